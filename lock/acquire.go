@@ -1,0 +1,174 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// acquisition is one call of AcquireProjectLock.
+type acquisition struct {
+	m        *Manager
+	opts     AcquireOptions
+	backends []Backend
+	degraded bool // fallback-degraded was told
+}
+
+var (
+	errTimeLimit = errors.New("the time limit passed")
+	errNoAnswer  = errors.New("the browser gave no answer")
+)
+
+func newAcquisition(m *Manager, opts AcquireOptions) *acquisition {
+	return &acquisition{m: m, opts: opts, backends: preferring(opts.PreferredStrategy, m.config.Backends)}
+}
+
+// preferring returns the backends with those of the strategy first.
+func preferring(s Strategy, backends []Backend) []Backend {
+	var first, rest []Backend
+	for _, b := range backends {
+		if b.Strategy == s {
+			first = append(first, b)
+		} else {
+			rest = append(rest, b)
+		}
+	}
+	return append(first, rest...)
+}
+
+func (a *acquisition) run(ctx context.Context) (Lease, *Error) {
+	ctx, stop := a.bounded(ctx)
+	defer stop()
+	for i, b := range a.backends {
+		lease, err := a.acquire(ctx, b, i > 0)
+		if err == nil {
+			return lease, nil
+		}
+		if last := i == len(a.backends)-1; last || !errors.Is(err, ErrWebLockUnsupported) {
+			a.m.fail(err, ReasonAcquireFailed, a.opts.OnReadonly)
+			return Lease{}, err
+		}
+		a.m.emit(b.Resource, Event{Type: EventError, Operation: OpAcquire, Err: err})
+	}
+	panic("unreachable: a manager has at least one backend")
+}
+
+// bounded ends the acquisition at its time limit and when the manager is closed.
+func (a *acquisition) bounded(ctx context.Context) (context.Context, func()) {
+	limit, cause := a.opts.Timeout, errTimeLimit
+	if limit == NoWait {
+		limit, cause = answerLimit, errNoAnswer
+	}
+	ctx, stopTimer := context.WithTimeoutCause(ctx, limit, cause)
+	ctx, stop := context.WithCancelCause(ctx)
+	stopLife := context.AfterFunc(a.m.life, func() { stop(context.Cause(a.m.life)) })
+	return ctx, func() { stopLife(); stop(nil); stopTimer() }
+}
+
+func (a *acquisition) acquire(ctx context.Context, b Backend, fallback bool) (Lease, *Error) {
+	grant, err := a.granted(ctx, b)
+	if err == nil && ctx.Err() != nil {
+		// The grant came at the same moment as the end: give it back.
+		a.m.giveBack(grant)
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return Lease{}, a.failure(ctx, b, err)
+	}
+	h, err := a.m.hold(ctx, b, grant, fallback, a.opts)
+	if err != nil {
+		a.m.giveBack(grant)
+		return Lease{}, a.failure(ctx, b, err)
+	}
+	return h, nil
+}
+
+// granted makes the first attempt and, where it is denied, keeps a place in the queue
+// until the grant comes, the retries are spent or ctx ends.
+func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
+	request := Request{Wants: []Want{{b.Resource, a.opts.Mode}}, IfAvailable: !a.opts.Steal, Steal: a.opts.Steal}
+	a.attempt(b, 0)
+	first := a.m.request(ctx, b.Locker, request)
+	defer first.abandon()
+	grant, err := first.wait(ctx)
+	if err == nil || !denied(err) || a.opts.IfAvailable {
+		return grant, err
+	}
+	if a.opts.Timeout == NoWait {
+		return nil, &Error{Code: CodeTimeout, Detail: "another owner holds it and timeoutMs is 0", Err: err}
+	}
+
+	request.IfAvailable = false
+	queued := a.m.request(ctx, b.Locker, request)
+	defer queued.abandon()
+	next := a.opts.Backoff.delays()
+	for retry := 1; !a.opts.Backoff.spent(retry); retry++ {
+		a.denied(b, err)
+		grant, err, settled := a.await(ctx, b, queued, retry, next())
+		if settled {
+			return grant, err
+		}
+	}
+	return nil, &Error{Code: CodeTimeout, Err: err,
+		Detail: fmt.Sprintf("another owner still holds it after %d retries; try again later, or set backoff.maxRetries to 0 to wait for timeoutMs", a.opts.Backoff.MaxRetries)}
+}
+
+// await waits in the queue for the length of one delay. settled reports whether the
+// request was answered.
+func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingRequest, retry int, delay time.Duration) (grant Grant, err error, settled bool) {
+	a.m.emit(b.Resource, Event{Type: EventWaiting, Retry: retry, Delay: delay})
+	pause := time.NewTimer(delay)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		a.attempt(b, retry)
+		return nil, nil, false
+	case answer := <-queued.answers:
+		if answer.err == nil {
+			a.attempt(b, retry)
+		}
+		return answer.grant, answer.err, true
+	case <-ctx.Done():
+		return nil, context.Cause(ctx), true
+	}
+}
+
+func (a *acquisition) attempt(b Backend, retry int) {
+	a.m.emit(b.Resource, Event{Type: EventAttempt, Strategy: b.Strategy, Retry: retry})
+}
+
+// denied tells that the lock is held elsewhere.
+func (a *acquisition) denied(b Backend, err error) {
+	e := asError(err, CodeDenied, OpAcquire, b.Resource)
+	a.m.emit(b.Resource, Event{Type: EventError, Operation: OpAcquire, Err: e})
+	if e.Code == CodeFallbackConflict && !a.degraded {
+		a.degraded = true
+		a.m.emit(b.Resource, Event{Type: EventWarning, Warning: WarnFallbackDegraded, Detail: e.Detail})
+	}
+}
+
+func denied(err error) bool {
+	return errors.Is(err, ErrDenied) || errors.Is(err, ErrFallbackConflict)
+}
+
+// failure says why the acquisition ended, in words of this package.
+func (a *acquisition) failure(ctx context.Context, b Backend, err error) *Error {
+	e := &Error{Operation: OpAcquire, Resource: b.Resource, Err: err}
+	switch {
+	case ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)):
+		return asError(err, CodeDenied, OpAcquire, b.Resource)
+	case errors.Is(err, errNoAnswer):
+		e.Code, e.Detail = CodeTimeout, fmt.Sprintf("no answer within %v", answerLimit)
+	case errors.Is(err, errTimeLimit):
+		e.Code, e.Detail = CodeTimeout, fmt.Sprintf("not granted within timeoutMs (%d)", a.opts.Timeout.Milliseconds())
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Code, e.Detail = CodeTimeout, "not granted before the caller's deadline"
+	default:
+		e.Code, e.Detail = CodeAborted, "the caller gave up waiting"
+		if errors.Is(err, errClosed) {
+			e.Detail = "Holdfast was closed meanwhile"
+		}
+	}
+	return e
+}

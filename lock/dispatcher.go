@@ -1,0 +1,194 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// dispatcher hands every event to every listener in one order.
+//
+// Each listener has a queue and a goroutine of its own, so that one which blocks or
+// panics harms nobody else, and no lock is held while a listener runs.
+type dispatcher struct {
+	mu        sync.Mutex
+	listeners map[*listener]struct{}
+	running   sync.WaitGroup
+	closed    bool
+}
+
+type listener struct {
+	handle func(Event)
+
+	mu     sync.Mutex
+	queue  []delivery
+	wake   chan struct{} // has one place: a wake-up is never lost and never blocks
+	ended  bool          // nothing is queued any more
+	silent bool          // unsubscribed: what is queued is not handled
+}
+
+// delivery is an event or, where seen is set, a mark in the queue.
+type delivery struct {
+	event Event
+	seen  chan struct{}
+}
+
+func newDispatcher() *dispatcher {
+	return &dispatcher{listeners: make(map[*listener]struct{})}
+}
+
+// subscribe calls handle for every event emitted from now on, until the function it
+// returns is called.
+func (d *dispatcher) subscribe(handle func(Event)) (unsubscribe func()) {
+	l := &listener{handle: handle, wake: make(chan struct{}, 1)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return func() {}
+	}
+	d.listeners[l] = struct{}{}
+	d.running.Go(l.run)
+	return func() {
+		d.mu.Lock()
+		delete(d.listeners, l)
+		d.mu.Unlock()
+		l.stop(true)
+	}
+}
+
+// emit queues the event for every listener and returns.
+func (d *dispatcher) emit(e Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for l := range d.listeners {
+		l.push(delivery{event: e})
+	}
+}
+
+// tell hands one event to one function, apart from all listeners.
+func (d *dispatcher) tell(handle func(Event), e Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.running.Go(func() { (&listener{handle: handle}).deliver(e) })
+	}
+}
+
+// flush returns when every listener has seen what was emitted before, or with the
+// cause when ctx ends.
+func (d *dispatcher) flush(ctx context.Context) error {
+	var seen []chan struct{}
+	d.mu.Lock()
+	for l := range d.listeners {
+		mark := delivery{seen: make(chan struct{})}
+		if l.push(mark) {
+			seen = append(seen, mark.seen)
+		}
+	}
+	d.mu.Unlock()
+	for _, mark := range seen {
+		select {
+		case <-mark:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// close lets the listeners see what was emitted, then ends their goroutines. It
+// returns when they have, or with the cause when ctx ends.
+func (d *dispatcher) close(ctx context.Context) error {
+	d.mu.Lock()
+	d.closed = true
+	for l := range d.listeners {
+		l.stop(false)
+		delete(d.listeners, l)
+	}
+	d.mu.Unlock()
+	return wait(ctx, &d.running)
+}
+
+func (l *listener) push(next delivery) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return false
+	}
+	l.queue = append(l.queue, next)
+	l.signal()
+	return true
+}
+
+func (l *listener) stop(silent bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended, l.silent = true, l.silent || silent
+	l.signal()
+}
+
+func (l *listener) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *listener) run() {
+	for range l.wake {
+		for {
+			next, silent, ok := l.pop()
+			if !ok {
+				break
+			}
+			switch {
+			case next.seen != nil:
+				close(next.seen)
+			case !silent:
+				l.deliver(next.event)
+			}
+		}
+		if l.finished() {
+			return
+		}
+	}
+}
+
+func (l *listener) pop() (next delivery, silent, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		return delivery{}, false, false
+	}
+	next, l.queue = l.queue[0], l.queue[1:]
+	return next, l.silent, true
+}
+
+func (l *listener) finished() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended && len(l.queue) == 0
+}
+
+// deliver keeps a panic of the listener from its neighbours and reports it.
+func (l *listener) deliver(e Event) {
+	defer func() {
+		if r := recover(); r != nil {
+			fmt.Fprintf(os.Stderr, "holdfast: a listener panicked on %s: %v\n", e.Type, r)
+		}
+	}()
+	l.handle(e)
+}
+
+// wait returns when the group is done, or with the cause when ctx ends.
+func wait(ctx context.Context, group *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,72 @@
+package lock
+
+import "time"
+
+// EventType names what happened.
+type EventType string
+
+// The events of a lease, in the order in which they usually come.
+const (
+	EventAttempt           EventType = "lock:attempt"
+	EventWaiting           EventType = "lock:waiting"
+	EventAcquired          EventType = "lock:acquired"
+	EventRenewScheduled    EventType = "lock:renew-scheduled"
+	EventRenewed           EventType = "lock:renewed"
+	EventWarning           EventType = "lock:warning"
+	EventFallbackEngaged   EventType = "lock:fallback-engaged"
+	EventHandoverRequested EventType = "lock:handover-requested"
+	EventReleaseRequested  EventType = "lock:release-requested"
+	EventReleased          EventType = "lock:released"
+	EventError             EventType = "lock:error"
+	EventReadonlyEntered   EventType = "lock:readonly-entered"
+)
+
+// Warning says what deserves attention although the lease goes on.
+type Warning string
+
+// The warnings.
+const (
+	WarnFallbackEngaged  Warning = "fallback-engaged"
+	WarnFallbackDegraded Warning = "fallback-degraded"
+	WarnHeartbeatDelayed Warning = "heartbeat-delayed"
+	WarnSelfWait         Warning = "self-wait"
+)
+
+// ReadonlyReason says why the owner may not write any more.
+type ReadonlyReason string
+
+// The reasons.
+const (
+	ReasonAcquireFailed  ReadonlyReason = "acquire-failed"
+	ReasonRenewFailed    ReadonlyReason = "renew-failed"
+	ReasonReleaseFailed  ReadonlyReason = "release-failed"
+	ReasonLeaseLost      ReadonlyReason = "lease-lost"
+	ReasonRuntimeCrashed ReadonlyReason = "runtime-crashed"
+)
+
+// Event is one thing that happened. Type, At, OwnerID and Resource are always set;
+// the other fields belong to the types named beside them.
+//
+// For a Web Lock that is granted after waiting once, kept for two heartbeats and
+// released, the order is: attempt, error, waiting, attempt, acquired,
+// renew-scheduled, renewed, renew-scheduled, renewed, renew-scheduled,
+// release-requested, released.
+type Event struct {
+	Type     EventType
+	At       time.Time
+	OwnerID  string
+	Resource string
+
+	Strategy        Strategy       // attempt
+	Retry           int            // attempt, waiting: 0 is the first attempt
+	Delay           time.Duration  // waiting: until the attempt Retry
+	Lease           *Lease         // acquired, renewed, renew-scheduled, fallback-engaged, release-requested, handover-requested; warning, where there is one
+	NextHeartbeatIn time.Duration  // renew-scheduled
+	Warning         Warning        // warning
+	Detail          string         // warning
+	From            string         // handover-requested: the owner who asks
+	LeaseID         string         // released
+	Operation       Operation      // error
+	Err             *Error         // error, readonly-entered
+	Reason          ReadonlyReason // readonly-entered
+}

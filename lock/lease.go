@@ -1,0 +1,53 @@
+package lock
+
+import (
+	"context"
+	"time"
+)
+
+// Strategy is the mechanism by which a lease is held.
+type Strategy string
+
+// The strategies.
+const (
+	WebLock  Strategy = "web-lock"
+	FileLock Strategy = "file-lock"
+	Remote   Strategy = "remote"
+)
+
+// Lease is the permission to write, as it was at one moment: renewals do not change
+// it but yield a new one. Done and Err tell about the lease itself and are the same
+// for all its snapshots.
+type Lease struct {
+	ID        string // UUID v4
+	OwnerID   string
+	OwnerName string
+	Resource  string
+	Strategy  Strategy
+	Fallback  bool // held by another strategy than the first one tried
+	Mode      Mode
+	// Token is greater than that of every earlier grant of the resource.
+	Token             int64
+	TTL               time.Duration
+	HeartbeatInterval time.Duration
+	AcquiredAt        time.Time
+	ExpiresAt         time.Time
+	NextHeartbeatAt   time.Time
+	// RenewAttempt counts the failed attempts since the last renewal.
+	RenewAttempt int
+
+	held *holding
+}
+
+// Done is closed when the lease has ended, however it ended. From then on its owner
+// must not write.
+func (l Lease) Done() <-chan struct{} { return l.held.life.Done() }
+
+// Err says why the lease ended: nil while it lives and after a release, otherwise an
+// error that matches ErrLost or ErrStale.
+func (l Lease) Err() error { return l.held.failure() }
+
+// Release gives the lease back; see [Manager.ReleaseProjectLock].
+func (l Lease) Release(ctx context.Context) error {
+	return l.held.release(ctx, ReleaseOptions{})
+}

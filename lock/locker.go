@@ -1,0 +1,69 @@
+package lock
+
+import "context"
+
+// Mode is how a lock is shared.
+type Mode string
+
+// An exclusive lock admits one holder; shared ones admit each other.
+const (
+	Exclusive Mode = "exclusive"
+	Shared    Mode = "shared"
+)
+
+// Want is one name to lock and how.
+type Want struct {
+	Name string
+	Mode Mode
+}
+
+// Request is what is asked of a [Locker].
+type Request struct {
+	// Wants are taken in the order given, all or nothing.
+	Wants []Want
+	// IfAvailable asks for an answer instead of a place in the queue.
+	IfAvailable bool
+	// Steal takes the names from whoever holds them and goes before all waiters.
+	// It needs Exclusive and excludes IfAvailable.
+	Steal bool
+}
+
+// Locker decides who holds a name. It has the shape of the Web Locks API
+// (https://w3c.github.io/web-locks/): no TTL, no files, first come first served.
+//
+// Implementations must satisfy the suite in lock/locktest:
+//   - Request returns a Grant once every name is granted. It returns an error
+//     that matches ErrDenied when IfAvailable was set and some name was not free,
+//     context.Cause(ctx) when ctx ended first, ErrWebLockUnsupported or
+//     ErrUnsupported when the mechanism is missing or refuses to work, and
+//     ErrInvalidArgument for a name it cannot lock.
+//   - A request whose ctx has ended is in no queue, and a grant that came at the
+//     same moment is given back.
+//   - Requests of one name are granted in the order of arrival; a shared request
+//     does not pass an exclusive one that waits before it.
+type Locker interface {
+	Request(ctx context.Context, r Request) (Grant, error)
+	// Query tells who holds and who waits, at one moment in the past.
+	Query(ctx context.Context) (Snapshot, error)
+}
+
+// Grant is a granted request.
+type Grant interface {
+	// Release gives everything back. Calls after the first do nothing.
+	Release(ctx context.Context) error
+	// Lost is closed when the grant was taken away. It is never closed by Release.
+	Lost() <-chan struct{}
+}
+
+// Snapshot is what a Locker knew at one moment.
+type Snapshot struct {
+	Held    []Info
+	Pending []Info // in the order in which they will be granted
+}
+
+// Info is one held or awaited name.
+type Info struct {
+	Name     string
+	Mode     Mode
+	ClientID string // the browsing context or process behind it, as the Locker names it
+}

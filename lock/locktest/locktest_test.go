@@ -1,0 +1,15 @@
+package locktest_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+)
+
+func TestFakeLocker(t *testing.T) {
+	locktest.RunLocker(t, func(*testing.T) func() lock.Locker {
+		space := locktest.NewSpace()
+		return func() lock.Locker { return space.Client(lock.NewID()) }
+	})
+}

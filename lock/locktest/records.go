@@ -1,0 +1,75 @@
+package locktest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Records are [lock.Records] in memory, shared by all who use the same value. The
+// hooks, where set, fail a call before anything is written.
+type Records struct {
+	mu     sync.Mutex
+	record *lock.Record
+	token  int64
+
+	OnClaim, OnRenew, OnRemove func(lock.Record) error
+}
+
+// Claim writes the record under the next token.
+func (r *Records) Claim(_ context.Context, rec lock.Record, _ bool) (int64, error) {
+	if err := call(r.OnClaim, rec); err != nil {
+		return 0, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.token++
+	rec.Token = r.token
+	r.record = &rec
+	return r.token, nil
+}
+
+// Renew writes the record again, where it is still that of the lease.
+func (r *Records) Renew(_ context.Context, rec lock.Record) error {
+	if err := call(r.OnRenew, rec); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.record == nil || r.record.LeaseID != rec.LeaseID {
+		return lock.ErrLost
+	}
+	r.record = &rec
+	return nil
+}
+
+// Remove removes the record of the lease.
+func (r *Records) Remove(_ context.Context, rec lock.Record) error {
+	if err := call(r.OnRemove, rec); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.record != nil && r.record.LeaseID == rec.LeaseID {
+		r.record = nil
+	}
+	return nil
+}
+
+// Present returns the record that others would read.
+func (r *Records) Present() (lock.Record, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.record == nil {
+		return lock.Record{}, false
+	}
+	return *r.record, true
+}
+
+func call(hook func(lock.Record) error, rec lock.Record) error {
+	if hook == nil {
+		return nil
+	}
+	return hook(rec)
+}

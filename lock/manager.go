@@ -1,0 +1,233 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// Backend is one mechanism by which a [Manager] can hold its resource.
+type Backend struct {
+	Strategy Strategy
+	Resource string // the name given to the Locker, and shown in leases and events
+	Locker   Locker
+	Records  Records // nil: WallTokens
+}
+
+// Config describes a [Manager].
+type Config struct {
+	OwnerID   string // default: a new UUID
+	OwnerName string // what other owners are shown
+	// Backends in the order in which they are tried: the next one serves where one
+	// says ErrWebLockUnsupported.
+	Backends []Backend
+	Clock    Clock // default: SystemClock
+}
+
+// Manager acquires, keeps and gives back leases of one project for one owner. Its
+// methods may be called from any goroutine.
+type Manager struct {
+	config Config
+	events *dispatcher
+	work   sync.WaitGroup // everything that runs for a lease or an acquisition
+
+	mu     sync.Mutex
+	leases map[string]*holding
+	closed bool
+
+	life context.Context // ends when Close begins; every lease ends with it
+	end  context.CancelCauseFunc
+}
+
+var errClosed = errors.New("this Holdfast was closed; open a new one")
+
+// NewManager returns a manager over the backends of c. It fails with
+// ErrInvalidArgument where c has none.
+func NewManager(c Config) (*Manager, error) {
+	if len(c.Backends) == 0 {
+		return nil, invalid("strategy", "leaves no way to lock")
+	}
+	orDefault(&c.OwnerID, NewID())
+	if c.Clock == nil {
+		c.Clock = SystemClock{}
+	}
+	c.Backends = append([]Backend(nil), c.Backends...)
+	for i := range c.Backends {
+		if b := &c.Backends[i]; b.Records == nil {
+			b.Records = &WallTokens{Clock: c.Clock}
+		}
+	}
+	m := &Manager{config: c, events: newDispatcher(), leases: make(map[string]*holding)}
+	m.life, m.end = context.WithCancelCause(context.Background())
+	return m, nil
+}
+
+// OwnerID returns the id under which this manager holds and waits.
+func (m *Manager) OwnerID() string { return m.config.OwnerID }
+
+// Subscribe calls listener for every event from now on, in order, on a goroutine of
+// its own, until the function it returns is called.
+func (m *Manager) Subscribe(listener func(Event)) (unsubscribe func()) {
+	return m.events.subscribe(listener)
+}
+
+// Flush returns when every listener has seen all events so far, or with the cause
+// when ctx ends.
+func (m *Manager) Flush(ctx context.Context) error { return m.events.flush(ctx) }
+
+// AcquireProjectLock acquires a lease, which is then renewed by itself until it is
+// released, lost or stale. ctx bounds the acquiring alone.
+//
+// While another owner holds it, the caller keeps its place in the Locker's queue and
+// is granted the lease at once when its turn comes; the delays between lock:attempt
+// events tell how long it goes on waiting, not how often it looks.
+//
+// Errors match ErrInvalidArgument (nothing has happened), ErrDenied (IfAvailable),
+// ErrTimeout (time or retries spent), ErrAborted (ctx ended, manager closed),
+// ErrUnsupported or ErrWebLockUnsupported (no backend works here).
+func (m *Manager) AcquireProjectLock(ctx context.Context, opts AcquireOptions) (Lease, error) {
+	opts = opts.withDefaults()
+	if err := opts.check(m.config.Backends); err != nil {
+		return Lease{}, err
+	}
+	if !m.begin() {
+		return Lease{}, &Error{Code: CodeAborted, Operation: OpAcquire, Resource: m.config.Backends[0].Resource, Err: errClosed}
+	}
+	defer m.work.Done()
+	lease, err := newAcquisition(m, opts).run(ctx)
+	if err != nil {
+		return Lease{}, err
+	}
+	return lease, nil
+}
+
+// RenewProjectLock renews the lease now instead of at its next heartbeat and returns
+// it as it is afterwards. Errors match ErrStale or ErrLost where it has ended,
+// ErrRenewFailed where the record could not be written (the heartbeat tries again),
+// ErrInvalidArgument for a lease of another manager.
+func (m *Manager) RenewProjectLock(ctx context.Context, lease Lease) (Lease, error) {
+	if err := m.owns(lease, OpRenew); err != nil {
+		return Lease{}, err
+	}
+	return lease.held.renew(ctx)
+}
+
+// owns reports a lease that is not of this manager.
+func (m *Manager) owns(lease Lease, op Operation) error {
+	if lease.held != nil && lease.held.m == m {
+		return nil
+	}
+	err := invalid("lease", "was not acquired here")
+	err.Operation = op
+	return err
+}
+
+// ReleaseProjectLock gives the lease back: the lock first, then its record. A lease
+// that has ended already needs no release, and releasing it is no error. The error,
+// where there is one, matches ErrReleaseFailed or ErrInvalidArgument.
+func (m *Manager) ReleaseProjectLock(ctx context.Context, lease Lease, opts ReleaseOptions) error {
+	if err := m.owns(lease, OpRelease); err != nil {
+		return err
+	}
+	return lease.held.release(ctx, opts)
+}
+
+// WithProjectLock runs executor under a lease and releases the lease afterwards, even
+// when executor panics. It never releases what it did not acquire.
+//
+// The executor's context ends, with the reason as its cause, when the lease ends. If
+// that happened before the executor returned, the error matches ErrLost or ErrStale,
+// whatever the executor itself returned.
+func (m *Manager) WithProjectLock(ctx context.Context, executor func(context.Context, Lease) error, opts WithLockOptions) (err error) {
+	lease, err := m.AcquireProjectLock(ctx, opts.AcquireOptions)
+	if err != nil {
+		return err
+	}
+	held, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(lease.held.life, func() { stop(lease.Err()) })()
+
+	finished := false
+	defer func() {
+		if finished && err != nil && opts.KeepOnError {
+			return
+		}
+		// The caller's context may have ended; the lease must be given back all the same.
+		released := m.ReleaseProjectLock(context.WithoutCancel(ctx), lease, ReleaseOptions{})
+		err = first(lease.Err(), err, released)
+	}()
+	err = executor(held, lease)
+	finished = true
+	return err
+}
+
+// first joins the errors; the first one alone stays as it is.
+func first(errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+// Leases returns the leases held now.
+func (m *Manager) Leases() []Lease {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	leases := make([]Lease, 0, len(m.leases))
+	for _, h := range m.leases {
+		leases = append(leases, h.snapshot())
+	}
+	return leases
+}
+
+// Lease returns the present state of a lease held by this manager.
+func (m *Manager) Lease(id string) (Lease, bool) {
+	m.mu.Lock()
+	h, ok := m.leases[id]
+	m.mu.Unlock()
+	if !ok {
+		return Lease{}, false
+	}
+	return h.snapshot(), true
+}
+
+// Close ends what is being acquired with ErrAborted, releases all leases, lets the
+// listeners see the events of that and ends every goroutine of the manager. It returns
+// early, with the cause, when ctx ends. Closing again does no harm.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.end(errClosed)
+	return first(wait(ctx, &m.work), m.events.close(ctx))
+}
+
+// begin counts a piece of work, unless the manager is closed.
+func (m *Manager) begin() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return false
+	}
+	m.work.Add(1)
+	return true
+}
+
+func (m *Manager) emit(resource string, e Event) Event {
+	e.At = m.config.Clock.Now().Wall
+	e.OwnerID = m.config.OwnerID
+	e.Resource = resource
+	m.events.emit(e)
+	return e
+}
+
+// fail reports a failure that the owner cannot go on from.
+func (m *Manager) fail(err *Error, reason ReadonlyReason, onReadonly func(Event)) {
+	m.emit(err.Resource, Event{Type: EventError, Operation: err.Operation, Err: err})
+	e := m.emit(err.Resource, Event{Type: EventReadonlyEntered, Reason: reason, Err: err})
+	if onReadonly != nil {
+		m.events.tell(onReadonly, e)
+	}
+}

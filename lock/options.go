@@ -1,0 +1,100 @@
+package lock
+
+import (
+	"fmt"
+	"time"
+)
+
+// NoWait as AcquireOptions.Timeout means one attempt and no waiting.
+const NoWait time.Duration = -1
+
+// Defaults of [AcquireOptions].
+const (
+	DefaultWebLockTTL        = 25 * time.Second
+	DefaultTTL               = 30 * time.Second
+	DefaultHeartbeatInterval = 10 * time.Second
+	DefaultTimeout           = 10 * time.Minute
+)
+
+// answerLimit bounds what is not bounded by the caller: how long a mechanism may
+// take for an answer that needs no waiting, or for giving a lease back.
+const answerLimit = 5 * time.Second
+
+// AcquireOptions say how to acquire and keep a lease. The zero value is the default.
+type AcquireOptions struct {
+	Mode              Mode          // default Exclusive
+	TTL               time.Duration // default 25 s for Web Locks, 30 s otherwise
+	HeartbeatInterval time.Duration // default 10 s; must be shorter than TTL
+	Timeout           time.Duration // default 10 min; NoWait for one attempt
+	Backoff           Backoff
+	PreferredStrategy Strategy // tried first, where the manager has it
+	IfAvailable       bool     // fail with ErrDenied instead of waiting
+	Steal             bool     // take it from the holder, whose lease ends with ErrLost
+	// OnReadonly is called once when a final failure, at acquiring or later, means
+	// that the owner may not write. It runs on a goroutine of its own.
+	OnReadonly func(Event)
+}
+
+func (o AcquireOptions) withDefaults() AcquireOptions {
+	orDefault(&o.Mode, Exclusive)
+	orDefault(&o.HeartbeatInterval, DefaultHeartbeatInterval)
+	orDefault(&o.Timeout, DefaultTimeout)
+	o.Backoff = o.Backoff.withDefaults()
+	return o
+}
+
+// ttl returns the TTL under a strategy.
+func (o AcquireOptions) ttl(s Strategy) time.Duration {
+	switch {
+	case o.TTL != 0:
+		return o.TTL
+	case s == WebLock:
+		return DefaultWebLockTTL
+	}
+	return DefaultTTL
+}
+
+// check reports the first option that cannot be used. Messages name the options as
+// the declaration file spells them.
+func (o AcquireOptions) check(backends []Backend) *Error {
+	switch {
+	case o.Mode != Exclusive && o.Mode != Shared:
+		return invalid("mode", fmt.Sprintf("must be %q or %q, not %q", Exclusive, Shared, o.Mode))
+	case o.TTL < 0:
+		return invalid("ttlMs", "must be positive")
+	case o.HeartbeatInterval < 0:
+		return invalid("heartbeatIntervalMs", "must be positive")
+	case o.Timeout < 0 && o.Timeout != NoWait:
+		return invalid("timeoutMs", "must not be negative")
+	case o.Steal && o.Mode == Shared:
+		return invalid("steal", `needs mode "exclusive"`)
+	case o.Steal && o.IfAvailable:
+		return invalid("steal", "cannot be combined with ifAvailable")
+	}
+	switch o.PreferredStrategy {
+	case "", WebLock, FileLock, Remote:
+	default:
+		return invalid("preferredStrategy", fmt.Sprintf("must be %q, %q or %q, not %q", WebLock, FileLock, Remote, o.PreferredStrategy))
+	}
+	for _, b := range backends {
+		if ttl := o.ttl(b.Strategy); o.HeartbeatInterval >= ttl {
+			return invalid("heartbeatIntervalMs", fmt.Sprintf("(%d) must be shorter than ttlMs (%d)",
+				o.HeartbeatInterval.Milliseconds(), ttl.Milliseconds()))
+		}
+	}
+	return o.Backoff.check()
+}
+
+// ReleaseOptions say how to give a lease back.
+type ReleaseOptions struct {
+	// Force makes Release succeed where the record could not be removed. The lock is
+	// given back in any case, and lock:error tells of the failure in any case.
+	Force bool
+}
+
+// WithLockOptions say how to run under a lock.
+type WithLockOptions struct {
+	AcquireOptions
+	// KeepOnError leaves the lease with the executor when it returns an error.
+	KeepOnError bool
+}

@@ -1,0 +1,80 @@
+package lock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Record is what others may know of a lease.
+type Record struct {
+	Resource   string
+	LeaseID    string
+	OwnerID    string
+	OwnerName  string
+	Token      int64
+	AcquiredAt time.Time
+	ExpiresAt  time.Time
+}
+
+// Records keep the record of each lease where others can read it, and hand out
+// fencing tokens. They do not decide who holds: the [Locker] does.
+//
+// Each call is atomic towards every other one on the same resource.
+type Records interface {
+	// Claim writes r under a token greater than that of every record the resource
+	// ever had, and returns the token. Stolen says that the holder before may still
+	// believe in its lease.
+	Claim(ctx context.Context, r Record, stolen bool) (token int64, err error)
+	// Renew writes r again. It fails with an error that matches ErrLost where the
+	// present record bears another lease's id.
+	Renew(ctx context.Context, r Record) error
+	// Remove removes the record of r.LeaseID; that of another lease stays.
+	Remove(ctx context.Context, r Record) error
+}
+
+// clockTick is the resolution of the wall clock in browsers.
+const clockTick = time.Millisecond
+
+// WallTokens are Records that write nothing: tokens are milliseconds of wall time.
+//
+// Tokens rise from grant to grant because a claim lasts until its millisecond is
+// over, and the claimer holds the lock meanwhile; a stolen claim also begins with a
+// new one. They do not rise across a wall clock that is set back while nobody holds.
+type WallTokens struct {
+	Clock Clock
+
+	mu   sync.Mutex
+	last int64
+}
+
+// Claim returns the present wall time in milliseconds, once it has passed.
+func (w *WallTokens) Claim(ctx context.Context, _ Record, stolen bool) (int64, error) {
+	if stolen {
+		if err := tick(ctx); err != nil {
+			return 0, err
+		}
+	}
+	w.mu.Lock()
+	w.last = max(w.last+1, w.Clock.Now().Wall.UnixMilli())
+	token := w.last
+	w.mu.Unlock()
+	return token, tick(ctx)
+}
+
+// Renew does nothing.
+func (w *WallTokens) Renew(context.Context, Record) error { return nil }
+
+// Remove does nothing.
+func (w *WallTokens) Remove(context.Context, Record) error { return nil }
+
+func tick(ctx context.Context) error {
+	t := time.NewTimer(clockTick)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,87 @@
+package lock
+
+import (
+	"context"
+	"time"
+)
+
+// pendingRequest is a Locker.Request under way.
+type pendingRequest struct {
+	answers   chan answer
+	abandoned chan struct{}
+	stop      context.CancelFunc
+}
+
+type answer struct {
+	grant Grant
+	err   error
+}
+
+// request asks the Locker on a goroutine of its own, so that a Locker which never
+// answers hangs nobody. The caller must abandon the request in the end: a grant that
+// was not taken from it until then is given back.
+func (m *Manager) request(ctx context.Context, l Locker, r Request) *pendingRequest {
+	ctx, stop := context.WithCancel(ctx)
+	p := &pendingRequest{answers: make(chan answer), abandoned: make(chan struct{}), stop: stop}
+	m.work.Go(func() {
+		grant, err := l.Request(ctx, r)
+		select {
+		// Unbuffered: the grant is either taken by the caller or still ours.
+		case p.answers <- answer{grant, err}:
+		case <-p.abandoned:
+			if err == nil {
+				m.giveBack(grant)
+			}
+		}
+	})
+	return p
+}
+
+// wait returns the answer, or the cause when ctx ends.
+func (p *pendingRequest) wait(ctx context.Context) (Grant, error) {
+	select {
+	case answer := <-p.answers:
+		return answer.grant, answer.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (p *pendingRequest) abandon() {
+	close(p.abandoned)
+	p.stop()
+}
+
+// giveBack releases a grant that is nobody's lease any more.
+func (m *Manager) giveBack(g Grant) {
+	_ = settle(context.Background(), answerLimit, g.Release)
+}
+
+// bounded calls f and returns its result, or the cause once ctx or the limit ends,
+// whether f heeds its context or not.
+func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, limit, errNoAnswer)
+	defer stop()
+	done := make(chan result, 1)
+	go func() {
+		value, err := f(ctx)
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// settle is bounded for what has no result but its error.
+func settle(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
+	_, err := bounded(ctx, limit, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	return err
+}
