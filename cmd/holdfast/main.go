@@ -1,0 +1,70 @@
+// Command holdfast serves the demo editor and the npm package's files:
+//
+//	holdfast serve [--addr 127.0.0.1:8080]
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/holdfast-dev/holdfast/web"
+)
+
+const usage = `Usage:
+
+  holdfast serve [--addr 127.0.0.1:8080]    serve the demo and the package's files
+`
+
+// errUsage means that the command line was wrong and that the reason has been printed.
+var errUsage = errors.New("wrong usage")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process at once, should the graceful stop take too long.
+	context.AfterFunc(ctx, stop)
+	switch err := run(ctx, os.Args[1:], web.Site(), os.Stdout, os.Stderr); {
+	case errors.Is(err, errUsage):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "holdfast:", err)
+		os.Exit(1)
+	}
+}
+
+// run carries out one command line and returns when the command has ended or ctx is done.
+func run(ctx context.Context, args []string, site fs.FS, stdout, stderr io.Writer) error {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, usage)
+		return errUsage
+	}
+	switch args[0] {
+	case "serve":
+		flags := flag.NewFlagSet("holdfast serve", flag.ContinueOnError)
+		flags.SetOutput(stderr)
+		addr := flags.String("addr", "127.0.0.1:8080", "address to listen on")
+		err := flags.Parse(args[1:])
+		switch {
+		case errors.Is(err, flag.ErrHelp):
+			return nil
+		case err != nil:
+			return errUsage
+		case flags.NArg() > 0:
+			fmt.Fprintf(stderr, "holdfast serve takes no argument, but got %q\n%s", flags.Arg(0), usage)
+			return errUsage
+		}
+		return serve(ctx, *addr, site, stdout)
+	case "help", "-h", "-help", "--help":
+		fmt.Fprint(stdout, usage)
+		return nil
+	}
+	fmt.Fprintf(stderr, "holdfast has no command %q\n%s", args[0], usage)
+	return errUsage
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var site = fstest.MapFS{"index.html": {Data: []byte("the demo")}}
+
+func TestServeAnswersUntilItIsStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	out, stdout := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, site, stdout, io.Discard) }()
+
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	address := regexp.MustCompile(`http://localhost:\d+`).FindString(line)
+	require.NotEmpty(t, address, line)
+
+	// Straight to 127.0.0.1: what localhost resolves to is the machine's own affair.
+	response, err := http.Get(strings.Replace(address, "localhost", "127.0.0.1", 1))
+	require.NoError(t, err)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.Equal(t, "the demo", string(body))
+
+	stop()
+	select {
+	case err := <-ended:
+		assert.NoError(t, err)
+	case <-time.After(stopLimit):
+		assert.Fail(t, "serve did not stop")
+	}
+}
+
+func TestServeSaysThatThePortIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	addr := taken.Addr().String()
+	err = run(t.Context(), []string{"serve", "--addr", addr}, site, io.Discard, io.Discard)
+	assert.ErrorContains(t, err, addr+" is taken by another program")
+}
+
+func TestServeSaysThatTheSiteIsMissing(t *testing.T) {
+	err := run(t.Context(), []string{"serve"}, fstest.MapFS{".keep": {}}, io.Discard, io.Discard)
+	assert.ErrorContains(t, err, `run "make build"`)
+}
+
+func TestWrongUsage(t *testing.T) {
+	for _, args := range [][]string{{}, {"dance"}, {"serve", "--nonsense"}, {"serve", "here"}} {
+		var stderr strings.Builder
+		err := run(t.Context(), args, site, io.Discard, &stderr)
+		assert.ErrorIs(t, err, errUsage, args)
+		assert.Contains(t, stderr.String(), "holdfast serve", args)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	var stdout strings.Builder
+	require.NoError(t, run(t.Context(), []string{"help"}, site, &stdout, io.Discard))
+	assert.Contains(t, stdout.String(), "holdfast serve [--addr")
+	assert.NoError(t, run(t.Context(), []string{"serve", "-h"}, site, io.Discard, io.Discard))
+}
+
+func TestSiteURL(t *testing.T) {
+	for addr, want := range map[string]string{
+		"127.0.0.1:8080": "http://localhost:8080",
+		"0.0.0.0:8080":   "http://localhost:8080",
+		"[::]:8080":      "http://localhost:8080",
+		"[::1]:80":       "http://localhost:80",
+		"192.0.2.7:8080": "http://192.0.2.7:8080",
+	} {
+		resolved, err := net.ResolveTCPAddr("tcp", addr)
+		require.NoError(t, err)
+		assert.Equal(t, want, siteURL(resolved))
+	}
+}

@@ -1,0 +1,64 @@
+package static
+
+import (
+	"path"
+	"strconv"
+	"strings"
+)
+
+// kind is how files of one extension are sent.
+type kind struct {
+	contentType  string
+	compressible bool
+}
+
+// kinds is a table of our own, since the one of package mime depends on the machine.
+var kinds = map[string]kind{
+	".css":  {"text/css; charset=utf-8", true},
+	".html": {"text/html; charset=utf-8", true},
+	".ico":  {"image/x-icon", false},
+	".js":   {"text/javascript; charset=utf-8", true},
+	".json": {"application/json", true},
+	".map":  {"application/json", true},
+	".png":  {"image/png", false},
+	".svg":  {"image/svg+xml", true},
+	".ts":   {"text/plain; charset=utf-8", true}, // declarations, for people to read
+	".txt":  {"text/plain; charset=utf-8", true},
+	".wasm": {"application/wasm", true}, // exactly this, or streaming compilation refuses it
+}
+
+func kindOf(name string) kind {
+	if k, ok := kinds[path.Ext(name)]; ok {
+		return k
+	}
+	return kind{contentType: "application/octet-stream"}
+}
+
+// acceptsGzip reads the Accept-Encoding fields of a request (RFC 9110, section 12.5.3). What is said
+// of gzip by name goes before what is said of "*".
+func acceptsGzip(fields []string) bool {
+	accepted := false
+	for _, item := range strings.Split(strings.Join(fields, ","), ",") {
+		coding, params, _ := strings.Cut(item, ";")
+		switch strings.ToLower(strings.TrimSpace(coding)) {
+		case "gzip", "x-gzip":
+			return weight(params) > 0
+		case "*":
+			accepted = weight(params) > 0
+		}
+	}
+	return accepted
+}
+
+// weight returns the q of a field's parameters: 1 where there is none, 0 where it is unreadable.
+func weight(params string) float64 {
+	name, value, found := strings.Cut(params, "=")
+	if !found || strings.ToLower(strings.TrimSpace(name)) != "q" {
+		return 1
+	}
+	q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+	if err != nil {
+		return 0
+	}
+	return q
+}

@@ -1,0 +1,148 @@
+// Package static serves a small site from memory, for the holdfast binary and for tests that need
+// the very headers it sends.
+package static
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrNoIndex means that the site has no index.html: most likely it was never built.
+var ErrNoIndex = errors.New("the site has no index.html")
+
+// file is one file of the site, in every form it is sent in.
+type file struct {
+	contentType string
+	plain       variant
+	gzip        *variant // nil where compression gains nothing
+}
+
+// variant is one representation; each has a strong ETag of its own.
+type variant struct {
+	etag string
+	data []byte
+}
+
+type handler struct {
+	files map[string]file // by URL path
+}
+
+// Handler serves the files of site, with index.html also at "/". It reads and compresses them once:
+// later changes of site are not seen, and nothing is read while a request is served. Dot files are
+// left out.
+//
+// Every answer carries the security headers of [SecurityHeaders]. Browsers keep what they get but ask
+// each time whether it is still good (Cache-Control: no-cache, and a strong ETag made from SHA-256),
+// so a page never mixes the files of two builds.
+//
+// It fails with [ErrNoIndex] when there is no index.html.
+func Handler(site fs.FS) (http.Handler, error) {
+	h := &handler{files: map[string]file{}}
+	err := fs.WalkDir(site, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		hidden := strings.HasPrefix(entry.Name(), ".") && name != "."
+		switch {
+		case hidden && entry.IsDir():
+			return fs.SkipDir
+		case hidden || entry.IsDir():
+			return nil
+		}
+		data, err := fs.ReadFile(site, name)
+		if err != nil {
+			return err
+		}
+		h.files["/"+name] = newFile(name, data)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	index, ok := h.files["/index.html"]
+	if !ok {
+		return nil, ErrNoIndex
+	}
+	h.files["/"] = index
+	return h, nil
+}
+
+func newFile(name string, data []byte) file {
+	sum := sha256.Sum256(data)
+	hash := hex.EncodeToString(sum[:])
+	kind := kindOf(name)
+	f := file{contentType: kind.contentType, plain: variant{etag: `"` + hash + `"`, data: data}}
+	if kind.compressible {
+		if packed := compress(data); len(packed) < len(data) {
+			f.gzip = &variant{etag: `"` + hash + `-gzip"`, data: packed}
+		}
+	}
+	return f
+}
+
+func compress(data []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(data)
+	if err := errors.Join(err, w.Close()); err != nil {
+		panic(err) // a bytes.Buffer takes everything
+	}
+	return out.Bytes()
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	SecurityHeaders(header)
+	f, ok := h.files[r.URL.Path]
+	if !ok {
+		http.Error(w, "There is no such file here.", http.StatusNotFound)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		http.Error(w, "This file can only be read.", http.StatusMethodNotAllowed)
+		return
+	}
+	sent := f.plain
+	if f.gzip != nil {
+		header.Set("Vary", "Accept-Encoding")
+		if acceptsGzip(r.Header.Values("Accept-Encoding")) {
+			sent = *f.gzip
+			header.Set("Content-Encoding", "gzip")
+			// ServeContent leaves the length out when there is an encoding.
+			header.Set("Content-Length", strconv.Itoa(len(sent.data)))
+		}
+	}
+	header.Set("Content-Type", f.contentType)
+	header.Set("Cache-Control", "no-cache")
+	header.Set("ETag", sent.etag)
+	http.ServeContent(w, r, path.Base(r.URL.Path), time.Time{}, bytes.NewReader(sent.data))
+}
+
+// SecurityHeaders sets what every answer carries. The policy lets a page run its own scripts and
+// Wasm, and nothing else: no inline script or style, no other origin, no frame around it.
+func SecurityHeaders(header http.Header) {
+	header.Set("Content-Security-Policy", strings.Join([]string{
+		"default-src 'none'",
+		"script-src 'self' 'wasm-unsafe-eval'",
+		"worker-src 'self'",
+		"style-src 'self'",
+		"img-src 'self' data:",
+		"connect-src 'self'",
+		"base-uri 'none'",
+		"form-action 'none'",
+		"frame-ancestors 'none'",
+	}, "; "))
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// entry is one TypeScript source that becomes one minified ES module with a source map.
+type entry struct {
+	source   string
+	output   string
+	external []string // imports that stay imports
+	inject   []string // modules whose exports replace free identifiers of the same names
+}
+
+// entries are the modules of the npm package. The facade is small and everybody loads it; what only
+// one host needs is a module of its own.
+var entries = []entry{
+	{source: "web/src/holdfast.ts", output: "holdfast", external: []string{"./holdfast-page.js"}},
+	{source: "web/src/worker.ts", output: "holdfast-worker"},
+	// In a page, timers slow down in the background: Go's runtime gets those of a helper worker.
+	{source: "web/src/page.ts", output: "holdfast-page", inject: []string{"web/src/page-timers.ts"}},
+	{source: "web/src/timers.ts", output: "holdfast-timers"},
+}
+
+var demoEntry = entry{source: "web/demo/demo.ts", output: "demo", external: []string{"./holdfast.js"}}
+
+func bundlePackage(o options, version string) error {
+	goroot, err := goOutput("env", "GOROOT")
+	if err != nil {
+		return err
+	}
+	wasmExec := filepath.Join(goroot, "lib", "wasm", "wasm_exec.js")
+	for _, e := range entries {
+		if err := bundle(e, o.root, o.out, version, wasmExec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bundle writes e's module and source map into dir.
+func bundle(e entry, root, dir, version, wasmExec string) error {
+	inject := make([]string, len(e.inject))
+	for i, path := range e.inject {
+		inject[i] = filepath.Join(root, path)
+	}
+	result := api.Build(api.BuildOptions{
+		AbsWorkingDir: root,
+		EntryPointsAdvanced: []api.EntryPoint{
+			{InputPath: filepath.Join(root, e.source), OutputPath: e.output},
+		},
+		// Source maps name their sources relative to this directory. It is the same one for every
+		// build, and the files go to dir afterwards: a build elsewhere gives the same bytes.
+		Outdir:            filepath.Join(root, "dist"),
+		Bundle:            true,
+		Format:            api.FormatESModule,
+		Platform:          api.PlatformBrowser,
+		Target:            api.ES2022,
+		MinifyWhitespace:  true,
+		MinifyIdentifiers: true,
+		MinifySyntax:      true,
+		Sourcemap:         api.SourceMapLinked,
+		External:          e.external,
+		Inject:            inject,
+		Define:            map[string]string{"__VERSION__": strconv.Quote(version)},
+		Plugins:           []api.Plugin{toolchain(wasmExec)},
+		LogLevel:          api.LogLevelSilent, // the errors are returned
+	})
+	if len(result.Errors) > 0 || len(result.Warnings) > 0 {
+		messages := append(format(api.ErrorMessage, result.Errors), format(api.WarningMessage, result.Warnings)...)
+		return fmt.Errorf("bundle %s:\n%s", e.source, strings.Join(messages, ""))
+	}
+	var errs []error
+	for _, file := range result.OutputFiles {
+		errs = append(errs, os.WriteFile(filepath.Join(dir, filepath.Base(file.Path)), file.Contents, 0o644))
+	}
+	return errors.Join(errs...)
+}
+
+func format(kind api.MessageKind, messages []api.Message) []string {
+	return api.FormatMessages(messages, api.FormatMessagesOptions{Kind: kind})
+}
+
+// toolchain resolves `import "wasm_exec"` to the file of the Go toolchain that compiles the Wasm:
+// the two must match. An alias would do, but would write the toolchain's path into the source map.
+func toolchain(wasmExec string) api.Plugin {
+	return api.Plugin{
+		Name: "toolchain",
+		Setup: func(build api.PluginBuild) {
+			build.OnResolve(api.OnResolveOptions{Filter: `^wasm_exec$`},
+				func(api.OnResolveArgs) (api.OnResolveResult, error) {
+					return api.OnResolveResult{Path: "lib/wasm/wasm_exec.js", Namespace: "go"}, nil
+				})
+			build.OnLoad(api.OnLoadOptions{Filter: `.*`, Namespace: "go"},
+				func(api.OnLoadArgs) (api.OnLoadResult, error) {
+					source, err := os.ReadFile(wasmExec)
+					if err != nil {
+						return api.OnLoadResult{}, err
+					}
+					contents := string(source)
+					return api.OnLoadResult{Contents: &contents, Loader: api.LoaderJS}, nil
+				})
+		},
+	}
+}

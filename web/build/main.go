@@ -1,0 +1,140 @@
+// Command build makes the npm package in dist/ and the site in web/site/, with Go alone:
+//
+//	go run ./web/build
+//
+// The same sources and the same Go toolchain give the same bytes, wherever the clone lies. It
+// fails when a size budget is exceeded.
+//
+// A build with -tags or -out is a variant for tests: it goes only where -out (and -site) say, and
+// is not measured.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "web/build:", err)
+		os.Exit(1)
+	}
+}
+
+// options says what one run builds and where it puts it.
+type options struct {
+	root string // the module's root directory
+	out  string // the npm package
+	site string // the demo with the package's files beside it; "" for none
+	tags string // Go build tags of the Wasm
+}
+
+// variant tells a build for tests from the one that is published.
+func (o options) variant() bool {
+	return o.out != filepath.Join(o.root, "dist")
+}
+
+func parse(root string, args []string) (options, error) {
+	flags := flag.NewFlagSet("web/build", flag.ContinueOnError)
+	tags := flags.String("tags", "", "build tags for the Wasm, comma-separated; needs -out")
+	out := flags.String("out", "", "directory of the npm package (default dist)")
+	site := flags.String("site", "", "directory of the site (default web/site, or none with -out)")
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
+	}
+	if flags.NArg() > 0 {
+		return options{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if *tags != "" && *out == "" {
+		return options{}, errors.New("-tags needs -out, so that a test build never becomes the package")
+	}
+	o := options{root: root, tags: *tags, out: filepath.Join(root, "dist"), site: filepath.Join(root, "web/site")}
+	if *out != "" {
+		dir, err := filepath.Abs(*out)
+		if err != nil {
+			return options{}, err
+		}
+		o.out, o.site = dir, ""
+	}
+	if *site != "" {
+		dir, err := filepath.Abs(*site)
+		if err != nil {
+			return options{}, err
+		}
+		o.site = dir
+	}
+	if o.tags != "" && (!o.variant() || o.site == filepath.Join(root, "web/site")) {
+		return options{}, errors.New("a build with -tags may not go to dist or web/site")
+	}
+	return o, nil
+}
+
+func run(args []string) error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	o, err := parse(root, args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	version, err := readVersion(root)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	if err := compileWasm(o, version); err != nil {
+		return err
+	}
+	if err := bundlePackage(o, version); err != nil {
+		return err
+	}
+	if err := writePackage(o, version); err != nil {
+		return err
+	}
+	if o.site != "" {
+		if err := writeSite(o); err != nil {
+			return err
+		}
+	}
+	if o.variant() {
+		return nil
+	}
+	sizes, err := measureAll(o.out, filepath.Join(root, ".cache", "sizes.json"))
+	if err != nil {
+		return err
+	}
+	fmt.Print(table(sizes, budgets))
+	return errors.Join(exceeded(sizes, budgets)...)
+}
+
+// moduleRoot finds the root of the module that the current directory belongs to.
+func moduleRoot() (string, error) {
+	mod, err := goOutput("env", "GOMOD")
+	if err != nil {
+		return "", err
+	}
+	if mod == "" || mod == os.DevNull {
+		return "", errors.New("run it inside the holdfast module")
+	}
+	return filepath.Dir(mod), nil
+}
+
+// goOutput runs the go command and returns what it prints, trimmed.
+func goOutput(args ...string) (string, error) {
+	out, err := exec.Command("go", args...).Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// manifest is the published package.json; its fields stand in the order npm's own tools write them.
+type manifest struct {
+	Name        string         `json:"name"`
+	Version     string         `json:"version"`
+	Description string         `json:"description"`
+	Keywords    []string       `json:"keywords"`
+	License     string         `json:"license"`
+	Type        string         `json:"type"`
+	Main        string         `json:"main"`
+	Types       string         `json:"types"`
+	Exports     map[string]any `json:"exports"`
+	Files       []string       `json:"files"`
+	SideEffects bool           `json:"sideEffects"`
+}
+
+// modules are exported one by one, so that a bundler's user can ask for the URL of any of them.
+var modules = []string{"holdfast-worker.js", "holdfast-page.js", "holdfast-timers.js", "holdfast.wasm"}
+
+func newManifest(version string) manifest {
+	exports := map[string]any{
+		// TypeScript takes the first condition that fits: types come first (the keys are sorted).
+		".":              conditions{Types: "./holdfast.d.ts", Default: "./holdfast.js"},
+		"./package.json": "./package.json",
+	}
+	for _, name := range modules {
+		exports["./"+name] = "./" + name
+	}
+	return manifest{
+		Name:        "holdfast",
+		Version:     version,
+		Description: "A lock runtime for web editors: may this page write?",
+		Keywords:    []string{"lock", "web-locks", "lease", "tabs", "autosave", "wasm"},
+		License:     "MIT",
+		Type:        "module",
+		Main:        "./holdfast.js",
+		Types:       "./holdfast.d.ts",
+		Exports:     exports,
+		Files:       []string{"holdfast*.js", "holdfast*.js.map", "holdfast.wasm", "holdfast.d.ts"},
+		SideEffects: false,
+	}
+}
+
+type conditions struct {
+	Types   string `json:"types"`
+	Default string `json:"default"`
+}
+
+// writePackage adds what is not compiled: the declarations, the texts and the manifest.
+func writePackage(o options, version string) error {
+	if err := copyFile(filepath.Join(o.root, "web", "holdfast.d.ts"), o.out); err != nil {
+		return err
+	}
+	if err := copyFile(filepath.Join(o.root, "LICENSE"), o.out); err != nil {
+		return err
+	}
+	err := copyFile(filepath.Join(o.root, "README.md"), o.out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	data, err := json.MarshalIndent(newManifest(version), "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(o.out, "package.json"), append(data, '\n'), 0o644)
+}
+
+// readVersion returns the one version of the package, the Wasm and the facade.
+func readVersion(root string) (string, error) {
+	path := filepath.Join(root, "web", "package.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	var pkg struct{ Version string }
+	if err := json.Unmarshal(data, &pkg); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	if pkg.Version == "" {
+		return "", fmt.Errorf("%s names no version", path)
+	}
+	return pkg.Version, nil
+}
+
+// copyFile copies the file at path into dir, under its own name.
+func copyFile(path, dir string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, filepath.Base(path)), data, 0o644)
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+)
+
+// budget is the most that a file may weigh, in bytes, as a browser downloads it.
+type budget struct {
+	File     string
+	Encoding string // "gzip" (level 9) or "brotli" (level 11)
+	Limit    int
+}
+
+// budgets is the one place where limits stand.
+var budgets = []budget{
+	{File: "holdfast.js", Encoding: "gzip", Limit: 5 * 1024},
+	{File: "holdfast.wasm", Encoding: "brotli", Limit: 700 * 1024},
+}
+
+// size is what one file weighs, in bytes.
+type size struct {
+	File              string `json:"-"`
+	Raw, Gzip, Brotli int
+}
+
+func (s size) in(encoding string) int {
+	switch encoding {
+	case "gzip":
+		return s.Gzip
+	case "brotli":
+		return s.Brotli
+	}
+	panic("no such encoding: " + encoding)
+}
+
+// exceeded returns one error for every budget that is not kept. A file that was not measured does
+// not keep its budget.
+func exceeded(sizes []size, budgets []budget) []error {
+	var errs []error
+	for _, b := range budgets {
+		i := slices.IndexFunc(sizes, func(s size) bool { return s.File == b.File })
+		if i < 0 {
+			errs = append(errs, fmt.Errorf("%s has a size budget but was not built", b.File))
+			continue
+		}
+		if got := sizes[i].in(b.Encoding); got > b.Limit {
+			errs = append(errs, fmt.Errorf("%s is %d bytes with %s: %d over its budget of %d",
+				b.File, got, b.Encoding, got-b.Limit, b.Limit))
+		}
+	}
+	return errs
+}
+
+// table shows the sizes for people, with the budgets they have to keep.
+func table(sizes []size, budgets []budget) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-20s %10s %10s %10s  %s\n", "bytes", "raw", "gzip -9", "brotli 11", "budget")
+	for _, s := range sizes {
+		var limit string
+		for _, b := range budgets {
+			if b.File == s.File {
+				limit = fmt.Sprintf("  %s %d (%d%% used)", b.Encoding, b.Limit, s.in(b.Encoding)*100/b.Limit)
+			}
+		}
+		fmt.Fprintf(&out, "%-20s %10d %10d %10d%s\n", s.File, s.Raw, s.Gzip, s.Brotli, limit)
+	}
+	return out.String()
+}
+
+// measureAll measures what a browser downloads from dir. Brotli at level 11 takes seconds for the
+// Wasm, so sizes are kept in the file cache under the content's hash; a missing or broken cache only
+// costs time.
+func measureAll(dir, cache string) ([]size, error) {
+	var paths []string
+	for _, pattern := range []string{"holdfast*.js", "holdfast.wasm"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, found...)
+	}
+	known := map[string]size{}
+	if data, err := os.ReadFile(cache); err == nil {
+		_ = json.Unmarshal(data, &known)
+	}
+	var sizes []size
+	fresh := map[string]size{} // only what is still in use, or the cache would grow for ever
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(data)
+		hash := hex.EncodeToString(sum[:])
+		s, ok := known[hash]
+		if !ok {
+			s = measure(data)
+		}
+		fresh[hash] = s
+		s.File = filepath.Base(path)
+		sizes = append(sizes, s)
+	}
+	data, err := json.MarshalIndent(fresh, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(cache), 0o755); err != nil {
+		return nil, err
+	}
+	return sizes, os.WriteFile(cache, data, 0o644)
+}
+
+func measure(data []byte) size {
+	return size{
+		Raw: len(data),
+		Gzip: compressed(data, func(w io.Writer) io.WriteCloser {
+			z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+			if err != nil {
+				panic(err) // only for a level that does not exist
+			}
+			return z
+		}),
+		Brotli: compressed(data, func(w io.Writer) io.WriteCloser {
+			return brotli.NewWriterLevel(w, brotli.BestCompression)
+		}),
+	}
+}
+
+func compressed(data []byte, encoder func(io.Writer) io.WriteCloser) int {
+	var out bytes.Buffer
+	w := encoder(&out)
+	if _, err := w.Write(data); err != nil {
+		panic(err) // a bytes.Buffer takes everything
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return out.Len()
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The limits that the package promises; changing one is a decision, so it is made twice.
+func TestBudgets(t *testing.T) {
+	assert.Equal(t, []budget{
+		{File: "holdfast.js", Encoding: "gzip", Limit: 5120},
+		{File: "holdfast.wasm", Encoding: "brotli", Limit: 716800},
+	}, budgets)
+}
+
+func TestABudgetIsKeptUpToItsLastByte(t *testing.T) {
+	kept := []size{
+		{File: "holdfast.js", Raw: 99_999, Gzip: 5120, Brotli: 99_999},
+		{File: "holdfast.wasm", Raw: 9_999_999, Gzip: 9_999_999, Brotli: 716800},
+	}
+	assert.Empty(t, exceeded(kept, budgets))
+
+	heavy := []size{{File: "holdfast.js", Gzip: 5121}, {File: "holdfast.wasm", Brotli: 716801}}
+	errs := exceeded(heavy, budgets)
+	require.Len(t, errs, 2)
+	assert.EqualError(t, errs[0], "holdfast.js is 5121 bytes with gzip: 1 over its budget of 5120")
+	assert.EqualError(t, errs[1], "holdfast.wasm is 716801 bytes with brotli: 1 over its budget of 716800")
+}
+
+func TestWhatWasNotBuiltKeepsNoBudget(t *testing.T) {
+	assert.Len(t, exceeded(nil, budgets), len(budgets))
+}
+
+func TestMeasuringIsCachedByContent(t *testing.T) {
+	dir := t.TempDir()
+	cache := filepath.Join(dir, "cache", "sizes.json")
+	path := filepath.Join(dir, "holdfast.js")
+	write := func(path, data string) { require.NoError(t, os.WriteFile(path, []byte(data), 0o644)) }
+	measured := func() size {
+		t.Helper()
+		sizes, err := measureAll(dir, cache)
+		require.NoError(t, err)
+		require.Len(t, sizes, 1)
+		return sizes[0]
+	}
+
+	write(path, string(bytes.Repeat([]byte("lock"), 1000)))
+	first := measured()
+	assert.Equal(t, "holdfast.js", first.File)
+	assert.Equal(t, 4000, first.Raw)
+	assert.Less(t, first.Gzip, 100)
+	assert.Less(t, first.Brotli, first.Gzip)
+
+	// What the cache says of these bytes is believed …
+	data, err := os.ReadFile(cache)
+	require.NoError(t, err)
+	write(cache, string(bytes.Replace(data, []byte(`"Raw": 4000`), []byte(`"Raw": 7`), 1)))
+	assert.Equal(t, 7, measured().Raw)
+
+	// … but not of others, and a broken cache is no obstacle.
+	write(path, "lock")
+	assert.Equal(t, 4, measured().Raw)
+	write(cache, "{")
+	assert.Equal(t, 4, measured().Raw)
+}
