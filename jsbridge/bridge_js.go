@@ -1,0 +1,105 @@
+//go:build js && wasm
+
+// Package jsbridge is the only home of JavaScript callbacks and promises. It turns
+// promises into calls that return, Go functions into functions that return promises,
+// and browser objects into the ports of package lock.
+//
+// Nothing outside this package calls js.FuncOf. Inside there is exactly one js.Func,
+// through which every callback comes in: a callback that JavaScript calls after its
+// scope was released, as a promise may do that lost a race, is ignored instead of
+// failing.
+package jsbridge
+
+import (
+	"sync"
+
+	"github.com/hack-pad/safejs"
+)
+
+// Callback is a Go function called by JavaScript. It must not block: the event loop
+// waits for it.
+type Callback func(args []safejs.Value) any
+
+// entrance is the one js.Func and the callbacks behind it.
+var entrance struct {
+	mu    sync.Mutex
+	fn    *safejs.Func
+	next  int
+	calls map[int]Callback
+}
+
+// Scope owns callbacks and releases them together. The zero value is ready to use.
+type Scope struct {
+	mu  sync.Mutex
+	ids []int
+}
+
+// Func returns a JavaScript function that calls fn until the scope is released.
+func (s *Scope) Func(fn Callback) (safejs.Value, error) {
+	entrance.mu.Lock()
+	if entrance.fn == nil {
+		f, err := safejs.FuncOf(enter)
+		if err != nil {
+			entrance.mu.Unlock()
+			return safejs.Value{}, err
+		}
+		entrance.fn, entrance.calls = &f, make(map[int]Callback)
+	}
+	entrance.next++
+	id := entrance.next
+	entrance.calls[id] = fn
+	door := entrance.fn.Value()
+	entrance.mu.Unlock()
+
+	s.mu.Lock()
+	s.ids = append(s.ids, id)
+	s.mu.Unlock()
+	return door.Call("bind", safejs.Null(), id)
+}
+
+// Release ends the callbacks of the scope: JavaScript may still call them, and is
+// ignored. The scope can be used again.
+func (s *Scope) Release() {
+	s.mu.Lock()
+	ids := s.ids
+	s.ids = nil
+	s.mu.Unlock()
+	entrance.mu.Lock()
+	defer entrance.mu.Unlock()
+	for _, id := range ids {
+		delete(entrance.calls, id)
+	}
+}
+
+// LiveCallbacks counts the callbacks whose scope is not released. It is zero when
+// everything was closed properly.
+func LiveCallbacks() int {
+	entrance.mu.Lock()
+	defer entrance.mu.Unlock()
+	return len(entrance.calls)
+}
+
+// Shutdown releases the one js.Func; the program is about to end.
+func Shutdown() {
+	entrance.mu.Lock()
+	defer entrance.mu.Unlock()
+	if entrance.fn != nil {
+		entrance.fn.Release()
+		entrance.fn, entrance.calls = nil, nil
+	}
+}
+
+func enter(_ safejs.Value, args []safejs.Value) any {
+	id, err := args[0].Int()
+	if err != nil {
+		return nil
+	}
+	entrance.mu.Lock()
+	call := entrance.calls[id]
+	entrance.mu.Unlock()
+	// No lock is held here: the callback may come back in.
+	if call == nil {
+		return nil
+	}
+	return call(args[1:])
+}

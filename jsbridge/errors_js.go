@@ -1,0 +1,104 @@
+//go:build js && wasm
+
+package jsbridge
+
+import (
+	"context"
+	"errors"
+	"syscall/js"
+
+	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Rejection is what a promise was rejected with.
+type Rejection struct{ Reason safejs.Value }
+
+// Error returns the reason's name and message.
+func (r Rejection) Error() string {
+	name, message := property(r.Reason, "name"), property(r.Reason, "message")
+	if name == "" && message == "" {
+		text, err := r.Reason.String()
+		if err != nil {
+			return "rejected"
+		}
+		return text
+	}
+	return name + ": " + message
+}
+
+// ExceptionName returns the name of the exception behind err, such as "AbortError", or
+// "" where there is none.
+func ExceptionName(err error) string {
+	var rejection Rejection
+	if errors.As(err, &rejection) {
+		return property(rejection.Reason, "name")
+	}
+	var thrown js.Error
+	if errors.As(err, &thrown) {
+		return property(safejs.Safe(thrown.Value), "name")
+	}
+	return ""
+}
+
+func property(v safejs.Value, name string) string {
+	if v.Type() != safejs.TypeObject {
+		return ""
+	}
+	p, err := v.Get(name)
+	if err != nil || p.Type() != safejs.TypeString {
+		return ""
+	}
+	s, _ := p.String()
+	return s
+}
+
+// exceptions says what a refusal by navigator.locks means. An AbortError is not here:
+// whether it is the caller's or a thief's depends on when it comes.
+var exceptions = map[string]struct {
+	code   lock.Code
+	detail string
+}{
+	"SecurityError":     {lock.CodeWebLockUnsupported, "the browser refuses Web Locks here, as it does in sandboxed frames and where storage is blocked"},
+	"InvalidStateError": {lock.CodeWebLockUnsupported, "this document is not active any more"},
+	"NotSupportedError": {lock.CodeInvalidArgument, "the name or the combination of options cannot be locked"},
+	"TypeError":         {lock.CodeInvalidArgument, "the name or an option has the wrong type"},
+}
+
+// refusal turns an exception of navigator.locks into an error of package lock.
+func refusal(err error) error {
+	if e, ok := exceptions[ExceptionName(err)]; ok {
+		return &lock.Error{Code: e.code, Operation: lock.OpAcquire, Detail: e.detail, Err: err}
+	}
+	return &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Detail: "the browser refused the lock", Err: err}
+}
+
+// WithSignal returns a context that ends when the AbortSignal aborts; undefined never
+// does. stop must be called.
+func WithSignal(ctx context.Context, signal safejs.Value) (_ context.Context, stop func(), err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if signal.IsUndefined() || signal.IsNull() {
+		return ctx, func() { cancel(nil) }, nil
+	}
+	var scope Scope
+	stop = func() { scope.Release(); cancel(nil) }
+	abort := func([]safejs.Value) any {
+		cancel(context.Canceled)
+		return nil
+	}
+	listener, err := scope.Func(abort)
+	if err == nil {
+		_, err = signal.Call("addEventListener", "abort", listener)
+	}
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	if aborted, err := signal.Get("aborted"); err == nil {
+		if already, err := aborted.Truthy(); err == nil && already {
+			abort(nil)
+		}
+	}
+	return ctx, stop, nil
+}

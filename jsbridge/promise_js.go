@@ -1,0 +1,151 @@
+//go:build js && wasm
+
+package jsbridge
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Await returns what the promise is fulfilled with, its rejection as an error, or the
+// cause when ctx ends first. A value that is no promise is returned as it is.
+//
+// It must not be called from a [Callback]: the promise could never settle.
+func Await(ctx context.Context, promise safejs.Value) (safejs.Value, error) {
+	if !thenable(promise) {
+		return promise, nil
+	}
+	type outcome struct {
+		value safejs.Value
+		err   error
+	}
+	var scope Scope
+	defer scope.Release()
+	settled := make(chan outcome, 1)
+	fulfilled, err := scope.Func(func(args []safejs.Value) any {
+		settled <- outcome{value: first(args)}
+		return nil
+	})
+	if err != nil {
+		return safejs.Value{}, err
+	}
+	rejected, err := scope.Func(func(args []safejs.Value) any {
+		settled <- outcome{err: Rejection{first(args)}}
+		return nil
+	})
+	if err != nil {
+		return safejs.Value{}, err
+	}
+	if _, err := promise.Call("then", fulfilled, rejected); err != nil {
+		return safejs.Value{}, err
+	}
+	select {
+	case o := <-settled:
+		return o.value, o.err
+	case <-ctx.Done():
+		return safejs.Value{}, context.Cause(ctx)
+	}
+}
+
+func thenable(v safejs.Value) bool {
+	if v.Type() != safejs.TypeObject {
+		return false
+	}
+	then, err := v.Get("then")
+	return err == nil && then.Type() == safejs.TypeFunction
+}
+
+func first(args []safejs.Value) safejs.Value {
+	if len(args) == 0 {
+		return safejs.Undefined()
+	}
+	return args[0]
+}
+
+// Deferred is a promise with the functions that settle it.
+type Deferred struct{ Promise, Resolve, Reject safejs.Value }
+
+// NewDeferred makes a pending promise.
+func NewDeferred() (Deferred, error) {
+	promise, err := safejs.Global().Get("Promise")
+	if err != nil {
+		return Deferred{}, err
+	}
+	if parts, err := promise.Call("withResolvers"); err == nil {
+		return partsOf(parts)
+	}
+	// Engines before 2024 have no withResolvers; the executor is called at once.
+	var d Deferred
+	var scope Scope
+	defer scope.Release()
+	executor, err := scope.Func(func(args []safejs.Value) any {
+		d.Resolve, d.Reject = args[0], args[1]
+		return nil
+	})
+	if err != nil {
+		return Deferred{}, err
+	}
+	d.Promise, err = promise.New(executor)
+	return d, err
+}
+
+func partsOf(parts safejs.Value) (d Deferred, err error) {
+	for name, part := range map[string]*safejs.Value{"promise": &d.Promise, "resolve": &d.Resolve, "reject": &d.Reject} {
+		if *part, err = parts.Get(name); err != nil {
+			return Deferred{}, err
+		}
+	}
+	return d, nil
+}
+
+// Exports are Go functions that JavaScript may call.
+type Exports struct {
+	scope   Scope
+	running sync.WaitGroup
+	// Reason makes of an error what a promise is rejected with.
+	Reason func(error) any
+}
+
+// Func exports fn as a function that returns a promise. Each call runs on a goroutine
+// of its own; a panic rejects that call alone, with the code "runtime-crashed".
+func (e *Exports) Func(fn func(args []safejs.Value) (any, error)) (safejs.Value, error) {
+	return e.scope.Func(func(args []safejs.Value) any {
+		d, err := NewDeferred()
+		if err != nil {
+			return nil
+		}
+		e.running.Go(func() { e.settle(d, fn, args) })
+		return d.Promise
+	})
+}
+
+func (e *Exports) settle(d Deferred, fn func([]safejs.Value) (any, error), args []safejs.Value) {
+	value, err := recovered(fn, args)
+	if err == nil {
+		_, err = d.Resolve.Invoke(value)
+	}
+	if err != nil {
+		_, _ = d.Reject.Invoke(e.Reason(err))
+	}
+}
+
+func recovered(fn func([]safejs.Value) (any, error), args []safejs.Value) (value any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			value, err = nil, &lock.Error{Code: lock.CodeCrashed,
+				Detail: fmt.Sprintf("this call panicked (%v), which is a fault of Holdfast; others are not affected", r)}
+		}
+	}()
+	return fn(args)
+}
+
+// Close waits for the calls under way and ends the exports.
+func (e *Exports) Close() {
+	e.running.Wait()
+	e.scope.Release()
+}
