@@ -1,0 +1,69 @@
+# `make help` lists what this can do. Building takes Go alone; the tests install the rest.
+
+SHELL = /bin/sh
+PORT ?= 8080
+
+# Rooms whose code runs in the browser too, and those of them with tests or wiring for it.
+JS_ROOMS := $(wildcard lock autosave jsbridge opfs wasm)
+JS_PACKAGES := $(JS_ROOMS:%=./%/...)
+JS := GOOS=js GOARCH=wasm
+
+# What drives a browser runs after the rest, one package at a time, so that its timing means something.
+BROWSER_TESTS := ./tests/browser/... ./tests/e2e/...
+NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|e2e|bench)(/|$$)')
+
+.PHONY: help build run test bench tools lint typecheck test-native test-wasm test-e2e clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+build: ## make the npm package in dist/ and the site that the server carries
+	go run ./web/build
+
+run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes the port)
+	go build -o .cache/holdfast ./cmd/holdfast
+	exec .cache/holdfast serve --addr 127.0.0.1:$(PORT)
+
+test: ## check everything; installs what that takes
+	$(MAKE) tools
+	$(MAKE) build
+	$(MAKE) -j2 --output-sync=target lint typecheck test-native
+	$(MAKE) test-wasm
+	$(MAKE) test-e2e
+
+bench: tools build ## measure speed against raw Web Locks and other packages
+	go run ./tests/bench
+
+tools: ## install Chromium, Node.js and a C compiler where they are missing
+	@tools/need chromium
+	@tools/need node
+	@tools/need cc
+
+lint: ## gofmt, go vet and staticcheck, natively and for the browser
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	test -z "$$unformatted" || { echo "gofmt has to see:"; echo "$$unformatted"; exit 1; }
+	go vet ./...
+	$(JS) go vet $(JS_PACKAGES)
+	go tool staticcheck ./...
+	$(JS) go tool staticcheck $(JS_PACKAGES)
+
+typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources against holdfast.d.ts
+	web/node_modules/.bin/tsc --project web/tsconfig.json
+
+# npm writes this file when it has installed everything.
+web/node_modules/.package-lock.json: web/package.json web/package-lock.json
+	cd web && npm ci --no-progress
+	touch $@
+
+test-native: ## Go tests outside the browser, with the race detector
+	go test -race $(NATIVE_TESTS)
+
+test-wasm: ## Go tests as WebAssembly, in Chromium
+	tools/test-wasm -count=1 $(JS_PACKAGES)
+
+test-e2e: build ## end-to-end tests in Chromium, over several tabs
+	go test -count=1 -p 1 $(BROWSER_TESTS)
+
+clean: ## remove what the other targets made
+	rm -rf .cache dist web/node_modules
+	find web/site -mindepth 1 ! -name .keep -delete

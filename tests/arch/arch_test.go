@@ -1,0 +1,108 @@
+// Package arch keeps the house in order: it fails when a package imports what it must not, when a
+// file grows too long, or when one names the machine it was written on. Rules are functions over
+// data; planted_test.go shows of each that it can fail.
+package arch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// run returns what a command prints, with the variables of env added to its environment.
+func run(t *testing.T, env []string, name string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), env...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	return out
+}
+
+// list returns the packages that patterns name and all they depend on. A room that does not exist
+// yet is left out.
+func list(t *testing.T, env []string, patterns ...string) []pkg {
+	t.Helper()
+	args := []string{"list", "-deps", "-json=ImportPath,Standard,Imports,TestImports,XTestImports,Deps"}
+	known := len(args)
+	for _, pattern := range patterns {
+		if _, err := os.Stat(filepath.Join(root, strings.TrimSuffix(pattern, "..."))); err == nil {
+			args = append(args, pattern)
+		}
+	}
+	if len(args) == known {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(run(t, env, "go", args...)))
+	var pkgs []pkg
+	for {
+		var p pkg
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return pkgs
+		}
+		require.NoError(t, err)
+		pkgs = append(pkgs, p)
+	}
+}
+
+// files returns every file that is committed or would be: what git ignores is not ours.
+func files(t *testing.T) []source {
+	t.Helper()
+	// The repository may belong to another user, in a container for instance.
+	out := run(t, nil, "git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	var sources []source
+	for _, path := range strings.Split(strings.TrimRight(string(out), "\x00"), "\x00") {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted, but not yet committed so
+		}
+		require.NoError(t, err)
+		sources = append(sources, source{path, text})
+	}
+	require.NotEmpty(t, sources)
+	return sources
+}
+
+func TestLayers(t *testing.T) {
+	native := list(t, nil, "./...")
+	browser := list(t, []string{"GOOS=js", "GOARCH=wasm"},
+		"./lock/...", "./autosave/...", "./jsbridge/...", "./opfs/...", "./wasm/...")
+	for name, pkgs := range map[string][]pkg{"native": native, "browser": browser} {
+		assert.Empty(t, wrongArrows(pkgs), name)
+		assert.Empty(t, strayJS(pkgs), name)
+	}
+	assert.Empty(t, tooHeavy(browser))
+}
+
+func TestSources(t *testing.T) {
+	sources := files(t)
+	assert.Empty(t, tooLong(sources))
+	assert.Empty(t, machineNames(sources))
+	for _, s := range sources {
+		if filepath.Ext(s.path) != ".go" {
+			continue
+		}
+		p, err := parse(s)
+		if !assert.NoError(t, err) {
+			continue
+		}
+		assert.Empty(t, straysFuncOf(p))
+		assert.Empty(t, unmarkedJS(p))
+	}
+}

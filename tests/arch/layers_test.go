@@ -1,0 +1,132 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	module    = "github.com/holdfast-dev/holdfast"
+	syscallJS = "syscall/js"
+	safejs    = "github.com/hack-pad/safejs"
+)
+
+// pkg is what the rules need of a package that `go list` shows.
+type pkg struct {
+	ImportPath   string
+	Standard     bool
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+	Deps         []string
+}
+
+func (p pkg) allImports() []string {
+	return slices.Concat(p.Imports, p.TestImports, p.XTestImports)
+}
+
+// mayImport says which rooms the packages of a room may import, besides their own. The arrows point
+// one way: wasm → {opfs, jsbridge} → {autosave, lock}.
+var mayImport = map[string][]string{
+	"lock":     {},
+	"autosave": {"lock"},
+	"jsbridge": {"autosave", "lock"},
+	"opfs":     {"jsbridge", "autosave", "lock"}, // jsbridge is the home of promises
+	"wasm":     {"opfs", "jsbridge", "autosave", "lock"},
+	"server":   {"lock"},
+	"internal": {},
+	"web":      {},
+	"cmd":      {"server", "internal", "web"},
+	"tests":    {"lock", "autosave", "jsbridge", "opfs", "server", "internal", "web"},
+}
+
+var (
+	pureRooms = []string{"lock", "autosave"}         // compile and run without a browser
+	jsRooms   = []string{"jsbridge", "opfs", "wasm"} // may touch a JS value
+)
+
+// room returns the first directory of a package of this module, or "".
+func room(importPath string) string {
+	rest, ok := strings.CutPrefix(importPath, module+"/")
+	if !ok {
+		return ""
+	}
+	first, _, _ := strings.Cut(rest, "/")
+	return first
+}
+
+// wrongArrows: no package imports a room that mayImport does not grant to its own. Every room has its
+// line in that table.
+func wrongArrows(pkgs []pkg) []string {
+	var found []string
+	for _, p := range pkgs {
+		from := room(p.ImportPath)
+		if from == "" {
+			continue
+		}
+		granted, known := mayImport[from]
+		if !known {
+			found = append(found, fmt.Sprintf("room %s has no line in mayImport", from))
+			continue
+		}
+		for _, imported := range p.allImports() {
+			to := room(imported)
+			if to != "" && to != from && !slices.Contains(granted, to) {
+				found = append(found, fmt.Sprintf("%s imports %s", p.ImportPath, imported))
+			}
+		}
+	}
+	return found
+}
+
+// strayJS: nothing of this module outside jsRooms imports syscall/js or safejs, and the pure rooms do
+// not even get them through another module. (The standard library does import syscall/js under GOOS=js.)
+func strayJS(pkgs []pkg) []string {
+	importsJS := map[string]bool{safejs: true}
+	for _, p := range pkgs {
+		if !p.Standard && room(p.ImportPath) == "" && slices.Contains(p.Imports, syscallJS) {
+			importsJS[p.ImportPath] = true
+		}
+	}
+	var found []string
+	for _, p := range pkgs {
+		in := room(p.ImportPath)
+		if in == "" {
+			continue
+		}
+		for _, imported := range p.allImports() {
+			touchesJS := imported == syscallJS || isWithin(imported, safejs)
+			if touchesJS && !slices.Contains(jsRooms, in) {
+				found = append(found, fmt.Sprintf("%s imports %s", p.ImportPath, imported))
+			}
+		}
+		for _, dep := range p.Deps {
+			if slices.Contains(pureRooms, in) && (importsJS[dep] || isWithin(dep, safejs)) {
+				found = append(found, fmt.Sprintf("%s depends on %s", p.ImportPath, dep))
+			}
+		}
+	}
+	return found
+}
+
+// tooHeavy: the Wasm binary contains neither net/http (1.5 MB) nor encoding/json (80 KB); the engine
+// has both.
+func tooHeavy(pkgs []pkg) []string {
+	var found []string
+	for _, p := range pkgs {
+		if p.ImportPath != module+"/wasm" {
+			continue
+		}
+		for _, heavy := range []string{"net/http", "encoding/json"} {
+			if slices.Contains(p.Deps, heavy) {
+				found = append(found, fmt.Sprintf("%s depends on %s", p.ImportPath, heavy))
+			}
+		}
+	}
+	return found
+}
+
+func isWithin(importPath, parent string) bool {
+	return importPath == parent || strings.HasPrefix(importPath, parent+"/")
+}

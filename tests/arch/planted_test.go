@@ -1,0 +1,145 @@
+package arch
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Every rule finds what is planted here, and lets the innocent neighbour pass.
+
+func TestPlantedArrows(t *testing.T) {
+	for _, arrow := range []struct {
+		from, to string
+		allowed  bool
+	}{
+		{"lock", "lock/locktest", true},
+		{"lock", "jsbridge", false},
+		{"lock", "autosave", false},
+		{"autosave", "lock", true},
+		{"autosave", "opfs", false},
+		{"jsbridge", "lock", true},
+		{"jsbridge", "opfs", false},
+		{"jsbridge", "wasm", false},
+		{"opfs", "jsbridge", true},
+		{"opfs", "wasm", false},
+		{"wasm", "opfs", true},
+		{"wasm", "server", false},
+		{"server", "lock", true},
+		{"server", "web", false},
+		{"cmd/holdfast", "web", true},
+		{"cmd/holdfast", "wasm", false},
+		{"attic", "lock", false},
+	} {
+		from, to := module+"/"+arrow.from, module+"/"+arrow.to
+		for _, p := range []pkg{
+			{ImportPath: from, Imports: []string{"fmt", to}},
+			{ImportPath: from, TestImports: []string{to}},
+			{ImportPath: from, XTestImports: []string{to}},
+		} {
+			assert.Equal(t, arrow.allowed, len(wrongArrows([]pkg{p})) == 0, "%s → %s", arrow.from, arrow.to)
+		}
+	}
+}
+
+func TestPlantedJS(t *testing.T) {
+	for _, js := range []string{syscallJS, safejs, safejs + "/catch"} {
+		for _, name := range []string{"lock", "lock/locktest", "autosave", "server", "cmd/holdfast", "web"} {
+			assert.NotEmpty(t, strayJS([]pkg{{ImportPath: module + "/" + name, Imports: []string{js}}}), name)
+			assert.NotEmpty(t, strayJS([]pkg{{ImportPath: module + "/" + name, TestImports: []string{js}}}), name)
+		}
+		for _, name := range jsRooms {
+			assert.Empty(t, strayJS([]pkg{{ImportPath: module + "/" + name, Imports: []string{js}}}), name)
+		}
+	}
+}
+
+func TestPlantedJSBehindAnotherModule(t *testing.T) {
+	sly := pkg{ImportPath: "example.com/sly", Imports: []string{syscallJS}}
+	std := pkg{ImportPath: "syscall", Standard: true, Imports: []string{syscallJS}}
+	lock := pkg{ImportPath: module + "/lock", Deps: []string{"syscall", syscallJS}}
+	assert.Empty(t, strayJS([]pkg{sly, std, lock}), "the standard library may")
+
+	lock.Deps = append(lock.Deps, sly.ImportPath)
+	assert.NotEmpty(t, strayJS([]pkg{sly, std, lock}))
+	lock.Deps = []string{safejs}
+	assert.NotEmpty(t, strayJS([]pkg{lock}))
+}
+
+func TestPlantedWeight(t *testing.T) {
+	for _, heavy := range []string{"net/http", "encoding/json"} {
+		assert.NotEmpty(t, tooHeavy([]pkg{{ImportPath: module + "/wasm", Deps: []string{"fmt", heavy}}}))
+		assert.Empty(t, tooHeavy([]pkg{{ImportPath: module + "/server", Deps: []string{heavy}}}))
+	}
+	assert.Empty(t, tooHeavy([]pkg{{ImportPath: module + "/wasm", Deps: []string{"fmt"}}}))
+}
+
+func TestPlantedLength(t *testing.T) {
+	lines := func(path string, n int) []source {
+		return []source{{path, []byte(strings.Repeat("x\n", n))}}
+	}
+	for _, path := range []string{"lock/a.go", "web/src/a.ts", "web/holdfast.d.ts", "web/demo/demo.css"} {
+		assert.NotEmpty(t, tooLong(lines(path, maxLines+1)), path)
+		assert.Empty(t, tooLong(lines(path, maxLines)), path)
+	}
+	assert.NotEmpty(t, tooLong([]source{{"a.go", []byte(strings.Repeat("x\n", maxLines) + "x")}}))
+	assert.Empty(t, tooLong(lines("go.sum", 5000)))
+}
+
+func TestPlantedMachineNames(t *testing.T) {
+	for _, text := range []string{
+		"cd /wo" + "rk/main",
+		`path = "/ro` + `ot/go"`,
+		"(see /ho" + "me/ann/notes)",
+		"HOME=/Us" + "ers/ann",
+		"https://registry.np" + "mjs.org/typescript",
+		"GOPROXY=https://proxy.go" + "lang.org",
+		"SUM.GO" + "LANG.ORG",
+		"http://artif" + "actory.example.com/npm",
+	} {
+		assert.NotEmpty(t, machineNames([]source{{"README.md", []byte(text)}}), text)
+	}
+	for _, text := range []string{"a/wo" + "rk/b", "the /work" + "er.js script", "https://go.dev/", "/ho" + "me", ""} {
+		assert.Empty(t, machineNames([]source{{"README.md", []byte(text)}}), text)
+	}
+	resolved := []byte(`{"resolved": "https://example.com/a.tgz"}`)
+	assert.NotEmpty(t, machineNames([]source{{"web/package-lock.json", resolved}}))
+	assert.Empty(t, machineNames([]source{{"web/other.json", resolved}}))
+}
+
+func goSource(t *testing.T, path, text string) parsed {
+	t.Helper()
+	p, err := parse(source{path, []byte(text)})
+	require.NoError(t, err)
+	return p
+}
+
+func TestPlantedFuncOf(t *testing.T) {
+	for _, text := range []string{
+		"package a\nimport \"syscall/js\"\nvar f = js.FuncOf(nil)",
+		"package a\nimport j \"syscall/js\"\nvar f = j.FuncOf",
+		"package a\nimport \"github.com/hack-pad/safejs\"\nfunc g() { safejs.FuncOf(nil) }",
+		"package a\nimport . \"syscall/js\"\nvar f = FuncOf(nil)",
+	} {
+		assert.NotEmpty(t, straysFuncOf(goSource(t, "wasm/a_js.go", text)), text)
+		assert.Empty(t, straysFuncOf(goSource(t, "jsbridge/a_js.go", text)), text)
+	}
+	assert.Empty(t, straysFuncOf(goSource(t, "wasm/a_js.go",
+		"package a\nimport \"github.com/holdfast-dev/holdfast/jsbridge\"\nvar f = jsbridge.FuncOf")))
+}
+
+func TestPlantedBuildTags(t *testing.T) {
+	const body = "\n\npackage a\n\nimport _ \"syscall/js\"\n"
+	for _, tag := range []string{"", "//go:build js", "//go:build wasm", "//go:build js || wasm", "//go:build !js && !wasm"} {
+		assert.NotEmpty(t, unmarkedJS(goSource(t, "wasm/a_js.go", tag+body)), tag)
+	}
+	for _, tag := range []string{"//go:build js && wasm", "//go:build js && wasm && faults", "//go:build js && wasm && !faults"} {
+		assert.Empty(t, unmarkedJS(goSource(t, "wasm/a_js.go", tag+body)), tag)
+		assert.Empty(t, unmarkedJS(goSource(t, "wasm/a_js_test.go", tag+body)), tag)
+		assert.NotEmpty(t, unmarkedJS(goSource(t, "wasm/a.go", tag+body)), "its name does not say so")
+	}
+	assert.NotEmpty(t, unmarkedJS(goSource(t, "wasm/b_js.go", "package a")), "its name says so")
+	assert.Empty(t, unmarkedJS(goSource(t, "wasm/doc.go", "// Package a.\npackage a")))
+}

@@ -1,0 +1,173 @@
+package arch
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/build/constraint"
+	"go/parser"
+	"go/token"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// source is one file of the repository; its path is relative and has slashes.
+type source struct {
+	path string
+	text []byte
+}
+
+const maxLines = 400
+
+// tooLong: no Go, TypeScript or CSS source has more than maxLines lines.
+func tooLong(files []source) []string {
+	var found []string
+	for _, f := range files {
+		if !slices.Contains([]string{".go", ".ts", ".css"}, path.Ext(f.path)) {
+			continue
+		}
+		lines := bytes.Count(f.text, []byte("\n"))
+		if len(f.text) > 0 && !bytes.HasSuffix(f.text, []byte("\n")) {
+			lines++
+		}
+		if lines > maxLines {
+			found = append(found, fmt.Sprintf("%s has %d lines, more than %d", f.path, lines, maxLines))
+		}
+	}
+	return found
+}
+
+// Both patterns are put together from pieces, so that this file does not name what it forbids.
+var (
+	machinePath  = regexp.MustCompile(`(?:^|[\s"'` + "`" + `(=:,])(/(?:wo` + `rk|ro` + `ot|ho` + `me|Us` + `ers)/\w[^\s"']*)`)
+	registryHost = regexp.MustCompile(`(?i)\b(?:[\w-]+\.)*(?:np` + `mjs\.(?:org|com)|yarn` + `pkg\.com|npm` + `mirror\.com|` +
+		`proxy\.go` + `lang\.org|sum\.go` + `lang\.org|gop` + `roxy\.\w+|artif` + `actory[\w.-]*)\b`)
+	resolvedURL = regexp.MustCompile(`"resolved":\s*"[^"]*"`)
+)
+
+// machineNames: no file names a path of somebody's machine or a package registry's host. A lock file
+// names no download address at all.
+func machineNames(files []source) []string {
+	var found []string
+	report := func(f source, match []byte) {
+		line := 1 + bytes.Count(f.text[:bytes.Index(f.text, match)], []byte("\n"))
+		found = append(found, fmt.Sprintf("%s:%d names %s", f.path, line, match))
+	}
+	for _, f := range files {
+		if bytes.IndexByte(f.text, 0) >= 0 {
+			continue // a picture or the like
+		}
+		if m := machinePath.FindSubmatch(f.text); m != nil {
+			report(f, m[1])
+		}
+		if m := registryHost.Find(f.text); m != nil {
+			report(f, m)
+		}
+		if path.Base(f.path) == "package-lock.json" {
+			if m := resolvedURL.Find(f.text); m != nil {
+				report(f, m)
+			}
+		}
+	}
+	return found
+}
+
+// parsed is a Go source with what the rules ask of it.
+type parsed struct {
+	source
+	file *ast.File
+	set  *token.FileSet
+}
+
+func parse(f source) (parsed, error) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, f.path, f.text, parser.ParseComments|parser.SkipObjectResolution)
+	return parsed{f, file, set}, err
+}
+
+// jsNames returns the names under which the file knows syscall/js and safejs.
+func (p parsed) jsNames() []string {
+	var names []string
+	for _, spec := range p.file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil || imported != syscallJS && !isWithin(imported, safejs) {
+			continue
+		}
+		name := path.Base(imported)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// straysFuncOf: nothing outside jsbridge mentions js.FuncOf or safejs.FuncOf, so that every js.Func
+// has a scope that releases it.
+func straysFuncOf(p parsed) []string {
+	if strings.HasPrefix(p.path, "jsbridge/") {
+		return nil
+	}
+	var found []string
+	names := p.jsNames()
+	if slices.Contains(names, ".") {
+		found = append(found, p.path+" imports a JS package with a dot, which hides FuncOf")
+	}
+	ast.Inspect(p.file, func(n ast.Node) bool {
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok || selector.Sel.Name != "FuncOf" {
+			return true
+		}
+		if x, ok := selector.X.(*ast.Ident); ok && slices.Contains(names, x.Name) {
+			at := p.set.Position(selector.Pos())
+			found = append(found, fmt.Sprintf("%s:%d uses %s.FuncOf", p.path, at.Line, x.Name))
+		}
+		return true
+	})
+	return found
+}
+
+// unmarkedJS: a file that imports syscall/js or safejs, or whose name says so, ends in _js.go (or
+// _js_test.go) and bears //go:build js && wasm, or something stricter.
+func unmarkedJS(p parsed) []string {
+	base := strings.TrimSuffix(strings.TrimSuffix(p.path, ".go"), "_test")
+	named := strings.HasSuffix(base, "_js")
+	if len(p.jsNames()) == 0 && !named {
+		return nil
+	}
+	var found []string
+	if !named {
+		found = append(found, p.path+" is a js file, but its name does not end in _js.go")
+	}
+	if !demandsJSAndWasm(p.file) {
+		found = append(found, p.path+" is a js file, but does not bear //go:build js && wasm")
+	}
+	return found
+}
+
+func demandsJSAndWasm(file *ast.File) bool {
+	for _, group := range file.Comments {
+		for _, comment := range group.List {
+			if comment.Pos() > file.Package || !constraint.IsGoBuild(comment.Text) {
+				continue
+			}
+			expr, err := constraint.Parse(comment.Text)
+			if err != nil {
+				return false
+			}
+			// Tags of one's own may be added, so both worlds are tried: all of them set, and none.
+			holds := func(others bool, missing string) bool {
+				return expr.Eval(func(tag string) bool {
+					return tag != missing && (others || tag == "js" || tag == "wasm")
+				})
+			}
+			possible := holds(true, "") || holds(false, "")
+			loose := holds(true, "js") || holds(true, "wasm") || holds(false, "js") || holds(false, "wasm")
+			return possible && !loose
+		}
+	}
+	return false
+}
