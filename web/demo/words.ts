@@ -1,0 +1,141 @@
+// Every sentence the demo says about an event, an error or a reason. One place, so that they agree.
+
+import type { LockErrorCode, ProjectLockError, ProjectLockEvent, ReadonlyReason, Strategy, Warning } from "./holdfast.js";
+import { remaining } from "./time.js";
+
+export type Tone = "hold" | "wait" | "stop" | "other" | "plain";
+export interface Telling { icon: string; tone: Tone; text: string; advice?: string; code?: string }
+
+const strategies: Record<Strategy, string> = {
+  "web-lock": "Web Locks", "file-lock": "the .lock file", remote: "the server",
+};
+
+/** For each code: what it means to the person in front of the page, and what they can do. */
+const errors: Record<LockErrorCode, { what: string; advice: string }> = {
+  "web-lock-unsupported": { what: "This browser has no Web Locks", advice: "The .lock file takes its place; nothing to do." },
+  "acquire-denied": { what: "Somebody else holds it", advice: "" },
+  "acquire-timeout": { what: "Nobody let go in time", advice: "Acquire again, choose “Wait until granted”, or take over." },
+  "fallback-conflict": { what: "The .lock file belongs to another live tab", advice: "Wait for that tab, or take over." },
+  "lease-stale": { what: "The lease ran out before a heartbeat got through", advice: "The computer may have slept. Acquire again before writing." },
+  "renew-failed": { what: "A heartbeat did not get through", advice: "It is tried again until the lease runs out." },
+  "release-failed": { what: "The lock’s record could not be removed", advice: "It runs out by itself after its TTL." },
+  "lease-lost": { what: "Another tab took the lock over", advice: "Stop writing. Acquire again to get in line." },
+  deadlock: { what: "This request was ended to break a circle of waiting tabs", advice: "Try again." },
+  reentrant: { what: "This tab holds it already", advice: "Use the lease it has." },
+  aborted: { what: "Waiting was cancelled", advice: "" },
+  unsupported: { what: "Locks cannot work in this context", advice: "Use a current browser, over https or on localhost." },
+  "invalid-argument": { what: "An option is not valid", advice: "Correct it under “Options”." },
+  "runtime-crashed": { what: "The runtime stopped unexpectedly; all its locks are free", advice: "Acquire starts a fresh one." },
+};
+
+const warnings: Record<Warning, string> = {
+  "fallback-engaged": "Web Locks are not to be had: using the .lock file",
+  "fallback-degraded": "The fallback works with reduced guarantees",
+  "heartbeat-delayed": "A heartbeat came late, but in time",
+  "self-wait": "This page waits for a lock it holds itself",
+};
+
+/** The code of whatever was thrown, where it has one. */
+export function codeOf(error: unknown): LockErrorCode | undefined {
+  const code = (error as { code?: unknown } | null | undefined)?.code;
+  return typeof code === "string" && code in errors ? code as LockErrorCode : undefined;
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** An error as a row of the timeline. */
+export function tellError(error: unknown, operation: string): Telling {
+  const code = codeOf(error);
+  if (!code) return { icon: "stop", tone: "stop", text: `Could not ${operation}: ${messageOf(error)}` };
+  const { what, advice } = errors[code];
+  // For these the runtime's own message names the culprit (the option, the missing feature); ours cannot.
+  const detail = code === "invalid-argument" || code === "unsupported" ? ` (${messageOf(error)})` : "";
+  const mild = code === "acquire-denied" || code === "aborted" || code === "web-lock-unsupported";
+  return {
+    icon: mild ? "info" : (error as ProjectLockError).retryable ? "warn" : "stop",
+    tone: mild ? "other" : (error as ProjectLockError).retryable ? "wait" : "stop",
+    text: `${what}${detail}`, code,
+    ...(advice ? { advice } : {}),
+  };
+}
+
+/** Why this tab is read-only, in plain words. */
+export function readonlyReason(reason: ReadonlyReason, error: ProjectLockError): { what: string; advice: string } {
+  const known = codeOf(error);
+  if (known) return errors[known];
+  const fallback: Record<ReadonlyReason, LockErrorCode> = {
+    "acquire-failed": "acquire-timeout", "renew-failed": "lease-stale", "release-failed": "release-failed",
+    "lease-lost": "lease-lost", "runtime-crashed": "runtime-crashed",
+  };
+  return errors[fallback[reason]];
+}
+
+/** One plain sentence for an event. */
+export function tell(event: ProjectLockEvent): Telling {
+  switch (event.type) {
+    case "lock:attempt":
+      return {
+        icon: "ask", tone: "plain",
+        text: event.retry === 0 ? `Asking ${strategies[event.strategy]} for the lock` : `Retry ${event.retry}, asking ${strategies[event.strategy]} again`,
+      };
+    case "lock:waiting":
+      return { icon: "wait", tone: "wait", text: `Waiting in line, retry ${event.retry} in ${remaining(event.delayMs)}` };
+    case "lock:acquired":
+      return { icon: "hold", tone: "hold", text: `Acquired (${event.lease.mode}), token ${event.lease.token}` };
+    case "lock:renewed":
+      return { icon: "beat", tone: "hold", text: `Renewed, token ${event.lease.token}` };
+    case "lock:renew-scheduled":
+      return { icon: "beat", tone: "hold", text: `Next heartbeat in ${remaining(event.nextHeartbeatInMs)}` };
+    case "lock:warning":
+      return { icon: "warn", tone: "wait", text: warnings[event.warning] ?? event.warning, ...(event.detail ? { advice: event.detail } : {}) };
+    case "lock:fallback-engaged":
+      return { icon: "info", tone: "other", text: "The .lock file stands in for Web Locks" };
+    case "lock:handover-requested":
+      return { icon: "ask", tone: "other", text: `${event.from} asks to write` };
+    case "lock:release-requested":
+      return { icon: "out", tone: "plain", text: "Letting go" };
+    case "lock:released":
+      return { icon: "out", tone: "plain", text: "Released; the next in line may write" };
+    case "lock:error":
+      return tellError(event.error, event.operation);
+    case "lock:readonly-entered":
+      return event.lastError.code === "aborted"
+        ? { icon: "info", tone: "plain", text: "Not waiting any more; this tab may not write" }
+        : { icon: "stop", tone: "stop", text: "Read-only from here on", code: event.reason };
+  }
+}
+
+/** Why the runtime did not start, for the panel that then stands in for the page. */
+export function tellFailure(error: unknown): { title: string; text: string; advice: string } {
+  // Looked up here rather than guessed from the message: these three explain nearly every failure to open.
+  if (!isSecureContext) {
+    return {
+      title: "This address is not secure", text: "Browsers give locks and storage only to pages loaded over https or from localhost.",
+      advice: "Open this page as https://… or http://localhost.",
+    };
+  }
+  if (typeof WebAssembly === "undefined") {
+    return {
+      title: "WebAssembly is switched off", text: "Holdfast’s runtime is WebAssembly, and this browser does not offer it. Lockdown and strict security modes switch it off.",
+      advice: "Allow WebAssembly for this site, or use another browser.",
+    };
+  }
+  const code = codeOf(error);
+  if (code === "unsupported" || code === "web-lock-unsupported") {
+    return { title: "This browser cannot hold locks", text: sentence(messageOf(error)), advice: errors.unsupported.advice };
+  }
+  if (code === "runtime-crashed") {
+    return { title: "The runtime stopped", text: sentence(messageOf(error)), advice: "Try again to start a fresh one." };
+  }
+  return {
+    title: "The runtime did not start", text: sentence(messageOf(error)),
+    advice: "Check that the server runs and serves holdfast.js and holdfast.wasm, then try again.",
+  };
+}
+
+function sentence(text: string): string {
+  const trimmed = text.trim();
+  return trimmed && !/[.!?]$/.test(trimmed) ? `${trimmed}.` : trimmed;
+}
