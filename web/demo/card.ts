@@ -148,7 +148,7 @@ function factsOf(kind: Kind, state: State, now: number): Fact[] {
   if (kind === "holding" && lease) {
     return [
       ["next-heartbeat", "Next heartbeat", lease.nextHeartbeatAt > now ? `in ${remaining(lease.nextHeartbeatAt - now)}` : "now"],
-      ["expires", "Ends unless renewed", clock(lease.expiresAt)],
+      ["expires", "Expires", clock(lease.expiresAt)],
       ["token", "Token", String(lease.token)],
       ["lease-id", "Lease", lease.leaseId],
     ];
