@@ -1,0 +1,175 @@
+// Package browser drives several tabs of one Chromium for the end-to-end tests: it opens, hides, freezes,
+// suspends, crashes and closes them, and runs JavaScript in them.
+//
+// All tabs of one [Browser] lie in one window and one profile, so they share locks, storage and channels, exactly
+// one of them is visible at a time, and each has a renderer process of its own. Every call is bounded in time and
+// fails its test rather than hang.
+package browser
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// Limit bounds every call that has no limit of its own.
+const Limit = 15 * time.Second
+
+// A Browser is one Chromium with a profile of its own. Its methods may be called from several goroutines.
+type Browser struct {
+	t       testing.TB
+	ctx     context.Context // of the cover tab, parent of all others
+	profile string
+	process *exec.Cmd
+	killed  int // process group, negative, once killed
+	mu      sync.Mutex
+	tabs    []*Tab
+	tracing sync.Mutex // Chromium records one trace at a time
+}
+
+// Start runs a Chromium for the length of the test. When the test ends the browser is closed, none of its
+// processes is left and its profile is removed. It fails the test where Chromium is missing or does not start.
+func Start(t testing.TB, options Options) *Browser {
+	t.Helper()
+	path := Find()
+	if path == "" {
+		t.Fatal("browser: no Chromium found; install the package chromium (or Google Chrome) and put it on the PATH")
+	}
+	profile, err := os.MkdirTemp("", "hf-") // short: a socket in it has at most 108 bytes
+	if err != nil {
+		t.Fatalf("browser: no directory for the profile: %v", err)
+	}
+	b := &Browser{t: t, profile: profile}
+	t.Cleanup(b.removeProfile)
+
+	allocator := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path),
+		chromedp.UserDataDir(profile),
+		chromedp.Env("TMPDIR=" + profile), // what a killed browser leaves goes with the profile
+		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
+			// A group of its own makes it possible to end every child, and to see that none is left.
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+			b.process = cmd
+		}),
+	}
+	for name, value := range options.flags() {
+		allocator = append(allocator, chromedp.Flag(name, value))
+	}
+	base, cancelBase := chromedp.NewExecAllocator(context.Background(), allocator...)
+	// Protocol messages newer than the client library are no failure of the test.
+	ctx, cancel := chromedp.NewContext(base, chromedp.WithErrorf(func(string, ...any) {}))
+	b.ctx = ctx
+	t.Cleanup(func() {
+		b.kill()
+		cancel()
+		cancelBase()
+		b.reap()
+	})
+	if err := chromedp.Run(ctx); err != nil {
+		t.Fatalf("browser: %s does not start: %v", path, err)
+	}
+	return b
+}
+
+// Find returns the path of the Chromium (or Chrome) that Start runs, or "" if there is none. HOLDFAST_CHROMIUM
+// overrides the search.
+func Find() string {
+	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
+		"/Applications/Chromium.app/Contents/MacOS/Chromium",
+		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"}
+	if named := os.Getenv("HOLDFAST_CHROMIUM"); named != "" {
+		names = []string{named}
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// Tabs returns the tabs that are open, oldest first, without the blank one that covers hidden tabs.
+func (b *Browser) Tabs() []*Tab {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]*Tab(nil), b.tabs...)
+}
+
+// do runs an action on the browser itself, not on a tab.
+func (b *Browser) do(action func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(b.ctx, Limit, errLimit)
+	defer cancel()
+	return action(cdp.WithExecutor(ctx, chromedp.FromContext(b.ctx).Browser))
+}
+
+// cover brings the blank tab to the front, so that every other tab is hidden.
+func (b *Browser) cover() error {
+	id := chromedp.FromContext(b.ctx).Target.TargetID
+	return b.do(func(ctx context.Context) error { return target.ActivateTarget(id).Do(ctx) })
+}
+
+// kill ends every process of the browser at once. A profile that is thrown away needs no
+// orderly end, which takes seconds; SIGKILL also reaches a suspended renderer.
+func (b *Browser) kill() {
+	if b.process == nil || b.process.Process == nil {
+		return
+	}
+	group := -b.process.Process.Pid
+	_ = syscall.Kill(group, syscall.SIGKILL)
+	b.killed = group
+}
+
+// reap fails the test if a process of the browser is left.
+func (b *Browser) reap() {
+	if b.killed != 0 && !gone(b.killed, 5*time.Second) {
+		b.t.Errorf("browser: processes of group %d are left", -b.killed)
+	}
+}
+
+// gone reports whether every process of a group ended within the limit.
+func gone(group int, limit time.Duration) bool {
+	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+		if errors.Is(syscall.Kill(group, 0), syscall.ESRCH) || dead(group) {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+}
+
+// dead reports whether what is left of a group has ended and only waits for its parent to notice, which an init
+// process may take a second for. Where there is no /proc, it cannot be told.
+func dead(group int) bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		line, err := os.ReadFile(file)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		// "pid (name) state parent group …"; the name may hold anything.
+		fields := strings.Fields(string(line[strings.LastIndexByte(string(line), ')')+1:]))
+		if len(fields) > 2 && fields[2] == strconv.Itoa(-group) && fields[0] != "Z" && fields[0] != "X" {
+			return false
+		}
+	}
+	return len(files) > 0
+}
+
+func (b *Browser) removeProfile() {
+	if err := os.RemoveAll(b.profile); err != nil {
+		b.t.Errorf("browser: profile not removed: %v", err)
+	}
+}

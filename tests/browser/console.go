@@ -1,0 +1,145 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// A Message is one line of a tab's console, of its page or of one of its workers.
+type Message struct {
+	Source string // "page" or "worker"
+	Level  string // "log", "debug", "info", "warning", "error"; an uncaught exception is "exception"
+	Text   string // the arguments, joined by spaces; for an exception, its stack
+
+	exception int64 // the protocol's number of an exception, which may be taken back
+}
+
+func (m Message) String() string { return m.Source + " " + m.Level + ": " + m.Text }
+
+// failure reports whether the line says that something went wrong.
+func (m Message) failure() bool {
+	return m.Level == "error" || m.Level == "exception" || m.Level == "assert"
+}
+
+// Console returns what the page and its dedicated workers wrote to the console so far, uncaught exceptions,
+// unhandled rejections and the browser's own complaints (a policy violated, a file not found) included. It keeps
+// what earlier documents of the tab wrote.
+func (tab *Tab) Console() []Message {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	return slices.Clone(tab.console)
+}
+
+// Quiet fails the test for every error on the console that none of the patterns (regular expressions) expects.
+func (tab *Tab) Quiet(expected ...string) {
+	tab.t.Helper()
+	for _, message := range tab.Console() {
+		if !message.failure() {
+			continue
+		}
+		known := slices.ContainsFunc(expected, func(pattern string) bool {
+			return regexp.MustCompile(pattern).MatchString(message.Text)
+		})
+		if !known {
+			tab.t.Errorf("browser: unexpected on the console: %s", message)
+		}
+	}
+}
+
+// Workers returns how many dedicated workers the page itself has started that are alive. Workers of workers are not
+// counted.
+func (tab *Tab) Workers() int {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	return len(tab.workers)
+}
+
+// record keeps an event if it is a line of the console.
+func (tab *Tab) record(source string, event any) {
+	message := Message{Source: source}
+	switch event := event.(type) {
+	case *runtime.EventConsoleAPICalled:
+		message.Level = string(event.Type)
+		message.Text = join(event.Args)
+	case *runtime.EventExceptionThrown:
+		message.Level = "exception"
+		message.Text = describe(event.ExceptionDetails)
+		message.exception = event.ExceptionDetails.ExceptionID
+	case *runtime.EventExceptionRevoked: // a rejection that was handled a little later
+		tab.mu.Lock()
+		defer tab.mu.Unlock()
+		tab.console = slices.DeleteFunc(tab.console, func(m Message) bool {
+			return m.Source == source && m.exception != 0 && m.exception == event.ExceptionID
+		})
+		return
+	case *log.EventEntryAdded:
+		if event.Entry.Source == log.SourceWorker || event.Entry.WorkerID != "" {
+			return // the worker's own session tells it, with its arguments
+		}
+		message.Level = string(event.Entry.Level)
+		message.Text = strings.TrimSpace(event.Entry.Text + " " + event.Entry.URL)
+	default:
+		return
+	}
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	tab.console = append(tab.console, message)
+}
+
+// join writes the arguments of a console call as a person would see them.
+func join(arguments []*runtime.RemoteObject) string {
+	words := make([]string, len(arguments))
+	for i, argument := range arguments {
+		var text string
+		switch {
+		case argument.Type == runtime.TypeString && json.Unmarshal(argument.Value, &text) == nil:
+			words[i] = text
+		case argument.Description != "":
+			words[i] = argument.Description
+		case argument.UnserializableValue != "":
+			words[i] = string(argument.UnserializableValue)
+		case len(argument.Value) > 0:
+			words[i] = string(argument.Value)
+		default:
+			words[i] = fmt.Sprint(argument.Type)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// workerStarted counts a dedicated worker and listens to its console. Chromium replays what the worker wrote before.
+func (tab *Tab) workerStarted(event *target.EventAttachedToTarget) {
+	if event.TargetInfo.Type != "worker" {
+		return
+	}
+	ctx, cancel := context.WithCancel(tab.ctx)
+	tab.mu.Lock()
+	tab.workers[event.SessionID] = cancel
+	tab.mu.Unlock()
+	go func() {
+		session, stop := chromedp.NewContext(ctx, chromedp.WithTargetID(event.TargetInfo.TargetID))
+		chromedp.ListenTarget(session, func(event any) { tab.record("worker", event) })
+		if chromedp.Run(session) != nil {
+			stop()
+		}
+	}()
+}
+
+func (tab *Tab) workerEnded(session target.SessionID) {
+	tab.mu.Lock()
+	cancel := tab.workers[session]
+	delete(tab.workers, session)
+	tab.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}

@@ -1,0 +1,186 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/chromedp/cdproto/runtime"
+)
+
+// group names the objects that an evaluation keeps alive until it is answered.
+const group = "holdfast"
+
+// NowJS is an expression for the present in milliseconds since the Unix epoch, with fractions. The readings of
+// all tabs and workers of one browser, and of Go's clock on the same machine, may be compared: see the tests.
+const NowJS = "(performance.timeOrigin + performance.now())"
+
+// A JSError is what JavaScript threw, or rejected a promise with.
+type JSError struct {
+	Name    string // "TypeError", "AbortError", …; "" where something else than an error was thrown
+	Message string
+	Code    string // the error's own code property where that is a string
+	Stack   string // with the text of the error in its first line
+}
+
+func (e *JSError) Error() string { return "JavaScript: " + e.Stack }
+
+// Eval runs a script in the page and decodes the value of its last expression into out, as JSON; out may be nil.
+// The script may use await at its top level, a promise as its value is awaited, and what it declares with const, let
+// or function is seen by later scripts. The page's content security policy holds for it, except that it runs at all.
+// What it throws is returned as a *JSError. A crash or close of the tab ends it.
+func (tab *Tab) Eval(js string, out any) error { return tab.evalWithin(Limit, js, out) }
+
+// MustEval is Eval that fails the test instead of returning an error.
+func (tab *Tab) MustEval(js string, out any) {
+	tab.t.Helper()
+	tab.must("eval", tab.Eval(js, out))
+}
+
+// Get runs a script as Eval does and returns the value of its last expression. It fails the test for an error.
+func Get[T any](tab *Tab, js string) T {
+	tab.t.Helper()
+	var out T
+	tab.MustEval(js, &out)
+	return out
+}
+
+// Now returns the page's clock, as NowJS reads it.
+func (tab *Tab) Now() float64 {
+	tab.t.Helper()
+	return Get[float64](tab, NowJS)
+}
+
+// WaitFor waits until a script's value is truthy and fails the test, saying what the value was, if it is not within
+// the limit. A promise is awaited, so a script may wait for an event by itself; one that throws counts as not yet.
+// The script is asked from outside every few milliseconds and no timer of the page takes part, so waiting works
+// alike in a throttled, hidden or frozen tab and costs the page nothing but the script.
+func (tab *Tab) WaitFor(js string, limit time.Duration) {
+	tab.t.Helper()
+	tab.must("wait for "+js, tab.Wait(js, limit))
+}
+
+// Wait is WaitFor that returns the error.
+func (tab *Tab) Wait(js string, limit time.Duration) error {
+	deadline := time.Now().Add(limit)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	var last any // what was seen before the limit cut off the last question
+	for {
+		var value any
+		err := tab.evalWithin(max(time.Until(deadline), time.Millisecond), js, &value)
+		switch {
+		case err == nil && truthy(value):
+			return nil
+		case over(err):
+			return err
+		case err == nil:
+			last = value
+		case time.Now().Before(deadline):
+			last = err.Error()
+		}
+		if time.Now().After(deadline) {
+			text, _ := json.Marshal(last)
+			return fmt.Errorf("not within %v; the last value was %s", limit, text)
+		}
+		<-tick.C
+	}
+}
+
+// over reports whether an error means that no later attempt can succeed.
+func over(err error) bool { return errors.Is(err, errCrashed) || errors.Is(err, errClosed) }
+
+// truthy is JavaScript's notion of true, for a value that came as JSON.
+func truthy(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return false
+	case bool:
+		return value
+	case float64:
+		return value != 0
+	case string:
+		return value != ""
+	}
+	return true
+}
+
+func (tab *Tab) evalWithin(limit time.Duration, js string, out any) error {
+	return tab.doWithin(limit, func(ctx context.Context) error {
+		// A script with top-level await has its value wrapped, so a promise that is the value comes back as an
+		// object and is awaited in a second step; most scripts need the first alone.
+		value, thrown, err := runtime.Evaluate(js).WithReplMode(true).WithAwaitPromise(true).WithUserGesture(true).
+			WithAllowUnsafeEvalBlockedByCSP(false).WithObjectGroup(group).Do(ctx)
+		if value != nil && value.ObjectID != "" {
+			defer release(ctx)
+		}
+		if err == nil && thrown == nil && value.Subtype == runtime.SubtypePromise {
+			value, thrown, err = runtime.AwaitPromise(value.ObjectID).Do(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if thrown != nil {
+			return tab.thrown(ctx, thrown)
+		}
+		if out == nil {
+			return nil
+		}
+		if value.ObjectID != "" {
+			value, thrown, err = runtime.CallFunctionOn("function() { return this }").WithObjectID(value.ObjectID).
+				WithReturnByValue(true).Do(ctx)
+			if err != nil {
+				return err
+			}
+			if thrown != nil {
+				return tab.thrown(ctx, thrown)
+			}
+		}
+		return decode(value, out)
+	})
+}
+
+// decode puts a value into out. Values that JSON lacks are named in the error.
+func decode(value *runtime.RemoteObject, out any) error {
+	raw := []byte(value.Value)
+	if value.UnserializableValue != "" {
+		raw = []byte(strconv.Quote(string(value.UnserializableValue)))
+	}
+	if len(raw) == 0 {
+		raw = []byte("null") // undefined
+	}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return fmt.Errorf("the value %s does not fit: %w", raw, err)
+	}
+	return nil
+}
+
+// thrown describes what a script threw.
+func (tab *Tab) thrown(ctx context.Context, details *runtime.ExceptionDetails) error {
+	failure := &JSError{Stack: describe(details)}
+	if details.Exception == nil || details.Exception.ObjectID == "" {
+		return failure
+	}
+	const fields = "function() { return [this.name, this.message, this.code].map(v => typeof v === 'string' ? v : '') }"
+	value, again, err := runtime.CallFunctionOn(fields).WithObjectID(details.Exception.ObjectID).
+		WithReturnByValue(true).Do(ctx)
+	var parts [3]string
+	if err == nil && again == nil && decode(value, &parts) == nil {
+		failure.Name, failure.Message, failure.Code = parts[0], parts[1], parts[2]
+	}
+	return failure
+}
+
+// describe returns the text and the stack of an exception.
+func describe(details *runtime.ExceptionDetails) string {
+	if details.Exception == nil {
+		return details.Text
+	}
+	if text := details.Exception.Description; text != "" {
+		return text
+	}
+	return details.Text + " " + string(details.Exception.Value)
+}

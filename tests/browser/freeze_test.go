@@ -1,0 +1,65 @@
+package browser_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// A frozen tab and a suspended one behave alike to others: no timer of page or worker runs, a lock is granted to
+// them though their callbacks do not run, and what they hold can be stolen at once.
+func TestFrozenTab(t *testing.T) {
+	ways := []struct {
+		name      string
+		stop, run func(*browser.Tab)
+	}{
+		{"freeze", (*browser.Tab).Freeze, (*browser.Tab).Resume},
+		{"suspend", (*browser.Tab).Suspend, (*browser.Tab).Continue},
+	}
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			l := openLab(t, browser.Options{})
+			observer, tab := l.tab(t, "observer"), l.tab(t, "tab")
+			observer.MustEval("await take('for page'); take('for worker')", nil)
+			tab.MustEval("await take('of page'); await ask('take', 'of worker')", nil)
+			tab.MustEval("tick(20); await ask('tick', 20); take('for page'); worker.postMessage(['take', 'for worker']); 1", nil)
+			queued(t, observer, 2)
+			observer.WaitFor("count('tab', 'tick', 0) && count('tab-worker', 'tick', 0)", browser.Limit)
+
+			way.stop(tab)
+			// What was on its way when the tab stopped arrives first.
+			stopped := browser.Get[frozen](observer, `await pause(50); give('for page'); give('for worker')
+				const since = now(); await pause(600)
+				const {held, pending} = await navigator.locks.query()
+				;({page: count('tab', 'tick', since), worker: count('tab-worker', 'tick', since),
+				callbacks: count('tab', 'granted for page', 0) + count('tab-worker', 'granted for worker', 0),
+				held: held.filter(l => l.name.startsWith('for ')).length, pending: pending.length})`)
+			assert.Equal(t, frozen{Held: 2}, stopped, "no tick, no callback, but both locks are theirs")
+
+			took := browser.Get[float64](observer, `const before = now()
+				await take('of page', {steal: true}); await take('of worker', {steal: true}); now() - before`)
+			t.Logf("both locks stolen in %.1f ms", took)
+			assert.Less(t, took, 250.0)
+			assert.Equal(t, 0, browser.Get[int](observer, "own.filter(n => n.what.includes('Error')).length"))
+
+			way.run(tab)
+			tab.WaitFor("at(own, who, 'AbortError of page')", browser.Limit)
+			observer.WaitFor("at(seen, 'tab-worker', 'AbortError of worker')", browser.Limit)
+			first := browser.Get[[]string](tab, fmt.Sprintf(
+				"own.filter(n => n.at > %f).slice(0, 4).map(n => n.what)", browser.Get[float64](observer, "since")))
+			t.Logf("the page sees first: %q", first)
+			t.Logf("the worker sees first: %q", browser.Get[[]string](observer,
+				"seen.filter(n => n.who === 'tab-worker' && n.at > since).slice(0, 4).map(n => n.what)"))
+			if way.name == "freeze" {
+				assert.Equal(t, "resume", first[0], "the event comes before any task")
+			}
+			assert.Contains(t, first, "AbortError of page")
+		})
+	}
+}
+
+// frozen is what an observer sees of a tab that stands still.
+type frozen struct{ Page, Worker, Callbacks, Held, Pending int }

@@ -1,0 +1,127 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
+)
+
+// Hide puts a blank tab in front, so that document.visibilityState is "hidden" in this and every other tab of the
+// browser, and returns when the page has noticed.
+func (tab *Tab) Hide() {
+	tab.t.Helper()
+	tab.must("hide", tab.browser.cover())
+	tab.WaitFor("document.visibilityState === 'hidden'", Limit)
+}
+
+// Show brings the tab to the front, which hides every other, and returns when the page has noticed.
+func (tab *Tab) Show() {
+	tab.t.Helper()
+	tab.must("show", tab.browser.do(func(ctx context.Context) error { return target.ActivateTarget(tab.id).Do(ctx) }))
+	tab.WaitFor("document.visibilityState === 'visible'", Limit)
+}
+
+// Freeze hides the tab and freezes it as the browser does to save energy: the page gets "freeze", then its tasks
+// stop. Eval still answers in a frozen tab, as long as what it awaits needs no task of the page.
+func (tab *Tab) Freeze() {
+	tab.t.Helper()
+	tab.Hide()
+	tab.must("freeze", tab.lifecycle(page.SetWebLifecycleStateStateFrozen))
+}
+
+// Resume thaws a frozen tab; the page gets "resume". It stays hidden.
+func (tab *Tab) Resume() {
+	tab.t.Helper()
+	tab.must("resume", tab.lifecycle(page.SetWebLifecycleStateStateActive))
+}
+
+func (tab *Tab) lifecycle(state page.SetWebLifecycleStateState) error {
+	return tab.do(func(ctx context.Context) error { return page.SetWebLifecycleState(state).Do(ctx) })
+}
+
+// Suspend stops the tab's renderer process, page and workers alike, as a computer that sleeps does to it alone:
+// nothing in it runs until Continue, and no call on the tab is answered.
+func (tab *Tab) Suspend() {
+	tab.t.Helper()
+	pid, err := tab.Renderer()
+	tab.must("suspend", err)
+	for _, other := range tab.browser.Tabs() { // none can be found once this one stands still
+		if _, err := other.Renderer(); err != nil && !over(err) {
+			tab.must("suspend", err)
+		}
+	}
+	tab.setSuspended(true)
+	tab.must("suspend", syscall.Kill(pid, syscall.SIGSTOP))
+}
+
+// Continue lets a suspended renderer run again.
+func (tab *Tab) Continue() {
+	tab.t.Helper()
+	pid, err := tab.Renderer()
+	tab.must("continue", err)
+	tab.must("continue", syscall.Kill(pid, syscall.SIGCONT))
+	tab.setSuspended(false)
+}
+
+func (tab *Tab) setSuspended(suspended bool) {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	tab.suspended = suspended
+}
+
+// Crash kills the tab's renderer process; no handler of the page or its workers runs. The tab stays open, showing
+// the browser's page for it, until Reload, Navigate or Close. It returns when the browser has noticed.
+func (tab *Tab) Crash() {
+	tab.t.Helper()
+	pid, err := tab.Renderer()
+	tab.must("crash", err)
+	tab.mu.Lock()
+	crashed := tab.crashed
+	tab.mu.Unlock()
+	tab.must("crash", syscall.Kill(pid, syscall.SIGKILL))
+	select {
+	case <-crashed:
+	case <-time.After(Limit):
+		tab.t.Fatalf("browser: crash: process %d was killed, but the tab did not crash", pid)
+	}
+}
+
+// Renderer returns the process id of the tab's renderer, which no other tab shares. While another tab is suspended
+// it is an error for a tab that was opened, reloaded or navigated since.
+func (tab *Tab) Renderer() (int, error) {
+	tab.mu.Lock()
+	pid := tab.pid
+	tab.mu.Unlock()
+	if pid != 0 {
+		return pid, nil
+	}
+	for _, other := range tab.browser.Tabs() {
+		other.mu.Lock()
+		suspended := other.suspended
+		other.mu.Unlock()
+		if suspended {
+			return 0, errors.New("renderer: not to be found while another tab is suspended")
+		}
+	}
+	pid, err := tab.browser.trace(tab)
+	if err != nil {
+		return 0, fmt.Errorf("renderer: %w", err)
+	}
+	for _, other := range tab.browser.Tabs() {
+		other.mu.Lock()
+		shared := other != tab && other.pid == pid
+		other.mu.Unlock()
+		if shared {
+			return 0, fmt.Errorf("renderer: process %d is shared by two tabs", pid)
+		}
+	}
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	tab.pid = pid
+	return pid, nil
+}

@@ -1,0 +1,184 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// Reasons for which a call on a tab ends early.
+var (
+	errLimit   = fmt.Errorf("no answer within %v", Limit)
+	errCrashed = errors.New("the tab has crashed")
+	errClosed  = errors.New("the tab is closed")
+)
+
+// A Tab is one page of a browser, in the same window and profile as all others. Methods that return no error fail
+// the test at once; they must be called on the test's own goroutine, as t.Fatal demands. A tab that is open when the
+// test ends is closed with its browser.
+type Tab struct {
+	t       testing.TB
+	browser *Browser
+	ctx     context.Context
+	id      target.ID
+	closed  chan struct{}
+
+	mu        sync.Mutex
+	crashed   chan struct{} // closed by a crash, replaced by the next navigation
+	pid       int           // renderer, 0 where not known
+	workers   map[target.SessionID]context.CancelFunc
+	suspended bool
+	console   []Message
+}
+
+// Open opens a tab in front of the others, which are hidden by it, and returns when the page has fired "load".
+func (b *Browser) Open(t testing.TB, url string) *Tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	tab := &Tab{t: t, browser: b, ctx: ctx, closed: make(chan struct{}), crashed: make(chan struct{}),
+		workers: map[target.SessionID]context.CancelFunc{}}
+	chromedp.ListenTarget(ctx, tab.listen)
+	if err := chromedp.Run(ctx); err != nil {
+		cancel()
+		t.Fatalf("browser: open %s: %v", url, err)
+	}
+	tab.id = chromedp.FromContext(ctx).Target.TargetID
+	chromedp.ListenBrowser(ctx, func(event any) {
+		if gone, ok := event.(*target.EventTargetDestroyed); ok && gone.TargetID == tab.id {
+			close(tab.closed)
+		}
+	})
+	b.mu.Lock()
+	b.tabs = append(b.tabs, tab)
+	b.mu.Unlock()
+	tab.Show()
+	tab.Navigate(url)
+	return tab
+}
+
+// listen keeps what the tab reports. It must not block: it runs on the one goroutine that reads from Chromium.
+func (tab *Tab) listen(event any) {
+	switch event := event.(type) {
+	case *inspector.EventTargetCrashed:
+		tab.mu.Lock()
+		defer tab.mu.Unlock()
+		select {
+		case <-tab.crashed:
+		default:
+			close(tab.crashed)
+		}
+	case *page.EventJavascriptDialogOpening:
+		go func() {
+			_ = tab.do(func(ctx context.Context) error { return page.HandleJavaScriptDialog(true).Do(ctx) })
+		}()
+	case *page.EventFrameNavigated:
+		if event.Frame.ParentID == "" {
+			tab.mu.Lock()
+			tab.pid = 0 // another document may live in another process
+			tab.mu.Unlock()
+		}
+	case *target.EventAttachedToTarget:
+		tab.workerStarted(event)
+	case *target.EventDetachedFromTarget:
+		tab.workerEnded(event.SessionID)
+	default:
+		tab.record("page", event)
+	}
+}
+
+// do runs an action on the tab, bounded by Limit and by the life of its renderer.
+func (tab *Tab) do(action func(context.Context) error) error { return tab.doWithin(Limit, action) }
+
+func (tab *Tab) doWithin(limit time.Duration, action func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(tab.ctx)
+	defer cancel(nil)
+	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
+	defer stop()
+	tab.mu.Lock()
+	crashed := tab.crashed
+	tab.mu.Unlock()
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-crashed:
+			cancel(errCrashed)
+		case <-tab.closed:
+			cancel(errClosed)
+		case <-done:
+		}
+	}()
+	err := action(cdp.WithExecutor(ctx, chromedp.FromContext(tab.ctx).Target))
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// must fails the test for an error.
+func (tab *Tab) must(what string, err error) {
+	tab.t.Helper()
+	if err != nil {
+		tab.t.Fatalf("browser: %s: %v", what, err)
+	}
+}
+
+// Navigate leads the tab to another page and returns when that has fired "load". It also revives a crashed tab.
+func (tab *Tab) Navigate(url string) {
+	tab.t.Helper()
+	tab.must("navigate to "+url, tab.load(chromedp.Navigate(url)))
+}
+
+// Reload loads the page again, as a person does, and returns when it has fired "load". It also revives a crashed tab.
+func (tab *Tab) Reload() {
+	tab.t.Helper()
+	tab.must("reload", tab.load(chromedp.Reload()))
+}
+
+// load runs an action that ends in another document.
+func (tab *Tab) load(action chromedp.Action) error {
+	tab.mu.Lock()
+	select {
+	case <-tab.crashed:
+		tab.crashed = make(chan struct{})
+	default:
+	}
+	tab.pid = 0
+	tab.mu.Unlock()
+	return tab.do(action.Do)
+}
+
+// Close closes the tab as a person does who clicks its cross and is asked nothing: pagehide is fired, beforeunload
+// is not. It returns when Chromium has taken the tab down; what the tab held may be freed a little later.
+func (tab *Tab) Close() {
+	tab.t.Helper()
+	tab.browser.forget(tab)
+	if err := tab.browser.do(func(ctx context.Context) error { return target.CloseTarget(tab.id).Do(ctx) }); err != nil {
+		tab.t.Fatalf("browser: close: %v", err)
+	}
+	select {
+	case <-tab.closed:
+	case <-time.After(Limit):
+		tab.t.Fatalf("browser: close: %v", errLimit)
+	}
+}
+
+func (b *Browser) forget(tab *Tab) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tabs = slices.DeleteFunc(b.tabs, func(other *Tab) bool { return other == tab })
+}
+
+// release frees the objects that Eval kept alive.
+func release(ctx context.Context) { _ = runtime.ReleaseObjectGroup(group).Do(ctx) }

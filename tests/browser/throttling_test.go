@@ -1,0 +1,84 @@
+package browser_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// pace is a page that chains timers of 100 ms beside a worker that posts every 100 ms: it notes the gaps between
+// its own timers, between the worker's, and how long the worker's messages took to arrive.
+var pace = browser.Pages{"/": {Body: `<!doctype html><title>pace</title><script>
+const now = () => performance.timeOrigin + performance.now()
+const paces = {page: [], worker: [], message: []}
+let last = now(), hiddenAt = 0
+document.addEventListener('visibilitychange', () => { hiddenAt = document.hidden ? now() : 0 })
+setTimeout(function step() { if (hiddenAt) paces.page.push(now() - last); last = now(); setTimeout(step, 100) }, 100)
+const worker = new Worker('/worker.js')
+worker.onmessage = ({data: {at, gap}}) => {
+  if (hiddenAt) { paces.worker.push(gap); paces.message.push(now() - at) } }
+// silence is the longest time without a page timer in this hidden page, the present one included.
+const silence = () => Math.max(...paces.page, now() - last)
+</script>`}, "/worker.js": {Body: `let last = performance.now()
+setInterval(() => { const t = performance.now()
+  postMessage({at: performance.timeOrigin + t, gap: t - last}); last = t }, 100)`}}
+
+// paces are milliseconds.
+type paces struct{ Page, Worker, Message []float64 }
+
+func hiddenPace(t *testing.T, options browser.Options, until string) paces {
+	t.Helper()
+	b := browser.Start(t, options)
+	tab := b.Open(t, browser.Serve(t, pace).URL("/"))
+	tab.MustEval("navigator.locks.request('held', () => new Promise(() => {})); 1", nil) // a lock exempts nobody
+	tab.Hide()
+	tab.WaitFor(until, 30*time.Second)
+	got := browser.Get[paces](tab, "paces")
+	require.NotEmpty(t, got.Worker)
+	t.Logf("page %.0f; worker median %.0f, longest %.0f; messages take median %.1f, longest %.1f", got.Page,
+		median(got.Worker), slices.Max(got.Worker), median(got.Message), slices.Max(got.Message))
+	return got
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// assertWorkerFree asserts that a worker's timers and messages know nothing of throttling.
+func assertWorkerFree(t *testing.T, got paces) {
+	t.Helper()
+	assert.InDelta(t, 100, median(got.Worker), 30)
+	assert.Less(t, slices.Max(got.Worker), 900.0)
+	assert.Less(t, median(got.Message), 30.0)
+	assert.Less(t, slices.Max(got.Message), 900.0)
+}
+
+// Without throttling a hidden page keeps its pace: what later tests compare with.
+func TestHiddenAtFullSpeed(t *testing.T) {
+	t.Parallel()
+	got := hiddenPace(t, browser.Options{}, "paces.page.length > 10")
+	assert.InDelta(t, 100, median(got.Page), 30)
+	assertWorkerFree(t, got)
+}
+
+// Throttled, a page timer of a hidden tab runs once a second; a worker's does not change.
+func TestHiddenThrottled(t *testing.T) {
+	t.Parallel()
+	got := hiddenPace(t, browser.Options{Throttling: true}, "paces.page.length > 3")
+	assert.InDelta(t, 1000, median(got.Page), 100)
+	assertWorkerFree(t, got)
+}
+
+// Throttled intensively, a page timer runs once a minute, aligned to whole minutes of the browser's clock. Five
+// silent seconds tell it from 1 Hz.
+func TestHiddenThrottledIntensively(t *testing.T) {
+	t.Parallel()
+	got := hiddenPace(t, browser.Options{Throttling: true, Grace: time.Second}, "silence() > 5000")
+	assertWorkerFree(t, got)
+}
