@@ -45,7 +45,7 @@ lint: ## gofmt, go vet and staticcheck, natively and for the browser
 	go vet ./...
 	$(JS) go vet $(JS_PACKAGES)
 	go tool staticcheck ./...
-	$(JS) go tool staticcheck $(JS_PACKAGES)
+	staticcheck=$$(go tool -n staticcheck) && $(JS) $$staticcheck $(JS_PACKAGES)
 
 typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources against holdfast.d.ts
 	web/node_modules/.bin/tsc --project web/tsconfig.json
