@@ -17,7 +17,7 @@ type acquisition struct {
 
 var (
 	errTimeLimit = errors.New("the time limit passed")
-	errNoAnswer  = errors.New("the browser gave no answer")
+	errNoAnswer  = errors.New("no answer")
 )
 
 func newAcquisition(m *Manager, opts AcquireOptions) *acquisition {
@@ -70,18 +70,17 @@ func (a *acquisition) acquire(ctx context.Context, b Backend, fallback bool) (Le
 	grant, err := a.granted(ctx, b)
 	if err == nil && ctx.Err() != nil {
 		// The grant came at the same moment as the end: give it back.
-		a.m.giveBack(grant)
+		a.m.tidy(ctx, func() { a.m.giveBack(grant) })
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return Lease{}, a.failure(ctx, b, err)
 	}
-	h, err := a.m.hold(ctx, b, grant, fallback, a.opts)
+	lease, err := a.m.hold(ctx, b, grant, fallback, a.opts)
 	if err != nil {
-		a.m.giveBack(grant)
 		return Lease{}, a.failure(ctx, b, err)
 	}
-	return h, nil
+	return lease, nil
 }
 
 // granted makes the first attempt and, where it is denied, keeps a place in the queue
@@ -99,6 +98,7 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 		return nil, &Error{Code: CodeTimeout, Detail: "another owner holds it and timeoutMs is 0", Err: err}
 	}
 
+	defer a.m.waits(a, b.Resource)()
 	request.IfAvailable = false
 	queued := a.m.request(ctx, b.Locker, request)
 	defer queued.abandon()
@@ -123,7 +123,12 @@ func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingReque
 	select {
 	case <-pause.C:
 		a.attempt(b, retry)
-		return nil, nil, false
+		select {
+		case answer := <-queued.answers: // at the same moment: no denial to tell of
+			return answer.grant, answer.err, true
+		default:
+			return nil, nil, false
+		}
 	case answer := <-queued.answers:
 		if answer.err == nil {
 			a.attempt(b, retry)
@@ -155,14 +160,15 @@ func denied(err error) bool {
 // failure says why the acquisition ended, in words of this package.
 func (a *acquisition) failure(ctx context.Context, b Backend, err error) *Error {
 	e := &Error{Operation: OpAcquire, Resource: b.Resource, Err: err}
+	var own *Error
 	switch {
-	case ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)):
-		return asError(err, CodeDenied, OpAcquire, b.Resource)
 	case errors.Is(err, errNoAnswer):
-		e.Code, e.Detail = CodeTimeout, fmt.Sprintf("no answer within %v", answerLimit)
+		e.Code, e.Detail = CodeTimeout, "no answer came in time; nothing is known of who holds it"
+	case ctx.Err() == nil, errors.As(err, &own) && !errors.Is(err, context.Cause(ctx)):
+		return asError(err, CodeDenied, OpAcquire, b.Resource)
 	case errors.Is(err, errTimeLimit):
 		e.Code, e.Detail = CodeTimeout, fmt.Sprintf("not granted within timeoutMs (%d)", a.opts.Timeout.Milliseconds())
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		e.Code, e.Detail = CodeTimeout, "not granted before the caller's deadline"
 	default:
 		e.Code, e.Detail = CodeAborted, "the caller gave up waiting"

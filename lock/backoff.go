@@ -8,7 +8,7 @@ import (
 
 // Backoff says how long to wait between attempts. The zero value is the default.
 type Backoff struct {
-	InitialDelay time.Duration // default 1 s
+	InitialDelay time.Duration // default 1 s, or MaxDelay where that is shorter
 	Multiplier   float64       // default 1.5
 	// MaxDelay is never exceeded, jitter included. Default 30 s.
 	MaxDelay time.Duration
@@ -28,9 +28,9 @@ const (
 )
 
 func (b Backoff) withDefaults() Backoff {
-	orDefault(&b.InitialDelay, time.Second)
-	orDefault(&b.Multiplier, 1.5)
 	orDefault(&b.MaxDelay, 30*time.Second)
+	orDefault(&b.InitialDelay, min(time.Second, max(b.MaxDelay, 0)))
+	orDefault(&b.Multiplier, 1.5)
 	orDefault(&b.Jitter, 0.5)
 	orDefault(&b.MaxRetries, 3)
 	return b

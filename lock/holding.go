@@ -16,33 +16,35 @@ type holding struct {
 	grant   Grant
 	opts    AcquireOptions
 
-	commands chan command
+	renewals chan chan error // asks keep to renew now; the channel sent has one place
+	leave    sync.Once       // makes leaving and leaveOpts
+	leaving  chan struct{}   // closed when the owner wants to release
 	gone     chan struct{}   // closed when the last event of the lease was emitted
 	life     context.Context // ends with the lease; its cause says why
 	end      context.CancelCauseFunc
+
+	leaveOpts ReleaseOptions // read after leaving is closed
+	leaveErr  error          // read after gone is closed
 
 	mu    sync.Mutex
 	lease Lease // the present snapshot, written by keep
 
 	// Used by keep alone.
-	proven Instant // the last moment at which the lease was surely held
-	delays func() time.Duration
-	warned bool // heartbeat-delayed was told
-}
-
-// command asks keep to renew or to release.
-type command struct {
-	release *ReleaseOptions // nil: renew
-	result  chan error      // has one place
+	proven    Instant // the last moment at which the lease was surely held
+	scheduled Instant // when the next heartbeat was scheduled, and
+	pause     time.Duration
+	delays    func() time.Duration
+	warned    bool // heartbeat-delayed was told
 }
 
 var errReleased = errors.New("the lease was released")
 
-// hold makes the lease of a grant, tells of it and begins to keep it.
+// hold makes the lease of a grant, tells of it and begins to keep it. Where that fails,
+// the grant is given back.
 func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback bool, opts AcquireOptions) (Lease, error) {
 	now := m.config.Clock.Now()
 	h := &holding{m: m, backend: b, grant: grant, opts: opts, proven: now, delays: opts.Backoff.delays(),
-		commands: make(chan command), gone: make(chan struct{})}
+		renewals: make(chan chan error), leaving: make(chan struct{}), gone: make(chan struct{})}
 	h.life, h.end = context.WithCancelCause(context.Background())
 	lease := Lease{
 		ID: NewID(), OwnerID: m.config.OwnerID, OwnerName: m.config.OwnerName,
@@ -53,9 +55,15 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 	token, err := bounded(ctx, lease.TTL, func(ctx context.Context) (int64, error) {
 		return b.Records.Claim(ctx, lease.record(), opts.Steal)
 	})
+	if err == nil && closed(grant.Lost()) {
+		// Its token may be higher than the thief's: it must never become a lease.
+		err = &Error{Code: CodeDenied, Detail: "another owner took it over at the same moment"}
+	}
 	if err != nil {
-		// It may have been written nevertheless.
-		h.removeRecord(lease)
+		m.tidy(ctx, func() {
+			_ = h.removeRecord(lease) // it may have been written nevertheless
+			m.giveBack(grant)
+		})
 		return Lease{}, err
 	}
 	lease.Token = token
@@ -70,7 +78,16 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 	}
 	h.tell(EventAcquired, lease)
 	m.work.Go(h.keep)
-	return lease, nil
+	return h.snapshot(), nil
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // renewedAt returns the lease as a renewal at now leaves it.
@@ -89,77 +106,100 @@ func (l Lease) record() Record {
 // keep renews the lease until it ends.
 func (h *holding) keep() {
 	defer close(h.gone)
-	heartbeat := time.NewTimer(h.lease.HeartbeatInterval)
+	heartbeat := time.NewTimer(h.pause)
 	defer heartbeat.Stop()
 	for h.life.Err() == nil {
 		select {
 		case <-heartbeat.C:
-			pause, _ := h.beat()
-			heartbeat.Reset(pause)
+			_ = h.beat()
+			heartbeat.Reset(h.pause)
 		case <-h.grant.Lost():
 			h.over(h.lapse())
 		case <-h.m.life.Done():
 			_ = h.giveUp(ReleaseOptions{})
-		case c := <-h.commands:
-			if c.release != nil {
-				c.result <- h.giveUp(*c.release)
-				continue
-			}
-			pause, err := h.beat()
-			heartbeat.Reset(pause)
-			c.result <- err
+		case <-h.leaving:
+			h.leaveErr = h.giveUp(h.leaveOpts)
+		case result := <-h.renewals:
+			err := h.beat()
+			heartbeat.Reset(h.pause)
+			result <- err
 		}
 	}
 }
 
-// beat renews the lease, or ends it where it cannot be renewed any more. It returns
-// the time to the next attempt.
-func (h *holding) beat() (pause time.Duration, err error) {
+// beat renews the lease and schedules the next heartbeat, or ends the lease where it
+// cannot be renewed any more.
+func (h *holding) beat() error {
 	if gone := h.lapse(); gone != nil {
-		return 0, h.over(gone)
+		return h.over(gone)
 	}
 	now := h.m.config.Clock.Now()
 	old := h.snapshot()
-	if late := now.Since(h.proven) - 2*old.HeartbeatInterval; late >= 0 && old.RenewAttempt == 0 && !h.warned {
+	if late := now.Since(h.scheduled) - h.pause; late > old.HeartbeatInterval && !h.warned {
 		h.warned = true
 		h.m.emit(old.Resource, Event{Type: EventWarning, Warning: WarnHeartbeatDelayed, Lease: &old,
-			Detail: fmt.Sprintf("renewed %v after the last time instead of %v; the page was probably suspended",
-				now.Since(h.proven).Round(time.Millisecond), old.HeartbeatInterval)})
+			Detail: fmt.Sprintf("the heartbeat came %v late; the page was probably suspended", late.Round(time.Millisecond))})
 	}
 	lease := old.renewedAt(now)
-	err = settle(h.m.life, old.TTL-now.Since(h.proven), func(ctx context.Context) error {
-		return h.backend.Records.Renew(ctx, lease.record())
-	})
-	if errors.Is(err, ErrLost) {
-		return 0, h.over(asError(err, CodeLost, OpRenew, old.Resource))
-	}
+	interrupted, err := h.write(lease, old.TTL-now.Since(h.proven))
 	if gone := h.lapse(); gone != nil {
-		return 0, h.over(gone)
+		return h.over(gone)
 	}
-	if err != nil {
+	switch {
+	case interrupted: // keep goes on with the release
+		return h.ended()
+	case errors.Is(err, ErrLost):
+		return h.over(asError(err, CodeLost, OpRenew, old.Resource))
+	case err != nil:
 		return h.retry(err)
 	}
 	h.proven = now
 	h.delays = h.opts.Backoff.delays()
 	h.tell(EventRenewed, lease)
-	return lease.HeartbeatInterval, nil
+	return nil
+}
+
+// write renews the record. It waits neither for a Records that hangs nor when the lease
+// is lost or to be released meanwhile.
+func (h *holding) write(l Lease, limit time.Duration) (interrupted bool, err error) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	written := make(chan error, 1)
+	go func() {
+		written <- settle(ctx, limit, func(ctx context.Context) error { return h.backend.Records.Renew(ctx, l.record()) })
+	}()
+	select {
+	case err := <-written:
+		return false, err
+	case <-h.grant.Lost():
+	case <-h.leaving:
+	case <-h.m.life.Done():
+	}
+	return true, nil
 }
 
 // retry tells of a failed renewal and of the next attempt.
-func (h *holding) retry(cause error) (pause time.Duration, err error) {
+func (h *holding) retry(cause error) error {
 	e := asError(cause, CodeRenewFailed, OpRenew, h.backend.Resource)
 	if e.Detail == "" {
 		e.Detail = "the record could not be written; it is tried again until the lease runs out"
 	}
 	now := h.m.config.Clock.Now()
 	lease := h.snapshot()
-	pause = min(h.delays(), lease.TTL-now.Since(h.proven))
 	lease.RenewAttempt++
-	lease.NextHeartbeatAt = now.Wall.Add(pause)
+	lease = h.schedule(lease, now, h.delays())
 	h.set(lease)
 	h.m.emit(lease.Resource, Event{Type: EventError, Operation: OpRenew, Err: e})
-	h.m.emit(lease.Resource, Event{Type: EventWaiting, Retry: lease.RenewAttempt, Delay: pause})
-	return pause, e
+	h.m.emit(lease.Resource, Event{Type: EventWaiting, Retry: lease.RenewAttempt, Delay: h.pause})
+	return e
+}
+
+// schedule sets the next heartbeat, so that the end of the TTL is never slept through,
+// and notes it in the lease.
+func (h *holding) schedule(l Lease, now Instant, pause time.Duration) Lease {
+	h.scheduled, h.pause = now, max(0, min(pause, l.TTL-now.Since(h.proven)))
+	l.NextHeartbeatAt = now.Wall.Add(h.pause)
+	return l
 }
 
 // lapse says why the lease has ended although nobody released it, or nil. Running out
@@ -173,14 +213,12 @@ func (h *holding) lapse() *Error {
 			age.Round(time.Millisecond), lease.TTL.Milliseconds())
 		return e
 	}
-	select {
-	case <-h.grant.Lost():
+	if closed(h.grant.Lost()) {
 		e.Code = CodeLost
 		e.Detail = "another owner took it over; acquire it again before writing"
 		return e
-	default:
-		return nil
 	}
+	return nil
 }
 
 // over ends a lease that its owner did not release: the owner is told, then the lock
@@ -206,13 +244,17 @@ func (h *holding) giveUp(opts ReleaseOptions) error {
 	h.close(errReleased)
 	lease := h.snapshot()
 	h.m.emit(lease.Resource, Event{Type: EventReleaseRequested, Lease: &lease})
-	err := first(settle(context.Background(), answerLimit, h.grant.Release), h.removeRecord(lease))
+	unlocked := settle(context.Background(), answerLimit, h.grant.Release)
+	err := first(unlocked, h.removeRecord(lease))
 	if err == nil {
 		h.m.emit(lease.Resource, Event{Type: EventReleased, LeaseID: lease.ID})
 		return nil
 	}
 	e := &Error{Code: CodeReleaseFailed, Operation: OpRelease, Resource: lease.Resource, Err: err,
 		Detail: "the lock is given back, but its record could not be removed; others may see it until it expires"}
+	if unlocked != nil {
+		e.Detail = "the lock could not be given back; others may have to wait until this page is closed"
+	}
 	h.m.emit(lease.Resource, Event{Type: EventError, Operation: OpRelease, Err: e})
 	if opts.Force {
 		return nil
@@ -235,9 +277,10 @@ func (h *holding) close(why error) {
 
 // tell makes the lease the present one and announces it with its next heartbeat.
 func (h *holding) tell(what EventType, l Lease) {
+	l = h.schedule(l, h.m.config.Clock.Now(), l.HeartbeatInterval)
 	h.set(l)
 	h.m.emit(l.Resource, Event{Type: what, Lease: &l})
-	h.m.emit(l.Resource, Event{Type: EventRenewScheduled, Lease: &l, NextHeartbeatIn: l.HeartbeatInterval})
+	h.m.emit(l.Resource, Event{Type: EventRenewScheduled, Lease: &l, NextHeartbeatIn: h.pause})
 }
 
 func (h *holding) set(l Lease) {
@@ -260,39 +303,49 @@ func (h *holding) failure() error {
 	return nil
 }
 
+// ended says why the lease cannot be renewed any more.
+func (h *holding) ended() error {
+	if err := h.failure(); err != nil {
+		return err
+	}
+	return &Error{Code: CodeLost, Operation: OpRenew, Resource: h.backend.Resource, Err: errReleased}
+}
+
 func (h *holding) renew(ctx context.Context) (Lease, error) {
-	ended, err := h.ask(ctx, command{result: make(chan error, 1)})
-	if ended {
-		err = h.failure()
-		if err == nil {
-			err = &Error{Code: CodeLost, Operation: OpRenew, Resource: h.backend.Resource, Err: errReleased}
+	result := make(chan error, 1)
+	select {
+	case h.renewals <- result:
+	case <-h.life.Done():
+		return Lease{}, h.ended()
+	case <-ctx.Done():
+		return Lease{}, context.Cause(ctx)
+	}
+	select {
+	case err := <-result:
+		if err != nil {
+			return Lease{}, err
 		}
+		return h.snapshot(), nil
+	case <-ctx.Done():
+		return Lease{}, context.Cause(ctx)
 	}
-	if err != nil {
-		return Lease{}, err
-	}
-	return h.snapshot(), nil
 }
 
 func (h *holding) release(ctx context.Context, opts ReleaseOptions) error {
-	_, err := h.ask(ctx, command{release: &opts, result: make(chan error, 1)})
-	return err
-}
-
-// ask hands the command to keep and waits for its result. ended reports that the
-// lease was over before.
-func (h *holding) ask(ctx context.Context, c command) (ended bool, err error) {
+	mine := false
+	h.leave.Do(func() {
+		mine, h.leaveOpts = true, opts
+		close(h.leaving)
+	})
 	select {
-	case h.commands <- c:
 	case <-h.gone:
-		return true, nil
 	case <-ctx.Done():
-		return false, context.Cause(ctx)
+		if !closed(h.gone) {
+			return context.Cause(ctx)
+		}
 	}
-	select {
-	case err := <-c.result:
-		return false, err
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
+	if mine {
+		return h.leaveErr
 	}
+	return nil
 }

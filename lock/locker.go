@@ -33,7 +33,8 @@ type Request struct {
 //
 // Implementations must satisfy the suite in lock/locktest:
 //   - Request returns a Grant once every name is granted. It returns an error
-//     that matches ErrDenied when IfAvailable was set and some name was not free,
+//     that matches ErrDenied when IfAvailable was set and some name was not free
+//     (ErrFallbackConflict where another owner's record says so),
 //     context.Cause(ctx) when ctx ended first, ErrWebLockUnsupported or
 //     ErrUnsupported when the mechanism is missing or refuses to work, and
 //     ErrInvalidArgument for a name it cannot lock.

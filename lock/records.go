@@ -27,20 +27,27 @@ type Records interface {
 	// believe in its lease.
 	Claim(ctx context.Context, r Record, stolen bool) (token int64, err error)
 	// Renew writes r again. It fails with an error that matches ErrLost where the
-	// present record bears another lease's id.
+	// present record bears another lease's id or there is none: a renewal that was
+	// overtaken by its Remove must not bring the record back.
 	Renew(ctx context.Context, r Record) error
 	// Remove removes the record of r.LeaseID; that of another lease stays.
 	Remove(ctx context.Context, r Record) error
 }
 
-// clockTick is the resolution of the wall clock in browsers.
-const clockTick = time.Millisecond
+const (
+	// clockTick is the resolution of the wall clock in browsers.
+	clockTick = time.Millisecond
+	// maxTick is the coarsest clock that is waited for.
+	maxTick = 200 * time.Millisecond
+)
 
 // WallTokens are Records that write nothing: tokens are milliseconds of wall time.
 //
-// Tokens rise from grant to grant because a claim lasts until its millisecond is
-// over, and the claimer holds the lock meanwhile; a stolen claim also begins with a
-// new one. They do not rise across a wall clock that is set back while nobody holds.
+// Tokens rise from grant to grant because a claim lasts until the clock shows another
+// time, and the claimer holds the lock meanwhile; a stolen claim also begins with a
+// new one. A clock may tick coarsely, as that of a browser does that guards against
+// fingerprinting, but not more so than [maxTick]. Tokens do not rise between processes
+// across a wall clock that is set back.
 type WallTokens struct {
 	Clock Clock
 
@@ -51,15 +58,31 @@ type WallTokens struct {
 // Claim returns the present wall time in milliseconds, once it has passed.
 func (w *WallTokens) Claim(ctx context.Context, _ Record, stolen bool) (int64, error) {
 	if stolen {
-		if err := tick(ctx); err != nil {
+		if err := w.pass(ctx, w.now()); err != nil {
 			return 0, err
 		}
 	}
 	w.mu.Lock()
-	w.last = max(w.last+1, w.Clock.Now().Wall.UnixMilli())
+	now := w.now()
+	w.last = max(w.last+1, now)
 	token := w.last
 	w.mu.Unlock()
-	return token, tick(ctx)
+	return token, w.pass(ctx, now)
+}
+
+func (w *WallTokens) now() int64 { return w.Clock.Now().Wall.UnixMilli() }
+
+// pass returns when the clock shows another time than now.
+func (w *WallTokens) pass(ctx context.Context, now int64) error {
+	for range maxTick / clockTick {
+		if err := tick(ctx); err != nil {
+			return err
+		}
+		if w.now() != now {
+			break
+		}
+	}
+	return nil
 }
 
 // Renew does nothing.

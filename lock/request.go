@@ -57,6 +57,17 @@ func (m *Manager) giveBack(g Grant) {
 	_ = settle(context.Background(), answerLimit, g.Release)
 }
 
+// tidy runs f to its end on a goroutine of the manager and waits for it as long as ctx
+// lasts, so that a mechanism which hangs while it is tidied up holds up nobody.
+func (m *Manager) tidy(ctx context.Context, f func()) {
+	done := make(chan struct{})
+	m.work.Go(func() { defer close(done); f() })
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
 // bounded calls f and returns its result, or the cause once ctx or the limit ends,
 // whether f heeds its context or not.
 func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
