@@ -19,20 +19,10 @@ type WebLocks struct {
 	held    Keeper
 }
 
-// Keeper knows the functions that give locks back, so that somebody else can call
-// them when this program has died: in a page, unlike in a worker, the browser keeps
-// what a dead program held.
-type Keeper interface {
-	Add(release safejs.Value)
-	Delete(release safejs.Value)
-}
-
 // NewWebLocks returns the Locker of this page or worker. Where there are no Web Locks,
-// every request fails with ErrWebLockUnsupported and says why. held may be nil.
+// every request fails with ErrWebLockUnsupported and says why. held is told
+// of every lock while it is held.
 func NewWebLocks(held Keeper) *WebLocks {
-	if held == nil {
-		held = nobody{}
-	}
 	w := &WebLocks{held: held}
 	navigator, err := safejs.Global().Get("navigator")
 	if err == nil {
@@ -240,7 +230,7 @@ func (g *webGrant) add(release safejs.Value) {
 	g.mu.Lock()
 	g.releases = append(g.releases, release)
 	g.mu.Unlock()
-	g.held.Add(release)
+	g.held.add(release)
 }
 
 // Release implements [lock.Grant].
@@ -252,7 +242,7 @@ func (g *webGrant) Release(context.Context) error {
 	g.mu.Unlock()
 	var failure error
 	for i := len(releases) - 1; i >= 0; i-- {
-		g.held.Delete(releases[i])
+		g.held.remove(releases[i])
 		if _, err := releases[i].Invoke(); err != nil {
 			failure = err
 		}
@@ -271,8 +261,3 @@ func (g *webGrant) lose() {
 		close(g.lost)
 	}
 }
-
-type nobody struct{}
-
-func (nobody) Add(safejs.Value)    {}
-func (nobody) Delete(safejs.Value) {}

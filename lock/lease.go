@@ -43,6 +43,9 @@ type Lease struct {
 // must not write.
 func (l Lease) Done() <-chan struct{} { return l.held.life.Done() }
 
+// Context returns a context that ends with the lease; its cause says why.
+func (l Lease) Context() context.Context { return l.held.life }
+
 // Err says why the lease ended: nil while it lives and after a release, otherwise an
 // error that matches ErrLost or ErrStale.
 func (l Lease) Err() error { return l.held.failure() }

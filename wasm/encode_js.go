@@ -1,0 +1,125 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"errors"
+	"syscall/js"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/jsbridge"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// The values below go to the facade, which makes leases, errors and events of them.
+// Their fields are those of the declaration file.
+
+func encodeLease(l lock.Lease) map[string]any {
+	m := map[string]any{
+		"leaseId":             l.ID,
+		"ownerId":             l.OwnerID,
+		"resource":            l.Resource,
+		"strategy":            string(l.Strategy),
+		"viaFallback":         l.Fallback,
+		"mode":                string(l.Mode),
+		"paths":               []any{[]any{}},
+		"token":               l.Token,
+		"ttlMs":               ms(l.TTL),
+		"heartbeatIntervalMs": ms(l.HeartbeatInterval),
+		"acquiredAt":          l.AcquiredAt.UnixMilli(),
+		"expiresAt":           l.ExpiresAt.UnixMilli(),
+		"nextHeartbeatAt":     l.NextHeartbeatAt.UnixMilli(),
+		"renewAttempt":        l.RenewAttempt,
+	}
+	if l.OwnerName != "" {
+		m["ownerName"] = l.OwnerName
+	}
+	return m
+}
+
+func encodeEvent(e lock.Event) map[string]any {
+	m := map[string]any{
+		"type":     string(e.Type),
+		"at":       e.At.UnixMilli(),
+		"ownerId":  e.OwnerID,
+		"resource": e.Resource,
+	}
+	if e.Lease != nil {
+		m["lease"] = encodeLease(*e.Lease)
+	}
+	switch e.Type {
+	case lock.EventAttempt:
+		m["strategy"], m["retry"] = string(e.Strategy), e.Retry
+	case lock.EventWaiting:
+		m["retry"], m["delayMs"] = e.Retry, ms(e.Delay)
+	case lock.EventRenewScheduled:
+		m["nextHeartbeatInMs"] = ms(e.NextHeartbeatIn)
+	case lock.EventWarning:
+		m["warning"] = string(e.Warning)
+		if e.Detail != "" {
+			m["detail"] = e.Detail
+		}
+	case lock.EventHandoverRequested:
+		m["from"] = e.From
+	case lock.EventReleased:
+		m["leaseId"] = e.LeaseID
+	case lock.EventError:
+		m["operation"], m["error"], m["retryable"] = string(e.Operation), reason(e.Err), e.Err.Retryable()
+	case lock.EventReadonlyEntered:
+		m["reason"], m["lastError"], m["retryable"] = string(e.Reason), reason(e.Err), false
+	}
+	return m
+}
+
+// reason describes an error; the facade makes a ProjectLockError of it.
+func reason(err error) any {
+	var e *lock.Error
+	if !errors.As(err, &e) {
+		e = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Detail: "the browser behaved unexpectedly", Err: err}
+	}
+	m := map[string]any{
+		"code":      string(e.Code),
+		"operation": string(e.Operation),
+		"retryable": e.Retryable(),
+		"message":   e.Error(),
+	}
+	if e.Resource != "" {
+		m["resource"] = e.Resource
+	}
+	return m
+}
+
+func encodeState(holders []lock.Holder, waiters []lock.Waiter) map[string]any {
+	held, pending := make([]any, len(holders)), make([]any, len(waiters))
+	for i, h := range holders {
+		held[i] = jsbridge.EncodeHolder(h)
+	}
+	for i, w := range waiters {
+		blockers := []any{}
+		for _, h := range holders {
+			if h.Resource == w.Resource {
+				blockers = append(blockers, h.OwnerID)
+			}
+		}
+		waiter := jsbridge.EncodeWaiter(w)
+		waiter["waitsFor"] = blockers
+		pending[i] = waiter
+	}
+	return map[string]any{"held": held, "pending": pending}
+}
+
+func encodeSnapshot(s lock.Snapshot) map[string]any {
+	return map[string]any{"held": encodeInfos(s.Held), "pending": encodeInfos(s.Pending)}
+}
+
+func encodeInfos(infos []lock.Info) []any {
+	values := make([]any, len(infos))
+	for i, info := range infos {
+		values[i] = map[string]any{"name": info.Name, "mode": string(info.Mode), "clientId": info.ClientID}
+	}
+	return values
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func emptyObject() js.Value { return js.ValueOf(map[string]any{}) }

@@ -1,0 +1,205 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/jsbridge"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// method is one export: ctx ends with the caller's AbortSignal, callback is
+// callback(kind, value) of the facade.
+type method func(s *service, ctx context.Context, arg, callback safejs.Value) (any, error)
+
+// methods are what the facade can call. The names are shared with host.ts.
+var methods = map[string]method{
+	"acquire": (*service).acquire,
+	"renew":   (*service).renew,
+	"release": (*service).release,
+	"with":    (*service).with,
+	"request": (*service).request,
+	"query":   (*service).query,
+	"inspect": (*service).inspect,
+	"close":   (*service).close,
+}
+
+func (s *service) export() (map[string]any, error) {
+	exports := make(map[string]any)
+	for name, m := range methods {
+		f, err := s.exports.Func(func(args []safejs.Value) (any, error) { return s.call(m, args) })
+		if err != nil {
+			return nil, err
+		}
+		exports[name] = f
+	}
+	return exports, nil
+}
+
+// call runs a method with the arguments (arg, signal, callback).
+func (s *service) call(m method, args []safejs.Value) (any, error) {
+	for len(args) < 3 {
+		args = append(args, safejs.Undefined())
+	}
+	ctx, stop, err := jsbridge.WithSignal(context.Background(), args[1])
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	return m(s, ctx, args[0], args[2])
+}
+
+// told lets the facade see the events of an operation before its result.
+func (s *service) told(value any, err error) (any, error) {
+	_ = s.manager.Flush(context.Background())
+	return value, err
+}
+
+func (s *service) acquire(ctx context.Context, arg, callback safejs.Value) (any, error) {
+	opts, err := acquireOptions(arg)
+	if err != nil {
+		return nil, err
+	}
+	opts.OnReadonly = onReadonly(callback)
+	lease, err := s.manager.AcquireProjectLock(ctx, opts)
+	if err != nil {
+		return s.told(nil, err)
+	}
+	return s.told(encodeLease(lease), nil)
+}
+
+func (s *service) renew(ctx context.Context, id, _ safejs.Value) (any, error) {
+	lease, err := s.lease(id)
+	if err != nil {
+		return nil, err
+	}
+	if lease, err = s.manager.RenewProjectLock(ctx, lease); err != nil {
+		return s.told(nil, err)
+	}
+	return s.told(encodeLease(lease), nil)
+}
+
+func (s *service) release(ctx context.Context, arg, _ safejs.Value) (any, error) {
+	r := reader{v: arg}
+	force := r.flag("force")
+	id, _ := arg.Get("leaseId")
+	if r.err != nil {
+		return nil, r.err
+	}
+	lease, err := s.lease(id)
+	if errors.Is(err, lock.ErrLost) {
+		return nil, nil // it has ended already, which is what the caller wants
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.told(nil, s.manager.ReleaseProjectLock(ctx, lease, lock.ReleaseOptions{Force: force}))
+}
+
+func (s *service) lease(id safejs.Value) (lock.Lease, error) {
+	text, err := id.String()
+	if err != nil {
+		return lock.Lease{}, err
+	}
+	lease, ok := s.manager.Lease(text)
+	if !ok {
+		return lock.Lease{}, &lock.Error{Code: lock.CodeLost, Operation: lock.OpRenew, Detail: "this lease has ended; acquire it again"}
+	}
+	return lease, nil
+}
+
+func (s *service) with(ctx context.Context, arg, callback safejs.Value) (any, error) {
+	opts, err := withOptions(arg)
+	if err != nil {
+		return nil, err
+	}
+	opts.OnReadonly = onReadonly(callback)
+	return s.told(nil, s.manager.WithProjectLock(ctx, func(_ context.Context, l lock.Lease) error {
+		// Not under the caller's signal: it ends the waiting, and what already runs
+		// keeps the lock until it has ended.
+		failed, stop := failure(l)
+		defer stop()
+		return execute(failed, callback, encodeLease(l))
+	}, opts))
+}
+
+// failure returns a context that ends when the lease ends by a failure; an executor
+// that releases its own lease may go on.
+func failure(l lock.Lease) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(context.Background())
+	stop := context.AfterFunc(l.Context(), func() {
+		if err := l.Err(); err != nil {
+			end(err)
+		}
+	})
+	return ctx, func() { stop(); end(nil) }
+}
+
+func (s *service) request(ctx context.Context, arg, callback safejs.Value) (any, error) {
+	name, r, err := lockRequest(arg)
+	if err != nil {
+		return nil, err
+	}
+	grant, err := s.locker.Request(ctx, r)
+	if errors.Is(err, lock.ErrDenied) {
+		return nil, execute(context.Background(), callback, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	held, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	go func() {
+		select {
+		case <-grant.Lost():
+			stop(lock.ErrLost)
+		case <-held.Done():
+		}
+	}()
+	err = execute(held, callback, map[string]any{"name": name, "mode": string(r.Wants[0].Mode)})
+	return nil, errors.Join(err, grant.Release(context.Background()))
+}
+
+// inspect tells who holds and who waits, as the declaration file describes it.
+func (s *service) inspect(ctx context.Context, _, _ safejs.Value) (any, error) {
+	holders, waiters, err := s.manager.Inspect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return encodeState(holders, waiters), nil
+}
+
+func (s *service) query(ctx context.Context, _, _ safejs.Value) (any, error) {
+	snapshot, err := s.locker.Query(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return encodeSnapshot(snapshot), nil
+}
+
+// close ends everything; run returns after it.
+func (s *service) close(ctx context.Context, _, _ safejs.Value) (any, error) {
+	defer s.once.Do(func() { close(s.closed) })
+	return nil, s.manager.Close(ctx)
+}
+
+// execute runs a function of the page and waits until it has ended or ctx has.
+func execute(ctx context.Context, callback safejs.Value, value any) error {
+	promise, err := callback.Invoke("run", value)
+	if err != nil {
+		return err
+	}
+	_, err = jsbridge.Await(ctx, promise)
+	return err
+}
+
+func onReadonly(callback safejs.Value) func(lock.Event) {
+	if callback.IsUndefined() {
+		return nil
+	}
+	return func(e lock.Event) { _, _ = callback.Invoke("readonly", encodeEvent(e)) }
+}

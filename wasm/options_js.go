@@ -1,0 +1,175 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"math"
+	"time"
+
+	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// reader reads the fields of an options object and keeps the first fault. A field that
+// is undefined is absent; null and every other type than the one asked for are faults.
+type reader struct {
+	v      safejs.Value
+	prefix string
+	err    error
+}
+
+func (r *reader) get(name string, want safejs.Type, kind string) (v safejs.Value, ok bool) {
+	v, err := r.v.Get(name)
+	if err != nil || v.IsUndefined() {
+		return v, false
+	}
+	if v.Type() != want {
+		r.fault(name, "must be "+kind)
+		return v, false
+	}
+	return v, true
+}
+
+func (r *reader) fault(name, why string) {
+	if r.err == nil {
+		r.err = &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire, Detail: r.prefix + name + " " + why}
+	}
+}
+
+func (r *reader) text(name string) string {
+	v, ok := r.get(name, safejs.TypeString, "a string")
+	if !ok {
+		return ""
+	}
+	s, _ := v.String()
+	return s
+}
+
+func (r *reader) flag(name string) bool {
+	v, ok := r.get(name, safejs.TypeBoolean, "a boolean")
+	b, _ := v.Truthy()
+	return ok && b
+}
+
+// number returns a finite number that is not negative; zero stands for zero, because
+// the zero of the Go options means their default.
+func (r *reader) number(name string, zero float64) float64 {
+	v, ok := r.get(name, safejs.TypeNumber, "a number")
+	if !ok {
+		return 0
+	}
+	n, _ := v.Float()
+	switch {
+	case math.IsNaN(n) || math.IsInf(n, 0):
+		r.fault(name, "must be finite")
+	case n < 0:
+		r.fault(name, "must not be negative")
+	case n == 0 && zero == 0:
+		r.fault(name, "must be positive")
+	case n == 0:
+		return zero
+	}
+	return n
+}
+
+// longest is the longest time that is told apart from forever: about 31 years.
+const longest = 1e12 // ms
+
+func (r *reader) duration(name string, zero time.Duration) time.Duration {
+	ms := r.number(name, float64(zero))
+	if ms == float64(zero) {
+		return zero
+	}
+	return time.Duration(min(ms, longest) * float64(time.Millisecond))
+}
+
+func acquireOptions(v safejs.Value) (lock.AcquireOptions, error) {
+	r := reader{v: v}
+	o := r.acquire()
+	return o, r.err
+}
+
+func withOptions(v safejs.Value) (lock.WithLockOptions, error) {
+	r := reader{v: v}
+	o := lock.WithLockOptions{AcquireOptions: r.acquire()}
+	if release, ok := r.get("releaseOnError", safejs.TypeBoolean, "a boolean"); ok {
+		yes, _ := release.Truthy()
+		o.KeepOnError = !yes
+	}
+	return o, r.err
+}
+
+func (r *reader) acquire() lock.AcquireOptions {
+	if r.v.IsUndefined() {
+		r.v = safejs.Safe(emptyObject())
+	}
+	r.onlyProject()
+	return lock.AcquireOptions{
+		Mode:              lock.Mode(r.text("mode")),
+		TTL:               r.duration("ttlMs", 0),
+		HeartbeatInterval: r.duration("heartbeatIntervalMs", 0),
+		Timeout:           r.duration("timeoutMs", lock.NoWait),
+		Backoff:           r.backoff(),
+		PreferredStrategy: lock.Strategy(r.text("preferredStrategy")),
+		IfAvailable:       r.flag("ifAvailable"),
+		Steal:             r.flag("steal"),
+	}
+}
+
+// onlyProject refuses what this version cannot lock.
+func (r *reader) onlyProject() {
+	for _, name := range []string{"path", "paths"} {
+		list, ok := r.get(name, safejs.TypeObject, "an array")
+		if !ok {
+			continue
+		}
+		if n, err := list.Length(); err != nil {
+			r.fault(name, "must be an array")
+		} else if n > 0 && r.err == nil {
+			r.err = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire,
+				Detail: name + ": this version locks the project as a whole; leave it out or give []"}
+		}
+	}
+	if slots := r.number("slots", 0); slots > 1 && r.err == nil {
+		r.err = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire,
+			Detail: "slots: this version admits one holder; leave it out or give 1"}
+	}
+}
+
+func (r *reader) backoff() lock.Backoff {
+	v, ok := r.get("backoff", safejs.TypeObject, "an object")
+	if !ok {
+		return lock.Backoff{}
+	}
+	inner := reader{v: v, prefix: "backoff."}
+	b := lock.Backoff{
+		InitialDelay: inner.duration("initialDelayMs", 0),
+		Multiplier:   inner.number("multiplier", 0),
+		MaxDelay:     inner.duration("maxDelayMs", 0),
+		Jitter:       inner.number("jitter", lock.NoJitter),
+		MaxRetries:   lock.Unlimited,
+	}
+	if n := inner.number("maxRetries", lock.Unlimited); n != lock.Unlimited {
+		if n != math.Trunc(n) {
+			inner.fault("maxRetries", "must be a whole number")
+		}
+		b.MaxRetries = int(min(n, math.MaxInt32))
+	}
+	if r.err == nil {
+		r.err = inner.err
+	}
+	return b
+}
+
+// lockRequest reads the arguments of holdfast.locks.request.
+func lockRequest(v safejs.Value) (name string, _ lock.Request, _ error) {
+	r := reader{v: v}
+	name = r.text("name")
+	request := lock.Request{
+		Wants:       []lock.Want{{Name: name, Mode: lock.Mode(r.text("mode"))}},
+		IfAvailable: r.flag("ifAvailable"),
+		Steal:       r.flag("steal"),
+	}
+	return name, request, r.err
+}

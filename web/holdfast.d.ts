@@ -1,0 +1,208 @@
+// Holdfast: one answer to one question, may this page write? It holds between the tabs
+// of one browser, and with a Holdfast server between machines.
+//
+// All times are milliseconds; instants are Unix epoch milliseconds. Every promise
+// settles: none hangs past its own time limit.
+
+export type Strategy = "web-lock" | "file-lock" | "remote";
+export type LockMode = "exclusive" | "shared";
+export type Operation = "acquire" | "renew" | "release";
+
+export type LockErrorCode =
+  // the lock layer's own table (seed 001, section 5)
+  | "web-lock-unsupported" //  acquire, retryable: the fallback takes over at once
+  | "acquire-denied"       //  acquire, retryable: held elsewhere; wait and try again
+  | "acquire-timeout"      //  acquire, retryable: no answer or not granted within the limit
+  | "fallback-conflict"    //  acquire, retryable: `.lock` carries another live UUID
+  | "lease-stale"          //  renew, final: the TTL passed before a renewal got through
+  | "renew-failed"         //  renew, retryable: a passing write or network failure
+  | "release-failed"       //  release, final: the record could not be removed
+  // what the platform and the other seeds add
+  | "lease-lost"           //  renew, final: stolen, handed over, or its record was replaced
+  | "deadlock"             //  acquire, retryable: chosen as the victim of a wait cycle
+  | "reentrant"            //  acquire, final: this owner holds it already; waiting would never end
+  | "aborted"              //  acquire, final: the caller's AbortSignal fired
+  | "unsupported"          //  acquire, final: no strategy can work in this context (the message says why)
+  | "invalid-argument"     //  any operation, final: the message names the option
+  | "runtime-crashed";     //  any operation, final: the Wasm instance died; all its leases are gone
+
+export class ProjectLockError extends Error {
+  readonly name: "ProjectLockError";
+  readonly code: LockErrorCode;
+  readonly operation: Operation;
+  readonly retryable: boolean;
+  readonly resource?: string;
+}
+
+export interface Backoff {
+  initialDelayMs?: number; // default 1000
+  multiplier?: number;     // default 1.5
+  maxDelayMs?: number;     // default 30000; never exceeded, jitter included
+  jitter?: number;         // default 0.5: each delay is multiplied by a random factor in [1-j, 1+j]
+  maxRetries?: number;     // default 3 for acquireProjectLock; 0 = as long as timeoutMs allows
+}
+
+export interface AcquireOptions {
+  /** Where in the project's tree to lock; [] or absent is the project itself. */
+  path?: string[];
+  /** Several places at once, all or nothing, always taken in one global order. */
+  paths?: string[][];
+  /** The target's mode; every ancestor is taken shared. Default "exclusive". */
+  mode?: LockMode;
+  /** How many holders the target admits at once. Default 1. */
+  slots?: number;
+  /** The lease under which this one is taken (the caller holds it while waiting). What its chain holds in a
+   *  sufficient mode counts as granted; re-entry and deadlocks can only be told along such chains. Acquisitions
+   *  without it are independent of each other, in one page too, and simply queue. */
+  within?: ProjectLockLease;
+  ttlMs?: number;               // default 25000 for web-lock, 30000 for file-lock and remote
+  heartbeatIntervalMs?: number; // default 10000; must be shorter than ttlMs
+  timeoutMs?: number;           // default 600000; 0 = one attempt, no waiting
+  backoff?: Backoff;
+  preferredStrategy?: Strategy;
+  ifAvailable?: boolean;        // acquire-denied at once instead of waiting
+  steal?: boolean;              // takes it from the holder, whose lease ends "lease-lost"
+  signal?: AbortSignal;
+  /** Called once, when a final failure makes the caller read-only. */
+  onReadonly?: (event: ProjectLockEvent) => void;
+}
+
+export interface ProjectLockLease {
+  readonly leaseId: string;   // UUID v4; the one written into `.lock`
+  readonly ownerId: string;
+  readonly ownerName?: string;
+  readonly resource: string;  // the Web Lock's key, the `.lock` file's path, or the document's URL
+  readonly strategy: Strategy;
+  readonly viaFallback: boolean;
+  readonly mode: LockMode;
+  readonly paths: string[][];
+  readonly slot?: number;
+  readonly within?: string;   // leaseId of the enclosing lease
+  /** Fencing token: greater than that of every earlier grant of this resource. */
+  readonly token: number;
+  readonly ttlMs: number;
+  readonly heartbeatIntervalMs: number;
+  readonly acquiredAt: number;
+  readonly expiresAt: number;
+  readonly nextHeartbeatAt: number;
+  readonly renewAttempt: number;
+  /** Aborts when the lease ends, however it ends; its reason is a ProjectLockError unless released. */
+  readonly signal: AbortSignal;
+  release(): Promise<void>;
+  [Symbol.asyncDispose]?(): Promise<void>; // where the engine has the symbol: `await using lease = …`
+}
+
+export interface WithLockOptions extends AcquireOptions {
+  releaseOnError?: boolean; // default true
+}
+
+export type ReadonlyReason = "acquire-failed" | "renew-failed" | "release-failed" | "lease-lost" | "runtime-crashed";
+export type Warning = "fallback-engaged" | "fallback-degraded" | "heartbeat-delayed"
+  | "self-wait"; // this page itself holds what it waits for, outside any `within` chain
+
+interface EventBase {
+  readonly at: number;
+  readonly ownerId: string;
+  readonly resource: string;
+  /** The lease that the event is about, from the first attempt to acquire it. Absent when the runtime crashed. */
+  readonly leaseId?: string;
+}
+export type ProjectLockEvent = EventBase & (
+  | { type: "lock:attempt"; strategy: Strategy; retry: number }
+  | { type: "lock:waiting"; retry: number; delayMs: number }
+  | { type: "lock:acquired"; lease: ProjectLockLease }
+  | { type: "lock:renew-scheduled"; lease: ProjectLockLease; nextHeartbeatInMs: number }
+  | { type: "lock:renewed"; lease: ProjectLockLease }
+  | { type: "lock:warning"; warning: Warning; lease?: ProjectLockLease; detail?: string }
+  | { type: "lock:fallback-engaged"; lease: ProjectLockLease }
+  | { type: "lock:handover-requested"; lease: ProjectLockLease; from: string }
+  | { type: "lock:release-requested"; lease: ProjectLockLease }
+  | { type: "lock:released"; leaseId: string }
+  | { type: "lock:error"; operation: Operation; error: ProjectLockError; retryable: boolean }
+  | { type: "lock:readonly-entered"; reason: ReadonlyReason; lastError: ProjectLockError; retryable: false }
+);
+
+/** The LockManager interface of the Web Locks API, served by whichever strategy is engaged. */
+export interface LockManagerLike {
+  request<T>(name: string, callback: (lock: { name: string; mode: LockMode } | null) => T | Promise<T>): Promise<T>;
+  request<T>(name: string, options: { mode?: LockMode; ifAvailable?: boolean; steal?: boolean; signal?: AbortSignal },
+             callback: (lock: { name: string; mode: LockMode } | null) => T | Promise<T>): Promise<T>;
+  query(): Promise<{ held: LockInfo[]; pending: LockInfo[] }>;
+}
+export interface LockInfo { name: string; mode: LockMode; clientId: string }
+
+export interface HolderInfo {
+  resource: string; mode: LockMode; strategy: Strategy; ownerId: string; ownerName?: string;
+  leaseId?: string; token?: number; since?: number; expiresAt?: number;
+}
+export interface WaiterInfo { resource: string; mode: LockMode; ownerId: string; since: number; waitsFor: string[] }
+
+// ---- AutoSave ------------------------------------------------------------------------------------
+
+export type Snapshot = string | Uint8Array | object; // an object is saved as JSON
+export type AutoSavePhase =
+  | "disabled" | "idle" | "debouncing" | "awaiting-lock" | "writing-current" | "updating-index" | "gc"
+  | "readonly" | "error";
+
+export interface AutoSaveOptions {
+  enabled?: boolean;       // default true; false: phase "disabled", nothing is ever written
+  debounceMs?: number;     // default 500
+  idleMs?: number;         // default 2000: the longest a change waits while the person keeps typing
+  maxGenerations?: number; // default 20
+  maxBytes?: number;       // default 52428800, over all generations; the oldest go first
+  lock?: AcquireOptions;
+  standby?: boolean;       // default true: a read-only page becomes the editor when the holder leaves
+}
+export interface AutoSaveState {
+  phase: AutoSavePhase; lastSuccessAt?: number; pendingBytes: number; lastError?: Error & { code: string };
+  retryCount: number; queuedGeneration?: number; holder?: HolderInfo;
+}
+export interface Generation { id: string; savedAt: number; bytes: number; token: number; sha256: string; current: boolean }
+
+// Events: "autosave:phase" (detail: AutoSaveState), "autosave:saved" (detail: Generation), "autosave:readonly"
+// (detail: {reason, holder, unsaved?: Uint8Array}), "autosave:editable" (detail: {content?: Uint8Array}, what was saved
+// last by whoever held it, for the page to load before it lets anyone type)
+export interface AutoSave extends EventTarget {
+  readonly readOnly: boolean;
+  readonly lease?: ProjectLockLease; // while editing; give it as `within` to lock more of the project under it
+  state(): AutoSaveState;
+  markDirty(): void;
+  /** Resolves when what was dirty at the call is durable; rejects where it can't be (read-only included). */
+  flushNow(): Promise<Generation>;
+  history(): Promise<Generation[]>;
+  read(id: "current" | string): Promise<Uint8Array>;
+  /** Backs up the present content, then makes generation `id` current and returns it. */
+  restore(id: string): Promise<Uint8Array>;
+  /** From read-only back to editing: asks the holder to save and hand over; with force, takes it after graceMs. */
+  requestEdit(options?: { force?: boolean; graceMs?: number; signal?: AbortSignal }): Promise<void>;
+  dispose(): Promise<void>; // saves what is dirty, then releases
+}
+
+// ---- Opening -------------------------------------------------------------------------------------
+
+export interface OpenOptions {
+  baseURL?: string | URL;          // where holdfast.wasm and the worker lie; default: beside the module
+  host?: "worker" | "page";        // where the Go runtime lives; default "worker"
+  strategy?: "auto" | "web-lock" | "file-lock"; // default "auto": Web Locks, else OPFS
+  root?: string;                   // default "project": the OPFS folder that holds `.lock` and everything else
+  ownerName?: string;              // what other tabs are shown
+  server?: { url: string | URL };  // a holdfast server, for locks between machines
+}
+
+export interface Holdfast extends EventTarget { // dispatches every ProjectLockEvent as a CustomEvent of that type, the event in `detail`
+  readonly ownerId: string;
+  readonly version: string;
+  /** Fulfilled when the runtime runs; rejected with a ProjectLockError that says why it cannot. Calls made before wait for it. */
+  readonly ready: Promise<void>;
+  acquireProjectLock(options?: AcquireOptions): Promise<ProjectLockLease>;
+  renewProjectLock(lease: ProjectLockLease): Promise<ProjectLockLease>;
+  releaseProjectLock(lease: ProjectLockLease, options?: { force?: boolean }): Promise<void>;
+  withProjectLock<T>(executor: (lease: ProjectLockLease) => T | Promise<T>, options?: WithLockOptions): Promise<T>;
+  subscribe(listener: (event: ProjectLockEvent) => void): () => void; // every event, in order
+  initAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): Promise<AutoSave>;
+  readonly locks: LockManagerLike;
+  inspect(): Promise<{ held: HolderInfo[]; pending: WaiterInfo[] }>;
+  close(): Promise<void>; // releases everything, stops the runtime
+}
+
+export function openHoldfast(options?: OpenOptions): Promise<Holdfast>;

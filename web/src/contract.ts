@@ -1,0 +1,10 @@
+// Not bundled: tsc compares here what the facade exports with what holdfast.d.ts declares.
+
+import type * as Contract from "../holdfast";
+import * as facade from "./holdfast";
+
+type Names = { [name in keyof typeof Contract]: unknown };
+
+export const names: Names = facade;
+export const open: typeof Contract.openHoldfast = facade.openHoldfast;
+export const error: { prototype: Contract.ProjectLockError } = facade.ProjectLockError;

@@ -1,0 +1,82 @@
+// Loads and runs the Go program, in a worker or in the page.
+
+import "wasm_exec";
+import type { Config, Exports, Listener } from "./protocol";
+
+/** The class that wasm_exec.js defines, with the parts that are used here. */
+interface Go {
+  argv: string[];
+  importObject: WebAssembly.Imports;
+  stopped?: boolean; // ours
+  exit: (code: number) => void;
+  run(instance: WebAssembly.Instance): Promise<void>;
+  _resume(): void;
+  _scheduledTimeouts: Map<number, ReturnType<typeof setTimeout>>;
+}
+declare const Go: new () => Go;
+
+/**
+ * Runs the program at url. held, where given, is told the functions that give locks
+ * back; they are called when the program has died.
+ */
+export async function startGo(url: string, config: Config, listener: Listener, held?: Set<() => void>): Promise<Exports> {
+  const go = new Go();
+  const died = (why: string): void => {
+    if (!stop(go)) return;
+    for (const release of held ?? []) release();
+    listener.died(why);
+  };
+  guard(go, died);
+  const instance = await instantiate(url, go.importObject);
+  return new Promise((resolve, reject) => {
+    const name = `holdfast ${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
+    const globals = globalThis as unknown as Record<string, unknown>;
+    const ready = (exports: Exports): void => {
+      delete globals[name];
+      resolve(exports);
+    };
+    globals[name] = { config, held: held ?? null, event: listener.event, ready };
+    go.argv = ["holdfast", name];
+    go.run(instance)
+      .catch((error: unknown) => died(String(error)))
+      .then(() => reject(new Error("the runtime ended while it started")));
+  });
+}
+
+/** Notices when the program dies, and makes late callbacks of a dead one harmless. */
+function guard(go: Go, died: (why: string) => void): void {
+  const resume = go._resume;
+  go._resume = () => {
+    if (go.stopped) return;
+    try {
+      resume.call(go);
+    } catch (error) {
+      died(String(error));
+    }
+  };
+  go.exit = (code) => {
+    if (code === 0) stop(go);
+    else died(`the program ended with exit code ${code}`);
+  };
+}
+
+/** Ends what the program left in the event loop. Returns whether it still ran. */
+function stop(go: Go): boolean {
+  if (go.stopped) return false;
+  go.stopped = true;
+  for (const timer of go._scheduledTimeouts.values()) clearTimeout(timer);
+  go._scheduledTimeouts.clear();
+  return true;
+}
+
+async function instantiate(url: string, imports: WebAssembly.Imports): Promise<WebAssembly.Instance> {
+  const response = await fetch(url, { credentials: "same-origin" });
+  if (!response.ok) throw new Error(`${url} was answered with status ${response.status}`);
+  // Only this type can be compiled while it arrives; servers that send another one are
+  // slower, not wrong.
+  const streaming = response.headers.get("Content-Type") === "application/wasm";
+  const { instance } = streaming
+    ? await WebAssembly.instantiateStreaming(response, imports)
+    : await WebAssembly.instantiate(await response.arrayBuffer(), imports);
+  return instance;
+}

@@ -1,0 +1,277 @@
+// The facade: what a page imports. It answers from its first line on; calls wait until
+// the Go runtime is there. See holdfast.d.ts for what it guarantees.
+
+import type * as Contract from "../holdfast";
+import { asError, problem, ProjectLockError } from "./errors";
+import { startWorker } from "./host";
+import { Lease, type LeaseFields } from "./lease";
+import { checked, checkOpen, uuid } from "./options";
+import type { Callback, Host, Listener, Method, RawEvent, Reason } from "./protocol";
+
+export { ProjectLockError };
+
+declare const __VERSION__: string;
+
+type Acquisition = Contract.AcquireOptions & { leaseId: string };
+
+/** What the page keeps of a lease, from the call that asks for it to its last event. */
+interface Entry {
+  end: AbortController;
+  onReadonly?: Contract.AcquireOptions["onReadonly"];
+  granted: boolean;
+}
+
+/** How long the runtime may take to load. */
+const loadLimitMs = 30_000;
+
+class Holdfast extends EventTarget implements Contract.Holdfast {
+  readonly version = __VERSION__;
+  readonly ready: Promise<void>;
+  readonly locks: Contract.LockManagerLike = {
+    request: (name: string, ...rest: unknown[]) => this.#request(name, ...rest) as Promise<never>,
+    query: () => this.#call("query") as ReturnType<Contract.LockManagerLike["query"]>,
+  };
+
+  #host: Host | undefined;
+  #starting: Promise<Host>;
+  #over: ProjectLockError | undefined; // why no call is possible any more
+  #closing: Promise<void> | undefined;
+  #pending = new Set<(reason: ProjectLockError) => void>();
+  #listeners = new Set<(event: Contract.ProjectLockEvent) => void>();
+  #leases = new Map<string, Entry>();
+
+  readonly #resource: string;
+
+  constructor(readonly ownerId: string, root: string, start: (listener: Listener) => Promise<Host>) {
+    super();
+    this.#resource = `holdfast:${root}`;
+    const limit = setTimeout(() => this.#died(`nothing was loaded within ${loadLimitMs / 1000} s`), loadLimitMs);
+    this.#starting = start({ event: (e) => this.#dispatch(e), died: (why) => this.#died(why) });
+    this.#starting.then((host) => {
+      this.#host = host;
+      if (this.#over) host.stop();
+    }, (error: unknown) => this.#died(error instanceof Error ? error.message : String(error)))
+      .finally(() => clearTimeout(limit));
+    this.ready = this.#settling(this.#starting.then(() => undefined));
+    this.ready.catch(() => undefined); // every call tells of it
+  }
+
+  acquireProjectLock(options?: Contract.AcquireOptions): Promise<Lease> {
+    return this.#acquiring(options, async (fields, entry, signal) =>
+      this.#lease(await this.#call("acquire", fields, signal) as LeaseFields, entry.end.signal));
+  }
+
+  async withProjectLock<T>(executor: (lease: Contract.ProjectLockLease) => T | Promise<T>, options?: Contract.WithLockOptions): Promise<T> {
+    if (typeof executor !== "function") throw problem("invalid-argument", "the executor must be a function");
+    return this.#acquiring(options, (fields, entry, signal) =>
+      this.#run("with", fields, signal, (lease) => executor(this.#lease(lease as LeaseFields, entry.end.signal))));
+  }
+
+  async renewProjectLock(lease: Contract.ProjectLockLease): Promise<Lease> {
+    const { signal } = this.#own(lease, "renew");
+    if (signal.reason instanceof ProjectLockError) throw signal.reason;
+    return this.#lease(await this.#call("renew", lease.leaseId, undefined, undefined, "renew") as LeaseFields, signal);
+  }
+
+  async releaseProjectLock(lease: Contract.ProjectLockLease, options?: { force?: boolean }): Promise<void> {
+    if (this.#own(lease, "release").signal.aborted) return;
+    const { force } = { ...options };
+    await this.#call("release", { force, leaseId: lease.leaseId }, undefined, undefined, "release");
+  }
+
+  subscribe(listener: (event: Contract.ProjectLockEvent) => void): () => void {
+    const own = (event: Contract.ProjectLockEvent): void => listener(event); // the same function may subscribe twice
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  }
+
+  inspect(): ReturnType<Contract.Holdfast["inspect"]> {
+    return this.#call("inspect") as ReturnType<Contract.Holdfast["inspect"]>;
+  }
+
+  initAutoSave(): Promise<never> {
+    return Promise.reject(problem("unsupported", "this version has no AutoSave yet"));
+  }
+
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    const closing = this.#over ? Promise.resolve() : this.#call("close");
+    this.#over ??= problem("aborted", "this Holdfast was closed; open a new one");
+    try {
+      await closing;
+    } catch {
+      // It died meanwhile, which is an end as well.
+    } finally {
+      this.#finish(this.#over);
+    }
+  }
+
+  /** Calls Go once it runs; settles with an error of ours whatever happens to it. */
+  #call(method: Method, arg?: unknown, signal?: AbortSignal, callback?: Callback, operation?: Contract.Operation): Promise<unknown> {
+    if (this.#over) return Promise.reject(this.#over);
+    const answer = this.#host ? this.#host.call(method, arg, signal, callback)
+      : this.#starting.then((host) => host.call(method, arg, signal, callback));
+    return this.#settling(answer, operation);
+  }
+
+  /** The promise, or the end of this Holdfast where that comes first. */
+  #settling<T>(promise: Promise<T>, operation?: Contract.Operation): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#pending.add(reject);
+      promise.then(resolve, (failure: unknown) => reject(this.#over ?? asError(failure, operation)))
+        .finally(() => this.#pending.delete(reject));
+    });
+  }
+
+  /** Checks the options, names the lease to come, and forgets it where it does not come. */
+  async #acquiring<T>(options: Contract.AcquireOptions | undefined, acquire: (fields: object, entry: Entry, signal?: AbortSignal) => Promise<T>): Promise<T> {
+    const { signal, onReadonly, ...fields } = checked(options);
+    const acquisition: Acquisition = { ...fields, leaseId: uuid() };
+    const entry: Entry = { end: new AbortController(), granted: false, ...(onReadonly && { onReadonly }) };
+    this.#leases.set(acquisition.leaseId, entry);
+    try {
+      if (!this.#host) await this.#loading(acquisition, signal);
+      return await acquire(acquisition, entry, signal);
+    } finally {
+      if (!entry.granted) this.#leases.delete(acquisition.leaseId);
+    }
+  }
+
+  /** Waits for the runtime. The limits of an acquisition hold for that too. */
+  async #loading(fields: Acquisition, signal: AbortSignal | undefined): Promise<void> {
+    const { timeoutMs } = fields;
+    const begun = performance.now();
+    await new Promise<void>((resolve, reject) => {
+      const fail = (code: Contract.LockErrorCode, why: string, retryable: boolean): void =>
+        reject(new ProjectLockError({ code, operation: "acquire", retryable, message: `${code}: ${why}` }));
+      const abort = (): void => fail("aborted", "the caller gave up while the runtime was loading", false);
+      this.ready.then(resolve, reject);
+      if (signal?.aborted) abort();
+      signal?.addEventListener("abort", abort, { once: true });
+      if (timeoutMs) setTimeout(fail, timeoutMs, "acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`, true);
+    });
+    if (timeoutMs) fields.timeoutMs = Math.max(1, timeoutMs - (performance.now() - begun));
+  }
+
+  /** Calls Go, which calls run when the lock is granted and holds it until run has ended. */
+  async #run<T>(method: Method, arg: object, signal: AbortSignal | undefined, run: (value: unknown) => T | Promise<T>): Promise<T> {
+    let outcome: Promise<T> | undefined;
+    let failed: { error: unknown } | undefined;
+    const callback: Callback = async (value) => {
+      outcome = (async () => run(value))();
+      try {
+        await outcome;
+      } catch (error) {
+        failed = { error };
+        throw error;
+      }
+    };
+    try {
+      await this.#call(method, arg, signal, callback);
+    } catch (failure) {
+      // The lease may have ended under the executor; that is more than what the executor says.
+      if (failed && (failure as ProjectLockError).operation !== "renew" && (failure as ProjectLockError).code !== "runtime-crashed") throw failed.error;
+      throw failure;
+    }
+    return outcome as Promise<T>;
+  }
+
+  #request(name: string, ...rest: unknown[]): Promise<unknown> {
+    const callback = rest.pop() as (lock: unknown) => unknown;
+    const { signal, ...options } = (rest[0] ?? {}) as { signal?: AbortSignal };
+    if (typeof callback !== "function") return Promise.reject(new TypeError("the callback must be a function"));
+    return this.#run("request", { mode: "exclusive", ...options, name }, signal, callback);
+  }
+
+  #own(lease: Contract.ProjectLockLease, operation: Contract.Operation): Lease {
+    if (lease instanceof Lease && lease.ownerId === this.ownerId) return lease;
+    throw problem("invalid-argument", "the lease was not acquired here", operation);
+  }
+
+  #lease(fields: LeaseFields, signal: AbortSignal): Lease {
+    return new Lease(fields, signal, (lease) => this.releaseProjectLock(lease));
+  }
+
+  #dispatch(raw: RawEvent): void {
+    const entry = this.#leases.get(raw.leaseId ?? "");
+    const event = this.#event(raw, entry?.end.signal ?? AbortSignal.abort());
+    if (event.type === "lock:acquired" && entry) entry.granted = true;
+    // The signal aborts before anybody is told, so that a listener finds it aborted.
+    if (event.type === "lock:release-requested") entry?.end.abort();
+    if (event.type === "lock:error" && !event.retryable) entry?.end.abort(event.error);
+    this.#tell(event);
+    const last = event.type === "lock:released" || event.type === "lock:readonly-entered" || (event.type === "lock:error" && event.operation === "release");
+    if (last) this.#leases.delete(raw.leaseId ?? "");
+    if (event.type === "lock:readonly-entered") quietly(() => entry?.onReadonly?.(event));
+  }
+
+  #event(raw: RawEvent, signal: AbortSignal): Contract.ProjectLockEvent {
+    const { lease, error, lastError } = raw as { lease?: LeaseFields; error?: Reason; lastError?: Reason };
+    return Object.freeze({
+      ...raw,
+      ...(lease && { lease: this.#lease(lease, signal) }),
+      ...(error && { error: new ProjectLockError(error) }),
+      ...(lastError && { lastError: new ProjectLockError(lastError) }),
+    }) as unknown as Contract.ProjectLockEvent;
+  }
+
+  #tell(event: Contract.ProjectLockEvent): void {
+    for (const listener of this.#listeners) quietly(() => listener(event));
+    this.dispatchEvent(new CustomEvent(event.type, { detail: event }));
+  }
+
+  /** The runtime died: every lease and every call ends, and the page is told once. */
+  #died(why: string): void {
+    if (this.#over) return;
+    const loaded = this.#host !== undefined;
+    this.#over = loaded ? problem("runtime-crashed", `the Go runtime died (${why}); all leases are gone, call openHoldfast again`)
+      : problem("unsupported", `the Go runtime could not be started: ${why}`);
+    const entries = [...this.#leases.values()];
+    this.#finish(this.#over);
+    if (!loaded) return;
+    const event = Object.freeze({
+      type: "lock:readonly-entered", at: Date.now(), ownerId: this.ownerId, resource: this.#resource,
+      reason: "runtime-crashed", lastError: this.#over, retryable: false,
+    } as const);
+    this.#tell(event);
+    for (const { onReadonly } of entries) quietly(() => onReadonly?.(event));
+  }
+
+  #finish(why: ProjectLockError): void {
+    this.#host?.stop();
+    for (const reject of this.#pending) reject(why);
+    this.#pending.clear();
+    for (const { end } of this.#leases.values()) end.abort(why);
+    this.#leases.clear();
+  }
+}
+
+/** A listener that throws changes nothing for the others; the page's own error handler is told. */
+function quietly(listener: () => void): void {
+  try {
+    listener();
+  } catch (error) {
+    reportError(error);
+  }
+}
+
+export async function openHoldfast(options?: Contract.OpenOptions): Promise<Contract.Holdfast> {
+  const { baseURL, host, root, ownerName } = checkOpen(options);
+  const ownerId = uuid();
+  const config = { ownerId, ownerName, root };
+  // The literal forms are what bundlers look for.
+  const wasm = baseURL ? new URL("holdfast.wasm", baseURL) : new URL("./holdfast.wasm", import.meta.url);
+  return new Holdfast(ownerId, root, async (listener) => {
+    if (host === "page") {
+      const timers = baseURL ? new URL("holdfast-timers.js", baseURL) : new URL("./holdfast-timers.js", import.meta.url);
+      const { startPage } = await (baseURL ? import(/* @vite-ignore */ new URL("holdfast-page.js", baseURL).href) : import("./holdfast-page.js")) as typeof import("./page");
+      return startPage(wasm.href, timers, config, listener);
+    }
+    const worker = baseURL ? new Worker(new URL("holdfast-worker.js", baseURL), { type: "module" })
+      : new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" });
+    return startWorker(worker, wasm.href, config, listener);
+  });
+}

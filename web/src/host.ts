@@ -1,0 +1,57 @@
+// Starts the worker in which Go runs, and speaks with it.
+
+import type { Callback, Config, FromWorker, Host, Listener, ToWorker } from "./protocol";
+
+interface Call {
+  resolve: (value: unknown) => void;
+  reject: (reason: unknown) => void;
+  callback: Callback | undefined;
+}
+
+export function startWorker(worker: Worker, wasm: string, config: Config, listener: Listener): Promise<Host> {
+  const calls = new Map<number, Call>();
+  let lastId = 0;
+  const post = (message: ToWorker): void => worker.postMessage(message);
+
+  const host: Host = {
+    call: (method, arg, signal, callback) => new Promise((resolve, reject) => {
+      const id = ++lastId;
+      post({ kind: "call", id, method, arg, signal: signal !== undefined, callback: callback !== undefined });
+      const abort = (): void => post({ kind: "abort", id });
+      const settled = <T>(settle: (value: T) => void) => (value: T) => {
+        calls.delete(id);
+        signal?.removeEventListener("abort", abort);
+        settle(value);
+      };
+      calls.set(id, { resolve: settled(resolve), reject: settled(reject), callback });
+      signal?.addEventListener("abort", abort);
+      if (signal?.aborted) abort();
+    }),
+    stop: () => worker.terminate(),
+  };
+
+  return new Promise((resolve, reject) => {
+    const died = (why: string): void => {
+      reject(new Error(why));
+      listener.died(why);
+    };
+    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+      switch (data.kind) {
+        case "ready": return resolve(host);
+        case "event": return listener.event(data.event);
+        case "died": return died(data.why);
+        case "result": return calls.get(data.id)?.resolve(data.value);
+        case "error": return calls.get(data.id)?.reject(data.reason);
+        case "callback": {
+          const returned = (failed: boolean) => () => post({ kind: "returned", callback: data.callback, failed });
+          calls.get(data.id)?.callback?.(data.value).then(returned(false), returned(true));
+        }
+      }
+    };
+    worker.onerror = (event) => {
+      event.preventDefault();
+      died(event.message || `the worker could not be loaded; is it beside the module, and does the content security policy allow it (worker-src)?`);
+    };
+    post({ kind: "start", wasm, config });
+  });
+}

@@ -1,0 +1,49 @@
+// Checks of options that only the page can make; Go checks the rest.
+
+import type { AcquireOptions, OpenOptions } from "../holdfast";
+import { problem } from "./errors";
+
+const invalid = (option: string, why: string): Error => problem("invalid-argument", `${option} ${why}`);
+
+/** Returns a copy of the options that can go to a worker, signal and functions apart. */
+export function checked<T extends AcquireOptions>(options: T | undefined): T {
+  if (options !== undefined && (typeof options !== "object" || options === null)) throw invalid("options", "must be an object");
+  const { signal, onReadonly, within, ...fields } = { ...options } as T;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal", "must be an AbortSignal");
+  if (onReadonly !== undefined && typeof onReadonly !== "function") throw invalid("onReadonly", "must be a function");
+  if (within !== undefined) throw problem("unsupported", "within: this version has no nested locks yet");
+  for (const [option, value] of Object.entries({ ...fields, ...fields.backoff })) {
+    if (["function", "symbol", "bigint"].includes(typeof value)) throw invalid(option, `must not be a ${typeof value}`);
+  }
+  return { ...fields, signal, onReadonly } as T;
+}
+
+export function checkOpen(options: OpenOptions = {}): { baseURL?: URL; host: string; root: string; ownerName: string } {
+  if (typeof options !== "object" || options === null) throw invalid("options", "must be an object");
+  const { baseURL, host = "worker", strategy = "auto", root = "project", ownerName = "", server } = options;
+  if (!["worker", "page"].includes(host)) throw invalid("host", 'must be "worker" or "page"');
+  if (!["auto", "web-lock", "file-lock"].includes(strategy)) throw invalid("strategy", 'must be "auto", "web-lock" or "file-lock"');
+  if (strategy === "file-lock") throw problem("unsupported", "strategy: this version has no file-lock yet");
+  if (server !== undefined) throw problem("unsupported", "server: this version has no locks between machines yet");
+  if (typeof root !== "string" || !/^[^/\\\0]+(\/[^/\\\0]+)*$/.test(root) || root.split("/").some((part) => part === "." || part === "..")) {
+    throw invalid("root", 'must name a folder, like "project" or "team/project"');
+  }
+  if (typeof ownerName !== "string") throw invalid("ownerName", "must be a string");
+  if (baseURL === undefined) return { host, root, ownerName };
+  try {
+    const base = new URL(baseURL, document.baseURI);
+    if (!base.pathname.endsWith("/")) base.pathname += "/";
+    return { baseURL: base, host, root, ownerName };
+  } catch {
+    throw invalid("baseURL", "must be a URL");
+  }
+}
+
+/** A random UUID, also where crypto.randomUUID is missing: on pages that are not secure. */
+export function uuid(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5");
+}

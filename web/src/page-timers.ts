@@ -1,0 +1,57 @@
+// setTimeout for a Go program in a page. A hidden page's timers run once a second, after
+// five minutes once a minute, which is too seldom for a heartbeat; a worker's do not slow
+// down. So while the page is hidden a helper worker wakes the timers as well.
+
+interface Timer { run: () => void; due: number; native: number }
+
+const pending = new Map<number, Timer>();
+let lastId = 0;
+let users = 0;
+let helper: Worker | undefined;
+
+/** Starts the helper at url. Call stopTimers as often as this. */
+export function startTimers(url: string | URL): void {
+  if (users++ > 0) return;
+  helper = new Worker(url);
+  helper.onmessage = ({ data: id }: MessageEvent<number>) => fire(id);
+  document.addEventListener("visibilitychange", delegate);
+}
+
+export function stopTimers(): void {
+  if (--users > 0) return;
+  document.removeEventListener("visibilitychange", delegate);
+  helper?.terminate();
+  helper = undefined;
+}
+
+const native = globalThis.setTimeout;
+const clearNative = globalThis.clearTimeout;
+
+export function setTimeout(run: () => void, ms: number): number {
+  const id = ++lastId;
+  pending.set(id, { run, due: performance.now() + ms, native: native(fire, ms, id) as unknown as number });
+  if (document.hidden) helper?.postMessage({ id, ms });
+  return id;
+}
+
+export function clearTimeout(id: number): void {
+  const timer = pending.get(id);
+  if (timer === undefined) return;
+  pending.delete(id);
+  clearNative(timer.native);
+}
+
+/** Runs a timer, whichever of the two clocks came first. */
+function fire(id: number): void {
+  const timer = pending.get(id);
+  if (timer === undefined) return;
+  clearTimeout(id);
+  timer.run();
+}
+
+/** Hands the timers that were set while the page was visible to the helper. */
+function delegate(): void {
+  if (!document.hidden) return;
+  const now = performance.now();
+  for (const [id, timer] of pending) helper?.postMessage({ id, ms: Math.max(0, timer.due - now) });
+}

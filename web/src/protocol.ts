@@ -1,0 +1,59 @@
+// What the facade and the Go runtime say to each other. The Go side is wasm/exports_js.go.
+
+/** What Go is told when it starts. */
+export interface Config {
+  ownerId: string;
+  ownerName: string;
+  root: string;
+}
+
+/** The functions that Go exports. */
+export type Method = "acquire" | "renew" | "release" | "with" | "request" | "query" | "inspect" | "close";
+
+/** A function of the page that Go calls while a call is under way. */
+export type Callback = (value: unknown) => Promise<void>;
+
+export type Exports = Record<Method,
+  (arg?: unknown, signal?: AbortSignal, callback?: Callback) => Promise<unknown>>;
+
+/** How Go describes an error; the facade makes a ProjectLockError of it. */
+export interface Reason {
+  code: string;
+  operation: string;
+  retryable: boolean;
+  message: string;
+  resource?: string;
+}
+
+/** What a running Go tells without being asked. */
+export interface Listener {
+  event(event: RawEvent): void;
+  /** The instance is dead; nothing comes any more. */
+  died(why: string): void;
+}
+
+/** An event as Go describes it: leases and errors are plain objects. */
+export type RawEvent = Record<string, unknown> & { type: string; leaseId?: string };
+
+/** Page to worker. The first message starts Go. */
+export type ToWorker =
+  | { kind: "start"; wasm: string; config: Config }
+  | { kind: "call"; id: number; method: Method; arg: unknown; signal: boolean; callback: boolean }
+  | { kind: "abort"; id: number }
+  | { kind: "returned"; callback: number; failed: boolean };
+
+/** Worker to page. */
+export type FromWorker =
+  | { kind: "ready" }
+  | { kind: "event"; event: RawEvent }
+  | { kind: "died"; why: string }
+  | { kind: "result"; id: number; value: unknown }
+  | { kind: "error"; id: number; reason: Reason }
+  | { kind: "callback"; id: number; callback: number; value: unknown };
+
+/** A Go runtime somewhere. */
+export interface Host {
+  call: Exports[Method] extends (...args: infer A) => infer R ? (method: Method, ...args: A) => R : never;
+  /** Ends the runtime and what it left behind. */
+  stop(): void;
+}

@@ -1,0 +1,59 @@
+// The worker in which Go runs by default: its timers keep their pace in hidden tabs, and
+// when it ends the browser gives back everything it held.
+
+import { startGo } from "./go";
+import type { Callback, Exports, FromWorker, Reason, ToWorker } from "./protocol";
+
+const scope = self as unknown as { postMessage(message: FromWorker): void; onmessage: ((e: MessageEvent<ToWorker>) => void) | null };
+const post = (message: FromWorker): void => scope.postMessage(message);
+
+let exports: Promise<Exports>;
+const aborts = new Map<number, AbortController>();
+const callbacks = new Map<number, { resolve: () => void; reject: (reason: unknown) => void }>();
+let lastCallback = 0;
+
+scope.onmessage = ({ data }) => {
+  switch (data.kind) {
+    case "start":
+      exports = startGo(data.wasm, data.config, {
+        event: (event) => post({ kind: "event", event }),
+        died: (why) => post({ kind: "died", why }),
+      });
+      exports.then(() => post({ kind: "ready" }), (error: unknown) => post({ kind: "died", why: String(error) }));
+      break;
+    case "call":
+      void call(data);
+      break;
+    case "abort":
+      aborts.get(data.id)?.abort();
+      break;
+    case "returned": {
+      const waiting = callbacks.get(data.callback);
+      callbacks.delete(data.callback);
+      if (data.failed) waiting?.reject(new Error("the function of the page failed"));
+      else waiting?.resolve();
+    }
+  }
+};
+
+async function call({ id, method, arg, signal, callback }: ToWorker & { kind: "call" }): Promise<void> {
+  let controller: AbortController | undefined;
+  if (signal) aborts.set(id, (controller = new AbortController()));
+  try {
+    const value = await (await exports)[method](arg, controller?.signal, callback ? inPage(id) : undefined);
+    post({ kind: "result", id, value });
+  } catch (reason) {
+    post({ kind: "error", id, reason: reason as Reason });
+  } finally {
+    aborts.delete(id);
+  }
+}
+
+/** A function of the page, called over messages. */
+function inPage(id: number): Callback {
+  return (value) => new Promise((resolve, reject) => {
+    const callback = ++lastCallback;
+    callbacks.set(callback, { resolve, reject });
+    post({ kind: "callback", id, callback, value });
+  });
+}
