@@ -23,6 +23,8 @@ type Config struct {
 	// says ErrWebLockUnsupported.
 	Backends []Backend
 	Clock    Clock // default: SystemClock
+	// Channel, where set, lets Inspect tell more of other owners than that they exist.
+	Channel Channel
 }
 
 // Manager acquires, keeps and gives back leases of one project for one owner. Its
@@ -32,9 +34,10 @@ type Manager struct {
 	events *dispatcher
 	work   sync.WaitGroup // everything that runs for a lease or an acquisition
 
-	mu     sync.Mutex
-	leases map[string]*holding
-	closed bool
+	mu      sync.Mutex
+	leases  map[string]*holding
+	waiting map[*acquisition]Waiter
+	closed  bool
 
 	life context.Context // ends when Close begins; every lease ends with it
 	end  context.CancelCauseFunc
@@ -58,8 +61,15 @@ func NewManager(c Config) (*Manager, error) {
 			b.Records = &WallTokens{Clock: c.Clock}
 		}
 	}
-	m := &Manager{config: c, events: newDispatcher(), leases: make(map[string]*holding)}
+	m := &Manager{config: c, events: newDispatcher(), leases: make(map[string]*holding), waiting: make(map[*acquisition]Waiter)}
 	m.life, m.end = context.WithCancelCause(context.Background())
+	if c.Channel != nil {
+		stop, err := c.Channel.Listen(m.answer)
+		if err != nil {
+			return nil, err
+		}
+		context.AfterFunc(m.life, stop)
+	}
 	return m, nil
 }
 
@@ -126,6 +136,9 @@ func (m *Manager) owns(lease Lease, op Operation) error {
 // ReleaseProjectLock gives the lease back: the lock first, then its record. A lease
 // that has ended already needs no release, and releasing it is no error. The error,
 // where there is one, matches ErrReleaseFailed or ErrInvalidArgument.
+//
+// ctx bounds the waiting alone: where it has ended, its cause is returned, and the
+// lease is given back all the same.
 func (m *Manager) ReleaseProjectLock(ctx context.Context, lease Lease, opts ReleaseOptions) error {
 	if err := m.owns(lease, OpRelease); err != nil {
 		return err
@@ -151,6 +164,7 @@ func (m *Manager) WithProjectLock(ctx context.Context, executor func(context.Con
 	finished := false
 	defer func() {
 		if finished && err != nil && opts.KeepOnError {
+			err = first(lease.Err(), err)
 			return
 		}
 		// The caller's context may have ended; the lease must be given back all the same.
