@@ -47,12 +47,14 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 		renewals: make(chan chan error), leaving: make(chan struct{}), gone: make(chan struct{})}
 	h.life, h.end = context.WithCancelCause(context.Background())
 	lease := Lease{
-		ID: NewID(), OwnerID: m.config.OwnerID, OwnerName: m.config.OwnerName,
+		ID: opts.LeaseID, OwnerID: m.config.OwnerID, OwnerName: m.config.OwnerName,
 		Resource: b.Resource, Strategy: b.Strategy, Fallback: fallback, Mode: opts.Mode,
 		TTL: opts.ttl(b.Strategy), HeartbeatInterval: opts.HeartbeatInterval,
 		AcquiredAt: now.Wall, held: h,
 	}.renewedAt(now)
+	claimed := make(chan struct{})
 	token, err := bounded(ctx, lease.TTL, func(ctx context.Context) (int64, error) {
+		defer close(claimed)
 		return b.Records.Claim(ctx, lease.record(), opts.Steal)
 	})
 	if err == nil && closed(grant.Lost()) {
@@ -61,7 +63,12 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 	}
 	if err != nil {
 		m.tidy(ctx, func() {
-			_ = h.removeRecord(lease) // it may have been written nevertheless
+			// It may be written yet: over that of a successor, if there were one by then.
+			select {
+			case <-claimed:
+			case <-time.After(answerLimit):
+			}
+			_ = h.removeRecord(lease)
 			m.giveBack(grant)
 		})
 		return Lease{}, err
@@ -72,9 +79,9 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 	m.leases[lease.ID] = h
 	m.mu.Unlock()
 	if fallback {
-		m.emit(b.Resource, Event{Type: EventWarning, Warning: WarnFallbackEngaged, Lease: &lease,
+		h.emit(Event{Type: EventWarning, Warning: WarnFallbackEngaged, Lease: &lease,
 			Detail: "Web Locks cannot be used here; " + string(b.Strategy) + " serves instead"})
-		m.emit(b.Resource, Event{Type: EventFallbackEngaged, Lease: &lease})
+		h.emit(Event{Type: EventFallbackEngaged, Lease: &lease})
 	}
 	h.tell(EventAcquired, lease)
 	m.work.Go(h.keep)
@@ -137,7 +144,7 @@ func (h *holding) beat() error {
 	old := h.snapshot()
 	if late := now.Since(h.scheduled) - h.pause; late > old.HeartbeatInterval && !h.warned {
 		h.warned = true
-		h.m.emit(old.Resource, Event{Type: EventWarning, Warning: WarnHeartbeatDelayed, Lease: &old,
+		h.emit(Event{Type: EventWarning, Warning: WarnHeartbeatDelayed, Lease: &old,
 			Detail: fmt.Sprintf("the heartbeat came %v late; the page was probably suspended", late.Round(time.Millisecond))})
 	}
 	lease := old.renewedAt(now)
@@ -189,8 +196,8 @@ func (h *holding) retry(cause error) error {
 	lease.RenewAttempt++
 	lease = h.schedule(lease, now, h.delays())
 	h.set(lease)
-	h.m.emit(lease.Resource, Event{Type: EventError, Operation: OpRenew, Err: e})
-	h.m.emit(lease.Resource, Event{Type: EventWaiting, Retry: lease.RenewAttempt, Delay: h.pause})
+	h.emit(Event{Type: EventError, Operation: OpRenew, Err: e})
+	h.emit(Event{Type: EventWaiting, Retry: lease.RenewAttempt, Delay: h.pause})
 	return e
 }
 
@@ -229,7 +236,7 @@ func (h *holding) over(e *Error) error {
 		reason = ReasonLeaseLost
 	}
 	h.close(e)
-	h.m.fail(e, reason, h.opts.OnReadonly)
+	h.m.fail(h.opts, e, reason)
 	h.m.giveBack(h.grant)
 	h.removeRecord(h.snapshot())
 	return e
@@ -243,11 +250,11 @@ func (h *holding) giveUp(opts ReleaseOptions) error {
 	}
 	h.close(errReleased)
 	lease := h.snapshot()
-	h.m.emit(lease.Resource, Event{Type: EventReleaseRequested, Lease: &lease})
+	h.emit(Event{Type: EventReleaseRequested, Lease: &lease})
 	unlocked := settle(context.Background(), answerLimit, h.grant.Release)
 	err := first(unlocked, h.removeRecord(lease))
 	if err == nil {
-		h.m.emit(lease.Resource, Event{Type: EventReleased, LeaseID: lease.ID})
+		h.emit(Event{Type: EventReleased})
 		return nil
 	}
 	e := &Error{Code: CodeReleaseFailed, Operation: OpRelease, Resource: lease.Resource, Err: err,
@@ -255,7 +262,7 @@ func (h *holding) giveUp(opts ReleaseOptions) error {
 	if unlocked != nil {
 		e.Detail = "the lock could not be given back; others may have to wait until this page is closed"
 	}
-	h.m.emit(lease.Resource, Event{Type: EventError, Operation: OpRelease, Err: e})
+	h.emit(Event{Type: EventError, Operation: OpRelease, Err: e})
 	if opts.Force {
 		return nil
 	}
@@ -275,12 +282,14 @@ func (h *holding) close(why error) {
 	h.m.mu.Unlock()
 }
 
+func (h *holding) emit(e Event) { h.m.emit(h.backend.Resource, h.opts.LeaseID, e) }
+
 // tell makes the lease the present one and announces it with its next heartbeat.
 func (h *holding) tell(what EventType, l Lease) {
 	l = h.schedule(l, h.m.config.Clock.Now(), l.HeartbeatInterval)
 	h.set(l)
-	h.m.emit(l.Resource, Event{Type: what, Lease: &l})
-	h.m.emit(l.Resource, Event{Type: EventRenewScheduled, Lease: &l, NextHeartbeatIn: h.pause})
+	h.emit(Event{Type: what, Lease: &l})
+	h.emit(Event{Type: EventRenewScheduled, Lease: &l, NextHeartbeatIn: h.pause})
 }
 
 func (h *holding) set(l Lease) {
