@@ -1,0 +1,171 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// In each round the holder releases at the very instant at which the waiter gives up.
+// Either may win; in no case may a grant be left with nobody.
+func TestGrantRacesTheEnd(t *testing.T) {
+	const instant = 300 * time.Millisecond
+	for name, end := range map[string]struct {
+		opts lock.AcquireOptions
+		ctx  func() (context.Context, func())
+		is   error
+	}{
+		"abort":    {ctx: cancelled(instant, context.Canceled), is: lock.ErrAborted},
+		"deadline": {ctx: deadline(instant, nil), is: lock.ErrTimeout},
+		"timeout":  {opts: lock.AcquireOptions{Timeout: instant}, is: lock.ErrTimeout},
+		"retries":  {opts: lock.AcquireOptions{Backoff: lock.Backoff{InitialDelay: instant, Jitter: lock.NoJitter, MaxRetries: 1}}, is: lock.ErrTimeout},
+		"close":    {is: lock.ErrAborted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			granted, ended := 0, 0
+			for round := range 200 {
+				virtual(t, func(t *testing.T, w *world) {
+					a, b := w.tab("a"), w.tab("b")
+					lease := a.acquire(lock.AcquireOptions{})
+					release := func() { time.Sleep(instant); a.release(lease) }
+					if round%2 == 0 { // its timer is set first
+						go release()
+						synctest.Wait()
+					}
+					ctx, stop := context.Background(), func() {}
+					if end.ctx != nil {
+						ctx, stop = end.ctx()
+					}
+					defer stop()
+					if name == "close" {
+						go func() { time.Sleep(instant); assert.NoError(t, b.Close(context.Background())) }()
+					}
+					got := b.begin(ctx, end.opts)
+					if round%2 == 1 {
+						go release()
+					}
+					o := <-got
+					assert.Equal(t, instant, o.at)
+					if o.err == nil {
+						granted++
+						b.release(o.lease)
+					} else {
+						ended++
+						require.ErrorIs(t, o.err, end.is)
+					}
+					w.mustBeFree()
+					_, left := w.records.Present()
+					assert.False(t, left, "a record leaked")
+				})
+			}
+			t.Logf("granted %d times, ended %d times", granted, ended)
+		})
+	}
+}
+
+func TestLockerThatNeverAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts lock.AcquireOptions
+		at   time.Duration
+	}{
+		"timeout": {lock.AcquireOptions{Timeout: 3 * time.Second}, 3 * time.Second},
+		"no wait": {lock.AcquireOptions{Timeout: lock.NoWait}, 5 * time.Second},
+		"default": {lock.AcquireOptions{}, lock.DefaultTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				hung := make(chan struct{})
+				b := w.backend("a")
+				b.Locker = lockerFunc(func(context.Context, lock.Request) (lock.Grant, error) { <-hung; return nil, lock.ErrDenied })
+				a := w.join("a", b)
+				t.Cleanup(func() { close(hung) })
+				o := <-a.begin(t.Context(), c.opts)
+				require.ErrorIs(t, o.err, lock.ErrTimeout)
+				assert.Equal(t, c.at, o.at)
+			})
+		})
+	}
+}
+
+func TestLateAnswersAreGivenBack(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		b := w.backend("a")
+		inner := b.Locker
+		b.Locker = lockerFunc(func(ctx context.Context, r lock.Request) (lock.Grant, error) {
+			time.Sleep(time.Minute) // and pays no heed to ctx
+			return inner.Request(context.WithoutCancel(ctx), r)
+		})
+		a := w.join("a", b)
+		o := <-a.begin(t.Context(), lock.AcquireOptions{Timeout: time.Second})
+		require.ErrorIs(t, o.err, lock.ErrTimeout)
+		a.forget()
+		w.sleep(time.Minute)
+		w.mustBeFree()
+		a.told("")
+	})
+}
+
+// Whatever hangs while the record is written, the caller has its answer in time and the
+// lock goes on to the next.
+func TestRecordsThatHang(t *testing.T) {
+	for _, c := range []struct{ timeout, at time.Duration }{{3 * time.Second, 3 * time.Second}, {time.Hour, 35 * time.Second}} {
+		virtual(t, func(t *testing.T, w *world) {
+			hung := make(chan struct{})
+			hang := func(context.Context, lock.Record) error { <-hung; return nil }
+			b := w.backend("a")
+			b.Records = recordsFunc{Records: w.records, claim: hang, remove: hang}
+			a := w.join("a", b)
+			t.Cleanup(func() { close(hung) })
+			o := <-a.begin(t.Context(), lock.AcquireOptions{Timeout: c.timeout})
+			require.ErrorIs(t, o.err, lock.ErrTimeout)
+			assert.Equal(t, c.at, o.at)
+			w.sleep(10 * time.Second)
+			w.mustBeFree()
+		})
+	}
+}
+
+// A victim that was robbed before it had its token must not get a lease with a token
+// above the thief's.
+func TestStolenWhileTheRecordIsWritten(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		b := w.backend("a")
+		b.Records = recordsFunc{Records: w.records, claim: func(context.Context, lock.Record) error { time.Sleep(time.Second); return nil }}
+		a, thief := w.join("a", b), w.tab("thief")
+		got := a.begin(t.Context(), lock.AcquireOptions{})
+		stolen := thief.acquire(lock.AcquireOptions{Steal: true})
+		o := <-got
+		require.ErrorIs(t, o.err, lock.ErrDenied)
+		assert.Zero(t, a.count(lock.EventAcquired))
+		assert.NoError(t, stolen.Err())
+	})
+}
+
+func TestCloseReleasesEverything(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		lease := a.acquire(lock.AcquireOptions{})
+		got := b.begin(t.Context(), lock.AcquireOptions{})
+		require.NoError(t, b.Close(t.Context()))
+		require.ErrorIs(t, (<-got).err, lock.ErrAborted)
+		a.forget()
+		require.NoError(t, a.Close(t.Context()))
+		a.told(`
+			0s release-requested A{web-lock exclusive #1 since=0s ttl=25s expires=25s next=10s}
+			0s released A
+		`)
+		assert.NoError(t, lease.Err())
+		w.mustBeFree()
+		_, err := a.AcquireProjectLock(t.Context(), lock.AcquireOptions{})
+		require.ErrorIs(t, err, lock.ErrAborted)
+		assert.ErrorContains(t, err, "closed")
+		require.NoError(t, a.Close(t.Context()), "closing again")
+		assert.Len(t, a.seen(), 2, "after the end nothing is told")
+	})
+}

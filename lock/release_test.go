@@ -1,0 +1,135 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+func TestReleaseFailure(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		virtual(t, func(t *testing.T, w *world) {
+			jammed := errors.New("the file cannot be removed")
+			w.records.OnRemove = func(lock.Record) error { return jammed }
+			a := w.tab("a")
+			lease := a.acquire(lock.AcquireOptions{})
+			a.forget()
+			err := a.ReleaseProjectLock(t.Context(), lease, lock.ReleaseOptions{Force: force})
+			if force {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, lock.ErrReleaseFailed)
+				require.ErrorIs(t, err, jammed)
+			}
+			w.mustBeFree()
+			w.sleep(time.Hour)
+			a.told(`
+				0s release-requested A{web-lock exclusive #1 since=0s ttl=25s expires=25s next=10s}
+				0s error release release-failed
+			`)
+			assert.NoError(t, lease.Err(), "it was released")
+			assert.NoError(t, a.ReleaseProjectLock(t.Context(), lease, lock.ReleaseOptions{}), "once more")
+		})
+	}
+}
+
+func TestReleaseIsBounded(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		hung := make(chan struct{})
+		t.Cleanup(func() { close(hung) })
+		b := w.backend("a")
+		b.Records = recordsFunc{Records: w.records, remove: func(context.Context, lock.Record) error { <-hung; return nil }}
+		a := w.join("a", b)
+		lease := a.acquire(lock.AcquireOptions{})
+		require.ErrorIs(t, lease.Release(t.Context()), lock.ErrReleaseFailed)
+		assert.Equal(t, 5*time.Second, time.Since(w.start))
+		w.mustBeFree()
+	})
+}
+
+// What a caller forgets most easily: its context has ended before it gives back.
+func TestReleaseGoesOnWithoutItsContext(t *testing.T) {
+	for range 50 {
+		virtual(t, func(t *testing.T, w *world) {
+			ctx, stop := context.WithCancel(t.Context())
+			stop()
+			lease := w.tab("a").acquire(lock.AcquireOptions{})
+			if err := lease.Release(ctx); err != nil { // it may be through at once
+				require.ErrorIs(t, err, context.Canceled)
+			}
+			w.mustBeFree()
+			require.NoError(t, lease.Release(ctx), "it is over")
+		})
+	}
+}
+
+func TestReleaseWhileARenewalHangs(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, _ := w.hanging()
+		lease := a.acquire(lock.AcquireOptions{})
+		w.sleep(12 * time.Second)
+		a.forget()
+		require.NoError(t, lease.Release(t.Context()))
+		a.told(`
+			12s release-requested A{web-lock exclusive #1 since=0s ttl=25s expires=25s next=10s}
+			12s released A
+		`)
+	})
+}
+
+func TestManyReleaseAtOnce(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		lease := a.acquire(lock.AcquireOptions{})
+		for range 10 {
+			go func() { assert.NoError(t, lease.Release(t.Context())) }()
+		}
+		w.mustBeFree()
+		assert.Equal(t, 1, a.count(lock.EventReleased))
+	})
+}
+
+func TestAfterTheEnd(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		lease := a.acquire(lock.AcquireOptions{})
+		present, ok := a.Lease(lease.ID)
+		require.True(t, ok)
+		assert.Equal(t, lease, present)
+		assert.Equal(t, []lock.Lease{lease}, a.Leases())
+		a.release(lease)
+		a.forget()
+		_, err := a.RenewProjectLock(t.Context(), lease)
+		assert.ErrorIs(t, err, lock.ErrLost)
+		assert.ErrorContains(t, err, "released")
+		a.release(lease)
+		assert.NoError(t, lease.Err())
+		assert.Empty(t, a.Leases())
+		_, ok = a.Lease(lease.ID)
+		assert.False(t, ok)
+		a.told("")
+	})
+}
+
+func TestForeignLeases(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		lease := a.acquire(lock.AcquireOptions{})
+		for _, foreign := range []lock.Lease{lease, {}} {
+			_, err := b.RenewProjectLock(t.Context(), foreign)
+			require.ErrorIs(t, err, lock.ErrInvalidArgument)
+			assert.Equal(t, lock.OpRenew, err.(*lock.Error).Operation)
+			err = b.ReleaseProjectLock(t.Context(), foreign, lock.ReleaseOptions{})
+			require.ErrorIs(t, err, lock.ErrInvalidArgument)
+			assert.Equal(t, lock.OpRelease, err.(*lock.Error).Operation)
+		}
+		assert.NoError(t, lease.Context().Err())
+		b.told("")
+	})
+}

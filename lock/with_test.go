@@ -1,0 +1,166 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+var errExecutor = errors.New("the executor failed")
+
+func TestWithProjectLockHeartbeatsWhileTheExecutorRuns(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		err := a.WithProjectLock(t.Context(), func(ctx context.Context, l lock.Lease) error {
+			time.Sleep(time.Hour - time.Second)
+			assert.NoError(t, l.Err())
+			return ctx.Err()
+		}, lock.WithLockOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, 359, a.count(lock.EventRenewed))
+		assert.Equal(t, lock.EventReleased, a.last().Type)
+		w.mustBeFree()
+	})
+}
+
+func TestWithProjectLockAlwaysReleases(t *testing.T) {
+	for name, c := range map[string]struct {
+		executor func(stop func()) error
+		is       error
+	}{
+		"returns":          {func(func()) error { return nil }, nil},
+		"fails":            {func(func()) error { return errExecutor }, errExecutor},
+		"caller cancelled": {func(stop func()) error { stop(); return errExecutor }, errExecutor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				a := w.tab("a")
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				var inner context.Context
+				err := a.WithProjectLock(ctx, func(ctx context.Context, _ lock.Lease) error {
+					inner = ctx
+					assert.NoError(t, ctx.Err())
+					return c.executor(stop)
+				}, lock.WithLockOptions{})
+				assert.Equal(t, c.is, err)
+				assert.Error(t, inner.Err(), "the executor's context outlives it")
+				assert.Equal(t, lock.EventReleased, a.last().Type)
+				w.mustBeFree()
+			})
+		})
+	}
+}
+
+func TestWithProjectLockReleasesOnPanic(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		assert.PanicsWithValue(t, "boom", func() {
+			_ = a.WithProjectLock(t.Context(), func(context.Context, lock.Lease) error { panic("boom") },
+				lock.WithLockOptions{KeepOnError: true})
+		})
+		assert.Equal(t, lock.EventReleased, a.last().Type)
+		w.mustBeFree()
+	})
+}
+
+func TestWithProjectLockKeepsOnError(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		opts := lock.WithLockOptions{KeepOnError: true}
+		var kept lock.Lease
+		err := a.WithProjectLock(t.Context(), func(_ context.Context, l lock.Lease) error { kept = l; return errExecutor }, opts)
+		assert.Equal(t, errExecutor, err)
+		w.sleep(time.Minute)
+		assert.NoError(t, kept.Err())
+		assert.Zero(t, a.count(lock.EventReleased))
+		a.release(kept)
+
+		require.NoError(t, a.WithProjectLock(t.Context(), func(context.Context, lock.Lease) error { return nil }, opts))
+		w.mustBeFree() // kept on error alone
+
+		err = a.WithProjectLock(t.Context(), func(ctx context.Context, _ lock.Lease) error {
+			w.tab("thief").acquire(lock.AcquireOptions{Steal: true})
+			<-ctx.Done()
+			return ctx.Err()
+		}, opts)
+		assert.ErrorIs(t, err, lock.ErrLost, "what is lost cannot be kept")
+	})
+}
+
+func TestWithProjectLockNeverReleasesWhatItDidNotGet(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		holder, a := w.tab("holder"), w.tab("a")
+		lease := holder.acquire(lock.AcquireOptions{})
+		err := a.WithProjectLock(t.Context(), func(context.Context, lock.Lease) error {
+			t.Error("it ran without the lock")
+			return nil
+		}, lock.WithLockOptions{AcquireOptions: lock.AcquireOptions{IfAvailable: true}})
+		require.ErrorIs(t, err, lock.ErrDenied)
+		assert.NoError(t, lease.Err())
+		assert.Zero(t, a.count(lock.EventReleaseRequested)+a.count(lock.EventReleased))
+		record, ok := w.records.Present()
+		assert.True(t, ok)
+		assert.Equal(t, lease.ID, record.LeaseID)
+	})
+}
+
+func TestWithProjectLockFailsWhenTheLeaseEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		end      func(w *world)
+		is       error
+		executor error
+	}{
+		"lost":                     {func(w *world) { w.tab("thief").acquire(lock.AcquireOptions{Steal: true}) }, lock.ErrLost, nil},
+		"lost, executor fails":     {func(w *world) { w.tab("thief").acquire(lock.AcquireOptions{Steal: true}) }, lock.ErrLost, errExecutor},
+		"stale":                    {func(w *world) { w.clock.Sleep(time.Hour) }, lock.ErrStale, nil},
+		"stale, executor fails":    {func(w *world) { w.clock.Sleep(time.Hour) }, lock.ErrStale, errExecutor},
+		"stale, told by release":   {nil, lock.ErrStale, nil},
+		"released by the executor": {nil, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				a := w.tab("a")
+				err := a.WithProjectLock(t.Context(), func(ctx context.Context, l lock.Lease) error {
+					switch name {
+					case "stale, told by release": // the executor returns before any look at the clock
+						w.clock.Sleep(time.Hour)
+						return nil
+					case "released by the executor":
+						a.release(l)
+						<-ctx.Done()
+						return nil
+					}
+					c.end(w)
+					<-ctx.Done()
+					assert.ErrorIs(t, context.Cause(ctx), c.is)
+					return c.executor
+				}, lock.WithLockOptions{})
+				if c.is == nil {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, c.is)
+				}
+				if c.executor != nil {
+					require.ErrorIs(t, err, c.executor)
+				}
+				assert.Equal(t, c.is == nil, a.count(lock.EventReleased) == 1)
+			})
+		})
+	}
+}
+
+func TestWithProjectLockTellsThatTheReleaseFailed(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.records.OnRemove = func(lock.Record) error { return errors.New("jammed") }
+		err := w.tab("a").WithProjectLock(t.Context(), func(context.Context, lock.Lease) error { return errExecutor }, lock.WithLockOptions{})
+		assert.ErrorIs(t, err, lock.ErrReleaseFailed)
+		assert.ErrorIs(t, err, errExecutor)
+	})
+}
