@@ -1,0 +1,70 @@
+package lock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// coarse is a clock that ticks every grain, as that of a browser does.
+type coarse struct{ grain time.Duration }
+
+func (c coarse) Now() lock.Instant {
+	now := lock.SystemClock{}.Now()
+	now.Wall = now.Wall.Truncate(c.grain)
+	return now
+}
+
+// frozen is a wall clock that stands.
+type frozen struct{}
+
+func (frozen) Now() lock.Instant {
+	return lock.Instant{Wall: time.UnixMilli(1_000_000), Mono: lock.SystemClock{}.Now().Mono}
+}
+
+func TestTokensRise(t *testing.T) {
+	t.Run("records", func(t *testing.T) {
+		virtual(t, func(t *testing.T, w *world) {
+			w.risingTokens(t, 1000, func() lock.Records { return w.records })
+		})
+	})
+	// Every tab has WallTokens of its own, as there is nothing that it shares.
+	for grain, grants := range map[time.Duration]int{time.Millisecond: 1000, 17 * time.Millisecond: 1000, 100 * time.Millisecond: 200} {
+		t.Run("wall clock of "+grain.String(), func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				w.risingTokens(t, grants, func() lock.Records { return &lock.WallTokens{Clock: coarse{grain}} })
+			})
+		})
+	}
+	t.Run("frozen wall clock, one tab", func(t *testing.T) {
+		virtual(t, func(t *testing.T, w *world) {
+			one := &lock.WallTokens{Clock: frozen{}}
+			w.risingTokens(t, 200, func() lock.Records { return one })
+		})
+	})
+}
+
+// risingTokens makes grants in four tabs, every tenth of them stolen, and compares
+// each token with the one before it.
+func (w *world) risingTokens(t *testing.T, grants int, records func() lock.Records) {
+	last := int64(0)
+	var tabs []*owner
+	for _, id := range []string{"a", "b", "c", "d"} {
+		b := w.backend(id)
+		b.Records = records()
+		tabs = append(tabs, w.join(id, b))
+	}
+	for i := range grants {
+		lease := tabs[i%len(tabs)].acquire(lock.AcquireOptions{Steal: i%10 == 0})
+		if !assert.Greater(t, lease.Token, last, "grant %d", i) {
+			t.FailNow()
+		}
+		last = lease.Token
+		if i%10 != 9 { // the next one steals it
+			assert.NoError(t, lease.Release(t.Context()))
+		}
+	}
+}
