@@ -46,10 +46,10 @@ func (a *acquisition) run(ctx context.Context) (Lease, *Error) {
 			return lease, nil
 		}
 		if last := i == len(a.backends)-1; last || !errors.Is(err, ErrWebLockUnsupported) {
-			a.m.fail(err, ReasonAcquireFailed, a.opts.OnReadonly)
+			a.m.fail(a.opts, err, ReasonAcquireFailed)
 			return Lease{}, err
 		}
-		a.m.emit(b.Resource, Event{Type: EventError, Operation: OpAcquire, Err: err})
+		a.emit(b, Event{Type: EventError, Operation: OpAcquire, Err: err})
 	}
 	panic("unreachable: a manager has at least one backend")
 }
@@ -117,7 +117,7 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 // await waits in the queue for the length of one delay. settled reports whether the
 // request was answered.
 func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingRequest, retry int, delay time.Duration) (grant Grant, err error, settled bool) {
-	a.m.emit(b.Resource, Event{Type: EventWaiting, Retry: retry, Delay: delay})
+	a.emit(b, Event{Type: EventWaiting, Retry: retry, Delay: delay})
 	pause := time.NewTimer(delay)
 	defer pause.Stop()
 	select {
@@ -139,17 +139,19 @@ func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingReque
 	}
 }
 
+func (a *acquisition) emit(b Backend, e Event) { a.m.emit(b.Resource, a.opts.LeaseID, e) }
+
 func (a *acquisition) attempt(b Backend, retry int) {
-	a.m.emit(b.Resource, Event{Type: EventAttempt, Strategy: b.Strategy, Retry: retry})
+	a.emit(b, Event{Type: EventAttempt, Strategy: b.Strategy, Retry: retry})
 }
 
 // denied tells that the lock is held elsewhere.
 func (a *acquisition) denied(b Backend, err error) {
 	e := asError(err, CodeDenied, OpAcquire, b.Resource)
-	a.m.emit(b.Resource, Event{Type: EventError, Operation: OpAcquire, Err: e})
+	a.emit(b, Event{Type: EventError, Operation: OpAcquire, Err: e})
 	if e.Code == CodeFallbackConflict && !a.degraded {
 		a.degraded = true
-		a.m.emit(b.Resource, Event{Type: EventWarning, Warning: WarnFallbackDegraded, Detail: e.Detail})
+		a.emit(b, Event{Type: EventWarning, Warning: WarnFallbackDegraded, Detail: e.Detail})
 	}
 }
 

@@ -44,8 +44,8 @@ const (
 	ReasonRuntimeCrashed ReadonlyReason = "runtime-crashed"
 )
 
-// Event is one thing that happened. Type, At, OwnerID and Resource are always set;
-// the other fields belong to the types named beside them.
+// Event is one thing that happened. Type, At, OwnerID, Resource and LeaseID are always
+// set; the other fields belong to the types named beside them.
 //
 // For a Web Lock that is granted after waiting once, kept for two heartbeats and
 // released, the order is: attempt, error, waiting, attempt, acquired,
@@ -56,6 +56,7 @@ type Event struct {
 	At       time.Time
 	OwnerID  string
 	Resource string
+	LeaseID  string // of the lease that is held or being acquired
 
 	Strategy        Strategy       // attempt
 	Retry           int            // attempt, waiting: 0 is the first attempt
@@ -65,7 +66,6 @@ type Event struct {
 	Warning         Warning        // warning
 	Detail          string         // warning
 	From            string         // handover-requested: the owner who asks
-	LeaseID         string         // released
 	Operation       Operation      // error
 	Err             *Error         // error, readonly-entered
 	Reason          ReadonlyReason // readonly-entered

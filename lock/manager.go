@@ -229,19 +229,19 @@ func (m *Manager) begin() bool {
 	return true
 }
 
-func (m *Manager) emit(resource string, e Event) Event {
+func (m *Manager) emit(resource, leaseID string, e Event) Event {
 	e.At = m.config.Clock.Now().Wall
 	e.OwnerID = m.config.OwnerID
-	e.Resource = resource
+	e.Resource, e.LeaseID = resource, leaseID
 	m.events.emit(e)
 	return e
 }
 
 // fail reports a failure that the owner cannot go on from.
-func (m *Manager) fail(err *Error, reason ReadonlyReason, onReadonly func(Event)) {
-	m.emit(err.Resource, Event{Type: EventError, Operation: err.Operation, Err: err})
-	e := m.emit(err.Resource, Event{Type: EventReadonlyEntered, Reason: reason, Err: err})
-	if onReadonly != nil {
-		m.events.tell(onReadonly, e)
+func (m *Manager) fail(opts AcquireOptions, err *Error, reason ReadonlyReason) {
+	m.emit(err.Resource, opts.LeaseID, Event{Type: EventError, Operation: err.Operation, Err: err})
+	e := m.emit(err.Resource, opts.LeaseID, Event{Type: EventReadonlyEntered, Reason: reason, Err: err})
+	if opts.OnReadonly != nil {
+		m.events.tell(opts.OnReadonly, e)
 	}
 }

@@ -22,6 +22,9 @@ const answerLimit = 5 * time.Second
 
 // AcquireOptions say how to acquire and keep a lease. The zero value is the default.
 type AcquireOptions struct {
+	// LeaseID is the id that the lease will have, for callers that want to know it
+	// from the first event on. It must be unique. Default: a new UUID.
+	LeaseID           string
 	Mode              Mode          // default Exclusive
 	TTL               time.Duration // default 25 s for Web Locks, 30 s otherwise
 	HeartbeatInterval time.Duration // default 10 s; must be shorter than TTL
@@ -36,6 +39,9 @@ type AcquireOptions struct {
 }
 
 func (o AcquireOptions) withDefaults() AcquireOptions {
+	if o.LeaseID == "" {
+		o.LeaseID = NewID()
+	}
 	orDefault(&o.Mode, Exclusive)
 	orDefault(&o.HeartbeatInterval, DefaultHeartbeatInterval)
 	orDefault(&o.Timeout, DefaultTimeout)

@@ -200,7 +200,8 @@ func (o *owner) line(e lock.Event) string {
 		add("in=%v", e.NextHeartbeatIn)
 		assert.Equal(o.w, e.At.Add(e.NextHeartbeatIn), e.Lease.NextHeartbeatAt)
 	}
-	if e.LeaseID != "" {
+	assert.NotEmpty(o.w, e.LeaseID, e.Type)
+	if e.Type == lock.EventReleased {
 		add("%s", o.short(e.LeaseID))
 	}
 	if e.From != "" {
@@ -211,6 +212,7 @@ func (o *owner) line(e lock.Event) string {
 
 func (o *owner) spell(e lock.Event) string {
 	l := e.Lease
+	assert.Equal(o.w, e.LeaseID, l.ID)
 	assert.Equal(o.w, e.OwnerID, l.OwnerID)
 	assert.Equal(o.w, "tab "+o.id, l.OwnerName)
 	assert.Equal(o.w, e.Resource, l.Resource)

@@ -43,6 +43,7 @@ func encodeEvent(e lock.Event) map[string]any {
 		"at":       e.At.UnixMilli(),
 		"ownerId":  e.OwnerID,
 		"resource": e.Resource,
+		"leaseId":  e.LeaseID,
 	}
 	if e.Lease != nil {
 		m["lease"] = encodeLease(*e.Lease)
@@ -61,8 +62,6 @@ func encodeEvent(e lock.Event) map[string]any {
 		}
 	case lock.EventHandoverRequested:
 		m["from"] = e.From
-	case lock.EventReleased:
-		m["leaseId"] = e.LeaseID
 	case lock.EventError:
 		m["operation"], m["error"], m["retryable"] = string(e.Operation), reason(e.Err), e.Err.Retryable()
 	case lock.EventReadonlyEntered:

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// method is one export: ctx ends with the caller's AbortSignal, callback is
-// callback(kind, value) of the facade.
+// method is one export: ctx ends with the caller's AbortSignal, callback is a function of
+// the page that returns a promise.
 type method func(s *service, ctx context.Context, arg, callback safejs.Value) (any, error)
 
 // methods are what the facade can call. The names are shared with host.ts.
@@ -59,12 +59,11 @@ func (s *service) told(value any, err error) (any, error) {
 	return value, err
 }
 
-func (s *service) acquire(ctx context.Context, arg, callback safejs.Value) (any, error) {
+func (s *service) acquire(ctx context.Context, arg, _ safejs.Value) (any, error) {
 	opts, err := acquireOptions(arg)
 	if err != nil {
 		return nil, err
 	}
-	opts.OnReadonly = onReadonly(callback)
 	lease, err := s.manager.AcquireProjectLock(ctx, opts)
 	if err != nil {
 		return s.told(nil, err)
@@ -117,7 +116,6 @@ func (s *service) with(ctx context.Context, arg, callback safejs.Value) (any, er
 	if err != nil {
 		return nil, err
 	}
-	opts.OnReadonly = onReadonly(callback)
 	return s.told(nil, s.manager.WithProjectLock(ctx, func(_ context.Context, l lock.Lease) error {
 		// Not under the caller's signal: it ends the waiting, and what already runs
 		// keeps the lock until it has ended.
@@ -189,17 +187,10 @@ func (s *service) close(ctx context.Context, _, _ safejs.Value) (any, error) {
 
 // execute runs a function of the page and waits until it has ended or ctx has.
 func execute(ctx context.Context, callback safejs.Value, value any) error {
-	promise, err := callback.Invoke("run", value)
+	promise, err := callback.Invoke(value)
 	if err != nil {
 		return err
 	}
 	_, err = jsbridge.Await(ctx, promise)
 	return err
-}
-
-func onReadonly(callback safejs.Value) func(lock.Event) {
-	if callback.IsUndefined() {
-		return nil
-	}
-	return func(e lock.Event) { _, _ = callback.Invoke("readonly", encodeEvent(e)) }
 }

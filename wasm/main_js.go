@@ -96,20 +96,7 @@ func newService(boot safejs.Value) (*service, error) {
 	return s, nil
 }
 
-// publish hands an event to the facade, and watches each new lease for its end.
+// publish hands an event to the facade.
 func (s *service) publish(e lock.Event) {
 	_, _ = s.boot.Call("event", encodeEvent(e))
-	if e.Type == lock.EventAcquired {
-		go s.watch(*e.Lease)
-	}
-}
-
-// watch tells the facade when the lease ends, so that its signal aborts.
-func (s *service) watch(l lock.Lease) {
-	<-l.Done()
-	var why any
-	if err := l.Err(); err != nil {
-		why = reason(err)
-	}
-	_, _ = s.boot.Call("ended", l.ID, why)
 }

@@ -106,6 +106,7 @@ func (r *reader) acquire() lock.AcquireOptions {
 	}
 	r.onlyProject()
 	return lock.AcquireOptions{
+		LeaseID:           r.text("leaseId"),
 		Mode:              lock.Mode(r.text("mode")),
 		TTL:               r.duration("ttlMs", 0),
 		HeartbeatInterval: r.duration("heartbeatIntervalMs", 0),
