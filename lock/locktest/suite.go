@@ -13,7 +13,7 @@ import (
 )
 
 // patience bounds every wait of the suite: what has not come by then never comes.
-const patience = 10 * time.Second
+var patience = 10 * time.Second
 
 // RunLocker runs the suite that every Locker must pass. open returns a client of a
 // space in which nothing that the suite locks is held; all clients of one test share
