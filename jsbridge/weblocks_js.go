@@ -4,6 +4,7 @@ package jsbridge
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/hack-pad/safejs"
@@ -16,14 +17,14 @@ import (
 type WebLocks struct {
 	manager safejs.Value
 	missing error // why there is none
-	held    Keeper
+	keeper  Keeper
 }
 
 // NewWebLocks returns the Locker of this page or worker. Where there are no Web Locks,
-// every request fails with ErrWebLockUnsupported and says why. held is told
-// of every lock while it is held.
-func NewWebLocks(held Keeper) *WebLocks {
-	w := &WebLocks{held: held}
+// every request fails with ErrWebLockUnsupported and says why. keeper
+// is told of every lock while it is held.
+func NewWebLocks(keeper Keeper) *WebLocks {
+	w := &WebLocks{keeper: keeper}
 	navigator, err := safejs.Global().Get("navigator")
 	if err == nil {
 		w.manager, err = navigator.Get("locks")
@@ -47,10 +48,10 @@ func (w *WebLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 	if w.missing != nil {
 		return nil, w.missing
 	}
-	g := &webGrant{held: w.held, lost: make(chan struct{})}
+	g := &webGrant{keeper: w.keeper, lost: make(chan struct{})}
 	for _, want := range r.Wants {
 		if err := w.request(ctx, want, r, g); err != nil {
-			_ = g.Release(ctx)
+			_ = g.Release(context.WithoutCancel(ctx))
 			return nil, err
 		}
 	}
@@ -73,8 +74,12 @@ func (w *WebLocks) request(ctx context.Context, want lock.Want, r lock.Request, 
 	if err != nil {
 		return err
 	}
-	p := &pending{grant: g, answer: make(chan error, 1)}
+	p := &pending{grant: g, answer: make(chan error, 1), over: make(chan struct{})}
 	granted, err := g.scope.Func(p.granted)
+	if err != nil {
+		return err
+	}
+	fulfilled, err := g.scope.Func(p.fulfilled)
 	if err != nil {
 		return err
 	}
@@ -86,7 +91,7 @@ func (w *WebLocks) request(ctx context.Context, want lock.Want, r lock.Request, 
 	if err != nil {
 		return refusal(err)
 	}
-	if _, err := promise.Call("then", safejs.Undefined(), rejected); err != nil {
+	if _, err := promise.Call("then", fulfilled, rejected); err != nil {
 		return err
 	}
 	select {
@@ -165,7 +170,8 @@ func infos(state safejs.Value, list string) ([]lock.Info, error) {
 // with null, or with a rejection.
 type pending struct {
 	grant  *webGrant
-	answer chan error // has one place
+	answer chan error    // has one place
+	over   chan struct{} // closed when the request has ended: refused, released or stolen
 
 	mu       sync.Mutex
 	answered bool
@@ -200,13 +206,20 @@ func (p *pending) granted(args []safejs.Value) any {
 		p.answer <- err
 		return nil
 	}
-	p.grant.add(d.Resolve)
+	p.grant.add(held{d.Resolve, p.over})
 	p.answer <- nil
 	return d.Promise
 }
 
+// fulfilled is called when the browser has the lock back.
+func (p *pending) fulfilled([]safejs.Value) any {
+	close(p.over)
+	return nil
+}
+
 // rejected is called when the request failed, or when a granted lock was stolen.
 func (p *pending) rejected(args []safejs.Value) any {
+	close(p.over)
 	if p.settle() {
 		p.answer <- refusal(Rejection{first(args)})
 	} else {
@@ -217,34 +230,48 @@ func (p *pending) rejected(args []safejs.Value) any {
 
 // webGrant is a granted request of one or more names.
 type webGrant struct {
-	held  Keeper
-	scope Scope
-	lost  chan struct{}
+	keeper Keeper
+	scope  Scope
+	lost   chan struct{}
 
-	mu       sync.Mutex
-	releases []safejs.Value
-	gone     bool // lost is closed
+	mu    sync.Mutex
+	locks []held
+	gone  bool // lost is closed
 }
 
-func (g *webGrant) add(release safejs.Value) {
+// held is one lock: what gives it back, and the news that the browser has it back.
+type held struct {
+	release safejs.Value
+	over    <-chan struct{}
+}
+
+func (g *webGrant) add(h held) {
 	g.mu.Lock()
-	g.releases = append(g.releases, release)
+	g.locks = append(g.locks, h)
 	g.mu.Unlock()
-	g.held.add(release)
+	g.keeper.add(h.release)
 }
 
-// Release implements [lock.Grant].
-func (g *webGrant) Release(context.Context) error {
-	g.scope.Release()
+// Release implements [lock.Grant]. It returns when the browser has the locks back: a
+// later request is not denied because of them.
+func (g *webGrant) Release(ctx context.Context) error {
+	defer g.scope.Release()
 	g.mu.Lock()
-	releases := g.releases
-	g.releases = nil
+	locks := g.locks
+	g.locks = nil
 	g.mu.Unlock()
 	var failure error
-	for i := len(releases) - 1; i >= 0; i-- {
-		g.held.remove(releases[i])
-		if _, err := releases[i].Invoke(); err != nil {
+	for _, h := range slices.Backward(locks) {
+		g.keeper.remove(h.release)
+		if _, err := h.release.Invoke(); err != nil {
 			failure = err
+		}
+	}
+	for _, h := range locks {
+		select {
+		case <-h.over:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 	return failure

@@ -231,6 +231,7 @@ func testSteal(h *harness) {
 	default:
 	}
 	h.free(thief)
+	h.free(victim)
 	h.free(h.granted(queued))
 }
 
