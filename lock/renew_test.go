@@ -57,7 +57,7 @@ func TestRenewFailsThenSucceeds(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		fails := 0
 		w.records.OnRenew = func(lock.Record) error {
-			if fails++; fails <= 2 {
+			if fails++; fails <= 2 || fails == 4 {
 				return errors.New("disk is busy")
 			}
 			return nil
@@ -73,8 +73,10 @@ func TestRenewFailsThenSucceeds(t *testing.T) {
 			11s waiting retry=2 delay=1.5s
 			12.5s renewed A{web-lock exclusive #1 since=0s ttl=25s expires=37.5s next=22.5s}
 			12.5s renew-scheduled A{web-lock exclusive #1 since=0s ttl=25s expires=37.5s next=22.5s} in=10s
-			22.5s renewed A{web-lock exclusive #1 since=0s ttl=25s expires=47.5s next=32.5s}
-			22.5s renew-scheduled A{web-lock exclusive #1 since=0s ttl=25s expires=47.5s next=32.5s} in=10s
+			22.5s error renew renew-failed retryable
+			22.5s waiting retry=1 delay=1s
+			23.5s renewed A{web-lock exclusive #1 since=0s ttl=25s expires=48.5s next=33.5s}
+			23.5s renew-scheduled A{web-lock exclusive #1 since=0s ttl=25s expires=48.5s next=33.5s} in=10s
 		`)
 	})
 }
@@ -310,6 +312,19 @@ func TestWallClockSetBack(t *testing.T) {
 		assert.Equal(t, 6, a.count(lock.EventRenewed))
 		assert.Zero(t, a.count(lock.EventWarning)+a.count(lock.EventError))
 		a.release(lease)
+		w.mustBeFree()
+	})
+}
+
+// A wall clock that is set back must not stretch the TTL either.
+func TestWallClockSetBackDoesNotStretchTheTTL(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.records.OnRenew = func(lock.Record) error { return errors.New("disk is broken") }
+		lease, readonly := w.tab("a").watched(lock.AcquireOptions{})
+		w.clock.SetWall(-time.Hour)
+		w.sleep(25 * time.Second)
+		require.ErrorIs(t, lease.Err(), lock.ErrStale)
+		require.Len(t, readonly, 1)
 		w.mustBeFree()
 	})
 }

@@ -68,3 +68,19 @@ func (w *world) risingTokens(t *testing.T, grants int, records func() lock.Recor
 		}
 	}
 }
+
+// A thief in the very millisecond of its victim still has the greater token.
+func TestStolenTokenIsGreater(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		victim, thief := &lock.WallTokens{Clock: w.clock}, &lock.WallTokens{Clock: w.clock}
+		tokens := make(chan int64, 1)
+		go func() {
+			token, err := victim.Claim(t.Context(), lock.Record{}, false)
+			assert.NoError(t, err)
+			tokens <- token
+		}()
+		token, err := thief.Claim(t.Context(), lock.Record{}, true)
+		assert.NoError(t, err)
+		assert.Greater(t, token, <-tokens)
+	})
+}
