@@ -3,10 +3,12 @@
 package e2e
 
 import (
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,28 +16,41 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// site serves a built package and an empty page, all under the policy of the demo.
-func site(t *testing.T, dir string) *browser.Server {
-	t.Helper()
-	files := os.DirFS(dir)
-	_, err := fs.Stat(files, "holdfast.wasm")
-	require.NoError(t, err, "the package is not built; run make build")
-	bundle, err := static.Handler(files)
-	require.NoError(t, err)
-	mux := http.NewServeMux()
-	mux.Handle("/", bundle)
-	mux.HandleFunc("/blank", func(w http.ResponseWriter, _ *http.Request) {
-		static.SecurityHeaders(w.Header())
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write([]byte("<!doctype html><title>blank</title><link rel=icon href='data:,'>"))
-	})
-	return browser.Serve(t, mux)
-}
-
 const (
 	siteDir   = "../../web/site"
 	faultsDir = "../../.cache/faults"
 )
+
+// site serves a built package and an empty page, all under the policy of the demo.
+func site(t *testing.T, dir string) *browser.Server {
+	t.Helper()
+	return browser.Serve(t, pages(t, dir))
+}
+
+func pages(t *testing.T, dir string) *http.ServeMux {
+	t.Helper()
+	files := os.DirFS(dir)
+	_, err := fs.Stat(files, "holdfast.wasm")
+	require.NoError(t, err, "the package is not built; run make test-e2e")
+	bundle, err := static.Handler(files)
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.Handle("/", bundle)
+	mux.HandleFunc("/blank", blank(nil))
+	return mux
+}
+
+// blank answers with an empty page; header may change the headers of the site.
+func blank(header func(http.Header)) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		static.SecurityHeaders(w.Header())
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if header != nil {
+			header(w.Header())
+		}
+		_, _ = w.Write([]byte("<!doctype html><title>blank</title><link rel=icon href='data:,'>"))
+	}
+}
 
 // world is one browser at one site.
 type world struct {
@@ -54,25 +69,59 @@ const prelude = `
 const {openHoldfast, ProjectLockError} = await import('/holdfast.js')
 const now = () => performance.timeOrigin + performance.now()
 const events = []
-const plain = value => JSON.parse(JSON.stringify(value, (key, v) =>
+const plain = value => JSON.parse(JSON.stringify(value ?? null, (key, v) =>
   v instanceof Error ? {name: v.name, code: v.code, operation: v.operation, retryable: v.retryable, resource: v.resource, message: v.message} : v))
-let hf
+const uncaught = []
+addEventListener('error', e => { uncaught.push(String(e.error?.message ?? e.message)); if (globalThis.expected) e.preventDefault() })
+addEventListener('unhandledrejection', e => uncaught.push('rejection: ' + e.reason))
+let hf, lease, result
 const start = async options => {
   hf = await openHoldfast(options)
   hf.subscribe(event => events.push({...plain(event), seen: now()}))
   return hf
 }
 const types = () => events.map(e => e.type.slice(5))
-const failure = promise => promise.then(value => ({value: plain(value)}), error => plain({error}).error)
-`
+const count = type => types().filter(t => t === type).length
+// failure is the error as a plain object, with the time it took; a value where there is none.
+const failure = async promise => {
+  const since = now()
+  return promise.then(value => ({value: plain(value)}), error => ({...plain({error}).error, took: now() - since}))
+}
+const locks = async () => { const {held, pending} = await navigator.locks.query(); return {held: held.length, pending: pending.length} }
+1`
 
-// tab opens a tab with a Holdfast of these options.
+// tab opens a tab with a Holdfast of these options, or with none where they are "".
 func (w world) tab(t *testing.T, options string) *browser.Tab {
 	t.Helper()
 	tab := w.Open(t, w.URL("/blank"))
+	begin(tab, options)
+	return tab
+}
+
+// begin readies the page that a tab shows, after it was opened or loaded again.
+func begin(tab *browser.Tab, options string) {
 	tab.MustEval(prelude, nil)
 	if options != "" {
 		tab.MustEval("await start("+options+"); await hf.ready", nil)
 	}
-	return tab
+}
+
+// at returns the options of a Holdfast: the host, and a project no other test uses.
+func at(host, root string) string {
+	return fmt.Sprintf("{host: '%s', root: '%s', ownerName: 'Ann'}", host, root)
+}
+
+// eachHost runs a test with the runtime in a worker and with it in the page.
+func eachHost(t *testing.T, test func(t *testing.T, host string)) {
+	for _, host := range []string{"worker", "page"} {
+		t.Run(host, func(t *testing.T) { test(t, host) })
+	}
+}
+
+// clock is Go's clock in milliseconds, comparable with now() of a tab.
+func clock() float64 { return float64(time.Now().UnixMicro()) / 1000 }
+
+// free waits until nobody holds or awaits any lock in the browser.
+func free(tab *browser.Tab) {
+	tab.WaitFor("(await navigator.locks.query()).held.length + (await navigator.locks.query()).pending.length === 0", browser.Limit)
 }

@@ -26,6 +26,7 @@ export class Lease implements ProjectLockLease {
   constructor(fields: LeaseFields, signal: AbortSignal, release: (lease: Lease) => Promise<void>) {
     this.#release = release;
     Object.assign(this, fields);
+    for (const list of [...fields.paths, fields.paths]) Object.freeze(list);
     // Not enumerable: a lease can be logged, compared and turned into JSON.
     Object.defineProperty(this, "signal", { value: signal });
     Object.freeze(this);
