@@ -59,7 +59,7 @@ type Waiter struct {
 
 // rollCall is how long the answers of others are waited for when somebody holds or
 // waits of whom nothing is known yet.
-const rollCall = 150 * time.Millisecond
+const rollCall = 400 * time.Millisecond
 
 // Inspect tells who holds and who waits, in the order of time. It asks the Lockers, who
 // know all of them, and the owners, who know the rest: names, tokens, times.
