@@ -31,7 +31,7 @@ test: ## check everything; installs what that takes
 	$(MAKE) test-wasm
 	$(MAKE) test-e2e
 
-bench: tools build ## measure speed against raw Web Locks and other packages
+bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages
 	go run ./tests/bench
 
 tools: ## install Chromium, Node.js and a C compiler where they are missing
@@ -51,8 +51,8 @@ typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources a
 	web/node_modules/.bin/tsc --project web/tsconfig.json
 
 # npm writes this file when it has installed everything.
-web/node_modules/.package-lock.json: web/package.json web/package-lock.json
-	cd web && npm ci --no-progress
+%/node_modules/.package-lock.json: %/package.json %/package-lock.json
+	cd $* && npm ci --no-progress
 	touch $@
 
 test-native: ## Go tests outside the browser, with the race detector
@@ -65,5 +65,5 @@ test-e2e: build ## end-to-end tests in Chromium, over several tabs
 	go test -count=1 -p 1 $(BROWSER_TESTS)
 
 clean: ## remove what the other targets made
-	rm -rf .cache dist web/node_modules
+	rm -rf .cache dist web/node_modules tests/bench/node_modules
 	find web/site -mindepth 1 ! -name .keep -delete

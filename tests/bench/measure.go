@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// The contenders, as page.js names them.
+const (
+	raw       = "raw"
+	rawWorker = "raw in a worker"
+	inPage    = "holdfast, page"
+	inWorker  = "holdfast, worker"
+	leasePage = "lease, page"
+	leaseWork = "lease, worker"
+	tabsLock  = "browser-tabs-lock"
+	polyfill  = "navigator.locks"
+)
+
+// contender is one way to lock, and how often it does so in a round: a round of each
+// takes some ten milliseconds, of the slow ones more.
+type contender struct {
+	name   string
+	times  int
+	target float64 // the greatest ratio to raw; 0 for none
+	rare   bool    // takes part in one round of five
+}
+
+func (c contender) skips(round int) bool { return c.rare && round%5 != 0 }
+
+// cycles measures lock and unlock where nobody else wants the lock.
+func (r *report) cycles(page *browser.Tab, rounds int) {
+	contenders := []contender{
+		{name: raw, times: 100},
+		{name: inPage, times: 100, target: 1.15},
+		{name: rawWorker, times: 60},
+		{name: inWorker, times: 60, target: 2},
+		{name: leasePage, times: 20},
+		{name: leaseWork, times: 20},
+		{name: polyfill, times: 20},
+		{name: tabsLock, times: 2, rare: true},
+	}
+	page.WaitFor("globalThis.bench", browser.Limit)
+	measure := func(c contender, n int) float64 {
+		return browser.Get[float64](page, fmt.Sprintf("bench.cycle(%q, %d)", c.name, n))
+	}
+	for _, c := range contenders {
+		for range 5 { // until the engine has compiled what it will compile
+			if !c.rare {
+				measure(c, 2*c.times)
+			}
+		}
+	}
+	r.add("uncontended lock and unlock", contenders, sample(contenders, rounds, func(c contender) (float64, bool) {
+		return measure(c, c.times), true
+	}))
+}
+
+// handovers measures from the end of a hold in one tab to the callback in the other.
+func (r *report) handovers(a, b *browser.Tab, rounds int) {
+	contenders := []contender{
+		{name: raw, times: 20},
+		{name: inPage, times: 20, target: 1.2},
+		{name: rawWorker, times: 20},
+		{name: inWorker, times: 20, target: 1.2},
+		{name: polyfill, times: 10, rare: true},
+		{name: tabsLock, times: 4, rare: true},
+	}
+	b.WaitFor("globalThis.bench", browser.Limit)
+	for _, c := range contenders {
+		if !c.rare {
+			handover(a, b, c)
+			handover(a, b, c)
+		}
+	}
+	r.add("hand-over between two tabs", contenders, sample(contenders, rounds, func(c contender) (float64, bool) {
+		return handover(a, b, c)
+	}))
+}
+
+// hold is one turn of a tab with the lock, in milliseconds of the common clock.
+type hold struct {
+	From, To float64
+	tab      int
+}
+
+// handover lets two tabs take turns. Differences of their clocks cancel out, because
+// both directions count alike. ok is false when the turns came to no end in time.
+func handover(a, b *browser.Tab, c contender) (ms float64, ok bool) {
+	script := fmt.Sprintf("bench.hold(%q, %d, 3)", c.name, c.times)
+	turns := make(chan []hold, 2)
+	for i, tab := range []*browser.Tab{a, b} {
+		go func() {
+			var holds []hold
+			if err := tab.Eval(script, &holds); err != nil {
+				holds = nil
+			}
+			for j := range holds {
+				holds[j].tab = i
+			}
+			turns <- holds
+		}()
+	}
+	first, second := <-turns, <-turns
+	if first == nil || second == nil {
+		return 0, false
+	}
+	all := append(first, second...)
+	slices.SortFunc(all, func(x, y hold) int { return int(x.From*1000) - int(y.From*1000) })
+	var directions [2][]float64
+	for i := 1; i < len(all); i++ {
+		if from, to := all[i-1], all[i]; from.tab != to.tab {
+			directions[to.tab] = append(directions[to.tab], to.From-from.To)
+		}
+	}
+	if len(directions[0]) == 0 || len(directions[1]) == 0 {
+		return 0, false
+	}
+	return (median(directions[0]) + median(directions[1])) / 2, true
+}
+
+// loads measures openHoldfast until it is ready, each time in a fresh tab.
+func (r *report) loads(open func() *browser.Tab, rounds int) {
+	contenders := []contender{
+		{name: "page, warm cache", target: 120}, {name: "worker, warm cache", target: 120},
+		{name: "page, cold cache"}, {name: "worker, cold cache"},
+	}
+	n := 0
+	measure := func(c contender) (float64, bool) {
+		host, base := "page", "/"
+		if c.name[0] == 'w' {
+			host = "worker"
+		}
+		if c.target == 0 {
+			n++
+			base = fmt.Sprintf("/cold/%d/", n)
+		}
+		tab := open()
+		defer tab.Close()
+		tab.WaitFor("globalThis.bench", browser.Limit)
+		ms := browser.Get[float64](tab, fmt.Sprintf("bench.load(%q, %q)", base, host))
+		time.Sleep(200 * time.Millisecond) // the browser writes its cache meanwhile
+		return ms, true
+	}
+	for range 3 {
+		for _, c := range contenders[:2] {
+			measure(c)
+		}
+	}
+	r.addTimes("openHoldfast until ready", contenders, sample(contenders, rounds, measure))
+}
+
+// sample measures all contenders in turn, round after round. A contender that failed is
+// left out from then on.
+func sample(contenders []contender, rounds int, measure func(contender) (float64, bool)) map[string][]float64 {
+	samples := map[string][]float64{}
+	failed := map[string]bool{}
+	for round := range rounds {
+		for _, c := range contenders {
+			if failed[c.name] || c.skips(round) {
+				samples[c.name] = append(samples[c.name], none)
+				continue
+			}
+			value, ok := measure(c)
+			if !ok {
+				failed[c.name], value = true, none
+			}
+			samples[c.name] = append(samples[c.name], value)
+		}
+	}
+	return samples
+}

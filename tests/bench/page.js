@@ -1,0 +1,125 @@
+// Runs in the pages of the benchmark: every contender as one function lock(name, body),
+// and what is measured with it.
+
+import TabsLock from "browser-tabs-lock";
+import { LockManager as Polyfill } from "navigator.locks/dist/polyfill.js";
+
+const now = () => performance.timeOrigin + performance.now();
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/** The Holdfast of a host; both stay open side by side. */
+async function holdfast(host) {
+  const { openHoldfast } = await import("/holdfast.js");
+  const hf = await openHoldfast({ host, root: `bench-${host}` });
+  await hf.ready;
+  return hf;
+}
+
+/** Web Locks in a worker with nothing between: what a worker host costs at the least. */
+function rawWorker() {
+  const worker = new Worker("/raw-worker.js", { type: "module" });
+  const calls = new Map();
+  let lastId = 0;
+  worker.onmessage = async ({ data: { id, granted } }) => {
+    const { body, settle } = calls.get(id);
+    if (granted) {
+      await body();
+      worker.postMessage({ id });
+    } else {
+      calls.delete(id);
+      settle();
+    }
+  };
+  return (name, body) => new Promise((settle) => {
+    const id = ++lastId;
+    calls.set(id, { body, settle });
+    worker.postMessage({ id, name });
+  });
+}
+
+const contenders = {
+  "raw": () => (name, body) => navigator.locks.request(name, body),
+  "raw in a worker": rawWorker,
+  "holdfast, page": async () => {
+    const { locks } = await holdfast("page");
+    return (name, body) => locks.request(name, body);
+  },
+  "holdfast, worker": async () => {
+    const { locks } = await holdfast("worker");
+    return (name, body) => locks.request(name, body);
+  },
+  "lease, page": () => leases("page"),
+  "lease, worker": () => leases("worker"),
+  "browser-tabs-lock": () => {
+    const tabsLock = new (TabsLock.default ?? TabsLock)();
+    return async (name, body) => {
+      if (!await tabsLock.acquireLock(name, 10_000)) throw new Error("not acquired");
+      try {
+        await body();
+      } finally {
+        await tabsLock.releaseLock(name);
+      }
+    };
+  },
+  "navigator.locks": () => {
+    const polyfill = new Polyfill();
+    return (name, body) => polyfill.request(name, body);
+  },
+};
+
+/** A project lease: events, a token and a heartbeat on top of the lock. */
+async function leases(host) {
+  const hf = await holdfast(host);
+  return async (_, body) => {
+    const lease = await hf.acquireProjectLock();
+    await body();
+    await lease.release();
+  };
+}
+
+const opened = new Map();
+
+async function lockOf(contender) {
+  if (!opened.has(contender)) opened.set(contender, await contenders[contender]());
+  return opened.get(contender);
+}
+
+globalThis.bench = {
+  async open(names) {
+    for (const name of names) await lockOf(name);
+  },
+
+  /** Milliseconds per cycle of lock and unlock, one after another. */
+  async cycle(contender, n) {
+    const lock = await lockOf(contender);
+    const begun = performance.now();
+    for (let i = 0; i < n; i++) await lock(contender, () => {});
+    return (performance.now() - begun) / n;
+  },
+
+  /** Takes the lock n times and returns when each hold began and ended. */
+  async hold(contender, n, holdMs) {
+    const lock = await lockOf(contender);
+    const holds = [];
+    for (let i = 0; i < n; i++) {
+      await lock(`turns of ${contender}`, async () => {
+        const hold = { from: now() };
+        await sleep(holdMs); // meanwhile the other tab takes its place in the queue
+        hold.to = now();
+        holds.push(hold);
+      });
+    }
+    return holds;
+  },
+
+  /** Milliseconds from the call of openHoldfast until it is ready; the facade is there. */
+  async load(base, host) {
+    const { openHoldfast } = await import(`${base}holdfast.js`);
+    const begun = performance.now();
+    const hf = await openHoldfast({ host });
+    await hf.ready;
+    const ms = performance.now() - begun;
+    await hf.locks.request("loaded", () => {});
+    return ms;
+  },
+};

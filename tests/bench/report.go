@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// none stands for a round in which nothing was measured.
+const none = -1
+
+type report struct {
+	Browser string
+	Machine string
+	Rounds  int
+	Rows    []row
+}
+
+// row is one figure.
+type row struct {
+	What   string  // what is measured
+	Who    string  // the contender
+	Unit   string  // of Median and, without a ratio, of Target
+	Median float64 // 0 where it did not finish
+	Ratio  float64 `json:",omitempty"` // to raw
+	Target float64 `json:",omitempty"` // the most that Ratio, or Median where there is none, may be
+	Values []float64
+}
+
+func (r row) met() bool {
+	if r.Ratio > 0 {
+		return r.Ratio <= r.Target
+	}
+	return r.Median > 0 && r.Median <= r.Target
+}
+
+// add adds the figures of contenders that are compared with raw.
+func (r *report) add(what string, contenders []contender, samples map[string][]float64) {
+	for _, c := range contenders {
+		var values, ratios []float64
+		for i, v := range samples[c.name] {
+			if v != none {
+				values = append(values, v*1000)
+				ratios = append(ratios, v/samples[raw][i])
+			}
+		}
+		r.Rows = append(r.Rows, row{What: what, Who: c.name, Unit: "µs", Median: median(values), Ratio: median(ratios), Target: c.target, Values: values})
+	}
+}
+
+// addTimes adds figures that stand for themselves.
+func (r *report) addTimes(what string, contenders []contender, samples map[string][]float64) {
+	for _, c := range contenders {
+		values := slices.DeleteFunc(samples[c.name], func(v float64) bool { return v == none })
+		r.Rows = append(r.Rows, row{What: what, Who: c.name, Unit: "ms", Median: median(values), Target: c.target, Values: values})
+	}
+}
+
+// sizes adds what make build measured; a build that it did not measure has none.
+func (r *report) sizes(site string) {
+	var known map[string]struct{ Gzip, Brotli float64 }
+	if data, err := os.ReadFile(".cache/sizes.json"); err == nil {
+		_ = json.Unmarshal(data, &known)
+	}
+	sizeOf := func(file string) struct{ Gzip, Brotli float64 } {
+		data, _ := os.ReadFile(filepath.Join(site, file))
+		sum := sha256.Sum256(data)
+		return known[hex.EncodeToString(sum[:])]
+	}
+	r.Rows = append(r.Rows,
+		row{What: "size", Who: "facade, gzip", Unit: "KB", Median: sizeOf("holdfast.js").Gzip / 1024, Target: 5},
+		row{What: "size", Who: "Wasm, brotli 11", Unit: "KB", Median: sizeOf("holdfast.wasm").Brotli / 1024, Target: 700})
+}
+
+// markdown is the report for people.
+func (r *report) markdown() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s on %s; medians of %d rounds\n", r.Browser, r.Machine, r.Rounds)
+	what := ""
+	for _, row := range r.Rows {
+		if row.What != what {
+			what = row.What
+			fmt.Fprintf(&out, "\n| %s | median | to raw | target | |\n|---|--:|--:|--:|---|\n", what)
+		}
+		fmt.Fprintf(&out, "| %s |%s |%s |%s | %s |\n", row.Who, row.value(), row.ratio(), row.target(), row.mark())
+	}
+	return out.String()
+}
+
+func (r row) value() string {
+	switch {
+	case r.Median == 0 && r.What == "size":
+		return " not measured"
+	case r.Median == 0:
+		return " did not finish"
+	case r.Unit == "µs":
+		return fmt.Sprintf(" %.0f µs", r.Median)
+	}
+	return fmt.Sprintf(" %.1f %s", r.Median, r.Unit)
+}
+
+func (r row) ratio() string {
+	if r.Ratio == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %.2f", r.Ratio)
+}
+
+func (r row) target() string {
+	switch {
+	case r.Target == 0:
+		return ""
+	case r.Unit == "µs":
+		return fmt.Sprintf(" ≤ %.2f", r.Target)
+	}
+	return fmt.Sprintf(" ≤ %.0f %s", r.Target, r.Unit)
+}
+
+func (r row) mark() string {
+	switch {
+	case r.Target == 0 || r.Median == 0:
+		return ""
+	case r.met():
+		return "met"
+	}
+	return "missed"
+}
+
+// machine names the processor, where the system tells it.
+func machine() string {
+	name := "unknown processor"
+	if file, err := os.Open("/proc/cpuinfo"); err == nil {
+		defer func() { _ = file.Close() }()
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(key) == "model name" {
+				name = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s, %d cores, %s", name, runtime.NumCPU(), runtime.GOOS)
+}
