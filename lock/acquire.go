@@ -95,7 +95,7 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 		return grant, err
 	}
 	if a.opts.Timeout == NoWait {
-		return nil, &Error{Code: CodeTimeout, Detail: "another owner holds it and timeoutMs is 0", Err: err}
+		return nil, &Error{Code: CodeTimeout, Detail: "another owner holds it and timeoutMs is 0"}
 	}
 
 	defer a.m.waits(a, b.Resource)()
@@ -110,7 +110,7 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 			return grant, err
 		}
 	}
-	return nil, &Error{Code: CodeTimeout, Err: err,
+	return nil, &Error{Code: CodeTimeout,
 		Detail: fmt.Sprintf("another owner still holds it after %d retries; try again later, or set backoff.maxRetries to 0 to wait for timeoutMs", a.opts.Backoff.MaxRetries)}
 }
 

@@ -44,7 +44,13 @@ func (w *world) tab(id string) *owner { return w.join(id, w.backend(id)) }
 
 func (w *world) join(id string, backends ...lock.Backend) *owner {
 	w.Helper()
-	m, err := lock.NewManager(lock.Config{OwnerID: id, OwnerName: "tab " + id, Backends: backends, Clock: w.clock})
+	return w.configured(id, lock.Config{Backends: backends})
+}
+
+func (w *world) configured(id string, c lock.Config) *owner {
+	w.Helper()
+	c.OwnerID, c.OwnerName, c.Clock = id, "tab "+id, w.clock
+	m, err := lock.NewManager(c)
 	require.NoError(w, err)
 	o := &owner{Manager: m, w: w, id: id, leases: make(map[string]string)}
 	m.Subscribe(func(e lock.Event) {

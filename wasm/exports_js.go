@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/hack-pad/safejs"
 
@@ -179,9 +180,14 @@ func (s *service) query(ctx context.Context, _, _ safejs.Value) (any, error) {
 	return encodeSnapshot(snapshot), nil
 }
 
+// closeLimit bounds close: the program ends even where a mechanism does not answer.
+const closeLimit = 10 * time.Second
+
 // close ends everything; run returns after it.
 func (s *service) close(ctx context.Context, _, _ safejs.Value) (any, error) {
 	defer s.once.Do(func() { close(s.closed) })
+	ctx, stop := context.WithTimeout(ctx, closeLimit)
+	defer stop()
 	return nil, s.manager.Close(ctx)
 }
 

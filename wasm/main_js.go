@@ -77,17 +77,16 @@ func newService(boot safejs.Value) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	channel, err := jsbridge.NewChannel("holdfast:" + root)
-	if err != nil {
+	s.locker = jsbridge.NewWebLocks(jsbridge.NewKeeper(held))
+	key := "holdfast:" + root
+	if s.channel, err = jsbridge.NewChannel(key); err != nil {
 		return nil, err
 	}
-	s.channel = channel
-	s.locker = jsbridge.NewWebLocks(jsbridge.NewKeeper(held))
 	s.manager, err = lock.NewManager(lock.Config{
 		OwnerID:   ownerID,
 		OwnerName: ownerName,
-		Channel:   channel,
-		Backends:  []lock.Backend{{Strategy: lock.WebLock, Resource: "holdfast:" + root, Locker: s.locker}},
+		Channel:   s.channel,
+		Backends:  []lock.Backend{{Strategy: lock.WebLock, Resource: key, Locker: s.locker}},
 	})
 	if err != nil {
 		return nil, err
