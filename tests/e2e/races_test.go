@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// A grant that comes at the same moment as an abort or a time limit is given back: after
+// many rounds nothing is held or pending, and either the lease or the error came, never both.
+// In each round one tab releases while the wait of another ends. The end comes a little
+// later after it won and a little earlier after it lost, so that it stays close to the grant.
+func TestGrantAtTheEnd(t *testing.T) {
+	w := open(t, browser.Options{})
+	eachHost(t, func(t *testing.T, host string) {
+		root := "race-" + host
+		holder, waiter := w.tab(t, at(host, root)), w.tab(t, at(host, root))
+		holder.MustEval(`
+			const channel = new BroadcastChannel('race')
+			channel.onmessage = async ({data}) => {
+				if (data !== 'queued') return
+				await lease.release()
+				lease = await hf.acquireProjectLock()
+				channel.postMessage('held')
+			}
+			lease = await hf.acquireProjectLock()`, nil)
+		for _, way := range []struct {
+			name, options, end string
+			rounds             int
+		}{
+			{"abort", "{signal: stop.signal}", "stop.abort()", 200},
+			{"timeout", "{timeoutMs: Math.max(1, delay)}", "", 50},
+			{"with", "{signal: stop.signal}", "stop.abort()", 50},
+		} {
+			call := "hf.acquireProjectLock(options).then(l => l.release().then(() => 'granted'))"
+			if way.name == "with" {
+				call = "hf.withProjectLock(() => 'granted', options)"
+			}
+			// Messages to itself are the clock: timers are too coarse.
+			outcome := browser.Get[map[string]int](waiter, fmt.Sprintf(`await (async () => {
+				const channel = new BroadcastChannel('race'), outcomes = {}
+				let delay = 5
+				for (let i = 0; i < %d; i++) {
+					const held = new Promise(done => { channel.onmessage = ({data}) => data === 'held' && done() })
+					const stop = new AbortController(), options = %s
+					const outcome = (%s).catch(e => e.code)
+					channel.postMessage('queued')
+					for (const until = now() + delay; now() < until; ) await new Promise(done => { const c = new MessageChannel; c.port1.onmessage = done; c.port2.postMessage(0) })
+					%s
+					const code = await outcome
+					outcomes[code] = (outcomes[code] ?? 0) + 1
+					delay = Math.max(0, delay + (code === 'granted' ? -0.7 : 0.7))
+					await held
+				}
+				channel.close()
+				return outcomes
+			})()`, way.rounds, way.options, call, way.end))
+			t.Logf("%s: %v", way.name, outcome)
+			code := map[string]string{"abort": "aborted", "timeout": "acquire-timeout", "with": "aborted"}[way.name]
+			assert.Greater(t, outcome["granted"], 0)
+			assert.Greater(t, outcome[code], 0)
+			assert.Equal(t, way.rounds, outcome["granted"]+outcome[code], "%v", outcome)
+			waiter.WaitFor("(await locks()).held === 1 && (await locks()).pending === 0", browser.Limit)
+		}
+		holder.MustEval("channel.close(); await lease.release()", nil)
+		free(holder)
+		assert.Empty(t, browser.Get[[]any](holder, "(await hf.inspect()).held"))
+		holder.Quiet()
+		waiter.Quiet()
+	})
+}
+
+// Tokens rise with every grant, whichever tab gets it, stolen ones included.
+func TestTokensRise(t *testing.T) {
+	w := open(t, browser.Options{})
+	var tabs []*browser.Tab
+	for _, host := range []string{"worker", "page"} {
+		tab := w.tab(t, at(host, "tokens"))
+		tab.MustEval(`
+			const grants = []
+			const turns = async n => {
+				for (let i = 0; i < n; i++) {
+					const options = i % 5 === 4 ? {steal: true} : {backoff: {maxRetries: 0}}
+					await hf.withProjectLock(l => { grants.push(l.token) }, options).catch(e => {
+						if (!['lease-lost', 'acquire-denied'].includes(e.code)) throw e // stolen, or stolen at the same moment
+					})
+				}
+				return grants.length
+			}`, nil)
+		tabs = append(tabs, tab)
+	}
+	// Both at once: what one tab sees rises, and no token is seen twice.
+	tabs[0].MustEval("globalThis.done = 0; turns(40).then(n => done = n); 1", nil)
+	tabs[1].MustEval("await turns(40)", nil)
+	tabs[0].WaitFor("done", browser.Limit)
+	tabs[0].MustEval("await hf.close()", nil)
+	tabs[1].MustEval("await hf.close()", nil)
+
+	var tokens []int64
+	for _, tab := range tabs {
+		own := browser.Get[[]int64](tab, "grants")
+		require.GreaterOrEqual(t, len(own), 30)
+		assert.True(t, slices.IsSorted(own), "%v", own)
+		tokens = append(tokens, own...)
+	}
+	slices.Sort(tokens)
+	assert.Len(t, slices.Compact(slices.Clone(tokens)), len(tokens), "no token comes twice")
+	free(tabs[0])
+
+	// One after the other, so that the order across tabs is known.
+	last := int64(0)
+	for i := range 30 {
+		tab := tabs[i%2]
+		if i < 2 {
+			tab.MustEval("await start("+at("worker", "tokens")+")", nil)
+		}
+		options := "{}"
+		if i%3 == 2 {
+			options = "{steal: true}"
+		}
+		token := browser.Get[int64](tab, "lease = await hf.acquireProjectLock("+options+"); lease.token")
+		assert.Greater(t, token, last)
+		last = token
+		if i%3 != 1 { // what is not released is stolen next
+			tab.MustEval("await lease.release()", nil)
+		}
+	}
+}

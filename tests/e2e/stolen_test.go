@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// A stolen holder is told once, by events, signal and onReadonly; the thief holds and keeps it.
+func TestStolen(t *testing.T) {
+	w := open(t, browser.Options{})
+	eachHost(t, func(t *testing.T, host string) {
+		holder, thief := w.tab(t, at(host, "stolen-"+host)), w.tab(t, at(host, "stolen-"+host))
+		holder.MustEval(`
+			const readonly = [], aborts = []
+			lease = await hf.acquireProjectLock({heartbeatIntervalMs: 100, ttlMs: 2000, onReadonly: e => readonly.push(e.reason)})
+			lease.signal.addEventListener('abort', () => aborts.push(types().at(-1)))`, nil)
+		thief.MustEval("lease = await hf.acquireProjectLock({steal: true, heartbeatIntervalMs: 100, ttlMs: 2000})", nil)
+		holder.WaitFor("readonly.length > 0", browser.Limit)
+		thief.WaitFor("count('renewed') >= 5", browser.Limit) // five heartbeats: whatever came twice has come
+
+		events := told(t, holder)
+		oneLease(t, events)
+		end := events[len(events)-2:]
+		require.Equal(t, []string{"error", "readonly-entered"}, kinds(end))
+		assert.Len(t, only(events, "error"), 1)
+		assert.Len(t, only(events, "readonly-entered"), 1)
+		assert.Equal(t, "lease-lost", end[0].code())
+		assert.Equal(t, "renew", end[0]["operation"])
+		assert.Equal(t, false, end[0]["retryable"])
+		assert.Equal(t, "lease-lost", end[1].code())
+		assert.Equal(t, "lease-lost", end[1]["reason"])
+		assert.Equal(t, []string{"lease-lost"}, browser.Get[[]string](holder, "readonly"))
+		assert.Equal(t, "lease-lost", browser.Get[string](holder, "lease.signal.reason.code"))
+		aborts := browser.Get[[]string](holder, "aborts")
+		require.Len(t, aborts, 1)
+		assert.NotEqual(t, "error", aborts[0], "the signal aborts before anybody is told")
+
+		events = told(t, thief)
+		assert.Equal(t, []string{"attempt", "acquired", "renew-scheduled", "renewed"}, kinds(events)[:4])
+		assert.Empty(t, only(events, "error"))
+		assert.Greater(t, browser.Get[int64](thief, "lease.token"), browser.Get[int64](holder, "lease.token"))
+
+		// Nothing that the old holder does harms the new one.
+		assert.Equal(t, "lease-lost", browser.Get[event](holder, "await failure(hf.renewProjectLock(lease))")["code"])
+		holder.MustEval("await lease.release()", nil)
+		assert.Equal(t, 1, browser.Get[int](thief, "(await locks()).held"))
+		assert.False(t, browser.Get[bool](thief, "lease.signal.aborted"))
+		thief.MustEval("await lease.release()", nil)
+		free(thief)
+		holder.Quiet()
+		thief.Quiet()
+	})
+}
+
+// An executor whose lease is stolen is told by its signal, and its result is not taken for one under the lock.
+func TestStolenFromExecutor(t *testing.T) {
+	w := open(t, browser.Options{})
+	eachHost(t, func(t *testing.T, host string) {
+		holder, thief := w.tab(t, at(host, "executor-"+host)), w.tab(t, at(host, "executor-"+host))
+		holder.MustEval(`
+			result = failure(hf.withProjectLock(l => new Promise(done => {
+				lease = l
+				l.signal.addEventListener('abort', () => done('too late'))
+			})))
+			1`, nil)
+		holder.WaitFor("lease", browser.Limit)
+		thief.MustEval("await (await hf.acquireProjectLock({steal: true})).release()", nil)
+		assert.Equal(t, "lease-lost", browser.Get[event](holder, "await result")["code"])
+		assert.Equal(t, 1, browser.Get[int](holder, "count('readonly-entered')"))
+		free(holder)
+		holder.Quiet()
+	})
+}
