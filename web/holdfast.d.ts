@@ -4,10 +4,13 @@
 // All times are milliseconds; instants are Unix epoch milliseconds. Every promise
 // settles: none hangs past its own time limit.
 
+/** The mechanism by which a lease is held. This version has "web-lock". */
 export type Strategy = "web-lock" | "file-lock" | "remote";
+/** An exclusive lock admits one holder; shared ones admit each other. */
 export type LockMode = "exclusive" | "shared";
 export type Operation = "acquire" | "renew" | "release";
 
+/** What went wrong. Codes never change their spelling; the comment says where each arises and whether the same call may succeed later. */
 export type LockErrorCode =
   // the lock layer's own table (seed 001, section 5)
   | "web-lock-unsupported" //  acquire, retryable: the fallback takes over at once
@@ -26,14 +29,17 @@ export type LockErrorCode =
   | "invalid-argument"     //  any operation, final: the message names the option
   | "runtime-crashed";     //  any operation, final: the Wasm instance died; all its leases are gone
 
+/** Every failure of this package. The message says what failed, on which resource, why, and what to do. */
 export class ProjectLockError extends Error {
   readonly name: "ProjectLockError";
   readonly code: LockErrorCode;
   readonly operation: Operation;
+  /** Whether the same call may succeed later. */
   readonly retryable: boolean;
   readonly resource?: string;
 }
 
+/** How long to wait between the attempts of an acquisition. The waiter keeps its place in the browser's queue meanwhile: a release hands over at once, not at the next attempt. */
 export interface Backoff {
   initialDelayMs?: number; // default 1000
   multiplier?: number;     // default 1.5
@@ -42,6 +48,7 @@ export interface Backoff {
   maxRetries?: number;     // default 3 for acquireProjectLock; 0 = as long as timeoutMs allows
 }
 
+/** Options are checked before anything happens: a wrong one rejects with "invalid-argument" and its name. */
 export interface AcquireOptions {
   /** Where in the project's tree to lock; [] or absent is the project itself. */
   path?: string[];
@@ -67,6 +74,11 @@ export interface AcquireOptions {
   onReadonly?: (event: ProjectLockEvent) => void;
 }
 
+/**
+ * The permission to write, as it was at one moment. A lease object never changes: a renewal yields a new one, in
+ * `lock:renewed` and from `renewProjectLock`. All snapshots of one lease share its `signal`, and each can be
+ * renewed or released.
+ */
 export interface ProjectLockLease {
   readonly leaseId: string;   // UUID v4; the one written into `.lock`
   readonly ownerId: string;
@@ -85,18 +97,23 @@ export interface ProjectLockLease {
   readonly acquiredAt: number;
   readonly expiresAt: number;
   readonly nextHeartbeatAt: number;
+  /** How many attempts to renew have failed since the last one that succeeded. */
   readonly renewAttempt: number;
   /** Aborts when the lease ends, however it ends; its reason is a ProjectLockError unless released. */
   readonly signal: AbortSignal;
+  /** Gives the lease back. Releasing what has ended already is no error. */
   release(): Promise<void>;
   [Symbol.asyncDispose]?(): Promise<void>; // where the engine has the symbol: `await using lease = …`
 }
 
 export interface WithLockOptions extends AcquireOptions {
+  /** false: where the executor fails, the lease stays with it, and it is renewed until the executor releases it. */
   releaseOnError?: boolean; // default true
 }
 
+/** Why the page may not write any more. */
 export type ReadonlyReason = "acquire-failed" | "renew-failed" | "release-failed" | "lease-lost" | "runtime-crashed";
+/** What deserves attention although the lease goes on. */
 export type Warning = "fallback-engaged" | "fallback-degraded" | "heartbeat-delayed"
   | "self-wait"; // this page itself holds what it waits for, outside any `within` chain
 
@@ -107,6 +124,12 @@ interface EventBase {
   /** The lease that the event is about, from the first attempt to acquire it. Absent when the runtime crashed. */
   readonly leaseId?: string;
 }
+/**
+ * What happened, in this order: `lock:attempt`, then (`lock:error`, `lock:waiting`, `lock:attempt`)* while somebody
+ * else holds, `lock:acquired`, `lock:renew-scheduled`, then (`lock:renewed`, `lock:renew-scheduled`)*, then
+ * `lock:release-requested`, `lock:released`. A final failure is a `lock:error` followed by `lock:readonly-entered`,
+ * once per lease or failed acquisition.
+ */
 export type ProjectLockEvent = EventBase & (
   | { type: "lock:attempt"; strategy: Strategy; retry: number }
   | { type: "lock:waiting"; retry: number; delayMs: number }
@@ -131,10 +154,12 @@ export interface LockManagerLike {
 }
 export interface LockInfo { name: string; mode: LockMode; clientId: string }
 
+/** Who holds. Of one that does not answer, a frozen tab for instance, only resource, mode and strategy are known; `ownerId` is the browser's client id then. */
 export interface HolderInfo {
   resource: string; mode: LockMode; strategy: Strategy; ownerId: string; ownerName?: string;
   leaseId?: string; token?: number; since?: number; expiresAt?: number;
 }
+/** Who waits, and the ownerIds of those it waits for. */
 export interface WaiterInfo { resource: string; mode: LockMode; ownerId: string; since: number; waitsFor: string[] }
 
 // ---- AutoSave ------------------------------------------------------------------------------------
@@ -180,6 +205,7 @@ export interface AutoSave extends EventTarget {
 
 // ---- Opening -------------------------------------------------------------------------------------
 
+/** How to open. Wrong options reject with "invalid-argument" and their name. */
 export interface OpenOptions {
   baseURL?: string | URL;          // where holdfast.wasm and the worker lie; default: beside the module
   host?: "worker" | "page";        // where the Go runtime lives; default "worker"
@@ -189,20 +215,43 @@ export interface OpenOptions {
   server?: { url: string | URL };  // a holdfast server, for locks between machines
 }
 
-export interface Holdfast extends EventTarget { // dispatches every ProjectLockEvent as a CustomEvent of that type, the event in `detail`
+/** One open runtime. Dispatches every ProjectLockEvent as a CustomEvent of that type, the event in `detail`. */
+export interface Holdfast extends EventTarget {
+  /** Random, new for every `openHoldfast`. */
   readonly ownerId: string;
   readonly version: string;
   /** Fulfilled when the runtime runs; rejected with a ProjectLockError that says why it cannot. Calls made before wait for it. */
   readonly ready: Promise<void>;
+  /**
+   * Acquires the project's lease and renews it until it is released, lost or stale. Its events are told before it
+   * settles. Rejects with "acquire-denied" (`ifAvailable`), "acquire-timeout" (time or retries spent), "aborted",
+   * "web-lock-unsupported" or "unsupported" (the message says why), "invalid-argument", "runtime-crashed".
+   */
   acquireProjectLock(options?: AcquireOptions): Promise<ProjectLockLease>;
+  /** Renews now instead of at the next heartbeat. Rejects with "lease-stale" or "lease-lost" where it has ended, "renew-failed" where the heartbeat will try again. */
   renewProjectLock(lease: ProjectLockLease): Promise<ProjectLockLease>;
+  /** Gives the lease back. Rejects with "release-failed" where its record could not be removed, which `force` forgives. */
   releaseProjectLock(lease: ProjectLockLease, options?: { force?: boolean }): Promise<void>;
+  /**
+   * Runs the executor under a lease, which is renewed while it runs and released afterwards, whatever it does.
+   * Rejects with what the executor threw, or as soon as the lease ends under it with "lease-lost" or "lease-stale";
+   * `lease.signal` tells the executor.
+   */
   withProjectLock<T>(executor: (lease: ProjectLockLease) => T | Promise<T>, options?: WithLockOptions): Promise<T>;
-  subscribe(listener: (event: ProjectLockEvent) => void): () => void; // every event, in order
+  /** Calls the listener with every event, in order, until the returned function is called. What it throws goes to the page's error event and changes nothing else. */
+  subscribe(listener: (event: ProjectLockEvent) => void): () => void;
+  /** Not in this version: rejects with "unsupported", as do `path`, `paths`, `slots`, `within`, `server` and strategy "file-lock". */
   initAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): Promise<AutoSave>;
   readonly locks: LockManagerLike;
+  /** Who holds and who waits, in all tabs of the origin, in the order of time. */
   inspect(): Promise<{ held: HolderInfo[]; pending: WaiterInfo[] }>;
-  close(): Promise<void>; // releases everything, stops the runtime
+  /** Ends what is being acquired with "aborted", releases everything and stops the runtime. */
+  close(): Promise<void>;
 }
 
+/**
+ * Opens a Holdfast. Fulfilled as soon as the options are checked; calls wait until the runtime is loaded, within
+ * their own `timeoutMs` and `signal`. Needs `script-src 'self' 'wasm-unsafe-eval'` and `worker-src 'self'` where
+ * there is a content security policy.
+ */
 export function openHoldfast(options?: OpenOptions): Promise<Holdfast>;
