@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -90,4 +91,20 @@ func TestABrokenSourceIsAnError(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(root, "a.ts"), []byte("let = ;"), 0o644))
 	err := bundle(entry{source: "a.ts", output: "a"}, root, t.TempDir(), "1", "")
 	assert.ErrorContains(t, err, "a.ts:1:")
+}
+
+func TestEveryLinkedModuleHasItsLicenceInThePackage(t *testing.T) {
+	root, err := moduleRoot()
+	require.NoError(t, err)
+	modules, err := linkedModules(options{root: root})
+	require.NoError(t, err)
+	var names []string
+	for _, m := range modules {
+		names = append(names, m.name)
+		_, err := licence(m.dir)
+		assert.NoError(t, err, m.name)
+	}
+	assert.Contains(t, strings.Join(names, "\n"), "github.com/hack-pad/safejs")
+	_, err = licence(t.TempDir())
+	assert.Error(t, err)
 }

@@ -46,7 +46,7 @@ func newManifest(version string) manifest {
 		Main:        "./holdfast.js",
 		Types:       "./holdfast.d.ts",
 		Exports:     exports,
-		Files:       []string{"holdfast*.js", "holdfast*.js.map", "holdfast.wasm", "holdfast.d.ts"},
+		Files:       []string{"holdfast*.js", "holdfast*.js.map", "holdfast.wasm", "holdfast.d.ts", noticesFile},
 		SideEffects: false,
 	}
 }
@@ -62,6 +62,9 @@ func writePackage(o options, version string) error {
 		return err
 	}
 	if err := copyFile(filepath.Join(o.root, "LICENSE"), o.out); err != nil {
+		return err
+	}
+	if err := writeNotices(o); err != nil {
 		return err
 	}
 	err := copyFile(filepath.Join(o.root, "README.md"), o.out)

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const noticesFile = "THIRD_PARTY_LICENSES.txt"
+
+// writeNotices writes the licences of everything that is compiled into the package: the
+// modules that the Wasm links, and Go, whose runtime and loader script it carries.
+func writeNotices(o options) error {
+	goroot, err := goOutput("env", "GOROOT")
+	if err != nil {
+		return err
+	}
+	modules, err := linkedModules(o)
+	if err != nil {
+		return err
+	}
+	var all bytes.Buffer
+	for _, m := range append(modules, module{name: "Go", dir: goroot}) {
+		text, err := licence(m.dir)
+		if err != nil {
+			return fmt.Errorf("licence of %s: %w", m.name, err)
+		}
+		fmt.Fprintf(&all, "%s\n%s\n\n%s\n\n", m.name, strings.Repeat("=", len(m.name)), bytes.TrimSpace(text))
+	}
+	return os.WriteFile(filepath.Join(o.out, noticesFile), all.Bytes(), 0o644)
+}
+
+type module struct{ name, dir string }
+
+// linkedModules lists the foreign modules behind ./wasm, in order of their names.
+func linkedModules(o options) ([]module, error) {
+	cmd := exec.Command("go", "list", "-deps", "-tags="+o.tags,
+		"-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}", "./wasm")
+	cmd.Dir = o.root
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list what the Wasm links: %w", err)
+	}
+	lines := slices.Compact(slices.Sorted(strings.Lines(string(out))))
+	var modules []module
+	for _, line := range lines {
+		if name, dir, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
+			modules = append(modules, module{name, dir})
+		}
+	}
+	return modules, nil
+}
+
+// licence returns the text of a module's licence file.
+func licence(dir string) ([]byte, error) {
+	for _, name := range []string{"LICENSE", "LICENSE.md", "LICENSE.txt", "COPYING"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+			return text, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: there is no licence file", os.ErrNotExist)
+}
