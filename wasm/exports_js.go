@@ -147,6 +147,9 @@ func (s *service) request(ctx context.Context, arg, callback safejs.Value) (any,
 	if errors.Is(err, lock.ErrDenied) {
 		return nil, execute(context.Background(), callback, nil)
 	}
+	if err != nil && ctx.Err() != nil {
+		return nil, &lock.Error{Code: lock.CodeAborted, Operation: lock.OpAcquire, Resource: name}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +158,7 @@ func (s *service) request(ctx context.Context, arg, callback safejs.Value) (any,
 	go func() {
 		select {
 		case <-grant.Lost():
-			stop(lock.ErrLost)
+			stop(&lock.Error{Code: lock.CodeLost, Operation: lock.OpRenew, Resource: name})
 		case <-held.Done():
 		}
 	}()

@@ -5,6 +5,7 @@ import type * as Contract from "../holdfast";
 import { asError, problem, ProjectLockError } from "./errors";
 import { startWorker } from "./host";
 import { Lease, type LeaseFields } from "./lease";
+import { Locks } from "./locks";
 import { checked, checkOpen, uuid } from "./options";
 import type { Callback, Host, Listener, Method, RawEvent, Reason } from "./protocol";
 
@@ -27,10 +28,9 @@ const loadLimitMs = 30_000;
 class Holdfast extends EventTarget implements Contract.Holdfast {
   readonly version = __VERSION__;
   readonly ready: Promise<void>;
-  readonly locks: Contract.LockManagerLike = {
-    request: (name: string, ...rest: unknown[]) => this.#request(name, ...rest) as Promise<never>,
-    query: () => this.#call("query") as ReturnType<Contract.LockManagerLike["query"]>,
-  };
+  readonly locks: Contract.LockManagerLike = new Locks(
+    (request, signal, granted) => this.#run("request", request, signal, granted as (lock: unknown) => unknown),
+    () => this.#call("query") as ReturnType<Contract.LockManagerLike["query"]>);
 
   #host: Host | undefined;
   #starting: Promise<Host>;
@@ -177,13 +177,6 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
       throw failure;
     }
     return outcome as Promise<T>;
-  }
-
-  #request(name: string, ...rest: unknown[]): Promise<unknown> {
-    const callback = rest.pop() as (lock: unknown) => unknown;
-    const { signal, ...options } = (rest[0] ?? {}) as { signal?: AbortSignal };
-    if (typeof callback !== "function") return Promise.reject(new TypeError("the callback must be a function"));
-    return this.#run("request", { mode: "exclusive", ...options, name }, signal, callback);
   }
 
   #own(lease: Contract.ProjectLockLease, operation: Contract.Operation): Lease {

@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// The same script runs against navigator.locks and against holdfast.locks: what the
+// browser does is what is expected. Each line of its result is "name: outcome".
+const locksScript = `
+const outcomes = {}
+const said = error => error instanceof Error || error instanceof DOMException ? error.name : String(error)
+const note = async (name, run) => {
+  try { outcomes[name] = 'ok ' + String(await run()) } catch (error) { outcomes[name] = 'failed ' + said(error) }
+}
+const signal = () => new AbortController().signal
+const compare = async locks => {
+  const request = (...args) => locks.request(...args)
+  await note('returns what the callback returns', () => request('n', () => 42))
+  await note('awaits what the callback returns', () => request('n', async () => 'later'))
+  await note('passes on what the callback throws', () => request('n', () => { throw new RangeError('x') }))
+  await note('passes on what is no error', () => request('n', () => Promise.reject('bare')))
+  await note('gives name and mode', () => request('n', {mode: 'shared'}, lock => lock.name + ' ' + lock.mode))
+  await note('converts the name', () => request(7, lock => lock.name))
+  await note('takes an empty name', () => request('', lock => '[' + lock.name + ']'))
+  await note('takes unicode', () => request('ünï \u{1F512}', lock => lock.name))
+  await note('no arguments', () => request())
+  await note('no callback', () => request('n'))
+  await note('no callback but options', () => request('n', {}))
+  await note('callback is null', () => request('n', null))
+  await note('options are null', () => request('n', null, () => 'fine'))
+  await note('options are undefined', () => request('n', undefined, () => 'fine'))
+  await note('options are a number', () => request('n', 3, () => 'fine'))
+  await note('mode is unknown', () => request('n', {mode: 'sideways'}, () => 0))
+  await note('mode is null', () => request('n', {mode: null}, () => 0))
+  await note('signal is an object', () => request('n', {signal: {}}, () => 0))
+  await note('name begins with a dash', () => request('-n', () => 0))
+  await note('a dash within', () => request('n-', () => 'fine'))
+  await note('steal and ifAvailable', () => request('n', {steal: true, ifAvailable: true}, () => 0))
+  await note('steal and shared', () => request('n', {steal: true, mode: 'shared'}, () => 0))
+  await note('signal and steal', () => request('n', {steal: true, signal: signal()}, () => 0))
+  await note('signal and ifAvailable', () => request('n', {ifAvailable: true, signal: signal()}, () => 0))
+  await note('aborted before', () => request('n', {signal: AbortSignal.abort()}, () => 0))
+  await note('aborted before with a reason', () => request('n', {signal: AbortSignal.abort('because')}, () => 0))
+  await note('ifAvailable gets null', () => request('held', () => request('held', {ifAvailable: true}, lock => lock)))
+  await note('ifAvailable gets it', () => request('free', {ifAvailable: true}, lock => lock.name))
+  await note('shared beside shared', () => request('s', {mode: 'shared'}, () => request('s', {mode: 'shared'}, () => 'both')))
+  await note('aborted while waiting', () => request('w', async () => {
+    const controller = new AbortController()
+    const waiting = request('w', {signal: controller.signal}, () => 'never')
+    controller.abort('enough')
+    return waiting
+  }))
+  await note('an abort after the grant changes nothing', () => {
+    const controller = new AbortController()
+    return request('a', {signal: controller.signal}, async () => { controller.abort(); return 'kept' })
+  })
+  await note('stolen', async () => {
+    let stolen
+    const granted = new Promise(done => { stolen = request('t', () => { done(); return new Promise(() => {}) }) })
+    await granted
+    const thief = await request('t', {steal: true}, lock => lock.mode)
+    return thief + ' ' + await stolen.catch(said)
+  })
+  await note('first come first served', async () => {
+    const order = []
+    await request('q', async () => {
+      const queue = [1, 2, 3].map(i => request('q', () => { order.push(i) }))
+      for (let state; (state = await locks.query()).pending.filter(l => l.name === 'q').length < 3;);
+      queueMicrotask(() => {})
+      order.queue = queue
+    })
+    await Promise.all(order.queue)
+    return order.join()
+  })
+  await note('query tells', () => request('held', {mode: 'shared'}, async () => {
+    const {held} = await locks.query()
+    const [lock] = held.filter(l => l.name === 'held')
+    return Object.keys(lock).sort().join() + ' ' + lock.mode + ' ' + typeof lock.clientId
+  }))
+  await note('is free afterwards', async () => (await locks.query()).held.length)
+  return outcomes
+}
+`
+
+func TestLocksBehaveAsTheBrowsersDo(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	for _, host := range []string{"worker", "page"} {
+		t.Run(host, func(t *testing.T) {
+			tab := w.tab(t, `{host: '`+host+`'}`)
+			tab.MustEval(locksScript, nil)
+			raw := browser.Get[map[string]string](tab, `await compare(navigator.locks)`)
+			ours := browser.Get[map[string]string](tab, `await compare(hf.locks)`)
+			assert.NotEmpty(t, raw)
+			assert.Equal(t, raw, ours)
+			tab.MustEval(`await hf.close()`, nil)
+			tab.Quiet()
+		})
+	}
+}

@@ -1,0 +1,62 @@
+// holdfast.locks: the LockManager interface of the Web Locks API over the Go runtime.
+// What is checked here, and which exceptions come of it, is sections 3.1 and 4 of the
+// specification (https://w3c.github.io/web-locks/).
+
+import type { LockManagerLike, LockMode } from "../holdfast";
+import { ProjectLockError } from "./errors";
+
+type Granted = (lock: { name: string; mode: LockMode } | null) => unknown;
+
+/** The request as Go gets it. */
+export interface LockRequest { name: string; mode: string; ifAvailable: boolean; steal: boolean }
+
+/** Runs a request in Go, and granted while it holds. */
+export type Requester = (request: LockRequest, signal: AbortSignal | undefined, granted: Granted) => Promise<unknown>;
+
+const refuse = (why: string): DOMException => new DOMException(why, "NotSupportedError");
+
+export class Locks implements LockManagerLike {
+  readonly #run: Requester;
+  readonly query: LockManagerLike["query"];
+
+  constructor(run: Requester, query: LockManagerLike["query"]) {
+    this.#run = run;
+    this.query = query;
+  }
+
+  async request<T>(...args: unknown[]): Promise<T> {
+    if (args.length < 2) throw new TypeError("request needs a name and a callback");
+    const name = String(args[0]);
+    const callback = args.length > 2 ? args[2] : args[1];
+    const { request, signal } = read(name, args.length > 2 ? args[1] : undefined);
+    if (typeof callback !== "function") throw new TypeError("the callback must be a function");
+    signal?.throwIfAborted();
+    try {
+      return await this.#run(request, signal, callback as Granted) as T;
+    } catch (failure) {
+      throw exception(failure, signal);
+    }
+  }
+}
+
+/** Converts and checks the options as a browser does. */
+function read(name: string, options: unknown): { request: LockRequest; signal: AbortSignal | undefined } {
+  if (options !== undefined && options !== null && typeof options !== "object" && typeof options !== "function") throw new TypeError("the options must be an object");
+  const { ifAvailable = false, mode = "exclusive", signal, steal = false } = (options ?? {}) as Record<string, unknown>;
+  const request = { name, mode: String(mode), ifAvailable: Boolean(ifAvailable), steal: Boolean(steal) };
+  if (!["exclusive", "shared"].includes(request.mode)) throw new TypeError(`${request.mode} is not a lock mode`);
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw new TypeError("signal must be an AbortSignal");
+  if (name.startsWith("-")) throw refuse("names that begin with - are reserved");
+  if (request.steal && request.ifAvailable) throw refuse("steal and ifAvailable exclude each other");
+  if (request.steal && request.mode !== "exclusive") throw refuse("steal needs the mode exclusive");
+  if (signal && (request.steal || request.ifAvailable)) throw refuse("signal cannot be combined with steal or ifAvailable");
+  return { request, signal };
+}
+
+/** What a browser would have rejected with; failures of the callback stay what they are. */
+function exception(failure: unknown, signal: AbortSignal | undefined): unknown {
+  if (!(failure instanceof ProjectLockError)) return failure;
+  if (failure.code === "lease-lost") return new DOMException("the lock was stolen", "AbortError");
+  if (failure.code === "aborted" && signal?.aborted) return signal.reason;
+  return failure;
+}
