@@ -62,6 +62,7 @@ test-wasm: ## Go tests as WebAssembly, in Chromium
 	tools/test-wasm -count=1 $(JS_PACKAGES)
 
 test-e2e: build ## end-to-end tests in Chromium, over several tabs
+	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
 	go test -count=1 -p 1 $(BROWSER_TESTS)
 
 clean: ## remove what the other targets made

@@ -55,6 +55,13 @@ func (tab *Tab) Quiet(expected ...string) {
 	}
 }
 
+// worker is a dedicated worker that is alive.
+type worker struct {
+	ctx      context.Context // of a session of its own
+	cancel   context.CancelFunc
+	attached chan struct{} // closed when the session works
+}
+
 // Workers returns how many dedicated workers the page itself has started that are alive. Workers of workers are not
 // counted.
 func (tab *Tab) Workers() int {
@@ -122,24 +129,27 @@ func (tab *Tab) workerStarted(event *target.EventAttachedToTarget) {
 		return
 	}
 	ctx, cancel := context.WithCancel(tab.ctx)
+	session, stop := chromedp.NewContext(ctx, chromedp.WithTargetID(event.TargetInfo.TargetID))
+	w := &worker{ctx: session, cancel: cancel, attached: make(chan struct{})}
 	tab.mu.Lock()
-	tab.workers[event.SessionID] = cancel
+	tab.workers[event.SessionID] = w
 	tab.mu.Unlock()
 	go func() {
-		session, stop := chromedp.NewContext(ctx, chromedp.WithTargetID(event.TargetInfo.TargetID))
 		chromedp.ListenTarget(session, func(event any) { tab.record("worker", event) })
 		if chromedp.Run(session) != nil {
 			stop()
+			return
 		}
+		close(w.attached)
 	}()
 }
 
 func (tab *Tab) workerEnded(session target.SessionID) {
 	tab.mu.Lock()
-	cancel := tab.workers[session]
+	w := tab.workers[session]
 	delete(tab.workers, session)
 	tab.mu.Unlock()
-	if cancel != nil {
-		cancel()
+	if w != nil {
+		w.cancel()
 	}
 }

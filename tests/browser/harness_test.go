@@ -172,3 +172,16 @@ func TestScreenshot(t *testing.T) {
 		assert.Equal(t, dark, red == 0)
 	}
 }
+
+// A script can be run in the worker of a page, in its own realm.
+func TestWorkerEval(t *testing.T) {
+	l := openLab(t, browser.Options{})
+	tab := l.tab(t, "employer")
+	var name string
+	tab.WorkerEval("globalThis.mark = 7; who", &name)
+	assert.Equal(t, "employer-worker", name)
+	var mark int
+	tab.WorkerEval("mark", &mark)
+	assert.Equal(t, 7, mark)
+	assert.Equal(t, "undefined", browser.Get[string](tab, "typeof mark"))
+}

@@ -37,7 +37,7 @@ type Tab struct {
 	mu        sync.Mutex
 	crashed   chan struct{} // closed by a crash, replaced by the next navigation
 	pid       int           // renderer, 0 where not known
-	workers   map[target.SessionID]context.CancelFunc
+	workers   map[target.SessionID]*worker
 	suspended bool
 	console   []Message
 }
@@ -47,7 +47,7 @@ func (b *Browser) Open(t testing.TB, url string) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	tab := &Tab{t: t, browser: b, ctx: ctx, closed: make(chan struct{}), crashed: make(chan struct{}),
-		workers: map[target.SessionID]context.CancelFunc{}}
+		workers: map[target.SessionID]*worker{}}
 	chromedp.ListenTarget(ctx, tab.listen)
 	if err := chromedp.Run(ctx); err != nil {
 		cancel()

@@ -15,19 +15,23 @@ interface Go {
 }
 declare const Go: new () => Go;
 
-/**
- * Runs the program at url. held, where given, is told the functions that give locks
- * back; they are called when the program has died.
- */
-export async function startGo(url: string, config: Config, listener: Listener, held?: Set<() => void>): Promise<Exports> {
+/** What a page has to do because the browser does it for workers alone. */
+interface Page {
+  ended: AbortSignal; // ends the loading
+  held: Set<() => void>; // is told the functions that give locks back; they are called when the program has died
+}
+
+/** Runs the program at url. */
+export async function startGo(url: string, config: Config, listener: Listener, page?: Page): Promise<Exports> {
   const go = new Go();
   const died = (why: string): void => {
     if (!stop(go)) return;
-    for (const release of held ?? []) release();
+    for (const release of page?.held ?? []) release();
     listener.died(why);
   };
   guard(go, died);
-  const instance = await instantiate(url, go.importObject);
+  const instance = await instantiate(url, go.importObject, page?.ended);
+  page?.ended.throwIfAborted();
   return new Promise((resolve, reject) => {
     const name = `holdfast ${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
     const globals = globalThis as unknown as Record<string, unknown>;
@@ -35,7 +39,7 @@ export async function startGo(url: string, config: Config, listener: Listener, h
       delete globals[name];
       resolve(exports);
     };
-    globals[name] = { config, held: held ?? null, event: listener.event, ready };
+    globals[name] = { config, held: page?.held ?? null, event: listener.event, ready };
     go.argv = ["holdfast", name];
     go.run(instance)
       .catch((error: unknown) => died(String(error)))
@@ -69,8 +73,8 @@ function stop(go: Go): boolean {
   return true;
 }
 
-async function instantiate(url: string, imports: WebAssembly.Imports): Promise<WebAssembly.Instance> {
-  const response = await fetch(url, { credentials: "same-origin" });
+async function instantiate(url: string, imports: WebAssembly.Imports, signal?: AbortSignal): Promise<WebAssembly.Instance> {
+  const response = await fetch(url, { credentials: "same-origin", ...(signal && { signal }) });
   if (!response.ok) throw new Error(`${url} was answered with status ${response.status}`);
   // Only this type can be compiled while it arrives; servers that send another one are
   // slower, not wrong.

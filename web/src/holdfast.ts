@@ -36,20 +36,22 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   #starting: Promise<Host>;
   #over: ProjectLockError | undefined; // why no call is possible any more
   #closing: Promise<void> | undefined;
+  #ended = new AbortController(); // ends the host, whether it runs or is still loading
   #pending = new Set<(reason: ProjectLockError) => void>();
   #listeners = new Set<(event: Contract.ProjectLockEvent) => void>();
   #leases = new Map<string, Entry>();
 
   readonly #resource: string;
 
-  constructor(readonly ownerId: string, root: string, start: (listener: Listener) => Promise<Host>) {
+  constructor(readonly ownerId: string, root: string, start: (listener: Listener, ended: AbortSignal) => Promise<Host>) {
     super();
     this.#resource = `holdfast:${root}`;
     const limit = setTimeout(() => this.#died(`nothing was loaded within ${loadLimitMs / 1000} s`), loadLimitMs);
-    this.#starting = start({ event: (e) => this.#dispatch(e), died: (why) => this.#died(why) });
+    this.#starting = start({ event: (e) => this.#dispatch(e), died: (why) => this.#died(why) }, this.#ended.signal);
+    this.#ended.signal.addEventListener("abort", () => clearTimeout(limit));
     this.#starting.then((host) => {
       this.#host = host;
-      if (this.#over) host.stop();
+      if (this.#over) void host.call("close").catch(() => undefined); // it was closed at this very moment
     }, (error: unknown) => this.#died(error instanceof Error ? error.message : String(error)))
       .finally(() => clearTimeout(limit));
     this.ready = this.#settling(this.#starting.then(() => undefined));
@@ -98,7 +100,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 
   async #close(): Promise<void> {
-    const closing = this.#over ? Promise.resolve() : this.#call("close");
+    const closing = this.#over || !this.#host ? Promise.resolve() : this.#call("close");
     this.#over ??= problem("aborted", "this Holdfast was closed; open a new one");
     try {
       await closing;
@@ -120,6 +122,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   /** The promise, or the end of this Holdfast where that comes first. */
   #settling<T>(promise: Promise<T>, operation?: Contract.Operation): Promise<T> {
     return new Promise((resolve, reject) => {
+      if (this.#over) reject(this.#over); // in the page, the very call may have been its end
       this.#pending.add(reject);
       promise.then(resolve, (failure: unknown) => reject(this.#over ?? asError(failure, operation)))
         .finally(() => this.#pending.delete(reject));
@@ -234,7 +237,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 
   #finish(why: ProjectLockError): void {
-    this.#host?.stop();
+    this.#ended.abort();
     for (const reject of this.#pending) reject(why);
     this.#pending.clear();
     for (const { end } of this.#leases.values()) end.abort(why);
@@ -257,14 +260,14 @@ export async function openHoldfast(options?: Contract.OpenOptions): Promise<Cont
   const config = { ownerId, ownerName, root };
   // The literal forms are what bundlers look for.
   const wasm = baseURL ? new URL("holdfast.wasm", baseURL) : new URL("./holdfast.wasm", import.meta.url);
-  return new Holdfast(ownerId, root, async (listener) => {
+  return new Holdfast(ownerId, root, async (listener, ended) => {
     if (host === "page") {
       const timers = baseURL ? new URL("holdfast-timers.js", baseURL) : new URL("./holdfast-timers.js", import.meta.url);
       const { startPage } = await (baseURL ? import(/* @vite-ignore */ new URL("holdfast-page.js", baseURL).href) : import("./holdfast-page.js")) as typeof import("./page");
-      return startPage(wasm.href, timers, config, listener);
+      return startPage(wasm.href, timers, config, listener, ended);
     }
     const worker = baseURL ? new Worker(new URL("holdfast-worker.js", baseURL), { type: "module" })
       : new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" });
-    return startWorker(worker, wasm.href, config, listener);
+    return startWorker(worker, wasm.href, config, listener, ended);
   });
 }

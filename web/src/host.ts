@@ -8,7 +8,8 @@ interface Call {
   callback: Callback | undefined;
 }
 
-export function startWorker(worker: Worker, wasm: string, config: Config, listener: Listener): Promise<Host> {
+export function startWorker(worker: Worker, wasm: string, config: Config, listener: Listener, ended: AbortSignal): Promise<Host> {
+  ended.addEventListener("abort", () => worker.terminate());
   const calls = new Map<number, Call>();
   let lastId = 0;
   const post = (message: ToWorker): void => worker.postMessage(message);
@@ -27,7 +28,6 @@ export function startWorker(worker: Worker, wasm: string, config: Config, listen
       signal?.addEventListener("abort", abort);
       if (signal?.aborted) abort();
     }),
-    stop: () => worker.terminate(),
   };
 
   return new Promise((resolve, reject) => {

@@ -5,14 +5,10 @@ import { startGo } from "./go";
 import { stopTimers, startTimers } from "./page-timers";
 import type { Config, Host, Listener } from "./protocol";
 
-export async function startPage(wasm: string, timers: string | URL, config: Config, listener: Listener): Promise<Host> {
+export async function startPage(wasm: string, timers: string | URL, config: Config, listener: Listener, ended: AbortSignal): Promise<Host> {
+  ended.throwIfAborted();
   startTimers(timers);
-  const exports = await startGo(wasm, config, listener, new Set()).catch((error: unknown) => {
-    stopTimers();
-    throw error;
-  });
-  return {
-    call: (method, ...args) => exports[method](...args),
-    stop: stopTimers,
-  };
+  ended.addEventListener("abort", stopTimers);
+  const exports = await startGo(wasm, config, listener, { ended, held: new Set() });
+  return { call: (method, ...args) => exports[method](...args) };
 }

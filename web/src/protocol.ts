@@ -54,6 +54,4 @@ export type FromWorker =
 /** A Go runtime somewhere. */
 export interface Host {
   call: Exports[Method] extends (...args: infer A) => infer R ? (method: Method, ...args: A) => R : never;
-  /** Ends the runtime and what it left behind. */
-  stop(): void;
 }

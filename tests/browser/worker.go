@@ -1,0 +1,58 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// WorkerEval runs a script in the one dedicated worker that the page has, and decodes the value of its last expression
+// into out, as JSON; out may be nil. It waits for the worker to be reachable, not for it to have loaded. It fails the
+// test for an error, and where the page has no worker or several.
+func (tab *Tab) WorkerEval(js string, out any) {
+	tab.t.Helper()
+	tab.must("eval in the worker", tab.workerEval(js, out))
+}
+
+func (tab *Tab) workerEval(js string, out any) error {
+	w, err := tab.onlyWorker()
+	if err != nil {
+		return err
+	}
+	return tab.do(func(ctx context.Context) error {
+		select {
+		case <-w.attached:
+		case <-w.ctx.Done():
+			return errors.New("the worker has ended")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		ctx = cdp.WithExecutor(ctx, chromedp.FromContext(w.ctx).Target)
+		value, thrown, err := runtime.Evaluate(js).WithReplMode(true).WithReturnByValue(true).Do(ctx)
+		switch {
+		case err != nil:
+			return err
+		case thrown != nil:
+			return &JSError{Stack: describe(thrown)}
+		case out == nil:
+			return nil
+		}
+		return decode(value, out)
+	})
+}
+
+func (tab *Tab) onlyWorker() (*worker, error) {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	if len(tab.workers) != 1 {
+		return nil, fmt.Errorf("the page has %d workers", len(tab.workers))
+	}
+	for _, w := range tab.workers {
+		return w, nil
+	}
+	panic("unreachable")
+}

@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// eventually waits for what cannot be asked from a page, such as the number of its workers.
+func eventually(t *testing.T, condition func() bool, otherwise string) {
+	t.Helper()
+	assert.Eventually(t, condition, browser.Limit, 5*time.Millisecond, otherwise)
+}
+
+// close() gives everything back and leaves no worker, whenever it comes.
+func TestClose(t *testing.T) {
+	w := open(t, browser.Options{})
+	eachHost(t, func(t *testing.T, host string) {
+		options := at(host, "close-"+host)
+		tab := w.tab(t, "")
+		none := func() bool { return tab.Workers() == 0 }
+
+		t.Run("with everything under way", func(t *testing.T) {
+			other := w.tab(t, options)
+			tab.MustEval("await start("+options+"); await hf.ready", nil)
+			assert.Equal(t, 1, tab.Workers(), "that of the runtime, or that of its timers")
+			tab.MustEval(`
+				globalThis.reasons = []
+				lease = await hf.acquireProjectLock({onReadonly: e => reasons.push(e.reason)})
+				const wait = {backoff: {maxRetries: 0}}
+				const pending = [hf.acquireProjectLock(wait), hf.withProjectLock(() => {}, wait), hf.locks.request(lease.resource, () => {})].map(failure)`, nil)
+			tab.WaitFor("(await locks()).pending === 3", browser.Limit)
+			other.MustEval("result = hf.acquireProjectLock(wait = {backoff: {maxRetries: 0}}); 1", nil)
+			tab.WaitFor("(await locks()).pending === 4", browser.Limit)
+			tab.MustEval("events.length = 0; const since = now(); await Promise.all([hf.close(), hf.close()]); const took = now() - since", nil)
+			assert.Less(t, browser.Get[float64](tab, "took"), 1000.0)
+			for _, f := range browser.Get[[]event](tab, "await Promise.all(pending)") {
+				assert.Equal(t, "aborted", f["code"], "%v", f)
+			}
+			other.MustEval("lease = await result", nil)
+			events := told(t, tab)
+			assert.Equal(t, []string{"release-requested", "released"}, kinds(ofLease(events, browser.Get[string](tab, "lease.leaseId"))))
+			assert.Len(t, only(events, "readonly-entered"), 2, "of the two acquisitions")
+			assert.True(t, browser.Get[bool](tab, "lease.signal.aborted && !(lease.signal.reason instanceof ProjectLockError)"))
+			assert.Empty(t, browser.Get[[]string](tab, "reasons"), "the lease was released, not lost")
+			eventually(t, none, "a worker is left")
+
+			// Nothing is said and nothing can be done any more.
+			tab.MustEval("events.length = 0", nil)
+			for _, call := range []string{"hf.acquireProjectLock()", "hf.withProjectLock(() => {})", "hf.inspect()", "hf.locks.query()",
+				"hf.locks.request('x', () => {})", "hf.acquireProjectLock({timeoutMs: 0})"} {
+				assert.Equal(t, "aborted", browser.Get[event](tab, "await failure("+call+")")["code"], call)
+			}
+			tab.MustEval("await hf.close(); await lease.release()", nil)
+			assert.Empty(t, browser.Get[[]string](tab, "types()"))
+			other.MustEval("await lease.release(); await hf.close()", nil)
+			other.Close()
+			free(tab)
+		})
+
+		t.Run("before it is ready", func(t *testing.T) {
+			tab.MustEval(`
+				hf = await openHoldfast(`+options+`)
+				const early = failure(hf.acquireProjectLock()), ready = failure(hf.ready)
+				await hf.close()`, nil)
+			assert.Equal(t, "aborted", browser.Get[event](tab, "await early")["code"])
+			assert.NotContains(t, []any{nil, "runtime-crashed"}, browser.Get[event](tab, "await ready")["code"])
+			eventually(t, none, "a worker is left")
+			free(tab)
+		})
+
+		t.Run("again and again", func(t *testing.T) {
+			tab.MustEval(`
+				for (let i = 0; i < 20; i++) {
+					const hf = await openHoldfast(`+options+`)
+					if (i % 3 > 0) await hf.acquireProjectLock()
+					if (i % 3 > 1) hf.acquireProjectLock().catch(() => {})
+					await hf.close()
+				}`, nil)
+			eventually(t, none, "a worker is left")
+			free(tab)
+		})
+
+		t.Run("two in one page", func(t *testing.T) {
+			tab.MustEval(`
+				const one = await openHoldfast(`+options+`), two = await openHoldfast(`+options+`)
+				const mine = await one.acquireProjectLock()
+				const theirs = two.acquireProjectLock({backoff: {maxRetries: 0}})
+				await one.close()
+				lease = await theirs
+				lease = await two.renewProjectLock(lease)
+				await two.close()`, nil)
+			eventually(t, none, "a worker is left")
+			free(tab)
+		})
+		tab.Quiet()
+	})
+}
+
+// ofLease returns the events of one lease.
+func ofLease(events []event, id string) (own []event) {
+	for _, e := range events {
+		if e["leaseId"] == id {
+			own = append(own, e)
+		}
+	}
+	return own
+}

@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// crashes are the ways in which wasm/faults_js.go makes the whole runtime die.
+var crashes = []string{"goroutine", "exit", "memory", "stack", "trap"}
+
+// When the Go runtime dies, everything pending is rejected, the page is told once, and
+// what was held is free for others at once, in a page as well as in a worker.
+func TestCrash(t *testing.T) {
+	w := world{browser.Start(t, browser.Options{}), site(t, faultsDir)}
+	eachHost(t, func(t *testing.T, host string) {
+		other := w.tab(t, at(host, "crash-"+host))
+		for _, crash := range crashes {
+			t.Run(crash, func(t *testing.T) {
+				tab := w.tab(t, at(host, "crash-"+host))
+				testCrash(t, tab, other, crash)
+				begun := "await start(" + at(host, "crash-"+host) + "); "
+				tab.MustEval("events.length = 0; "+begun+"await (await hf.acquireProjectLock()).release(); await hf.close()", nil)
+				assert.Equal(t, []string{"attempt", "acquired", "renew-scheduled", "release-requested", "released"}, kinds(told(t, tab)))
+				tab.Quiet()
+				tab.Close()
+			})
+		}
+		t.Run("panic in a call", func(t *testing.T) { testPanicInCall(t, w.tab(t, at(host, "crash-"+host))) })
+	})
+}
+
+func testCrash(t *testing.T, tab, other *browser.Tab, crash string) {
+	tab.MustEval(`
+		globalThis.reasons = []
+		const onReadonly = e => reasons.push(e.reason)
+		lease = await hf.acquireProjectLock({heartbeatIntervalMs: 100, ttlMs: 5000, onReadonly})
+		let inside
+		const running = new Promise(done => inside = done)
+		const wait = {backoff: {maxRetries: 0}}
+		const pending = [
+			hf.locks.request('held', () => { inside(); return new Promise(() => {}) }),
+			hf.locks.request('held', () => {}),
+			hf.acquireProjectLock({...wait, onReadonly}),
+			hf.acquireProjectLock({...wait, signal: (globalThis.stop = new AbortController).signal}),
+			hf.withProjectLock(() => {}, wait),
+		].map(failure)
+		await running`, nil)
+	tab.WaitFor("count('renewed') > 0 && (await locks()).held === 2 && (await locks()).pending === 4", browser.Limit)
+	other.MustEval(`globalThis.got = 0; result = Promise.all([
+		hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => lease = l),
+		new Promise(done => navigator.locks.request('held', done))]).then(() => got = now()); 1`, nil)
+	tab.WaitFor("(await locks()).pending === 6", browser.Limit)
+
+	tab.MustEval(fmt.Sprintf("events.length = 0; globalThis.begun = now(); pending.push(failure(hf.locks.request('fault:%s', () => {}))); 1", crash), nil)
+	failures := browser.Get[[]event](tab, "globalThis.died = 0; const failures = await Promise.all(pending); died = now(); failures")
+	require.Len(t, failures, 6)
+	for _, f := range failures {
+		assert.Equal(t, "runtime-crashed", f["code"], "%v", f)
+		assert.Equal(t, "ProjectLockError", f["name"])
+		assert.Equal(t, false, f["retryable"])
+		assert.Contains(t, f["message"], "openHoldfast", "what to do")
+	}
+	// Running out of memory takes a while; the time counts from the death.
+	other.WaitFor("got", browser.Limit)
+	latency := browser.Get[float64](other, "got") - browser.Get[float64](tab, "died")
+	t.Logf("died after %.0f ms; free after further %.0f ms", browser.Get[float64](tab, "died - begun"), latency)
+	assert.Less(t, latency, float64(handoverLimit))
+
+	events := told(t, tab)
+	require.Equal(t, []string{"readonly-entered"}, kinds(events))
+	assert.Equal(t, "runtime-crashed", events[0]["reason"])
+	assert.Equal(t, "runtime-crashed", events[0].code())
+	assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "lease.signal.reason.code"))
+	assert.Equal(t, []string{"runtime-crashed", "runtime-crashed"}, browser.Get[[]string](tab, "reasons"), "once for each that asked")
+
+	// The dead one answers still, and what comes to it late does no harm.
+	tab.MustEval("stop.abort()", nil)
+	for _, call := range []string{"hf.acquireProjectLock()", "hf.renewProjectLock(lease)", "hf.inspect()", "hf.locks.query()", "hf.locks.request('x', () => {})"} {
+		assert.Equal(t, "runtime-crashed", browser.Get[event](tab, "await failure("+call+")")["code"], call)
+	}
+	tab.MustEval("await lease.release(); await hf.close(); await hf.close()", nil)
+	tab.WaitFor("(await locks()).held === 1", browser.Limit)
+	other.MustEval("await lease.release()", nil)
+	free(other)
+	eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+}
+
+// A panic inside one call rejects that call alone.
+func testPanicInCall(t *testing.T, tab *browser.Tab) {
+	tab.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 50, ttlMs: 5000})", nil)
+	f := browser.Get[event](tab, "const waits = failure(hf.locks.request(lease.resource, {ifAvailable: true}, lock => lock)); await failure(hf.locks.request('fault:call', () => {}))")
+	assert.Equal(t, "runtime-crashed", f["code"])
+	assert.Contains(t, f["message"], "planted")
+	assert.Equal(t, event{"value": nil}, browser.Get[event](tab, "await waits"))
+	beats := browser.Get[int](tab, "count('renewed')")
+	tab.WaitFor(fmt.Sprintf("count('renewed') > %d + 2", beats), browser.Limit)
+	assert.False(t, browser.Get[bool](tab, "lease.signal.aborted"))
+	tab.MustEval("await lease.release(); await hf.close()", nil)
+	assert.NotContains(t, kinds(told(t, tab)), "readonly-entered")
+	tab.Quiet()
+}

@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// Heartbeats keep their pace in hidden tabs under Chromium's real throttling, the intensive
+// one included. In each tab a timer of the page is the control: it must be seen to stand
+// still for five seconds and more while the heartbeat goes on.
+func TestHeartbeatsWhileHidden(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{Throttling: true, Grace: time.Second})
+	tabs := map[string]*browser.Tab{}
+	for _, host := range []string{"worker", "page"} {
+		tab := w.tab(t, at(host, "hidden-"+host))
+		tabs[host] = tab
+		tab.MustEval(`
+			const gaps = []
+			let last = 0, hiddenAt = 0
+			document.addEventListener('visibilitychange', () => { hiddenAt = document.hidden ? now() : 0; last = now() })
+			setTimeout(function step() { if (hiddenAt) gaps.push(now() - last); last = now(); setTimeout(step, 100) }, 100)
+			const silence = () => Math.max(0, ...gaps, now() - last)
+			lease = await hf.acquireProjectLock({heartbeatIntervalMs: 1000, ttlMs: 3000})`, nil)
+	}
+	for _, tab := range tabs {
+		tab.Hide()
+	}
+	for _, tab := range tabs {
+		tab.WaitFor("hiddenAt || (hiddenAt = last = now())", browser.Limit)
+	}
+	for host, tab := range tabs {
+		tab.WaitFor("now() - hiddenAt > 16_000 && silence() > 5000", 40*time.Second)
+		hiddenAt, until := browser.Get[float64](tab, "hiddenAt"), tab.Now()
+		events := told(t, tab)
+		assert.NotContains(t, kinds(events), "error")
+		var renewals []float64
+		for _, e := range only(events, "renewed") {
+			renewals = append(renewals, e.number("at"))
+		}
+		moments := slices.Concat([]float64{hiddenAt}, slices.DeleteFunc(renewals, func(at float64) bool { return at < hiddenAt }), []float64{until})
+		longest := 0.0
+		for i := range moments[1:] {
+			longest = max(longest, moments[i+1]-moments[i])
+		}
+		t.Logf("%s: hidden for %.0f ms, %d renewals, longest gap %.0f ms; longest silence of the page's timers %.0f ms",
+			host, until-hiddenAt, len(moments)-2, longest, browser.Get[float64](tab, "silence()"))
+		require.GreaterOrEqual(t, len(moments)-2, int((until-hiddenAt)/1000)-1, "no beat is lost")
+		assert.Less(t, longest, 1400.0, "heartbeatIntervalMs is 1000")
+		// The page's own chain of 100 ms would have run 160 times and more.
+		assert.Less(t, browser.Get[int](tab, "gaps.length"), 20)
+		tab.MustEval("await lease.release(); await hf.close()", nil)
+		tab.Quiet()
+	}
+}

@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// sleeps are ways to outlive the TTL without knowing it.
+var sleeps = []struct {
+	name       string
+	stop, wake func(*browser.Tab)
+}{
+	{"frozen", (*browser.Tab).Freeze, (*browser.Tab).Resume},
+	{"suspended", (*browser.Tab).Suspend, (*browser.Tab).Continue},
+}
+
+// A holder that slept past its TTL says lease-stale before anything else, never a renewal,
+// and lets go: a waiting tab acquires. That holds although it was stolen meanwhile.
+func TestSleepPastTTL(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	eachHost(t, func(t *testing.T, host string) {
+		for _, sleep := range sleeps {
+			for _, steal := range []bool{false, true} {
+				name := sleep.name
+				if steal {
+					name += " and stolen"
+				}
+				t.Run(name, func(t *testing.T) {
+					root := fmt.Sprintf("%s-%s-%v", sleep.name, host, steal)
+					other, holder := w.tab(t, at(host, root)), w.tab(t, at(host, root))
+					holder.MustEval(`
+						globalThis.reasons = []
+						lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300, ttlMs: 900, onReadonly: e => reasons.push(e.reason)})`, nil)
+					holder.WaitFor("count('renewed') >= 2", browser.Limit)
+					other.MustEval("result = hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => lease = l); 1", nil)
+					other.WaitFor("(await locks()).pending === 1", browser.Limit)
+
+					sleep.stop(holder)
+					asleep := other.Now()
+					if steal {
+						other.MustEval("const mine = await hf.acquireProjectLock({steal: true})", nil)
+					}
+					other.WaitFor(fmt.Sprintf("now() > %f + 1200", asleep), browser.Limit)
+					assert.True(t, browser.Get[bool](other, "lease === undefined && (await locks()).pending === 1"),
+						"expiry alone takes nothing away")
+					sleep.wake(holder)
+
+					holder.WaitFor("reasons.length > 0", browser.Limit)
+					if steal {
+						other.MustEval("await mine.release()", nil)
+					}
+					other.MustEval("await result", nil)
+					assertStale(t, holder, asleep+900)
+					other.MustEval("await lease.release()", nil)
+					free(other)
+					holder.Close()
+					other.Close()
+				})
+			}
+		}
+	})
+}
+
+// assertStale asserts how a lease ended that ran out at an instant of the page's clock.
+func assertStale(t *testing.T, holder *browser.Tab, expired float64) {
+	t.Helper()
+	events := told(t, holder)
+	end := events[len(events)-2:]
+	require.Equal(t, []string{"error", "readonly-entered"}, kinds(end))
+	assert.Equal(t, "lease-stale", end[0].code())
+	assert.Equal(t, "renew", end[0]["operation"])
+	assert.Equal(t, "renew-failed", end[1]["reason"])
+	assert.Len(t, only(events, "readonly-entered"), 1)
+	for _, e := range events[:len(events)-2] {
+		assert.Less(t, e.number("at"), expired, "said after the lease had run out: %v", e)
+	}
+	assert.Equal(t, "lease-stale", browser.Get[string](holder, "lease.signal.reason.code"))
+	assert.Equal(t, []string{"renew-failed"}, browser.Get[[]string](holder, "reasons"))
+	holder.Quiet()
+}
+
+// forward sets the wall clock of a realm forward by a minute; Go asks it by new Date.
+const forward = `{ const Real = Date; globalThis.Date = class extends Real {
+	constructor(...args) { args.length ? super(...args) : super(Real.now() + 60_000) }
+	static now() { return Real.now() + 60_000 } } }; 1`
+
+// Setting the clock forward past the TTL ends the lease at the next heartbeat, as waking from sleep does on machines
+// whose monotonic clock stops meanwhile.
+func TestClockSetForward(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	eachHost(t, func(t *testing.T, host string) {
+		for _, ask := range []string{"heartbeat", "renew", "release"} {
+			t.Run(ask, func(t *testing.T) {
+				root := "clock-" + host + "-" + ask
+				other, holder := w.tab(t, at(host, root)), w.tab(t, at(host, root))
+				interval := 300
+				if ask != "heartbeat" {
+					interval = 10_000
+				}
+				holder.MustEval(fmt.Sprintf(`
+					globalThis.reasons = []
+					lease = await hf.acquireProjectLock({heartbeatIntervalMs: %d, ttlMs: 12000, onReadonly: e => reasons.push(e.reason)})`, interval), nil)
+				other.MustEval("result = hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => lease = l); 1", nil)
+				other.WaitFor("(await locks()).pending === 1", browser.Limit)
+				holder.MustEval("events.length = 0", nil)
+				if host == "page" {
+					holder.MustEval(forward, nil)
+				} else {
+					holder.WorkerEval(forward, nil)
+				}
+				switch ask {
+				case "renew":
+					assert.Equal(t, "lease-stale", browser.Get[event](holder, "await failure(hf.renewProjectLock(lease))")["code"])
+				case "release":
+					holder.MustEval("await lease.release()", nil)
+				}
+				holder.WaitFor("reasons.length > 0", browser.Limit)
+				other.MustEval("await result; await lease.release()", nil)
+
+				events := browser.Get[[]event](holder, "events")
+				require.Equal(t, []string{"error", "readonly-entered"}, kinds(events))
+				assert.Equal(t, "lease-stale", events[0].code())
+				assert.Equal(t, "lease-stale", browser.Get[string](holder, "lease.signal.reason.code"))
+				free(other)
+				holder.Quiet()
+				holder.Close()
+				other.Close()
+			})
+		}
+	})
+}

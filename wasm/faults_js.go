@@ -1,0 +1,52 @@
+//go:build js && wasm && faults
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"unsafe"
+
+	"github.com/hack-pad/safejs"
+)
+
+// In the build for the crash tests, holdfast.locks.request("fault:kind", …) makes this
+// program fail in that way. No build that is published has this file.
+func init() {
+	request := methods["request"]
+	methods["request"] = func(s *service, ctx context.Context, arg, callback safejs.Value) (any, error) {
+		r := reader{v: arg}
+		if kind, ok := strings.CutPrefix(r.text("name"), "fault:"); ok {
+			fail(kind)
+			select {} // the call is pending until the program has died
+		}
+		return request(s, ctx, arg, callback)
+	}
+}
+
+func fail(kind string) {
+	switch kind {
+	case "call":
+		panic("planted")
+	case "goroutine":
+		go func() { panic("planted") }()
+	case "exit":
+		os.Exit(3)
+	case "memory":
+		var hoard [][]byte
+		for {
+			hoard = append(hoard, make([]byte, 1<<28))
+		}
+	case "stack":
+		deeper(0)
+	case "trap":
+		// Past the end of the memory: the engine stops the program in the middle.
+		fmt.Println(*(*byte)(unsafe.Pointer(^uintptr(15) & 0xffffffff)))
+	default:
+		panic("there is no fault " + kind)
+	}
+}
+
+func deeper(n int) int { return deeper(n+1) + 1 }
