@@ -1,0 +1,95 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// alive is the folder of liveness files, seen by one client. The client's own file is
+// open from before its first entry in the table until after its last one. Its name is
+// never used again: who is gone once is gone for good.
+type alive struct {
+	dir  *Dir
+	id   string  // of this client while its file is open
+	file *handle // nil while it is closed
+}
+
+// begin opens a file of a new name, unless one is open.
+func (a *alive) begin(ctx context.Context) (begun bool, err error) {
+	if a.file != nil {
+		return false, nil
+	}
+	a.id = lock.NewID()
+	for pause := shortest; ; pause = min(2*pause, longest) {
+		file, err := a.dir.file(ctx, a.id, true)
+		if err != nil {
+			return false, err
+		}
+		a.file, err = openHandle(ctx, file)
+		switch {
+		case err == nil:
+			return true, nil
+		case isNamed(err, notFound) || isNamed(err, inUse...):
+			// Somebody took it for one left behind, before it was open.
+			if err := sleep(ctx, pause); err != nil {
+				return false, err
+			}
+		default:
+			return false, a.dir.explain(ctx, a.dir.String(), err)
+		}
+	}
+}
+
+// end closes the file and removes it.
+func (a *alive) end(ctx context.Context) {
+	if a.file != nil {
+		a.file.close()
+		a.file = nil
+		_ = a.dir.remove(ctx, a.id)
+	}
+}
+
+// gone reports whether another client has ended, and cleans up after it. A client that
+// could not be told about counts as living.
+func (a *alive) gone(ctx context.Context, client string) bool {
+	if client == a.id {
+		return false
+	}
+	file, err := a.dir.file(ctx, client, false)
+	if err == nil {
+		var h *handle
+		if h, err = openHandle(ctx, file); err == nil {
+			h.close()
+			_ = a.dir.remove(ctx, client)
+			return true
+		}
+	}
+	return isNamed(err, notFound)
+}
+
+// living lists the other clients that live, and cleans up after the rest.
+func (a *alive) living(ctx context.Context) (clients []string, err error) {
+	names, err := a.dir.names(ctx)
+	for _, name := range names {
+		if name != a.id && !a.gone(ctx, name) {
+			clients = append(clients, name)
+		}
+	}
+	return clients, err
+}
+
+// sleep waits, or returns the cause where ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,147 @@
+package opfs
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// The text of a table, one thing a line, strings quoted as in Go:
+//
+//	token 1763687000123
+//	recovery 1763687030000 "client" "client"
+//	entry granted "id" "client"
+//	want exclusive "project/.lock"
+//	lease "project/.lock" "lease" "owner" "its name" 1763687000123 1763687000100 1763687030100 30000
+//
+// Numbers are Unix times and spans in milliseconds. want and lease belong to the entry
+// before them. There is exactly one text for each table: decode refuses every other one.
+
+func (t *table) encode() []byte {
+	var b []byte
+	b = fmt.Appendf(b, "token %d\n", t.token)
+	if r := t.recovery; r != nil {
+		b = fmt.Appendf(b, "recovery %d", r.until.UnixMilli())
+		for _, client := range r.seen {
+			b = fmt.Appendf(b, " %q", client)
+		}
+		b = append(b, '\n')
+	}
+	for _, e := range t.queue {
+		b = fmt.Appendf(b, "entry %s %q %q\n", e.state, e.id, e.client)
+		for _, w := range e.wants {
+			b = fmt.Appendf(b, "want %s %q\n", w.Mode, w.Name)
+		}
+		if l := e.lease; l != nil {
+			b = fmt.Appendf(b, "lease %q %q %q %q %d %d %d %d\n", l.Resource, l.LeaseID, l.OwnerID, l.OwnerName,
+				l.Token, l.AcquiredAt.UnixMilli(), l.ExpiresAt.UnixMilli(), l.ttl.Milliseconds())
+		}
+	}
+	return b
+}
+
+// decode reads a table. Whatever encode would not have written is an error.
+func decode(text []byte) (*table, error) {
+	t := &table{}
+	for n, line := range strings.SplitAfter(string(text), "\n") {
+		if line == "" {
+			continue // after the last line
+		}
+		s := scanner{rest: line}
+		t.decodeLine(&s, n)
+		if s.bad || s.rest != "\n" {
+			return nil, fmt.Errorf("line %d of the table cannot be understood", n+1)
+		}
+	}
+	if !bytes.Equal(t.encode(), text) {
+		return nil, fmt.Errorf("the table was not written by this version")
+	}
+	return t, nil
+}
+
+func (t *table) decodeLine(s *scanner, n int) {
+	switch kind := s.word(); kind {
+	case "token":
+		t.token = s.number()
+	case "recovery":
+		t.recovery = &recovery{until: time.UnixMilli(s.number())}
+		for !s.bad && s.rest != "\n" {
+			t.recovery.seen = append(t.recovery.seen, s.text())
+		}
+	case "entry":
+		e := &entry{state: state(s.word()), id: s.text(), client: s.text()}
+		s.check(e.state == waiting || e.state == granted || e.state == recorded)
+		t.queue = append(t.queue, e)
+	case "want", "lease":
+		if len(t.queue) == 0 {
+			s.bad = true
+			return
+		}
+		t.queue[len(t.queue)-1].decodeLine(s, kind)
+	default:
+		s.bad = true
+	}
+}
+
+func (e *entry) decodeLine(s *scanner, kind string) {
+	if kind == "want" {
+		w := lock.Want{Mode: lock.Mode(s.word()), Name: s.text()}
+		s.check(w.Mode == lock.Exclusive || w.Mode == lock.Shared)
+		e.wants = append(e.wants, w)
+		return
+	}
+	l := &lease{}
+	l.Resource, l.LeaseID, l.OwnerID, l.OwnerName = s.text(), s.text(), s.text(), s.text()
+	l.Token, l.AcquiredAt, l.ExpiresAt = s.number(), time.UnixMilli(s.number()), time.UnixMilli(s.number())
+	ttl := s.number()
+	s.check(ttl >= 0 && ttl <= int64(maxTTL/time.Millisecond))
+	l.ttl = time.Duration(ttl) * time.Millisecond
+	e.lease = l
+}
+
+// maxTTL is what a duration can hold with room to spare.
+const maxTTL = 100 * 365 * 24 * time.Hour
+
+// scanner reads the words of a line and remembers that one was not as it should be.
+type scanner struct {
+	rest string
+	bad  bool
+}
+
+func (s *scanner) check(ok bool) { s.bad = s.bad || !ok }
+
+// word returns what comes before the next space or the end of the line.
+func (s *scanner) word() string {
+	s.rest = strings.TrimPrefix(s.rest, " ")
+	end := strings.IndexAny(s.rest, " \n")
+	if end <= 0 {
+		s.bad = true
+		return ""
+	}
+	word := s.rest[:end]
+	s.rest = s.rest[end:]
+	return word
+}
+
+func (s *scanner) number() int64 {
+	n, err := strconv.ParseInt(s.word(), 10, 64)
+	s.check(err == nil)
+	return n
+}
+
+func (s *scanner) text() string {
+	s.rest = strings.TrimPrefix(s.rest, " ")
+	quoted, err := strconv.QuotedPrefix(s.rest)
+	if err != nil {
+		s.bad = true
+		return ""
+	}
+	s.rest = s.rest[len(quoted):]
+	text, err := strconv.Unquote(quoted)
+	s.check(err == nil)
+	return text
+}

@@ -1,0 +1,165 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/jsbridge"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Dir is a folder of the origin private file system. It is made when it is first
+// needed, and made again where somebody removed it. Nothing outside it is ever touched.
+type Dir struct {
+	path []string
+
+	mu     sync.Mutex
+	handle safejs.Value
+	opened bool
+}
+
+// NewDir returns the folder root, whose components are separated by slashes. It fails
+// with lock.ErrInvalidArgument where one of them cannot be a folder's name.
+func NewDir(root string) (*Dir, error) {
+	path := strings.Split(root, "/")
+	for _, name := range path {
+		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "\\\x00") {
+			return nil, &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire,
+				Detail: "root must be names of folders separated by single slashes, not \"" + root + "\""}
+		}
+	}
+	return &Dir{path: path}, nil
+}
+
+// Sub returns a folder in d.
+func (d *Dir) Sub(name string) *Dir {
+	return &Dir{path: append(append([]string(nil), d.path...), name)}
+}
+
+func (d *Dir) String() string { return strings.Join(d.path, "/") }
+
+// open returns the handle of the folder.
+func (d *Dir) open(ctx context.Context) (safejs.Value, error) {
+	d.mu.Lock()
+	handle, opened := d.handle, d.opened
+	d.mu.Unlock()
+	if opened {
+		return handle, nil
+	}
+	handle, err := storage(ctx)
+	for _, name := range d.path {
+		if err == nil {
+			handle, err = call(ctx, handle, "getDirectoryHandle", name, map[string]any{"create": true})
+		}
+	}
+	if err != nil {
+		return safejs.Value{}, d.explain(ctx, d.String(), err)
+	}
+	d.mu.Lock()
+	d.handle, d.opened = handle, true
+	d.mu.Unlock()
+	return handle, nil
+}
+
+// forget makes the next call open the folder anew.
+func (d *Dir) forget() {
+	d.mu.Lock()
+	d.opened = false
+	d.mu.Unlock()
+}
+
+// file returns the handle of a file in the folder. Without create it fails with a
+// NotFoundError where there is none.
+func (d *Dir) file(ctx context.Context, name string, create bool) (safejs.Value, error) {
+	for again := true; ; again = false {
+		folder, err := d.open(ctx)
+		if err != nil {
+			return safejs.Value{}, err
+		}
+		file, err := call(ctx, folder, "getFileHandle", name, map[string]any{"create": create})
+		if create && again && isNamed(err, notFound) { // the folder itself is gone
+			d.forget()
+			continue
+		}
+		return file, d.explain(ctx, d.String()+"/"+name, err)
+	}
+}
+
+// remove removes a file of the folder. It fails where the file is open.
+func (d *Dir) remove(ctx context.Context, name string) error {
+	folder, err := d.open(ctx)
+	if err == nil {
+		_, err = call(ctx, folder, "removeEntry", name)
+	}
+	return err
+}
+
+// names lists the files and folders in the folder.
+func (d *Dir) names(ctx context.Context) (names []string, err error) {
+	folder, err := d.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := folder.Call("keys")
+	if err != nil {
+		return nil, err
+	}
+	for {
+		step, err := call(ctx, keys, "next")
+		if isNamed(err, notFound) {
+			d.forget()
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		done, err := step.Get("done")
+		if err != nil {
+			return nil, err
+		}
+		if over, err := done.Truthy(); over || err != nil {
+			return names, err
+		}
+		value, err := step.Get("value")
+		if err != nil {
+			return nil, err
+		}
+		name, err := value.String()
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+}
+
+var errNoStorage = errors.New("navigator.storage.getDirectory is missing")
+
+// storage returns the root of the origin private file system.
+func storage(ctx context.Context) (root safejs.Value, err error) {
+	manager, err := safejs.Global().Get("navigator")
+	if err == nil {
+		manager, err = manager.Get("storage")
+	}
+	if err != nil || manager.Type() != safejs.TypeObject {
+		return root, errNoStorage
+	}
+	if f, err := manager.Get("getDirectory"); err != nil || f.Type() != safejs.TypeFunction {
+		return root, errNoStorage
+	}
+	return call(ctx, manager, "getDirectory")
+}
+
+// call calls a method and awaits what it returns.
+func call(ctx context.Context, v safejs.Value, method string, args ...any) (safejs.Value, error) {
+	result, err := v.Call(method, args...)
+	if err != nil {
+		return safejs.Value{}, err
+	}
+	return jsbridge.Await(ctx, result)
+}

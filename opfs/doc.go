@@ -1,0 +1,32 @@
+// Package opfs keeps locks and lease records in the origin private file system, for
+// browsers that have no Web Locks, and lease records beside Web Locks for those that do.
+//
+// Everything lies under one folder, the project's root:
+//
+//	<root>/.lock          the table of who holds, who waits and whose leases there are
+//	<root>/.alive/<uuid>  kept open by each client that is in the table
+//
+// One file serves all names. A request of several names is granted in one step, a query
+// sees one moment, and no file has to be removed when a name is not used any more, which
+// cannot be done safely here: between closing a file and removing it another client may
+// have written to it.
+//
+// # What is guaranteed
+//
+//   - Nobody reads or changes the table but under a sync access handle on the file, which
+//     every engine gives to one opener at a time.
+//   - A table is written beside the one before it, never over it. A program that ends at
+//     any byte of a write leaves the old table or the new one.
+//   - A client is in the table only while it keeps its file in .alive open. The browser
+//     closes that file when the client's worker ends, however it ends, and the next who
+//     finds its way barred by a client that is gone removes it from the table.
+//   - A table that is missing, torn or not to be understood counts as held by others until
+//     every client that lives has said what it holds, or the TTL has passed.
+//
+// # What is not
+//
+// A client that lives but does not run, as in a frozen tab, cannot notice that its lease
+// was taken over: stores must check the token of the lease. Somebody who opens the file
+// with other means, or clears the storage of the site, can break what is guaranteed here;
+// clients notice it at their next look at the table, a second later at most.
+package opfs

@@ -1,0 +1,70 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/jsbridge"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Names of exceptions.
+const (
+	notFound     = "NotFoundError"
+	noQuota      = "QuotaExceededError"
+	typeMismatch = "TypeMismatchError"
+)
+
+// inUse are the names by which engines say that somebody else has the file open:
+// Chromium and Firefox the first, WebKit the second.
+var inUse = []string{"NoModificationAllowedError", "InvalidStateError"}
+
+func isNamed(err error, names ...string) bool {
+	return err != nil && slices.Contains(names, jsbridge.ExceptionName(err))
+}
+
+// refusals says what an exception of the file system means for the one who wanted to
+// lock, and what can be done.
+var refusals = map[string]string{
+	"SecurityError":            "the browser refuses storage here, as it does in private windows, in frames of other sites and where the site's data is blocked; open the page in a normal window and allow it to store data",
+	"NotAllowedError":          "the browser refuses storage here, as it does in private windows, in frames of other sites and where the site's data is blocked; open the page in a normal window and allow it to store data",
+	"UnknownError":             "the browser's storage does not work, as in some private windows; open the page in a normal window",
+	"InvalidStateError":        "the browser's storage does not work in this document; open the page in a normal window",
+	noQuota:                    "the storage of this site is full; free some space and try again",
+	typeMismatch:               "there is a folder where the file should be, or a file where a folder should be; remove it",
+	"NotReadableError":         "the file cannot be read; close other programs that have it open",
+	"InvalidModificationError": "there is a folder that is not empty where the file should be; remove it",
+}
+
+// explain turns an exception on a path into an error that says what can be done. What
+// is not an exception of the file system's, or NotFoundError, stays as it is.
+func (d *Dir) explain(ctx context.Context, path string, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	detail, known := refusals[jsbridge.ExceptionName(err)]
+	if errors.Is(err, errNoStorage) {
+		detail, known = noStorageHere(), true
+	}
+	if !known {
+		return err
+	}
+	return unsupported(path+": "+detail, err)
+}
+
+func unsupported(detail string, err error) error {
+	return &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Detail: detail, Err: err}
+}
+
+func noStorageHere() string {
+	secure, err := safejs.Global().Get("isSecureContext")
+	if ok, _ := secure.Truthy(); err == nil && !ok {
+		return "browsers offer file storage to secure pages only; serve this page over https or from localhost"
+	}
+	return "this browser has no file storage (navigator.storage.getDirectory); Chrome 102, Firefox 111 and Safari 15.2 were the first to have it"
+}

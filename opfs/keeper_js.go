@@ -1,0 +1,187 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// How often a client looks at the table when nobody told it to: while it waits, between
+// the fastest and the slowest, so that it finds out in time that a holder is gone; while
+// it holds, to find out that it does not any more.
+const (
+	fastest = 150 * time.Millisecond
+	slowest = 400 * time.Millisecond
+	resting = time.Second
+	// linger is how long a client without entries keeps its liveness file, because it is
+	// often the next one too.
+	linger = 1500 * time.Millisecond
+	// failures in a row before those who wait are told.
+	failures = 3
+)
+
+// keep looks at the table for this client, until it has had no entry for some time.
+func (c *FileLocks) keep() {
+	timer := time.NewTimer(resting)
+	defer timer.Stop()
+	pause, failed, swept := fastest, 0, false
+	for {
+		select {
+		case <-c.life.Done():
+			return
+		case <-c.waits: // the pause becomes shorter
+			pause = fastest
+			timer.Reset(c.pause(pause))
+			continue
+		case <-c.poke:
+			pause = fastest
+		case <-timer.C:
+			pause = min(pause*3/2, slowest)
+		}
+		ctx, stop := context.WithTimeout(c.life, stepLimit)
+		err := c.revisit(ctx, func(*session) error { return nil })
+		if err == nil && !swept {
+			_, _ = c.alive.living(ctx) // cleans up after those that ended without an entry
+			swept = true
+		}
+		if err == nil && c.rest(ctx) {
+			stop()
+			return
+		}
+		if err == nil || ctx.Err() != nil || errors.Is(err, errFuture) {
+			failed = 0
+		} else if failed++; failed >= failures {
+			c.fail(err)
+		}
+		stop()
+		timer.Reset(c.pause(pause))
+	}
+}
+
+func (c *FileLocks) pause(base time.Duration) time.Duration {
+	c.mu.Lock()
+	waiting := len(c.waiters) > 0
+	c.mu.Unlock()
+	if !waiting {
+		return resting
+	}
+	return base/2 + rand.N(base/2)
+}
+
+// rest closes the liveness file where it is not needed any more.
+func (c *FileLocks) rest(ctx context.Context) bool {
+	if !c.take(ctx) {
+		return false
+	}
+	defer c.give()
+	if len(c.own) > 0 || c.doubt || c.options.Clock.Now().Mono-c.used < linger {
+		return false
+	}
+	c.alive.end(ctx)
+	return true
+}
+
+// fail tells those who wait that the table cannot be used.
+func (c *FileLocks) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range maps.Values(c.waiters) {
+		select {
+		case w.failed <- err:
+		default:
+		}
+	}
+}
+
+// leave removes what this client has in the table under the id.
+func (c *FileLocks) leave(ctx context.Context, id string) error {
+	if !c.take(ctx) {
+		c.disown(id)
+		return context.Cause(ctx)
+	}
+	none := c.alive.file == nil || !c.doubt && !slices.ContainsFunc(c.own, func(e *entry) bool { return e.id == id })
+	c.give()
+	if none {
+		return nil
+	}
+	err := c.visit(ctx, func(s *session) error {
+		e := s.t.find(id)
+		if e == nil || e.client != c.alive.id {
+			return nil
+		}
+		s.gave[id], s.changed = true, true
+		if e.state == granted {
+			s.t.release(e)
+		} else {
+			s.t.remove(e)
+		}
+		return nil
+	})
+	if err != nil {
+		c.disown(id)
+	}
+	return err
+}
+
+// disown forgets an entry that could not be removed: the next step removes it.
+func (c *FileLocks) disown(id string) {
+	c.own = slices.DeleteFunc(slices.Clone(c.own), func(e *entry) bool { return e.id == id })
+	c.doubt = true
+	c.wake()
+}
+
+// look reads the table without changing it, and leaves out who is gone.
+func (c *FileLocks) look(ctx context.Context) (*table, error) {
+	t, err := c.glance(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var clients []string
+	for _, e := range t.queue {
+		clients = append(clients, e.client)
+	}
+	slices.Sort(clients)
+	c.investigate(ctx, suspects{clients: slices.Compact(clients)})
+	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return c.dead[e.client] })
+	return t, context.Cause(ctx)
+}
+
+// glance reads the table as it is.
+func (c *FileLocks) glance(ctx context.Context) (*table, error) {
+	if !c.take(ctx) {
+		return nil, context.Cause(ctx)
+	}
+	defer c.give()
+	h, err := c.openTable(ctx, false)
+	if isNamed(err, notFound) {
+		return &table{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	image, err := h.read(ctx, maxImage)
+	h.close()
+	if err != nil {
+		return nil, c.dir.explain(ctx, c.dir.String()+"/"+lockFile, err)
+	}
+	now, _, err := newest(image)
+	if err == errFuture {
+		return nil, &lock.Error{Code: lock.CodeFallbackConflict, Err: errFuture, Detail: "reload this page"}
+	}
+	if t, broken := decode(now.text); broken == nil {
+		return t, nil
+	}
+	// What it said is lost; what this client knows of itself is not.
+	t := &table{}
+	for _, e := range c.own {
+		t.queue = append(t.queue, e.clone())
+	}
+	return t, nil
+}

@@ -1,0 +1,89 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Claim implements [lock.Records]. Where this client was granted the resource here, the
+// lease becomes part of that entry: others take it over once it has expired. Otherwise
+// it stands beside the lock of another mechanism.
+func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (token int64, err error) {
+	id := lock.NewID()
+	err = c.visit(ctx, func(s *session) error {
+		e := s.t.leased(r.LeaseID)
+		if e == nil {
+			var replaced []*entry
+			e, replaced = s.t.claim(c.alive.id, id, r, s.now.Wall, stolen)
+			s.rob(replaced)
+			s.changed = true
+		}
+		token = e.lease.Token
+		for _, other := range s.t.queue { // those that nobody waits for are cleaned up here
+			if other.state == recorded && other.lease.Resource == r.Resource {
+				s.look.clients = append(s.look.clients, other.client)
+			}
+		}
+		return nil
+	})
+	return token, err
+}
+
+// Renew implements [lock.Records]. A record whose file was deleted or damaged comes back;
+// one that was stolen, replaced or taken over does not.
+func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
+	err := c.visit(ctx, func(s *session) error {
+		e := s.t.leased(r.LeaseID)
+		if e == nil || e.client != c.alive.id {
+			return lock.ErrLost
+		}
+		e.lease.ExpiresAt, e.lease.OwnerName = r.ExpiresAt, r.OwnerName
+		s.changed = true
+		return nil
+	})
+	if err == nil || err == lock.ErrLost || ctx.Err() != nil {
+		return err
+	}
+	return &lock.Error{Code: lock.CodeRenewFailed, Operation: lock.OpRenew, Resource: r.Resource, Err: err,
+		Detail: "the record could not be written; it is tried again until the lease runs out"}
+}
+
+// Remove implements [lock.Records].
+func (c *FileLocks) Remove(ctx context.Context, r lock.Record) error {
+	if !c.take(ctx) {
+		return context.Cause(ctx)
+	}
+	known := c.doubt || slices.ContainsFunc(c.own, func(e *entry) bool { return e.lease != nil && e.lease.LeaseID == r.LeaseID })
+	c.give()
+	if !known { // it went with its lock
+		return nil
+	}
+	return c.visit(ctx, func(s *session) error {
+		if e := s.t.leased(r.LeaseID); e != nil && e.client == c.alive.id {
+			for _, gone := range s.t.unlease(e) {
+				s.gave[gone.id] = true
+			}
+			s.changed = true
+		}
+		return nil
+	})
+}
+
+// Leases returns the records of the clients that live, of all resources.
+func (c *FileLocks) Leases(ctx context.Context) ([]lock.Record, error) {
+	t, err := c.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var leases []lock.Record
+	for _, e := range t.queue {
+		if e.lease != nil {
+			leases = append(leases, e.lease.Record)
+		}
+	}
+	return leases, nil
+}

@@ -1,0 +1,221 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+const (
+	// patience is how long one whose turn it is may take before others pass it: it is
+	// probably frozen.
+	patience = 2 * time.Second
+	// freshness is how long a client that was found alive counts as alive.
+	freshness = 100 * time.Millisecond
+	// clockError is by how much an expiry may differ from what this client would write.
+	clockError = time.Second
+	// grace is how long after its expiry a lease is taken over.
+	grace = 100 * time.Millisecond
+)
+
+// request puts e into the queue, where it is not there yet, or before it.
+func (s *session) request(e *entry, r lock.Request) error {
+	e.client = s.c.alive.id
+	switch {
+	case s.t.find(e.id) != nil:
+	case r.Steal:
+		e.state = waiting
+		s.rob(s.t.steal(e))
+		s.changed = true
+	case r.IfAvailable:
+		e.state = waiting
+		s.t.queue = append(s.t.queue, e)
+		s.optional = e
+	default:
+		e.state = waiting
+		s.t.queue = append(s.t.queue, e)
+		s.changed = true
+	}
+	return nil
+}
+
+func (s *session) rob(robbed []*entry) {
+	for _, e := range robbed {
+		s.ring = append(s.ring, e.id)
+	}
+}
+
+// settle grants what this client waits for and nothing bars.
+func (s *session) settle() {
+	for _, e := range slices.Clone(s.t.queue) {
+		if e.client == s.c.alive.id && e.state == waiting && s.t.find(e.id) != nil {
+			s.try(e)
+		}
+	}
+	if e := s.optional; e != nil && e.state == waiting {
+		s.refuse = s.denied(e)
+		s.t.remove(e)
+		s.gave[e.id] = true
+	}
+}
+
+func (s *session) try(e *entry) {
+	if s.t.recovery != nil {
+		s.look.roll = s.t.recovery.until
+		return
+	}
+	if old := expired(s.t.blockers(e), s.over); len(old) > 0 {
+		s.t.remove(old...)
+		s.rob(old)
+		s.changed = true
+		s.warning = fmt.Sprintf("the lease of %s on %q had expired and was taken over", owner(old[0]), old[0].lease.Resource)
+	}
+	blockers := s.t.blockers(e)
+	holders := slices.DeleteFunc(slices.Clone(blockers), func(b *entry) bool { return b.state == waiting })
+	if len(holders) > 0 {
+		blockers = holders
+		delete(s.c.stalled, e.id)
+	}
+	if len(blockers) == 0 || len(holders) == 0 && s.stalled(e) {
+		e.state = granted
+		s.changed = true
+		delete(s.c.stalled, e.id)
+		return
+	}
+	for _, b := range blockers {
+		s.look.clients = append(s.look.clients, b.client)
+	}
+}
+
+// stalled reports whether e has been barred by waiters alone for too long.
+func (s *session) stalled(e *entry) bool {
+	since, seen := s.c.stalled[e.id]
+	if !seen {
+		s.c.stalled[e.id] = s.now.Mono
+	}
+	return seen && s.now.Mono-since > patience
+}
+
+// over reports whether a lease has expired. An expiry farther away than its TTL was
+// written before the clock was set back; it counts from when it was first seen.
+func (s *session) over(l *lease) bool {
+	left := l.ExpiresAt.Sub(s.now.Wall)
+	if left <= l.ttl+clockError {
+		delete(s.c.unlikely, l.LeaseID)
+		return left < -grace
+	}
+	seen := s.c.unlikely[l.LeaseID]
+	if what := l.ExpiresAt.UnixMilli(); seen.what != what {
+		seen = sighting{what, s.now.Mono}
+		s.c.unlikely[l.LeaseID] = seen
+	}
+	return s.now.Mono-seen.since > l.ttl+grace
+}
+
+// denied says who bars the way.
+func (s *session) denied(e *entry) error {
+	conflict := &lock.Error{Code: lock.CodeFallbackConflict, Operation: lock.OpAcquire, Err: lock.ErrDenied,
+		Detail: "the file is being recovered; it is free when all open tabs have said what they hold"}
+	if s.t.recovery != nil {
+		return conflict
+	}
+	blockers := s.t.blockers(e)
+	if blockers[0].client == e.client {
+		return lock.ErrDenied
+	}
+	conflict.Detail = "it is held by " + owner(blockers[0])
+	return conflict
+}
+
+func owner(e *entry) string {
+	switch {
+	case e.lease == nil:
+		return "client " + e.client
+	case e.lease.OwnerName == "":
+		return "owner " + e.lease.OwnerID
+	}
+	return e.lease.OwnerName
+}
+
+// recover ends a recovery when all who live were seen, or its time is over.
+func (s *session) recover() {
+	r := s.t.recovery
+	if r == nil {
+		return
+	}
+	if me := s.c.alive.id; !slices.Contains(r.seen, me) {
+		r.seen = append(r.seen, me)
+		s.changed = true
+	}
+	if r.until.Sub(s.now.Wall) > s.c.options.TTL+clockError { // the clock was set back
+		r.until = s.now.Wall.Add(s.c.options.TTL).Truncate(time.Millisecond)
+		s.changed = true
+	}
+	called := s.c.present.until.Equal(r.until)
+	missing := slices.ContainsFunc(s.c.present.living, func(client string) bool { return !slices.Contains(r.seen, client) })
+	switch {
+	case called && !missing:
+	case !s.now.Wall.Before(r.until):
+		s.warning = fmt.Sprintf("%s/%s is in use again, although a tab that is open did not say what it holds", s.c.dir, lockFile)
+	default:
+		return
+	}
+	s.t.recovery = nil
+	s.changed = true
+}
+
+// investigate finds out who of the suspects lives. It reports whether another step may
+// come to another end.
+func (c *FileLocks) investigate(ctx context.Context, look suspects) (news bool) {
+	if !look.roll.IsZero() {
+		living, err := c.alive.living(ctx)
+		if err != nil || !c.take(ctx) {
+			return false
+		}
+		defer c.give()
+		same := c.present.until.Equal(look.roll) && slices.Equal(c.present.living, living)
+		c.present = roll{look.roll, living}
+		return !same
+	}
+	for _, client := range look.clients {
+		if c.take(ctx) {
+			last, seen := c.probed[client]
+			now := c.options.Clock.Now().Mono
+			known := client == c.alive.id || seen && now-last < freshness
+			c.give()
+			if known {
+				continue
+			}
+			gone := c.alive.gone(ctx, client)
+			if !c.take(ctx) {
+				return false
+			}
+			if gone {
+				c.dead[client] = true
+				delete(c.probed, client)
+				news = true
+			} else {
+				c.probed[client] = now
+			}
+			c.give()
+		}
+	}
+	return news
+}
+
+// take waits for the turn; give ends it.
+func (c *FileLocks) take(ctx context.Context) bool {
+	select {
+	case c.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (c *FileLocks) give() { <-c.turn }

@@ -1,0 +1,175 @@
+package opfs
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// table is the content of the `.lock` file. Its methods are the transitions between
+// tables; none of them touches a file or a clock.
+type table struct {
+	token    int64     // the highest that was ever handed out
+	recovery *recovery // nil where the table is known to be whole
+	queue    []*entry  // in the order of arrival; who stole comes first
+}
+
+// entry is one request, or one lease whose lock is kept by another mechanism.
+type entry struct {
+	id     string
+	client string // its file in .alive is open for as long as the entry may stand
+	state  state
+	wants  []lock.Want
+	lease  *lease
+}
+
+type state string
+
+const (
+	waiting  state = "waiting"
+	granted  state = "granted"
+	recorded state = "recorded" // a lease alone; it bars nobody
+)
+
+// lease is a record with the time for which a renewal is good.
+type lease struct {
+	lock.Record
+	ttl time.Duration
+}
+
+// recovery is the state of a table of which something may be missing: nobody is granted
+// anything until every client that lives was seen, or until has passed.
+type recovery struct {
+	until time.Time
+	seen  []string // clients whose entries are all there
+}
+
+func (e *entry) clone() *entry {
+	c := *e
+	c.wants = slices.Clone(e.wants)
+	if e.lease != nil {
+		l := *e.lease
+		c.lease = &l
+	}
+	return &c
+}
+
+func (t *table) find(id string) *entry {
+	for _, e := range t.queue {
+		if e.id == id {
+			return e
+		}
+	}
+	return nil
+}
+
+func (t *table) remove(gone ...*entry) {
+	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return slices.Contains(gone, e) })
+}
+
+// drop removes all entries of a client.
+func (t *table) drop(client string) {
+	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return e.client == client })
+}
+
+// blockers returns the entries that bar the way of e: those before it, all of them where
+// it is not in the queue yet, that hold or await one of its names in a mode that
+// conflicts.
+func (t *table) blockers(e *entry) (found []*entry) {
+	for _, other := range t.queue {
+		if other == e {
+			break
+		}
+		if other.state != recorded && conflict(other, e) {
+			found = append(found, other)
+		}
+	}
+	return found
+}
+
+func conflict(a, b *entry) bool {
+	return slices.ContainsFunc(a.wants, func(x lock.Want) bool {
+		return slices.ContainsFunc(b.wants, func(y lock.Want) bool {
+			return x.Name == y.Name && (x.Mode == lock.Exclusive || y.Mode == lock.Exclusive)
+		})
+	})
+}
+
+// steal grants e before all others and takes its names from those that hold them. The
+// ones robbed keep what else they hold until they give it back themselves.
+func (t *table) steal(e *entry) (robbed []*entry) {
+	taken := func(w lock.Want) bool {
+		return slices.ContainsFunc(e.wants, func(mine lock.Want) bool { return mine.Name == w.Name })
+	}
+	for _, other := range t.queue {
+		if other.state == granted && slices.ContainsFunc(other.wants, taken) {
+			other.wants = slices.DeleteFunc(other.wants, taken)
+			other.lease = nil
+			robbed = append(robbed, other)
+		}
+	}
+	t.remove(slices.DeleteFunc(slices.Clone(robbed), func(e *entry) bool { return len(e.wants) > 0 })...)
+	e.state = granted
+	t.queue = slices.Insert(t.queue, 0, e)
+	return robbed
+}
+
+// next returns the waiting entries that nothing bars.
+func (t *table) next() (free []*entry) {
+	if t.recovery != nil {
+		return nil
+	}
+	for _, e := range t.queue {
+		if e.state == waiting && len(t.blockers(e)) == 0 {
+			free = append(free, e)
+		}
+	}
+	return free
+}
+
+// expired returns the entries whose lease ended before now: their owners may not write
+// any more, and others need not wait for them.
+func expired(entries []*entry, over func(*lease) bool) (found []*entry) {
+	for _, e := range entries {
+		if e.state == granted && e.lease != nil && over(e.lease) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// agree makes the table and what a client knows of itself agree: what the table has of
+// the client without its knowing is removed; what it lacks is put back where the client
+// only waits, or where the table recovers and nobody else holds it. The rest is lost.
+func (t *table) agree(client string, own []*entry) (changed bool) {
+	known := func(id string) bool { return slices.ContainsFunc(own, func(e *entry) bool { return e.id == id }) }
+	before := len(t.queue)
+	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return e.client == client && !known(e.id) })
+	changed = len(t.queue) != before
+	for _, mine := range own {
+		if t.find(mine.id) == nil && (t.recovery != nil || mine.state == waiting) && t.putBack(mine) {
+			changed = true
+		}
+	}
+	return changed
+}
+
+// putBack adds an entry again unless another one is granted what it holds.
+func (t *table) putBack(e *entry) bool {
+	if e.state != granted {
+		t.queue = append(t.queue, e.clone())
+		return true
+	}
+	for _, other := range t.queue {
+		if other.state == granted && conflict(other, e) {
+			return false
+		}
+	}
+	// Whoever holds came before all who wait.
+	t.queue = slices.Insert(t.queue, 0, e.clone())
+	if e.lease != nil {
+		t.token = max(t.token, e.lease.Token)
+	}
+	return true
+}
