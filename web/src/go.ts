@@ -74,13 +74,20 @@ function stop(go: Go): boolean {
 }
 
 async function instantiate(url: string, imports: WebAssembly.Imports, signal?: AbortSignal): Promise<WebAssembly.Instance> {
-  const response = await fetch(url, { credentials: "same-origin", ...(signal && { signal }) });
+  if (typeof WebAssembly === "undefined") throw new Error("there is no WebAssembly here; the browser is too old or has it switched off");
+  const response = await fetch(url, { credentials: "same-origin", ...(signal && { signal }) }).catch((error: unknown) => {
+    throw new Error(`${url} could not be fetched (${error}); is the network there, and does the content security policy allow it (connect-src)?`);
+  });
   if (!response.ok) throw new Error(`${url} was answered with status ${response.status}`);
-  // Only this type can be compiled while it arrives; servers that send another one are
-  // slower, not wrong.
-  const streaming = response.headers.get("Content-Type") === "application/wasm";
-  const { instance } = streaming
-    ? await WebAssembly.instantiateStreaming(response, imports)
-    : await WebAssembly.instantiate(await response.arrayBuffer(), imports);
-  return instance;
+  try {
+    // Only this type can be compiled while it arrives; servers that send another one are
+    // slower, not wrong.
+    const streaming = response.headers.get("Content-Type") === "application/wasm";
+    const { instance } = streaming
+      ? await WebAssembly.instantiateStreaming(response, imports)
+      : await WebAssembly.instantiate(await response.arrayBuffer(), imports);
+    return instance;
+  } catch (error) {
+    throw new Error(`${url} cannot run (${error}); is it the whole file, and does the content security policy allow it (script-src 'wasm-unsafe-eval')?`);
+  }
 }

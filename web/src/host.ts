@@ -50,7 +50,7 @@ export function startWorker(worker: Worker, wasm: string, config: Config, listen
     };
     worker.onerror = (event) => {
       event.preventDefault();
-      died(event.message || `the worker could not be loaded; is it beside the module, and does the content security policy allow it (worker-src)?`);
+      died(event.message || `the worker that belongs to ${wasm} could not be loaded; is it there, and does the content security policy allow it (worker-src)?`);
     };
     post({ kind: "start", wasm, config });
   });

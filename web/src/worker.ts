@@ -19,7 +19,7 @@ scope.onmessage = ({ data }) => {
         event: (event) => post({ kind: "event", event }),
         died: (why) => post({ kind: "died", why }),
       });
-      exports.then(() => post({ kind: "ready" }), (error: unknown) => post({ kind: "died", why: String(error) }));
+      exports.then(() => post({ kind: "ready" }), ({ message }: Error) => post({ kind: "died", why: message }));
       break;
     case "call":
       void call(data);

@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// troubled serves the package under several folders, each with a trouble of its own, and
+// pages with policies that are too strict.
+func troubled(t *testing.T) http.Handler {
+	t.Helper()
+	mux := pages(t, siteDir)
+	whole := http.NewServeMux()
+	whole.Handle("/", mux)
+	script := func(name string) []byte {
+		data, err := os.ReadFile(siteDir + "/" + name)
+		require.NoError(t, err)
+		return data
+	}
+	wasm := script("holdfast.wasm")
+	serve := func(kind string, data []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(data)
+		}
+	}
+	stall := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	for folder, wasmHandler := range map[string]http.HandlerFunc{
+		"nowasm":  http.NotFound,
+		"typed":   serve("application/octet-stream", wasm),
+		"charset": serve("application/wasm; charset=utf-8", wasm),
+		"html":    serve("text/html", []byte("<!doctype html><title>Not here</title>")),
+		"cut":     serve("application/wasm", wasm[:len(wasm)/2]),
+		"stalled": stall,
+	} {
+		for _, name := range []string{"holdfast-worker.js", "holdfast-page.js", "holdfast-timers.js"} {
+			whole.HandleFunc("/"+folder+"/"+name, serve("text/javascript", script(name)))
+		}
+		whole.HandleFunc("/"+folder+"/holdfast.wasm", wasmHandler)
+	}
+	whole.HandleFunc("/deaf/holdfast-worker.js", stall)
+	whole.HandleFunc("/deaf/holdfast-page.js", stall)
+	whole.HandleFunc("/broken/holdfast-worker.js", serve("text/javascript", []byte("throw new Error('proxy error page')")))
+	whole.HandleFunc("/broken/holdfast-page.js", serve("text/javascript", []byte("throw new Error('proxy error page')")))
+	policy := func(old, replacement string) http.HandlerFunc {
+		return blank(func(h http.Header) {
+			h.Set("Content-Security-Policy", strings.Replace(h.Get("Content-Security-Policy"), old, replacement, 1))
+		})
+	}
+	whole.HandleFunc("/no-worker", policy("worker-src 'self'", "worker-src 'none'"))
+	whole.HandleFunc("/no-fetch", policy("connect-src 'self'", "connect-src 'none'"))
+	whole.HandleFunc("/no-wasm", policy(" 'wasm-unsafe-eval'", ""))
+	// A worker has the policy it was served with.
+	whole.HandleFunc("/strict/holdfast.wasm", serve("application/wasm", wasm))
+	whole.HandleFunc("/strict/holdfast-worker.js", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", "script-src 'self'; connect-src 'self'")
+		serve("text/javascript", script("holdfast-worker.js"))(w, r)
+	})
+	return whole
+}
+
+// troubles are what a person who adds Holdfast to a page may get wrong; words are those
+// of the message that tell what to do.
+var troubles = []struct {
+	name, page, base string
+	host             string // "" for both
+	words            string
+	console          []string // what the browser itself complains of
+}{
+	{"wasm not found", "/blank", "/nowasm/", "", "holdfast.wasm.*404", []string{"404"}},
+	{"wasm is a page", "/blank", "/html/", "", "holdfast.wasm", nil},
+	{"wasm cut short", "/blank", "/cut/", "", "holdfast.wasm.*whole file", nil},
+	{"wasm may not be fetched", "/no-fetch", "/", "page", "holdfast.wasm.*connect-src", []string{"connect-src", "Content Security Policy"}},
+	{"wasm may not run", "/no-wasm", "/", "page", "wasm-unsafe-eval", []string{"Content Security Policy", "wasm-unsafe-eval"}},
+	{"wasm may not run in the worker", "/blank", "/strict/", "worker", "wasm-unsafe-eval", []string{"Content Security Policy", "wasm-unsafe-eval"}},
+	{"worker may not run", "/no-worker", "/", "worker", "worker-src", []string{"worker-src"}},
+	{"folder not found", "/blank", "/nowhere/", "", "nowhere/holdfast.*(worker-src|page.js)", []string{"404"}},
+	{"script broken", "/blank", "/broken/", "", "proxy error page", nil},
+}
+
+// Each trouble rejects every call with "unsupported" and words a person can act on; nothing
+// hangs, nothing is left, and no rejection goes unhandled.
+func TestTroubleOfLoading(t *testing.T) {
+	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, troubled(t))}
+	for _, trouble := range troubles {
+		for _, host := range []string{"worker", "page"} {
+			if trouble.host != "" && trouble.host != host {
+				continue
+			}
+			t.Run(trouble.name+"/"+host, func(t *testing.T) {
+				tab := w.Open(t, w.URL(trouble.page))
+				begin(tab, "")
+				tab.MustEval("hf = await start({host: '"+host+"', baseURL: '"+trouble.base+"'})", nil)
+				failures := browser.Get[[]event](tab, `await Promise.all([failure(hf.acquireProjectLock()), failure(hf.ready),
+					failure(hf.withProjectLock(() => {})), failure(hf.locks.request('x', () => {})), failure(hf.inspect())])`)
+				for _, f := range append(failures, browser.Get[event](tab, "await failure(hf.acquireProjectLock())")) {
+					assert.Equal(t, "unsupported", f["code"], "%v", f)
+					assert.Equal(t, "ProjectLockError", f["name"])
+					assert.Regexp(t, trouble.words, f["message"])
+				}
+				t.Log(failures[0]["message"])
+				tab.MustEval("await hf.close()", nil)
+				eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+				assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+				tab.Quiet(trouble.console...)
+				tab.Close()
+			})
+		}
+	}
+}
+
+// A wrong media type makes the start slower and no more.
+func TestWasmOfAnotherType(t *testing.T) {
+	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, troubled(t))}
+	eachHost(t, func(t *testing.T, host string) {
+		for _, base := range []string{"/typed/", "/charset"} {
+			tab := w.tab(t, "{host: '"+host+"', baseURL: '"+base+"'}")
+			tab.MustEval("await (await hf.acquireProjectLock()).release(); await hf.close()", nil)
+			tab.Quiet()
+			tab.Close()
+		}
+	})
+}
+
+// While the runtime does not come, the limits of each call hold, and close() ends everything.
+func TestStalledLoading(t *testing.T) {
+	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, troubled(t))}
+	eachHost(t, func(t *testing.T, host string) {
+		for _, base := range []string{"/stalled/", "/deaf/"} {
+			tab := w.tab(t, "")
+			tab.MustEval("await start({host: '"+host+"', baseURL: '"+base+"'})", nil)
+			got := browser.Get[[]event](tab, `
+				const stop = new AbortController()
+				setTimeout(() => stop.abort(), 300)
+				const forever = [failure(hf.acquireProjectLock()), failure(hf.inspect()), failure(hf.ready)]
+				await Promise.all([failure(hf.acquireProjectLock({timeoutMs: 300})), failure(hf.withProjectLock(() => {}, {timeoutMs: 300})),
+					failure(hf.acquireProjectLock({signal: stop.signal})), failure(hf.acquireProjectLock({signal: AbortSignal.abort()}))])`)
+			for i, code := range []string{"acquire-timeout", "acquire-timeout", "aborted", "aborted"} {
+				assert.Equal(t, code, got[i]["code"], "%v", got[i])
+				assert.Equal(t, code == "acquire-timeout", got[i]["retryable"])
+				assert.Less(t, got[i].number("took"), 600.0)
+				if i < 3 {
+					assert.GreaterOrEqual(t, got[i].number("took"), 298.0)
+				}
+			}
+			tab.MustEval("await hf.close()", nil)
+			for _, f := range browser.Get[[]event](tab, "await Promise.all(forever)") {
+				assert.Equal(t, "aborted", f["code"], "%v", f)
+			}
+			eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+			tab.Quiet()
+			tab.Close()
+		}
+	})
+}
