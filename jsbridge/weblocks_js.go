@@ -135,6 +135,9 @@ func (w *WebLocks) Query(ctx context.Context) (lock.Snapshot, error) {
 		return lock.Snapshot{}, refusal(err)
 	}
 	state, err := Await(ctx, promise)
+	if err != nil && ctx.Err() == nil {
+		err = refusal(err)
+	}
 	if err != nil {
 		return lock.Snapshot{}, err
 	}

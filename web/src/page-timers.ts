@@ -12,9 +12,22 @@ let helper: Worker | undefined;
 /** Starts the helper at url. Call stopTimers as often as this. */
 export function startTimers(url: string | URL): void {
   if (users++ > 0) return;
-  helper = new Worker(url);
-  helper.onmessage = ({ data: id }: MessageEvent<number>) => fire(id);
+  try {
+    helper = new Worker(url);
+    helper.onmessage = ({ data: id }: MessageEvent<number>) => fire(id);
+    helper.onerror = (event) => {
+      event.preventDefault();
+      slow(event.message);
+    };
+  } catch (error) {
+    slow(error);
+  }
   document.addEventListener("visibilitychange", delegate);
+}
+
+/** Leases are safe without the helper: one that is renewed too late ends. */
+function slow(why: unknown): void {
+  console.warn(`holdfast: heartbeats slow down while this page is hidden, since its helper worker cannot run (${why || "is it there, and does worker-src allow it?"})`);
 }
 
 export function stopTimers(): void {

@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// Where Web Locks cannot work, each call says so with words a person can act on.
+func TestContexts(t *testing.T) {
+	mux := pages(t, siteDir)
+	// A document without an origin of its own, as in a sandboxed frame.
+	mux.HandleFunc("/sandbox", blank(func(h http.Header) { h.Set("Content-Security-Policy", "sandbox allow-scripts") }))
+	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		mux.ServeHTTP(w, r)
+	}))}
+	contexts := []struct {
+		name, host, url, before string
+		words                   string
+	}{
+		{"insecure", "worker", w.InsecureURL("/blank"), "", "https"},
+		{"insecure", "page", w.InsecureURL("/blank"), "", "https"},
+		{"no Web Locks", "page", w.URL("/blank"), "delete Navigator.prototype.locks", "no Web Locks; Chrome"},
+		{"Web Locks null", "page", w.URL("/blank"), "Object.defineProperty(navigator, 'locks', {value: null})", "no Web Locks; Chrome"},
+		{"no WebAssembly", "page", w.URL("/blank"), "delete globalThis.WebAssembly", "no WebAssembly"},
+		{"sandboxed", "page", w.URL("/sandbox"), "", "sandboxed frames"},
+		{"sandboxed", "worker", w.URL("/sandbox"), "", "cannot be accessed from origin"},
+	}
+	for _, c := range contexts {
+		t.Run(c.name+"/"+c.host, func(t *testing.T) {
+			tab := w.Open(t, c.url)
+			begin(tab, "")
+			tab.MustEval(c.before, nil)
+			tab.MustEval("globalThis.reasons = []; await start("+at(c.host, "contexts")+")", nil)
+			failures := browser.Get[[]event](tab, `await Promise.all(['timeoutMs', 'ifAvailable', 'steal'].map(option =>
+					failure(hf.acquireProjectLock({[option]: option === 'timeoutMs' ? 0 : true, onReadonly: e => reasons.push(e.reason)}))).concat(
+				failure(hf.withProjectLock(() => 1)), failure(hf.locks.request('x', () => 1)), failure(hf.locks.query())))`)
+			for _, f := range failures {
+				assert.Contains(t, []any{"unsupported", "web-lock-unsupported"}, f["code"], "%v", f)
+				assert.Contains(t, f["message"], c.words)
+				assert.Less(t, f.number("took"), 2000.0)
+			}
+			t.Log(failures[0]["message"])
+			events := browser.Get[[]event](tab, "events")
+			if len(events) > 0 { // the runtime could start
+				assert.Equal(t, []string{"attempt", "error", "readonly-entered"}, kinds(ofLease(events, events[0]["leaseId"].(string))))
+				tab.WaitFor("reasons.length === 3", browser.Limit)
+			}
+			tab.MustEval("await hf.close()", nil)
+			eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+			tab.Quiet("Cross-Origin-Opener-Policy") // which is for secure pages
+			tab.Close()
+		})
+	}
+}
+
+// In page host the helper is a comfort: without it locks work, and the console says what is slower.
+func TestPageWithoutHelper(t *testing.T) {
+	mux := pages(t, siteDir)
+	mux.HandleFunc("/no-worker", blank(func(h http.Header) {
+		h.Set("Content-Security-Policy", strings.Replace(h.Get("Content-Security-Policy"), "worker-src 'self'", "worker-src 'none'", 1))
+	}))
+	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, mux)}
+	tab := w.Open(t, w.URL("/no-worker"))
+	begin(tab, at("page", "helpless"))
+	tab.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 50, ttlMs: 2000})", nil)
+	tab.Hide()
+	tab.WaitFor("count('renewed') >= 3", browser.Limit)
+	tab.MustEval("await lease.release(); await hf.close()", nil)
+	require.True(t, slices.ContainsFunc(tab.Console(), func(m browser.Message) bool {
+		return m.Level == "warning" && strings.Contains(m.Text, "heartbeats slow down while this page is hidden")
+	}), "%v", tab.Console())
+	assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+	tab.Quiet("worker-src")
+}
