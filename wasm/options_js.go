@@ -46,6 +46,15 @@ func (r *reader) text(name string) string {
 	return s
 }
 
+// choice is a text that is never empty: the empty string would stand for the default.
+func (r *reader) choice(name string) string {
+	s := r.text(name)
+	if v, err := r.v.Get(name); err == nil && s == "" && v.Type() == safejs.TypeString {
+		r.fault(name, "must not be empty")
+	}
+	return s
+}
+
 func (r *reader) flag(name string) bool {
 	v, ok := r.get(name, safejs.TypeBoolean, "a boolean")
 	b, _ := v.Truthy()
@@ -107,12 +116,12 @@ func (r *reader) acquire() lock.AcquireOptions {
 	r.onlyProject()
 	return lock.AcquireOptions{
 		LeaseID:           r.text("leaseId"),
-		Mode:              lock.Mode(r.text("mode")),
+		Mode:              lock.Mode(r.choice("mode")),
 		TTL:               r.duration("ttlMs", 0),
 		HeartbeatInterval: r.duration("heartbeatIntervalMs", 0),
 		Timeout:           r.duration("timeoutMs", lock.NoWait),
 		Backoff:           r.backoff(),
-		PreferredStrategy: lock.Strategy(r.text("preferredStrategy")),
+		PreferredStrategy: lock.Strategy(r.choice("preferredStrategy")),
 		IfAvailable:       r.flag("ifAvailable"),
 		Steal:             r.flag("steal"),
 	}
@@ -132,7 +141,11 @@ func (r *reader) onlyProject() {
 				Detail: name + ": this version locks the project as a whole; leave it out or give []"}
 		}
 	}
-	if slots := r.number("slots", 0); slots > 1 && r.err == nil {
+	slots := r.number("slots", 0)
+	if slots != math.Trunc(slots) {
+		r.fault("slots", "must be a whole number")
+	}
+	if slots > 1 && r.err == nil {
 		r.err = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire,
 			Detail: "slots: this version admits one holder; leave it out or give 1"}
 	}

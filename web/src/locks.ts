@@ -26,7 +26,7 @@ export class Locks implements LockManagerLike {
 
   async request<T>(...args: unknown[]): Promise<T> {
     if (args.length < 2) throw new TypeError("request needs a name and a callback");
-    const name = String(args[0]);
+    const name = `${args[0]}`; // unlike String(), this throws for a symbol
     const callback = args.length > 2 ? args[2] : args[1];
     const { request, signal } = read(name, args.length > 2 ? args[1] : undefined);
     if (typeof callback !== "function") throw new TypeError("the callback must be a function");
@@ -43,7 +43,7 @@ export class Locks implements LockManagerLike {
 function read(name: string, options: unknown): { request: LockRequest; signal: AbortSignal | undefined } {
   if (options !== undefined && options !== null && typeof options !== "object" && typeof options !== "function") throw new TypeError("the options must be an object");
   const { ifAvailable = false, mode = "exclusive", signal, steal = false } = (options ?? {}) as Record<string, unknown>;
-  const request = { name, mode: String(mode), ifAvailable: Boolean(ifAvailable), steal: Boolean(steal) };
+  const request = { name, mode: `${mode}`, ifAvailable: Boolean(ifAvailable), steal: Boolean(steal) };
   if (!["exclusive", "shared"].includes(request.mode)) throw new TypeError(`${request.mode} is not a lock mode`);
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw new TypeError("signal must be an AbortSignal");
   if (name.startsWith("-")) throw refuse("names that begin with - are reserved");

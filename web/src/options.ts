@@ -2,6 +2,7 @@
 
 import type { AcquireOptions, OpenOptions } from "../holdfast";
 import { problem } from "./errors";
+import { Lease } from "./lease";
 
 const invalid = (option: string, why: string): Error => problem("invalid-argument", `${option} ${why}`);
 
@@ -11,11 +12,24 @@ export function checked<T extends AcquireOptions>(options: T | undefined): T {
   const { signal, onReadonly, within, ...fields } = { ...options } as T;
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal", "must be an AbortSignal");
   if (onReadonly !== undefined && typeof onReadonly !== "function") throw invalid("onReadonly", "must be a function");
+  if (within !== undefined && !(within instanceof Lease)) throw invalid("within", "must be a lease");
   if (within !== undefined) throw problem("unsupported", "within: this version has no nested locks yet");
-  for (const [option, value] of Object.entries({ ...fields, ...fields.backoff })) {
-    if (["function", "symbol", "bigint"].includes(typeof value)) throw invalid(option, `must not be a ${typeof value}`);
-  }
+  const { path, paths, backoff, ...plain } = fields;
+  if (path !== undefined && !isPath(path)) throw invalid("path", "must be an array of strings");
+  if (paths !== undefined && !(Array.isArray(paths) && paths.every(isPath))) throw invalid("paths", "must be an array of arrays of strings");
+  primitive("", { ...plain, backoff: typeof backoff === "object" ? 0 : backoff });
+  primitive("backoff.", backoff);
   return { ...fields, signal, onReadonly } as T;
+}
+
+const isPath = (value: unknown): boolean => Array.isArray(value) && value.every((part) => typeof part === "string");
+
+/** Refuses what no option is and what could not be sent to a worker. Go checks the rest, null included. */
+function primitive(prefix: string, fields: object | undefined): void {
+  for (const [option, value] of Object.entries({ ...fields })) {
+    const type = typeof value;
+    if (["function", "symbol", "bigint"].includes(type) || (type === "object" && value !== null)) throw invalid(prefix + option, `must not be a ${type}`);
+  }
 }
 
 export function checkOpen(options: OpenOptions = {}): { baseURL?: URL; host: string; root: string; ownerName: string } {
@@ -31,6 +45,7 @@ export function checkOpen(options: OpenOptions = {}): { baseURL?: URL; host: str
   if (typeof ownerName !== "string") throw invalid("ownerName", "must be a string");
   if (baseURL === undefined) return { host, root, ownerName };
   try {
+    if (!baseURL || (typeof baseURL !== "string" && !(baseURL instanceof URL))) throw baseURL;
     const base = new URL(baseURL, document.baseURI);
     if (!base.pathname.endsWith("/")) base.pathname += "/";
     return { baseURL: base, host, root, ownerName };
