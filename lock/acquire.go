@@ -12,7 +12,8 @@ type acquisition struct {
 	m        *Manager
 	opts     AcquireOptions
 	backends []Backend
-	degraded bool // fallback-degraded was told
+	degraded bool  // fallback-degraded was told
+	turn     Grant // to take over from a frozen holder, where it is this one's
 }
 
 var (
@@ -67,6 +68,7 @@ func (a *acquisition) bounded(ctx context.Context) (context.Context, func()) {
 }
 
 func (a *acquisition) acquire(ctx context.Context, b Backend, fallback bool) (Lease, *Error) {
+	defer a.endTakeOver()
 	grant, err := a.granted(ctx, b)
 	if err == nil && ctx.Err() != nil {
 		// The grant came at the same moment as the end: give it back.
@@ -102,10 +104,13 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 	request.IfAvailable = false
 	queued := a.m.request(ctx, b.Locker, request)
 	defer queued.abandon()
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	frozen := a.watch(watching, b)
 	next := a.opts.Backoff.delays()
 	for retry := 1; !a.opts.Backoff.spent(retry); retry++ {
 		a.denied(b, err)
-		grant, err, settled := a.await(ctx, b, queued, retry, next())
+		grant, err, settled := a.await(ctx, b, queued, frozen, retry, next())
 		if settled {
 			return grant, err
 		}
@@ -116,26 +121,35 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 
 // await waits in the queue for the length of one delay. settled reports whether the
 // request was answered.
-func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingRequest, retry int, delay time.Duration) (grant Grant, err error, settled bool) {
+func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingRequest, frozen <-chan Record, retry int, delay time.Duration) (grant Grant, err error, settled bool) {
 	a.emit(b, Event{Type: EventWaiting, Retry: retry, Delay: delay})
 	pause := time.NewTimer(delay)
 	defer pause.Stop()
-	select {
-	case <-pause.C:
-		a.attempt(b, retry)
+	for {
 		select {
-		case answer := <-queued.answers: // at the same moment: no denial to tell of
-			return answer.grant, answer.err, true
-		default:
-			return nil, nil, false
-		}
-	case answer := <-queued.answers:
-		if answer.err == nil {
+		case <-pause.C:
 			a.attempt(b, retry)
+			select {
+			case answer := <-queued.answers: // at the same moment: no denial to tell of
+				return answer.grant, answer.err, true
+			default:
+				return nil, nil, false
+			}
+		case answer := <-queued.answers:
+			if answer.err == nil {
+				a.attempt(b, retry)
+			}
+			return answer.grant, answer.err, true
+		case record := <-frozen:
+			if grant, err, ok := a.takeOver(ctx, b, record); ok {
+				if err == nil {
+					a.attempt(b, retry)
+				}
+				return grant, err, true
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx), true
 		}
-		return answer.grant, answer.err, true
-	case <-ctx.Done():
-		return nil, context.Cause(ctx), true
 	}
 }
 

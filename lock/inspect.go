@@ -95,9 +95,20 @@ func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 // known to exist or the time of the roll call is over.
 func (m *Manager) ask(ctx context.Context, held, pending int) ([]Holder, []Waiter, error) {
 	holders, waiters := m.present()
-	if m.config.Channel == nil || len(holders) >= held && len(waiters) >= pending {
+	enough := func() bool { return len(holders) >= held && len(waiters) >= pending }
+	if m.config.Channel == nil || enough() {
 		return holders, waiters, nil
 	}
+	err := m.hear(ctx, func(a Message) bool {
+		holders, waiters = append(holders, a.Holders...), append(waiters, a.Waiters...)
+		return enough()
+	})
+	return holders, waiters, err
+}
+
+// hear asks all owners who is there and hands their answers to take, one at a time, until
+// it has enough or the time of the roll call is over.
+func (m *Manager) hear(ctx context.Context, take func(Message) (enough bool)) error {
 	ctx, stop := context.WithTimeout(ctx, rollCall)
 	defer stop()
 	round := NewID()
@@ -113,21 +124,22 @@ func (m *Manager) ask(ctx context.Context, held, pending int) ([]Holder, []Waite
 		}
 	})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer stopListening()
 	if err := m.config.Channel.Post(Message{Kind: WhoIsThere, Round: round}); err != nil {
-		return nil, nil, err
+		return err
 	}
-	for len(holders) < held || len(waiters) < pending {
+	for {
 		select {
 		case a := <-answers:
-			holders, waiters = append(holders, a.Holders...), append(waiters, a.Waiters...)
+			if take(a) {
+				return nil
+			}
 		case <-ctx.Done():
-			return holders, waiters, nil
+			return nil
 		}
 	}
-	return holders, waiters, nil
 }
 
 // answer tells another owner what this one holds and waits for.

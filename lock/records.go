@@ -30,6 +30,8 @@ type Records interface {
 	// present record bears another lease's id or there is none: a renewal that was
 	// overtaken by its Remove must not bring the record back.
 	Renew(ctx context.Context, r Record) error
+	// Read returns the present record of the resource; ok is false where there is none.
+	Read(ctx context.Context, resource string) (r Record, ok bool, err error)
 	// Remove removes the record of r.LeaseID; that of another lease stays.
 	Remove(ctx context.Context, r Record) error
 }
@@ -87,6 +89,9 @@ func (w *WallTokens) pass(ctx context.Context, now int64) error {
 
 // Renew does nothing.
 func (w *WallTokens) Renew(context.Context, Record) error { return nil }
+
+// Read finds nothing.
+func (w *WallTokens) Read(context.Context, string) (Record, bool, error) { return Record{}, false, nil }
 
 // Remove does nothing.
 func (w *WallTokens) Remove(context.Context, Record) error { return nil }

@@ -87,3 +87,18 @@ func (c *FileLocks) Leases(ctx context.Context) ([]lock.Record, error) {
 	}
 	return leases, nil
 }
+
+// Read implements [lock.Records]. Of several records, the one with the highest token
+// counts: the others are of holders that were robbed or are gone.
+func (c *FileLocks) Read(ctx context.Context, resource string) (r lock.Record, ok bool, err error) {
+	t, err := c.glance(ctx)
+	if err != nil {
+		return lock.Record{}, false, err
+	}
+	for _, e := range t.queue {
+		if e.lease != nil && e.lease.Resource == resource && e.lease.Token > r.Token {
+			r, ok = e.lease.Record, true
+		}
+	}
+	return r, ok, nil
+}

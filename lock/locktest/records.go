@@ -57,6 +57,12 @@ func (r *Records) Remove(_ context.Context, rec lock.Record) error {
 	return nil
 }
 
+// Read implements [lock.Records].
+func (r *Records) Read(_ context.Context, resource string) (lock.Record, bool, error) {
+	rec, ok := r.Present()
+	return rec, ok && rec.Resource == resource, nil
+}
+
 // Present returns the record that others would read.
 func (r *Records) Present() (lock.Record, bool) {
 	r.mu.Lock()

@@ -1,0 +1,118 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+)
+
+// frozen is a holder that runs no more: its lock and its record stand, nobody answers.
+func (w *world) frozen(expires time.Duration) (lock.Grant, lock.Record) {
+	w.Helper()
+	grant, err := w.space.Client("frozen").Request(w.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})
+	require.NoError(w, err)
+	record := lock.Record{Resource: "project", LeaseID: "of the frozen", OwnerID: "frozen", AcquiredAt: w.start, ExpiresAt: w.start.Add(expires)}
+	record.Token, err = w.records.Claim(w.Context(), record, false)
+	require.NoError(w, err)
+	return grant, record
+}
+
+// patient waits in the queue for as long as it takes.
+var patient = lock.AcquireOptions{Backoff: lock.Backoff{MaxRetries: lock.Unlimited}}
+
+func TestAFrozenHolderIsTakenOverAfterItsTTL(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		victim, record := w.frozen(25 * time.Second)
+		waiter := w.talking("a", locktest.NewAir().Join())
+		got := <-waiter.begin(t.Context(), patient)
+		require.NoError(t, got.err)
+		assert.GreaterOrEqual(t, got.at, 25*time.Second, "taken over before its time")
+		assert.Less(t, got.at, 26*time.Second)
+		assert.Greater(t, got.lease.Token, record.Token)
+		select {
+		case <-victim.Lost():
+		default:
+			assert.Fail(t, "the victim was not told")
+		}
+		events := waiter.seen()
+		assert.Equal(t, []lock.EventType{lock.EventAttempt, lock.EventAcquired, lock.EventRenewScheduled},
+			[]lock.EventType{events[len(events)-3].Type, events[len(events)-2].Type, events[len(events)-1].Type})
+		waiter.release(got.lease)
+		w.mustBeFree()
+	})
+}
+
+func TestOneOfManyWaitersTakesOver(t *testing.T) {
+	for range 50 {
+		virtual(t, func(t *testing.T, w *world) {
+			w.frozen(5 * time.Second)
+			air := locktest.NewAir()
+			var waiters []*owner
+			var outcomes []<-chan outcome
+			for _, id := range []string{"a", "b", "c", "d"} {
+				o := w.talking(id, air.Join())
+				waiters, outcomes = append(waiters, o), append(outcomes, o.begin(t.Context(), patient))
+			}
+			w.sleep(7 * time.Second)
+			for range waiters {
+				var held []lock.Lease
+				for _, c := range outcomes {
+					select {
+					case got := <-c:
+						require.NoError(t, got.err)
+						held = append(held, got.lease)
+					default:
+					}
+				}
+				require.Len(t, held, 1, "all found the holder frozen at once, one takes over")
+				require.NoError(t, held[0].Release(t.Context()))
+				synctest.Wait()
+			}
+			for _, o := range waiters {
+				assert.Zero(t, o.count(lock.EventReadonlyEntered), "one that took over was robbed by the next")
+			}
+			w.mustBeFree()
+		})
+	}
+}
+
+func TestAHolderThatAnswersIsNotTakenOver(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		air := locktest.NewAir()
+		holder := w.talking("holder", air.Join())
+		lease := holder.acquire(lock.AcquireOptions{})
+		// Somebody else's clock, or a slow disk: the record looks expired, the holder lives.
+		old := lock.Record{Resource: "project", LeaseID: lease.ID, OwnerID: "holder", ExpiresAt: w.start.Add(-time.Hour)}
+		require.NoError(t, w.records.Renew(t.Context(), old))
+		waiting := w.talking("a", air.Join()).begin(t.Context(), patient)
+		w.sleep(9 * time.Second)
+		assert.Empty(t, waiting)
+		assert.NoError(t, lease.Err())
+		holder.release(lease)
+		got := <-waiting
+		require.NoError(t, got.err)
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}
+
+func TestWhoCannotAskTakesNothingOver(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		victim, _ := w.frozen(time.Second)
+		ctx, giveUp := context.WithTimeout(t.Context(), time.Hour)
+		defer giveUp()
+		got := <-w.tab("mute").begin(ctx, patient)
+		assert.ErrorIs(t, got.err, lock.ErrTimeout)
+		shared := patient
+		shared.Mode = lock.Shared
+		got = <-w.talking("reader", locktest.NewAir().Join()).begin(ctx, shared)
+		assert.ErrorIs(t, got.err, lock.ErrTimeout)
+		require.NoError(t, victim.Release(t.Context()))
+	})
+}
