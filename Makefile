@@ -10,9 +10,9 @@ JS := GOOS=js GOARCH=wasm
 
 # What drives a browser runs after the rest, one package at a time, so that its timing means something.
 BROWSER_TESTS := ./tests/browser/... ./tests/e2e/...
-NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|e2e|bench)(/|$$)')
+NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|e2e|engines|bench)(/|$$)')
 
-.PHONY: help build run test bench tools lint typecheck test-native test-wasm test-e2e clean
+.PHONY: help build run test bench tools lint typecheck test-native test-wasm test-e2e test-engines clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -64,6 +64,12 @@ test-wasm: ## Go tests as WebAssembly, in Chromium
 test-e2e: build ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
 	go test -count=1 -p 1 $(BROWSER_TESTS)
+
+test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs them where they are missing
+	@tools/need chromium
+	@tools/need firefox
+	@tools/need webkit
+	go test -count=1 ./tests/engines/...
 
 clean: ## remove what the other targets made
 	rm -rf .cache dist web/node_modules tests/bench/node_modules

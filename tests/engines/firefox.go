@@ -1,0 +1,231 @@
+package engines
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// firefox is driven by WebDriver BiDi, which it speaks itself on its remote debugging port.
+type firefox struct {
+	processes *processes
+	bidi      *bidi
+	chrome    string // the browser's own window, in which its tabs can be asked for their processes
+	version   string
+
+	mu     sync.Mutex
+	errors []string
+}
+
+type firefoxTab struct {
+	engine *firefox
+	id     string
+}
+
+// preferences of the fresh profile: an origin that is not secure, a process for each tab, no calls to the outside.
+var preferences = map[string]any{
+	"network.dns.localDomains":                             browser.InsecureHost,
+	"dom.security.https_first":                             false,
+	"dom.ipc.processCount.webIsolated":                     16, // one site's tabs would share a process
+	"dom.ipc.processPrelaunch.enabled":                     false,
+	"browser.shell.checkDefaultBrowser":                    false,
+	"browser.startup.page":                                 0,
+	"browser.newtabpage.enabled":                           false,
+	"browser.tabs.warnOnClose":                             false,
+	"browser.tabs.unloadOnLowMemory":                       false,
+	"browser.safebrowsing.update.enabled":                  false,
+	"app.update.disabledForTesting":                        true,
+	"app.normandy.enabled":                                 false,
+	"datareporting.policy.dataSubmissionEnabled":           false,
+	"network.captive-portal-service.enabled":               false,
+	"network.connectivity-service.enabled":                 false,
+	"services.settings.server":                             "data:,#remote-settings-dummy/v1",
+	"toolkit.telemetry.enabled":                            false,
+	"toolkit.startup.max_resumed_crashes":                  -1,
+	"security.sandbox.warn_unprivileged_namespaces":        false,
+	"extensions.systemAddon.update.enabled":                false,
+	"browser.topsites.contile.enabled":                     false,
+	"browser.region.network.url":                           "",
+	"media.gmp-manager.updateEnabled":                      false,
+	"browser.sessionstore.resume_from_crash":               false,
+	"browser.tabs.remote.separatePrivilegedContentProcess": false,
+}
+
+func startFirefox(_ testing.TB, _ Options) (Engine, error) {
+	path, err := find("Firefox", "firefox-esr", "firefox-esr", "firefox")
+	if err != nil {
+		return nil, err
+	}
+	p, err := newProcesses()
+	if err != nil {
+		return nil, err
+	}
+	f := &firefox{processes: p}
+	if err := f.start(path); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s does not start: %w", path, err), f.Quit())
+	}
+	return f, nil
+}
+
+func (f *firefox) start(path string) error {
+	profile := filepath.Join(f.processes.home, "profile")
+	if err := os.Mkdir(profile, 0o700); err != nil {
+		return err
+	}
+	var user strings.Builder
+	for name, value := range preferences {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&user, "user_pref(%q, %s);\n", name, text)
+	}
+	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(user.String()), 0o600); err != nil {
+		return err
+	}
+	output, input := io.Pipe()
+	address := make(chan string, 1)
+	go listening(output, address)
+	environment := []string{"MOZ_CRASHREPORTER_DISABLE=1", "MOZ_DISABLE_AUTO_SAFE_MODE=1", "DBUS_SESSION_BUS_ADDRESS=disabled:"}
+	err := f.processes.start(input, environment, nil, path, "--headless", "--no-remote", "--profile", profile,
+		"--remote-debugging-port", "0", "--remote-allow-system-access", "about:blank")
+	if err != nil {
+		return err
+	}
+	select {
+	case url := <-address:
+		return f.connect(url + "/session")
+	case <-time.After(2 * Limit):
+		return fmt.Errorf("it does not say within %v on which port it listens", 2*Limit)
+	}
+}
+
+// listening looks for the address of the remote debugging port in what Firefox prints, and swallows the rest.
+func listening(output io.Reader, address chan<- string) {
+	line := regexp.MustCompile(`^WebDriver BiDi listening on (ws://\S+)`)
+	scanner := bufio.NewScanner(output)
+	for scanner.Scan() {
+		if match := line.FindStringSubmatch(scanner.Text()); match != nil {
+			address <- match[1]
+		}
+	}
+	_, _ = io.Copy(io.Discard, output) // after a line too long for the scanner
+}
+
+func (f *firefox) connect(url string) error {
+	var err error
+	if f.bidi, err = dialBiDi(url, f.event); err != nil {
+		return err
+	}
+	var session struct {
+		Capabilities struct{ BrowserVersion string }
+	}
+	if err := f.bidi.call("session.new", map[string]any{"capabilities": map[string]any{}}, &session); err != nil {
+		return err
+	}
+	f.version = session.Capabilities.BrowserVersion
+	if err := f.bidi.call("session.subscribe", map[string]any{"events": []string{"log.entryAdded"}}, nil); err != nil {
+		return err
+	}
+	var tree struct{ Contexts []struct{ Context string } }
+	if err := f.bidi.call("browsingContext.getTree", map[string]any{"moz:scope": "chrome"}, &tree); err != nil {
+		return err
+	}
+	if len(tree.Contexts) == 0 {
+		return errors.New("it has no window")
+	}
+	f.chrome = tree.Contexts[0].Context
+	return nil
+}
+
+func (f *firefox) event(method string, params json.RawMessage) {
+	var entry struct{ Level, Type, Text string }
+	if method != "log.entryAdded" || json.Unmarshal(params, &entry) != nil || entry.Level != "error" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.errors = append(f.errors, entry.Type+": "+entry.Text)
+}
+
+func (f *firefox) Version() string { return f.version }
+
+func (f *firefox) Errors() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.errors...)
+}
+
+func (f *firefox) Open(url string) (Tab, error) {
+	var created struct{ Context string }
+	if err := f.bidi.call("browsingContext.create", map[string]any{"type": "tab"}, &created); err != nil {
+		return nil, err
+	}
+	err := f.bidi.call("browsingContext.navigate",
+		map[string]any{"context": created.Context, "url": url, "wait": "complete"}, nil)
+	return &firefoxTab{f, created.Context}, err
+}
+
+func (f *firefox) Quit() error {
+	if f.bidi != nil {
+		f.bidi.close()
+	}
+	return f.processes.quit()
+}
+
+func (tab *firefoxTab) Run(expression string) (string, error) {
+	return tab.engine.bidi.evaluate(tab.id, expression)
+}
+
+func (tab *firefoxTab) Reload() error {
+	return tab.engine.bidi.call("browsingContext.reload", map[string]any{"context": tab.id, "wait": "complete"}, nil)
+}
+
+func (tab *firefoxTab) Close() error {
+	return tab.engine.bidi.call("browsingContext.close", map[string]any{"context": tab.id}, nil)
+}
+
+// Kill gives the page a title by which the browser's window knows it, and asks the window for the process.
+func (tab *firefoxTab) Kill() (time.Time, error) {
+	title := "to be killed " + tab.id
+	if err := Eval(tab, "document.title = "+strconv.Quote(title), nil); err != nil {
+		return time.Time{}, err
+	}
+	pid := func(browser string) string { return browser + ".browsingContext.currentWindowGlobal?.osPid" }
+	for deadline := time.Now().Add(Limit); ; time.Sleep(5 * time.Millisecond) {
+		answer, err := tab.engine.bidi.evaluate(tab.engine.chrome, `(async () => {
+			const browsers = gBrowser.tabs.map(tab => tab.linkedBrowser)
+			const mine = browsers.find(browser => browser.contentTitle === `+strconv.Quote(title)+`)
+			const shared = browsers.filter(browser => browser !== mine && mine && `+pid("browser")+` === `+pid("mine")+`)
+			return JSON.stringify({pid: mine ? `+pid("mine")+` : 0, shared: shared.length})
+		})()`)
+		if err != nil {
+			return time.Time{}, err
+		}
+		var process struct{ PID, Shared int }
+		if err := json.Unmarshal([]byte(answer), &process); err != nil {
+			return time.Time{}, err
+		}
+		switch {
+		case process.Shared > 0:
+			return time.Time{}, fmt.Errorf("process %d is shared by other tabs", process.PID)
+		case process.PID > 0:
+			return time.Now(), syscall.Kill(process.PID, syscall.SIGKILL)
+		case time.Now().After(deadline):
+			return time.Time{}, fmt.Errorf("the process of the tab is not known within %v", Limit)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package engines
+
+import (
+	"math"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const uuidV4 = `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`
+
+// Instants of a page and of Go may be compared, which the hand-overs below do.
+func testClocks(s *stage) {
+	p := s.blank(s.site.URL(BlankPage))
+	off := math.Inf(1) // at most
+	for range 10 {     // the quickest answer tells most
+		early, now, late := clock(), get[float64](p, "now()"), clock()
+		off = min(off, max(late-now, now-early))
+	}
+	s.Logf("off by %.1f ms at most", off)
+	assert.Less(s, off, 20.0)
+}
+
+func testOpen(s *stage) {
+	p := s.open()
+	assert.NotEmpty(s, get[string](p, "hf.version"))
+	assert.Regexp(s, uuidV4, get[string](p, "hf.ownerId"))
+	assert.True(s, get[bool](p, "hf instanceof EventTarget"))
+}
+
+// Acquire, heartbeat, release, with the events in the order that the declaration promises.
+func testSequence(s *stage) {
+	const interval = 200.0
+	p := s.open()
+	p.do("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 200, ttlMs: 2000})")
+	p.wait("count('renewed') >= 4")
+	assert.Equal(s, 1, get[int](p, "(await locks('"+s.root+"')).held"))
+	p.do("await lease.release()")
+	assert.Equal(s, 0, get[int](p, "(await locks('"+s.root+"')).held"))
+
+	want := []string{"attempt", "acquired", "renew-scheduled"}
+	for range get[int](p, "count('renewed')") {
+		want = append(want, "renewed", "renew-scheduled")
+	}
+	require.Equal(s, append(want, "release-requested", "released"), get[[]string](p, "types()"))
+	assert.True(s, get[bool](p, "events.every(e => e.leaseId === lease.leaseId && e.ownerId === hf.ownerId)"))
+	assert.Equal(s, "web-lock", get[string](p, "lease.strategy"))
+	assert.True(s, get[bool](p, "lease.signal.aborted && Object.isFrozen(lease)"))
+
+	beats := get[[]float64](p, "events.filter(e => e.type === 'lock:renewed').map(e => e.at)")
+	latest := 0.0
+	for i := range beats[1:] {
+		gap := beats[i+1] - beats[i]
+		assert.GreaterOrEqual(s, gap, interval-3, "each instant is cut to a millisecond, and a timer may be early by one")
+		latest = max(latest, gap-interval)
+	}
+	s.Logf("latest beat: %.0f ms late", latest)
+	assert.Less(s, latest, 250.0)
+}
+
+// Each refusal has its code, comes in time and leaves nothing in the queue.
+func testRefusals(s *stage) {
+	holder, p := s.open(), s.open()
+	holder.do("lease = await hf.acquireProjectLock()")
+	for _, refusal := range []struct {
+		options, code string
+		after, before float64
+	}{
+		{"{ifAvailable: true}", "acquire-denied", 0, 250},
+		{"{timeoutMs: 0}", "acquire-timeout", 0, 250},
+		{"{timeoutMs: 200}", "acquire-timeout", 198, 450},
+		{"{backoff: {initialDelayMs: 50, multiplier: 1, jitter: 0, maxRetries: 2}}", "acquire-timeout", 98, 400},
+		{"{signal: AbortSignal.abort()}", "aborted", 0, 250},
+		{"{signal: later.signal}", "aborted", 0, 450},
+	} {
+		p.do("events.length = 0; globalThis.later = new AbortController()")
+		got := get[problem](p, `await (async () => {
+			const failed = failure(hf.acquireProjectLock(`+refusal.options+`))
+			while (!later.signal.aborted && await Promise.race([failed.then(() => false), hf.inspect().then(() => true)])) {
+				if (count("waiting")) later.abort()
+			}
+			return failed
+		})()`)
+		assert.Equal(s, refusal.code, got.Code, "%s: %+v", refusal.options, got)
+		assert.Equal(s, "ProjectLockError", got.Name)
+		assert.Equal(s, refusal.code != "aborted", got.Retryable)
+		assert.GreaterOrEqual(s, got.Took, refusal.after, refusal.options)
+		assert.Less(s, got.Took, refusal.before, refusal.options)
+		assert.Equal(s, []string{"error", "readonly-entered"}, get[[]string](p, "types().slice(-2)"), refusal.options)
+		p.wait("(await locks('" + s.root + "')).pending === 0")
+	}
+	assert.Equal(s, 1, get[int](holder, "(await locks('"+s.root+"')).held"))
+}
+
+// A thief has the lock at once; whom it was taken from is told, once.
+func testSteal(s *stage) {
+	holder, thief := s.open(), s.open()
+	holder.do(`globalThis.readonly = []
+		lease = await hf.acquireProjectLock({heartbeatIntervalMs: 100, ttlMs: 2000, onReadonly: e => readonly.push(e.reason)})`)
+	thief.do("lease = await hf.acquireProjectLock({steal: true, heartbeatIntervalMs: 100, ttlMs: 2000})")
+	holder.wait("readonly.length > 0")
+	thief.wait("count('renewed') >= 3") // what came twice has come
+	assert.Equal(s, []string{"error", "readonly-entered"}, get[[]string](holder, "types().slice(-2)"))
+	assert.Equal(s, "lease-lost", get[string](holder, "events.at(-2).error.code"))
+	assert.Equal(s, []string{"lease-lost"}, get[[]string](holder, "readonly"))
+	assert.Equal(s, 1, get[int](holder, "count('readonly-entered')"))
+	assert.Equal(s, "lease-lost", get[string](holder, "lease.signal.reason.code"))
+	assert.Greater(s, get[int64](thief, "lease.token"), get[int64](holder, "lease.token"))
+	holder.do("await lease.release()")
+	assert.Equal(s, 1, get[int](thief, "(await locks('"+s.root+"')).held"), "the old holder harms nobody")
+	assert.False(s, get[bool](thief, "lease.signal.aborted"))
+}
+
+func testWith(s *stage) {
+	p := s.open()
+	assert.Equal(s, 1, get[int](p, "await hf.withProjectLock(async () => (await locks('"+s.root+"')).held)"))
+	got := get[problem](p, "await failure(hf.withProjectLock(() => { throw new RangeError('mine') }))")
+	assert.Equal(s, "RangeError", got.Name)
+	assert.Equal(s, 0, get[int](p, "(await locks('"+s.root+"')).held"))
+	assert.Equal(s, []string{"release-requested", "released"}, get[[]string](p, "types().slice(-2)"))
+}
+
+// Where the engine lacks the symbol, leases lack the method, under every name.
+func testDispose(s *stage) {
+	p := s.open()
+	p.do("lease = await hf.acquireProjectLock()")
+	if Known[s.engineName]["Symbol.asyncDispose"] == "no" {
+		assert.False(s, get[bool](p, "'undefined' in lease || Object.getOwnPropertySymbols(Object.getPrototypeOf(lease)).length > 0"))
+		p.do("await lease.release()")
+	} else {
+		p.do("await lease[Symbol.asyncDispose]()")
+	}
+	assert.Equal(s, 0, get[int](p, "(await locks('"+s.root+"')).held"))
+	assert.Equal(s, []string{"release-requested", "released"}, get[[]string](p, "types().slice(-2)"))
+}

@@ -1,0 +1,99 @@
+package engines
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// mark is the environment variable that every process of a browser inherits, whatever group or session it enters.
+const mark = "HOLDFAST_ENGINE"
+
+// processes are what one browser started: its own process, helpers and their children, all in one place on disk.
+type processes struct {
+	home     string // profile, temporary files, configuration; removed at the end
+	commands []*exec.Cmd
+}
+
+func newProcesses() (*processes, error) {
+	home, err := os.MkdirTemp("", "hf-") // short: a socket in it has at most 108 bytes
+	if err != nil {
+		return nil, err
+	}
+	return &processes{home: home}, nil
+}
+
+// start runs a program in a process group of its own, which also ends when this process does.
+func (p *processes) start(output io.Writer, environment []string, extra *os.File, name string, arguments ...string) error {
+	cmd := exec.Command(name, arguments...)
+	cmd.Dir = p.home
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.WaitDelay = time.Second // a grandchild may have the output open still
+	if extra != nil {
+		cmd.ExtraFiles = []*os.File{extra} // descriptor 3
+	}
+	cmd.Env = append(os.Environ(), "HOME="+p.home, "TMPDIR="+p.home, "XDG_RUNTIME_DIR="+p.home, "XDG_CACHE_HOME="+p.home,
+		"XDG_CONFIG_HOME="+p.home, "XDG_DATA_HOME="+p.home, mark+"="+p.home)
+	cmd.Env = append(cmd.Env, environment...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p.commands = append(p.commands, cmd)
+	return nil
+}
+
+// quit kills everything that was started, in the groups and outside, and removes what it left on disk.
+func (p *processes) quit() error {
+	for _, cmd := range p.commands {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	left := p.alive()
+	for ; len(left) > 0 && time.Now().Before(deadline); left = p.alive() {
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	for _, cmd := range p.commands {
+		_ = cmd.Wait() // killed, so an error
+	}
+	p.commands = nil
+	if len(left) > 0 {
+		return fmt.Errorf("processes are left: %v", left)
+	}
+	return os.RemoveAll(p.home)
+}
+
+// alive returns the processes that bear the mark and have not ended.
+func (p *processes) alive() (found []int) {
+	wanted := append(append([]byte{0}, mark+"="+p.home...), 0)
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		environment, err := os.ReadFile(file) // empty for one that has ended and was not waited for
+		if err != nil || !bytes.Contains(append(append([]byte{0}, environment...), 0), wanted) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// find returns the path of the first program that is there, or an error that says what to install.
+func find(what, debian string, names ...string) (string, error) {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s is missing: install the package %s (apt-get install %s)", what, debian, debian)
+}

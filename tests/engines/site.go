@@ -1,0 +1,145 @@
+package engines
+
+import (
+	"embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/static"
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+//go:embed testdata/*.js
+var scripts embed.FS
+
+// A Site serves the built package with the headers of the demo, its content security policy among them, and pages that
+// have loaded testdata/prelude.js. What a page or worker violates of the policy is reported to it.
+type Site struct {
+	*browser.Server
+
+	mu         sync.Mutex
+	violations []string
+}
+
+// Paths of a site, beside those of the package.
+const (
+	BlankPage = "/blank"  // an empty page with the prelude
+	OctetBase = "/octet/" // the package again, with the Wasm as application/octet-stream
+	probePath = "/probe.js"
+)
+
+// Serve serves the package that lies in a folder, until the test ends. It fails the test where it is not built.
+func Serve(t testing.TB, folder string) *Site {
+	t.Helper()
+	files := os.DirFS(folder)
+	if _, err := fs.Stat(files, "holdfast.wasm"); err != nil {
+		t.Fatalf("engines: the package is not built; run make build (%v)", err)
+	}
+	bundle, err := static.Handler(files)
+	if err != nil {
+		t.Fatalf("engines: %v", err)
+	}
+	site := &Site{}
+	mux := http.NewServeMux()
+	mux.Handle("/", bundle)
+	mux.Handle(OctetBase, http.StripPrefix(strings.TrimSuffix(OctetBase, "/"), octet(bundle)))
+	mux.HandleFunc(BlankPage, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, "text/html; charset=utf-8", []byte("<!doctype html><title>blank</title>"+
+			"<link rel=icon href='data:,'><script type=module src=/prelude.js></script>"))
+	})
+	for _, name := range []string{"/prelude.js", probePath} {
+		body, err := scripts.ReadFile("testdata" + name)
+		if err != nil {
+			t.Fatalf("engines: %v", err)
+		}
+		mux.HandleFunc(name, func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, "text/javascript; charset=utf-8", body)
+		})
+	}
+	mux.HandleFunc("/violations", site.report)
+	site.Server = browser.Serve(t, reporting(mux))
+	return site
+}
+
+// Address returns "host:port" of the server, which answers for every host name.
+func (s *Site) Address() string {
+	return strings.TrimSuffix(strings.TrimPrefix(s.OtherURL(""), "http://"), "/")
+}
+
+// Violations returns the reports about the content security policy that came so far.
+func (s *Site) Violations() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.violations)
+}
+
+func (s *Site) report(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
+	if err != nil {
+		body = fmt.Appendf(body, " (%v)", err)
+	}
+	s.mu.Lock()
+	s.violations = append(s.violations, string(body))
+	s.mu.Unlock()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func answer(w http.ResponseWriter, kind string, body []byte) {
+	static.SecurityHeaders(w.Header())
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(body)
+}
+
+// reporting adds to every policy the address that violations are reported to.
+func reporting(next http.Handler) http.Handler {
+	return changed(next, func(_ *http.Request, header http.Header) {
+		if policy := header.Get("Content-Security-Policy"); policy != "" {
+			header.Set("Content-Security-Policy", policy+"; report-uri /violations")
+		}
+	})
+}
+
+// octet sends the Wasm as servers do that do not know it.
+func octet(next http.Handler) http.Handler {
+	return changed(next, func(r *http.Request, header http.Header) {
+		if path.Ext(r.URL.Path) == ".wasm" {
+			header.Set("Content-Type", "application/octet-stream")
+		}
+	})
+}
+
+// changed passes what next answers through a change of its headers.
+func changed(next http.Handler, change func(*http.Request, http.Header)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(&changing{ResponseWriter: w, change: func() { change(r, w.Header()) }}, r)
+	})
+}
+
+type changing struct {
+	http.ResponseWriter
+	change func() // nil once done
+}
+
+func (c *changing) WriteHeader(status int) {
+	if c.change != nil {
+		c.change()
+		c.change = nil
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *changing) Write(data []byte) (int, error) {
+	if c.change != nil {
+		c.WriteHeader(http.StatusOK)
+	}
+	return c.ResponseWriter.Write(data)
+}

@@ -1,0 +1,106 @@
+package engines
+
+import (
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// handOverLimit is how long a waiting tab may take to acquire, in milliseconds, from the moment at which the test lets
+// go of the holder. The driver's own time is part of it.
+const handOverLimit = 250.0
+
+// handOver asserts that a tab that waits acquires as soon as the holder has ended, and returns it.
+func handOver(s *stage, end func(holder *page) (since float64)) {
+	s.Helper()
+	holder, waiter := s.open(), s.open()
+	holder.do("lease = await hf.acquireProjectLock({ttlMs: 60000})")
+	// Retries would come in ten minutes: only the browser's queue can be as quick as this.
+	waiter.do(`hf.acquireProjectLock({backoff: {initialDelayMs: 600000, maxDelayMs: 600000, maxRetries: 0}})
+		.then(l => { got = now(); lease = l })`)
+	waiter.wait("count('waiting') === 1")
+	holder.wait("(await locks('" + s.root + "')).pending === 1")
+	since := end(holder)
+	waiter.wait("got")
+	latency := get[float64](waiter, "got") - since
+	s.Logf("handed over in %.1f ms", latency)
+	assert.Less(s, latency, handOverLimit)
+	assert.Equal(s, []string{"attempt", "error", "waiting", "attempt", "acquired", "renew-scheduled"}, get[[]string](waiter, "types()"))
+	waiter.do("await lease.release()")
+	assert.Equal(s, 0, get[int](waiter, "(await locks('"+s.root+"')).held"))
+}
+
+func testHandOverOnRelease(s *stage) {
+	handOver(s, func(holder *page) float64 {
+		return get[float64](holder, "await (async () => { const since = now(); await lease.release(); return since })()")
+	})
+}
+
+func testHandOverOnClose(s *stage) {
+	handOver(s, func(holder *page) float64 {
+		since := clock()
+		s.gone(holder)
+		require.NoError(s, holder.tab.Close())
+		return since
+	})
+}
+
+func testHandOverOnReload(s *stage) {
+	handOver(s, func(holder *page) float64 {
+		since := clock()
+		require.NoError(s, holder.tab.Reload())
+		return since
+	})
+}
+
+func testHandOverOnKill(s *stage) {
+	s.needs("kill")
+	handOver(s, func(holder *page) float64 {
+		s.gone(holder)
+		since, err := holder.tab.Kill()
+		require.NoError(s, err)
+		return millis(since)
+	})
+}
+
+// Each tab sees who holds and who waits for whom.
+func testInspect(s *stage) {
+	holder, waiter := s.open(), s.open()
+	holder.do("lease = await hf.acquireProjectLock()")
+	waiter.do("hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => { got = now(); lease = l })")
+	holder.wait("(await locks('" + s.root + "')).pending === 1")
+	type owner struct {
+		Resource, Mode, OwnerID, OwnerName, LeaseID string
+		Since                                       float64
+		WaitsFor                                    []string
+	}
+	type view struct{ Held, Pending []owner }
+	holds, waits := get[string](holder, "hf.ownerId"), get[string](waiter, "hf.ownerId")
+	for _, p := range []*page{holder, waiter} {
+		seen := get[view](p, "await hf.inspect()")
+		require.Len(s, seen.Held, 1)
+		require.Len(s, seen.Pending, 1)
+		held, pending := seen.Held[0], seen.Pending[0]
+		assert.Equal(s, holds, held.OwnerID)
+		assert.Equal(s, "Ann", held.OwnerName)
+		assert.Equal(s, get[string](holder, "lease.leaseId"), held.LeaseID)
+		assert.Equal(s, "holdfast:"+s.root, held.Resource)
+		assert.InDelta(s, clock(), held.Since, 5000)
+		assert.Equal(s, waits, pending.OwnerID)
+		assert.Equal(s, []string{holds}, pending.WaitsFor)
+	}
+	holder.do("await lease.release()")
+	waiter.wait("got")
+}
+
+// close ends what is being acquired, gives back what is held, and ends the runtime.
+func testClose(s *stage) {
+	holder, other := s.open(), s.open()
+	holder.do("lease = await hf.acquireProjectLock(); globalThis.lost = failure(hf.acquireProjectLock({backoff: {maxRetries: 0}}))")
+	holder.wait("(await locks('" + s.root + "')).pending === 1")
+	holder.do("await hf.close()")
+	assert.Equal(s, map[string]int{"held": 0, "pending": 0}, get[map[string]int](holder, "await locks('"+s.root+"')"))
+	assert.Equal(s, "aborted", get[problem](holder, "await lost").Code)
+	assert.Equal(s, "aborted", get[problem](holder, "await failure(hf.acquireProjectLock())").Code)
+	assert.True(s, get[bool](holder, "lease.signal.aborted"))
+	other.do("await (await hf.acquireProjectLock({timeoutMs: 0})).release()")
+}
