@@ -4,6 +4,8 @@ package opfs
 
 import (
 	"context"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
@@ -35,7 +37,7 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 			return true, nil
 		case isNamed(err, notFound) || isNamed(err, inUse...):
 			// Somebody took it for one left behind, before it was open.
-			if err := sleep(ctx, pause); err != nil {
+			if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
 				return false, err
 			}
 		default:
@@ -71,15 +73,20 @@ func (a *alive) gone(ctx context.Context, client string) bool {
 	return isNamed(err, notFound)
 }
 
-// living lists the other clients that live, and cleans up after the rest.
-func (a *alive) living(ctx context.Context) (clients []string, err error) {
+// others lists the other clients that have a file; some may be gone.
+func (a *alive) others(ctx context.Context) (clients []string, err error) {
 	names, err := a.dir.names(ctx)
-	for _, name := range names {
-		if name != a.id && !a.gone(ctx, name) {
-			clients = append(clients, name)
+	return slices.DeleteFunc(names, func(name string) bool { return name == a.id }), err
+}
+
+// living returns those of the clients that live, and cleans up after the rest.
+func (a *alive) living(ctx context.Context, clients []string) (living []string) {
+	for _, client := range clients {
+		if !a.gone(ctx, client) {
+			living = append(living, client)
 		}
 	}
-	return clients, err
+	return living
 }
 
 // sleep waits, or returns the cause where ctx ends first.

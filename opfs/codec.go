@@ -74,7 +74,7 @@ func (t *table) decodeLine(s *scanner, n int) {
 		}
 	case "entry":
 		e := &entry{state: state(s.word()), id: s.text(), client: s.text()}
-		s.check(e.state == waiting || e.state == granted || e.state == recorded)
+		s.check(e.state == waiting || e.state == granted || e.state == recorded || e.state == present)
 		t.queue = append(t.queue, e)
 	case "want", "lease":
 		if len(t.queue) == 0 {

@@ -57,17 +57,20 @@ type FileLocks struct {
 
 // clientState is what one client remembers from step to step.
 type clientState struct {
-	alive    alive
-	own      []*entry // as the table had them last
-	doubt    bool     // the table may have more of this client
-	number   int64    // of the version of the table seen last
-	used     time.Duration
-	dead     map[string]bool
-	probed   map[string]time.Duration // when a client was last found alive
-	present  roll
-	unlikely map[string]sighting // expiries that cannot be right
-	stalled  map[string]time.Duration
-	future   sighting
+	alive     alive
+	own       []*entry // as the table had them last
+	doubt     bool     // the table may have more of this client
+	number    int64    // of the version of the table seen last
+	used      time.Duration
+	dead      map[string]bool
+	present   roll                     // who lives, where that was asked for
+	strangers []string                 // who had a file, but no entry, when this client began
+	met       bool                     // the strangers were found to live
+	leaving   bool                     // the next step removes this client from the table
+	probed    map[string]time.Duration // when a client was last found alive
+	unlikely  map[string]sighting      // expiries that cannot be right
+	stalled   map[string]time.Duration
+	future    sighting
 }
 
 // roll is who lived during a recovery.
@@ -259,10 +262,7 @@ func (c *FileLocks) Close(ctx context.Context) error {
 	if c.alive.file == nil {
 		return nil
 	}
-	c.own = nil
-	_, err := c.stepLocked(ctx, func(*session) error { return nil })
-	c.alive.end(ctx)
-	return err
+	return c.depart(ctx)
 }
 
 // grant is a granted request.

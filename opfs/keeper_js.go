@@ -31,7 +31,7 @@ const (
 func (c *FileLocks) keep() {
 	timer := time.NewTimer(resting)
 	defer timer.Stop()
-	pause, failed, swept := fastest, 0, false
+	pause, failed := fastest, 0
 	for {
 		select {
 		case <-c.life.Done():
@@ -47,10 +47,6 @@ func (c *FileLocks) keep() {
 		}
 		ctx, stop := context.WithTimeout(c.life, stepLimit)
 		err := c.revisit(ctx, func(*session) error { return nil })
-		if err == nil && !swept {
-			_, _ = c.alive.living(ctx) // cleans up after those that ended without an entry
-			swept = true
-		}
 		if err == nil && c.rest(ctx) {
 			stop()
 			return
@@ -81,11 +77,20 @@ func (c *FileLocks) rest(ctx context.Context) bool {
 		return false
 	}
 	defer c.give()
-	if len(c.own) > 0 || c.doubt || c.options.Clock.Now().Mono-c.used < linger {
+	if len(c.own) > 1 || c.doubt || c.options.Clock.Now().Mono-c.used < linger {
 		return false
 	}
-	c.alive.end(ctx)
+	_ = c.depart(ctx) // where that fails, others find out that it is gone
 	return true
+}
+
+// depart removes everything of this client, who has the turn.
+func (c *FileLocks) depart(ctx context.Context) error {
+	c.own, c.leaving = nil, true
+	_, err := c.stepLocked(ctx, func(*session) error { return nil })
+	c.own, c.leaving = nil, false
+	c.alive.end(ctx)
+	return err
 }
 
 // fail tells those who wait that the table cannot be used.

@@ -69,6 +69,9 @@ func (s *session) try(e *entry) {
 		s.look.roll = s.t.recovery.until
 		return
 	}
+	if len(s.look.strangers) > 0 {
+		return
+	}
 	if old := expired(s.t.blockers(e), s.over); len(old) > 0 {
 		s.t.remove(old...)
 		s.rob(old)
@@ -119,6 +122,9 @@ func (s *session) over(l *lease) bool {
 
 // denied says who bars the way.
 func (s *session) denied(e *entry) error {
+	if len(s.look.strangers) > 0 {
+		return lock.ErrDenied // not the last word
+	}
 	conflict := &lock.Error{Code: lock.CodeFallbackConflict, Operation: lock.OpAcquire, Err: lock.ErrDenied,
 		Detail: "the file is being recovered; it is free when all open tabs have said what they hold"}
 	if s.t.recovery != nil {
@@ -151,6 +157,7 @@ func (s *session) recover() {
 	if me := s.c.alive.id; !slices.Contains(r.seen, me) {
 		r.seen = append(r.seen, me)
 		s.changed = true
+		s.ring = append(s.ring, everyone) // it may have been the last one missing
 	}
 	if r.until.Sub(s.now.Wall) > s.c.options.TTL+clockError { // the clock was set back
 		r.until = s.now.Wall.Add(s.c.options.TTL).Truncate(time.Millisecond)
@@ -173,14 +180,27 @@ func (s *session) recover() {
 // come to another end.
 func (c *FileLocks) investigate(ctx context.Context, look suspects) (news bool) {
 	if !look.roll.IsZero() {
-		living, err := c.alive.living(ctx)
-		if err != nil || !c.take(ctx) {
+		others, err := c.alive.others(ctx)
+		if err != nil {
+			return false
+		}
+		living := c.alive.living(ctx, others)
+		if !c.take(ctx) {
 			return false
 		}
 		defer c.give()
 		same := c.present.until.Equal(look.roll) && slices.Equal(c.present.living, living)
 		c.present = roll{look.roll, living}
 		return !same
+	}
+	if len(look.strangers) > 0 {
+		living := c.alive.living(ctx, look.strangers)
+		if !c.take(ctx) {
+			return false
+		}
+		defer c.give()
+		c.strangers, c.met = living, true
+		return true
 	}
 	for _, client := range look.clients {
 		if c.take(ctx) {

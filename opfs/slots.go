@@ -5,21 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // A file holds versions of a text, each in a slot of its own: a header line and the text.
 // The one with the highest number counts. A new version is written to a place that the
-// present one does not touch, so the present one is whole until the new one is; and it
-// destroys the version before the present one, so that a file whose newest version was
-// damaged later, unlike one that was never damaged, lacks the version that its newest
-// readable one says came before. This is the shadow paging of databases (Lorie, 1977) in
-// its smallest form.
+// present one does not touch, so the present one is whole until the new one is. All that
+// is older than the present one is destroyed first: a file holds two versions that follow
+// each other, and one that does not was damaged, or a write to it ended half-way. This is
+// the shadow paging of databases (Lorie, 1977) in its smallest form.
 //
 // The header, with the checksum of the header up to it and of the text:
 //
-//	holdfast-lock 1 number=8 before=7 bytes=123 crc=89abcdef
+//	holdfast-lock 1 number=8 bytes=123 crc=89abcdef
 const (
 	magic      = "holdfast-lock "
 	version    = 1
@@ -31,7 +31,6 @@ const (
 // slot is one version in a file.
 type slot struct {
 	number int64
-	before int64 // the version that is in the file too, or 0 where there is none
 	text   []byte
 	offset int
 	end    int
@@ -65,15 +64,10 @@ func newest(image []byte) (now slot, all []slot, err error) {
 		return slot{}, all, errFuture
 	case now.number == 0:
 		return slot{}, all, errNoText
-	case now.before == 0:
-		return now, all, nil
+	case !slices.ContainsFunc(all, func(s slot) bool { return s.number == now.number-1 }):
+		return now, all, errTorn
 	}
-	for _, s := range all {
-		if s.number == now.before {
-			return now, all, nil
-		}
-	}
-	return now, all, errTorn
+	return now, all, nil
 }
 
 // readSlot reads the slot that begins at offset, if there is a whole one.
@@ -87,11 +81,11 @@ func readSlot(image []byte, offset int) (s slot, v int64, ok bool) {
 		return s, 0, false
 	}
 	fields := strings.Split(string(image[len(magic):end]), " ")
-	if len(fields) != 5 {
+	if len(fields) != 4 {
 		return s, 0, false
 	}
-	var values [4]int64
-	for i, name := range []string{"", "number=", "before=", "bytes="} {
+	var values [3]int64
+	for i, name := range []string{"", "number=", "bytes="} {
 		digits, found := strings.CutPrefix(fields[i], name)
 		n, err := strconv.ParseInt(digits, 10, 64)
 		if !found || err != nil || n < 0 {
@@ -99,16 +93,16 @@ func readSlot(image []byte, offset int) (s slot, v int64, ok bool) {
 		}
 		values[i] = n
 	}
-	size := values[3]
+	size := values[2]
 	if size > int64(len(image)-end-1) {
 		return s, 0, false
 	}
 	text := image[end+1:][:size]
 	head := image[:bytes.LastIndexByte(image[:end], ' ')]
-	if fields[4] != checksum(head, text) {
+	if fields[3] != checksum(head, text) {
 		return s, 0, false
 	}
-	s = slot{number: values[1], before: values[2], text: text, offset: offset, end: offset + end + 1 + int(size)}
+	s = slot{number: values[1], text: text, offset: offset, end: offset + end + 1 + int(size)}
 	return s, values[0], true
 }
 
@@ -123,24 +117,25 @@ type patch struct {
 }
 
 // following returns the writes that make text the version after now, in their order.
-// All of them leave now as it is. The versions older than it are made unreadable first.
+// None of them touches now.
 func following(now slot, all []slot, text []byte) []patch {
-	next := newSlot(now.number+1, now.number, text)
+	next := newSlot(now.number+1, text)
 	offset := place(now, len(next))
-	patches := wiping(all, now, offset)
-	return append(patches, patch{offset, next})
+	return append(wiping(all, now.offset, offset), patch{offset, next})
 }
 
-// restarting returns the writes that make text the only version of a file in which
-// something is wrong. The present one, where there is one, is made unreadable last.
+// restarting returns the writes that make text the version number and the one before it,
+// and destroy all others, now the last of them. It serves for a file in which something
+// is wrong; number must be greater than that of now by two at least.
 func restarting(now slot, all []slot, number int64, text []byte) []patch {
-	next := newSlot(max(now.number+1, number), 0, text)
-	offset := place(now, len(next))
-	return append([]patch{{offset, next}}, wiping(all, slot{offset: -1}, offset)...)
+	first, second := newSlot(number-1, text), newSlot(number, text)
+	offset := place(now, len(first))
+	after := aligned(max(now.end, offset+len(first)))
+	return append([]patch{{offset, first}, {after, second}}, wiping(all, offset, after)...)
 }
 
-func newSlot(number, before int64, text []byte) []byte {
-	head := fmt.Appendf(nil, "%s%d number=%d before=%d bytes=%d", magic, version, number, before, len(text))
+func newSlot(number int64, text []byte) []byte {
+	head := fmt.Appendf(nil, "%s%d number=%d bytes=%d", magic, version, number, len(text))
 	return fmt.Appendf(head, " %s\n%s", checksum(head, text), text)
 }
 
@@ -149,13 +144,15 @@ func place(now slot, size int) int {
 	if now.offset >= size || now.number == 0 {
 		return 0
 	}
-	return (now.end + align - 1) / align * align
+	return aligned(now.end)
 }
 
-// wiping makes every version unreadable but now and what begins at offset.
-func wiping(all []slot, now slot, offset int) (patches []patch) {
+func aligned(n int) int { return (n + align - 1) / align * align }
+
+// wiping makes every version unreadable but those at the offsets given.
+func wiping(all []slot, but ...int) (patches []patch) {
 	for _, s := range all {
-		if s.offset != now.offset && s.offset != offset {
+		if !slices.Contains(but, s.offset) {
 			patches = append(patches, patch{s.offset, bytes.Repeat([]byte{'\n'}, len(magic))})
 		}
 	}

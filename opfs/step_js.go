@@ -4,7 +4,9 @@ package opfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 const (
 	stepLimit = 5 * time.Second // for a step that no caller bounds
 	shortest  = time.Millisecond
-	longest   = 16 * time.Millisecond // between two attempts to open a file
+	longest   = 4 * time.Millisecond // between two attempts to open a file
 )
 
 // session is the table while this client has it open. From its opening to its closing
@@ -39,8 +41,9 @@ type session struct {
 
 // suspects are the clients that bar the way and may be gone.
 type suspects struct {
-	clients []string
-	roll    time.Time // where not zero: the recovery that waits for all who live
+	clients   []string
+	roll      time.Time // where not zero: the recovery that waits for all who live
+	strangers []string  // have a file, but no entry
 }
 
 // visit makes a step, finds out whether those who bar the way live, and makes it again
@@ -78,6 +81,10 @@ func (c *FileLocks) step(ctx context.Context, change func(*session) error) (susp
 	if begun {
 		c.bell()
 		c.work.Go(c.keep)
+		if c.strangers, err = c.alive.others(ctx); err != nil {
+			return suspects{}, err
+		}
+		c.met = false
 	}
 	c.at("alive")
 	return c.stepLocked(ctx, change)
@@ -123,7 +130,7 @@ func (c *FileLocks) openTable(ctx context.Context, create bool) (*handle, error)
 		case err == nil:
 			return h, nil
 		case isNamed(err, inUse...):
-			if err := sleep(ctx, pause); err != nil {
+			if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
 				return nil, err
 			}
 		case isNamed(err, notFound):
@@ -151,8 +158,10 @@ func (c *FileLocks) run(ctx context.Context, h *handle, change func(*session) er
 		return nil, err
 	}
 	own := c.own
+	s.compare(own)
 	s.bury()
 	s.changed = s.t.agree(c.alive.id, own) || s.changed
+	s.appear()
 	s.recover()
 	refused := change(s)
 	s.settle()
@@ -177,19 +186,17 @@ func (s *session) write(ctx context.Context, h *handle) error {
 		return nil
 	}
 	text := s.t.encode()
-	patches := following(s.slot, s.all, text)
+	number, patches := s.slot.number+1, following(s.slot, s.all, text)
 	if s.restart {
-		patches = restarting(s.slot, s.all, max(c.number+1, s.now.Wall.UnixMilli()), text)
+		number = max(s.slot.number, c.number, s.now.Wall.UnixMilli()) + 2
+		patches = restarting(s.slot, s.all, number, text)
 	}
 	for _, p := range patches {
 		if err := h.write(ctx, p.offset, p.data); err != nil {
 			return c.unwritten(ctx, err)
 		}
 	}
-	c.number = s.slot.number + 1
-	if s.restart {
-		c.number = max(c.number, s.now.Wall.UnixMilli())
-	}
+	c.number = number
 	for _, e := range s.t.next() {
 		if e.client != c.alive.id {
 			s.ring = append(s.ring, e.id)
@@ -291,6 +298,36 @@ func (c *FileLocks) beforeItsTime(s *session, image []byte) error {
 	s.t = &table{}
 	s.startOver(errFuture, false)
 	return nil
+}
+
+// compare begins a recovery where the table is whole, but not the one that the clients
+// who live wrote to: somebody replaced the file.
+func (s *session) compare(own []*entry) {
+	c := s.c
+	c.strangers = slices.DeleteFunc(c.strangers, s.t.knows)
+	switch {
+	case s.t.recovery != nil: // they will say what they hold
+		c.strangers = nil
+	case s.t.lacks(own):
+		s.startOver(errReplaced, false)
+	case len(c.strangers) == 0:
+	case !c.met:
+		s.look.strangers = c.strangers
+	default:
+		// They live; or they have just begun, which is no cause for a warning.
+		s.startOver(errReplaced, true)
+		c.strangers = nil
+	}
+}
+
+var errReplaced = errors.New("it was replaced")
+
+// appear puts this client into the table, so that others can tell a table that lacks it.
+func (s *session) appear() {
+	if me := s.c.alive.id; s.t.find(me) == nil && !s.c.leaving {
+		s.t.queue = append(s.t.queue, &entry{id: me, client: me, state: present})
+		s.changed = true
+	}
 }
 
 // bury removes the entries of clients that are known to be gone.

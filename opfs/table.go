@@ -29,8 +29,12 @@ type state string
 const (
 	waiting  state = "waiting"
 	granted  state = "granted"
-	recorded state = "recorded" // a lease alone; it bars nobody
+	recorded state = "recorded" // a lease alone
+	present  state = "present"  // the client is there; its id is that of the client
 )
+
+// bars reports whether an entry can bar the way of others.
+func (e *entry) bars() bool { return e.state == granted || e.state == waiting }
 
 // lease is a record with the time for which a renewal is good.
 type lease struct {
@@ -81,7 +85,7 @@ func (t *table) blockers(e *entry) (found []*entry) {
 		if other == e {
 			break
 		}
-		if other.state != recorded && conflict(other, e) {
+		if other.bars() && conflict(other, e) {
 			found = append(found, other)
 		}
 	}
@@ -139,33 +143,52 @@ func expired(entries []*entry, over func(*lease) bool) (found []*entry) {
 	return found
 }
 
+// lacks reports whether the table lacks entries of a client that nobody but the client
+// ever removes: it is not the table that the client wrote to.
+func (t *table) lacks(own []*entry) bool {
+	return slices.ContainsFunc(own, func(e *entry) bool {
+		return (e.state == waiting || e.state == present) && t.find(e.id) == nil
+	})
+}
+
+// knows reports whether a client is in the table.
+func (t *table) knows(client string) bool {
+	return slices.ContainsFunc(t.queue, func(e *entry) bool { return e.client == client })
+}
+
 // agree makes the table and what a client knows of itself agree: what the table has of
-// the client without its knowing is removed; what it lacks is put back where the client
-// only waits, or where the table recovers and nobody else holds it. The rest is lost.
+// the client without its knowing is removed; what it lacks is put back where the table
+// recovers and nobody else holds it. The rest is lost.
 func (t *table) agree(client string, own []*entry) (changed bool) {
 	known := func(id string) bool { return slices.ContainsFunc(own, func(e *entry) bool { return e.id == id }) }
 	before := len(t.queue)
 	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return e.client == client && !known(e.id) })
 	changed = len(t.queue) != before
 	for _, mine := range own {
-		if t.find(mine.id) == nil && (t.recovery != nil || mine.state == waiting) && t.putBack(mine) {
+		if t.recovery != nil && t.find(mine.id) == nil && t.putBack(mine) {
 			changed = true
 		}
 	}
 	return changed
 }
 
-// putBack adds an entry again unless another one is granted what it holds.
+// putBack adds an entry again, unless a client that was seen is granted what it holds.
+// Entries of clients that were not seen come from a text that may be wrong: they yield.
 func (t *table) putBack(e *entry) bool {
 	if e.state != granted {
 		t.queue = append(t.queue, e.clone())
 		return true
 	}
+	var yield []*entry
 	for _, other := range t.queue {
 		if other.state == granted && conflict(other, e) {
-			return false
+			if slices.Contains(t.recovery.seen, other.client) {
+				return false
+			}
+			yield = append(yield, other)
 		}
 	}
+	t.remove(yield...)
 	// Whoever holds came before all who wait.
 	t.queue = slices.Insert(t.queue, 0, e.clone())
 	if e.lease != nil {

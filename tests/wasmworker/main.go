@@ -129,6 +129,12 @@ func serve(program string) (http.Handler, error) {
 		return nil, fmt.Errorf("go env GOROOT: %w", err)
 	}
 	mux := http.NewServeMux()
+	isolated := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// With these, workers may share memory, and clocks are fine.
+		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
+		w.Header().Set("Cross-Origin-Embedder-Policy", "require-corp")
+		mux.ServeHTTP(w, r)
+	})
 	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/program.wasm", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/wasm")
@@ -139,7 +145,7 @@ func serve(program string) (http.Handler, error) {
 	})
 	mux.HandleFunc("/worker.js", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "worker.js") })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "page.html") })
-	return mux, nil
+	return isolated, nil
 }
 
 // start runs a Chromium with a profile of its own. end kills all of it.

@@ -2,8 +2,8 @@
 // Runs program.wasm. The first message says with which arguments, and may bring the compiled module.
 //
 // A program that wants more workers beside its own starts them with this script and a message of the same shape:
-// globalThis.wasmworker holds the module. What they post reaches their parent: ["out", text], ["err", text],
-// ["exit", code] and whatever the program posts itself.
+// globalThis.wasmworker holds the module and what else the message brought. What they post reaches their parent:
+// ["out", text], ["err", text], ["exit", code] and whatever the program posts itself.
 importScripts("wasm_exec.js");
 
 const decoders = { 1: ["out", new TextDecoder()], 2: ["err", new TextDecoder()] };
@@ -16,7 +16,7 @@ globalThis.fs.writeSync = (fd, bytes) => {
 addEventListener("message", async ({ data }) => {
   try {
     const module = data.module ?? (await WebAssembly.compileStreaming(fetch("program.wasm")));
-    globalThis.wasmworker = { module };
+    globalThis.wasmworker = { ...data, module };
     const go = new Go();
     let code = 0;
     go.argv = data.args;

@@ -1,0 +1,254 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// image returns the bytes of the `.lock` file, and put replaces them.
+func image(t *testing.T, dir *Dir) []byte {
+	t.Helper()
+	h := raw(t, dir)
+	defer h.close()
+	content, err := h.read(t.Context(), maxImage)
+	require.NoError(t, err)
+	return content
+}
+
+func put(t *testing.T, dir *Dir, content []byte) {
+	t.Helper()
+	h := raw(t, dir)
+	defer h.close()
+	must(h.value.Call("truncate", 0))
+	if len(content) > 0 {
+		require.NoError(t, h.write(t.Context(), 0, content))
+	}
+}
+
+func raw(t *testing.T, dir *Dir) *handle {
+	t.Helper()
+	for {
+		file, err := dir.file(t.Context(), lockFile, true)
+		require.NoError(t, err)
+		h, err := openHandle(t.Context(), file)
+		if err == nil {
+			return h
+		}
+		require.True(t, isNamed(err, inUse...), "%v", err)
+		require.NoError(t, sleep(t.Context(), time.Millisecond))
+	}
+}
+
+func try(c *FileLocks, name string) (lock.Grant, error) {
+	r := want(name)
+	r.IfAvailable = true
+	return c.Request(context.Background(), r)
+}
+
+// within asks for a lock and returns it, or the error when the limit has passed.
+func within(limit time.Duration, c *FileLocks, name string) (lock.Grant, error) {
+	ctx, stop := context.WithTimeout(context.Background(), limit)
+	defer stop()
+	return c.Request(ctx, want(name))
+}
+
+func lost(g lock.Grant) bool {
+	select {
+	case <-g.Lost():
+		return true
+	default:
+		return false
+	}
+}
+
+// damages are what may have happened to the file under a holder.
+func damages(whole []byte) map[string]func(*testing.T, *Dir) {
+	putting := func(content []byte) func(*testing.T, *Dir) {
+		return func(t *testing.T, d *Dir) { put(t, d, content) }
+	}
+	all := map[string]func(*testing.T, *Dir){
+		"deleted": func(t *testing.T, d *Dir) {
+			require.Eventually(t, func() bool { return d.remove(context.Background(), lockFile) == nil }, time.Second, time.Millisecond)
+		},
+		"garbage":     putting(bytes.Repeat([]byte("garbage "), 100)),
+		"other JSON":  putting([]byte(`{"uuid":"00000000-0000-4000-8000-000000000000","expiresAt":99999999999999}`)),
+		"not a table": putting(apply(nil, restarting(slot{}, nil, 1<<50, []byte("hello\n")), uncut)),
+		"replaced by another client's": putting(apply(nil, restarting(slot{}, nil, 1<<50, (&table{token: 7, queue: []*entry{
+			{id: "x", client: lock.NewID(), state: granted, wants: want("x").Wants}}}).encode()), uncut)),
+		"an older copy": putting(apply(nil, restarting(slot{}, nil, 5, (&table{}).encode()), uncut)),
+	}
+	for _, cut := range []int{0, 1, 100, 512, 600, len(whole) / 2, len(whole) - 1} {
+		all[fmt.Sprintf("cut to %d of %d", cut, len(whole))] = putting(whole[:max(0, min(cut, len(whole)-1))])
+	}
+	return all
+}
+
+// The holder lives on, others wait, and nobody is granted what it holds.
+func TestDamageUnderAHolder(t *testing.T) {
+	first := newClient(t, newRoot())
+	_, err := first.Request(t.Context(), want("x"))
+	require.NoError(t, err)
+	for name := range damages(image(t, first.dir)) {
+		t.Run(name, func(t *testing.T) {
+			root := newRoot()
+			holder, other := newClient(t, root), newClient(t, root)
+			g, err := holder.Request(t.Context(), want("x"))
+			require.NoError(t, err)
+			damages(image(t, holder.dir))[name](t, holder.dir)
+
+			_, err = within(300*time.Millisecond, other, "x")
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.False(t, lost(g))
+			require.NoError(t, g.Release(t.Context()))
+			begun := time.Now()
+			g, err = within(5*time.Second, other, "x")
+			require.NoError(t, err)
+			t.Log("granted", time.Since(begun), "after the release")
+			require.NoError(t, g.Release(t.Context()))
+		})
+	}
+}
+
+// A client that does not say what it holds is waited for until the TTL has passed.
+func TestDamageWhileAHolderIsFrozen(t *testing.T) {
+	root := newRoot()
+	frozen, other := newClient(t, root), newClient(t, root)
+	other.options.TTL = 2 * time.Second
+	_, err := frozen.Request(t.Context(), want("x"))
+	require.NoError(t, err)
+	<-time.After(10 * time.Millisecond)
+	frozen.turn <- struct{}{} // it makes no step any more
+	defer func() { <-frozen.turn }()
+	put(t, frozen.dir, []byte("garbage"))
+	begun := time.Now()
+	_, err = try(other, "x")
+	assert.ErrorIs(t, err, lock.ErrFallbackConflict)
+	assert.ErrorIs(t, err, lock.ErrDenied)
+	_, err = within(5*time.Second, other, "x")
+	require.NoError(t, err)
+	assert.Greater(t, time.Since(begun), 1900*time.Millisecond)
+	assert.Less(t, time.Since(begun), 3*time.Second)
+}
+
+func TestDamageWithNobodyThere(t *testing.T) {
+	c := newClient(t, newRoot())
+	put(t, c.dir, []byte("garbage"))
+	g, err := try(c, "x")
+	require.NoError(t, err)
+	require.NoError(t, g.Release(t.Context()))
+}
+
+func TestNewerVersion(t *testing.T) {
+	c := newClient(t, newRoot())
+	c.options.TTL = time.Second
+	text := []byte("what a later version writes")
+	head := fmt.Appendf(nil, "%s%d number=8 bytes=%d", magic, version+1, len(text))
+	put(t, c.dir, fmt.Appendf(head, " %s\n%s", checksum(head, text), text))
+	_, err := try(c, "x")
+	require.ErrorIs(t, err, lock.ErrFallbackConflict)
+	assert.Contains(t, err.Error(), "reload")
+	begun := time.Now()
+	_, err = within(5*time.Second, c, "x")
+	require.NoError(t, err)
+	assert.InDelta(t, 1.2, time.Since(begun).Seconds(), 0.8)
+}
+
+func TestDirectoryInItsPlace(t *testing.T) {
+	c := newClient(t, newRoot())
+	folder := must(c.dir.open(t.Context()))
+	must(call(t.Context(), folder, "getDirectoryHandle", lockFile, map[string]any{"create": true}))
+	_, err := try(c, "x")
+	require.ErrorIs(t, err, lock.ErrUnsupported)
+	assert.Contains(t, err.Error(), "remove it")
+	must(call(t.Context(), folder, "removeEntry", lockFile))
+	_, err = try(c, "x")
+	require.NoError(t, err)
+}
+
+// exception makes a DOMException.
+func exception(name string) safejs.Value {
+	return must(must(safejs.Global().Get("DOMException")).New("planted", name))
+}
+
+// replace sets a property for the length of the test.
+func replace(t *testing.T, object safejs.Value, name, body string, argument any) {
+	t.Helper()
+	before := must(object.Get(name))
+	function := must(must(must(safejs.Global().Get("Function")).New("argument", "before", body)).Invoke(argument, before))
+	require.NoError(t, object.Set(name, function))
+	t.Cleanup(func() { require.NoError(t, object.Set(name, before)) })
+}
+
+func TestQuota(t *testing.T) {
+	c := newClient(t, newRoot())
+	g, err := c.Request(t.Context(), want("held"))
+	require.NoError(t, err)
+	now := time.Now()
+	r := lock.Record{Resource: "held", LeaseID: "l", AcquiredAt: now, ExpiresAt: now.Add(time.Minute)}
+	r.Token, err = c.Claim(t.Context(), r, false)
+	require.NoError(t, err)
+	t.Run("full", func(t *testing.T) {
+		prototype := must(must(safejs.Global().Get("FileSystemSyncAccessHandle")).Get("prototype"))
+		replace(t, prototype, "write", "return function () { throw argument }", exception(noQuota))
+		_, err := try(c, "x")
+		require.ErrorIs(t, err, lock.ErrUnsupported)
+		assert.Contains(t, err.Error(), "full")
+		err = c.Renew(t.Context(), r)
+		require.ErrorIs(t, err, lock.ErrRenewFailed)
+		assert.False(t, lost(g))
+	})
+	require.NoError(t, c.Renew(t.Context(), r))
+	x, err := try(c, "x")
+	require.NoError(t, err)
+	assert.False(t, lost(g))
+	require.NoError(t, x.Release(t.Context()))
+	require.NoError(t, g.Release(t.Context()))
+}
+
+func TestNoStorage(t *testing.T) {
+	storage := must(must(safejs.Global().Get("navigator")).Get("storage"))
+	manager := must(must(safejs.Global().Get("StorageManager")).Get("prototype"))
+	handles := must(must(safejs.Global().Get("FileSystemFileHandle")).Get("prototype"))
+	_ = storage
+	for name, plant := range map[string]func(*testing.T){
+		"private window": func(t *testing.T) {
+			replace(t, manager, "getDirectory", "return function () { return Promise.reject(argument) }", exception("SecurityError"))
+		},
+		"secure pages":     func(t *testing.T) { replace(t, manager, "getDirectory", "return undefined", nil) },
+		"dedicated worker": func(t *testing.T) { replace(t, handles, "createSyncAccessHandle", "return undefined", nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, newRoot())
+			plant(t)
+			_, err := try(c, "x")
+			require.ErrorIs(t, err, lock.ErrUnsupported)
+			_, err = within(time.Second, c, "x")
+			require.ErrorIs(t, err, lock.ErrUnsupported)
+			_, err = c.Claim(t.Context(), lock.Record{}, false)
+			require.ErrorIs(t, err, lock.ErrUnsupported)
+			t.Log(err)
+			if name != "secure pages" {
+				assert.Contains(t, err.Error(), strings.Fields(name)[1])
+			}
+		})
+	}
+}
+
+func TestRootIsChecked(t *testing.T) {
+	for _, root := range []string{"", "/", "a//b", "a/", "../a", "a/./b", `a\b`} {
+		_, err := NewFileLocks(root, Options{})
+		assert.ErrorIs(t, err, lock.ErrInvalidArgument, "%q", root)
+	}
+}

@@ -1,0 +1,188 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/jsbridge"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// A peer is another worker that runs this same program and does what it is told by
+// messages, so that it can be ended in the midst of it. The runner, tests/wasmworker,
+// has its script.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "peer" {
+		runPeer(os.Args[2])
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// peer is the parent's side.
+type peer struct {
+	t      *testing.T
+	worker safejs.Value
+	heard  chan string
+}
+
+// shared is memory that all peers of a test see; element 0 counts the holders.
+func shared(t *testing.T) safejs.Value {
+	buffer := must(must(safejs.Global().Get("SharedArrayBuffer")).New(64))
+	return buffer
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// startPeer starts a worker and returns once it listens.
+func startPeer(t *testing.T, root string, memory safejs.Value) *peer {
+	t.Helper()
+	p := &peer{t: t, heard: make(chan string, 10000)}
+	p.worker = must(must(safejs.Global().Get("Worker")).New("worker.js"))
+	var scope jsbridge.Scope
+	listener := must(scope.Func(func(args []safejs.Value) any {
+		data := must(args[0].Get("data"))
+		if kind := must(must(data.Index(0)).String()); kind == "peer" {
+			p.heard <- must(must(data.Index(1)).String())
+		} else if n := must(data.Length()); n > 1 && kind != "exit" {
+			fmt.Print("peer: ", must(must(data.Index(1)).String()))
+		}
+		return nil
+	}))
+	must(p.worker.Call("addEventListener", "message", listener))
+	module := must(must(safejs.Global().Get("wasmworker")).Get("module"))
+	must(p.worker.Call("postMessage", map[string]any{"module": module, "memory": memory,
+		"args": []any{"opfs.test", "peer", root}}))
+	t.Cleanup(func() { p.kill(); scope.Release() })
+	p.expect("ready")
+	return p
+}
+
+func (p *peer) tell(words ...string) {
+	must(p.worker.Call("postMessage", strings.Join(words, "|")))
+}
+
+// expect returns the rest of the next message that begins so.
+func (p *peer) expect(prefix string) string {
+	p.t.Helper()
+	limit := time.After(20 * time.Second)
+	for {
+		select {
+		case text := <-p.heard:
+			if rest, ok := strings.CutPrefix(text, prefix); ok {
+				return strings.TrimSpace(rest)
+			}
+			require.NotContains(p.t, text, "failed", "while %q was expected", prefix)
+		case <-limit:
+			require.Failf(p.t, "the peer did not answer", "expected %q", prefix)
+		}
+	}
+}
+
+// kill ends the worker as the end of its tab does: at once, without a word.
+func (p *peer) kill() { _, _ = p.worker.Call("terminate") }
+
+// runPeer is the peer's side: commands are words between bars.
+func runPeer(root string) {
+	c := must(NewFileLocks(root, Options{}))
+	grants := make(map[string]lock.Grant)
+	commands := make(chan []string, 100)
+	var scope jsbridge.Scope
+	must(safejs.Global().Call("addEventListener", "message", must(scope.Func(func(args []safejs.Value) any {
+		commands <- strings.Split(must(must(args[0].Get("data")).String()), "|")
+		return nil
+	}))))
+	say("ready")
+	ctx := context.Background()
+	for words := range commands {
+		switch words[0] {
+		case "request":
+			g, err := c.Request(ctx, want(words[1]))
+			if err != nil {
+				say("failed", err.Error())
+				continue
+			}
+			grants[words[1]] = g
+			say("granted", words[1])
+			go func() { <-g.Lost(); say("lost", words[1]) }()
+		case "release":
+			if err := grants[words[1]].Release(ctx); err != nil {
+				say("failed", err.Error())
+			}
+			say("released", words[1])
+		case "claim", "renew":
+			now := time.Now()
+			ttl := must(time.ParseDuration(words[2]))
+			r := lock.Record{Resource: words[1], LeaseID: "lease of " + root, OwnerID: "peer", AcquiredAt: now, ExpiresAt: now.Add(ttl)}
+			var err error
+			if words[0] == "claim" {
+				r.Token, err = c.Claim(ctx, r, false)
+			} else {
+				err = c.Renew(ctx, r)
+			}
+			say(words[0]+"ed", fmt.Sprint(r.Token, " ", err))
+		case "stop at": // hangs at the n-th step of that name
+			n := must(fmt.Sscan(words[2], new(int)))
+			fmt.Sscan(words[2], &n)
+			c.hook = func(step string) {
+				if step == words[1] {
+					if n--; n == 0 {
+						say("stopped", step)
+						select {}
+					}
+				}
+			}
+		case "churn":
+			var n int
+			fmt.Sscan(words[2], &n)
+			churn(c, words[1], n)
+		}
+	}
+}
+
+func say(words ...string) {
+	must(safejs.Global().Call("postMessage", []any{"peer", strings.Join(words, " ")}))
+}
+
+// churn takes and gives back a lock n times and tells how long it waited, in µs.
+func churn(c *FileLocks, name string, n int) {
+	memory := must(must(safejs.Global().Get("wasmworker")).Get("memory"))
+	cells := must(must(safejs.Global().Get("Int32Array")).New(memory))
+	atomics := must(safejs.Global().Get("Atomics"))
+	for range n {
+		begun := time.Now()
+		g, err := c.Request(context.Background(), want(name))
+		if err != nil {
+			say("failed", err.Error())
+			return
+		}
+		waited := time.Since(begun)
+		if must(must(atomics.Call("add", cells, 0, 1)).Int()) != 0 {
+			say("failed: two holders")
+		}
+		time.Sleep(2 * time.Millisecond)
+		must(atomics.Call("sub", cells, 0, 1))
+		if err := g.Release(context.Background()); err != nil {
+			say("failed", err.Error())
+		}
+		say("waited", fmt.Sprint(waited.Microseconds()))
+	}
+	say("done")
+}
+
+var errPeer = errors.New("peer")

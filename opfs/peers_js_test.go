@@ -1,0 +1,86 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hack-pad/safejs"
+)
+
+func TestHandOverBetweenWorkers(t *testing.T) {
+	root := newRoot()
+	a, b := startPeer(t, root, safejs.Null()), startPeer(t, root, safejs.Null())
+	var times []time.Duration
+	a.tell("request", "x")
+	a.expect("granted")
+	for range 30 {
+		b.tell("request", "x")
+		time.Sleep(50 * time.Millisecond)
+		begun := time.Now()
+		a.tell("release", "x")
+		b.expect("granted")
+		times = append(times, time.Since(begun))
+		a.expect("released")
+		a, b = b, a
+	}
+	slices.Sort(times)
+	t.Log("hand-over, release asked for to granted told: median", times[len(times)/2], "longest", times[len(times)-1])
+}
+
+func TestKilledHolder(t *testing.T) {
+	root := newRoot()
+	for range 5 {
+		a, b := startPeer(t, root, safejs.Null()), startPeer(t, root, safejs.Null())
+		a.tell("request", "x")
+		a.expect("granted")
+		b.tell("request", "x")
+		time.Sleep(time.Second)
+		begun := time.Now()
+		a.kill()
+		b.expect("granted")
+		t.Log("granted after", time.Since(begun))
+		assert.Less(t, time.Since(begun), time.Second)
+		b.kill()
+	}
+}
+
+func TestEightWorkersContend(t *testing.T) {
+	const workers, each = 8, 40
+	root, memory := newRoot(), shared(t)
+	var peers []*peer
+	for range workers {
+		peers = append(peers, startPeer(t, root, memory))
+	}
+	begun := time.Now()
+	for _, p := range peers {
+		p.tell("churn", "x", "1")
+	}
+	for _, p := range peers {
+		p.expect("done")
+	}
+	t.Log("first round", time.Since(begun))
+	begun = time.Now()
+	for _, p := range peers {
+		p.tell("churn", "x", fmt.Sprint(each))
+	}
+	var longest, sum, n time.Duration
+	for _, p := range peers {
+		for range each {
+			var us int64
+			_, err := fmt.Sscan(p.expect("waited"), &us)
+			require.NoError(t, err)
+			waited := time.Duration(us) * time.Microsecond
+			longest, sum, n = max(longest, waited), sum+waited, n+1
+		}
+	}
+	mean := sum / n
+	t.Logf("%d grants in %v; waited %v on average, %v at most", n, time.Since(begun), mean, longest)
+	assert.Less(t, longest, 3*mean)
+}
