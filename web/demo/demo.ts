@@ -45,7 +45,8 @@ function showButtons(): void {
   setText(buttons.acquire, asking ? "Cancel" : "Acquire");
   buttons.acquire.dataset["action"] = asking ? "cancel" : "acquire";
   setEnabled({
-    acquire: open && kind !== "holding",
+    // A click that ends the typing of a name comes while the new runtime starts; it is kept until then.
+    acquire: (open || state.runtime === "opening") && kind !== "holding",
     renew: open && kind === "holding",
     release: open && kind === "holding",
     takeover: open && kind !== "holding" && otherHolders(state).length > 0,

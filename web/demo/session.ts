@@ -34,6 +34,8 @@ export class Session {
   /** Starts the runtime, ending the one before it. Calls are taken one after the other: two runtimes of one tab
    *  would wait for each other's lock. */
   open(options: OpenOptions): Promise<void> {
+    this.state.runtime = "opening"; // at once, so that nobody is shown what is about to end
+    this.#listener.changed();
     this.#turn = this.#turn.then(() => this.#open(options));
     return this.#turn;
   }
@@ -78,8 +80,10 @@ export class Session {
     this.presence.nudge();
   }
 
-  acquire(options: AcquireOptions): Promise<void> {
-    return this.#acquire(options);
+  /** Who presses the button while a new runtime starts, having just typed a name, means the new one. */
+  async acquire(options: AcquireOptions): Promise<void> {
+    await this.#turn;
+    await this.#acquire(options);
   }
 
   /** Stops waiting. */
