@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -39,4 +40,13 @@ func (tab *Tab) Screenshot(path string, width, height int, dark bool) {
 	}))
 	tab.must("screenshot", os.MkdirAll(filepath.Dir(path), 0o755))
 	tab.must("screenshot", os.WriteFile(path, image, 0o644))
+}
+
+// Resize gives the page a viewport of that many CSS pixels, as a phone has, until the next Screenshot.
+func (tab *Tab) Resize(width, height int) {
+	tab.t.Helper()
+	tab.must("resize", tab.do(func(ctx context.Context) error {
+		return emulation.SetDeviceMetricsOverride(int64(width), int64(height), 1, false).Do(ctx)
+	}))
+	tab.WaitFor(fmt.Sprintf("innerWidth === %d", width), Limit)
 }

@@ -17,6 +17,7 @@ func eventually(t *testing.T, condition func() bool, otherwise string) {
 
 // close() gives everything back and leaves no worker, whenever it comes.
 func TestClose(t *testing.T) {
+	t.Parallel()
 	w := open(t, browser.Options{})
 	eachHost(t, func(t *testing.T, host string) {
 		options := at(host, "close-"+host)

@@ -14,6 +14,7 @@ import (
 
 // Where Web Locks cannot work, each call says so with words a person can act on.
 func TestContexts(t *testing.T) {
+	t.Parallel()
 	mux := pages(t, siteDir)
 	// A document without an origin of its own, as in a sandboxed frame.
 	mux.HandleFunc("/sandbox", blank(func(h http.Header) { h.Set("Content-Security-Policy", "sandbox allow-scripts") }))
@@ -64,6 +65,7 @@ func TestContexts(t *testing.T) {
 
 // In page host the helper is a comfort: without it locks work, and the console says what is slower.
 func TestPageWithoutHelper(t *testing.T) {
+	t.Parallel()
 	mux := pages(t, siteDir)
 	mux.HandleFunc("/no-worker", blank(func(h http.Header) {
 		h.Set("Content-Security-Policy", strings.Replace(h.Get("Content-Security-Policy"), "worker-src 'self'", "worker-src 'none'", 1))

@@ -38,6 +38,7 @@ func kind(tab *browser.Tab, kinds ...string) {
 
 // The demo tells in two tabs who holds and who waits, and hands over, all through what a person can press and read.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	w := open(t, browser.Options{})
 	ann := demoTab(t, w, "Ann")
 	ben := demoTab(t, w, "Ben")
@@ -97,14 +98,14 @@ func screenshots(t *testing.T, tabs map[string]*browser.Tab) {
 
 // On a phone nothing lies beside the screen, whatever the card says.
 func TestDemoFitsPhone(t *testing.T) {
-	w := open(t, browser.Options{Flags: []string{"window-size=360,740"}})
+	t.Parallel()
+	w := open(t, browser.Options{})
 	tab := demoTab(t, w, "A name as long as the field lets one type")
 	fits := func(what string) {
 		t.Helper()
 		assert.LessOrEqual(t, browser.Get[int](tab, "document.documentElement.scrollWidth - innerWidth"), 0, what)
 	}
-	width := browser.Get[int](tab, "innerWidth")
-	assert.LessOrEqual(t, width, 500, "Chromium's windows are no narrower")
+	tab.Resize(360, 740)
 	fits("free")
 	press(tab, "acquire")
 	kind(tab, "holding")

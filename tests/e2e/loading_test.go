@@ -88,6 +88,7 @@ var troubles = []struct {
 // Each trouble rejects every call with "unsupported" and words a person can act on; nothing
 // hangs, nothing is left, and no rejection goes unhandled.
 func TestTroubleOfLoading(t *testing.T) {
+	t.Parallel()
 	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, troubled(t))}
 	for _, trouble := range troubles {
 		for _, host := range []string{"worker", "page"} {
@@ -118,6 +119,7 @@ func TestTroubleOfLoading(t *testing.T) {
 
 // A wrong media type makes the start slower and no more.
 func TestWasmOfAnotherType(t *testing.T) {
+	t.Parallel()
 	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, troubled(t))}
 	eachHost(t, func(t *testing.T, host string) {
 		for _, base := range []string{"/typed/", "/charset"} {

@@ -59,6 +59,7 @@ var invalidRequest = []string{"", "'x'", "'x', {}", "'x', {mode: 'write'}, () =>
 // Options are checked before anything happens: the error names the option, no event is
 // told and no lock is asked for.
 func TestInvalidOptions(t *testing.T) {
+	t.Parallel()
 	w := open(t, browser.Options{})
 	tab := w.tab(t, "")
 	for _, c := range invalidOpen {

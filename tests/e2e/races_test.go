@@ -77,6 +77,7 @@ func TestGrantAtTheEnd(t *testing.T) {
 
 // Tokens rise with every grant, whichever tab gets it, stolen ones included.
 func TestTokensRise(t *testing.T) {
+	t.Parallel()
 	w := open(t, browser.Options{})
 	var tabs []*browser.Tab
 	for _, host := range []string{"worker", "page"} {

@@ -112,6 +112,7 @@ func TestSequenceOfWaiting(t *testing.T) {
 
 // Jitter stays within its bounds and maxDelayMs, and is really drawn.
 func TestWaitingJitters(t *testing.T) {
+	t.Parallel()
 	w := open(t, browser.Options{})
 	holder, waiter := w.tab(t, at("worker", "jitter")), w.tab(t, at("worker", "jitter"))
 	holder.MustEval("lease = await hf.acquireProjectLock()", nil)
