@@ -51,6 +51,7 @@ var payloads = map[string][]string{
 	"release-requested": {"lease"},
 	"released":          {},
 	"error":             {"operation", "error", "retryable"},
+	"warning":           {"warning", "detail", "lease"}, // heartbeat-delayed, on a machine that is busy
 	"readonly-entered":  {"reason", "lastError", "retryable"},
 }
 

@@ -148,7 +148,7 @@ func TestStalledLoading(t *testing.T) {
 				assert.Equal(t, code, got[i]["code"], "%v", got[i])
 				assert.Equal(t, code == "acquire-timeout", got[i]["retryable"])
 				assert.Less(t, got[i].number("took"), 600.0)
-				if i < 3 {
+				if i < 2 { // the signal has a clock of its own
 					assert.GreaterOrEqual(t, got[i].number("took"), 295.0)
 				}
 			}

@@ -16,9 +16,9 @@ func TestStolen(t *testing.T) {
 		holder, thief := w.tab(t, at(host, "stolen-"+host)), w.tab(t, at(host, "stolen-"+host))
 		holder.MustEval(`
 			const readonly = [], aborts = []
-			lease = await hf.acquireProjectLock({heartbeatIntervalMs: 100, ttlMs: 2000, onReadonly: e => readonly.push(e.reason)})
+			lease = await hf.acquireProjectLock({heartbeatIntervalMs: 250, ttlMs: 5000, onReadonly: e => readonly.push(e.reason)})
 			lease.signal.addEventListener('abort', () => aborts.push(types().at(-1)))`, nil)
-		thief.MustEval("lease = await hf.acquireProjectLock({steal: true, heartbeatIntervalMs: 100, ttlMs: 2000})", nil)
+		thief.MustEval("lease = await hf.acquireProjectLock({steal: true, heartbeatIntervalMs: 250, ttlMs: 5000})", nil)
 		holder.WaitFor("readonly.length > 0", browser.Limit)
 		thief.WaitFor("count('renewed') >= 5", browser.Limit) // five heartbeats: whatever came twice has come
 
