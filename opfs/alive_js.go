@@ -25,8 +25,8 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 	if a.file != nil {
 		return false, nil
 	}
-	a.id = lock.NewID()
 	for pause := shortest; ; pause = min(2*pause, longest) {
+		a.id = lock.NewID()
 		file, err := a.dir.file(ctx, a.id, true)
 		if err != nil {
 			return false, err
@@ -36,7 +36,7 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 		case err == nil:
 			return true, nil
 		case isNamed(err, notFound) || isNamed(err, inUse...):
-			// Somebody took it for one left behind, before it was open.
+			// Somebody took it for one left behind, before it was open: a new name.
 			if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
 				return false, err
 			}

@@ -17,7 +17,8 @@ import (
 // Dir is a folder of the origin private file system. It is made when it is first
 // needed, and made again where somebody removed it. Nothing outside it is ever touched.
 type Dir struct {
-	path []string
+	parent *Dir // nil for the origin's own root
+	name   string
 
 	mu     sync.Mutex
 	handle safejs.Value
@@ -27,22 +28,27 @@ type Dir struct {
 // NewDir returns the folder root, whose components are separated by slashes. It fails
 // with lock.ErrInvalidArgument where one of them cannot be a folder's name.
 func NewDir(root string) (*Dir, error) {
-	path := strings.Split(root, "/")
-	for _, name := range path {
+	d := &Dir{}
+	for _, name := range strings.Split(root, "/") {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "\\\x00") {
 			return nil, &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire,
 				Detail: "root must be names of folders separated by single slashes, not \"" + root + "\""}
 		}
+		d = d.Sub(name)
 	}
-	return &Dir{path: path}, nil
+	return d, nil
 }
 
 // Sub returns a folder in d.
-func (d *Dir) Sub(name string) *Dir {
-	return &Dir{path: append(append([]string(nil), d.path...), name)}
-}
+func (d *Dir) Sub(name string) *Dir { return &Dir{parent: d, name: name} }
 
-func (d *Dir) String() string { return strings.Join(d.path, "/") }
+// String returns the path of the folder.
+func (d *Dir) String() string {
+	if d.parent == nil || d.parent.parent == nil {
+		return d.name
+	}
+	return d.parent.String() + "/" + d.name
+}
 
 // open returns the handle of the folder.
 func (d *Dir) open(ctx context.Context) (safejs.Value, error) {
@@ -52,11 +58,11 @@ func (d *Dir) open(ctx context.Context) (safejs.Value, error) {
 	if opened {
 		return handle, nil
 	}
-	handle, err := storage(ctx)
-	for _, name := range d.path {
-		if err == nil {
-			handle, err = call(ctx, handle, "getDirectoryHandle", name, map[string]any{"create": true})
-		}
+	var err error
+	if d.parent == nil {
+		handle, err = storage(ctx)
+	} else if handle, err = d.parent.open(ctx); err == nil {
+		handle, err = call(ctx, handle, "getDirectoryHandle", d.name, map[string]any{"create": true})
 	}
 	if err != nil {
 		return safejs.Value{}, d.explain(ctx, d.String(), err)
@@ -67,11 +73,13 @@ func (d *Dir) open(ctx context.Context) (safejs.Value, error) {
 	return handle, nil
 }
 
-// forget makes the next call open the folder anew.
+// forget makes the next call open the folder anew, and those above it.
 func (d *Dir) forget() {
-	d.mu.Lock()
-	d.opened = false
-	d.mu.Unlock()
+	for ; d != nil; d = d.parent {
+		d.mu.Lock()
+		d.opened = false
+		d.mu.Unlock()
+	}
 }
 
 // file returns the handle of a file in the folder. Without create it fails with a
@@ -79,10 +87,10 @@ func (d *Dir) forget() {
 func (d *Dir) file(ctx context.Context, name string, create bool) (safejs.Value, error) {
 	for again := true; ; again = false {
 		folder, err := d.open(ctx)
-		if err != nil {
-			return safejs.Value{}, err
+		var file safejs.Value
+		if err == nil {
+			file, err = call(ctx, folder, "getFileHandle", name, map[string]any{"create": create})
 		}
-		file, err := call(ctx, folder, "getFileHandle", name, map[string]any{"create": create})
 		if create && again && isNamed(err, notFound) { // the folder itself is gone
 			d.forget()
 			continue

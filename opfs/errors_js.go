@@ -44,7 +44,8 @@ var refusals = map[string]string{
 // explain turns an exception on a path into an error that says what can be done. What
 // is not an exception of the file system's, or NotFoundError, stays as it is.
 func (d *Dir) explain(ctx context.Context, path string, err error) error {
-	if err == nil || ctx.Err() != nil {
+	var explained *lock.Error
+	if err == nil || ctx.Err() != nil || errors.As(err, &explained) {
 		return err
 	}
 	detail, known := refusals[jsbridge.ExceptionName(err)]
@@ -54,7 +55,10 @@ func (d *Dir) explain(ctx context.Context, path string, err error) error {
 	if !known {
 		return err
 	}
-	return unsupported(path+": "+detail, err)
+	if path != "" {
+		detail = path + ": " + detail
+	}
+	return unsupported(detail, err)
 }
 
 func unsupported(detail string, err error) error {

@@ -138,8 +138,7 @@ func TestDamageWhileAHolderIsFrozen(t *testing.T) {
 	assert.ErrorIs(t, err, lock.ErrDenied)
 	_, err = within(5*time.Second, other, "x")
 	require.NoError(t, err)
-	assert.Greater(t, time.Since(begun), 1900*time.Millisecond)
-	assert.Less(t, time.Since(begun), 3*time.Second)
+	assertBetween(t, 1900*time.Millisecond, time.Since(begun), 3*time.Second)
 }
 
 func TestDamageWithNobodyThere(t *testing.T) {
@@ -162,7 +161,7 @@ func TestNewerVersion(t *testing.T) {
 	begun := time.Now()
 	_, err = within(5*time.Second, c, "x")
 	require.NoError(t, err)
-	assert.InDelta(t, 1.2, time.Since(begun).Seconds(), 0.8)
+	assertBetween(t, 900*time.Millisecond, time.Since(begun), 2*time.Second)
 }
 
 func TestDirectoryInItsPlace(t *testing.T) {
@@ -218,10 +217,8 @@ func TestQuota(t *testing.T) {
 }
 
 func TestNoStorage(t *testing.T) {
-	storage := must(must(safejs.Global().Get("navigator")).Get("storage"))
 	manager := must(must(safejs.Global().Get("StorageManager")).Get("prototype"))
 	handles := must(must(safejs.Global().Get("FileSystemFileHandle")).Get("prototype"))
-	_ = storage
 	for name, plant := range map[string]func(*testing.T){
 		"private window": func(t *testing.T) {
 			replace(t, manager, "getDirectory", "return function () { return Promise.reject(argument) }", exception("SecurityError"))

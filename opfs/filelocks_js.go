@@ -59,13 +59,15 @@ type FileLocks struct {
 type clientState struct {
 	alive     alive
 	own       []*entry // as the table had them last
-	doubt     bool     // the table may have more of this client
-	number    int64    // of the version of the table seen last
+	clients   []string // in the table
+	swept     time.Duration
+	doubt     bool  // the table may have more of this client
+	number    int64 // of the version of the table seen last
 	used      time.Duration
 	dead      map[string]bool
 	present   roll                     // who lives, where that was asked for
 	strangers []string                 // who had a file, but no entry, when this client began
-	met       bool                     // the strangers were found to live
+	met       time.Duration            // when they were first found to live
 	leaving   bool                     // the next step removes this client from the table
 	probed    map[string]time.Duration // when a client was last found alive
 	unlikely  map[string]sighting      // expiries that cannot be right
@@ -93,7 +95,7 @@ const (
 // Resource returns the name under which a project's own lock is held and shown.
 func Resource(root string) string { return root + "/" + lockFile }
 
-var errClosed = errors.New("these file locks were closed")
+var errClosed = &lock.Error{Code: lock.CodeAborted, Operation: lock.OpAcquire, Detail: "these file locks were closed; open new ones"}
 
 // NewFileLocks returns the locks of one client under the folder root. Where there is no
 // file storage, every call fails with lock.ErrUnsupported and says why.
@@ -253,12 +255,15 @@ func (c *FileLocks) wake() {
 }
 
 // Close gives back everything this client holds or waits for and ends its goroutine.
+// Where ctx ends first, others find out that the client is gone when its worker ends.
 func (c *FileLocks) Close(ctx context.Context) error {
 	c.end(errClosed)
 	c.work.Wait()
 	defer c.bell().close()
-	c.turn <- struct{}{}
-	defer func() { <-c.turn }()
+	if !c.take(ctx) {
+		return context.Cause(ctx)
+	}
+	defer c.give()
 	if c.alive.file == nil {
 		return nil
 	}

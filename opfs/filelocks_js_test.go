@@ -4,11 +4,14 @@ package opfs
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
@@ -29,7 +32,72 @@ func newClient(t *testing.T, root string) *FileLocks {
 
 func TestFileLocks(t *testing.T) {
 	locktest.RunLocker(t, func(t *testing.T) func() lock.Locker {
-		root := newRoot()
-		return func() lock.Locker { return newClient(t, root) }
+		// Some clients that take turns: as many as tabs that somebody has open.
+		root, clients, next := newRoot(), make([]*FileLocks, 6), 0
+		for i := range clients {
+			clients[i] = newClient(t, root)
+		}
+		return func() lock.Locker {
+			next++
+			return clients[next%len(clients)]
+		}
 	})
+}
+
+// A closed client leaves no goroutine, callback or file behind, and refuses what is asked
+// of it later.
+func TestClose(t *testing.T) {
+	goroutines, callbacks := runtime.NumGoroutine(), jsbridge.LiveCallbacks()
+	root := newRoot()
+	for range 5 {
+		a, err := NewFileLocks(root, Options{})
+		require.NoError(t, err)
+		b, err := NewFileLocks(root, Options{})
+		require.NoError(t, err)
+		g, err := a.Request(t.Context(), want("x"))
+		require.NoError(t, err)
+		failed := make(chan error)
+		go func() {
+			_, err := b.Request(t.Context(), want("x"))
+			failed <- err
+		}()
+		_, err = within(50*time.Millisecond, a, "x")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, b.Close(t.Context()))
+		require.ErrorIs(t, <-failed, lock.ErrAborted)
+		require.NoError(t, a.Close(t.Context()))
+		require.NoError(t, g.Release(t.Context()))
+		_, err = try(a, "x")
+		require.ErrorIs(t, err, lock.ErrAborted)
+		names, err := a.alive.dir.names(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, names)
+	}
+	for limit := time.Now().Add(time.Second); runtime.NumGoroutine() > goroutines && time.Now().Before(limit); {
+		time.Sleep(time.Millisecond)
+	}
+	assert.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
+	assert.Equal(t, callbacks, jsbridge.LiveCallbacks())
+}
+
+// Nothing outside the root is made or changed.
+func TestNothingOutsideTheRoot(t *testing.T) {
+	list := func() []string {
+		names, err := (&Dir{}).names(t.Context())
+		require.NoError(t, err)
+		return names
+	}
+	before := list()
+	root := lock.NewID()
+	c := newClient(t, root+"/deep/project")
+	g, err := c.Request(t.Context(), want("../../x"))
+	require.NoError(t, err)
+	require.NoError(t, g.Release(t.Context()))
+	assert.ElementsMatch(t, append(before, root), list())
+	names, err := c.dir.parent.names(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"project"}, names)
+	names, err = c.dir.names(t.Context())
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{lockFile, aliveFolder}, names)
 }

@@ -22,7 +22,9 @@ const (
 	resting = time.Second
 	// linger is how long a client without entries keeps its liveness file, because it is
 	// often the next one too.
-	linger = 1500 * time.Millisecond
+	linger = time.Second
+	// sweeping is how often a client looks for others that are gone.
+	sweeping = 2 * time.Second
 	// failures in a row before those who wait are told.
 	failures = 3
 )
@@ -46,10 +48,16 @@ func (c *FileLocks) keep() {
 			pause = min(pause*3/2, slowest)
 		}
 		ctx, stop := context.WithTimeout(c.life, stepLimit)
-		err := c.revisit(ctx, func(*session) error { return nil })
-		if err == nil && c.rest(ctx) {
-			stop()
-			return
+		err := c.revisit(ctx, nothing)
+		if err == nil {
+			err = c.sweep(ctx, false)
+		}
+		if err == nil && c.idle() {
+			_ = c.sweep(ctx, true)
+			if c.rest(ctx) {
+				stop()
+				return
+			}
 		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, errFuture) {
 			failed = 0
@@ -61,14 +69,44 @@ func (c *FileLocks) keep() {
 	}
 }
 
+func nothing(*session) error { return nil }
+
+// sweep cleans up after clients that ended in nobody's way. The one that is there longest
+// does it; the others look after that one.
+func (c *FileLocks) sweep(ctx context.Context, last bool) error {
+	now := c.options.Clock.Now().Mono
+	if !last && now-c.swept < sweeping {
+		return nil
+	}
+	c.swept = now
+	// Who is gone is gone: what is forgotten here is found out again where it matters.
+	absent := func(client string) bool { return !slices.Contains(c.clients, client) }
+	maps.DeleteFunc(c.dead, func(client string, _ bool) bool { return absent(client) })
+	maps.DeleteFunc(c.probed, func(client string, _ time.Duration) bool { return absent(client) })
+	look := suspects{clients: c.clients}
+	if len(c.clients) > 0 && c.clients[0] != c.alive.id && !last {
+		look.clients = c.clients[:1]
+	} else if files, err := c.alive.others(ctx); err == nil {
+		look.clients = append(files, c.clients...)
+	}
+	if c.investigate(ctx, look) {
+		return c.revisit(ctx, nothing)
+	}
+	return nil
+}
+
+// pause returns how long the keeper sleeps.
 func (c *FileLocks) pause(base time.Duration) time.Duration {
 	c.mu.Lock()
 	waiting := len(c.waiters) > 0
 	c.mu.Unlock()
-	if !waiting {
+	switch {
+	case waiting:
+		return base/2 + rand.N(base/2)
+	case len(c.own) > 1:
 		return resting
 	}
-	return base/2 + rand.N(base/2)
+	return max(shortest, linger-(c.options.Clock.Now().Mono-c.used))
 }
 
 // rest closes the liveness file where it is not needed any more.
@@ -77,17 +115,22 @@ func (c *FileLocks) rest(ctx context.Context) bool {
 		return false
 	}
 	defer c.give()
-	if len(c.own) > 1 || c.doubt || c.options.Clock.Now().Mono-c.used < linger {
+	if !c.idle() {
 		return false
 	}
 	_ = c.depart(ctx) // where that fails, others find out that it is gone
 	return true
 }
 
+// idle reports whether nothing but its presence is left of this client, for some time.
+func (c *FileLocks) idle() bool {
+	return len(c.own) <= 1 && !c.doubt && c.options.Clock.Now().Mono-c.used >= linger
+}
+
 // depart removes everything of this client, who has the turn.
 func (c *FileLocks) depart(ctx context.Context) error {
 	c.own, c.leaving = nil, true
-	_, err := c.stepLocked(ctx, func(*session) error { return nil })
+	_, err := c.stepLocked(ctx, nothing)
 	c.own, c.leaving = nil, false
 	c.alive.end(ctx)
 	return err
@@ -122,6 +165,7 @@ func (c *FileLocks) leave(ctx context.Context, id string) error {
 			return nil
 		}
 		s.gave[id], s.changed = true, true
+		delete(c.stalled, id)
 		if e.state == granted {
 			s.t.release(e)
 		} else {
@@ -150,7 +194,9 @@ func (c *FileLocks) look(ctx context.Context) (*table, error) {
 	}
 	var clients []string
 	for _, e := range t.queue {
-		clients = append(clients, e.client)
+		if e.state != present {
+			clients = append(clients, e.client)
+		}
 	}
 	slices.Sort(clients)
 	c.investigate(ctx, suspects{clients: slices.Compact(clients)})

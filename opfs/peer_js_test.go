@@ -4,9 +4,9 @@ package opfs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,11 +36,8 @@ type peer struct {
 	heard  chan string
 }
 
-// shared is memory that all peers of a test see; element 0 counts the holders.
-func shared(t *testing.T) safejs.Value {
-	buffer := must(must(safejs.Global().Get("SharedArrayBuffer")).New(64))
-	return buffer
-}
+// shared returns memory that all peers of a test see.
+func shared() safejs.Value { return must(must(safejs.Global().Get("SharedArrayBuffer")).New(64)) }
 
 func must[T any](v T, err error) T {
 	if err != nil {
@@ -137,8 +134,7 @@ func runPeer(root string) {
 			}
 			say(words[0]+"ed", fmt.Sprint(r.Token, " ", err))
 		case "stop at": // hangs at the n-th step of that name
-			n := must(fmt.Sscan(words[2], new(int)))
-			fmt.Sscan(words[2], &n)
+			n := number(words[2])
 			c.hook = func(step string) {
 				if step == words[1] {
 					if n--; n == 0 {
@@ -148,19 +144,22 @@ func runPeer(root string) {
 				}
 			}
 		case "churn":
-			var n int
-			fmt.Sscan(words[2], &n)
-			churn(c, words[1], n)
+			churn(c, words[1], number(words[2]), number(words[3]))
 		}
 	}
 }
+
+func number(word string) int { return must(strconv.Atoi(word)) }
 
 func say(words ...string) {
 	must(safejs.Global().Call("postMessage", []any{"peer", strings.Join(words, " ")}))
 }
 
-// churn takes and gives back a lock n times and tells how long it waited, in µs.
-func churn(c *FileLocks, name string, n int) {
+// churn takes and gives back a lock n times and tells how long it waited, in µs, and the
+// how many-eth grant of all it was given. While
+// it holds, its own number is in the shared memory; whose number it finds there must
+// have ended.
+func churn(c *FileLocks, name string, n int, number int) {
 	memory := must(must(safejs.Global().Get("wasmworker")).Get("memory"))
 	cells := must(must(safejs.Global().Get("Int32Array")).New(memory))
 	atomics := must(safejs.Global().Get("Atomics"))
@@ -172,17 +171,18 @@ func churn(c *FileLocks, name string, n int) {
 			return
 		}
 		waited := time.Since(begun)
-		if must(must(atomics.Call("add", cells, 0, 1)).Int()) != 0 {
+		if before := must(must(atomics.Call("exchange", cells, 0, number)).Int()); before != 0 {
+			say("after", fmt.Sprint(before))
+		}
+		turn := must(must(atomics.Call("add", cells, 1, 1)).Int())
+		time.Sleep(2 * time.Millisecond)
+		if must(must(atomics.Call("compareExchange", cells, 0, number, 0)).Int()) != number {
 			say("failed: two holders")
 		}
-		time.Sleep(2 * time.Millisecond)
-		must(atomics.Call("sub", cells, 0, 1))
 		if err := g.Release(context.Background()); err != nil {
 			say("failed", err.Error())
 		}
-		say("waited", fmt.Sprint(waited.Microseconds()))
+		say("waited", fmt.Sprint(waited.Microseconds(), " ", turn))
 	}
 	say("done")
 }
-
-var errPeer = errors.New("peer")

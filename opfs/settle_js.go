@@ -17,6 +17,9 @@ const (
 	patience = 2 * time.Second
 	// freshness is how long a client that was found alive counts as alive.
 	freshness = 100 * time.Millisecond
+	// acquaintance is how long a client may live without being in the table: it is about
+	// to begin, or to end.
+	acquaintance = 200 * time.Millisecond
 	// clockError is by how much an expiry may differ from what this client would write.
 	clockError = time.Second
 	// grace is how long after its expiry a lease is taken over.
@@ -65,11 +68,7 @@ func (s *session) settle() {
 }
 
 func (s *session) try(e *entry) {
-	if s.t.recovery != nil {
-		s.look.roll = s.t.recovery.until
-		return
-	}
-	if len(s.look.strangers) > 0 {
+	if s.t.recovery != nil || len(s.look.strangers) > 0 {
 		return
 	}
 	if old := expired(s.t.blockers(e), s.over); len(old) > 0 {
@@ -170,6 +169,7 @@ func (s *session) recover() {
 	case !s.now.Wall.Before(r.until):
 		s.warning = fmt.Sprintf("%s/%s is in use again, although a tab that is open did not say what it holds", s.c.dir, lockFile)
 	default:
+		s.look.roll = r.until
 		return
 	}
 	s.t.recovery = nil
@@ -198,15 +198,18 @@ func (c *FileLocks) investigate(ctx context.Context, look suspects) (news bool) 
 		if !c.take(ctx) {
 			return false
 		}
-		defer c.give()
-		c.strangers, c.met = living, true
-		return true
+		c.strangers = living
+		if c.met == 0 {
+			c.met = c.options.Clock.Now().Mono
+		}
+		c.give()
+		return len(living) == 0 || sleep(ctx, acquaintance/8) == nil
 	}
 	for _, client := range look.clients {
 		if c.take(ctx) {
 			last, seen := c.probed[client]
 			now := c.options.Clock.Now().Mono
-			known := client == c.alive.id || seen && now-last < freshness
+			known := client == c.alive.id || c.dead[client] || seen && now-last < freshness
 			c.give()
 			if known {
 				continue

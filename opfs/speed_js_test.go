@@ -29,7 +29,8 @@ func median(n int, f func()) time.Duration {
 }
 
 func TestSpeed(t *testing.T) {
-	c := newClient(t, newRoot())
+	root := newRoot()
+	c := newClient(t, root)
 	g, err := c.Request(t.Context(), want("a"))
 	require.NoError(t, err)
 	require.NoError(t, g.Release(t.Context()))
@@ -57,7 +58,7 @@ func TestSpeed(t *testing.T) {
 	t.Log(phases)
 	c.hook = nil
 	t.Log("first use of a client, median:", median(20, func() {
-		c := newClient(t, c.dir.path[0]+"/project")
+		c := newClient(t, root)
 		g, err := c.Request(t.Context(), want("a"))
 		require.NoError(t, err)
 		require.NoError(t, g.Release(t.Context()))

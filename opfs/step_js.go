@@ -84,7 +84,7 @@ func (c *FileLocks) step(ctx context.Context, change func(*session) error) (susp
 		if c.strangers, err = c.alive.others(ctx); err != nil {
 			return suspects{}, err
 		}
-		c.met = false
+		c.met = 0
 	}
 	c.at("alive")
 	return c.stepLocked(ctx, change)
@@ -196,6 +196,12 @@ func (s *session) write(ctx context.Context, h *handle) error {
 			return c.unwritten(ctx, err)
 		}
 	}
+	if s.restart { // what lies behind is garbage, and read at every step
+		last := patches[1]
+		if _, err := call(ctx, h.value, "truncate", last.offset+len(last.data)); err != nil {
+			return c.unwritten(ctx, err)
+		}
+	}
 	c.number = number
 	for _, e := range s.t.next() {
 		if e.client != c.alive.id {
@@ -216,8 +222,11 @@ func (c *FileLocks) unwritten(ctx context.Context, err error) error {
 // adopt remembers what the table has of this client, and tells those whom it concerns.
 func (s *session) adopt(before []*entry) {
 	c := s.c
-	c.own = nil
+	c.own, c.clients = nil, nil
 	for _, e := range s.t.queue {
+		if e.state == present {
+			c.clients = append(c.clients, e.client)
+		}
 		if e.client == c.alive.id {
 			c.own = append(c.own, e.clone())
 		}
@@ -311,11 +320,10 @@ func (s *session) compare(own []*entry) {
 	case s.t.lacks(own):
 		s.startOver(errReplaced, false)
 	case len(c.strangers) == 0:
-	case !c.met:
+	case c.met == 0 || s.now.Mono-c.met < acquaintance:
 		s.look.strangers = c.strangers
 	default:
-		// They live; or they have just begun, which is no cause for a warning.
-		s.startOver(errReplaced, true)
+		s.startOver(errReplaced, false)
 		c.strangers = nil
 	}
 }

@@ -72,11 +72,6 @@ func (t *table) remove(gone ...*entry) {
 	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return slices.Contains(gone, e) })
 }
 
-// drop removes all entries of a client.
-func (t *table) drop(client string) {
-	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return e.client == client })
-}
-
 // blockers returns the entries that bar the way of e: those before it, all of them where
 // it is not in the queue yet, that hold or await one of its names in a mode that
 // conflicts.

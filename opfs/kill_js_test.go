@@ -1,0 +1,311 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// A worker ends between any two steps of acquire, claim, renew and release: another one
+// has the lock within a second, the token rises, and nothing is left behind.
+func TestKilledBetweenAnyTwoSteps(t *testing.T) {
+	root := newRoot()
+	c := newClient(t, root)
+	var highest int64
+	for _, operation := range [][]string{{"request", "x"}, {"claim", "x", "30s"}, {"renew", "x", "30s"}, {"release", "x"}} {
+		for _, step := range []string{"alive", "opened", "read", "written", "closed"} {
+			t.Run(operation[0]+" "+step, func(t *testing.T) {
+				p := startPeer(t, root, safejs.Null())
+				for _, before := range [][]string{{"request", "x"}, {"claim", "x", "30s"}, {"renew", "x", "30s"}} {
+					if before[0] == operation[0] {
+						break
+					}
+					p.tell(before...)
+					p.expect(map[string]string{"request": "granted", "claim": "claimed", "renew": "renewed"}[before[0]])
+				}
+				p.tell("stop at", step, "1")
+				p.tell(operation...)
+				p.expect("stopped")
+				begun := time.Now()
+				p.kill()
+				g, err := within(5*time.Second, c, "x")
+				require.NoError(t, err)
+				assert.Less(t, time.Since(begun), time.Second)
+				now := time.Now()
+				token, err := c.Claim(t.Context(), lock.Record{Resource: "x", LeaseID: lock.NewID(), AcquiredAt: now, ExpiresAt: now.Add(time.Minute)}, false)
+				require.NoError(t, err)
+				assert.Greater(t, token, highest)
+				highest = token
+				require.NoError(t, g.Release(t.Context()))
+				assertOnly(t, c)
+			})
+		}
+	}
+}
+
+// assertOnly checks that no other client is in the table or has a file.
+func assertOnly(t *testing.T, c *FileLocks) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		others, err := c.alive.others(context.Background())
+		table, err2 := c.glance(context.Background())
+		return err == nil && err2 == nil && len(others) == 0 && len(table.queue) <= 1
+	}, 5*time.Second, 50*time.Millisecond, "something of a client that is gone is left")
+}
+
+// The one that waits behind a dead waiter is not forgotten.
+func TestKilledWaiter(t *testing.T) {
+	root := newRoot()
+	c := newClient(t, root)
+	g, err := c.Request(t.Context(), want("x"))
+	require.NoError(t, err)
+	a, b := startPeer(t, root, safejs.Null()), startPeer(t, root, safejs.Null())
+	a.tell("request", "x")
+	time.Sleep(300 * time.Millisecond)
+	b.tell("request", "x")
+	time.Sleep(300 * time.Millisecond)
+	a.kill()
+	begun := time.Now()
+	require.NoError(t, g.Release(t.Context()))
+	b.expect("granted")
+	assert.Less(t, time.Since(begun), time.Second)
+}
+
+// Workers take and give back a lock; some of them end at any moment, and others come.
+func TestChurnWithKills(t *testing.T) {
+	const workers, rounds = 4, 25
+	root, memory := newRoot(), shared()
+	var peers [workers]*peer
+	var numbers [workers]int
+	ended := make(map[int]bool)
+	var after []int // who was found in the memory
+	begin := func(i, number int) {
+		peers[i], numbers[i] = startPeer(t, root, memory), number
+		peers[i].tell("churn", "x", "100000", fmt.Sprint(number))
+	}
+	for i := range peers {
+		begin(i, i+1)
+	}
+	for round := range rounds {
+		time.Sleep(time.Duration(50+rand.IntN(150)) * time.Millisecond)
+		i := rand.IntN(workers)
+		peers[i].kill()
+		ended[numbers[i]] = true
+		after = append(after, peers[i].drain()...)
+		begin(i, workers+round+1)
+	}
+	for _, p := range peers {
+		after = append(after, p.drain()...)
+		for range 3 {
+			p.expect("waited") // each of them still goes on
+		}
+	}
+	for _, number := range after {
+		assert.True(t, ended[number], "there were two holders")
+	}
+	t.Log(len(after), "were killed while they held")
+	for _, p := range peers {
+		p.kill()
+	}
+	c := newClient(t, root)
+	g, err := within(time.Second, c, "x")
+	require.NoError(t, err)
+	require.NoError(t, g.Release(t.Context()))
+}
+
+// drain reads what the peer said, which must tell of no failure, and returns those whose
+// number it found.
+func (p *peer) drain() (after []int) {
+	for {
+		select {
+		case text := <-p.heard:
+			require.NotContains(p.t, text, "failed")
+			if rest, ok := strings.CutPrefix(text, "after "); ok {
+				after = append(after, number(rest))
+			}
+		default:
+			return after
+		}
+	}
+}
+
+// A living holder whose lease expired is replaced and told so; one that renews is not.
+func TestExpiredLeaseIsTakenOver(t *testing.T) {
+	root := newRoot()
+	holder, other := newClient(t, root), newClient(t, root)
+	hold := func() (lock.Grant, lock.Record) {
+		g, err := holder.Request(t.Context(), want("x"))
+		require.NoError(t, err)
+		now := time.Now()
+		r := lock.Record{Resource: "x", LeaseID: lock.NewID(), OwnerName: "somebody", AcquiredAt: now, ExpiresAt: now.Add(time.Second)}
+		r.Token, err = holder.Claim(t.Context(), r, false)
+		require.NoError(t, err)
+		return g, r
+	}
+	t.Run("renewed", func(t *testing.T) {
+		g, r := hold()
+		for range 3 {
+			_, err := within(700*time.Millisecond, other, "x")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			r.ExpiresAt = time.Now().Add(time.Second)
+			require.NoError(t, holder.Renew(t.Context(), r))
+		}
+		require.NoError(t, g.Release(t.Context()))
+		require.NoError(t, holder.Remove(t.Context(), r))
+	})
+	t.Run("not renewed", func(t *testing.T) {
+		g, r := hold()
+		begun := time.Now()
+		taken, err := within(5*time.Second, other, "x")
+		require.NoError(t, err)
+		assertBetween(t, time.Second, time.Since(begun), 2*time.Second)
+		require.Eventually(t, func() bool { return lost(g) }, time.Second, time.Millisecond)
+		require.ErrorIs(t, holder.Renew(t.Context(), r), lock.ErrLost)
+		require.NoError(t, g.Release(t.Context()))
+		require.NoError(t, holder.Remove(t.Context(), r))
+		assert.False(t, lost(taken))
+		require.NoError(t, taken.Release(t.Context()))
+	})
+	t.Run("clock set back", func(t *testing.T) {
+		clock := &setClock{}
+		other.options.Clock = clock
+		g, _ := hold()
+		clock.back = time.Hour
+		begun := time.Now()
+		taken, err := within(5*time.Second, other, "x")
+		require.NoError(t, err)
+		assertBetween(t, time.Second, time.Since(begun), 2*time.Second)
+		require.Eventually(t, func() bool { return lost(g) }, time.Second, time.Millisecond)
+		require.NoError(t, taken.Release(t.Context()))
+	})
+}
+
+// assertBetween allows for a second more than the TTL.
+func assertBetween(t *testing.T, least, d, most time.Duration) {
+	t.Helper()
+	assert.GreaterOrEqual(t, d, least)
+	assert.Less(t, d, most)
+}
+
+type setClock struct{ back time.Duration }
+
+func (c *setClock) Now() lock.Instant {
+	now := lock.SystemClock{}.Now()
+	now.Wall = now.Wall.Add(-c.back)
+	return now
+}
+
+// Whose turn it is and who does not take it does not hold up the others for good.
+func TestFrozenWaiterIsPassed(t *testing.T) {
+	root := newRoot()
+	holder, frozen, other := newClient(t, root), newClient(t, root), newClient(t, root)
+	g, err := holder.Request(t.Context(), want("x"))
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { _, _ = frozen.Request(ctx, want("x")) }()
+	require.Eventually(t, func() bool { frozen.mu.Lock(); defer frozen.mu.Unlock(); return len(frozen.own) == 2 }, time.Second, time.Millisecond)
+	frozen.turn <- struct{}{}
+	require.NoError(t, g.Release(t.Context()))
+	begun := time.Now()
+	g, err = within(5*time.Second, other, "x")
+	<-frozen.turn
+	require.NoError(t, err)
+	assert.Greater(t, time.Since(begun), patience)
+	require.NoError(t, g.Release(t.Context()))
+}
+
+func TestRecordsBesideAnotherMechanism(t *testing.T) {
+	root := newRoot()
+	a, b := newClient(t, root), newClient(t, root)
+	record := func(id string) lock.Record {
+		now := time.Now().Truncate(time.Millisecond)
+		return lock.Record{Resource: "holdfast:" + root, LeaseID: id, OwnerID: "o " + id, OwnerName: "n", AcquiredAt: now, ExpiresAt: now.Add(time.Minute)}
+	}
+	var err error
+	first, second := record("first"), record("second")
+	first.Token, err = a.Claim(t.Context(), first, false)
+	require.NoError(t, err)
+	leases, err := b.Leases(t.Context())
+	require.NoError(t, err)
+	require.Len(t, leases, 1)
+	assert.True(t, leases[0].ExpiresAt.Equal(first.ExpiresAt))
+	leases[0].ExpiresAt, leases[0].AcquiredAt = first.ExpiresAt, first.AcquiredAt
+	assert.Equal(t, first, leases[0])
+
+	second.Token, err = b.Claim(t.Context(), second, true)
+	require.NoError(t, err)
+	assert.Greater(t, second.Token, first.Token)
+	assert.ErrorIs(t, a.Renew(t.Context(), first), lock.ErrLost)
+	require.NoError(t, a.Remove(t.Context(), first))
+	require.NoError(t, b.Renew(t.Context(), second))
+	require.NoError(t, a.Remove(t.Context(), second), "not its own: nothing happens")
+	require.NoError(t, b.Renew(t.Context(), second))
+	require.NoError(t, b.Remove(t.Context(), second))
+	assert.ErrorIs(t, b.Renew(t.Context(), second), lock.ErrLost)
+	leases, err = a.Leases(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, leases)
+}
+
+// Shared leases of one client keep their records, in whatever order they are given back.
+func TestSharedLeasesOfOneClient(t *testing.T) {
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		c := newClient(t, newRoot())
+		var grants []lock.Grant
+		var records []lock.Record
+		r := want("x")
+		r.Wants[0].Mode = lock.Shared
+		for range 2 {
+			g, err := c.Request(t.Context(), r)
+			require.NoError(t, err)
+			grants = append(grants, g)
+		}
+		now := time.Now()
+		for i := range 2 { // claimed the other way round
+			rec := lock.Record{Resource: "x", LeaseID: fmt.Sprint(1 - i), AcquiredAt: now, ExpiresAt: now.Add(time.Minute)}
+			_, err := c.Claim(t.Context(), rec, false)
+			require.NoError(t, err)
+			records = append([]lock.Record{rec}, records...)
+		}
+		for n, i := range order {
+			require.NoError(t, grants[i].Release(t.Context()))
+			require.NoError(t, c.Remove(t.Context(), records[i]))
+			if n == 0 {
+				require.NoError(t, c.Renew(t.Context(), records[order[1]]))
+				assert.False(t, lost(grants[order[1]]))
+			}
+		}
+		assertOnly(t, c)
+	}
+}
+
+// Nothing is left of a client some seconds after its last use.
+func TestClientRests(t *testing.T) {
+	c := newClient(t, newRoot())
+	g, err := c.Request(t.Context(), want("x"))
+	require.NoError(t, err)
+	require.NoError(t, g.Release(t.Context()))
+	require.Eventually(t, func() bool {
+		names, err := c.alive.dir.names(context.Background())
+		return err == nil && len(names) == 0
+	}, 5*time.Second, 50*time.Millisecond)
+	c.work.Wait()
+	table, err := c.glance(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, table.queue)
+	g, err = c.Request(t.Context(), want("x"))
+	require.NoError(t, err)
+	require.NoError(t, g.Release(t.Context()))
+}

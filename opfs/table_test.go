@@ -1,0 +1,167 @@
+package opfs
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+func newEntry(id, client string, s state, mode lock.Mode, names ...string) *entry {
+	e := &entry{id: id, client: client, state: s}
+	for _, name := range names {
+		e.wants = append(e.wants, lock.Want{Name: name, Mode: mode})
+	}
+	return e
+}
+
+func ids(entries []*entry) (ids []string) {
+	for _, e := range entries {
+		ids = append(ids, e.id)
+	}
+	return ids
+}
+
+func TestBlockersAreThoseBeforeThatConflict(t *testing.T) {
+	table := &table{queue: []*entry{
+		newEntry("h", "1", granted, lock.Shared, "a"),
+		newEntry("p", "1", present, lock.Shared),
+		newEntry("w", "2", waiting, lock.Exclusive, "a", "b"),
+		newEntry("s", "3", waiting, lock.Shared, "a"),
+		newEntry("c", "3", waiting, lock.Shared, "c"),
+	}}
+	assert.Equal(t, []string{"h"}, ids(table.blockers(table.find("w"))))
+	assert.Equal(t, []string{"w"}, ids(table.blockers(table.find("s"))), "a shared one does not pass")
+	assert.Equal(t, []string{"w"}, ids(table.blockers(newEntry("new", "4", waiting, lock.Shared, "b"))))
+	assert.Equal(t, []string{"c"}, ids(table.next()))
+	table.remove(table.find("h"))
+	assert.Equal(t, []string{"w", "c"}, ids(table.next()))
+	table.recovery = &recovery{}
+	assert.Empty(t, table.next())
+}
+
+func TestStealLeavesOtherNames(t *testing.T) {
+	both, one := newEntry("both", "1", granted, lock.Exclusive, "a", "b"), newEntry("w", "2", waiting, lock.Exclusive, "a")
+	both.lease = &lease{}
+	table := &table{queue: []*entry{both, one}}
+	assert.Equal(t, []string{"both"}, ids(table.steal(newEntry("thief", "3", waiting, lock.Exclusive, "a"))))
+	assert.Equal(t, []string{"thief", "both", "w"}, ids(table.queue))
+	assert.Equal(t, []lock.Want{{Name: "b", Mode: lock.Exclusive}}, both.wants)
+	assert.Nil(t, both.lease)
+	assert.Equal(t, []string{"thief"}, ids(table.steal(newEntry("second", "3", waiting, lock.Exclusive, "a"))))
+	assert.Equal(t, []string{"second", "both", "w"}, ids(table.queue))
+}
+
+func TestAgree(t *testing.T) {
+	mine := newEntry("mine", "1", granted, lock.Exclusive, "a")
+	own := []*entry{newEntry("1", "1", present, lock.Shared), mine}
+	whole := &table{queue: []*entry{own[0].clone(), newEntry("unknown", "1", granted, lock.Exclusive, "b"), newEntry("other", "2", waiting, lock.Shared, "a")}}
+	assert.False(t, whole.lacks(own), "what is granted may be taken away")
+	assert.True(t, whole.agree("1", own))
+	assert.Equal(t, []string{"1", "other"}, ids(whole.queue), "what is lost does not come back")
+	assert.True(t, whole.knows("2"))
+	assert.False(t, whole.knows("3"))
+
+	replaced := &table{queue: []*entry{newEntry("foreign", "3", granted, lock.Exclusive, "a")}}
+	assert.True(t, replaced.lacks(own))
+	replaced.recovery = &recovery{}
+	assert.True(t, replaced.agree("1", own))
+	assert.Equal(t, []string{"mine", "1"}, ids(replaced.queue), "who is not seen yields")
+	assert.NotSame(t, mine, replaced.find("mine"))
+
+	taken := &table{recovery: &recovery{seen: []string{"3"}}, queue: []*entry{newEntry("theirs", "3", granted, lock.Exclusive, "a")}}
+	taken.agree("1", own)
+	assert.Equal(t, []string{"theirs", "1"}, ids(taken.queue))
+}
+
+func TestTokensRise(t *testing.T) {
+	now := time.UnixMilli(1763687000000)
+	table := &table{}
+	last := int64(0)
+	for i := range 5 {
+		// The clock stands, and is set back.
+		at := now.Add(-time.Duration(i/2) * time.Hour)
+		e, _ := table.claim("1", fmt.Sprint(i), lock.Record{Resource: "r", LeaseID: fmt.Sprint(i)}, at, false)
+		assert.Greater(t, e.lease.Token, last)
+		last = e.lease.Token
+	}
+	assert.GreaterOrEqual(t, last, now.UnixMilli(), "above wall time, for when the file was lost")
+}
+
+func TestClaimBelongsToWhatWasGranted(t *testing.T) {
+	held := newEntry("held", "1", granted, lock.Exclusive, "r")
+	table := &table{queue: []*entry{newEntry("other", "2", granted, lock.Exclusive, "q"), held}}
+	now := time.Now()
+	r := lock.Record{Resource: "r", LeaseID: "l", AcquiredAt: now, ExpiresAt: now.Add(time.Second)}
+	e, _ := table.claim("1", "new", r, now, false)
+	assert.Same(t, held, e)
+	assert.Equal(t, time.Second, e.lease.ttl)
+	assert.Same(t, held, table.leased("l"))
+	assert.Equal(t, []string{"held"}, ids(expired(table.queue, func(*lease) bool { return true })))
+	assert.False(t, table.release(held))
+	assert.Nil(t, table.leased("l"))
+
+	e, _ = table.claim("1", "alone", r, now, false)
+	assert.Equal(t, recorded, e.state)
+	_, replaced := table.claim("2", "thief", lock.Record{Resource: "r", LeaseID: "m"}, now, true)
+	assert.Equal(t, []string{"alone"}, ids(replaced))
+	assert.Equal(t, []string{"thief"}, ids(table.unlease(table.leased("m"))))
+	assert.Equal(t, []string{"other"}, ids(table.queue))
+}
+
+// Whatever clients do in whatever order, no two that conflict are granted, and whoever
+// waits is granted it when those before are gone.
+func TestRandomSequences(t *testing.T) {
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		table := &table{}
+		for step := range 60 {
+			client := fmt.Sprint(random.IntN(4))
+			switch random.IntN(6) {
+			case 0, 1, 2:
+				mode := []lock.Mode{lock.Shared, lock.Exclusive}[random.IntN(2)]
+				names := []string{"a", "b", "c"}[random.IntN(2):][:1+random.IntN(2)]
+				table.queue = append(table.queue, newEntry(fmt.Sprint(step), client, waiting, mode, names...))
+			case 3:
+				table.steal(newEntry(fmt.Sprint(step), client, waiting, lock.Exclusive, "a"))
+			default:
+				if len(table.queue) > 0 {
+					e := table.queue[random.IntN(len(table.queue))]
+					if e.state == granted {
+						table.release(e)
+					} else {
+						table.remove(e)
+					}
+				}
+			}
+			for next := table.next(); len(next) > 0; next = table.next() {
+				next[0].state = granted
+			}
+			for i, e := range table.queue {
+				for _, other := range table.queue[:i] {
+					require.False(t, e.state == granted && other.state == granted && conflict(e, other), "seed %d", seed)
+				}
+				require.True(t, e.state == granted || len(table.blockers(e)) > 0, "seed %d: nobody bars its way", seed)
+			}
+			read, err := decode(table.encode())
+			require.NoError(t, err)
+			require.Equal(t, ids(table.queue), ids(read.queue))
+		}
+		for len(table.queue) > 0 { // everybody leaves in the end
+			i := slices.IndexFunc(table.queue, func(e *entry) bool { return e.state == granted })
+			require.GreaterOrEqual(t, i, 0)
+			table.release(table.queue[i])
+			for _, e := range table.next() {
+				if len(table.blockers(e)) == 0 {
+					e.state = granted
+				}
+			}
+		}
+	}
+}
