@@ -2,6 +2,7 @@ package engines
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -25,39 +26,70 @@ func has(missing ...string) map[string]string {
 	return cells
 }
 
-// WithStorage is the name of WebKitGTK with [Options.Storage].
-const WithStorage = "WebKitGTK, storage switched on"
-
 // Known is what each engine has. The tests measure it and fail where this, or the table in docs/engines.md, says
 // otherwise.
 var Known = map[string]map[string]string{
 	"Chromium": has(),
 	"Firefox":  has(),
-	// Its StorageAPI and FileSystem features are compiled in, but off unless the embedding program turns them on.
+	// navigator.storage is off unless the embedding program turns it on, and then createSyncAccessHandle rejects with
+	// NotSupportedError: the GTK port has no backend for it.
 	"WebKitGTK": has("OPFS sync access handles", "Symbol.asyncDispose"),
-	WithStorage: has("Symbol.asyncDispose"),
 }
 
 // Limits are what the tests cannot do in an engine, with the reason: by engine and by what a scenario needs. What is
 // not listed can be done.
 var Limits = map[string]map[string]string{
 	"WebKitGTK": {
-		"kill": "WebKitWebDriver ends its session, with every tab, when the process of any page dies",
+		"kill":                  "WebKitWebDriver ends its session, with every tab, when the process of any page dies",
+		"hear a worker console": "neither WebKitWebDriver nor MiniBrowser in automation mode tells the console",
 	},
 }
 
 // Markdown returns the table of the rows.
 func Markdown(rows []Row) string {
-	var table strings.Builder
-	line := func(cells ...string) { fmt.Fprintf(&table, "| %s |\n", strings.Join(cells, " | ")) }
-	line(append([]string{"Engine", "Version"}, Columns...)...)
-	line(strings.Split(strings.Repeat("--- ", len(Columns)+2)[:4*(len(Columns)+2)-1], " ")...)
+	var lines [][]string
 	for _, row := range rows {
 		cells := []string{row.Engine, row.Version}
 		for _, column := range Columns {
 			cells = append(cells, row.Has[column])
 		}
-		line(cells...)
+		lines = append(lines, cells)
 	}
-	return table.String()
+	return table(append([]string{"Engine", "Version"}, Columns...), lines)
+}
+
+// Figures are what was measured in one engine and host, in milliseconds by what it is the time of.
+type Figures struct {
+	Engine, Host string
+	Took         map[string]float64
+}
+
+// FigureColumns are the columns of the table of figures: what ended the holder of a lock that a second tab waited for,
+// and the heartbeat that came latest.
+var FigureColumns = []string{"release", "close", "reload", "kill", "latest beat"}
+
+// FiguresMarkdown returns the table of the figures.
+func FiguresMarkdown(figures []Figures) string {
+	var lines [][]string
+	for _, f := range figures {
+		cells := []string{f.Engine, f.Host}
+		for _, column := range FigureColumns {
+			cell := "–"
+			if ms, ok := f.Took[column]; ok {
+				cell = fmt.Sprintf("%.0f", ms)
+			}
+			cells = append(cells, cell)
+		}
+		lines = append(lines, cells)
+	}
+	return table(append([]string{"Engine", "Host"}, FigureColumns...), lines)
+}
+
+func table(head []string, lines [][]string) string {
+	var text strings.Builder
+	rule := slices.Repeat([]string{"---"}, len(head))
+	for _, cells := range append([][]string{head, rule}, lines...) {
+		fmt.Fprintf(&text, "| %s |\n", strings.Join(cells, " | "))
+	}
+	return text.String()
 }

@@ -56,10 +56,6 @@ type Options struct {
 	// InsecureProxy, "host:port", is a server that answers for every host name except those of loopback, for
 	// engines that have no other way to an origin that is not a secure context.
 	InsecureProxy string
-
-	// Storage switches on what the engine has of navigator.storage and OPFS but does not give to people by default.
-	// Only WebKitGTK has such a switch.
-	Storage bool
 }
 
 // All are the engines, in the order in which they are tested.

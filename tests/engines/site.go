@@ -34,6 +34,7 @@ const (
 	BlankPage = "/blank"  // an empty page with the prelude
 	OctetBase = "/octet/" // the package again, with the Wasm as application/octet-stream
 	probePath = "/probe.js"
+	shoutPath = "/shout.js"
 )
 
 // Serve serves the package that lies in a folder, until the test ends. It fails the test where it is not built.
@@ -55,7 +56,7 @@ func Serve(t testing.TB, folder string) *Site {
 		answer(w, "text/html; charset=utf-8", []byte("<!doctype html><title>blank</title>"+
 			"<link rel=icon href='data:,'><script type=module src=/prelude.js></script>"))
 	})
-	for _, name := range []string{"/prelude.js", probePath} {
+	for _, name := range []string{"/prelude.js", probePath, shoutPath} {
 		body, err := scripts.ReadFile("testdata" + name)
 		if err != nil {
 			t.Fatalf("engines: %v", err)

@@ -21,6 +21,7 @@ type stage struct {
 	pages      []*page
 	seen       int      // errors on the console before the scenario began
 	expected   []string // patterns of the errors that the scenario means to make
+	took       map[string]float64
 }
 
 // A page is a tab whose calls fail the test.
@@ -82,6 +83,12 @@ func (s *stage) blank(url string) *page {
 // options returns the options of openHoldfast, with more of them in the syntax of JavaScript.
 func (s *stage) options(more string) string {
 	return fmt.Sprintf("{host: '%s', root: '%s', ownerName: 'Ann', %s}", s.host, s.root, more)
+}
+
+// note keeps a figure for the table of figures.
+func (s *stage) note(column string, ms float64) {
+	s.Logf("%s: %.1f ms", column, ms)
+	s.took[column] = ms
 }
 
 // gone says that a page was closed or killed by the scenario.

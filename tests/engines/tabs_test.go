@@ -10,7 +10,7 @@ import (
 const handOverLimit = 250.0
 
 // handOver asserts that a tab that waits acquires as soon as the holder has ended, and returns it.
-func handOver(s *stage, end func(holder *page) (since float64)) {
+func handOver(s *stage, column string, end func(holder *page) (since float64)) {
 	s.Helper()
 	holder, waiter := s.open(), s.open()
 	holder.do("lease = await hf.acquireProjectLock({ttlMs: 60000})")
@@ -22,7 +22,7 @@ func handOver(s *stage, end func(holder *page) (since float64)) {
 	since := end(holder)
 	waiter.wait("got")
 	latency := get[float64](waiter, "got") - since
-	s.Logf("handed over in %.1f ms", latency)
+	s.note(column, latency)
 	assert.Less(s, latency, handOverLimit)
 	assert.Equal(s, []string{"attempt", "error", "waiting", "attempt", "acquired", "renew-scheduled"}, get[[]string](waiter, "types()"))
 	waiter.do("await lease.release()")
@@ -30,13 +30,13 @@ func handOver(s *stage, end func(holder *page) (since float64)) {
 }
 
 func testHandOverOnRelease(s *stage) {
-	handOver(s, func(holder *page) float64 {
+	handOver(s, "release", func(holder *page) float64 {
 		return get[float64](holder, "await (async () => { const since = now(); await lease.release(); return since })()")
 	})
 }
 
 func testHandOverOnClose(s *stage) {
-	handOver(s, func(holder *page) float64 {
+	handOver(s, "close", func(holder *page) float64 {
 		since := clock()
 		s.gone(holder)
 		require.NoError(s, holder.tab.Close())
@@ -45,7 +45,7 @@ func testHandOverOnClose(s *stage) {
 }
 
 func testHandOverOnReload(s *stage) {
-	handOver(s, func(holder *page) float64 {
+	handOver(s, "reload", func(holder *page) float64 {
 		since := clock()
 		require.NoError(s, holder.tab.Reload())
 		return since
@@ -54,7 +54,7 @@ func testHandOverOnReload(s *stage) {
 
 func testHandOverOnKill(s *stage) {
 	s.needs("kill")
-	handOver(s, func(holder *page) float64 {
+	handOver(s, "kill", func(holder *page) float64 {
 		s.gone(holder)
 		since, err := holder.tab.Kill()
 		require.NoError(s, err)

@@ -4,14 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -21,9 +19,6 @@ type webkit struct {
 	processes *processes
 	driver    *webdriver
 	version   string
-
-	mu     sync.Mutex
-	errors []string
 }
 
 type webkitTab struct {
@@ -50,14 +45,19 @@ func startWebKit(_ testing.TB, options Options) (Engine, error) {
 		return nil, err
 	}
 	w := &webkit{processes: p}
-	if err := w.start(xvfb, driver, browsers[len(browsers)-1], options); err != nil {
-		return nil, errors.Join(fmt.Errorf("WebKitGTK does not start: %w", err), w.Quit())
+	said, err := os.Create(filepath.Join(p.home, "output"))
+	if err == nil {
+		err = w.start(said, xvfb, driver, browsers[len(browsers)-1], options)
+	}
+	if err != nil {
+		text, _ := os.ReadFile(said.Name())
+		return nil, errors.Join(fmt.Errorf("WebKitGTK does not start: %w; it said: %s", err, text), w.Quit())
 	}
 	return w, nil
 }
 
-func (w *webkit) start(xvfb, driver, browser string, options Options) error {
-	display, err := w.display(xvfb)
+func (w *webkit) start(said *os.File, xvfb, driver, browser string, options Options) error {
+	display, err := w.display(said, xvfb)
 	if err != nil {
 		return err
 	}
@@ -65,34 +65,28 @@ func (w *webkit) start(xvfb, driver, browser string, options Options) error {
 	if err != nil {
 		return err
 	}
-	output, input := io.Pipe()
-	go w.listen(output)
 	environment := []string{"DISPLAY=" + display, "GDK_BACKEND=x11", "DBUS_SESSION_BUS_ADDRESS=disabled:", "NO_AT_BRIDGE=1",
 		"GTK_A11Y=none", "LIBGL_ALWAYS_SOFTWARE=1", "G_MESSAGES_DEBUG="}
-	if err := w.processes.start(input, environment, nil, driver, "--host=local", "--port="+strconv.Itoa(port)); err != nil {
+	if err := w.processes.start(said, environment, nil, driver, "--host=local", "--port="+strconv.Itoa(port)); err != nil {
 		return err
 	}
 	w.driver = &webdriver{base: "http://127.0.0.1:" + strconv.Itoa(port), client: http.Client{Timeout: Limit}}
-	arguments := []string{"--automation", "--enable-write-console-messages-to-stdout=true"}
-	if options.Storage {
-		arguments = append(arguments, "--features=+StorageAPI,+FileSystem,+FileSystemWritableStream")
-	}
-	capabilities := map[string]any{"webkitgtk:browserOptions": map[string]any{"binary": browser, "args": arguments}}
+	arguments := []string{"--automation"}
 	if options.InsecureProxy != "" {
-		capabilities["proxy"] = map[string]any{"proxyType": "manual", "httpProxy": options.InsecureProxy,
-			"noProxy": []string{"localhost", "127.0.0.1"}}
+		// Not by the capability "proxy": its "noProxy" makes WebKitGTK 2.50 read past the end of the list, and crash.
+		arguments = append(arguments, "--proxy=http://"+options.InsecureProxy, "--ignore-host=localhost", "--ignore-host=127.0.0.1")
 	}
-	return w.begin(capabilities)
+	return w.begin(map[string]any{"webkitgtk:browserOptions": map[string]any{"binary": browser, "args": arguments}})
 }
 
 // display starts a virtual display and returns its name. Xvfb says on descriptor 3 which number was free.
-func (w *webkit) display(xvfb string) (string, error) {
+func (w *webkit) display(said *os.File, xvfb string) (string, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = reader.Close() }()
-	err = w.processes.start(nil, nil, writer, xvfb, "-displayfd", "3", "-screen", "0", "1024x768x24", "-nolisten", "tcp")
+	err = w.processes.start(said, nil, writer, xvfb, "-displayfd", "3", "-screen", "0", "1024x768x24", "-nolisten", "tcp")
 	_ = writer.Close()
 	if err != nil {
 		return "", err
@@ -132,35 +126,35 @@ func (w *webkit) begin(capabilities map[string]any) error {
 	return w.driver.send(http.MethodGet, w.driver.session+"/window", nil, &w.driver.cover)
 }
 
-// listen keeps the errors among the console messages, which MiniBrowser prints.
-func (w *webkit) listen(output io.Reader) {
-	scanner := bufio.NewScanner(output)
-	scanner.Buffer(nil, 1<<20)
-	for scanner.Scan() {
-		text := scanner.Text()
-		if strings.HasPrefix(text, "CONSOLE ") && strings.Contains(text, " ERROR ") {
-			w.mu.Lock()
-			w.errors = append(w.errors, text)
-			w.mu.Unlock()
-		}
-	}
-	_, _ = io.Copy(io.Discard, output)
-}
-
 func (w *webkit) Version() string { return w.version }
 
-func (w *webkit) Errors() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return append([]string(nil), w.errors...)
-}
+// Errors returns nothing: neither the driver nor MiniBrowser in automation mode tells the console.
+func (w *webkit) Errors() []string { return nil }
 
 func (w *webkit) Open(url string) (Tab, error) {
 	handle, err := w.driver.open()
 	if err != nil {
 		return nil, err
 	}
-	return &webkitTab{w, handle}, w.driver.in(handle, http.MethodPost, "/url", map[string]any{"url": url}, nil)
+	tab := &webkitTab{w, handle}
+	if err := w.driver.in(handle, http.MethodPost, "/url", map[string]any{"url": url}, nil); err != nil {
+		return nil, err
+	}
+	return tab, tab.loaded("location.href === " + strconv.Quote(url))
+}
+
+// loaded waits for a document that is another one than before. The driver takes the end of any load for that of the
+// one it asked for, the blank page of a new tab included.
+func (tab *webkitTab) loaded(other string) error {
+	for deadline := time.Now().Add(Limit); ; time.Sleep(5 * time.Millisecond) {
+		answer, err := tab.Run(`Promise.resolve(String(document.readyState === "complete" && ` + other + `))`)
+		if err == nil && answer == "true" { // an error: the document changed under the question
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the page is not loaded within %v (%w)", Limit, err)
+		}
+	}
 }
 
 // Quit kills the browser: an orderly end would save what is thrown away.
@@ -173,7 +167,14 @@ func (tab *webkitTab) Run(expression string) (out string, err error) {
 }
 
 func (tab *webkitTab) Reload() error {
-	return tab.engine.driver.in(tab.handle, http.MethodPost, "/refresh", nil, nil)
+	before, err := tab.Run("Promise.resolve(String(performance.timeOrigin))")
+	if err != nil {
+		return err
+	}
+	if err := tab.engine.driver.in(tab.handle, http.MethodPost, "/refresh", nil, nil); err != nil {
+		return err
+	}
+	return tab.loaded("performance.timeOrigin !== " + before)
 }
 
 func (tab *webkitTab) Close() error {

@@ -6,8 +6,10 @@ const now = () => performance.timeOrigin + performance.now()
 
 // What goes wrong in the page without anybody catching it.
 const problems = []
-addEventListener("error", e => problems.push("error: " + (e.error?.stack ?? e.message)))
-addEventListener("unhandledrejection", e => problems.push("rejection: " + (e.reason?.stack ?? e.reason)))
+addEventListener("error", e => problems.push(`error: ${e.message} ${e.error?.stack}`))
+addEventListener("unhandledrejection", e => problems.push(`rejection: ${e.reason} ${e.reason?.stack}`))
+const { error } = console
+console.error = (...words) => { problems.push("console: " + words.join(" ")); error.apply(console, words) }
 addEventListener("securitypolicyviolation", e => problems.push("policy: " + e.violatedDirective + " " + e.blockedURI))
 
 const plain = value => JSON.parse(JSON.stringify(value ?? null, (key, v) => v instanceof Error
