@@ -191,7 +191,7 @@ func (s *service) close(ctx context.Context, _, _ safejs.Value) (any, error) {
 	defer s.once.Do(func() { close(s.closed) })
 	ctx, stop := context.WithTimeout(ctx, closeLimit)
 	defer stop()
-	return nil, s.manager.Close(ctx)
+	return nil, errors.Join(s.manager.Close(ctx), s.end(ctx))
 }
 
 // execute runs a function of the page and waits until it has ended or ctx has.

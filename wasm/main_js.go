@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
@@ -50,11 +51,32 @@ func run() error {
 	return nil
 }
 
+// settings are what the facade was opened with.
+type settings struct {
+	ownerID, ownerName, root, strategy string
+	held                               safejs.Value // see jsbridge.Keeper
+}
+
+// key names the project among the locks and channels of its origin.
+func (s settings) key() string { return "holdfast:" + s.root }
+
+// mechanism is by what this program locks; wire makes it. There are two builds: one for
+// browsers with Web Locks, and one, larger, that has file locks as well.
+type mechanism struct {
+	backends []lock.Backend // in the order in which they are tried
+	locker   lock.Locker    // serves holdfast.locks
+	end      func(context.Context) error
+}
+
+func webLocks(s settings) lock.Backend {
+	return lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: jsbridge.NewWebLocks(jsbridge.NewKeeper(s.held))}
+}
+
 // service is one open Holdfast.
 type service struct {
 	boot    safejs.Value
 	manager *lock.Manager
-	locker  lock.Locker
+	mechanism
 	channel *jsbridge.Channel
 	exports jsbridge.Exports
 	closed  chan struct{}
@@ -67,26 +89,26 @@ func newService(boot safejs.Value) (*service, error) {
 		return nil, err
 	}
 	r := reader{v: config}
-	ownerID, ownerName, root := r.text("ownerId"), r.text("ownerName"), r.text("root")
+	c := settings{ownerID: r.text("ownerId"), ownerName: r.text("ownerName"), root: r.text("root"), strategy: r.text("strategy")}
 	if r.err != nil {
 		return nil, r.err
 	}
-	s := &service{boot: boot, closed: make(chan struct{})}
-	s.exports.Reason = reason
-	held, err := boot.Get("held")
-	if err != nil {
+	if c.held, err = boot.Get("held"); err != nil {
 		return nil, err
 	}
-	s.locker = jsbridge.NewWebLocks(jsbridge.NewKeeper(held))
-	key := "holdfast:" + root
-	if s.channel, err = jsbridge.NewChannel(key); err != nil {
+	s := &service{boot: boot, closed: make(chan struct{})}
+	s.exports.Reason = reason
+	if s.mechanism, err = wire(c); err != nil {
+		return nil, err
+	}
+	if s.channel, err = jsbridge.NewChannel(c.key()); err != nil {
 		return nil, err
 	}
 	s.manager, err = lock.NewManager(lock.Config{
-		OwnerID:   ownerID,
-		OwnerName: ownerName,
+		OwnerID:   c.ownerID,
+		OwnerName: c.ownerName,
 		Channel:   s.channel,
-		Backends:  []lock.Backend{{Strategy: lock.WebLock, Resource: key, Locker: s.locker}},
+		Backends:  s.mechanism.backends,
 	})
 	if err != nil {
 		return nil, err

@@ -240,7 +240,7 @@ export interface Holdfast extends EventTarget {
   withProjectLock<T>(executor: (lease: ProjectLockLease) => T | Promise<T>, options?: WithLockOptions): Promise<T>;
   /** Calls the listener with every event, in order, until the returned function is called. What it throws goes to the page's error event and changes nothing else. */
   subscribe(listener: (event: ProjectLockEvent) => void): () => void;
-  /** Not in this version: rejects with "unsupported", as do `path`, `paths`, `slots`, `within`, `server` and strategy "file-lock". */
+  /** Not in this version: rejects with "unsupported", as do `path`, `paths`, `slots`, `within` and `server`. */
   initAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): Promise<AutoSave>;
   readonly locks: LockManagerLike;
   /** Who holds and who waits, in all tabs of the origin, in the order of time. */

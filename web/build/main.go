@@ -93,7 +93,7 @@ func run(args []string) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	if err := compileWasm(o, version); err != nil {
+	if err := compileWasm(o); err != nil {
 		return err
 	}
 	if err := bundlePackage(o, version); err != nil {

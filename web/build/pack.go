@@ -25,7 +25,7 @@ type manifest struct {
 }
 
 // modules are exported one by one, so that a bundler's user can ask for the URL of any of them.
-var modules = []string{"holdfast-worker.js", "holdfast-page.js", "holdfast-timers.js", "holdfast.wasm"}
+var modules = []string{"holdfast-worker.js", "holdfast-page.js", "holdfast-timers.js", "holdfast.wasm", "holdfast-files.wasm"}
 
 func newManifest(version string) manifest {
 	exports := map[string]any{
@@ -46,7 +46,7 @@ func newManifest(version string) manifest {
 		Main:        "./holdfast.js",
 		Types:       "./holdfast.d.ts",
 		Exports:     exports,
-		Files:       []string{"holdfast*.js", "holdfast*.js.map", "holdfast.wasm", "holdfast.d.ts", noticesFile},
+		Files:       []string{"holdfast*.js", "holdfast*.js.map", "holdfast*.wasm", "holdfast.d.ts", noticesFile},
 		SideEffects: false,
 	}
 }

@@ -255,11 +255,14 @@ function quietly(listener: () => void): void {
 }
 
 export async function openHoldfast(options?: Contract.OpenOptions): Promise<Contract.Holdfast> {
-  const { baseURL, host, root, ownerName } = checkOpen(options);
+  const { baseURL, host, strategy, root, ownerName } = checkOpen(options);
   const ownerId = uuid();
-  const config = { ownerId, ownerName, root };
+  const config = { ownerId, ownerName, root, strategy };
+  // File locks are a larger program, for those who need them and where they can work.
+  const files = strategy === "file-lock" || (strategy === "auto" && host === "worker" && isSecureContext && !navigator.locks);
   // The literal forms are what bundlers look for.
-  const wasm = baseURL ? new URL("holdfast.wasm", baseURL) : new URL("./holdfast.wasm", import.meta.url);
+  const wasm = baseURL ? new URL(files ? "holdfast-files.wasm" : "holdfast.wasm", baseURL)
+    : files ? new URL("./holdfast-files.wasm", import.meta.url) : new URL("./holdfast.wasm", import.meta.url);
   return new Holdfast(ownerId, root, async (listener, ended) => {
     if (host === "page") {
       const timers = baseURL ? new URL("holdfast-timers.js", baseURL) : new URL("./holdfast-timers.js", import.meta.url);

@@ -32,23 +32,25 @@ function primitive(prefix: string, fields: object | undefined): void {
   }
 }
 
-export function checkOpen(options: OpenOptions = {}): { baseURL?: URL; host: string; root: string; ownerName: string } {
+/** Options of openHoldfast with their defaults. */
+export interface Opening { baseURL?: URL; host: string; strategy: string; root: string; ownerName: string }
+
+export function checkOpen(options: OpenOptions = {}): Opening {
   if (typeof options !== "object" || options === null) throw invalid("options", "must be an object");
   const { baseURL, host = "worker", strategy = "auto", root = "project", ownerName = "", server } = options;
   if (!["worker", "page"].includes(host)) throw invalid("host", 'must be "worker" or "page"');
   if (!["auto", "web-lock", "file-lock"].includes(strategy)) throw invalid("strategy", 'must be "auto", "web-lock" or "file-lock"');
-  if (strategy === "file-lock") throw problem("unsupported", "strategy: this version has no file-lock yet");
   if (server !== undefined) throw problem("unsupported", "server: this version has no locks between machines yet");
   if (typeof root !== "string" || !/^[^/\\\0]+(\/[^/\\\0]+)*$/.test(root) || root.split("/").some((part) => part === "." || part === "..")) {
     throw invalid("root", 'must name a folder, like "project" or "team/project"');
   }
   if (typeof ownerName !== "string") throw invalid("ownerName", "must be a string");
-  if (baseURL === undefined) return { host, root, ownerName };
+  if (baseURL === undefined) return { host, strategy, root, ownerName };
   try {
     if (!baseURL || (typeof baseURL !== "string" && !(baseURL instanceof URL))) throw baseURL;
     const base = new URL(baseURL, document.baseURI);
     if (!base.pathname.endsWith("/")) base.pathname += "/";
-    return { baseURL: base, host, root, ownerName };
+    return { baseURL: base, host, strategy, root, ownerName };
   } catch {
     throw invalid("baseURL", "must be a URL");
   }

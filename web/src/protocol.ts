@@ -5,6 +5,7 @@ export interface Config {
   ownerId: string;
   ownerName: string;
   root: string;
+  strategy: string;
 }
 
 /** The functions that Go exports. */
