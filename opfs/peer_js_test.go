@@ -26,6 +26,10 @@ func TestMain(m *testing.M) {
 		runPeer(os.Args[2])
 		return
 	}
+	if must(safejs.Global().Get("wasmworker")).IsUndefined() {
+		fmt.Println("opfs: nothing is tested here: this is no dedicated worker; run it with tests/wasmworker")
+		return
+	}
 	os.Exit(m.Run())
 }
 
@@ -156,7 +160,7 @@ func say(words ...string) {
 }
 
 // churn takes and gives back a lock n times and tells how long it waited, in µs, and the
-// how many-eth grant of all it was given. While
+// number of its grant among those of all. While
 // it holds, its own number is in the shared memory; whose number it finds there must
 // have ended.
 func churn(c *FileLocks, name string, n int, number int) {

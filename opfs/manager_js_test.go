@@ -1,0 +1,76 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+func newManager(t *testing.T, root string) (*lock.Manager, *FileLocks) {
+	c := newClient(t, root)
+	m, err := lock.NewManager(lock.Config{OwnerName: "somebody", Backends: []lock.Backend{
+		{Strategy: lock.FileLock, Resource: Resource(root), Locker: c, Records: c}}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close(context.Background())) })
+	return m, c
+}
+
+// A lease over the file: its record is there, is renewed, bars others and goes with it.
+func TestLeases(t *testing.T) {
+	root := newRoot()
+	m, c := newManager(t, root)
+	other, _ := newManager(t, root)
+	opts := lock.AcquireOptions{TTL: time.Second, HeartbeatInterval: 200 * time.Millisecond}
+	first, err := m.AcquireProjectLock(t.Context(), opts)
+	require.NoError(t, err)
+	assert.Equal(t, root+"/.lock", first.Resource)
+
+	opts.IfAvailable = true
+	_, err = other.AcquireProjectLock(t.Context(), opts)
+	require.ErrorIs(t, err, lock.ErrFallbackConflict)
+	assert.Contains(t, err.Error(), "held by somebody")
+
+	time.Sleep(1500 * time.Millisecond) // longer than the TTL: it is renewed
+	require.NoError(t, first.Err())
+	records, err := c.Leases(t.Context())
+	require.NoError(t, err)
+	require.Len(t, records, 1)
+	assert.Equal(t, first.ID, records[0].LeaseID)
+	assert.Equal(t, first.Token, records[0].Token)
+	assert.True(t, records[0].ExpiresAt.After(first.ExpiresAt))
+
+	opts.IfAvailable, opts.Steal = false, true
+	second, err := other.AcquireProjectLock(t.Context(), opts)
+	require.NoError(t, err)
+	assert.Greater(t, second.Token, first.Token)
+	<-first.Done()
+	require.ErrorIs(t, first.Err(), lock.ErrLost)
+	require.NoError(t, second.Release(t.Context()))
+	records, err = c.Leases(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, records)
+}
+
+// What the tests above rely on of the platform: an open file can be neither opened again
+// nor removed. Liveness files are removed by whoever could open them, right after closing
+// them; the owner may have opened them in between.
+func TestOpenFileIsNeitherOpenedNorRemoved(t *testing.T) {
+	dir, err := NewDir(newRoot())
+	require.NoError(t, err)
+	file, err := dir.file(t.Context(), "f", true)
+	require.NoError(t, err)
+	h, err := openHandle(t.Context(), file)
+	require.NoError(t, err)
+	_, err = openHandle(t.Context(), file)
+	assert.True(t, isNamed(err, inUse...), "%v", err)
+	assert.True(t, isNamed(dir.remove(t.Context(), "f"), inUse...))
+	h.close()
+	require.NoError(t, dir.remove(t.Context(), "f"))
+}
