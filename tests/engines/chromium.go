@@ -2,7 +2,6 @@ package engines
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -26,7 +25,7 @@ type chromiumTab struct {
 
 func startChromium(t testing.TB, _ Options) (Engine, error) {
 	if browser.Find() == "" {
-		return nil, errors.New("Chromium is missing: install the package chromium (apt-get install chromium)")
+		return nil, missing("Chromium", "chromium")
 	}
 	return &chromium{t: t, browser: browser.Start(t, browser.Options{})}, nil
 }

@@ -95,5 +95,9 @@ func find(what, debian string, names ...string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s is missing: install the package %s (apt-get install %s)", what, debian, debian)
+	return "", missing(what, debian)
+}
+
+func missing(what, debian string) error {
+	return fmt.Errorf("%s is missing: install the package %s (apt-get install %s)", what, debian, debian)
 }

@@ -38,7 +38,7 @@ func startWebKit(_ testing.TB, options Options) (Engine, error) {
 	browsers, _ := filepath.Glob("/usr/lib*/*/webkit*gtk-*/MiniBrowser")
 	more, _ := filepath.Glob("/usr/lib*/webkit*gtk-*/MiniBrowser")
 	if browsers = append(browsers, more...); len(browsers) == 0 {
-		return nil, errors.New("WebKitGTK's MiniBrowser is missing: install the package webkit2gtk-driver (apt-get install webkit2gtk-driver)")
+		return nil, missing("WebKitGTK's MiniBrowser", "webkit2gtk-driver")
 	}
 	p, err := newProcesses()
 	if err != nil {
@@ -96,7 +96,7 @@ func (w *webkit) display(said *os.File, xvfb string) (string, error) {
 	}
 	number, err := bufio.NewReader(reader).ReadString('\n')
 	if err != nil {
-		return "", fmt.Errorf("Xvfb names no display: %w", err)
+		return "", fmt.Errorf("no display is named: %w", err)
 	}
 	return ":" + strings.TrimSpace(number), nil
 }
