@@ -23,6 +23,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
@@ -154,7 +155,7 @@ func start(ctx context.Context) (tab context.Context, end func(), err error) {
 	if path == "" {
 		return nil, nil, errors.New("no Chromium found; install the package chromium (or Google Chrome) and put it on the PATH")
 	}
-	profile, err := os.MkdirTemp("", "hf-")
+	profile, err := os.MkdirTemp("", "hfw-")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -178,6 +179,13 @@ func start(ctx context.Context) (tab context.Context, end func(), err error) {
 		}
 		cancel()
 		cancelAllocator()
+		// Its processes may write until the last one has ended.
+		for range 100 {
+			if os.RemoveAll(profile) == nil && gone(process) {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
 		_ = os.RemoveAll(profile)
 	}
 	if err := chromedp.Run(tab); err != nil {
@@ -185,6 +193,11 @@ func start(ctx context.Context) (tab context.Context, end func(), err error) {
 		return nil, nil, fmt.Errorf("%s does not start: %w", path, err)
 	}
 	return tab, end, nil
+}
+
+// gone reports whether no process of the browser's group is left.
+func gone(process *exec.Cmd) bool {
+	return process == nil || process.Process == nil || syscall.Kill(-process.Process.Pid, 0) != nil
 }
 
 // group makes it possible to end every child of the browser, and ends it with this program.
