@@ -1,0 +1,11 @@
+package autosavetest_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+func TestFakeStore(t *testing.T) {
+	autosavetest.RunStore(t, func(*testing.T) autosavetest.Storage { return autosavetest.NewDisk().Storage() })
+}

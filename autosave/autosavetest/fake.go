@@ -1,0 +1,18 @@
+package autosavetest
+
+import "github.com/holdfast-dev/holdfast/autosave"
+
+// Page returns the fake store of one page: an [autosave.Layout] over the disk.
+func (d *Disk) Page() Page {
+	c := d.Client()
+	return Page{Store: autosave.NewLayout(c, SHA256), Break: c.Break, Ops: c.Ops, Mend: c.Mend}
+}
+
+// Storage returns the disk as the suite wants it.
+func (d *Disk) Storage() Storage {
+	return Storage{
+		Open:    d.Page,
+		Corrupt: func(id string) { d.Corrupt(autosave.FolderHistory + "/" + id) },
+		Evict:   d.Evict,
+	}
+}

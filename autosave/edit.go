@@ -1,0 +1,327 @@
+package autosave
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// background runs f for the present term: its context ends with the term, and the
+// function it is given runs a step on the owner's goroutine unless the term is over.
+func (s *Saver) background(f func(ctx context.Context, step func(func()) bool)) {
+	ctx, stop := context.WithCancel(s.life)
+	term := s.term
+	s.stop = stop
+	s.work.Go(func() {
+		defer stop()
+		f(ctx, func(what func()) bool {
+			current := false
+			s.do(func() {
+				if current = s.term == term; current {
+					what()
+				}
+			})
+			return current
+		})
+	})
+}
+
+// begin finds out whether this page may write. It does not wait for another editor.
+func (s *Saver) begin() {
+	s.enter(starting)
+	s.emitPhase(s.phase())
+	opts := s.config.Lock
+	opts.IfAvailable, opts.Timeout, opts.Steal = true, lock.NoWait, false
+	s.acquire(opts)
+}
+
+// acquire asks for the lock once; the answer makes this page the editor or a viewer.
+func (s *Saver) acquire(opts lock.AcquireOptions) {
+	s.background(func(ctx context.Context, step func(func()) bool) {
+		lease, err := s.config.Locks.AcquireProjectLock(ctx, opts)
+		if err != nil {
+			step(func() { s.readonly(lock.ReasonAcquireFailed, err) })
+			return
+		}
+		if !step(func() { s.load(lease) }) {
+			s.giveBack(lease)
+		}
+	})
+}
+
+// standby waits in the queue until it is this page's turn.
+func (s *Saver) standby() {
+	if s.config.NoStandby || errors.Is(s.lastErr, lock.ErrUnsupported) || errors.Is(s.lastErr, lock.ErrWebLockUnsupported) ||
+		errors.Is(s.lastErr, lock.ErrInvalidArgument) {
+		return
+	}
+	opts := s.config.Lock
+	opts.IfAvailable, opts.Steal, opts.Timeout = false, false, standbyLimit
+	opts.Backoff.MaxRetries = lock.Unlimited
+	s.background(func(ctx context.Context, step func(func()) bool) {
+		next := delays(s.config.Retry)
+		for ctx.Err() == nil {
+			lease, err := s.config.Locks.AcquireProjectLock(ctx, opts)
+			if err == nil {
+				if !step(func() { s.load(lease) }) {
+					s.giveBack(lease)
+				}
+				return
+			}
+			pause(ctx, next())
+		}
+	})
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// giveBack releases a lease that nobody wants any more.
+func (s *Saver) giveBack(l lock.Lease) {
+	ctx, stop := context.WithTimeout(context.Background(), 2*answerLimit)
+	defer stop()
+	_ = l.Release(ctx)
+}
+
+// loaded is what was found when this page had got the lock.
+type loaded struct {
+	newest  *Generation
+	content []byte
+	foreign bool  // newest is not what this page wrote or loaded last
+	damage  error // newest cannot be read; content is of one before it
+	unsaved []byte
+	taken   bool // unsaved is what the page has; else it has nothing of its own
+	marked  int64
+}
+
+// load shuts out the editor before and reads what it has left. Until that has worked
+// the page is not told that it may edit.
+func (s *Saver) load(l lock.Lease) {
+	s.lease, s.leaseDone = l, l.Done()
+	s.enter(loading)
+	known := s.newest
+	s.background(func(ctx context.Context, step func(func()) bool) {
+		next := delays(s.config.Retry)
+		for ctx.Err() == nil {
+			found, err := s.find(ctx, l.Token, known)
+			if err == nil {
+				again := false
+				if !step(func() {
+					// What was typed since the snapshot was taken belongs to it too.
+					if again = found.foreign && s.since.Load() != 0 && s.last.Load() != found.marked; !again {
+						s.edit(found)
+					}
+				}) || !again {
+					return
+				}
+				continue
+			}
+			stale := errors.Is(err, ErrStaleToken)
+			step(func() {
+				if stale {
+					s.release()
+					s.readonly(lock.ReasonLeaseLost, err)
+					return
+				}
+				s.failures++
+				s.lastErr = err
+				s.settle() // read-only for now; whoever waits for an answer has it
+			})
+			pause(ctx, next())
+		}
+	})
+}
+
+// find does what load says. Where the newest generation is damaged, the newest good one
+// takes its place.
+func (s *Saver) find(ctx context.Context, token int64, known *Generation) (loaded, error) {
+	ctx, stop := context.WithTimeout(ctx, writeLimit)
+	defer stop()
+	var found loaded
+	if err := s.config.Store.Fence(ctx, token); err != nil {
+		return found, asError(err, CodeWriteFailed, "the store could not be opened")
+	}
+	all, err := s.config.Store.List(ctx)
+	if err != nil {
+		return found, asError(err, CodeReadFailed, "what was saved could not be listed")
+	}
+	if len(all) == 0 {
+		return found, nil
+	}
+	found.newest = &all[0]
+	if found.foreign = known == nil || known.ID != all[0].ID; !found.foreign {
+		return found, nil
+	}
+	for _, g := range all {
+		found.content, err = s.config.Store.Read(ctx, g.ID)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrCorrupted) {
+			return found, asError(err, CodeReadFailed, "what was saved could not be read")
+		}
+		if found.damage == nil {
+			found.damage = err
+		}
+	}
+	// The page is about to lose what it shows.
+	if found.marked = s.last.Load(); s.since.Load() != 0 {
+		if found.unsaved, err = snapshot(ctx, s.config.Snapshot); err != nil {
+			return found, err
+		}
+		found.taken = true
+	}
+	return found, nil
+}
+
+// edit lets the page edit.
+func (s *Saver) edit(found loaded) {
+	lease := s.lease
+	s.held.Store(&lease)
+	s.recovered()
+	s.lastErr, s.holder = found.damage, nil
+	e := Event{Type: EventEditable}
+	if found.newest != nil {
+		s.newest = found.newest
+	}
+	if found.foreign {
+		if found.taken {
+			s.unsaved = found.unsaved
+		}
+		s.since.Store(0) // the page will show the content; what it had is in unsaved
+		e.Content, e.Loaded, e.Unsaved = found.content, found.content != nil, s.unsaved
+		s.size = int64(len(found.content))
+	} else {
+		s.unsaved = nil // the page has it still, and saves it now
+	}
+	s.enter(editing)
+	s.emit(e)
+	s.settle()
+	s.tookOver()
+}
+
+// lost is called when the lease has ended.
+func (s *Saver) lost() {
+	err, reason := s.lease.Err(), lock.ReasonLeaseLost
+	if errors.Is(err, lock.ErrStale) {
+		reason = lock.ReasonRenewFailed
+	}
+	if err == nil {
+		err = &lock.Error{Code: lock.CodeLost, Operation: lock.OpRenew, Resource: s.lease.Resource, Detail: "the lease was released"}
+	}
+	s.readonly(reason, err)
+}
+
+// release gives the lease back without waiting for it.
+func (s *Saver) release() {
+	if s.leaseDone == nil {
+		return
+	}
+	lease := s.lease
+	s.leaseDone = nil
+	s.held.Store(nil)
+	s.work.Go(func() { s.giveBack(lease) })
+}
+
+// readonly makes this page a viewer and tells it so, with what it could not save.
+func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
+	dirty := s.since.Load() != 0 || s.writing != nil
+	s.yield(viewing, err)
+	s.failures, s.next = 0, delays(s.config.Retry)
+	s.emitPhase(s.phase())
+	s.background(func(ctx context.Context, step func(func()) bool) {
+		holder, unsaved := s.gather(ctx, dirty)
+		step(func() {
+			if holder != nil {
+				s.holder = holder
+			}
+			if unsaved != nil {
+				s.unsaved = unsaved
+			}
+			s.emit(Event{Type: EventReadonly, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.unsaved})
+			s.settle()
+			s.standby()
+		})
+	})
+}
+
+// yield ends whatever this page did as an editor or wanted to become one.
+func (s *Saver) yield(r role, err error) {
+	s.stop()
+	s.enter(r)
+	s.leaseDone, s.lastErr, s.urgent = nil, err, false
+	s.held.Store(nil)
+	if s.writing != nil {
+		s.writing.stop()
+	}
+	if s.handing != nil {
+		s.handing.stop()
+		s.handing = nil
+	}
+	for _, waits := range s.waiters {
+		waits.result <- outcome{err: s.refusal()}
+	}
+	s.waiters = nil
+}
+
+// gather finds out who edits, and takes what the page could not save. Both have little
+// time, because the page has to be told. A snapshot that comes later is kept.
+func (s *Saver) gather(ctx context.Context, dirty bool) (*lock.Holder, []byte) {
+	limited, stop := context.WithTimeout(ctx, noticeLimit)
+	defer stop()
+	holders := make(chan *lock.Holder, 1)
+	go func() { holders <- s.whoEdits(limited) }()
+	snapshots := make(chan []byte, 1)
+	if dirty {
+		go func() {
+			ctx, stop := context.WithTimeout(s.life, writeLimit)
+			defer stop()
+			bytes, err := snapshot(ctx, s.config.Snapshot)
+			if err != nil {
+				bytes = nil
+			}
+			snapshots <- bytes
+			s.do(func() {
+				if err == nil && s.role != editing && s.unsaved == nil {
+					s.unsaved = bytes
+				}
+			})
+		}()
+	} else {
+		snapshots <- nil
+	}
+	var holder *lock.Holder
+	var unsaved []byte
+	for range 2 {
+		select {
+		case holder = <-holders:
+			holders = nil
+		case unsaved = <-snapshots:
+			snapshots = nil
+		case <-limited.Done():
+			return holder, unsaved
+		}
+	}
+	return holder, unsaved
+}
+
+func (s *Saver) whoEdits(ctx context.Context) *lock.Holder {
+	holders, _, err := s.config.Locks.Inspect(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, h := range holders {
+		if h.Mode == lock.Exclusive && h.OwnerID != s.config.Locks.OwnerID() {
+			return &h
+		}
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package autosave
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+)
+
+// looks is how often a reader looks again when the writer has removed what it was about
+// to read.
+const looks = 5
+
+// List implements [Store].
+func (l *Layout) List(ctx context.Context) ([]Generation, error) {
+	generations, err := l.present(ctx)
+	if err != nil {
+		return nil, err
+	}
+	generations = slices.Clone(generations)
+	slices.Reverse(generations)
+	return generations, nil
+}
+
+// present returns the generations in the order of their commits.
+func (l *Layout) present(ctx context.Context) ([]Generation, error) {
+	for range looks {
+		names, err := l.indexes(ctx)
+		if err != nil {
+			return nil, asError(err, CodeReadFailed, "the storage could not be looked at")
+		}
+		if len(names) == 0 {
+			return nil, nil
+		}
+		found, _, err := l.highest(ctx, names)
+		if err != nil {
+			return nil, asError(err, CodeReadFailed, "the index could not be read")
+		}
+		if found != nil {
+			return found.generations, nil
+		}
+		left, err := l.files.List(ctx, FolderHistory)
+		if err != nil {
+			return nil, asError(err, CodeReadFailed, "the history could not be looked at")
+		}
+		if len(left) == 0 {
+			return nil, nil // the first page ever was killed as it began
+		}
+	}
+	return nil, &Error{Code: CodeCorrupted, Generation: FolderIndex,
+		Detail: "no index is whole; the next editor makes one of the generations that are there"}
+}
+
+// Read implements [Store].
+func (l *Layout) Read(ctx context.Context, id string) ([]byte, error) {
+	var err error
+	for range looks {
+		var generations []Generation
+		if generations, err = l.present(ctx); err != nil {
+			return nil, err
+		}
+		g, ok := find(generations, id)
+		if !ok {
+			return nil, &Error{Code: CodeNotFound, Generation: id, Detail: "it does not exist, or is no longer kept"}
+		}
+		var content []byte
+		if content, err = l.read(ctx, g); !errors.Is(err, ErrCorrupted) {
+			return content, err
+		}
+		generations, _ = l.present(ctx)
+		if _, still := find(generations, g.ID); still {
+			return nil, err
+		} // else it was collected between the two looks
+	}
+	return nil, err
+}
+
+func find(generations []Generation, id string) (Generation, bool) {
+	i := slices.IndexFunc(generations, func(g Generation) bool { return g.ID == id || id == Current && g.Current })
+	if i < 0 {
+		return Generation{}, false
+	}
+	return generations[i], true
+}
+
+// read returns the content of g, once it is sure that it is the one that was written.
+func (l *Layout) read(ctx context.Context, g Generation) ([]byte, error) {
+	content, err := l.files.Read(ctx, FolderHistory, g.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &Error{Code: CodeCorrupted, Generation: g.ID, Detail: "its file is missing; other generations can be restored", Err: err}
+	}
+	if err != nil {
+		return nil, asError(err, CodeReadFailed, "the generation could not be read")
+	}
+	sum, err := l.digest(ctx, content)
+	if err != nil {
+		return nil, asError(err, CodeReadFailed, "the checksum could not be made")
+	}
+	if sum != g.SHA256 || int64(len(content)) != g.Bytes {
+		return nil, &Error{Code: CodeCorrupted, Generation: g.ID, Detail: "its content is not what was saved; other generations can be restored"}
+	}
+	return content, nil
+}
+
+// salvage returns what the new editor goes on with: the highest index. Where that one is
+// damaged, the generations that only it may have known are taken from the history as
+// well. They are whole, because an index is begun when its generation is written; to
+// bring back a commit that was killed at its last step does no harm, to forget one that
+// was acknowledged would.
+func (l *Layout) salvage(ctx context.Context, names []indexName) (index, error) {
+	found, damaged, err := l.highest(ctx, names)
+	if err != nil || damaged == nil {
+		return *orNone(found), err
+	}
+	base := *orNone(found)
+	base.generations = superseded(base.generations)
+	listed, err := l.files.List(ctx, FolderHistory)
+	if err != nil {
+		return index{}, err
+	}
+	var orphans []Generation
+	for _, id := range listed {
+		g, ok := newGeneration(id, 0, "")
+		if !ok || found != nil && (g.Token != damaged.token || !newer(g, base.generations)) {
+			continue
+		}
+		content, err := l.files.Read(ctx, FolderHistory, id)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return index{}, err
+		}
+		g.Bytes = int64(len(content))
+		if g.SHA256, err = l.digest(ctx, content); err != nil {
+			return index{}, err
+		}
+		orphans = append(orphans, g)
+	}
+	slices.SortFunc(orphans, func(a, b Generation) int {
+		return indexName{a.Token, a.SavedAt.UnixMilli()}.compare(indexName{b.Token, b.SavedAt.UnixMilli()})
+	})
+	base.generations = append(base.generations, orphans...)
+	if n := len(base.generations); n > 0 {
+		base.generations[n-1].Current = true
+	}
+	return base, nil
+}
+
+func orNone(i *index) *index {
+	if i == nil {
+		return &index{}
+	}
+	return i
+}
+
+// newer reports whether g came after all of them.
+func newer(g Generation, generations []Generation) bool {
+	return !slices.ContainsFunc(generations, func(other Generation) bool {
+		return other.Token > g.Token || other.Token == g.Token && !other.SavedAt.Before(g.SavedAt)
+	})
+}
+
+// collect removes the generations that are gone, the indexes before the last two, and
+// after a failure what no index knows. What cannot be removed now is left to the next
+// editor.
+func (l *Layout) collect(ctx context.Context, names []indexName, gone []Generation) {
+	failed := false
+	remove := func(folder, name string) {
+		failed = l.files.Remove(ctx, folder, name) != nil || failed
+	}
+	for i, n := range names {
+		if i > 1 {
+			remove(FolderIndex, n.String())
+		}
+	}
+	for _, g := range gone {
+		remove(FolderHistory, g.ID)
+	}
+	if l.messy {
+		listed, err := l.files.List(ctx, FolderHistory)
+		for _, id := range listed {
+			_, token, ok := parsePair(id)
+			_, known := find(l.top.generations, id)
+			// What bears a higher token belongs to a successor that just begins.
+			if ok && !known && token <= l.token {
+				remove(FolderHistory, id)
+			}
+		}
+		failed = failed || err != nil
+	}
+	l.messy = failed
+}

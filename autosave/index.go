@@ -1,0 +1,147 @@
+package autosave
+
+import (
+	"errors"
+	"hash/crc32"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// indexName is the name of an index file. A later one has a higher token or, under
+// the same token, a higher number.
+type indexName struct{ token, number int64 }
+
+const indexSuffix = ".json"
+
+func (n indexName) String() string { return generationID(n.token, n.number) + indexSuffix }
+
+func parseIndexName(s string) (indexName, bool) {
+	s, ok := strings.CutSuffix(s, indexSuffix)
+	if !ok {
+		return indexName{}, false
+	}
+	token, number, ok := parsePair(s)
+	return indexName{token, number}, ok
+}
+
+func (n indexName) compare(other indexName) int {
+	if n.token != other.token {
+		return sign(n.token - other.token)
+	}
+	return sign(n.number - other.number)
+}
+
+func sign(n int64) int {
+	switch {
+	case n < 0:
+		return -1
+	case n > 0:
+		return 1
+	}
+	return 0
+}
+
+var errBadIndex = errors.New("not a whole index")
+
+// The pieces of an index. It is JSON for those who look at it; but as nobody else
+// writes it, exactly one spelling of each index is accepted.
+const (
+	indexHead   = `{"format":1,"generations":[`
+	indexID     = `{"id":"`
+	indexBytes  = `","bytes":`
+	indexSHA256 = `,"sha256":"`
+	indexNext   = `"}`
+	indexCheck  = `],"crc32":"`
+	indexTail   = "\"}\n"
+)
+
+// encodeIndex spells the generations, in the order of their commits, with a checksum of
+// the spelling: a torn index is never taken for a whole one.
+func encodeIndex(generations []Generation) []byte {
+	b := []byte(indexHead)
+	for i, g := range generations {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(b, indexID...), g.ID...)
+		b = strconv.AppendInt(append(b, indexBytes...), g.Bytes, 10)
+		b = append(append(b, indexSHA256...), g.SHA256...)
+		b = append(b, indexNext...)
+	}
+	check := crc32.ChecksumIEEE(b)
+	b = append(b, indexCheck...)
+	b = append(b, hex32(check)...)
+	return append(b, indexTail...)
+}
+
+func hex32(n uint32) string {
+	s := strconv.FormatUint(uint64(n), 16)
+	return strings.Repeat("0", 8-len(s)) + s
+}
+
+// decodeIndex reads what encodeIndex wrote, and nothing else.
+func decodeIndex(b []byte) ([]Generation, error) {
+	c := cursor{rest: string(b)}
+	c.literal(indexHead)
+	var generations []Generation
+	for c.ok() && !strings.HasPrefix(c.rest, indexCheck) {
+		if len(generations) > 0 {
+			c.literal(",")
+		}
+		generations = append(generations, c.generation())
+	}
+	read := len(b) - len(c.rest)
+	c.literal(indexCheck)
+	check := c.until(indexTail)
+	if !c.ok() || c.rest != "" || check != hex32(crc32.ChecksumIEEE(b[:read])) {
+		return nil, errBadIndex
+	}
+	if len(generations) > 0 {
+		generations[len(generations)-1].Current = true
+	}
+	return generations, nil
+}
+
+// cursor reads a text from its beginning. After the first thing that is not as it
+// should be it reads nothing more.
+type cursor struct {
+	rest   string
+	failed bool
+}
+
+func (c *cursor) ok() bool { return !c.failed }
+
+func (c *cursor) literal(s string) {
+	rest, ok := strings.CutPrefix(c.rest, s)
+	c.rest, c.failed = rest, c.failed || !ok
+}
+
+// until returns what stands before the next end, and passes both.
+func (c *cursor) until(end string) string {
+	text, rest, ok := strings.Cut(c.rest, end)
+	if c.failed = c.failed || !ok; c.failed {
+		return ""
+	}
+	c.rest = rest
+	return text
+}
+
+func (c *cursor) generation() Generation {
+	c.literal(indexID)
+	id := c.until(indexBytes)
+	bytes, okBytes := parseNumber(c.until(indexSHA256))
+	sum := c.until(indexNext)
+	g, okID := newGeneration(id, bytes, sum)
+	c.failed = c.failed || !okBytes || !okID || !isSHA256(sum)
+	return g
+}
+
+func newGeneration(id string, bytes int64, sum string) (Generation, bool) {
+	at, token, ok := parsePair(id)
+	return Generation{ID: id, SavedAt: time.UnixMilli(at), Bytes: bytes, Token: token, SHA256: sum}, ok
+}
+
+func isSHA256(s string) bool {
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
+}

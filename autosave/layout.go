@@ -1,0 +1,266 @@
+package autosave
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+)
+
+// The folders of a [Layout].
+const (
+	FolderIndex   = "index"
+	FolderHistory = "history"
+)
+
+// Layout is the [Store] over [Files]. It has
+//
+//	history/<time>-<token>        the content of one generation, as given
+//	index/<token>-<number>.json   the generations there are, the current one last
+//
+// The highest whole index tells; a commit is the writing of a new one. No file is
+// written twice, so that an editor which was frozen in the middle of a commit and wakes
+// when its successor has long been writing has no file in which it could do harm: what
+// it writes bears its own, lower token.
+//
+// That no acknowledged commit is lost at a takeover follows from an order, as in
+// Dekker's algorithm: Fence writes an index of its own, then looks for others; a commit
+// writes its index, then looks for others. Of the two at least one sees the other, and
+// either the commit is refused or its generation is taken over.
+type Layout struct {
+	files  Files
+	digest Digest
+	turn   chan struct{} // has one place, taken by whoever writes; guards what follows
+
+	token  int64 // of the last Fence
+	fenced bool  // it succeeded
+	number int64 // of the next index under the token
+	top    index // the last one written
+	lastAt int64 // time of the last generation that was begun
+	messy  bool  // there may be files that no index knows
+}
+
+// index is an index file that was read or written.
+type index struct {
+	name        indexName
+	generations []Generation // in the order of their commits
+}
+
+// NewLayout returns the store that is kept in files. Any number of pages may have one
+// over the same files.
+func NewLayout(files Files, digest Digest) *Layout {
+	return &Layout{files: files, digest: digest, turn: make(chan struct{}, 1)}
+}
+
+// begin waits for the turn to write.
+func (l *Layout) begin(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return &Error{Code: CodeWriteFailed, Detail: "an earlier write has not come back", Err: context.Cause(ctx)}
+	}
+}
+
+func (l *Layout) end() { <-l.turn }
+
+// Fence implements [Store].
+func (l *Layout) Fence(ctx context.Context, token int64) error {
+	if err := l.begin(ctx); err != nil {
+		return err
+	}
+	defer l.end()
+	return l.fence(ctx, token)
+}
+
+func (l *Layout) fence(ctx context.Context, token int64) error {
+	names, err := l.indexes(ctx)
+	if err != nil {
+		return asError(err, CodeWriteFailed, "the storage could not be looked at")
+	}
+	if err := stale(names, token); err != nil {
+		return err
+	}
+	if l.token == token && l.fenced {
+		return nil
+	}
+	sources := names
+	if l.token == token {
+		sources = below(names, token) // a Fence that failed left nothing of value
+	}
+	l.token, l.fenced, l.messy = token, false, true
+	if len(names) > 0 && names[0].token == token {
+		l.number = max(l.number, names[0].number+1)
+	}
+	base, err := l.salvage(ctx, sources)
+	if err != nil {
+		return asError(err, CodeWriteFailed, "what was saved before could not be read")
+	}
+	for {
+		if err := l.publish(ctx, base.generations); err != nil {
+			return err
+		}
+		if names, err = l.indexes(ctx); err != nil {
+			return asError(err, CodeWriteFailed, "the storage could not be looked at")
+		}
+		if err := stale(names, token); err != nil {
+			return err
+		}
+		// The editor before may have committed until our index was seen.
+		before, _, err := l.highest(ctx, below(names, token))
+		if err != nil {
+			return asError(err, CodeWriteFailed, "what was saved before could not be read")
+		}
+		if before == nil || before.name.compare(base.name) <= 0 {
+			l.fenced = true
+			return nil
+		}
+		base = *before
+	}
+}
+
+// stale reports an editor that came after the one with the token.
+func stale(names []indexName, token int64) error {
+	if len(names) > 0 && names[0].token > token {
+		return &Error{Code: CodeStaleToken, Detail: "another page has become the editor since; what it saved stays"}
+	}
+	return nil
+}
+
+// below returns the names with lower tokens.
+func below(names []indexName, token int64) []indexName {
+	i := slices.IndexFunc(names, func(n indexName) bool { return n.token < token })
+	if i < 0 {
+		return nil
+	}
+	return names[i:]
+}
+
+// Commit implements [Store].
+func (l *Layout) Commit(ctx context.Context, c Commit) (Generation, error) {
+	if err := l.begin(ctx); err != nil {
+		return Generation{}, err
+	}
+	defer l.end()
+	if l.token != c.Token || !l.fenced {
+		if err := l.fence(ctx, c.Token); err != nil {
+			return Generation{}, err
+		}
+	} else if err := l.check(ctx); err != nil {
+		return Generation{}, err
+	}
+	c.progress(PhaseWriting)
+	sum, err := l.digest(ctx, c.Content)
+	if err != nil {
+		return Generation{}, asError(err, CodeWriteFailed, "the checksum could not be made")
+	}
+	g := l.next(c, sum)
+	if err := l.files.Write(ctx, FolderHistory, g.ID, c.Content); err != nil {
+		l.messy = l.files.Remove(ctx, FolderHistory, g.ID) != nil || l.messy
+		return Generation{}, asError(err, CodeWriteFailed, "the content could not be written")
+	}
+	c.progress(PhaseIndex)
+	gone, stay := c.Limits.kept(append(superseded(l.top.generations), g))
+	if err := l.publish(ctx, stay); err != nil {
+		return Generation{}, err
+	}
+	names, err := l.indexes(ctx)
+	if err != nil {
+		return Generation{}, asError(err, CodeWriteFailed, "the storage could not be looked at")
+	}
+	if err := stale(names, c.Token); err != nil {
+		// The successor may have taken this generation over: its files are the
+		// successor's to remove.
+		return Generation{}, err
+	}
+	c.progress(PhaseGC)
+	l.collect(ctx, names, gone)
+	return g, nil
+}
+
+// check sees whether anything has happened since the last write under this token.
+func (l *Layout) check(ctx context.Context) error {
+	names, err := l.indexes(ctx)
+	if err != nil {
+		return asError(err, CodeWriteFailed, "the storage could not be looked at")
+	}
+	if err := stale(names, l.token); err != nil {
+		return err
+	}
+	if !slices.Contains(names, l.top.name) {
+		l.token, l.fenced = 0, false // the next commit begins anew with what is there
+		return &Error{Code: CodeEvicted, Detail: "the browser has cleared the storage; what is open is saved anew"}
+	}
+	return nil
+}
+
+// next names the generation to be written. No name is used twice, whatever became of
+// the file, and a clock that was set back does not matter.
+func (l *Layout) next(c Commit, sum string) Generation {
+	at := c.SavedAt.UnixMilli()
+	if at <= l.lastAt {
+		at = l.lastAt + 1
+	}
+	l.lastAt = at
+	g, _ := newGeneration(generationID(at, c.Token), int64(len(c.Content)), sum)
+	g.Current = true
+	return g
+}
+
+// superseded returns a copy in which no generation is the current one.
+func superseded(generations []Generation) []Generation {
+	copied := slices.Clone(generations)
+	for i := range copied {
+		copied[i].Current = false
+	}
+	return copied
+}
+
+// publish writes the next index.
+func (l *Layout) publish(ctx context.Context, generations []Generation) error {
+	name := indexName{l.token, l.number}
+	l.number++
+	if err := l.files.Write(ctx, FolderIndex, name.String(), encodeIndex(generations)); err != nil {
+		l.messy = true
+		return asError(err, CodeWriteFailed, "the index could not be written")
+	}
+	l.top = index{name, generations}
+	return nil
+}
+
+// indexes returns the names of all index files, the highest first.
+func (l *Layout) indexes(ctx context.Context) ([]indexName, error) {
+	listed, err := l.files.List(ctx, FolderIndex)
+	if err != nil {
+		return nil, err
+	}
+	var names []indexName
+	for _, s := range listed {
+		if n, ok := parseIndexName(s); ok {
+			names = append(names, n)
+		}
+	}
+	slices.SortFunc(names, func(a, b indexName) int { return b.compare(a) })
+	return names, nil
+}
+
+// highest reads the first whole index of those named, or returns nil where there is
+// none, and the first damaged one before it.
+func (l *Layout) highest(ctx context.Context, names []indexName) (found *index, damaged *indexName, err error) {
+	for _, n := range names {
+		content, err := l.files.Read(ctx, FolderIndex, n.String())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // collected since it was listed, or not yet committed
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if generations, err := decodeIndex(content); err == nil {
+			return &index{n, generations}, damaged, nil
+		}
+		if damaged == nil {
+			damaged = &n
+		}
+	}
+	return nil, damaged, nil
+}

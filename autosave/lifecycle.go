@@ -1,0 +1,135 @@
+package autosave
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Suspend is for a page that is put to sleep and may wake again (pagehide, persisted):
+// it saves what is dirty, gives the lock away and leaves the queue, so that nobody waits
+// for a sleeper. It returns when that is done, or with the cause when ctx ends; the lock
+// is given away in any case. Until Resume the page is read-only. The error is that of
+// saving; what was not saved is kept and offered again.
+func (s *Saver) Suspend(ctx context.Context) error {
+	err := s.depart(ctx, suspended)
+	if errors.Is(err, ErrDisposed) || errors.Is(err, ErrDisabled) {
+		return nil
+	}
+	return err
+}
+
+// depart saves for the last time, releases and takes on the role.
+func (s *Saver) depart(ctx context.Context, r role) error {
+	var had bool
+	var lease lock.Lease
+	if !s.do(func() {
+		if s.role == editing {
+			s.enter(leaving)
+		}
+	}) {
+		return s.over()
+	}
+	_, err := s.flushLast(ctx)
+	if !s.do(func() {
+		had, lease = s.leaseDone != nil, s.lease
+		before := s.lastErr
+		s.yield(r, before)
+		s.settle()
+	}) {
+		return s.over()
+	}
+	if !had {
+		return err
+	}
+	return errors.Join(err, lease.Release(ctx))
+}
+
+// flushLast saves what is dirty, if this page may.
+func (s *Saver) flushLast(ctx context.Context) (Generation, error) {
+	clean := false
+	s.do(func() { clean = s.role != leaving || s.since.Load() == 0 && s.writing == nil })
+	if clean {
+		return Generation{}, nil
+	}
+	ctx, stop := context.WithTimeout(ctx, handoverLimit)
+	defer stop()
+	return s.flush(ctx, leaving)
+}
+
+// Resume is for a page that wakes (pageshow, resume). It returns when it is known
+// whether the page may edit; until then it is read-only. A page that was suspended asks
+// for the lock anew; one that slept with its lock makes sure that it still has it.
+func (s *Saver) Resume(ctx context.Context) error {
+	var verdict chan struct{}
+	if !s.do(func() {
+		switch s.role {
+		case suspended:
+			verdict = s.verdict
+			s.begin()
+		case editing:
+			verdict = s.verdict
+			s.verify()
+		}
+	}) {
+		return s.over()
+	}
+	if verdict == nil {
+		return nil
+	}
+	select {
+	case <-verdict:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// verify renews the lease before the page may go on.
+func (s *Saver) verify() {
+	lease := s.lease
+	s.enter(starting)
+	s.background(func(ctx context.Context, step func(func()) bool) {
+		ctx, stop := context.WithTimeout(ctx, answerLimit)
+		defer stop()
+		_, err := s.config.Locks.RenewProjectLock(ctx, lease)
+		step(func() {
+			select {
+			case <-lease.Done():
+				s.lost()
+				return
+			default:
+			}
+			if err != nil && !errors.Is(err, lock.ErrRenewFailed) {
+				// Nothing is known of the lease: let go of it, and begin anew.
+				s.release()
+				s.begin()
+				return
+			}
+			s.enter(editing)
+			s.settle()
+		})
+	})
+}
+
+// Dispose saves what is dirty, releases the lock and ends. It returns when that is done,
+// or with the cause when ctx ends. The error is that of saving or releasing. Disposing
+// again does no harm.
+func (s *Saver) Dispose(ctx context.Context) error {
+	err := s.depart(ctx, ended)
+	if errors.Is(err, ErrDisposed) || errors.Is(err, ErrDisabled) {
+		s.events.close()
+		return nil
+	}
+	s.end()
+	<-s.gone
+	done := make(chan struct{})
+	go func() { s.work.Wait(); s.events.close(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = errors.Join(err, context.Cause(ctx))
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+package autosave
+
+import (
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Channel carries messages between the pages of one project, as BroadcastChannel does
+// between the tabs of one origin: to all others, in no promised time, and to those that
+// are frozen not at all.
+type Channel interface {
+	Post(Message) error
+	// Listen calls handle for every message of another page until stop is called.
+	// handle does not block.
+	Listen(handle func(Message)) (stop func(), err error)
+}
+
+// MessageKind says what a message is for.
+type MessageKind string
+
+// A page that wants to edit posts EditRequest. The one that edits answers EditAccepted at
+// once and, when everything is saved, EditGranted, upon which the asker may steal the
+// lock; or EditRefused, or EditBusy where it was asked by another one before. An asker
+// that gives up posts EditCancelled. A page that has become the editor posts Edits.
+const (
+	EditRequest   MessageKind = "edit-request"
+	EditAccepted  MessageKind = "edit-accepted"
+	EditGranted   MessageKind = "edit-granted"
+	EditRefused   MessageKind = "edit-refused"
+	EditBusy      MessageKind = "edit-busy"
+	EditCancelled MessageKind = "edit-cancelled"
+	Edits         MessageKind = "edits"
+)
+
+// Message is what pages tell each other.
+type Message struct {
+	Kind   MessageKind
+	Round  string      // ties an answer to its request
+	From   string      // OwnerID of the sender
+	Force  bool        // request: it would take it from one who does not answer
+	Detail string      // refused: why
+	Holder lock.Holder // edits
+}
+
+// letters keeps messages that were heard until they are dealt with, in order.
+type letters struct {
+	mu    sync.Mutex
+	heard []Message
+}
+
+func (l *letters) put(m Message) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard = append(l.heard, m)
+}
+
+func (l *letters) take() []Message {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	heard := l.heard
+	l.heard = nil
+	return heard
+}
+
+// hear takes a message and returns at once.
+func (s *Saver) hear(m Message) {
+	s.mail.put(m)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Saver) post(m Message) {
+	if s.config.Channel != nil {
+		m.From = s.config.Locks.OwnerID()
+		_ = s.config.Channel.Post(m) // who is not heard gets no answer, which is bounded
+	}
+}

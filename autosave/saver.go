@@ -1,0 +1,316 @@
+package autosave
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// role is what this page is among the others.
+type role int
+
+const (
+	starting  role = iota // it is being found out whether this page may write
+	loading               // it has the lock, and reads what was saved last
+	editing               // it may write
+	leaving               // it saves for the last time before it gives the lock away
+	viewing               // somebody else may write
+	suspended             // the page sleeps and wants nothing
+	ended
+)
+
+// Saver saves what a page edits, while it holds the project's lock. Its methods may be
+// called from any goroutine.
+//
+// One goroutine, run, owns everything that changes. What takes time runs beside it and
+// comes back through do.
+type Saver struct {
+	config Config
+	events *mailbox
+	began  time.Time
+	work   sync.WaitGroup
+
+	// Written by MarkDirty, in nanoseconds since began.
+	since atomic.Int64  // first change that no snapshot has; 0: none
+	last  atomic.Int64  // last change
+	wake  chan struct{} // has one place
+
+	inbox chan func()
+	mail  letters
+	gone  chan struct{} // closed when run has ended
+	life  context.Context
+	end   context.CancelFunc
+	final State // read after gone is closed
+
+	readOnly atomic.Bool
+	held     atomic.Pointer[lock.Lease]
+
+	// Used by run alone.
+	role      role
+	term      int64 // rises with every change of role: what was begun in another is void
+	lease     lock.Lease
+	leaseDone <-chan struct{}    // nil without a lease
+	verdict   chan struct{}      // closed, and replaced, when it is known who edits
+	stop      context.CancelFunc // ends what waits or loads in this term
+
+	writing  *write
+	epoch    int64 // snapshots begun
+	waiters  []waiter
+	urgent   bool
+	failures int
+	retryAt  time.Time
+	next     func() time.Duration
+	lastErr  error
+	success  time.Time
+	newest   *Generation // the last one this page has written or loaded
+	size     int64       // of the last snapshot
+	unsaved  []byte      // taken when this page lost the lock
+	holder   *lock.Holder
+	shown    Phase
+	timer    *time.Timer
+
+	handing *handing
+	asking  *ask
+}
+
+// New starts AutoSave and returns once it is known whether this page edits, which takes
+// the lock and the store about as long as they need for one answer and five seconds at
+// most each. A page that may not edit is no error: it is read-only. Errors match
+// ErrInvalidArgument and lock.ErrInvalidArgument, or are the cause of ctx.
+func New(ctx context.Context, c Config) (*Saver, error) {
+	c = c.withDefaults()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	s := &Saver{config: c, events: newMailbox(c.Listener), began: time.Now().Add(-1), wake: make(chan struct{}, 1),
+		inbox: make(chan func()), gone: make(chan struct{}), verdict: make(chan struct{}),
+		shown: PhaseIdle, timer: time.NewTimer(time.Hour), next: delays(c.Retry), stop: func() {}}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.readOnly.Store(true)
+	if c.Disabled {
+		s.shown = ""
+		s.emitPhase(PhaseDisabled)
+		s.final = State{Phase: PhaseDisabled}
+		s.role = ended
+		s.timer.Stop()
+		close(s.gone)
+		return s, nil
+	}
+	var deafen func()
+	if c.Channel != nil {
+		var err error
+		if deafen, err = c.Channel.Listen(s.hear); err != nil {
+			s.events.close()
+			return nil, err
+		}
+		context.AfterFunc(s.life, deafen)
+	}
+	go s.run()
+	var verdict chan struct{}
+	s.do(func() { verdict = s.verdict; s.begin() })
+	select {
+	case <-verdict:
+	case <-ctx.Done():
+		_ = s.Dispose(context.WithoutCancel(ctx))
+		return nil, context.Cause(ctx)
+	}
+	var err error
+	s.do(func() { err = s.lastErr })
+	if errors.Is(err, lock.ErrInvalidArgument) {
+		_ = s.Dispose(ctx)
+		return nil, err
+	}
+	return s, nil
+}
+
+// MarkDirty says that something has changed. It may be called at every keystroke: it
+// neither allocates nor waits.
+func (s *Saver) MarkDirty() {
+	now := s.now()
+	s.last.Store(now)
+	if s.since.Load() == 0 && s.since.CompareAndSwap(0, now) {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// now is the time since the beginning, in nanoseconds, and never 0.
+func (s *Saver) now() int64 { return int64(time.Since(s.began)) }
+
+// ReadOnly reports whether this page may not edit.
+func (s *Saver) ReadOnly() bool { return s.readOnly.Load() }
+
+// Lease returns the lease under which this page edits, if it does.
+func (s *Saver) Lease() (lock.Lease, bool) {
+	l := s.held.Load()
+	if l == nil || s.ReadOnly() {
+		return lock.Lease{}, false
+	}
+	return *l, true
+}
+
+// State returns what AutoSave is doing.
+func (s *Saver) State() State {
+	var state State
+	if !s.do(func() { s.advance(); state = s.state() }) {
+		return s.final
+	}
+	return state
+}
+
+// History returns all generations, the current one first.
+func (s *Saver) History(ctx context.Context) ([]Generation, error) {
+	if s.config.Disabled {
+		return nil, ErrDisabled
+	}
+	return s.config.Store.List(ctx)
+}
+
+// Read returns the content of a generation; see [Store].
+func (s *Saver) Read(ctx context.Context, id string) ([]byte, error) {
+	if s.config.Disabled {
+		return nil, ErrDisabled
+	}
+	return s.config.Store.Read(ctx, id)
+}
+
+// do runs f on the goroutine that owns the state and returns when it has run. It
+// reports whether it has.
+func (s *Saver) do(f func()) bool {
+	done := make(chan struct{})
+	select {
+	case s.inbox <- func() { defer close(done); f() }:
+		<-done
+		return true
+	case <-s.gone:
+		return false
+	}
+}
+
+// run owns the state. Whatever happens, advance then does what is due.
+func (s *Saver) run() {
+	defer close(s.gone)
+	for s.role != ended {
+		select {
+		case f := <-s.inbox:
+			f()
+		case <-s.wake:
+			for _, m := range s.mail.take() {
+				s.answer(m)
+			}
+		case <-s.timer.C:
+		case <-s.leaseDone:
+			s.lost()
+		}
+		s.advance()
+	}
+	s.timer.Stop()
+	s.final = s.state()
+}
+
+// advance begins what is due, sets the timer to what is next, and tells the phase.
+func (s *Saver) advance() {
+	if s.role == ended {
+		return
+	}
+	if s.writing == nil && (s.role == editing || s.role == leaving) {
+		if at, ok := s.due(); ok {
+			if pause := time.Until(at); pause > 0 {
+				s.timer.Reset(pause)
+			} else {
+				s.write()
+			}
+		}
+	}
+	s.emitPhase(s.phase())
+}
+
+// due says when the next write is.
+func (s *Saver) due() (time.Time, bool) {
+	since := s.since.Load()
+	switch {
+	case s.urgent:
+		return time.Now(), true
+	case since == 0:
+		return time.Time{}, false
+	case s.failures > 0:
+		return s.retryAt, true
+	}
+	last := s.last.Load()
+	return s.began.Add(min(time.Duration(last)+s.config.Debounce, time.Duration(since)+s.config.Idle)), true
+}
+
+func (s *Saver) phase() Phase {
+	switch {
+	case s.writing != nil && s.writing.phase != "" && (s.role == editing || s.role == leaving):
+		return s.writing.phase
+	case s.role == starting:
+		return PhaseAwaitingLock
+	case s.role == loading && s.failures > 0:
+		return PhaseError
+	case s.role == loading:
+		return PhaseAwaitingLock
+	case s.role != editing:
+		return PhaseReadonly
+	case s.failures > 0:
+		return PhaseError
+	case s.since.Load() != 0 || s.urgent:
+		return PhaseDebouncing
+	}
+	return PhaseIdle
+}
+
+func (s *Saver) state() State {
+	state := State{Phase: s.phase(), LastSuccess: s.success, LastErr: s.lastErr, RetryCount: s.failures}
+	dirty := s.since.Load() != 0
+	switch {
+	case s.role != editing && s.role != leaving && s.unsaved != nil:
+		state.PendingBytes = max(1, int64(len(s.unsaved)))
+	case dirty || s.writing != nil:
+		state.PendingBytes = max(1, s.size)
+	}
+	if s.writing != nil && dirty {
+		state.QueuedGeneration = s.epoch + 1
+	}
+	if s.role != editing && s.role != leaving {
+		state.Holder = s.holder
+	}
+	return state
+}
+
+func (s *Saver) emitPhase(p Phase) {
+	if s.shown == p {
+		return
+	}
+	s.shown = p
+	state := State{Phase: p}
+	if p != PhaseDisabled {
+		state = s.state()
+	}
+	s.events.push(Event{Type: EventPhase, State: state})
+}
+
+func (s *Saver) emit(e Event) {
+	s.emitPhase(s.phase())
+	e.State = s.state()
+	s.events.push(e)
+}
+
+// enter changes the role. Whatever was under way in the old one is void.
+func (s *Saver) enter(r role) {
+	s.role = r
+	s.term++
+	s.readOnly.Store(r != editing)
+}
+
+// settle tells those who wait for it that it is known who edits.
+func (s *Saver) settle() {
+	close(s.verdict)
+	s.verdict = make(chan struct{})
+}
