@@ -44,8 +44,8 @@ const (
 	ReasonRuntimeCrashed ReadonlyReason = "runtime-crashed"
 )
 
-// Event is one thing that happened. Type, At, OwnerID, Resource and LeaseID are always
-// set; the other fields belong to the types named beside them.
+// Event is one thing that happened. Type, At, OwnerID and Resource are always set, LeaseID
+// wherever a lease is meant; the other fields belong to the types named beside them.
 //
 // For a Web Lock that is granted after waiting once, kept for two heartbeats and
 // released, the order is: attempt, error, waiting, attempt, acquired,

@@ -120,3 +120,14 @@ func TestPreferredStrategyIsNoFallback(t *testing.T) {
 		assert.False(t, lease.Fallback)
 	})
 }
+
+func TestAnAdaptersWarningIsAnEvent(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		a.Warn("project/.lock", "the file was damaged")
+		require.Len(t, a.seen(), 1)
+		e := a.last()
+		assert.Equal(t, lock.Event{Type: lock.EventWarning, At: e.At, OwnerID: "a", Resource: "project/.lock",
+			Warning: lock.WarnFallbackDegraded, Detail: "the file was damaged"}, e)
+	})
+}

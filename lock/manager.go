@@ -229,6 +229,12 @@ func (m *Manager) begin() bool {
 	return true
 }
 
+// Warn tells the listeners what an adapter noticed about the resource, such as a damaged
+// record: lock:warning(fallback-degraded) with the detail.
+func (m *Manager) Warn(resource, detail string) {
+	m.emit(resource, "", Event{Type: EventWarning, Warning: WarnFallbackDegraded, Detail: detail})
+}
+
 func (m *Manager) emit(resource, leaseID string, e Event) Event {
 	e.At = m.config.Clock.Now().Wall
 	e.OwnerID = m.config.OwnerID

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if must(safejs.Global().Get("wasmworker")).IsUndefined() {
-		fmt.Println("opfs: nothing is tested here: this is no dedicated worker; run it with tests/wasmworker")
-		return
+		fmt.Println("opfs: nothing can be tested here: this is no dedicated worker; run it with tests/wasmworker")
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }

@@ -43,7 +43,9 @@ func encodeEvent(e lock.Event) map[string]any {
 		"at":       e.At.UnixMilli(),
 		"ownerId":  e.OwnerID,
 		"resource": e.Resource,
-		"leaseId":  e.LeaseID,
+	}
+	if e.LeaseID != "" {
+		m["leaseId"] = e.LeaseID
 	}
 	if e.Lease != nil {
 		m["lease"] = encodeLease(*e.Lease)

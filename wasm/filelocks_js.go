@@ -9,7 +9,8 @@ import (
 
 // wire of the build that the facade loads where Web Locks are missing or not wanted.
 func wire(s settings) (mechanism, error) {
-	files, err := opfs.NewFileLocks(s.root, opfs.Options{})
+	resource := opfs.Resource(s.root)
+	files, err := opfs.NewFileLocks(s.root, opfs.Options{Warn: func(detail string) { s.warn(resource, detail) }})
 	if err != nil {
 		return mechanism{}, err
 	}
@@ -18,6 +19,6 @@ func wire(s settings) (mechanism, error) {
 		// It is asked nevertheless, so that the events tell why a file serves instead.
 		m.backends = append(m.backends, webLocks(s))
 	}
-	m.backends = append(m.backends, lock.Backend{Strategy: lock.FileLock, Resource: opfs.Resource(s.root), Locker: files, Records: files})
+	m.backends = append(m.backends, lock.Backend{Strategy: lock.FileLock, Resource: resource, Locker: files, Records: files})
 	return m, nil
 }

@@ -54,7 +54,8 @@ func run() error {
 // settings are what the facade was opened with.
 type settings struct {
 	ownerID, ownerName, root, strategy string
-	held                               safejs.Value // see jsbridge.Keeper
+	held                               safejs.Value                  // see jsbridge.Keeper
+	warn                               func(resource, detail string) // once the manager is there
 }
 
 // key names the project among the locks and channels of its origin.
@@ -97,6 +98,7 @@ func newService(boot safejs.Value) (*service, error) {
 		return nil, err
 	}
 	s := &service{boot: boot, closed: make(chan struct{})}
+	c.warn = func(resource, detail string) { s.manager.Warn(resource, detail) }
 	s.exports.Reason = reason
 	if s.mechanism, err = wire(c); err != nil {
 		return nil, err
