@@ -26,6 +26,7 @@ var entrance struct {
 	fn    *safejs.Func
 	next  int
 	calls map[int]Callback
+	notes map[int]func(what int) // what port.js knows by a number
 }
 
 // Scope owns callbacks and releases them together. The zero value is ready to use.
@@ -36,25 +37,54 @@ type Scope struct {
 
 // Func returns a JavaScript function that calls fn until the scope is released.
 func (s *Scope) Func(fn Callback) (safejs.Value, error) {
+	tell, err := door()
+	if err != nil {
+		return safejs.Value{}, err
+	}
 	entrance.mu.Lock()
-	if entrance.fn == nil {
-		f, err := safejs.FuncOf(enter)
-		if err != nil {
-			entrance.mu.Unlock()
-			return safejs.Value{}, err
-		}
-		entrance.fn, entrance.calls = &f, make(map[int]Callback)
+	if entrance.calls == nil {
+		entrance.calls = make(map[int]Callback)
 	}
 	entrance.next++
 	id := entrance.next
 	entrance.calls[id] = fn
-	door := entrance.fn.Value()
 	entrance.mu.Unlock()
+	s.own(id)
+	return tell.Call("bind", safejs.Null(), id)
+}
 
+// number returns the number under which port.js may call fn until the scope is released.
+func (s *Scope) number(fn func(what int)) int {
+	entrance.mu.Lock()
+	if entrance.notes == nil {
+		entrance.notes = make(map[int]func(int))
+	}
+	entrance.next++
+	id := entrance.next
+	entrance.notes[id] = fn
+	entrance.mu.Unlock()
+	s.own(id)
+	return id
+}
+
+func (s *Scope) own(id int) {
 	s.mu.Lock()
 	s.ids = append(s.ids, id)
 	s.mu.Unlock()
-	return door.Call("bind", safejs.Null(), id)
+}
+
+// door returns the one js.Func; its first argument is the number of the callback.
+func door() (safejs.Value, error) {
+	entrance.mu.Lock()
+	defer entrance.mu.Unlock()
+	if entrance.fn == nil {
+		f, err := safejs.FuncOf(enter)
+		if err != nil {
+			return safejs.Value{}, err
+		}
+		entrance.fn = &f
+	}
+	return entrance.fn.Value(), nil
 }
 
 // Release ends the callbacks of the scope: JavaScript may still call them, and is
@@ -68,6 +98,7 @@ func (s *Scope) Release() {
 	defer entrance.mu.Unlock()
 	for _, id := range ids {
 		delete(entrance.calls, id)
+		delete(entrance.notes, id)
 	}
 }
 
@@ -76,7 +107,7 @@ func (s *Scope) Release() {
 func LiveCallbacks() int {
 	entrance.mu.Lock()
 	defer entrance.mu.Unlock()
-	return len(entrance.calls)
+	return len(entrance.calls) + len(entrance.notes)
 }
 
 // Shutdown releases the one js.Func; the program is about to end.
@@ -85,7 +116,7 @@ func Shutdown() {
 	defer entrance.mu.Unlock()
 	if entrance.fn != nil {
 		entrance.fn.Release()
-		entrance.fn, entrance.calls = nil, nil
+		entrance.fn, entrance.calls, entrance.notes = nil, nil, nil
 	}
 }
 
@@ -99,6 +130,10 @@ func enter(_ safejs.Value, args []safejs.Value) any {
 	entrance.mu.Unlock()
 	// No lock is held here: the callback may come back in.
 	if call == nil {
+		if len(args) == 2 {
+			what, _ := args[1].Int()
+			return note(id, what)
+		}
 		return nil
 	}
 	return call(args[1:])

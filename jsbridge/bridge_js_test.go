@@ -4,6 +4,7 @@ package jsbridge_test
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"testing"
 
@@ -49,31 +50,57 @@ func text(t *testing.T, v safejs.Value) string {
 func TestWebLocks(t *testing.T) {
 	noLeaks(t)
 	locktest.RunLocker(t, func(*testing.T) func() lock.Locker {
-		return func() lock.Locker { return jsbridge.NewWebLocks(jsbridge.NewKeeper(safejs.Null())) }
+		return func() lock.Locker { return jsbridge.NewWebLocks() }
 	})
 }
 
-func TestWebLocksTellTheKeeperWhatIsHeld(t *testing.T) {
-	noLeaks(t)
-	set := js(t, "new Set()")
-	size := func() int {
-		n, err := must(t)(set.Get("size")).Int()
-		require.NoError(t, err)
-		return n
+func TestMain(m *testing.M) {
+	port, err := jsbridge.Await(context.Background(), load())
+	if err == nil {
+		port, err = port.Get("Port")
 	}
-	locker := jsbridge.NewWebLocks(jsbridge.NewKeeper(set))
-	want := lock.Request{Wants: []lock.Want{{Name: t.Name(), Mode: lock.Exclusive}}}
-	grant, err := locker.Request(t.Context(), want)
-	require.NoError(t, err)
-	assert.Equal(t, 1, size())
-	require.NoError(t, grant.Release(t.Context()))
-	assert.Equal(t, 0, size())
+	if err == nil {
+		port, err = port.New()
+	}
+	if err == nil {
+		err = jsbridge.Open(port)
+	}
+	if err != nil {
+		panic(err)
+	}
+	thePort = port
+	m.Run()
+}
 
-	// What a keeper is for: the program is gone, the loader gives the lock back.
+//go:embed port.js
+var portSource string
+
+var thePort safejs.Value
+
+func load() safejs.Value {
+	function, err := safejs.Global().Get("Function")
+	if err == nil {
+		function, err = function.New("source", "return import(URL.createObjectURL(new Blob([source], {type: 'text/javascript'})))")
+	}
+	if err == nil {
+		function, err = function.Invoke(portSource)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return function
+}
+
+// When the program has died, the loader closes the port.
+func TestClosingThePortGivesLocksBack(t *testing.T) {
+	noLeaks(t)
+	locker := jsbridge.NewWebLocks()
+	want := lock.Request{Wants: []lock.Want{{Name: t.Name(), Mode: lock.Exclusive}}}
 	forgotten, err := locker.Request(t.Context(), want)
 	require.NoError(t, err)
-	_, err = set.Call("forEach", js(t, "release => release()"))
+	_, err = thePort.Call("close")
 	require.NoError(t, err)
+	require.NoError(t, jsbridge.Open(thePort))
 	again, err := locker.Request(t.Context(), want)
 	require.NoError(t, err)
 	require.NoError(t, again.Release(t.Context()))
@@ -82,7 +109,7 @@ func TestWebLocksTellTheKeeperWhatIsHeld(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	noLeaks(t)
-	locker := jsbridge.NewWebLocks(jsbridge.NewKeeper(safejs.Null()))
+	locker := jsbridge.NewWebLocks()
 	_, err := locker.Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "-reserved", Mode: lock.Exclusive}}})
 	assert.ErrorIs(t, err, lock.ErrInvalidArgument)
 	assert.Equal(t, "NotSupportedError", jsbridge.ExceptionName(err))
@@ -168,7 +195,8 @@ func TestExports(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "hello after the panic", text(t, v))
 	exports.Close()
-	assert.True(t, must(t)(hello.Invoke("nobody")).IsNull(), "a call after the end is ignored")
+	_, err = jsbridge.Await(t.Context(), must(t)(hello.Invoke("nobody")))
+	assert.ErrorContains(t, err, "has ended")
 }
 
 func TestWithSignal(t *testing.T) {
@@ -190,9 +218,8 @@ func TestWithSignal(t *testing.T) {
 
 	never, stop, err := jsbridge.WithSignal(t.Context(), safejs.Undefined())
 	require.NoError(t, err)
-	assert.NoError(t, never.Err())
 	stop()
-	assert.Error(t, never.Err())
+	assert.NoError(t, never.Err())
 }
 
 func TestChannel(t *testing.T) {

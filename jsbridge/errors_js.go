@@ -77,10 +77,10 @@ func refusal(err error) error {
 // WithSignal returns a context that ends when the AbortSignal aborts; undefined never
 // does. stop must be called.
 func WithSignal(ctx context.Context, signal safejs.Value) (_ context.Context, stop func(), err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
 	if signal.IsUndefined() || signal.IsNull() {
-		return ctx, func() { cancel(nil) }, nil
+		return ctx, func() {}, nil // what never ends costs nothing
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
 	var scope Scope
 	stop = func() { scope.Release(); cancel(nil) }
 	abort := func([]safejs.Value) any {

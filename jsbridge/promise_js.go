@@ -5,7 +5,6 @@ package jsbridge
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/hack-pad/safejs"
 
@@ -106,7 +105,7 @@ func partsOf(parts safejs.Value) (d Deferred, err error) {
 // Exports are Go functions that JavaScript may call.
 type Exports struct {
 	scope   Scope
-	running sync.WaitGroup
+	workers pool
 	// Reason makes of an error what a promise is rejected with.
 	Reason func(error) any
 }
@@ -114,23 +113,67 @@ type Exports struct {
 // Func exports fn as a function that returns a promise. Each call runs on a goroutine
 // of its own; a panic rejects that call alone, with the code "runtime-crashed".
 func (e *Exports) Func(fn func(args []safejs.Value) (any, error)) (safejs.Value, error) {
-	return e.scope.Func(func(args []safejs.Value) any {
-		d, err := NewDeferred()
-		if err != nil {
-			return nil
-		}
-		e.running.Go(func() { e.settle(d, fn, args) })
-		return d.Promise
+	id := e.scope.number(func(call int) {
+		e.workers.run(func() { e.settle(call, fn) })
 	})
+	return port.Call("exported", id)
 }
 
-func (e *Exports) settle(d Deferred, fn func([]safejs.Value) (any, error), args []safejs.Value) {
-	value, err := recovered(fn, args)
+func (e *Exports) settle(call int, fn func([]safejs.Value) (any, error)) {
+	args, err := argsOf(call)
+	var value any
 	if err == nil {
-		_, err = d.Resolve.Invoke(value)
+		value, err = recovered(fn, args)
+	}
+	if err == nil {
+		_, err = port.Call("settle", call, true, value)
 	}
 	if err != nil {
-		_, _ = d.Reject.Invoke(e.Reason(err))
+		_, _ = port.Call("settle", call, false, e.Reason(err))
+	}
+}
+
+// argsOf returns the arguments of a call that port.js knows by its number.
+func argsOf(call int) ([]safejs.Value, error) {
+	list, err := port.Call("args", call)
+	if err != nil {
+		return nil, err
+	}
+	n, err := list.Length()
+	if err != nil {
+		return nil, err
+	}
+	args := make([]safejs.Value, n)
+	for i := range args {
+		if args[i], err = list.Index(i); err != nil {
+			return nil, err
+		}
+	}
+	return args, nil
+}
+
+// Run calls a JavaScript function that returns a promise and waits until that is
+// settled or ctx has ended.
+func Run(ctx context.Context, fn safejs.Value, value any) error {
+	var scope Scope
+	defer scope.Release()
+	ended := make(chan error, 1)
+	var id int
+	id = scope.number(func(what int) {
+		if what == runThrew {
+			ended <- Rejection{reason(id)}
+		} else {
+			ended <- nil
+		}
+	})
+	if _, err := port.Call("run", id, fn, value); err != nil {
+		return err
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -146,6 +189,6 @@ func recovered(fn func([]safejs.Value) (any, error), args []safejs.Value) (value
 
 // Close waits for the calls under way and ends the exports.
 func (e *Exports) Close() {
-	e.running.Wait()
+	e.workers.close()
 	e.scope.Release()
 }

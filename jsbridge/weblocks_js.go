@@ -15,24 +15,21 @@ import (
 // WebLocks is the [lock.Locker] over navigator.locks: what it grants holds between all
 // tabs and workers of one origin, and the browser gives it back when they end.
 type WebLocks struct {
-	manager safejs.Value
 	missing error // why there is none
-	keeper  Keeper
 }
 
 // NewWebLocks returns the Locker of this page or worker. Where there are no Web Locks,
-// every request fails with ErrWebLockUnsupported and says why. keeper
-// is told of every lock while it is held.
-func NewWebLocks(keeper Keeper) *WebLocks {
-	w := &WebLocks{keeper: keeper}
+// every request fails with ErrWebLockUnsupported and says why.
+func NewWebLocks() *WebLocks {
+	var manager safejs.Value
 	navigator, err := safejs.Global().Get("navigator")
 	if err == nil {
-		w.manager, err = navigator.Get("locks")
+		manager, err = navigator.Get("locks")
 	}
-	if err != nil || w.manager.Type() != safejs.TypeObject {
-		w.missing = &lock.Error{Code: lock.CodeWebLockUnsupported, Operation: lock.OpAcquire, Detail: whyMissing()}
+	if err == nil && manager.Type() == safejs.TypeObject {
+		return &WebLocks{}
 	}
-	return w
+	return &WebLocks{missing: &lock.Error{Code: lock.CodeWebLockUnsupported, Operation: lock.OpAcquire, Detail: whyMissing()}}
 }
 
 func whyMissing() string {
@@ -48,7 +45,7 @@ func (w *WebLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 	if w.missing != nil {
 		return nil, w.missing
 	}
-	g := &webGrant{keeper: w.keeper, lost: make(chan struct{})}
+	g := &webGrant{lost: make(chan struct{})}
 	for _, want := range r.Wants {
 		if err := w.request(ctx, want, r, g); err != nil {
 			_ = g.Release(context.WithoutCancel(ctx))
@@ -63,66 +60,45 @@ func (w *WebLocks) request(ctx context.Context, want lock.Want, r lock.Request, 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	options := map[string]any{"mode": string(want.Mode)}
-	if r.IfAvailable {
-		options["ifAvailable"] = true
-	}
-	if r.Steal {
-		options["steal"] = true
-	}
-	abort, err := abortable(ctx, r, options)
+	flags, err := flagsOf(ctx, want, r)
 	if err != nil {
 		return err
 	}
-	p := &pending{grant: g, answer: make(chan error, 1), over: make(chan struct{})}
-	granted, err := g.scope.Func(p.granted)
-	if err != nil {
-		return err
-	}
-	fulfilled, err := g.scope.Func(p.fulfilled)
-	if err != nil {
-		return err
-	}
-	rejected, err := g.scope.Func(p.rejected)
-	if err != nil {
-		return err
-	}
-	promise, err := w.manager.Call("request", want.Name, options, granted)
-	if err != nil {
+	p := &pending{grant: g, answer: make(chan error, 1)}
+	p.id = g.scope.number(p.told)
+	if _, err := port.Call("lock", p.id, want.Name, flags); err != nil {
 		return refusal(err)
-	}
-	if _, err := promise.Call("then", fulfilled, rejected); err != nil {
-		return err
 	}
 	select {
 	case err := <-p.answer:
 		return err
 	case <-ctx.Done():
 		if p.abandon() {
-			abort()
+			p.release()
 			return context.Cause(ctx)
 		}
 		return <-p.answer // it came at the same moment; the caller gives it back
 	}
 }
 
-// abortable adds a signal where one is allowed and needed.
-func abortable(ctx context.Context, r lock.Request, options map[string]any) (abort func(), err error) {
-	if ctx.Done() == nil || r.IfAvailable || r.Steal {
-		return func() {}, nil
+func flagsOf(ctx context.Context, want lock.Want, r lock.Request) (flags int, err error) {
+	switch want.Mode {
+	case lock.Exclusive:
+	case lock.Shared:
+		flags |= lockShared
+	default:
+		return 0, &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire, Detail: `mode must be "exclusive" or "shared"`}
 	}
-	class, err := safejs.Global().Get("AbortController")
-	if err != nil {
-		return nil, err
+	if r.IfAvailable {
+		flags |= lockIfAvailable
 	}
-	controller, err := class.New()
-	if err != nil {
-		return nil, err
+	if r.Steal {
+		flags |= lockSteal
 	}
-	if options["signal"], err = controller.Get("signal"); err != nil {
-		return nil, err
+	if ctx.Done() != nil && !r.IfAvailable && !r.Steal { // others may have no signal
+		flags |= lockAbortable
 	}
-	return func() { _, _ = controller.Call("abort") }, nil
+	return flags, nil
 }
 
 // Query implements [lock.Locker].
@@ -130,7 +106,7 @@ func (w *WebLocks) Query(ctx context.Context) (lock.Snapshot, error) {
 	if w.missing != nil {
 		return lock.Snapshot{}, w.missing
 	}
-	promise, err := w.manager.Call("query")
+	promise, err := port.Call("query")
 	if err != nil {
 		return lock.Snapshot{}, refusal(err)
 	}
@@ -172,9 +148,9 @@ func infos(state safejs.Value, list string) ([]lock.Info, error) {
 // pending is one name that was asked for. The browser answers once: with the lock,
 // with null, or with a rejection.
 type pending struct {
+	id     int // what port.js knows it by
 	grant  *webGrant
-	answer chan error    // has one place
-	over   chan struct{} // closed when the request has ended: refused, released or stolen
+	answer chan error // has one place
 
 	mu       sync.Mutex
 	answered bool
@@ -194,90 +170,59 @@ func (p *pending) settle() bool {
 // abandon reports whether the answer is still to come; it is ignored then.
 func (p *pending) abandon() bool { return p.settle() }
 
-// granted is the callback of the request. The browser keeps the lock for as long as the
-// promise it returns is pending; where it returns nothing, the lock is given back.
-func (p *pending) granted(args []safejs.Value) any {
-	if !p.settle() {
-		return nil
+// told is called by port.js.
+func (p *pending) told(what int) {
+	switch what {
+	case lockGranted:
+		if p.settle() {
+			p.grant.add(p)
+			p.answer <- nil
+		} else {
+			p.release()
+		}
+	case lockDenied:
+		if p.settle() {
+			p.answer <- lock.ErrDenied
+		}
+	case lockFailed: // refused, or stolen after it was granted
+		if p.settle() {
+			p.answer <- refusal(Rejection{reason(p.id)})
+		} else {
+			p.grant.lose()
+		}
 	}
-	if first(args).IsNull() {
-		p.answer <- lock.ErrDenied
-		return nil
-	}
-	d, err := NewDeferred()
-	if err != nil {
-		p.answer <- err
-		return nil
-	}
-	p.grant.add(held{d.Resolve, p.over})
-	p.answer <- nil
-	return d.Promise
 }
 
-// fulfilled is called when the browser has the lock back.
-func (p *pending) fulfilled([]safejs.Value) any {
-	close(p.over)
-	return nil
-}
-
-// rejected is called when the request failed, or when a granted lock was stolen.
-func (p *pending) rejected(args []safejs.Value) any {
-	close(p.over)
-	if p.settle() {
-		p.answer <- refusal(Rejection{first(args)})
-	} else {
-		p.grant.lose()
-	}
-	return nil
-}
+func (p *pending) release() { _, _ = port.Call("release", p.id) }
 
 // webGrant is a granted request of one or more names.
 type webGrant struct {
-	keeper Keeper
-	scope  Scope
-	lost   chan struct{}
+	scope Scope
+	lost  chan struct{}
 
 	mu    sync.Mutex
-	locks []held
+	locks []*pending
 	gone  bool // lost is closed
 }
 
-// held is one lock: what gives it back, and the news that the browser has it back.
-type held struct {
-	release safejs.Value
-	over    <-chan struct{}
-}
-
-func (g *webGrant) add(h held) {
+func (g *webGrant) add(p *pending) {
 	g.mu.Lock()
-	g.locks = append(g.locks, h)
+	g.locks = append(g.locks, p)
 	g.mu.Unlock()
-	g.keeper.add(h.release)
 }
 
-// Release implements [lock.Grant]. It returns when the browser has the locks back: a
-// later request is not denied because of them.
-func (g *webGrant) Release(ctx context.Context) error {
-	defer g.scope.Release()
+// Release implements [lock.Grant]. The browser has the locks back a moment later, but
+// before anything that this program asks of it afterwards.
+func (g *webGrant) Release(context.Context) error {
 	g.mu.Lock()
 	locks := g.locks
 	g.locks = nil
 	g.mu.Unlock()
-	var failure error
-	for _, h := range slices.Backward(locks) {
-		g.keeper.remove(h.release)
-		if _, err := h.release.Invoke(); err != nil {
-			failure = err
-		}
+	for _, p := range slices.Backward(locks) {
+		p.release()
 	}
-	for _, h := range locks {
-		select {
-		case <-h.over:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return failure
+	g.scope.Release()
+	return nil
 }
 
 // Lost implements [lock.Grant].

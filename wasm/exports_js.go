@@ -122,7 +122,7 @@ func (s *service) with(ctx context.Context, arg, callback safejs.Value) (any, er
 		// keeps the lock until it has ended.
 		failed, stop := failure(l)
 		defer stop()
-		return execute(failed, callback, encodeLease(l))
+		return jsbridge.Run(failed, callback, encodeLease(l))
 	}, opts))
 }
 
@@ -138,14 +138,17 @@ func failure(l lock.Lease) (context.Context, func()) {
 	return ctx, func() { stop(); end(nil) }
 }
 
+// request locks by a name: it tells the facade whether the lock was granted, and holds
+// it until what that runs has ended.
 func (s *service) request(ctx context.Context, arg, callback safejs.Value) (any, error) {
-	name, r, err := lockRequest(arg)
+	r, err := lockRequest(arg)
 	if err != nil {
 		return nil, err
 	}
+	name := r.Wants[0].Name
 	grant, err := s.locker.Request(ctx, r)
 	if errors.Is(err, lock.ErrDenied) {
-		return nil, execute(context.Background(), callback, nil)
+		return nil, jsbridge.Run(context.Background(), callback, false)
 	}
 	if err != nil && ctx.Err() != nil {
 		return nil, &lock.Error{Code: lock.CodeAborted, Operation: lock.OpAcquire, Resource: name}
@@ -153,16 +156,8 @@ func (s *service) request(ctx context.Context, arg, callback safejs.Value) (any,
 	if err != nil {
 		return nil, err
 	}
-	held, stop := context.WithCancelCause(context.Background())
-	defer stop(nil)
-	go func() {
-		select {
-		case <-grant.Lost():
-			stop(&lock.Error{Code: lock.CodeLost, Operation: lock.OpRenew, Resource: name})
-		case <-held.Done():
-		}
-	}()
-	err = execute(held, callback, map[string]any{"name": name, "mode": string(r.Wants[0].Mode)})
+	held := untilLost{context.Background(), grant, &lock.Error{Code: lock.CodeLost, Operation: lock.OpRenew, Resource: name}}
+	err = jsbridge.Run(held, callback, true)
 	return nil, errors.Join(err, grant.Release(context.Background()))
 }
 
@@ -194,12 +189,20 @@ func (s *service) close(ctx context.Context, _, _ safejs.Value) (any, error) {
 	return nil, errors.Join(s.manager.Close(ctx), s.end(ctx))
 }
 
-// execute runs a function of the page and waits until it has ended or ctx has.
-func execute(ctx context.Context, callback safejs.Value, value any) error {
-	promise, err := callback.Invoke(value)
-	if err != nil {
-		return err
+// untilLost is a context that ends when a grant is taken away. It needs no goroutine.
+type untilLost struct {
+	context.Context
+	grant lock.Grant
+	why   error
+}
+
+func (u untilLost) Done() <-chan struct{} { return u.grant.Lost() }
+
+func (u untilLost) Err() error {
+	select {
+	case <-u.grant.Lost():
+		return u.why
+	default:
+		return nil
 	}
-	_, err = jsbridge.Await(ctx, promise)
-	return err
 }

@@ -54,7 +54,6 @@ func run() error {
 // settings are what the facade was opened with.
 type settings struct {
 	ownerID, ownerName, root, strategy string
-	held                               safejs.Value                  // see jsbridge.Keeper
 	warn                               func(resource, detail string) // once the manager is there
 }
 
@@ -70,7 +69,7 @@ type mechanism struct {
 }
 
 func webLocks(s settings) lock.Backend {
-	return lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: jsbridge.NewWebLocks(jsbridge.NewKeeper(s.held))}
+	return lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: jsbridge.NewWebLocks()}
 }
 
 // service is one open Holdfast.
@@ -94,7 +93,11 @@ func newService(boot safejs.Value) (*service, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	if c.held, err = boot.Get("held"); err != nil {
+	port, err := boot.Get("port")
+	if err != nil {
+		return nil, err
+	}
+	if err := jsbridge.Open(port); err != nil {
 		return nil, err
 	}
 	s := &service{boot: boot, closed: make(chan struct{})}

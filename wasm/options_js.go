@@ -177,13 +177,12 @@ func (r *reader) backoff() lock.Backoff {
 }
 
 // lockRequest reads the arguments of holdfast.locks.request.
-func lockRequest(v safejs.Value) (name string, _ lock.Request, _ error) {
+func lockRequest(v safejs.Value) (lock.Request, error) {
 	r := reader{v: v}
-	name = r.text("name")
 	request := lock.Request{
-		Wants:       []lock.Want{{Name: name, Mode: lock.Mode(r.text("mode"))}},
+		Wants:       []lock.Want{{Name: r.text("name"), Mode: lock.Mode(r.text("mode"))}},
 		IfAvailable: r.flag("ifAvailable"),
 		Steal:       r.flag("steal"),
 	}
-	return name, request, r.err
+	return request, r.err
 }

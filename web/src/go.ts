@@ -1,6 +1,7 @@
 // Loads and runs the Go program, in a worker or in the page.
 
 import "wasm_exec";
+import { Port } from "../../jsbridge/port.js";
 import type { Config, Exports, Listener } from "./protocol";
 
 /** The class that wasm_exec.js defines, with the parts that are used here. */
@@ -15,23 +16,19 @@ interface Go {
 }
 declare const Go: new () => Go;
 
-/** What a page has to do because the browser does it for workers alone. */
-interface Page {
-  ended: AbortSignal; // ends the loading
-  held: Set<() => void>; // is told the functions that give locks back; they are called when the program has died
-}
-
-/** Runs the program at url. */
-export async function startGo(url: string, config: Config, listener: Listener, page?: Page): Promise<Exports> {
+/** Runs the program at url; ended stops the loading. When it has died, the locks it held are given back. */
+export async function startGo(url: string, config: Config, listener: Listener, ended?: AbortSignal): Promise<Exports> {
   const go = new Go();
+  let port: Port | undefined;
   const died = (why: string): void => {
     if (!stop(go)) return;
-    for (const release of page?.held ?? []) release();
+    port?.close();
     listener.died(why);
   };
   guard(go, died);
-  const instance = await instantiate(url, go.importObject, page?.ended);
-  page?.ended.throwIfAborted();
+  const instance = await instantiate(url, go.importObject, ended);
+  port = new Port();
+  ended?.throwIfAborted();
   return new Promise((resolve, reject) => {
     const name = `holdfast ${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
     const globals = globalThis as unknown as Record<string, unknown>;
@@ -39,7 +36,7 @@ export async function startGo(url: string, config: Config, listener: Listener, p
       delete globals[name];
       resolve(exports);
     };
-    globals[name] = { config, held: page?.held ?? null, event: listener.event, ready };
+    globals[name] = { config, port, event: listener.event, ready };
     go.argv = ["holdfast", name];
     go.run(instance)
       .catch((error: unknown) => died(String(error)))

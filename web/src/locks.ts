@@ -5,13 +5,13 @@
 import type { LockManagerLike, LockMode } from "../holdfast";
 import { ProjectLockError } from "./errors";
 
-type Granted = (lock: { name: string; mode: LockMode } | null) => unknown;
+type Callback = (lock: { name: string; mode: LockMode } | null) => unknown;
 
 /** The request as Go gets it. */
 export interface LockRequest { name: string; mode: string; ifAvailable: boolean; steal: boolean }
 
-/** Runs a request in Go, and granted while it holds. */
-export type Requester = (request: LockRequest, signal: AbortSignal | undefined, granted: Granted) => Promise<unknown>;
+/** Runs a request in Go, and run while it holds, or where it is not available. */
+export type Requester = (request: LockRequest, signal: AbortSignal | undefined, run: (granted: unknown) => unknown) => Promise<unknown>;
 
 const refuse = (why: string): DOMException => new DOMException(why, "NotSupportedError");
 
@@ -32,7 +32,7 @@ export class Locks implements LockManagerLike {
     if (typeof callback !== "function") throw new TypeError("the callback must be a function");
     signal?.throwIfAborted();
     try {
-      return await this.#run(request, signal, callback as Granted) as T;
+      return await this.#run(request, signal, (granted) => (callback as Callback)(granted ? { name, mode: request.mode as LockMode } : null)) as T;
     } catch (failure) {
       throw exception(failure, signal);
     }

@@ -9,6 +9,6 @@ export async function startPage(wasm: string, timers: string | URL, config: Conf
   ended.throwIfAborted();
   startTimers(timers);
   ended.addEventListener("abort", stopTimers);
-  const exports = await startGo(wasm, config, listener, { ended, held: new Set() });
+  const exports = await startGo(wasm, config, listener, ended);
   return { call: (method, ...args) => exports[method](...args) };
 }

@@ -1,0 +1,173 @@
+// The JavaScript half of package jsbridge. What Go waits for is known here by a number,
+// and told with one call: tell(number, what), both numbers. So a promise costs Go one call
+// out and one call in, and nothing of it crosses as an object: those are dear.
+//
+// It is loaded beside the Go program (see web/src/go.ts) and has no imports, so that Go's
+// own tests can load it too.
+
+/** @typedef {(id: number, what: number) => unknown} Tell returns a false value when Go does not know the number */
+/** @typedef {{args: unknown[], resolve: (value: unknown) => void, reject: (reason: unknown) => void}} Call */
+/** @typedef {{abort?: AbortController, release?: () => void, over?: Promise<unknown>}} Asked */
+
+// What is told of a lock, and of a function that ran; port_js.go has the same.
+const GRANTED = 0, DENIED = 1, FAILED = 2;
+const DONE = 0, THREW = 1;
+
+// Flags of a request.
+const SHARED = 1, IF_AVAILABLE = 2, STEAL = 4, ABORTABLE = 8;
+
+export class Port {
+  /** @type {Tell} */
+  #tell = () => undefined;
+  #lastCall = 0;
+  /** @type {Map<number, Call>} */
+  #calls = new Map();
+  /** @type {Map<number, Asked>} */
+  #asked = new Map();
+  /** @type {Set<Promise<unknown> | undefined>} */
+  #releasing = new Set();
+  /** @type {Promise<void> | undefined} the last request that waits for a release */
+  #turn;
+  /** @type {Map<number, unknown>} */
+  #reasons = new Map();
+
+  /** @param {Tell} tell calls Go */
+  open(tell) {
+    this.#tell = tell;
+  }
+
+  /**
+   * Tells of a failure; Go asks for the reason where it wants to know.
+   * @param {number} id
+   * @param {number} what
+   * @param {unknown} reason
+   */
+  #fail(id, what, reason) {
+    this.#reasons.set(id, reason);
+    this.#tell(id, what);
+    this.#reasons.delete(id);
+  }
+
+  /** @param {number} id */
+  reason(id) {
+    return this.#reasons.get(id);
+  }
+
+  /**
+   * A function that calls Go under this number and returns a promise.
+   * @param {number} id
+   * @returns {(...args: unknown[]) => Promise<unknown>}
+   */
+  exported(id) {
+    return (...args) => new Promise((resolve, reject) => {
+      const call = ++this.#lastCall;
+      this.#calls.set(call, { args, resolve, reject });
+      if (this.#tell(id, call)) return;
+      this.#calls.delete(call);
+      reject(new Error("the program has ended"));
+    });
+  }
+
+  /** @param {number} call */
+  args(call) {
+    return this.#calls.get(call)?.args;
+  }
+
+  /**
+   * Settles what such a function returned.
+   * @param {number} call
+   * @param {boolean} ok
+   * @param {unknown} value
+   */
+  settle(call, ok, value) {
+    const { resolve, reject } = /** @type {Call} */ (this.#calls.get(call));
+    this.#calls.delete(call);
+    if (ok) resolve(value);
+    else reject(value);
+  }
+
+  /**
+   * Runs a function of the page and tells how it ended.
+   * @param {number} id
+   * @param {(value: unknown) => Promise<unknown>} fn
+   * @param {unknown} value
+   */
+  run(id, fn, value) {
+    fn(value).then(() => this.#tell(id, DONE), (reason) => this.#fail(id, THREW, reason));
+  }
+
+  /**
+   * Asks the browser for a lock, after it has back what was released before: a released
+   * lock is free only when its promise has been seen to.
+   * @param {number} id
+   * @param {string} name
+   * @param {number} flags
+   */
+  lock(id, name, flags) {
+    this.#asked.set(id, {});
+    if (!this.#turn && this.#releasing.size === 0) return this.#request(id, name, flags);
+    const turn = this.#turn = Promise.allSettled([this.#turn, ...this.#releasing]).then(() => {
+      if (this.#turn === turn) this.#turn = undefined;
+      this.#request(id, name, flags);
+    });
+  }
+
+  /**
+   * @param {number} id
+   * @param {string} name
+   * @param {number} flags
+   */
+  #request(id, name, flags) {
+    const asked = this.#asked.get(id);
+    if (asked === undefined) return; // given up
+    /** @type {LockOptions} */
+    const options = { mode: flags & SHARED ? "shared" : "exclusive" };
+    if (flags & IF_AVAILABLE) options.ifAvailable = true;
+    if (flags & STEAL) options.steal = true;
+    if (flags & ABORTABLE) options.signal = (asked.abort = new AbortController()).signal;
+    /** @param {Lock | null} lock */
+    const granted = (lock) => {
+      if (!this.#asked.has(id)) return; // given up at the same moment
+      if (lock === null) {
+        this.#asked.delete(id);
+        this.#tell(id, DENIED);
+        return;
+      }
+      return new Promise((release) => {
+        asked.release = () => release(undefined);
+        this.#tell(id, GRANTED);
+      });
+    };
+    const over = (/** @type {unknown} */ reason) => {
+      if (this.#asked.has(id)) this.#fail(id, FAILED, reason); // refused, or stolen
+      this.#asked.delete(id);
+      this.#releasing.delete(asked.over);
+    };
+    asked.over = navigator.locks.request(name, options, granted).then(() => this.#releasing.delete(asked.over), over);
+  }
+
+  /**
+   * Gives the lock back, or gives up the request.
+   * @param {number} id
+   */
+  release(id) {
+    const asked = this.#asked.get(id);
+    if (asked === undefined) return;
+    this.#asked.delete(id);
+    if (asked.over) this.#releasing.add(asked.over);
+    if (asked.release) asked.release();
+    else asked.abort?.abort();
+  }
+
+  /** What the browser knows of locks, after it has back what was released before. */
+  async query() {
+    await Promise.allSettled(this.#releasing);
+    return navigator.locks.query();
+  }
+
+  /** Gives back what a dead program held: in a page, unlike in a worker, the browser keeps it. */
+  close() {
+    this.#tell = () => undefined;
+    for (const id of this.#asked.keys()) this.release(id);
+  }
+}

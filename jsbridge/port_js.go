@@ -1,0 +1,57 @@
+//go:build js && wasm
+
+package jsbridge
+
+import "github.com/hack-pad/safejs"
+
+// port is the JavaScript half of this package, port.js.
+var port safejs.Value
+
+// What port.js tells of a lock, and of a function that ran.
+const (
+	lockGranted = iota
+	lockDenied
+	lockFailed
+)
+
+const (
+	runDone = iota
+	runThrew
+)
+
+// Flags of port.lock.
+const (
+	lockShared = 1 << iota
+	lockIfAvailable
+	lockSteal
+	lockAbortable
+)
+
+// Open connects this package with a Port of port.js. Exports, Run and WebLocks need it.
+func Open(p safejs.Value) error {
+	tell, err := door()
+	if err != nil {
+		return err
+	}
+	port = p
+	_, err = p.Call("open", tell)
+	return err
+}
+
+// note reports whether somebody knows the number.
+func note(id, what int) bool {
+	entrance.mu.Lock()
+	fn := entrance.notes[id]
+	entrance.mu.Unlock()
+	if fn == nil {
+		return false
+	}
+	fn(what)
+	return true
+}
+
+// reason returns why what is known by id failed, while that is told.
+func reason(id int) safejs.Value {
+	v, _ := port.Call("reason", id)
+	return v
+}
