@@ -20,6 +20,7 @@ const (
 	answerLimit   = 5 * time.Second       // a lock or a store that is asked and need not wait
 	vetoLimit     = 3 * time.Second       // Config.OnHandover
 	handoverLimit = 10 * time.Second      // saving for a handover; taking what was handed over
+	rollCall      = 40 * time.Millisecond // asking who edits
 	noticeLimit   = 60 * time.Millisecond // gathering what goes with autosave:readonly
 	standbyLimit  = 10 * 365 * 24 * time.Hour
 )

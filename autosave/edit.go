@@ -235,12 +235,15 @@ func (s *Saver) release() {
 func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 	dirty := s.since.Load() != 0 || s.writing != nil
 	s.yield(viewing, err)
+	named := make(chan struct{})
+	s.holder, s.unnamed = nil, named
 	s.failures, s.next = 0, delays(s.config.Retry)
 	s.emitPhase(s.phase())
 	s.background(func(ctx context.Context, step func(func()) bool) {
-		holder, unsaved := s.gather(ctx, dirty)
+		holder, unsaved := s.gather(ctx, dirty, named)
 		step(func() {
-			if holder != nil {
+			s.unnamed = nil
+			if s.holder == nil { // else the new editor has told it itself
 				s.holder = holder
 			}
 			if unsaved != nil {
@@ -274,11 +277,11 @@ func (s *Saver) yield(r role, err error) {
 
 // gather finds out who edits, and takes what the page could not save. Both have little
 // time, because the page has to be told. A snapshot that comes later is kept.
-func (s *Saver) gather(ctx context.Context, dirty bool) (*lock.Holder, []byte) {
+func (s *Saver) gather(ctx context.Context, dirty bool, named chan struct{}) (*lock.Holder, []byte) {
 	limited, stop := context.WithTimeout(ctx, noticeLimit)
 	defer stop()
 	holders := make(chan *lock.Holder, 1)
-	go func() { holders <- s.whoEdits(limited) }()
+	go func() { holders <- s.whoEdits(ctx) }()
 	snapshots := make(chan []byte, 1)
 	if dirty {
 		go func() {
@@ -300,12 +303,14 @@ func (s *Saver) gather(ctx context.Context, dirty bool) (*lock.Holder, []byte) {
 	}
 	var holder *lock.Holder
 	var unsaved []byte
-	for range 2 {
+	for holderIn, snapshotIn := holders, snapshots; holderIn != nil || snapshotIn != nil; {
 		select {
-		case holder = <-holders:
-			holders = nil
-		case unsaved = <-snapshots:
-			snapshots = nil
+		case holder = <-holderIn:
+			holderIn, named = nil, nil
+		case <-named:
+			holderIn, named = nil, nil
+		case unsaved = <-snapshotIn:
+			snapshotIn = nil
 		case <-limited.Done():
 			return holder, unsaved
 		}
@@ -314,6 +319,8 @@ func (s *Saver) gather(ctx context.Context, dirty bool) (*lock.Holder, []byte) {
 }
 
 func (s *Saver) whoEdits(ctx context.Context) *lock.Holder {
+	ctx, stop := context.WithTimeout(ctx, rollCall)
+	defer stop()
 	holders, _, err := s.config.Locks.Inspect(ctx)
 	if err != nil {
 		return nil

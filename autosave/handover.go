@@ -25,15 +25,15 @@ type ask struct {
 func (s *Saver) answer(m Message) {
 	switch m.Kind {
 	case EditRequest:
-		if s.asking != nil {
-			s.asking.rivals[m.Round] = m
-		}
+		s.rival(m)
 		switch {
 		case s.handing != nil && s.handing.round != m.Round, s.role == loading:
 			s.post(Message{Kind: EditBusy, Round: m.Round})
 		case s.role == editing:
 			s.handOver(m)
 		}
+	case EditRival:
+		s.rival(m)
 	case EditCancelled:
 		if s.asking != nil {
 			delete(s.asking.rivals, m.Round)
@@ -50,9 +50,32 @@ func (s *Saver) answer(m Message) {
 		}
 	case Edits:
 		if s.role == viewing {
-			s.holder = &m.Holder
-			s.events.push(Event{Type: EventPhase, State: s.state()})
+			s.named(m.Holder)
 		}
+	}
+}
+
+// named notes who edits, and tells it where that is news.
+func (s *Saver) named(h lock.Holder) {
+	known := s.holder != nil && s.holder.OwnerID == h.OwnerID
+	s.holder = &h
+	switch {
+	case s.unnamed != nil: // autosave:readonly is waiting for it
+		close(s.unnamed)
+		s.unnamed = nil
+	case !known:
+		s.events.push(Event{Type: EventPhase, State: s.state()})
+	}
+}
+
+// rival notes that another page asks at the same time, and lets it know of this one.
+func (s *Saver) rival(m Message) {
+	if s.asking == nil {
+		return
+	}
+	if _, known := s.asking.rivals[m.Round]; !known {
+		s.asking.rivals[m.Round] = m
+		s.post(Message{Kind: EditRival, Round: s.asking.round, Force: s.asking.force})
 	}
 }
 
@@ -212,9 +235,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 
 // tryFree takes the lock where nobody holds it.
 func (s *Saver) tryFree(ctx context.Context, verdict chan struct{}) (done bool, err error) {
-	asked, stop := context.WithTimeout(ctx, noticeLimit)
-	defer stop()
-	if s.whoEdits(asked) != nil {
+	if s.whoEdits(ctx) != nil {
 		return false, nil
 	}
 	s.do(func() {

@@ -1,6 +1,7 @@
 package autosave
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
@@ -14,8 +15,14 @@ type mailbox struct {
 	done   chan struct{}
 
 	mu     sync.Mutex
-	queue  []Event
+	queue  []letter
 	closed bool
+}
+
+// letter is an event or, where seen is set, a mark in the queue.
+type letter struct {
+	event Event
+	seen  chan struct{}
 }
 
 func newMailbox(handle func(Event)) *mailbox {
@@ -26,9 +33,27 @@ func newMailbox(handle func(Event)) *mailbox {
 
 func (m *mailbox) push(e Event) {
 	m.mu.Lock()
-	m.queue = append(m.queue, e)
+	m.queue = append(m.queue, letter{event: e})
 	m.mu.Unlock()
 	m.signal()
+}
+
+// flush returns when everything that was pushed before is delivered, or with the cause
+// when ctx ends.
+func (m *mailbox) flush(ctx context.Context) error {
+	seen := make(chan struct{})
+	m.mu.Lock()
+	m.queue = append(m.queue, letter{seen: seen})
+	m.mu.Unlock()
+	m.signal()
+	select {
+	case <-seen:
+		return nil
+	case <-m.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // close ends the goroutine after it has delivered what was pushed before.
@@ -62,7 +87,11 @@ func (m *mailbox) run() {
 			e := m.queue[0]
 			m.queue = m.queue[1:]
 			m.mu.Unlock()
-			m.deliver(e)
+			if e.seen != nil {
+				close(e.seen)
+			} else {
+				m.deliver(e.event)
+			}
 		}
 	}
 }

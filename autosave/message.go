@@ -22,13 +22,14 @@ type MessageKind string
 // A page that wants to edit posts EditRequest. The one that edits answers EditAccepted at
 // once and, when everything is saved, EditGranted, upon which the asker may steal the
 // lock; or EditRefused, or EditBusy where it was asked by another one before. An asker
-// that gives up posts EditCancelled. A page that has become the editor posts Edits.
+// that hears of another answers EditRival, one that gives up posts EditCancelled. A page that has become the editor posts Edits.
 const (
 	EditRequest   MessageKind = "edit-request"
 	EditAccepted  MessageKind = "edit-accepted"
 	EditGranted   MessageKind = "edit-granted"
 	EditRefused   MessageKind = "edit-refused"
 	EditBusy      MessageKind = "edit-busy"
+	EditRival     MessageKind = "edit-rival"
 	EditCancelled MessageKind = "edit-cancelled"
 	Edits         MessageKind = "edits"
 )
@@ -38,7 +39,7 @@ type Message struct {
 	Kind   MessageKind
 	Round  string      // ties an answer to its request
 	From   string      // OwnerID of the sender
-	Force  bool        // request: it would take it from one who does not answer
+	Force  bool        // request, rival: it would take it from one who does not answer
 	Detail string      // refused: why
 	Holder lock.Holder // edits
 }

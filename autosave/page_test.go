@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,14 +31,26 @@ type world struct {
 	disk    *autosavetest.Disk
 	clock   *locktest.Clock
 	start   time.Time
+
+	renewal, removal atomic.Pointer[error] // why the records fail
 }
 
 func virtual(t *testing.T, run func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		run(t, &world{T: t, space: locktest.NewSpace(), records: &locktest.Records{}, locks: locktest.NewAir(),
-			air: autosavetest.NewAir(), disk: autosavetest.NewDisk(), clock: &locktest.Clock{}, start: time.Now()})
+		w := &world{T: t, space: locktest.NewSpace(), records: &locktest.Records{}, locks: locktest.NewAir(),
+			air: autosavetest.NewAir(), disk: autosavetest.NewDisk(), clock: &locktest.Clock{}, start: time.Now()}
+		w.records.OnRenew = func(lock.Record) error { return fails(&w.renewal) }
+		w.records.OnRemove = func(lock.Record) error { return fails(&w.removal) }
+		run(t, w)
 	})
+}
+
+func fails(why *atomic.Pointer[error]) error {
+	if err := why.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func (w *world) sleep(d time.Duration) {

@@ -70,6 +70,7 @@ type Saver struct {
 	size     int64       // of the last snapshot
 	unsaved  []byte      // taken when this page lost the lock
 	holder   *lock.Holder
+	unnamed  chan struct{} // closed when the new editor tells its name; nil once the page was told
 	shown    Phase
 	timer    *time.Timer
 
@@ -163,6 +164,11 @@ func (s *Saver) State() State {
 	}
 	return state
 }
+
+// Told returns when the listener has seen all events so far, or with the cause when ctx
+// ends. After RequestEdit, Resume and New it means that the page has loaded what it was
+// given. It must not be called by the listener.
+func (s *Saver) Told(ctx context.Context) error { return s.events.flush(ctx) }
 
 // History returns all generations, the current one first.
 func (s *Saver) History(ctx context.Context) ([]Generation, error) {

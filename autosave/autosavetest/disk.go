@@ -25,14 +25,20 @@ func SHA256(_ context.Context, content []byte) (string, error) {
 // Disk is a storage in memory, shared by the clients that [Disk.Client] returns, as the
 // tabs of one origin share theirs.
 type Disk struct {
-	mu    sync.Mutex
-	files map[string][]byte
-	// Capacity, where it is not 0, is how many bytes there is room for.
-	Capacity int
+	mu       sync.Mutex
+	files    map[string][]byte
+	capacity int // 0: without limits
 }
 
 // NewDisk returns an empty storage without limits.
 func NewDisk() *Disk { return &Disk{files: make(map[string][]byte)} }
+
+// SetCapacity sets how many bytes there is room for; 0 means any number.
+func (d *Disk) SetCapacity(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.capacity = n
+}
 
 // Fault is how an operation fails.
 type Fault int
@@ -188,8 +194,8 @@ func (c *Client) Write(ctx context.Context, folder, name string, content []byte)
 	if _, ok := c.disk.files[path]; ok {
 		panic(path + " is written twice")
 	}
-	if c.disk.Capacity != 0 && c.disk.used()+len(content) > c.disk.Capacity {
-		c.disk.files[path] = slices.Clone(content[:min(len(content), c.disk.Capacity-c.disk.used())])
+	if c.disk.capacity != 0 && c.disk.used()+len(content) > c.disk.capacity {
+		c.disk.files[path] = slices.Clone(content[:min(len(content), c.disk.capacity-c.disk.used())])
 		return &autosave.Error{Code: autosave.CodeQuota, Detail: "the disk is full"}
 	}
 	if fault == Torn {

@@ -1,0 +1,222 @@
+package autosave_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// ice freezes a page: what it asks of the world stands until it thaws.
+type ice struct {
+	mu   sync.Mutex
+	thaw chan struct{} // nil while the page runs
+	at   int           // freezes at this operation of the disk
+	ops  int
+	done bool
+}
+
+func (i *ice) freeze() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.thaw == nil && !i.done {
+		i.thaw = make(chan struct{})
+	}
+}
+
+func (i *ice) melt() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.done = true
+	if i.thaw != nil {
+		close(i.thaw)
+		i.thaw = nil
+	}
+}
+
+func (i *ice) pass() {
+	i.mu.Lock()
+	thaw := i.thaw
+	i.mu.Unlock()
+	if thaw != nil {
+		<-thaw
+	}
+}
+
+// A page is frozen at any operation of a commit, or between two; another one takes the
+// lock by force, edits and saves; the first one thaws. Nothing stale may be committed
+// over what the successor has, and what the first one could not save it is offered.
+func TestFreezeForcedTakeoverResume(t *testing.T) {
+	refused := 0
+	for round := range 200 {
+		virtual(t, func(t *testing.T, w *world) {
+			random := rand.New(rand.NewPCG(1, uint64(round)))
+			a := w.prepare("a")
+			cold := &ice{at: random.IntN(14)}
+			a.files.Before = func(string) {
+				cold.mu.Lock()
+				cold.ops++
+				now := cold.ops == cold.at
+				cold.mu.Unlock()
+				if now {
+					cold.freeze()
+				}
+				cold.pass()
+			}
+			cold.at += 6 // after it was opened and has begun to save
+			locker := w.space.Client("a")
+			a.options.Backends[0].Locker = &frozenLocker{Locker: locker, ice: cold}
+			a.open()
+			b := w.tab("b")
+
+			var typedByA []string
+			for n := range 8 {
+				s := fmt.Sprintf("a%d,", n)
+				typedByA = append(typedByA, s)
+				a.typed(s)
+				w.sleep(time.Duration(random.IntN(700)) * time.Millisecond)
+			}
+			cold.freeze()
+			a.channel.Deafen(true)
+			require.NoError(t, b.RequestEdit(t.Context(), force))
+			require.NoError(t, b.Told(t.Context()))
+			loaded := b.shows()
+			b.typed("b1,")
+			_, err := b.FlushNow(t.Context())
+			require.NoError(t, err)
+
+			a.channel.Deafen(false)
+			cold.melt()
+			require.NoError(t, a.Resume(t.Context()))
+			if random.IntN(2) == 0 {
+				a.MarkDirty()
+			}
+			_, err = a.FlushNow(t.Context())
+			require.ErrorIs(t, err, autosave.ErrReadOnly)
+			b.typed("b2,")
+			w.sleep(5 * time.Second)
+
+			require.Equal(t, loaded+"b1,b2,", w.saved(), "the frozen page wrote over its successor")
+			require.Equal(t, loaded+"b1,b2,", b.shows())
+			require.True(t, a.ReadOnly())
+			all := strings.Join(typedByA, "")
+			if loaded != all {
+				refused++
+				require.Contains(t, a.offered(), all, "a keystroke of the frozen page is lost")
+			}
+			for _, g := range w.generations() {
+				require.True(t, strings.HasPrefix(all, g) || strings.HasPrefix(g, loaded), g)
+			}
+		})
+	}
+	assert.Greater(t, refused, 20, "hardly ever was anything at stake")
+	t.Logf("in %d of 200 runs something was unsaved", refused)
+}
+
+// frozenLocker tells of a theft when the ice has gone.
+type frozenLocker struct {
+	lock.Locker
+	ice *ice
+}
+
+type frozenGrant struct {
+	lock.Grant
+	lost chan struct{}
+	once sync.Once
+	over chan struct{}
+}
+
+func (l *frozenLocker) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
+	g, err := l.Locker.Request(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	f := &frozenGrant{Grant: g, lost: make(chan struct{}), over: make(chan struct{})}
+	go func() {
+		select {
+		case <-g.Lost():
+			l.ice.pass()
+			close(f.lost)
+		case <-f.over:
+		}
+	}()
+	return f, nil
+}
+
+func (f *frozenGrant) Lost() <-chan struct{} { return f.lost }
+
+func (f *frozenGrant) Release(ctx context.Context) error {
+	f.once.Do(func() { close(f.over) })
+	return f.Grant.Release(ctx)
+}
+
+// Two pages hand the lock back and forth while a person types in whichever may be typed
+// in. Every letter is in the end.
+func TestHandoversWhileTyping(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		random := rand.New(rand.NewPCG(2, 2))
+		pages := []*page{w.tab("a"), w.tab("b")}
+		stop := make(chan struct{})
+		typed := 0
+		var typing sync.WaitGroup
+		typing.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(3 * time.Millisecond):
+				}
+				for _, p := range pages {
+					p.mu.Lock()
+					// A page lets nobody type once it knows that it is read-only, which it
+					// may learn in the middle of a word.
+					if !p.ReadOnly() {
+						p.text += fmt.Sprintf("%d.", typed)
+						typed++
+						p.mu.Unlock()
+						p.MarkDirty()
+						break
+					}
+					p.mu.Unlock()
+				}
+			}
+		})
+		for n := range 200 {
+			asker := pages[(n+1)%2]
+			require.NoError(t, asker.RequestEdit(t.Context(), autosave.EditOptions{}), "handover %d", n)
+			require.NoError(t, asker.Told(t.Context()))
+			time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
+		}
+		close(stop)
+		typing.Wait()
+		w.sleep(time.Second)
+		var want strings.Builder
+		for n := range typed {
+			fmt.Fprintf(&want, "%d.", n)
+		}
+		offered := slices.Concat(pages[0].offered(), pages[1].offered())
+		if w.saved() != want.String() {
+			missing := 0
+			for n := range typed {
+				letter := fmt.Sprintf("%d.", n)
+				in := func(text string) bool { return strings.HasPrefix(text, letter) || strings.Contains(text, "."+letter) }
+				if !in(w.saved()) && !slices.ContainsFunc(offered, in) {
+					missing++
+				}
+			}
+			require.Zero(t, missing, "of %d letters", typed)
+		}
+		assert.Greater(t, typed, 500)
+		t.Logf("%d letters, %d offered as unsaved", typed, len(offered))
+	})
+}

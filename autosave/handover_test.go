@@ -1,0 +1,202 @@
+package autosave_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+)
+
+var force = autosave.EditOptions{Force: true, Grace: time.Second}
+
+func TestHandover(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		w.tab("c") // has waited longer than b will
+		a.typed("typed a moment ago")
+		a.forget()
+		b.forget()
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.True(t, a.ReadOnly())
+		assert.False(t, b.ReadOnly())
+		w.sleep(100 * time.Millisecond)
+		a.told(`
+			0s phase readonly pending=1
+			0s phase writing-current pending=1
+			0s phase updating-index pending=18
+			0s phase gc pending=18
+			0s phase readonly
+			0s saved #1 18B
+			0s readonly lease-lost lease-lost holder=b
+		`)
+		b.told(`
+			0s phase awaiting-lock acquire-denied
+			0s phase idle
+			0s editable content="typed a moment ago"
+		`)
+		assert.Equal(t, "b", a.State().Holder.OwnerID)
+		assert.Empty(t, a.offered(), "everything was saved")
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}), "it edits already")
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}), "and back")
+		require.NoError(t, a.Told(t.Context()))
+		assert.Equal(t, "typed a moment ago", a.shows())
+	})
+}
+
+func TestAHolderMayRefuse(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.OnHandover = func(_ context.Context, from string) error { return errors.New("not now, " + from) }
+		a.open()
+		b := w.tab("b")
+		err := b.RequestEdit(t.Context(), force)
+		require.ErrorIs(t, err, autosave.ErrHandoverRefused)
+		assert.ErrorContains(t, err, "not now, b")
+		assert.False(t, a.ReadOnly(), "force does not rob one who answers")
+		a.typed("x")
+		w.sleep(time.Second)
+		assert.Equal(t, "x", w.saved())
+	})
+}
+
+func TestAVetoIsBounded(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		hung := make(chan struct{})
+		defer close(hung)
+		a.config.OnHandover = func(context.Context, string) error { <-hung; return errors.New("too late") }
+		a.open()
+		b := w.tab("b")
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Grace: time.Second}))
+		assert.Equal(t, 3*time.Second, time.Since(w.start))
+	})
+}
+
+// Who cannot save does not hand over: its text would be gone.
+func TestAHolderThatCannotSaveRefuses(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		a.typed("precious")
+		a.files.Fail()
+		require.ErrorIs(t, b.RequestEdit(t.Context(), force), autosave.ErrHandoverRefused)
+		assert.False(t, a.ReadOnly())
+		a.files.Mend()
+		w.sleep(time.Minute)
+		assert.Equal(t, "precious", w.saved())
+	})
+}
+
+func TestAHolderThatDoesNotAnswer(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		a.channel.Deafen(true)
+		require.ErrorIs(t, b.RequestEdit(t.Context(), autosave.EditOptions{}), autosave.ErrHandoverNoAnswer)
+		assert.Equal(t, autosave.DefaultGrace, time.Since(w.start))
+		assert.True(t, b.ReadOnly())
+		a.typed("unsaved")
+		w.sleep(100 * time.Millisecond)
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true, Grace: 100 * time.Millisecond}))
+		assert.False(t, b.ReadOnly())
+		assert.True(t, a.ReadOnly())
+		w.sleep(100 * time.Millisecond)
+		assert.Equal(t, []string{"unsaved"}, a.offered())
+	})
+}
+
+func TestTwoAskersAtOnce(t *testing.T) {
+	for name, deaf := range map[string]bool{"answered": false, "forced": true} {
+		t.Run(name, func(t *testing.T) {
+			for range 50 {
+				virtual(t, func(t *testing.T, w *world) {
+					a := w.prepare("a")
+					if !deaf {
+						a.slow()
+					}
+					a.open()
+					b, c := w.tab("b"), w.tab("c")
+					a.typed("saving this takes a second")
+					a.channel.Deafen(deaf)
+					errs := make([]error, 2)
+					var both sync.WaitGroup
+					for i, p := range []*page{b, c} {
+						both.Go(func() { errs[i] = p.RequestEdit(t.Context(), force) })
+					}
+					both.Wait()
+					w.sleep(2 * time.Second)
+					editors := 0
+					for i, p := range []*page{b, c} {
+						if errs[i] == nil {
+							editors++
+							assert.False(t, p.ReadOnly())
+						} else {
+							require.ErrorIs(t, errs[i], autosave.ErrHandoverBusy)
+							assert.True(t, p.ReadOnly())
+						}
+					}
+					require.Equal(t, 1, editors)
+				})
+			}
+		})
+	}
+}
+
+func TestOnePageAsksOnce(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		a.channel.Deafen(true)
+		go func() { _ = b.RequestEdit(context.Background(), autosave.EditOptions{}) }()
+		synctest.Wait()
+		require.ErrorIs(t, b.RequestEdit(t.Context(), force), autosave.ErrHandoverBusy)
+		w.sleep(time.Minute)
+	})
+}
+
+func TestAnAskerThatGivesUp(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
+		a.open()
+		b := w.tab("b")
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		err := b.RequestEdit(ctx, force)
+		require.ErrorIs(t, err, autosave.ErrAborted)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		w.sleep(time.Minute)
+		assert.False(t, a.ReadOnly())
+		assert.True(t, b.ReadOnly())
+	})
+}
+
+// An asker that was granted the lock and is gone before it takes it: the holder goes on.
+func TestAnAskerThatDies(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		ghost := w.air.Join()
+		require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.EditRequest, Round: "1", From: "ghost"}))
+		synctest.Wait()
+		assert.True(t, a.ReadOnly())
+		a.typed("meanwhile")
+		w.sleep(11 * time.Second)
+		assert.False(t, a.ReadOnly())
+		w.sleep(time.Second)
+		assert.Equal(t, "meanwhile", w.saved())
+	})
+}
+
+func TestTheHolderLeavesWhileItIsAsked(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		a.channel.Deafen(true)
+		go func() { time.Sleep(time.Second); _ = a.Dispose(context.Background()) }()
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, time.Second, time.Since(w.start))
+	})
+}

@@ -1,0 +1,120 @@
+package autosave_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+)
+
+func TestASleepingPageStarvesNobody(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		a.typed("before the sleep")
+		a.forget()
+		require.NoError(t, a.Suspend(t.Context()))
+		w.sleep(0)
+		assert.Equal(t, "before the sleep", b.shows())
+		b.typed(", then b")
+		w.sleep(time.Minute)
+		require.NoError(t, a.Resume(t.Context()))
+		assert.True(t, a.ReadOnly(), "somebody else edits")
+		require.NoError(t, b.Dispose(t.Context()))
+		w.sleep(0)
+		assert.Equal(t, "before the sleep, then b", a.shows())
+		a.told(`
+			0s phase readonly pending=1
+			0s phase writing-current pending=1
+			0s phase updating-index pending=16
+			0s phase gc pending=16
+			0s phase readonly
+			0s saved #1 16B
+			1m0s phase awaiting-lock
+			1m0s phase readonly acquire-denied
+			1m0s readonly acquire-failed acquire-denied holder=b
+			1m0s phase awaiting-lock acquire-denied
+			1m0s phase idle
+			1m0s editable content="before the sleep, then b"
+		`)
+	})
+}
+
+func TestASleepingPageIsInNoQueue(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b, c := w.tab("a"), w.tab("b"), w.tab("c")
+		require.NoError(t, b.Suspend(t.Context()))
+		require.NoError(t, a.Dispose(t.Context()))
+		w.sleep(0)
+		assert.True(t, b.ReadOnly())
+		assert.False(t, c.ReadOnly())
+		require.ErrorIs(t, b.RequestEdit(t.Context(), autosave.EditOptions{}), autosave.ErrReadOnly)
+	})
+}
+
+func TestAPageThatWakesAloneGoesOn(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		a.typed("one")
+		require.NoError(t, a.Suspend(t.Context()))
+		a.forget()
+		w.sleep(time.Hour)
+		require.NoError(t, a.Resume(t.Context()))
+		assert.False(t, a.ReadOnly())
+		a.told(`
+			1h0m0s phase awaiting-lock
+			1h0m0s phase idle
+			1h0m0s editable
+		`)
+		assert.Equal(t, "one", a.shows(), "there is nothing newer to load")
+	})
+}
+
+func TestSuspendKeepsWhatCannotBeSaved(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		a.typed("kept")
+		a.files.Fail()
+		require.ErrorIs(t, a.Suspend(t.Context()), autosave.ErrWriteFailed)
+		assert.False(t, w.tab("b").ReadOnly(), "the lock is given away all the same")
+		a.files.Mend()
+		require.NoError(t, a.Resume(t.Context()))
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		w.sleep(time.Second)
+		assert.Equal(t, "kept", w.saved())
+	})
+}
+
+// A page that was frozen with its lock does not write before it knows that it has it.
+func TestResumeLooksAtTheLease(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		a.typed("x")
+		a.forget()
+		require.NoError(t, a.Resume(t.Context()))
+		assert.False(t, a.ReadOnly(), "it has it")
+		w.clock.Sleep(time.Hour) // the machine slept, and no timer has noticed
+		require.NoError(t, a.Resume(t.Context()))
+		assert.True(t, a.ReadOnly())
+		w.sleep(time.Second)
+		assert.False(t, a.ReadOnly(), "nobody else wanted it")
+		assert.Equal(t, "x", w.saved())
+		a.told(`
+			0s phase awaiting-lock pending=1
+			0s phase debouncing pending=1
+			0s phase awaiting-lock pending=1
+			0s phase readonly pending=1 lease-stale
+			0s readonly renew-failed lease-stale unsaved="x"
+			0s phase awaiting-lock pending=1 lease-stale
+			0s phase debouncing pending=1
+			0s editable
+			500ms phase writing-current pending=1
+			500ms phase updating-index pending=1
+			500ms phase gc pending=1
+			500ms phase idle
+			500ms saved #2 1B
+		`)
+	})
+}
