@@ -242,7 +242,7 @@ func (d *Disk) Corrupt(path string) {
 		return
 	}
 	content = slices.Clone(content)
-	content[len(content)/2] ^= 1
+	content[len(content)/2]++
 	d.files[path] = content
 }
 

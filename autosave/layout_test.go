@@ -1,0 +1,174 @@
+package autosave_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+func commit(content string, token int64) autosave.Commit {
+	return autosave.Commit{Content: []byte(content), Token: token, SavedAt: time.Now(), Limits: autosave.Limits{MaxGenerations: 3}}
+}
+
+// An editor is frozen before every single operation of its fence and its commits, while
+// the successor does any number of its own; then it thaws. It never takes anything from
+// its successor, and nothing that it was told is saved is missing.
+func TestFrozenAnywhere(t *testing.T) {
+	for successes := range 4 { // commits of the successor while the other one is frozen
+		for at := 0; ; at++ {
+			more := false
+			synctest.Test(t, func(t *testing.T) { more = frozenAt(t, at, successes) })
+			if !more {
+				require.Greater(t, at, 15, "there are more operations than that")
+				break
+			}
+			if t.Failed() {
+				t.Fatalf("frozen before operation %d, %d commits", at, successes)
+			}
+		}
+	}
+}
+
+func frozenAt(t *testing.T, at, successes int) (reached bool) {
+	disk := autosavetest.NewDisk()
+	first := disk.Page()
+	for n := range 3 {
+		_, err := first.Commit(t.Context(), commit(fmt.Sprint("first ", n), 1))
+		require.NoError(t, err)
+	}
+	files := disk.Client()
+	ops, frozen, thaw := 0, make(chan struct{}), make(chan struct{})
+	files.Before = func(string) {
+		if ops == at {
+			close(frozen)
+			<-thaw
+		}
+		ops++
+	}
+	old := autosave.NewLayout(files, autosavetest.SHA256)
+	acknowledged := []string{}
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		if old.Fence(t.Context(), 2) != nil {
+			return
+		}
+		for n := range 3 {
+			content := fmt.Sprint("old ", n)
+			if _, err := old.Commit(t.Context(), commit(content, 2)); err != nil {
+				assert.ErrorIs(t, err, autosave.ErrStaleToken)
+				return
+			}
+			acknowledged = append(acknowledged, content)
+		}
+	}()
+	synctest.Wait()
+	select {
+	case <-frozen:
+		reached = true
+	default:
+	}
+	successor := disk.Page()
+	require.NoError(t, successor.Fence(t.Context(), 3))
+	before := contents(t, successor)
+	told := len(acknowledged)
+	for n := range successes {
+		_, err := successor.Commit(t.Context(), commit(fmt.Sprint("new ", n), 3))
+		require.NoError(t, err)
+	}
+	close(thaw)
+	<-finished
+	// What was acknowledged only after the thaw must have been seen by the fence.
+	if len(acknowledged) > 0 {
+		last := acknowledged[len(acknowledged)-1]
+		require.Contains(t, before[:min(2, len(before))], last, "%d told before", told)
+	}
+	after := contents(t, disk.Page())
+	if successes == 0 {
+		require.Equal(t, before, after)
+	} else {
+		require.Equal(t, fmt.Sprint("new ", successes-1), after[0])
+	}
+	_, err := successor.Commit(t.Context(), commit("last", 3))
+	require.NoError(t, err)
+	after = contents(t, disk.Page())
+	require.Equal(t, "last", after[0])
+	require.Len(t, after, 3)
+	assert.LessOrEqual(t, len(disk.Paths()), 3+3, "leftovers: %v", disk.Paths())
+	return reached
+}
+
+// contents reads all generations; each must be there.
+func contents(t *testing.T, s autosave.Store) (all []string) {
+	t.Helper()
+	listed, err := s.List(t.Context())
+	require.NoError(t, err)
+	for _, g := range listed {
+		content, err := s.Read(t.Context(), g.ID)
+		require.NoError(t, err)
+		all = append(all, string(content))
+	}
+	return all
+}
+
+// Bits rot in the index: the commit that only it knew is found again in the history.
+func TestARottenIndex(t *testing.T) {
+	disk := autosavetest.NewDisk()
+	s := disk.Page()
+	for n := range 3 {
+		_, err := s.Commit(t.Context(), commit(fmt.Sprint(n), 1))
+		require.NoError(t, err)
+	}
+	newest := disk.Paths()
+	for i, index := range []string{newest[len(newest)-1], newest[len(newest)-2]} {
+		disk.Corrupt(index)
+		next := disk.Page()
+		if i == 1 {
+			_, err := next.List(t.Context())
+			require.NoError(t, err, "that of the editor since is whole")
+		}
+		require.NoError(t, next.Fence(t.Context(), int64(i+2)))
+		require.Equal(t, []string{"2", "1", "0"}, contents(t, next))
+	}
+	for _, path := range disk.Paths() {
+		if path[0] == 'i' {
+			disk.Corrupt(path)
+		}
+	}
+	_, err := s.List(t.Context())
+	require.ErrorIs(t, err, autosave.ErrCorrupted)
+	_, err = s.Read(t.Context(), autosave.Current)
+	require.ErrorIs(t, err, autosave.ErrCorrupted)
+	require.NoError(t, disk.Page().Fence(t.Context(), 9))
+	require.Equal(t, []string{"2", "1", "0"}, contents(t, disk.Page()))
+}
+
+// A commit in the middle of an editor's life has few operations: they are what it costs.
+func TestOperationsOfACommit(t *testing.T) {
+	disk := autosavetest.NewDisk()
+	files := disk.Client()
+	s := autosave.NewLayout(files, autosavetest.SHA256)
+	at := time.UnixMilli(1_700_000_000_000)
+	for range 5 {
+		files.Log()
+		at = at.Add(time.Second)
+		_, err := s.Commit(t.Context(), autosave.Commit{Content: []byte("x"), Token: 7, SavedAt: at, Limits: autosave.Limits{MaxGenerations: 2}})
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []string{
+		"list index",
+		"write history/1700000005000-7",
+		"write index/7-5.json",
+		"list index",
+		"remove index/7-3.json",
+		"remove history/1700000003000-7",
+	}, files.Log())
+	assert.Equal(t, []string{"history/1700000004000-7", "history/1700000005000-7", "index/7-4.json", "index/7-5.json"}, disk.Paths())
+}
