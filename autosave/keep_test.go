@@ -1,0 +1,140 @@
+package autosave_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+)
+
+// What was offered and then saved is not offered a second time.
+func TestTheBufferIsOfferedUntilSomethingIsSaved(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		a.channel.Deafen(true)
+		a.typed("mine")
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true, Grace: time.Millisecond}))
+		a.channel.Deafen(false)
+		b.typed("theirs")
+		for range 2 {
+			require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+			require.NoError(t, a.Told(t.Context()))
+			a.typed("+")
+			require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
+			require.NoError(t, b.Told(t.Context()))
+			b.typed("-")
+		}
+		w.sleep(time.Second)
+		assert.Equal(t, "theirs+-+-", w.saved())
+		assert.Equal(t, []string{"mine", "mine"}, a.offered(), "when it lost the lock and when it had it again")
+		assert.Empty(t, b.offered())
+	})
+}
+
+// The store knows of a successor that the lock has not told of.
+func TestAStaleTokenEndsEditing(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.NoStandby = true
+		a.open()
+		require.NoError(t, w.disk.Page().Fence(t.Context(), 99))
+		a.typed("x")
+		_, err := a.FlushNow(t.Context())
+		require.ErrorIs(t, err, autosave.ErrStaleToken)
+		w.sleep(time.Second)
+		assert.Equal(t, autosave.PhaseReadonly, a.State().Phase)
+		assert.Equal(t, []string{"x"}, a.offered())
+		assert.Equal(t, 1, a.count(autosave.EventReadonly))
+		assert.Empty(t, a.manager.Leases(), "nobody waits for one who may not write")
+	})
+}
+
+func TestWhatIsTypedDuringARestoreIsBackedUp(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.slow()
+		a.open()
+		a.typed("one")
+		g, err := a.FlushNow(t.Context())
+		require.NoError(t, err)
+		a.typed(" two")
+		go func() { time.Sleep(900 * time.Millisecond); a.typed(" three") }()
+		content, err := a.Restore(t.Context(), g.ID)
+		require.NoError(t, err)
+		assert.Equal(t, "one", string(content))
+		assert.Equal(t, []string{"one", "one two three", "one two", "one"}, w.generations())
+	})
+}
+
+// Even what is typed while the page becomes the editor is kept.
+func TestWhatIsTypedWhileLoadingIsKept(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		b := w.prepare("b")
+		first := true
+		b.config.Snapshot = func(ctx context.Context) ([]byte, error) {
+			text, err := b.snapshot(ctx)
+			if first {
+				first = false
+				go func() { time.Sleep(time.Millisecond); b.typed(" late") }()
+				time.Sleep(10 * time.Millisecond)
+			}
+			return text, err
+		}
+		a.open()
+		b.open()
+		a.typed("theirs")
+		b.typed("mine")
+		w.sleep(time.Second)
+		require.NoError(t, a.Dispose(t.Context()))
+		w.sleep(time.Second)
+		assert.Equal(t, "theirs", b.shows())
+		assert.Equal(t, []string{"mine late"}, b.offered())
+	})
+}
+
+func TestACancelledRequestIsForgotten(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
+		a.open()
+		ghost := w.air.Join()
+		require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.EditRequest, Round: "1", From: "ghost"}))
+		synctest.Wait()
+		require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.EditCancelled, Round: "1", From: "ghost"}))
+		for range 10 {
+			w.sleep(time.Second)
+			require.False(t, a.ReadOnly())
+		}
+	})
+}
+
+func TestAListenerThatPanics(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.Listener = func(autosave.Event) { panic("in the page") }
+		a.open()
+		a.typed("x")
+		w.sleep(time.Second)
+		assert.Equal(t, "x", w.saved())
+		require.NoError(t, a.Told(t.Context()))
+	})
+}
+
+func TestAListenerThatBlocks(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		hang := make(chan struct{})
+		a.config.Listener = func(autosave.Event) { <-hang }
+		a.open()
+		a.typed("x")
+		w.sleep(time.Second)
+		assert.Equal(t, "x", w.saved())
+		close(hang)
+	})
+}
