@@ -1,2 +1,29 @@
 // Package autosave saves what a page edits, by itself, and loses nothing.
+//
+// A [Saver] holds the project's lock while its page edits. It takes a snapshot when
+// typing pauses, commits it to a [Store] under the lease's fencing token, and tells the
+// page by events what it does and whether it may write. A page that may not is
+// read-only, waits for its turn, and can ask the one that edits to hand over. The
+// package is pure Go: it knows neither browsers nor files; a [Layout] is the Store over
+// any place that can list, read, write and remove [Files].
+//
+// # What is guaranteed
+//
+//   - A generation that was acknowledged (autosave:saved, FlushNow) is durable and whole,
+//     and every later editor sees it.
+//   - Nothing is committed over what a later editor has saved, even by a page that was
+//     frozen in the middle of a commit and wakes at any time.
+//   - What a page could not save stays in memory and is offered again, with
+//     autosave:readonly and with autosave:editable, until the page has saved something.
+//   - A change waits at most Config.Idle before it is written, while the store works.
+//   - Nothing waits without a limit: not for a lock, a store, a listener, nor for another
+//     page.
+//
+// # What is not
+//
+// A page that is killed loses what it has not saved: at most what was typed since the
+// last pause. What is typed between autosave:editable and the moment at which the page
+// has loaded its content is lost if the page throws it away: it should let nobody type
+// before. A storage that the browser empties takes all generations with it; what is open
+// is saved anew.
 package autosave
