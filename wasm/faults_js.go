@@ -12,17 +12,17 @@ import (
 	"github.com/hack-pad/safejs"
 )
 
-// In the build for the crash tests, holdfast.locks.request("fault:kind", …) makes this
+// In the build for the crash tests, acquireProjectLock({mode: "fault:kind"}) makes this
 // program fail in that way. No build that is published has this file.
 func init() {
-	request := methods["request"]
-	methods["request"] = func(s *service, ctx context.Context, arg, callback safejs.Value) (any, error) {
+	acquire := methods["acquire"]
+	methods["acquire"] = func(s *service, ctx context.Context, arg, callback safejs.Value) (any, error) {
 		r := reader{v: arg}
-		if kind, ok := strings.CutPrefix(r.text("name"), "fault:"); ok {
+		if kind, ok := strings.CutPrefix(r.text("mode"), "fault:"); ok {
 			fail(kind)
 			select {} // the call is pending until the program has died
 		}
-		return request(s, ctx, arg, callback)
+		return acquire(s, ctx, arg, callback)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestClose(t *testing.T) {
 		t.Run("with everything under way", func(t *testing.T) {
 			other := w.tab(t, options)
 			tab.MustEval("await start("+options+"); await hf.ready", nil)
-			assert.Equal(t, 1, tab.Workers(), "that of the runtime, or that of its timers")
+			eventually(t, func() bool { return tab.Workers() == 1 }, "that of the runtime, or that of its timers")
 			tab.MustEval(`
 				globalThis.reasons = []
 				lease = await hf.acquireProjectLock({onReadonly: e => reasons.push(e.reason)})

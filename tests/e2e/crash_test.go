@@ -56,7 +56,7 @@ func testCrash(t *testing.T, tab, other *browser.Tab, crash string) {
 		new Promise(done => navigator.locks.request('held', done))]).then(() => got = now()); 1`, nil)
 	tab.WaitFor("(await locks()).pending === 6", browser.Limit)
 
-	tab.MustEval(fmt.Sprintf("events.length = 0; globalThis.begun = now(); pending.push(failure(hf.locks.request('fault:%s', () => {}))); 1", crash), nil)
+	tab.MustEval(fmt.Sprintf("events.length = 0; globalThis.begun = now(); pending.push(failure(hf.acquireProjectLock({mode: 'fault:%s'}))); 1", crash), nil)
 	failures := browser.Get[[]event](tab, "globalThis.died = 0; const failures = await Promise.all(pending); died = now(); failures")
 	require.Len(t, failures, 6)
 	for _, f := range failures {
@@ -93,7 +93,7 @@ func testCrash(t *testing.T, tab, other *browser.Tab, crash string) {
 // A panic inside one call rejects that call alone.
 func testPanicInCall(t *testing.T, tab *browser.Tab) {
 	tab.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 50, ttlMs: 5000})", nil)
-	f := browser.Get[event](tab, "const waits = failure(hf.locks.request(lease.resource, {ifAvailable: true}, lock => lock)); await failure(hf.locks.request('fault:call', () => {}))")
+	f := browser.Get[event](tab, "const waits = failure(hf.locks.request(lease.resource, {ifAvailable: true}, lock => lock)); await failure(hf.acquireProjectLock({mode: 'fault:call'}))")
 	assert.Equal(t, "runtime-crashed", f["code"])
 	assert.Contains(t, f["message"], "planted")
 	assert.Equal(t, event{"value": nil}, browser.Get[event](tab, "await waits"))

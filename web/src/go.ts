@@ -16,8 +16,8 @@ interface Go {
 }
 declare const Go: new () => Go;
 
-/** Runs the program at url; ended stops the loading. When it has died, the locks it held are given back. */
-export async function startGo(url: string, config: Config, listener: Listener, ended?: AbortSignal): Promise<Exports> {
+/** Runs the program. When it has died, the locks it held are given back. */
+export async function startGo(module: WebAssembly.Module, config: Config, listener: Listener, ended?: AbortSignal): Promise<Exports> {
   const go = new Go();
   let port: Port | undefined;
   const died = (why: string): void => {
@@ -26,7 +26,7 @@ export async function startGo(url: string, config: Config, listener: Listener, e
     listener.died(why);
   };
   guard(go, died);
-  const instance = await instantiate(url, go.importObject, ended);
+  const instance = await WebAssembly.instantiate(module, go.importObject);
   port = new Port();
   ended?.throwIfAborted();
   return new Promise((resolve, reject) => {
@@ -68,23 +68,4 @@ function stop(go: Go): boolean {
   for (const timer of go._scheduledTimeouts.values()) clearTimeout(timer);
   go._scheduledTimeouts.clear();
   return true;
-}
-
-async function instantiate(url: string, imports: WebAssembly.Imports, signal?: AbortSignal): Promise<WebAssembly.Instance> {
-  if (typeof WebAssembly === "undefined") throw new Error("there is no WebAssembly here; the browser is too old or has it switched off");
-  const response = await fetch(url, { credentials: "same-origin", ...(signal && { signal }) }).catch((error: unknown) => {
-    throw new Error(`${url} could not be fetched (${error}); is the network there, and does the content security policy allow it (connect-src)?`);
-  });
-  if (!response.ok) throw new Error(`${url} was answered with status ${response.status}`);
-  try {
-    // Only this type can be compiled while it arrives; servers that send another one are
-    // slower, not wrong.
-    const streaming = response.headers.get("Content-Type") === "application/wasm";
-    const { instance } = streaming
-      ? await WebAssembly.instantiateStreaming(response, imports)
-      : await WebAssembly.instantiate(await response.arrayBuffer(), imports);
-    return instance;
-  } catch (error) {
-    throw new Error(`${url} cannot run (${error}); is it the whole file, and does the content security policy allow it (script-src 'wasm-unsafe-eval')?`);
-  }
 }

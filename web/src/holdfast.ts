@@ -2,12 +2,13 @@
 // the Go runtime is there. See holdfast.d.ts for what it guarantees.
 
 import type * as Contract from "../holdfast";
+import { compile } from "./compile";
 import { asError, problem, ProjectLockError } from "./errors";
 import { startWorker } from "./host";
 import { Lease, type LeaseFields } from "./lease";
-import { Locks } from "./locks";
+import { Locks, type LockRequest } from "./locks";
 import { checked, checkOpen, uuid } from "./options";
-import type { Callback, Host, Listener, Method, RawEvent, Reason } from "./protocol";
+import type { Callback, Config, Host, Listener, Method, RawEvent, Reason } from "./protocol";
 
 export { ProjectLockError };
 
@@ -26,11 +27,10 @@ interface Entry {
 const loadLimitMs = 30_000;
 
 class Holdfast extends EventTarget implements Contract.Holdfast {
+  readonly ownerId: string;
   readonly version = __VERSION__;
   readonly ready: Promise<void>;
-  readonly locks: Contract.LockManagerLike = new Locks(
-    (request, signal, granted) => this.#run("request", request, signal, granted as (lock: unknown) => unknown),
-    () => this.#call("query") as ReturnType<Contract.LockManagerLike["query"]>);
+  readonly locks: Contract.LockManagerLike;
 
   #host: Host | undefined;
   #starting: Promise<Host>;
@@ -43,9 +43,14 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
 
   readonly #resource: string;
 
-  constructor(readonly ownerId: string, root: string, start: (listener: Listener, ended: AbortSignal) => Promise<Host>) {
+  constructor({ ownerId, root, strategy }: Config, start: (listener: Listener, ended: AbortSignal) => Promise<Host>) {
     super();
+    this.ownerId = ownerId;
     this.#resource = `holdfast:${root}`;
+    // Web Locks need no Go between the page and the browser.
+    this.locks = strategy !== "file-lock" && navigator.locks
+      ? new Locks((...request) => this.#direct(...request), () => this.#untilOver(() => navigator.locks.query()))
+      : new Locks((request, signal, run) => this.#run("request", request, signal, run), () => this.#call("query"));
     const limit = setTimeout(() => this.#died(`nothing was loaded within ${loadLimitMs / 1000} s`), loadLimitMs);
     this.#starting = start({ event: (e) => this.#dispatch(e), died: (why) => this.#died(why) }, this.#ended.signal);
     this.#ended.signal.addEventListener("abort", () => clearTimeout(limit));
@@ -126,6 +131,22 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
       this.#pending.add(reject);
       promise.then(resolve, (failure: unknown) => reject(this.#over ?? asError(failure, operation)))
         .finally(() => this.#pending.delete(reject));
+    });
+  }
+
+  /** Asks the browser for a lock; the end of this Holdfast ends what was asked and gives back what is held. */
+  #direct({ name, ...options }: LockRequest, signal: AbortSignal | undefined, run: (lock: unknown) => unknown): Promise<unknown> {
+    const ended = this.#ended.signal;
+    const waiting = options.ifAvailable || options.steal ? options : { ...options, signal: signal ? AbortSignal.any([signal, ended]) : ended };
+    return this.#untilOver(() => navigator.locks.request(name, waiting as LockOptions, (lock) => this.#untilOver(async () => run(lock))));
+  }
+
+  /** What call comes to, or the end of this Holdfast where that comes first. */
+  #untilOver<T>(call: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.#over) return reject(this.#over);
+      this.#pending.add(reject);
+      call().then(resolve, reject).finally(() => this.#pending.delete(reject));
     });
   }
 
@@ -263,14 +284,17 @@ export async function openHoldfast(options?: Contract.OpenOptions): Promise<Cont
   // The literal forms are what bundlers look for.
   const wasm = baseURL ? new URL(files ? "holdfast-files.wasm" : "holdfast.wasm", baseURL)
     : files ? new URL("./holdfast-files.wasm", import.meta.url) : new URL("./holdfast.wasm", import.meta.url);
-  return new Holdfast(ownerId, root, async (listener, ended) => {
+  return new Holdfast(config, async (listener, ended) => {
+    const module = compile(wasm.href, ended);
+    module.catch(() => undefined); // told by whoever waits for it, and nobody does where the worker fails first
     if (host === "page") {
       const timers = baseURL ? new URL("holdfast-timers.js", baseURL) : new URL("./holdfast-timers.js", import.meta.url);
-      const { startPage } = await (baseURL ? import(/* @vite-ignore */ new URL("holdfast-page.js", baseURL).href) : import("./holdfast-page.js")) as typeof import("./page");
-      return startPage(wasm.href, timers, config, listener, ended);
+      const page = (baseURL ? import(/* @vite-ignore */ new URL("holdfast-page.js", baseURL).href) : import("./holdfast-page.js")) as Promise<typeof import("./page")>;
+      const [{ startPage }, compiled] = await Promise.all([page, module]);
+      return startPage(compiled, timers, config, listener, ended);
     }
     const worker = baseURL ? new Worker(new URL("holdfast-worker.js", baseURL), { type: "module" })
       : new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" });
-    return startWorker(worker, wasm.href, config, listener, ended);
+    return startWorker(worker, module, config, listener, ended);
   });
 }

@@ -8,7 +8,7 @@ interface Call {
   callback: Callback | undefined;
 }
 
-export function startWorker(worker: Worker, wasm: string, config: Config, listener: Listener, ended: AbortSignal): Promise<Host> {
+export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>, config: Config, listener: Listener, ended: AbortSignal): Promise<Host> {
   ended.addEventListener("abort", () => worker.terminate());
   const calls = new Map<number, Call>();
   let lastId = 0;
@@ -50,8 +50,8 @@ export function startWorker(worker: Worker, wasm: string, config: Config, listen
     };
     worker.onerror = (event) => {
       event.preventDefault();
-      died(event.message || `the worker that belongs to ${wasm} could not be loaded; is it there, and does the content security policy allow it (worker-src)?`);
+      died(event.message || "the worker could not be loaded; is holdfast-worker.js there, and does the content security policy allow it (worker-src)?");
     };
-    post({ kind: "start", wasm, config });
+    module.then((module) => post({ kind: "start", module, config })).catch(reject);
   });
 }

@@ -1,4 +1,4 @@
-// holdfast.locks: the LockManager interface of the Web Locks API over the Go runtime.
+// holdfast.locks: the LockManager interface of the Web Locks API, over either strategy.
 // What is checked here, and which exceptions come of it, is sections 3.1 and 4 of the
 // specification (https://w3c.github.io/web-locks/).
 
@@ -7,10 +7,10 @@ import { ProjectLockError } from "./errors";
 
 type Callback = (lock: { name: string; mode: LockMode } | null) => unknown;
 
-/** The request as Go gets it. */
+/** A request whose arguments were checked. */
 export interface LockRequest { name: string; mode: string; ifAvailable: boolean; steal: boolean }
 
-/** Runs a request in Go, and run while it holds, or where it is not available. */
+/** Makes a request, and calls run while it holds, or where it is not available. */
 export type Requester = (request: LockRequest, signal: AbortSignal | undefined, run: (granted: unknown) => unknown) => Promise<unknown>;
 
 const refuse = (why: string): DOMException => new DOMException(why, "NotSupportedError");
@@ -19,9 +19,9 @@ export class Locks implements LockManagerLike {
   readonly #run: Requester;
   readonly query: LockManagerLike["query"];
 
-  constructor(run: Requester, query: LockManagerLike["query"]) {
+  constructor(run: Requester, query: () => Promise<unknown>) {
     this.#run = run;
-    this.query = query;
+    this.query = query as LockManagerLike["query"];
   }
 
   async request<T>(...args: unknown[]): Promise<T> {

@@ -5,10 +5,10 @@ import { startGo } from "./go";
 import { stopTimers, startTimers } from "./page-timers";
 import type { Config, Host, Listener } from "./protocol";
 
-export async function startPage(wasm: string, timers: string | URL, config: Config, listener: Listener, ended: AbortSignal): Promise<Host> {
+export async function startPage(module: WebAssembly.Module, timers: string | URL, config: Config, listener: Listener, ended: AbortSignal): Promise<Host> {
   ended.throwIfAborted();
   startTimers(timers);
   ended.addEventListener("abort", stopTimers);
-  const exports = await startGo(wasm, config, listener, ended);
+  const exports = await startGo(module, config, listener, ended);
   return { call: (method, ...args) => exports[method](...args) };
 }

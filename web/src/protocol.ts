@@ -38,7 +38,7 @@ export type RawEvent = Record<string, unknown> & { type: string; leaseId?: strin
 
 /** Page to worker. The first message starts Go. */
 export type ToWorker =
-  | { kind: "start"; wasm: string; config: Config }
+  | { kind: "start"; module: WebAssembly.Module; config: Config }
   | { kind: "call"; id: number; method: Method; arg: unknown; signal: boolean; callback: boolean }
   | { kind: "abort"; id: number }
   | { kind: "returned"; callback: number; failed: boolean };

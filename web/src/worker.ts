@@ -15,7 +15,7 @@ let lastCallback = 0;
 scope.onmessage = ({ data }) => {
   switch (data.kind) {
     case "start":
-      exports = startGo(data.wasm, data.config, {
+      exports = startGo(data.module, data.config, {
         event: (event) => post({ kind: "event", event }),
         died: (why) => post({ kind: "died", why }),
       });
