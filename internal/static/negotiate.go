@@ -1,6 +1,8 @@
 package static
 
 import (
+	"net"
+	"net/http"
 	"path"
 	"strconv"
 	"strings"
@@ -61,4 +63,16 @@ func weight(params string) float64 {
 		return 0
 	}
 	return q
+}
+
+// local reports whether the request comes from the same machine and was passed on by nobody. There
+// is no network to save then, and unpacking the Wasm would take a browser 40 ms at every start.
+func local(r *http.Request) bool {
+	for _, field := range []string{"Forwarded", "Via", "X-Forwarded-For"} {
+		if r.Header.Get(field) != "" {
+			return false
+		}
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	return err == nil && net.ParseIP(host).IsLoopback()
 }

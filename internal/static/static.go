@@ -115,7 +115,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sent := f.plain
 	if f.gzip != nil {
 		header.Set("Vary", "Accept-Encoding")
-		if acceptsGzip(r.Header.Values("Accept-Encoding")) {
+		if !local(r) && acceptsGzip(r.Header.Values("Accept-Encoding")) {
 			sent = *f.gzip
 			header.Set("Content-Encoding", "gzip")
 			// ServeContent leaves the length out when there is an encoding.

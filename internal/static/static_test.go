@@ -181,3 +181,26 @@ func TestSecurityHeadersAreOnEveryAnswer(t *testing.T) {
 		assert.Equal(t, "same-origin", r.Header.Get("Cross-Origin-Opener-Policy"))
 	}
 }
+
+func TestNothingIsPackedForTheSameMachine(t *testing.T) {
+	h := newHandler(t)
+	for _, c := range []struct {
+		from, passedOn string
+		want           string
+	}{
+		{"127.0.0.1:5000", "", ""},
+		{"[::1]:5000", "", ""},
+		{"127.0.0.1:5000", "192.0.2.7", "gzip"}, // a proxy before us
+		{"192.0.2.7:5000", "", "gzip"},
+	} {
+		r := httptest.NewRequest("GET", "/holdfast.wasm", nil)
+		r.RemoteAddr = c.from
+		r.Header.Set("Accept-Encoding", "gzip")
+		if c.passedOn != "" {
+			r.Header.Set("X-Forwarded-For", c.passedOn)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		assert.Equal(t, c.want, w.Header().Get("Content-Encoding"), c)
+	}
+}

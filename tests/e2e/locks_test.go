@@ -89,9 +89,13 @@ const compare = async locks => {
 func TestLocksBehaveAsTheBrowsersDo(t *testing.T) {
 	t.Parallel()
 	w := open(t, browser.Options{})
-	for _, host := range []string{"worker", "page"} {
-		t.Run(host, func(t *testing.T) {
-			tab := w.tab(t, `{host: '`+host+`'}`)
+	for name, options := range map[string]string{
+		"worker":    "{host: 'worker'}",
+		"page":      "{host: 'page'}",
+		"file lock": "{strategy: 'file-lock'}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			tab := w.tab(t, options)
 			tab.MustEval(locksScript, nil)
 			raw := browser.Get[map[string]string](tab, `await compare(navigator.locks)`)
 			ours := browser.Get[map[string]string](tab, `await compare(hf.locks)`)
