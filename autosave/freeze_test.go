@@ -217,6 +217,5 @@ func TestHandoversWhileTyping(t *testing.T) {
 			require.Zero(t, missing, "of %d letters", typed)
 		}
 		assert.Greater(t, typed, 500)
-		t.Logf("%d letters, %d offered as unsaved", typed, len(offered))
 	})
 }

@@ -24,9 +24,9 @@ func TestHandover(t *testing.T) {
 		a.forget()
 		b.forget()
 		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
+		w.sleep(100 * time.Millisecond)
 		assert.True(t, a.ReadOnly())
 		assert.False(t, b.ReadOnly())
-		w.sleep(100 * time.Millisecond)
 		a.told(`
 			0s phase readonly pending=1
 			0s phase writing-current pending=1
@@ -104,8 +104,8 @@ func TestAHolderThatDoesNotAnswer(t *testing.T) {
 		w.sleep(100 * time.Millisecond)
 		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true, Grace: 100 * time.Millisecond}))
 		assert.False(t, b.ReadOnly())
-		assert.True(t, a.ReadOnly())
 		w.sleep(100 * time.Millisecond)
+		assert.True(t, a.ReadOnly())
 		assert.Equal(t, []string{"unsaved"}, a.offered())
 	})
 }

@@ -2,6 +2,7 @@ package autosave_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ func TestTheBufferIsOfferedUntilSomethingIsSaved(t *testing.T) {
 		a.typed("mine")
 		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true, Grace: time.Millisecond}))
 		a.channel.Deafen(false)
+		w.sleep(100 * time.Millisecond)
 		b.typed("theirs")
 		for range 2 {
 			require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
@@ -115,6 +117,9 @@ func TestACancelledRequestIsForgotten(t *testing.T) {
 }
 
 func TestAListenerThatPanics(t *testing.T) {
+	if runtime.GOOS == "js" {
+		t.Skip("standard error is a callback there, which virtual time does not allow")
+	}
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.config.Listener = func(autosave.Event) { panic("in the page") }

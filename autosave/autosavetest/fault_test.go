@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -130,6 +131,9 @@ const faultVariable = "HOLDFAST_PLANTED_FAULT"
 // TestSuiteFindsFaults runs the suite in a process of its own for each fault, which must
 // fail, and by the test that is meant for it.
 func TestSuiteFindsFaults(t *testing.T) {
+	if runtime.GOOS == "js" {
+		t.Skip("a browser runs no processes")
+	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			out, err := suite(name, "^TestPlantedFault$/^"+fault.caught+"$")
