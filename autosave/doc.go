@@ -22,8 +22,8 @@
 // # What is not
 //
 // A page that is killed loses what it has not saved: at most what was typed since the
-// last pause. What is typed between autosave:editable and the moment at which the page
-// has loaded its content is lost if the page throws it away: it should let nobody type
-// before. A storage that the browser empties takes all generations with it; what is open
+// last pause. A page that lets people type while it is read-only loses that where it
+// loads the content of autosave:editable over it; what was there a moment before is
+// offered. A storage that the browser empties takes all generations with it; what is open
 // is saved anew.
 package autosave

@@ -182,28 +182,49 @@ func (s *Saver) find(ctx context.Context, token int64, known *Generation) (loade
 	return found, nil
 }
 
-// edit lets the page edit.
+// edit gives the page what it has to load, then lets it edit: not before the listener
+// has returned, so that nothing is typed into, nor saved of, a text that is about to be
+// replaced. A listener that hangs is not waited for.
 func (s *Saver) edit(found loaded) {
-	lease := s.lease
-	s.held.Store(&lease)
-	s.recovered()
-	s.lastErr, s.holder = found.damage, nil
 	e := Event{Type: EventEditable}
 	if found.newest != nil {
 		s.newest = found.newest
 	}
-	if found.foreign {
+	switch dirty := s.since.Load() != 0; {
+	case found.foreign:
 		if found.taken {
 			s.unsaved = found.unsaved
 		}
 		s.since.Store(0) // the page will show the content; what it had is in unsaved
 		e.Content, e.Loaded, e.Unsaved = found.content, found.content != nil, s.unsaved
 		s.size = int64(len(found.content))
-	} else {
+	case dirty:
 		s.unsaved = nil // the page has it still, and saves it now
+	default:
+		e.Unsaved = s.unsaved
 	}
+	s.failures, s.lastErr = 0, nil
+	s.emitPhase(s.phase())
+	e.State = s.state()
+	term := s.term
+	open := func() {
+		s.do(func() {
+			if s.term == term {
+				s.opened(found)
+			}
+		})
+	}
+	impatient := time.AfterFunc(answerLimit, open)
+	s.events.pushThen(e, func() { impatient.Stop(); open() })
+}
+
+// opened is called when the page has loaded what it was given.
+func (s *Saver) opened(found loaded) {
+	lease := s.lease
+	s.held.Store(&lease)
+	s.next, s.lastErr, s.holder = delays(s.config.Retry), found.damage, nil
 	s.enter(editing)
-	s.emit(e)
+	s.emitPhase(s.phase())
 	s.settle()
 	s.tookOver()
 }

@@ -186,7 +186,7 @@ type EditOptions struct {
 }
 
 // RequestEdit asks the page that edits to save and hand over, and returns when this page
-// edits and the listener was sent what was saved last. It returns at once where this
+// edits and the listener was given what was saved last. It returns at once where this
 // page edits already.
 //
 // Errors match ErrHandoverRefused, ErrHandoverBusy (another page asked before),

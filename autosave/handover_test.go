@@ -38,8 +38,8 @@ func TestHandover(t *testing.T) {
 		`)
 		b.told(`
 			0s phase awaiting-lock acquire-denied
-			0s phase idle
 			0s editable content="typed a moment ago"
+			0s phase idle
 		`)
 		assert.Equal(t, "b", a.State().Holder.OwnerID)
 		assert.Empty(t, a.offered(), "everything was saved")

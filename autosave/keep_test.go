@@ -143,3 +143,28 @@ func TestAListenerThatBlocks(t *testing.T) {
 		close(hang)
 	})
 }
+
+// Nobody may type, and nothing is saved, before the page has loaded what it was given.
+func TestEditingBeginsWhenThePageHasLoaded(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.prepare("b")
+		a.typed("theirs")
+		b.config.Listener = func(e autosave.Event) {
+			if e.Type == autosave.EventEditable {
+				time.Sleep(time.Second)
+			}
+			b.hear(e)
+		}
+		b.open()
+		asked := make(chan error, 1)
+		go func() { asked <- b.RequestEdit(context.Background(), autosave.EditOptions{}) }()
+		w.sleep(900 * time.Millisecond)
+		assert.True(t, b.ReadOnly())
+		_, err := b.FlushNow(t.Context())
+		require.ErrorIs(t, err, autosave.ErrReadOnly)
+		require.NoError(t, <-asked)
+		assert.Equal(t, time.Second, time.Since(w.start))
+		assert.Equal(t, "theirs", b.shows())
+		assert.False(t, b.ReadOnly())
+	})
+}

@@ -36,8 +36,8 @@ func TestASleepingPageStarvesNobody(t *testing.T) {
 			1m0s phase readonly acquire-denied
 			1m0s readonly acquire-failed acquire-denied holder=b
 			1m0s phase awaiting-lock acquire-denied
-			1m0s phase idle
 			1m0s editable content="before the sleep, then b"
+			1m0s phase idle
 		`)
 	})
 }
@@ -65,8 +65,8 @@ func TestAPageThatWakesAloneGoesOn(t *testing.T) {
 		assert.False(t, a.ReadOnly())
 		a.told(`
 			1h0m0s phase awaiting-lock
-			1h0m0s phase idle
 			1h0m0s editable
+			1h0m0s phase idle
 		`)
 		assert.Equal(t, "one", a.shows(), "there is nothing newer to load")
 	})
@@ -100,7 +100,7 @@ func TestResumeLooksAtTheLease(t *testing.T) {
 			0s phase debouncing pending=1
 		`)
 		a.forget()
-		w.clock.Sleep(time.Hour) // the machine slept, and no timer has noticed
+		w.clock.Sleep(time.Hour)                  // the machine slept, and no timer has noticed
 		require.NoError(t, a.Resume(t.Context())) // read-only, until its turn comes
 		w.sleep(time.Second)
 		assert.False(t, a.ReadOnly(), "nobody else wanted it")
@@ -110,8 +110,8 @@ func TestResumeLooksAtTheLease(t *testing.T) {
 			"phase readonly pending=1 lease-stale",
 			`readonly renew-failed lease-stale unsaved="x"`,
 			"phase awaiting-lock pending=1 lease-stale",
-			"phase debouncing pending=1",
 			"editable",
+			"phase debouncing pending=1",
 			"phase writing-current pending=1",
 			"phase updating-index pending=1",
 			"phase gc pending=1",

@@ -22,6 +22,7 @@ type mailbox struct {
 // letter is an event or, where seen is set, a mark in the queue.
 type letter struct {
 	event Event
+	then  func()
 	seen  chan struct{}
 }
 
@@ -31,9 +32,12 @@ func newMailbox(handle func(Event)) *mailbox {
 	return m
 }
 
-func (m *mailbox) push(e Event) {
+func (m *mailbox) push(e Event) { m.pushThen(e, nil) }
+
+// pushThen calls then, where it is set, when the event is delivered.
+func (m *mailbox) pushThen(e Event, then func()) {
 	m.mu.Lock()
-	m.queue = append(m.queue, letter{event: e})
+	m.queue = append(m.queue, letter{event: e, then: then})
 	m.mu.Unlock()
 	m.signal()
 }
@@ -91,6 +95,9 @@ func (m *mailbox) run() {
 				close(e.seen)
 			} else {
 				m.deliver(e.event)
+				if e.then != nil {
+					e.then()
+				}
 			}
 		}
 	}

@@ -58,8 +58,8 @@ func TestAStolenLockKeepsTheBuffer(t *testing.T) {
 			1s phase readonly pending=5 lease-lost
 			1.04s readonly lease-lost lease-lost holder=thief unsaved="saved, unsaved"
 			1m1s phase awaiting-lock pending=14 lease-lost
-			1m1s phase debouncing pending=5
 			1m1s editable
+			1m1s phase debouncing pending=5
 			1m1s phase writing-current pending=5
 			1m1s phase updating-index pending=14
 			1m1s phase gc pending=14

@@ -78,9 +78,9 @@ type Saver struct {
 	asking  *ask
 }
 
-// New starts AutoSave and returns once it is known whether this page edits, which takes
-// the lock and the store about as long as they need for one answer and five seconds at
-// most each. A page that may not edit is no error: it is read-only. Errors match
+// New starts AutoSave and returns once it is known whether this page edits and, if so,
+// the listener was given what was saved last. The lock has five seconds for its answer
+// and the listener for returning. A page that may not edit is no error: it is read-only. Errors match
 // ErrInvalidArgument and lock.ErrInvalidArgument, or are the cause of ctx.
 func New(ctx context.Context, c Config) (*Saver, error) {
 	c = c.withDefaults()
@@ -166,8 +166,7 @@ func (s *Saver) State() State {
 }
 
 // Told returns when the listener has seen all events so far, or with the cause when ctx
-// ends. After RequestEdit, Resume and New it means that the page has loaded what it was
-// given. It must not be called by the listener.
+// ends. It must not be called by the listener.
 func (s *Saver) Told(ctx context.Context) error { return s.events.flush(ctx) }
 
 // History returns all generations, the current one first.

@@ -27,8 +27,8 @@ func TestTypingIsSavedHalfASecondLater(t *testing.T) {
 		assert.Equal(t, "hello", w.saved())
 		a.told(`
 			0s phase awaiting-lock
-			0s phase idle
 			0s editable
+			0s phase idle
 			0s phase debouncing pending=1
 			500ms phase writing-current pending=1
 			500ms phase updating-index pending=5
@@ -58,8 +58,8 @@ func TestSecondPageStandsBy(t *testing.T) {
 			0s phase readonly acquire-denied
 			0s readonly acquire-failed acquire-denied holder=a
 			1s phase awaiting-lock acquire-denied
-			1s phase idle
 			1s editable content="from a"
+			1s phase idle
 		`)
 		b.typed(", then b")
 		w.sleep(time.Second)

@@ -156,8 +156,9 @@ func TestAStoreThatCannotBeOpened(t *testing.T) {
 		a.told(`
 			0s phase awaiting-lock
 			0s phase error retry=1 write-failed
-			1s phase idle
+			1s phase awaiting-lock
 			1s editable
+			1s phase idle
 		`)
 	})
 }
