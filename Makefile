@@ -58,8 +58,8 @@ typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources a
 test-native: ## Go tests outside the browser, with the race detector
 	go test -race $(NATIVE_TESTS)
 
-test-wasm: ## Go tests as WebAssembly, in Chromium: in a page, those of opfs in a worker
-	tools/test-wasm -count=1 $(filter-out ./opfs/...,$(JS_PACKAGES))
+test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a page, those of opfs in a worker
+	tools/test-wasm -count=1 ./jsbridge/... ./wasm/...
 	go build -o .cache/wasmworker ./tests/wasmworker
 	$(JS) go test -count=1 -exec '$(CURDIR)/.cache/wasmworker' ./opfs/...
 
