@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,8 +20,14 @@ type Server struct {
 // Serve starts a server with the handler.
 func Serve(t testing.TB, handler http.Handler) *Server {
 	t.Helper()
-	server := httptest.NewServer(handler)
+	server := httptest.NewUnstartedServer(handler)
+	// A browser asks again when its connection is cut. So it is the handlers that are ended first,
+	// those that answer nothing included: each request's context ends with the test.
+	ctx, end := context.WithCancel(context.Background())
+	server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	server.Start()
 	t.Cleanup(func() {
+		end()
 		server.CloseClientConnections()
 		server.Close()
 	})
