@@ -61,7 +61,7 @@ func (s *Saver) standby() {
 	opts.IfAvailable, opts.Steal, opts.Timeout = false, false, standbyLimit
 	opts.Backoff.MaxRetries = lock.Unlimited
 	s.background(func(ctx context.Context, step func(func()) bool) {
-		next := delays(s.config.Retry)
+		next := s.config.Retry.Delays()
 		for ctx.Err() == nil {
 			lease, err := s.config.Locks.AcquireProjectLock(ctx, opts)
 			if err == nil {
@@ -109,7 +109,7 @@ func (s *Saver) load(l lock.Lease) {
 	s.enter(loading)
 	known := s.newest
 	s.background(func(ctx context.Context, step func(func()) bool) {
-		next := delays(s.config.Retry)
+		next := s.config.Retry.Delays()
 		for ctx.Err() == nil {
 			found, err := s.find(ctx, l.Token, known)
 			if err == nil {
@@ -222,7 +222,7 @@ func (s *Saver) edit(found loaded) {
 func (s *Saver) opened(found loaded) {
 	lease := s.lease
 	s.held.Store(&lease)
-	s.next, s.lastErr, s.holder = delays(s.config.Retry), found.damage, nil
+	s.next, s.lastErr, s.holder = s.config.Retry.Delays(), found.damage, nil
 	s.enter(editing)
 	s.emitPhase(s.phase())
 	s.settle()
@@ -258,7 +258,7 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 	s.yield(viewing, err)
 	named := make(chan struct{})
 	s.holder, s.unnamed = nil, named
-	s.failures, s.next = 0, delays(s.config.Retry)
+	s.failures, s.next = 0, s.config.Retry.Delays()
 	s.emitPhase(s.phase())
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		holder, unsaved := s.gather(ctx, dirty, named)

@@ -89,7 +89,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	}
 	s := &Saver{config: c, events: newMailbox(c.Listener), began: time.Now().Add(-1), wake: make(chan struct{}, 1),
 		inbox: make(chan func()), gone: make(chan struct{}), verdict: make(chan struct{}),
-		shown: PhaseIdle, timer: time.NewTimer(time.Hour), next: delays(c.Retry), stop: func() {}}
+		shown: PhaseIdle, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.readOnly.Store(true)
 	if c.Disabled {

@@ -153,7 +153,7 @@ func (s *Saver) failed(err error) {
 
 func (s *Saver) recovered() {
 	if s.failures > 0 {
-		s.next = delays(s.config.Retry)
+		s.next = s.config.Retry.Delays()
 	}
 	s.failures, s.lastErr = 0, nil
 }

@@ -144,31 +144,15 @@ func TestAwaitEndsWithItsContext(t *testing.T) {
 	noLeaks(t)
 	why := errors.New("no time")
 	ctx, stop := context.WithCancelCause(t.Context())
-	deferred, err := jsbridge.NewDeferred()
-	require.NoError(t, err)
+	deferred := js(t, "Promise.withResolvers()")
 	stop(why)
-	_, err = jsbridge.Await(ctx, deferred.Promise)
+	_, err := jsbridge.Await(ctx, must(t)(deferred.Get("promise")))
 	assert.ErrorIs(t, err, why)
 	// The loser of the race is ignored: no callback, no unhandled rejection.
-	_, err = deferred.Reject.Invoke("late")
+	_, err = deferred.Call("reject", "late")
 	require.NoError(t, err)
 	_, err = jsbridge.Await(t.Context(), js(t, "new Promise(done => setTimeout(done))"))
 	require.NoError(t, err)
-}
-
-func TestDeferredWithoutWithResolvers(t *testing.T) {
-	noLeaks(t)
-	promise := must(t)(safejs.Global().Get("Promise"))
-	modern := must(t)(promise.Get("withResolvers"))
-	require.NoError(t, promise.Set("withResolvers", safejs.Undefined()))
-	defer func() { require.NoError(t, promise.Set("withResolvers", modern)) }()
-	d, err := jsbridge.NewDeferred()
-	require.NoError(t, err)
-	_, err = d.Resolve.Invoke("old but fine")
-	require.NoError(t, err)
-	v, err := jsbridge.Await(t.Context(), d.Promise)
-	require.NoError(t, err)
-	assert.Equal(t, "old but fine", text(t, v))
 }
 
 func TestExports(t *testing.T) {

@@ -66,42 +66,6 @@ func first(args []safejs.Value) safejs.Value {
 	return args[0]
 }
 
-// Deferred is a promise with the functions that settle it.
-type Deferred struct{ Promise, Resolve, Reject safejs.Value }
-
-// NewDeferred makes a pending promise.
-func NewDeferred() (Deferred, error) {
-	promise, err := safejs.Global().Get("Promise")
-	if err != nil {
-		return Deferred{}, err
-	}
-	if parts, err := promise.Call("withResolvers"); err == nil {
-		return partsOf(parts)
-	}
-	// Engines before 2024 have no withResolvers; the executor is called at once.
-	var d Deferred
-	var scope Scope
-	defer scope.Release()
-	executor, err := scope.Func(func(args []safejs.Value) any {
-		d.Resolve, d.Reject = args[0], args[1]
-		return nil
-	})
-	if err != nil {
-		return Deferred{}, err
-	}
-	d.Promise, err = promise.New(executor)
-	return d, err
-}
-
-func partsOf(parts safejs.Value) (d Deferred, err error) {
-	for name, part := range map[string]*safejs.Value{"promise": &d.Promise, "resolve": &d.Resolve, "reject": &d.Reject} {
-		if *part, err = parts.Get(name); err != nil {
-			return Deferred{}, err
-		}
-	}
-	return d, nil
-}
-
 // Exports are Go functions that JavaScript may call.
 type Exports struct {
 	scope   Scope

@@ -107,7 +107,7 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	frozen := a.watch(watching, b)
-	next := a.opts.Backoff.delays()
+	next := a.opts.Backoff.Delays()
 	for retry := 1; !a.opts.Backoff.spent(retry); retry++ {
 		a.denied(b, err)
 		grant, err, settled := a.await(ctx, b, queued, frozen, retry, next())

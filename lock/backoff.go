@@ -54,8 +54,11 @@ func (b Backoff) check() *Error {
 	return nil
 }
 
-// delays returns a function that yields the delay before each further attempt.
-func (b Backoff) delays() (next func() time.Duration) {
+// Delays returns a function that yields the delay before each further attempt, with the
+// defaults for what is not set. It knows no last attempt: heeding MaxRetries is the
+// caller's.
+func (b Backoff) Delays() (next func() time.Duration) {
+	b = b.withDefaults()
 	policy := &backoff.ExponentialBackOff{
 		InitialInterval:     b.InitialDelay,
 		RandomizationFactor: max(b.Jitter, 0),

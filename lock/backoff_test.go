@@ -9,7 +9,7 @@ import (
 )
 
 func TestBackoffGrowsByItsMultiplier(t *testing.T) {
-	next := Backoff{Jitter: NoJitter}.withDefaults().delays()
+	next := Backoff{Jitter: NoJitter}.withDefaults().Delays()
 	for _, want := range []time.Duration{1000, 1500, 2250, 3375} {
 		assert.Equal(t, want*time.Millisecond, next())
 	}
@@ -31,7 +31,7 @@ func TestBackoffStaysWithinItsBounds(t *testing.T) {
 		if err := b.check(); err != nil {
 			t.Fatalf("refused: %v", err)
 		}
-		next := b.delays()
+		next := b.Delays()
 		base, jitter := float64(b.InitialDelay), max(b.Jitter, 0)
 		for i := range 30 {
 			d := next()
@@ -46,7 +46,7 @@ func TestBackoffStaysWithinItsBounds(t *testing.T) {
 }
 
 func TestBackoffJitters(t *testing.T) {
-	next := Backoff{Multiplier: 1, MaxDelay: time.Hour}.withDefaults().delays()
+	next := Backoff{Multiplier: 1, MaxDelay: time.Hour}.withDefaults().Delays()
 	low, high := time.Hour, time.Duration(0)
 	for range 1000 {
 		d := next()

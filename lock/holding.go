@@ -43,7 +43,7 @@ var errReleased = errors.New("the lease was released")
 // the grant is given back.
 func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback bool, opts AcquireOptions) (Lease, error) {
 	now := m.config.Clock.Now()
-	h := &holding{m: m, backend: b, grant: grant, opts: opts, proven: now, delays: opts.Backoff.delays(),
+	h := &holding{m: m, backend: b, grant: grant, opts: opts, proven: now, delays: opts.Backoff.Delays(),
 		renewals: make(chan chan error), leaving: make(chan struct{}), gone: make(chan struct{})}
 	h.life, h.end = context.WithCancelCause(context.Background())
 	lease := Lease{
@@ -161,7 +161,7 @@ func (h *holding) beat() error {
 		return h.retry(err)
 	}
 	h.proven = now
-	h.delays = h.opts.Backoff.delays()
+	h.delays = h.opts.Backoff.Delays()
 	h.tell(EventRenewed, lease)
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 // the page that returns a promise.
 type method func(s *service, ctx context.Context, arg, callback safejs.Value) (any, error)
 
-// methods are what the facade can call. The names are shared with host.ts.
+// methods are what the facade can call. The names are those of protocol.ts.
 var methods = map[string]method{
 	"acquire": (*service).acquire,
 	"renew":   (*service).renew,

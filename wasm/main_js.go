@@ -2,7 +2,7 @@
 
 // Command wasm is the Go side of the browser package: it wires the domain to the
 // browser and exports it to the facade. The facade starts it with one argument, the
-// name of a global object, the boot object (see boot.ts).
+// name of a global object, the boot object (see go.ts).
 package main
 
 import (
