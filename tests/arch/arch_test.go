@@ -86,6 +86,7 @@ func TestLayers(t *testing.T) {
 	for name, pkgs := range map[string][]pkg{"native": native, "browser": browser} {
 		assert.Empty(t, wrongArrows(pkgs), name)
 		assert.Empty(t, strayJS(pkgs), name)
+		assert.Empty(t, strayEtcd(pkgs), name)
 	}
 	assert.Empty(t, tooHeavy(browser))
 }

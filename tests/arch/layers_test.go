@@ -10,6 +10,8 @@ const (
 	module    = "github.com/holdfast-dev/holdfast"
 	syscallJS = "syscall/js"
 	safejs    = "github.com/hack-pad/safejs"
+	etcd      = "go.etcd.io"
+	etcdHome  = module + "/server/kv"
 )
 
 // pkg is what the rules need of a package that `go list` shows.
@@ -44,6 +46,8 @@ var mayImport = map[string][]string{
 var (
 	pureRooms = []string{"lock", "autosave"}         // compile and run without a browser
 	jsRooms   = []string{"jsbridge", "opfs", "wasm"} // may touch a JS value
+
+	browserRooms = slices.Concat(pureRooms, jsRooms)
 )
 
 // room returns the first directory of a package of this module, or "".
@@ -103,6 +107,29 @@ func strayJS(pkgs []pkg) []string {
 		}
 		for _, dep := range p.Deps {
 			if slices.Contains(pureRooms, in) && (importsJS[dep] || isWithin(dep, safejs)) {
+				found = append(found, fmt.Sprintf("%s depends on %s", p.ImportPath, dep))
+			}
+		}
+	}
+	return found
+}
+
+// strayEtcd: nothing outside server/kv imports etcd, and nothing that runs in a browser gets it through
+// another package.
+func strayEtcd(pkgs []pkg) []string {
+	var found []string
+	for _, p := range pkgs {
+		in := room(p.ImportPath)
+		if in == "" || isWithin(p.ImportPath, etcdHome) {
+			continue
+		}
+		for _, imported := range p.allImports() {
+			if isWithin(imported, etcd) {
+				found = append(found, fmt.Sprintf("%s imports %s", p.ImportPath, imported))
+			}
+		}
+		for _, dep := range p.Deps {
+			if slices.Contains(browserRooms, in) && isWithin(dep, etcd) {
 				found = append(found, fmt.Sprintf("%s depends on %s", p.ImportPath, dep))
 			}
 		}

@@ -68,6 +68,26 @@ func TestPlantedJSBehindAnotherModule(t *testing.T) {
 	assert.NotEmpty(t, strayJS([]pkg{lock}))
 }
 
+func TestPlantedEtcd(t *testing.T) {
+	const client = etcd + "/etcd/client/v3"
+	for _, p := range []pkg{
+		{ImportPath: module + "/server/rooms", Imports: []string{client}},
+		{ImportPath: module + "/server/rooms", XTestImports: []string{client}},
+		{ImportPath: module + "/lock", TestImports: []string{client}},
+		{ImportPath: module + "/opfs", Deps: []string{client}},
+	} {
+		assert.NotEmpty(t, strayEtcd([]pkg{p}), p)
+	}
+	for _, p := range []pkg{
+		{ImportPath: etcdHome, Imports: []string{client}},
+		{ImportPath: etcdHome + "/kvtest", Imports: []string{client}},
+		{ImportPath: module + "/server/rooms", Imports: []string{etcdHome}, Deps: []string{client}},
+		{ImportPath: "example.com/other", Imports: []string{client}},
+	} {
+		assert.Empty(t, strayEtcd([]pkg{p}), p)
+	}
+}
+
 func TestPlantedWeight(t *testing.T) {
 	for _, heavy := range []string{"net/http", "encoding/json"} {
 		assert.NotEmpty(t, tooHeavy([]pkg{{ImportPath: module + "/wasm", Deps: []string{"fmt", heavy}}}))

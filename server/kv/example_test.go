@@ -1,0 +1,72 @@
+package kv_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// A counter that several processes may raise: read, decide, commit if nothing came between, start again otherwise.
+func Example() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "kv")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	store, err := kv.Open(ctx, kv.Config{DataDir: dir})
+	if err != nil {
+		panic(err)
+	}
+	defer store.Close()
+
+	raise := func() error {
+		for {
+			old, _, err := store.Get(ctx, "counter")
+			if err != nil {
+				return err
+			}
+			unchanged := kv.Absent("counter")
+			if old.Found() {
+				unchanged = kv.Unchanged(old)
+			}
+			done, err := store.Commit(ctx, kv.Txn{
+				If:   []kv.Cond{unchanged},
+				Then: []kv.Op{kv.Put("counter", append(old.Value, '|'))},
+			})
+			if err != nil || done.Held {
+				return err
+			}
+		}
+	}
+	for range 3 {
+		if err := raise(); err != nil {
+			panic(err)
+		}
+	}
+	counter, revision, err := store.Get(ctx, "counter")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%s, created at %d, now %d\n", counter.Value, counter.Created, revision)
+
+	// Whatever happened after the revision that was read, and whatever comes.
+	ctx, stop := context.WithCancel(ctx)
+	err = store.Watch(ctx, "counter", counter.Created, func(changes []kv.Change) error {
+		for _, c := range changes {
+			fmt.Printf("%s at %d\n", c.Value, c.Modified)
+			if c.Modified == revision {
+				stop()
+			}
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// |||, created at 2, now 4
+	// || at 3
+	// ||| at 4
+	// context canceled
+}

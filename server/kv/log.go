@@ -1,0 +1,58 @@
+package kv
+
+import (
+	"context"
+	"log/slog"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// zapOver returns a logger for etcd that writes to log. What etcd calls information is a detail here.
+func zapOver(log *slog.Logger) *zap.Logger { return zap.New(slogCore{log.With("part", "etcd")}) }
+
+type slogCore struct{ log *slog.Logger }
+
+func level(l zapcore.Level) slog.Level {
+	switch {
+	case l >= zapcore.ErrorLevel:
+		return slog.LevelError
+	case l == zapcore.WarnLevel:
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+func (c slogCore) Enabled(l zapcore.Level) bool {
+	return c.log.Enabled(context.Background(), level(l))
+}
+
+func (c slogCore) With(fields []zapcore.Field) zapcore.Core {
+	return slogCore{slog.New(c.log.Handler().WithAttrs(attributes(fields)))}
+}
+
+func (c slogCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return checked.AddCore(e, c)
+	}
+	return checked
+}
+
+func (c slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	c.log.LogAttrs(context.Background(), level(e.Level), e.Message, attributes(fields)...)
+	return nil
+}
+
+func (slogCore) Sync() error { return nil }
+
+func attributes(fields []zapcore.Field) []slog.Attr {
+	values := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(values)
+	}
+	var list []slog.Attr
+	for key, value := range values.Fields {
+		list = append(list, slog.Any(key, value))
+	}
+	return list
+}

@@ -1,0 +1,187 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Store is an open store. Its methods may be called from any goroutine.
+type Store struct {
+	client   *clientv3.Client
+	embedded *embedded // nil with an external cluster
+	endpoint string
+	timeout  time.Duration
+	close    sync.Once
+	closeErr error
+}
+
+// Entry is a key with its value. The zero Entry stands for a key that is not there.
+type Entry struct {
+	Key   string
+	Value []byte
+	// Created and Modified are the revisions that created the key and that last changed it.
+	Created, Modified int64
+}
+
+// Found reports whether the key is there.
+func (e Entry) Found() bool { return e.Modified != 0 }
+
+// Open opens the store. The context bounds the opening alone; [Store.Close] ends what was opened.
+//
+// It fails with [ErrInUse] when another process has the data directory, and with [ErrUnavailable] when no endpoint of
+// an external cluster answers before the context ends.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if c.DataDir != "" {
+		return openEmbedded(ctx, c)
+	}
+	s, err := connect(c, c.Endpoints)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Ready(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("no answer from etcd at %v: %w", c.Endpoints, err), s.Close())
+	}
+	return s, nil
+}
+
+// connect makes a client of the endpoints without waiting for them.
+func connect(c Config, endpoints []string) (*Store, error) {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:            endpoints,
+		DialTimeout:          2 * time.Second,
+		DialKeepAliveTime:    5 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		Logger:               zapOver(c.Log),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Store{client: client, endpoint: endpoints[0], timeout: c.Timeout}, nil
+}
+
+// Close ends every watch and lease of this store and, where etcd runs in this process, etcd itself. What has been
+// committed stays. Closing twice does no harm.
+func (s *Store) Close() error {
+	s.close.Do(func() {
+		// The client goes first: it would wait for a server that no longer answers.
+		s.closeErr = s.client.Close()
+		if errors.Is(s.closeErr, context.Canceled) {
+			s.closeErr = nil // how the in-process client says that it is closed
+		}
+		if s.embedded != nil {
+			s.closeErr = errors.Join(s.closeErr, s.embedded.close())
+		}
+	})
+	return s.closeErr
+}
+
+// Endpoint is an address under which another [Open] reaches the same store: with an embedded etcd, its socket.
+func (s *Store) Endpoint() string { return s.endpoint }
+
+// Failed delivers the error that ended an embedded etcd which nobody closed. It is nil, and so blocks forever, with
+// an external cluster.
+func (s *Store) Failed() <-chan error {
+	if s.embedded == nil {
+		return nil
+	}
+	return s.embedded.etcd.Err()
+}
+
+// Ready reports whether the store answers: nil, or an error that says why not.
+func (s *Store) Ready(ctx context.Context) error {
+	_, _, err := s.Get(ctx, "ready")
+	return err
+}
+
+// Get reads one key and says at which revision. A key that is not there is the zero [Entry].
+func (s *Store) Get(ctx context.Context, key string) (Entry, int64, error) {
+	return one(s.get(ctx, key))
+}
+
+// GetAt reads a key as it was at a revision. It fails with [ErrCompacted] when that is no longer known.
+func (s *Store) GetAt(ctx context.Context, key string, revision int64) (Entry, error) {
+	e, _, err := one(s.get(ctx, key, clientv3.WithRev(revision)))
+	return e, err
+}
+
+// Range reads every key that begins with prefix, in the order of the keys, and says at which revision.
+func (s *Store) Range(ctx context.Context, prefix string) ([]Entry, int64, error) {
+	return s.get(ctx, prefix, clientv3.WithPrefix())
+}
+
+// RangeAt is Range as it was at a revision. It fails with [ErrCompacted] when that is no longer known.
+func (s *Store) RangeAt(ctx context.Context, prefix string, revision int64) ([]Entry, error) {
+	list, _, err := s.get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(revision))
+	return list, err
+}
+
+func (s *Store) get(ctx context.Context, key string, options ...clientv3.OpOption) ([]Entry, int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	response, err := s.client.Get(ctx, key, options...)
+	if err != nil {
+		return nil, 0, plainError(err)
+	}
+	return entries(response.Kvs), response.Header.Revision, nil
+}
+
+// Compact forgets what was before a revision; that revision itself can still be read.
+func (s *Store) Compact(ctx context.Context, revision int64) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.client.Compact(ctx, revision)
+	return plainError(err)
+}
+
+func one(list []Entry, revision int64, err error) (Entry, int64, error) {
+	if err != nil || len(list) == 0 {
+		return Entry{}, revision, err
+	}
+	return list[0], revision, nil
+}
+
+func entries(list []*mvccpb.KeyValue) []Entry {
+	found := make([]Entry, len(list))
+	for i, kv := range list {
+		found[i] = entry(kv)
+	}
+	return found
+}
+
+func entry(kv *mvccpb.KeyValue) Entry {
+	return Entry{Key: string(kv.Key), Value: kv.Value, Created: kv.CreateRevision, Modified: kv.ModRevision}
+}
+
+// oversized reports whether the client refused to send a request for its size.
+func oversized(err error) bool {
+	var known rpctypes.EtcdError
+	return status.Code(err) == codes.ResourceExhausted && !errors.As(err, &known)
+}
+
+// plainError puts etcd's errors into this package's terms.
+func plainError(err error) error {
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, rpctypes.ErrCompacted), err.Error() == rpctypes.ErrCompacted.Error():
+		return ErrCompacted
+	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps), oversized(err):
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	case errors.Is(err, rpctypes.ErrDuplicateKey), errors.Is(err, rpctypes.ErrFutureRev):
+		return err // a mistake of the caller's, which waiting does not mend
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}

@@ -1,0 +1,115 @@
+package kv
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Cond is a condition of a transaction.
+type Cond struct{ cmp clientv3.Cmp }
+
+// Absent holds while there is no such key.
+func Absent(key string) Cond {
+	return Cond{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
+}
+
+// Exists holds while there is such a key.
+func Exists(key string) Cond {
+	return Cond{clientv3.Compare(clientv3.CreateRevision(key), ">", 0)}
+}
+
+// NoneUnder holds while no key begins with prefix.
+func NoneUnder(prefix string) Cond {
+	return Cond{clientv3.Compare(clientv3.CreateRevision(prefix), "=", 0).WithPrefix()}
+}
+
+// NoneBetween holds while there is no key from first, inclusive, to end, exclusive.
+func NoneBetween(first, end string) Cond {
+	return Cond{clientv3.Compare(clientv3.CreateRevision(first), "=", 0).WithRange(end)}
+}
+
+// Unchanged holds while the entry is as it was read; for the zero value of a key that was not there, use [Absent].
+func Unchanged(e Entry) Cond { return ChangedAt(e.Key, e.Modified) }
+
+// ChangedAt holds while revision is the last that changed the key. Beware of 0: that is a key that is not there.
+func ChangedAt(key string, revision int64) Cond {
+	return Cond{clientv3.Compare(clientv3.ModRevision(key), "=", revision)}
+}
+
+// CreatedAt holds while the key is there and revision is the one that created it. It never holds for 0.
+func CreatedAt(key string, revision int64) Cond {
+	if revision == 0 {
+		revision = -1 // 0 would hold for an absent key
+	}
+	return Cond{clientv3.Compare(clientv3.CreateRevision(key), "=", revision)}
+}
+
+// Op is an operation of a transaction.
+type Op struct{ op clientv3.Op }
+
+// Put sets a key. A key that is there keeps the revision that created it.
+func Put(key string, value []byte) Op { return Op{clientv3.OpPut(key, string(value))} }
+
+// PutBound sets a key that goes when the lease does.
+func PutBound(key string, value []byte, lease *Lease) Op {
+	return Op{clientv3.OpPut(key, string(value), clientv3.WithLease(lease.id))}
+}
+
+// Delete removes a key; one that is not there is no error.
+func Delete(key string) Op { return Op{clientv3.OpDelete(key)} }
+
+// DeleteUnder removes every key that begins with prefix.
+func DeleteUnder(prefix string) Op { return Op{clientv3.OpDelete(prefix, clientv3.WithPrefix())} }
+
+// Read reads one key; its entries come in [Result.Reads].
+func Read(key string) Op { return Op{clientv3.OpGet(key)} }
+
+// ReadUnder reads every key that begins with prefix, in the order of the keys.
+func ReadUnder(prefix string) Op { return Op{clientv3.OpGet(prefix, clientv3.WithPrefix())} }
+
+// Txn is a transaction: if all conditions hold, Then runs, otherwise Else.
+type Txn struct {
+	If   []Cond
+	Then []Op
+	Else []Op
+}
+
+// Result is what a transaction did.
+type Result struct {
+	// Held reports whether all conditions held, so that Then was run.
+	Held bool
+	// Revision is the store's revision after the transaction; if anything was changed, the change is this one's.
+	Revision int64
+	// Reads are the entries that each Read and ReadUnder of the list that was run found, in its order.
+	Reads [][]Entry
+}
+
+// Commit carries out a transaction. With an error its outcome is unknown, see the package's documentation.
+func (s *Store) Commit(ctx context.Context, txn Txn) (Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	conditions := make([]clientv3.Cmp, len(txn.If))
+	for i, c := range txn.If {
+		conditions[i] = c.cmp
+	}
+	response, err := s.client.Txn(ctx).If(conditions...).Then(bare(txn.Then)...).Else(bare(txn.Else)...).Commit()
+	if err != nil {
+		return Result{}, plainError(err)
+	}
+	result := Result{Held: response.Succeeded, Revision: response.Header.Revision}
+	for _, r := range response.Responses {
+		if r := r.GetResponseRange(); r != nil {
+			result.Reads = append(result.Reads, entries(r.Kvs))
+		}
+	}
+	return result, nil
+}
+
+func bare(ops []Op) []clientv3.Op {
+	list := make([]clientv3.Op, len(ops))
+	for i, o := range ops {
+		list[i] = o.op
+	}
+	return list
+}
