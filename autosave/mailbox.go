@@ -2,9 +2,9 @@ package autosave
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // mailbox hands events to one listener in order, on a goroutine of its own: a listener
@@ -106,7 +106,7 @@ func (m *mailbox) run() {
 func (m *mailbox) deliver(e Event) {
 	defer func() {
 		if r := recover(); r != nil {
-			fmt.Fprintf(os.Stderr, "holdfast: a listener panicked on %s: %v\n", e.Type, r)
+			println("holdfast: a listener panicked on", string(e.Type)+":", lock.PanicText(r))
 		}
 	}()
 	if m.handle != nil {

@@ -4,7 +4,6 @@ package jsbridge
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/hack-pad/safejs"
 
@@ -145,7 +144,7 @@ func recovered(fn func([]safejs.Value) (any, error), args []safejs.Value) (value
 	defer func() {
 		if r := recover(); r != nil {
 			value, err = nil, &lock.Error{Code: lock.CodeCrashed,
-				Detail: fmt.Sprintf("this call panicked (%v), which is a fault of Holdfast; others are not affected", r)}
+				Detail: "this call panicked (" + lock.PanicText(r) + "), which is a fault of Holdfast; others are not affected"}
 		}
 	}()
 	return fn(args)

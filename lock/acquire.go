@@ -3,7 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -116,7 +116,8 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 		}
 	}
 	return nil, &Error{Code: CodeTimeout,
-		Detail: fmt.Sprintf("another owner still holds it after %d retries; try again later, or set backoff.maxRetries to 0 to wait for timeoutMs", a.opts.Backoff.MaxRetries)}
+		Detail: "another owner still holds it after " + strconv.Itoa(a.opts.Backoff.MaxRetries) +
+			" retries; try again later, or set backoff.maxRetries to 0 to wait for timeoutMs"}
 }
 
 // await waits in the queue for the length of one delay. settled reports whether the
@@ -183,7 +184,7 @@ func (a *acquisition) failure(ctx context.Context, b Backend, err error) *Error 
 	case ctx.Err() == nil, errors.As(err, &own) && !errors.Is(err, context.Cause(ctx)):
 		return asError(err, CodeDenied, OpAcquire, b.Resource)
 	case errors.Is(err, errTimeLimit):
-		e.Code, e.Detail = CodeTimeout, fmt.Sprintf("not granted within timeoutMs (%d)", a.opts.Timeout.Milliseconds())
+		e.Code, e.Detail = CodeTimeout, "not granted within timeoutMs ("+millis(a.opts.Timeout)+")"
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		e.Code, e.Detail = CodeTimeout, "not granted before the caller's deadline"
 	default:

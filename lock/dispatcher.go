@@ -2,8 +2,6 @@ package lock
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"sync"
 )
 
@@ -175,7 +173,7 @@ func (l *listener) finished() bool {
 func (l *listener) deliver(e Event) {
 	defer func() {
 		if r := recover(); r != nil {
-			fmt.Fprintf(os.Stderr, "holdfast: a listener panicked on %s: %v\n", e.Type, r)
+			println("holdfast: a listener panicked on", string(e.Type)+":", PanicText(r))
 		}
 	}()
 	l.handle(e)

@@ -2,7 +2,9 @@ package lock
 
 import (
 	"errors"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Operation is what was being done when an [Error] arose.
@@ -133,6 +135,21 @@ func (e *Error) Is(target error) bool {
 func (e *Error) Unwrap() error { return e.Err }
 
 func quote(s string) string { return `"` + s + `"` }
+
+// millis writes a time as the options do.
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// PanicText says what a recovered panic was about. It stands for fmt, which would make the
+// Wasm a tenth larger.
+func PanicText(recovered any) string {
+	switch r := recovered.(type) {
+	case error:
+		return r.Error()
+	case string:
+		return r
+	}
+	return "a value that is neither an error nor a string"
+}
 
 // invalid reports an option that cannot be used, under its public name.
 func invalid(option, why string) *Error {

@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -145,7 +144,7 @@ func (h *holding) beat() error {
 	if late := now.Since(h.scheduled) - h.pause; late > old.HeartbeatInterval && !h.warned {
 		h.warned = true
 		h.emit(Event{Type: EventWarning, Warning: WarnHeartbeatDelayed, Lease: &old,
-			Detail: fmt.Sprintf("the heartbeat came %v late; the page was probably suspended", late.Round(time.Millisecond))})
+			Detail: "the heartbeat came " + late.Round(time.Millisecond).String() + " late; the page was probably suspended"})
 	}
 	lease := old.renewedAt(now)
 	interrupted, err := h.write(lease, old.TTL-now.Since(h.proven))
@@ -216,8 +215,7 @@ func (h *holding) lapse() *Error {
 	e := &Error{Operation: OpRenew, Resource: lease.Resource}
 	if age := h.m.config.Clock.Now().Since(h.proven); age >= lease.TTL {
 		e.Code = CodeStale
-		e.Detail = fmt.Sprintf("not renewed for %v, longer than ttlMs (%d); acquire it again before writing",
-			age.Round(time.Millisecond), lease.TTL.Milliseconds())
+		e.Detail = "not renewed for " + age.Round(time.Millisecond).String() + ", longer than ttlMs (" + millis(lease.TTL) + "); acquire it again before writing"
 		return e
 	}
 	if closed(h.grant.Lost()) {

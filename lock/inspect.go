@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"slices"
-	"sort"
 	"time"
 )
 
@@ -86,8 +85,8 @@ func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 	for _, i := range unknown(pending, waiters, func(w Waiter) (string, Mode) { return w.Resource, w.Mode }) {
 		waiters = append(waiters, Waiter{Resource: i.Name, Mode: i.Mode, OwnerID: i.ClientID})
 	}
-	sort.SliceStable(holders, func(i, j int) bool { return holders[i].Since.Before(holders[j].Since) })
-	sort.SliceStable(waiters, func(i, j int) bool { return waiters[i].Since.Before(waiters[j].Since) })
+	slices.SortStableFunc(holders, func(a, b Holder) int { return a.Since.Compare(b.Since) })
+	slices.SortStableFunc(waiters, func(a, b Waiter) int { return a.Since.Compare(b.Since) })
 	return holders, waiters, nil
 }
 

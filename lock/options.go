@@ -1,7 +1,7 @@
 package lock
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -65,7 +65,7 @@ func (o AcquireOptions) ttl(s Strategy) time.Duration {
 func (o AcquireOptions) check(backends []Backend) *Error {
 	switch {
 	case o.Mode != Exclusive && o.Mode != Shared:
-		return invalid("mode", fmt.Sprintf("must be %q or %q, not %q", Exclusive, Shared, o.Mode))
+		return invalid("mode", "must be \"exclusive\" or \"shared\", not "+strconv.Quote(string(o.Mode)))
 	case o.TTL < 0:
 		return invalid("ttlMs", "must be positive")
 	case o.HeartbeatInterval < 0:
@@ -80,12 +80,11 @@ func (o AcquireOptions) check(backends []Backend) *Error {
 	switch o.PreferredStrategy {
 	case "", WebLock, FileLock, Remote:
 	default:
-		return invalid("preferredStrategy", fmt.Sprintf("must be %q, %q or %q, not %q", WebLock, FileLock, Remote, o.PreferredStrategy))
+		return invalid("preferredStrategy", "must be \"web-lock\", \"file-lock\" or \"remote\", not "+strconv.Quote(string(o.PreferredStrategy)))
 	}
 	for _, b := range backends {
 		if ttl := o.ttl(b.Strategy); o.HeartbeatInterval >= ttl {
-			return invalid("heartbeatIntervalMs", fmt.Sprintf("(%d) must be shorter than ttlMs (%d)",
-				o.HeartbeatInterval.Milliseconds(), ttl.Milliseconds()))
+			return invalid("heartbeatIntervalMs", "("+millis(o.HeartbeatInterval)+") must be shorter than ttlMs ("+millis(ttl)+")")
 		}
 	}
 	return o.Backoff.check()

@@ -2,7 +2,7 @@ package opfs
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -23,23 +23,41 @@ import (
 
 func (t *table) encode() []byte {
 	var b []byte
-	b = fmt.Appendf(b, "token %d\n", t.token)
+	b = appendNumbers(append(b, "token"...), t.token)
+	b = append(b, '\n')
 	if r := t.recovery; r != nil {
-		b = fmt.Appendf(b, "recovery %d", r.until.UnixMilli())
+		b = appendNumbers(append(b, "recovery"...), r.until.UnixMilli())
 		for _, client := range r.seen {
-			b = fmt.Appendf(b, " %q", client)
+			b = appendTexts(b, client)
 		}
 		b = append(b, '\n')
 	}
 	for _, e := range t.queue {
-		b = fmt.Appendf(b, "entry %s %q %q\n", e.state, e.id, e.client)
+		b = appendTexts(append(b, "entry "+e.state...), e.id, e.client)
+		b = append(b, '\n')
 		for _, w := range e.wants {
-			b = fmt.Appendf(b, "want %s %q\n", w.Mode, w.Name)
+			b = appendTexts(append(b, "want "+w.Mode...), w.Name)
+			b = append(b, '\n')
 		}
 		if l := e.lease; l != nil {
-			b = fmt.Appendf(b, "lease %q %q %q %q %d %d %d %d\n", l.Resource, l.LeaseID, l.OwnerID, l.OwnerName,
-				l.Token, l.AcquiredAt.UnixMilli(), l.ExpiresAt.UnixMilli(), l.ttl.Milliseconds())
+			b = appendTexts(append(b, "lease"...), l.Resource, l.LeaseID, l.OwnerID, l.OwnerName)
+			b = appendNumbers(b, l.Token, l.AcquiredAt.UnixMilli(), l.ExpiresAt.UnixMilli(), l.ttl.Milliseconds())
+			b = append(b, '\n')
 		}
+	}
+	return b
+}
+
+func appendNumbers(b []byte, numbers ...int64) []byte {
+	for _, n := range numbers {
+		b = strconv.AppendInt(append(b, ' '), n, 10)
+	}
+	return b
+}
+
+func appendTexts(b []byte, texts ...string) []byte {
+	for _, s := range texts {
+		b = strconv.AppendQuote(append(b, ' '), s)
 	}
 	return b
 }
@@ -54,11 +72,11 @@ func decode(text []byte) (*table, error) {
 		s := scanner{rest: line}
 		t.decodeLine(&s, n)
 		if s.bad || s.rest != "\n" {
-			return nil, fmt.Errorf("line %d of the table cannot be understood", n+1)
+			return nil, errors.New("line " + strconv.Itoa(n+1) + " of the table cannot be understood")
 		}
 	}
 	if !bytes.Equal(t.encode(), text) {
-		return nil, fmt.Errorf("the table was not written by this version")
+		return nil, errors.New("the table was not written by this version")
 	}
 	return t, nil
 }

@@ -5,7 +5,6 @@ package opfs
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/hack-pad/safejs"
 
@@ -88,7 +87,7 @@ func (h *handle) write(ctx context.Context, offset int, data []byte) error {
 		return err
 	}
 	if n, err := written.Int(); err != nil || n != len(data) {
-		return fmt.Errorf("%d of %d bytes were written: %w", n, len(data), errShort)
+		return errShort
 	}
 	_, err = call(ctx, h.value, "flush")
 	return err

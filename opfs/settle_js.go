@@ -4,8 +4,8 @@ package opfs
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
@@ -75,7 +75,7 @@ func (s *session) try(e *entry) {
 		s.t.remove(old...)
 		s.rob(old)
 		s.changed = true
-		s.warning = fmt.Sprintf("the lease of %s on %q had expired and was taken over", owner(old[0]), old[0].lease.Resource)
+		s.warning = "the lease of " + owner(old[0]) + " on " + strconv.Quote(old[0].lease.Resource) + " had expired and was taken over"
 	}
 	blockers := s.t.blockers(e)
 	holders := slices.DeleteFunc(slices.Clone(blockers), func(b *entry) bool { return b.state == waiting })
@@ -167,7 +167,7 @@ func (s *session) recover() {
 	switch {
 	case called && !missing:
 	case !s.now.Wall.Before(r.until):
-		s.warning = fmt.Sprintf("%s/%s is in use again, although a tab that is open did not say what it holds", s.c.dir, lockFile)
+		s.warning = s.c.dir.String() + "/" + lockFile + " is in use again, although a tab that is open did not say what it holds"
 	default:
 		s.look.roll = r.until
 		return

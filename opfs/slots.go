@@ -3,7 +3,6 @@ package opfs
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"slices"
 	"strconv"
@@ -107,7 +106,9 @@ func readSlot(image []byte, offset int) (s slot, v int64, ok bool) {
 }
 
 func checksum(head, text []byte) string {
-	return fmt.Sprintf("crc=%08x", crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, text))
+	sum := crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, text)
+	digits := strconv.FormatUint(uint64(sum), 16)
+	return "crc=" + strings.Repeat("0", 8-len(digits)) + digits
 }
 
 // patch is one write to a file.
@@ -135,8 +136,8 @@ func restarting(now slot, all []slot, number int64, text []byte) []patch {
 }
 
 func newSlot(number int64, text []byte) []byte {
-	head := fmt.Appendf(nil, "%s%d number=%d bytes=%d", magic, version, number, len(text))
-	return fmt.Appendf(head, " %s\n%s", checksum(head, text), text)
+	head := magic + strconv.Itoa(version) + " number=" + strconv.FormatInt(number, 10) + " bytes=" + strconv.Itoa(len(text))
+	return append([]byte(head+" "+checksum([]byte(head), text)+"\n"), text...)
 }
 
 // place returns an offset at which size bytes do not touch the present version.

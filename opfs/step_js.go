@@ -5,7 +5,6 @@ package opfs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -270,7 +269,7 @@ func (s *session) read(image []byte) error {
 		}
 	}
 	if err == nil && s.slot.number < c.number {
-		err = fmt.Errorf("the file is an old version of itself")
+		err = errors.New("the file is an old version of itself")
 	}
 	if err != nil {
 		s.startOver(err, len(image) == 0 && c.number == 0)
@@ -285,8 +284,8 @@ func (s *session) startOver(why error, unused bool) {
 	s.t.recovery = &recovery{until: s.now.Wall.Add(s.c.options.TTL).Truncate(time.Millisecond)}
 	s.ring = append(s.ring, everyone)
 	if !unused {
-		s.warning = fmt.Sprintf("%s/%s was damaged (%v) and is written anew; nothing is granted until all open tabs have said what they hold",
-			s.c.dir, lockFile, why)
+		s.warning = s.c.dir.String() + "/" + lockFile + " was damaged (" + why.Error() +
+			") and is written anew; nothing is granted until all open tabs have said what they hold"
 	}
 }
 
@@ -301,7 +300,7 @@ func (c *FileLocks) beforeItsTime(s *session, image []byte) error {
 		c.future = sighting{mark, s.now.Mono}
 	}
 	if s.now.Mono-c.future.since < c.options.TTL {
-		return &lock.Error{Code: lock.CodeFallbackConflict, Operation: lock.OpAcquire, Err: fmt.Errorf("%w: %w", lock.ErrDenied, errFuture),
+		return &lock.Error{Code: lock.CodeFallbackConflict, Operation: lock.OpAcquire, Err: errors.Join(lock.ErrDenied, errFuture),
 			Detail: "another tab runs a newer version of Holdfast; reload this page"}
 	}
 	s.t = &table{}

@@ -4,9 +4,8 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"strings"
+	"syscall"
 	"unsafe"
 
 	"github.com/hack-pad/safejs"
@@ -33,7 +32,7 @@ func fail(kind string) {
 	case "goroutine":
 		go func() { panic("planted") }()
 	case "exit":
-		os.Exit(3)
+		syscall.Exit(3)
 	case "memory":
 		var hoard [][]byte
 		for {
@@ -43,7 +42,7 @@ func fail(kind string) {
 		deeper(0)
 	case "trap":
 		// Past the end of the memory: the engine stops the program in the middle.
-		fmt.Println(*(*byte)(unsafe.Pointer(^uintptr(15) & 0xffffffff)))
+		println(*(*byte)(unsafe.Pointer(^uintptr(15) & 0xffffffff)))
 	default:
 		panic("there is no fault " + kind)
 	}

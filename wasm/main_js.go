@@ -1,35 +1,36 @@
 //go:build js && wasm
 
 // Command wasm is the Go side of the browser package: it wires the domain to the
-// browser and exports it to the facade. The facade starts it with one argument, the
-// name of a global object, the boot object (see go.ts).
+// browser and exports it to the facade. The facade starts it with the name of a
+// global object, the boot object (see go.ts).
 package main
 
 import (
 	"context"
-	"fmt"
-	"os"
+	"errors"
 	"sync"
+	"syscall"
 
 	"github.com/hack-pad/safejs"
 
 	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/opfs"
 )
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "holdfast:", err)
-		os.Exit(1)
+		panic("holdfast: " + err.Error()) // the facade sees the program end and says why
 	}
 }
 
 // run serves the facade until it calls close.
 func run() error {
-	if len(os.Args) < 2 {
-		return fmt.Errorf("started without the name of its boot object")
+	name, ok := syscall.Getenv("HOLDFAST_BOOT")
+	if !ok {
+		return errors.New("started without the name of its boot object")
 	}
-	boot, err := safejs.Global().Get(os.Args[1])
+	boot, err := safejs.Global().Get(name)
 	if err != nil {
 		return err
 	}
@@ -60,16 +61,34 @@ type settings struct {
 // key names the project among the locks and channels of its origin.
 func (s settings) key() string { return "holdfast:" + s.root }
 
-// mechanism is by what this program locks; wire makes it. There are two builds: one for
-// browsers with Web Locks, and one, larger, that has file locks as well.
+// mechanism is by what this program locks.
 type mechanism struct {
 	backends []lock.Backend // in the order in which they are tried
 	locker   lock.Locker    // serves holdfast.locks
 	end      func(context.Context) error
 }
 
-func webLocks(s settings) lock.Backend {
-	return lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: jsbridge.NewWebLocks()}
+func wire(s settings) (mechanism, error) {
+	web := lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: jsbridge.NewWebLocks()}
+	if s.strategy == "web-lock" {
+		return mechanism{
+			backends: []lock.Backend{web},
+			locker:   web.Locker,
+			end:      func(context.Context) error { return nil },
+		}, nil
+	}
+	resource := opfs.Resource(s.root)
+	files, err := opfs.NewFileLocks(s.root, opfs.Options{Warn: func(detail string) { s.warn(resource, detail) }})
+	if err != nil {
+		return mechanism{}, err
+	}
+	m := mechanism{locker: files, end: files.Close}
+	if s.strategy == "auto" {
+		// It is asked nevertheless, so that the events tell why a file serves instead.
+		m.backends = append(m.backends, web)
+	}
+	m.backends = append(m.backends, lock.Backend{Strategy: lock.FileLock, Resource: resource, Locker: files, Records: files})
+	return m, nil
 }
 
 // service is one open Holdfast.

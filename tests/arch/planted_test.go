@@ -93,7 +93,13 @@ func TestPlantedWeight(t *testing.T) {
 		assert.NotEmpty(t, tooHeavy([]pkg{{ImportPath: module + "/wasm", Deps: []string{"fmt", heavy}}}))
 		assert.Empty(t, tooHeavy([]pkg{{ImportPath: module + "/server", Deps: []string{heavy}}}))
 	}
-	assert.Empty(t, tooHeavy([]pkg{{ImportPath: module + "/wasm", Deps: []string{"fmt"}}}))
+	wasm := pkg{ImportPath: module + "/wasm", Deps: []string{"fmt", module + "/lock"}}
+	assert.Empty(t, tooHeavy([]pkg{wasm}))
+	for _, heavy := range []string{"fmt", "os"} {
+		assert.NotEmpty(t, tooHeavy([]pkg{wasm, {ImportPath: module + "/lock", Imports: []string{heavy}}}))
+		assert.Empty(t, tooHeavy([]pkg{wasm, {ImportPath: module + "/server", Imports: []string{heavy}}}))
+		assert.NotEmpty(t, tooHeavy([]pkg{{ImportPath: module + "/wasm", Imports: []string{heavy}}}))
+	}
 }
 
 func TestPlantedLength(t *testing.T) {

@@ -27,7 +27,6 @@ type budget struct {
 var budgets = []budget{
 	{File: "holdfast.js", Encoding: "gzip", Limit: 5 * 1024},
 	{File: "holdfast.wasm", Encoding: "brotli", Limit: 700 * 1024},
-	{File: "holdfast-files.wasm", Encoding: "brotli", Limit: 780 * 1024},
 }
 
 // size is what one file weighs, in bytes.

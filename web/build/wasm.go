@@ -1,40 +1,74 @@
 package main
 
 import (
+	_ "embed"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
-// variants are the builds of ./wasm, by the build tag that makes the difference. Browsers with Web
-// Locks, which are nearly all, do not download what the others need.
-var variants = map[string]string{
-	"holdfast.wasm":       "",
-	"holdfast-files.wasm": "files",
-}
+// smallFmt takes the place of the standard library's fmt in the Wasm.
+//
+//go:embed fmt.go.txt
+var smallFmt []byte
 
-// compileWasm builds ./wasm in all variants. The bytes depend on the sources, the toolchain, the tags
-// alone: no path, no time and no commit gets in.
+// compileWasm builds ./wasm. The bytes depend on the sources, the toolchain and the tags alone: no
+// path, no time and no commit gets in.
 func compileWasm(o options) error {
-	for file, tag := range variants {
-		cmd := exec.Command("go", "build",
-			"-trimpath",
-			"-buildvcs=false",
-			"-tags="+o.tags+","+tag,
-			// Inlining is code twice: without it in the packages that are not on the way of a lock, the
-			// compressed Wasm is 6 % smaller.
-			"-gcflags=all=-l", "-gcflags=syscall/js=", "-gcflags=github.com/hack-pad/safejs/...=",
-			"-gcflags=github.com/holdfast-dev/holdfast/...=",
-			"-ldflags=-s -w",
-			"-o", filepath.Join(o.out, file),
-			"./wasm")
-		cmd.Dir = o.root
-		cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("compile %s: %w", file, err)
-		}
+	overlay, err := overlayFmt(filepath.Join(o.root, ".cache", "fmt"))
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(o.out, "holdfast.wasm")
+	cmd := exec.Command("go", "build",
+		"-trimpath",
+		"-buildvcs=false",
+		"-overlay="+overlay,
+		"-tags="+o.tags,
+		// Inlining is code twice: without it in the packages that are not on the way of a lock, the
+		// compressed Wasm is 6 % smaller.
+		"-gcflags=all=-l", "-gcflags=syscall/js=", "-gcflags=github.com/hack-pad/safejs/...=",
+		"-gcflags=github.com/holdfast-dev/holdfast/...=",
+		"-ldflags=-s -w",
+		"-o", path,
+		"./wasm")
+	cmd.Dir = o.root
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("compile %s: %w", path, err)
 	}
 	return nil
+}
+
+// overlayFmt writes into dir what go build's -overlay needs to take smallFmt for fmt.
+func overlayFmt(dir string) (string, error) {
+	library, err := goOutput("list", "-f", `{{.Dir}}{{range .GoFiles}} {{.}}{{end}}`, "fmt")
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	stand := filepath.Join(dir, "fmt.go")
+	if err := os.WriteFile(stand, smallFmt, 0o644); err != nil {
+		return "", err
+	}
+	names := strings.Fields(library)
+	replace := map[string]string{}
+	for i, name := range names[1:] {
+		replace[filepath.Join(names[0], name)] = "" // is left out
+		if i == 0 {
+			replace[filepath.Join(names[0], name)] = stand
+		}
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, data, 0o644)
 }

@@ -6,7 +6,7 @@ import type { Config, Exports, Listener } from "./protocol";
 
 /** The class that wasm_exec.js defines, with the parts that are used here. */
 interface Go {
-  argv: string[];
+  env: Record<string, string>;
   importObject: WebAssembly.Imports;
   stopped?: boolean; // ours
   exit: (code: number) => void;
@@ -37,7 +37,7 @@ export async function startGo(module: WebAssembly.Module, config: Config, listen
       resolve(exports);
     };
     globals[name] = { config, port, event: listener.event, ready };
-    go.argv = ["holdfast", name];
+    go.env = { HOLDFAST_BOOT: name };
     go.run(instance)
       .catch((error: unknown) => died(String(error)))
       .then(() => reject(new Error("the runtime ended while it started")));

@@ -276,14 +276,13 @@ function quietly(listener: () => void): void {
 }
 
 export async function openHoldfast(options?: Contract.OpenOptions): Promise<Contract.Holdfast> {
-  const { baseURL, host, strategy, root, ownerName } = checkOpen(options);
-  const ownerId = uuid();
-  const config = { ownerId, ownerName, root, strategy };
-  // File locks are a larger program, for those who need them and where they can work.
-  const files = strategy === "file-lock" || (strategy === "auto" && host === "worker" && isSecureContext && !navigator.locks);
+  const { baseURL, host, root, ownerName, ...asked } = checkOpen(options);
+  // File locks need a worker and file storage; where Web Locks are, nobody asks for them.
+  const spare = host === "worker" && isSecureContext && !navigator.locks;
+  const strategy = asked.strategy === "auto" && !spare ? "web-lock" : asked.strategy;
+  const config = { ownerId: uuid(), ownerName, root, strategy };
   // The literal forms are what bundlers look for.
-  const wasm = baseURL ? new URL(files ? "holdfast-files.wasm" : "holdfast.wasm", baseURL)
-    : files ? new URL("./holdfast-files.wasm", import.meta.url) : new URL("./holdfast.wasm", import.meta.url);
+  const wasm = baseURL ? new URL("holdfast.wasm", baseURL) : new URL("./holdfast.wasm", import.meta.url);
   return new Holdfast(config, async (listener, ended) => {
     const module = compile(wasm.href, ended);
     module.catch(() => undefined); // told by whoever waits for it, and nobody does where the worker fails first

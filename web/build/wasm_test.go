@@ -1,0 +1,61 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const speaker = `package main
+
+import (
+	"errors"
+	"fmt"
+)
+
+type stringer struct{}
+
+func (stringer) String() string { return "a stringer" }
+
+type state struct{ text string }
+
+func (s *state) Write(b []byte) (int, error) { s.text += string(b); return len(b), nil }
+func (*state) Width() (int, bool)            { return 0, false }
+func (*state) Precision() (int, bool)        { return 0, false }
+func (*state) Flag(int) bool                 { return false }
+
+func main() {
+	cause := errors.New("the cause")
+	err := fmt.Errorf("line %d: %+v, %s: %w", 7, "text", stringer{}, cause)
+	println(err.Error())
+	println(errors.Is(err, cause), fmt.Errorf("alone").Error())
+	println(fmt.Sprintf("100%% %v%v %", nil, struct{}{}))
+	var s state
+	_, _ = fmt.Fprintf(&s, "%q", "one")
+	_, _ = fmt.Fprint(&s, " ", "two")
+	println(s.text)
+}
+`
+
+func TestTheSmallFmt(t *testing.T) {
+	dir := t.TempDir()
+	overlay, err := overlayFmt(dir)
+	require.NoError(t, err)
+	program := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(program, []byte(speaker), 0o644))
+
+	out, err := exec.Command("go", "run", "-overlay="+overlay, program).CombinedOutput()
+
+	require.NoError(t, err, string(out))
+	assert.Equal(t, []string{
+		"line 7: text, a stringer: the cause",
+		"true alone",
+		"100% <nil>? %",
+		"one two",
+	}, strings.Split(strings.TrimSpace(string(out)), "\n"))
+}
