@@ -1,0 +1,246 @@
+package rooms
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+// limit is how long a test waits for what must come; patience is how long it makes sure that nothing does.
+const (
+	limit    = 10 * time.Second
+	patience = 150 * time.Millisecond
+)
+
+// instance is one server on a store.
+type instance struct {
+	*Rooms
+	url string
+}
+
+// start runs a server until the test ends. Its session is the cookie "session", as a browser would keep it.
+func start(t testing.TB, config Config) *instance {
+	t.Helper()
+	config.Session = func(r *http.Request) string {
+		cookie, err := r.Cookie("session")
+		if err != nil {
+			return ""
+		}
+		return cookie.Value
+	}
+	rooms, err := New(config)
+	require.NoError(t, err)
+	server := httptest.NewServer(rooms)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		require.NoError(t, rooms.Close(ctx))
+		server.Close()
+	})
+	return &instance{rooms, server.URL}
+}
+
+// pair starts two servers on one store, each with its own way into it.
+func pair(t testing.TB, config Config) (a, b *instance, store *kv.Store) {
+	t.Helper()
+	store = kvtest.Open(t)
+	config.Store = store
+	a = start(t, config)
+	config.Store = kvtest.Again(t, store)
+	return a, start(t, config), store
+}
+
+// heard is any message from the server.
+type heard struct {
+	roomInfo
+	UserToken      string
+	RoomID         string
+	IsExistTheRoom *bool
+	Error, Message string
+	text           string
+}
+
+// client is one tab of a browser.
+type client struct {
+	t     testing.TB
+	conn  *websocket.Conn
+	token string
+	room  string
+	inbox chan heard // closed at the end of the socket
+	raw   []string   // everything that came; read it after inbox is closed
+}
+
+type dialOption func(*websocket.DialOptions)
+
+// session makes the socket one of a browser that has this cookie.
+func session(name string) dialOption {
+	return func(o *websocket.DialOptions) { o.HTTPHeader.Set("Cookie", "session="+name) }
+}
+
+// connect opens a socket and waits for its token.
+func connect(t testing.TB, i *instance, options ...dialOption) *client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	o := &websocket.DialOptions{HTTPHeader: http.Header{}}
+	for _, option := range options {
+		option(o)
+	}
+	conn, _, err := websocket.Dial(ctx, i.url+"/ws", o)
+	require.NoError(t, err)
+	conn.SetReadLimit(1 << 22)
+	c := &client{t: t, conn: conn, inbox: make(chan heard, 4096)}
+	go c.listen()
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	first := c.next()
+	require.Equal(t, "connected", first.Type, first.text)
+	require.True(t, validToken(first.UserToken))
+	c.token = first.UserToken
+	return c
+}
+
+func (c *client) listen() {
+	defer close(c.inbox)
+	for {
+		_, data, err := c.conn.Read(context.Background())
+		if err != nil {
+			return
+		}
+		c.raw = append(c.raw, string(data))
+		h := heard{text: string(data)}
+		if h.text == "pong" {
+			h.Type = "pong"
+		} else if err := json.Unmarshal(data, &h); err != nil {
+			h.Type = "not JSON: " + h.text
+		}
+		c.inbox <- h
+	}
+}
+
+// next waits for the next message.
+func (c *client) next() heard {
+	c.t.Helper()
+	select {
+	case h, ok := <-c.inbox:
+		require.True(c.t, ok, "the socket has ended")
+		return h
+	case <-time.After(limit):
+		require.Fail(c.t, "nothing came")
+		panic("unreachable")
+	}
+}
+
+// info waits for the next message, which must be a state of the room.
+func (c *client) info() heard {
+	c.t.Helper()
+	h := c.next()
+	require.Equal(c.t, "roomInfo", h.Type, h.text)
+	return h
+}
+
+// until waits for the first state of the room for which the condition holds.
+func (c *client) until(what string, condition func(roomInfo) bool) heard {
+	c.t.Helper()
+	for {
+		if h := c.info(); condition(h.roomInfo) {
+			return h
+		}
+	}
+}
+
+// quiet makes sure that nothing comes.
+func (c *client) quiet(why string) {
+	c.t.Helper()
+	select {
+	case h, ok := <-c.inbox:
+		require.Fail(c.t, why, "ended: %v, came: %s", !ok, h.text)
+	case <-time.After(patience):
+	}
+}
+
+func (c *client) write(text string) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	require.NoError(c.t, c.conn.Write(ctx, websocket.MessageText, []byte(text)))
+}
+
+// send sends a message with the client's own token.
+func (c *client) send(kind string, fields map[string]any) {
+	c.t.Helper()
+	message := map[string]any{"type": kind, "userToken": c.token}
+	for name, value := range fields {
+		message[name] = value
+	}
+	c.write(string(marshal(message)))
+}
+
+// create makes a room and returns its id.
+func (c *client) create(name string) string {
+	c.t.Helper()
+	c.send("createRoom", map[string]any{"userName": name})
+	created := c.next()
+	require.Equal(c.t, "roomCreated", created.Type, created.text)
+	c.room = created.RoomID
+	return c.room
+}
+
+func (c *client) enter(id, name string) {
+	c.t.Helper()
+	c.room = id
+	c.send("enterTheRoom", map[string]any{"roomId": id, "userName": name})
+}
+
+func (c *client) answer(text string) {
+	c.t.Helper()
+	c.send("answer", map[string]any{"roomId": c.room, "answer": text})
+}
+
+// refused waits for an error with a code.
+func (c *client) refused(code string) {
+	c.t.Helper()
+	h := c.next()
+	require.Equal(c.t, "error", h.Type, h.text)
+	require.Equal(c.t, code, h.Error, h.text)
+	require.NotEmpty(c.t, h.Message)
+}
+
+// close closes the socket as a browser does.
+func (c *client) close() { _ = c.conn.Close(websocket.StatusGoingAway, "") }
+
+// names returns who is in the room, each as name=answer.
+func names(r roomInfo) []string {
+	list := []string{}
+	for _, p := range r.Room.Participants {
+		list = append(list, p.Name+"="+p.Answer)
+	}
+	return list
+}
+
+// keys returns what the store holds under a prefix.
+func keys(t testing.TB, store Store, prefix string) map[string]string {
+	t.Helper()
+	entries, _, err := store.Range(t.Context(), prefix)
+	require.NoError(t, err)
+	found := map[string]string{}
+	for _, e := range entries {
+		found[e.Key[len(prefix):]] = string(e.Value)
+	}
+	return found
+}
+
+// eventually waits for a condition that the store or a count shows, but no message.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, limit, 5*time.Millisecond, what)
+}
+

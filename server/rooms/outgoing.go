@@ -1,0 +1,109 @@
+package rooms
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// marshal encodes a message of ours, whose types cannot fail to.
+func marshal(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+func connectedMessage(token string) []byte {
+	return marshal(struct {
+		Type  string `json:"type"`
+		Token string `json:"userToken"`
+	}{"connected", token})
+}
+
+func createdMessage(id string) []byte {
+	return marshal(struct {
+		Type string `json:"type"`
+		ID   string `json:"roomId"`
+	}{"roomCreated", id})
+}
+
+func existsMessage(exists bool) []byte {
+	return marshal(struct {
+		Type   string `json:"type"`
+		Exists bool   `json:"isExistTheRoom"`
+	}{"isExistTheRoomResult", exists})
+}
+
+func (r *refusal) encoded() []byte {
+	return marshal(struct {
+		Type    string `json:"type"`
+		Code    string `json:"error"`
+		Message string `json:"message"`
+	}{"error", r.code, r.message})
+}
+
+// view is a state of a room as its participants are told. What all of them see alike is encoded once; a
+// message for one of them is that with a piece of its own put in, so that telling a thousand costs little
+// more than copying.
+type view struct {
+	revision int64
+	room     room
+	index    map[string]int // by token
+	common   []byte         // the whole message as one sees it who is not in the room
+	start    []int          // where each participant begins in common
+	end      []int
+}
+
+func newView(r room, revision int64) *view {
+	v := &view{revision: revision, room: r, index: make(map[string]int, len(r.Participants))}
+	v.common = append(v.common, `{"type":"roomInfo","revision":`...)
+	v.common = strconv.AppendInt(v.common, revision, 10)
+	v.common = append(v.common, `,"room":{"id":`...)
+	v.common = append(v.common, marshal(r.ID)...)
+	v.common = append(v.common, `,"isOpen":`...)
+	v.common = strconv.AppendBool(v.common, r.IsOpen)
+	v.common = append(v.common, `,"participants":[`...)
+	for i, p := range r.Participants {
+		if i > 0 {
+			v.common = append(v.common, ',')
+		}
+		v.index[p.Token] = i
+		v.start = append(v.start, len(v.common))
+		v.common = appendParticipant(v.common, p, false, r.IsOpen)
+		v.end = append(v.end, len(v.common))
+	}
+	v.common = append(v.common, `]}}`...)
+	return v
+}
+
+// appendMessage appends the message for one participant; ok is false for somebody who is not in the room.
+func (v *view) appendMessage(to []byte, token string) (message []byte, ok bool) {
+	i, ok := v.index[token]
+	if !ok {
+		return to, false
+	}
+	to = append(to, v.common[:v.start[i]]...)
+	to = appendParticipant(to, v.room.Participants[i], true, true)
+	return append(to, v.common[v.end[i]:]...), true
+}
+
+// appendParticipant encodes what may be told of a participant: never its token, its answer only where
+// that is shown.
+func appendParticipant(to []byte, p participant, isMe, shown bool) []byte {
+	answer := p.Answer
+	if !shown {
+		answer = ""
+	}
+	to = append(to, `{"name":`...)
+	to = append(to, marshal(p.Name)...)
+	to = append(to, `,"answer":`...)
+	to = append(to, marshal(answer)...)
+	to = append(to, `,"hasAnswered":`...)
+	to = strconv.AppendBool(to, p.Answer != "")
+	to = append(to, `,"userNumber":`...)
+	to = strconv.AppendInt(to, int64(p.Number), 10)
+	to = append(to, `,"isMe":`...)
+	to = strconv.AppendBool(to, isMe)
+	return append(to, '}')
+}

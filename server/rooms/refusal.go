@@ -1,0 +1,23 @@
+package rooms
+
+// A refusal is an error that the client is told: a code for programs, a sentence for people.
+type refusal struct{ code, message string }
+
+func (r *refusal) Error() string { return r.code + ": " + r.message }
+
+// The codes are part of the protocol.
+var (
+	errMalformed    = &refusal{"invalid_request", "The message is not a JSON object with a type."}
+	errUnknownType  = &refusal{"unknown_type", "No message has this type."}
+	errBinary       = &refusal{"invalid_request", "Messages are text."}
+	errTooLarge     = &refusal{"message_too_large", "The message is longer than any valid one."}
+	errForeignToken = &refusal{"foreign_token", "The userToken is not the one this socket was given."}
+	errNoRoom       = &refusal{"room_not_found", "There is no such room, or it has been closed."}
+	errNotInRoom    = &refusal{"not_in_room", "This socket has not entered that room."}
+	errFull         = &refusal{"room_full", "The room holds as much as a room can hold."}
+	errClosed       = &refusal{"room_closed", "The room was closed."}
+	errRemoved      = &refusal{"removed", "This socket is no longer in its room; it may enter again."}
+	errUnavailable  = &refusal{"unavailable", "The server cannot reach its store; try again."}
+)
+
+func invalid(message string) *refusal { return &refusal{"invalid_request", message} }

@@ -1,0 +1,146 @@
+package rooms
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+const (
+	maxParticipants = 1024
+	// maxStored keeps a room below what etcd takes as one request (1.5 MiB by default).
+	maxStored = 1 << 20
+)
+
+// room is the value of rooms/<id>. Its methods return a changed copy and leave the receiver alone, so
+// that a change can be computed again when its transaction met another.
+type room struct {
+	ID           string        `json:"id"`
+	Participants []participant `json:"participants"` // in the order in which they came
+	IsOpen       bool          `json:"isOpen"`
+	// NextNumber is the number of the next one who enters: numbers are never given twice in a room.
+	NextNumber int `json:"nextNumber"`
+}
+
+type participant struct {
+	Token  string `json:"token"` // a secret: only its own socket knows it
+	Name   string `json:"name"`
+	Answer string `json:"answer"` // "" means none yet
+	Number int    `json:"number"`
+	// Session identifies who asked for the socket, "" where nobody knows; see "Coming back".
+	Session string `json:"session,omitempty"`
+}
+
+func (r room) index(token string) int {
+	return slices.IndexFunc(r.Participants, func(p participant) bool { return p.Token == token })
+}
+
+// changed returns a copy whose participants may be written to.
+func (r room) changed() room {
+	r.Participants = slices.Clone(r.Participants)
+	return r
+}
+
+// settled returns the room with IsOpen as its participants' answers demand.
+func (r room) settled() room {
+	r.IsOpen = len(r.Participants) > 0 &&
+		!slices.ContainsFunc(r.Participants, func(p participant) bool { return p.Answer == "" })
+	return r
+}
+
+// enter adds a participant. One who is there already only takes on the name.
+func (r room) enter(token, name, session string) (room, error) {
+	r = r.changed()
+	if i := r.index(token); i >= 0 {
+		r.Participants[i].Name = name
+		return r, nil
+	}
+	if len(r.Participants) >= maxParticipants {
+		return r, errFull
+	}
+	r.Participants = append(r.Participants, participant{Token: token, Name: name, Number: r.NextNumber, Session: session})
+	r.NextNumber++
+	return r.settled(), nil
+}
+
+// resume gives the participant of a former token a new one; answer and number stay.
+func (r room) resume(former, token, name, session string) (room, error) {
+	i := r.index(former)
+	if i < 0 || r.index(token) >= 0 {
+		return r, errNotInRoom
+	}
+	r = r.changed()
+	p := &r.Participants[i]
+	p.Token, p.Name, p.Session = token, name, session
+	return r, nil
+}
+
+// answer notes the answer of a participant; an empty one takes it back.
+func (r room) answer(token, answer string) (room, error) {
+	i := r.index(token)
+	if i < 0 {
+		return r, errNotInRoom
+	}
+	r = r.changed()
+	r.Participants[i].Answer = answer
+	return r.settled(), nil
+}
+
+// clearAll takes back everybody's answer, as a participant may ask who begins the next round.
+func (r room) clearAll(token string) (room, error) {
+	if r.index(token) < 0 {
+		return r, errNotInRoom
+	}
+	r = r.changed()
+	for i := range r.Participants {
+		r.Participants[i].Answer = ""
+	}
+	return r.settled(), nil
+}
+
+// leave removes a participant; those who stay may thereby all have answered. It does nothing for one who
+// is not there.
+func (r room) leave(token string) room {
+	r = r.changed()
+	r.Participants = slices.DeleteFunc(r.Participants, func(p participant) bool { return p.Token == token })
+	return r.settled()
+}
+
+// alike returns the tokens of those who could come back as somebody of this session and name.
+func (r room) alike(session, name string) []string {
+	var tokens []string
+	for _, p := range r.Participants {
+		if session != "" && p.Session == session && p.Name == name {
+			tokens = append(tokens, p.Token)
+		}
+	}
+	return tokens
+}
+
+// looksLike tells whether nobody could tell the two states of a room apart.
+func (r room) looksLike(other room) bool {
+	return r.IsOpen == other.IsOpen && slices.EqualFunc(r.Participants, other.Participants, func(a, b participant) bool {
+		return a.Number == b.Number && a.Name == b.Name && a.Answer == b.Answer
+	})
+}
+
+func (r room) encode() ([]byte, error) {
+	data, err := json.Marshal(r)
+	if err == nil && len(data) > maxStored {
+		err = errFull
+	}
+	return data, err
+}
+
+func decodeRoom(data []byte) (room, error) {
+	var r room
+	err := json.Unmarshal(data, &r)
+	return r, err
+}
+
+// Times are stored as the bodies of the API spell them.
+const timeFormat = "2006-01-02T15:04:05.000Z07:00"
+
+func encodeTime(t time.Time) []byte { return []byte(t.UTC().Format(timeFormat)) }
+
+func decodeTime(data []byte) (time.Time, error) { return time.Parse(timeFormat, string(data)) }

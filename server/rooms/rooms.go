@@ -1,0 +1,326 @@
+package rooms
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/uuid"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// Rooms serves the sockets of one instance. Its methods may be called from any goroutine.
+type Rooms struct {
+	config Config
+	table  *table
+	counts counts
+
+	ctx        context.Context // ends with Close
+	stop       context.CancelFunc
+	serving    sync.WaitGroup // what runs for a socket or a participant
+	background sync.WaitGroup // what runs until ctx ends
+
+	mu      sync.Mutex
+	closing bool
+	sockets map[string]*socket
+	feeds   map[string]*feed
+	graces  map[string]*time.Timer // those whose socket closed a moment ago
+}
+
+// Stats are counts for those who watch the server.
+type Stats struct {
+	Sockets int // open at the moment
+	Rooms   int // watched at the moment
+	// Conflicts counts changes that had to be computed again, Resumes watches that had to begin again.
+	Conflicts, Resumes int64
+}
+
+type counts struct{ conflicts, resumes atomic.Int64 }
+
+// New starts what serves rooms. [Rooms.Close] ends it; the store must outlive that.
+func New(config Config) (*Rooms, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r := &Rooms{
+		config: config, ctx: ctx, stop: stop,
+		sockets: map[string]*socket{}, feeds: map[string]*feed{}, graces: map[string]*time.Timer{},
+	}
+	r.table = &table{store: config.Store, instance: config.Instance, now: config.Now,
+		conflict: func() { r.counts.conflicts.Add(1) }}
+	sweeper := newSweeper(r)
+	r.background.Go(func() { sweeper.heartbeats(ctx) })
+	r.background.Go(func() { sweeper.idleScans(ctx) })
+	return r, nil
+}
+
+// ServeHTTP upgrades to a WebSocket and serves it until it ends. Other origins than the own one and those
+// configured are refused with 403.
+func (r *Rooms) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if !r.begin() {
+		http.Error(w, "The server is stopping.", http.StatusServiceUnavailable)
+		return
+	}
+	defer r.serving.Done()
+	conn, err := websocket.Accept(w, request, &websocket.AcceptOptions{OriginPatterns: r.config.Origins})
+	if err != nil {
+		return // Accept has answered
+	}
+	s := newSocket(r, conn, request)
+	if err := r.open(s); err != nil {
+		r.config.Log.Warn("a socket could not be registered", "error", err)
+		_ = conn.Close(websocket.StatusTryAgainLater, errUnavailable.message)
+		return
+	}
+	defer r.left(s)
+	s.tell(connectedMessage(s.token))
+	s.serve(r.ctx)
+}
+
+// begin counts a task in, unless the server is stopping.
+func (r *Rooms) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closing {
+		return false
+	}
+	r.serving.Add(1)
+	return true
+}
+
+func (r *Rooms) open(s *socket) error {
+	ctx, cancel := context.WithTimeout(r.ctx, r.config.StoreLimit)
+	defer cancel()
+	r.mu.Lock()
+	r.sockets[s.token] = s
+	r.mu.Unlock()
+	err := r.table.register(ctx, s.token)
+	if err != nil {
+		r.mu.Lock()
+		delete(r.sockets, s.token)
+		r.mu.Unlock()
+	}
+	return err
+}
+
+// carryOut does what a valid message asks for.
+func (r *Rooms) carryOut(ctx context.Context, s *socket, m message) error {
+	who := participant{Token: s.token, Name: m.Name, Session: s.session}
+	switch m.Type {
+	case typeCreate:
+		id := uuid.NewString()
+		revision, err := r.table.create(ctx, id, who)
+		if err != nil {
+			return err
+		}
+		s.tell(createdMessage(id))
+		r.follow(s, id, revision)
+	case typeExists:
+		exists, err := r.table.exists(ctx, m.RoomID)
+		if err != nil {
+			return err
+		}
+		s.tell(existsMessage(exists))
+	case typeEnter:
+		revision, former, err := r.table.enter(ctx, m.RoomID, who, m.Previous)
+		if err != nil {
+			return err
+		}
+		r.replaced(former)
+		r.follow(s, m.RoomID, revision)
+	case typeAnswer:
+		_, err := r.table.answer(ctx, m.RoomID, s.token, m.Answer.value)
+		return err
+	case typeClear:
+		if m.Everyone {
+			_, err := r.table.clearAll(ctx, m.RoomID, s.token)
+			return err
+		}
+		_, err := r.table.answer(ctx, m.RoomID, s.token, "")
+		return err
+	}
+	return nil
+}
+
+// told is what the client hears of an error.
+func (r *Rooms) told(err error) *refusal {
+	var refused *refusal
+	if !errors.As(err, &refused) {
+		refused = errUnavailable
+	}
+	if refused == errUnavailable {
+		r.config.Log.Warn("a message could not be carried out", "error", err)
+	}
+	return refused
+}
+
+// follow has a socket told the states of a room from a revision on, and no longer those of another room.
+func (r *Rooms) follow(s *socket, id string, revision int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.entered = true
+	if s.feed != nil && s.feed.id != id {
+		r.unfollow(s)
+	}
+	f := r.feeds[id]
+	if f == nil {
+		f = r.newFeed(id, revision)
+	}
+	s.feed = f
+	f.join(s, revision)
+}
+
+// newFeed starts the watch of a room. r.mu is held.
+func (r *Rooms) newFeed(id string, revision int64) *feed {
+	ctx, stop := context.WithCancel(r.ctx)
+	f := &feed{id: id, stop: stop, members: map[string]*member{}, log: r.config.Log}
+	f.resumed = func() { r.counts.resumes.Add(1) }
+	f.vacant = func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.endIfEmpty(f)
+	}
+	r.feeds[id] = f
+	r.background.Go(func() { f.run(ctx, r.config.Store, revision) })
+	return f
+}
+
+// unfollow ends what follow began; the last one out stops the watch. r.mu is held.
+func (r *Rooms) unfollow(s *socket) {
+	if s.feed != nil {
+		s.feed.part(s)
+		r.endIfEmpty(s.feed)
+		s.feed = nil
+	}
+}
+
+// endIfEmpty stops the watch of a room without local participants. r.mu is held.
+func (r *Rooms) endIfEmpty(f *feed) {
+	if r.feeds[f.id] == f && f.empty() {
+		delete(r.feeds, f.id)
+		f.stop()
+	}
+}
+
+// replaced ends a local socket whose place another one took.
+func (r *Rooms) replaced(former string) {
+	if former == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if timer := r.graces[former]; timer != nil && timer.Stop() {
+		delete(r.graces, former)
+	}
+	if s := r.sockets[former]; s != nil {
+		r.serving.Go(func() { _ = s.conn.Close(websocket.StatusPolicyViolation, "Another socket took this one's place.") })
+	}
+}
+
+// left runs when a socket has ended: its participant keeps its place for the time of grace.
+func (r *Rooms) left(s *socket) {
+	r.mu.Lock()
+	delete(r.sockets, s.token)
+	r.unfollow(s)
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), r.config.StoreLimit)
+	defer cancel()
+	if err := r.table.unregister(ctx, s.token); err != nil {
+		r.config.Log.Warn("a socket could not be unregistered", "error", err)
+	}
+	if !s.entered {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closing {
+		return // it may come back to another instance; if not, the sweeper of that one sees to it
+	}
+	r.graces[s.token] = time.AfterFunc(r.config.Grace, func() { r.graceOver(s.token) })
+}
+
+// graceOver takes a participant that did not come back out of its room. Where the store does not answer,
+// the sweeper makes up for it.
+func (r *Rooms) graceOver(token string) {
+	r.mu.Lock()
+	_, ours := r.graces[token]
+	delete(r.graces, token)
+	begun := ours && !r.closing
+	if begun {
+		r.serving.Add(1)
+	}
+	r.mu.Unlock()
+	if !begun {
+		return
+	}
+	defer r.serving.Done()
+	ctx, cancel := context.WithTimeout(r.ctx, r.config.StoreLimit)
+	defer cancel()
+	if err := r.table.leave(ctx, token); err != nil {
+		r.config.Log.Warn("a participant could not leave its room", "error", err)
+	}
+}
+
+// tokens returns those of the sockets that are open.
+func (r *Rooms) tokens() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.sockets))
+}
+
+// Stats counts what is there at the moment.
+func (r *Rooms) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Stats{Sockets: len(r.sockets), Rooms: len(r.feeds),
+		Conflicts: r.counts.conflicts.Load(), Resumes: r.counts.resumes.Load()}
+}
+
+// handshake is how long sockets are given to answer that the server goes away.
+const handshake = time.Second
+
+// Close tells every socket that the server goes away, and returns when all that was started has ended, or
+// with ctx's error. The participants keep their places: they may come back to another instance.
+func (r *Rooms) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closing = true
+	for token, timer := range r.graces {
+		timer.Stop()
+		delete(r.graces, token)
+	}
+	for _, s := range r.sockets {
+		r.serving.Go(func() { _ = s.conn.Close(websocket.StatusGoingAway, "The server is stopping.") })
+	}
+	r.mu.Unlock()
+
+	patience, cancel := context.WithTimeout(ctx, handshake)
+	defer cancel()
+	_ = wait(patience, &r.serving)
+	r.stop()
+	if err := errors.Join(wait(ctx, &r.serving), wait(ctx, &r.background)); err != nil {
+		return err
+	}
+	_, err := r.config.Store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.Delete(instancePrefix + r.config.Instance)}})
+	return err
+}
+
+// wait waits for a group, or for the end of ctx.
+func wait(ctx context.Context, group *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

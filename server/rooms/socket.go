@@ -1,0 +1,170 @@
+package rooms
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// hardLimit is the length of a message at which the connection is cut rather than the message refused.
+const hardLimit = 1 << 20
+
+// missedPongs is how many pongs in a row may be missing before a socket counts as gone.
+const missedPongs = 2
+
+// socket is one client's connection.
+type socket struct {
+	rooms   *Rooms
+	conn    *websocket.Conn
+	token   string
+	session string
+	out     *outbox
+	feed    *feed // of the room it entered last; guarded by rooms.mu
+	entered bool  // used by the reading goroutine alone
+}
+
+func newSocket(r *Rooms, conn *websocket.Conn, request *http.Request) *socket {
+	conn.SetReadLimit(hardLimit)
+	return &socket{rooms: r, conn: conn, token: newToken(), session: r.config.Session(request), out: newOutbox()}
+}
+
+// serve lives as long as the socket. It returns when everything that it started has ended.
+func (s *socket) serve(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wait sync.WaitGroup
+	wait.Go(func() { defer cancel(); s.write(ctx) })
+	wait.Go(func() { defer cancel(); s.ping(ctx) })
+	s.read(ctx)
+	cancel()
+	_ = s.conn.CloseNow()
+	wait.Wait()
+}
+
+// read carries out one message after the other until the connection ends.
+func (s *socket) read(ctx context.Context) {
+	for {
+		if !s.mayReply(ctx) {
+			return
+		}
+		kind, reader, err := s.conn.Reader(ctx)
+		if err != nil {
+			return
+		}
+		data, err := s.receive(reader)
+		if err != nil {
+			return
+		}
+		switch {
+		case kind != websocket.MessageText:
+			s.tell(errBinary.encoded())
+		case string(data) == "ping":
+			s.tell([]byte("pong"))
+		default:
+			s.handle(ctx, data)
+		}
+	}
+}
+
+// receive reads one message. A longer one than any valid is cut, but read to its end; one that takes too
+// long ends the connection.
+func (s *socket) receive(reader io.Reader) ([]byte, error) {
+	slow := time.AfterFunc(s.rooms.config.MessageLimit, func() { _ = s.conn.CloseNow() })
+	defer slow.Stop()
+	data, err := io.ReadAll(io.LimitReader(reader, maxMessage+1))
+	if err == nil && len(data) > maxMessage {
+		_, err = io.Copy(io.Discard, reader)
+	}
+	return data, err
+}
+
+// mayReply waits while the client leaves its replies unread.
+func (s *socket) mayReply(ctx context.Context) bool {
+	for s.out.full() {
+		select {
+		case <-s.out.space:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+func (s *socket) tell(data []byte) { s.out.add(outgoing{data: data}) }
+
+// write writes what the outbox holds until the connection ends.
+func (s *socket) write(ctx context.Context) {
+	for {
+		message, ok := s.out.take()
+		if !ok {
+			select {
+			case <-s.out.wake:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		if s.writeOne(ctx, message) != nil {
+			return
+		}
+	}
+}
+
+// buffers hold messages made of states: those of a large room are too large to be made anew each time.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+func (s *socket) writeOne(ctx context.Context, message outgoing) error {
+	ctx, cancel := context.WithTimeout(ctx, s.rooms.config.MessageLimit)
+	defer cancel()
+	if message.state == nil {
+		return s.conn.Write(ctx, websocket.MessageText, message.data)
+	}
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	data, in := message.state.appendMessage((*buffer)[:0], s.token)
+	*buffer = data
+	if !in {
+		return nil
+	}
+	return s.conn.Write(ctx, websocket.MessageText, data)
+}
+
+// ping asks again and again whether somebody is there, and returns when nobody is.
+func (s *socket) ping(ctx context.Context) {
+	ticker := time.NewTicker(s.rooms.config.Ping)
+	defer ticker.Stop()
+	for missed := 0; missed < missedPongs; {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		limited, cancel := context.WithTimeout(ctx, s.rooms.config.Ping)
+		err := s.conn.Ping(limited)
+		cancel()
+		if err == nil {
+			missed = 0
+		} else {
+			missed++
+		}
+	}
+}
+
+// handle carries out a message; whatever goes wrong with it, the client is told and the socket stays.
+func (s *socket) handle(ctx context.Context, data []byte) {
+	m, refused := decode(data, s.token)
+	if refused != nil {
+		s.tell(refused.encoded())
+		return
+	}
+	// What has begun is ended, even if the client goes meanwhile: it may have been committed already.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.rooms.config.StoreLimit)
+	defer cancel()
+	if err := s.rooms.carryOut(ctx, s, m); err != nil {
+		s.tell(s.rooms.told(err).encoded())
+	}
+}

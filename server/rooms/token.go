@@ -1,0 +1,18 @@
+package rooms
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"regexp"
+)
+
+var tokenForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// newToken returns a secret of 128 random bits, in characters that fit in a key.
+func newToken() string {
+	var secret [16]byte
+	_, _ = rand.Read(secret[:]) // which never fails
+	return hex.EncodeToString(secret[:])
+}
+
+func validToken(token string) bool { return tokenForm.MatchString(token) }
