@@ -5,6 +5,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +29,21 @@ const (
 // instance is one server on a store.
 type instance struct {
 	*Rooms
-	url string
+	server *httptest.Server
+	url    string
+}
+
+var running atomic.Int64 // servers that have not been closed
+
+var ourReceivers = regexp.MustCompile(`/server/rooms\.\(\*(Rooms|socket|feed|sweeper|table)\)`)
+
+// ours returns the stacks of the goroutines that serve something. Those of the store are not counted.
+func ours() []string {
+	stacks := make([]byte, 16<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	return slices.DeleteFunc(strings.Split(string(stacks), "\n\n"), func(stack string) bool {
+		return !ourReceivers.MatchString(stack)
+	})
 }
 
 // start runs a server until the test ends. Its session is the cookie "session", as a browser would keep it.
@@ -40,13 +59,17 @@ func start(t testing.TB, config Config) *instance {
 	rooms, err := New(config)
 	require.NoError(t, err)
 	server := httptest.NewServer(rooms)
+	running.Add(1)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
 		require.NoError(t, rooms.Close(ctx))
 		server.Close()
+		if running.Add(-1) == 0 {
+			eventually(t, "a goroutine of a server is left", func() bool { return len(ours()) == 0 })
+		}
 	})
-	return &instance{rooms, server.URL}
+	return &instance{rooms, server, server.URL}
 }
 
 // pair starts two servers on one store, each with its own way into it.
@@ -243,4 +266,3 @@ func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, limit, 5*time.Millisecond, what)
 }
-

@@ -28,6 +28,7 @@ type member struct {
 	socket *socket
 	since  int64 // the revision that made it a participant: earlier states are none of its business
 	last   int64 // the revision it was told last
+	moving bool  // it is about to enter another room, and need not be told that it is out of this one
 }
 
 // join adds a socket that has been a participant since a revision. The state of that revision, or a later
@@ -36,15 +37,15 @@ func (f *feed) join(s *socket, since int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m := f.members[s.token]
-	switch {
-	case m == nil:
-		m = &member{socket: s, since: since}
+	if m == nil {
+		m = &member{socket: s}
 		f.members[s.token] = m
-	case m.last >= since:
-		return
-	default: // it entered again and waits for an answer
-		m.since, m.last = since, 0
 	}
+	m.moving = false
+	if m.last >= since {
+		return // it has been told of its entry already
+	}
+	m.since, m.last = since, 0
 	if f.current != nil {
 		m.tell(f.current, nil)
 	}
@@ -78,16 +79,29 @@ func (f *feed) tellAll(v *view) {
 	f.current = v
 	for token, m := range f.members {
 		if v == nil {
-			m.socket.out.add(outgoing{data: errClosed.encoded()})
-			delete(f.members, token)
-			continue
+			f.dismiss(m, errClosed)
+		} else if _, in := v.index[token]; !in && v.revision >= m.since {
+			f.dismiss(m, errRemoved)
+		} else {
+			m.tell(v, former)
 		}
-		if _, in := v.index[token]; !in && v.revision >= m.since {
-			m.socket.out.add(outgoing{data: errRemoved.encoded()})
-			delete(f.members, token)
-			continue
-		}
-		m.tell(v, former)
+	}
+}
+
+// dismiss tells a member that it is none any more. f.mu is held.
+func (f *feed) dismiss(m *member, why *refusal) {
+	delete(f.members, m.socket.token)
+	if !m.moving {
+		m.socket.out.add(outgoing{data: why.encoded()})
+	}
+}
+
+// move notes whether a socket is on its way to another room.
+func (f *feed) move(s *socket, moving bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m := f.members[s.token]; m != nil {
+		m.moving = moving
 	}
 }
 

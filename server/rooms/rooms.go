@@ -114,29 +114,30 @@ func (r *Rooms) open(s *socket) error {
 
 // carryOut does what a valid message asks for.
 func (r *Rooms) carryOut(ctx context.Context, s *socket, m message) error {
-	who := participant{Token: s.token, Name: m.Name, Session: s.session}
 	switch m.Type {
 	case typeCreate:
-		id := uuid.NewString()
-		revision, err := r.table.create(ctx, id, who)
-		if err != nil {
-			return err
-		}
-		s.tell(createdMessage(id))
-		r.follow(s, id, revision)
+		return r.move(s, func() (string, int64, error) {
+			id := uuid.NewString()
+			revision, err := r.table.create(ctx, id, s.participant(m.Name))
+			if err == nil {
+				s.tell(createdMessage(id))
+			}
+			return id, revision, err
+		})
+	case typeEnter:
+		return r.move(s, func() (string, int64, error) {
+			revision, former, err := r.table.enter(ctx, m.RoomID, s.participant(m.Name), m.Previous)
+			if err == nil {
+				r.replaced(former)
+			}
+			return m.RoomID, revision, err
+		})
 	case typeExists:
 		exists, err := r.table.exists(ctx, m.RoomID)
 		if err != nil {
 			return err
 		}
 		s.tell(existsMessage(exists))
-	case typeEnter:
-		revision, former, err := r.table.enter(ctx, m.RoomID, who, m.Previous)
-		if err != nil {
-			return err
-		}
-		r.replaced(former)
-		r.follow(s, m.RoomID, revision)
 	case typeAnswer:
 		_, err := r.table.answer(ctx, m.RoomID, s.token, m.Answer.value)
 		return err
@@ -149,6 +150,23 @@ func (r *Rooms) carryOut(ctx context.Context, s *socket, m message) error {
 		return err
 	}
 	return nil
+}
+
+// move puts a socket into a room, and out of the one it was in.
+func (r *Rooms) move(s *socket, enter func() (id string, revision int64, err error)) error {
+	s.entered = true // perhaps: after an error of the store nobody knows
+	former := s.feed
+	if former != nil {
+		former.move(s, true)
+	}
+	id, revision, err := enter()
+	switch {
+	case err == nil:
+		r.follow(s, id, revision)
+	case former != nil:
+		former.move(s, false)
+	}
+	return err
 }
 
 // told is what the client hears of an error.
@@ -167,7 +185,6 @@ func (r *Rooms) told(err error) *refusal {
 func (r *Rooms) follow(s *socket, id string, revision int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.entered = true
 	if s.feed != nil && s.feed.id != id {
 		r.unfollow(s)
 	}

@@ -23,13 +23,19 @@ type socket struct {
 	token   string
 	session string
 	out     *outbox
-	feed    *feed // of the room it entered last; guarded by rooms.mu
-	entered bool  // used by the reading goroutine alone
+
+	// Used by the goroutine that reads alone.
+	feed    *feed // of the room it entered last
+	entered bool  // whether it ever was in one
 }
 
 func newSocket(r *Rooms, conn *websocket.Conn, request *http.Request) *socket {
 	conn.SetReadLimit(hardLimit)
 	return &socket{rooms: r, conn: conn, token: newToken(), session: r.config.Session(request), out: newOutbox()}
+}
+
+func (s *socket) participant(name string) participant {
+	return participant{Token: s.token, Name: name, Session: s.session}
 }
 
 // serve lives as long as the socket. It returns when everything that it started has ended.

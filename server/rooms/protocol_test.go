@@ -1,0 +1,251 @@
+package rooms
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+// Every row of the protocol's table that is an error, over one socket that stays open through all of them.
+func TestErrorsLeaveTheSocketOpen(t *testing.T) {
+	a := start(t, Config{Store: kvtest.Open(t)})
+	ann, ben := connect(t, a), connect(t, a)
+	id := ben.create("Ben")
+	ben.info()
+
+	entering := map[string]any{"roomId": id, "userName": "Ann"}
+	with := func(fields map[string]any, name string, value any) map[string]any {
+		changed := map[string]any{name: value}
+		for k, v := range fields {
+			if k != name {
+				changed[k] = v
+			}
+		}
+		return changed
+	}
+	for _, row := range []struct {
+		what, kind string
+		fields     map[string]any
+		code       string
+	}{
+		{"an unknown type", "dance", nil, "unknown_type"},
+		{"what the server says", "connected", nil, "unknown_type"},
+		{"a room without a name", "createRoom", nil, "invalid_request"},
+		{"a room for another", "createRoom", map[string]any{"userName": "Ann", "userToken": ben.token}, "foreign_token"},
+		{"a token nobody has", "createRoom", map[string]any{"userName": "Ann", "userToken": theirs}, "foreign_token"},
+		{"asking for nothing", "isExistTheRoom", nil, "invalid_request"},
+		{"entering no room", "enterTheRoom", with(entering, "roomId", "gone"), "room_not_found"},
+		{"entering another key", "enterTheRoom", with(entering, "roomId", "../"+id), "invalid_request"},
+		{"entering with a long name", "enterTheRoom", with(entering, "userName", strings.Repeat("n", 25)), "invalid_request"},
+		{"entering as another", "enterTheRoom", with(entering, "userToken", ben.token), "foreign_token"},
+		{"answering before entering", "answer", map[string]any{"roomId": id, "answer": "x"}, "not_in_room"},
+		{"answering for another", "answer", map[string]any{"roomId": id, "answer": "x", "userToken": ben.token}, "foreign_token"},
+		{"answering nowhere", "answer", map[string]any{"roomId": "gone", "answer": "x"}, "room_not_found"},
+		{"a long answer", "answer", map[string]any{"roomId": id, "answer": strings.Repeat("x", 257)}, "invalid_request"},
+		{"no answer", "answer", map[string]any{"roomId": id}, "invalid_request"},
+		{"clearing before entering", "clearAnswer", map[string]any{"roomId": id}, "not_in_room"},
+		{"clearing everybody's before entering", "clearAnswer", map[string]any{"roomId": id, "everyone": true}, "not_in_room"},
+		{"clearing for another", "clearAnswer", map[string]any{"roomId": id, "userToken": ben.token}, "foreign_token"},
+	} {
+		ann.send(row.kind, row.fields)
+		t.Log(row.what)
+		ann.refused(row.code)
+	}
+	for _, text := range []string{"", "{", "null", "[]", `"createRoom"`, `{"type":7}`, "PING", "ping ", "\xff"} {
+		ann.write(text)
+		ann.refused("invalid_request")
+	}
+	require.NoError(t, ann.conn.Write(t.Context(), websocket.MessageBinary, []byte(`{"type":"createRoom"}`)))
+	ann.refused("invalid_request")
+	ann.write(strings.Repeat(" ", maxMessage+1))
+	ann.refused("message_too_large")
+
+	ann.write("ping")
+	assert.Equal(t, "pong", ann.next().Type)
+	ann.send("isExistTheRoom", map[string]any{"roomId": "gone"})
+	assert.False(t, *ann.next().IsExistTheRoom)
+	ben.quiet("none of it is anybody else's business")
+	ann.enter(id, "Ann")
+	assert.Equal(t, []string{"Ben=", "Ann="}, names(ann.info().roomInfo))
+}
+
+// No message ever bears a token but that of the socket it is sent to.
+func TestTokensStayWithTheirSocket(t *testing.T) {
+	a, b, _ := pair(t, Config{Grace: 50 * time.Millisecond})
+	ann, ben, cleo := connect(t, a), connect(t, b), connect(t, a)
+	id := ann.create("Ann")
+	for _, c := range []*client{ben, cleo} {
+		c.enter(id, "somebody")
+		c.until("all", func(r roomInfo) bool { return len(r.Room.Participants) > 1 })
+		c.answer("x")
+	}
+	ann.answer("y")
+	ann.until("open", func(r roomInfo) bool { return r.Room.IsOpen && len(r.Room.Participants) == 3 })
+	ben.close()
+	ann.until("left", func(r roomInfo) bool { return len(r.Room.Participants) == 2 })
+	all := []*client{ann, ben, cleo}
+	for _, c := range all {
+		_ = c.conn.Close(websocket.StatusNormalClosure, "")
+		for range c.inbox { //nolint:revive // until it is closed
+		}
+		for _, other := range all {
+			for i, text := range c.raw {
+				if c != other || i > 0 { // the first is its own "connected"
+					assert.NotContains(t, text, other.token)
+				}
+			}
+		}
+	}
+}
+
+func TestOrigins(t *testing.T) {
+	a := start(t, Config{Store: kvtest.Open(t), Origins: []string{"https://*.example.com"}})
+	for origin, status := range map[string]int{
+		"":                         http.StatusSwitchingProtocols,
+		a.url:                      http.StatusSwitchingProtocols,
+		"https://app.example.com":  http.StatusSwitchingProtocols,
+		"http://app.example.com":   http.StatusForbidden,
+		"https://evil.example.org": http.StatusForbidden,
+		"null":                     http.StatusForbidden,
+		"https://example.com.evil": http.StatusForbidden,
+	} {
+		header := http.Header{}
+		if origin != "" {
+			header.Set("Origin", origin)
+		}
+		conn, response, err := websocket.Dial(t.Context(), a.url, &websocket.DialOptions{HTTPHeader: header})
+		require.NotNil(t, response, origin)
+		assert.Equal(t, status, response.StatusCode, origin)
+		if err == nil {
+			require.NoError(t, conn.Close(websocket.StatusNormalClosure, ""))
+		}
+	}
+	eventually(t, "the sockets have ended", func() bool { return a.Stats().Sockets == 0 })
+}
+
+// A message beyond all measure, or one that does not end, costs its sender the connection and nobody else.
+func TestCutOff(t *testing.T) {
+	a := start(t, Config{Store: kvtest.Open(t), MessageLimit: 200 * time.Millisecond, Ping: 50 * time.Millisecond})
+	bystander := connect(t, a)
+	ended := func(c *client) {
+		t.Helper()
+		select {
+		case _, open := <-c.inbox:
+			assert.False(t, open, "it is cut off, not answered")
+		case <-time.After(limit):
+			assert.Fail(t, "it is still open")
+		}
+	}
+
+	huge := connect(t, a)
+	_ = huge.conn.Write(t.Context(), websocket.MessageText, make([]byte, hardLimit+1))
+	ended(huge)
+
+	slow := connect(t, a)
+	writer, err := slow.conn.Writer(t.Context(), websocket.MessageText)
+	require.NoError(t, err)
+	_, err = writer.Write([]byte(`{"type":`)) // and never the rest
+	require.NoError(t, err)
+	ended(slow)
+
+	eventually(t, "only the bystander is left", func() bool { return a.Stats().Sockets == 1 })
+	bystander.write("ping")
+	assert.Equal(t, "pong", bystander.next().Type)
+}
+
+// Whoever reads nothing, pings included, is gone after two missed pongs.
+func TestSilentClientsAreGone(t *testing.T) {
+	a := start(t, Config{Store: kvtest.Open(t), Ping: 30 * time.Millisecond})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"))
+	require.NoError(t, err)
+	eventually(t, "it is there", func() bool { return a.Stats().Sockets == 1 })
+	eventually(t, "it is gone", func() bool { return a.Stats().Sockets == 0 })
+}
+
+// A client that sends requests but reads no reply fills its own connection, not the server's memory; and one that
+// does not read the states of its room is told the newest when it does.
+func TestOutbox(t *testing.T) {
+	o := newOutbox()
+	for range maxReplies {
+		assert.False(t, o.full())
+		o.add(outgoing{data: []byte("reply")})
+	}
+	assert.True(t, o.full())
+	for revision := range int64(1000) {
+		o.add(outgoing{state: &view{revision: revision}})
+	}
+	assert.LessOrEqual(t, len(o.waiting), maxReplies+maxStates)
+	var last *view
+	replies := 0
+	for {
+		message, ok := o.take()
+		if !ok {
+			break
+		}
+		if message.state == nil {
+			replies++
+			continue
+		}
+		if last != nil {
+			assert.Greater(t, message.state.revision, last.revision, "in order")
+		}
+		last = message.state
+	}
+	assert.Equal(t, maxReplies, replies, "no reply is dropped")
+	assert.Equal(t, int64(999), last.revision, "the newest is among them")
+	assert.False(t, o.full())
+}
+
+func TestAConfigThatCannotWork(t *testing.T) {
+	store := kvtest.Open(t)
+	for what, config := range map[string]Config{
+		"no store":            {},
+		"a negative duration": {Store: store, Grace: -1},
+		"an impatient sweep":  {Store: store, Heartbeat: time.Second, Dead: time.Second},
+	} {
+		_, err := New(config)
+		assert.Error(t, err, what)
+	}
+}
+
+// Close ends every socket and everything that ran for it, and participants may come back elsewhere.
+func TestCloseLeavesNothingRunning(t *testing.T) {
+	store := kvtest.Open(t)
+	a := start(t, Config{Store: store})
+	assert.NotEmpty(t, ours())
+	ann, ben, silent := connect(t, a), connect(t, a), connect(t, a)
+	id := ann.create("Ann")
+	ben.enter(id, "Ben")
+	ben.info()
+	silent.enter(id, "Silent")
+	ben.close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	require.NoError(t, a.Close(ctx))
+	for _, c := range []*client{ann, silent} {
+		for range c.inbox { //nolint:revive // until it is closed
+		}
+	}
+	assert.Equal(t, Stats{}, a.Stats())
+	assert.Empty(t, keys(t, store, socketPrefix))
+	assert.Empty(t, keys(t, store, instancePrefix))
+	assert.Len(t, keys(t, store, memberPrefix), 3, "the participants keep their places")
+	response, err := http.Get(a.url)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	assert.Empty(t, ours(), "a goroutine is left")
+}
