@@ -21,7 +21,7 @@
 // participant again, with its number and its answer, when it enters the room it was in:
 //
 //   - enterTheRoom bears the former token as previousToken. That is exact, and holds even while the server
-//     has not noticed that the former socket is gone; the former socket is closed then.
+//     has not noticed that the former socket is gone; if that lives, it is told that it is out of the room.
 //   - Without it, the session (the cookie or the bearer secret) and the name count together: a participant
 //     of the same session and name whose socket is gone comes back.
 //

@@ -28,7 +28,7 @@ type member struct {
 	socket *socket
 	since  int64 // the revision that made it a participant: earlier states are none of its business
 	last   int64 // the revision it was told last
-	moving bool  // it is about to enter another room, and need not be told that it is out of this one
+	moving bool  // it has asked to enter a room: if that is another, it need not be told that it is out of this one
 }
 
 // join adds a socket that has been a participant since a revision. The state of that revision, or a later
@@ -110,7 +110,8 @@ func (m *member) tell(v, former *view) {
 	if v.revision < m.since || v.revision <= m.last {
 		return
 	}
-	unchanged := m.last != 0 && former != nil && v.room.looksLike(former.room)
+	// Who has just asked to enter is answered, even if nothing changed thereby.
+	unchanged := !m.moving && m.last != 0 && former != nil && v.room.looksLike(former.room)
 	m.last = v.revision
 	if !unchanged {
 		m.socket.out.add(outgoing{state: v})

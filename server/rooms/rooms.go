@@ -126,10 +126,7 @@ func (r *Rooms) carryOut(ctx context.Context, s *socket, m message) error {
 		})
 	case typeEnter:
 		return r.move(s, func() (string, int64, error) {
-			revision, former, err := r.table.enter(ctx, m.RoomID, s.participant(m.Name), m.Previous)
-			if err == nil {
-				r.replaced(former)
-			}
+			revision, err := r.table.enter(ctx, m.RoomID, s.participant(m.Name), m.Previous)
 			return m.RoomID, revision, err
 		})
 	case typeExists:
@@ -225,21 +222,6 @@ func (r *Rooms) endIfEmpty(f *feed) {
 	if r.feeds[f.id] == f && f.empty() {
 		delete(r.feeds, f.id)
 		f.stop()
-	}
-}
-
-// replaced ends a local socket whose place another one took.
-func (r *Rooms) replaced(former string) {
-	if former == "" {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if timer := r.graces[former]; timer != nil && timer.Stop() {
-		delete(r.graces, former)
-	}
-	if s := r.sockets[former]; s != nil {
-		r.serving.Go(func() { _ = s.conn.Close(websocket.StatusPolicyViolation, "Another socket took this one's place.") })
 	}
 }
 

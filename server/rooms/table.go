@@ -63,9 +63,9 @@ func (t *table) exists(ctx context.Context, id string) (bool, error) {
 }
 
 // enter puts somebody into a room, out of the one they were in. Who comes back (see the package
-// documentation) takes the place of the former token, which is returned.
-func (t *table) enter(ctx context.Context, id string, who participant, previous string) (revision int64, former string, err error) {
-	revision, err = t.change(ctx, id, func(x *txn) error {
+// documentation) takes the place of the former token.
+func (t *table) enter(ctx context.Context, id string, who participant, previous string) (int64, error) {
+	return t.change(ctx, id, func(x *txn) error {
 		r, err := load(x, id)
 		if err != nil {
 			return err
@@ -73,7 +73,8 @@ func (t *table) enter(ctx context.Context, id string, who participant, previous 
 		if err := t.leaveFormer(x, who.Token, id); err != nil {
 			return err
 		}
-		if former, err = returning(x, r, who, previous); err != nil {
+		former, err := returning(x, r, who, previous)
+		if err != nil {
 			return err
 		}
 		if former == "" {
@@ -89,7 +90,6 @@ func (t *table) enter(ctx context.Context, id string, who participant, previous 
 		x.put(memberPrefix+who.Token, []byte(id))
 		return t.save(x, r)
 	})
-	return revision, former, err
 }
 
 // returning finds the token of the participant as whom somebody comes back, "" for none.
