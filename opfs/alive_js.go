@@ -63,9 +63,7 @@ func (a *alive) gone(ctx context.Context, client string) bool {
 	}
 	file, err := a.dir.file(ctx, client, false)
 	if err == nil {
-		var h *handle
-		if h, err = openHandle(ctx, file); err == nil {
-			h.close()
+		if err = probe(ctx, file); err == nil {
 			_ = a.dir.remove(ctx, client)
 			return true
 		}

@@ -47,9 +47,10 @@ type FileLocks struct {
 	waiters map[string]*waiter
 	grants  map[string]*grant
 
-	turn chan struct{} // has one place: who fills it may use what follows
-	file safejs.Value  // of the table, where opened
-	open bool
+	turn  chan struct{} // has one place: who fills it may use what follows
+	file  safejs.Value  // of the table, where opened
+	open  bool
+	image []byte // of the table's file as it was last, where a helper opens it
 	clientState
 
 	hook func(step string) // for tests: called between the steps

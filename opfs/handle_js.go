@@ -15,18 +15,13 @@ import (
 // read it or remove it. It must be closed.
 type handle struct{ value safejs.Value }
 
-// errNoHandles tells that this is no dedicated worker.
+// errNoHandles tells that neither this program nor a helper can have handles.
 var errNoHandles = errors.New("createSyncAccessHandle is missing")
 
 // openHandle opens a file. It fails at once with an exception named in inUse where
 // somebody has it open. Where ctx ends meanwhile, what was opened is closed.
 func openHandle(ctx context.Context, file safejs.Value) (*handle, error) {
-	method, err := file.Get("createSyncAccessHandle")
-	if err != nil || method.Type() != safejs.TypeFunction {
-		return nil, unsupported("file locks work in a dedicated worker only, and in browsers that have sync access handles; "+
-			`leave the option host at "worker"`, errNoHandles)
-	}
-	promise, err := file.Call("createSyncAccessHandle")
+	promise, err := openFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +43,43 @@ func closeLate(promise safejs.Value) {
 	}
 }
 
-func (h *handle) close() { _, _ = h.value.Call("close") }
+// probe fails as openHandle does. With a helper, a page that is frozen in the midst of it
+// does not keep the file open.
+func probe(ctx context.Context, file safejs.Value) error {
+	if helped() {
+		_, err := call(ctx, helper, "probe", file)
+		return err
+	}
+	h, err := openHandle(ctx, file)
+	if err == nil {
+		h.close()
+	}
+	return err
+}
+
+// openFile asks for a handle: the helper's where there is a helper.
+func openFile(file safejs.Value) (promise safejs.Value, err error) {
+	if helped() {
+		return helper.Call("open", file)
+	}
+	method, err := file.Get("createSyncAccessHandle")
+	if err != nil || method.Type() != safejs.TypeFunction {
+		return promise, unsupported("this browser has no sync access handles, or has them in dedicated workers only, and this is none",
+			errNoHandles)
+	}
+	return file.Call("createSyncAccessHandle")
+}
+
+// close closes the handle; afterwards the file can be opened and removed.
+func (h *handle) close() {
+	closing, err := h.value.Call("close")
+	if err != nil || closing.IsUndefined() {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.Background(), stepLimit)
+	defer stop()
+	_, _ = jsbridge.Await(ctx, closing)
+}
 
 // read returns the whole content. A file larger than limit is cut there.
 func (h *handle) read(ctx context.Context, limit int) ([]byte, error) {
@@ -65,24 +96,19 @@ func (h *handle) read(ctx context.Context, limit int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := h.value.Call("read", buffer, map[string]any{"at": 0}); err != nil {
+	if _, err := call(ctx, h.value, "read", buffer, map[string]any{"at": 0}); err != nil {
 		return nil, err
 	}
-	content := make([]byte, n)
-	_, err = safejs.CopyBytesToGo(content, buffer)
-	return content, err
+	return toGo(buffer)
 }
 
 // write writes data at an offset and has it stored before it returns.
 func (h *handle) write(ctx context.Context, offset int, data []byte) error {
-	buffer, err := bytesOf(len(data))
+	buffer, err := toJS(data)
 	if err != nil {
 		return err
 	}
-	if _, err := safejs.CopyBytesToJS(buffer, data); err != nil {
-		return err
-	}
-	written, err := h.value.Call("write", buffer, map[string]any{"at": offset})
+	written, err := call(ctx, h.value, "write", buffer, map[string]any{"at": offset})
 	if err != nil {
 		return err
 	}
@@ -101,4 +127,24 @@ func bytesOf(n int) (safejs.Value, error) {
 		return safejs.Value{}, err
 	}
 	return class.New(n)
+}
+
+// toJS returns a Uint8Array with a copy of the data.
+func toJS(data []byte) (safejs.Value, error) {
+	buffer, err := bytesOf(len(data))
+	if err == nil {
+		_, err = safejs.CopyBytesToJS(buffer, data)
+	}
+	return buffer, err
+}
+
+// toGo returns a copy of what a Uint8Array holds.
+func toGo(buffer safejs.Value) ([]byte, error) {
+	n, err := buffer.Length()
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, n)
+	_, err = safejs.CopyBytesToGo(data, buffer)
+	return data, err
 }

@@ -210,15 +210,10 @@ func (c *FileLocks) glance(ctx context.Context) (*table, error) {
 		return nil, context.Cause(ctx)
 	}
 	defer c.give()
-	h, err := c.openTable(ctx, false)
+	image, err := c.content(ctx)
 	if isNamed(err, notFound) {
 		return &table{}, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	image, err := h.read(ctx, maxImage)
-	h.close()
 	if err != nil {
 		return nil, c.dir.explain(ctx, c.dir.String()+"/"+lockFile, err)
 	}

@@ -169,7 +169,7 @@ func (s *session) recover() {
 	case !s.now.Wall.Before(r.until):
 		s.warning = s.c.dir.String() + "/" + lockFile + " is in use again, although a tab that is open did not say what it holds"
 	default:
-		s.look.roll = r.until
+		s.look.roll, s.look.called = r.until, called
 		return
 	}
 	s.t.recovery = nil
@@ -189,7 +189,7 @@ func (c *FileLocks) investigate(ctx context.Context, look suspects) (news bool) 
 			return false
 		}
 		defer c.give()
-		same := c.present.until.Equal(look.roll) && slices.Equal(c.present.living, living)
+		same := look.called && c.present.until.Equal(look.roll) && slices.Equal(c.present.living, living)
 		c.present = roll{look.roll, living}
 		return !same
 	}

@@ -5,7 +5,6 @@ package opfs
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -22,17 +21,22 @@ const (
 // nothing waits: a tab that is frozen is frozen between two tasks, and must not keep the
 // file open then.
 type session struct {
-	c       *FileLocks
-	now     lock.Instant
-	t       *table
-	slot    slot
-	all     []slot
-	restart bool // the file is written anew
-	changed bool
-	gave    map[string]bool // own entries removed on purpose
-	ring    []string        // who is to look at the table
-	warning string
-	look    suspects
+	c         *FileLocks
+	now       lock.Instant
+	t         *table
+	slot      slot
+	all       []slot
+	restart   bool // the file is written anew
+	changed   bool
+	before    []*entry        // what this client had in the table it saw last
+	patches   []patch         // what has to be written,
+	size      int             // how large the file is then, where not 0,
+	number    int64           // and the number of the version that it is then
+	strangers []string        // of the client, after this step
+	gave      map[string]bool // own entries removed on purpose
+	ring      []string        // who is to look at the table
+	warning   string
+	look      suspects
 
 	optional *entry // wants an answer, not a place in the queue
 	refuse   error  // that answer, where it is no
@@ -42,6 +46,7 @@ type session struct {
 type suspects struct {
 	clients   []string
 	roll      time.Time // where not zero: the recovery that waits for all who live
+	called    bool      // who lives was known when the step was decided
 	strangers []string  // have a file, but no entry
 }
 
@@ -91,12 +96,7 @@ func (c *FileLocks) step(ctx context.Context, change func(*session) error) (susp
 
 // stepLocked is step for who has the turn and an open liveness file.
 func (c *FileLocks) stepLocked(ctx context.Context, change func(*session) error) (suspects, error) {
-	h, err := c.openTable(ctx, true)
-	if err != nil {
-		return suspects{}, err
-	}
-	s, err := c.run(ctx, h, change)
-	h.close()
+	s, err := c.transact(ctx, change)
 	c.at("closed")
 	if s != nil {
 		c.bell().ring(s.ring)
@@ -114,103 +114,59 @@ func (c *FileLocks) at(name string) {
 	}
 }
 
-// openTable opens the file for this client alone.
-func (c *FileLocks) openTable(ctx context.Context, create bool) (*handle, error) {
-	for pause := shortest; ; pause = min(2*pause, longest) {
-		if !c.open {
-			file, err := c.dir.file(ctx, lockFile, create)
-			if err != nil {
-				return nil, err
-			}
-			c.file, c.open = file, true
-		}
-		h, err := openHandle(ctx, c.file)
-		switch {
-		case err == nil:
-			return h, nil
-		case isNamed(err, inUse...):
-			if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
-				return nil, err
-			}
-		case isNamed(err, notFound):
-			c.open = false // removed, or something else in its place
-			if !create {
-				return nil, err
-			}
-		default:
-			c.open = false
-			return nil, c.dir.explain(ctx, c.dir.String()+"/"+lockFile, err)
-		}
-	}
-}
-
-// run does what a step does while the file is open.
-func (c *FileLocks) run(ctx context.Context, h *handle, change func(*session) error) (*session, error) {
-	c.at("opened")
-	image, err := h.read(ctx, maxImage)
-	if err != nil {
-		return nil, c.dir.explain(ctx, c.dir.String()+"/"+lockFile, err)
-	}
-	c.at("read")
-	s := &session{c: c, now: c.options.Clock.Now(), gave: make(map[string]bool)}
+// decide makes of the file's content the table that is to be, and what has to be written
+// for that. It returns no session where the content is nothing to decide on. Nothing comes
+// of a decision that is not written: the content may have been an old one.
+func (c *FileLocks) decide(image []byte, change func(*session) error) (s *session, refused error) {
+	s = &session{c: c, now: c.options.Clock.Now(), before: c.own, gave: make(map[string]bool)}
 	if err := s.read(image); err != nil {
 		return nil, err
 	}
-	own := c.own
-	s.compare(own)
+	s.compare(s.before)
 	s.bury()
-	s.changed = s.t.agree(c.alive.id, own) || s.changed
+	s.changed = s.t.agree(c.alive.id, s.before) || s.changed
 	s.appear()
 	s.recover()
-	refused := change(s)
+	refused = change(s)
 	s.settle()
 	if refused == nil {
 		refused = s.refuse
 	}
-	if err := s.write(ctx, h); err != nil {
-		c.doubt = true
-		return nil, err
-	}
-	c.doubt = false
-	c.at("written")
-	s.adopt(own)
+	s.compose()
 	return s, refused
 }
 
-// write stores the table where it changed.
-func (s *session) write(ctx context.Context, h *handle) error {
-	c := s.c
+// compose says what has to be written where the table changed.
+func (s *session) compose() {
+	s.number = s.slot.number
 	if !s.changed {
-		c.number = s.slot.number
-		return nil
+		return
 	}
 	text := s.t.encode()
-	number, patches := s.slot.number+1, following(s.slot, s.all, text)
+	s.number++
+	s.patches = following(s.slot, s.all, text)
 	if s.restart {
-		number = max(s.slot.number, c.number, s.now.Wall.UnixMilli()) + 2
-		patches = restarting(s.slot, s.all, number, text)
+		s.number = max(s.slot.number, s.c.number, s.now.Wall.UnixMilli()) + 2
+		s.patches = restarting(s.slot, s.all, s.number, text)
+		last := s.patches[1]
+		s.size = last.offset + len(last.data) // what lies behind is garbage, and read at every step
 	}
-	for _, p := range patches {
-		if err := h.write(ctx, p.offset, p.data); err != nil {
-			return c.unwritten(ctx, err)
-		}
-	}
-	if s.restart { // what lies behind is garbage, and read at every step
-		last := patches[1]
-		if _, err := call(ctx, h.value, "truncate", last.offset+len(last.data)); err != nil {
-			return c.unwritten(ctx, err)
-		}
-	}
-	c.number = number
 	for _, e := range s.t.next() {
-		if e.client != c.alive.id {
+		if e.client != s.c.alive.id {
 			s.ring = append(s.ring, e.id)
 		}
 	}
-	return nil
+}
+
+// written ends a step that is in the file now.
+func (s *session) written() {
+	s.c.number, s.c.doubt, s.c.strangers = s.number, false, s.strangers
+	s.c.at("written")
+	s.adopt()
 }
 
 func (c *FileLocks) unwritten(ctx context.Context, err error) error {
+	c.doubt = true
 	path := c.dir.String() + "/" + lockFile
 	if explained := c.dir.explain(ctx, path, err); explained != err || ctx.Err() != nil {
 		return explained
@@ -219,7 +175,7 @@ func (c *FileLocks) unwritten(ctx context.Context, err error) error {
 }
 
 // adopt remembers what the table has of this client, and tells those whom it concerns.
-func (s *session) adopt(before []*entry) {
+func (s *session) adopt() {
 	c := s.c
 	c.own, c.clients = nil, nil
 	for _, e := range s.t.queue {
@@ -240,7 +196,7 @@ func (s *session) adopt(before []*entry) {
 			}
 		}
 	}
-	for _, mine := range before {
+	for _, mine := range s.before {
 		g := c.grants[mine.id]
 		if g == nil || mine.state != granted || s.gave[mine.id] {
 			continue
@@ -312,18 +268,18 @@ func (c *FileLocks) beforeItsTime(s *session, image []byte) error {
 // who live wrote to: somebody replaced the file.
 func (s *session) compare(own []*entry) {
 	c := s.c
-	c.strangers = slices.DeleteFunc(c.strangers, s.t.knows)
+	s.strangers = slices.DeleteFunc(slices.Clone(c.strangers), s.t.knows)
 	switch {
 	case s.t.recovery != nil: // they will say what they hold
-		c.strangers = nil
+		s.strangers = nil
 	case s.t.lacks(own):
 		s.startOver(errReplaced, false)
-	case len(c.strangers) == 0:
+	case len(s.strangers) == 0:
 	case c.met == 0 || s.now.Mono-c.met < acquaintance:
-		s.look.strangers = c.strangers
+		s.look.strangers = s.strangers
 	default:
 		s.startOver(errReplaced, false)
-		c.strangers = nil
+		s.strangers = nil
 	}
 }
 

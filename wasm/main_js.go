@@ -55,6 +55,7 @@ func run() error {
 // settings are what the facade was opened with.
 type settings struct {
 	ownerID, ownerName, root, strategy string
+	files                              safejs.Value                  // who opens files for a program in a page
 	warn                               func(resource, detail string) // once the manager is there
 }
 
@@ -77,6 +78,7 @@ func wire(s settings) (mechanism, error) {
 			end:      func(context.Context) error { return nil },
 		}, nil
 	}
+	opfs.UseHelper(s.files)
 	resource := opfs.Resource(s.root)
 	files, err := opfs.NewFileLocks(s.root, opfs.Options{Warn: func(detail string) { s.warn(resource, detail) }})
 	if err != nil {
@@ -111,6 +113,9 @@ func newService(boot safejs.Value) (*service, error) {
 	c := settings{ownerID: r.text("ownerId"), ownerName: r.text("ownerName"), root: r.text("root"), strategy: r.text("strategy")}
 	if r.err != nil {
 		return nil, r.err
+	}
+	if c.files, err = boot.Get("files"); err != nil {
+		return nil, err
 	}
 	port, err := boot.Get("port")
 	if err != nil {

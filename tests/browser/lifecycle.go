@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/cdproto/target"
 )
 
@@ -72,6 +73,14 @@ func (tab *Tab) setSuspended(suspended bool) {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	tab.suspended = suspended
+}
+
+// Quota lets the origin of the URL store that many bytes and no more; 0 ends that.
+func (tab *Tab) Quota(url string, bytes float64) {
+	tab.t.Helper()
+	tab.must("quota", tab.do(func(ctx context.Context) error {
+		return storage.OverrideQuotaForOrigin(url).WithQuotaSize(bytes).Do(ctx)
+	}))
 }
 
 // Crash kills the tab's renderer process; no handler of the page or its workers runs. The tab stays open, showing

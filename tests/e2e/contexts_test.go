@@ -28,8 +28,8 @@ func TestContexts(t *testing.T) {
 	}{
 		{"insecure", "worker", w.InsecureURL("/blank"), "", "https"},
 		{"insecure", "page", w.InsecureURL("/blank"), "", "https"},
-		{"no Web Locks", "page", w.URL("/blank"), "delete Navigator.prototype.locks", "no Web Locks; Chrome"},
-		{"Web Locks null", "page", w.URL("/blank"), "Object.defineProperty(navigator, 'locks', {value: null})", "no Web Locks; Chrome"},
+		{"no Web Locks, no fallback", "page", w.URL("/blank"), "delete Navigator.prototype.locks", "no Web Locks; Chrome"},
+		{"Web Locks null, no fallback", "page", w.URL("/blank"), "Object.defineProperty(navigator, 'locks', {value: null})", "no Web Locks; Chrome"},
 		{"no WebAssembly", "page", w.URL("/blank"), "delete globalThis.WebAssembly", "no WebAssembly"},
 		{"sandboxed", "page", w.URL("/sandbox"), "", "sandboxed frames"},
 		{"sandboxed", "worker", w.URL("/sandbox"), "", "cannot be accessed from origin"},
@@ -39,7 +39,11 @@ func TestContexts(t *testing.T) {
 			tab := w.Open(t, c.url)
 			begin(tab, "")
 			tab.MustEval(c.before, nil)
-			tab.MustEval("globalThis.reasons = []; await start("+at(c.host, "contexts")+")", nil)
+			options := at(c.host, "contexts")
+			if strings.Contains(c.name, "no fallback") {
+				options = "{...(" + options + "), strategy: 'web-lock'}"
+			}
+			tab.MustEval("globalThis.reasons = []; await start("+options+")", nil)
 			failures := browser.Get[[]event](tab, `await Promise.all(['timeoutMs', 'ifAvailable', 'steal'].map(option =>
 					failure(hf.acquireProjectLock({[option]: option === 'timeoutMs' ? 0 : true, onReadonly: e => reasons.push(e.reason)}))).concat(
 				failure(hf.withProjectLock(() => 1)), failure(hf.locks.request('x', () => 1)), failure(hf.locks.query())))`)

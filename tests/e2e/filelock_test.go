@@ -1,11 +1,11 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,59 +14,152 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
+// filesAt returns the options of a Holdfast that locks by a file, whatever the browser has.
+func filesAt(host, root, name string) string {
+	return fmt.Sprintf("{strategy: 'file-lock', host: '%s', root: '%s', ownerName: '%s'}", host, root, name)
+}
+
 // The same page on a file: forced, and where the browser has no Web Locks.
 func TestFileLock(t *testing.T) {
 	t.Parallel()
 	w := open(t, browser.Options{})
-	a := w.tab(t, `{strategy: 'file-lock', root: 'files', ownerName: 'Ann'}`)
-	a.MustEval(`lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300, ttlMs: 2000})`, nil)
-	assert.Equal(t, []string{"attempt", "acquired", "renew-scheduled"}, kinds(told(t, a)))
-	assert.Equal(t, "file-lock", browser.Get[string](a, "lease.strategy"))
-	assert.Equal(t, "files/.lock", browser.Get[string](a, "lease.resource"))
+	eachHost(t, func(t *testing.T, host string) {
+		root := "files-" + host
+		a := w.tab(t, filesAt(host, root, "Ann"))
+		a.MustEval(`lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300, ttlMs: 2000})`, nil)
+		assert.Equal(t, []string{"attempt", "acquired", "renew-scheduled"}, kinds(told(t, a)))
+		assert.Equal(t, "file-lock", browser.Get[string](a, "lease.strategy"))
+		assert.Equal(t, root+"/.lock", browser.Get[string](a, "lease.resource"))
 
-	b := w.tab(t, `{strategy: 'file-lock', root: 'files', ownerName: 'Ben'}`)
-	b.MustEval(`waiting = hf.acquireProjectLock({backoff: {maxRetries: 0}}); null`, nil)
-	b.WaitFor(`types().includes('waiting')`, browser.Limit)
-	assert.Equal(t, []string{"attempt", "error", "warning", "waiting"}, browser.Get[[]string](b, `types()`)[:4])
-	assert.Equal(t, "fallback-conflict", browser.Get[string](b, `events[1].error.code`))
-	assert.Equal(t, "fallback-degraded", browser.Get[string](b, `events[2].warning`))
-	a.WaitFor(`types().includes('renewed')`, browser.Limit)
-	a.MustEval(`await lease.release()`, nil)
-	b.MustEval(`lease = await waiting`, nil)
-	assert.Greater(t, browser.Get[float64](b, "lease.token"), browser.Get[float64](a, "lease.token"))
-
-	// The dead give their lock back long before its TTL of 30 s.
-	a.MustEval(`waiting = hf.acquireProjectLock({backoff: {maxRetries: 0}}); null`, nil)
-	a.WaitFor(`types().includes('waiting')`, browser.Limit)
-	began := time.Now()
-	b.Crash()
-	a.MustEval(`lease = await waiting`, nil)
-	assert.Less(t, time.Since(began), 3*time.Second)
-	a.MustEval(`await lease.release(); await hf.close()`, nil)
-	a.Quiet()
+		b := w.tab(t, filesAt(host, root, "Ben"))
+		b.MustEval(`waiting = hf.acquireProjectLock({backoff: {maxRetries: 0}}); null`, nil)
+		b.WaitFor(`types().includes('waiting')`, browser.Limit)
+		assert.Equal(t, []string{"attempt", "error", "warning", "waiting"}, browser.Get[[]string](b, `types()`)[:4])
+		assert.Equal(t, "fallback-conflict", browser.Get[string](b, `events[1].error.code`))
+		assert.Equal(t, "fallback-degraded", browser.Get[string](b, `events[2].warning`))
+		a.WaitFor(`types().includes('renewed')`, browser.Limit)
+		a.MustEval(`await lease.release()`, nil)
+		b.MustEval(`lease = await waiting`, nil)
+		assert.Greater(t, browser.Get[float64](b, "lease.token"), browser.Get[float64](a, "lease.token"))
+		b.MustEval(`await lease.release(); await hf.close()`, nil)
+		a.MustEval(`await hf.close()`, nil)
+		a.Quiet()
+		b.Quiet()
+	})
 }
 
-// withoutWebLocks serves the site to a browser that has none, in the page and in the worker.
-func withoutWebLocks(t *testing.T) *http.ServeMux {
-	const remove = "Object.defineProperty(navigator, 'locks', {value: undefined});"
-	worker, err := os.ReadFile(filepath.Join(siteDir, "holdfast-worker.js"))
-	require.NoError(t, err)
-	mux := pages(t, siteDir)
-	mux.HandleFunc("/holdfast-worker.js", func(w http.ResponseWriter, _ *http.Request) {
-		static.SecurityHeaders(w.Header())
-		w.Header().Set("Content-Type", "text/javascript")
-		_, _ = w.Write(append([]byte(remove), worker...))
+// The dead give their lock back long before its TTL of 30 s, to the one who waits: in a
+// page, the worker that has its files open ends with it.
+func TestFileLockOfTheDead(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, browser.Options{}), site(t, faultsDir)}
+	eachHost(t, func(t *testing.T, host string) {
+		for name, end := range map[string]func(*browser.Tab){
+			"closed":    (*browser.Tab).Close,
+			"reloaded":  (*browser.Tab).Reload,
+			"navigated": func(tab *browser.Tab) { tab.Navigate("about:blank") },
+			"crashed":   (*browser.Tab).Crash,
+			"panicked":  func(tab *browser.Tab) { tab.MustEval("hf.acquireProjectLock({mode: 'fault:goroutine'}); 1", nil) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				root := "dead-" + host + "-" + name
+				holder, waiter := w.tab(t, filesAt(host, root, "Ann")), w.tab(t, filesAt(host, root, "Ben"))
+				holder.MustEval("lease = await hf.acquireProjectLock()", nil)
+				waiter.MustEval("globalThis.got = 0; result = hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => { got = now(); lease = l }); 1", nil)
+				waiter.WaitFor("types().includes('waiting')", browser.Limit)
+				before := clock()
+				end(holder)
+				waiter.WaitFor("got", browser.Limit)
+				latency := browser.Get[float64](waiter, "got") - before
+				t.Logf("%s: granted %.0f ms after the end began", name, latency)
+				assert.Less(t, latency, 1000.0)
+				waiter.MustEval("await lease.release(); await hf.close()", nil)
+				waiter.Quiet()
+			})
+		}
 	})
+}
+
+// A full disk refuses in words, harms no lease that is there, and is no end: the same call
+// works when there is room again.
+func TestFileLockWithoutRoom(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	eachHost(t, func(t *testing.T, host string) {
+		root := "full-" + host
+		holder, tab := w.tab(t, filesAt(host, root+"-held", "Ann")), w.tab(t, filesAt(host, root, "Ben"))
+		holder.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 100, ttlMs: 5000})", nil)
+		holder.Quota(w.URL(""), 1)
+		failed := browser.Get[event](tab, "await failure(hf.acquireProjectLock())")
+		assert.Equal(t, "unsupported", failed["code"])
+		assert.Contains(t, failed["message"], "full")
+		assert.Equal(t, []string{"attempt", "error", "readonly-entered"}, kinds(told(t, tab)))
+		holder.MustEval("events.length = 0; await new Promise(done => setTimeout(done, 500))", nil)
+		assert.False(t, browser.Get[bool](holder, "lease.signal.aborted"))
+		holder.Quota(w.URL(""), 0)
+		holder.WaitFor("types().includes('renewed')", browser.Limit)
+		tab.MustEval("lease = await hf.acquireProjectLock(); await lease.release(); await hf.close()", nil)
+		holder.MustEval("await lease.release(); await hf.close()", nil)
+		tab.Quiet()
+		holder.Quiet()
+	})
+}
+
+// served serves the site with a script put before those in which Go runs.
+func served(t *testing.T, before string) *http.ServeMux {
+	mux := pages(t, siteDir)
+	for _, name := range []string{"/holdfast-worker.js", "/holdfast-page.js", "/holdfast-helper.js"} {
+		script, err := os.ReadFile(filepath.Join(siteDir, name))
+		require.NoError(t, err)
+		mux.HandleFunc(name, func(w http.ResponseWriter, _ *http.Request) {
+			static.SecurityHeaders(w.Header())
+			w.Header().Set("Content-Type", "text/javascript")
+			_, _ = w.Write(append([]byte(before+"\n"), script...))
+		})
+	}
 	return mux
+}
+
+// Where the browser refuses files, as in private windows of some, a lease is refused at once
+// and says why, with the events of every refusal, whether the file was asked for or a fallback.
+func TestFileLockIsRefused(t *testing.T) {
+	t.Parallel()
+	const private = "StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException('planted', 'SecurityError'));"
+	const none = private + "Object.defineProperty(navigator, 'locks', {value: undefined});"
+	forced := world{browser.Start(t, browser.Options{}), browser.Serve(t, served(t, private))}
+	fallback := world{forced.Browser, browser.Serve(t, served(t, none))}
+	eachHost(t, func(t *testing.T, host string) {
+		tab := forced.tab(t, filesAt(host, "private-"+host, "Ann"))
+		failed := browser.Get[event](tab, "await failure(hf.acquireProjectLock())")
+		assert.Equal(t, "unsupported", failed["code"])
+		assert.Contains(t, failed["message"], "private windows")
+		assert.Less(t, failed.number("took"), 2000.0)
+		assert.Equal(t, []string{"attempt", "error", "readonly-entered"}, kinds(told(t, tab)))
+		tab.MustEval("await hf.close()", nil)
+		tab.Quiet()
+
+		tab = fallback.tab(t, "")
+		tab.MustEval("Object.defineProperty(navigator, 'locks', {value: undefined}); await start("+at(host, "private-"+host)+")", nil)
+		failed = browser.Get[event](tab, "await failure(hf.acquireProjectLock())")
+		assert.Equal(t, "unsupported", failed["code"])
+		assert.Equal(t, []string{"attempt", "error", "attempt", "error", "readonly-entered"}, kinds(told(t, tab)))
+		assert.Equal(t, "web-lock-unsupported", browser.Get[string](tab, "events[1].error.code"))
+		tab.MustEval("await hf.close()", nil)
+		tab.Quiet()
+	})
 }
 
 func TestFallback(t *testing.T) {
 	t.Parallel()
-	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, withoutWebLocks(t))}
-	tab := w.tab(t, "")
+	const remove = "Object.defineProperty(navigator, 'locks', {value: undefined});"
+	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, served(t, remove))}
+	eachHost(t, func(t *testing.T, host string) { testFallback(t, w.tab(t, ""), host) })
+}
+
+func testFallback(t *testing.T, tab *browser.Tab, host string) {
 	tab.MustEval(`
 		Object.defineProperty(navigator, 'locks', {value: undefined})
-		await start({root: 'fallback', ownerName: 'Ann'})
+		await start(`+at(host, "fallback-"+host)+`)
 		lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300})
 		await new Promise(done => hf.addEventListener('lock:renewed', done, {once: true}))
 		await lease.release()`, nil)

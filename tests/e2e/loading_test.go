@@ -40,7 +40,7 @@ func troubled(t *testing.T) http.Handler {
 		"cut":     serve("application/wasm", wasm[:len(wasm)/2]),
 		"stalled": stall,
 	} {
-		for _, name := range []string{"holdfast-worker.js", "holdfast-page.js", "holdfast-timers.js"} {
+		for _, name := range []string{"holdfast-worker.js", "holdfast-page.js", "holdfast-helper.js"} {
 			whole.HandleFunc("/"+folder+"/"+name, serve("text/javascript", script(name)))
 		}
 		whole.HandleFunc("/"+folder+"/holdfast.wasm", wasmHandler)

@@ -144,6 +144,8 @@ func serve(program string) (http.Handler, error) {
 	mux.HandleFunc("/wasm_exec.js", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFile(w, r, filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"))
 	})
+	// go test runs this in the folder of the package.
+	mux.Handle("/package/", http.StripPrefix("/package/", http.FileServer(http.Dir("."))))
 	mux.HandleFunc("/worker.js", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "worker.js") })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "page.html") })
 	return isolated, nil

@@ -24,9 +24,10 @@ type entry struct {
 var entries = []entry{
 	{source: "web/src/holdfast.ts", output: "holdfast", external: []string{"./holdfast-page.js"}},
 	{source: "web/src/worker.ts", output: "holdfast-worker"},
-	// In a page, timers slow down in the background: Go's runtime gets those of a helper worker.
+	// In a page, timers slow down in the background: Go's runtime gets those of a helper worker. It opens
+	// files, too.
 	{source: "web/src/page.ts", output: "holdfast-page", inject: []string{"web/src/page-timers.ts"}},
-	{source: "web/src/timers.ts", output: "holdfast-timers"},
+	{source: "web/src/helper.ts", output: "holdfast-helper"},
 }
 
 var demoEntry = entry{source: "web/demo/demo.ts", output: "demo", external: []string{"./holdfast.js"}}

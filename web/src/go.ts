@@ -2,6 +2,7 @@
 
 import "wasm_exec";
 import { Port } from "../../jsbridge/port.js";
+import type { Files } from "../../opfs/files.js";
 import type { Config, Exports, Listener } from "./protocol";
 
 /** The class that wasm_exec.js defines, with the parts that are used here. */
@@ -17,7 +18,7 @@ interface Go {
 declare const Go: new () => Go;
 
 /** Runs the program. When it has died, the locks it held are given back. */
-export async function startGo(module: WebAssembly.Module, config: Config, listener: Listener, ended?: AbortSignal): Promise<Exports> {
+export async function startGo(module: WebAssembly.Module, config: Config, listener: Listener, { files, ended }: { files?: Files; ended?: AbortSignal } = {}): Promise<Exports> {
   const go = new Go();
   let port: Port | undefined;
   const died = (why: string): void => {
@@ -36,7 +37,7 @@ export async function startGo(module: WebAssembly.Module, config: Config, listen
       delete globals[name];
       resolve(exports);
     };
-    globals[name] = { config, port, event: listener.event, ready };
+    globals[name] = { config, port, files, event: listener.event, ready };
     go.env = { HOLDFAST_BOOT: name };
     go.run(instance)
       .catch((error: unknown) => died(String(error)))

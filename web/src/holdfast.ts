@@ -277,8 +277,8 @@ function quietly(listener: () => void): void {
 
 export async function openHoldfast(options?: Contract.OpenOptions): Promise<Contract.Holdfast> {
   const { baseURL, host, root, ownerName, ...asked } = checkOpen(options);
-  // File locks need a worker and file storage; where Web Locks are, nobody asks for them.
-  const spare = host === "worker" && isSecureContext && !navigator.locks;
+  // File locks need file storage; where Web Locks are, nobody asks for them.
+  const spare = isSecureContext && !navigator.locks;
   const strategy = asked.strategy === "auto" && !spare ? "web-lock" : asked.strategy;
   const config = { ownerId: uuid(), ownerName, root, strategy };
   // The literal forms are what bundlers look for.
@@ -287,10 +287,10 @@ export async function openHoldfast(options?: Contract.OpenOptions): Promise<Cont
     const module = compile(wasm.href, ended);
     module.catch(() => undefined); // told by whoever waits for it, and nobody does where the worker fails first
     if (host === "page") {
-      const timers = baseURL ? new URL("holdfast-timers.js", baseURL) : new URL("./holdfast-timers.js", import.meta.url);
+      const helper = baseURL ? new URL("holdfast-helper.js", baseURL) : new URL("./holdfast-helper.js", import.meta.url);
       const page = (baseURL ? import(/* @vite-ignore */ new URL("holdfast-page.js", baseURL).href) : import("./holdfast-page.js")) as Promise<typeof import("./page")>;
       const [{ startPage }, compiled] = await Promise.all([page, module]);
-      return startPage(compiled, timers, config, listener, ended);
+      return startPage(compiled, helper, config, listener, ended);
     }
     const worker = baseURL ? new Worker(new URL("holdfast-worker.js", baseURL), { type: "module" })
       : new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" });

@@ -1,0 +1,189 @@
+// The JavaScript half of package opfs for a Go program in a page. A page has no sync access
+// handles, so a helper worker opens them: Files is the page's side, serve the worker's. When
+// the page ends, its worker ends with it, and the browser closes what that had open.
+//
+// It has no imports, so that Go's own tests can load it too.
+
+/** @typedef {{ read(b: Uint8Array, o: {at: number}): number, write(b: Uint8Array, o: {at: number}): number, truncate(n: number): void, getSize(): number, flush(): void, close(): void }} SyncHandle */
+/** @typedef {{ at: number, data: Uint8Array }} Patch */
+/** @typedef {{ file: number, do: string, args: unknown[] }} Ask */
+/** @typedef {{ file: number, value?: unknown, error?: unknown }} Answer */
+
+/** The page's side. It starts the worker when it is first needed. */
+export class Files {
+  #start;
+  /** @type {Worker | undefined} */
+  #worker;
+  #last = 0;
+  /** @type {Map<number, {resolve: (value: any) => void, reject: (reason: unknown) => void}>} */
+  #asked = new Map();
+  #handles = 0;
+
+  /** @param {() => Worker} start */
+  constructor(start) {
+    this.#start = start;
+  }
+
+  /**
+   * Opens a file. What it resolves with has the methods of a FileSystemSyncAccessHandle, but
+   * they return promises, and a buffer given to write is not the caller's any more.
+   * @param {unknown} file a FileSystemFileHandle
+   */
+  async open(file) {
+    const handle = ++this.#handles;
+    /** @param {string} name @param {unknown[]} args */
+    const ask = (name, ...args) => this.#ask(name, handle, ...args);
+    await ask("open", file);
+    return {
+      getSize: () => ask("getSize"),
+      flush: () => ask("flush"),
+      close: () => ask("close"),
+      /** @param {number} size */
+      truncate: (size) => ask("truncate", size),
+      /** @param {Uint8Array} buffer @param {{at: number}} options */
+      write: (buffer, options) => ask("write", buffer, options),
+      /** @param {Uint8Array} buffer @param {{at: number}} options */
+      read: async (buffer, options) => {
+        const data = await ask("read", buffer.length, options);
+        buffer.set(data);
+        return data.length;
+      },
+    };
+  }
+
+  /**
+   * Applies patches to a file, and cuts it to size where size is not 0, if it has the content
+   * that is expected; then it resolves with null. If not, it changes nothing and resolves with
+   * the content, cut at limit. The file is open for no longer than that takes.
+   * @param {unknown} file a FileSystemFileHandle
+   * @param {Uint8Array} expected
+   * @param {Patch[]} patches
+   * @param {number} size
+   * @param {number} limit
+   * @returns {Promise<Uint8Array | null>}
+   */
+  swap(file, expected, patches, size, limit) {
+    return this.#ask("swap", file, expected, patches, size, limit);
+  }
+
+  /**
+   * Opens a file and closes it at once; rejects where somebody has it open.
+   * @param {unknown} file a FileSystemFileHandle
+   */
+  probe(file) {
+    return this.#ask("probe", file);
+  }
+
+  /** Ends the worker; the browser closes what it had open. */
+  close() {
+    this.#end(new DOMException("the helper worker was ended", "AbortError"));
+    this.#start = () => { throw new DOMException("the helper worker was ended", "AbortError"); };
+  }
+
+  /** @param {string} name @param {unknown[]} args @returns {Promise<any>} */
+  #ask(name, ...args) {
+    return new Promise((resolve, reject) => {
+      this.#worker ??= this.#run(); // what it throws is the answer
+      this.#asked.set(++this.#last, { resolve, reject });
+      this.#worker.postMessage({ file: this.#last, do: name, args });
+    });
+  }
+
+  #run() {
+    const worker = this.#start();
+    worker.onmessage = (/** @type {MessageEvent<Answer>} */ { data }) => {
+      const asked = this.#asked.get(data.file);
+      this.#asked.delete(data.file);
+      if (data.error) asked?.reject(data.error);
+      else asked?.resolve(data.value);
+    };
+    worker.onerror = (event) => {
+      event.preventDefault();
+      this.#end(new DOMException(event.message || "the helper worker could not be loaded", "NetworkError"));
+    };
+    return worker;
+  }
+
+  /** @param {unknown} why */
+  #end(why) {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    for (const { reject } of this.#asked.values()) reject(why);
+    this.#asked.clear();
+  }
+}
+
+/** @type {Map<number, SyncHandle>} */
+const handles = new Map();
+
+/**
+ * The worker's side: does what a message asks.
+ * @param {Ask} ask
+ * @returns {Promise<Answer>}
+ */
+export async function serve({ file, do: name, args }) {
+  try {
+    return { file, value: await work(name, args) };
+  } catch (error) {
+    return { file, error };
+  }
+}
+
+/** @param {string} name @param {any[]} args */
+async function work(name, args) {
+  if (name === "swap") return swap.apply(undefined, /** @type {Parameters<typeof swap>} */ (args));
+  if (name === "probe") return (await open(args[0])).close();
+  const [id, first, options] = args;
+  if (name === "open") {
+    handles.set(id, await open(first));
+    return;
+  }
+  const handle = /** @type {SyncHandle} */ (handles.get(id));
+  switch (name) {
+    case "getSize": return handle.getSize();
+    case "flush": return handle.flush();
+    case "truncate": return handle.truncate(first);
+    case "write": return handle.write(first, options);
+    case "read": {
+      const buffer = new Uint8Array(first);
+      return buffer.subarray(0, handle.read(buffer, options));
+    }
+    case "close":
+      handles.delete(id);
+      return handle.close();
+  }
+}
+
+/** @param {any} file @returns {Promise<SyncHandle>} */
+async function open(file) {
+  if (!file.createSyncAccessHandle) throw new DOMException("createSyncAccessHandle is missing", "NotSupportedError");
+  return file.createSyncAccessHandle();
+}
+
+/**
+ * From the opening to the closing nothing waits.
+ * @param {unknown} file
+ * @param {Uint8Array} expected
+ * @param {Patch[]} patches
+ * @param {number} size
+ * @param {number} limit
+ */
+async function swap(file, expected, patches, size, limit) {
+  const handle = await open(file);
+  try {
+    const content = new Uint8Array(Math.min(handle.getSize(), limit));
+    handle.read(content, { at: 0 });
+    if (content.length !== expected.length || content.some((byte, i) => byte !== expected[i])) return content;
+    for (const { at, data } of patches) {
+      if (handle.write(data, { at }) !== data.length) throw new DOMException("not all of it was written", "QuotaExceededError");
+      handle.flush();
+    }
+    if (size) {
+      handle.truncate(size);
+      handle.flush();
+    }
+    return null;
+  } finally {
+    handle.close();
+  }
+}

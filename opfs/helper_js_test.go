@@ -1,0 +1,103 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"testing"
+
+	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// withHelper has a helper worker open the files of this program, as for one in a page,
+// until the test ends. The runner serves the folder of the package.
+func withHelper(t *testing.T) {
+	function := must(safejs.Global().Get("Function"))
+	module := must(call(t.Context(), must(function.New("return import('/package/files.js')")), "call"))
+	files := must(must(function.New("module",
+		"return new module.Files(() => new Worker('/package/testdata/helper.js', {type: 'module'}))")).Invoke(module))
+	UseHelper(files)
+	t.Cleanup(func() {
+		UseHelper(safejs.Value{})
+		must(files.Call("close"))
+	})
+}
+
+// What holds for a program in a worker holds for one in a page, and between the two.
+func TestThroughAHelper(t *testing.T) {
+	withHelper(t)
+	for _, c := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"suite", TestFileLocks},
+		{"close", TestClose},
+		{"rest", TestClientRests},
+		{"leases", TestLeases},
+		{"killed", TestKilledBetweenAnyTwoSteps},
+		{"killed waiter", TestKilledWaiter},
+		{"damage", TestDamageUnderAHolder},
+		{"directory", TestDirectoryInItsPlace},
+		{"newer version", TestNewerVersion},
+		{"expiry", TestExpiredLeaseIsTakenOver},
+		{"records", TestRecordsBesideAnotherMechanism},
+		{"handles", TestOpenFileIsNeitherOpenedNorRemoved},
+	} {
+		t.Run(c.name, c.test)
+	}
+}
+
+// Whoever has been overtaken decides anew, on what the file has now.
+func TestSwapIsDecidedAnew(t *testing.T) {
+	root := newRoot()
+	direct := newClient(t, root)
+	_, err := direct.Request(t.Context(), want("x"))
+	require.NoError(t, err)
+
+	withHelper(t)
+	c := newClient(t, root)
+	decided := 0
+	require.NoError(t, c.visit(t.Context(), func(s *session) error {
+		decided++
+		s.changed = true
+		return nil
+	}))
+	assert.GreaterOrEqual(t, decided, 2, "it knew nothing of the file at first")
+	before := decided
+	require.NoError(t, c.visit(t.Context(), func(s *session) error { decided++; return nil }))
+	assert.Equal(t, before+1, decided, "it knows the file now")
+
+	UseHelper(safejs.Value{})
+	_, err = direct.Request(t.Context(), want("y"))
+	require.NoError(t, err)
+	withHelper(t)
+	before = decided
+	require.NoError(t, c.visit(t.Context(), func(s *session) error { decided++; s.changed = true; return nil }))
+	assert.Equal(t, before+2, decided)
+	UseHelper(safejs.Value{})
+	held, err := direct.Query(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, held.Held, 2, "what others wrote is not overwritten")
+}
+
+// Where the helper has ended or cannot be loaded, calls fail and say so.
+func TestHelperIsGone(t *testing.T) {
+	for name, script := range map[string]string{"ended": "/package/testdata/helper.js", "missing": "/package/testdata/none.js"} {
+		t.Run(name, func(t *testing.T) {
+			withHelper(t)
+			module := must(call(t.Context(), must(must(safejs.Global().Get("Function")).New("return import('/package/files.js')")), "call"))
+			UseHelper(must(must(must(safejs.Global().Get("Function")).New("module", "script",
+				"return new module.Files(() => new Worker(script, {type: 'module'}))")).Invoke(module, script)))
+			c := newClient(t, newRoot())
+			if name == "ended" {
+				must(helper.Call("close"))
+			}
+			_, err := try(c, "x")
+			require.Error(t, err)
+			if name == "missing" {
+				assert.Contains(t, err.Error(), "holdfast-helper.js")
+			}
+		})
+	}
+}
