@@ -22,7 +22,7 @@ func compileWasm(o options) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(o.out, "holdfast.wasm")
+	linked := filepath.Join(o.root, ".cache", "linked.wasm")
 	cmd := exec.Command("go", "build",
 		"-trimpath",
 		"-buildvcs=false",
@@ -33,15 +33,22 @@ func compileWasm(o options) error {
 		"-gcflags=all=-l", "-gcflags=syscall/js=", "-gcflags=github.com/hack-pad/safejs/...=",
 		"-gcflags=github.com/holdfast-dev/holdfast/...=",
 		"-ldflags=-s -w",
-		"-o", path,
+		"-o", linked,
 		"./wasm")
 	cmd.Dir = o.root
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("compile %s: %w", path, err)
+		return fmt.Errorf("compile %s: %w", linked, err)
 	}
-	return nil
+	wasm, err := os.ReadFile(linked)
+	if err != nil {
+		return err
+	}
+	if wasm, err = merged(wasm); err != nil {
+		return fmt.Errorf("pack %s: %w", linked, err)
+	}
+	return os.WriteFile(filepath.Join(o.out, "holdfast.wasm"), wasm, 0o644)
 }
 
 // overlayFmt writes into dir what go build's -overlay needs to take smallFmt for fmt.
