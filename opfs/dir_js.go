@@ -146,7 +146,8 @@ func (d *Dir) names(ctx context.Context) (names []string, err error) {
 	}
 }
 
-var errNoStorage = errors.New("navigator.storage.getDirectory is missing")
+// ErrNoStorage tells that this browser, or this page, has no file storage at all.
+var ErrNoStorage = errors.New("navigator.storage.getDirectory is missing")
 
 // storage returns the root of the origin private file system.
 func storage(ctx context.Context) (root safejs.Value, err error) {
@@ -155,10 +156,10 @@ func storage(ctx context.Context) (root safejs.Value, err error) {
 		manager, err = manager.Get("storage")
 	}
 	if err != nil || manager.Type() != safejs.TypeObject {
-		return root, errNoStorage
+		return root, ErrNoStorage
 	}
 	if f, err := manager.Get("getDirectory"); err != nil || f.Type() != safejs.TypeFunction {
-		return root, errNoStorage
+		return root, ErrNoStorage
 	}
 	return call(ctx, manager, "getDirectory")
 }

@@ -51,7 +51,7 @@ func (d *Dir) explain(ctx context.Context, path string, err error) error {
 		return err
 	}
 	detail, known := refusals[jsbridge.ExceptionName(err)]
-	if errors.Is(err, errNoStorage) {
+	if errors.Is(err, ErrNoStorage) {
 		detail, known = noStorageHere(), true
 	}
 	if !known {

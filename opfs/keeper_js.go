@@ -20,6 +20,8 @@ const (
 	fastest = 150 * time.Millisecond
 	slowest = 400 * time.Millisecond
 	resting = time.Second
+	// slumber is the same for a client whose locks are kept by another mechanism.
+	slumber = 5 * time.Second
 	// linger is how long a client without entries keeps its liveness file, because it is
 	// often the next one too.
 	linger = time.Second
@@ -103,8 +105,10 @@ func (c *FileLocks) pause(base time.Duration) time.Duration {
 	switch {
 	case waiting:
 		return base/2 + rand.N(base/2)
-	case len(c.own) > 1:
+	case slices.ContainsFunc(c.own, (*entry).bars):
 		return resting
+	case len(c.own) > 1:
+		return slumber
 	}
 	return max(shortest, linger-(c.options.Clock.Now().Mono-c.used))
 }

@@ -89,9 +89,9 @@ func (c *FileLocks) Leases(ctx context.Context) ([]lock.Record, error) {
 }
 
 // Read implements [lock.Records]. Of several records, the one with the highest token
-// counts: the others are of holders that were robbed or are gone.
+// counts: the others are of holders that were robbed. Clients that are gone do not count.
 func (c *FileLocks) Read(ctx context.Context, resource string) (r lock.Record, ok bool, err error) {
-	t, err := c.glance(ctx)
+	t, err := c.look(ctx)
 	if err != nil {
 		return lock.Record{}, false, err
 	}

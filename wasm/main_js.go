@@ -70,27 +70,35 @@ type mechanism struct {
 }
 
 func wire(s settings) (mechanism, error) {
-	web := lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: jsbridge.NewWebLocks()}
-	if s.strategy == "web-lock" {
-		return mechanism{
-			backends: []lock.Backend{web},
-			locker:   web.Locker,
-			end:      func(context.Context) error { return nil },
-		}, nil
-	}
 	opfs.UseHelper(s.files)
 	resource := opfs.Resource(s.root)
 	files, err := opfs.NewFileLocks(s.root, opfs.Options{Warn: func(detail string) { s.warn(resource, detail) }})
 	if err != nil {
 		return mechanism{}, err
 	}
+	// The lock is the browser's; the record beside it tells who holds, and counts the tokens.
+	web := lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: jsbridge.NewWebLocks(),
+		Records: lock.WithSpare(files, &lock.WallTokens{Clock: lock.SystemClock{}}, s.withoutRecord)}
+	file := lock.Backend{Strategy: lock.FileLock, Resource: resource, Locker: files, Records: files}
 	m := mechanism{locker: files, end: files.Close}
-	if s.strategy == "auto" {
-		// It is asked nevertheless, so that the events tell why a file serves instead.
-		m.backends = append(m.backends, web)
+	switch s.strategy {
+	case "web-lock":
+		m.locker, m.backends = web.Locker, []lock.Backend{web}
+	case "file-lock":
+		m.backends = []lock.Backend{file}
+	default:
+		// Web Locks are asked nevertheless, so that the events tell why a file serves instead.
+		m.backends = []lock.Backend{web, file}
 	}
-	m.backends = append(m.backends, lock.Backend{Strategy: lock.FileLock, Resource: resource, Locker: files, Records: files})
 	return m, nil
+}
+
+// withoutRecord tells that a lease goes on without a record; where the browser has no
+// file storage at all, that is how it is.
+func (s settings) withoutRecord(err error) {
+	if !errors.Is(err, opfs.ErrNoStorage) {
+		s.warn(s.key(), "this lease has no record that other tabs can read: "+err.Error())
+	}
 }
 
 // service is one open Holdfast.

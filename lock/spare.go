@@ -1,0 +1,78 @@
+package lock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// claimLimit is how long a lease waits for its record: what it needs is the token.
+const claimLimit = 3 * time.Second
+
+// WithSpare returns Records for leases whose lock does not depend on them: those of best,
+// but of spare for a lease whose Claim fails there or takes longer than three seconds.
+// Such a lease has no record, and warn, where not nil, is told why. It must not block.
+func WithSpare(best, spare Records, warn func(error)) Records {
+	return &spared{best: best, spare: spare, warn: warn, leases: make(map[string]bool)}
+}
+
+type spared struct {
+	best, spare Records
+	warn        func(error)
+
+	mu     sync.Mutex
+	leases map[string]bool // those that the spare serves
+}
+
+// Claim implements [Records].
+func (s *spared) Claim(ctx context.Context, r Record, stolen bool) (int64, error) {
+	limited, stop := context.WithTimeoutCause(ctx, claimLimit, errNoAnswer)
+	defer stop()
+	token, err := s.best.Claim(limited, r, stolen)
+	if err == nil || ctx.Err() != nil {
+		return token, err
+	}
+	if s.warn != nil {
+		s.warn(err)
+	}
+	s.mu.Lock()
+	s.leases[r.LeaseID] = true
+	s.mu.Unlock()
+	return s.spare.Claim(ctx, r, stolen)
+}
+
+// Renew implements [Records].
+func (s *spared) Renew(ctx context.Context, r Record) error {
+	if s.serves(r) {
+		return s.spare.Renew(ctx, r)
+	}
+	return s.best.Renew(ctx, r)
+}
+
+// Read implements [Records].
+func (s *spared) Read(ctx context.Context, resource string) (Record, bool, error) {
+	return s.best.Read(ctx, resource)
+}
+
+// Remove implements [Records].
+func (s *spared) Remove(ctx context.Context, r Record) error {
+	if !s.serves(r) {
+		return s.best.Remove(ctx, r)
+	}
+	s.mu.Lock()
+	delete(s.leases, r.LeaseID)
+	s.mu.Unlock()
+	// What a Claim has done that did not answer in time is not known; nobody waits for it.
+	go func() {
+		ctx, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), claimLimit, errNoAnswer)
+		defer stop()
+		_ = s.best.Remove(ctx, r)
+	}()
+	return s.spare.Remove(ctx, r)
+}
+
+func (s *spared) serves(r Record) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leases[r.LeaseID]
+}

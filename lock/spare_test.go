@@ -1,0 +1,71 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// A lock that needs no record is not refused for want of one, nor kept waiting; its token
+// comes from elsewhere, and the next lease tries again.
+func TestSpareRecords(t *testing.T) {
+	full := errors.New("the storage is full")
+	for name, c := range map[string]struct {
+		claim func(context.Context) error
+		at    time.Duration
+		told  error
+	}{
+		"refused": {func(context.Context) error { return full }, 0, full},
+		"hangs":   {func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }, 3 * time.Second, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				broken := true
+				var warned []error
+				best := recordsFunc{Records: w.records, claim: func(ctx context.Context, _ lock.Record) error {
+					if broken {
+						return c.claim(ctx)
+					}
+					return nil
+				}}
+				b := w.backend("a")
+				b.Records = lock.WithSpare(best, &lock.WallTokens{Clock: lock.SystemClock{}}, func(err error) { warned = append(warned, err) })
+				a := w.join("a", b)
+				begun := time.Now()
+				lease := a.acquire(lock.AcquireOptions{})
+				assert.GreaterOrEqual(t, time.Since(begun), c.at)
+				assert.Less(t, time.Since(begun), c.at+10*time.Millisecond)
+				assert.GreaterOrEqual(t, lease.Token, begun.UnixMilli())
+				require.Len(t, warned, 1)
+				if c.told != nil {
+					assert.ErrorIs(t, warned[0], c.told)
+				}
+				w.sleep(time.Minute)
+				require.NoError(t, lease.Err(), "it is renewed without a record")
+				_, there := w.records.Present()
+				assert.False(t, there)
+				a.release(lease)
+				w.mustBeFree()
+
+				broken = false
+				lease = a.acquire(lock.AcquireOptions{})
+				record, there := w.records.Present()
+				require.True(t, there)
+				assert.Equal(t, lease.ID, record.LeaseID)
+				w.sleep(time.Minute)
+				record, _ = w.records.Present()
+				assert.True(t, record.ExpiresAt.After(time.Now()))
+				a.release(lease)
+				_, there = w.records.Present()
+				assert.False(t, there)
+				assert.Len(t, warned, 1)
+			})
+		})
+	}
+}

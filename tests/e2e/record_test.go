@@ -1,0 +1,159 @@
+package e2e
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// table defines table(root), the text of a project's `.lock` file as any script of the
+// origin can read it. While somebody has the file open it cannot be read.
+const table = `
+globalThis.table = async root => {
+	for (;;) {
+		try {
+			const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle(root)
+			return (await (await (await folder.getFileHandle('.lock')).getFile()).text())
+		} catch (e) {
+			if (e.name !== 'NotReadableError') throw e
+		}
+	}
+}`
+
+// record is what the newest version of the table tells of a lease.
+type record struct {
+	resource, lease, owner, name    string
+	token, acquired, expires, ttlMs int64
+}
+
+// records reads the leases of a table's text. The newest version has the highest number.
+func records(t *testing.T, text string) (found []record) {
+	t.Helper()
+	newest, lines := int64(-1), ""
+	for _, version := range strings.Split(text, "holdfast-lock 1 number=")[1:] {
+		var number int64
+		var size int
+		_, err := fmt.Sscanf(version, "%d bytes=%d ", &number, &size)
+		require.NoError(t, err)
+		if _, rest, _ := strings.Cut(version, "\n"); number > newest {
+			newest, lines = number, rest[:size]
+		}
+	}
+	for line := range strings.Lines(lines) {
+		words := strings.Fields(line)
+		if len(words) != 9 || words[0] != "lease" {
+			continue
+		}
+		var r record
+		for i, to := range []*string{&r.resource, &r.lease, &r.owner, &r.name} {
+			text, err := strconv.Unquote(words[i+1])
+			require.NoError(t, err)
+			*to = text
+		}
+		for i, to := range []*int64{&r.token, &r.acquired, &r.expires, &r.ttlMs} {
+			n, err := strconv.ParseInt(words[i+5], 10, 64)
+			require.NoError(t, err)
+			*to = n
+		}
+		found = append(found, r)
+	}
+	return found
+}
+
+// A lease over Web Locks has its record in the file before lock:acquired is told; each
+// renewal moves its expiry, and the release removes it.
+func TestRecordBesideAWebLock(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	eachHost(t, func(t *testing.T, host string) {
+		root := "record-" + host
+		holder, reader := w.tab(t, at(host, root)), w.tab(t, "")
+		reader.MustEval(table, nil)
+		holder.MustEval(table+`
+			globalThis.seen = new Promise(done => hf.addEventListener('lock:acquired', () => done(table('`+root+`')), {once: true}))
+			lease = await hf.acquireProjectLock({heartbeatIntervalMs: 500, ttlMs: 5000})`, nil)
+		first := records(t, browser.Get[string](holder, "await seen"))
+		require.Len(t, first, 1)
+		assert.Equal(t, record{"holdfast:" + root, browser.Get[string](holder, "lease.leaseId"), browser.Get[string](holder, "hf.ownerId"), "Ann",
+			browser.Get[int64](holder, "lease.token"), browser.Get[int64](holder, "lease.acquiredAt"), browser.Get[int64](holder, "lease.expiresAt"), 5000}, first[0])
+		assert.Equal(t, "web-lock", browser.Get[string](holder, "lease.strategy"))
+
+		holder.WaitFor("count('renewed') >= 2", browser.Limit)
+		renewed := records(t, browser.Get[string](reader, "await table('"+root+"')"))
+		require.Len(t, renewed, 1)
+		assert.GreaterOrEqual(t, renewed[0].expires, first[0].expires+500)
+		renewed[0].expires = first[0].expires
+		assert.Equal(t, first[0], renewed[0], "the same lease")
+
+		holder.MustEval("await lease.release()", nil)
+		assert.Empty(t, records(t, browser.Get[string](reader, "await table('"+root+"')")))
+		holder.MustEval("await hf.close()", nil)
+		holder.Quiet()
+		reader.Quiet()
+	})
+}
+
+// The token is counted in the record: it rises even where the clock was set back.
+func TestTokensAreCountedInTheRecord(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	tab := w.tab(t, at("page", "counted"))
+	before := browser.Get[int64](tab, "lease = await hf.acquireProjectLock(); await lease.release(); lease.token")
+	tab.MustEval("const real = Date.now; Date.now = () => real() - 3600_000; await new Promise(done => setTimeout(done, 20))", nil)
+	after := browser.Get[int64](tab, "lease = await hf.acquireProjectLock(); await lease.release(); lease.token")
+	assert.Greater(t, after, before)
+	tab.MustEval("await hf.close()", nil)
+	tab.Quiet()
+}
+
+// Who waits behind a suspended holder takes over when the holder's record has expired and
+// nobody answers; the holder hears of it when it wakes, before it may write.
+func TestSuspendedHolderIsTakenOver(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	eachHost(t, func(t *testing.T, host string) {
+		root := "suspended-" + host
+		holder, waiter := w.tab(t, at(host, root)), w.tab(t, at(host, root))
+		holder.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 500, ttlMs: 3000})", nil)
+		waiter.MustEval("globalThis.got = 0; hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => { got = now(); lease = l }); 1", nil)
+		waiter.WaitFor("types().includes('waiting') && (await locks()).pending === 1", browser.Limit)
+		before := browser.Get[int64](holder, "lease.token")
+		since := waiter.Now()
+		holder.Suspend()
+		waiter.WaitFor("got", browser.Limit)
+		latency := browser.Get[float64](waiter, "got") - since
+		t.Logf("taken over %.0f ms after the holder stood still", latency)
+		assert.Greater(t, latency, 2000.0, "not before its TTL, which begins with its last renewal")
+		assert.Less(t, latency, 4000.0+1000, "within TTL and a second, and the half that its last renewal may be old")
+		assert.Greater(t, browser.Get[int64](waiter, "lease.token"), before)
+		holder.Continue()
+		holder.WaitFor("lease.signal.aborted", browser.Limit)
+		assert.Contains(t, []string{"lease-stale", "lease-lost"}, browser.Get[string](holder, "lease.signal.reason.code"))
+		waiter.MustEval("await lease.release(); await hf.close()", nil)
+		holder.MustEval("await hf.close()", nil)
+		waiter.Quiet()
+		holder.Quiet()
+	})
+}
+
+// A Web Lock needs no file: where files are refused, the lease goes on without a record
+// and a warning says so.
+func TestWebLockWithoutARecord(t *testing.T) {
+	t.Parallel()
+	const private = "StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException('planted', 'SecurityError'));"
+	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, served(t, private))}
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.tab(t, at(host, "recordless-"+host))
+		tab.MustEval("lease = await hf.acquireProjectLock(); await lease.release(); await hf.close()", nil)
+		assert.Equal(t, []string{"attempt", "warning", "acquired", "renew-scheduled", "release-requested", "released"}, browser.Get[[]string](tab, "types()"))
+		assert.Equal(t, "fallback-degraded", browser.Get[string](tab, "events[1].warning"))
+		assert.Contains(t, browser.Get[string](tab, "events[1].detail"), "private windows")
+		tab.Quiet()
+	})
+}
