@@ -72,7 +72,8 @@ func checkPayload(t *testing.T, owner string, e event) {
 	}
 	assert.ElementsMatch(t, want, got, "%v", e)
 	assert.Equal(t, owner, e["ownerId"])
-	assert.InDelta(t, e.number("seen"), e.number("at"), 1000, "%v", e)
+	// An event may be on its way to the page when that is suspended.
+	assert.InDelta(t, e.number("seen"), e.number("at"), 5000, "%v", e)
 	if e["leaseId"] != nil {
 		assert.Regexp(t, uuidV4, e["leaseId"])
 	}
