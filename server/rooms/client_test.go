@@ -98,8 +98,8 @@ type client struct {
 	conn  *websocket.Conn
 	token string
 	room  string
-	inbox chan heard // closed at the end of the socket
-	raw   []string   // everything that came; read it after inbox is closed
+	inbox chan string // closed at the end of the socket
+	heard []string    // everything the test has taken from inbox
 }
 
 type dialOption func(*websocket.DialOptions)
@@ -121,7 +121,7 @@ func connect(t testing.TB, i *instance, options ...dialOption) *client {
 	conn, _, err := websocket.Dial(ctx, i.url+"/ws", o)
 	require.NoError(t, err)
 	conn.SetReadLimit(1 << 22)
-	c := &client{t: t, conn: conn, inbox: make(chan heard, 4096)}
+	c := &client{t: t, conn: conn, inbox: make(chan string, 4096)}
 	go c.listen()
 	t.Cleanup(func() { _ = conn.CloseNow() })
 	first := c.next()
@@ -138,27 +138,40 @@ func (c *client) listen() {
 		if err != nil {
 			return
 		}
-		c.raw = append(c.raw, string(data))
-		h := heard{text: string(data)}
-		if h.text == "pong" {
-			h.Type = "pong"
-		} else if err := json.Unmarshal(data, &h); err != nil {
-			h.Type = "not JSON: " + h.text
-		}
-		c.inbox <- h
+		c.inbox <- string(data)
 	}
 }
 
-// next waits for the next message.
-func (c *client) next() heard {
+// text waits for the next message.
+func (c *client) text() string {
 	c.t.Helper()
 	select {
-	case h, ok := <-c.inbox:
+	case text, ok := <-c.inbox:
 		require.True(c.t, ok, "the socket has ended")
-		return h
+		return text
 	case <-time.After(limit):
 		require.Fail(c.t, "nothing came")
 		panic("unreachable")
+	}
+}
+
+// next waits for the next message and decodes it.
+func (c *client) next() heard {
+	c.t.Helper()
+	h := heard{text: c.text()}
+	c.heard = append(c.heard, h.text)
+	if h.text == "pong" {
+		h.Type = "pong"
+		return h
+	}
+	require.NoError(c.t, json.Unmarshal([]byte(h.text), &h), h.text)
+	return h
+}
+
+// drain waits for the end of the socket.
+func (c *client) drain() {
+	for text := range c.inbox {
+		c.heard = append(c.heard, text)
 	}
 }
 
@@ -184,8 +197,8 @@ func (c *client) until(what string, condition func(roomInfo) bool) heard {
 func (c *client) quiet(why string) {
 	c.t.Helper()
 	select {
-	case h, ok := <-c.inbox:
-		require.Fail(c.t, why, "ended: %v, came: %s", !ok, h.text)
+	case text, ok := <-c.inbox:
+		require.Fail(c.t, why, "ended: %v, came: %s", !ok, text)
 	case <-time.After(patience):
 	}
 }

@@ -120,7 +120,9 @@ func TestFlowLeave(t *testing.T) {
 	cleo.info()
 	ann.answer("tea")
 	ben.answer("coffee")
-	ann.until("both", func(r roomInfo) bool { return len(r.Room.Participants) == 3 && r.Room.Participants[1].HasAnswered })
+	ann.until("both", func(r roomInfo) bool {
+		return len(r.Room.Participants) == 3 && r.Room.Participants[0].HasAnswered && r.Room.Participants[1].HasAnswered
+	})
 
 	closed := time.Now()
 	cleo.close()

@@ -95,10 +95,9 @@ func TestTokensStayWithTheirSocket(t *testing.T) {
 	all := []*client{ann, ben, cleo}
 	for _, c := range all {
 		_ = c.conn.Close(websocket.StatusNormalClosure, "")
-		for range c.inbox { //nolint:revive // until it is closed
-		}
+		c.drain()
 		for _, other := range all {
-			for i, text := range c.raw {
+			for i, text := range c.heard {
 				if c != other || i > 0 { // the first is its own "connected"
 					assert.NotContains(t, text, other.token)
 				}
@@ -225,8 +224,8 @@ func TestAConfigThatCannotWork(t *testing.T) {
 func TestCloseLeavesNothingRunning(t *testing.T) {
 	store := kvtest.Open(t)
 	a := start(t, Config{Store: store})
-	assert.NotEmpty(t, ours())
 	ann, ben, silent := connect(t, a), connect(t, a), connect(t, a)
+	assert.NotEmpty(t, ours())
 	id := ann.create("Ann")
 	ben.enter(id, "Ben")
 	ben.info()
@@ -236,8 +235,7 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 	defer cancel()
 	require.NoError(t, a.Close(ctx))
 	for _, c := range []*client{ann, silent} {
-		for range c.inbox { //nolint:revive // until it is closed
-		}
+		c.drain()
 	}
 	assert.Equal(t, Stats{}, a.Stats())
 	assert.Empty(t, keys(t, store, socketPrefix))

@@ -55,8 +55,10 @@ func New(config Config) (*Rooms, error) {
 		config: config, ctx: ctx, stop: stop,
 		sockets: map[string]*socket{}, feeds: map[string]*feed{}, graces: map[string]*time.Timer{},
 	}
-	r.table = &table{store: config.Store, instance: config.Instance, now: config.Now,
-		conflict: func() { r.counts.conflicts.Add(1) }}
+	r.table = &table{instance: config.Instance, queue: queue{
+		store: config.Store, now: config.Now, limit: config.StoreLimit, waiting: map[string][]*job{},
+		conflict: func() { r.counts.conflicts.Add(1) },
+	}}
 	sweeper := newSweeper(r)
 	r.background.Go(func() { sweeper.heartbeats(ctx) })
 	r.background.Go(func() { sweeper.idleScans(ctx) })
@@ -305,7 +307,7 @@ func (r *Rooms) Close(ctx context.Context) error {
 	defer cancel()
 	_ = wait(patience, &r.serving)
 	r.stop()
-	if err := errors.Join(wait(ctx, &r.serving), wait(ctx, &r.background)); err != nil {
+	if err := errors.Join(wait(ctx, &r.serving), wait(ctx, &r.background), wait(ctx, &r.table.workers)); err != nil {
 		return err
 	}
 	_, err := r.config.Store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.Delete(instancePrefix + r.config.Instance)}})

@@ -3,7 +3,6 @@ package rooms
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
@@ -19,30 +18,16 @@ const (
 // maxAlike bounds how many participants of one session and name are looked at when somebody comes back.
 const maxAlike = 16
 
-// table makes the changes of rooms in the store. Each is one transaction.
+// table makes the changes of rooms in the store. Each is part of one transaction.
 type table struct {
-	store    Store
+	queue
 	instance string
-	now      func() time.Time
-	conflict func() // counts
-	turns    turns
-}
-
-// change lets the changes of one room that come from this instance go one after the other: they would
-// only make each other start over.
-func (t *table) change(ctx context.Context, id string, compute func(*txn) error) (int64, error) {
-	done, err := t.turns.take(ctx, id)
-	if err != nil {
-		return 0, errUnavailable
-	}
-	defer done()
-	return change(ctx, t.store, t.conflict, compute)
 }
 
 // create makes a room with one participant, who leaves the one they were in.
 func (t *table) create(ctx context.Context, id string, who participant) (int64, error) {
 	return t.change(ctx, id, func(x *txn) error {
-		if err := t.leaveFormer(x, who.Token, id); err != nil {
+		if err := leaveFormer(x, who.Token, id); err != nil {
 			return err
 		}
 		r, err := room{ID: id}.enter(who.Token, who.Name, who.Session)
@@ -50,7 +35,8 @@ func (t *table) create(ctx context.Context, id string, who participant) (int64, 
 			return err
 		}
 		x.put(memberPrefix+who.Token, []byte(id))
-		return t.save(x, r)
+		x.save(r)
+		return nil
 	})
 }
 
@@ -66,11 +52,11 @@ func (t *table) exists(ctx context.Context, id string) (bool, error) {
 // documentation) takes the place of the former token.
 func (t *table) enter(ctx context.Context, id string, who participant, previous string) (int64, error) {
 	return t.change(ctx, id, func(x *txn) error {
-		r, err := load(x, id)
+		r, err := x.room(id)
 		if err != nil {
 			return err
 		}
-		if err := t.leaveFormer(x, who.Token, id); err != nil {
+		if err := leaveFormer(x, who.Token, id); err != nil {
 			return err
 		}
 		former, err := returning(x, r, who, previous)
@@ -88,7 +74,8 @@ func (t *table) enter(ctx context.Context, id string, who participant, previous 
 			return err
 		}
 		x.put(memberPrefix+who.Token, []byte(id))
-		return t.save(x, r)
+		x.save(r)
+		return nil
 	})
 }
 
@@ -120,14 +107,15 @@ func (t *table) clearAll(ctx context.Context, id, token string) (int64, error) {
 
 func (t *table) update(ctx context.Context, id string, compute func(room) (room, error)) (int64, error) {
 	return t.change(ctx, id, func(x *txn) error {
-		r, err := load(x, id)
+		r, err := x.room(id)
 		if err != nil {
 			return err
 		}
 		if r, err = compute(r); err != nil {
 			return err
 		}
-		return t.save(x, r)
+		x.save(r)
+		return nil
 	})
 }
 
@@ -142,41 +130,26 @@ func (t *table) leave(ctx context.Context, token string) error {
 		if err != nil || instance != nil {
 			return err
 		}
-		return t.leaveFormer(x, token, "")
+		return leaveFormer(x, token, "")
 	})
 	return err
 }
 
 // leaveFormer takes a participant out of the room it is in, if that is another than id.
-func (t *table) leaveFormer(x *txn, token, id string) error {
+func leaveFormer(x *txn, token, id string) error {
 	former, err := x.get(memberPrefix + token)
 	if err != nil || former == nil || string(former) == id {
 		return err
 	}
 	x.delete(memberPrefix + token)
-	r, err := load(x, string(former))
+	r, err := x.room(string(former))
 	if err == errNoRoom {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return t.save(x, r.leave(token))
-}
-
-// save stores a room, or removes it when nobody is left.
-func (t *table) save(x *txn, r room) error {
-	if len(r.Participants) == 0 {
-		x.delete(roomPrefix + r.ID)
-		x.delete(updatePrefix + r.ID)
-		return nil
-	}
-	data, err := r.encode()
-	if err != nil {
-		return err
-	}
-	x.put(roomPrefix+r.ID, data)
-	x.put(updatePrefix+r.ID, encodeTime(t.now()))
+	x.save(r.leave(token))
 	return nil
 }
 
@@ -221,15 +194,4 @@ func (t *table) register(ctx context.Context, token string) error {
 func (t *table) unregister(ctx context.Context, token string) error {
 	_, err := t.store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.Delete(socketPrefix + token)}})
 	return err
-}
-
-func load(x *txn, id string) (room, error) {
-	data, err := x.get(roomPrefix + id)
-	if err != nil {
-		return room{}, err
-	}
-	if data == nil {
-		return room{}, errNoRoom
-	}
-	return decodeRoom(data)
 }

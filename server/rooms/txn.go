@@ -2,10 +2,8 @@ package rooms
 
 import (
 	"context"
-	"errors"
+	"maps"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
@@ -18,17 +16,41 @@ type Store interface {
 	Watch(ctx context.Context, prefix string, after int64, f func([]kv.Change) error) error
 }
 
-// txn gathers what one change reads and writes. Its commit fails when anything it read has changed since.
+// txn gathers what changes read and write. Its commit does nothing when anything they read has changed
+// since.
 type txn struct {
-	ctx    context.Context
-	store  Store
-	reads  map[string]kv.Entry
-	writes map[string][]byte // nil deletes
+	ctx   context.Context
+	store Store
+	reads map[string]kv.Entry
+	state
 }
 
-// get reads a key, as this transaction has left it. A key that is not there is nil.
+// state is what changes have left so far: keys, and rooms, which are encoded once at the end. A nil value
+// deletes its key, and so does a room without participants.
+type state struct {
+	keys  map[string][]byte
+	rooms map[string]room
+}
+
+func newTxn(ctx context.Context, store Store) *txn {
+	return &txn{ctx, store, map[string]kv.Entry{}, state{map[string][]byte{}, map[string]room{}}}
+}
+
+// try computes one more change. If it fails, or no longer fits into one transaction with those before,
+// the transaction is as it was.
+func (x *txn) try(compute func(*txn) error) (fits bool, err error) {
+	before := state{maps.Clone(x.keys), maps.Clone(x.rooms)}
+	err = compute(x)
+	fits = len(x.reads) <= kv.MaxOps && len(x.keys)+2*len(x.rooms) <= kv.MaxOps
+	if err != nil || !fits {
+		x.state = before
+	}
+	return fits, err
+}
+
+// get reads a key. One that is not there is nil.
 func (x *txn) get(key string) ([]byte, error) {
-	if value, ok := x.writes[key]; ok {
+	if value, ok := x.keys[key]; ok {
 		return value, nil
 	}
 	entry, ok := x.reads[key]
@@ -42,11 +64,34 @@ func (x *txn) get(key string) ([]byte, error) {
 	return entry.Value, nil
 }
 
-func (x *txn) put(key string, value []byte) { x.writes[key] = value }
+func (x *txn) put(key string, value []byte) { x.keys[key] = value }
 
-func (x *txn) delete(key string) { x.writes[key] = nil }
+func (x *txn) delete(key string) { x.keys[key] = nil }
 
-func (x *txn) commit() (kv.Result, error) {
+// room reads a room, or fails with errNoRoom.
+func (x *txn) room(id string) (room, error) {
+	r, ok := x.rooms[id]
+	if !ok {
+		data, err := x.get(roomPrefix + id)
+		if err != nil {
+			return room{}, err
+		}
+		if data == nil {
+			return room{}, errNoRoom
+		}
+		return decodeRoom(data)
+	}
+	if len(r.Participants) == 0 {
+		return room{}, errNoRoom
+	}
+	return r, nil
+}
+
+// save changes a room, or removes it when nobody is left.
+func (x *txn) save(r room) { x.rooms[r.ID] = r }
+
+// encode returns the transaction; it fails with errFull when a room has grown too large.
+func (x *txn) encode(now time.Time) (kv.Txn, error) {
 	var t kv.Txn
 	for key, entry := range x.reads {
 		if entry.Found() {
@@ -55,49 +100,23 @@ func (x *txn) commit() (kv.Result, error) {
 			t.If = append(t.If, kv.Absent(key))
 		}
 	}
-	for key, value := range x.writes {
+	for id, r := range x.rooms {
+		if len(r.Participants) == 0 {
+			t.Then = append(t.Then, kv.Delete(roomPrefix+id), kv.Delete(updatePrefix+id))
+			continue
+		}
+		data, err := r.encode()
+		if err != nil {
+			return t, err
+		}
+		t.Then = append(t.Then, kv.Put(roomPrefix+id, data), kv.Put(updatePrefix+id, encodeTime(now)))
+	}
+	for key, value := range x.keys {
 		if value == nil {
 			t.Then = append(t.Then, kv.Delete(key))
 		} else {
 			t.Then = append(t.Then, kv.Put(key, value))
 		}
 	}
-	return x.store.Commit(x.ctx, t)
-}
-
-// change carries out a change in one transaction and returns the revision that holds it. When another
-// change came between reading and committing, it is computed anew from what is there now. It fails with
-// the function's own error, or with errUnavailable; after the latter the change may have been made.
-func change(ctx context.Context, store Store, conflict func(), compute func(*txn) error) (int64, error) {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval = time.Millisecond
-	pause.MaxInterval = 50 * time.Millisecond
-	for {
-		x := &txn{ctx: ctx, store: store, reads: map[string]kv.Entry{}, writes: map[string][]byte{}}
-		if err := compute(x); err != nil {
-			return 0, known(err)
-		}
-		result, err := x.commit()
-		if err != nil {
-			return 0, known(err)
-		}
-		if result.Held {
-			return result.Revision, nil
-		}
-		conflict()
-		select {
-		case <-time.After(pause.NextBackOff()):
-		case <-ctx.Done():
-			return 0, errUnavailable
-		}
-	}
-}
-
-// known returns a refusal as it is; every other error is the store's, whose words are not for clients.
-func known(err error) error {
-	var refused *refusal
-	if errors.As(err, &refused) {
-		return refused
-	}
-	return errors.Join(errUnavailable, err)
+	return t, nil
 }

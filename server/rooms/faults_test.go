@@ -1,0 +1,207 @@
+package rooms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+// faulty is a store whose watches can be cut and whose commits can be made to fail.
+type faulty struct {
+	*kv.Store
+	mu      sync.Mutex
+	cuts    map[int]context.CancelCauseFunc
+	count   int
+	gate    chan struct{}      // where set, watches begin when it is closed
+	commits func(kv.Txn) error // nil lets everything pass
+}
+
+func (f *faulty) Watch(ctx context.Context, prefix string, after int64, call func([]kv.Change) error) error {
+	ctx, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	f.mu.Lock()
+	if f.cuts == nil {
+		f.cuts = map[int]context.CancelCauseFunc{}
+	}
+	f.count++
+	own := f.count
+	f.cuts[own] = cut
+	gate := f.gate
+	f.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	err := f.Store.Watch(ctx, prefix, after, call)
+	f.mu.Lock()
+	delete(f.cuts, own)
+	f.mu.Unlock()
+	if cause := context.Cause(ctx); cause != nil && cause != context.Canceled {
+		return cause
+	}
+	return err
+}
+
+// cut ends every watch with an error; they may begin again.
+func (f *faulty) cut(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, cut := range f.cuts {
+		cut(err)
+	}
+}
+
+func (f *faulty) watches() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count
+}
+
+// hold makes watches wait that begin from now on, until the function it returns is called.
+func (f *faulty) hold() (goOn func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	gate := make(chan struct{})
+	f.gate = gate
+	return func() { close(gate) }
+}
+
+func (f *faulty) fail(commits func(kv.Txn) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.commits = commits
+}
+
+func (f *faulty) Commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
+	f.mu.Lock()
+	fails := f.commits
+	f.mu.Unlock()
+	if fails != nil {
+		if err := fails(txn); err != nil {
+			return kv.Result{}, err
+		}
+	}
+	return f.Store.Commit(ctx, txn)
+}
+
+// A watch that ends with an error goes on where it was: what changed meanwhile is told, each state once.
+func TestAWatchResumes(t *testing.T) {
+	store := &faulty{Store: kvtest.Open(t)}
+	a := start(t, Config{Store: store})
+	b := start(t, Config{Store: store.Store})
+	ann, ben := connect(t, a), connect(t, b)
+	ben.enter(ann.create("Ann"), "Ben")
+	ann.info()
+	ann.info()
+	ben.info()
+	for _, said := range []string{"x", "y", "z"} {
+		store.cut(errors.New("the connection is lost"))
+		ben.answer(said)
+		mine, theirs := ben.info(), ann.info()
+		assert.Equal(t, mine.Revision, theirs.Revision)
+		ann.quiet("told twice")
+	}
+	assert.NotZero(t, a.Stats().Resumes)
+	assert.Zero(t, b.Stats().Resumes)
+}
+
+// Where the history is gone by then, the present state is told instead; also that the room is gone.
+func TestAWatchResumesAfterCompaction(t *testing.T) {
+	store := &faulty{Store: kvtest.Open(t)}
+	a := start(t, Config{Store: store})
+	b := start(t, Config{Store: store.Store, Grace: time.Millisecond})
+	ann, ben := connect(t, a), connect(t, b)
+	id := ann.create("Ann")
+	ben.enter(id, "Ben")
+	ann.info()
+	ann.info()
+	ben.info()
+
+	goOn := store.hold()
+	store.cut(errors.New("the connection is lost"))
+	eventually(t, "the watch is about to begin again, from a revision that will be gone", func() bool { return store.watches() == 2 })
+	for _, said := range []string{"x", "y", "z"} {
+		ben.answer(said)
+		ben.info()
+	}
+	_, now, err := store.Get(t.Context(), roomPrefix+id)
+	require.NoError(t, err)
+	require.NoError(t, store.Compact(t.Context(), now))
+	goOn()
+	info := ann.info()
+	assert.True(t, info.Room.Participants[1].HasAnswered)
+	ann.quiet("told of states that are gone")
+	ben.answer("later")
+	assert.Greater(t, ann.info().Revision, info.Revision)
+}
+
+// There is one watch per room and instance, however many participants it has there.
+func TestOneWatchPerRoom(t *testing.T) {
+	store := &faulty{Store: kvtest.Open(t)}
+	a := start(t, Config{Store: store, Grace: time.Millisecond})
+	ann, ben, cleo := connect(t, a), connect(t, a), connect(t, a)
+	id := ann.create("Ann")
+	ben.enter(id, "Ben")
+	cleo.enter(id, "Cleo")
+	cleo.until("all", func(r roomInfo) bool { return len(r.Room.Participants) == 3 })
+	assert.Equal(t, 1, store.watches())
+	ann.close()
+	ben.close()
+	cleo.until("alone", func(r roomInfo) bool { return len(r.Room.Participants) == 1 })
+	assert.Equal(t, 1, store.watches())
+	cleo.close()
+	eventually(t, "the last one out stops it", func() bool { return a.Stats().Rooms == 0 })
+}
+
+// While the store fails, clients are told so and nothing else happens to them.
+func TestTheStoreFails(t *testing.T) {
+	store := &faulty{Store: kvtest.Open(t)}
+	a := start(t, Config{Store: store})
+	ann := connect(t, a)
+	id := ann.create("Ann")
+	ann.info()
+	store.fail(func(kv.Txn) error { return kv.ErrUnavailable })
+	ann.answer("x")
+	ann.refused("unavailable")
+	ann.send("createRoom", map[string]any{"userName": "Ann"})
+	ann.refused("unavailable")
+	ann.write("ping")
+	assert.Equal(t, "pong", ann.next().Type)
+	store.fail(nil)
+	ann.room = id
+	ann.answer("x")
+	assert.Equal(t, []string{"Ann=x"}, names(ann.info().roomInfo))
+}
+
+// A change that other changes keep coming before is computed again until it holds.
+func TestConflictsAreRetried(t *testing.T) {
+	store := &faulty{Store: kvtest.Open(t)}
+	a := start(t, Config{Store: store})
+	b := start(t, Config{Store: store.Store})
+	ann, ben := connect(t, a), connect(t, b)
+	id := ann.create("Ann")
+	ben.enter(id, "Ben")
+	ben.info()
+	interruptions := 5
+	store.fail(func(txn kv.Txn) error {
+		if interruptions > 0 && len(txn.If) > 1 { // a change of the room
+			interruptions--
+			_, err := b.table.answer(t.Context(), id, ben.token, fmt.Sprint(interruptions))
+			assert.NoError(t, err)
+		}
+		return nil
+	})
+	before := a.Stats().Conflicts
+	ann.enter(id, "Anna")
+	ann.until("renamed", func(r roomInfo) bool { return r.Room.Participants[0].Name == "Anna" })
+	assert.Equal(t, before+5, a.Stats().Conflicts)
+	assert.Zero(t, interruptions)
+}

@@ -1,0 +1,134 @@
+package rooms
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+// An instance that dies leaves sockets registered and participants in rooms. The others clear both away, and a room
+// that waited only for the dead one's participants opens.
+func TestADeadInstanceIsClearedAway(t *testing.T) {
+	store := kvtest.Open(t)
+	quick := Config{Store: store, Heartbeat: 20 * time.Millisecond, Dead: 200 * time.Millisecond, Grace: 50 * time.Millisecond}
+	b := start(t, quick)
+	ben := connect(t, b)
+	id := ben.create("Ben")
+	ben.answer("x")
+	ben.until("open", func(r roomInfo) bool { return r.Room.IsOpen })
+
+	dying := &faulty{Store: store}
+	slow := Config{Store: dying, Heartbeat: 20 * time.Millisecond, Dead: time.Hour}
+	a := start(t, slow)
+	ann := connect(t, a)
+	ann.enter(id, "Ann")
+	ann.info()
+	ben.info()
+	_, before, err := store.Get(t.Context(), instancePrefix+a.config.Instance)
+	require.NoError(t, err)
+	eventually(t, "its sign of life is seen to change", func() bool {
+		e, _, err := store.Get(t.Context(), instancePrefix+a.config.Instance)
+		return err == nil && e.Modified > before
+	})
+	dead := time.Now()
+	dying.fail(func(kv.Txn) error { return context.DeadlineExceeded }) // it can write no more, as good as dead
+
+	info := ben.until("Ann is gone", func(r roomInfo) bool { return len(r.Room.Participants) == 1 })
+	assert.GreaterOrEqual(t, time.Since(dead), 100*time.Millisecond, "not before it must be taken for dead")
+	assert.True(t, info.Room.IsOpen)
+	assert.Equal(t, map[string]string{ben.token: b.config.Instance}, keys(t, store, socketPrefix))
+	assert.Equal(t, map[string]string{ben.token: id}, keys(t, store, memberPrefix))
+	assert.NotContains(t, keys(t, store, instancePrefix), a.config.Instance)
+	ann.refused("removed")
+
+	dying.fail(nil) // it was only frozen: its sockets are alive, and count again
+	eventually(t, "it registers its sockets anew", func() bool { return keys(t, store, socketPrefix)[ann.token] == a.config.Instance })
+	ann.enter(id, "Ann")
+	assert.Len(t, ann.info().Room.Participants, 2)
+	assert.Len(t, ben.info().Room.Participants, 2)
+	ben.quiet("Ann stays")
+}
+
+// Participants without a socket, left for instance by a server that was stopped, leave after the time of grace.
+func TestOrphansLeave(t *testing.T) {
+	store := kvtest.Open(t)
+	a := start(t, Config{Store: store})
+	ann := connect(t, a)
+	ann.create("Ann")
+	ann.info()
+	require.NoError(t, a.Close(t.Context()))
+	assert.Len(t, keys(t, store, memberPrefix), 1)
+
+	started := time.Now()
+	start(t, Config{Store: store, Heartbeat: 20 * time.Millisecond, Dead: time.Hour, Grace: 100 * time.Millisecond})
+	eventually(t, "the room is gone", func() bool { return len(keys(t, store, roomPrefix)) == 0 })
+	assert.GreaterOrEqual(t, time.Since(started), 100*time.Millisecond, "it might have come back")
+	assert.Empty(t, keys(t, store, memberPrefix))
+	assert.Empty(t, keys(t, store, updatePrefix))
+}
+
+// With the durations of the contract, a dead instance's sockets are gone within 35 s, measured by a clock that the
+// test sets: the last sign of life may have come just after a look, and the next look may come as late as it can.
+func TestWithin35Seconds(t *testing.T) {
+	config, err := Config{Store: kvtest.Open(t)}.withDefaults()
+	require.NoError(t, err)
+	r := &Rooms{config: config, table: &table{}}
+	w := newSweeper(r)
+	instances := []kv.Entry{{Key: instancePrefix + "x", Modified: 7}}
+	sockets := []kv.Entry{{Key: socketPrefix + "t", Value: []byte("x"), Modified: 6}}
+	died := time.Now()
+	var gone time.Duration
+	for since := config.Heartbeat; gone == 0; since += config.Heartbeat {
+		if len(w.dead(instances, sockets, died.Add(since))) > 0 {
+			gone = since
+		}
+		require.Less(t, since, time.Minute)
+	}
+	assert.Equal(t, 25*time.Second, gone)
+	assert.GreaterOrEqual(t, gone, config.Dead)
+
+	instances[0].Modified = 8
+	assert.Empty(t, w.dead(instances, sockets, died.Add(time.Hour)), "it lives after all")
+	assert.Empty(t, w.dead(nil, sockets, died.Add(2*time.Hour)), "without a sign of life it is given its time too")
+	assert.NotEmpty(t, w.dead(nil, sockets, died.Add(3*time.Hour)))
+}
+
+// A room as large as a room can be is closed whole, though one transaction does not hold it.
+func TestALargeRoomIsClosedWhole(t *testing.T) {
+	store := kvtest.Open(t)
+	a := start(t, Config{Store: store})
+	r := room{ID: "large"}
+	for range 300 {
+		token := newToken()
+		r = must(r.enter(token, "Ann", ""))(t)
+		must(store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(memberPrefix+token, []byte(r.ID))}}))(t)
+	}
+	must(store.Commit(t.Context(), kv.Txn{Then: []kv.Op{
+		kv.Put(roomPrefix+r.ID, must(r.encode())(t)), kv.Put(updatePrefix+r.ID, encodeTime(time.Now().Add(-time.Hour)))}}))(t)
+	require.NoError(t, newSweeper(a.Rooms).closeIdle(t.Context()))
+	for _, prefix := range []string{roomPrefix, updatePrefix, memberPrefix} {
+		assert.Empty(t, keys(t, store, prefix), prefix)
+	}
+}
+
+// Nothing is closed that has changed since it was found idle.
+func TestARoomThatWakesUpIsNotClosed(t *testing.T) {
+	store := kvtest.Open(t)
+	a := start(t, Config{Store: store})
+	ann := connect(t, a)
+	id := ann.create("Ann")
+	ann.info()
+	read, _, err := store.Get(t.Context(), updatePrefix+id)
+	require.NoError(t, err)
+	ann.answer("x")
+	ann.info()
+	require.NoError(t, a.table.close(t.Context(), id, read))
+	assert.Len(t, keys(t, store, roomPrefix), 1)
+	ann.quiet("it is still there")
+}
