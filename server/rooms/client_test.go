@@ -49,12 +49,16 @@ func ours() []string {
 // start runs a server until the test ends. Its session is the cookie "session", as a browser would keep it.
 func start(t testing.TB, config Config) *instance {
 	t.Helper()
-	config.Session = func(r *http.Request) string {
+	config.Identify = func(w http.ResponseWriter, r *http.Request) (string, bool) {
 		cookie, err := r.Cookie("session")
 		if err != nil {
-			return ""
+			return "", true
 		}
-		return cookie.Value
+		if cookie.Value == "stopped" {
+			http.Error(w, "Too many requests.", http.StatusTooManyRequests)
+			return "", false
+		}
+		return cookie.Value, true
 	}
 	rooms, err := New(config)
 	require.NoError(t, err)

@@ -15,10 +15,11 @@ type Config struct {
 	// Origins are patterns of further origins that may open sockets, as "https://*.example.com"; the
 	// request's own host always may.
 	Origins []string
-	// Session returns what stands for the session of a request, "" for none. It must not be the secret
-	// itself: it is stored with the participant. Nil is none for everybody.
-	Session func(*http.Request) string
-	Log     *slog.Logger
+	// Identify runs before each upgrade. It returns what stands for the session of the request, "" for none:
+	// not the secret itself, since it is stored with the participant. ok is false when it has answered the
+	// request with an error. Nil lets everybody in, without a session.
+	Identify func(http.ResponseWriter, *http.Request) (session string, ok bool)
+	Log      *slog.Logger
 	// Now is the wall clock that idle rooms are measured by.
 	Now func() time.Time
 
@@ -45,8 +46,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Instance == "" {
 		c.Instance = newToken()
 	}
-	if c.Session == nil {
-		c.Session = func(*http.Request) string { return "" }
+	if c.Identify == nil {
+		c.Identify = func(http.ResponseWriter, *http.Request) (string, bool) { return "", true }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -131,6 +131,15 @@ func TestOrigins(t *testing.T) {
 	eventually(t, "the sockets have ended", func() bool { return a.Stats().Sockets == 0 })
 }
 
+func TestWhoIsNotIdentifiedIsNotLetIn(t *testing.T) {
+	a := start(t, Config{Store: kvtest.Open(t)})
+	_, response, err := websocket.Dial(t.Context(), a.url, &websocket.DialOptions{
+		HTTPHeader: http.Header{"Cookie": {"session=stopped"}}})
+	require.Error(t, err)
+	assert.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+	assert.Zero(t, a.Stats().Sockets)
+}
+
 // A message beyond all measure, or one that does not end, costs its sender the connection and nobody else.
 func TestCutOff(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t), MessageLimit: 200 * time.Millisecond, Ping: 50 * time.Millisecond})

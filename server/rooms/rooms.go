@@ -73,11 +73,15 @@ func (r *Rooms) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	defer r.serving.Done()
+	session, ok := r.config.Identify(w, request)
+	if !ok {
+		return
+	}
 	conn, err := websocket.Accept(w, request, &websocket.AcceptOptions{OriginPatterns: r.config.Origins})
 	if err != nil {
 		return // Accept has answered
 	}
-	s := newSocket(r, conn, request)
+	s := newSocket(r, conn, session)
 	if err := r.open(s); err != nil {
 		r.config.Log.Warn("a socket could not be registered", "error", err)
 		_ = conn.Close(websocket.StatusTryAgainLater, errUnavailable.message)

@@ -3,7 +3,6 @@ package rooms
 import (
 	"context"
 	"io"
-	"net/http"
 	"sync"
 	"time"
 
@@ -29,9 +28,9 @@ type socket struct {
 	entered bool  // whether it ever was in one
 }
 
-func newSocket(r *Rooms, conn *websocket.Conn, request *http.Request) *socket {
+func newSocket(r *Rooms, conn *websocket.Conn, session string) *socket {
 	conn.SetReadLimit(hardLimit)
-	return &socket{rooms: r, conn: conn, token: newToken(), session: r.config.Session(request), out: newOutbox()}
+	return &socket{rooms: r, conn: conn, token: newToken(), session: session, out: newOutbox()}
 }
 
 func (s *socket) participant(name string) participant {
