@@ -38,10 +38,14 @@ func (c *Channel) Close() {
 
 // Post implements [lock.Channel].
 func (c *Channel) Post(m lock.Message) error {
-	_, err := c.value.Call("postMessage", map[string]any{
+	return c.post(map[string]any{
 		"kind": string(m.Kind), "round": m.Round,
 		"holders": all(m.Holders, EncodeHolder), "waiters": all(m.Waiters, EncodeWaiter),
 	})
+}
+
+func (c *Channel) post(message map[string]any) error {
+	_, err := c.value.Call("postMessage", message)
 	return err
 }
 
@@ -82,10 +86,14 @@ func all[T any](items []T, encode func(T) map[string]any) []any {
 
 // Listen implements [lock.Channel].
 func (c *Channel) Listen(handle func(lock.Message)) (stop func(), err error) {
+	return c.listen(func(data safejs.Value) { handle(decode(data)) })
+}
+
+func (c *Channel) listen(handle func(data safejs.Value)) (stop func(), err error) {
 	var scope Scope
 	listener, err := scope.Func(func(args []safejs.Value) any {
 		if data, err := first(args).Get("data"); err == nil {
-			handle(decode(data))
+			handle(data)
 		}
 		return nil
 	})
@@ -106,13 +114,7 @@ func (c *Channel) Listen(handle func(lock.Message)) (stop func(), err error) {
 // missing or of the wrong type is left empty.
 func decode(v safejs.Value) lock.Message {
 	m := lock.Message{Kind: lock.MessageKind(property(v, "kind")), Round: property(v, "round")}
-	each(v, "holders", func(h safejs.Value) {
-		m.Holders = append(m.Holders, lock.Holder{
-			Resource: property(h, "resource"), Mode: lock.Mode(property(h, "mode")), Strategy: lock.Strategy(property(h, "strategy")),
-			OwnerID: property(h, "ownerId"), OwnerName: property(h, "ownerName"), LeaseID: property(h, "leaseId"),
-			Token: number(h, "token"), Since: moment(h, "since"), ExpiresAt: moment(h, "expiresAt"),
-		})
-	})
+	each(v, "holders", func(h safejs.Value) { m.Holders = append(m.Holders, decodeHolder(h)) })
 	each(v, "waiters", func(w safejs.Value) {
 		m.Waiters = append(m.Waiters, lock.Waiter{
 			Resource: property(w, "resource"), Mode: lock.Mode(property(w, "mode")),
@@ -120,6 +122,14 @@ func decode(v safejs.Value) lock.Message {
 		})
 	})
 	return m
+}
+
+func decodeHolder(h safejs.Value) lock.Holder {
+	return lock.Holder{
+		Resource: property(h, "resource"), Mode: lock.Mode(property(h, "mode")), Strategy: lock.Strategy(property(h, "strategy")),
+		OwnerID: property(h, "ownerId"), OwnerName: property(h, "ownerName"), LeaseID: property(h, "leaseId"),
+		Token: number(h, "token"), Since: moment(h, "since"), ExpiresAt: moment(h, "expiresAt"),
+	}
 }
 
 func each(v safejs.Value, list string, visit func(safejs.Value)) {

@@ -4,8 +4,7 @@ import "github.com/holdfast-dev/holdfast/autosave"
 
 // Page returns the fake store of one page: an [autosave.Layout] over the disk.
 func (d *Disk) Page() Page {
-	c := d.Client()
-	return Page{Store: autosave.NewLayout(c, SHA256), Break: c.Break, Ops: c.Ops, Mend: c.Mend}
+	return PageOf(disk{d}, SHA256)
 }
 
 // Storage returns the disk as the suite wants it.

@@ -1,0 +1,142 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// project returns the storage of a new project as the suite wants it.
+func project(t *testing.T) autosavetest.Storage {
+	t.Helper()
+	root := newRoot()
+	files := func() *Files { return must(NewFiles(root)) }
+	return autosavetest.Storage{
+		Open: func() autosavetest.Page {
+			return autosavetest.PageOf(files(), SHA256)
+		},
+		Corrupt: func(id string) {
+			dir := files().folders[autosave.FolderHistory]
+			content := must(files().Read(context.Background(), autosave.FolderHistory, id))
+			h := must(openHandle(context.Background(), must(dir.file(context.Background(), id, false))))
+			defer h.close()
+			content[len(content)/2]++
+			require.NoError(t, h.write(context.Background(), 0, content))
+		},
+		Evict: func() {
+			top, below, _ := strings.Cut(root, "/")
+			folder := must(storage(context.Background()))
+			if below != "" {
+				folder = must(call(context.Background(), folder, "getDirectoryHandle", top))
+				top = below
+			}
+			must(call(context.Background(), folder, "removeEntry", top, map[string]any{"recursive": true}))
+		},
+	}
+}
+
+func TestStore(t *testing.T) {
+	autosavetest.RunStore(t, project)
+}
+
+func TestAFileThatIsBeingWrittenIsNotThere(t *testing.T) {
+	files := must(NewFiles(newRoot()))
+	dir := files.folders[autosave.FolderIndex]
+	h := must(openHandle(t.Context(), must(dir.file(t.Context(), "1-1.json", true))))
+	require.NoError(t, h.write(t.Context(), 0, []byte("half of it")))
+	content, err := files.Read(t.Context(), autosave.FolderIndex, "1-1.json")
+	if err == nil {
+		t.Logf("this engine reads beside a writer: %q", content)
+	} else {
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	}
+	h.close()
+	content, err = files.Read(t.Context(), autosave.FolderIndex, "1-1.json")
+	require.NoError(t, err)
+	assert.Equal(t, "half of it", string(content))
+	_, err = files.Read(t.Context(), autosave.FolderIndex, "no such file")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// Readers do not keep each other out, nor the one who removes.
+func TestManyReaders(t *testing.T) {
+	files := must(NewFiles(newRoot()))
+	require.NoError(t, files.Write(t.Context(), autosave.FolderHistory, "1-1", []byte("text")))
+	errs := make(chan error)
+	for range 8 {
+		go func() {
+			_, err := must(NewFiles(files.dir.parent.String())).Read(t.Context(), autosave.FolderHistory, "1-1")
+			errs <- err
+		}()
+	}
+	for range 8 {
+		require.NoError(t, <-errs)
+	}
+	require.NoError(t, files.Remove(t.Context(), autosave.FolderHistory, "1-1"))
+	require.NoError(t, files.Remove(t.Context(), autosave.FolderHistory, "1-1"), "again")
+}
+
+func TestAFullStorage(t *testing.T) {
+	store := autosave.NewLayout(must(NewFiles(newRoot())), SHA256)
+	good, err := store.Commit(t.Context(), autosave.Commit{Content: []byte("good"), Token: 1})
+	require.NoError(t, err)
+	for name, body := range map[string]string{
+		"refused":     "return function () { throw argument }",
+		"cut short":   "return function (b, o) { return before.call(this, b.subarray(0, b.length >> 1), o) }",
+		"not flushed": "return function () { throw argument }",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Run("full", func(t *testing.T) {
+				method := "write"
+				if name == "not flushed" {
+					method = "flush"
+				}
+				prototype := must(must(safejs.Global().Get("FileSystemSyncAccessHandle")).Get("prototype"))
+				replace(t, prototype, method, body, exception(noQuota))
+				_, err := store.Commit(t.Context(), autosave.Commit{Content: []byte("better"), Token: 1})
+				require.ErrorIs(t, err, autosave.ErrQuota)
+				content, err := store.Read(t.Context(), autosave.Current)
+				require.NoError(t, err)
+				assert.Equal(t, "good", string(content))
+			})
+			all, err := store.List(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, []autosave.Generation{good}, all)
+		})
+	}
+	_, err = store.Commit(t.Context(), autosave.Commit{Content: []byte("better"), Token: 1})
+	require.NoError(t, err)
+}
+
+func TestFilesWhereThereIsNoStorage(t *testing.T) {
+	manager := must(must(safejs.Global().Get("StorageManager")).Get("prototype"))
+	handles := must(must(safejs.Global().Get("FileSystemFileHandle")).Get("prototype"))
+	for name, plant := range map[string]func(*testing.T){
+		"private window": func(t *testing.T) {
+			replace(t, manager, "getDirectory", "return function () { return Promise.reject(argument) }", exception("SecurityError"))
+		},
+		"no storage": func(t *testing.T) { replace(t, manager, "getDirectory", "return undefined", nil) },
+		"no handles": func(t *testing.T) { replace(t, handles, "createSyncAccessHandle", "return undefined", nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := must(NewFiles(newRoot()))
+			plant(t)
+			require.ErrorIs(t, files.Check(t.Context()), lock.ErrUnsupported)
+		})
+	}
+	require.NoError(t, must(NewFiles(newRoot())).Check(t.Context()))
+	_, err := NewFiles("../up")
+	require.True(t, errors.Is(err, lock.ErrInvalidArgument))
+}
