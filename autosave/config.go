@@ -1,6 +1,7 @@
 package autosave
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -70,8 +71,8 @@ func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		c.Clock = lock.SystemClock{}
 	}
-	orDefault(&c.Debounce, DefaultDebounce)
-	orDefault(&c.Idle, max(DefaultIdle, c.Debounce))
+	c.Debounce = cmp.Or(c.Debounce, DefaultDebounce)
+	c.Idle = cmp.Or(c.Idle, max(DefaultIdle, c.Debounce))
 	c.Limits = c.Limits.withDefaults()
 	return c
 }

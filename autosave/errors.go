@@ -2,12 +2,20 @@ package autosave
 
 import (
 	"errors"
-	"strings"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// The operations of AutoSave, as [lock.Error] names them.
+const (
+	OpSave lock.Operation = "save"
+	OpRead lock.Operation = "read"
+	OpEdit lock.Operation = "edit"
 )
 
 // Code is the stable identity of an error. Codes never change their spelling. What a
 // lock does wrong keeps the code of package lock.
-type Code string
+type Code = lock.Code
 
 // The codes.
 const (
@@ -16,7 +24,7 @@ const (
 	CodeQuota       Code = "quota-exceeded" // retryable: no room; nothing was committed
 	CodeEvicted     Code = "storage-evicted"
 	CodeReadFailed  Code = "read-failed"    // retryable
-	CodeCorrupted   Code = "data-corrupted" // final: Generation names which
+	CodeCorrupted   Code = "data-corrupted" // final: Resource names the generation
 	CodeStaleToken  Code = "stale-token"    // final: another editor came after
 	CodeNotFound    Code = "not-found"      // final: no such generation
 	// Of a [Saver].
@@ -27,48 +35,39 @@ const (
 	CodeHandoverRefused  Code = "handover-refused" // retryable: the one who edits said no
 	CodeHandoverBusy     Code = "handover-busy"    // retryable: another page asked before
 	CodeHandoverNoAnswer Code = "handover-timeout" // retryable: nobody answered; force takes it
-	CodeAborted          Code = "aborted"          // final: the caller gave up
-	CodeInvalidArgument  Code = "invalid-argument" // final: the message names the option
+	// Of both packages.
+	CodeAborted         = lock.CodeAborted         // the caller gave up
+	CodeInvalidArgument = lock.CodeInvalidArgument // the message names the option
 )
 
-// CodeInfo says what a code means for the caller.
-type CodeInfo struct {
-	Code Code
-	// Retryable reports whether the same call may succeed later.
-	Retryable bool
-}
+var codes = lock.Declare([]lock.CodeInfo{
+	{Code: CodeWriteFailed, Operation: OpSave, Retryable: true},
+	{Code: CodeQuota, Operation: OpSave, Retryable: true},
+	{Code: CodeEvicted, Operation: OpSave, Retryable: true},
+	{Code: CodeReadFailed, Operation: OpRead, Retryable: true},
+	{Code: CodeCorrupted, Operation: OpRead},
+	{Code: CodeStaleToken, Operation: OpSave},
+	{Code: CodeNotFound, Operation: OpRead},
+	{Code: CodeSnapshotFailed, Operation: OpSave, Retryable: true},
+	{Code: CodeReadOnly, Operation: OpSave, Retryable: true},
+	{Code: CodeDisabled, Operation: OpSave},
+	{Code: CodeDisposed, Operation: OpSave},
+	{Code: CodeHandoverRefused, Operation: OpEdit, Retryable: true},
+	{Code: CodeHandoverBusy, Operation: OpEdit, Retryable: true},
+	{Code: CodeHandoverNoAnswer, Operation: OpEdit, Retryable: true},
+})
 
-var codes = []CodeInfo{
-	{CodeWriteFailed, true},
-	{CodeQuota, true},
-	{CodeEvicted, true},
-	{CodeReadFailed, true},
-	{CodeCorrupted, false},
-	{CodeStaleToken, false},
-	{CodeNotFound, false},
-	{CodeSnapshotFailed, true},
-	{CodeReadOnly, true},
-	{CodeDisabled, false},
-	{CodeDisposed, false},
-	{CodeHandoverRefused, true},
-	{CodeHandoverBusy, true},
-	{CodeHandoverNoAnswer, true},
-	{CodeAborted, false},
-	{CodeInvalidArgument, false},
-}
+// Codes returns the table of the codes that package lock does not have. The declaration
+// file of the browser package is compared with it by a test.
+func Codes() []lock.CodeInfo { return append([]lock.CodeInfo(nil), codes...) }
 
-// Codes returns the table of all codes of this package.
-func Codes() []CodeInfo { return append([]CodeInfo(nil), codes...) }
-
-// Error is the one error type of this package. Match it by code:
+// Error is the error type of this package, that of package lock. Match it by code:
 //
 //	errors.Is(err, autosave.ErrQuota)
-type Error struct {
-	Code       Code
-	Generation string // of data-corrupted and not-found
-	Detail     string // why it failed and what can be done
-	Err        error  // the cause, where there is one
-}
+//
+// Its Resource is the id of a generation, where it is about one: of data-corrupted and
+// not-found always.
+type Error = lock.Error
 
 // Targets for [errors.Is], one for each code.
 var (
@@ -86,50 +85,15 @@ var (
 	ErrHandoverRefused  = &Error{Code: CodeHandoverRefused}
 	ErrHandoverBusy     = &Error{Code: CodeHandoverBusy}
 	ErrHandoverNoAnswer = &Error{Code: CodeHandoverNoAnswer}
-	ErrAborted          = &Error{Code: CodeAborted}
-	ErrInvalidArgument  = &Error{Code: CodeInvalidArgument}
+	ErrAborted          = lock.ErrAborted
+	ErrInvalidArgument  = lock.ErrInvalidArgument
 )
 
-// Retryable reports whether the same call may succeed later.
-func (e *Error) Retryable() bool {
-	for _, i := range codes {
-		if i.Code == e.Code {
-			return i.Retryable
-		}
-	}
-	return false
-}
-
-// Error says what failed, in which generation and why.
-func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString(string(e.Code))
-	if e.Generation != "" {
-		b.WriteString(`: generation "` + e.Generation + `"`)
-	}
-	if e.Detail != "" {
-		b.WriteString(": " + e.Detail)
-	}
-	if e.Err != nil {
-		b.WriteString(" (" + e.Err.Error() + ")")
-	}
-	return b.String()
-}
-
-// Is matches any *Error of the same code.
-func (e *Error) Is(target error) bool {
-	t, ok := target.(*Error)
-	return ok && t.Code == e.Code
-}
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// asError turns what a port returned into an *Error. A foreign error gets the code
-// given.
+// asError turns what a port returned into an error with a code of this package. One that
+// has none, or that of a lock, gets the code given.
 func asError(err error, code Code, detail string) *Error {
 	var e *Error
-	if errors.As(err, &e) {
+	if errors.As(err, &e) && e.Operation != lock.OpAcquire {
 		return e
 	}
 	return &Error{Code: code, Detail: detail, Err: err}

@@ -1,6 +1,7 @@
 package autosave
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -33,8 +34,8 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	orDefault(&l.MaxGenerations, DefaultMaxGenerations)
-	orDefault(&l.MaxBytes, DefaultMaxBytes)
+	l.MaxGenerations = cmp.Or(l.MaxGenerations, DefaultMaxGenerations)
+	l.MaxBytes = cmp.Or(l.MaxBytes, DefaultMaxBytes)
 	return l
 }
 
@@ -85,11 +86,4 @@ func parseNumber(s string) (int64, bool) {
 		n = n*10 + int64(s[i]-'0')
 	}
 	return n, true
-}
-
-func orDefault[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
 }

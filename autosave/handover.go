@@ -1,6 +1,7 @@
 package autosave
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -194,7 +195,7 @@ type EditOptions struct {
 // ErrAborted with the cause of ctx, ErrDisabled or ErrDisposed. None takes longer than
 // Grace and some thirty seconds.
 func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
-	orDefault(&opts.Grace, DefaultGrace)
+	opts.Grace = cmp.Or(opts.Grace, DefaultGrace)
 	a := &ask{round: lock.NewID(), force: opts.Force, answers: make(chan Message, 8), rivals: make(map[string]Message)}
 	var verdict chan struct{}
 	var at role

@@ -47,7 +47,7 @@ func (l *Layout) present(ctx context.Context) ([]Generation, error) {
 			return nil, nil // the first page ever was killed as it began
 		}
 	}
-	return nil, &Error{Code: CodeCorrupted, Generation: FolderIndex,
+	return nil, &Error{Code: CodeCorrupted, Operation: OpRead, Resource: FolderIndex,
 		Detail: "no index is whole; the next editor makes one of the generations that are there"}
 }
 
@@ -61,7 +61,7 @@ func (l *Layout) Read(ctx context.Context, id string) ([]byte, error) {
 		}
 		g, ok := find(generations, id)
 		if !ok {
-			return nil, &Error{Code: CodeNotFound, Generation: id, Detail: "it does not exist, or is no longer kept"}
+			return nil, &Error{Code: CodeNotFound, Operation: OpRead, Resource: id, Detail: "it does not exist, or is no longer kept"}
 		}
 		var content []byte
 		if content, err = l.read(ctx, g); !errors.Is(err, ErrCorrupted) {
@@ -87,7 +87,7 @@ func find(generations []Generation, id string) (Generation, bool) {
 func (l *Layout) read(ctx context.Context, g Generation) ([]byte, error) {
 	content, err := l.files.Read(ctx, FolderHistory, g.ID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &Error{Code: CodeCorrupted, Generation: g.ID, Detail: "its file is missing; other generations can be restored", Err: err}
+		return nil, &Error{Code: CodeCorrupted, Operation: OpRead, Resource: g.ID, Detail: "its file is missing; other generations can be restored", Err: err}
 	}
 	if err != nil {
 		return nil, asError(err, CodeReadFailed, "the generation could not be read")
@@ -97,7 +97,7 @@ func (l *Layout) read(ctx context.Context, g Generation) ([]byte, error) {
 		return nil, asError(err, CodeReadFailed, "the checksum could not be made")
 	}
 	if sum != g.SHA256 || int64(len(content)) != g.Bytes {
-		return nil, &Error{Code: CodeCorrupted, Generation: g.ID, Detail: "its content is not what was saved; other generations can be restored"}
+		return nil, &Error{Code: CodeCorrupted, Operation: OpRead, Resource: g.ID, Detail: "its content is not what was saved; other generations can be restored"}
 	}
 	return content, nil
 }

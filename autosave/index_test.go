@@ -129,10 +129,10 @@ func TestGenerationIDs(t *testing.T) {
 
 func TestErrorsHaveTheirCode(t *testing.T) {
 	targets := []*Error{ErrWriteFailed, ErrQuota, ErrEvicted, ErrReadFailed, ErrCorrupted, ErrStaleToken, ErrNotFound, ErrSnapshotFailed,
-		ErrReadOnly, ErrDisabled, ErrDisposed, ErrHandoverRefused, ErrHandoverBusy, ErrHandoverNoAnswer, ErrAborted, ErrInvalidArgument}
+		ErrReadOnly, ErrDisabled, ErrDisposed, ErrHandoverRefused, ErrHandoverBusy, ErrHandoverNoAnswer}
 	require.Len(t, targets, len(Codes()))
 	for i, c := range Codes() {
-		err := &Error{Code: c.Code, Detail: "d", Generation: "g"}
+		err := &Error{Code: c.Code, Detail: "d", Resource: "g"}
 		for j, target := range targets {
 			assert.Equal(t, i == j, err.Is(target), "%s against %s", c.Code, target.Code)
 		}

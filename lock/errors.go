@@ -68,22 +68,36 @@ var codes = []CodeInfo{
 // file of the browser package is compared with it by a test.
 func Codes() []CodeInfo { return append([]CodeInfo(nil), codes...) }
 
-func (c Code) info() CodeInfo {
-	for _, i := range codes {
-		if i.Code == c {
-			return i
+// more are the codes of the packages that build on this one.
+var more []CodeInfo
+
+// Declare makes the codes of a package that builds on this one known to [Error]. It is
+// for the initialisation of package variables, and returns what it was given.
+func Declare(codes []CodeInfo) []CodeInfo {
+	more = append(more, codes...)
+	return codes
+}
+
+// Info says what the code means. Of a code that nobody declared it says nothing.
+func (c Code) Info() CodeInfo {
+	for _, table := range [][]CodeInfo{codes, more} {
+		for _, i := range table {
+			if i.Code == c {
+				return i
+			}
 		}
 	}
 	return CodeInfo{Code: c}
 }
 
-// Error is the one error type of this package. Match it by code:
+// Error is the one error type of this package and of those that build on it. Match it by
+// code:
 //
 //	errors.Is(err, lock.ErrDenied)
 type Error struct {
 	Code      Code
 	Operation Operation
-	Resource  string // what was to be locked; may be empty for invalid arguments
+	Resource  string // what it was to be done to; may be empty for invalid arguments
 	Detail    string // why it failed and what can be done, as one or two sentences
 	Err       error  // the cause, where there is one
 }
@@ -107,7 +121,7 @@ var (
 )
 
 // Retryable reports whether the same call may succeed later.
-func (e *Error) Retryable() bool { return e.Code.info().Retryable }
+func (e *Error) Retryable() bool { return e.Code.Info().Retryable }
 
 // Error says what failed, on which resource and why.
 func (e *Error) Error() string {

@@ -288,7 +288,7 @@ func testCorrupted(h *harness) {
 	require.ErrorIs(h, err, autosave.ErrCorrupted)
 	var failure *autosave.Error
 	require.True(h, errors.As(err, &failure))
-	assert.Equal(h, two.ID, failure.Generation)
+	assert.Equal(h, two.ID, failure.Resource)
 	for id, want := range map[string]string{one.ID: "one", three.ID: "three", autosave.Current: "three"} {
 		content, err := s.Read(h.Context(), id)
 		require.NoError(h, err)
