@@ -186,7 +186,7 @@ func (s *Saver) find(ctx context.Context, token int64, known *Generation) (loade
 // has returned, so that nothing is typed into, nor saved of, a text that is about to be
 // replaced. A listener that hangs is not waited for.
 func (s *Saver) edit(found loaded) {
-	e := Event{Type: EventEditable}
+	e := Event{Type: EventEditable, LeaseID: s.lease.ID}
 	if found.newest != nil {
 		s.newest = found.newest
 	}

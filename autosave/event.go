@@ -34,11 +34,13 @@ type Event struct {
 	// tells that from an empty document.
 	Content []byte
 	Loaded  bool
+	LeaseID string // editable: of the lease under which this page edits
 }
 
 // State is what AutoSave is doing at one moment.
 type State struct {
 	Phase       Phase
+	ReadOnly    bool      // this page may not edit
 	LastSuccess time.Time // zero: nothing was saved by this page
 	// PendingBytes is the size of what is not durable: of the snapshot where one was
 	// taken, else of the last one, at least 1. 0 means everything is durable.

@@ -71,7 +71,7 @@ type Saver struct {
 	unsaved  []byte      // taken when this page lost the lock
 	holder   *lock.Holder
 	unnamed  chan struct{} // closed when the new editor tells its name; nil once the page was told
-	shown    Phase
+	shown    shown
 	timer    *time.Timer
 
 	handing *handing
@@ -89,14 +89,13 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	}
 	s := &Saver{config: c, events: newMailbox(c.Listener), began: time.Now().Add(-1), wake: make(chan struct{}, 1),
 		inbox: make(chan func()), gone: make(chan struct{}), verdict: make(chan struct{}),
-		shown: PhaseIdle, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
+		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.readOnly.Store(true)
 	if c.Disabled {
-		s.shown = ""
-		s.emitPhase(PhaseDisabled)
-		s.final = State{Phase: PhaseDisabled}
 		s.role = ended
+		s.final = State{Phase: PhaseDisabled, ReadOnly: true}
+		s.events.push(Event{Type: EventPhase, State: s.final})
 		s.timer.Stop()
 		close(s.gone)
 		return s, nil
@@ -272,7 +271,7 @@ func (s *Saver) phase() Phase {
 }
 
 func (s *Saver) state() State {
-	state := State{Phase: s.phase(), LastSuccess: s.success, LastErr: s.lastErr, RetryCount: s.failures}
+	state := State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.lastErr, RetryCount: s.failures}
 	dirty := s.since.Load() != 0
 	switch {
 	case s.role != editing && s.role != leaving && s.unsaved != nil:
@@ -289,16 +288,19 @@ func (s *Saver) state() State {
 	return state
 }
 
+// emitPhase tells the phase, and whether this page may edit, where one of them is news.
 func (s *Saver) emitPhase(p Phase) {
-	if s.shown == p {
+	if s.shown == (shown{p, s.role != editing}) {
 		return
 	}
-	s.shown = p
-	state := State{Phase: p}
-	if p != PhaseDisabled {
-		state = s.state()
-	}
-	s.events.push(Event{Type: EventPhase, State: state})
+	s.shown = shown{p, s.role != editing}
+	s.events.push(Event{Type: EventPhase, State: s.state()})
+}
+
+// shown is what the listener knows.
+type shown struct {
+	phase    Phase
+	readOnly bool
 }
 
 func (s *Saver) emit(e Event) {

@@ -238,7 +238,7 @@ func TestDisabledWritesNothing(t *testing.T) {
 		a.open()
 		a.typed("lost, as was wished")
 		w.sleep(time.Hour)
-		assert.Equal(t, autosave.State{Phase: autosave.PhaseDisabled}, a.State())
+		assert.Equal(t, autosave.State{Phase: autosave.PhaseDisabled, ReadOnly: true}, a.State())
 		assert.True(t, a.ReadOnly())
 		_, err := a.FlushNow(t.Context())
 		require.ErrorIs(t, err, autosave.ErrDisabled)

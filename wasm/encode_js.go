@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"syscall/js"
 	"time"
@@ -80,7 +81,7 @@ func reason(err error) any {
 	}
 	m := map[string]any{
 		"code":      string(e.Code),
-		"operation": string(e.Operation),
+		"operation": string(cmp.Or(e.Operation, e.Code.Info().Operation)),
 		"retryable": e.Retryable(),
 		"message":   e.Error(),
 	}

@@ -103,16 +103,18 @@ func (s settings) withoutRecord(err error) {
 
 // service is one open Holdfast.
 type service struct {
-	boot    safejs.Value
-	manager *lock.Manager
+	boot     safejs.Value
+	settings settings
+	manager  *lock.Manager
 	mechanism
+	editors editors
 	channel *jsbridge.Channel
 	exports jsbridge.Exports
 	closed  chan struct{}
 	once    sync.Once
 }
 
-func newService(boot safejs.Value) (*service, error) {
+func newService(boot safejs.Value) (s *service, err error) {
 	config, err := boot.Get("config")
 	if err != nil {
 		return nil, err
@@ -132,8 +134,8 @@ func newService(boot safejs.Value) (*service, error) {
 	if err := jsbridge.Open(port); err != nil {
 		return nil, err
 	}
-	s := &service{boot: boot, closed: make(chan struct{})}
 	c.warn = func(resource, detail string) { s.manager.Warn(resource, detail) }
+	s = &service{boot: boot, settings: c, closed: make(chan struct{}), editors: editors{all: make(map[int]*editor)}}
 	s.exports.Reason = reason
 	if s.mechanism, err = wire(c); err != nil {
 		return nil, err

@@ -61,6 +61,23 @@ func (r *reader) flag(name string) bool {
 	return ok && b
 }
 
+// flagOr is flag where absent does not mean false.
+func (r *reader) flagOr(name string, absent bool) bool {
+	if v, err := r.v.Get(name); err != nil || v.IsUndefined() {
+		return absent
+	}
+	return r.flag(name)
+}
+
+// whole returns a whole number; 0 where it is absent.
+func (r *reader) whole(name string) int {
+	n := r.number(name, 0)
+	if n != math.Trunc(n) {
+		r.fault(name, "must be a whole number")
+	}
+	return int(min(n, 1<<53))
+}
+
 // number returns a finite number that is not negative; zero stands for zero, because
 // the zero of the Go options means their default.
 func (r *reader) number(name string, zero float64) float64 {
@@ -141,11 +158,7 @@ func (r *reader) onlyProject() {
 				Detail: name + ": this version locks the project as a whole; leave it out or give []"}
 		}
 	}
-	slots := r.number("slots", 0)
-	if slots != math.Trunc(slots) {
-		r.fault("slots", "must be a whole number")
-	}
-	if slots > 1 && r.err == nil {
+	if r.whole("slots") > 1 && r.err == nil {
 		r.err = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire,
 			Detail: "slots: this version admits one holder; leave it out or give 1"}
 	}

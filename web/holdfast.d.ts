@@ -138,7 +138,11 @@ export type ProjectLockEvent = EventBase & (
   | { type: "lock:renewed"; lease: ProjectLockLease }
   | { type: "lock:warning"; warning: Warning; lease?: ProjectLockLease; detail?: string }
   | { type: "lock:fallback-engaged"; lease: ProjectLockLease }
-  | { type: "lock:handover-requested"; lease: ProjectLockLease; from: string }
+  | { type: "lock:handover-requested"; lease: ProjectLockLease; from: string;
+      /** Refuses, as does `preventDefault` of the CustomEvent; `why` is told to the one who asks. */
+      refuse(why?: string): void;
+      /** Delays the answer until the promise settles; one that rejects refuses. Three seconds after the event silence is consent. */
+      waitUntil(promise: PromiseLike<unknown>): void }
   | { type: "lock:release-requested"; lease: ProjectLockLease }
   | { type: "lock:released"; leaseId: string }
   | { type: "lock:error"; operation: Operation; error: ProjectLockError; retryable: boolean }
@@ -187,6 +191,32 @@ export interface Generation { id: string; savedAt: number; bytes: number; token:
 // Events: "autosave:phase" (detail: AutoSaveState), "autosave:saved" (detail: Generation), "autosave:readonly"
 // (detail: {reason, holder, unsaved?: Uint8Array}), "autosave:editable" (detail: {content?: Uint8Array}, what was saved
 // last by whoever held it, for the page to load before it lets anyone type)
+/** What can go wrong with saving. What the lock layer says itself ("unsupported", "aborted", "invalid-argument", "runtime-crashed") comes as a ProjectLockError. */
+export type AutoSaveErrorCode =
+  | "write-failed"     //  save, retryable: nothing was committed; it is tried again by itself
+  | "quota-exceeded"   //  save, retryable: no room; what was saved before stays
+  | "storage-evicted"  //  save, retryable: the browser has emptied the storage; what is open is saved anew
+  | "read-failed"      //  read, retryable: the storage could not be read
+  | "data-corrupted"   //  read, final: this generation's content is not what was saved; the others stay readable
+  | "stale-token"      //  save, final: a later editor has come; nothing is written over what it saved
+  | "not-found"        //  read, final: there is no such generation, or it is no longer kept
+  | "snapshot-failed"  //  save, retryable: the page could not say what to save
+  | "read-only"        //  save, retryable: this page may not write now; what it has is kept and offered again
+  | "disabled"         //  save, final: AutoSave is switched off
+  | "disposed"         //  save, final: AutoSave has ended
+  | "handover-refused" //  edit, retryable: the page that edits said no, or cannot save
+  | "handover-busy"    //  edit, retryable: another page has asked before, or takes it over at this moment
+  | "handover-timeout"; // edit, retryable: the page that edits does not answer; force takes the lock from it
+
+/** A failure of AutoSave. The message says what failed and what can be done. */
+export interface AutoSaveError extends Error {
+  readonly name: "AutoSaveError";
+  readonly code: AutoSaveErrorCode;
+  readonly retryable: boolean;
+  /** Of "data-corrupted" and "not-found". */
+  readonly generation?: string;
+}
+
 export interface AutoSave extends EventTarget {
   readonly readOnly: boolean;
   readonly lease?: ProjectLockLease; // while editing; give it as `within` to lock more of the project under it

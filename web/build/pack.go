@@ -25,7 +25,7 @@ type manifest struct {
 }
 
 // modules are exported one by one, so that a bundler's user can ask for the URL of any of them.
-var modules = []string{"holdfast-worker.js", "holdfast-page.js", "holdfast-helper.js", "holdfast.wasm"}
+var modules = []string{"holdfast-autosave.js", "holdfast-worker.js", "holdfast-page.js", "holdfast-helper.js", "holdfast.wasm"}
 
 func newManifest(version string) manifest {
 	exports := map[string]any{

@@ -2,6 +2,7 @@
 // the Go runtime is there. See holdfast.d.ts for what it guarantees.
 
 import type * as Contract from "../holdfast";
+import type { Saver } from "./autosave";
 import { compile } from "./compile";
 import { asError, problem, ProjectLockError } from "./errors";
 import { startWorker } from "./host";
@@ -41,10 +42,14 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   #listeners = new Set<(event: Contract.ProjectLockEvent) => void>();
   #leases = new Map<string, Entry>();
 
-  readonly #resource: string;
+  #savers = new Map<number, Saver>();
 
-  constructor({ ownerId, root, strategy }: Config, start: (listener: Listener, ended: AbortSignal) => Promise<Host>) {
+  readonly #resource: string;
+  readonly #autosave: () => Promise<typeof import("./autosave")>;
+
+  constructor({ ownerId, root, strategy }: Config, start: (listener: Listener, ended: AbortSignal) => Promise<Host>, autosave: () => Promise<typeof import("./autosave")>) {
     super();
+    this.#autosave = autosave;
     this.ownerId = ownerId;
     this.#resource = `holdfast:${root}`;
     // Web Locks need no Go between the page and the browser.
@@ -96,8 +101,11 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     return this.#call("inspect") as ReturnType<Contract.Holdfast["inspect"]>;
   }
 
-  initAutoSave(): Promise<never> {
-    return Promise.reject(problem("unsupported", "this version has no AutoSave yet"));
+  initAutoSave(snapshot: () => Contract.Snapshot | Promise<Contract.Snapshot>, options?: Contract.AutoSaveOptions): Promise<Contract.AutoSave> {
+    return this.#settling(this.#autosave().then(({ startAutoSave }) => startAutoSave({
+      holdfast: this, savers: this.#savers, ended: this.#ended.signal, error: asError,
+      call: (...call) => this.#call(...call), tell: (event) => this.#tell(event),
+    }, snapshot, options)));
   }
 
   close(): Promise<void> {
@@ -105,6 +113,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 
   async #close(): Promise<void> {
+    await Promise.allSettled([...this.#savers.values()].map((saver) => saver.dispose()));
     const closing = this.#over || !this.#host ? Promise.resolve() : this.#call("close");
     this.#over ??= problem("aborted", "this Holdfast was closed; open a new one");
     try {
@@ -213,7 +222,10 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 
   #dispatch(raw: RawEvent): void {
-    const entry = this.#leases.get(raw.leaseId ?? "");
+    if (raw.saver) return this.#savers.get(raw.saver)?.heard(raw);
+    let entry = this.#leases.get(raw.leaseId ?? "");
+    // Nobody in the page asked for it: it is an AutoSave's.
+    if (!entry && raw.type === "lock:acquired") this.#leases.set(raw.leaseId ?? "", entry = { end: new AbortController(), granted: true });
     const event = this.#event(raw, entry?.end.signal ?? AbortSignal.abort());
     if (event.type === "lock:acquired" && entry) entry.granted = true;
     // The signal aborts before anybody is told, so that a listener finds it aborted.
@@ -235,9 +247,9 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     }) as unknown as Contract.ProjectLockEvent;
   }
 
-  #tell(event: Contract.ProjectLockEvent): void {
+  #tell(event: Contract.ProjectLockEvent): boolean {
     for (const listener of this.#listeners) quietly(() => listener(event));
-    this.dispatchEvent(new CustomEvent(event.type, { detail: event }));
+    return this.dispatchEvent(new CustomEvent(event.type, { detail: event, cancelable: true }));
   }
 
   /** The runtime died: every lease and every call ends, and the page is told once. */
@@ -295,5 +307,5 @@ export async function openHoldfast(options?: Contract.OpenOptions): Promise<Cont
     const worker = baseURL ? new Worker(new URL("holdfast-worker.js", baseURL), { type: "module" })
       : new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" });
     return startWorker(worker, module, config, listener, ended);
-  });
+  }, () => (baseURL ? import(/* @vite-ignore */ new URL("holdfast-autosave.js", baseURL).href) : import("./holdfast-autosave.js")) as Promise<typeof import("./autosave")>);
 }

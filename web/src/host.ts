@@ -1,6 +1,6 @@
 // Starts the worker in which Go runs, and speaks with it.
 
-import type { Callback, Config, FromWorker, Host, Listener, ToWorker } from "./protocol";
+import { buffersOf, type Callback, type Config, type FromWorker, type Host, type Listener, type ToWorker } from "./protocol";
 
 interface Call {
   resolve: (value: unknown) => void;
@@ -12,12 +12,12 @@ export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>,
   ended.addEventListener("abort", () => worker.terminate());
   const calls = new Map<number, Call>();
   let lastId = 0;
-  const post = (message: ToWorker): void => worker.postMessage(message);
+  const post = (message: ToWorker, value?: unknown): void => worker.postMessage(message, buffersOf(value));
 
   const host: Host = {
     call: (method, arg, signal, callback) => new Promise((resolve, reject) => {
       const id = ++lastId;
-      post({ kind: "call", id, method, arg, signal: signal !== undefined, callback: callback !== undefined });
+      post({ kind: "call", id, method, arg, signal: signal !== undefined, callback: callback !== undefined }, arg);
       const abort = (): void => post({ kind: "abort", id });
       const settled = <T>(settle: (value: T) => void) => (value: T) => {
         calls.delete(id);

@@ -9,7 +9,9 @@ export interface Config {
 }
 
 /** The functions that Go exports. */
-export type Method = "acquire" | "renew" | "release" | "with" | "request" | "query" | "inspect" | "close";
+export type Method = "acquire" | "renew" | "release" | "with" | "request" | "query" | "inspect" | "close"
+  // of an AutoSave, wasm/autosave_js.go
+  | "autosave" | "mark" | "answer" | "flush" | "history" | "read" | "restore" | "edit" | "suspend" | "resume" | "dispose";
 
 /** A function of the page that Go calls while a call is under way. */
 export type Callback = (value: unknown) => Promise<void>;
@@ -33,8 +35,14 @@ export interface Listener {
   died(why: string): void;
 }
 
-/** An event as Go describes it: leases and errors are plain objects. */
-export type RawEvent = Record<string, unknown> & { type: string; leaseId?: string };
+/** An event as Go describes it: leases and errors are plain objects. One of an AutoSave bears its number. */
+export type RawEvent = Record<string, unknown> & { type: string; leaseId?: string; saver?: number };
+
+/** The buffers of a message that need not be copied: whoever made these bytes does not want them back. */
+export function buffersOf(value: unknown): ArrayBuffer[] {
+  const all = value instanceof Uint8Array ? [value] : Object.values({ ...(value as object) });
+  return all.flatMap((field) => (field instanceof Uint8Array ? [field.buffer as ArrayBuffer] : []));
+}
 
 /** Page to worker. The first message starts Go. */
 export type ToWorker =

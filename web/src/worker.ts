@@ -2,10 +2,10 @@
 // when it ends the browser gives back everything it held.
 
 import { startGo } from "./go";
-import type { Callback, Exports, FromWorker, Reason, ToWorker } from "./protocol";
+import { buffersOf, type Callback, type Exports, type FromWorker, type Reason, type ToWorker } from "./protocol";
 
-const scope = self as unknown as { postMessage(message: FromWorker): void; onmessage: ((e: MessageEvent<ToWorker>) => void) | null };
-const post = (message: FromWorker): void => scope.postMessage(message);
+const scope = self as unknown as { postMessage(message: FromWorker, transfer: Transferable[]): void; onmessage: ((e: MessageEvent<ToWorker>) => void) | null };
+const post = (message: FromWorker, value?: unknown): void => scope.postMessage(message, buffersOf(value));
 
 let exports: Promise<Exports>;
 const aborts = new Map<number, AbortController>();
@@ -16,7 +16,7 @@ scope.onmessage = ({ data }) => {
   switch (data.kind) {
     case "start":
       exports = startGo(data.module, data.config, {
-        event: (event) => post({ kind: "event", event }),
+        event: (event) => post({ kind: "event", event }, event),
         died: (why) => post({ kind: "died", why }),
       });
       exports.then(() => post({ kind: "ready" }), ({ message }: Error) => post({ kind: "died", why: message }));
@@ -41,7 +41,7 @@ async function call({ id, method, arg, signal, callback }: ToWorker & { kind: "c
   if (signal) aborts.set(id, (controller = new AbortController()));
   try {
     const value = await (await exports)[method](arg, controller?.signal, callback ? inPage(id) : undefined);
-    post({ kind: "result", id, value });
+    post({ kind: "result", id, value }, value);
   } catch (reason) {
     post({ kind: "error", id, reason: reason as Reason });
   } finally {

@@ -1,0 +1,298 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/jsbridge"
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/opfs"
+)
+
+// editor is one AutoSave of the page.
+type editor struct {
+	s       *service
+	id      int // the page's number for it
+	saver   *autosave.Saver
+	channel *jsbridge.Channel
+
+	mu    sync.Mutex
+	asked int
+	waits map[int]chan safejs.Value // for what the page was asked
+}
+
+// editors are the AutoSaves of a service.
+type editors struct {
+	mu  sync.Mutex
+	all map[int]*editor
+}
+
+// autosaveMethods are what the facade can do with an AutoSave. Their argument bears its
+// number.
+var autosaveMethods = map[string]func(e *editor, ctx context.Context, arg reader) (any, error){
+	"mark":    (*editor).mark,
+	"answer":  (*editor).answer,
+	"flush":   (*editor).flush,
+	"history": (*editor).history,
+	"read":    (*editor).read,
+	"restore": (*editor).restore,
+	"edit":    (*editor).edit,
+	"suspend": (*editor).suspend,
+	"resume":  (*editor).resume,
+	"dispose": (*editor).dispose,
+}
+
+func init() {
+	methods["autosave"] = (*service).autosave
+	for name, m := range autosaveMethods {
+		methods[name] = func(s *service, ctx context.Context, arg, _ safejs.Value) (any, error) {
+			r := reader{v: arg}
+			s.editors.mu.Lock()
+			e := s.editors.all[int(r.number("saver", 0))]
+			s.editors.mu.Unlock()
+			if e == nil || name != "answer" && e.running() == nil {
+				return nil, autosave.ErrDisposed
+			}
+			if saver := e.running(); saver != nil && r.flag("marked") {
+				saver.MarkDirty()
+			}
+			return m(e, ctx, r)
+		}
+	}
+}
+
+// autosave starts an AutoSave and returns when it is known whether the page edits.
+func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error) {
+	r := reader{v: arg}
+	e := &editor{s: s, id: int(r.number("saver", 0)), waits: make(map[int]chan safejs.Value)}
+	config := r.autosave()
+	if r.flag("onReadonly") {
+		config.Lock.OnReadonly = func(event lock.Event) { e.tell(encodeEvent(event)) }
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	if !config.Disabled {
+		files, err := opfs.NewFiles(s.settings.root)
+		if err == nil {
+			err = files.Check(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if e.channel, err = jsbridge.NewChannel(s.settings.key() + ":edit"); err != nil {
+			return nil, err
+		}
+		config.Store = autosave.NewLayout(files, opfs.SHA256)
+		config.Channel = jsbridge.Edits{Channel: e.channel}
+	}
+	config.Locks, config.Snapshot, config.Listener, config.OnHandover = s.manager, e.snapshot, e.publish, e.veto
+	s.editors.mu.Lock()
+	s.editors.all[e.id] = e
+	s.editors.mu.Unlock()
+	saver, err := autosave.New(ctx, config)
+	if err != nil {
+		e.forget()
+		if ctx.Err() != nil {
+			err = &lock.Error{Code: lock.CodeAborted, Operation: lock.OpAcquire, Err: err}
+		}
+		return nil, err
+	}
+	e.mu.Lock()
+	e.saver = saver
+	e.mu.Unlock()
+	return nil, saver.Told(ctx)
+}
+
+// autosave reads the options of initAutoSave.
+func (r *reader) autosave() autosave.Config {
+	c := autosave.Config{
+		Disabled:  !r.flagOr("enabled", true),
+		NoStandby: !r.flagOr("standby", true),
+		Debounce:  r.duration("debounceMs", 0),
+		Idle:      r.duration("idleMs", 0),
+		Limits:    autosave.Limits{MaxGenerations: r.whole("maxGenerations"), MaxBytes: int64(r.whole("maxBytes"))},
+	}
+	if v, ok := r.get("lock", safejs.TypeObject, "an object"); ok {
+		inner := reader{v: v, prefix: "lock."}
+		c.Lock = inner.acquire()
+		if r.err == nil {
+			r.err = inner.err
+		}
+	}
+	c.Lock.LeaseID = "" // each acquisition has its own
+	return c
+}
+
+func (e *editor) forget() {
+	e.s.editors.mu.Lock()
+	delete(e.s.editors.all, e.id)
+	e.s.editors.mu.Unlock()
+	if e.channel != nil {
+		e.channel.Close()
+	}
+}
+
+// publish tells the page of an event. Of one that brings a text to load it returns when
+// the page has seen to it.
+func (e *editor) publish(event autosave.Event) {
+	if event.Type == autosave.EventEditable {
+		_ = e.s.manager.Flush(context.Background()) // the page knows the lease by then
+		ctx, stop := context.WithTimeout(context.Background(), askLimit)
+		defer stop()
+		_, _ = e.ask(ctx, encodeAutosave(event))
+		return
+	}
+	e.tell(encodeAutosave(event))
+}
+
+func (e *editor) tell(event map[string]any) {
+	event["saver"] = e.id
+	_, _ = e.s.boot.Call("event", event)
+}
+
+// askLimit bounds a question that has no limit of its own.
+const askLimit = 10 * time.Second
+
+// ask tells the page of an event and returns its answer: what the page calls answer with.
+func (e *editor) ask(ctx context.Context, event map[string]any) (safejs.Value, error) {
+	answer := make(chan safejs.Value, 1)
+	e.mu.Lock()
+	e.asked++
+	n := e.asked
+	e.waits[n] = answer
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		delete(e.waits, n)
+		e.mu.Unlock()
+	}()
+	event["ask"] = n
+	e.tell(event)
+	select {
+	case v := <-answer:
+		r := reader{v: v}
+		if why := r.text("failed"); why != "" {
+			return v, errors.New(why)
+		}
+		return v, nil
+	case <-ctx.Done():
+		return safejs.Value{}, context.Cause(ctx)
+	}
+}
+
+// answer is the page's answer to what it was asked.
+func (e *editor) answer(_ context.Context, arg reader) (any, error) {
+	n := arg.whole("ask")
+	e.mu.Lock()
+	answer := e.waits[n]
+	delete(e.waits, n)
+	e.mu.Unlock()
+	if answer != nil {
+		answer <- arg.v
+	}
+	return nil, nil
+}
+
+// snapshot asks the page what is to be saved.
+func (e *editor) snapshot(ctx context.Context) ([]byte, error) {
+	v, err := e.ask(ctx, map[string]any{"type": "autosave:snapshot"})
+	if err != nil {
+		return nil, err
+	}
+	bytes, err := v.Get("bytes")
+	if err != nil {
+		return nil, err
+	}
+	return jsbridge.Bytes(bytes)
+}
+
+// veto asks the page whether it hands over.
+func (e *editor) veto(ctx context.Context, from string) error {
+	lease, ok := e.running().Lease()
+	if !ok {
+		return nil
+	}
+	_, err := e.ask(ctx, map[string]any{"type": string(lock.EventHandoverRequested), "lease": encodeLease(lease), "from": from})
+	return err
+}
+
+// running returns the saver, or nil while it is being started.
+func (e *editor) running() *autosave.Saver {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.saver
+}
+
+// mark does nothing: what is marked is said with every call.
+func (e *editor) mark(context.Context, reader) (any, error) { return nil, nil }
+
+// done lets the facade see the events of an operation before its result.
+func (e *editor) done(value any, err error) (any, error) {
+	ctx, stop := context.WithTimeout(context.Background(), askLimit)
+	defer stop()
+	_ = e.saver.Told(ctx)
+	return value, err
+}
+
+func (e *editor) flush(ctx context.Context, _ reader) (any, error) {
+	g, err := e.saver.FlushNow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.done(encodeGeneration(g), nil)
+}
+
+func (e *editor) history(ctx context.Context, _ reader) (any, error) {
+	all, err := e.saver.History(ctx)
+	values := make([]any, len(all))
+	for i, g := range all {
+		values[i] = encodeGeneration(g)
+	}
+	return values, err
+}
+
+func (e *editor) read(ctx context.Context, arg reader) (any, error) {
+	return content(e.saver.Read(ctx, arg.text("id")))
+}
+
+func (e *editor) restore(ctx context.Context, arg reader) (any, error) {
+	value, err := content(e.saver.Restore(ctx, arg.text("id")))
+	return e.done(value, err)
+}
+
+func content(bytes []byte, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return jsbridge.Uint8Array(bytes)
+}
+
+func (e *editor) edit(ctx context.Context, arg reader) (any, error) {
+	opts := autosave.EditOptions{Force: arg.flag("force"), Grace: arg.duration("graceMs", time.Nanosecond)}
+	if arg.err != nil {
+		return nil, arg.err
+	}
+	return e.done(nil, e.saver.RequestEdit(ctx, opts))
+}
+
+func (e *editor) suspend(ctx context.Context, _ reader) (any, error) {
+	return e.done(nil, e.saver.Suspend(ctx))
+}
+
+func (e *editor) resume(ctx context.Context, _ reader) (any, error) {
+	return e.done(nil, e.saver.Resume(ctx))
+}
+
+func (e *editor) dispose(ctx context.Context, _ reader) (any, error) {
+	defer e.forget()
+	err := e.saver.Dispose(ctx)
+	return nil, err
+}

@@ -1,0 +1,272 @@
+// AutoSave's part in the page: a module of its own, loaded when a page wants it. What is saved,
+// when and under which lock is decided in Go; here are the events, the snapshot, and what a page
+// must know without asking.
+
+import type * as Contract from "../holdfast";
+import type { Method, RawEvent, Reason } from "./protocol";
+
+/** What the facade lends an AutoSave. */
+export interface Wire {
+  holdfast: Contract.Holdfast;
+  call(method: Method, arg: object, signal?: AbortSignal): Promise<unknown>;
+  /** Where what Go tells of an AutoSave goes, by its number. */
+  savers: Map<number, Saver>;
+  /** Tells the listeners of the lock; returns whether none of them prevented the default. */
+  tell(event: Contract.ProjectLockEvent): boolean;
+  error(reason: unknown): Contract.ProjectLockError;
+  /** Aborts when the runtime has ended. */
+  ended: AbortSignal;
+}
+
+/** What the facade needs of an AutoSave. */
+export interface Saver { heard(raw: RawEvent): void; dispose(): Promise<void> }
+
+type Taking = () => Contract.Snapshot | Promise<Contract.Snapshot>;
+type Told = RawEvent & { state?: Contract.AutoSaveState & { lastError?: Reason }; ask?: number; error?: Reason; lease?: Contract.ProjectLockLease };
+
+/** Go hears of a change at once, and of those that follow in this time with the last of them. */
+const markMs = 25;
+
+const encoder = new TextEncoder();
+let lastId = 0;
+
+class AutoSaveError extends Error implements Contract.AutoSaveError {
+  override readonly name = "AutoSaveError";
+  readonly code: Contract.AutoSaveErrorCode;
+  readonly retryable: boolean;
+  readonly generation?: string;
+
+  constructor({ message, code, retryable, resource }: Reason) {
+    super(message);
+    this.code = code as Contract.AutoSaveErrorCode;
+    this.retryable = retryable;
+    if (resource !== undefined) this.generation = resource;
+  }
+}
+
+export async function startAutoSave(wire: Wire, snapshot: Taking, options: Contract.AutoSaveOptions = {}): Promise<AutoSave> {
+  const fault = (what: string): Contract.ProjectLockError =>
+    wire.error({ code: "invalid-argument", operation: "acquire", retryable: false, message: `invalid-argument: ${what}` });
+  if (typeof snapshot !== "function") throw fault("the snapshot must be a function");
+  if (typeof options !== "object" || options === null) throw fault("options must be an object");
+  const autosave = new AutoSave(wire, snapshot, options);
+  await autosave.opened;
+  return autosave;
+}
+
+class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
+  readonly opened: Promise<void>;
+  readonly #wire: Wire;
+  readonly #take: Taking;
+  readonly #onReadonly: Contract.AcquireOptions["onReadonly"];
+  readonly #id = ++lastId;
+  readonly #over = new AbortController(); // takes the listeners off the page
+  #state: Contract.AutoSaveState = Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0 });
+  #readOnly = true;
+  #leases = new Map<string, Contract.ProjectLockLease>();
+  #leaseId = "";
+  #early: (() => void)[] | undefined = []; // what the page is told once it has this object
+  #dirty = false; // something has changed since the last snapshot
+  #more = false;  // and Go has not heard of the last of it
+  #armed = false; // it will
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(wire: Wire, take: Taking, { lock, ...options }: Contract.AutoSaveOptions) {
+    super();
+    this.#wire = wire;
+    this.#take = take;
+    const { signal, onReadonly, ...fields } = { ...lock };
+    this.#onReadonly = onReadonly;
+    wire.savers.set(this.#id, this);
+    this.opened = this.#open({ ...options, onReadonly: onReadonly !== undefined, ...(lock !== undefined && { lock: fields }) }, signal);
+  }
+
+  async #open(options: object, signal: AbortSignal | undefined): Promise<void> {
+    const { holdfast, ended } = this.#wire;
+    const stop = holdfast.subscribe((event) => {
+      if (event.type === "lock:acquired" || event.type === "lock:renewed") this.#leases.set(event.lease.leaseId, event.lease);
+      if (event.type === "lock:released" || event.type === "lock:readonly-entered") this.#leases.delete(event.leaseId ?? "");
+    });
+    this.#over.signal.addEventListener("abort", stop);
+    try {
+      await this.#wire.call("autosave", { ...options, saver: this.#id }, signal);
+    } catch (failure) {
+      this.#end();
+      throw this.#error(failure);
+    }
+    ended.addEventListener("abort", () => this.#died(), { signal: this.#over.signal });
+    this.#watch();
+    // The page gets this object before the events of how it began: not in a microtask, and not by a
+    // timer, which is slow in a hidden page.
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      const early = this.#early ?? [];
+      this.#early = undefined;
+      for (const tell of early) tell();
+    };
+    port2.postMessage(0);
+  }
+
+  get readOnly(): boolean { return this.#readOnly; }
+
+  get lease(): Contract.ProjectLockLease | undefined { return this.#readOnly ? undefined : this.#leases.get(this.#leaseId); }
+
+  state(): Contract.AutoSaveState {
+    // Go may not have heard yet of what this page has marked.
+    if (this.#dirty && this.#state.phase === "idle") return { ...this.#state, phase: "debouncing", pendingBytes: Math.max(1, this.#state.pendingBytes) };
+    return this.#state;
+  }
+
+  markDirty(): void {
+    this.#dirty = this.#more = true;
+    if (this.#armed) return;
+    this.#armed = true;
+    queueMicrotask(this.#mark); // many marks of one task are one
+  }
+
+  #mark = (): void => {
+    if (!this.#more) return void (this.#armed = false);
+    void this.#call("mark").catch(() => undefined);
+    this.#timer = setTimeout(this.#mark, markMs);
+  };
+
+  /** The page was asked for its text, or given one: the next change is news. */
+  #clean(): void {
+    clearTimeout(this.#timer);
+    this.#dirty = this.#more = this.#armed = false;
+  }
+
+  flushNow(): Promise<Contract.Generation> { return this.#call("flush") as Promise<Contract.Generation>; }
+
+  history(): Promise<Contract.Generation[]> { return this.#call("history") as Promise<Contract.Generation[]>; }
+
+  read(id: string): Promise<Uint8Array> { return this.#call("read", { id }) as Promise<Uint8Array>; }
+
+  restore(id: string): Promise<Uint8Array> { return this.#call("restore", { id }) as Promise<Uint8Array>; }
+
+  async requestEdit({ signal, ...options }: { force?: boolean; graceMs?: number; signal?: AbortSignal } = {}): Promise<void> {
+    await this.#call("edit", options, signal);
+  }
+
+  async dispose(): Promise<void> {
+    if (this.#over.signal.aborted) return;
+    try {
+      await this.#call("dispose");
+    } finally {
+      this.#end();
+    }
+  }
+
+  /** Calls Go, which hears first of what is marked. */
+  async #call(method: Method, arg?: object, signal?: AbortSignal): Promise<unknown> {
+    const marked = this.#more;
+    this.#more = false;
+    try {
+      return await this.#wire.call(method, { ...arg, saver: this.#id, marked }, signal);
+    } catch (failure) {
+      throw this.#error(failure);
+    }
+  }
+
+  /** What is AutoSave's own has a name of its own; the rest is as the lock layer tells it. */
+  #error(failure: unknown): Error & { code: string } {
+    const error = this.#wire.error(failure);
+    return ["save", "read", "edit"].includes(error.operation) ? new AutoSaveError(error) : error;
+  }
+
+  #end(): void {
+    this.#over.abort();
+    this.#wire.savers.delete(this.#id);
+    this.#readOnly = true;
+  }
+
+  heard(raw: Told): void {
+    switch (raw.type) {
+      case "autosave:snapshot": return void this.#answer(raw, this.#bytes());
+      case "lock:handover-requested": return void this.#answer(raw, this.#consent(raw));
+      case "lock:readonly-entered":
+        return this.#onReadonly?.(Object.freeze({ ...raw, lastError: this.#wire.error(raw["lastError"]) }) as unknown as Contract.ProjectLockEvent);
+    }
+    const { lastError, readOnly, ...state } = raw.state as Contract.AutoSaveState & { readOnly: boolean };
+    this.#state = Object.freeze({ ...state, ...(lastError && { lastError: this.#error(lastError) }) });
+    this.#readOnly = readOnly;
+    if (raw.type === "autosave:editable") {
+      this.#clean();
+      this.#readOnly = false; // from here on the page has the text, and what is typed belongs to it
+      this.#leaseId = raw.leaseId ?? "";
+    }
+    const tell = (): void => void this.dispatchEvent(new CustomEvent(raw.type, { detail: this.#detail(raw) }));
+    if (this.#early) this.#early.push(tell);
+    else tell();
+    if (raw.ask) void this.#answer(raw, Promise.resolve());
+  }
+
+  #detail(raw: Told): unknown {
+    const { type, state, saver, ask, leaseId, generation, error, ...detail } = raw;
+    switch (type) {
+      case "autosave:phase": return this.#state;
+      case "autosave:saved": return generation;
+    }
+    return Object.freeze({ ...detail, ...(error && { error: this.#error(error) }) });
+  }
+
+  async #answer({ ask }: Told, answer: Promise<object | void>): Promise<void> {
+    const found = await answer.catch((error: unknown) => ({ failed: String((error as Error)?.message || error || "no") }));
+    await this.#wire.call("answer", { ...found, ask, saver: this.#id }).catch(() => undefined);
+  }
+
+  /** What the page has now, as bytes that are nobody else's. */
+  async #bytes(): Promise<{ bytes: Uint8Array }> {
+    const taken = this.#take();
+    this.#clean(); // what is marked while a promise is awaited leads to another write
+    const snapshot = await taken;
+    if (typeof snapshot === "string") return { bytes: encoder.encode(snapshot) };
+    if (snapshot instanceof Uint8Array) return { bytes: new Uint8Array(snapshot) };
+    const json = typeof snapshot === "object" && snapshot !== null ? JSON.stringify(snapshot) : undefined;
+    if (json === undefined) throw new TypeError("the snapshot must be a string, a Uint8Array or an object");
+    return { bytes: encoder.encode(json) };
+  }
+
+  /** Asks the page's listeners whether the lock may be handed over. */
+  async #consent(raw: Told): Promise<void> {
+    const lease = this.#leases.get(this.#leaseId) ?? raw.lease as Contract.ProjectLockLease;
+    const delays: PromiseLike<unknown>[] = [];
+    let refused: string | undefined;
+    const refuse = (why = ""): void => void (refused ??= String(why) || "the page that edits has refused");
+    const go = this.#wire.tell(Object.freeze({
+      type: raw.type as "lock:handover-requested", at: Date.now(), ownerId: lease.ownerId, resource: lease.resource, leaseId: lease.leaseId,
+      lease, from: raw["from"] as string, refuse, waitUntil: (delay: PromiseLike<unknown>) => void delays.push(delay),
+    }));
+    if (!go) refuse();
+    await Promise.all(delays); // what rejects refuses
+    if (refused !== undefined) throw new Error(refused);
+  }
+
+  #watch(): void {
+    const { signal } = this.#over;
+    const quietly = (method: Method) => void this.#call(method).catch(() => undefined);
+    const save = (): void => {
+      if (this.#dirty || this.#state.pendingBytes > 0) quietly("flush");
+    };
+    document.addEventListener("visibilitychange", () => document.hidden && save(), { signal });
+    document.addEventListener("freeze", save, { signal });
+    addEventListener("pagehide", () => {
+      this.#readOnly = true;
+      quietly("suspend");
+    }, { signal });
+    addEventListener("pageshow", ({ persisted }) => persisted && quietly("resume"), { signal });
+    document.addEventListener("resume", () => quietly("resume"), { signal });
+  }
+
+  /** The runtime has died: what the page has is offered to it once more. */
+  async #died(): Promise<void> {
+    const dirty = this.#dirty || this.#state.pendingBytes > 0;
+    const lastError = await this.#call("history").then(() => undefined, (error: Error & { code: string }) => error);
+    const unsaved = dirty ? await this.#bytes().then(({ bytes }) => bytes, () => undefined) : undefined;
+    this.#end();
+    this.#state = Object.freeze({ ...this.#state, phase: "readonly", ...(lastError && { lastError }) });
+    this.dispatchEvent(new CustomEvent("autosave:phase", { detail: this.#state }));
+    this.dispatchEvent(new CustomEvent("autosave:readonly", { detail: Object.freeze({ reason: "runtime-crashed", error: lastError, unsaved }) }));
+  }
+}
