@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// editing gives a page that has the prelude an editor: a text that saves by itself, and
+// what it was told.
+const editing = `
+let autosave, text = ''
+const told = [], offered = []
+const decode = bytes => new TextDecoder().decode(bytes)
+const edit = async (options, take = () => text) => {
+  const since = now()
+  autosave = await hf.initAutoSave(take, options)
+  autosave.took = now() - since
+  for (const type of ['phase', 'saved', 'readonly', 'editable']) autosave.addEventListener('autosave:' + type, ({detail}) => {
+    const event = {...plain(detail), type, seen: now()}
+    if (detail.content) text = event.content = decode(detail.content)
+    if (detail.unsaved) offered.push(event.unsaved = decode(detail.unsaved))
+    told.push(event)
+  })
+  return autosave
+}
+const heard = type => told.filter(e => e.type === type)
+const type = more => { text += more; autosave.markDirty() }
+const current = async () => decode(await autosave.read('current'))
+1`
+
+// editor opens a tab that edits, or would, with these options of initAutoSave.
+func (w world) editor(t *testing.T, holdfast, options string) *browser.Tab {
+	t.Helper()
+	tab := w.tab(t, holdfast)
+	beginEditing(tab, options)
+	return tab
+}
+
+func beginEditing(tab *browser.Tab, options string) {
+	tab.MustEval(editing, nil)
+	tab.MustEval("await edit("+options+"); null", nil)
+}
+
+// named returns the options of a Holdfast of a project for somebody.
+func named(root, owner string) string { return fmt.Sprintf("{root: '%s', ownerName: '%s'}", root, owner) }
+
+func TestAutoSave(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	ann := w.editor(t, named("doc", "Ann"), "")
+	assert.False(t, browser.Get[bool](ann, "autosave.readOnly"))
+	assert.Equal(t, "idle", browser.Get[string](ann, "autosave.state().phase"))
+	ann.WaitFor("heard('editable').length === 1", browser.Limit)
+	ann.MustEval("type('hello'); null", nil)
+	assert.Equal(t, "debouncing", browser.Get[string](ann, "autosave.state().phase"))
+	ann.WaitFor("heard('saved').length === 1", browser.Limit)
+	assert.Equal(t, "hello", browser.Get[string](ann, "current()"))
+	ann.WaitFor("autosave.state().phase === 'idle'", browser.Limit)
+	assert.Equal(t, 0, browser.Get[int](ann, "autosave.state().pendingBytes"))
+	g := browser.Get[map[string]any](ann, "heard('saved')[0]")
+	assert.EqualValues(t, 5, g["bytes"])
+	assert.Equal(t, true, g["current"])
+	assert.Equal(t, g["token"], browser.Get[any](ann, "autosave.lease.token"))
+
+	ben := w.editor(t, named("doc", "Ben"), "")
+	assert.True(t, browser.Get[bool](ben, "autosave.readOnly"))
+	assert.Equal(t, "Ann", browser.Get[string](ben, "autosave.state().holder.ownerName"))
+	ben.WaitFor("heard('readonly').length === 1", browser.Limit)
+	assert.Equal(t, "acquire-failed", browser.Get[string](ben, "heard('readonly')[0].reason"))
+	assert.Equal(t, "hello", browser.Get[string](ben, "current()"))
+
+	ann.MustEval("type(', world'); await autosave.dispose(); null", nil)
+	ben.WaitFor("!autosave.readOnly", browser.Limit)
+	ben.WaitFor("text === 'hello, world'", browser.Limit)
+	ben.MustEval("text += '!'; autosave.markDirty(); result = await autosave.flushNow(); null", nil)
+	assert.EqualValues(t, 13, browser.Get[int](ben, "result.bytes"))
+	assert.Equal(t, 3, browser.Get[int](ben, "(await autosave.history()).length"))
+	require.Empty(t, browser.Get[[]string](ben, "uncaught"))
+	ann.Quiet()
+	ben.Quiet()
+}
