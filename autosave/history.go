@@ -137,9 +137,9 @@ func (l *Layout) salvage(ctx context.Context, names []indexName) (index, error) 
 		}
 		orphans = append(orphans, g)
 	}
-	slices.SortFunc(orphans, func(a, b Generation) int {
-		return indexName{a.Token, a.SavedAt.UnixMilli()}.compare(indexName{b.Token, b.SavedAt.UnixMilli()})
-	})
+	written := func(i int) indexName { return indexName{orphans[i].Token, orphans[i].SavedAt.UnixMilli()} }
+	order(len(orphans), func(i, j int) bool { return written(i).compare(written(j)) < 0 },
+		func(i, j int) { orphans[i], orphans[j] = orphans[j], orphans[i] })
 	base.generations = append(base.generations, orphans...)
 	if n := len(base.generations); n > 0 {
 		base.generations[n-1].Current = true

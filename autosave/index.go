@@ -42,6 +42,16 @@ func sign(n int64) int {
 	return 0
 }
 
+// order sorts by insertion: there are few, mostly in order already, and the library's
+// sorting would be a tenth of this package in the Wasm.
+func order(n int, before func(i, j int) bool, swap func(i, j int)) {
+	for i := 1; i < n; i++ {
+		for j := i; j > 0 && before(j, j-1); j-- {
+			swap(j, j-1)
+		}
+	}
+}
+
 var errBadIndex = errors.New("not a whole index")
 
 // The pieces of an index. It is JSON for those who look at it; but as nobody else

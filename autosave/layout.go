@@ -240,7 +240,8 @@ func (l *Layout) indexes(ctx context.Context) ([]indexName, error) {
 			names = append(names, n)
 		}
 	}
-	slices.SortFunc(names, func(a, b indexName) int { return b.compare(a) })
+	order(len(names), func(i, j int) bool { return names[i].compare(names[j]) > 0 },
+		func(i, j int) { names[i], names[j] = names[j], names[i] })
 	return names, nil
 }
 

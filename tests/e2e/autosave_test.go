@@ -47,7 +47,9 @@ func beginEditing(tab *browser.Tab, options string) {
 }
 
 // named returns the options of a Holdfast of a project for somebody.
-func named(root, owner string) string { return fmt.Sprintf("{root: '%s', ownerName: '%s'}", root, owner) }
+func named(root, owner string) string {
+	return fmt.Sprintf("{root: '%s', ownerName: '%s'}", root, owner)
+}
 
 func TestAutoSave(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func compileWasm(o options) error {
 		// Inlining is code twice: without it in the packages that are not on the way of a lock, the
 		// compressed Wasm is 6 % smaller.
 		"-gcflags=all=-l", "-gcflags=syscall/js=", "-gcflags=github.com/hack-pad/safejs/...=",
-		"-gcflags=github.com/holdfast-dev/holdfast/...=",
+		"-gcflags=github.com/holdfast-dev/holdfast/lock/...=", "-gcflags=github.com/holdfast-dev/holdfast/jsbridge/...=",
 		"-ldflags=-s -w",
 		"-o", linked,
 		"./wasm")
@@ -45,7 +45,7 @@ func compileWasm(o options) error {
 	if err != nil {
 		return err
 	}
-	if wasm, err = merged(wasm); err != nil {
+	if wasm, err = merged(wasm, forgetLines); err != nil {
 		return fmt.Errorf("pack %s: %w", linked, err)
 	}
 	return os.WriteFile(filepath.Join(o.out, "holdfast.wasm"), wasm, 0o644)
