@@ -38,27 +38,16 @@ func NewFiles(root string) (*Files, error) {
 // Check fails with lock.ErrUnsupported, saying why and what can be done, where this browser
 // or context cannot store files.
 func (f *Files) Check(ctx context.Context) error {
-	_, err := f.dir.open(ctx)
+	const name = "probe"
+	file, err := f.dir.file(ctx, name, true)
 	if err == nil {
-		err = canOpenHandles()
+		err = probe(ctx, file)
+		_ = f.dir.remove(ctx, name)
 	}
-	return err
-}
-
-// canOpenHandles fails with lock.ErrUnsupported where openHandle always would.
-func canOpenHandles() error {
-	class, err := safejs.Global().Get("FileSystemFileHandle")
-	if err == nil {
-		class, err = class.Get("prototype")
+	if isNamed(err, inUse...) { // another page checks
+		err = nil
 	}
-	if err == nil {
-		class, err = class.Get("createSyncAccessHandle")
-	}
-	if err != nil || class.Type() != safejs.TypeFunction {
-		return unsupported("AutoSave needs sync access handles, which this browser lacks or has in dedicated workers only; "+
-			`leave the option host at "worker"`, errNoHandles)
-	}
-	return nil
+	return f.dir.explain(ctx, f.dir.String(), err)
 }
 
 // List implements [autosave.Files].

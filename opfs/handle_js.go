@@ -92,19 +92,19 @@ func (h *handle) read(ctx context.Context, limit int) ([]byte, error) {
 		return nil, err
 	}
 	n = min(n, limit)
-	buffer, err := bytesOf(n)
+	buffer, err := jsbridge.NewBytes(n)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := call(ctx, h.value, "read", buffer, map[string]any{"at": 0}); err != nil {
 		return nil, err
 	}
-	return toGo(buffer)
+	return jsbridge.Bytes(buffer)
 }
 
 // write writes data at an offset and has it stored before it returns.
 func (h *handle) write(ctx context.Context, offset int, data []byte) error {
-	buffer, err := toJS(data)
+	buffer, err := jsbridge.Uint8Array(data)
 	if err != nil {
 		return err
 	}
@@ -120,31 +120,3 @@ func (h *handle) write(ctx context.Context, offset int, data []byte) error {
 }
 
 var errShort = errors.New("the storage of this site is probably full")
-
-func bytesOf(n int) (safejs.Value, error) {
-	class, err := safejs.Global().Get("Uint8Array")
-	if err != nil {
-		return safejs.Value{}, err
-	}
-	return class.New(n)
-}
-
-// toJS returns a Uint8Array with a copy of the data.
-func toJS(data []byte) (safejs.Value, error) {
-	buffer, err := bytesOf(len(data))
-	if err == nil {
-		_, err = safejs.CopyBytesToJS(buffer, data)
-	}
-	return buffer, err
-}
-
-// toGo returns a copy of what a Uint8Array holds.
-func toGo(buffer safejs.Value) ([]byte, error) {
-	n, err := buffer.Length()
-	if err != nil {
-		return nil, err
-	}
-	data := make([]byte, n)
-	_, err = safejs.CopyBytesToGo(data, buffer)
-	return data, err
-}

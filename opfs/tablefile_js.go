@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
 // transact makes a step: it changes the table, while nobody else can read or change it.
@@ -80,13 +82,13 @@ func (c *FileLocks) swap(ctx context.Context, change func(*session) error) (*ses
 // exchange has the helper apply patches where the file has the content that this client
 // knows. It returns what the file has afterwards.
 func (c *FileLocks) exchange(ctx context.Context, create bool, patches []patch, size int) (now []byte, same bool, err error) {
-	expected, err := toJS(c.image)
+	expected, err := jsbridge.Uint8Array(c.image)
 	if err != nil {
 		return nil, false, err
 	}
 	writes := make([]any, len(patches))
 	for i, p := range patches {
-		data, err := toJS(p.data)
+		data, err := jsbridge.Uint8Array(p.data)
 		if err != nil {
 			return nil, false, err
 		}
@@ -101,7 +103,7 @@ func (c *FileLocks) exchange(ctx context.Context, create bool, patches []patch, 
 	case err != nil:
 		return nil, false, err
 	case other.Type() == safejs.TypeObject:
-		now, err = toGo(other)
+		now, err = jsbridge.Bytes(other)
 		return now, false, err
 	}
 	return applied(c.image, patches, size), true, nil

@@ -188,9 +188,6 @@ export interface AutoSaveState {
 }
 export interface Generation { id: string; savedAt: number; bytes: number; token: number; sha256: string; current: boolean }
 
-// Events: "autosave:phase" (detail: AutoSaveState), "autosave:saved" (detail: Generation), "autosave:readonly"
-// (detail: {reason, holder, unsaved?: Uint8Array}), "autosave:editable" (detail: {content?: Uint8Array}, what was saved
-// last by whoever held it, for the page to load before it lets anyone type)
 /** What can go wrong with saving. What the lock layer says itself ("unsupported", "aborted", "invalid-argument", "runtime-crashed") comes as a ProjectLockError. */
 export type AutoSaveErrorCode =
   | "write-failed"     //  save, retryable: nothing was committed; it is tried again by itself
@@ -217,20 +214,57 @@ export interface AutoSaveError extends Error {
   readonly generation?: string;
 }
 
+/** Detail of `autosave:readonly`: this page may not write any more, or not yet. Told once each time. */
+export interface AutoSaveReadonly {
+  readonly reason: ReadonlyReason;
+  readonly error?: Error & { code: string };
+  /** Who edits, where that is known by then; `state()` tells it when it becomes known. */
+  readonly holder?: HolderInfo;
+  /** What this page had that is not saved. It is offered: what becomes of it is up to the person. */
+  readonly unsaved?: Uint8Array;
+}
+/** Detail of `autosave:editable`: this page may write. */
+export interface AutoSaveEditable {
+  /** What was saved last by whoever held it, for the page to load before it lets anyone type. Absent where the page has that already, or nothing was ever saved. */
+  readonly content?: Uint8Array;
+  /** What this page had that is not in `content`. */
+  readonly unsaved?: Uint8Array;
+}
+export interface AutoSaveEventMap {
+  "autosave:phase": CustomEvent<AutoSaveState>;
+  "autosave:saved": CustomEvent<Generation>;
+  "autosave:readonly": CustomEvent<AutoSaveReadonly>;
+  "autosave:editable": CustomEvent<AutoSaveEditable>;
+}
+
+/**
+ * A text that saves itself. Its methods reject with an AutoSaveError or a ProjectLockError. When the page is hidden,
+ * closed or put to sleep it saves by itself; a page that wakes from the back/forward cache is read-only until it has
+ * the lock again.
+ */
 export interface AutoSave extends EventTarget {
   readonly readOnly: boolean;
   readonly lease?: ProjectLockLease; // while editing; give it as `within` to lock more of the project under it
   state(): AutoSaveState;
+  /** Says that something has changed. Costs next to nothing: call it at every keystroke. */
   markDirty(): void;
   /** Resolves when what was dirty at the call is durable; rejects where it can't be (read-only included). */
   flushNow(): Promise<Generation>;
+  /** All generations, the current one first. */
   history(): Promise<Generation[]>;
+  /** The content of a generation, verified. Rejects with "data-corrupted", "not-found", "read-failed". */
   read(id: "current" | string): Promise<Uint8Array>;
   /** Backs up the present content, then makes generation `id` current and returns it. */
   restore(id: string): Promise<Uint8Array>;
-  /** From read-only back to editing: asks the holder to save and hand over; with force, takes it after graceMs. */
+  /**
+   * From read-only back to editing: asks the holder to save and hand over; with force, takes it after graceMs (default
+   * 5000) from a holder that does not answer, never from one that says no. Rejects with "handover-refused",
+   * "handover-busy", "handover-timeout" or "aborted".
+   */
   requestEdit(options?: { force?: boolean; graceMs?: number; signal?: AbortSignal }): Promise<void>;
   dispose(): Promise<void>; // saves what is dirty, then releases
+  addEventListener<K extends keyof AutoSaveEventMap>(type: K, listener: (event: AutoSaveEventMap[K]) => void, options?: boolean | AddEventListenerOptions): void;
+  addEventListener(type: string, listener: EventListenerOrEventListenerObject | null, options?: boolean | AddEventListenerOptions): void;
 }
 
 // ---- Opening -------------------------------------------------------------------------------------
@@ -270,7 +304,15 @@ export interface Holdfast extends EventTarget {
   withProjectLock<T>(executor: (lease: ProjectLockLease) => T | Promise<T>, options?: WithLockOptions): Promise<T>;
   /** Calls the listener with every event, in order, until the returned function is called. What it throws goes to the page's error event and changes nothing else. */
   subscribe(listener: (event: ProjectLockEvent) => void): () => void;
-  /** Not in this version: rejects with "unsupported", as do `path`, `paths`, `slots`, `within` and `server`. */
+  /**
+   * Saves what the page edits, by itself, under the project's lock. Fulfilled once it is known whether this page edits:
+   * one that may not is read-only and stands by. Then come, in a task of their own, the events of how it began:
+   * `autosave:editable` with what was saved last, or `autosave:readonly` with who edits.
+   *
+   * The snapshot is asked for when it is written, not when it was marked. A string is saved as UTF-8, an object as JSON.
+   * Rejects with "unsupported" where files cannot be stored (the message says why), "invalid-argument", "aborted",
+   * "runtime-crashed".
+   */
   initAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): Promise<AutoSave>;
   readonly locks: LockManagerLike;
   /** Who holds and who waits, in all tabs of the origin, in the order of time. */

@@ -47,14 +47,18 @@ func beginEditing(tab *browser.Tab, options string) {
 }
 
 // named returns the options of a Holdfast of a project for somebody.
-func named(root, owner string) string {
-	return fmt.Sprintf("{root: '%s', ownerName: '%s'}", root, owner)
+func named(host, root, owner string) string {
+	return fmt.Sprintf("{host: '%s', root: '%s', ownerName: '%s'}", host, root, owner)
 }
 
 func TestAutoSave(t *testing.T) {
 	t.Parallel()
 	w := open(t, browser.Options{})
-	ann := w.editor(t, named("doc", "Ann"), "")
+	eachHost(t, func(t *testing.T, host string) { testAutoSave(t, w, host) })
+}
+
+func testAutoSave(t *testing.T, w world, host string) {
+	ann := w.editor(t, named(host, "doc "+host, "Ann"), "")
 	assert.False(t, browser.Get[bool](ann, "autosave.readOnly"))
 	assert.Equal(t, "idle", browser.Get[string](ann, "autosave.state().phase"))
 	ann.WaitFor("heard('editable').length === 1", browser.Limit)
@@ -69,7 +73,7 @@ func TestAutoSave(t *testing.T) {
 	assert.Equal(t, true, g["current"])
 	assert.Equal(t, g["token"], browser.Get[any](ann, "autosave.lease.token"))
 
-	ben := w.editor(t, named("doc", "Ben"), "")
+	ben := w.editor(t, named(host, "doc "+host, "Ben"), "")
 	assert.True(t, browser.Get[bool](ben, "autosave.readOnly"))
 	assert.Equal(t, "Ann", browser.Get[string](ben, "autosave.state().holder.ownerName"))
 	ben.WaitFor("heard('readonly').length === 1", browser.Limit)
