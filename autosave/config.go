@@ -22,6 +22,8 @@ const (
 	vetoLimit     = 3 * time.Second       // Config.OnHandover
 	handoverLimit = 10 * time.Second      // saving for a handover; taking what was handed over
 	rollCall      = 40 * time.Millisecond // asking who edits
+	lateRollCall  = time.Second           // asking again,
+	lateRollCalls = 5                     // so often
 	noticeLimit   = 60 * time.Millisecond // gathering what goes with autosave:readonly
 	standbyLimit  = 10 * 365 * 24 * time.Hour
 )

@@ -274,7 +274,22 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 			s.settle()
 			s.standby()
 		})
+		s.askOn(ctx, step)
 	})
+}
+
+// askOn asks on who edits where the answer did not come in time to be told with
+// autosave:readonly, as on a machine that has much to do.
+func (s *Saver) askOn(ctx context.Context, step func(func()) bool) {
+	for range lateRollCalls {
+		answered := true
+		if !step(func() { answered = s.holder != nil && s.holder.LeaseID != "" }) || answered {
+			return
+		}
+		if h := s.whoEdits(ctx, lateRollCall); h != nil && h.LeaseID != "" {
+			step(func() { s.named(*h) })
+		}
+	}
 }
 
 // yield ends whatever this page did as an editor or wanted to become one.
@@ -302,7 +317,7 @@ func (s *Saver) gather(ctx context.Context, dirty bool, named chan struct{}) (*l
 	limited, stop := context.WithTimeout(ctx, noticeLimit)
 	defer stop()
 	holders := make(chan *lock.Holder, 1)
-	go func() { holders <- s.whoEdits(ctx) }()
+	go func() { holders <- s.whoEdits(ctx, rollCall) }()
 	snapshots := make(chan []byte, 1)
 	if dirty {
 		go func() {
@@ -339,8 +354,8 @@ func (s *Saver) gather(ctx context.Context, dirty bool, named chan struct{}) (*l
 	return holder, unsaved
 }
 
-func (s *Saver) whoEdits(ctx context.Context) *lock.Holder {
-	ctx, stop := context.WithTimeout(ctx, rollCall)
+func (s *Saver) whoEdits(ctx context.Context, limit time.Duration) *lock.Holder {
+	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	holders, _, err := s.config.Locks.Inspect(ctx)
 	if err != nil {

@@ -58,7 +58,7 @@ func (s *Saver) answer(m Message) {
 
 // named notes who edits, and tells it where that is news.
 func (s *Saver) named(h lock.Holder) {
-	known := s.holder != nil && s.holder.OwnerID == h.OwnerID
+	known := s.holder != nil && s.holder.OwnerID == h.OwnerID && s.holder.LeaseID == h.LeaseID
 	s.holder = &h
 	switch {
 	case s.unnamed != nil: // autosave:readonly is waiting for it
@@ -236,7 +236,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 
 // tryFree takes the lock where nobody holds it.
 func (s *Saver) tryFree(ctx context.Context, verdict chan struct{}) (done bool, err error) {
-	if s.whoEdits(ctx) != nil {
+	if s.whoEdits(ctx, rollCall) != nil {
 		return false, nil
 	}
 	s.do(func() {

@@ -277,3 +277,30 @@ func TestWithoutStandbyAPageStaysReadonly(t *testing.T) {
 		assert.False(t, b.ReadOnly())
 	})
 }
+
+// late posts what it is given a little later.
+type late struct{ lock.Channel }
+
+func (c late) Post(m lock.Message) error {
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		_ = c.Channel.Post(m)
+	}()
+	return nil
+}
+
+// On a machine with much to do the holder's name comes after autosave:readonly.
+func TestALateNameIsTold(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.options.Channel = late{a.options.Channel}
+		a.open()
+		b := w.tab("b")
+		require.NotNil(t, b.State().Holder)
+		assert.Empty(t, b.State().Holder.LeaseID, "it holds, that is known")
+		b.forget()
+		w.sleep(time.Second)
+		assert.Equal(t, "tab a", b.State().Holder.OwnerName)
+		b.told("140ms phase readonly acquire-denied")
+	})
+}

@@ -75,7 +75,7 @@ func testAutoSave(t *testing.T, w world, host string) {
 
 	ben := w.editor(t, named(host, "doc "+host, "Ben"), "")
 	assert.True(t, browser.Get[bool](ben, "autosave.readOnly"))
-	assert.Equal(t, "Ann", browser.Get[string](ben, "autosave.state().holder.ownerName"))
+	ben.WaitFor("autosave.state().holder.ownerName === 'Ann'", browser.Limit)
 	ben.WaitFor("heard('readonly').length === 1", browser.Limit)
 	assert.Equal(t, "acquire-failed", browser.Get[string](ben, "heard('readonly')[0].reason"))
 	assert.Equal(t, "hello", browser.Get[string](ben, "current()"))
