@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -124,4 +125,15 @@ func clock() float64 { return float64(time.Now().UnixMicro()) / 1000 }
 // free waits until nobody holds or awaits any lock in the browser.
 func free(tab *browser.Tab) {
 	tab.WaitFor("(await navigator.locks.query()).held.length + (await navigator.locks.query()).pending.length === 0", browser.Limit)
+}
+
+var full = flag.Bool("full", false, "as many rounds as it takes to be sure, not as many as there is time for")
+
+// rounds returns how often a test repeats what goes wrong seldom.
+func rounds(t *testing.T, short, long int) int {
+	t.Helper()
+	if *full {
+		return long
+	}
+	return short
 }
