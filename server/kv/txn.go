@@ -68,6 +68,16 @@ func Read(key string) Op { return Op{clientv3.OpGet(key)} }
 // ReadUnder reads every key that begins with prefix, in the order of the keys.
 func ReadUnder(prefix string) Op { return Op{clientv3.OpGet(prefix, clientv3.WithPrefix())} }
 
+// ReadSomeUnder is ReadUnder for the first keys alone, at most limit.
+func ReadSomeUnder(prefix string, limit int64) Op {
+	return Op{clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithLimit(limit))}
+}
+
+// ReadBetween reads the keys from first, inclusive, to end, exclusive; the first of them, at most limit.
+func ReadBetween(first, end string, limit int64) Op {
+	return Op{clientv3.OpGet(first, clientv3.WithRange(end), clientv3.WithLimit(limit))}
+}
+
 // Txn is a transaction: if all conditions hold, Then runs, otherwise Else.
 type Txn struct {
 	If   []Cond
@@ -81,7 +91,7 @@ type Result struct {
 	Held bool
 	// Revision is the store's revision after the transaction; if anything was changed, the change is this one's.
 	Revision int64
-	// Reads are the entries that each Read and ReadUnder of the list that was run found, in its order.
+	// Reads are the entries that each read of the list that was run found, in its order.
 	Reads [][]Entry
 }
 

@@ -1,0 +1,198 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// Acquire takes all the paths of a request, or none.
+//
+// It fails with *[DeniedError] when somebody is in the way and, after r.Wait, still is; with [ErrDeadlock] when it would
+// wait in a circle; with *[InvalidError]; and with the store's errors. When ctx ends it gives up its place in line and
+// returns ctx's error. After an error of the store the grant may have been made all the same: a document's holder asks
+// again and gets it, any other lease runs out.
+func (t *Table) Acquire(ctx context.Context, r Request) (Lease, error) {
+	r, err := r.normal()
+	if err != nil {
+		return Lease{}, err
+	}
+	c := newClaim(r, time.Now())
+	c.Slot = t.freeSlot(c)
+	for {
+		lease, result, err := t.grab(ctx, c, nil)
+		if err != nil || result.Held {
+			return lease, err
+		}
+		met := standing(result.Reads)
+		if own, ok := again(r, met.claims); ok {
+			lease, err := t.extend(ctx, own)
+			if errors.Is(err, ErrNotFound) {
+				continue // it ended just now
+			}
+			return lease, err
+		}
+		switch cleared, err := t.clearOverdue(ctx, met.claims); {
+		case err != nil:
+			return Lease{}, err
+		case cleared:
+			continue
+		}
+		if slot, ok := met.freeSlot(c); ok {
+			c.Slot = slot
+			continue
+		}
+		if len(met.claims) == 0 && !met.waited {
+			continue // what was in the way is gone
+		}
+		if r.Wait <= 0 {
+			t.config.Metrics.Conflicts.Inc()
+			return Lease{}, &DeniedError{Holders: t.name(met.claims)}
+		}
+		return t.line(ctx, r, c)
+	}
+}
+
+// grab makes the claims if nothing is in their way. A request in line brings its tickets, which go with the grant.
+func (t *Table) grab(ctx context.Context, c claim, tickets []string) (Lease, kv.Result, error) {
+	var w way
+	w.clear(c)
+	if tickets == nil {
+		w.first(c)
+	}
+	now := time.Now()
+	c.Locked = now.UnixMilli()
+	expires := now.Add(c.ttl())
+	then := []kv.Op{kv.Put(c.beat(), encodeBeat(expires))}
+	for _, key := range c.keys() {
+		then = append(then, kv.Put(key, c.encode()))
+	}
+	for _, key := range tickets {
+		w.conditions = append(w.conditions, kv.Exists(key))
+		then = append(then, kv.Delete(key))
+	}
+	then = append(then, t.record(Change{Locked: true, Lease: c.lease(0, expires)})...)
+	if len(w.conditions) > kv.MaxOps || len(then) > kv.MaxOps {
+		return Lease{}, kv.Result{}, &InvalidError{"too many paths at once"}
+	}
+	result, err := t.store.Commit(ctx, kv.Txn{If: w.conditions, Then: then, Else: w.reads})
+	if err != nil || !result.Held {
+		return Lease{}, result, err
+	}
+	t.config.Metrics.Grants.Inc()
+	return c.lease(result.Revision, expires), result, nil
+}
+
+// record returns the operations for the events of all documents among a lease's paths.
+func (t *Table) record(c Change) []kv.Op {
+	var ops []kv.Op
+	for _, p := range c.Lease.Paths {
+		if room, ok := p.Room(); ok && c.Lease.Mode == Exclusive {
+			ops = append(ops, t.config.Record(room, c)...)
+		}
+	}
+	return ops
+}
+
+// found is what a refused transaction met.
+type found struct {
+	claims []stand
+	waited bool
+}
+
+// stand is a claim that stands in the way.
+type stand struct {
+	claim
+	key   string
+	token int64
+}
+
+// standing reads what stands in the way out of a transaction's reads.
+func standing(reads [][]kv.Entry) found {
+	var f found
+	seen := map[string]bool{}
+	for _, entries := range reads {
+		for _, e := range entries {
+			if strings.HasPrefix(e.Key, waitPrefix) {
+				f.waited = true
+				continue
+			}
+			other, ok := decodeClaim(e)
+			if !ok || seen[other.Lease] {
+				continue
+			}
+			seen[other.Lease] = true
+			f.claims = append(f.claims, stand{other, e.Key, e.Created})
+		}
+	}
+	return f
+}
+
+// freeSlot returns the lowest slot that is free, if nothing but holders of slots are in the way.
+func (f found) freeSlot(c claim) (int, bool) {
+	taken := map[int]bool{}
+	for _, s := range f.claims {
+		if s.Slots <= 1 {
+			return 0, false
+		}
+		taken[s.Slot] = true
+	}
+	slot := 0
+	for taken[slot] {
+		slot++
+	}
+	return slot, len(taken) > 0 && !f.waited && slot < c.Slots
+}
+
+// again returns the requester's own lease if it is just what is asked for.
+func again(r Request, claims []stand) (stand, bool) {
+	if !r.Again || len(claims) != 1 {
+		return stand{}, false
+	}
+	own := claims[0]
+	same := slices.EqualFunc(own.Paths, r.Paths, func(a, b Path) bool { return slices.Equal(a, b) })
+	return own, own.Holder == r.Holder.ID && own.Mode == r.Mode && own.Slots <= 1 && same
+}
+
+// clearOverdue ends those of the claims whose time is up, and reports whether there were any.
+func (t *Table) clearOverdue(ctx context.Context, claims []stand) (bool, error) {
+	cleared := false
+	for _, s := range claims {
+		ended, err := t.settle(ctx, s)
+		if err != nil {
+			return false, err
+		}
+		cleared = cleared || ended
+	}
+	return cleared, nil
+}
+
+func (t *Table) freeSlot(c claim) int {
+	if c.Slots <= 1 {
+		return 0
+	}
+	t.mirror.mu.Lock()
+	defer t.mirror.mu.Unlock()
+	_, slot := t.mirror.obstacles(c, 0)
+	return slot
+}
+
+// name makes leases of what is in the way, oldest first. When they end is what this server last heard of it.
+func (t *Table) name(claims []stand) []Lease {
+	t.mirror.mu.Lock()
+	defer t.mirror.mu.Unlock()
+	list := make([]Lease, len(claims))
+	for i, s := range claims {
+		expires := time.UnixMilli(s.Locked).Add(s.ttl())
+		if h := t.mirror.held[s.Lease]; h != nil && !h.expires.IsZero() {
+			expires = h.expires
+		}
+		list[i] = s.lease(s.token, expires)
+	}
+	slices.SortFunc(list, func(a, b Lease) int { return int(a.Token - b.Token) })
+	return list[:min(len(list), maxNamed)]
+}

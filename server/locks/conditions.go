@@ -1,0 +1,71 @@
+package locks
+
+import (
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// way is what must be free for a claim, as conditions of a transaction, and the reads that tell what is in the way.
+type way struct {
+	conditions []kv.Cond
+	reads      []kv.Op
+	seen       map[string]bool
+}
+
+// maxNamed is how many of those in the way are looked up and named, at each place.
+const maxNamed = 50
+
+// clear demands that nobody holds what stands against the claim.
+func (w *way) clear(c claim) {
+	for _, p := range c.Paths {
+		at := node(claimPrefix, p)
+		switch {
+		case c.Mode == Shared:
+			w.none(at + exclusiveMark)
+		case c.Slots > 1:
+			// Other slots are welcome; everything else at the place or below it is not.
+			w.add(at+exclusiveMark+"=", kv.Absent(at+exclusiveMark), kv.Read(at+exclusiveMark))
+			own := at + c.mark()
+			w.add(own, kv.Absent(own), kv.ReadSomeUnder(at+slotMark, maxSlots))
+			w.none(at + sharedMark)
+			below, end := at+"\"", at[:len(at)-1]+"0" // after every mark; before the next sibling
+			w.add(below, kv.NoneBetween(below, end), kv.ReadBetween(below, end, maxNamed))
+		default:
+			w.none(at)
+		}
+		w.noneAbove(claimPrefix, p)
+	}
+}
+
+// first demands that nobody waits who came earlier: for a request that is not in line itself, nobody at all.
+func (w *way) first(c claim) {
+	for _, p := range c.Paths {
+		at := node(waitPrefix, p)
+		if c.Mode == Shared {
+			at += exclusiveMark
+		}
+		w.none(at)
+		w.noneAbove(waitPrefix, p)
+	}
+}
+
+func (w *way) noneAbove(under string, p Path) {
+	for _, above := range p.ancestors() {
+		w.none(node(under, above) + exclusiveMark)
+	}
+}
+
+func (w *way) none(prefix string) {
+	w.add(prefix, kv.NoneUnder(prefix), kv.ReadSomeUnder(prefix, maxNamed))
+}
+
+func (w *way) add(name string, condition kv.Cond, read kv.Op) {
+	if w.seen[name] {
+		return // an ancestor of several paths
+	}
+	if w.seen == nil {
+		w.seen = map[string]bool{}
+	}
+	w.seen[name] = true
+	w.conditions = append(w.conditions, condition)
+	w.reads = append(w.reads, read)
+}

@@ -1,0 +1,32 @@
+package locks
+
+import "container/heap"
+
+// dueQueue has the leases in the order of their deadlines, for container/heap.
+type dueQueue []*held
+
+var _ heap.Interface = (*dueQueue)(nil)
+
+func (q dueQueue) Len() int           { return len(q) }
+func (q dueQueue) Less(i, j int) bool { return q[i].deadline.Before(q[j].deadline) }
+
+func (q dueQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+// Push appends a *held.
+func (q *dueQueue) Push(x any) {
+	h := x.(*held)
+	h.index = len(*q)
+	*q = append(*q, h)
+}
+
+// Pop takes the last one off.
+func (q *dueQueue) Pop() any {
+	last := (*q)[len(*q)-1]
+	(*q)[len(*q)-1] = nil
+	*q = (*q)[:len(*q)-1]
+	last.index = -1
+	return last
+}

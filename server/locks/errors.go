@@ -1,0 +1,37 @@
+package locks
+
+import "errors"
+
+var (
+	// ErrNotFound means that there is no such lease: released, expired, or never there.
+	ErrNotFound = errors.New("there is no such lock")
+	// ErrNotHolder means that the lock is somebody else's.
+	ErrNotHolder = errors.New("the lock is held by somebody else")
+	// ErrTimeout means that the lock did not become free while the caller waited.
+	ErrTimeout = errors.New("the lock did not become free in time")
+	// ErrDeadlock means that the caller would have waited for somebody who waits for the caller.
+	ErrDeadlock = errors.New("waiting would never end: the holder waits for this caller")
+)
+
+// DeniedError says who is in the way. It matches [ErrTimeout] when the caller had waited.
+type DeniedError struct {
+	// Holders are the leases in the way, oldest first, at most [maxNamed] of them. It is empty where nobody holds but
+	// others wait and come first.
+	Holders []Lease
+	waited  bool
+}
+
+func (e *DeniedError) Error() string {
+	if len(e.Holders) == 0 {
+		return "others wait and come first"
+	}
+	return "held by " + e.Holders[0].Holder.Name
+}
+
+// Is matches ErrTimeout.
+func (e *DeniedError) Is(target error) bool { return e.waited && target == ErrTimeout }
+
+// InvalidError says what is wrong with a request.
+type InvalidError struct{ Reason string }
+
+func (e *InvalidError) Error() string { return e.Reason }

@@ -1,0 +1,84 @@
+package locks
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// Due is a lease whose time is up, as far as this server knows.
+type Due struct {
+	stand
+	beatAt   int64
+	deadline time.Time
+}
+
+// Due returns the leases whose time is up, and when the next one's will be; zero if there is none.
+func (t *Table) Due(now time.Time) (due []Due, next time.Time) {
+	m := t.mirror
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var look func(i int)
+	look = func(i int) {
+		switch {
+		case i >= len(m.due):
+		case m.due[i].deadline.After(now): // and so is everything below it in the heap
+			if next.IsZero() || m.due[i].deadline.Before(next) {
+				next = m.due[i].deadline
+			}
+		default:
+			due = append(due, m.due[i].due())
+			look(2*i + 1)
+			look(2*i + 2)
+		}
+	}
+	look(0)
+	m.announced = next
+	return due, next
+}
+
+// Changed rings when [Table.Due] may have a new answer.
+func (t *Table) Changed() <-chan struct{} { return t.mirror.earlier }
+
+// Expire ends a lease whose time is up, unless it was extended meanwhile: a heartbeat through another server, which this
+// one has not heard of yet, makes the transaction fail, and nothing happens. It reports whether it ended the lease.
+func (t *Table) Expire(ctx context.Context, d Due) (bool, error) {
+	ended, err := t.end(ctx, d.stand, Expired, kv.ChangedAt(d.beat(), d.beatAt))
+	if ended {
+		t.config.Metrics.Expiries.Inc()
+		t.config.Metrics.SweepDelay.Observe(time.Since(d.deadline).Seconds())
+	}
+	return ended, err
+}
+
+// settle ends a lease if its time is up, and reports whether it was.
+func (t *Table) settle(ctx context.Context, s stand) (bool, error) {
+	for {
+		due, ok := t.overdue(s)
+		if !ok {
+			return false, nil
+		}
+		if ended, err := t.Expire(ctx, due); ended || err != nil {
+			return ended, err
+		}
+		// It was extended or ended through another server, and this one is about to hear of it.
+		if !pause(ctx, time.Millisecond) {
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// overdue reports whether a lease's time is up, as far as this server
+// has heard.
+func (t *Table) overdue(s stand) (Due, bool) {
+	t.mirror.mu.Lock()
+	defer t.mirror.mu.Unlock()
+	h := t.mirror.held[s.Lease]
+	if h == nil || h.token != s.token || h.beatAt == 0 || h.deadline.After(time.Now()) {
+		return Due{}, false
+	}
+	return h.due(), true
+}
+
+func (h *held) due() Due { return Due{stand{h.claim, h.keys()[0], h.token}, h.beatAt, h.deadline} }

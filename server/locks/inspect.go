@@ -1,0 +1,98 @@
+package locks
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// Waiter is a request in line.
+type Waiter struct {
+	Holder Holder
+	Paths  []Path
+	Mode   Mode
+	Since  time.Time
+}
+
+// Inspect reads who holds and who waits where it would stand against an exclusive lock on the path: on the path itself,
+// above it and below it. Both lists are in the order of arrival.
+func (t *Table) Inspect(ctx context.Context, p Path) ([]Lease, []Waiter, error) {
+	if err := p.check(); err != nil {
+		return nil, nil, err
+	}
+	var w way
+	asked := claim{Paths: []Path{p}, Mode: Exclusive, Slots: 1}
+	w.clear(asked)
+	w.first(asked)
+	result, err := t.store.Commit(ctx, kv.Txn{Then: w.reads})
+	if err != nil {
+		return nil, nil, err
+	}
+	alive, err := t.alive(ctx, standing(result.Reads).claims)
+	if err != nil {
+		return nil, nil, err
+	}
+	return t.name(alive), waiters(result.Reads), nil
+}
+
+// At reads the lease that keeps others from locking the path exclusively; the oldest, if there are several.
+func (t *Table) At(ctx context.Context, p Path) (Lease, bool, error) {
+	var w way
+	asked := claim{Paths: []Path{p}, Mode: Exclusive, Slots: 1}
+	w.clear(asked)
+	result, err := t.store.Commit(ctx, kv.Txn{Then: append(w.reads, kv.Read(asked.beat()))})
+	if err != nil {
+		return Lease{}, false, err
+	}
+	last := len(result.Reads) - 1
+	alive, err := t.alive(ctx, standing(result.Reads[:last]).claims)
+	if err != nil || len(alive) == 0 {
+		return Lease{}, false, err
+	}
+	lease := t.name(alive)[0]
+	if beats := result.Reads[last]; len(beats) == 1 && slices.Equal(lease.Paths[0], p) {
+		if expires, ok := decodeBeat(beats[0]); ok {
+			lease.ExpiresAt = expires
+		}
+	}
+	return lease, true, nil
+}
+
+// alive leaves out the claims whose time is up.
+func (t *Table) alive(ctx context.Context, claims []stand) ([]stand, error) {
+	var list []stand
+	for _, s := range claims {
+		ended, err := t.settle(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if !ended {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
+func waiters(reads [][]kv.Entry) []Waiter {
+	var entries []kv.Entry
+	for _, read := range reads {
+		for _, e := range read {
+			if strings.HasPrefix(e.Key, waitPrefix) {
+				entries = append(entries, e)
+			}
+		}
+	}
+	slices.SortFunc(entries, func(a, b kv.Entry) int { return int(a.Created - b.Created) })
+	seen := map[string]bool{}
+	list := []Waiter{}
+	for _, e := range entries {
+		if c, ok := decodeClaim(e); ok && !seen[c.Lease] {
+			seen[c.Lease] = true
+			list = append(list, Waiter{Holder{c.Holder, c.Name}, c.Paths, c.Mode, time.UnixMilli(c.Locked)})
+		}
+	}
+	return list
+}

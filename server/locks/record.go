@@ -1,0 +1,134 @@
+package locks
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+const (
+	prefix      = "locks/"
+	claimPrefix = prefix + "claim/"
+	beatPrefix  = prefix + "beat/"
+	waitPrefix  = prefix + "wait/"
+
+	exclusiveMark = "!x"
+	sharedMark    = "!s"
+	slotMark      = exclusiveMark + "#"
+)
+
+// claim is the value of every claim of a lease, and of its tickets while it waits.
+type claim struct {
+	Lease  string `json:"lease"`
+	Holder string `json:"holder"`
+	Name   string `json:"name"`
+	Mode   Mode   `json:"mode"`
+	Slot   int    `json:"slot,omitempty"`
+	Slots  int    `json:"slots,omitempty"`
+	Paths  []Path `json:"paths"`
+	Locked int64  `json:"locked"` // milliseconds since 1970, as all times in the store
+	TTL    int64  `json:"ttl"`
+}
+
+func newClaim(r Request, at time.Time) claim {
+	return claim{
+		Holder: r.Holder.ID, Name: r.Holder.Name, Mode: r.Mode, Slots: r.Slots, Paths: r.Paths,
+		Locked: at.UnixMilli(), TTL: r.TTL.Milliseconds(), Lease: newID(),
+	}
+}
+
+func newID() string {
+	random := make([]byte, 12)
+	rand.Read(random) // never fails
+	return base64.RawURLEncoding.EncodeToString(random)
+}
+
+// node is the place of a path under one of the prefixes; what is below it begins with it.
+func node(under string, p Path) string { return under + p.String() + "/" }
+
+func (c claim) mark() string {
+	switch {
+	case c.Mode == Shared:
+		return sharedMark + c.Lease
+	case c.Slots > 1:
+		return slotMark + strconv.Itoa(c.Slot)
+	}
+	return exclusiveMark
+}
+
+// keys returns the keys of the claims, in the global order. The first is the lease's home.
+func (c claim) keys() []string {
+	list := make([]string, len(c.Paths))
+	for i, p := range c.Paths {
+		list[i] = node(claimPrefix, p) + c.mark()
+	}
+	return list
+}
+
+// beat is the key of the lease's heartbeat.
+func (c claim) beat() string { return beatOf(c.keys()[0]) }
+
+func beatOf(home string) string { return beatPrefix + strings.TrimPrefix(home, claimPrefix) }
+
+func claimOf(beat string) string { return claimPrefix + strings.TrimPrefix(beat, beatPrefix) }
+
+// tickets returns the keys under which a request waits.
+func (c claim) tickets() []string {
+	mark := exclusiveMark
+	if c.Mode == Shared {
+		mark = sharedMark
+	}
+	list := make([]string, len(c.Paths))
+	for i, p := range c.Paths {
+		list[i] = node(waitPrefix, p) + mark + c.Lease
+	}
+	return list
+}
+
+func (c claim) encode() []byte {
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return text
+}
+
+func decodeClaim(e kv.Entry) (claim, bool) {
+	var c claim
+	err := json.Unmarshal(e.Value, &c)
+	return c, err == nil && len(c.Paths) > 0
+}
+
+// publicID names the lease to its holder: the lease's own name and where its home is.
+func (c claim) publicID() string {
+	home := strings.TrimPrefix(c.keys()[0], claimPrefix)
+	return c.Lease + "." + base64.RawURLEncoding.EncodeToString([]byte(home))
+}
+
+// parseID takes apart what publicID made; anything else is false.
+func parseID(id string) (lease, home string, ok bool) {
+	lease, encoded, ok := strings.Cut(id, ".")
+	decoded, err := base64.RawURLEncoding.DecodeString(encoded)
+	return lease, claimPrefix + string(decoded), ok && err == nil && len(decoded) > 0
+}
+
+func (c claim) lease(token int64, expires time.Time) Lease {
+	return Lease{
+		ID: c.publicID(), Holder: Holder{c.Holder, c.Name}, Paths: c.Paths, Mode: c.Mode, Slot: c.Slot,
+		Token: token, LockedAt: time.UnixMilli(c.Locked), ExpiresAt: expires,
+	}
+}
+
+func (c claim) ttl() time.Duration { return time.Duration(c.TTL) * time.Millisecond }
+
+func encodeBeat(expires time.Time) []byte { return strconv.AppendInt(nil, expires.UnixMilli(), 10) }
+
+func decodeBeat(e kv.Entry) (time.Time, bool) {
+	ms, err := strconv.ParseInt(string(e.Value), 10, 64)
+	return time.UnixMilli(ms), err == nil
+}

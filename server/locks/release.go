@@ -1,0 +1,65 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// Release gives a lease back. One that has ended already is no error; somebody else's is [ErrNotHolder].
+func (t *Table) Release(ctx context.Context, id, holder string) error {
+	return t.releaseFound(t.byID(ctx, id, holder))(ctx)
+}
+
+// ReleaseAt is Release for the exclusive lease on a path.
+func (t *Table) ReleaseAt(ctx context.Context, p Path, holder string) error {
+	return t.releaseFound(t.holderAt(ctx, p, holder))(ctx)
+}
+
+func (t *Table) releaseFound(s stand, err error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return nil
+		case err != nil:
+			return err
+		}
+		reason := Released
+		if t.wanted(s) {
+			reason = Transferred
+		}
+		ended, err := t.end(ctx, s, reason)
+		if ended {
+			t.config.Metrics.Releases.Inc()
+		}
+		return err
+	}
+}
+
+// end deletes a lease with all its claims if it is still there, and under the further conditions.
+func (t *Table) end(ctx context.Context, s stand, reason Reason, conditions ...kv.Cond) (bool, error) {
+	keys := s.keys()
+	// A condition on the revision: an absent key would match a token of 0.
+	conditions = append(conditions, kv.CreatedAt(keys[0], s.token))
+	ops := []kv.Op{kv.Delete(s.beat())}
+	for _, key := range keys {
+		ops = append(ops, kv.Delete(key))
+	}
+	ops = append(ops, t.record(Change{Reason: reason, Lease: s.lease(s.token, time.Time{})})...)
+	result, err := t.store.Commit(ctx, kv.Txn{If: conditions, Then: ops})
+	return result.Held, err
+}
+
+// wanted reports whether somebody waits for one of the lease's paths.
+func (t *Table) wanted(s stand) bool {
+	m := t.mirror
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// Standing in the way is mutual: who waits for this lease is whom it would have to wait for.
+	list, _ := m.obstacles(s.claim, math.MaxInt64)
+	return slices.ContainsFunc(list, func(o obstacle) bool { return o.ticket != nil })
+}

@@ -1,0 +1,107 @@
+package locks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// Renew extends a lease by its TTL from now and returns when it ends. It fails with [ErrNotFound] when the lease has
+// ended, swept or not, and with [ErrNotHolder] when it is somebody else's.
+func (t *Table) Renew(ctx context.Context, id string, holder string) (time.Time, error) {
+	s, err := t.byID(ctx, id, holder)
+	if err != nil {
+		return time.Time{}, err
+	}
+	lease, err := t.extend(ctx, s)
+	return lease.ExpiresAt, err
+}
+
+// RenewAt is Renew for the exclusive lease on a path.
+func (t *Table) RenewAt(ctx context.Context, p Path, holder string) (Lease, error) {
+	// What this server saw last is tried first: the transaction says whether it still holds.
+	if s, ok := t.seenAt(p, holder); ok {
+		lease, err := t.extend(ctx, s)
+		if !errors.Is(err, ErrNotFound) {
+			return lease, err
+		}
+	}
+	s, err := t.holderAt(ctx, p, holder)
+	if err != nil {
+		return Lease{}, err
+	}
+	return t.extend(ctx, s)
+}
+
+// extend sets the heartbeat if the lease is still there.
+func (t *Table) extend(ctx context.Context, s stand) (Lease, error) {
+	if ended, err := t.settle(ctx, s); ended || err != nil {
+		return Lease{}, cmp.Or(err, ErrNotFound)
+	}
+	expires := time.Now().Add(s.ttl())
+	home := s.keys()[0]
+	result, err := t.store.Commit(ctx, kv.Txn{
+		If:   []kv.Cond{kv.CreatedAt(home, s.token)},
+		Then: []kv.Op{kv.Put(s.beat(), encodeBeat(expires))},
+	})
+	switch {
+	case err != nil:
+		return Lease{}, err
+	case !result.Held:
+		return Lease{}, ErrNotFound
+	}
+	t.config.Metrics.Renewals.Inc()
+	return s.lease(s.token, expires), nil
+}
+
+// seenAt is the holder's exclusive lease on a path as this server saw it last.
+func (t *Table) seenAt(p Path, holder string) (stand, bool) {
+	key := node(claimPrefix, p) + exclusiveMark
+	t.mirror.mu.Lock()
+	defer t.mirror.mu.Unlock()
+	h := t.mirror.root.at(key, claimPrefix)[key]
+	if h == nil || h.Holder != holder {
+		return stand{}, false
+	}
+	return stand{h.claim, key, h.token}, true
+}
+
+// holderAt reads the exclusive lease on a path; it must be the holder's.
+func (t *Table) holderAt(ctx context.Context, p Path, holder string) (stand, error) {
+	return t.readOwn(ctx, node(claimPrefix, p)+exclusiveMark, holder)
+}
+
+func (t *Table) byID(ctx context.Context, id, holder string) (stand, error) {
+	name, home, ok := parseID(id)
+	if !ok {
+		return stand{}, ErrNotFound
+	}
+	s, err := t.readOwn(ctx, home, holder)
+	if err == nil && s.Lease != name || errors.Is(err, ErrNotHolder) && s.Lease != name {
+		return stand{}, ErrNotFound
+	}
+	return s, err
+}
+
+// readOwn reads the claim at a key. With ErrNotHolder it returns the claim as well.
+func (t *Table) readOwn(ctx context.Context, key, holder string) (stand, error) {
+	e, _, err := t.store.Get(ctx, key)
+	if err != nil {
+		return stand{}, err
+	}
+	c, ok := decodeClaim(e)
+	if !e.Found() || !ok {
+		return stand{}, ErrNotFound
+	}
+	s := stand{c, key, e.Created}
+	if ended, err := t.settle(ctx, s); ended || err != nil {
+		return s, cmp.Or(err, ErrNotFound)
+	}
+	if c.Holder != holder {
+		return s, ErrNotHolder
+	}
+	return s, nil
+}

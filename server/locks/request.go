@@ -1,0 +1,82 @@
+package locks
+
+import (
+	"fmt"
+	"time"
+)
+
+// Mode is how a target is taken.
+type Mode string
+
+// The modes of a lock.
+const (
+	Exclusive Mode = "exclusive"
+	Shared    Mode = "shared"
+)
+
+// Holder is who asks: an owner that others may see.
+type Holder struct {
+	// ID tells owners apart.
+	ID string
+	// Name is what people call the owner.
+	Name string
+}
+
+// Request is what somebody wants.
+type Request struct {
+	Paths  []Path
+	Mode   Mode // the zero value is Exclusive
+	Holder Holder
+	// Slots is how many holders an exclusive target admits at once; 0 and 1 are one.
+	Slots int
+	// TTL is how long the lease lasts without an extension.
+	TTL time.Duration
+	// Wait is how long to wait in line; 0 is not at all.
+	Wait time.Duration
+	// Again lets the holder of exactly this lease ask again: that extends it and keeps its token.
+	Again bool
+}
+
+// Lease is a granted request.
+type Lease struct {
+	// ID names the lease; see [Table.Renew].
+	ID     string
+	Holder Holder
+	Paths  []Path
+	Mode   Mode
+	// Slot is which of the target's slots was taken, from 0.
+	Slot int
+	// Token is greater than that of every earlier grant.
+	Token    int64
+	LockedAt time.Time
+	// ExpiresAt is when the lease ends unless it is extended.
+	ExpiresAt time.Time
+}
+
+func (r Request) normal() (Request, error) {
+	if r.Mode == "" {
+		r.Mode = Exclusive
+	}
+	if r.Slots == 0 {
+		r.Slots = 1
+	}
+	switch {
+	case r.Mode != Exclusive && r.Mode != Shared:
+		return r, &InvalidError{`mode is "exclusive" or "shared"`}
+	case r.Slots < 1 || r.Slots > maxSlots:
+		return r, &InvalidError{fmt.Sprintf("slots is 1 to %d", maxSlots)}
+	case r.Slots > 1 && r.Mode == Shared:
+		return r, &InvalidError{"a shared lock has no slots: any number may hold it"}
+	case len(r.Paths) == 0 || len(r.Paths) > maxPaths:
+		return r, &InvalidError{fmt.Sprintf("paths are 1 to %d", maxPaths)}
+	case r.TTL <= 0:
+		return r, &InvalidError{"the time to live must be positive"}
+	}
+	for _, p := range r.Paths {
+		if err := p.check(); err != nil {
+			return r, err
+		}
+	}
+	r.Paths = merged(r.Paths, r.Mode)
+	return r, nil
+}

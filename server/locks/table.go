@@ -1,0 +1,180 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/metrics"
+)
+
+// Table is one server's way to the lock table. Its methods may be called from any goroutine.
+type Table struct {
+	store   *kv.Store
+	config  Config
+	mirror  *mirror
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	instance sync.Mutex
+	lease    *kv.Lease // ends the tickets of a server that dies
+}
+
+// Config is what a table may be told.
+type Config struct {
+	// Record returns the operations that make an event of the document part of the transaction that brings it about.
+	// Nil records nothing.
+	Record func(room string, changes ...Change) []kv.Op
+	// Metrics and Log may be nil.
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	// InstanceTTL is how long the places in line of a server that died are kept; zero is 5 s.
+	InstanceTTL time.Duration
+	// Alone says that no other server uses the store: places in line that are found at the start are nobody's.
+	Alone bool
+}
+
+// Change is what happened to the lock of a document.
+type Change struct {
+	Locked bool
+	Reason Reason // of an unlocked one
+	Lease  Lease
+}
+
+// Reason is why a lock ended.
+type Reason string
+
+// The reasons.
+const (
+	Released    Reason = "released"
+	Expired     Reason = "expired"
+	Transferred Reason = "transferred" // released while others waited: the first of them gets it
+)
+
+// Open begins to follow the table. [Table.Close] ends that; it releases no lock.
+func Open(ctx context.Context, store *kv.Store, c Config) (*Table, error) {
+	if c.Record == nil {
+		c.Record = func(string, ...Change) []kv.Op { return nil }
+	}
+	if c.Metrics == nil {
+		c.Metrics = metrics.New(nil)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.InstanceTTL == 0 {
+		c.InstanceTTL = 5 * time.Second
+	}
+	t := &Table{store: store, config: c, mirror: newMirror()}
+	if c.Alone {
+		if _, err := store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.DeleteUnder(waitPrefix)}}); err != nil {
+			return nil, err
+		}
+	}
+	revision, err := t.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	following, stop := context.WithCancel(context.Background())
+	t.stop = stop
+	t.running.Go(func() { t.follow(following, revision) })
+	return t, nil
+}
+
+// Close stops following. Requests that still wait fail with the context they were given.
+func (t *Table) Close() {
+	t.stop()
+	t.running.Wait()
+	t.instance.Lock()
+	defer t.instance.Unlock()
+	if t.lease != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = t.lease.Close(ctx) // it runs out by itself otherwise
+	}
+}
+
+// read loads the mirror and returns the revision it shows.
+func (t *Table) read(ctx context.Context) (int64, error) {
+	entries, revision, err := t.store.Range(ctx, prefix)
+	if err != nil {
+		return 0, err
+	}
+	t.mirror.load(entries, time.Now())
+	t.gauge()
+	return revision, nil
+}
+
+func (t *Table) follow(ctx context.Context, revision int64) {
+	for {
+		err := t.store.Watch(ctx, prefix, revision, func(changes []kv.Change) error {
+			now := time.Now()
+			t.mirror.apply(changes, now)
+			t.observe(changes, now)
+			return nil
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, kv.ErrCompacted) {
+			// This server was cut off for longer than the store remembers.
+			for revision, err = t.read(ctx); err != nil; revision, err = t.read(ctx) {
+				if !pause(ctx, 100*time.Millisecond) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (t *Table) observe(changes []kv.Change, now time.Time) {
+	for _, c := range changes {
+		if c.New() && strings.HasPrefix(c.Key, claimPrefix) {
+			if claim, ok := decodeClaim(c.Entry); ok {
+				t.config.Metrics.WatchLag.Observe(now.Sub(time.UnixMilli(claim.Locked)).Seconds())
+			}
+		}
+	}
+	t.gauge()
+}
+
+func (t *Table) gauge() {
+	t.mirror.mu.Lock()
+	n := len(t.mirror.held)
+	t.mirror.mu.Unlock()
+	t.config.Metrics.Locks.Set(float64(n))
+}
+
+// instanceLease returns the lease that the tickets of this server are bound to.
+func (t *Table) instanceLease(ctx context.Context) (*kv.Lease, error) {
+	t.instance.Lock()
+	defer t.instance.Unlock()
+	if t.lease != nil {
+		select {
+		case <-t.lease.Lost():
+		default:
+			return t.lease, nil
+		}
+	}
+	lease, err := t.store.Lease(ctx, t.config.InstanceTTL)
+	if err == nil {
+		t.lease = lease
+	}
+	return lease, err
+}
+
+// pause waits; it reports false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,55 @@
+// Package metrics holds what the server counts, in Prometheus' terms. Every metric's name begins with holdfast_.
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics are the counters and gauges of one server.
+type Metrics struct {
+	Grants, Conflicts, Renewals, Expiries, Releases prometheus.Counter
+	Deadlocks                                       prometheus.Counter
+	FenceRejections                                 prometheus.Counter
+	RateLimited                                     prometheus.Counter
+	Locks, Waiters, Sockets                         prometheus.Gauge
+	// WatchLag is how long after a lock's grant this server's watch told of it, in seconds.
+	WatchLag prometheus.Histogram
+	// SweepDelay is how long after its time a lock was swept, in seconds.
+	SweepDelay prometheus.Histogram
+}
+
+// New registers the metrics. A nil registry counts for nobody, as tests like it.
+func New(registry *prometheus.Registry) *Metrics {
+	if registry == nil {
+		registry = prometheus.NewRegistry()
+	}
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "holdfast", Name: name, Help: help})
+		registry.MustRegister(c)
+		return c
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "holdfast", Name: name, Help: help})
+		registry.MustRegister(g)
+		return g
+	}
+	histogram := func(name, help string) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "holdfast", Name: name, Help: help,
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}})
+		registry.MustRegister(h)
+		return h
+	}
+	return &Metrics{
+		Grants:          counter("grants_total", "Locks granted."),
+		Conflicts:       counter("conflicts_total", "Requests refused because somebody else holds."),
+		Renewals:        counter("renewals_total", "Heartbeats that extended a lock."),
+		Expiries:        counter("expiries_total", "Locks this server ended because their heartbeat stopped."),
+		Releases:        counter("releases_total", "Locks given back."),
+		Deadlocks:       counter("deadlocks_total", "Requests ended because they closed a circle of waiting."),
+		FenceRejections: counter("fence_rejections_total", "Writes refused because of their token."),
+		RateLimited:     counter("rate_limited_total", "Requests refused because their session sent too many."),
+		Locks:           gauge("locks", "Locks that are held, in the whole store."),
+		Waiters:         gauge("waiters", "Requests that wait for a lock at this server."),
+		Sockets:         gauge("sockets", "Open WebSockets."),
+		WatchLag:        histogram("watch_lag_seconds", "From a lock's grant until this server's watch told of it."),
+		SweepDelay:      histogram("sweep_delay_seconds", "From a lock's expiry until it was swept."),
+	}
+}
