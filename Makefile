@@ -22,7 +22,7 @@ build: ## make the npm package in dist/ and the site that the server carries
 
 run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes the port)
 	go build -o .cache/holdfast ./cmd/holdfast
-	exec .cache/holdfast serve --addr 127.0.0.1:$(PORT)
+	exec .cache/holdfast serve --addr 127.0.0.1:$(PORT) --data-dir .cache/holdfast-data
 
 test: ## check everything; installs what that takes
 	$(MAKE) tools

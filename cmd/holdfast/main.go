@@ -1,6 +1,7 @@
-// Command holdfast serves the demo editor and the npm package's files:
+// Command holdfast is the server: document locks and rooms between machines, over an etcd of its own or an external
+// one, with the demo editor and the npm package's files at the same address:
 //
-//	holdfast serve [--addr 127.0.0.1:8080]
+//	holdfast serve [--addr 127.0.0.1:8080] [--data-dir ./holdfast-data | --etcd host:port,…]
 package main
 
 import (
@@ -19,7 +20,8 @@ import (
 
 const usage = `Usage:
 
-  holdfast serve [--addr 127.0.0.1:8080]    serve the demo and the package's files
+  holdfast serve [--addr 127.0.0.1:8080]    serve the API, the demo and the package's files
+                                            (holdfast serve -h lists all flags)
 `
 
 // errUsage means that the command line was wrong and that the reason has been printed.
@@ -47,9 +49,10 @@ func run(ctx context.Context, args []string, site fs.FS, stdout, stderr io.Write
 	}
 	switch args[0] {
 	case "serve":
+		options := defaultOptions()
 		flags := flag.NewFlagSet("holdfast serve", flag.ContinueOnError)
 		flags.SetOutput(stderr)
-		addr := flags.String("addr", "127.0.0.1:8080", "address to listen on")
+		options.flags(flags)
 		err := flags.Parse(args[1:])
 		switch {
 		case errors.Is(err, flag.ErrHelp):
@@ -60,7 +63,7 @@ func run(ctx context.Context, args []string, site fs.FS, stdout, stderr io.Write
 			fmt.Fprintf(stderr, "holdfast serve takes no argument, but got %q\n%s", flags.Arg(0), usage)
 			return errUsage
 		}
-		return serve(ctx, *addr, site, stdout)
+		return serve(ctx, options, site, stdout, stderr)
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, usage)
 		return nil

@@ -22,7 +22,9 @@ func TestServeAnswersUntilItIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	out, stdout := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, site, stdout, io.Discard) }()
+	go func() {
+		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0", "--data-dir", t.TempDir()}, site, stdout, io.Discard)
+	}()
 
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
@@ -41,7 +43,7 @@ func TestServeAnswersUntilItIsStopped(t *testing.T) {
 	select {
 	case err := <-ended:
 		assert.NoError(t, err)
-	case <-time.After(stopLimit):
+	case <-time.After(defaultOptions().server.StopLimit):
 		assert.Fail(t, "serve did not stop")
 	}
 }

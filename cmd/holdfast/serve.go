@@ -3,61 +3,104 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/static"
+	"github.com/holdfast-dev/holdfast/server"
 )
 
-// stopLimit is how long a graceful stop waits for requests that are under way.
-const stopLimit = 5 * time.Second
+// options are what the flags of serve set.
+type options struct {
+	addr     string
+	logLevel slog.Level
+	server   server.Config
+}
 
-// serve serves site on addr until ctx is done, then lets the requests under way end. It prints one
-// line, with the address to open, once it listens.
-func serve(ctx context.Context, addr string, site fs.FS, stdout io.Writer) error {
-	handler, err := static.Handler(site)
+func defaultOptions() options {
+	return options{addr: "127.0.0.1:8080", logLevel: slog.LevelInfo, server: server.DefaultConfig()}
+}
+
+func (o *options) flags(flags *flag.FlagSet) {
+	flags.StringVar(&o.addr, "addr", o.addr, "`address` to listen on")
+	flags.TextVar(&o.logLevel, "log-level", o.logLevel, "`level` of the log: debug, info, warn or error")
+	o.server.Flags(flags)
+}
+
+// serve runs the service with the site until ctx is done, then stops gracefully. It prints one line, with the address to
+// open, once it is ready, and logs to stderr.
+func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer) error {
+	pages, err := static.Handler(site)
 	if errors.Is(err, static.ErrNoIndex) {
 		return errors.New(`the site has not been built: run "make build", then build holdfast again`)
 	}
 	if err != nil {
 		return err
 	}
+	listener, err := listen(o.addr)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	o.server.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: o.logLevel}))
+	service, err := server.Start(ctx, o.server, pages)
+	if err != nil {
+		return err
+	}
+	httpServer := &http.Server{
+		Handler:           service.Handler(),
+		ReadHeaderTimeout: o.server.HeaderLimit,
+		ReadTimeout:       o.server.ReadLimit,
+		WriteTimeout:      o.server.WriteLimit,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(o.server.Log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- httpServer.Serve(listener) }()
+	fmt.Fprintf(stdout, "Holdfast is at %s (Ctrl+C stops it)\n", siteURL(listener.Addr()))
+
+	select {
+	case err = <-served:
+	case err = <-service.Failed():
+		err = fmt.Errorf("the store has failed: %w", err)
+	case <-ctx.Done():
+	}
+	return errors.Join(err, stop(context.WithoutCancel(ctx), httpServer, service, o.server.StopLimit))
+}
+
+// storeShare is the part of a graceful stop that is left for closing the store.
+const storeShare = 5
+
+// stop ends the sockets, lets requests under way end, cuts off those that do not, and closes the store.
+func stop(ctx context.Context, httpServer *http.Server, service *server.Server, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit-limit/storeShare)
+	defer cancel()
+	go service.Drain(ctx)
+	if httpServer.Shutdown(ctx) != nil {
+		_ = httpServer.Close() // a request that waits for a lock, say; its client asks again
+	}
+	service.Drain(ctx)
+	return service.Close()
+}
+
+func listen(addr string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is taken by another program: stop it, or choose another port "+
+		return nil, fmt.Errorf("%s is taken by another program: stop it, or choose another port "+
 			"(make run PORT=8081, or holdfast serve --addr 127.0.0.1:8081)", addr)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", addr, err)
+		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
-	server := &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      60 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-	}
-	fmt.Fprintf(stdout, "Holdfast is at %s (Ctrl+C stops it)\n", siteURL(listener.Addr()))
-
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
-	defer cancel()
-	if err := server.Shutdown(limit); err != nil {
-		return errors.Join(err, server.Close())
-	}
-	return nil
+	return listener, nil
 }
 
 // siteURL returns what to type into a browser on this machine. It says localhost where it can: Web

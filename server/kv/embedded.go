@@ -26,9 +26,10 @@ const (
 
 // embedded is the etcd in this process with what must go when it does.
 type embedded struct {
-	etcd *embed.Etcd
-	lock *fileutil.LockedFile
-	temp string // the socket's directory where the data directory's path is too long for one
+	etcd  *embed.Etcd
+	lock  *fileutil.LockedFile
+	alone bool
+	temp  string // the socket's directory where the data directory's path is too long for one
 }
 
 func openEmbedded(ctx context.Context, c Config) (*Store, error) {
@@ -36,7 +37,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &embedded{}
+	e := &embedded{alone: c.Member.PeerURL == ""}
 	if err := e.occupy(dir); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,14 @@ func zapOver(log *slog.Logger) *zap.Logger { return zap.New(slogCore{log.With("p
 
 type slogCore struct{ log *slog.Logger }
 
+// routine is what etcd warns of at every start of a cluster of one, or of a new one.
+var routine = map[string]bool{
+	"Running http and grpc server on single port. This is not recommended for production.": true,
+	"simple token is not cryptographically signed":                                         true,
+	"Failed to detect schema version":                                                      true,
+	"failed to update storage version":                                                     true,
+}
+
 func level(l zapcore.Level) slog.Level {
 	switch {
 	case l >= zapcore.ErrorLevel:
@@ -39,7 +47,11 @@ func (c slogCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore
 }
 
 func (c slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	c.log.LogAttrs(context.Background(), level(e.Level), e.Message, attributes(fields)...)
+	at := level(e.Level)
+	if routine[e.Message] {
+		at = slog.LevelDebug
+	}
+	c.log.LogAttrs(context.Background(), at, e.Message, attributes(fields)...)
 	return nil
 }
 

@@ -91,6 +91,9 @@ func (s *Store) Close() error {
 // Endpoint is an address under which another [Open] reaches the same store: with an embedded etcd, its socket.
 func (s *Store) Endpoint() string { return s.endpoint }
 
+// Alone reports whether no other process can have the store open as well: it is embedded, in a cluster of one.
+func (s *Store) Alone() bool { return s.embedded != nil && s.embedded.alone }
+
 // Failed delivers the error that ended an embedded etcd which nobody closed. It is nil, and so blocks forever, with
 // an external cluster.
 func (s *Store) Failed() <-chan error {
@@ -126,6 +129,16 @@ func (s *Store) Range(ctx context.Context, prefix string) ([]Entry, int64, error
 func (s *Store) RangeAt(ctx context.Context, prefix string, revision int64) ([]Entry, error) {
 	list, _, err := s.get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(revision))
 	return list, err
+}
+
+// Keys reads the keys alone that begin with prefix, in order.
+func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
+	list, _, err := s.get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	keys := make([]string, len(list))
+	for i, e := range list {
+		keys[i] = e.Key
+	}
+	return keys, err
 }
 
 func (s *Store) get(ctx context.Context, key string, options ...clientv3.OpOption) ([]Entry, int64, error) {

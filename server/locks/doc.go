@@ -10,14 +10,14 @@
 //   - Grants, extensions, releases and expiries are each one transaction of the store, under the condition that nothing
 //     in their way is there: not even servers that race grant a parent and its child, or one path twice.
 //   - A lease's token is the revision that granted it: greater than that of every earlier grant, of any path.
-//   - A lease ends at its TTL after the last extension, never earlier, whichever server it went to. See [Table.Expire].
+//   - A lease ends at its TTL after the last extension, never earlier, whichever server it went to. See [Table.Due].
 //   - Who waits is served in the order of arrival, over all servers. Nobody overtakes, except to break a circle.
 //   - A circle of waiting ends: its youngest member fails with [ErrDeadlock].
 //
 // # What is not
 //
 // A holder that was suspended past its TTL does not know it. Whatever it writes must be checked against its token in
-// the transaction that writes; [Lease.Condition] is that check.
+// the transaction that writes; [Table.Fence] is that check.
 //
 // A server that has just started has not seen when the leases it finds were extended. It trusts the time that the
 // store has for them, and so the wall clocks of the servers that wrote them.

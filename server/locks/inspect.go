@@ -38,19 +38,20 @@ func (t *Table) Inspect(ctx context.Context, p Path) ([]Lease, []Waiter, error) 
 	return t.name(alive), waiters(result.Reads), nil
 }
 
-// At reads the lease that keeps others from locking the path exclusively; the oldest, if there are several.
-func (t *Table) At(ctx context.Context, p Path) (Lease, bool, error) {
+// At reads the lease that keeps others from locking the path exclusively, the oldest if there are several, and says at
+// which revision. Where there is none, the lease is zero.
+func (t *Table) At(ctx context.Context, p Path) (Lease, int64, error) {
 	var w way
 	asked := claim{Paths: []Path{p}, Mode: Exclusive, Slots: 1}
 	w.clear(asked)
 	result, err := t.store.Commit(ctx, kv.Txn{Then: append(w.reads, kv.Read(asked.beat()))})
 	if err != nil {
-		return Lease{}, false, err
+		return Lease{}, 0, err
 	}
 	last := len(result.Reads) - 1
 	alive, err := t.alive(ctx, standing(result.Reads[:last]).claims)
 	if err != nil || len(alive) == 0 {
-		return Lease{}, false, err
+		return Lease{}, result.Revision, err
 	}
 	lease := t.name(alive)[0]
 	if beats := result.Reads[last]; len(beats) == 1 && slices.Equal(lease.Paths[0], p) {
@@ -58,7 +59,7 @@ func (t *Table) At(ctx context.Context, p Path) (Lease, bool, error) {
 			lease.ExpiresAt = expires
 		}
 	}
-	return lease, true, nil
+	return lease, result.Revision, nil
 }
 
 // alive leaves out the claims whose time is up.

@@ -286,4 +286,3 @@ func TestManyInLineWakeOneByOne(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, entries, "nothing is left behind")
 }
-

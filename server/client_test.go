@@ -1,0 +1,197 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+// instance is a running server of a test.
+type instance struct {
+	*server.Server
+	http *httptest.Server
+}
+
+// start runs a server on a directory of its own, with changes to the defaults.
+func start(t testing.TB, change func(*server.Config)) *instance {
+	t.Helper()
+	c := server.DefaultConfig()
+	c.DataDir = kvtest.Dir(t)
+	if change != nil {
+		change(&c)
+	}
+	return startWith(t, c)
+}
+
+func startWith(t testing.TB, c server.Config) *instance {
+	t.Helper()
+	if len(c.Etcd) > 0 {
+		c.DataDir = ""
+	}
+	s, err := server.Start(t.Context(), c, nil)
+	require.NoError(t, err)
+	i := &instance{s, httptest.NewServer(s.Handler())}
+	t.Cleanup(func() { i.stop(t) })
+	return i
+}
+
+// another starts a second server on the store of the first.
+func (i *instance) another(t testing.TB, change func(*server.Config)) *instance {
+	t.Helper()
+	return start(t, func(c *server.Config) {
+		c.Etcd = []string{i.Store().Endpoint()}
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+func (i *instance) stop(t testing.TB) {
+	if i.http == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	i.Drain(ctx)
+	i.http.CloseClientConnections()
+	i.http.Close()
+	i.http = nil
+	require.NoError(t, i.Close())
+}
+
+// client is somebody who asks, by a secret.
+type client struct {
+	t      testing.TB
+	base   string
+	secret string
+	header http.Header
+}
+
+func (i *instance) as(t testing.TB, secret string) client {
+	return client{t, i.http.URL, secret, http.Header{}}
+}
+
+func (c client) with(name, value string) client {
+	c.header = c.header.Clone()
+	c.header.Set(name, value)
+	return c
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	text   []byte
+	body   map[string]any
+}
+
+func (c client) do(method, path string, body any) answer {
+	c.t.Helper()
+	a, err := c.try(c.t.Context(), method, path, body)
+	require.NoError(c.t, err)
+	return a
+}
+
+func (c client) try(ctx context.Context, method, path string, body any) (answer, error) {
+	var reader io.Reader
+	switch body := body.(type) {
+	case nil:
+	case string:
+		reader = strings.NewReader(body)
+	case []byte:
+		reader = bytes.NewReader(body)
+	default:
+		text, err := json.Marshal(body)
+		if err != nil {
+			return answer{}, err
+		}
+		reader = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, reader)
+	if err != nil {
+		return answer{}, err
+	}
+	request.Header = c.header.Clone()
+	if c.secret != "" {
+		request.Header.Set("Authorization", "Bearer "+c.secret)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	a := answer{status: response.StatusCode, header: response.Header}
+	if a.text, err = io.ReadAll(response.Body); err != nil {
+		return a, err
+	}
+	_ = json.Unmarshal(a.text, &a.body) // content need not be JSON
+	return a, nil
+}
+
+func lockOf(room string) string    { return "/api/documents/" + room + "/lock" }
+func contentOf(room string) string { return "/api/documents/" + room + "/content" }
+
+// lock takes a document's lock and returns its token.
+func (c client) lock(room string) int64 {
+	c.t.Helper()
+	a := c.do("POST", lockOf(room), nil)
+	require.Equal(c.t, http.StatusOK, a.status, string(a.text))
+	return a.token()
+}
+
+func (c client) save(room string, token int64, data string) answer {
+	c.t.Helper()
+	return c.with("Holdfast-Token", strconv.FormatInt(token, 10)).do("PUT", contentOf(room), data)
+}
+
+func (a answer) token() int64 { n, _ := a.body["token"].(float64); return int64(n) }
+
+func (a answer) code() string { s, _ := a.body["error"].(string); return s }
+
+func (a answer) time(t testing.TB, key string) time.Time {
+	t.Helper()
+	text, _ := a.body[key].(string)
+	require.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`, text)
+	parsed, err := time.Parse(time.RFC3339Nano, text)
+	require.NoError(t, err)
+	return parsed
+}
+
+// stream is an open WebSocket of events.
+type stream struct {
+	t    testing.TB
+	conn *websocket.Conn
+}
+
+func (i *instance) events(t testing.TB, room, query string) stream {
+	t.Helper()
+	conn, _, err := websocket.Dial(t.Context(), i.http.URL+"/api/documents/"+room+"/events"+query, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	return stream{t, conn}
+}
+
+// next returns the next event.
+func (s stream) next() map[string]any {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
+	defer cancel()
+	_, text, err := s.conn.Read(ctx)
+	require.NoError(s.t, err)
+	var e map[string]any
+	require.NoError(s.t, json.Unmarshal(text, &e))
+	return e
+}

@@ -1,0 +1,145 @@
+package server
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Config is everything that can be set. [DefaultConfig] has the defaults, [Config.Flags] the flags.
+type Config struct {
+	// DataDir is where the embedded etcd keeps its files; Etcd are the endpoints of an external cluster, which is used
+	// instead if there are any.
+	DataDir string
+	Etcd    []string
+	// History is how long the embedded etcd remembers what was, for clients that resume.
+	History time.Duration
+
+	// Name, PeerURL, ClientURL and Join put the embedded etcd into a cluster of several.
+	Name, PeerURL, ClientURL string
+	Join                     []string
+
+	// Origins are further origins whose pages may use the API; UserHeader is a header that a reverse proxy sets to the
+	// user's name; SecureCookie is for a proxy that ends HTTPS.
+	Origins      []string
+	UserHeader   string
+	SecureCookie bool
+
+	// LockTTL is how long a document's lock lasts without a heartbeat, Sweep how often everything is looked through,
+	// MaxWait the longest wait_ms.
+	LockTTL, Sweep, MaxWait time.Duration
+	// Ping is the pause between pings on a socket.
+	Ping time.Duration
+	// InstanceTTL is how long the places in line of a server that died are kept.
+	InstanceTTL time.Duration
+
+	// The rooms: how long a closed socket keeps its place, after how long an idle room is closed and how often that is
+	// looked for, how often an instance shows that it lives and after how long it is taken for dead.
+	RoomGrace, RoomIdle, RoomScan, RoomHeartbeat, RoomDead time.Duration
+
+	// Rate and Burst bound the requests of one session, NewRate and NewBurst those without one from one address. A rate
+	// of 0 is no bound.
+	Rate, NewRate   float64
+	Burst, NewBurst int
+
+	// HeaderLimit, ReadLimit and WriteLimit bound how long a request's header, the whole request and the answer may take;
+	// StopLimit how long a graceful stop may.
+	HeaderLimit, ReadLimit, WriteLimit, StopLimit time.Duration
+
+	Log *slog.Logger
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config {
+	return Config{
+		DataDir: "holdfast-data", History: 5 * time.Minute, Name: "holdfast",
+		LockTTL: 30 * time.Second, Sweep: time.Minute, MaxWait: time.Minute, Ping: 20 * time.Second,
+		InstanceTTL: 5 * time.Second,
+		RoomGrace:   2 * time.Second, RoomIdle: 30 * time.Minute, RoomScan: 5 * time.Minute,
+		RoomHeartbeat: 5 * time.Second, RoomDead: 20 * time.Second,
+		Rate: 100, Burst: 200, NewRate: 100, NewBurst: 2000,
+		HeaderLimit: 5 * time.Second, ReadLimit: 30 * time.Second, WriteLimit: 30 * time.Second,
+		StopLimit: 5 * time.Second,
+		Log:       slog.New(slog.DiscardHandler),
+	}
+}
+
+// Flags defines a flag for everything that can be set, with the present value as default.
+func (c *Config) Flags(flags *flag.FlagSet) {
+	text := func(p *string, name, usage string) { flags.StringVar(p, name, *p, usage) }
+	list := func(p *[]string, name, usage string) { flags.Var((*listFlag)(p), name, usage) }
+	duration := func(p *time.Duration, name, usage string) { flags.DurationVar(p, name, *p, usage) }
+
+	text(&c.DataDir, "data-dir", "`directory` of the embedded etcd")
+	list(&c.Etcd, "etcd", "`host:port,…` of an external etcd cluster to use instead")
+	duration(&c.History, "history", "how long clients can resume from an old revision (embedded etcd)")
+	text(&c.Name, "name", "`name` of this member in a cluster of embedded etcds")
+	text(&c.PeerURL, "peer-url", "`URL` where the other members reach this one, as http://10.0.0.1:2380")
+	text(&c.ClientURL, "client-url", "`URL` where new members reach this one to join, as http://10.0.0.1:2379")
+	list(&c.Join, "join", "`URL,…`: client URLs of a running cluster to join with an empty data directory")
+
+	list(&c.Origins, "origin", "`origin,…`: pages of these origins may use the API too, as https://example.com")
+	text(&c.UserHeader, "user-header", "`name` of the header in which a trusted reverse proxy gives the user's name")
+	flags.BoolVar(&c.SecureCookie, "secure-cookie", c.SecureCookie, "send the cookie over HTTPS only, behind a proxy that ends it")
+
+	duration(&c.LockTTL, "lock-ttl", "how long a document's lock lasts without a heartbeat")
+	duration(&c.Sweep, "sweep", "pause between two sweeps of everything")
+	duration(&c.MaxWait, "max-wait", "the longest wait_ms")
+	duration(&c.Ping, "ping", "pause between two pings on a socket; two missed ones end it")
+	duration(&c.InstanceTTL, "instance-ttl", "how long the waiters of a server that died keep their places")
+	duration(&c.RoomGrace, "room-grace", "how long a participant whose socket closed keeps the place")
+	duration(&c.RoomIdle, "room-idle", "after how long an idle room is closed")
+	duration(&c.RoomScan, "room-scan", "pause between two looks for idle rooms")
+	duration(&c.RoomHeartbeat, "room-heartbeat", "pause between two signs of life of this server")
+	duration(&c.RoomDead, "room-dead", "after how long without one a server is taken for dead")
+
+	flags.Float64Var(&c.Rate, "rate", c.Rate, "requests a second that one session may send; 0 is any number")
+	flags.IntVar(&c.Burst, "burst", c.Burst, "requests that one session may send at once")
+	flags.Float64Var(&c.NewRate, "new-rate", c.NewRate, "new sessions a second from one address; 0 is any number")
+	flags.IntVar(&c.NewBurst, "new-burst", c.NewBurst, "new sessions at once from one address")
+	duration(&c.HeaderLimit, "header-limit", "how long a request's header may take to arrive")
+	duration(&c.ReadLimit, "read-limit", "how long a request may take to arrive")
+	duration(&c.WriteLimit, "write-limit", "how long an answer may take to be taken")
+	duration(&c.StopLimit, "stop-limit", "how long a graceful stop may take")
+}
+
+func (c *Config) check() error {
+	for name, d := range map[string]time.Duration{
+		"lock-ttl": c.LockTTL, "sweep": c.Sweep, "max-wait": c.MaxWait, "ping": c.Ping, "history": c.History,
+		"instance-ttl": c.InstanceTTL, "header-limit": c.HeaderLimit, "read-limit": c.ReadLimit,
+		"write-limit": c.WriteLimit, "stop-limit": c.StopLimit,
+	} {
+		if d <= 0 {
+			return fmt.Errorf("--%s must be positive", name)
+		}
+	}
+	if c.Rate > 0 && c.Burst < 1 || c.NewRate > 0 && c.NewBurst < 1 {
+		return errors.New("--burst and --new-burst must be 1 or more")
+	}
+	if len(c.Etcd) > 0 && (c.PeerURL != "" || len(c.Join) > 0) {
+		return errors.New("--peer-url and --join are for the embedded etcd; they do not go with --etcd")
+	}
+	if (len(c.Join) > 0 || c.ClientURL != "") && c.PeerURL == "" {
+		return errors.New("--join and --client-url need --peer-url, where the other members reach this one")
+	}
+	return nil
+}
+
+// listFlag is a flag with several values, separated by commas.
+type listFlag []string
+
+func (l *listFlag) String() string { return strings.Join(*l, ",") }
+
+// Set replaces the values.
+func (l *listFlag) Set(text string) error {
+	*l = nil
+	for _, item := range strings.Split(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			*l = append(*l, item)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/events"
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/rooms"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+// recordLock makes the events of what happens to a document's lock.
+func recordLock(room string, changes ...locks.Change) []kv.Op {
+	var list []events.Event
+	for _, c := range changes {
+		e := events.Event{Type: events.Unlocked, Reason: string(c.Reason), Token: c.Lease.Token}
+		if c.Locked {
+			e = events.Event{
+				Type: events.Locked, HolderID: c.Lease.Holder.ID, HolderName: c.Lease.Holder.Name,
+				LockedAt: events.At(c.Lease.LockedAt), ExpiresAt: events.At(c.Lease.ExpiresAt),
+			}
+		}
+		list = append(list, e)
+	}
+	return []kv.Op{events.Record(room, list...)}
+}
+
+// recordContent makes the event of a save.
+func recordContent(room string, saved content.Info) []kv.Op {
+	return []kv.Op{events.Record(room, events.Event{
+		Type: events.Updated, ETag: saved.ETag, Token: saved.Token, SavedAt: events.At(saved.SavedAt),
+	})}
+}
+
+// state reads the whole present state of a document.
+func state(table *locks.Table, contents *content.Store) func(context.Context, string) (events.Event, error) {
+	return func(ctx context.Context, room string) (events.Event, error) {
+		lease, revision, err := table.At(ctx, locks.Document(room))
+		if err != nil {
+			return events.Event{}, err
+		}
+		locked := lease.Token != 0
+		e := events.Event{Revision: revision, IsLocked: &locked}
+		if locked {
+			e.HolderID, e.HolderName, e.Token = lease.Holder.ID, lease.Holder.Name, lease.Token
+			e.LockedAt, e.ExpiresAt = events.At(lease.LockedAt), events.At(lease.ExpiresAt)
+		}
+		saved, err := contents.Describe(ctx, room, revision)
+		switch {
+		case err == nil:
+			e.ETag, e.ContentToken, e.SavedAt = saved.ETag, saved.Token, events.At(saved.SavedAt)
+		case !errors.Is(err, content.ErrNotFound):
+			return e, err
+		}
+		return e, nil
+	}
+}
+
+type sessionKey struct{}
+
+// withSession passes a session on to a handler that takes requests alone.
+func withSession(r *http.Request, s sessions.Session) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), sessionKey{}, s.HolderID))
+}
+
+func sessionOf(r *http.Request) string {
+	id, _ := r.Context().Value(sessionKey{}).(string)
+	return id
+}
+
+// registerRooms counts what the rooms have at the moment of asking.
+func registerRooms(registry *prometheus.Registry, r *rooms.Rooms) {
+	for name, metric := range map[string]struct {
+		help  string
+		value func(rooms.Stats) float64
+	}{
+		"room_sockets":   {"Open WebSockets of rooms.", func(s rooms.Stats) float64 { return float64(s.Sockets) }},
+		"rooms_followed": {"Rooms with a participant at this server.", func(s rooms.Stats) float64 { return float64(s.Rooms) }},
+	} {
+		registry.MustRegister(prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Namespace: "holdfast", Name: name, Help: metric.help},
+			func() float64 { return metric.value(r.Stats()) }))
+	}
+}

@@ -1,0 +1,170 @@
+// Package httpapi is the HTTP face of the lock table, the contents and the events: it checks what comes in, calls
+// the packages behind it and puts their answers into the words of the API.
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/events"
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/metrics"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+// Config is what the API stands on. All fields without a default are needed.
+type Config struct {
+	Locks    *locks.Table
+	Contents *content.Store
+	Events   *events.Hub
+	Metrics  *metrics.Metrics
+	Log      *slog.Logger
+	Sessions sessions.Source
+	// Origins may use the API from a browser besides the server's own, as https://host[:port].
+	Origins []string
+
+	// LockTTL is how long a document's lock lasts without a heartbeat.
+	LockTTL time.Duration
+	// MaxWait bounds wait_ms.
+	MaxWait time.Duration
+	// Ping is the pause between pings on a socket, MissedPongs how many unanswered ones end it.
+	Ping        time.Duration
+	MissedPongs int
+	// WriteLimit bounds how long one message may take to be written, and one answer besides its waiting.
+	WriteLimit time.Duration
+
+	// Rate and Burst bound the requests of one session, NewRate and NewBurst those without a session from one address.
+	Rate, NewRate   float64
+	Burst, NewBurst int
+}
+
+const (
+	maxBody    = 64 << 10
+	maxContent = 8 << 20
+)
+
+// API serves the paths under /api/.
+type API struct {
+	Config
+	limits, newcomers *sessions.Limiter
+	origins           *http.CrossOriginProtection
+	handler           http.Handler
+
+	sockets sync.WaitGroup
+	drain   context.Context // ends when the sockets shall
+	drainer context.CancelFunc
+}
+
+// New returns the API.
+func New(c Config) (*API, error) {
+	a := &API{Config: c, origins: http.NewCrossOriginProtection(),
+		limits: sessions.NewLimiter(c.Rate, c.Burst), newcomers: sessions.NewLimiter(c.NewRate, c.NewBurst)}
+	for _, origin := range c.Origins {
+		if err := a.origins.AddTrustedOrigin(origin); err != nil {
+			return nil, err
+		}
+	}
+	a.drain, a.drainer = context.WithCancel(context.Background())
+	mux := http.NewServeMux()
+	for pattern, serve := range map[string]func(http.ResponseWriter, *http.Request, sessions.Session) error{
+		"POST /api/documents/{roomId}/lock":   a.lockDocument,
+		"PUT /api/documents/{roomId}/lock":    a.renewDocument,
+		"DELETE /api/documents/{roomId}/lock": a.unlockDocument,
+		"GET /api/documents/{roomId}/lock":    a.showDocument,
+		"GET /api/documents/{roomId}/content": a.readContent,
+		"PUT /api/documents/{roomId}/content": a.writeContent,
+		"GET /api/documents/{roomId}/events":  a.streamEvents,
+		"POST /api/locks":                     a.lockPaths,
+		"PUT /api/locks/{leaseId}":            a.renewLease,
+		"DELETE /api/locks/{leaseId}":         a.releaseLease,
+		"GET /api/locks":                      a.showPath,
+	} {
+		mux.Handle(pattern, a.guard(serve))
+	}
+	a.handler = plainErrors(mux)
+	return a, nil
+}
+
+// ServeHTTP serves a request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+
+// Drain ends the sockets, which clients open again elsewhere, and returns when they have ended or ctx has.
+func (a *API) Drain(ctx context.Context) {
+	a.drainer()
+	done := make(chan struct{})
+	go func() { defer close(done); a.sockets.Wait() }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// Identify returns the session of a request after the checks that every request passes, or answers it itself.
+func (a *API) Identify(w http.ResponseWriter, r *http.Request) (sessions.Session, bool) {
+	session, err := a.identify(w, r)
+	if err != nil {
+		a.fail(w, r, err)
+	}
+	return session, err == nil
+}
+
+func (a *API) guard(serve func(http.ResponseWriter, *http.Request, sessions.Session) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		session, ok := a.Identify(w, r)
+		if !ok {
+			return
+		}
+		if err := serve(w, r, session); err != nil {
+			a.fail(w, r, err)
+		}
+	})
+}
+
+func (a *API) identify(w http.ResponseWriter, r *http.Request) (sessions.Session, error) {
+	if a.origins.Check(r) != nil || !a.mayUpgrade(r) {
+		return sessions.Session{}, errOrigin
+	}
+	session, err := a.Sessions.Of(w, r)
+	if err != nil {
+		return session, &apiError{http.StatusUnauthorized, "unauthorized", sentence(err)}
+	}
+	limiter, key := a.limits, session.HolderID
+	if session.New {
+		limiter, key = a.newcomers, address(r)
+	}
+	if after, ok := limiter.Allow(key, time.Now()); !ok {
+		a.Metrics.RateLimited.Inc()
+		return session, &rateError{after}
+	}
+	return session, nil
+}
+
+// mayUpgrade checks the origin of what wants to be a WebSocket: browsers let any page open one.
+func (a *API) mayUpgrade(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") || slices.Contains(a.Origins, origin) {
+		return true
+	}
+	from, err := url.Parse(origin)
+	return err == nil && strings.EqualFold(from.Host, r.Host)
+}
+
+var roomPattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)
+
+func room(r *http.Request) (string, error) {
+	id := r.PathValue("roomId")
+	if !roomPattern.MatchString(id) {
+		return "", invalid("A room's id has 1 to 128 characters of A-Z a-z 0-9 . _ ~ -")
+	}
+	return id, nil
+}

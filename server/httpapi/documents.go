@@ -1,0 +1,191 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/events"
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+func at(t time.Time) string { return events.Time(t).String() }
+
+func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	id, err := room(r)
+	if err != nil {
+		return err
+	}
+	var body lockBody
+	if err := readBody(w, r, &body, true); err != nil {
+		return err
+	}
+	who, err := holder(s, body.HolderName, r.URL.Query())
+	if err != nil {
+		return err
+	}
+	wait, err := a.wait(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	lease, err := a.acquire(w, r, locks.Request{
+		Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Wait: wait, Again: true,
+	})
+	var denied *locks.DeniedError
+	if errors.As(err, &denied) {
+		writeJSON(w, http.StatusConflict, alreadyLocked(denied))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{
+		"success": true, "locked_at": at(lease.LockedAt), "expires_at": at(lease.ExpiresAt), "token": lease.Token,
+	})
+	return nil
+}
+
+// acquire asks the table. A grant that comes when the client has gone is given back.
+func (a *API) acquire(w http.ResponseWriter, r *http.Request, request locks.Request) (locks.Lease, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	if request.Wait > 0 {
+		// The client does not make this answer late, and a server that stops does not keep it waiting.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(request.Wait + a.WriteLimit))
+		defer context.AfterFunc(a.drain, func() { cancel(errUnavailable) })()
+	}
+	lease, err := a.Locks.Acquire(ctx, request)
+	if errors.Is(err, context.Canceled) && r.Context().Err() == nil {
+		err = errUnavailable
+	}
+	if err == nil && r.Context().Err() != nil && request.Wait > 0 {
+		ctx, cancel := background(a.WriteLimit)
+		defer cancel()
+		_ = a.Locks.Release(ctx, lease.ID, request.Holder.ID)
+	}
+	return lease, err
+}
+
+func alreadyLocked(denied *locks.DeniedError) map[string]any {
+	body := map[string]any{
+		"success": false, "error": "already_locked", "message": "Others wait for this document and come first.",
+	}
+	if len(denied.Holders) > 0 {
+		for key, value := range public(denied.Holders[0]) {
+			body[key] = value
+		}
+		body["message"] = denied.Holders[0].Holder.Name + " is editing this document."
+	}
+	return body
+}
+
+// public is what everybody may know of a lease.
+func public(l locks.Lease) map[string]any {
+	return map[string]any{
+		"holder_id": l.Holder.ID, "holder_name": l.Holder.Name,
+		"locked_at": at(l.LockedAt), "expires_at": at(l.ExpiresAt),
+	}
+}
+
+func (a *API) renewDocument(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	id, err := room(r)
+	if err != nil {
+		return err
+	}
+	lease, err := a.Locks.RenewAt(r.Context(), locks.Document(id), s.HolderID)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"success": true, "expires_at": at(lease.ExpiresAt)})
+	return nil
+}
+
+func (a *API) unlockDocument(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	id, err := room(r)
+	if err != nil {
+		return err
+	}
+	if err := a.Locks.ReleaseAt(r.Context(), locks.Document(id), s.HolderID); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "You hold no lock on this document now."})
+	return nil
+}
+
+func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	id, err := room(r)
+	if err != nil {
+		return err
+	}
+	lease, revision, err := a.Locks.At(r.Context(), locks.Document(id))
+	if err != nil {
+		return err
+	}
+	// For a client that opens the events with ?after= and misses nothing in between.
+	w.Header().Set("Holdfast-Revision", strconv.FormatInt(revision, 10))
+	body := map[string]any{"is_locked": false}
+	if lease.Token != 0 {
+		body = public(lease)
+		body["is_locked"] = true
+		body["is_my_lock"] = lease.Holder.ID == s.HolderID
+		body["token"] = lease.Token
+	}
+	writeJSON(w, http.StatusOK, body)
+	return nil
+}
+
+const tokenHeader = "Holdfast-Token"
+
+func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Session) error {
+	id, err := room(r)
+	if err != nil {
+		return err
+	}
+	data, info, err := a.Contents.Read(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	header := w.Header()
+	header.Set("ETag", info.ETag)
+	header.Set(tokenHeader, strconv.FormatInt(info.Token, 10))
+	header.Set("Last-Modified", info.SavedAt.UTC().Format(http.TimeFormat))
+	// Bytes of somebody else's: never a page of this origin.
+	header.Set("Content-Type", "application/octet-stream")
+	header.Set("Content-Disposition", "attachment")
+	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	if r.Header.Get("If-None-Match") == info.ETag {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	header.Set("Content-Length", strconv.Itoa(len(data)))
+	_, _ = w.Write(data)
+	return nil
+}
+
+func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	id, err := room(r)
+	if err != nil {
+		return err
+	}
+	token, err := strconv.ParseInt(r.Header.Get(tokenHeader), 10, 64)
+	if err != nil || token <= 0 {
+		return invalid("The header Holdfast-Token must be the token of your lock.")
+	}
+	if r.ContentLength > maxContent {
+		return errTooLarge
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxContent))
+	if err != nil {
+		return bodyError(err)
+	}
+	info, err := a.Contents.Write(r.Context(), id, s.HolderID, token, data)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"success": true, "etag": info.ETag, "saved_at": at(info.SavedAt)})
+	return nil
+}

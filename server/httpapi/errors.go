@@ -1,0 +1,149 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+// apiError is an error in the words of the API.
+type apiError struct {
+	status  int
+	code    string
+	message string
+}
+
+func (e *apiError) Error() string { return e.message }
+
+type rateError struct{ after int }
+
+func (e *rateError) Error() string { return "Too many requests." }
+
+var (
+	errOrigin      = &apiError{http.StatusForbidden, "forbidden_origin", "This origin may not use the API; see --origin."}
+	errUnavailable = &apiError{http.StatusServiceUnavailable, "unavailable", "The store does not answer. Try again."}
+	errInternal    = &apiError{http.StatusInternalServerError, "internal_error", "Something went wrong in the server."}
+	errTooLarge    = &apiError{http.StatusRequestEntityTooLarge, "too_large", "The body is too large."}
+)
+
+func invalid(message string) error {
+	return &apiError{http.StatusBadRequest, "invalid_request", message}
+}
+
+// translate puts the errors of the packages behind the API into its words.
+func translate(err error) *apiError {
+	var known *apiError
+	var wrong *locks.InvalidError
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &wrong):
+		return &apiError{http.StatusBadRequest, "invalid_request", sentence(err)}
+	case errors.As(err, &large):
+		return errTooLarge
+	case errors.Is(err, locks.ErrNotFound):
+		return &apiError{http.StatusNotFound, "lock_not_found", "There is no such lock: it was released or has expired."}
+	case errors.Is(err, locks.ErrNotHolder):
+		return &apiError{http.StatusForbidden, "not_locked_by_user", "You do not hold this lock."}
+	case errors.Is(err, locks.ErrStaleToken):
+		return &apiError{http.StatusConflict, "stale_token", "The lock of this token has ended. Nothing was written."}
+	case errors.Is(err, locks.ErrDeadlock):
+		return &apiError{http.StatusConflict, "deadlock", "Waiting would never end: the holder waits for you."}
+	case errors.Is(err, content.ErrNotFound):
+		return &apiError{http.StatusNotFound, "document_not_found", "The document has no content yet."}
+	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return errUnavailable
+	}
+	return nil
+}
+
+// fail answers with an error.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // nobody listens any more
+	}
+	var limited *rateError
+	if errors.As(err, &limited) {
+		w.Header().Set("Retry-After", strconv.Itoa(limited.after))
+		writeError(w, &apiError{http.StatusTooManyRequests, "rate_limited", "Too many requests. Slow down."})
+		return
+	}
+	known := translate(err)
+	if known == nil {
+		known = errInternal
+	}
+	if known.status >= 500 {
+		a.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	writeError(w, known)
+}
+
+func writeError(w http.ResponseWriter, e *apiError) {
+	writeJSON(w, e.status, map[string]any{"success": false, "error": e.code, "message": e.message})
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(fmt.Errorf("an answer cannot be encoded: %w", err))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // whoever does not read has gone
+}
+
+// plainErrors makes the router's own answers, 404 and 405, look like all others.
+func plainErrors(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		probe := &probe{header: http.Header{}, status: http.StatusNotFound}
+		handler.ServeHTTP(probe, r)
+		if probe.status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", probe.header.Get("Allow"))
+			writeError(w, &apiError{http.StatusMethodNotAllowed, "method_not_allowed", "This path has no such method."})
+			return
+		}
+		writeError(w, &apiError{http.StatusNotFound, "not_found", "There is nothing here."})
+	})
+}
+
+// probe takes an answer that is not sent.
+type probe struct {
+	header http.Header
+	status int
+}
+
+func (p *probe) Header() http.Header            { return p.header }
+func (p *probe) Write(text []byte) (int, error) { return len(text), nil }
+func (p *probe) WriteHeader(status int)         { p.status = status }
+
+// sentence makes one of an error's text.
+func sentence(err error) string {
+	text := err.Error()
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
+}
+
+func address(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}

@@ -1,0 +1,120 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+func background(limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), limit)
+}
+
+func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	var body pathsBody
+	if err := readBody(w, r, &body, false); err != nil {
+		return err
+	}
+	request, err := body.request(a)
+	if err != nil {
+		return err
+	}
+	if request.Holder, err = holder(s, body.HolderName, r.URL.Query()); err != nil {
+		return err
+	}
+	lease, err := a.acquire(w, r, request)
+	var denied *locks.DeniedError
+	switch {
+	case errors.Is(err, locks.ErrTimeout) && errors.As(err, &denied):
+		writeJSON(w, http.StatusRequestTimeout, refusal("acquire_timeout", "The lock did not become free in time.", denied, s))
+		return nil
+	case errors.As(err, &denied):
+		writeJSON(w, http.StatusConflict, refusal("acquire_denied", "Somebody else holds a lock in the way.", denied, s))
+		return nil
+	case err != nil:
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{
+		"success": true, "lease_id": lease.ID, "token": lease.Token, "locked_at": at(lease.LockedAt),
+		"expires_at": at(lease.ExpiresAt), "slot": lease.Slot,
+	})
+	return nil
+}
+
+func refusal(code, message string, denied *locks.DeniedError, s sessions.Session) map[string]any {
+	return map[string]any{
+		"success": false, "error": code, "message": message, "holders": holders(denied.Holders, s),
+	}
+}
+
+func holders(leases []locks.Lease, s sessions.Session) []map[string]any {
+	list := make([]map[string]any, len(leases))
+	for i, l := range leases {
+		list[i] = public(l)
+		list[i]["paths"] = l.Paths
+		list[i]["mode"] = l.Mode
+		list[i]["slot"] = l.Slot
+		list[i]["token"] = l.Token
+		list[i]["is_mine"] = l.Holder.ID == s.HolderID
+	}
+	return list
+}
+
+func (a *API) renewLease(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	expires, err := a.Locks.Renew(r.Context(), r.PathValue("leaseId"), s.HolderID)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"success": true, "expires_at": at(expires)})
+	return nil
+}
+
+func (a *API) releaseLease(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	if err := a.Locks.Release(r.Context(), r.PathValue("leaseId"), s.HolderID); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "You do not hold this lock now."})
+	return nil
+}
+
+func (a *API) showPath(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	path, err := queryPath(r.URL.Query().Get("path"))
+	if err != nil {
+		return err
+	}
+	leases, waiting, err := a.Locks.Inspect(r.Context(), path)
+	if err != nil {
+		return err
+	}
+	waiters := make([]map[string]any, len(waiting))
+	for i, v := range waiting {
+		waiters[i] = map[string]any{
+			"holder_id": v.Holder.ID, "holder_name": v.Holder.Name, "paths": v.Paths, "mode": v.Mode,
+			"since": at(v.Since), "is_mine": v.Holder.ID == s.HolderID,
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"holders": holders(leases, s), "waiters": waiters})
+	return nil
+}
+
+// queryPath takes a path apart whose components are joined by slashes; one inside a component is escaped as %2F.
+func queryPath(text string) (locks.Path, error) {
+	if text == "" {
+		return nil, invalid("The query needs a path, as path=a/b.")
+	}
+	var path locks.Path
+	for _, part := range strings.Split(text, "/") {
+		component, err := url.PathUnescape(part)
+		if err != nil {
+			return nil, invalid("The path is not well encoded.")
+		}
+		path = append(path, component)
+	}
+	return path, nil
+}

@@ -1,0 +1,105 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/holdfast-dev/holdfast/server/events"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+// maxIncoming is the longest message that a client may send here, where nothing is expected of it.
+const maxIncoming = 4 << 10
+
+// streamEvents serves a document's events over a WebSocket.
+func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, _ sessions.Session) error {
+	id, err := room(r)
+	if err != nil {
+		return err
+	}
+	after, err := resumeAfter(r)
+	if err != nil {
+		return err
+	}
+	if a.drain.Err() != nil {
+		return errUnavailable
+	}
+	a.sockets.Add(1)
+	defer a.sockets.Done()
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: a.Origins})
+	if err != nil {
+		return nil // Accept has answered
+	}
+	a.Metrics.Sockets.Inc()
+	defer a.Metrics.Sockets.Dec()
+	defer conn.CloseNow()
+	conn.SetReadLimit(maxIncoming)
+	ctx, cancel := context.WithCancelCause(a.drain)
+	defer cancel(nil)
+	go readAway(ctx, cancel, conn)
+	go a.ping(ctx, cancel, conn)
+	err = a.Events.Stream(ctx, id, after, func(text []byte) error {
+		limited, done := context.WithTimeout(ctx, a.WriteLimit)
+		defer done()
+		return conn.Write(limited, websocket.MessageText, text)
+	})
+	switch {
+	case a.drain.Err() != nil:
+		_ = conn.Close(websocket.StatusGoingAway, "The server is stopping.")
+	case errors.Is(err, events.ErrSlow):
+		_ = conn.Close(websocket.StatusTryAgainLater, "Too slow; resume with ?after=.")
+	case errors.Is(err, errGone):
+	default:
+		_ = conn.Close(websocket.StatusInternalError, "Resume with ?after=.")
+	}
+	return nil
+}
+
+func resumeAfter(r *http.Request) (int64, error) {
+	if !r.URL.Query().Has("after") {
+		return events.Now, nil
+	}
+	after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
+	if err != nil || after < 0 {
+		return 0, invalid("after is the revision of the last event seen.")
+	}
+	return after, nil
+}
+
+var errGone = errors.New("the client has gone")
+
+// readAway reads what the client says, which means nothing here, until the connection ends.
+func readAway(ctx context.Context, cancel context.CancelCauseFunc, conn *websocket.Conn) {
+	for {
+		if _, _, err := conn.Read(ctx); err != nil {
+			cancel(errGone)
+			return
+		}
+	}
+}
+
+// ping asks again and again whether somebody is there, and ends the stream when nobody is.
+func (a *API) ping(ctx context.Context, cancel context.CancelCauseFunc, conn *websocket.Conn) {
+	ticker := time.NewTicker(a.Ping)
+	defer ticker.Stop()
+	for missed := 0; missed < a.MissedPongs; {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		limited, done := context.WithTimeout(ctx, a.Ping)
+		if conn.Ping(limited) == nil {
+			missed = 0
+		} else {
+			missed++
+		}
+		done()
+	}
+	cancel(errGone)
+}

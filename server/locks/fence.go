@@ -1,0 +1,53 @@
+package locks
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// ErrStaleToken means that the lock of a token has ended.
+var ErrStaleToken = errors.New("the lock of this token has ended")
+
+// Fence returns the condition that the holder's exclusive lock on a path with this token is still there. A write that
+// commits under it comes before everything that a later holder does.
+//
+// It fails with [ErrStaleToken] when that lock has ended already, and with [ErrNotHolder] when it never was this
+// holder's, as far as the store remembers.
+func (t *Table) Fence(ctx context.Context, p Path, holder string, token int64) (kv.Cond, error) {
+	key := node(claimPrefix, p) + exclusiveMark
+	s, err := t.readOwn(ctx, key, holder)
+	switch {
+	case err == nil && s.token == token:
+		return kv.CreatedAt(key, token), nil
+	case err == nil:
+		err = ErrStaleToken
+	case !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrNotHolder):
+		return kv.Cond{}, err
+	default:
+		err = t.blame(ctx, key, holder, token, s.token)
+	}
+	t.config.Metrics.FenceRejections.Inc()
+	return kv.Cond{}, err
+}
+
+// blame tells a former holder from one who never held. Present is the token of the lock that is there, or 0.
+func (t *Table) blame(ctx context.Context, key, holder string, token, present int64) error {
+	if token <= 0 || token == present {
+		return ErrNotHolder
+	}
+	e, err := t.store.GetAt(ctx, key, token)
+	switch {
+	case errors.Is(err, kv.ErrCompacted):
+		return ErrStaleToken // too long ago to know whose it was
+	case errors.Is(err, kv.ErrUnavailable):
+		return err
+	case err != nil: // a revision that is yet to come
+		return ErrNotHolder
+	}
+	if c, ok := decodeClaim(e); ok && e.Created == token && c.Holder == holder {
+		return ErrStaleToken
+	}
+	return ErrNotHolder
+}

@@ -1,0 +1,141 @@
+package server_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func mustInt(t *testing.T, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+type object = map[string]any
+
+// The calls for locks on paths, row by row.
+func TestPathLocks(t *testing.T) {
+	s := start(t, nil)
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	taken := ann.do("POST", "/api/locks", object{"paths": [][]string{{"u1", "a1"}}, "ttl_ms": 5000, "holder_name": "Ann"})
+	require.Equal(t, http.StatusOK, taken.status, string(taken.text))
+	assert.WithinDuration(t, time.Now().Add(5*time.Second), taken.time(t, "expires_at"), 2*time.Second)
+	assert.Equal(t, float64(0), taken.body["slot"])
+	assert.Positive(t, taken.token())
+	lease := "/api/locks/" + taken.body["lease_id"].(string)
+
+	denied := bob.do("POST", "/api/locks", object{"paths": [][]string{{"u1"}}})
+	assertError(t, denied, http.StatusConflict, "acquire_denied")
+	holders := denied.body["holders"].([]any)
+	require.Len(t, holders, 1)
+	assert.Equal(t, "Ann", holders[0].(object)["holder_name"])
+	late := bob.do("POST", "/api/locks", object{"paths": [][]string{{"u1", "a1", "r1"}}, "wait_ms": 50})
+	assertError(t, late, http.StatusRequestTimeout, "acquire_timeout")
+
+	assert.Equal(t, http.StatusOK, ann.do("PUT", lease, nil).status)
+	assertError(t, bob.do("PUT", lease, nil), http.StatusForbidden, "not_locked_by_user")
+	assertError(t, bob.do("DELETE", lease, nil), http.StatusForbidden, "not_locked_by_user")
+	assertError(t, ann.do("PUT", "/api/locks/nonsense", nil), http.StatusNotFound, "lock_not_found")
+	assert.Equal(t, http.StatusOK, ann.do("DELETE", "/api/locks/nonsense", nil).status)
+
+	shown := bob.do("GET", "/api/locks?path=u1", nil)
+	assert.Len(t, shown.body["holders"], 1)
+	assert.Empty(t, shown.body["waiters"])
+	assert.Empty(t, bob.do("GET", "/api/locks?path=u2/a%2Fb", nil).body["holders"])
+
+	assert.Equal(t, http.StatusOK, ann.do("DELETE", lease, nil).status)
+	assertError(t, ann.do("PUT", lease, nil), http.StatusNotFound, "lock_not_found")
+}
+
+func TestSlotsOverHTTP(t *testing.T) {
+	s := start(t, nil)
+	for i := range 3 {
+		a := s.as(t, "c"+strconv.Itoa(i)).do("POST", "/api/locks", object{"paths": [][]string{{"pool"}}, "slots": 3})
+		require.Equal(t, http.StatusOK, a.status)
+		assert.Equal(t, float64(i), a.body["slot"])
+	}
+	a := s.as(t, "late").do("POST", "/api/locks", object{"paths": [][]string{{"pool"}}, "slots": 3})
+	assertError(t, a, http.StatusConflict, "acquire_denied")
+	assert.Len(t, a.body["holders"], 3)
+}
+
+func TestSharedOverHTTP(t *testing.T) {
+	s := start(t, nil)
+	body := object{"paths": [][]string{{"doc"}}, "mode": "shared"}
+	assert.Equal(t, http.StatusOK, s.as(t, "a").do("POST", "/api/locks", body).status)
+	assert.Equal(t, http.StatusOK, s.as(t, "b").do("POST", "/api/locks", body).status)
+	assertError(t, s.as(t, "c").do("POST", "/api/locks", object{"paths": [][]string{{"doc"}}}), http.StatusConflict, "acquire_denied")
+}
+
+// The document's lock is the path documents/{roomId}.
+func TestADocumentIsAPath(t *testing.T) {
+	s := start(t, nil)
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	ann.lock("r")
+	for _, path := range [][]string{{"documents", "r"}, {"documents"}, {"documents", "r", "chapter"}} {
+		assertError(t, bob.do("POST", "/api/locks", object{"paths": [][]string{path}}), http.StatusConflict, "acquire_denied")
+	}
+	ann.do("DELETE", lockOf("r"), nil)
+	all := bob.do("POST", "/api/locks", object{"paths": [][]string{{"documents"}}, "holder_name": "Bob"})
+	require.Equal(t, http.StatusOK, all.status)
+	denied := ann.do("POST", lockOf("r"), nil)
+	assertError(t, denied, http.StatusConflict, "already_locked")
+	assert.Equal(t, "Bob", denied.body["holder_name"])
+	assert.Equal(t, true, ann.do("GET", lockOf("r"), nil).body["is_locked"])
+}
+
+func TestADeadlockIsTold(t *testing.T) {
+	s := start(t, nil)
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	for c, path := range map[string]string{"ann": "p", "bob": "q"} {
+		require.Equal(t, http.StatusOK, s.as(t, c).do("POST", "/api/locks", object{"paths": [][]string{{path}}}).status)
+	}
+	got := make(chan answer, 1)
+	go func() {
+		a, err := ann.try(t.Context(), "POST", "/api/locks", object{"paths": [][]string{{"q"}}, "wait_ms": 3000})
+		assert.NoError(t, err)
+		got <- a
+	}()
+	require.Eventually(t, func() bool {
+		list, _ := bob.do("GET", "/api/locks?path=q", nil).body["waiters"].([]any)
+		return len(list) == 1
+	}, 5*time.Second, 5*time.Millisecond)
+	assertError(t, bob.do("POST", "/api/locks", object{"paths": [][]string{{"p"}}, "wait_ms": 3000}), http.StatusConflict, "deadlock")
+	assertError(t, <-got, http.StatusRequestTimeout, "acquire_timeout")
+}
+
+func TestMalformedRequests(t *testing.T) {
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	for _, body := range []any{
+		"", "{", "[]", "null1", `"x"`, object{}, object{"paths": "x"}, object{"paths": [][]string{}}, object{"paths": [][]string{{}}},
+		object{"paths": [][]string{{""}}}, object{"paths": [][]string{{strings.Repeat("x", 129)}}},
+		object{"paths": [][]string{{"a"}}, "mode": "both"}, object{"paths": [][]string{{"a"}}, "slots": 0},
+		object{"paths": [][]string{{"a"}}, "slots": 1001}, object{"paths": [][]string{{"a"}}, "ttl_ms": 0},
+		object{"paths": [][]string{{"a"}}, "ttl_ms": 1e9}, object{"paths": [][]string{{"a"}}, "wait_ms": -1},
+		object{"paths": [][]string{{"a"}}, "wait_ms": 60001}, object{"paths": [][]string{{"a"}}, "holder_name": ""},
+		object{"paths": [][]string{{"a"}}, "holder_name": strings.Repeat("é", 65)},
+	} {
+		assertError(t, ann.do("POST", "/api/locks", body), http.StatusBadRequest, "invalid_request")
+	}
+	for _, body := range []any{"{", object{"holder_name": ""}, object{"holder_name": "a\nb"}, object{"holder_name": 7}} {
+		assertError(t, ann.do("POST", lockOf("r"), body), http.StatusBadRequest, "invalid_request")
+	}
+	assert.Equal(t, http.StatusOK, ann.do("POST", lockOf("r"), object{"holder_name": strings.Repeat("é", 64)}).status)
+	assertError(t, ann.do("POST", lockOf("r"), `{"x":"`+strings.Repeat("x", 70<<10)+`"}`), http.StatusRequestEntityTooLarge, "too_large")
+	assertError(t, ann.do("GET", "/api/locks", nil), http.StatusBadRequest, "invalid_request")
+	assertError(t, ann.do("GET", "/api/locks?path=a//b", nil), http.StatusBadRequest, "invalid_request")
+	assertError(t, ann.do("GET", "/api/locks?path=a%25zz", nil), http.StatusBadRequest, "invalid_request")
+	for _, after := range []string{"-1", "x", ""} {
+		assertError(t, ann.do("GET", "/api/documents/r/events?after="+after, nil), http.StatusBadRequest, "invalid_request")
+	}
+	assertError(t, ann.do("GET", "/api/nothing", nil), http.StatusNotFound, "not_found")
+	assertError(t, ann.do("PATCH", lockOf("r"), nil), http.StatusMethodNotAllowed, "method_not_allowed")
+}

@@ -1,0 +1,200 @@
+// Package server puts the parts of the service together: the store (kv), the lock table (locks) with its sweeper, the
+// contents, the events, the rooms, and the HTTP face over them.
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/events"
+	"github.com/holdfast-dev/holdfast/server/httpapi"
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/metrics"
+	"github.com/holdfast-dev/holdfast/server/rooms"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+	"github.com/holdfast-dev/holdfast/server/sweeper"
+)
+
+// Server is a running service. It has no listener of its own: [Server.Handler] goes into one.
+type Server struct {
+	config  Config
+	store   *kv.Store
+	table   *locks.Table
+	hub     *events.Hub
+	api     *httpapi.API
+	rooms   *rooms.Rooms
+	handler http.Handler
+
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+const missedPongs = 2
+
+// Start opens the store and everything over it. Site serves what is none of the service's paths; nil is 404.
+func Start(ctx context.Context, c Config, site http.Handler) (*Server, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	s := &Server{config: c}
+	var background context.Context
+	background, s.stop = context.WithCancel(context.Background())
+	if err := s.open(ctx, background, site); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Server) open(ctx, background context.Context, site http.Handler) (err error) {
+	c := s.config
+	if s.store, err = kv.Open(ctx, storeConfig(c)); err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	counts := metrics.New(registry)
+	s.table, err = locks.Open(ctx, s.store, locks.Config{
+		Record: recordLock, Metrics: counts, Log: c.Log, InstanceTTL: c.InstanceTTL, Alone: s.store.Alone(),
+	})
+	if err != nil {
+		return err
+	}
+	contents := content.New(s.store, s.table, recordContent)
+	if s.hub, err = events.Open(ctx, s.store, state(s.table, contents)); err != nil {
+		return err
+	}
+	who := sessions.Source{UserHeader: c.UserHeader, SecureCookie: c.SecureCookie}
+	s.api, err = httpapi.New(httpapi.Config{
+		Locks: s.table, Contents: contents, Events: s.hub, Metrics: counts, Log: c.Log, Sessions: who, Origins: c.Origins,
+		LockTTL: c.LockTTL, MaxWait: c.MaxWait, Ping: c.Ping, MissedPongs: missedPongs, WriteLimit: c.WriteLimit,
+		Rate: c.Rate, Burst: c.Burst, NewRate: c.NewRate, NewBurst: c.NewBurst,
+	})
+	if err != nil {
+		return err
+	}
+	if s.rooms, err = rooms.New(roomsConfig(c, s.store)); err != nil {
+		return err
+	}
+	registerRooms(registry, s.rooms)
+	s.running.Go(func() { sweeper.Run(background, s.table, c.Sweep, c.Log) })
+	s.running.Go(func() { s.tidy(background, contents) })
+	s.handler = s.routes(registry, site)
+	return nil
+}
+
+func storeConfig(c Config) kv.Config {
+	config := kv.Config{History: c.History, Log: c.Log, Endpoints: c.Etcd}
+	if len(c.Etcd) == 0 {
+		config.DataDir = c.DataDir
+		config.Member = kv.Member{Name: c.Name, PeerURL: c.PeerURL, ClientURL: c.ClientURL, Join: c.Join}
+	}
+	return config
+}
+
+func roomsConfig(c Config, store *kv.Store) rooms.Config {
+	return rooms.Config{
+		Store: store, Log: c.Log, Origins: c.Origins, Session: sessionOf, Ping: c.Ping,
+		Grace: c.RoomGrace, Idle: c.RoomIdle, IdleScan: c.RoomScan, Heartbeat: c.RoomHeartbeat, Dead: c.RoomDead,
+	}
+}
+
+// Handler serves the service's paths and the site.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Failed delivers the error that ended the store, if it ends by itself.
+func (s *Server) Failed() <-chan error { return s.store.Failed() }
+
+// Store is what the service stands on.
+func (s *Server) Store() *kv.Store { return s.store }
+
+// Drain ends the sockets: clients come back to another instance, or to this one after its restart.
+func (s *Server) Drain(ctx context.Context) {
+	var draining sync.WaitGroup
+	draining.Go(func() { s.api.Drain(ctx) })
+	draining.Go(func() { _ = s.rooms.Close(ctx) })
+	draining.Wait()
+}
+
+// Close ends the service. Locks, contents and rooms stay in the store.
+func (s *Server) Close() error {
+	s.stop()
+	s.running.Wait()
+	if s.rooms != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), s.config.StopLimit)
+		defer cancel()
+		_ = s.rooms.Close(ctx)
+	}
+	if s.hub != nil {
+		s.hub.Close()
+	}
+	if s.table != nil {
+		s.table.Close()
+	}
+	if s.store != nil {
+		return s.store.Close()
+	}
+	return nil
+}
+
+// tidy clears away what requests that broke off have left.
+func (s *Server) tidy(ctx context.Context, contents *content.Store) {
+	ticker := time.NewTicker(s.config.Sweep)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := contents.Tidy(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			s.config.Log.Warn("left-over pieces of contents could not be cleared away", "error", err)
+		}
+	}
+}
+
+func (s *Server) routes(registry *prometheus.Registry, site http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/api/", s.api)
+	mux.HandleFunc("GET /ws", func(w http.ResponseWriter, r *http.Request) {
+		if session, ok := s.api.Identify(w, r); ok {
+			s.rooms.ServeHTTP(w, withSession(r, session))
+		}
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", s.ready)
+	if site != nil {
+		mux.Handle("/", site)
+	}
+	return mux
+}
+
+// ready answers whether the store answers; a load balancer asks.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if err := s.store.Ready(ctx); err != nil {
+		plain(w, http.StatusServiceUnavailable, "the store does not answer")
+		return
+	}
+	plain(w, http.StatusOK, "ready")
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n"))
+}
