@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -77,12 +78,16 @@ type client struct {
 	t      testing.TB
 	base   string
 	secret string
+	name   string
 	header http.Header
 }
 
 func (i *instance) as(t testing.TB, secret string) client {
-	return client{t, i.http.URL, secret, http.Header{}}
+	return client{t, i.http.URL, secret, "", http.Header{}}
 }
+
+// named makes locks that this client takes bear a name.
+func (c client) named(name string) client { c.name = name; return c }
 
 func (c client) with(name, value string) client {
 	c.header = c.header.Clone()
@@ -107,6 +112,9 @@ func (c client) do(method, path string, body any) answer {
 
 func (c client) try(ctx context.Context, method, path string, body any) (answer, error) {
 	var reader io.Reader
+	if body == nil && method == "POST" && c.name != "" {
+		body = map[string]any{"holder_name": c.name}
+	}
 	switch body := body.(type) {
 	case nil:
 	case string:
@@ -139,6 +147,14 @@ func (c client) try(ctx context.Context, method, path string, body any) (answer,
 	}
 	_ = json.Unmarshal(a.text, &a.body) // content need not be JSON
 	return a, nil
+}
+
+// fencingRuns is how often a holder pauses and writes: a few times here, a thousand times in make chaos-server.
+func fencingRuns() int {
+	if n, err := strconv.Atoi(os.Getenv("FENCING_RUNS")); err == nil {
+		return n
+	}
+	return 40
 }
 
 func lockOf(room string) string    { return "/api/documents/" + room + "/lock" }
@@ -184,14 +200,16 @@ func (i *instance) events(t testing.TB, room, query string) stream {
 	return stream{t, conn}
 }
 
+type event map[string]any
+
 // next returns the next event.
-func (s stream) next() map[string]any {
+func (s stream) next() event {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
 	defer cancel()
 	_, text, err := s.conn.Read(ctx)
 	require.NoError(s.t, err)
-	var e map[string]any
+	var e event
 	require.NoError(s.t, json.Unmarshal(text, &e))
 	return e
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/rooms"
-	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
 // recordLock makes the events of what happens to a document's lock.
@@ -60,18 +58,6 @@ func state(table *locks.Table, contents *content.Store) func(context.Context, st
 		}
 		return e, nil
 	}
-}
-
-type sessionKey struct{}
-
-// withSession passes a session on to a handler that takes requests alone.
-func withSession(r *http.Request, s sessions.Session) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), sessionKey{}, s.HolderID))
-}
-
-func sessionOf(r *http.Request) string {
-	id, _ := r.Context().Value(sessionKey{}).(string)
-	return id
 }
 
 // registerRooms counts what the rooms have at the moment of asking.

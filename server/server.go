@@ -85,7 +85,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	if err != nil {
 		return err
 	}
-	if s.rooms, err = rooms.New(roomsConfig(c, s.store)); err != nil {
+	if s.rooms, err = rooms.New(roomsConfig(c, s.store, s.api)); err != nil {
 		return err
 	}
 	registerRooms(registry, s.rooms)
@@ -104,9 +104,13 @@ func storeConfig(c Config) kv.Config {
 	return config
 }
 
-func roomsConfig(c Config, store *kv.Store) rooms.Config {
+func roomsConfig(c Config, store *kv.Store, api *httpapi.API) rooms.Config {
+	identify := func(w http.ResponseWriter, r *http.Request) (string, bool) {
+		session, ok := api.Identify(w, r)
+		return session.HolderID, ok
+	}
 	return rooms.Config{
-		Store: store, Log: c.Log, Origins: c.Origins, Session: sessionOf, Ping: c.Ping,
+		Store: store, Log: c.Log, Origins: c.Origins, Identify: identify, Ping: c.Ping,
 		Grace: c.RoomGrace, Idle: c.RoomIdle, IdleScan: c.RoomScan, Heartbeat: c.RoomHeartbeat, Dead: c.RoomDead,
 	}
 }
@@ -168,11 +172,7 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 func (s *Server) routes(registry *prometheus.Registry, site http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/api/", s.api)
-	mux.HandleFunc("GET /ws", func(w http.ResponseWriter, r *http.Request) {
-		if session, ok := s.api.Identify(w, r); ok {
-			s.rooms.ServeHTTP(w, withSession(r, session))
-		}
-	})
+	mux.Handle("GET /ws", s.rooms)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)

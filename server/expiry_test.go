@@ -1,0 +1,168 @@
+package server_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+// Seed times are 30 s with a heartbeat every 10 s; here they are 30 and 10 twentieths of a second.
+const (
+	shortTTL  = 1500 * time.Millisecond
+	shortBeat = 500 * time.Millisecond
+	// slack is how late an expiry may be told, whatever the time to live.
+	slack = 600 * time.Millisecond
+)
+
+func short(c *server.Config) { c.LockTTL = shortTTL }
+
+// assertUnlocked waits for the end of a lock whose last heartbeat was answered in between.
+func assertUnlocked(t *testing.T, s stream, sent, answered time.Time) {
+	t.Helper()
+	e := s.next()
+	for e["type"] != "document.unlocked" {
+		e = s.next()
+	}
+	now := time.Now()
+	assert.Equal(t, "expired", e["reason"])
+	assert.GreaterOrEqual(t, now.Sub(sent), shortTTL, "never earlier")
+	assert.LessOrEqual(t, now.Sub(answered), shortTTL+slack, "and not much later")
+}
+
+func beat(t *testing.T, c client) (sent, answered time.Time) {
+	t.Helper()
+	sent = time.Now()
+	require.Equal(t, http.StatusOK, c.do("PUT", lockOf("r"), nil).status)
+	return sent, time.Now()
+}
+
+// Scenario 1: as long as the heartbeat goes on, the lock stays.
+func TestHeartbeatsKeepTheLock(t *testing.T) {
+	t.Parallel()
+	s := start(t, short)
+	ann := s.as(t, "ann")
+	token := ann.lock("r")
+	for range 6 {
+		time.Sleep(shortBeat)
+		beat(t, ann)
+		assert.Equal(t, token, ann.do("GET", lockOf("r"), nil).token())
+	}
+}
+
+// Scenario 2: the browser is closed, the heartbeat stops. It stops through one server and is told by both.
+func TestAnAbandonedLockExpiresOnTime(t *testing.T) {
+	t.Parallel()
+	first := start(t, short)
+	second := first.another(t, short)
+	near, far := first.events(t, "r", ""), second.events(t, "r", "")
+	ann := first.as(t, "ann")
+	ann.lock("r")
+	time.Sleep(shortBeat)
+	sent, answered := beat(t, second.as(t, "ann"))
+	assertUnlocked(t, near, sent, answered)
+	assertUnlocked(t, far, sent, answered)
+}
+
+// Scenario 3: heartbeats fail, and the last that got through counts.
+func TestFailedHeartbeatsDoNotCount(t *testing.T) {
+	t.Parallel()
+	s := start(t, short)
+	events := s.events(t, "r", "")
+	ann := s.as(t, "ann")
+	ann.lock("r")
+	time.Sleep(shortBeat)
+	sent, answered := beat(t, ann)
+	for range 2 { // what a broken network makes of a heartbeat
+		time.Sleep(shortBeat / 2)
+		assert.Equal(t, http.StatusForbidden, s.as(t, "nobody").do("PUT", lockOf("r"), nil).status)
+	}
+	assertUnlocked(t, events, sent, answered)
+	assertError(t, ann.do("PUT", lockOf("r"), nil), http.StatusNotFound, "lock_not_found")
+}
+
+func TestExpiryAcrossARestart(t *testing.T) {
+	t.Parallel()
+	c := server.DefaultConfig()
+	c.DataDir = kvtest.Dir(t)
+	c.LockTTL = shortTTL
+	s := startWith(t, c)
+	ann := s.as(t, "ann")
+	ann.lock("r")
+	ann.lock("beaten")
+	sent, answered := beat(t, ann)
+	s.stop(t)
+	time.Sleep(shortBeat)
+
+	s = startWith(t, c)
+	ann = s.as(t, "ann")
+	require.Equal(t, http.StatusOK, ann.do("PUT", lockOf("beaten"), nil).status, "the holder comes back in time")
+	assertUnlocked(t, s.events(t, "r", ""), sent, answered)
+}
+
+func TestExpiryWhileAllServersAreDown(t *testing.T) {
+	t.Parallel()
+	c := server.DefaultConfig()
+	c.DataDir = kvtest.Dir(t)
+	c.LockTTL = 200 * time.Millisecond
+	s := startWith(t, c)
+	token := s.as(t, "ann").lock("r")
+	revision := s.as(t, "ann").do("GET", lockOf("r"), nil).header.Get("Holdfast-Revision")
+	s.stop(t)
+	time.Sleep(c.LockTTL)
+	s = startWith(t, c)
+	e := s.events(t, "r", "?after="+revision).next()
+	assert.Equal(t, "document.unlocked", e["type"])
+	assert.Equal(t, float64(token), e["token"])
+	assert.Greater(t, s.as(t, "bob").lock("r"), token)
+}
+
+// Closing a socket does not release a lock.
+func TestClosingASocketReleasesNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	events := s.events(t, "r", "")
+	token := s.as(t, "ann").lock("r")
+	events.next()
+	require.NoError(t, events.conn.CloseNow())
+	assert.Equal(t, token, s.as(t, "bob").do("GET", lockOf("r"), nil).token())
+}
+
+// A holder that pauses past its time, and then writes, is refused: whether it was swept, replaced or neither.
+func TestAPausedHolderWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.LockTTL = 60 * time.Millisecond; c.Rate = 0 })
+	runs := fencingRuns()
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	accepted := 0
+	for i := range runs {
+		token := ann.lock("r")
+		if i%3 == 0 {
+			// Bob queues and is granted at the moment of expiry, while Ann's write is on its way.
+			granted := make(chan answer, 1)
+			go func() {
+				a, err := bob.try(t.Context(), "POST", lockOf("r")+"?wait_ms=5000", nil)
+				assert.NoError(t, err)
+				granted <- a
+			}()
+			a := <-granted
+			if ann.save("r", token, "late").status == http.StatusOK {
+				accepted++
+			}
+			require.Equal(t, http.StatusOK, bob.save("r", a.token(), "bob's").status)
+			bob.do("DELETE", lockOf("r"), nil)
+			continue
+		}
+		time.Sleep(60*time.Millisecond + time.Duration(i%7)*time.Millisecond)
+		if ann.save("r", token, "late").status == http.StatusOK {
+			accepted++
+		}
+	}
+	assert.Zero(t, accepted, "of %d", runs)
+	assert.NotEqual(t, "late", string(ann.do("GET", contentOf("r"), nil).text))
+}
