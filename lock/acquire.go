@@ -97,7 +97,7 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 		return grant, err
 	}
 	if a.opts.Timeout == NoWait {
-		return nil, &Error{Code: CodeTimeout, Detail: "another owner holds it and timeoutMs is 0"}
+		return nil, spent(err, "another owner holds it and timeoutMs is 0")
 	}
 
 	defer a.m.waits(a, b.Resource)()
@@ -115,9 +115,16 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 			return grant, err
 		}
 	}
-	return nil, &Error{Code: CodeTimeout,
-		Detail: "another owner still holds it after " + strconv.Itoa(a.opts.Backoff.MaxRetries) +
-			" retries; try again later, or set backoff.maxRetries to 0 to wait for timeoutMs"}
+	return nil, spent(err, "another owner still holds it after "+strconv.Itoa(a.opts.Backoff.MaxRetries)+
+		" retries; try again later, or set backoff.maxRetries to 0 to wait for timeoutMs")
+}
+
+// spent is the end of what was denied with err for as often as was asked for.
+func spent(err error, detail string) error {
+	if errors.Is(err, ErrTimeout) {
+		return err // nobody is known to hold it
+	}
+	return &Error{Code: CodeTimeout, Detail: detail}
 }
 
 // await waits in the queue for the length of one delay. settled reports whether the
@@ -170,8 +177,9 @@ func (a *acquisition) denied(b Backend, err error) {
 	}
 }
 
+// denied reports whether waiting may help: somebody else holds it, or a server did not answer.
 func denied(err error) bool {
-	return errors.Is(err, ErrDenied) || errors.Is(err, ErrFallbackConflict)
+	return errors.Is(err, ErrDenied) || errors.Is(err, ErrFallbackConflict) || errors.Is(err, ErrTimeout)
 }
 
 // failure says why the acquisition ended, in words of this package.

@@ -29,23 +29,24 @@ func (p pkg) allImports() []string {
 }
 
 // mayImport says which rooms the packages of a room may import, besides their own. The arrows point
-// one way: wasm → {opfs, jsbridge} → {autosave, lock}.
+// one way: wasm → {opfs, jsbridge} → {remote, autosave} → lock.
 var mayImport = map[string][]string{
 	"lock":     {},
 	"autosave": {"lock"},
-	"jsbridge": {"autosave", "lock"},
+	"remote":   {"autosave", "lock"},
+	"jsbridge": {"remote", "autosave", "lock"},
 	"opfs":     {"jsbridge", "autosave", "lock"}, // jsbridge is the home of promises
-	"wasm":     {"opfs", "jsbridge", "autosave", "lock"},
+	"wasm":     {"opfs", "jsbridge", "remote", "autosave", "lock"},
 	"server":   {"lock"},
 	"internal": {},
 	"web":      {},
 	"cmd":      {"server", "internal", "web"},
-	"tests":    {"lock", "autosave", "jsbridge", "opfs", "server", "internal", "web"},
+	"tests":    {"lock", "autosave", "remote", "jsbridge", "opfs", "server", "internal", "web"},
 }
 
 var (
-	pureRooms = []string{"lock", "autosave"}         // compile and run without a browser
-	jsRooms   = []string{"jsbridge", "opfs", "wasm"} // may touch a JS value
+	pureRooms = []string{"lock", "autosave", "remote"} // compile and run without a browser
+	jsRooms   = []string{"jsbridge", "opfs", "wasm"}   // may touch a JS value
 
 	browserRooms = slices.Concat(pureRooms, jsRooms)
 )

@@ -1,0 +1,74 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Server sends requests to one Holdfast server, in the session of this program.
+type Server interface {
+	// Send returns the reply of the server, whatever its status. It fails where no reply came, and
+	// with the cause when ctx ends; the request may have been carried out all the same.
+	Send(ctx context.Context, r Request) (Reply, error)
+}
+
+// Request is one request to the server.
+type Request struct {
+	Method string
+	Path   string // from the server's root, with the query
+	Token  int64  // the fencing token in whose name it is made; 0 for none
+	Name   string // what others are shown of this owner; "" for nothing
+	Body   []byte // nil for none
+}
+
+// Reply is what the server said. Fields that it did not send are zero.
+type Reply struct {
+	Status     int
+	Error      string // the code, where the request failed
+	Message    string
+	RetryAfter time.Duration
+
+	Token      int64
+	LockedAt   time.Time
+	ExpiresAt  time.Time
+	SavedAt    time.Time
+	HolderName string
+	ETag       string
+	Body       []byte // of a request for content
+}
+
+// Statuses of HTTP (RFC 9110, section 15) that mean something of their own here.
+const (
+	statusOK           = 200
+	statusForbidden    = 403
+	statusNotFound     = 404
+	statusConflict     = 409
+	statusTooLarge     = 413
+	statusTooMany      = 429
+	statusServersFault = 500
+)
+
+var errServer = errors.New("the server has trouble")
+
+// unanswered says why a request that may succeed later got nowhere.
+func unanswered(r Reply, err error) error {
+	if err != nil {
+		return err
+	}
+	return errors.Join(errServer, errors.New("status "+strconv.Itoa(r.Status)+": "+r.Message))
+}
+
+// passing reports whether the same request may succeed later.
+func passing(r Reply, err error) bool {
+	return err != nil || r.Status == statusTooMany || r.Status >= statusServersFault
+}
+
+// refused is an answer that no repetition changes.
+func refused(op lock.Operation, r Reply) *lock.Error {
+	return &lock.Error{Code: lock.CodeUnsupported, Operation: op,
+		Detail: "the server refused: " + r.Message + " (" + r.Error + ", status " + strconv.Itoa(r.Status) + ")"}
+}
