@@ -4,7 +4,7 @@ SHELL = /bin/sh
 PORT ?= 8080
 
 # Rooms whose code runs in the browser too, and those of them with tests or wiring for it.
-JS_ROOMS := $(wildcard lock autosave jsbridge opfs wasm)
+JS_ROOMS := $(wildcard lock autosave remote jsbridge opfs wasm)
 JS_PACKAGES := $(JS_ROOMS:%=./%/...)
 JS := GOOS=js GOARCH=wasm
 

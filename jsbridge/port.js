@@ -165,9 +165,52 @@ export class Port {
     return navigator.locks.query();
   }
 
+  /**
+   * Sends a request to a server, in the browser's session.
+   * @param {string} method
+   * @param {string} url
+   * @param {string} token "" for none
+   * @param {string} name what others are shown of the sender; "" for nothing
+   * @param {Uint8Array<ArrayBuffer>} [content]
+   */
+  send(method, url, token, name, content) {
+    const controller = new AbortController();
+    /** @type {Record<string, string>} */
+    const headers = {};
+    if (token) headers["Holdfast-Token"] = token;
+    const body = content ?? (name && JSON.stringify({ holder_name: name }));
+    if (body && !content) headers["Content-Type"] = "application/json";
+    const reply = fetch(url, {
+      method, headers, signal: controller.signal, credentials: "include", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
+      ...(body && { body }),
+    }).then(read);
+    return { reply, abort: () => controller.abort() };
+  }
+
   /** Gives back what a dead program held: in a page, unlike in a worker, the browser keeps it. */
   close() {
     this.#tell = () => undefined;
     for (const id of this.#asked.keys()) this.release(id);
   }
 }
+
+/**
+ * What is worth knowing of a server's reply; times are milliseconds.
+ * @param {Response} response
+ */
+async function read(response) {
+  const { status, headers } = response;
+  const reply = {
+    status, retryAfter: Number(headers.get("Retry-After")) * 1000 || 0,
+    etag: headers.get("ETag") ?? "", token: Number(headers.get("Holdfast-Token")),
+  };
+  if (!headers.get("Content-Type")?.startsWith("application/json")) return { ...reply, body: new Uint8Array(await response.arrayBuffer()) };
+  const { error = "", message = "", token = 0, locked_at, expires_at, saved_at, holder_name = "", etag = "" } = await response.json();
+  return {
+    ...reply, error: `${error}`, message: `${message}`, token: Number(token), etag: `${etag}`, holderName: `${holder_name}`,
+    lockedAt: instant(locked_at), expiresAt: instant(expires_at), savedAt: instant(saved_at),
+  };
+}
+
+/** @param {unknown} text */
+const instant = (text) => Date.parse(`${text}`) || 0;

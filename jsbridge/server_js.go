@@ -1,0 +1,92 @@
+//go:build js && wasm
+
+package jsbridge
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// Server is the [remote.Server] over fetch, in the session that the browser has with it.
+type Server struct{ url string }
+
+// NewServer returns the server at a URL. Nothing is sent yet.
+func NewServer(url string) *Server { return &Server{url: url} }
+
+// Send implements [remote.Server].
+func (s *Server) Send(ctx context.Context, r remote.Request) (remote.Reply, error) {
+	if ctx.Err() != nil {
+		return remote.Reply{}, context.Cause(ctx)
+	}
+	token := ""
+	if r.Token != 0 {
+		token = strconv.FormatInt(r.Token, 10)
+	}
+	content := safejs.Undefined()
+	if r.Body != nil {
+		var err error
+		if content, err = Uint8Array(r.Body); err != nil {
+			return remote.Reply{}, err
+		}
+	}
+	call, err := port.Call("send", r.Method, s.url+r.Path, token, r.Name, content)
+	if err != nil {
+		return remote.Reply{}, err
+	}
+	promise, err := call.Get("reply")
+	if err != nil {
+		return remote.Reply{}, err
+	}
+	value, err := Await(ctx, promise)
+	if err != nil {
+		_, _ = call.Call("abort")
+		return remote.Reply{}, err
+	}
+	return readReply(value)
+}
+
+// readReply reads what port.js made of a response.
+func readReply(v safejs.Value) (remote.Reply, error) {
+	var errs []error
+	number := func(name string) int64 {
+		field, err := v.Get(name)
+		if err != nil || field.IsUndefined() {
+			return 0
+		}
+		n, err := field.Float()
+		errs = append(errs, err)
+		return int64(n)
+	}
+	text := func(name string) string {
+		field, err := v.Get(name)
+		if err != nil || field.IsUndefined() {
+			return ""
+		}
+		s, err := field.String()
+		errs = append(errs, err)
+		return s
+	}
+	instant := func(name string) (t time.Time) {
+		if ms := number(name); ms != 0 {
+			t = time.UnixMilli(ms)
+		}
+		return t
+	}
+	reply := remote.Reply{
+		Status: int(number("status")), Error: text("error"), Message: text("message"),
+		RetryAfter: time.Duration(number("retryAfter")) * time.Millisecond,
+		Token:      number("token"), LockedAt: instant("lockedAt"), ExpiresAt: instant("expiresAt"), SavedAt: instant("savedAt"),
+		HolderName: text("holderName"), ETag: text("etag"),
+	}
+	if body, err := v.Get("body"); err == nil && !body.IsUndefined() {
+		reply.Body, err = Bytes(body)
+		errs = append(errs, err)
+	}
+	return reply, errors.Join(errs...)
+}

@@ -1,0 +1,89 @@
+//go:build js && wasm
+
+package jsbridge_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/jsbridge"
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// answering replaces fetch by a function of (url, options) for one test.
+func answering(t *testing.T, fetch string) {
+	t.Helper()
+	global := safejs.Global()
+	real := must(t)(global.Get("fetch"))
+	require.NoError(t, global.Set("fetch", js(t, fetch)))
+	t.Cleanup(func() { require.NoError(t, global.Set("fetch", real)) })
+}
+
+func TestServerSends(t *testing.T) {
+	noLeaks(t)
+	// The reply tells what was asked.
+	answering(t, `async (url, { method, headers, body, credentials, redirect }) => Response.json({
+		error: method + " " + url, message: JSON.stringify([headers, body && typeof body !== "string" ? [...body] : body ?? null, credentials, redirect]) })`)
+	server := jsbridge.NewServer("https://locks.example")
+
+	reply, err := server.Send(t.Context(), remote.Request{Method: "POST", Path: "/a?b=c", Name: "Ann"})
+	require.NoError(t, err)
+	assert.Equal(t, "POST https://locks.example/a?b=c", reply.Error)
+	assert.JSONEq(t, `[{"Content-Type": "application/json"}, "{\"holder_name\":\"Ann\"}", "include", "error"]`, reply.Message)
+
+	reply, err = server.Send(t.Context(), remote.Request{Method: "PUT", Token: 1795223524605, Body: []byte{0, 255}})
+	require.NoError(t, err)
+	assert.JSONEq(t, `[{"Holdfast-Token": "1795223524605"}, [0, 255], "include", "error"]`, reply.Message)
+}
+
+func TestServerReads(t *testing.T) {
+	noLeaks(t)
+	server := jsbridge.NewServer("")
+	answering(t, `async () => Response.json({ token: 1795223524605, locked_at: "2026-11-21T10:00:00.250Z", expires_at: "2026-11-21T10:00:30.250Z",
+		saved_at: "2026-11-21T10:00:01.000Z", holder_name: "Ann", etag: '"x"' }, { status: 409, headers: { "Retry-After": "3" } })`)
+	reply, err := server.Send(t.Context(), remote.Request{Method: "POST"})
+	require.NoError(t, err)
+	at := time.Date(2026, 11, 21, 10, 0, 0, 250e6, time.UTC)
+	assert.Equal(t, remote.Reply{Status: 409, RetryAfter: 3 * time.Second, Token: 1795223524605, HolderName: "Ann", ETag: `"x"`,
+		LockedAt: at.Local(), ExpiresAt: at.Add(30 * time.Second).Local(), SavedAt: at.Add(750 * time.Millisecond).Local()}, reply)
+
+	answering(t, `async () => new Response(new Uint8Array([1, 0, 255]), { headers: { ETag: '"x"', "Holdfast-Token": "7" } })`)
+	reply, err = server.Send(t.Context(), remote.Request{Method: "GET"})
+	require.NoError(t, err)
+	assert.Equal(t, remote.Reply{Status: 200, ETag: `"x"`, Token: 7, Body: []byte{1, 0, 255}}, reply)
+
+	// Whatever answers at that address need not be a server of ours.
+	for _, body := range []string{`null`, `[]`, `{"token": "x", "error": {}, "locked_at": 7}`, `{"token": null}`, `{`} {
+		answering(t, `async () => new Response(`+"`"+body+"`"+`, { headers: { "Content-Type": "application/json" } })`)
+		reply, err := server.Send(t.Context(), remote.Request{Method: "GET"})
+		if err == nil {
+			assert.Zero(t, reply.Token, body)
+		}
+	}
+}
+
+func TestServerFails(t *testing.T) {
+	noLeaks(t)
+	server := jsbridge.NewServer("")
+	answering(t, `async () => { throw new TypeError("Failed to fetch"); }`)
+	_, err := server.Send(t.Context(), remote.Request{Method: "GET"})
+	assert.ErrorContains(t, err, "Failed to fetch")
+
+	// The request is called off when nobody waits for it any more.
+	require.NoError(t, safejs.Global().Set("calledOff", false))
+	answering(t, `(_, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => { calledOff = true; reject(signal.reason); }))`)
+	cause := errors.New("enough")
+	ctx, stop := context.WithCancelCause(t.Context())
+	time.AfterFunc(10*time.Millisecond, func() { stop(cause) })
+	_, err = server.Send(ctx, remote.Request{Method: "GET"})
+	require.ErrorIs(t, err, cause)
+	off, err := js(t, "calledOff").Bool()
+	require.NoError(t, err)
+	assert.True(t, off)
+}
