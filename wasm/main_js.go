@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/opfs"
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 func main() {
@@ -55,6 +56,7 @@ func run() error {
 // settings are what the facade was opened with.
 type settings struct {
 	ownerID, ownerName, root, strategy string
+	server                             string                        // its URL; "" for none
 	files                              safejs.Value                  // who opens files for a program in a page
 	warn                               func(resource, detail string) // once the manager is there
 }
@@ -90,7 +92,23 @@ func wire(s settings) (mechanism, error) {
 		// Web Locks are asked nevertheless, so that the events tell why a file serves instead.
 		m.backends = []lock.Backend{web, file}
 	}
-	return m, nil
+	return m, s.atServer(m.backends)
+}
+
+// atServer makes leases of the backends hold on the server too, where there is one.
+func (s settings) atServer(backends []lock.Backend) error {
+	if s.server == "" {
+		return nil
+	}
+	room, err := remote.Room(s.root)
+	if err != nil {
+		return err
+	}
+	for i, local := range backends {
+		backends[i] = remote.NewDocument(remote.Config{Server: jsbridge.NewServer(s.server), URL: s.server,
+			Room: room, Name: s.ownerName, Local: local}).Backend()
+	}
+	return nil
 }
 
 // withoutRecord tells that a lease goes on without a record; where the browser has no
@@ -120,7 +138,7 @@ func newService(boot safejs.Value) (s *service, err error) {
 		return nil, err
 	}
 	r := reader{v: config}
-	c := settings{ownerID: r.text("ownerId"), ownerName: r.text("ownerName"), root: r.text("root"), strategy: r.text("strategy")}
+	c := settings{ownerID: r.text("ownerId"), ownerName: r.text("ownerName"), root: r.text("root"), strategy: r.text("strategy"), server: r.text("server")}
 	if r.err != nil {
 		return nil, r.err
 	}

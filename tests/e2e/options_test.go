@@ -19,6 +19,9 @@ var invalidOpen = []struct{ options, named string }{
 	{"{ownerName: null}", "ownerName"}, {"{ownerName: 5}", "ownerName"}, {"{ownerName: () => 'x'}", "ownerName"},
 	{"{baseURL: 'http://['}", "baseURL"}, {"{baseURL: null}", "baseURL"}, {"{baseURL: Symbol('x')}", "baseURL"}, {"{baseURL: 5}", "baseURL"},
 	{"{baseURL: ''}", "baseURL"}, {"{baseURL: {}}", "baseURL"},
+	{"{server: null}", "server"}, {"{server: 'https://a.example'}", "server"}, {"{server: {}}", "server.url"},
+	{"{server: {url: 5}}", "server.url"}, {"{server: {url: 'http://['}}", "server.url"}, {"{server: {url: 'ftp://a.example'}}", "server.url"},
+	{"{server: {url: '/'}, ownerName: 'x'.repeat(65)}", "ownerName"},
 }
 
 // invalidAcquire are options for acquireProjectLock and withProjectLock.

@@ -288,11 +288,11 @@ function quietly(listener: () => void): void {
 }
 
 export async function openHoldfast(options?: Contract.OpenOptions): Promise<Contract.Holdfast> {
-  const { baseURL, host, root, ownerName, ...asked } = checkOpen(options);
+  const { baseURL, host, root, ownerName, server, ...asked } = checkOpen(options);
   // File locks need file storage; where Web Locks are, nobody asks for them.
   const spare = isSecureContext && !navigator.locks;
   const strategy = asked.strategy === "auto" && !spare ? "web-lock" : asked.strategy;
-  const config = { ownerId: uuid(), ownerName, root, strategy };
+  const config = { ownerId: uuid(), ownerName, root, strategy, server };
   // The literal forms are what bundlers look for.
   const wasm = baseURL ? new URL("holdfast.wasm", baseURL) : new URL("./holdfast.wasm", import.meta.url);
   return new Holdfast(config, async (listener, ended) => {

@@ -33,26 +33,34 @@ function primitive(prefix: string, fields: object | undefined): void {
 }
 
 /** Options of openHoldfast with their defaults. */
-export interface Opening { baseURL?: URL; host: string; strategy: string; root: string; ownerName: string }
+export interface Opening { baseURL?: URL; host: string; strategy: string; root: string; ownerName: string; server: string }
 
 export function checkOpen(options: OpenOptions = {}): Opening {
   if (typeof options !== "object" || options === null) throw invalid("options", "must be an object");
   const { baseURL, host = "worker", strategy = "auto", root = "project", ownerName = "", server } = options;
   if (!["worker", "page"].includes(host)) throw invalid("host", 'must be "worker" or "page"');
   if (!["auto", "web-lock", "file-lock"].includes(strategy)) throw invalid("strategy", 'must be "auto", "web-lock" or "file-lock"');
-  if (server !== undefined) throw problem("unsupported", "server: this version has no locks between machines yet");
   if (typeof root !== "string" || !/^[^/\\\0]+(\/[^/\\\0]+)*$/.test(root) || root.split("/").some((part) => part === "." || part === "..")) {
     throw invalid("root", 'must name a folder, like "project" or "team/project"');
   }
   if (typeof ownerName !== "string") throw invalid("ownerName", "must be a string");
-  if (baseURL === undefined) return { host, strategy, root, ownerName };
+  if (server !== undefined && (typeof server !== "object" || server === null)) throw invalid("server", "must be an object with a url");
+  if (server && ownerName.length > 64) throw invalid("ownerName", "must not be longer than 64 where there is a server");
+  const at = server && address("server.url", server.url);
+  if (at && !/^https?:$/.test(at.protocol)) throw invalid("server.url", "must begin with https: or http:");
+  const opening = { host, strategy, root, ownerName, server: at ? (at.origin + at.pathname).slice(0, -1) : "" };
+  return baseURL === undefined ? opening : { ...opening, baseURL: address("baseURL", baseURL) };
+}
+
+/** The URL of a folder. */
+function address(option: string, value: unknown): URL {
   try {
-    if (!baseURL || (typeof baseURL !== "string" && !(baseURL instanceof URL))) throw baseURL;
-    const base = new URL(baseURL, document.baseURI);
-    if (!base.pathname.endsWith("/")) base.pathname += "/";
-    return { baseURL: base, host, strategy, root, ownerName };
+    if (!value || (typeof value !== "string" && !(value instanceof URL))) throw value;
+    const url = new URL(value, document.baseURI);
+    if (!url.pathname.endsWith("/")) url.pathname += "/";
+    return url;
   } catch {
-    throw invalid("baseURL", "must be a URL");
+    throw invalid(option, "must be a URL");
   }
 }
 

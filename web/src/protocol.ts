@@ -6,6 +6,7 @@ export interface Config {
   ownerName: string;
   root: string;
   strategy: string;
+  server: string;
 }
 
 /** The functions that Go exports. */
