@@ -17,7 +17,7 @@ const (
 // one that is frozen. Expiry alone says nothing, since the Locker knows who is gone.
 func (a *acquisition) watch(ctx context.Context, b Backend) <-chan Record {
 	frozen := make(chan Record)
-	if a.opts.Mode != Exclusive || b.Strategy != WebLock || a.m.config.Channel == nil {
+	if a.opts.Mode != Exclusive || b.Strategy != WebLock || a.m.config.Channel == nil || b.spot(a.opts.Mode).m != nil {
 		return frozen
 	}
 	a.m.work.Go(func() {
