@@ -25,12 +25,15 @@ var (
 )
 
 func newAcquisition(m *Manager, opts AcquireOptions, within *holding) *acquisition {
-	a := &acquisition{m: m, opts: opts, within: within, backends: preferring(opts.PreferredStrategy, m.config.Backends)}
-	if within != nil {
-		// What the enclosing lease holds counts under its own strategy only.
-		a.backends = preferring(within.backend.Strategy, m.config.Backends)[:1]
+	if within == nil {
+		return &acquisition{m: m, opts: opts, backends: preferring(opts.PreferredStrategy, m.config.Backends)}
 	}
-	return a
+	// What the enclosing lease holds counts under its own strategy only.
+	b := within.backend
+	if s, ok := b.Locker.(*spot); ok {
+		b = s.b
+	}
+	return &acquisition{m: m, opts: opts, within: within, backends: []Backend{b}}
 }
 
 // preferring returns the backends with those of the strategy first.

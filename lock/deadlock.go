@@ -3,7 +3,6 @@ package lock
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"time"
 )
@@ -103,7 +102,7 @@ func (w *waiting) pass(ctx context.Context, round string, p Probe) {
 	if p.Want.Mode == Shared {
 		// Behind an exclusive request it waits for all who hold the name, as that does.
 		s, err := w.locker.Query(ctx)
-		if err == nil && slices.ContainsFunc(s.Pending, func(i Info) bool { return i.Name == p.Want.Name && i.Mode == Exclusive }) {
+		if err == nil && lists(s.Pending, Want{p.Want.Name, Exclusive}) {
 			p.Want.Mode = Exclusive
 		}
 	}
@@ -130,7 +129,7 @@ func (m *Manager) probed(msg Message) {
 			w.disturb()
 		default:
 			if len(w.seen) > maxSeen {
-				clear(w.seen) // a probe may be passed on twice then, which harms nobody
+				w.seen = make(map[string]string) // a probe may be passed on twice then, which harms nobody
 			}
 			w.seen[msg.Probe.Initiator] = msg.Round
 			m.work.Go(func() { w.pass(m.life, msg.Round, msg.Probe) })
@@ -147,13 +146,21 @@ func (w *waiting) compare(p Probe) int {
 // bars reports whether the acquisition, or a lease around it, holds what is in the way
 // of want.
 func (w *waiting) bars(want Want) bool {
-	return bar(w.Held, want) || w.within.chain(func(h *holding) bool { return bar(h.wants, want) })
+	for h := w.within; h != nil; h = h.within {
+		if bar(h.wants, want) {
+			return true
+		}
+	}
+	return bar(w.Held, want)
 }
 
 func bar(held []Want, want Want) bool {
-	return slices.ContainsFunc(held, func(h Want) bool {
-		return h.Name == want.Name && (h.Mode == Exclusive || want.Mode == Exclusive)
-	})
+	for _, h := range held {
+		if h.Name == want.Name && (h.Mode == Exclusive || want.Mode == Exclusive) {
+			return true
+		}
+	}
+	return false
 }
 
 // returned ends the acquisition when its probe came back for the second time.
@@ -191,6 +198,16 @@ func (m *Manager) waits(ctx context.Context, a *acquisition, b Backend) (done fu
 	}
 }
 
+// lists reports whether a want is among what a Locker told of.
+func lists(infos []Info, w Want) bool {
+	for _, i := range infos {
+		if i.Name == w.Name && i.Mode == w.Mode {
+			return true
+		}
+	}
+	return false
+}
+
 // selfWait returns a lease of this owner, outside the acquisition's chain, that holds
 // what the acquisition waits for.
 func (m *Manager) selfWait(a *acquisition, b Backend) (found *holding) {
@@ -198,8 +215,10 @@ func (m *Manager) selfWait(a *acquisition, b Backend) (found *holding) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, h := range m.leases {
-		if !a.within.inChain(h) && slices.ContainsFunc(wants, func(w Want) bool { return bar(h.wants, w) }) {
-			found = h
+		for _, w := range wants {
+			if bar(h.wants, w) && !a.within.inChain(h) {
+				found = h
+			}
 		}
 	}
 	return found

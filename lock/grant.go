@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"slices"
 	"sync"
 )
 
@@ -45,8 +44,8 @@ func (b *bundle) Release(ctx context.Context) (err error) {
 
 func freeAll(ctx context.Context, grants []Grant) error {
 	var errs []error
-	for _, g := range slices.Backward(grants) {
-		errs = append(errs, g.Release(ctx))
+	for i := len(grants) - 1; i >= 0; i-- {
+		errs = append(errs, grants[i].Release(ctx))
 	}
 	return first(errs...)
 }

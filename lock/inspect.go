@@ -104,8 +104,8 @@ func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 	for _, i := range r.pending {
 		r.waiters = append(r.waiters, Waiter{Resource: i.Name, Mode: i.Mode, OwnerID: i.ClientID, Awaits: []Want{{i.Name, i.Mode}}})
 	}
-	slices.SortStableFunc(r.holders, func(a, b Holder) int { return a.Since.Compare(b.Since) })
-	slices.SortStableFunc(r.waiters, func(a, b Waiter) int { return a.Since.Compare(b.Since) })
+	byAge(r.holders, func(h *Holder) time.Time { return h.Since })
+	byAge(r.waiters, func(w *Waiter) time.Time { return w.Since })
 	r.link()
 	return r.holders, r.waiters, nil
 }
@@ -116,6 +116,15 @@ type roll struct {
 	strategies    map[string]Strategy
 	holders       []Holder
 	waiters       []Waiter
+}
+
+// byAge sorts the oldest first. There are few, and the sort of the library is large.
+func byAge[T any](items []T, since func(*T) time.Time) {
+	for i := range items {
+		for j := i; j > 0 && since(&items[j]).Before(since(&items[j-1])); j-- {
+			items[j], items[j-1] = items[j-1], items[j]
+		}
+	}
 }
 
 // add takes what an owner says of itself.
@@ -135,18 +144,21 @@ func (r *roll) complete() bool { return len(r.held)+len(r.pending) == 0 }
 func (r *roll) link() {
 	for i := range r.waiters {
 		w := &r.waiters[i]
-		note := func(owner string, held []Want) {
-			if !slices.Contains(w.WaitsFor, owner) && slices.ContainsFunc(w.Awaits, func(a Want) bool { return named(held, a.Name) }) {
-				w.WaitsFor = append(w.WaitsFor, owner)
+		for j := range r.holders {
+			w.link(r.holders[j].OwnerID, r.holders[j].Wants)
+		}
+		for j := range r.waiters {
+			if i != j {
+				w.link(r.waiters[j].OwnerID, r.waiters[j].Held)
 			}
 		}
-		for _, h := range r.holders {
-			note(h.OwnerID, h.Wants)
-		}
-		for _, other := range r.waiters {
-			if other.LeaseID != w.LeaseID {
-				note(other.OwnerID, other.Held)
-			}
+	}
+}
+
+func (w *Waiter) link(owner string, held []Want) {
+	for _, a := range w.Awaits {
+		if named(held, a.Name) && !slices.Contains(w.WaitsFor, owner) {
+			w.WaitsFor = append(w.WaitsFor, owner)
 		}
 	}
 }
@@ -154,8 +166,11 @@ func (r *roll) link() {
 // without returns the infos less one for each of the wants.
 func without(infos []Info, wants []Want) []Info {
 	for _, w := range wants {
-		if i := slices.IndexFunc(infos, func(i Info) bool { return i.Name == w.Name && i.Mode == w.Mode }); i >= 0 {
-			infos = slices.Delete(infos, i, i+1)
+		for i, info := range infos {
+			if info.Name == w.Name && info.Mode == w.Mode {
+				infos = append(infos[:i], infos[i+1:]...)
+				break
+			}
 		}
 	}
 	return infos

@@ -73,13 +73,9 @@ func (o AcquireOptions) ttl(s Strategy) time.Duration {
 func (o AcquireOptions) check(backends []Backend) *Error {
 	switch {
 	case o.Mode != Exclusive && o.Mode != Shared:
-<<<<<<< HEAD
 		return invalid("mode", "must be \"exclusive\" or \"shared\", not "+strconv.Quote(string(o.Mode)))
-=======
-		return invalid("mode", fmt.Sprintf("must be %q or %q, not %q", Exclusive, Shared, o.Mode))
 	case o.checkTree() != nil:
 		return o.checkTree()
->>>>>>> 1470bf2 (lock: places in a tree, slots, nested leases, and cycles found by edge chasing)
 	case o.TTL < 0:
 		return invalid("ttlMs", "must be positive")
 	case o.HeartbeatInterval < 0:

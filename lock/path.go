@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,17 +104,12 @@ func checkPath(option string, path []string) *Error {
 	return nil
 }
 
-// places returns what is to be locked, each place once, in the global order.
+// places returns what is to be locked.
 func (o AcquireOptions) places() [][]string {
-	paths := slices.Clone(o.Paths)
-	if paths == nil {
-		paths = [][]string{o.Path}
+	if o.Paths != nil {
+		return o.Paths
 	}
-	for i, path := range paths {
-		paths[i] = append([]string{}, path...)
-	}
-	slices.SortFunc(paths, slices.Compare)
-	return slices.CompactFunc(paths, slices.Equal)
+	return [][]string{o.Path}
 }
 
 // checkTree reports options about places that cannot be used.
@@ -149,24 +143,34 @@ func (o AcquireOptions) checkTree() *Error {
 // included, shared and themselves in the mode; each name once, in the global order, in
 // which an ancestor comes before what lies below it. What lies below a place that is
 // locked exclusively is left out: nobody else can have it.
-func wants(project string, places [][]string, mode Mode) []Want {
-	var all []Want
+func wants(project string, places [][]string, mode Mode) (merged []Want) {
+	// As text, because the program sorts texts anyway: the name, and a mode of which the
+	// exclusive comes first.
+	var all []string
 	for _, place := range places {
 		for depth := range place {
-			all = append(all, Want{Name(project, place[:depth]), Shared})
+			all = append(all, Name(project, place[:depth])+"\x00"+string(Shared))
 		}
-		all = append(all, Want{Name(project, place), mode})
+		all = append(all, Name(project, place)+"\x00"+string(mode))
 	}
-	slices.SortFunc(all, func(a, b Want) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.Mode), string(b.Mode))) // exclusive first
-	})
-	var merged []Want
-	for _, w := range all {
-		if !slices.ContainsFunc(merged, func(m Want) bool { return m.Name == w.Name || m.Mode == Exclusive && above(project, m.Name, w.Name) }) {
-			merged = append(merged, w)
+	slices.Sort(all)
+	for _, text := range all {
+		name, mode, _ := strings.Cut(text, "\x00")
+		if !covered(project, merged, name) {
+			merged = append(merged, Want{name, Mode(mode)})
 		}
 	}
 	return merged
+}
+
+// covered reports whether a name is among wants, or below one that is exclusive.
+func covered(project string, wants []Want, name string) bool {
+	for _, w := range wants {
+		if w.Name == name || w.Mode == Exclusive && above(project, w.Name, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // above reports whether one place contains another.

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"slices"
 	"strconv"
 )
 
@@ -147,7 +146,7 @@ func (s *spot) stealOne(ctx context.Context, w *Want) (Grant, error) {
 			return g, err
 		}
 		now, err := s.Query(ctx)
-		if err != nil || !slices.ContainsFunc(now.Held, func(i Info) bool { return i.Name == w.Name && i.Mode == Exclusive }) {
+		if err != nil || !lists(now.Held, Want{w.Name, Exclusive}) {
 			return s.ask(ctx, false, *w)
 		}
 		w.Mode = Exclusive

@@ -32,16 +32,6 @@ func (m *Manager) within(ctx context.Context) (*holding, *Error) {
 	return h, nil
 }
 
-// chain visits a lease and those around it, the innermost first, until visit says stop.
-func (h *holding) chain(visit func(*holding) (stop bool)) bool {
-	for ; h != nil; h = h.within {
-		if visit(h) {
-			return true
-		}
-	}
-	return false
-}
-
 func (h *holding) id() string {
 	if h == nil {
 		return ""
@@ -49,13 +39,24 @@ func (h *holding) id() string {
 	return h.opts.LeaseID
 }
 
-// holds reports whether the chain holds a name, in whatever mode.
+// holds reports whether a lease or one around it holds a name, in whatever mode.
 func (h *holding) holds(name string) bool {
-	return h.chain(func(h *holding) bool { return named(h.wants, name) })
+	for ; h != nil; h = h.within {
+		if named(h.wants, name) {
+			return true
+		}
+	}
+	return false
 }
 
+// inChain reports whether other is the lease or one around it.
 func (h *holding) inChain(other *holding) bool {
-	return h.chain(func(h *holding) bool { return h == other })
+	for ; h != nil; h = h.within {
+		if h == other {
+			return true
+		}
+	}
+	return false
 }
 
 // enclosed is closed when the lease around this one ends; nil where there is none.
