@@ -9,10 +9,10 @@ JS_PACKAGES := $(JS_ROOMS:%=./%/...)
 JS := GOOS=js GOARCH=wasm
 
 # What drives a browser runs after the rest, one package at a time, so that its timing means something.
-BROWSER_TESTS := ./tests/browser/... ./tests/e2e/...
-NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|e2e|engines|bench)(/|$$)')
+BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
+NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|e2e|engines|bench|race)(/|$$)')
 
-.PHONY: help build run test bench tools lint typecheck test-native test-wasm test-e2e test-engines clean
+.PHONY: help build run test bench tools lint typecheck test-native test-wasm test-e2e test-engines race clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -72,6 +72,10 @@ test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs 
 	@tools/need firefox
 	@tools/need webkit
 	go test -count=1 ./tests/engines/...
+
+race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= say otherwise
+	@tools/need chromium
+	go test -count=1 -timeout 2h -v ./tests/race -grants $(or $(GRANTS),10000) -seed $(or $(SEED),0) -every $(or $(EVERY),4s)
 
 clean: ## remove what the other targets made
 	rm -rf .cache dist web/node_modules tests/bench/node_modules

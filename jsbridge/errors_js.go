@@ -47,18 +47,10 @@ func property(v safejs.Value, name string) string {
 		return ""
 	}
 	p, err := v.Get(name)
-	if err != nil {
+	if err != nil || p.Type() != safejs.TypeString {
 		return ""
 	}
-	return text(p)
-}
-
-// text returns a string; anything else is empty.
-func text(v safejs.Value) string {
-	if v.Type() != safejs.TypeString {
-		return ""
-	}
-	s, _ := v.String()
+	s, _ := p.String()
 	return s
 }
 

@@ -66,7 +66,8 @@ type Figures struct {
 
 // FigureColumns are the columns of the table of figures: what ended the holder of a lock that a second tab waited for,
 // and the heartbeat that came latest.
-var FigureColumns = []string{"release", "close", "reload", "kill", "latest beat"}
+var FigureColumns = []string{"release", "close", "reload", "kill", "latest beat",
+	"file: release", "file: close", "file: reload", "file: navigate", "file: kill"}
 
 // FiguresMarkdown returns the table of the figures.
 func FiguresMarkdown(figures []Figures) string {

@@ -41,6 +41,13 @@ var scenarios = []struct {
 	{"insecure origin", testInsecure},
 	{"content security policy", testPolicy},
 	{"wrong MIME type", testMIME},
+	{"record", testRecord},
+	{"file lease", testFileLease},
+	{"file hand-over on close", testFileClose},
+	{"file hand-over on reload", testFileReload},
+	{"file hand-over on navigation", testFileNavigate},
+	{"file hand-over on kill", testFileKill},
+	{"file damage", testFileDamage},
 }
 
 // TestEngines plays every scenario in every engine and host, one browser at a time, and measures what each has.

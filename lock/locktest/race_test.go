@@ -1,0 +1,125 @@
+package locktest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+)
+
+// race lets contenders acquire, release, abort, steal and die until the witness has seen
+// that many grants, in virtual time. open returns the Locker of a client.
+func race(t *testing.T, grants int, open func(s *locktest.Space, id string) lock.Locker) (violations []string) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	synctest.Test(t, func(t *testing.T) {
+		space, records, witness := locktest.NewSpace(), &locktest.Records{}, locktest.NewWitness()
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				random := rand.New(rand.NewPCG(seed, uint64(i)))
+				for n := 0; witness.Entries() < grants; n++ {
+					contend(t, random, fmt.Sprintf("%d.%d", i, n), space, records, witness, open)
+				}
+			})
+		}
+		all.Wait()
+		s, err := space.Client("last").Query(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, s.Held)
+		assert.Empty(t, s.Pending)
+		t.Logf("%d grants in %d turns", witness.Entries(), grants)
+		violations = witness.Violations()
+	})
+	return violations
+}
+
+// contend is the life of one client: some turns, then its end, which may be a sudden one.
+func contend(t *testing.T, random *rand.Rand, id string, space *locktest.Space, records *locktest.Records, witness *locktest.Witness,
+	open func(*locktest.Space, string) lock.Locker) {
+	m, err := lock.NewManager(lock.Config{Backends: []lock.Backend{{Strategy: lock.WebLock, Resource: "r", Locker: open(space, id), Records: records}}})
+	require.NoError(t, err)
+	turns := 1 + random.IntN(20)
+	for n := range turns {
+		turn := fmt.Sprintf("%s/%d", id, n)
+		steal := random.IntN(20) == 0
+		ctx, stop := context.WithCancel(t.Context())
+		if random.IntN(10) == 0 {
+			time.AfterFunc(time.Duration(random.IntN(20))*time.Millisecond, stop)
+		}
+		witness.Begin(turn, steal)
+		lease, err := m.AcquireProjectLock(ctx, lock.AcquireOptions{Steal: steal, Timeout: time.Minute, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
+		stop()
+		if errors.Is(err, lock.ErrTimeout) {
+			witness.Forgotten(turn)
+		}
+		if err != nil {
+			witness.Fail(turn)
+			continue
+		}
+		if witness.Enter(turn, lease.Token) {
+			time.Sleep(time.Duration(random.IntN(5)) * time.Millisecond)
+		}
+		if n == turns-1 && random.IntN(2) == 0 { // its end
+			witness.End(turn)
+			space.Kill(id)
+		}
+		witness.Leave(turn)
+		_ = lease.Release(context.WithoutCancel(t.Context()))
+	}
+	require.NoError(t, m.Close(context.WithoutCancel(t.Context())))
+}
+
+func TestRace(t *testing.T) {
+	violations := race(t, 10_000, func(s *locktest.Space, id string) lock.Locker { return s.Client(id) })
+	assert.Empty(t, violations)
+}
+
+// A Locker that grants twice once in a while, and one that forgets a waiter, are found out.
+func TestRaceFindsFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		request func(l *locktest.Locker, ctx context.Context, r lock.Request) (lock.Grant, error)
+		found   string
+	}{
+		"grants twice": {func(l *locktest.Locker, ctx context.Context, r lock.Request) (lock.Grant, error) {
+			if !r.Steal && rand.IntN(50) == 0 {
+				r.Wants = []lock.Want{{Name: "another", Mode: lock.Exclusive}}
+			}
+			return l.Request(ctx, r)
+		}, "double holder"},
+		"forgets": {func(l *locktest.Locker, ctx context.Context, r lock.Request) (lock.Grant, error) {
+			if !r.Steal && !r.IfAvailable && rand.IntN(50) == 0 {
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}
+			return l.Request(ctx, r)
+		}, "left behind"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			violations := race(t, 1000, func(s *locktest.Space, id string) lock.Locker {
+				return requestFunc{s.Client(id), c.request}
+			})
+			assert.Contains(t, strings.Join(violations, "\n"), c.found)
+		})
+	}
+}
+
+type requestFunc struct {
+	*locktest.Locker
+	request func(*locktest.Locker, context.Context, lock.Request) (lock.Grant, error)
+}
+
+func (f requestFunc) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
+	return f.request(f.Locker, ctx, r)
+}

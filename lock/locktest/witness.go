@@ -1,0 +1,134 @@
+package locktest
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Witness finds out whether a lock keeps its promises, and relies on nothing of it but
+// its tokens. Contenders tell it what they do; each of them has an id that is used once.
+// What they tell may arrive late, but a contender must wait for the answer of Enter
+// before it goes on.
+type Witness struct {
+	mu         sync.Mutex
+	began      map[string]bool  // who asked for the lock; whether to steal it
+	inside     map[string]*stay // by contender
+	ended      map[string]bool
+	last       int64 // the highest token that entered,
+	robbery    int64 // and the highest of a thief
+	entries    int
+	violations []string
+}
+
+// stay is one contender between Enter and Leave.
+type stay struct {
+	token int64
+	// robbed: a thief may have it, who ended before it could say so.
+	robbed bool
+}
+
+// NewWitness returns a witness that has seen nothing.
+func NewWitness() *Witness {
+	return &Witness{began: make(map[string]bool), inside: make(map[string]*stay), ended: make(map[string]bool)}
+}
+
+// Begin is called before the lock is asked for.
+func (w *Witness) Begin(id string, steal bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended[id] {
+		w.began[id] = steal
+	}
+}
+
+// Enter is called by whoever was granted the lock, before anything else. It reports
+// whether the contender may go on: not where a thief was faster to say so, as a store
+// would not that checks tokens.
+func (w *Witness) Enter(id string, token int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	steal, asked := w.began[id]
+	if w.ended[id] {
+		return false
+	}
+	delete(w.began, id)
+	w.entries++
+	switch {
+	case !asked:
+		w.violate("%s was granted the lock and had not asked for it", id)
+	case token <= w.robbery:
+		return false
+	case token <= w.last:
+		w.violate("%s has token %d, after one with %d", id, token, w.last)
+	}
+	for other, s := range w.inside {
+		if !steal && !s.robbed {
+			w.violate("double holder: %s entered (token %d) while %s is inside (token %d)", id, token, other, s.token)
+		}
+		delete(w.inside, other) // it was robbed, or is counted once
+	}
+	w.last = max(w.last, token)
+	if steal {
+		w.robbery = w.last
+	}
+	w.inside[id] = &stay{token: token}
+	return true
+}
+
+// Leave is called before the lock is given back.
+func (w *Witness) Leave(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.inside, id)
+}
+
+// Fail is called where the lock was not granted.
+func (w *Witness) Fail(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fail(id)
+}
+
+// End is called before a contender is killed: what it tells from now on does not count.
+func (w *Witness) End(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fail(id)
+	delete(w.inside, id)
+	w.ended[id] = true
+}
+
+// fail forgets what a contender asked for. A thief may have had the lock all the same.
+func (w *Witness) fail(id string) {
+	if w.began[id] {
+		for _, s := range w.inside {
+			s.robbed = true
+		}
+	}
+	delete(w.began, id)
+}
+
+// Forgotten is called for a contender that waits and is not served.
+func (w *Witness) Forgotten(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.violate("%s was left behind", id)
+}
+
+func (w *Witness) violate(format string, args ...any) {
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+}
+
+// Entries counts the grants that were told.
+func (w *Witness) Entries() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.entries
+}
+
+// Violations tells what was found, in the order in which it was.
+func (w *Witness) Violations() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.violations...)
+}

@@ -1,0 +1,3 @@
+import { contend } from "/contender.js";
+
+onmessage = ({ data }) => contend(data);
