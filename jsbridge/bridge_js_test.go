@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/assert"
@@ -49,9 +50,11 @@ func text(t *testing.T, v safejs.Value) string {
 
 func TestWebLocks(t *testing.T) {
 	noLeaks(t)
-	locktest.RunLocker(t, func(*testing.T) func() lock.Locker {
+	open := func(*testing.T) func() lock.Locker {
 		return func() lock.Locker { return jsbridge.NewWebLocks() }
-	})
+	}
+	locktest.RunLocker(t, open)
+	locktest.RunTree(t, open)
 }
 
 func TestMain(m *testing.M) {
@@ -220,10 +223,16 @@ func TestChannel(t *testing.T) {
 	defer stop()
 
 	sent := lock.Message{Kind: lock.HereIAm, Round: "1",
-		Holders: []lock.Holder{{Resource: "r", Mode: lock.Shared, Strategy: lock.WebLock, OwnerID: "o", OwnerName: "n", LeaseID: "l", Token: 1795223524605}},
-		Waiters: []lock.Waiter{{Resource: "r", Mode: lock.Exclusive, OwnerID: "w"}}}
+		Holders: []lock.Holder{{Resource: "r", Mode: lock.Shared, Strategy: lock.WebLock, OwnerID: "o", OwnerName: "n", LeaseID: "l", Token: 1795223524605,
+			Paths: [][]string{{}, {"a", "b"}}, Slots: 3, Slot: 2, Within: "i", Wants: []lock.Want{{Name: "n", Mode: lock.Shared}, {Name: "m", Mode: lock.Exclusive}}}},
+		Waiters: []lock.Waiter{{Resource: "r", Mode: lock.Exclusive, OwnerID: "w", LeaseID: "x", Held: []lock.Want{{Name: "h", Mode: lock.Shared}},
+			Awaits: []lock.Want{{Name: "a", Mode: lock.Exclusive}}}}}
 	require.NoError(t, a.Post(sent))
 	assert.Equal(t, sent, <-heard)
+	probe := lock.Message{Kind: lock.WhoIsInTheWay, Round: "2",
+		Probe: lock.Probe{Initiator: "l", Since: time.UnixMilli(1795223524605), Want: lock.Want{Name: "n", Mode: lock.Shared}}}
+	require.NoError(t, a.Post(probe))
+	assert.Equal(t, probe, <-heard)
 
 	// Other scripts of the origin may post anything.
 	rogue := must(t)(must(t)(safejs.Global().Get("BroadcastChannel")).New(t.Name()))

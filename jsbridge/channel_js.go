@@ -38,10 +38,22 @@ func (c *Channel) Close() {
 
 // Post implements [lock.Channel].
 func (c *Channel) Post(m lock.Message) error {
-	return c.post(map[string]any{
-		"kind": string(m.Kind), "round": m.Round,
-		"holders": all(m.Holders, EncodeHolder), "waiters": all(m.Waiters, EncodeWaiter),
-	})
+	message := map[string]any{"kind": string(m.Kind), "round": m.Round}
+	if m.Kind == lock.WhoIsInTheWay {
+		message["initiator"], message["since"], message["want"] = m.Probe.Initiator, millis(m.Probe.Since), encodeWant(m.Probe.Want)
+	} else {
+		message["holders"] = all(m.Holders, func(h lock.Holder) any {
+			v := EncodeHolder(h)
+			v["wants"] = all(h.Wants, encodeWant)
+			return v
+		})
+		message["waiters"] = all(m.Waiters, func(w lock.Waiter) any {
+			v := EncodeWaiter(w)
+			v["held"], v["awaits"] = all(w.Held, encodeWant), all(w.Awaits, encodeWant)
+			return v
+		})
+	}
+	return c.post(message)
 }
 
 func (c *Channel) post(message map[string]any) error {
@@ -49,21 +61,56 @@ func (c *Channel) post(message map[string]any) error {
 	return err
 }
 
+// encodeWant spells a want as its mode's first letter and the name.
+func encodeWant(w lock.Want) any { return string(w.Mode[:1]) + w.Name }
+
+func decodeWant(s string) (w lock.Want) {
+	if s != "" {
+		w = lock.Want{Name: s[1:], Mode: lock.Shared}
+		if s[0] == 'e' {
+			w.Mode = lock.Exclusive
+		}
+	}
+	return w
+}
+
+// EncodePaths makes an array of arrays of text.
+func EncodePaths(paths [][]string) []any {
+	return all(paths, func(path []string) any { return all(path, func(s string) any { return s }) })
+}
+
 // EncodeHolder makes a HolderInfo of the declaration file.
 func EncodeHolder(h lock.Holder) map[string]any {
-	return known(map[string]any{
+	m := known(map[string]any{
 		"resource": h.Resource, "mode": string(h.Mode), "strategy": string(h.Strategy),
 		"ownerId": h.OwnerID, "ownerName": h.OwnerName, "leaseId": h.LeaseID, "token": h.Token,
-		"since": millis(h.Since), "expiresAt": millis(h.ExpiresAt),
+		"since": millis(h.Since), "expiresAt": millis(h.ExpiresAt), "within": h.Within,
 	})
+	place(m, h.Paths, h.Slots)
+	if h.Slots > 1 {
+		m["slot"] = h.Slot
+	}
+	return m
 }
 
 // EncodeWaiter makes a WaiterInfo of the declaration file, but for waitsFor.
 func EncodeWaiter(w lock.Waiter) map[string]any {
-	return known(map[string]any{
-		"resource": w.Resource, "mode": string(w.Mode), "ownerId": w.OwnerID, "ownerName": w.OwnerName,
-		"since": millis(w.Since),
+	m := known(map[string]any{
+		"resource": w.Resource, "mode": string(w.Mode), "ownerId": w.OwnerID, "ownerName": w.OwnerName, "leaseId": w.LeaseID,
+		"since": millis(w.Since), "within": w.Within,
 	})
+	place(m, w.Paths, w.Slots)
+	return m
+}
+
+// place adds where a lease is.
+func place(m map[string]any, paths [][]string, slots int) {
+	if paths != nil {
+		m["paths"] = EncodePaths(paths)
+	}
+	if slots > 1 {
+		m["slots"] = slots
+	}
 }
 
 // known drops the fields of which nothing is known.
@@ -76,7 +123,7 @@ func known(m map[string]any) map[string]any {
 	return m
 }
 
-func all[T any](items []T, encode func(T) map[string]any) []any {
+func all[T any](items []T, encode func(T) any) []any {
 	values := make([]any, len(items))
 	for i, item := range items {
 		values[i] = encode(item)
@@ -113,12 +160,15 @@ func (c *Channel) listen(handle func(data safejs.Value)) (stop func(), err error
 // decode reads a message. Other scripts of the origin can post here too: what is
 // missing or of the wrong type is left empty.
 func decode(v safejs.Value) lock.Message {
-	m := lock.Message{Kind: lock.MessageKind(property(v, "kind")), Round: property(v, "round")}
+	m := lock.Message{Kind: lock.MessageKind(property(v, "kind")), Round: property(v, "round"),
+		Probe: lock.Probe{Initiator: property(v, "initiator"), Since: moment(v, "since"), Want: decodeWant(property(v, "want"))}}
 	each(v, "holders", func(h safejs.Value) { m.Holders = append(m.Holders, decodeHolder(h)) })
 	each(v, "waiters", func(w safejs.Value) {
 		m.Waiters = append(m.Waiters, lock.Waiter{
 			Resource: property(w, "resource"), Mode: lock.Mode(property(w, "mode")),
-			OwnerID: property(w, "ownerId"), OwnerName: property(w, "ownerName"), Since: moment(w, "since"),
+			OwnerID: property(w, "ownerId"), OwnerName: property(w, "ownerName"), LeaseID: property(w, "leaseId"), Since: moment(w, "since"),
+			Paths: decodePaths(w), Slots: int(number(w, "slots")), Within: property(w, "within"),
+			Held: decodeWants(w, "held"), Awaits: decodeWants(w, "awaits"),
 		})
 	})
 	return m
@@ -129,15 +179,36 @@ func decodeHolder(h safejs.Value) lock.Holder {
 		Resource: property(h, "resource"), Mode: lock.Mode(property(h, "mode")), Strategy: lock.Strategy(property(h, "strategy")),
 		OwnerID: property(h, "ownerId"), OwnerName: property(h, "ownerName"), LeaseID: property(h, "leaseId"),
 		Token: number(h, "token"), Since: moment(h, "since"), ExpiresAt: moment(h, "expiresAt"),
+		Paths: decodePaths(h), Slots: int(number(h, "slots")), Slot: int(number(h, "slot")), Within: property(h, "within"),
+		Wants: decodeWants(h, "wants"),
 	}
+}
+
+func decodeWants(v safejs.Value, list string) (wants []lock.Want) {
+	each(v, list, func(s safejs.Value) { wants = append(wants, decodeWant(text(s))) })
+	return wants
+}
+
+func decodePaths(v safejs.Value) (paths [][]string) {
+	each(v, "paths", func(list safejs.Value) {
+		path := []string{}
+		items(list, func(s safejs.Value) { path = append(path, text(s)) })
+		paths = append(paths, path)
+	})
+	return paths
 }
 
 func each(v safejs.Value, list string, visit func(safejs.Value)) {
 	if v.Type() != safejs.TypeObject {
 		return
 	}
-	values, err := v.Get(list)
-	if err != nil || values.Type() != safejs.TypeObject {
+	if values, err := v.Get(list); err == nil {
+		items(values, visit)
+	}
+}
+
+func items(values safejs.Value, visit func(safejs.Value)) {
+	if values.Type() != safejs.TypeObject {
 		return
 	}
 	n, _ := values.Length()

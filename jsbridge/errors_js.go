@@ -47,10 +47,18 @@ func property(v safejs.Value, name string) string {
 		return ""
 	}
 	p, err := v.Get(name)
-	if err != nil || p.Type() != safejs.TypeString {
+	if err != nil {
 		return ""
 	}
-	s, _ := p.String()
+	return text(p)
+}
+
+// text returns a string; anything else is empty.
+func text(v safejs.Value) string {
+	if v.Type() != safejs.TypeString {
+		return ""
+	}
+	s, _ := v.String()
 	return s
 }
 

@@ -12,7 +12,10 @@ type acquisition struct {
 	m        *Manager
 	opts     AcquireOptions
 	backends []Backend
+	within   *holding // the enclosing lease, or nil
+	end      context.CancelCauseFunc
 	degraded bool  // fallback-degraded was told
+	warned   bool  // self-wait was told
 	turn     Grant // to take over from a frozen holder, where it is this one's
 }
 
@@ -21,8 +24,16 @@ var (
 	errNoAnswer  = errors.New("no answer")
 )
 
-func newAcquisition(m *Manager, opts AcquireOptions) *acquisition {
-	return &acquisition{m: m, opts: opts, backends: preferring(opts.PreferredStrategy, m.config.Backends)}
+func newAcquisition(m *Manager, opts AcquireOptions, within *holding) *acquisition {
+	if within == nil {
+		return &acquisition{m: m, opts: opts, backends: preferring(opts.PreferredStrategy, m.config.Backends)}
+	}
+	// What the enclosing lease holds counts under its own strategy only.
+	b := within.backend
+	if s, ok := b.Locker.(*spot); ok {
+		b = s.b
+	}
+	return &acquisition{m: m, opts: opts, within: within, backends: []Backend{b}}
 }
 
 // preferring returns the backends with those of the strategy first.
@@ -42,7 +53,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, *Error) {
 	ctx, stop := a.bounded(ctx)
 	defer stop()
 	for i, b := range a.backends {
-		lease, err := a.acquire(ctx, b, i > 0)
+		lease, err := a.acquire(ctx, b, i > 0 || a.within != nil && a.within.snapshot().Fallback)
 		if err == nil {
 			return lease, nil
 		}
@@ -62,13 +73,21 @@ func (a *acquisition) bounded(ctx context.Context) (context.Context, func()) {
 		limit, cause = answerLimit, errNoAnswer
 	}
 	ctx, stopTimer := context.WithTimeoutCause(ctx, limit, cause)
-	ctx, stop := context.WithCancelCause(ctx)
-	stopLife := context.AfterFunc(a.m.life, func() { stop(context.Cause(a.m.life)) })
-	return ctx, func() { stopLife(); stop(nil); stopTimer() }
+	ctx, a.end = context.WithCancelCause(ctx)
+	stopLife := context.AfterFunc(a.m.life, func() { a.end(context.Cause(a.m.life)) })
+	stopWithin := func() bool { return true }
+	if a.within != nil {
+		stopWithin = context.AfterFunc(a.within.life, func() { a.end(errEnclosingEnded) })
+	}
+	return ctx, func() { stopLife(); stopWithin(); a.end(nil); stopTimer() }
 }
 
 func (a *acquisition) acquire(ctx context.Context, b Backend, fallback bool) (Lease, *Error) {
 	defer a.endTakeOver()
+	b, failed := a.at(b)
+	if failed != nil {
+		return Lease{}, failed
+	}
 	grant, err := a.granted(ctx, b)
 	if err == nil && ctx.Err() != nil {
 		// The grant came at the same moment as the end: give it back.
@@ -78,7 +97,7 @@ func (a *acquisition) acquire(ctx context.Context, b Backend, fallback bool) (Le
 	if err != nil {
 		return Lease{}, a.failure(ctx, b, err)
 	}
-	lease, err := a.m.hold(ctx, b, grant, fallback, a.opts)
+	lease, err := a.m.hold(ctx, b, grant, fallback, a.opts, a.within)
 	if err != nil {
 		return Lease{}, a.failure(ctx, b, err)
 	}
@@ -100,7 +119,7 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 		return nil, spent(err, "another owner holds it and timeoutMs is 0")
 	}
 
-	defer a.m.waits(a, b.Resource)()
+	defer a.m.waits(ctx, a, b)()
 	request.IfAvailable = false
 	queued := a.m.request(ctx, b.Locker, request)
 	defer queued.abandon()
@@ -175,6 +194,15 @@ func (a *acquisition) denied(b Backend, err error) {
 		a.degraded = true
 		a.emit(b, Event{Type: EventWarning, Warning: WarnFallbackDegraded, Detail: e.Detail})
 	}
+	if a.warned {
+		return
+	}
+	if own := a.m.selfWait(a, b); own != nil {
+		a.warned = true
+		lease := own.snapshot()
+		a.emit(b, Event{Type: EventWarning, Warning: WarnSelfWait,
+			Detail: "this page holds " + quote(lease.Resource) + " itself, in lease " + lease.ID + "; release it, or give it as within"})
+	}
 }
 
 // denied reports whether waiting may help: somebody else holds it, or a server did not answer.
@@ -187,6 +215,8 @@ func (a *acquisition) failure(ctx context.Context, b Backend, err error) *Error 
 	e := &Error{Operation: OpAcquire, Resource: b.Resource, Err: err}
 	var own *Error
 	switch {
+	case errors.Is(err, ErrDeadlock):
+		return asError(err, CodeDeadlock, OpAcquire, b.Resource)
 	case errors.Is(err, errNoAnswer):
 		e.Code, e.Detail = CodeTimeout, "no answer came in time; nothing is known of who holds it"
 	case ctx.Err() == nil, errors.As(err, &own) && !errors.Is(err, context.Cause(ctx)):
@@ -199,6 +229,8 @@ func (a *acquisition) failure(ctx context.Context, b Backend, err error) *Error 
 		e.Code, e.Detail = CodeAborted, "the caller gave up waiting"
 		if errors.Is(err, errClosed) {
 			e.Detail = "Holdfast was closed meanwhile"
+		} else if errors.Is(err, errEnclosingEnded) {
+			e.Detail = errEnclosingEnded.Error()
 		}
 	}
 	return e

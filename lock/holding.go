@@ -14,6 +14,8 @@ type holding struct {
 	backend Backend
 	grant   Grant
 	opts    AcquireOptions
+	wants   []Want   // what it holds, but for what the enclosing leases do
+	within  *holding // the lease around it, or nil
 
 	renewals chan chan error // asks keep to renew now; the channel sent has one place
 	leave    sync.Once       // makes leaving and leaveOpts
@@ -40,14 +42,17 @@ var errReleased = errors.New("the lease was released")
 
 // hold makes the lease of a grant, tells of it and begins to keep it. Where that fails,
 // the grant is given back.
-func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback bool, opts AcquireOptions) (Lease, error) {
+func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback bool, opts AcquireOptions, within *holding) (Lease, error) {
 	now := m.config.Clock.Now()
-	h := &holding{m: m, backend: b, grant: grant, opts: opts, proven: now, delays: opts.Backoff.Delays(),
+	s := b.spot(opts.Mode)
+	slot, wants := s.taken(grant)
+	h := &holding{m: m, backend: b, grant: grant, opts: opts, wants: wants, within: within, proven: now, delays: opts.Backoff.Delays(),
 		renewals: make(chan chan error), leaving: make(chan struct{}), gone: make(chan struct{})}
 	h.life, h.end = context.WithCancelCause(context.Background())
 	lease := Lease{
 		ID: opts.LeaseID, OwnerID: m.config.OwnerID, OwnerName: m.config.OwnerName,
 		Resource: b.Resource, Strategy: b.Strategy, Fallback: fallback, Mode: opts.Mode,
+		Paths: s.places, Slots: max(1, s.slots), Slot: slot, Within: within.id(),
 		TTL: opts.ttl(b.Strategy), HeartbeatInterval: opts.HeartbeatInterval,
 		AcquiredAt: now.Wall, held: h,
 	}.renewedAt(now)
@@ -120,6 +125,8 @@ func (h *holding) keep() {
 			_ = h.beat()
 			heartbeat.Reset(h.pause)
 		case <-h.grant.Lost():
+			h.over(h.lapse())
+		case <-h.enclosed():
 			h.over(h.lapse())
 		case <-h.m.life.Done():
 			_ = h.giveUp(ReleaseOptions{})
@@ -216,6 +223,10 @@ func (h *holding) lapse() *Error {
 	if age := h.m.config.Clock.Now().Since(h.proven); age >= lease.TTL {
 		e.Code = CodeStale
 		e.Detail = "not renewed for " + age.Round(time.Millisecond).String() + ", longer than ttlMs (" + millis(lease.TTL) + "); acquire it again before writing"
+		return e
+	}
+	if closed(h.enclosed()) {
+		e.Code, e.Detail = CodeLost, errEnclosingEnded.Error()
 		return e
 	}
 	if closed(h.grant.Lost()) {

@@ -22,15 +22,18 @@ type Message struct {
 	Round   string // ties an answer to its question
 	Holders []Holder
 	Waiters []Waiter
+	Probe   Probe
 }
 
 // MessageKind says what a message is for.
 type MessageKind string
 
 // An owner that hears WhoIsThere answers HereIAm with what it holds and waits for.
+// WhoIsInTheWay is a [Probe].
 const (
-	WhoIsThere MessageKind = "who-is-there"
-	HereIAm    MessageKind = "here-i-am"
+	WhoIsThere    MessageKind = "who-is-there"
+	HereIAm       MessageKind = "here-i-am"
+	WhoIsInTheWay MessageKind = "who-is-in-the-way"
 )
 
 // Holder is an owner that holds. Only Resource, Mode and Strategy are known of one
@@ -45,6 +48,11 @@ type Holder struct {
 	Token     int64
 	Since     time.Time
 	ExpiresAt time.Time
+	Paths     [][]string
+	Slots     int
+	Slot      int
+	Within    string // the id of the enclosing lease
+	Wants     []Want // the names that it holds, but for those of the enclosing leases
 }
 
 // Waiter is an owner that waits. Since is zero for one that does not answer.
@@ -53,7 +61,14 @@ type Waiter struct {
 	Mode      Mode
 	OwnerID   string
 	OwnerName string
+	LeaseID   string // that it will have
 	Since     time.Time
+	Paths     [][]string
+	Slots     int
+	Within    string
+	Held      []Want   // the names that it was granted so far
+	Awaits    []Want   // those that it stands in line for
+	WaitsFor  []string // the ids of the owners that hold these; set by Inspect
 }
 
 // rollCall is how long the answers of others are waited for when somebody holds or
@@ -63,46 +78,114 @@ const rollCall = 400 * time.Millisecond
 // Inspect tells who holds and who waits, in the order of time. It asks the Lockers, who
 // know all of them, and the owners, who know the rest: names, tokens, times.
 func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
-	var held, pending []Info
-	strategies := make(map[string]Strategy)
+	r := roll{strategies: make(map[string]Strategy)}
 	for _, b := range m.config.Backends {
 		s, err := b.Locker.Query(ctx)
 		if err != nil {
 			continue // a strategy that cannot be used here has no holders to tell
 		}
-		strategies[b.Resource] = b.Strategy
-		ours := func(i Info) bool { return i.Name != b.Resource }
-		held = append(held, slices.DeleteFunc(s.Held, ours)...)
-		pending = append(pending, slices.DeleteFunc(s.Pending, ours)...)
+		foreign := func(i Info) bool {
+			if i.Name != b.Resource && !above(b.Resource, b.Resource, i.Name) {
+				return true
+			}
+			r.strategies[i.Name] = b.Strategy
+			return false
+		}
+		r.held = append(r.held, slices.DeleteFunc(s.Held, foreign)...)
+		r.pending = append(r.pending, slices.DeleteFunc(s.Pending, foreign)...)
 	}
-	holders, waiters, err := m.ask(ctx, len(held), len(pending))
-	if err != nil {
+	r.add(m.present())
+	if err := m.ask(ctx, &r); err != nil {
 		return nil, nil, err
 	}
-	for _, i := range unknown(held, holders, func(h Holder) (string, Mode) { return h.Resource, h.Mode }) {
-		holders = append(holders, Holder{Resource: i.Name, Mode: i.Mode, Strategy: strategies[i.Name], OwnerID: i.ClientID})
+	for _, i := range r.held {
+		r.holders = append(r.holders, Holder{Resource: i.Name, Mode: i.Mode, Strategy: r.strategies[i.Name], OwnerID: i.ClientID, Wants: []Want{{i.Name, i.Mode}}})
 	}
-	for _, i := range unknown(pending, waiters, func(w Waiter) (string, Mode) { return w.Resource, w.Mode }) {
-		waiters = append(waiters, Waiter{Resource: i.Name, Mode: i.Mode, OwnerID: i.ClientID})
+	for _, i := range r.pending {
+		r.waiters = append(r.waiters, Waiter{Resource: i.Name, Mode: i.Mode, OwnerID: i.ClientID, Awaits: []Want{{i.Name, i.Mode}}})
 	}
-	slices.SortStableFunc(holders, func(a, b Holder) int { return a.Since.Compare(b.Since) })
-	slices.SortStableFunc(waiters, func(a, b Waiter) int { return a.Since.Compare(b.Since) })
-	return holders, waiters, nil
+	byAge(r.holders, func(h *Holder) time.Time { return h.Since })
+	byAge(r.waiters, func(w *Waiter) time.Time { return w.Since })
+	r.link()
+	return r.holders, r.waiters, nil
 }
 
-// ask collects what the owners say, this one included, until as many spoke up as are
-// known to exist or the time of the roll call is over.
-func (m *Manager) ask(ctx context.Context, held, pending int) ([]Holder, []Waiter, error) {
-	holders, waiters := m.present()
-	enough := func() bool { return len(holders) >= held && len(waiters) >= pending }
-	if m.config.Channel == nil || enough() {
-		return holders, waiters, nil
+// roll is what is known of who is there.
+type roll struct {
+	held, pending []Info // of which nobody spoke yet
+	strategies    map[string]Strategy
+	holders       []Holder
+	waiters       []Waiter
+}
+
+// byAge sorts the oldest first. There are few, and the sort of the library is large.
+func byAge[T any](items []T, since func(*T) time.Time) {
+	for i := range items {
+		for j := i; j > 0 && since(&items[j]).Before(since(&items[j-1])); j-- {
+			items[j], items[j-1] = items[j-1], items[j]
+		}
 	}
-	err := m.hear(ctx, func(a Message) bool {
-		holders, waiters = append(holders, a.Holders...), append(waiters, a.Waiters...)
-		return enough()
+}
+
+// add takes what an owner says of itself.
+func (r *roll) add(holders []Holder, waiters []Waiter) {
+	r.holders, r.waiters = append(r.holders, holders...), append(r.waiters, waiters...)
+	for _, h := range holders {
+		r.held = without(r.held, h.Wants)
+	}
+	for _, w := range waiters {
+		r.held, r.pending = without(r.held, w.Held), without(r.pending, w.Awaits)
+	}
+}
+
+func (r *roll) complete() bool { return len(r.held)+len(r.pending) == 0 }
+
+// link notes who holds what the waiters wait for.
+func (r *roll) link() {
+	for i := range r.waiters {
+		w := &r.waiters[i]
+		for j := range r.holders {
+			w.link(r.holders[j].OwnerID, r.holders[j].Wants)
+		}
+		for j := range r.waiters {
+			if i != j {
+				w.link(r.waiters[j].OwnerID, r.waiters[j].Held)
+			}
+		}
+	}
+}
+
+func (w *Waiter) link(owner string, held []Want) {
+	for _, a := range w.Awaits {
+		if named(held, a.Name) && !slices.Contains(w.WaitsFor, owner) {
+			w.WaitsFor = append(w.WaitsFor, owner)
+		}
+	}
+}
+
+// without returns the infos less one for each of the wants.
+func without(infos []Info, wants []Want) []Info {
+	for _, w := range wants {
+		for i, info := range infos {
+			if info.Name == w.Name && info.Mode == w.Mode {
+				infos = append(infos[:i], infos[i+1:]...)
+				break
+			}
+		}
+	}
+	return infos
+}
+
+// ask collects what the owners say until as many spoke up as are known to exist or the
+// time of the roll call is over.
+func (m *Manager) ask(ctx context.Context, r *roll) error {
+	if m.config.Channel == nil || r.complete() {
+		return nil
+	}
+	return m.hear(ctx, func(a Message) bool {
+		r.add(a.Holders, a.Waiters)
+		return r.complete()
 	})
-	return holders, waiters, err
 }
 
 // hear asks all owners who is there and hands their answers to take, one at a time, until
@@ -141,62 +224,31 @@ func (m *Manager) hear(ctx context.Context, take func(Message) (enough bool)) er
 	}
 }
 
-// answer tells another owner what this one holds and waits for.
-func (m *Manager) answer(question Message) {
-	if question.Kind != WhoIsThere {
-		return
-	}
-	holders, waiters := m.present()
-	if len(holders)+len(waiters) > 0 {
-		_ = m.config.Channel.Post(Message{Kind: HereIAm, Round: question.Round, Holders: holders, Waiters: waiters})
+// hearing handles what others say.
+func (m *Manager) hearing(said Message) {
+	switch said.Kind {
+	case WhoIsThere:
+		holders, waiters := m.present()
+		if len(holders)+len(waiters) > 0 {
+			_ = m.config.Channel.Post(Message{Kind: HereIAm, Round: said.Round, Holders: holders, Waiters: waiters})
+		}
+	case WhoIsInTheWay:
+		m.probed(said)
 	}
 }
 
 // present lists what this owner holds and waits for.
 func (m *Manager) present() (holders []Holder, waiters []Waiter) {
-	for _, l := range m.Leases() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, h := range m.leases {
+		l := h.snapshot()
 		holders = append(holders, Holder{Resource: l.Resource, Mode: l.Mode, Strategy: l.Strategy,
 			OwnerID: l.OwnerID, OwnerName: l.OwnerName, LeaseID: l.ID, Token: l.Token,
-			Since: l.AcquiredAt, ExpiresAt: l.ExpiresAt})
+			Since: l.AcquiredAt, ExpiresAt: l.ExpiresAt, Paths: l.Paths, Slots: l.Slots, Slot: l.Slot, Within: l.Within, Wants: h.wants})
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	for _, w := range m.waiting {
-		waiters = append(waiters, w)
+		waiters = append(waiters, w.Waiter)
 	}
 	return holders, waiters
-}
-
-// unknown returns the infos for which nobody spoke up.
-func unknown[T any](infos []Info, known []T, key func(T) (string, Mode)) (rest []Info) {
-	type entry struct {
-		name string
-		mode Mode
-	}
-	spoken := make(map[entry]int)
-	for _, k := range known {
-		name, mode := key(k)
-		spoken[entry{name, mode}]++
-	}
-	for _, i := range infos {
-		if e := (entry{i.Name, i.Mode}); spoken[e] > 0 {
-			spoken[e]--
-		} else {
-			rest = append(rest, i)
-		}
-	}
-	return rest
-}
-
-// waits notes that an acquisition waits; the function it returns ends that.
-func (m *Manager) waits(a *acquisition, resource string) (done func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.waiting[a] = Waiter{Resource: resource, Mode: a.opts.Mode, OwnerID: m.config.OwnerID,
-		OwnerName: m.config.OwnerName, Since: m.config.Clock.Now().Wall}
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.waiting, a)
-	}
 }

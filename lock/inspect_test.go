@@ -24,10 +24,10 @@ func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
 		a, b, c := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join())
 		lease := a.acquire(lock.AcquireOptions{})
 		w.sleep(time.Second)
-		waitB := b.begin(t.Context(), lock.AcquireOptions{Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
+		waitB := b.begin(t.Context(), lock.AcquireOptions{LeaseID: "lease b", Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
 		w.sleep(time.Second)
 		ctx, giveUp := context.WithCancel(t.Context())
-		waitC := c.begin(ctx, lock.AcquireOptions{Mode: lock.Shared, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
+		waitC := c.begin(ctx, lock.AcquireOptions{LeaseID: "lease c", Mode: lock.Shared, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
 		began := time.Now()
 		for _, who := range []*owner{a, b, c} {
 			holders, waiters, err := who.Inspect(t.Context())
@@ -38,8 +38,10 @@ func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
 			assert.Equal(t, lease.Token, holders[0].Token)
 			assert.Equal(t, w.start, holders[0].Since)
 			assert.Equal(t, []lock.Waiter{
-				{Resource: "project", Mode: lock.Exclusive, OwnerID: "b", OwnerName: "tab b", Since: w.start.Add(time.Second)},
-				{Resource: "project", Mode: lock.Shared, OwnerID: "c", OwnerName: "tab c", Since: w.start.Add(2 * time.Second)},
+				{Resource: "project", Mode: lock.Exclusive, OwnerID: "b", OwnerName: "tab b", LeaseID: "lease b", Since: w.start.Add(time.Second),
+					Paths: [][]string{{}}, Awaits: []lock.Want{{Name: "project", Mode: lock.Exclusive}}, WaitsFor: []string{"a"}},
+				{Resource: "project", Mode: lock.Shared, OwnerID: "c", OwnerName: "tab c", LeaseID: "lease c", Since: w.start.Add(2 * time.Second),
+					Paths: [][]string{{}}, Awaits: []lock.Want{{Name: "project", Mode: lock.Shared}}, WaitsFor: []string{"a"}},
 			}, waiters)
 		}
 		assert.Zero(t, time.Since(began), "nobody had to be waited for")
@@ -62,7 +64,8 @@ func TestInspectKnowsThatTheSilentExist(t *testing.T) {
 		lease := w.talking("frozen", frozen).acquire(lock.AcquireOptions{})
 		holders, _, err := w.talking("b", air.Join()).Inspect(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, []lock.Holder{{Resource: "project", Mode: lock.Exclusive, Strategy: lock.WebLock, OwnerID: "frozen"}}, holders)
+		assert.Equal(t, []lock.Holder{{Resource: "project", Mode: lock.Exclusive, Strategy: lock.WebLock, OwnerID: "frozen",
+			Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}}}, holders)
 		require.NoError(t, lease.Release(t.Context()))
 	})
 }

@@ -26,6 +26,10 @@ type Lease struct {
 	Strategy  Strategy
 	Fallback  bool // held by another strategy than the first one tried
 	Mode      Mode
+	Paths     [][]string // what is locked; the empty path is the project itself
+	Slots     int        // how many holders the place admits: 1, or AcquireOptions.Slots
+	Slot      int        // which of them this is, from 0
+	Within    string     // the id of the enclosing lease, where there is one
 	// Token is greater than that of every earlier grant of the resource.
 	Token             int64
 	TTL               time.Duration

@@ -32,11 +32,12 @@ type Config struct {
 type Manager struct {
 	config Config
 	events *dispatcher
+	tokens Records        // of leases that have no record
 	work   sync.WaitGroup // everything that runs for a lease or an acquisition
 
 	mu      sync.Mutex
 	leases  map[string]*holding
-	waiting map[*acquisition]Waiter
+	waiting map[*acquisition]*waiting
 	closed  bool
 
 	life context.Context // ends when Close begins; every lease ends with it
@@ -61,10 +62,10 @@ func NewManager(c Config) (*Manager, error) {
 			b.Records = &WallTokens{Clock: c.Clock}
 		}
 	}
-	m := &Manager{config: c, events: newDispatcher(), leases: make(map[string]*holding), waiting: make(map[*acquisition]Waiter)}
+	m := &Manager{config: c, events: newDispatcher(), leases: make(map[string]*holding), waiting: make(map[*acquisition]*waiting), tokens: &WallTokens{Clock: c.Clock}}
 	m.life, m.end = context.WithCancelCause(context.Background())
 	if c.Channel != nil {
-		stop, err := c.Channel.Listen(m.answer)
+		stop, err := c.Channel.Listen(m.hearing)
 		if err != nil {
 			return nil, err
 		}
@@ -86,6 +87,14 @@ func (m *Manager) Subscribe(listener func(Event)) (unsubscribe func()) {
 // when ctx ends.
 func (m *Manager) Flush(ctx context.Context) error { return m.events.flush(ctx) }
 
+// AcquireResources acquires one lease on several resources of an account. Whoever takes
+// what it needs in one such call is never part of a deadlock, in whatever order the
+// ids come.
+func (m *Manager) AcquireResources(ctx context.Context, account AccountPath, ids []string, opts AcquireOptions) (Lease, error) {
+	opts.Path, opts.Paths = nil, account.Resources(ids...)
+	return m.AcquireProjectLock(ctx, opts)
+}
+
 // AcquireProjectLock acquires a lease, which is then renewed by itself until it is
 // released, lost or stale. ctx bounds the acquiring alone.
 //
@@ -95,17 +104,23 @@ func (m *Manager) Flush(ctx context.Context) error { return m.events.flush(ctx) 
 //
 // Errors match ErrInvalidArgument (nothing has happened), ErrDenied (IfAvailable),
 // ErrTimeout (time or retries spent), ErrAborted (ctx ended, manager closed),
-// ErrUnsupported or ErrWebLockUnsupported (no backend works here).
+// ErrUnsupported or ErrWebLockUnsupported (no backend works here), ErrReentrant (a lease
+// around it, see [Within], holds it already), ErrDeadlock (it was part of a cycle of
+// those who wait for each other).
 func (m *Manager) AcquireProjectLock(ctx context.Context, opts AcquireOptions) (Lease, error) {
 	opts = opts.withDefaults()
 	if err := opts.check(m.config.Backends); err != nil {
 		return Lease{}, err
 	}
+	within, invalid := m.within(ctx)
+	if invalid != nil {
+		return Lease{}, invalid
+	}
 	if !m.begin() {
 		return Lease{}, &Error{Code: CodeAborted, Operation: OpAcquire, Resource: m.config.Backends[0].Resource, Err: errClosed}
 	}
 	defer m.work.Done()
-	lease, err := newAcquisition(m, opts).run(ctx)
+	lease, err := newAcquisition(m, opts, within).run(ctx)
 	if err != nil {
 		return Lease{}, err
 	}
@@ -149,7 +164,7 @@ func (m *Manager) ReleaseProjectLock(ctx context.Context, lease Lease, opts Rele
 // WithProjectLock runs executor under a lease and releases the lease afterwards, even
 // when executor panics. It never releases what it did not acquire.
 //
-// The executor's context ends, with the reason as its cause, when the lease ends. If
+// The executor's context carries the lease, see [Within]. It ends, with the reason as its cause, when the lease ends. If
 // that happened before the executor returned, the error matches ErrLost or ErrStale,
 // whatever the executor itself returned.
 func (m *Manager) WithProjectLock(ctx context.Context, executor func(context.Context, Lease) error, opts WithLockOptions) (err error) {
@@ -171,7 +186,7 @@ func (m *Manager) WithProjectLock(ctx context.Context, executor func(context.Con
 		released := m.ReleaseProjectLock(context.WithoutCancel(ctx), lease, ReleaseOptions{})
 		err = first(lease.Err(), err, released)
 	}()
-	err = executor(held, lease)
+	err = executor(Within(held, lease), lease)
 	finished = true
 	return err
 }

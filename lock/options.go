@@ -24,7 +24,15 @@ const answerLimit = 5 * time.Second
 type AcquireOptions struct {
 	// LeaseID is the id that the lease will have, for callers that want to know it
 	// from the first event on. It must be unique. Default: a new UUID.
-	LeaseID           string
+	LeaseID string
+	// Path is where in the project's tree to lock: its ancestors are taken shared, the
+	// project itself included, and the place in the mode. The empty path is the project.
+	Path []string
+	// Paths are several places instead of one, all or nothing, taken in one global order.
+	Paths [][]string
+	// Slots is how many holders the place admits at once. All who lock it should say
+	// the same. Default 1, at most MaxSlots.
+	Slots             int
 	Mode              Mode          // default Exclusive
 	TTL               time.Duration // default 25 s for Web Locks, 30 s otherwise
 	HeartbeatInterval time.Duration // default 10 s; must be shorter than TTL
@@ -66,6 +74,8 @@ func (o AcquireOptions) check(backends []Backend) *Error {
 	switch {
 	case o.Mode != Exclusive && o.Mode != Shared:
 		return invalid("mode", "must be \"exclusive\" or \"shared\", not "+strconv.Quote(string(o.Mode)))
+	case o.checkTree() != nil:
+		return o.checkTree()
 	case o.TTL < 0:
 		return invalid("ttlMs", "must be positive")
 	case o.HeartbeatInterval < 0:

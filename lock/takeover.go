@@ -17,7 +17,7 @@ const (
 // one that is frozen. Expiry alone says nothing, since the Locker knows who is gone.
 func (a *acquisition) watch(ctx context.Context, b Backend) <-chan Record {
 	frozen := make(chan Record)
-	if a.opts.Mode != Exclusive || b.Strategy != WebLock || a.m.config.Channel == nil {
+	if a.opts.Mode != Exclusive || b.Strategy != WebLock || a.m.config.Channel == nil || b.spot(a.opts.Mode).m != nil {
 		return frozen
 	}
 	a.m.work.Go(func() {
@@ -89,16 +89,34 @@ func (r Record) left(now Instant) time.Duration {
 	return r.ExpiresAt.Add(expiryGrace).Sub(now.Wall)
 }
 
-// answers asks the owner of a record whether it lives and holds what the record says.
+// answers asks whether the owner of a record lives and holds what the record says, or
+// anybody else who lives holds some of it: places of the project, where the record was
+// left behind by one that is gone.
 func (m *Manager) answers(ctx context.Context, r Record) bool {
+	holders, waiters := m.present()
+	if speaks(r, holders, waiters) {
+		return true
+	}
 	answered := false
 	err := m.hear(ctx, func(a Message) (enough bool) {
-		for _, h := range a.Holders {
-			answered = answered || h.LeaseID == r.LeaseID
-		}
+		answered = answered || speaks(r, a.Holders, a.Waiters)
 		return answered
 	})
 	return answered || err != nil
+}
+
+func speaks(r Record, holders []Holder, waiters []Waiter) bool {
+	for _, h := range holders {
+		if h.LeaseID == r.LeaseID || named(h.Wants, r.Resource) {
+			return true
+		}
+	}
+	for _, w := range waiters {
+		if named(w.Held, r.Resource) {
+			return true
+		}
+	}
+	return false
 }
 
 // sleep waits and reports whether the time passed before ctx ended.

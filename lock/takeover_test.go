@@ -116,3 +116,26 @@ func TestWhoCannotAskTakesNothingOver(t *testing.T) {
 		require.NoError(t, victim.Release(t.Context()))
 	})
 }
+
+// A record may be left behind by a holder that is gone; whoever holds places of the project
+// since then lives and is not robbed.
+func TestHoldersOfPlacesAreNotRobbedForAnOldRecord(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		gone, _ := w.frozen(time.Second)
+		require.NoError(t, gone.Release(t.Context()))
+		air := locktest.NewAir()
+		a, b := w.talking("a", air.Join()), w.talking("b", air.Join())
+		place := a.acquire(lock.AcquireOptions{Path: []string{"u1"}})
+		own := b.acquire(lock.AcquireOptions{Path: []string{"u2"}})
+		waiting := b.begin(t.Context(), patient)
+		w.sleep(time.Minute)
+		require.NoError(t, place.Err())
+		a.release(place)
+		w.sleep(time.Minute)
+		require.NoError(t, own.Err())
+		b.release(own)
+		got := <-waiting
+		require.NoError(t, got.err)
+		b.release(got.lease)
+	})
+}

@@ -30,18 +30,20 @@ func newClient(t *testing.T, root string) *FileLocks {
 	return c
 }
 
-func TestFileLocks(t *testing.T) {
-	locktest.RunLocker(t, func(t *testing.T) func() lock.Locker {
-		// Some clients that take turns: as many as tabs that somebody has open.
-		root, clients, next := newRoot(), make([]*FileLocks, 6), 0
-		for i := range clients {
-			clients[i] = newClient(t, root)
-		}
-		return func() lock.Locker {
-			next++
-			return clients[next%len(clients)]
-		}
-	})
+func TestFileLocks(t *testing.T) { locktest.RunLocker(t, severalClients) }
+
+func TestTreeOverFileLocks(t *testing.T) { locktest.RunTree(t, severalClients) }
+
+// severalClients are some that take turns: as many as tabs that somebody has open.
+func severalClients(t *testing.T) func() lock.Locker {
+	root, clients, next := newRoot(), make([]*FileLocks, 6), 0
+	for i := range clients {
+		clients[i] = newClient(t, root)
+	}
+	return func() lock.Locker {
+		next++
+		return clients[next%len(clients)]
+	}
 }
 
 // A closed client leaves no goroutine, callback or file behind, and refuses what is asked

@@ -57,7 +57,22 @@ func (t *table) release(e *entry) (kept bool) {
 		return true
 	}
 	t.remove(e)
+	if e.lease != nil {
+		t.passOn(e)
+	}
 	return false
+}
+
+// passOn gives the lease of an entry that leaves to another one of its client that holds
+// the same name and has none: a place of the project, perhaps, whose lock the lease was
+// taken for.
+func (t *table) passOn(e *entry) {
+	for _, other := range t.queue {
+		if other.client == e.client && other.state == granted && other.lease == nil && other.has(e.lease.Resource) {
+			other.lease = e.lease
+			return
+		}
+	}
 }
 
 // twins reports whether the leases of two entries may have been mixed up.

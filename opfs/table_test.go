@@ -115,6 +115,19 @@ func TestClaimBelongsToWhatWasGranted(t *testing.T) {
 	assert.Equal(t, []string{"other"}, ids(table.queue))
 }
 
+// A place of the project is held shared with the project's own name; a lease that was taken
+// for the lock of the place outlives it.
+func TestLeaseOutlivesTheLockItWasTakenFor(t *testing.T) {
+	place, project := newEntry("place", "1", granted, lock.Shared, "r", "r//a"), newEntry("project", "1", granted, lock.Shared, "r")
+	table := &table{queue: []*entry{place, project}}
+	now := time.Now()
+	table.claim("1", "new", lock.Record{Resource: "r", LeaseID: "l", AcquiredAt: now, ExpiresAt: now.Add(time.Second)}, now, false)
+	assert.False(t, table.release(place))
+	assert.Same(t, project, table.leased("l"))
+	assert.False(t, table.release(project))
+	assert.Nil(t, table.leased("l"))
+}
+
 // Whatever clients do in whatever order, no two that conflict are granted, and whoever
 // waits is granted it when those before are gone.
 func TestRandomSequences(t *testing.T) {

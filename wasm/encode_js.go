@@ -23,7 +23,7 @@ func encodeLease(l lock.Lease) map[string]any {
 		"strategy":            string(l.Strategy),
 		"viaFallback":         l.Fallback,
 		"mode":                string(l.Mode),
-		"paths":               []any{[]any{}},
+		"paths":               jsbridge.EncodePaths(l.Paths),
 		"token":               l.Token,
 		"ttlMs":               ms(l.TTL),
 		"heartbeatIntervalMs": ms(l.HeartbeatInterval),
@@ -34,6 +34,12 @@ func encodeLease(l lock.Lease) map[string]any {
 	}
 	if l.OwnerName != "" {
 		m["ownerName"] = l.OwnerName
+	}
+	if l.Slots > 1 {
+		m["slot"] = l.Slot
+	}
+	if l.Within != "" {
+		m["within"] = l.Within
 	}
 	return m
 }
@@ -97,11 +103,9 @@ func encodeState(holders []lock.Holder, waiters []lock.Waiter) map[string]any {
 		held[i] = jsbridge.EncodeHolder(h)
 	}
 	for i, w := range waiters {
-		blockers := []any{}
-		for _, h := range holders {
-			if h.Resource == w.Resource {
-				blockers = append(blockers, h.OwnerID)
-			}
+		blockers := make([]any, len(w.WaitsFor))
+		for i, owner := range w.WaitsFor {
+			blockers[i] = owner
 		}
 		waiter := jsbridge.EncodeWaiter(w)
 		waiter["waitsFor"] = blockers

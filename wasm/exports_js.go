@@ -62,6 +62,9 @@ func (s *service) told(value any, err error) (any, error) {
 
 func (s *service) acquire(ctx context.Context, arg, _ safejs.Value) (any, error) {
 	opts, err := acquireOptions(arg)
+	if err == nil {
+		ctx, err = s.within(ctx, arg)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +73,20 @@ func (s *service) acquire(ctx context.Context, arg, _ safejs.Value) (any, error)
 		return s.told(nil, err)
 	}
 	return s.told(encodeLease(lease), nil)
+}
+
+// within returns a context that carries the lease named as within.
+func (s *service) within(ctx context.Context, arg safejs.Value) (context.Context, error) {
+	r := reader{v: arg}
+	id := r.text("within")
+	if id == "" {
+		return ctx, r.err
+	}
+	lease, ok := s.manager.Lease(id)
+	if !ok {
+		r.fault("within", "must be a lease that is still held")
+	}
+	return lock.Within(ctx, lease), r.err
 }
 
 func (s *service) renew(ctx context.Context, id, _ safejs.Value) (any, error) {
@@ -114,6 +131,9 @@ func (s *service) lease(id safejs.Value) (lock.Lease, error) {
 
 func (s *service) with(ctx context.Context, arg, callback safejs.Value) (any, error) {
 	opts, err := withOptions(arg)
+	if err == nil {
+		ctx, err = s.within(ctx, arg)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/hack-pad/safejs"
@@ -130,8 +131,10 @@ func (r *reader) acquire() lock.AcquireOptions {
 	if r.v.IsUndefined() {
 		r.v = safejs.Safe(emptyObject())
 	}
-	r.onlyProject()
 	return lock.AcquireOptions{
+		Path:              r.path("path"),
+		Paths:             r.paths("paths"),
+		Slots:             r.whole("slots"),
 		LeaseID:           r.text("leaseId"),
 		Mode:              lock.Mode(r.choice("mode")),
 		TTL:               r.duration("ttlMs", 0),
@@ -144,23 +147,46 @@ func (r *reader) acquire() lock.AcquireOptions {
 	}
 }
 
-// onlyProject refuses what this version cannot lock.
-func (r *reader) onlyProject() {
-	for _, name := range []string{"path", "paths"} {
-		list, ok := r.get(name, safejs.TypeObject, "an array")
-		if !ok {
-			continue
-		}
-		if n, err := list.Length(); err != nil {
-			r.fault(name, "must be an array")
-		} else if n > 0 && r.err == nil {
-			r.err = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire,
-				Detail: name + ": this version locks the project as a whole; leave it out or give []"}
-		}
+// items reads an array; nil where it is absent.
+func (r *reader) items(name string, visit func(item *reader)) (there bool) {
+	list, ok := r.get(name, safejs.TypeObject, "an array")
+	if !ok {
+		return false
 	}
-	if r.whole("slots") > 1 && r.err == nil {
-		r.err = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire,
-			Detail: "slots: this version admits one holder; leave it out or give 1"}
+	n, err := list.Length()
+	if err != nil {
+		r.fault(name, "must be an array")
+	}
+	for i := range n {
+		visit(&reader{v: list, prefix: strconv.Itoa(i)})
+	}
+	return true
+}
+
+// path reads an array of texts.
+func (r *reader) path(name string) []string {
+	path := []string{}
+	r.items(name, func(item *reader) {
+		path = append(path, item.text(item.prefix))
+		r.fail(item.err, name, "must be an array of strings")
+	})
+	return path
+}
+
+// paths reads an array of arrays of texts; nil where it is absent.
+func (r *reader) paths(name string) (paths [][]string) {
+	if r.items(name, func(item *reader) {
+		paths = append(paths, item.path(item.prefix))
+		r.fail(item.err, name, "must be an array of arrays of strings")
+	}) && paths == nil {
+		paths = [][]string{}
+	}
+	return paths
+}
+
+func (r *reader) fail(err error, name, why string) {
+	if err != nil {
+		r.fault(name, why)
 	}
 }
 

@@ -50,13 +50,17 @@ export interface Backoff {
 
 /** Options are checked before anything happens: a wrong one rejects with "invalid-argument" and its name. */
 export interface AcquireOptions {
-  /** Where in the project's tree to lock; [] or absent is the project itself. */
+  /** Where in the project's tree to lock; [] or absent is the project itself. Components may hold any text but
+   *  must not be empty; spelled as in a URL, with their slashes, they must fit into 1,024 bytes. A place locked
+   *  exclusively keeps everybody out of what lies below it. */
   path?: string[];
-  /** Several places at once, all or nothing, always taken in one global order. */
+  /** Several places at once, all or nothing, always taken in one global order: who takes all it needs in one such
+   *  call is never part of a deadlock. */
   paths?: string[][];
   /** The target's mode; every ancestor is taken shared. Default "exclusive". */
   mode?: LockMode;
-  /** How many holders the target admits at once. Default 1. */
+  /** How many holders the target admits at once, first come first served. Default 1, at most 256; all who lock the
+   *  target should say the same. Not with mode "shared", `steal` or several paths. */
   slots?: number;
   /** The lease under which this one is taken (the caller holds it while waiting). What its chain holds in a
    *  sufficient mode counts as granted; re-entry and deadlocks can only be told along such chains. Acquisitions
@@ -162,9 +166,13 @@ export interface LockInfo { name: string; mode: LockMode; clientId: string }
 export interface HolderInfo {
   resource: string; mode: LockMode; strategy: Strategy; ownerId: string; ownerName?: string;
   leaseId?: string; token?: number; since?: number; expiresAt?: number;
+  paths?: string[][]; slots?: number; slot?: number; within?: string;
 }
-/** Who waits, and the ownerIds of those it waits for. */
-export interface WaiterInfo { resource: string; mode: LockMode; ownerId: string; since: number; waitsFor: string[] }
+/** Who waits, and the ownerIds of those that hold what it waits for next. `leaseId` is that of the lease to come. */
+export interface WaiterInfo {
+  resource: string; mode: LockMode; ownerId: string; since: number; waitsFor: string[];
+  ownerName?: string; leaseId?: string; paths?: string[][]; slots?: number; within?: string;
+}
 
 // ---- AutoSave ------------------------------------------------------------------------------------
 

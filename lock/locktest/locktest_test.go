@@ -13,3 +13,10 @@ func TestFakeLocker(t *testing.T) {
 		return func() lock.Locker { return space.Client(lock.NewID()) }
 	})
 }
+
+func TestTreeOverTheFake(t *testing.T) {
+	locktest.RunTree(t, func(*testing.T) func() lock.Locker {
+		space := locktest.NewSpace()
+		return func() lock.Locker { return space.Client(lock.NewID()) }
+	})
+}

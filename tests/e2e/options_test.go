@@ -51,7 +51,10 @@ var invalidAcquire = []struct{ options, named string }{
 	{"{path: 'a'}", "path"}, {"{path: null}", "path"}, {"{path: {}}", "path"}, {"{paths: 5}", "paths"}, {"{paths: null}", "paths"},
 	{"{path: [() => 1]}", "path"}, {"{path: new Map([[1, () => 1]])}", "path"},
 	{"{slots: 0}", "slots"}, {"{slots: -1}", "slots"}, {"{slots: null}", "slots"}, {"{slots: 'two'}", "slots"}, {"{slots: 1.5}", "slots"},
-	{"{within: 5}", "within"}, {"{within: null}", "within"},
+	{"{path: ['u', '']}", "path"}, {"{path: ['x'.repeat(2000)]}", "path"}, {"{path: ['\\ud800']}", "path"}, {"{path: ['a'], paths: [['b']]}", "path"},
+	{"{paths: []}", "paths"}, {"{paths: [['a'], ['']]}", "paths"}, {"{paths: [['a'], 'b']}", "paths"}, {"{paths: [['a', 1]]}", "paths"},
+	{"{slots: 1000}", "slots"}, {"{slots: 2, mode: 'shared'}", "slots"}, {"{slots: 2, steal: true}", "slots"}, {"{slots: 2, paths: [['a'], ['b']]}", "slots"},
+	{"{within: 5}", "within"}, {"{within: null}", "within"}, {"{within: {leaseId: 'x'}}", "within"},
 }
 
 // invalidRequest are arguments of holdfast.locks.request; they are refused as navigator.locks refuses them.
@@ -92,7 +95,7 @@ func TestInvalidOptions(t *testing.T) {
 		}
 		free(tab)
 		// What is undefined is absent.
-		tab.MustEval("await (await hf.acquireProjectLock({ttlMs: undefined, signal: undefined, backoff: {jitter: undefined}, path: [], paths: [], within: undefined, slots: 1})).release()", nil)
+		tab.MustEval("await (await hf.acquireProjectLock({ttlMs: undefined, signal: undefined, backoff: {jitter: undefined}, path: [], paths: [[]], within: undefined, slots: 1})).release()", nil)
 		tab.MustEval("await hf.close()", nil)
 		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 		tab.Quiet()

@@ -8,14 +8,14 @@ import { asError, problem, ProjectLockError } from "./errors";
 import { startWorker } from "./host";
 import { Lease, type LeaseFields } from "./lease";
 import { Locks, type LockRequest } from "./locks";
-import { checked, checkOpen, uuid } from "./options";
+import { checked, type Checked, checkOpen, uuid } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent, Reason } from "./protocol";
 
 export { ProjectLockError };
 
 declare const __VERSION__: string;
 
-type Acquisition = Contract.AcquireOptions & { leaseId: string };
+type Acquisition = Checked<Contract.AcquireOptions> & { leaseId: string };
 
 /** What the page keeps of a lease, from the call that asks for it to its last event. */
 interface Entry {

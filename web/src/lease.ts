@@ -13,6 +13,8 @@ export class Lease implements ProjectLockLease {
   declare readonly viaFallback: boolean;
   declare readonly mode: LockMode;
   declare readonly paths: string[][];
+  declare readonly slot?: number;
+  declare readonly within?: string;
   declare readonly token: number;
   declare readonly ttlMs: number;
   declare readonly heartbeatIntervalMs: number;

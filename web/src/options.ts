@@ -6,23 +6,26 @@ import { Lease } from "./lease";
 
 const invalid = (option: string, why: string): Error => problem("invalid-argument", `${option} ${why}`);
 
+/** Options as they go to Go, with what stays in the page. */
+export type Checked<T extends AcquireOptions> = Omit<T, "within"> & { within?: string };
+
 /** Returns a copy of the options that can go to a worker, signal and functions apart. */
-export function checked<T extends AcquireOptions>(options: T | undefined): T {
+export function checked<T extends AcquireOptions>(options: T | undefined): Checked<T> {
   if (options !== undefined && (typeof options !== "object" || options === null)) throw invalid("options", "must be an object");
   const { signal, onReadonly, within, ...fields } = { ...options } as T;
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal", "must be an AbortSignal");
   if (onReadonly !== undefined && typeof onReadonly !== "function") throw invalid("onReadonly", "must be a function");
   if (within !== undefined && !(within instanceof Lease)) throw invalid("within", "must be a lease");
-  if (within !== undefined) throw problem("unsupported", "within: this version has no nested locks yet");
   const { path, paths, backoff, ...plain } = fields;
-  if (path !== undefined && !isPath(path)) throw invalid("path", "must be an array of strings");
+  if (path !== undefined && !isPath(path)) throw invalid("path", "must be an array of strings, without lone surrogates");
   if (paths !== undefined && !(Array.isArray(paths) && paths.every(isPath))) throw invalid("paths", "must be an array of arrays of strings");
   primitive("", { ...plain, backoff: typeof backoff === "object" ? 0 : backoff });
   primitive("backoff.", backoff);
-  return { ...fields, signal, onReadonly } as T;
+  return { ...fields, ...(within && { within: within.leaseId }), signal, onReadonly } as Checked<T>;
 }
 
-const isPath = (value: unknown): boolean => Array.isArray(value) && value.every((part) => typeof part === "string");
+// Go has no lone surrogates: two that differ would become one name.
+const isPath = (value: unknown): boolean => Array.isArray(value) && value.every((part) => typeof part === "string" && !/\p{Surrogate}/u.test(part));
 
 /** Refuses what no option is and what could not be sent to a worker. Go checks the rest, null included. */
 function primitive(prefix: string, fields: object | undefined): void {

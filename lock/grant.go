@@ -1,0 +1,51 @@
+package lock
+
+import (
+	"context"
+	"sync"
+)
+
+// bundle is a grant made of others; it may be empty, where all that was wanted is held
+// by an enclosing lease.
+type bundle struct {
+	slot  int
+	parts []Grant
+	lost  chan struct{}
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newBundle(slot int, parts ...Grant) *bundle {
+	b := &bundle{slot: slot, parts: parts, lost: make(chan struct{}), done: make(chan struct{})}
+	var losing sync.Once
+	for _, part := range parts {
+		go func() {
+			select {
+			case <-part.Lost():
+				losing.Do(func() { close(b.lost) })
+			case <-b.done:
+			}
+		}()
+	}
+	return b
+}
+
+// Lost implements [Grant]: what has lost a part is lost.
+func (b *bundle) Lost() <-chan struct{} { return b.lost }
+
+// Release gives the parts back, the last one first.
+func (b *bundle) Release(ctx context.Context) (err error) {
+	b.once.Do(func() {
+		close(b.done)
+		err = freeAll(ctx, b.parts)
+	})
+	return err
+}
+
+func freeAll(ctx context.Context, grants []Grant) error {
+	var errs []error
+	for i := len(grants) - 1; i >= 0; i-- {
+		errs = append(errs, grants[i].Release(ctx))
+	}
+	return first(errs...)
+}

@@ -1,0 +1,179 @@
+package lock
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxName is the length in bytes that the name of a path may have, as [Name] spells it
+// without the project's own name.
+const MaxName = 1024
+
+// MaxSlots is the greatest number of holders that AcquireOptions.Slots may admit.
+const MaxSlots = 256
+
+// A UserPath is the place of a user in the project's tree; see [User].
+type UserPath []string
+
+// An AccountPath is the place of one account of a user.
+type AccountPath []string
+
+// A ResourcePath is the place of one resource of an account.
+type ResourcePath []string
+
+// User returns the place of a user, for AcquireOptions.Path. Locking it keeps everybody
+// out of everything of that user.
+func User(id string) UserPath { return UserPath{id} }
+
+// Account returns the place of one of the user's accounts.
+func (p UserPath) Account(id string) AccountPath { return AccountPath(child(p, id)) }
+
+// Resource returns the place of one of the account's resources.
+func (p AccountPath) Resource(id string) ResourcePath { return ResourcePath(child(p, id)) }
+
+// Resources returns the places of several resources of the account, for
+// AcquireOptions.Paths.
+func (p AccountPath) Resources(ids ...string) [][]string {
+	paths := make([][]string, len(ids))
+	for i, id := range ids {
+		paths[i] = child(p, id)
+	}
+	return paths
+}
+
+func child(path []string, id string) []string { return append(slices.Clone(path), id) }
+
+// Name returns the name that a Locker knows a place by: that of the project for the empty
+// path, otherwise the project's, two slashes, and the components with a slash between
+// them. In a component, "%", "/" and control characters are spelled as in a URL, so
+// that different paths never share a name, and the name of an ancestor is the beginning
+// of those below it.
+func Name(project string, path []string) string {
+	var b strings.Builder
+	b.WriteString(project)
+	for i, component := range path {
+		b.WriteByte('/')
+		if i == 0 {
+			b.WriteByte('/')
+		}
+		escape(&b, component)
+	}
+	return b.String()
+}
+
+// slotName is the name of a slot of the place, or of the line of those who wait for one.
+// No path has it: two slashes come once in the name of a path.
+func slotName(place string, root bool, slot int) string {
+	if root {
+		place += "//"
+	}
+	if slot < 0 {
+		return place + "//line"
+	}
+	return place + "//" + strconv.Itoa(slot)
+}
+
+func escape(b *strings.Builder, component string) {
+	const hex = "0123456789ABCDEF"
+	for i := range len(component) {
+		if c := component[i]; c == '%' || c == '/' || c < ' ' || c == 0x7f {
+			b.WriteByte('%')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+		} else {
+			b.WriteByte(c)
+		}
+	}
+}
+
+// checkPath reports a path that cannot be locked.
+func checkPath(option string, path []string) *Error {
+	for _, component := range path {
+		switch {
+		case component == "":
+			return invalid(option, "must not have an empty component")
+		case !utf8.ValidString(component):
+			return invalid(option, "must be of valid text")
+		}
+	}
+	if len(Name("", path)) > MaxName {
+		return invalid(option, "is too long: its name must not exceed "+strconv.Itoa(MaxName)+" bytes")
+	}
+	return nil
+}
+
+// places returns what is to be locked.
+func (o AcquireOptions) places() [][]string {
+	if o.Paths != nil {
+		return o.Paths
+	}
+	return [][]string{o.Path}
+}
+
+// checkTree reports options about places that cannot be used.
+func (o AcquireOptions) checkTree() *Error {
+	switch {
+	case o.Paths != nil && len(o.Path) > 0:
+		return invalid("path", "cannot be combined with paths")
+	case o.Paths != nil && len(o.Paths) == 0:
+		return invalid("paths", "must not be empty")
+	case o.Slots < 0 || o.Slots > MaxSlots:
+		return invalid("slots", "must be from 1 to "+strconv.Itoa(MaxSlots))
+	case o.Slots > 1 && o.Mode == Shared:
+		return invalid("slots", `needs mode "exclusive": shared locks admit any number of holders`)
+	case o.Slots > 1 && o.Steal:
+		return invalid("slots", "cannot be combined with steal")
+	case o.Slots > 1 && len(o.Paths) > 1:
+		return invalid("slots", "cannot be combined with several paths")
+	}
+	if err := checkPath("path", o.Path); err != nil {
+		return err
+	}
+	for _, path := range o.Paths {
+		if err := checkPath("paths", path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wants returns what has to be locked for the places: their ancestors, the project
+// included, shared and themselves in the mode; each name once, in the global order, in
+// which an ancestor comes before what lies below it. What lies below a place that is
+// locked exclusively is left out: nobody else can have it.
+func wants(project string, places [][]string, mode Mode) (merged []Want) {
+	// As text, because the program sorts texts anyway: the name, and a mode of which the
+	// exclusive comes first.
+	var all []string
+	for _, place := range places {
+		for depth := range place {
+			all = append(all, Name(project, place[:depth])+"\x00"+string(Shared))
+		}
+		all = append(all, Name(project, place)+"\x00"+string(mode))
+	}
+	slices.Sort(all)
+	for _, text := range all {
+		name, mode, _ := strings.Cut(text, "\x00")
+		if !covered(project, merged, name) {
+			merged = append(merged, Want{name, Mode(mode)})
+		}
+	}
+	return merged
+}
+
+// covered reports whether a name is among wants, or below one that is exclusive.
+func covered(project string, wants []Want, name string) bool {
+	for _, w := range wants {
+		if w.Name == name || w.Mode == Exclusive && above(project, w.Name, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// above reports whether one place contains another.
+func above(project, place, other string) bool {
+	return len(other) > len(place) && strings.HasPrefix(other, place) && (place == project || other[len(place)] == '/')
+}

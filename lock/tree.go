@@ -1,0 +1,155 @@
+package lock
+
+import (
+	"context"
+	"strconv"
+)
+
+// spot is what one acquisition is after, under one backend: the Locker of its places. A
+// request to it is for all of them, whatever it names.
+type spot struct {
+	m      *Manager
+	b      Backend
+	places [][]string
+	wants  []Want // what the enclosing leases do not hold already
+	slots  int
+	within *holding
+	wait   *waiting // nil while nothing is waited for
+}
+
+// at returns the backend of an acquisition: b itself for the project as a whole, or one
+// whose Locker is a [spot].
+func (a *acquisition) at(b Backend) (Backend, *Error) {
+	if a.within == nil && len(a.opts.Path) == 0 && a.opts.Paths == nil && a.opts.Slots < 2 {
+		return b, nil
+	}
+	s := &spot{m: a.m, b: b, places: a.opts.places(), slots: a.opts.Slots, within: a.within}
+	mode := a.opts.Mode
+	if s.slots > 1 {
+		mode = Shared // what is exclusive is the slot
+	}
+	var again string
+	for _, w := range wants(b.Resource, s.places, mode) {
+		held := a.within.holds(w.Name)
+		if held && w.Mode == Exclusive {
+			again = w.Name
+		}
+		if !held {
+			s.wants = append(s.wants, w)
+		}
+	}
+	b.Resource = Name(b.Resource, s.places[0])
+	if more := len(s.places) - 1; more > 0 {
+		b.Resource += " +" + strconv.Itoa(more)
+	}
+	if again != "" {
+		return b, &Error{Code: CodeReentrant, Operation: OpAcquire, Resource: b.Resource,
+			Detail: "the lease given as within, or one around it, holds " + quote(again) + " already; waiting for it would never end"}
+	}
+	b.Locker, b.Records = s, a.m.tokens
+	return b, nil
+}
+
+// spot returns what is locked under a backend; that of the project as a whole has no other
+// use than to tell so.
+func (b Backend) spot(mode Mode) *spot {
+	if s, ok := b.Locker.(*spot); ok {
+		return s
+	}
+	return &spot{b: b, places: [][]string{{}}, wants: []Want{{b.Resource, mode}}}
+}
+
+// taken tells what a grant holds.
+func (s *spot) taken(g Grant) (slot int, wants []Want) {
+	if g, ok := g.(*bundle); ok && s.slots > 1 {
+		return g.slot, append(s.wants[:len(s.wants):len(s.wants)], s.slot(g.slot))
+	}
+	return 0, s.wants
+}
+
+// Query implements [Locker].
+func (s *spot) Query(ctx context.Context) (Snapshot, error) { return s.b.Locker.Query(ctx) }
+
+// Request implements [Locker].
+func (s *spot) Request(ctx context.Context, r Request) (Grant, error) {
+	var ask func(context.Context) (Grant, error)
+	switch {
+	case r.Steal:
+		ask = s.steal
+	case r.IfAvailable && s.slots > 1:
+		ask = s.trySlots
+	case r.IfAvailable:
+		ask = s.try
+	case s.slots > 1:
+		ask = s.awaitSlot
+	default:
+		ask = s.await
+	}
+	return ask(ctx)
+}
+
+func (s *spot) ask(ctx context.Context, ifAvailable bool, wants ...Want) (Grant, error) {
+	if len(wants) == 0 {
+		return newBundle(0), nil
+	}
+	return s.b.Locker.Request(ctx, Request{Wants: wants, IfAvailable: ifAvailable})
+}
+
+// try takes everything or nothing, without waiting.
+func (s *spot) try(ctx context.Context) (Grant, error) { return s.ask(ctx, true, s.wants...) }
+
+// await takes one name after the other, in the global order: so nobody who takes all that
+// it needs at once can be part of a cycle, and it is known at any time what is held
+// and what is waited for.
+func (s *spot) await(ctx context.Context) (Grant, error) {
+	parts, err := s.takeInTurn(ctx, s.wants)
+	if err != nil {
+		return nil, err
+	}
+	return newBundle(0, parts...), nil
+}
+
+// takeInTurn waits for the names one by one; what was taken is given back where it fails.
+func (s *spot) takeInTurn(ctx context.Context, wants []Want) (parts []Grant, err error) {
+	for i, w := range wants {
+		s.wait.at(wants[:i], w)
+		g, err := s.ask(ctx, false, w)
+		if err != nil {
+			_ = freeAll(context.WithoutCancel(ctx), parts)
+			return nil, err
+		}
+		parts = append(parts, g)
+	}
+	s.wait.at(wants)
+	return parts, nil
+}
+
+// steal takes the places from whoever holds them. An ancestor that somebody holds
+// exclusively is taken from it in that mode, since Lockers cannot share what was stolen.
+func (s *spot) steal(ctx context.Context) (Grant, error) {
+	var parts []Grant
+	for i := range s.wants {
+		g, err := s.stealOne(ctx, &s.wants[i])
+		if err != nil {
+			_ = freeAll(context.WithoutCancel(ctx), parts)
+			return nil, err
+		}
+		parts = append(parts, g)
+	}
+	return newBundle(0, parts...), nil
+}
+
+func (s *spot) stealOne(ctx context.Context, w *Want) (Grant, error) {
+	if w.Mode == Shared {
+		g, err := s.ask(ctx, true, *w)
+		if err == nil || !denied(err) {
+			return g, err
+		}
+		now, err := s.Query(ctx)
+		if err != nil || !lists(now.Held, Want{w.Name, Exclusive}) {
+			return s.ask(ctx, false, *w)
+		}
+		w.Mode = Exclusive
+	}
+	return s.b.Locker.Request(ctx, Request{Wants: []Want{*w}, Steal: true})
+}

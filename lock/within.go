@@ -1,0 +1,78 @@
+package lock
+
+import (
+	"context"
+	"errors"
+)
+
+// enclosing is the key under which a context carries the lease of a manager.
+type enclosing struct{ *Manager }
+
+var errEnclosingEnded = errors.New("the lease that encloses it has ended")
+
+// Within returns a context in which acquisitions of the lease's manager are nested in the
+// lease: what it and the leases around it hold counts as granted, asking for more of
+// the same is reentrant, and a cycle of those who wait is told exactly. The caller keeps
+// the lease while it waits. A nested lease ends with the one around it at the latest.
+//
+// The context that WithProjectLock passes is of this kind.
+func Within(ctx context.Context, lease Lease) context.Context {
+	if lease.held == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, enclosing{lease.held.m}, lease.held)
+}
+
+// within returns the lease that ctx carries, or nil.
+func (m *Manager) within(ctx context.Context) (*holding, *Error) {
+	h, _ := ctx.Value(enclosing{m}).(*holding)
+	if h != nil && h.life.Err() != nil {
+		return nil, invalid("within", "must be a lease that is still held")
+	}
+	return h, nil
+}
+
+func (h *holding) id() string {
+	if h == nil {
+		return ""
+	}
+	return h.opts.LeaseID
+}
+
+// holds reports whether a lease or one around it holds a name, in whatever mode.
+func (h *holding) holds(name string) bool {
+	for ; h != nil; h = h.within {
+		if named(h.wants, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// inChain reports whether other is the lease or one around it.
+func (h *holding) inChain(other *holding) bool {
+	for ; h != nil; h = h.within {
+		if h == other {
+			return true
+		}
+	}
+	return false
+}
+
+// enclosed is closed when the lease around this one ends; nil where there is none.
+func (h *holding) enclosed() <-chan struct{} {
+	if h.within == nil {
+		return nil
+	}
+	return h.within.life.Done()
+}
+
+// named reports whether a name is among wants.
+func named(wants []Want, name string) bool {
+	for _, w := range wants {
+		if w.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// strategies runs test with each strategy, in each host that has it.
+func strategies(t *testing.T, test func(t *testing.T, options func(name string) string)) {
+	for _, c := range []struct{ strategy, host string }{{"web-lock", "worker"}, {"web-lock", "page"}, {"file-lock", "worker"}} {
+		t.Run(c.strategy+"/"+c.host, func(t *testing.T) {
+			test(t, func(name string) string {
+				return fmt.Sprintf("{strategy: %q, host: %q, root: %q, ownerName: %q}", c.strategy, c.host, "tree-"+c.strategy+c.host, name)
+			})
+		})
+	}
+}
+
+// patient waits as long as it takes; whoever is forgotten fails the test at its limit.
+const patient = "backoff: {maxRetries: 0}, timeoutMs: 20000"
+
+// The control experiment: two tabs that take two resources one within the other, each in
+// its own order, deadlock, and one of them is told so; with paths they never do.
+func TestDeadlockBetweenTabs(t *testing.T) {
+	w := open(t, browser.Options{})
+	strategies(t, func(t *testing.T, options func(string) string) {
+		a, b := w.tab(t, options("Ann")), w.tab(t, options("Ben"))
+		for _, tab := range []*browser.Tab{a, b} {
+			tab.MustEval(`
+				const at = (...ids) => ids.map(id => ['u1', 'a1', id])
+				const one = (id, more) => hf.acquireProjectLock({path: at(id)[0], `+patient+`, ...more})
+				globalThis.outcome = ''`, nil)
+		}
+		a.MustEval("globalThis.outer = await one('r1'); null", nil)
+		b.MustEval("globalThis.outer = await one('r2'); null", nil)
+		a.MustEval("one('r2', {within: outer}).then(l => { globalThis.inner = l; outcome = 'granted' }, e => { outcome = e.code }); null", nil)
+		a.WaitFor("types().includes('waiting')", browser.Limit)
+		b.MustEval(`globalThis.began = now()
+			one('r1', {within: outer}).then(l => { globalThis.inner = l; outcome = 'granted' }, e => { outcome = e.code; globalThis.ended = now() }); null`, nil)
+		b.WaitFor("outcome", browser.Limit)
+		assert.Equal(t, "deadlock", browser.Get[string](b, "outcome"), "who closed the cycle is told")
+		assert.Less(t, browser.Get[float64](b, "ended - began"), 1000.0)
+		t.Logf("told after %.0f ms", browser.Get[float64](b, "ended - began"))
+		assert.True(t, browser.Get[bool](b, "events.find(e => e.type === 'lock:error' && e.error.code === 'deadlock').retryable"))
+		assert.Empty(t, browser.Get[string](a, "outcome"), "one victim")
+		b.MustEval("await outer.release()", nil)
+		a.WaitFor("outcome === 'granted'", browser.Limit)
+		assert.Equal(t, browser.Get[string](a, "outer.leaseId"), browser.Get[string](a, "inner.within"))
+		a.MustEval("await inner.release(); await outer.release()", nil)
+
+		// The same two with paths, many times, at the same time.
+		for tab, ids := range map[*browser.Tab]string{a: "'r1', 'r2'", b: "'r2', 'r1'"} {
+			tab.MustEval(`globalThis.rounds = 0; outcome = '';
+				(async () => { for (; rounds < 25; rounds++) await hf.withProjectLock(() => {}, {paths: at(`+ids+`), `+patient+`}) })()
+				.then(() => { outcome = 'all' }, e => { outcome = e.message }); null`, nil)
+		}
+		for _, tab := range []*browser.Tab{a, b} {
+			tab.WaitFor("outcome", browser.Limit)
+			assert.Equal(t, "all", browser.Get[string](tab, "outcome"))
+			tab.MustEval("await hf.close()", nil)
+			tab.Quiet()
+			tab.Close()
+		}
+	})
+}
+
+func TestTree(t *testing.T) {
+	w := open(t, browser.Options{})
+	strategies(t, func(t *testing.T, options func(string) string) {
+		a, b := w.tab(t, options("Ann")), w.tab(t, options("Ben"))
+		a.MustEval("lease = await hf.acquireProjectLock({path: ['u1', 'a1', 'r1']})", nil)
+		assert.Equal(t, [][]string{{"u1", "a1", "r1"}}, browser.Get[[][]string](a, "lease.paths"))
+		assert.Contains(t, browser.Get[string](a, "lease.resource"), "//u1/a1/r1")
+		denied := func(options string) string {
+			return browser.Get[string](b, `await hf.acquireProjectLock({ifAvailable: true, `+options+`}).then(async l => { await l.release(); return 'granted' }, e => e.code)`)
+		}
+		no := []string{"acquire-denied", "fallback-conflict"}
+		assert.Contains(t, no, denied("path: ['u1', 'a1', 'r1']"))
+		assert.Contains(t, no, denied("path: ['u1']"))
+		assert.Contains(t, no, denied("paths: [['u2'], ['u1', 'a1']]"))
+		assert.Contains(t, no, denied("path: []"), "the project as a whole")
+		assert.Equal(t, "granted", denied("path: ['u1', 'a1', 'r2']"))
+		assert.Equal(t, "granted", denied("path: ['u1', 'a1/r1']"), "no component collides with a separator")
+		assert.Equal(t, "granted", denied("mode: 'shared', path: ['u1', 'a1']"))
+		assert.Equal(t, "reentrant", browser.Get[string](a, "(await failure(hf.acquireProjectLock({path: ['u1', 'a1', 'r1'], within: lease}))).code"))
+		assert.Equal(t, "reentrant", browser.Get[string](a, "(await failure(hf.acquireProjectLock({path: ['u1'], within: lease}))).code"))
+
+		// Outside the chain it queues, and is warned once.
+		a.MustEval(`events.length = 0
+			result = hf.acquireProjectLock({path: ['u1'], `+patient+`}); null`, nil)
+		a.WaitFor("types().includes('warning')", browser.Limit)
+		b.MustEval("result = hf.acquireProjectLock({path: ['u1', 'a1'], "+patient+"}); null", nil)
+		b.WaitFor("types().includes('waiting')", browser.Limit)
+		type info struct {
+			OwnerID, OwnerName, Mode, LeaseID, Within string
+			Token, Since                              int64
+			Paths                                     [][]string
+			WaitsFor                                  []string
+		}
+		owners := []string{browser.Get[string](a, "hf.ownerId"), browser.Get[string](b, "hf.ownerId")}
+		for _, tab := range []*browser.Tab{a, b} {
+			held := browser.Get[[]info](tab, "(await hf.inspect()).held")
+			if assert.Len(t, held, 1) {
+				assert.Equal(t, owners[0], held[0].OwnerID)
+				assert.Equal(t, "Ann", held[0].OwnerName)
+				assert.Equal(t, browser.Get[int64](a, "lease.token"), held[0].Token)
+				assert.Equal(t, [][]string{{"u1", "a1", "r1"}}, held[0].Paths)
+				assert.NotZero(t, held[0].Since)
+			}
+			pending := browser.Get[[]info](tab, "(await hf.inspect()).pending")
+			if assert.Len(t, pending, 2) {
+				assert.Equal(t, owners[0], pending[0].OwnerID)
+				assert.Equal(t, owners[1], pending[1].OwnerID)
+				assert.Equal(t, []string{owners[0]}, pending[0].WaitsFor)
+				assert.Contains(t, pending[1].WaitsFor, owners[0])
+				assert.Equal(t, "exclusive", pending[1].Mode)
+				assert.NotZero(t, pending[1].Since)
+			}
+		}
+		a.MustEval("await lease.release(); lease = await result", nil)
+		assert.Equal(t, "self-wait", browser.Get[string](a, "events.filter(e => e.type === 'lock:warning' && e.warning === 'self-wait').map(e => e.warning).join()"))
+		a.MustEval("await lease.release()", nil)
+		b.MustEval("lease = await result; await lease.release(); await hf.close()", nil)
+		a.MustEval("await hf.close()", nil)
+		a.Quiet()
+		b.Quiet()
+		a.Close()
+		b.Close()
+	})
+}
+
+// A slot that a crashed tab held goes to the first in line.
+func TestSlots(t *testing.T) {
+	w := open(t, browser.Options{})
+	strategies(t, func(t *testing.T, options func(string) string) {
+		var tabs []*browser.Tab
+		for i := range 4 {
+			tab := w.tab(t, options(fmt.Sprint("tab ", i)))
+			tab.MustEval("globalThis.got = 0; result = hf.acquireProjectLock({path: ['pool'], slots: 2, "+patient+"}); result.then(l => { lease = l; got = now() }); null", nil)
+			if i < 2 {
+				tab.WaitFor("got", browser.Limit)
+				assert.Equal(t, i, browser.Get[int](tab, "lease.slot"))
+			} else {
+				tab.WaitFor("types().includes('waiting')", browser.Limit)
+				tab.WaitFor(fmt.Sprintf("(await hf.inspect()).pending.length === %d", i-1), browser.Limit)
+			}
+			tabs = append(tabs, tab)
+		}
+		tabs[1].Crash()
+		tabs[2].WaitFor("got", browser.Limit)
+		assert.Equal(t, 1, browser.Get[int](tabs[2], "lease.slot"))
+		assert.Zero(t, browser.Get[float64](tabs[3], "got"))
+		tabs[0].MustEval("await lease.release()", nil)
+		tabs[3].WaitFor("got", browser.Limit)
+		assert.Equal(t, 0, browser.Get[int](tabs[3], "lease.slot"))
+		for _, tab := range []*browser.Tab{tabs[0], tabs[2], tabs[3]} {
+			tab.MustEval("await hf.close()", nil)
+			tab.Quiet()
+			tab.Close()
+		}
+	})
+}
