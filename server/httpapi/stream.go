@@ -41,7 +41,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, _ sessions.Se
 	conn.SetReadLimit(maxIncoming)
 	ctx, cancel := context.WithCancelCause(a.drain)
 	defer cancel(nil)
-	go readAway(ctx, cancel, conn)
+	go readAway(cancel, conn)
 	go a.ping(ctx, cancel, conn)
 	err = a.Events.Stream(ctx, id, after, func(text []byte) error {
 		limited, done := context.WithTimeout(ctx, a.WriteLimit)
@@ -73,10 +73,11 @@ func resumeAfter(r *http.Request) (int64, error) {
 
 var errGone = errors.New("the client has gone")
 
-// readAway reads what the client says, which means nothing here, until the connection ends.
-func readAway(ctx context.Context, cancel context.CancelCauseFunc, conn *websocket.Conn) {
+// readAway reads what the client says, which means nothing here, until the connection ends. It has no
+// other context: ending that would cut the connection before the goodbye.
+func readAway(cancel context.CancelCauseFunc, conn *websocket.Conn) {
 	for {
-		if _, _, err := conn.Read(ctx); err != nil {
+		if _, _, err := conn.Read(context.Background()); err != nil {
 			cancel(errGone)
 			return
 		}

@@ -19,7 +19,7 @@ type mirror struct {
 	tickets map[string]*ticket           // by the lease's own name
 	parties map[string]*party            // by holder
 	due     dueQueue                     // of held
-	gone    map[string]map[bell]struct{} // who wants to know that a key is deleted
+	gone    map[string]map[bell]struct{} // who wants to know that a key is deleted, or that a ticket came
 	earlier bell                         // rings when the earliest deadline may have changed
 	// announced is the deadline that the sweeper knows of.
 	announced time.Time
@@ -125,6 +125,7 @@ func (m *mirror) set(e kv.Entry, now time.Time, live bool) {
 				m.party(c.Holder).tickets[c.Lease] = t
 			}
 			m.root.reach(e.Key, waitPrefix).tickets[e.Key] = t
+			m.wake(e.Key)
 		}
 	}
 }
@@ -221,7 +222,7 @@ func (m *mirror) wake(key string) {
 	delete(m.gone, key)
 }
 
-// await rings the bell when the key is deleted. The key must be there.
+// await rings the bell when the key is deleted, or when it comes if it is a ticket that is not there yet.
 func (m *mirror) await(key string, b bell) {
 	if m.gone[key] == nil {
 		m.gone[key] = map[bell]struct{}{}

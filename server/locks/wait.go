@@ -15,6 +15,9 @@ const (
 	behindLook = 50 * time.Millisecond
 )
 
+// errNotSeen means that this server's view of the table does not have a request's place in line.
+var errNotSeen = errors.New("the place in line has not been seen")
+
 // errLeftLine means that a request's place in line was lost: this server could not renew its instance lease.
 var errLeftLine = errors.New("the place in line was lost")
 
@@ -62,10 +65,18 @@ func (t *Table) lineOnce(ctx context.Context, c claim) (lease Lease, err error) 
 // waitAt waits until nothing is in the way of a ticket, and grabs.
 func (t *Table) waitAt(ctx context.Context, own *ticket, tickets []string) (Lease, error) {
 	ring := make(bell, 1)
+	arrived := false
 	for {
 		blocker, err := t.lookAhead(own, ring)
-		if err != nil {
+		switch {
+		case errors.Is(err, errNotSeen) && arrived:
+			return Lease{}, errLeftLine
+		case errors.Is(err, errNotSeen):
+			err = nil
+		case err != nil:
 			return Lease{}, err
+		default:
+			arrived = true
 		}
 		limit := circleLook
 		if blocker == "" {
@@ -93,6 +104,12 @@ func (t *Table) lookAhead(own *ticket, ring bell) (string, error) {
 	m := t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.tickets[own.Lease] == nil {
+		// This server has not heard of the ticket yet, so it may not have heard of those ahead of it either.
+		key := own.tickets()[0]
+		m.await(key, ring)
+		return key, errNotSeen
+	}
 	blockers, slot := m.blockers(own)
 	own.Slot = slot
 	if len(blockers) == 0 {
@@ -118,13 +135,6 @@ func (t *Table) tryGrab(ctx context.Context, own *ticket, tickets []string) (Lea
 		return lease, err == nil, err
 	}
 	f := standing(result.Reads)
-	if len(f.claims) == 0 {
-		e, _, err := t.store.Get(ctx, tickets[0])
-		if err == nil && !e.Found() {
-			err = errLeftLine
-		}
-		return Lease{}, false, err
-	}
 	_, err = t.clearOverdue(ctx, f.claims)
 	return Lease{}, false, err
 }
