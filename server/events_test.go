@@ -139,17 +139,17 @@ func TestReconnectingSocketsMissNothingAndRepeatNothing(t *testing.T) {
 	var want []int64
 	var wait sync.WaitGroup
 	seen := make([][]int64, sockets)
-	last := make(chan int64, 1)
 	for i := range sockets {
-		wait.Go(func() { seen[i] = follow(t, servers, i, mustInt(t, begin), last) })
+		wait.Go(func() { seen[i] = follow(t, servers, i, mustInt(t, begin)) })
 	}
 	for i := range rounds {
 		c := servers[i%2].as(t, "ann")
 		want = append(want, c.lock("r"))
 		require.Equal(t, http.StatusOK, c.do("DELETE", lockOf("r"), nil).status)
 	}
-	want = append(want, first.as(t, "ann").lock("r"))
-	last <- want[len(want)-1]
+	end := first.as(t, "ann")
+	want = append(want, end.lock("r"))
+	require.Equal(t, http.StatusOK, end.save("r", want[len(want)-1], "the end").status)
 	wait.Wait()
 	for i, list := range seen {
 		var tokens []int64
@@ -160,33 +160,29 @@ func TestReconnectingSocketsMissNothingAndRepeatNothing(t *testing.T) {
 	}
 }
 
-// follow reads events over sockets that it drops every few events, until it has seen the last.
-func follow(t *testing.T, servers []*instance, i int, after int64, last chan int64) (seen []int64) {
-	end := int64(0)
+// follow reads events over sockets that it drops every few events, until something is saved.
+func follow(t *testing.T, servers []*instance, i int, after int64) (seen []int64) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for connection := 0; ; connection++ {
 		url := fmt.Sprintf("%s/api/documents/r/events?after=%d", servers[(i+connection)%2].http.URL, after)
-		conn, _, err := websocket.Dial(t.Context(), url, nil)
+		conn, _, err := websocket.Dial(ctx, url, nil)
 		if !assert.NoError(t, err) {
 			return seen
 		}
+		defer conn.CloseNow()
 		for n := 0; n < 3+i%5; n++ {
-			_, text, err := conn.Read(t.Context())
+			_, text, err := conn.Read(ctx)
 			if !assert.NoError(t, err) {
 				return seen
 			}
 			var e event
 			assert.NoError(t, json.Unmarshal(text, &e))
-			after = e.revision()
-			seen = append(seen, after)
-			select {
-			case end = <-last:
-				last <- end
-			default:
-			}
-			if after == end {
-				_ = conn.CloseNow()
+			if e["type"] == "document.updated" {
 				return seen
 			}
+			after = e.revision()
+			seen = append(seen, after)
 		}
 		_ = conn.CloseNow()
 	}
