@@ -133,7 +133,7 @@ func TestACrowdComesBack(t *testing.T) {
 			if i == 0 && strings.Contains(text, fmt.Sprintf(`"round %d"`, rounds)) {
 				rounds++
 			}
-			return !strings.Contains(text, `"hasAnswered":true`)
+			return !strings.Contains(text, `"hasAnswered":true`) && !strings.Contains(text, `"answer":"round`)
 		})
 		if i == 0 {
 			require.Equal(t, 25, rounds, "in the order in which they were sent")

@@ -137,7 +137,7 @@ func TestAWatchResumesAfterCompaction(t *testing.T) {
 	require.NoError(t, store.Compact(t.Context(), now))
 	goOn()
 	info := ann.info()
-	assert.True(t, info.Room.Participants[1].HasAnswered)
+	assert.True(t, info.Room.Participants[1].answered())
 	ann.quiet("told of states that are gone")
 	ben.answer("later")
 	assert.Greater(t, ann.info().Revision, info.Revision)

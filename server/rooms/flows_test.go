@@ -61,7 +61,7 @@ func TestFlowAnswer(t *testing.T) {
 	mine, theirs := ann.info(), ben.info()
 	assert.Equal(t, []string{"Ann=tea", "Ben="}, names(mine.roomInfo), "one's own answer is shown")
 	assert.Equal(t, []string{"Ann=", "Ben="}, names(theirs.roomInfo), "another's is not, yet")
-	assert.True(t, theirs.Room.Participants[0].HasAnswered)
+	assert.True(t, theirs.Room.Participants[0].answered())
 	assert.NotContains(t, theirs.text, "tea")
 	assert.Equal(t, mine.Revision, theirs.Revision)
 
@@ -81,7 +81,7 @@ func TestFlowAnswer(t *testing.T) {
 	ben.send("clearAnswer", map[string]any{"roomId": ann.room, "everyone": true})
 	for _, c := range []*client{ann, ben} {
 		for _, p := range c.info().Room.Participants {
-			assert.False(t, p.HasAnswered)
+			assert.False(t, p.answered())
 		}
 		c.quiet("told twice")
 	}
@@ -121,7 +121,7 @@ func TestFlowLeave(t *testing.T) {
 	ann.answer("tea")
 	ben.answer("coffee")
 	ann.until("both", func(r roomInfo) bool {
-		return len(r.Room.Participants) == 3 && r.Room.Participants[0].HasAnswered && r.Room.Participants[1].HasAnswered
+		return len(r.Room.Participants) == 3 && r.Room.Participants[0].answered() && r.Room.Participants[1].answered()
 	})
 
 	closed := time.Now()

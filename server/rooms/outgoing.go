@@ -89,18 +89,20 @@ func (v *view) appendMessage(to []byte, token string) (message []byte, ok bool) 
 }
 
 // appendParticipant encodes what may be told of a participant: never its token, its answer only where
-// that is shown.
+// that is shown. "hasAnswered" stands in for an answer that is not; it is left out where it would be false,
+// since a large room is told often.
 func appendParticipant(to []byte, p participant, isMe, shown bool) []byte {
-	answer := p.Answer
-	if !shown {
-		answer = ""
-	}
 	to = append(to, `{"name":`...)
 	to = append(to, marshal(p.Name)...)
-	to = append(to, `,"answer":`...)
-	to = append(to, marshal(answer)...)
-	to = append(to, `,"hasAnswered":`...)
-	to = strconv.AppendBool(to, p.Answer != "")
+	switch {
+	case shown:
+		to = append(to, `,"answer":`...)
+		to = append(to, marshal(p.Answer)...)
+	case p.Answer != "":
+		to = append(to, `,"answer":"","hasAnswered":true`...)
+	default:
+		to = append(to, `,"answer":""`...)
+	}
 	to = append(to, `,"userNumber":`...)
 	to = strconv.AppendInt(to, int64(p.Number), 10)
 	to = append(to, `,"isMe":`...)

@@ -27,9 +27,9 @@ func TestReloadIsTheSameParticipant(t *testing.T) {
 				ben.enter(id, "Ben")
 				ann.answer("tea")
 				before := ann.until("answered", func(r roomInfo) bool {
-					return len(r.Room.Participants) == 2 && r.Room.Participants[0].HasAnswered
+					return len(r.Room.Participants) == 2 && r.Room.Participants[0].answered()
 				})
-				ben.until("answered", func(r roomInfo) bool { return r.Room.Participants[0].HasAnswered })
+				ben.until("answered", func(r roomInfo) bool { return r.Room.Participants[0].answered() })
 
 				ann.close()
 				eventually(t, "the socket has ended", func() bool { return keys(t, store, socketPrefix)[ann.token] == "" })
@@ -53,7 +53,7 @@ func TestReloadIsTheSameParticipant(t *testing.T) {
 				again.quiet("told twice")
 				again.room = id
 				again.answer("milk")
-				assert.True(t, ben.info().Room.Participants[0].HasAnswered)
+				assert.True(t, ben.info().Room.Participants[0].answered())
 			})
 		}
 	}
@@ -65,7 +65,7 @@ func TestAStrangerDoesNotTakeAnAbsentParticipantsPlace(t *testing.T) {
 	ann, ben := connect(t, a, session("browser-1")), connect(t, a, session("browser-2"))
 	id := ann.create("Ann")
 	ann.answer("secret")
-	ann.until("answered", func(r roomInfo) bool { return r.Room.Participants[0].HasAnswered })
+	ann.until("answered", func(r roomInfo) bool { return r.Room.Participants[0].answered() })
 	ben.enter(id, "Ben")
 	ben.info()
 	ann.close()
@@ -104,7 +104,7 @@ func TestATokenTakesOverALivingSocket(t *testing.T) {
 		former := connect(t, a)
 		id := former.create("Ann")
 		former.answer("tea")
-		former.until("answered", func(r roomInfo) bool { return r.Room.Participants[0].HasAnswered })
+		former.until("answered", func(r roomInfo) bool { return r.Room.Participants[0].answered() })
 
 		next := connect(t, to)
 		next.send("enterTheRoom", map[string]any{"roomId": id, "userName": "Ann", "previousToken": former.token})

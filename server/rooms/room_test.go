@@ -102,11 +102,12 @@ func TestRoomAgreesWithItsModel(t *testing.T) {
 						require.Equal(t, i == j, p.IsMe)
 						require.Equal(t, model[j].name, p.Name)
 						require.Equal(t, model[j].number, p.Number)
-						require.Equal(t, model[j].answer != "", p.HasAnswered)
 						if open || i == j {
 							require.Equal(t, model[j].answer, p.Answer)
+							require.False(t, p.HidesAnswer)
 						} else {
 							require.Empty(t, p.Answer)
+							require.Equal(t, model[j].answer != "", p.HidesAnswer)
 						}
 					}
 				}
@@ -124,14 +125,19 @@ type roomInfo struct {
 	Room     struct {
 		ID           string
 		IsOpen       bool
-		Participants []struct {
-			Name, Answer string
-			HasAnswered  bool
-			Number       int `json:"userNumber"`
-			IsMe         bool
-		}
+		Participants []told
 	}
 }
+
+// told is what a client reads of a participant.
+type told struct {
+	Name, Answer string
+	HidesAnswer  bool `json:"hasAnswered"`
+	Number       int  `json:"userNumber"`
+	IsMe         bool
+}
+
+func (p told) answered() bool { return p.Answer != "" || p.HidesAnswer }
 
 // hear decodes what a participant is told, and makes sure that no token is in it.
 func hear(t require.TestingT, v *view, token string) roomInfo {
@@ -140,11 +146,11 @@ func hear(t require.TestingT, v *view, token string) roomInfo {
 	for _, p := range v.room.Participants {
 		require.NotContains(t, string(data), p.Token)
 	}
-	var told roomInfo
-	require.NoError(t, json.Unmarshal(data, &told), string(data))
-	require.Equal(t, "roomInfo", told.Type)
-	require.Equal(t, v.room.ID, told.Room.ID)
-	return told
+	var info roomInfo
+	require.NoError(t, json.Unmarshal(data, &info), string(data))
+	require.Equal(t, "roomInfo", info.Type)
+	require.Equal(t, v.room.ID, info.Room.ID)
+	return info
 }
 
 // must returns a value that came without an error.
