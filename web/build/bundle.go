@@ -31,7 +31,11 @@ var entries = []entry{
 	{source: "web/src/helper.ts", output: "holdfast-helper"},
 }
 
-var demoEntry = entry{source: "web/demo/demo.ts", output: "demo", external: []string{"./holdfast.js"}}
+// demoEntries are the modules of the demo's pages.
+var demoEntries = []entry{
+	{source: "web/demo/demo.ts", output: "demo", external: []string{"./holdfast.js"}},
+	{source: "web/demo/room.ts", output: "room"},
+}
 
 func bundlePackage(o options, version string) error {
 	goroot, err := goOutput("env", "GOROOT")

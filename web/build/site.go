@@ -11,11 +11,13 @@ func writeSite(o options) error {
 	if err := os.MkdirAll(o.site, 0o755); err != nil {
 		return err
 	}
-	if err := bundle(demoEntry, o.root, o.site, "", ""); err != nil {
-		return err
+	for _, e := range demoEntries {
+		if err := bundle(e, o.root, o.site, "", ""); err != nil {
+			return err
+		}
 	}
 	demo := filepath.Join(o.root, "web", "demo")
-	for _, name := range []string{"index.html", "demo.css"} {
+	for _, name := range []string{"index.html", "demo.css", "room.html", "room.css"} {
 		if err := copyFile(filepath.Join(demo, name), o.site); err != nil {
 			return err
 		}

@@ -1,0 +1,34 @@
+// The messages of a room's WebSocket, as the server documents them.
+
+export interface Participant {
+  name: string;
+  /** Empty while there is none, or while it is hidden. */
+  answer: string;
+  /** Stands in for an answer that is hidden. */
+  hasAnswered?: boolean;
+  userNumber: number;
+  isMe: boolean;
+}
+
+export interface Room {
+  id: string;
+  isOpen: boolean;
+  participants: Participant[];
+}
+
+export type FromServer =
+  | { type: "connected"; userToken: string }
+  | { type: "roomCreated"; roomId: string }
+  | { type: "isExistTheRoomResult"; isExistTheRoom: boolean }
+  | { type: "roomInfo"; revision: number; room: Room }
+  | { type: "error"; error: string; message: string };
+
+export type FromClient =
+  | { type: "createRoom"; userName: string }
+  | { type: "enterTheRoom"; userName: string; roomId: string; previousToken?: string }
+  | { type: "answer"; roomId: string; answer: string }
+  | { type: "clearAnswer"; roomId: string; everyone?: boolean };
+
+export function hasAnswered(participant: Participant): boolean {
+  return participant.answer !== "" || participant.hasAnswered === true;
+}
