@@ -132,7 +132,8 @@ function seat(participant: Participant, open: boolean, key: string): HTMLLIEleme
 
 function hand(participant: Participant, open: boolean): HTMLElement {
   if (!hasAnswered(participant)) return make("div", "hand", icon("wait"), "is thinking");
-  const said = make("span", participant.answer.length > 40 ? "said long" : "said", participant.answer);
+  const { length } = participant.answer;
+  const said = make("span", length > 40 ? "said long" : length > 9 ? "said phrase" : "said", participant.answer);
   if (open) return make("div", "hand up", said);
   // One's own card is face down for the others; one sees it oneself.
   return participant.isMe ? make("div", "hand down", said, "only you see it") : make("div", "hand down", icon("hold"), "has answered");

@@ -1,0 +1,153 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// roomTab opens the room page; what follows the "#" of its address is the invitation.
+func roomTab(t *testing.T, b *browser.Browser, s *serving, hash string) *browser.Tab {
+	t.Helper()
+	tab := b.Open(t, s.url+"/room.html"+hash)
+	lookAround(tab)
+	tab.WaitFor("!$('enter').disabled", browser.Limit)
+	return tab
+}
+
+func lookAround(tab *browser.Tab) {
+	tab.MustEval(`
+		globalThis.$ = id => document.getElementById(id)
+		globalThis.title = () => $('answer-title').textContent
+		globalThis.hands = () => [...$('people').children].map(li => li.dataset.name + ': ' + li.querySelector('.hand').textContent)
+		globalThis.type = (id, text) => { $(id).value = text; $(id).dispatchEvent(new Event('input', {bubbles: true})) }
+		globalThis.me = () => [...$('people').children].find(li => li.querySelector('.you'))?.dataset.name; null`, nil)
+}
+
+// enterAs goes into the room that the tab is invited to, or into a new one.
+func enterAs(tab *browser.Tab, name string) {
+	tab.MustEval(fmt.Sprintf("type('name', %q); $('enter').click(); null", name), nil)
+	tab.WaitFor(fmt.Sprintf("me() === %q", name), browser.Limit)
+}
+
+func say(tab *browser.Tab, text string) {
+	tab.MustEval(fmt.Sprintf("type('reply-text', %q); $('send').click(); null", text), nil)
+}
+
+// shows waits until a tab sees these hands.
+func shows(tab *browser.Tab, hands ...string) {
+	tab.WaitFor(fmt.Sprintf("hands().join('|') === %q", strings.Join(hands, "|")), browser.Limit)
+}
+
+// Two profiles meet in a room, answer, and see each other's answer when both have; reload, leave, and the room is gone.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	browsers := profiles(t, 2)
+	demo := browsers[0].Open(t, s.url+"/")
+	demo.MustEval("document.querySelector('.pages a:not([aria-current])').click(); null", nil)
+	demo.WaitFor("location.pathname === '/room.html'", browser.Limit)
+	demo.Close()
+
+	ann := roomTab(t, browsers[0], s, "")
+	assert.Equal(t, "Start a room.", browser.Get[string](ann, "title()"))
+	screenshots(t, map[string]*browser.Tab{"room-lobby": ann})
+	enterAs(ann, "Ann")
+	link := browser.Get[string](ann, "location.hash")
+	assert.Greater(t, len(link), 30)
+	shows(ann, "Ann: is thinking")
+
+	ben := roomTab(t, browsers[1], s, link)
+	assert.Equal(t, "You are invited.", browser.Get[string](ben, "title()"))
+	enterAs(ben, "Ben")
+	shows(ann, "Ann: is thinking", "Ben: is thinking")
+
+	say(ann, "five")
+	shows(ann, "Ann: fiveonly you see it", "Ben: is thinking")
+	shows(ben, "Ann: has answered", "Ben: is thinking")
+	assert.NotContains(t, browser.Get[string](ben, "document.documentElement.outerHTML"), "five")
+	assert.Contains(t, browser.Get[string](ben, "document.title"), "1 of 2")
+	screenshots(t, map[string]*browser.Tab{"room-hidden": ann, "room-turn": ben})
+
+	// A reload is the same participant: Ann's answer is still hers, and Ben sees nothing of it.
+	ben.MustEval("globalThis.changes = 0; new MutationObserver(() => changes++).observe($('people'), {childList: true}); null", nil)
+	ann.Reload()
+	lookAround(ann)
+	shows(ann, "Ann: fiveonly you see it", "Ben: is thinking")
+	assert.Equal(t, "Ann", browser.Get[string](ann, "me()"))
+	assert.Zero(t, browser.Get[int](ben, "changes"))
+
+	say(ben, "<b>eight</b>")
+	for _, tab := range []*browser.Tab{ann, ben} {
+		shows(tab, "Ann: five", "Ben: <b>eight</b>")
+		tab.WaitFor("title() === 'Yes. Here they are.'", browser.Limit)
+	}
+	screenshots(t, map[string]*browser.Tab{"room-open": ann})
+	ben.MustEval("$('new-round').click(); null", nil)
+	shows(ann, "Ann: is thinking", "Ben: is thinking")
+	say(ann, "six")
+	shows(ben, "Ann: has answered", "Ben: is thinking")
+
+	// Ben leaves: who is left has answered.
+	ben.MustEval("$('leave').click(); null", nil)
+	shows(ann, "Ann: six")
+	ben.WaitFor("title() === 'Start a room.' && !$('enter').disabled", browser.Limit)
+	ann.MustEval("$('leave').click(); null", nil)
+	ben.WaitFor("(await new Promise(done => setTimeout(done, 2500)), true)", browser.Limit)
+	ben.Navigate(s.url + "/room.html" + link)
+	ben.Reload()
+	lookAround(ben)
+	ben.WaitFor("!$('enter').disabled", browser.Limit)
+	ben.MustEval("type('name', 'Ben'); $('enter').click(); null", nil)
+	ben.WaitFor("title() === 'This room is gone.' && $('enter').textContent === 'Create a room'", browser.Limit)
+	for _, tab := range []*browser.Tab{ann, ben} {
+		tab.Quiet()
+	}
+}
+
+// Two tabs of one browser are two participants, and the page comes back by itself when its server does.
+func TestRoomOverARestart(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	b := profiles(t, 1)[0]
+	one := roomTab(t, b, s, "")
+	enterAs(one, "One")
+	two := roomTab(t, b, s, browser.Get[string](one, "location.hash"))
+	enterAs(two, "Two")
+	say(one, "x")
+	shows(two, "One: has answered", "Two: is thinking")
+
+	address := strings.TrimPrefix(s.url, "http://")
+	s.stop()
+	two.WaitFor("title() === 'Connection lost.'", browser.Limit)
+	s.start(strings.Replace(address, "localhost", "127.0.0.1", 1))
+	two.WaitFor("title() !== 'Connection lost.'", browser.Limit)
+	say(two, "y")
+	for _, tab := range []*browser.Tab{one, two} {
+		shows(tab, "One: x", "Two: y")
+		tab.Quiet("WebSocket connection to") // which the browser reports while the server is away
+	}
+}
+
+// On a phone nothing lies beside the screen, however long the names and answers are.
+func TestRoomFitsPhone(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	tab := roomTab(t, profiles(t, 1)[0], s, "")
+	tab.Resize(360, 740)
+	fits := func(what string) {
+		t.Helper()
+		assert.LessOrEqual(t, browser.Get[int](tab, "document.documentElement.scrollWidth - innerWidth"), 0, what)
+	}
+	fits("the lobby")
+	enterAs(tab, strings.Repeat("W", 24))
+	fits("a long name")
+	say(tab, strings.Repeat("m", 256))
+	tab.WaitFor("title() === 'Yes. Here they are.'", browser.Limit)
+	fits("a long answer")
+	tab.Quiet()
+}
