@@ -249,3 +249,38 @@ func TestRootIsChecked(t *testing.T) {
 		assert.ErrorIs(t, err, lock.ErrInvalidArgument, "%q", root)
 	}
 }
+
+// A lease whose lock is kept elsewhere has its record again at its next renewal, whatever
+// happened to the file, and nobody is told that there is another holder.
+func TestDamageUnderARecord(t *testing.T) {
+	now := time.Now()
+	claim := func(t *testing.T, c *FileLocks) (r lock.Record) {
+		r = lock.Record{Resource: "x", LeaseID: lock.NewID(), OwnerName: "somebody", AcquiredAt: now, ExpiresAt: now.Add(time.Minute)}
+		var err error
+		r.Token, err = c.Claim(t.Context(), r, false)
+		require.NoError(t, err)
+		return r
+	}
+	first := newClient(t, newRoot())
+	claim(t, first)
+	for name := range damages(image(t, first.dir)) {
+		t.Run(name, func(t *testing.T) {
+			root := newRoot()
+			holder, other := newClient(t, root), newClient(t, root)
+			r := claim(t, holder)
+			damages(image(t, holder.dir))[name](t, holder.dir)
+
+			r.ExpiresAt = now.Add(2 * time.Minute)
+			require.NoError(t, holder.Renew(t.Context(), r))
+			found, ok, err := other.Read(t.Context(), "x")
+			require.NoError(t, err)
+			require.True(t, ok)
+			assert.Equal(t, r.LeaseID, found.LeaseID)
+			assert.Equal(t, r.ExpiresAt.UnixMilli(), found.ExpiresAt.UnixMilli())
+			assert.Equal(t, r.Token, found.Token)
+			require.NoError(t, holder.Remove(t.Context(), r))
+
+			assert.Greater(t, claim(t, other).Token, r.Token, "tokens rise although the file was lost")
+		})
+	}
+}

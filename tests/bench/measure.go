@@ -18,6 +18,9 @@ const (
 	leaseWork = "lease, worker"
 	tabsLock  = "browser-tabs-lock"
 	polyfill  = "navigator.locks"
+	fileWork  = "file lock, worker"
+	filePage  = "file lock, page"
+	fileLease = "file lease, worker"
 )
 
 // contender is one way to lock, and how often it does so in a round: a round of each

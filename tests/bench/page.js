@@ -7,10 +7,10 @@ import { LockManager as Polyfill } from "navigator.locks/dist/polyfill.js";
 const now = () => performance.timeOrigin + performance.now();
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
-/** The Holdfast of a host; both stay open side by side. */
-async function holdfast(host) {
+/** The Holdfast of a host and strategy; all stay open side by side. */
+async function holdfast(host, strategy = "auto") {
   const { openHoldfast } = await import("/holdfast.js");
-  const hf = await openHoldfast({ host, root: `bench-${host}` });
+  const hf = await openHoldfast({ host, strategy, root: `bench-${host}-${strategy}` });
   await hf.ready;
   return hf;
 }
@@ -50,6 +50,9 @@ const contenders = {
   },
   "lease, page": () => leases("page"),
   "lease, worker": () => leases("worker"),
+  "file lock, worker": () => files("worker"),
+  "file lock, page": () => files("page"),
+  "file lease, worker": () => leases("worker", "file-lock"),
   "browser-tabs-lock": () => {
     const tabsLock = new (TabsLock.default ?? TabsLock)();
     return async (name, body) => {
@@ -68,13 +71,19 @@ const contenders = {
 };
 
 /** A project lease: events, a token and a heartbeat on top of the lock. */
-async function leases(host) {
-  const hf = await holdfast(host);
+async function leases(host, strategy) {
+  const hf = await holdfast(host, strategy);
   return async (_, body) => {
     const lease = await hf.acquireProjectLock();
     await body();
     await lease.release();
   };
+}
+
+/** Locks over a file, as where there are no Web Locks. */
+async function files(host) {
+  const { locks } = await holdfast(host, "file-lock");
+  return (name, body) => locks.request(name, body);
 }
 
 const opened = new Map();
@@ -110,6 +119,23 @@ globalThis.bench = {
       });
     }
     return holds;
+  },
+
+  /** Takes the lock n times, together with other tabs that were told to begin at the same time, and returns how long each wait took. */
+  async contend(contender, n, beginAt) {
+    const lock = await lockOf(contender);
+    await lock(`${contender} alone`, () => {});
+    await sleep(beginAt - now());
+    const begun = now();
+    const waits = [];
+    for (let i = 0; i < n; i++) {
+      const asked = now();
+      await lock(`crowd of ${contender}`, () => {
+        waits.push(now() - asked);
+        return sleep(1);
+      });
+    }
+    return { begun, ended: now(), waits };
   },
 
   /** Milliseconds from the call of openHoldfast until it is ready; the facade is there. */

@@ -56,6 +56,9 @@ type Options struct {
 	// InsecureProxy, "host:port", is a server that answers for every host name except those of loopback, for
 	// engines that have no other way to an origin that is not a secure context.
 	InsecureProxy string
+
+	// Private opens every page in a private window, in engines whose private windows refuse file storage.
+	Private bool
 }
 
 // All are the engines, in the order in which they are tested.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -64,7 +65,7 @@ var preferences = map[string]any{
 	"browser.tabs.remote.separatePrivilegedContentProcess": false,
 }
 
-func startFirefox(_ testing.TB, _ Options) (Engine, error) {
+func startFirefox(_ testing.TB, o Options) (Engine, error) {
 	path, err := find("Firefox", "firefox-esr", "firefox-esr", "firefox")
 	if err != nil {
 		return nil, err
@@ -74,19 +75,21 @@ func startFirefox(_ testing.TB, _ Options) (Engine, error) {
 		return nil, err
 	}
 	f := &firefox{processes: p}
-	if err := f.start(path); err != nil {
+	if err := f.start(path, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s does not start: %w", path, err), f.Quit())
 	}
 	return f, nil
 }
 
-func (f *firefox) start(path string) error {
+func (f *firefox) start(path string, o Options) error {
 	profile := filepath.Join(f.processes.home, "profile")
 	if err := os.Mkdir(profile, 0o700); err != nil {
 		return err
 	}
 	var user strings.Builder
-	for name, value := range preferences {
+	all := maps.Clone(preferences)
+	all["browser.privatebrowsing.autostart"] = o.Private
+	for name, value := range all {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return err
