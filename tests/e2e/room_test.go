@@ -109,7 +109,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Two tabs of one browser are two participants, and the page comes back by itself when its server does.
+// Two tabs of one browser are two participants. When their server stops, or dies, both pages come back by themselves,
+// to the seats and the answers that they had.
 func TestRoomOverARestart(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -118,17 +119,22 @@ func TestRoomOverARestart(t *testing.T) {
 	enterAs(one, "One")
 	two := roomTab(t, b, s, browser.Get[string](one, "location.hash"))
 	enterAs(two, "Two")
-	say(one, "x")
-	shows(two, "One: has answered", "Two: is thinking")
-
-	address := strings.TrimPrefix(s.url, "http://")
-	s.stop()
-	two.WaitFor("title() === 'Connection lost.'", browser.Limit)
-	s.start(strings.Replace(address, "localhost", "127.0.0.1", 1))
-	two.WaitFor("title() !== 'Connection lost.'", browser.Limit)
-	say(two, "y")
+	address := strings.Replace(strings.TrimPrefix(s.url, "http://"), "localhost", "127.0.0.1", 1)
+	for round, end := range []func(){s.stop, s.kill} {
+		say(one, fmt.Sprint("x", round))
+		shows(two, "One: has answered", "Two: is thinking")
+		end()
+		two.WaitFor("title() === 'Connection lost.'", browser.Limit)
+		s.start(address)
+		two.WaitFor("title() !== 'Connection lost.'", browser.Limit)
+		say(two, fmt.Sprint("y", round))
+		for _, tab := range []*browser.Tab{one, two} {
+			shows(tab, fmt.Sprint("One: x", round), fmt.Sprint("Two: y", round))
+		}
+		two.MustEval("$('new-round').click(); null", nil)
+		shows(one, "One: is thinking", "Two: is thinking")
+	}
 	for _, tab := range []*browser.Tab{one, two} {
-		shows(tab, "One: x", "Two: y")
 		tab.Quiet("WebSocket connection to") // which the browser reports while the server is away
 	}
 }

@@ -65,6 +65,13 @@ func (s *serving) stop() {
 	s.cmd = nil
 }
 
+// kill ends the server without any warning.
+func (s *serving) kill() {
+	require.NoError(s.t, s.cmd.Process.Kill())
+	_ = s.cmd.Wait()
+	s.cmd = nil
+}
+
 // profiles starts as many browsers, each a profile of its own: they share nothing but the server.
 func profiles(t *testing.T, count int) []*browser.Browser {
 	t.Helper()

@@ -1,0 +1,100 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+// visitor is a socket of somebody in a room.
+type visitor struct {
+	t     *testing.T
+	conn  *websocket.Conn
+	token any
+}
+
+// visit opens a socket as a browser with these cookies does.
+func visit(t *testing.T, i *instance, jar http.CookieJar) *visitor {
+	t.Helper()
+	conn, response, err := websocket.Dial(t.Context(), i.http.URL+"/ws", &websocket.DialOptions{
+		HTTPClient: &http.Client{Jar: jar}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	at, err := url.Parse(i.http.URL)
+	require.NoError(t, err)
+	jar.SetCookies(at, response.Cookies())
+	v := &visitor{t: t, conn: conn}
+	v.token = v.next("connected")["userToken"]
+	return v
+}
+
+// next waits for the next message, which is of this type.
+func (v *visitor) next(kind string) map[string]any {
+	v.t.Helper()
+	ctx, cancel := context.WithTimeout(v.t.Context(), 10*time.Second)
+	defer cancel()
+	_, text, err := v.conn.Read(ctx)
+	require.NoError(v.t, err)
+	var message map[string]any
+	require.NoError(v.t, json.Unmarshal(text, &message))
+	require.Equal(v.t, kind, message["type"], string(text))
+	return message
+}
+
+func (v *visitor) send(message map[string]any) {
+	v.t.Helper()
+	message["userToken"] = v.token
+	text, err := json.Marshal(message)
+	require.NoError(v.t, err)
+	require.NoError(v.t, v.conn.Write(v.t.Context(), websocket.MessageText, text))
+}
+
+func present(info map[string]any) []any {
+	return info["room"].(map[string]any)["participants"].([]any)
+}
+
+// The rooms of the whole service: two servers on one store, and a browser that is known by its cookie.
+func TestRoomsOverTheWholeService(t *testing.T) {
+	quick := func(c *server.Config) { c.RoomGrace = 300 * time.Millisecond }
+	a := start(t, quick)
+	b := a.another(t, quick)
+	browser, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	other, err := cookiejar.New(nil)
+	require.NoError(t, err)
+
+	ann, ben := visit(t, a, browser), visit(t, b, other)
+	ann.send(map[string]any{"type": "createRoom", "userName": "Ann"})
+	id := ann.next("roomCreated")["roomId"]
+	ann.next("roomInfo")
+	ann.send(map[string]any{"type": "answer", "roomId": id, "answer": "tea"})
+	ann.next("roomInfo")
+	ben.send(map[string]any{"type": "enterTheRoom", "userName": "Ben", "roomId": id})
+	assert.Len(t, present(ben.next("roomInfo")), 2)
+
+	require.NoError(t, ann.conn.Close(websocket.StatusGoingAway, ""))
+	again := visit(t, a, browser)
+	again.send(map[string]any{"type": "enterTheRoom", "userName": "Ann", "roomId": id})
+	first := present(again.next("roomInfo"))[0].(map[string]any)
+	assert.Equal(t, "tea", first["answer"], "the cookie and the name prove who comes back")
+	assert.Equal(t, true, first["isMe"])
+
+	ben.send(map[string]any{"type": "answer", "roomId": id, "answer": "milk"})
+	for _, v := range []*visitor{again, ben} {
+		info := v.next("roomInfo")
+		assert.Equal(t, true, info["room"].(map[string]any)["isOpen"])
+		assert.Len(t, present(info), 2)
+	}
+	require.NoError(t, again.conn.Close(websocket.StatusGoingAway, ""))
+	assert.Len(t, present(ben.next("roomInfo")), 1, "nobody comes back this time")
+}
