@@ -2,6 +2,7 @@ package rooms
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"strings"
@@ -140,6 +141,44 @@ func TestWhoIsNotIdentifiedIsNotLetIn(t *testing.T) {
 	assert.Zero(t, a.Stats().Sockets)
 }
 
+func TestAPlainRequestIsToldToUpgrade(t *testing.T) {
+	assertHTTPError(t, start(t, Config{Store: kvtest.Open(t)}), http.StatusUpgradeRequired, "upgrade_required")
+}
+
+// assertHTTPError asks without an upgrade and expects an error in the form of the API's.
+func assertHTTPError(t *testing.T, a *instance, status int, code string) {
+	t.Helper()
+	response, err := http.Get(a.url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	assert.Equal(t, status, response.StatusCode)
+	var body struct {
+		Success        *bool
+		Error, Message string
+	}
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&body))
+	assert.False(t, *body.Success)
+	assert.Equal(t, code, body.Error)
+	assert.NotEmpty(t, body.Message)
+}
+
+// Who floods the server is slowed down, not cut off.
+func TestAFloodIsSlowedDown(t *testing.T) {
+	a := start(t, Config{Store: kvtest.Open(t)})
+	ann := connect(t, a)
+	began := time.Now()
+	const extra = 50
+	go func() {
+		for range messagesAtOnce + extra {
+			_ = ann.conn.Write(context.Background(), websocket.MessageText, []byte("ping"))
+		}
+	}()
+	for range messagesAtOnce + extra {
+		require.Equal(t, "pong", ann.next().Type)
+	}
+	assert.GreaterOrEqual(t, time.Since(began), extra*time.Second/messagesPerSecond-20*time.Millisecond)
+}
+
 // A message beyond all measure, or one that does not end, costs its sender the connection and nobody else.
 func TestCutOff(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t), MessageLimit: 200 * time.Millisecond, Ping: 50 * time.Millisecond})
@@ -250,9 +289,6 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 	assert.Empty(t, keys(t, store, socketPrefix))
 	assert.Empty(t, keys(t, store, instancePrefix))
 	assert.Len(t, keys(t, store, memberPrefix), 3, "the participants keep their places")
-	response, err := http.Get(a.url)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	assertHTTPError(t, a, http.StatusServiceUnavailable, "unavailable")
 	assert.Empty(t, ours(), "a goroutine is left")
 }

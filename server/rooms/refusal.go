@@ -1,5 +1,7 @@
 package rooms
 
+import "net/http"
+
 // A refusal is an error that the client is told: a code for programs, a sentence for people.
 type refusal struct{ code, message string }
 
@@ -21,3 +23,14 @@ var (
 )
 
 func invalid(message string) *refusal { return &refusal{"invalid_request", message} }
+
+// answer refuses a request that is not a WebSocket yet, in the form of the API's errors.
+func (r *refusal) answer(w http.ResponseWriter, status int) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(marshal(struct {
+		Success bool   `json:"success"`
+		Code    string `json:"error"`
+		Message string `json:"message"`
+	}{false, r.code, r.message})) // whoever does not read has gone
+}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,12 +70,18 @@ func New(config Config) (*Rooms, error) {
 // configured are refused with 403.
 func (r *Rooms) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if !r.begin() {
-		http.Error(w, "The server is stopping.", http.StatusServiceUnavailable)
+		(&refusal{"unavailable", "The server is stopping."}).answer(w, http.StatusServiceUnavailable)
 		return
 	}
 	defer r.serving.Done()
 	session, ok := r.config.Identify(w, request)
 	if !ok {
+		return
+	}
+	if !strings.EqualFold(request.Header.Get("Upgrade"), "websocket") {
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", "websocket")
+		(&refusal{"upgrade_required", "Rooms are a WebSocket."}).answer(w, http.StatusUpgradeRequired)
 		return
 	}
 	conn, err := websocket.Accept(w, request, &websocket.AcceptOptions{OriginPatterns: r.config.Origins})

@@ -7,10 +7,14 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"golang.org/x/time/rate"
 )
 
 // hardLimit is the length of a message at which the connection is cut rather than the message refused.
 const hardLimit = 1 << 20
+
+// A socket may send so many messages.
+const messagesPerSecond, messagesAtOnce = 100, 200
 
 // missedPongs is how many pongs in a row may be missing before a socket counts as gone.
 const missedPongs = 2
@@ -52,10 +56,9 @@ func (s *socket) serve(ctx context.Context) {
 
 // read carries out one message after the other until the connection ends.
 func (s *socket) read(ctx context.Context) {
-	for {
-		if !s.mayReply(ctx) {
-			return
-		}
+	// Whoever sends faster is read more slowly, and so is the store that everybody shares.
+	pace := rate.NewLimiter(messagesPerSecond, messagesAtOnce)
+	for s.mayReply(ctx) && pace.Wait(ctx) == nil {
 		kind, reader, err := s.conn.Reader(ctx)
 		if err != nil {
 			return
