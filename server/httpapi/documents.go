@@ -33,7 +33,7 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 		return err
 	}
 	lease, err := a.acquire(w, r, locks.Request{
-		Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Wait: wait, Again: true,
+		Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Wait: wait, Again: true, Fresh: r.URL.Query().Get("fresh") == "true",
 	})
 	var denied *locks.DeniedError
 	if errors.As(err, &denied) {
@@ -96,7 +96,11 @@ func (a *API) renewDocument(w http.ResponseWriter, r *http.Request, s sessions.S
 	if err != nil {
 		return err
 	}
-	lease, err := a.Locks.RenewAt(r.Context(), locks.Document(id), s.HolderID)
+	token, err := ownToken(r)
+	if err != nil {
+		return err
+	}
+	lease, err := a.Locks.RenewAt(r.Context(), locks.Document(id), s.HolderID, token)
 	if err != nil {
 		return err
 	}
@@ -109,7 +113,11 @@ func (a *API) unlockDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	if err != nil {
 		return err
 	}
-	if err := a.Locks.ReleaseAt(r.Context(), locks.Document(id), s.HolderID); err != nil {
+	token, err := ownToken(r)
+	if err != nil {
+		return err
+	}
+	if err := a.Locks.ReleaseAt(r.Context(), locks.Document(id), s.HolderID, token); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "You hold no lock on this document now."})
@@ -139,6 +147,23 @@ func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 }
 
 const tokenHeader = "Holdfast-Token"
+
+// ownToken reads the token of a heartbeat or release, which may do without: with it, a tab speaks for its own lock
+// alone, and not for what another tab of the same session has by now.
+func ownToken(r *http.Request) (int64, error) {
+	if r.Header.Get(tokenHeader) == "" {
+		return 0, nil
+	}
+	return readToken(r)
+}
+
+func readToken(r *http.Request) (int64, error) {
+	token, err := strconv.ParseInt(r.Header.Get(tokenHeader), 10, 64)
+	if err != nil || token <= 0 {
+		return 0, invalid("The header Holdfast-Token must be the token of your lock.")
+	}
+	return token, nil
+}
 
 func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Session) error {
 	id, err := room(r)
@@ -171,9 +196,9 @@ func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return err
 	}
-	token, err := strconv.ParseInt(r.Header.Get(tokenHeader), 10, 64)
-	if err != nil || token <= 0 {
-		return invalid("The header Holdfast-Token must be the token of your lock.")
+	token, err := readToken(r)
+	if err != nil {
+		return err
 	}
 	if r.ContentLength > maxContent {
 		return errTooLarge

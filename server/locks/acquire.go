@@ -29,7 +29,14 @@ func (t *Table) Acquire(ctx context.Context, r Request) (Lease, error) {
 			return lease, err
 		}
 		met := standing(result.Reads)
-		if own, ok := again(r, met.claims); ok {
+		own, ok := again(r, met.claims)
+		if ok && r.Fresh {
+			if _, err := t.end(ctx, own, t.reason(own)); err != nil {
+				return Lease{}, err
+			}
+			continue
+		}
+		if ok {
 			lease, err := t.extend(ctx, own)
 			if errors.Is(err, ErrNotFound) {
 				continue // it ended just now

@@ -15,9 +15,9 @@ func (t *Table) Release(ctx context.Context, id, holder string) error {
 	return t.releaseFound(t.byID(ctx, id, holder))(ctx)
 }
 
-// ReleaseAt is Release for the exclusive lease on a path.
-func (t *Table) ReleaseAt(ctx context.Context, p Path, holder string) error {
-	return t.releaseFound(t.holderAt(ctx, p, holder))(ctx)
+// ReleaseAt is Release for the exclusive lease on a path. A token other than 0 must be its own, or it is [ErrStaleToken].
+func (t *Table) ReleaseAt(ctx context.Context, p Path, holder string, token int64) error {
+	return t.releaseFound(t.holderAt(ctx, p, holder, token))(ctx)
 }
 
 func (t *Table) releaseFound(s stand, err error) func(context.Context) error {
@@ -28,16 +28,20 @@ func (t *Table) releaseFound(s stand, err error) func(context.Context) error {
 		case err != nil:
 			return err
 		}
-		reason := Released
-		if t.wanted(s) {
-			reason = Transferred
-		}
-		ended, err := t.end(ctx, s, reason)
+		ended, err := t.end(ctx, s, t.reason(s))
 		if ended {
 			t.config.Metrics.Releases.Inc()
 		}
 		return err
 	}
+}
+
+// reason says whether a lease that is given back goes on to somebody who waits for it.
+func (t *Table) reason(s stand) Reason {
+	if t.wanted(s) {
+		return Transferred
+	}
+	return Released
 }
 
 // end deletes a lease with all its claims if it is still there, and under the further conditions.

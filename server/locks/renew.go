@@ -20,21 +20,23 @@ func (t *Table) Renew(ctx context.Context, id string, holder string) (time.Time,
 	return lease.ExpiresAt, err
 }
 
-// RenewAt is Renew for the exclusive lease on a path.
-func (t *Table) RenewAt(ctx context.Context, p Path, holder string) (Lease, error) {
+// RenewAt is Renew for the exclusive lease on a path. A token other than 0 must be its own, or it is [ErrStaleToken].
+func (t *Table) RenewAt(ctx context.Context, p Path, holder string, token int64) (Lease, error) {
 	// What this server saw last is tried first: the transaction says whether it still holds.
-	if s, ok := t.seenAt(p, holder); ok {
+	if s, ok := t.seenAt(p, holder); ok && s.bears(token) {
 		lease, err := t.extend(ctx, s)
 		if !errors.Is(err, ErrNotFound) {
 			return lease, err
 		}
 	}
-	s, err := t.holderAt(ctx, p, holder)
+	s, err := t.holderAt(ctx, p, holder, token)
 	if err != nil {
 		return Lease{}, err
 	}
 	return t.extend(ctx, s)
 }
+
+func (s stand) bears(token int64) bool { return token == 0 || token == s.token }
 
 // extend sets the heartbeat if the lease is still there.
 func (t *Table) extend(ctx context.Context, s stand) (Lease, error) {
@@ -69,9 +71,13 @@ func (t *Table) seenAt(p Path, holder string) (stand, bool) {
 	return stand{h.claim, key, h.token}, true
 }
 
-// holderAt reads the exclusive lease on a path; it must be the holder's.
-func (t *Table) holderAt(ctx context.Context, p Path, holder string) (stand, error) {
-	return t.readOwn(ctx, node(claimPrefix, p)+exclusiveMark, holder)
+// holderAt reads the exclusive lease on a path; it must be the holder's and, unless that is 0, of the token.
+func (t *Table) holderAt(ctx context.Context, p Path, holder string, token int64) (stand, error) {
+	s, err := t.readOwn(ctx, node(claimPrefix, p)+exclusiveMark, holder)
+	if err == nil && !s.bears(token) {
+		err = ErrStaleToken
+	}
+	return s, err
 }
 
 func (t *Table) byID(ctx context.Context, id, holder string) (stand, error) {

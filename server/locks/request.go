@@ -35,6 +35,8 @@ type Request struct {
 	Wait time.Duration
 	// Again lets the holder of exactly this lease ask again: that extends it and keeps its token.
 	Again bool
+	// Fresh ends that lease instead, as if it had been given back, and asks for a new one with a token of its own.
+	Fresh bool
 }
 
 // Lease is a granted request.
