@@ -74,7 +74,7 @@ func Room(project string) (string, error) {
 const (
 	maxRoom     = 128
 	waitLimit   = 50 * time.Second // of one request; a proxy may end what takes a minute
-	giveUpLimit = 5 * time.Second  // for taking back what the server may have granted
+	answerLimit = 5 * time.Second  // for an answer that needs no waiting
 )
 
 // Request implements [lock.Locker]: the local lock, then the server's. The server knows no steal: one
@@ -105,9 +105,10 @@ func (d *Document) take(ctx context.Context, local lock.Grant, ifAvailable bool)
 	ctx, stop := whileHeld(ctx, local)
 	defer stop()
 	pauses := lock.Backoff{}.Delays()
+	path, limit := d.asking(ifAvailable)
 	for {
 		asked := time.Now()
-		reply, err := d.send(ctx, Request{Method: "POST", Path: d.asking(ifAvailable), Name: d.c.Name})
+		reply, err := d.sendFor(ctx, limit, Request{Method: "POST", Path: path, Name: d.c.Name})
 		switch {
 		case err == nil && reply.Status == statusOK && reply.Token > 0:
 			return present{token: reply.Token, ttl: reply.ExpiresAt.Sub(reply.LockedAt)}, nil
@@ -151,14 +152,14 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// asking returns the path of the request for the lock. fresh gives the session that holds it already
-// a new token: it was another tab, which has lost the local lock.
-func (d *Document) asking(ifAvailable bool) string {
-	path := d.path + "/lock?fresh=true"
-	if !ifAvailable {
-		path += "&wait_ms=" + strconv.FormatInt(waitLimit.Milliseconds(), 10)
+// asking returns the path of the request for the lock, and how long its answer may take. fresh gives
+// the session that holds it already a new token: it was another tab, which has lost the local lock.
+func (d *Document) asking(ifAvailable bool) (path string, limit time.Duration) {
+	path = d.path + "/lock?fresh=true"
+	if ifAvailable {
+		return path, answerLimit
 	}
-	return path
+	return path + "&wait_ms=" + millis(waitLimit), waitLimit + answerLimit
 }
 
 // takeBack gives back what the server may have granted at the moment when nobody waited for it any
@@ -167,9 +168,7 @@ func (d *Document) takeBack(ctx context.Context, local lock.Grant) {
 	if lost(local) {
 		return
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), giveUpLimit)
-	defer stop()
-	_, _ = d.send(ctx, Request{Method: "DELETE", Path: d.path + "/lock"})
+	_, _ = d.send(context.WithoutCancel(ctx), Request{Method: "DELETE", Path: d.path + "/lock"})
 }
 
 func lost(g lock.Grant) bool {
@@ -196,7 +195,16 @@ func (d *Document) unreachable(r Reply, err error) error {
 		Err:    unanswered(r, err)}
 }
 
+var errSilent = errors.New("the server does not answer")
+
+// send waits for an answer as long as one may take; a network that loses everything gives none.
 func (d *Document) send(ctx context.Context, r Request) (Reply, error) {
+	return d.sendFor(ctx, answerLimit, r)
+}
+
+func (d *Document) sendFor(ctx context.Context, limit time.Duration, r Request) (Reply, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, limit, errSilent)
+	defer stop()
 	return d.c.Server.Send(ctx, r)
 }
 

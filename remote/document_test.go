@@ -196,6 +196,31 @@ func TestALongBreakOfTheNetwork(t *testing.T) {
 	})
 }
 
+// A network that loses everything answers nothing, not even with an error.
+func TestASilentNetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := open(t, n, locktest.NewSpace(), "A", "a")
+		lease := a.acquire(lock.AcquireOptions{})
+		a.told()
+		silent := func(on bool) { n.mu.Lock(); n.silent = on; n.mu.Unlock() }
+		silent(true)
+		sleep(16 * time.Second)
+		assert.Equal(t, []string{"error renew-failed", "waiting"}, a.told())
+		silent(false)
+		sleep(time.Minute)
+		assert.NoError(t, lease.Err())
+		silent(true)
+		sleep(30 * time.Second)
+		require.ErrorIs(t, lease.Err(), lock.ErrStale)
+		sleep(5 * time.Second) // the server could not be told: the local lock follows
+		begun := time.Now()
+		_, err := a.AcquireProjectLock(context.Background(), lock.AcquireOptions{IfAvailable: true})
+		require.ErrorIs(t, err, lock.ErrTimeout)
+		assert.LessOrEqual(t, time.Since(begun), 11*time.Second)
+	})
+}
+
 func TestTheServerTakesItAway(t *testing.T) {
 	for name, take := range map[string]func(n *internet){
 		"expired":         func(n *internet) { n.holder = "" },

@@ -22,6 +22,7 @@ type internet struct {
 	expires time.Time
 	changed chan struct{}
 	down    bool
+	silent  bool         // nothing is answered, until the request is given up
 	refuse  remote.Reply // where Status is set, the answer to everything
 	log     []string     // method and session of each request that arrived
 	content []byte
@@ -85,6 +86,11 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 	defer n.mu.Unlock()
 	n.log = append(n.log, r.Method+" "+b.session)
 	switch {
+	case n.silent:
+		n.mu.Unlock()
+		<-ctx.Done()
+		n.mu.Lock()
+		return remote.Reply{}, context.Cause(ctx)
 	case n.down:
 		return remote.Reply{}, errOffline
 	case n.refuse.Status != 0:

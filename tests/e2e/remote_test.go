@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// member opens a tab of a browser on the server's own pages, with a Holdfast that locks there too.
+func (s *serving) member(t *testing.T, b *browser.Browser, host, name string) *browser.Tab {
+	t.Helper()
+	tab := b.Open(t, s.url+"/")
+	begin(tab, fmt.Sprintf("{host: %q, ownerName: %q, server: {url: location.origin}}", host, name))
+	return tab
+}
+
+// onServer is what the server says of the project's lock, to somebody who is nobody.
+const onServer = `await (await fetch('/api/documents/project/lock', {credentials: 'omit'})).json()`
+
+// address is where the server listens, for another one to take its place.
+func (s *serving) address() string { return strings.TrimPrefix(s.url, "http://") }
+
+// failed is what an error of the package shows a page.
+type failed struct {
+	Code, Message string
+	Retryable     bool
+}
+
+type documentLock struct {
+	Locked bool   `json:"is_locked"`
+	Mine   bool   `json:"is_my_lock"`
+	Name   string `json:"holder_name"`
+	Token  int64
+}
+
+// Two browsers share nothing but the server.
+func TestALockBetweenBrowsers(t *testing.T) {
+	server := serve(t)
+	for _, host := range []string{"worker", "page"} {
+		t.Run(host, func(t *testing.T) {
+			browsers := profiles(t, 2)
+			ann, bob := server.member(t, browsers[0], host, "Ann"), server.member(t, browsers[1], host, "Bob")
+
+			ann.MustEval("lease = await hf.acquireProjectLock(); null", nil)
+			assert.Equal(t, "remote", browser.Get[string](ann, "lease.strategy"))
+			assert.Equal(t, server.url+"/api/documents/project", browser.Get[string](ann, "lease.resource"))
+			held := browser.Get[documentLock](ann, onServer)
+			assert.Equal(t, documentLock{Locked: true, Name: "Ann", Token: browser.Get[int64](ann, "lease.token")}, held)
+
+			denied := browser.Get[failed](bob, "await failure(hf.acquireProjectLock({ifAvailable: true}))")
+			assert.Equal(t, "acquire-denied", denied.Code)
+			assert.Contains(t, denied.Message, "Ann")
+
+			// Who waits is told at once, by the server.
+			bob.MustEval("result = hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => { lease = l; return now() }); null", nil)
+			bob.WaitFor("count('waiting') > 0", browser.Limit)
+			released := browser.Get[float64](ann, "await lease.release(), now()")
+			granted := browser.Get[float64](bob, "await result")
+			assert.Less(t, granted-released, 1000.0, "ms from the release to the grant")
+			assert.Greater(t, browser.Get[int64](bob, "lease.token"), held.Token)
+			assert.Equal(t, "Bob", browser.Get[documentLock](ann, onServer).Name)
+			bob.MustEval("await lease.release()", nil)
+			assert.False(t, browser.Get[documentLock](ann, onServer).Locked)
+			ann.Quiet()
+			bob.Quiet("status of 409")
+		})
+	}
+}
+
+// A tab that dies leaves its lock on the server; the next tab of the same browser takes it over at once.
+func TestTheNextTabTakesOverOnTheServer(t *testing.T) {
+	server := serve(t)
+	b := profiles(t, 1)[0]
+	first, second := server.member(t, b, "worker", "Ann"), server.member(t, b, "worker", "Ann")
+	token := browser.Get[int64](first, "(lease = await hf.acquireProjectLock()).token")
+	second.MustEval("result = hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => { lease = l; return now() }); null", nil)
+	second.WaitFor("count('waiting') > 0", browser.Limit)
+
+	closed := second.Now()
+	first.Close()
+
+	assert.Less(t, browser.Get[float64](second, "await result")-closed, 1000.0)
+	assert.Greater(t, browser.Get[int64](second, "lease.token"), token)
+	assert.True(t, browser.Get[documentLock](second, "await (await fetch('/api/documents/project/lock')).json()").Mine)
+}
+
+// Scenario 3 of the document locks, in three seconds instead of thirty: cut off for longer than the TTL, the
+// holder is read-only, and the lock is somebody else's.
+func TestCutOffFromTheServer(t *testing.T) {
+	server := serve(t, "--lock-ttl", "3s")
+	browsers := profiles(t, 2)
+	ann, bob := server.member(t, browsers[0], "worker", "Ann"), server.member(t, browsers[1], "worker", "Bob")
+	ann.MustEval("lease = await hf.acquireProjectLock({ttlMs: 3000, heartbeatIntervalMs: 500, backoff: {initialDelayMs: 200}}); null", nil)
+
+	address := server.address()
+	server.stop()
+	ann.WaitFor("count('readonly-entered') === 1", browser.Limit)
+	server.start(address)
+
+	assert.Equal(t, "lease-stale", browser.Get[string](ann, "lease.signal.reason.code"))
+	assert.Contains(t, browser.Get[[]string](ann, "events.filter(e => e.type === 'lock:error').map(e => e.error.code)"), "renew-failed")
+	bob.MustEval("lease = await hf.acquireProjectLock({ttlMs: 3000, heartbeatIntervalMs: 500, backoff: {maxRetries: 0}}); null", nil)
+	assert.Equal(t, "Bob", browser.Get[documentLock](bob, onServer).Name)
+}
+
+// Where there is no server, acquiring says so, and goes on when it comes back.
+func TestTheServerIsAway(t *testing.T) {
+	server := serve(t)
+	b := profiles(t, 1)[0]
+	tab := server.member(t, b, "worker", "Ann")
+	address := server.address()
+	server.stop()
+	away := browser.Get[failed](tab, "await failure(hf.acquireProjectLock({ifAvailable: true}))")
+	require.Equal(t, "acquire-timeout", away.Code)
+	assert.True(t, away.Retryable)
+	assert.Contains(t, away.Message, "no answer of the server")
+
+	tab.MustEval("result = hf.acquireProjectLock({backoff: {initialDelayMs: 100, maxDelayMs: 300, maxRetries: 0}}); null", nil)
+	tab.WaitFor("count('waiting') > 1", browser.Limit)
+	server.start(address)
+	assert.Equal(t, "remote", browser.Get[string](tab, "(lease = await result).strategy"))
+}
