@@ -159,6 +159,27 @@ func TestSlots(t *testing.T) {
 	assert.Equal(t, 1, l.Slot, "the one that became free")
 }
 
+// Whoever wants the whole path is denied at once, whichever slot is taken.
+func TestASlotThatIsNotTheFirstDenies(t *testing.T) {
+	table := open(t, kvtest.Open(t))
+	r := want(ann, at("pool"))
+	r.Slots = 2
+	first, err := table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	second, err := table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, 1, second.Slot)
+	require.NoError(t, table.Release(t.Context(), first.ID, ann.ID))
+
+	ctx, stop := context.WithTimeout(t.Context(), second.ExpiresAt.Sub(second.LockedAt)/2)
+	defer stop()
+	for _, other := range []locks.Request{want(bob, at("pool")), want(bob, at("pool", "below"))} {
+		_, err = table.Acquire(ctx, other)
+		var denied *locks.DeniedError
+		require.ErrorAs(t, err, &denied)
+	}
+}
+
 func TestSlotsAreNeverGrantedTwice(t *testing.T) {
 	store := kvtest.Open(t)
 	tables := []*locks.Table{open(t, store), open(t, kvtest.Again(t, store))}
