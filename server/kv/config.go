@@ -2,7 +2,9 @@ package kv
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/url"
 	"time"
 )
 
@@ -73,6 +75,14 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Member.Name == "" {
 		c.Member.Name = defaultName
+	}
+	if c.Member.Name == defaultName && len(c.Member.Join) > 0 {
+		c.Member.Name += "-" + c.Member.PeerURL // no two members may have one name
+	}
+	for _, text := range []string{c.Member.PeerURL, c.Member.ClientURL} {
+		if u, err := url.Parse(text); text != "" && (err != nil || u.Scheme != "http" || u.Port() == "") {
+			return c, fmt.Errorf("kv: %q is not a URL of a member, as http://10.0.0.1:2380", text)
+		}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -45,24 +45,39 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	settings, err := etcdConfig(ctx, c, dir, socket)
+	settings := etcdConfig(c, dir, socket)
+	joined, err := joinCluster(ctx, c, dir, settings)
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	if e.etcd, err = embed.StartEtcd(settings); err != nil {
 		return nil, errors.Join(fmt.Errorf("etcd does not start on %s: %w", c.DataDir, err), e.close())
 	}
-	select {
-	case <-e.etcd.Server.ReadyNotify():
-	case err = <-e.etcd.Err():
-	case <-ctx.Done():
-		err = fmt.Errorf("etcd did not become ready: %w", context.Cause(ctx))
-	}
-	if err != nil {
+	if err := e.ready(ctx, c, joined); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	// In-process calls instead of gRPC over the socket: a third of the time and of the processor, same interface.
-	return &Store{client: v3client.New(e.etcd.Server), embedded: e, endpoint: "unix:" + socket, timeout: c.Timeout}, nil
+	s := &Store{client: v3client.New(e.etcd.Server), embedded: e, endpoint: "unix:" + socket, timeout: c.Timeout}
+	if err := s.announce(ctx, c.Member.PeerURL); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (e *embedded) ready(ctx context.Context, c Config, joined *joining) error {
+	if joined != nil {
+		if err := joined.promote(ctx, c); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-e.etcd.Server.ReadyNotify():
+		return nil
+	case err := <-e.etcd.Err():
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("etcd did not become ready: %w", context.Cause(ctx))
+	}
 }
 
 // occupy makes sure that nobody else uses the directory. Without it etcd would wait for the other to end.
@@ -92,7 +107,7 @@ func (e *embedded) socket(dir string) (string, error) {
 	return filepath.Join(e.temp, socketName), err
 }
 
-func etcdConfig(_ context.Context, c Config, dir, socket string) (*embed.Config, error) {
+func etcdConfig(c Config, dir, socket string) *embed.Config {
 	at := url.URL{Scheme: "unix", Path: socket}
 	e := embed.NewConfig()
 	e.Name = c.Member.Name
@@ -107,9 +122,11 @@ func etcdConfig(_ context.Context, c Config, dir, socket string) (*embed.Config,
 	e.BootstrapDefragThresholdMegabytes = defragMegabytes
 	e.QuotaBackendBytes = quota
 	e.MaxTxnOps = MaxOps
-	// Alone, nobody's heartbeat can be late, and a start waits for a random part of the election timeout.
-	e.TickMs, e.ElectionMs = 10, 100
-	return e, nil
+	if c.Member.PeerURL == "" {
+		// Alone, nobody's heartbeat can be late, and a start waits for a random part of the election timeout.
+		e.TickMs, e.ElectionMs = 10, 100
+	}
+	return e
 }
 
 func (e *embedded) close() error {

@@ -2,6 +2,7 @@
 package kvtest
 
 import (
+	"net"
 	"os"
 	"testing"
 
@@ -43,4 +44,25 @@ func open(t testing.TB, c kv.Config) *kv.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
+}
+
+// FreeURL returns a URL on this machine where nobody listens.
+func FreeURL(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return "http://" + l.Addr().String()
+}
+
+// Cluster starts a cluster of n embedded members and returns each one's store.
+func Cluster(t testing.TB, n int) []*kv.Store {
+	t.Helper()
+	first := kv.Member{PeerURL: FreeURL(t), ClientURL: FreeURL(t)}
+	stores := []*kv.Store{open(t, kv.Config{DataDir: Dir(t), Member: first})}
+	for range n - 1 {
+		m := kv.Member{PeerURL: FreeURL(t), Join: []string{first.ClientURL}}
+		stores = append(stores, open(t, kv.Config{DataDir: Dir(t), Member: m}))
+	}
+	return stores
 }

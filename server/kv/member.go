@@ -1,0 +1,151 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// joining is a member that is being added to a running cluster.
+type joining struct {
+	endpoints []string
+	id        uint64
+}
+
+// joinCluster sets the addresses of a member of several, and, where the data directory is empty and there is a cluster to
+// join, adds it there: as a learner, so that the cluster never waits for one that has yet to catch up.
+func joinCluster(ctx context.Context, c Config, dir string, e *embed.Config) (*joining, error) {
+	if c.Member.PeerURL == "" {
+		return nil, nil
+	}
+	peer, err := url.Parse(c.Member.PeerURL)
+	if err != nil {
+		return nil, err
+	}
+	e.ListenPeerUrls, e.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
+	if c.Member.ClientURL != "" {
+		at, err := url.Parse(c.Member.ClientURL)
+		if err != nil {
+			return nil, err
+		}
+		e.ListenClientUrls = append(e.ListenClientUrls, *at)
+		e.AdvertiseClientUrls = []url.URL{*at}
+	}
+	e.InitialCluster = e.Name + "=" + c.Member.PeerURL
+	if _, err := os.Stat(filepath.Join(dir, "member")); err == nil || len(c.Member.Join) == 0 {
+		return nil, nil // it knows its cluster, or is the first of one
+	}
+	return addMember(ctx, c, e)
+}
+
+func addMember(ctx context.Context, c Config, e *embed.Config) (*joining, error) {
+	cluster, err := connect(c, c.Member.Join)
+	if err != nil {
+		return nil, err
+	}
+	defer cluster.Close()
+	members, err := cluster.members(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("no answer from the cluster to join at %v: %w", c.Member.Join, err)
+	}
+	j := &joining{endpoints: c.Member.Join}
+	var initial []string
+	for _, m := range members {
+		if slices.Contains(m.PeerURLs, c.Member.PeerURL) {
+			j.id = m.ID // added by an earlier start that did not get further
+			continue
+		}
+		for _, at := range m.PeerURLs {
+			initial = append(initial, m.Name+"="+at)
+		}
+	}
+	if j.id == 0 {
+		// A cluster takes one after the other: the last must have been there for a few seconds.
+		err := retry(ctx, func() error {
+			added, err := cluster.client.MemberAddAsLearner(ctx, []string{c.Member.PeerURL})
+			if err == nil {
+				j.id = added.Member.ID
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("the cluster at %v does not take this member: %w", c.Member.Join, err)
+		}
+	}
+	e.InitialCluster = strings.Join(append(initial, e.Name+"="+c.Member.PeerURL), ",")
+	e.ClusterState = embed.ClusterStateFlagExisting
+	return j, nil
+}
+
+// promote makes a full member of the learner once it has caught up.
+func (j *joining) promote(ctx context.Context, c Config) error {
+	cluster, err := connect(c, j.endpoints)
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	err = retry(ctx, func() error {
+		_, err := cluster.client.MemberPromote(ctx, j.id)
+		if errors.Is(err, rpctypes.ErrMemberNotLearner) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("this member could not become a full one: %w", err)
+	}
+	return nil
+}
+
+// joinLimit is how long a cluster may take to accept a member.
+const joinLimit = time.Minute
+
+// retry calls f until it succeeds, ctx ends or joinLimit has passed; it returns the last error then.
+func retry(ctx context.Context, f func() error) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, 500*time.Millisecond
+	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, f() },
+		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(joinLimit))
+	return err
+}
+
+// announce tells the cluster where this member is reached, if that has changed: a cluster of one begins without an
+// address.
+func (s *Store) announce(ctx context.Context, peerURL string) error {
+	if peerURL == "" {
+		return nil
+	}
+	own := uint64(s.embedded.etcd.Server.MemberID())
+	members, err := s.members(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.ID == own && !slices.Contains(m.PeerURLs, peerURL) {
+			_, err := s.client.MemberUpdate(ctx, own, []string{peerURL})
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) members(ctx context.Context) ([]*etcdserverpb.Member, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	list, err := s.client.MemberList(ctx)
+	if err != nil {
+		return nil, plainError(err)
+	}
+	return list.Members, nil
+}
