@@ -1,0 +1,202 @@
+package chaosserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+const (
+	clients     = 6
+	perRoom     = 120 // operations on one room, so that its history can be searched
+	activeRooms = 3
+	patience    = 3 * time.Second
+)
+
+func operations() int64 {
+	if n, err := strconv.ParseInt(os.Getenv("CHAOS_OPERATIONS"), 10, 64); err == nil {
+		return n
+	}
+	return 2000
+}
+
+// world is three servers on one store: the first has it, the others reach it over wires.
+type world struct {
+	nodes []*node
+	wires []*wire
+	begin time.Time
+
+	count   atomic.Int64
+	mu      sync.Mutex
+	history []porcupine.Operation
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "chaos")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	w := &world{begin: time.Now()}
+	w.nodes = append(w.nodes, newNode(t, dir, ""))
+	w.nodes[0].ready(t)
+	for range 2 {
+		wire := newWire(t, filepath.Join(dir, "etcd.sock"))
+		w.wires = append(w.wires, wire)
+		w.nodes = append(w.nodes, newNode(t, "", wire.listener.Addr().String()))
+	}
+	for _, n := range w.nodes {
+		n.ready(t)
+	}
+	return w
+}
+
+func TestTheLockTableIsLinearizable(t *testing.T) {
+	w := newWorld(t)
+	total := operations()
+	done := make(chan struct{})
+	var faults sync.WaitGroup
+	faults.Go(func() { w.trouble(done) })
+	var working sync.WaitGroup
+	for i := range clients {
+		working.Go(func() { w.work(i, total) })
+	}
+	working.Wait()
+	close(done)
+	faults.Wait()
+
+	known := 0
+	for _, o := range w.history {
+		if o.Output.(reply).known {
+			known++
+		}
+	}
+	t.Logf("%d operations, %d with an answer, in %s", len(w.history), known, time.Since(w.begin).Round(time.Second))
+	assert.Greater(t, known, len(w.history)/2, "most of it happened")
+	require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(model, w.history, 5*time.Minute))
+
+	planted, ok := plantDoubleGrant(w.history)
+	require.True(t, ok)
+	assert.Equal(t, porcupine.Illegal, porcupine.CheckOperationsTimeout(model, planted, 5*time.Minute),
+		"a second grant beside the first is seen")
+}
+
+// work is one client: it asks this server and that until the run has had its operations.
+func (w *world) work(id int, total int64) {
+	http := &http.Client{Timeout: patience}
+	secret := fmt.Sprint("client ", id)
+	for {
+		n := w.count.Add(1)
+		if n > total {
+			return
+		}
+		first := n / (perRoom * activeRooms) * activeRooms
+		c := call{
+			room: fmt.Sprint("r", first+rand.Int64N(activeRooms)), who: sessions.HolderID(secret),
+			verb: []string{"lock", "lock", "unlock", "unlock", "beat", "look"}[rand.IntN(6)],
+		}
+		at := w.nodes[rand.IntN(len(w.nodes))]
+		begin := time.Since(w.begin).Nanoseconds()
+		r := ask(http, at.addr, secret, c)
+		end := time.Since(w.begin).Nanoseconds()
+		if !r.known {
+			if c.verb == "look" || c.verb == "beat" {
+				continue // no trace
+			}
+			end = math.MaxInt64 // it may still happen
+		}
+		w.mu.Lock()
+		w.history = append(w.history, porcupine.Operation{ClientId: id, Input: c, Call: begin, Output: r, Return: end})
+		w.mu.Unlock()
+	}
+}
+
+var methods = map[string]string{"lock": "POST", "unlock": "DELETE", "beat": "PUT", "look": "GET"}
+
+func ask(client *http.Client, addr, secret string, c call) reply {
+	request, err := http.NewRequest(methods[c.verb], "http://"+addr+"/api/documents/"+c.room+"/lock", bytes.NewReader(nil))
+	if err != nil {
+		return reply{}
+	}
+	request.Header.Set("Authorization", "Bearer "+secret)
+	response, err := client.Do(request)
+	if err != nil {
+		time.Sleep(5 * time.Millisecond) // a dead server refuses at once
+		return reply{}
+	}
+	defer response.Body.Close()
+	var body struct {
+		Token  int64  `json:"token"`
+		Holder string `json:"holder_id"`
+	}
+	if json.NewDecoder(response.Body).Decode(&body) != nil || response.StatusCode >= 500 {
+		return reply{}
+	}
+	return reply{known: true, status: response.StatusCode, token: body.Token, holder: body.Holder}
+}
+
+// trouble kills, stops and cuts off until done.
+func (w *world) trouble(done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(100*time.Millisecond + rand.N(400*time.Millisecond)):
+		}
+		i := rand.IntN(len(w.nodes))
+		switch rand.IntN(3) {
+		case 0:
+			w.nodes[i].kill()
+			if err := w.nodes[i].start(); err != nil {
+				panic(err)
+			}
+		case 1:
+			w.nodes[i].signal(syscall.SIGSTOP)
+			time.Sleep(rand.N(300 * time.Millisecond))
+			w.nodes[i].signal(syscall.SIGCONT)
+		case 2:
+			wire := w.wires[i%len(w.wires)]
+			wire.set(true)
+			time.Sleep(rand.N(300 * time.Millisecond))
+			wire.set(false)
+		}
+	}
+}
+
+// plantDoubleGrant adds a grant to somebody else while a lock is held: between an answered lock and an answered heartbeat of
+// the same holder.
+func plantDoubleGrant(history []porcupine.Operation) ([]porcupine.Operation, bool) {
+	for _, o := range history {
+		c, r := o.Input.(call), o.Output.(reply)
+		if c.verb != "lock" || r.status != 200 {
+			continue
+		}
+		for _, later := range history {
+			l, lr := later.Input.(call), later.Output.(reply)
+			if l.room == c.room && l.who == c.who && l.verb == "look" && lr.token == r.token && later.Call > o.Return+2 {
+				c.who = "somebody else"
+				grant := porcupine.Operation{ClientId: clients, Input: c, Call: o.Return + 1, Return: o.Return + 2,
+					Output: reply{known: true, status: 200, token: r.token + 1}}
+				return append(slices.Clone(history), grant), true
+			}
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,197 @@
+// Package chaosserver checks that the lock table is linearizable while servers are killed, stopped and cut off. It is the
+// short form of make chaos-server, which raises CHAOS_OPERATIONS.
+package chaosserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+// The test binary is the server too: with these variables it serves, until it is killed.
+const (
+	addrVariable = "CHAOS_SERVER_ADDR"
+	dirVariable  = "CHAOS_SERVER_DIR"
+	etcdVariable = "CHAOS_SERVER_ETCD"
+)
+
+func TestMain(m *testing.M) {
+	addr := os.Getenv(addrVariable)
+	if addr == "" {
+		os.Exit(m.Run())
+	}
+	if err := serve(addr, os.Getenv(dirVariable), os.Getenv(etcdVariable)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func serve(addr, dir, etcd string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	c := server.DefaultConfig()
+	c.DataDir, c.Rate, c.NewRate = dir, 0, 0
+	c.LockTTL = time.Hour // locks do not run out here: the model is simple, and every surprise is a fault
+	if etcd != "" {
+		c.Etcd = []string{etcd}
+	}
+	s, err := server.Start(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	go func() { <-ctx.Done(); _ = listener.Close() }()
+	_ = http.Serve(listener, s.Handler())
+	return s.Close()
+}
+
+// node is one server, as a process that can be killed, stopped and started again.
+type node struct {
+	addr, dir, etcd string
+
+	mu      sync.Mutex
+	process *exec.Cmd
+}
+
+func newNode(t *testing.T, dir, etcd string) *node {
+	t.Helper()
+	n := &node{addr: freeAddr(t), dir: dir, etcd: etcd}
+	require.NoError(t, n.start())
+	t.Cleanup(n.kill)
+	return n
+}
+
+func (n *node) start() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.process = exec.Command(os.Args[0])
+	n.process.Env = append(os.Environ(), addrVariable+"="+n.addr, dirVariable+"="+n.dir, etcdVariable+"="+n.etcd)
+	n.process.Stderr = os.Stderr
+	return n.process.Start()
+}
+
+func (n *node) kill() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_ = n.process.Process.Kill()
+	_ = n.process.Wait()
+}
+
+func (n *node) signal(s os.Signal) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_ = n.process.Process.Signal(s)
+}
+
+func (n *node) ready(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		response, err := http.Get("http://" + n.addr + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	}, 20*time.Second, 10*time.Millisecond)
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// wire is the way from one server to the store, which can be cut.
+type wire struct {
+	listener net.Listener
+	to       string
+
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]struct{}
+}
+
+// newWire listens and passes on to a socket in the file system.
+func newWire(t *testing.T, to string) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w := &wire{listener: l, to: strings.TrimPrefix(to, "unix:"), conns: map[net.Conn]struct{}{}}
+	t.Cleanup(func() { _ = l.Close(); w.set(true) })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go w.pass(conn)
+		}
+	}()
+	return w
+}
+
+func (w *wire) pass(conn net.Conn) {
+	defer conn.Close()
+	far, err := net.Dial("unix", w.to)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	w.mu.Lock()
+	if w.cut {
+		w.mu.Unlock()
+		return
+	}
+	w.conns[conn] = struct{}{}
+	w.mu.Unlock()
+	go func() { copyAll(far, conn); _ = far.Close() }()
+	copyAll(conn, far)
+	w.mu.Lock()
+	delete(w.conns, conn)
+	w.mu.Unlock()
+}
+
+func copyAll(to, from net.Conn) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// set cuts every connection and lets none through, or lets them through again.
+func (w *wire) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+	if cut {
+		for conn := range w.conns {
+			_ = conn.Close()
+		}
+	}
+}
