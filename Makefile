@@ -12,7 +12,7 @@ JS := GOOS=js GOARCH=wasm
 BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|e2e|engines|bench|race)(/|$$)')
 
-.PHONY: help build run test bench tools lint typecheck test-native test-wasm test-e2e test-engines race clean
+.PHONY: help build run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-engines race clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,16 @@ test: ## check everything; installs what that takes
 
 bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages
 	go run ./tests/bench
+
+bench-server: build ## measure the server beside etcd's own mutex and a Redis lock; installs Redis for that
+	@tools/need redis
+	go build -trimpath -ldflags="-s -w" -o .cache/holdfast ./cmd/holdfast
+	cd tests/benchserver && go run . $(CURDIR)/.cache/holdfast
+
+chaos-server: ## the server's long tests: 100,000 operations under faults, 10,000 races on three members, real durations
+	CHAOS_OPERATIONS=100000 go test -count=1 -timeout 30m -v -run Linearizable ./tests/chaosserver
+	RACES=10000 go test -count=1 -timeout 30m -run 'ParentsAndChildrenRace' ./server/locks
+	FENCING_RUNS=1000 KILLS=20 REAL_TIMES=1 go test -count=1 -timeout 30m ./server
 
 tools: ## install Chromium, Node.js and a C compiler where they are missing
 	@tools/need chromium

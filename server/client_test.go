@@ -205,7 +205,7 @@ type event map[string]any
 // next returns the next event.
 func (s stream) next() event {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), shortTTL+10*time.Second)
 	defer cancel()
 	_, text, err := s.conn.Read(ctx)
 	require.NoError(s.t, err)

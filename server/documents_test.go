@@ -24,6 +24,7 @@ func assertError(t *testing.T, a answer, status int, code string) {
 
 // The table of document locks, row by row.
 func TestDocumentLocks(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ann, bob := s.as(t, "secret of ann"), s.as(t, "secret of bob")
 
@@ -77,6 +78,7 @@ func TestDocumentLocks(t *testing.T) {
 }
 
 func TestRoomIDs(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ann := s.as(t, "ann")
 	for _, good := range []string{"a", "A-Z.a_z~0-9", strings.Repeat("x", 128), "-", "_"} {
@@ -92,6 +94,7 @@ func TestRoomIDs(t *testing.T) {
 }
 
 func TestWaitingForADocument(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ann, bob, eve := s.as(t, "ann"), s.as(t, "bob"), s.as(t, "eve")
 	ann.lock("r")
@@ -126,6 +129,7 @@ func TestWaitingForADocument(t *testing.T) {
 }
 
 func TestContent(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ann, bob := s.as(t, "ann"), s.as(t, "bob")
 	assertError(t, ann.do("GET", contentOf("r"), nil), http.StatusNotFound, "document_not_found")
@@ -160,6 +164,7 @@ func TestContent(t *testing.T) {
 }
 
 func TestContentOfEverySize(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ann := s.as(t, "ann")
 	token := ann.lock("r")
@@ -178,6 +183,7 @@ func TestContentOfEverySize(t *testing.T) {
 
 // The state diagram of a lock: none, held, held again by heartbeats, released or run out.
 func TestStateDiagram(t *testing.T) {
+	t.Parallel()
 	s := start(t, func(c *server.Config) { c.LockTTL = 300 * time.Millisecond })
 	ann := s.as(t, "ann")
 	isLocked := func() bool { return ann.do("GET", lockOf("r"), nil).body["is_locked"].(bool) }

@@ -20,6 +20,7 @@ import (
 func (e event) revision() int64 { n, _ := e["revision"].(float64); return int64(n) }
 
 func TestEventsTellEverybodyEverything(t *testing.T) {
+	t.Parallel()
 	first := start(t, nil)
 	second := first.another(t, nil)
 	near, far := first.events(t, "r", ""), second.events(t, "r", "")
@@ -78,6 +79,7 @@ func TestEventsTellEverybodyEverything(t *testing.T) {
 }
 
 func TestResumingAfterARevision(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ann := s.as(t, "ann")
 	live := s.events(t, "r", "")
@@ -104,6 +106,7 @@ func TestResumingAfterARevision(t *testing.T) {
 }
 
 func TestWhatIsCompactedComesAsTheState(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ann := s.as(t, "ann").named("Ann")
 	old := ann.lock("r")
@@ -132,6 +135,7 @@ func TestWhatIsCompactedComesAsTheState(t *testing.T) {
 
 // Sockets that break and come back, on two servers, while locks are taken and given back.
 func TestReconnectingSocketsMissNothingAndRepeatNothing(t *testing.T) {
+	t.Parallel()
 	first := start(t, func(c *server.Config) { c.Rate = 0 })
 	servers := []*instance{first, first.another(t, func(c *server.Config) { c.Rate = 0 })}
 	const sockets, rounds = 40, 30
@@ -189,6 +193,7 @@ func follow(t *testing.T, servers []*instance, i int, after int64) (seen []int64
 }
 
 func TestSocketsOfOtherOriginsAreRefused(t *testing.T) {
+	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Origins = []string{"https://trusted.example"} })
 	for origin, status := range map[string]int{
 		"": http.StatusSwitchingProtocols, s.http.URL: http.StatusSwitchingProtocols,
@@ -210,6 +215,7 @@ func TestSocketsOfOtherOriginsAreRefused(t *testing.T) {
 }
 
 func TestTheServerPingsAndEndsDeadSockets(t *testing.T) {
+	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Ping = 100 * time.Millisecond })
 	pings := make(chan struct{}, 100)
 	conn, _, err := websocket.Dial(t.Context(), s.http.URL+"/api/documents/r/events", &websocket.DialOptions{
@@ -226,6 +232,7 @@ func TestTheServerPingsAndEndsDeadSockets(t *testing.T) {
 }
 
 func TestStoppingDrainsTheSockets(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	events := s.events(t, "r", "")
 	s.as(t, "ann").lock("r")

@@ -22,6 +22,7 @@ type object = map[string]any
 
 // The calls for locks on paths, row by row.
 func TestPathLocks(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ann, bob := s.as(t, "ann"), s.as(t, "bob")
 	taken := ann.do("POST", "/api/locks", object{"paths": [][]string{{"u1", "a1"}}, "ttl_ms": 5000, "holder_name": "Ann"})
@@ -55,6 +56,7 @@ func TestPathLocks(t *testing.T) {
 }
 
 func TestSlotsOverHTTP(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	for i := range 3 {
 		a := s.as(t, "c"+strconv.Itoa(i)).do("POST", "/api/locks", object{"paths": [][]string{{"pool"}}, "slots": 3})
@@ -67,6 +69,7 @@ func TestSlotsOverHTTP(t *testing.T) {
 }
 
 func TestSharedOverHTTP(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	body := object{"paths": [][]string{{"doc"}}, "mode": "shared"}
 	assert.Equal(t, http.StatusOK, s.as(t, "a").do("POST", "/api/locks", body).status)
@@ -76,6 +79,7 @@ func TestSharedOverHTTP(t *testing.T) {
 
 // The document's lock is the path documents/{roomId}.
 func TestADocumentIsAPath(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ann, bob := s.as(t, "ann"), s.as(t, "bob")
 	ann.lock("r")
@@ -92,6 +96,7 @@ func TestADocumentIsAPath(t *testing.T) {
 }
 
 func TestADeadlockIsTold(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ann, bob := s.as(t, "ann"), s.as(t, "bob")
 	for c, path := range map[string]string{"ann": "p", "bob": "q"} {
@@ -112,6 +117,7 @@ func TestADeadlockIsTold(t *testing.T) {
 }
 
 func TestMalformedRequests(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ann := s.as(t, "ann")
 	for _, body := range []any{

@@ -71,8 +71,8 @@ func translate(err error) *apiError {
 
 // fail answers with an error.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
-		return // nobody listens any more
+	if errors.Is(err, context.Canceled) {
+		err = errUnavailable // most likely nobody listens any more; without an answer it would be 200
 	}
 	var limited *rateError
 	if errors.As(err, &limited) {
@@ -84,7 +84,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if known == nil {
 		known = errInternal
 	}
-	if known.status >= 500 {
+	if known.status >= 500 && r.Context().Err() == nil {
 		a.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 	writeError(w, known)

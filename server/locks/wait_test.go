@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -224,11 +226,19 @@ func TestAServerThatDiesLosesItsPlaces(t *testing.T) {
 	assert.Fail(t, "Eve never got it")
 }
 
-// Parents and children race on three servers: never are both held.
+// Parents and children race on three servers: never are both held. With RACES, on the three members of a cluster.
 func TestParentsAndChildrenRace(t *testing.T) {
-	store := kvtest.Open(t)
-	tables := []*locks.Table{open(t, store), open(t, kvtest.Again(t, store)), open(t, kvtest.Again(t, store))}
 	races := 150
+	var tables []*locks.Table
+	if n, err := strconv.Atoi(os.Getenv("RACES")); err == nil {
+		races = n
+		for _, store := range kvtest.Cluster(t, 3) {
+			tables = append(tables, open(t, store))
+		}
+	} else {
+		store := kvtest.Open(t)
+		tables = []*locks.Table{open(t, store), open(t, kvtest.Again(t, store)), open(t, kvtest.Again(t, store))}
+	}
 	granted := 0
 	for i := range races {
 		leases := make([]locks.Lease, 3)

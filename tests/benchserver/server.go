@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/coder/websocket"
+)
+
+// server is a running holdfast.
+type server struct {
+	process    *exec.Cmd
+	dir, base  string
+	readyAfter time.Duration
+	client     *http.Client
+}
+
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+func startServer(binary string) (*server, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{dir: dir, base: "http://" + addr,
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 10 * time.Second}}
+	s.process = exec.Command(binary, "serve", "--addr", addr, "--data-dir", filepath.Join(dir, "data"), "--rate", "0", "--new-rate", "0")
+	s.process.Stderr = os.Stderr
+	begin := time.Now()
+	if err := s.process.Start(); err != nil {
+		return nil, err
+	}
+	for time.Since(begin) < 20*time.Second {
+		response, err := s.client.Get(s.base + "/readyz")
+		if err == nil {
+			response.Body.Close()
+			s.readyAfter = time.Since(begin)
+			return s, nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	s.stop()
+	return nil, fmt.Errorf("%s did not become ready", binary)
+}
+
+func (s *server) stop() {
+	_ = s.process.Process.Signal(os.Interrupt)
+	_ = s.process.Wait()
+	_ = os.RemoveAll(s.dir)
+}
+
+func (s *server) call(method, room, secret string) (token int64, err error) {
+	request, err := http.NewRequest(method, s.base+"/api/documents/"+room+"/lock", bytes.NewReader(nil))
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Authorization", "Bearer "+secret)
+	response, err := s.client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("%s %s: %s", method, room, text)
+	}
+	var body struct {
+		Token int64 `json:"token"`
+	}
+	err = json.Unmarshal(text, &body)
+	return body.Token, err
+}
+
+func holdfastCycle(s *server) func(int) (time.Duration, error) {
+	return func(i int) (time.Duration, error) {
+		room := "bench-" + strconv.Itoa(i)
+		begin := time.Now()
+		if _, err := s.call("POST", room, "bench"); err != nil {
+			return 0, err
+		}
+		d := time.Since(begin)
+		_, err := s.call("DELETE", room, "bench")
+		return d, err
+	}
+}
+
+// usage is the processor time and the memory that the server has used.
+func (s *server) usage() (cpu time.Duration, rss int64, err error) {
+	pid := strconv.Itoa(s.process.Process.Pid)
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return 0, 0, err
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))
+	ticks := int64(0)
+	for _, field := range fields[11:13] { // utime and stime, in hundredths of a second
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, 0, err
+		}
+		ticks += n
+	}
+	pages, err := strconv.ParseInt(fields[21], 10, 64)
+	return time.Duration(ticks) * 10 * time.Millisecond, pages * int64(os.Getpagesize()), err
+}
+
+// keepAlive holds locks and sends each one's heartbeat every 10 s.
+func keepAlive(t *table, s *server, locks int, long time.Duration) error {
+	var group errgroup.Group
+	group.SetLimit(32)
+	for i := range locks {
+		group.Go(func() error { _, err := s.call("POST", "live-"+strconv.Itoa(i), "bench"); return err })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	beatAll := func(long time.Duration) error {
+		group = errgroup.Group{}
+		group.SetLimit(32)
+		begin := time.Now()
+		for i := 0; time.Since(begin) < long; i++ {
+			time.Sleep(time.Until(begin.Add(time.Duration(i) * 10 * time.Second / time.Duration(locks))))
+			group.Go(func() error { _, err := s.call("PUT", "live-"+strconv.Itoa(i%locks), "bench"); return err })
+		}
+		return group.Wait()
+	}
+	if err := beatAll(3 * time.Second); err != nil {
+		return err
+	}
+	before, _, err := s.usage()
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := beatAll(long); err != nil {
+		return err
+	}
+	after, rss, err := s.usage()
+	if err != nil {
+		return err
+	}
+	share := float64(after-before) / float64(time.Since(begin)) * 100
+	t.add(fmt.Sprintf("%d live locks, heartbeats every 10 s", locks), "holdfast",
+		fmt.Sprintf("%.0f %% of a core, %.0f MB", share, float64(rss)/1e6), "15 %, 100 MB")
+	return nil
+}
+
+// fanOut measures from the call that takes or gives back a lock until every socket in the room has heard of it.
+func fanOut(t *table, s *server, sockets, rounds int) error {
+	arrivals := make(chan time.Time, sockets*2)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(50)
+	for range sockets {
+		group.Go(func() error {
+			conn, _, err := websocket.Dial(ctx, strings.Replace(s.base, "http", "ws", 1)+"/api/documents/fan/events", nil)
+			if err != nil {
+				return err
+			}
+			go func() {
+				for {
+					if _, _, err := conn.Read(ctx); err != nil {
+						return
+					}
+					arrivals <- time.Now()
+				}
+			}()
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	var times []time.Duration
+	for i := range rounds {
+		begin := time.Now()
+		if _, err := s.call([]string{"POST", "DELETE"}[i%2], "fan", "bench"); err != nil {
+			return err
+		}
+		for range sockets {
+			times = append(times, (<-arrivals).Sub(begin))
+		}
+	}
+	t.add(fmt.Sprintf("event to %d sockets in a room, p50 and p99", sockets), "holdfast",
+		fmt.Sprintf("%.0f ms, %.0f ms", ms(quantile(times, .5)), ms(quantile(times, .99))), "p99 50 ms")
+	return nil
+}

@@ -1,0 +1,140 @@
+package chaosserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func kills() int {
+	if n, err := strconv.Atoi(os.Getenv("KILLS")); err == nil {
+		return n
+	}
+	return 3
+}
+
+// promise is what the server has said of one document, by one writer.
+type promise struct {
+	room  string
+	token int64
+	text  string // acknowledged
+	next  string // on its way when the server died; it may be there or not
+}
+
+// A server that is killed under load keeps every lock and every content that it has acknowledged.
+func TestNothingAcknowledgedIsLost(t *testing.T) {
+	dir, err := os.MkdirTemp("", "kill")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	n := newNode(t, dir, "")
+	n.ready(t)
+	var promises []*promise
+	for round := range kills() {
+		var mu sync.Mutex
+		var working sync.WaitGroup
+		stop := make(chan struct{})
+		for i := range 8 {
+			working.Go(func() {
+				client := &http.Client{Timeout: patience}
+				for k := 0; ; k++ {
+					p := &promise{room: fmt.Sprint("r", round, "-", i, "-", k)}
+					held := p.lock(client, n.addr)
+					if held {
+						mu.Lock()
+						promises = append(promises, p)
+						mu.Unlock()
+						for version := range 5 {
+							if !p.save(client, n.addr, fmt.Sprint(p.room, " version ", version)) {
+								break
+							}
+						}
+					}
+					select {
+					case <-stop:
+						return
+					default:
+					}
+				}
+			})
+		}
+		time.Sleep(200*time.Millisecond + rand.N(300*time.Millisecond))
+		n.kill()
+		close(stop)
+		working.Wait()
+		require.NoError(t, n.start())
+		n.ready(t)
+		for _, p := range promises {
+			p.check(t, n.addr)
+		}
+	}
+	t.Logf("%d documents", len(promises))
+	assert.Greater(t, len(promises), 10*kills())
+}
+
+func request(client *http.Client, method, url string, token int64, body string) (int, []byte) {
+	r, err := http.NewRequest(method, url, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return 0, nil
+	}
+	r.Header.Set("Authorization", "Bearer writer")
+	r.Header.Set("Holdfast-Token", strconv.FormatInt(token, 10))
+	response, err := client.Do(r)
+	if err != nil {
+		return 0, nil
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, nil
+	}
+	return response.StatusCode, text
+}
+
+func (p *promise) url(addr, what string) string {
+	return "http://" + addr + "/api/documents/" + p.room + "/" + what
+}
+
+func tokenOf(text []byte) int64 {
+	var body struct {
+		Token int64 `json:"token"`
+	}
+	_ = json.Unmarshal(text, &body)
+	return body.Token
+}
+
+func (p *promise) lock(client *http.Client, addr string) bool {
+	status, text := request(client, "POST", p.url(addr, "lock"), 0, "")
+	p.token = tokenOf(text)
+	return status == http.StatusOK
+}
+
+func (p *promise) save(client *http.Client, addr, text string) bool {
+	p.next = text
+	status, _ := request(client, "PUT", p.url(addr, "content"), p.token, text)
+	if status == http.StatusOK {
+		p.text = text
+	}
+	return status == http.StatusOK
+}
+
+func (p *promise) check(t *testing.T, addr string) {
+	t.Helper()
+	_, text := request(http.DefaultClient, "GET", p.url(addr, "lock"), 0, "")
+	require.Equal(t, p.token, tokenOf(text), p.room)
+	if p.text == "" {
+		return
+	}
+	_, text = request(http.DefaultClient, "GET", p.url(addr, "content"), 0, "")
+	require.Contains(t, []string{p.text, p.next}, string(text))
+}
