@@ -86,7 +86,8 @@ func TestRoom(t *testing.T) {
 		shows(tab, "Ann: five", "Ben: <b>eight</b>")
 		tab.WaitFor("title() === 'Yes. Here they are.'", browser.Limit)
 	}
-	screenshots(t, map[string]*browser.Tab{"room-open": ann})
+	ann.WaitFor("document.getAnimations().length === 0", browser.Limit)
+	screenshots(t, map[string]*browser.Tab{"room-open": ann, "room-open-too": ben})
 	ben.MustEval("$('new-round').click(); null", nil)
 	shows(ann, "Ann: is thinking", "Ben: is thinking")
 	say(ann, "six")
