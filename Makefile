@@ -38,10 +38,12 @@ bench-server: build ## measure the server beside etcd's own mutex and a Redis lo
 	@tools/need redis
 	go build -trimpath -ldflags="-s -w" -o .cache/holdfast ./cmd/holdfast
 	cd tests/benchserver && go run . $(CURDIR)/.cache/holdfast
+	go test -run '^$$' -bench FanOut -benchtime 100x ./server/rooms
 
 chaos-server: ## the server's long tests: 100,000 operations under faults, 10,000 races on three members, real durations
 	CHAOS_OPERATIONS=100000 go test -count=1 -timeout 30m -v -run Linearizable ./tests/chaosserver
 	RACES=10000 go test -count=1 -timeout 30m -run 'ParentsAndChildrenRace' ./server/locks
+	go test -count=1 -run Crowd ./server/rooms -crowd 1000
 	FENCING_RUNS=1000 KILLS=20 REAL_TIMES=1 go test -count=1 -timeout 30m ./server
 
 tools: ## install Chromium, Node.js and a C compiler where they are missing
