@@ -202,7 +202,7 @@ async function read(response) {
   const { status, headers } = response;
   const reply = {
     status, retryAfter: Number(headers.get("Retry-After")) * 1000 || 0,
-    etag: headers.get("ETag") ?? "", token: Number(headers.get("Holdfast-Token")),
+    etag: headers.get("ETag") ?? "", savedAt: instant(headers.get("Holdfast-Saved-At")), token: Number(headers.get("Holdfast-Token")),
   };
   if (!headers.get("Content-Type")?.startsWith("application/json")) return { ...reply, body: new Uint8Array(await response.arrayBuffer()) };
   const { error = "", message = "", token = 0, locked_at, expires_at, saved_at, holder_name = "", etag = "" } = await response.json();

@@ -53,10 +53,10 @@ func TestServerReads(t *testing.T) {
 	assert.Equal(t, remote.Reply{Status: 409, RetryAfter: 3 * time.Second, Token: 1795223524605, HolderName: "Ann", ETag: `"x"`,
 		LockedAt: at.Local(), ExpiresAt: at.Add(30 * time.Second).Local(), SavedAt: at.Add(750 * time.Millisecond).Local()}, reply)
 
-	answering(t, `async () => new Response(new Uint8Array([1, 0, 255]), { headers: { ETag: '"x"', "Holdfast-Token": "7" } })`)
+	answering(t, `async () => new Response(new Uint8Array([1, 0, 255]), { headers: { ETag: '"x"', "Holdfast-Token": "7", "Holdfast-Saved-At": "2026-11-21T10:00:01.000Z" } })`)
 	reply, err = server.Send(t.Context(), remote.Request{Method: "GET"})
 	require.NoError(t, err)
-	assert.Equal(t, remote.Reply{Status: 200, ETag: `"x"`, Token: 7, Body: []byte{1, 0, 255}}, reply)
+	assert.Equal(t, remote.Reply{Status: 200, ETag: `"x"`, Token: 7, SavedAt: at.Add(750 * time.Millisecond).Local(), Body: []byte{1, 0, 255}}, reply)
 
 	// Whatever answers at that address need not be a server of ours.
 	for _, body := range []string{`null`, `[]`, `{"token": "x", "error": {}, "locked_at": 7}`, `{"token": null}`, `{`} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ type internet struct {
 	refuse  remote.Reply // where Status is set, the answer to everything
 	log     []string     // method and session of each request that arrived
 	content []byte
+	written int64 // token of the content; 0 for none
+	saved   time.Time
 }
 
 func newInternet() *internet {
@@ -95,6 +98,8 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 		return remote.Reply{}, errOffline
 	case n.refuse.Status != 0:
 		return n.refuse, nil
+	case strings.HasSuffix(r.Path, "/content"):
+		return b.access(r), nil
 	case r.Method == "POST":
 		return b.post(ctx, target.Query())
 	case r.Method == "GET" && n.now() == "":
@@ -117,6 +122,23 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 	}
 	n.expires = time.Now().Add(n.ttl)
 	return remote.Reply{Status: 200, ExpiresAt: n.expires}, nil
+}
+
+// access reads or writes the content.
+func (b *browser) access(r remote.Request) remote.Reply {
+	n := b.net
+	switch {
+	case r.Method == "GET" && n.written == 0:
+		return remote.Reply{Status: 404, Error: "document_not_found"}
+	case r.Method == "GET":
+		return remote.Reply{Status: 200, Body: n.content, Token: n.written, SavedAt: n.saved}
+	case n.now() != b.session:
+		return remote.Reply{Status: 403, Error: "not_locked_by_user", Message: "It is not yours."}
+	case r.Token != n.token:
+		return remote.Reply{Status: 409, Error: "stale_token", Message: "That lock has ended."}
+	}
+	n.content, n.written, n.saved = r.Body, n.token, time.Now().Truncate(time.Millisecond)
+	return remote.Reply{Status: 200, SavedAt: n.saved}
 }
 
 // post is called with the mutex held, and returns so.

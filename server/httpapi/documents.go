@@ -177,6 +177,7 @@ func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 	header := w.Header()
 	header.Set("ETag", info.ETag)
 	header.Set(tokenHeader, strconv.FormatInt(info.Token, 10))
+	header.Set("Holdfast-Saved-At", at(info.SavedAt)) // Last-Modified knows seconds alone
 	header.Set("Last-Modified", info.SavedAt.UTC().Format(http.TimeFormat))
 	// Bytes of somebody else's: never a page of this origin.
 	header.Set("Content-Type", "application/octet-stream")

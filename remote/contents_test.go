@@ -1,0 +1,249 @@
+package remote_test
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// machine is one browser with a document, its disk and a store of each.
+type machine struct {
+	document *remote.Document
+	store    *remote.Contents
+	disk     *autosavetest.Disk
+}
+
+func (n *internet) machine(session string) machine {
+	d := remote.NewDocument(remote.Config{Server: &browser{net: n, session: session}, URL: "https://locks.example", Room: "project",
+		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: locktest.NewSpace().Client(session)}})
+	disk := autosavetest.NewDisk()
+	return machine{d, remote.NewContents(d, autosave.NewLayout(disk.Client(), autosavetest.SHA256), autosavetest.SHA256), disk}
+}
+
+// lock takes the lock and returns the token.
+func (m machine) lock(t *testing.T) (int64, func()) {
+	t.Helper()
+	b := m.document.Backend()
+	g, err := b.Locker.Request(context.Background(), lock.Request{Wants: []lock.Want{{Name: b.Resource, Mode: lock.Exclusive}}})
+	require.NoError(t, err)
+	now := time.Now()
+	token, err := b.Records.Claim(context.Background(), lock.Record{Resource: b.Resource, AcquiredAt: now, ExpiresAt: now.Add(30 * time.Second)}, false)
+	require.NoError(t, err)
+	require.NoError(t, m.store.Fence(context.Background(), token))
+	return token, func() { require.NoError(t, g.Release(context.Background())) }
+}
+
+func (m machine) save(t *testing.T, token int64, text string) autosave.Generation {
+	t.Helper()
+	g, err := m.store.Commit(context.Background(), autosave.Commit{Content: []byte(text), Token: token, SavedAt: time.Now()})
+	require.NoError(t, err)
+	time.Sleep(time.Millisecond)
+	return g
+}
+
+func (m machine) read(t *testing.T, id string) string {
+	t.Helper()
+	b, err := m.store.Read(context.Background(), id)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func (m machine) list(t *testing.T) []autosave.Generation {
+	t.Helper()
+	all, err := m.store.List(context.Background())
+	require.NoError(t, err)
+	return all
+}
+
+func TestTheServerHasWhatIsCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a, b := n.machine("A"), n.machine("B")
+		assert.Empty(t, a.list(t))
+		_, err := a.store.Read(context.Background(), autosave.Current)
+		require.ErrorIs(t, err, autosave.ErrNotFound)
+
+		token, release := a.lock(t)
+		one, two := a.save(t, token, "one"), a.save(t, token, "two")
+		assert.True(t, two.Current)
+		release()
+		assert.Equal(t, "two", b.read(t, autosave.Current))
+		theirs := b.list(t)
+		require.Len(t, theirs, 1, "somebody else's history is not this machine's")
+		assert.Equal(t, two.SHA256, theirs[0].SHA256)
+		assert.Equal(t, "two", b.read(t, theirs[0].ID))
+
+		token, release = b.lock(t)
+		b.save(t, token, "three")
+		release()
+		mine := a.list(t)
+		require.Len(t, mine, 3)
+		assert.Equal(t, []bool{true, false, false}, []bool{mine[0].Current, mine[1].Current, mine[2].Current})
+		assert.Equal(t, "three", a.read(t, mine[0].ID))
+		assert.Equal(t, []string{two.ID, one.ID}, []string{mine[1].ID, mine[2].ID})
+		assert.Equal(t, "one", a.read(t, one.ID))
+		_, err = a.store.Read(context.Background(), "1-1")
+		require.ErrorIs(t, err, autosave.ErrNotFound)
+	})
+}
+
+func TestTheServerRefusesWhoeverDoesNotHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a, b := n.machine("A"), n.machine("B")
+		old, release := a.lock(t)
+		release()
+		token, release := b.lock(t)
+		defer release()
+		b.save(t, token, "theirs")
+		_, err := a.store.Commit(context.Background(), autosave.Commit{Content: []byte("late"), Token: old, SavedAt: time.Now()})
+		require.ErrorIs(t, err, autosave.ErrStaleToken)
+		assert.Equal(t, "theirs", b.read(t, autosave.Current))
+		assert.Len(t, a.list(t), 1)
+	})
+}
+
+func TestSavingWhereTheServerHasTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.machine("A")
+		token, _ := a.lock(t)
+		commit := autosave.Commit{Content: []byte("x"), Token: token, SavedAt: time.Now()}
+		for _, c := range []struct {
+			reply remote.Reply
+			want  error
+		}{
+			{remote.Reply{Status: 503, Error: "unavailable", Message: "The store is away."}, autosave.ErrWriteFailed},
+			{remote.Reply{Status: 429}, autosave.ErrWriteFailed},
+			{remote.Reply{Status: 400, Error: "invalid_request"}, autosave.ErrWriteFailed},
+			{remote.Reply{Status: 413}, autosave.ErrQuota},
+		} {
+			n.refuse = c.reply
+			_, err := a.store.Commit(context.Background(), commit)
+			require.ErrorIs(t, err, c.want)
+			if c.reply.Status != 413 {
+				_, err = a.store.List(context.Background())
+				require.ErrorIs(t, err, autosave.ErrReadFailed)
+			}
+		}
+		n.refuse = remote.Reply{}
+		n.set(true)
+		_, err := a.store.Commit(context.Background(), commit)
+		require.ErrorIs(t, err, autosave.ErrWriteFailed)
+		n.set(false)
+		commit.Content = bytes.Repeat([]byte{'x'}, 8<<20+1)
+		_, err = a.store.Commit(context.Background(), commit)
+		require.ErrorIs(t, err, autosave.ErrQuota)
+
+		a.disk.SetCapacity(0)
+		assert.True(t, a.save(t, token, "saved, though no history can be kept").Current)
+		assert.Len(t, a.list(t), 1)
+	})
+}
+
+// writer is a page with an editor in one browser.
+type writer struct {
+	*autosave.Saver
+	mu   sync.Mutex
+	text string
+}
+
+func (w *writer) type_(text string) {
+	w.mu.Lock()
+	w.text += text
+	w.mu.Unlock()
+	w.MarkDirty()
+}
+
+func (w *writer) now() string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text
+}
+
+func (n *internet) writer(t *testing.T, session string) *writer {
+	m := n.machine(session)
+	manager, err := lock.NewManager(lock.Config{OwnerID: session, Backends: []lock.Backend{m.document.Backend()}})
+	require.NoError(t, err)
+	w := &writer{}
+	w.Saver, err = autosave.New(context.Background(), autosave.Config{Store: m.store, Locks: manager,
+		Snapshot: func(context.Context) ([]byte, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return []byte(w.text), nil
+		},
+		Listener: func(e autosave.Event) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if e.Type == autosave.EventEditable && e.Loaded {
+				w.text = string(e.Content)
+			}
+		}})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = w.Dispose(context.Background())
+		assert.NoError(t, manager.Close(context.Background()))
+	})
+	return w
+}
+
+// Two machines write one document in turn, and neither overwrites the other.
+func TestEditorsOnTwoMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.writer(t, "A")
+		sleep(time.Second)
+		b := n.writer(t, "B")
+		sleep(time.Second)
+		assert.False(t, a.State().ReadOnly)
+		assert.True(t, b.State().ReadOnly)
+
+		a.type_("from A, ")
+		sleep(time.Second)
+		a.type_("saved as it leaves, ")
+		require.NoError(t, a.Dispose(context.Background()))
+		sleep(time.Second)
+		assert.False(t, b.State().ReadOnly, "it stood by")
+		assert.Equal(t, "from A, saved as it leaves, ", b.now())
+
+		b.type_("from B")
+		sleep(time.Second)
+		assert.Equal(t, "from A, saved as it leaves, from B", string(n.content))
+	})
+}
+
+// Cut off past the TTL, the page keeps what it could not save, and whoever edits next is not overwritten.
+func TestAnEditorThatIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.writer(t, "A")
+		sleep(time.Second)
+		a.type_("saved, ")
+		sleep(time.Second)
+		n.set(true)
+		a.type_("not saved")
+		sleep(40 * time.Second)
+		assert.True(t, a.State().ReadOnly)
+		assert.Positive(t, a.State().PendingBytes)
+		n.set(false)
+		b := n.writer(t, "B")
+		sleep(time.Minute)
+		b.type_("by B")
+		sleep(time.Second)
+		assert.NotContains(t, string(n.content), "not saved")
+		assert.Equal(t, b.now(), string(n.content))
+	})
+}
