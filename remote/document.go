@@ -50,25 +50,35 @@ func (d *Document) Backend() lock.Backend {
 
 func (d *Document) resource() string { return strings.TrimSuffix(d.c.URL, "/") + d.path }
 
+// Folder returns a name for what is kept on this machine of the server's documents.
+func (d *Document) Folder() string {
+	_, host, _ := strings.Cut(d.c.URL, "://")
+	return "server-" + string(escaped(host))
+}
+
 // Room returns the id of the document that stands for a project: the project's name, with every
 // byte that an id may not have, and "~", written as "~" and two hexadecimal digits. Names that
 // differ have ids that differ. It fails for a name whose id would be longer than 128.
 func Room(project string) (string, error) {
+	id := escaped(project)
+	if len(id) == 0 || len(id) > maxRoom {
+		return "", &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire,
+			Detail: "root must have 1 to " + strconv.Itoa(maxRoom) + " characters where there is a server; others than letters, digits and . _ - count three times"}
+	}
+	return string(id), nil
+}
+
+func escaped(s string) (id []byte) {
 	const digits = "0123456789ABCDEF"
-	var id []byte
-	for i := range len(project) {
-		b := project[i]
+	for i := range len(s) {
+		b := s[i]
 		if 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-", b) >= 0 {
 			id = append(id, b)
 		} else {
 			id = append(id, '~', digits[b>>4], digits[b&0xf])
 		}
 	}
-	if len(id) == 0 || len(id) > maxRoom {
-		return "", &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire,
-			Detail: "root must have 1 to " + strconv.Itoa(maxRoom) + " characters where there is a server; others than letters, digits and . _ - count three times"}
-	}
-	return string(id), nil
+	return id
 }
 
 const (

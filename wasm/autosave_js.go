@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/opfs"
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // editor is one AutoSave of the page.
@@ -80,17 +81,13 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 		return nil, r.err
 	}
 	if !config.Disabled {
-		files, err := opfs.NewFiles(s.settings.root)
-		if err == nil {
-			err = files.Check(ctx)
-		}
-		if err != nil {
+		var err error
+		if config.Store, err = s.store(ctx); err != nil {
 			return nil, err
 		}
 		if e.channel, err = jsbridge.NewChannel(s.settings.key() + ":edit"); err != nil {
 			return nil, err
 		}
-		config.Store = autosave.NewLayout(files, opfs.SHA256)
 		config.Channel = jsbridge.Edits{Channel: e.channel}
 	}
 	config.Locks, config.Snapshot, config.Listener, config.OnHandover = s.manager, e.snapshot, e.publish, e.veto
@@ -109,6 +106,27 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 	e.saver = saver
 	e.mu.Unlock()
 	return nil, saver.Told(ctx)
+}
+
+// store returns where the project is saved: on the server, where there is one, with the history here.
+func (s *service) store(ctx context.Context) (autosave.Store, error) {
+	root := s.settings.root
+	if s.document != nil {
+		root += "/" + s.document.Folder()
+	}
+	files, err := opfs.NewFiles(root)
+	if err == nil {
+		err = files.Check(ctx)
+	}
+	switch {
+	case err == nil && s.document != nil:
+		return remote.NewContents(s.document, autosave.NewLayout(files, opfs.SHA256), opfs.SHA256), nil
+	case err == nil:
+		return autosave.NewLayout(files, opfs.SHA256), nil
+	case s.document != nil && errors.Is(err, lock.ErrUnsupported):
+		return remote.NewContents(s.document, nil, opfs.SHA256), nil // saved all the same
+	}
+	return nil, err
 }
 
 // autosave reads the options of initAutoSave.

@@ -69,6 +69,7 @@ type mechanism struct {
 	backends []lock.Backend // in the order in which they are tried
 	locker   lock.Locker    // serves holdfast.locks
 	end      func(context.Context) error
+	document *remote.Document // what is locked on the server, too; nil without one
 }
 
 func wire(s settings) (mechanism, error) {
@@ -92,11 +93,12 @@ func wire(s settings) (mechanism, error) {
 		// Web Locks are asked nevertheless, so that the events tell why a file serves instead.
 		m.backends = []lock.Backend{web, file}
 	}
-	return m, s.atServer(m.backends)
+	err = s.atServer(&m)
+	return m, err
 }
 
-// atServer makes leases of the backends hold on the server too, where there is one.
-func (s settings) atServer(backends []lock.Backend) error {
+// atServer makes leases hold on the server too, where there is one.
+func (s settings) atServer(m *mechanism) error {
 	if s.server == "" {
 		return nil
 	}
@@ -104,9 +106,10 @@ func (s settings) atServer(backends []lock.Backend) error {
 	if err != nil {
 		return err
 	}
-	for i, local := range backends {
-		backends[i] = remote.NewDocument(remote.Config{Server: jsbridge.NewServer(s.server), URL: s.server,
-			Room: room, Name: s.ownerName, Local: local}).Backend()
+	for i, local := range m.backends {
+		m.document = remote.NewDocument(remote.Config{Server: jsbridge.NewServer(s.server), URL: s.server,
+			Room: room, Name: s.ownerName, Local: local})
+		m.backends[i] = m.document.Backend()
 	}
 	return nil
 }

@@ -125,3 +125,35 @@ func TestTheServerIsAway(t *testing.T) {
 	server.start(address)
 	assert.Equal(t, "remote", browser.Get[string](tab, "(lease = await result).strategy"))
 }
+
+// Two browsers edit one document in turn; what one saved, the other begins with.
+func TestEditorsInTwoBrowsers(t *testing.T) {
+	server := serve(t)
+	browsers := profiles(t, 2)
+	const editor = `{
+		globalThis.text = ''
+		globalThis.got = []
+		globalThis.saver = await hf.initAutoSave(() => text, {debounceMs: 50})
+		saver.addEventListener('autosave:editable', ({detail}) => { if (detail.content) got.push(text = new TextDecoder().decode(detail.content)) })
+	}`
+	ann, bob := server.member(t, browsers[0], "worker", "Ann"), server.member(t, browsers[1], "page", "Bob")
+	ann.MustEval(editor, nil)
+	bob.MustEval(editor, nil)
+	assert.False(t, browser.Get[bool](ann, "saver.readOnly"))
+	assert.True(t, browser.Get[bool](bob, "saver.readOnly"))
+
+	ann.MustEval("text = 'Grüße von Ann'; saver.markDirty(); await saver.flushNow()", nil)
+	saved := browser.Get[string](bob, "await (await fetch('/api/documents/project/content')).text()")
+	assert.Equal(t, "Grüße von Ann", saved)
+	ann.MustEval("text += ', zuletzt'; saver.markDirty(); await saver.dispose()", nil)
+
+	bob.WaitFor("!saver.readOnly && got.length === 1", browser.Limit)
+	assert.Equal(t, "Grüße von Ann, zuletzt", browser.Get[string](bob, "text"))
+	bob.MustEval("text += ', und Bob'; saver.markDirty(); await saver.flushNow()", nil)
+	assert.Equal(t, "Grüße von Ann, zuletzt, und Bob",
+		browser.Get[string](ann, "await (await fetch('/api/documents/project/content')).text()"))
+	assert.Equal(t, []bool{true, false}, browser.Get[[]bool](bob,
+		"(await saver.history()).map(g => g.current).concat(false).slice(0, 2)"))
+	assert.Equal(t, "Grüße von Ann, zuletzt, und Bob",
+		browser.Get[string](bob, "new TextDecoder().decode(await saver.read('current'))"))
+}
