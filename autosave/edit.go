@@ -91,97 +91,6 @@ func (s *Saver) giveBack(l lock.Lease) {
 	_ = l.Release(ctx)
 }
 
-// loaded is what was found when this page had got the lock.
-type loaded struct {
-	newest  *Generation
-	content []byte
-	foreign bool  // newest is not what this page wrote or loaded last
-	damage  error // newest cannot be read; content is of one before it
-	unsaved []byte
-	taken   bool // unsaved is what the page has; else it has nothing of its own
-	marked  int64
-}
-
-// load shuts out the editor before and reads what it has left. Until that has worked
-// the page is not told that it may edit.
-func (s *Saver) load(l lock.Lease) {
-	s.lease, s.leaseDone = l, l.Done()
-	s.enter(loading)
-	known := s.newest
-	s.background(func(ctx context.Context, step func(func()) bool) {
-		next := s.config.Retry.Delays()
-		for ctx.Err() == nil {
-			found, err := s.find(ctx, l.Token, known)
-			if err == nil {
-				again := false
-				if !step(func() {
-					// What was typed since the snapshot was taken belongs to it too.
-					if again = found.foreign && s.since.Load() != 0 && s.last.Load() != found.marked; !again {
-						s.edit(found)
-					}
-				}) || !again {
-					return
-				}
-				continue
-			}
-			stale := errors.Is(err, ErrStaleToken)
-			step(func() {
-				if stale {
-					s.release()
-					s.readonly(lock.ReasonLeaseLost, err)
-					return
-				}
-				s.failures++
-				s.lastErr = err
-				s.settle() // read-only for now; whoever waits for an answer has it
-			})
-			pause(ctx, next())
-		}
-	})
-}
-
-// find does what load says. Where the newest generation is damaged, the newest good one
-// takes its place.
-func (s *Saver) find(ctx context.Context, token int64, known *Generation) (loaded, error) {
-	ctx, stop := context.WithTimeout(ctx, writeLimit)
-	defer stop()
-	var found loaded
-	if err := s.config.Store.Fence(ctx, token); err != nil {
-		return found, asError(err, CodeWriteFailed, "the store could not be opened")
-	}
-	all, err := s.config.Store.List(ctx)
-	if err != nil {
-		return found, asError(err, CodeReadFailed, "what was saved could not be listed")
-	}
-	if len(all) == 0 {
-		return found, nil
-	}
-	found.newest = &all[0]
-	if found.foreign = known == nil || known.ID != all[0].ID; !found.foreign {
-		return found, nil
-	}
-	for _, g := range all {
-		found.content, err = s.config.Store.Read(ctx, g.ID)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, ErrCorrupted) {
-			return found, asError(err, CodeReadFailed, "what was saved could not be read")
-		}
-		if found.damage == nil {
-			found.damage = err
-		}
-	}
-	// The page is about to lose what it shows.
-	if found.marked = s.last.Load(); s.since.Load() != 0 {
-		if found.unsaved, err = snapshot(ctx, s.config.Snapshot); err != nil {
-			return found, err
-		}
-		found.taken = true
-	}
-	return found, nil
-}
-
 // edit gives the page what it has to load, then lets it edit: not before the listener
 // has returned, so that nothing is typed into, nor saved of, a text that is about to be
 // replaced. A listener that hangs is not waited for.
@@ -192,7 +101,7 @@ func (s *Saver) edit(found loaded) {
 	}
 	switch dirty := s.since.Load() != 0; {
 	case found.foreign:
-		if found.taken {
+		if found.unsaved != nil {
 			s.unsaved = found.unsaved
 		}
 		s.since.Store(0) // the page will show the content; what it had is in unsaved
@@ -202,6 +111,9 @@ func (s *Saver) edit(found loaded) {
 		s.unsaved = nil // the page has it still, and saves it now
 	default:
 		e.Unsaved = s.unsaved
+	}
+	if found.rescued != nil && !found.taken {
+		found.rescued.Drop() // from here on it is this page's, as what it could not save itself
 	}
 	s.failures, s.lastErr = 0, nil
 	s.emitPhase(s.phase())
@@ -255,20 +167,21 @@ func (s *Saver) release() {
 // readonly makes this page a viewer and tells it so, with what it could not save.
 func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 	dirty := s.since.Load() != 0 || s.writing != nil
+	mark := s.marks.Load()
 	s.yield(viewing, err)
 	named := make(chan struct{})
 	s.holder, s.unnamed = nil, named
 	s.failures, s.next = 0, s.config.Retry.Delays()
 	s.emitPhase(s.phase())
 	s.background(func(ctx context.Context, step func(func()) bool) {
-		holder, unsaved := s.gather(ctx, dirty, named)
+		holder, unsaved := s.gather(ctx, dirty, mark, named)
 		step(func() {
 			s.unnamed = nil
 			if s.holder == nil { // else the new editor has told it itself
 				s.holder = holder
 			}
 			if unsaved != nil {
-				s.unsaved = unsaved
+				s.unsaved, s.unsavedMark = unsaved, mark
 			}
 			s.emit(Event{Type: EventReadonly, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.unsaved})
 			s.settle()
@@ -313,7 +226,7 @@ func (s *Saver) yield(r role, err error) {
 
 // gather finds out who edits, and takes what the page could not save. Both have little
 // time, because the page has to be told. A snapshot that comes later is kept.
-func (s *Saver) gather(ctx context.Context, dirty bool, named chan struct{}) (*lock.Holder, []byte) {
+func (s *Saver) gather(ctx context.Context, dirty bool, mark int64, named chan struct{}) (*lock.Holder, []byte) {
 	limited, stop := context.WithTimeout(ctx, noticeLimit)
 	defer stop()
 	holders := make(chan *lock.Holder, 1)
@@ -323,14 +236,14 @@ func (s *Saver) gather(ctx context.Context, dirty bool, named chan struct{}) (*l
 		go func() {
 			ctx, stop := context.WithTimeout(s.life, writeLimit)
 			defer stop()
-			bytes, err := snapshot(ctx, s.config.Snapshot)
+			taken, err := snapshot(ctx, s.config.Snapshot)
 			if err != nil {
-				bytes = nil
+				taken = nil
 			}
-			snapshots <- bytes
+			snapshots <- taken
 			s.do(func() {
 				if err == nil && s.role != editing && s.unsaved == nil {
-					s.unsaved = bytes
+					s.unsaved, s.unsavedMark = taken, mark
 				}
 			})
 		}()

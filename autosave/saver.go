@@ -37,6 +37,7 @@ type Saver struct {
 	// Written by MarkDirty, in nanoseconds since began.
 	since atomic.Int64  // first change that no snapshot has; 0: none
 	last  atomic.Int64  // last change
+	marks atomic.Int64  // how often; times are too coarse to tell two changes apart
 	wake  chan struct{} // has one place
 
 	inbox chan func()
@@ -57,22 +58,23 @@ type Saver struct {
 	verdict   chan struct{}      // closed, and replaced, when it is known who edits
 	stop      context.CancelFunc // ends what waits or loads in this term
 
-	writing  *write
-	epoch    int64 // snapshots begun
-	waiters  []waiter
-	urgent   bool
-	failures int
-	retryAt  time.Time
-	next     func() time.Duration
-	lastErr  error
-	success  time.Time
-	newest   *Generation // the last one this page has written or loaded
-	size     int64       // of the last snapshot
-	unsaved  []byte      // taken when this page lost the lock
-	holder   *lock.Holder
-	unnamed  chan struct{} // closed when the new editor tells its name; nil once the page was told
-	shown    shown
-	timer    *time.Timer
+	writing     *write
+	epoch       int64 // snapshots begun
+	waiters     []waiter
+	urgent      bool
+	failures    int
+	retryAt     time.Time
+	next        func() time.Duration
+	lastErr     error
+	success     time.Time
+	newest      *Generation // the last one this page has written or loaded
+	size        int64       // of the last snapshot
+	unsaved     []byte      // taken when this page lost the lock,
+	unsavedMark int64       // with all changes up to this one
+	holder      *lock.Holder
+	unnamed     chan struct{} // closed when the new editor tells its name; nil once the page was told
+	shown       shown
+	timer       *time.Timer
 
 	handing *handing
 	asking  *ask
@@ -132,6 +134,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 func (s *Saver) MarkDirty() {
 	now := s.now()
 	s.last.Store(now)
+	s.marks.Add(1)
 	if s.since.Load() == 0 && s.since.CompareAndSwap(0, now) {
 		select {
 		case s.wake <- struct{}{}:

@@ -19,15 +19,23 @@ type Channel struct {
 
 // NewChannel opens the channel of that name.
 func NewChannel(name string) (*Channel, error) {
-	class, err := safejs.Global().Get("BroadcastChannel")
-	if err != nil {
-		return nil, err
-	}
-	value, err := class.New(name)
+	value, err := Broadcast(name)
 	if err != nil {
 		return nil, err
 	}
 	return &Channel{value: value}, nil
+}
+
+// Broadcast returns a new BroadcastChannel, which is closed when the program has died.
+func Broadcast(name string) (safejs.Value, error) {
+	if port.Type() == safejs.TypeObject {
+		return port.Call("channel", name)
+	}
+	class, err := safejs.Global().Get("BroadcastChannel")
+	if err != nil {
+		return class, err
+	}
+	return class.New(name)
 }
 
 // Close ends the channel and its listeners.

@@ -30,6 +30,8 @@ export class Port {
   #turn;
   /** @type {Map<number, unknown>} */
   #reasons = new Map();
+  /** @type {BroadcastChannel[]} */
+  #channels = [];
 
   /** @param {Tell} tell calls Go */
   open(tell) {
@@ -187,10 +189,22 @@ export class Port {
     return { reply, abort: () => controller.abort() };
   }
 
+  /**
+   * A BroadcastChannel that ends with the program at the latest: a page with one that is open
+   * does not stay in the back/forward cache.
+   * @param {string} name
+   */
+  channel(name) {
+    const channel = new BroadcastChannel(name);
+    this.#channels.push(channel);
+    return channel;
+  }
+
   /** Gives back what a dead program held: in a page, unlike in a worker, the browser keeps it. */
   close() {
     this.#tell = () => undefined;
     for (const id of this.#asked.keys()) this.release(id);
+    for (const channel of this.#channels) channel.close();
   }
 }
 

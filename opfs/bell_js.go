@@ -35,7 +35,7 @@ func newBell(name string, heard func(ids []string)) *bell {
 		return nil
 	})
 	if err == nil {
-		b.value, err = class.New(name)
+		b.value, err = jsbridge.Broadcast(name)
 	}
 	if err == nil {
 		_, err = b.value.Call("addEventListener", "message", listener)

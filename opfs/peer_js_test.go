@@ -147,6 +147,10 @@ func runPeer(root string) {
 					}
 				}
 			}
+		case "save": // stops before the n-th operation
+			saveUntil(root, number(words[1]))
+		case "save on":
+			saveOn(root)
 		case "churn":
 			churn(c, words[1], number(words[2]), number(words[3]))
 		}

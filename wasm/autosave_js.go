@@ -90,7 +90,7 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 		}
 		config.Channel = jsbridge.Edits{Channel: e.channel}
 	}
-	config.Locks, config.Snapshot, config.Listener, config.OnHandover = s.manager, e.snapshot, e.publish, e.veto
+	config.Locks, config.Snapshot, config.Listener, config.OnHandover, config.Rescued = s.manager, e.snapshot, e.publish, e.veto, e.rescued
 	s.editors.mu.Lock()
 	s.editors.all[e.id] = e
 	s.editors.mu.Unlock()
@@ -230,6 +230,23 @@ func (e *editor) snapshot(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	return jsbridge.Bytes(bytes)
+}
+
+// rescued asks the page for what an editor left there, where it had no time to save.
+func (e *editor) rescued(ctx context.Context) (*autosave.Rescued, error) {
+	v, err := e.ask(ctx, map[string]any{"type": "autosave:rescued"})
+	if err != nil {
+		return nil, err
+	}
+	r := reader{v: v}
+	token := int64(r.whole("token"))
+	left, err := v.Get("bytes")
+	if err != nil || token == 0 {
+		return nil, err
+	}
+	content, err := jsbridge.Bytes(left)
+	return &autosave.Rescued{Content: content, Token: token,
+		Drop: func() { e.tell(map[string]any{"type": "autosave:drop", "token": token}) }}, err
 }
 
 // veto asks the page whether it hands over.

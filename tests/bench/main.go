@@ -25,6 +25,8 @@ func main() {
 	flag.StringVar(&o.json, "json", ".cache/bench.json", "where the figures go as JSON")
 	flag.IntVar(&o.rounds, "rounds", 30, "rounds in which all contenders take turns")
 	flag.StringVar(&o.site, "site", "web/site", "the built site, with the package in it")
+	flag.IntVar(&o.saves, "saves", 5000, "saves after which the memory is looked at")
+	flag.BoolVar(&o.onlySaves, "only-saves", false, "measure AutoSave alone")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "tests/bench:", err)
@@ -35,6 +37,8 @@ func main() {
 type options struct {
 	json, site string
 	rounds     int
+	saves      int
+	onlySaves  bool
 }
 
 func run(o options) (err error) {
@@ -51,10 +55,15 @@ func run(o options) (err error) {
 	page := b.Open(p, server.URL("/bench"))
 	r := report{Browser: browser.Get[string](page, `navigator.userAgent.match(/(?:Headless)?Chrom[^ ]*/)[0]`), Machine: machine(), Rounds: o.rounds}
 
-	r.cycles(page, o.rounds)
-	r.handovers(page, b.Open(p, server.URL("/bench")), o.rounds)
-	r.fallback(page, func() *browser.Tab { return b.Open(p, server.URL("/bench")) }, o.rounds)
-	r.loads(func() *browser.Tab { return b.Open(p, server.URL("/bench")) }, max(5, o.rounds/2))
+	if !o.onlySaves {
+		r.cycles(page, o.rounds)
+		r.handovers(page, b.Open(p, server.URL("/bench")), o.rounds)
+		r.fallback(page, func() *browser.Tab { return b.Open(p, server.URL("/bench")) }, o.rounds)
+		r.loads(func() *browser.Tab { return b.Open(p, server.URL("/bench")) }, max(5, o.rounds/2))
+	}
+	saving := b.Open(p, server.URL("/bench"))
+	r.saves(saving, o.rounds)
+	r.memory(saving, o.saves)
 	r.sizes(o.site)
 
 	fmt.Print(r.markdown())

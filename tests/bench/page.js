@@ -3,6 +3,7 @@
 
 import TabsLock from "browser-tabs-lock";
 import { LockManager as Polyfill } from "navigator.locks/dist/polyfill.js";
+import { autosave } from "./autosave.js";
 
 const now = () => performance.timeOrigin + performance.now();
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -94,6 +95,8 @@ async function lockOf(contender) {
 }
 
 globalThis.bench = {
+  autosave,
+
   async open(names) {
     for (const name of names) await lockOf(name);
   },

@@ -102,6 +102,8 @@ func (r row) value() string {
 		return " did not finish"
 	case r.Unit == "µs":
 		return fmt.Sprintf(" %.0f µs", r.Median)
+	case r.Median < 1:
+		return fmt.Sprintf(" %.3f %s", r.Median, r.Unit)
 	}
 	return fmt.Sprintf(" %.1f %s", r.Median, r.Unit)
 }
@@ -117,7 +119,7 @@ func (r row) target() string {
 	switch {
 	case r.Target == 0:
 		return ""
-	case r.Unit == "µs":
+	case r.Ratio > 0:
 		return fmt.Sprintf(" ≤ %.2f", r.Target)
 	}
 	return fmt.Sprintf(" ≤ %.0f %s", r.Target, r.Unit)

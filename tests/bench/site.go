@@ -33,6 +33,11 @@ func serve(p *program, dir string) (*browser.Server, error) {
 	mux.Handle("/bench", content("text/html", []byte("<!doctype html><title>bench</title><link rel=icon href='data:,'><script type=module src=/page.js></script>")))
 	mux.Handle("/page.js", content("text/javascript", page))
 	mux.Handle("/raw-worker.js", content("text/javascript", worker))
+	writer, err := script("raw-writer.js")
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/raw-writer.js", content("text/javascript", writer))
 	mux.HandleFunc("/cold/{n}/{file}", func(w http.ResponseWriter, r *http.Request) {
 		again := r.Clone(r.Context())
 		again.URL.Path = "/" + path.Base(r.URL.Path)

@@ -50,3 +50,14 @@ func (tab *Tab) Resize(width, height int) {
 	}))
 	tab.WaitFor(fmt.Sprintf("innerWidth === %d", width), Limit)
 }
+
+// Scheme sets the person's preferred colour scheme, "light" or "dark", until the next Screenshot; "" is the browser's own.
+func (tab *Tab) Scheme(scheme string) {
+	tab.t.Helper()
+	tab.must("scheme", tab.do(func(ctx context.Context) error {
+		if scheme == "" {
+			return emulation.SetEmulatedMedia().Do(ctx)
+		}
+		return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}).Do(ctx)
+	}))
+}

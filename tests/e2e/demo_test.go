@@ -14,7 +14,7 @@ import (
 // demoTab opens the demo under a name.
 func demoTab(t *testing.T, w world, name string) *browser.Tab {
 	t.Helper()
-	tab := w.Open(t, w.URL("/"))
+	tab := w.Open(t, w.URL("/locks.html"))
 	kind(tab, "free", "held")
 	tab.MustEval(fmt.Sprintf(`
 		const $ = id => document.getElementById(id)

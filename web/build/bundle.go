@@ -33,6 +33,7 @@ var entries = []entry{
 
 // demoEntries are the modules of the demo's pages.
 var demoEntries = []entry{
+	{source: "web/demo/editor.ts", output: "editor", external: []string{"./holdfast.js"}},
 	{source: "web/demo/demo.ts", output: "demo", external: []string{"./holdfast.js"}},
 	{source: "web/demo/room.ts", output: "room"},
 }

@@ -17,12 +17,9 @@ func writeSite(o options) error {
 		}
 	}
 	demo := filepath.Join(o.root, "web", "demo")
-	for _, name := range []string{"index.html", "demo.css", "room.html", "room.css"} {
-		if err := copyFile(filepath.Join(demo, name), o.site); err != nil {
-			return err
-		}
-	}
 	return copyMatching(o.site,
+		filepath.Join(demo, "*.html"),
+		filepath.Join(demo, "*.css"),
 		filepath.Join(demo, "*.svg"),
 		filepath.Join(demo, "*.png"),
 		filepath.Join(o.out, "holdfast*"))

@@ -4,6 +4,7 @@
 
 import type * as Contract from "../holdfast";
 import type { Method, RawEvent, Reason } from "./protocol";
+import * as rescue from "./rescue";
 
 /** What the facade lends an AutoSave. */
 export interface Wire {
@@ -14,8 +15,10 @@ export interface Wire {
   /** Tells the listeners of the lock; returns whether none of them prevented the default. */
   tell(event: Contract.ProjectLockEvent): boolean;
   error(reason: unknown): Contract.ProjectLockError;
-  /** Aborts when the runtime has ended. */
-  ended: AbortSignal;
+  /** Names the project among what is stored in this origin. */
+  key: string;
+  /** Ends the runtime, at once, with all it holds. It starts anew when the page is shown again. */
+  sleep(): void;
 }
 
 /** What the facade needs of an AutoSave. */
@@ -70,6 +73,8 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
   #more = false;  // and Go has not heard of the last of it
   #armed = false; // it will
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #owed: Promise<Uint8Array | undefined> | undefined; // taken when the page was put to sleep, and kept nowhere else
+  readonly #options: object;
 
   constructor(wire: Wire, take: Taking, { lock, ...options }: Contract.AutoSaveOptions) {
     super();
@@ -78,23 +83,24 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
     const { signal, onReadonly, ...fields } = { ...lock };
     this.#onReadonly = onReadonly;
     wire.savers.set(this.#id, this);
-    this.opened = this.#open({ ...options, onReadonly: onReadonly !== undefined, ...(lock !== undefined && { lock: fields }) }, signal);
+    this.#options = { ...options, onReadonly: onReadonly !== undefined, ...(lock !== undefined && { lock: fields }), saver: this.#id };
+    this.opened = this.#open(signal);
   }
 
-  async #open(options: object, signal: AbortSignal | undefined): Promise<void> {
-    const { holdfast, ended } = this.#wire;
+  async #open(signal: AbortSignal | undefined): Promise<void> {
+    const { holdfast } = this.#wire;
     const stop = holdfast.subscribe((event) => {
       if (event.type === "lock:acquired" || event.type === "lock:renewed") this.#leases.set(event.lease.leaseId, event.lease);
+      if (event.type === "lock:readonly-entered" && event.reason === "runtime-crashed") void this.#died();
       if (event.type === "lock:released" || event.type === "lock:readonly-entered") this.#leases.delete(event.leaseId ?? "");
     });
     this.#over.signal.addEventListener("abort", stop);
     try {
-      await this.#wire.call("autosave", { ...options, saver: this.#id }, signal);
+      await this.#wire.call("autosave", this.#options, signal);
     } catch (failure) {
       this.#end();
       throw this.#error(failure);
     }
-    ended.addEventListener("abort", () => this.#died(), { signal: this.#over.signal });
     this.#watch();
     // The page gets this object before the events of how it began: not in a microtask, and not by a
     // timer, which is slow in a hidden page.
@@ -184,6 +190,8 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
   heard(raw: Told): void {
     switch (raw.type) {
       case "autosave:snapshot": return void this.#answer(raw, this.#bytes());
+      case "autosave:rescued": return void this.#answer(raw, Promise.resolve(rescue.find(this.#key)));
+      case "autosave:drop": return rescue.drop(this.#key, raw["token"] as number);
       case "lock:handover-requested": return void this.#answer(raw, this.#consent(raw));
       case "lock:readonly-entered":
         return this.#onReadonly?.(Object.freeze({ ...raw, lastError: this.#wire.error(raw["lastError"]) }) as unknown as Contract.ProjectLockEvent);
@@ -196,11 +204,23 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
       this.#readOnly = false; // from here on the page has the text, and what is typed belongs to it
       this.#leaseId = raw.leaseId ?? "";
     }
+    // What was kept for a moment that did not come.
+    if (raw.type === "autosave:saved" && !this.#dirty) rescue.drop(this.#key, (raw["generation"] as Contract.Generation).token);
     const tell = (): void => void this.dispatchEvent(new CustomEvent(raw.type, { detail: this.#detail(raw) }));
     if (this.#early) this.#early.push(tell);
+    else if (this.#owed && raw.type !== "autosave:phase") void this.#owe(raw, tell);
     else tell();
     if (raw.ask) void this.#answer(raw, Promise.resolve());
   }
+
+  /** Tells with what the page had when it was put to sleep. */
+  async #owe(raw: Told, tell: () => void): Promise<void> {
+    raw["unsaved"] ??= await this.#owed;
+    this.#owed = undefined;
+    tell();
+  }
+
+  get #key(): string { return `${this.#wire.key}:rescue`; }
 
   #detail(raw: Told): unknown {
     const { type, state, saver, ask, leaseId, generation, error, ...detail } = raw;
@@ -246,22 +266,50 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
   #watch(): void {
     const { signal } = this.#over;
     const quietly = (method: Method) => void this.#call(method).catch(() => undefined);
-    const save = (): void => {
-      if (this.#dirty || this.#state.pendingBytes > 0) quietly("flush");
-    };
-    document.addEventListener("visibilitychange", () => document.hidden && save(), { signal });
-    document.addEventListener("freeze", save, { signal });
-    addEventListener("pagehide", () => {
-      this.#readOnly = true;
-      quietly("suspend");
+    document.addEventListener("visibilitychange", () => document.hidden && this.#unsaved && quietly("flush"), { signal });
+    document.addEventListener("freeze", () => {
+      if (!this.#unsaved) return;
+      this.#keep();
+      quietly("flush");
     }, { signal });
-    addEventListener("pageshow", ({ persisted }) => persisted && quietly("resume"), { signal });
     document.addEventListener("resume", () => quietly("resume"), { signal });
+    addEventListener("pagehide", ({ persisted }) => {
+      const kept = !this.#unsaved || this.#keep();
+      if (persisted) this.#sleep(kept);
+      else quietly("suspend");
+    }, { signal });
+  }
+
+  /** Whether the page has something that is not durable. */
+  get #unsaved(): boolean { return !this.#readOnly && (this.#dirty || this.#state.pendingBytes > 0); }
+
+  #keep(): boolean {
+    try {
+      return rescue.keep(this.#key, this.lease?.token ?? 0, this.#take());
+    } catch {
+      return false; // the page could not say what to save
+    }
+  }
+
+  /** In the back/forward cache nothing runs, and whoever waits for what is held there would starve. So all of
+   *  it ends, and begins anew when the page comes back. */
+  #sleep(kept: boolean): void {
+    this.#leases.clear();
+    if (!kept) this.#owed = this.#bytes().then(({ bytes }) => bytes, () => undefined);
+    this.#clean();
+    this.#readOnly = true;
+    this.#state = Object.freeze({ ...this.#state, phase: "readonly", pendingBytes: 0 });
+    this.dispatchEvent(new CustomEvent("autosave:phase", { detail: this.#state }));
+    this.#wire.sleep();
+    this.#wire.call("autosave", this.#options).catch((failure: unknown) => {
+      this.#state = Object.freeze({ ...this.#state, lastError: this.#error(failure) });
+      this.dispatchEvent(new CustomEvent("autosave:phase", { detail: this.#state }));
+    });
   }
 
   /** The runtime has died: what the page has is offered to it once more. */
   async #died(): Promise<void> {
-    const dirty = this.#dirty || this.#state.pendingBytes > 0;
+    const dirty = this.#unsaved;
     const lastError = await this.#call("history").then(() => undefined, (error: Error & { code: string }) => error);
     const unsaved = dirty ? await this.#bytes().then(({ bytes }) => bytes, () => undefined) : undefined;
     this.#end();

@@ -30,6 +30,7 @@ export async function startGo(module: WebAssembly.Module, config: Config, listen
   const instance = await WebAssembly.instantiate(module, go.importObject);
   port = new Port();
   ended?.throwIfAborted();
+  ended?.addEventListener("abort", () => stop(go) && port?.close()); // in a page nothing else ends it
   return new Promise((resolve, reject) => {
     const name = `holdfast ${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
     const globals = globalThis as unknown as Record<string, unknown>;

@@ -37,6 +37,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   #starting: Promise<Host>;
   #over: ProjectLockError | undefined; // why no call is possible any more
   #closing: Promise<void> | undefined;
+  readonly #start: (listener: Listener, ended: AbortSignal) => Promise<Host>;
   #ended = new AbortController(); // ends the host, whether it runs or is still loading
   #pending = new Set<(reason: ProjectLockError) => void>();
   #listeners = new Set<(event: Contract.ProjectLockEvent) => void>();
@@ -56,16 +57,33 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     this.locks = strategy !== "file-lock" && navigator.locks
       ? new Locks((...request) => this.#direct(...request), () => this.#untilOver(() => navigator.locks.query()))
       : new Locks((request, signal, run) => this.#run("request", request, signal, run), () => this.#call("query"));
+    this.#start = start;
+    this.#starting = this.#begin();
+    this.ready = this.#settling(this.#starting.then(() => undefined));
+    this.ready.catch(() => undefined); // every call tells of it
+  }
+
+  #begin(): Promise<Host> {
     const limit = setTimeout(() => this.#died(`nothing was loaded within ${loadLimitMs / 1000} s`), loadLimitMs);
-    this.#starting = start({ event: (e) => this.#dispatch(e), died: (why) => this.#died(why) }, this.#ended.signal);
+    const starting = this.#start({ event: (e) => this.#dispatch(e), died: (why) => this.#died(why) }, this.#ended.signal);
     this.#ended.signal.addEventListener("abort", () => clearTimeout(limit));
-    this.#starting.then((host) => {
+    starting.then((host) => {
       this.#host = host;
       if (this.#over) void host.call("close").catch(() => undefined); // it was closed at this very moment
     }, (error: unknown) => this.#died(error instanceof Error ? error.message : String(error)))
       .finally(() => clearTimeout(limit));
-    this.ready = this.#settling(this.#starting.then(() => undefined));
-    this.ready.catch(() => undefined); // every call tells of it
+    return starting;
+  }
+
+  /** Ends the runtime; it begins anew when the page is shown. */
+  #sleep(): void {
+    const entries = [...this.#leases.values()];
+    const error = problem("lease-lost", "the page was put to sleep", "renew");
+    this.#finish(error);
+    this.#mourn(entries, error, "lease-lost");
+    this.#host = undefined;
+    this.#ended = new AbortController();
+    this.#starting = new Promise((shown) => addEventListener("pageshow", shown, { once: true })).then(() => this.#begin());
   }
 
   acquireProjectLock(options?: Contract.AcquireOptions): Promise<Lease> {
@@ -103,7 +121,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
 
   initAutoSave(snapshot: () => Contract.Snapshot | Promise<Contract.Snapshot>, options?: Contract.AutoSaveOptions): Promise<Contract.AutoSave> {
     return this.#settling(this.#autosave().then(({ startAutoSave }) => startAutoSave({
-      holdfast: this, savers: this.#savers, ended: this.#ended.signal, error: asError,
+      holdfast: this, savers: this.#savers, error: asError, key: this.#resource, sleep: () => this.#sleep(),
       call: (...call) => this.#call(...call), tell: (event) => this.#tell(event),
     }, snapshot, options)));
   }
@@ -261,9 +279,12 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     const entries = [...this.#leases.values()];
     this.#finish(this.#over);
     if (!loaded) return;
+    this.#mourn(entries, this.#over, "runtime-crashed");
+  }
+
+  #mourn(entries: Entry[], lastError: ProjectLockError, reason: Contract.ReadonlyReason): void {
     const event = Object.freeze({
-      type: "lock:readonly-entered", at: Date.now(), ownerId: this.ownerId, resource: this.#resource,
-      reason: "runtime-crashed", lastError: this.#over, retryable: false,
+      type: "lock:readonly-entered", at: Date.now(), ownerId: this.ownerId, resource: this.#resource, reason, lastError, retryable: false,
     } as const);
     this.#tell(event);
     for (const { onReadonly } of entries) quietly(() => onReadonly?.(event));

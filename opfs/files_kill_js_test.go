@@ -1,0 +1,119 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+// saveUntil takes over and saves, as a peer, and hangs before its n-th operation.
+func saveUntil(root string, n int) {
+	c := autosavetest.NewClient(must(NewFiles(root)))
+	ops := 0
+	c.Before = func(operation string) {
+		if ops++; ops > n {
+			say("at", operation)
+			select {}
+		}
+	}
+	store := autosave.NewLayout(c, SHA256)
+	err := store.Fence(context.Background(), 2)
+	if err == nil {
+		_, err = store.Commit(context.Background(), autosave.Commit{Content: []byte("new"), Token: 2,
+			SavedAt: time.Now(), Limits: autosave.Limits{MaxGenerations: 2}})
+	}
+	say("at", "the end", fmt.Sprint(err))
+}
+
+// A worker ends before any operation of a takeover and its first save: what was saved last
+// reads back whole, and the next editor goes on.
+func TestKilledAtEveryOperationOfASave(t *testing.T) {
+	for n := 0; ; n++ {
+		root := newRoot()
+		store := autosave.NewLayout(must(NewFiles(root)), SHA256)
+		for _, content := range []string{"older", "old"} {
+			_, err := store.Commit(t.Context(), autosave.Commit{Content: []byte(content), Token: 1, SavedAt: time.Now()})
+			require.NoError(t, err)
+		}
+		p := startPeer(t, root, safejs.Null())
+		p.tell("save", strconv.Itoa(n))
+		at := p.expect("at")
+		p.kill()
+
+		next := autosave.NewLayout(must(NewFiles(root)), SHA256)
+		all, err := next.List(t.Context())
+		require.NoError(t, err, at)
+		require.NotEmpty(t, all, at)
+		for i, g := range all {
+			content, err := next.Read(t.Context(), g.ID)
+			require.NoError(t, err, "%s: generation %d", at, i)
+			require.Contains(t, []string{"older", "old", "new"}, string(content), at)
+			if i == 0 {
+				require.NotEqual(t, "older", string(content), at)
+			}
+		}
+		_, err = next.Commit(t.Context(), autosave.Commit{Content: []byte("next"), Token: 3, SavedAt: time.Now()})
+		require.NoError(t, err, at)
+		if strings.HasPrefix(at, "the end") {
+			require.Equal(t, "the end <nil>", at)
+			content, err := next.Read(t.Context(), all[0].ID)
+			require.NoError(t, err)
+			assert.Equal(t, "new", string(content))
+			assert.Greater(t, n, 6)
+			return
+		}
+	}
+}
+
+const large = 1 << 20
+
+// saveOn saves ever new contents, as a peer.
+func saveOn(root string) {
+	store := autosave.NewLayout(must(NewFiles(root)), SHA256)
+	for n := 1; ; n++ {
+		content := strings.Repeat(fmt.Sprintf("%07d\n", n), large/8)
+		_, err := store.Commit(context.Background(), autosave.Commit{Content: []byte(content), Token: 2, SavedAt: time.Now()})
+		if err != nil {
+			say("failed", err.Error())
+		}
+		say("saved", strconv.Itoa(n))
+	}
+}
+
+// A worker ends in the midst of any operation: no acknowledged save is lost, and none is torn.
+func TestKilledInTheMidstOfASave(t *testing.T) {
+	for round := range 12 {
+		root := newRoot()
+		p := startPeer(t, root, safejs.Null())
+		p.tell("save on")
+		p.expect("saved 1")
+		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+		p.kill()
+		acknowledged := 1
+		for len(p.heard) > 0 {
+			acknowledged = number(strings.TrimPrefix(<-p.heard, "saved "))
+		}
+		next := autosave.NewLayout(must(NewFiles(root)), SHA256)
+		require.NoError(t, next.Fence(t.Context(), 3))
+		content, err := next.Read(t.Context(), autosave.Current)
+		require.NoError(t, err, "round %d", round)
+		require.Len(t, content, large)
+		current := number(strings.TrimLeft(string(content[:7]), "0"))
+		assert.GreaterOrEqual(t, current, acknowledged)
+		assert.LessOrEqual(t, current, acknowledged+1)
+		assert.Equal(t, strings.Repeat(string(content[:8]), large/8), string(content))
+	}
+}

@@ -1,0 +1,93 @@
+// What is measured of AutoSave, beside writing the same bytes to OPFS with nothing between.
+
+const macrotask = () => new Promise((done) => {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => { port1.close(); done(); };
+  port2.postMessage(0);
+});
+
+const editors = new Map();
+
+async function editorOf(host) {
+  if (!editors.has(host)) {
+    const { openHoldfast } = await import("/holdfast.js");
+    const hf = await openHoldfast({ host, root: `bench-save-${host}` });
+    const editor = { text: "" };
+    editor.autosave = await hf.initAutoSave(() => editor.text, { debounceMs: 600_000, idleMs: 600_000 });
+    editors.set(host, editor);
+  }
+  return editors.get(host);
+}
+
+let bare;
+let last = 0;
+
+/** A new file with these bytes, written and flushed in a worker. */
+function write(bytes) {
+  bare ??= new Worker("/raw-writer.js", { type: "module" });
+  return new Promise((done) => {
+    bare.onmessage = done;
+    bare.postMessage({ name: `${++last}`, bytes }, [bytes.buffer]);
+  });
+}
+
+const text = (size) => `${Math.random()} `.padEnd(size, "All work and no play makes a dull text. ");
+
+/** Milliseconds of an action, and the longest time in which the page could do nothing else. */
+async function timed(action) {
+  let longest = 0;
+  let over = false;
+  const watch = (async () => {
+    for (let before = performance.now(); !over;) {
+      await macrotask();
+      const now = performance.now();
+      longest = Math.max(longest, now - before);
+      before = now;
+    }
+  })();
+  await macrotask();
+  const begun = performance.now();
+  await action();
+  const ms = performance.now() - begun;
+  over = true;
+  await watch;
+  return { ms, longest };
+}
+
+export const autosave = {
+  /** Microseconds of a call of markDirty: in a row, and each in a task of its own, as keys are typed. */
+  async mark(host, n, apart) {
+    const { autosave } = await editorOf(host);
+    let sum = 0;
+    for (let i = 0; i < n; i += apart ? 1 : n) {
+      if (apart) await macrotask();
+      const begun = performance.now();
+      for (let j = 0; j < (apart ? 1 : n); j++) autosave.markDirty();
+      sum += performance.now() - begun;
+    }
+    return sum * 1000 / n;
+  },
+
+  /** A commit of that many bytes. */
+  async commit(host, size) {
+    if (host === "raw") {
+      const bytes = new TextEncoder().encode(text(size));
+      return timed(() => write(bytes));
+    }
+    const editor = await editorOf(host);
+    editor.text = text(size);
+    editor.autosave.markDirty();
+    return timed(() => editor.autosave.flushNow());
+  },
+
+  /** The memory of the page and its workers after n more saves of a small text, in bytes. */
+  async grow(host, n) {
+    const editor = await editorOf(host);
+    for (let i = 0; i < n; i++) {
+      editor.text = text(10_000);
+      editor.autosave.markDirty();
+      await editor.autosave.flushNow();
+    }
+    return (await performance.measureUserAgentSpecificMemory()).bytes;
+  },
+};

@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// A tab is closed, reloaded or led elsewhere a moment after something was typed: it is saved.
+// One that crashes loses what was typed since the last pause, and no more.
+func TestAutoSaveTabsLeaveWhileTyping(t *testing.T) {
+	t.Parallel()
+	rounds := rounds(t, 3, 50)
+	w := open(t, browser.Options{})
+	eachHost(t, func(t *testing.T, host string) {
+		for name, leave := range map[string]func(*browser.Tab){
+			"closed":    (*browser.Tab).Close,
+			"reloaded":  (*browser.Tab).Reload,
+			"navigated": func(tab *browser.Tab) { tab.Navigate(w.URL("/blank?elsewhere")) },
+			"crashed":   (*browser.Tab).Crash,
+		} {
+			t.Run(name, func(t *testing.T) {
+				root := "leave " + host + " " + name
+				for round := range rounds {
+					tab := w.editor(t, named(host, root, "Ann"), "")
+					tab.MustEval(fmt.Sprintf("text = 'paused %d'; autosave.markDirty(); await autosave.flushNow(); null", round), nil)
+					tab.MustEval("type(', typed a moment ago'); null", nil)
+					time.Sleep(time.Duration(round*37%100) * time.Millisecond)
+					leave(tab)
+					next := w.editor(t, named(host, root, "Ben"), "")
+					next.WaitFor("!autosave.readOnly", browser.Limit)
+					next.WaitFor("heard('editable').length > 0", browser.Limit)
+					want := fmt.Sprintf("paused %d, typed a moment ago", round)
+					if name == "crashed" {
+						want = want[:len("paused 0")]
+						require.Contains(t, browser.Get[string](next, "text"), want)
+					} else {
+						require.Equal(t, want, browser.Get[string](next, "text"), "round %d", round)
+						require.Equal(t, want, browser.Get[string](next, "current()"))
+					}
+					next.Close()
+					if name != "closed" {
+						tab.Close()
+					}
+				}
+			})
+		}
+	})
+}
+
+// A page in the back/forward cache keeps nobody waiting, and comes back with what was saved
+// meanwhile.
+func TestAutoSaveBackForwardCache(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	eachHost(t, func(t *testing.T, host string) {
+		root := "cache " + host
+		ann := w.editor(t, named(host, root, "Ann"), "")
+		ben := w.editor(t, named(host, root, "Ben"), "")
+		ann.MustEval("globalThis.cached = 1; type('written before'); null", nil)
+		left := ben.Now()
+		ann.Navigate(w.URL("/blank?elsewhere"))
+		ben.WaitFor("!autosave.readOnly", browser.Limit)
+		t.Logf("the next one edits %.0f ms later", ben.Now()-left)
+		assert.Equal(t, "written before", browser.Get[string](ben, "text"))
+		ben.MustEval("type(', and after'); await autosave.flushNow(); null", nil)
+
+		ann.MustEval("history.back(); null", nil)
+		ann.WaitFor("globalThis.cached === 1", browser.Limit)
+		ann.WaitFor("autosave.readOnly && autosave.state().holder?.ownerName === 'Ben'", browser.Limit)
+		ben.MustEval("await autosave.dispose(); null", nil)
+		ann.WaitFor("!autosave.readOnly && text === 'written before, and after'", browser.Limit)
+		ann.MustEval("type('!'); await autosave.flushNow(); null", nil)
+
+		// Alone it comes back as the editor.
+		ann.Navigate(w.URL("/blank?elsewhere"))
+		ann.MustEval("history.back(); null", nil)
+		ann.WaitFor("globalThis.cached === 1 && !autosave.readOnly", browser.Limit)
+		ann.MustEval("type('!'); await autosave.flushNow(); null", nil)
+		assert.Equal(t, "written before, and after!!", browser.Get[string](ann, "current()"))
+		assert.Empty(t, browser.Get[[]string](ann, "uncaught"))
+		ann.Close()
+		ben.Close()
+	})
+}

@@ -1,0 +1,143 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// axe is the accessibility checker, installed by npm.
+const axe = "../../web/node_modules/axe-core/axe.min.js"
+
+// editorTab opens the editor of the demo under a name.
+func editorTab(t *testing.T, w world, name string) *browser.Tab {
+	t.Helper()
+	tab := w.Open(t, w.URL("/"))
+	tab.MustEval(fmt.Sprintf(`
+		const $ = id => document.getElementById(id)
+		const kind = () => document.body.dataset.kind
+		const write = more => { $('text').value += more; $('text').dispatchEvent(new Event('input', {bubbles: true})) }
+		const people = () => [...$('tabs').querySelectorAll('.name')].map(e => e.firstChild.textContent.trim())
+		const shown = () => [...$('history').querySelectorAll('button')].length
+		$('name').value = '%s'; $('name').dispatchEvent(new Event('input', {bubbles: true})); $('name').dispatchEvent(new Event('change', {bubbles: true}))`, name), nil)
+	tab.WaitFor("document.title.endsWith('· "+name+"') && ['holding', 'held'].includes(kind()) && people().includes('"+name+"')", browser.Limit)
+	return tab
+}
+
+// accessible fails the test for what axe finds, in both colour schemes.
+func accessible(t *testing.T, tab *browser.Tab, what string) {
+	t.Helper()
+	script, err := os.ReadFile(axe)
+	require.NoError(t, err, "run make test-e2e, which installs it")
+	tab.MustEval(string(script)+";1", nil)
+	for _, scheme := range []string{"light", "dark"} {
+		tab.Scheme(scheme)
+		found := browser.Get[[]string](tab, `(await axe.run(document, {resultTypes: ['violations']})).violations.map(v =>
+			v.id + ': ' + v.help + ' ' + v.nodes.map(n => n.target.join(' ') + ' ' + n.failureSummary).join('; '))`)
+		assert.Empty(t, found, "%s, %s", what, scheme)
+	}
+	tab.Scheme("")
+}
+
+// Three tabs: one writes, two read along; the text and the turn go from tab to tab by what a
+// person can press and read.
+func TestEditor(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	ann, ben, cleo := editorTab(t, w, "Ann"), editorTab(t, w, "Ben"), editorTab(t, w, "Cleo")
+	assert.Equal(t, "You write.", browser.Get[string](ann, "$('answer').textContent"))
+	assert.Equal(t, "Ann writes.", browser.Get[string](ben, "$('answer').textContent"))
+	assert.True(t, browser.Get[bool](ben, "$('text').readOnly"))
+	cleo.WaitFor("people().join() === 'Ann,Ben,Cleo' && /second in line/.test($('explain').textContent)", browser.Limit)
+
+	ann.MustEval("write('The quick brown fox.')", nil)
+	ann.WaitFor("/^(typing|saving)$/.test($('phase').textContent)", browser.Limit)
+	ann.WaitFor("$('phase').textContent === 'saved' && shown() === 1", browser.Limit)
+	for _, tab := range []*browser.Tab{ben, cleo} {
+		tab.WaitFor("$('text').value === 'The quick brown fox.' && shown() === 1", browser.Limit)
+	}
+	editorShots(t, map[string]*browser.Tab{"writing": ann, "reading": cleo})
+	accessible(t, ann, "writing")
+	accessible(t, ben, "reading")
+
+	ben.MustEval("$('ask').focus()", nil) // as one who uses the keyboard
+	press(ben, "ask")
+	ben.WaitFor("kind() === 'holding' && document.activeElement === $('text')", browser.Limit)
+	ann.WaitFor("$('answer').textContent === 'Ben writes.' && /Ben writes/.test($('announce').textContent)", browser.Limit)
+	ben.MustEval("$('text').value = 'The slow brown fox.'; write(' It sleeps.')", nil)
+	press(ben, "flush")
+	cleo.WaitFor("$('text').value.endsWith('sleeps.') && shown() === 2", browser.Limit)
+
+	// Whoever writes may refuse.
+	ben.MustEval("$('keep').click()", nil)
+	press(ann, "ask")
+	ann.WaitFor("/said no: whoever writes there/.test($('outcome').textContent)", browser.Limit)
+	ben.MustEval("$('keep').click()", nil)
+
+	// A difference, and back to it.
+	ben.MustEval("$('history').lastElementChild.querySelector('button').click()", nil)
+	ben.WaitFor("$('compare-diff').querySelector('ins')?.textContent.includes('quick') && $('compare-diff').querySelector('del')?.textContent.includes('slow')", browser.Limit)
+	editorShots(t, map[string]*browser.Tab{"difference": ben})
+	accessible(t, ben, "difference")
+	press(ben, "restore")
+	ben.WaitFor("$('text').value === 'The quick brown fox.' && shown() === 3", browser.Limit)
+	cleo.WaitFor("$('text').value === 'The quick brown fox.'", browser.Limit)
+
+	// One that hangs is robbed, and keeps what it could not save.
+	ben.MustEval("write(' Unsaved words.')", nil)
+	ben.Suspend()
+	press(cleo, "force")
+	cleo.WaitFor("kind() === 'holding'", browser.Limit)
+	cleo.MustEval("write(' Hers.')", nil)
+	press(cleo, "flush")
+	cleo.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
+	ben.Continue()
+	ben.WaitFor("kind() === 'held' && !$('offer').hidden && $('offer-diff').textContent.includes('Unsaved words.')", browser.Limit)
+	editorShots(t, map[string]*browser.Tab{"offered": ben})
+	accessible(t, ben, "offered")
+	press(ben, "ask")
+	ben.WaitFor("kind() === 'holding'", browser.Limit)
+	press(ben, "offer-use")
+	if err := ben.Wait("$('offer').hidden && $('text').value.endsWith('Unsaved words.')", browser.Limit); err != nil {
+		t.Fatal(err, browser.Get[[]any](ben, "[$('offer').hidden, $('text').value, $('offer-diff').textContent, $('answer').textContent, kind()]"))
+	}
+	press(ben, "flush")
+
+	// The next in line goes on when the tab is closed.
+	ben.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
+	ben.Close()
+	ann.WaitFor("kind() === 'holding' && $('text').value.endsWith('Unsaved words.')", browser.Limit)
+	for _, tab := range []*browser.Tab{ann, cleo} {
+		tab.Quiet()
+	}
+}
+
+func TestEditorFitsPhone(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	tab := editorTab(t, w, "A name as long as the field lets one type")
+	tab.MustEval("write('word '.repeat(300) + 'https://example.org/' + 'x'.repeat(200))", nil)
+	tab.WaitFor("shown() === 1", browser.Limit)
+	reader := editorTab(t, w, "Ben")
+	for what, tab := range map[string]*browser.Tab{"writing": tab, "reading": reader} {
+		tab.Resize(360, 740)
+		tab.MustEval("$('history').querySelector('button').click()", nil)
+		tab.WaitFor("!$('compare').hidden", browser.Limit)
+		assert.LessOrEqual(t, browser.Get[int](tab, "document.documentElement.scrollWidth - innerWidth"), 0, what)
+		tab.Quiet()
+	}
+}
+
+func editorShots(t *testing.T, tabs map[string]*browser.Tab) {
+	t.Helper()
+	named := map[string]*browser.Tab{}
+	for name, tab := range tabs {
+		named["editor-"+name] = tab
+	}
+	screenshots(t, named)
+}

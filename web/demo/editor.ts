@@ -1,0 +1,226 @@
+// The editor page: a plain text that saves itself, who writes it, and what it was. Open it in three tabs.
+
+import { diff } from "./diff.js";
+import { byId, make, setAttribute, setText } from "./dom.js";
+import { drawHistory, drawTabs } from "./lists.js";
+import { friendlyName, loadName, saveName } from "./names.js";
+import { Presence } from "./presence.js";
+import { elapsed } from "./time.js";
+import { codeOf, messageOf, tellFailure } from "./words.js";
+import { Writer, type WriterState } from "./writer.js";
+
+const text = byId<HTMLTextAreaElement>("text");
+const nameField = byId<HTMLInputElement>("name");
+const button = (id: string): HTMLButtonElement => byId<HTMLButtonElement>(id);
+const buttons = { ask: button("ask"), force: button("force"), flush: button("flush") };
+const keep = byId<HTMLInputElement>("keep");
+const favicon = byId<HTMLLinkElement>("favicon");
+
+type Kind = "opening" | "failed" | "holding" | "waiting" | "held" | "free";
+
+let name = loadName();
+nameField.value = name;
+let compared: string | undefined;
+
+const presence = new Presence(() => void writer.read());
+const writer = new Writer({
+  get text() { return text.value; },
+  set text(value) {
+    if (value === text.value) return;
+    const { selectionStart, selectionEnd } = text;
+    text.value = value;
+    text.setSelectionRange(Math.min(selectionStart, value.length), Math.min(selectionEnd, value.length));
+  },
+}, draw, () => presence.nudge());
+
+open();
+
+function open(): void {
+  void writer.open(name).then(() => {
+    presence.introduce(writer.ownerId, name);
+    presence.nudge();
+  });
+}
+
+function kindOf({ runtime, readOnly, asking, save }: WriterState): Kind {
+  if (runtime !== "open") return runtime;
+  if (!readOnly) return "holding";
+  if (asking || save.phase === "awaiting-lock") return "waiting";
+  return save.holder ? "held" : "free";
+}
+
+const colours: Record<Kind, string> = { opening: "#6b7a73", failed: "#c0392b", holding: "#14805f", waiting: "#c98a10", held: "#4470b0", free: "#4470b0" };
+let drawn: Kind | undefined;
+
+function draw(): void {
+  const { state } = writer;
+  const kind = kindOf(state);
+  setAttribute(document.body, "data-kind", kind);
+  const holder = state.save.holder && presence.nameOf(state.save.holder.ownerId, state.save.holder.ownerName);
+  const headline = headlineOf(kind, holder);
+  setText(byId("answer"), headline);
+  setText(byId("explain"), explainOf(kind, state));
+  // A screen reader is told of changes, not of every save.
+  setText(byId("announce"), `${headline} ${state.unsaved === undefined ? "" : "Something of yours is not saved."}`);
+  setText(document.querySelector("title") as Element, `${kind === "holding" ? "Writing" : kind === "held" ? `${holder} writes` : "Reading"} · ${name}`);
+  text.readOnly = state.readOnly;
+  drawButtons(kind);
+  drawFailure(state);
+  byId("offer").hidden = state.unsaved === undefined;
+  if (state.unsaved !== undefined) drawDiff(byId("offer-diff"), text.value, state.unsaved);
+  button("offer-use").disabled = state.readOnly;
+  drawTabs(state, presence, writer.ownerId);
+  drawHistory(state.history, compare, compared);
+  button("restore").disabled = state.readOnly;
+  if (drawn !== kind) {
+    drawn = kind;
+    favicon.href = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="${kind === "holding" ? 7 : 5.5}" fill="${kind === "holding" ? colours[kind] : "none"}" stroke="${colours[kind]}" stroke-width="${kind === "holding" ? 0 : 3}"/></svg>`)}`;
+  }
+  tick();
+}
+
+function headlineOf(kind: Kind, holder: string | undefined): string {
+  switch (kind) {
+    case "opening": return "One moment.";
+    case "failed": return "Not running.";
+    case "holding": return "You write.";
+    case "waiting": return "Asking for your turn …";
+    case "held": return `${holder} writes.`;
+    case "free": return "Another tab writes.";
+  }
+}
+
+function explainOf(kind: Kind, { save, pending }: WriterState): string {
+  if (kind === "holding") {
+    if (save.phase === "error") return `Could not save (${save.lastError?.code}); it is tried again, and nothing typed is lost.`;
+    return "What you type is saved by itself. The other tabs read along.";
+  }
+  if (kind === "opening") return "The runtime is starting.";
+  if (kind === "waiting") return "The tab that writes saves first, then hands over.";
+  const place = pending.findIndex((waiter) => waiter.ownerId === writer.ownerId) + 1;
+  return place > 0 ? `You read along, and are ${ordinal(place)} in line: when that tab is closed, ${place === 1 ? "you go on" : "those before you come first"}.` : "You read along.";
+}
+
+const ordinal = (n: number): string => ["", "first", "second", "third"][n] ?? `number ${n}`;
+
+const phases: Record<string, string> = {
+  disabled: "off", idle: "saved", debouncing: "typing", "awaiting-lock": "asking", "writing-current": "saving", "updating-index": "saving",
+  gc: "saving", readonly: "reading", error: "not saved",
+};
+
+/** What moves with time. */
+function tick(): void {
+  const { save, runtime } = writer.state;
+  setText(byId("phase"), runtime === "open" ? phases[save.phase] ?? save.phase : runtime);
+  setAttribute(byId("phase"), "data-phase", save.phase);
+  const at = save.lastSuccessAt ?? writer.state.history[0]?.savedAt;
+  setText(byId("saved"), at === undefined ? "not saved yet" : `last save ${elapsed(Date.now() - at)} ago`);
+}
+setInterval(tick, 1000);
+
+function drawButtons(kind: Kind): void {
+  const reading = kind === "held" || kind === "free" || kind === "waiting";
+  const focused = document.activeElement;
+  buttons.ask.hidden = buttons.force.hidden = !reading;
+  buttons.flush.hidden = byId("keep-label").hidden = kind !== "holding";
+  buttons.ask.disabled = buttons.force.disabled = kind === "waiting";
+  // Who asked by the keyboard goes on in the text, not nowhere.
+  if (focused && (focused === buttons.ask || focused === buttons.force) && kind === "holding") text.focus();
+}
+
+function drawFailure({ runtime, failure }: WriterState): void {
+  byId("failure").hidden = runtime !== "failed";
+  if (runtime !== "failed") return;
+  const told = tellFailure(failure);
+  setText(byId("failure-title"), told.title);
+  setText(byId("failure-text"), `${told.text} ${told.advice}`);
+}
+
+const marks = { same: "span", gone: "del", new: "ins" } as const;
+const shownDiffs = new WeakMap<HTMLElement, string>();
+
+function drawDiff(element: HTMLElement, before: string, after: string): void {
+  const shape = `${before.length} ${before} ${after}`;
+  if (shownDiffs.get(element) === shape) return;
+  shownDiffs.set(element, shape);
+  const pieces = before === after ? [] : diff(before, after);
+  element.replaceChildren(...(pieces.length > 0 ? pieces.map(({ kind, text }) => make(marks[kind], "", text)) : [make("span", "empty", "No difference.")]));
+}
+
+/** Shows what restoring a generation would change. */
+async function compare(id: string): Promise<void> {
+  compared = id;
+  const generation = writer.state.history.find((g) => g.id === id);
+  await attempt(async () => {
+    const content = await writer.content(id);
+    byId("compare").hidden = false;
+    setText(byId("compare-title"), `What restoring ${generation ? new Date(generation.savedAt).toLocaleTimeString() : id} would change`);
+    drawDiff(byId("compare-diff"), text.value, content);
+    byId("compare-title").focus();
+  });
+  draw();
+}
+
+function closeCompare(): void {
+  compared = undefined;
+  byId("compare").hidden = true;
+  draw();
+}
+
+const plain: Record<string, string> = {
+  "handover-refused": "The tab that writes said no",
+  "handover-busy": "Another tab asked before",
+  "handover-timeout": "The tab that writes does not answer. “Take over” takes its turn",
+  "data-corrupted": "What was saved there is damaged; the others can be restored",
+  "not-found": "That is no longer kept",
+};
+
+/** Runs what a person asked for, and says where it failed. */
+async function attempt(action: () => Promise<void>): Promise<void> {
+  const outcome = byId("outcome");
+  outcome.hidden = true;
+  try {
+    await action();
+  } catch (failure) {
+    const code = (failure as { code?: string }).code ?? codeOf(failure) ?? "";
+    const refusal = code === "handover-refused" ? messageOf(failure).replace(/^.*?: /, "") : "";
+    setText(outcome, `${plain[code] ?? messageOf(failure)}${refusal ? `: ${refusal}` : ""}.`);
+    outcome.hidden = false;
+  }
+}
+
+text.addEventListener("input", () => writer.typed());
+buttons.ask.addEventListener("click", () => void attempt(() => writer.ask(false)));
+buttons.force.addEventListener("click", () => void attempt(() => writer.ask(true)));
+buttons.flush.addEventListener("click", () => void attempt(() => writer.flush()));
+keep.addEventListener("change", () => { writer.keep = keep.checked; });
+button("reopen").addEventListener("click", open);
+button("compare-close").addEventListener("click", closeCompare);
+button("restore").addEventListener("click", () => void attempt(async () => {
+  if (compared === undefined) return;
+  await writer.restore(compared);
+  closeCompare();
+  text.focus();
+}));
+button("offer-use").addEventListener("click", () => {
+  text.value = writer.state.unsaved ?? text.value;
+  writer.settle();
+  writer.typed();
+  text.focus();
+});
+button("offer-copy").addEventListener("click", () => void attempt(() => navigator.clipboard.writeText(writer.state.unsaved ?? "")));
+button("offer-drop").addEventListener("click", () => writer.settle());
+
+nameField.addEventListener("change", () => {
+  name = nameField.value.trim() || friendlyName();
+  nameField.value = name;
+  saveName(name);
+  open();
+});
+nameField.addEventListener("keydown", (event) => {
+  if (event.key === "Enter") nameField.blur(); // which makes the browser send "change"
+});
+
+// Tabs that were closed say nothing.
+setInterval(() => document.visibilityState === "visible" && void writer.look(), 1000);
+document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && void writer.read());

@@ -1,0 +1,48 @@
+// The lists beside the text: who has the project open, and what was saved.
+
+import type { Generation } from "./holdfast.js";
+import { byId, make, setAttribute, setText } from "./dom.js";
+import type { Presence } from "./presence.js";
+import { clock } from "./time.js";
+import type { WriterState } from "./writer.js";
+
+const tabs = byId("tabs");
+const history = byId("history");
+
+/** Replaces the rows only where others are shown, so that nothing flickers and the focus stays. */
+function fill(list: HTMLElement, shape: string, rows: () => Node[]): void {
+  if (list.dataset["shape"] === shape) return;
+  list.dataset["shape"] = shape;
+  list.replaceChildren(...rows());
+}
+
+export function drawTabs({ held, pending }: WriterState, presence: Presence, self: string): void {
+  const people = [
+    ...held.filter((holder) => holder.mode === "exclusive").map((holder) => ({ id: holder.ownerId, name: presence.nameOf(holder.ownerId, holder.ownerName), role: "writes" })),
+    ...pending.map((waiter, i) => ({ id: waiter.ownerId, name: presence.nameOf(waiter.ownerId), role: i === 0 ? "reads, next in line" : "reads" })),
+  ];
+  fill(tabs, JSON.stringify([people, self]), () => people.length === 0 ? [make("li", "nobody", "Nobody")] : people.map(({ id, name, role }) => {
+    const label = make("span", "name", name);
+    if (id === self) label.append(" ", make("span", "you", "you"));
+    return make("li", role === "writes" ? "writes" : "", label, make("span", "when", role));
+  }));
+}
+
+export function size(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  return bytes < 1_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+export function drawHistory(generations: Generation[], compare: (id: string) => void, compared: string | undefined): void {
+  byId("history-empty").hidden = generations.length > 0;
+  fill(history, generations.map(({ id }) => id).join(" "), () => generations.map((generation) => {
+    const show = make("button", "quiet", make("time", "", clock(generation.savedAt)), make("span", "size", size(generation.bytes)));
+    show.type = "button";
+    show.dataset["id"] = generation.id;
+    show.append(make("span", "badge", generation.current ? "now" : ""), make("span", "unseen", ", show the difference"));
+    show.addEventListener("click", () => compare(generation.id));
+    return make("li", "", show);
+  }));
+  for (const show of history.querySelectorAll("button")) setAttribute(show, "aria-pressed", String(show.dataset["id"] === compared));
+  setText(byId("history-title"), generations.length > 0 ? `History (${generations.length})` : "History");
+}

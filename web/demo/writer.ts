@@ -1,0 +1,156 @@
+// The text and the runtime that saves it: everything of the editor that is not looks.
+
+import { openHoldfast, type AutoSave, type AutoSaveState, type Generation, type HolderInfo, type Holdfast, type WaiterInfo } from "./holdfast.js";
+
+export interface Editor {
+  /** The text that is shown, and saved. */
+  text: string;
+}
+
+export interface WriterState {
+  runtime: "opening" | "open" | "failed";
+  failure: unknown;
+  readOnly: boolean;
+  asking: boolean;
+  save: AutoSaveState;
+  history: Generation[];
+  held: HolderInfo[];
+  pending: WaiterInfo[];
+  /** What this tab had when it lost the lock. */
+  unsaved: string | undefined;
+}
+
+const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
+
+export class Writer {
+  readonly state: WriterState = {
+    runtime: "opening", failure: undefined, readOnly: true, asking: false,
+    save: { phase: "awaiting-lock", pendingBytes: 0, retryCount: 0 }, history: [], held: [], pending: [], unsaved: undefined,
+  };
+  /** Whether a tab that asks is refused. */
+  keep = false;
+
+  readonly #editor: Editor;
+  readonly #changed: () => void;
+  readonly #saved: () => void;
+  #holdfast: Holdfast | undefined;
+  #autosave: AutoSave | undefined;
+  #opening = Promise.resolve();
+
+  /** changed is called after every change of the state, saved when other tabs have something new to see. */
+  constructor(editor: Editor, changed: () => void, saved: () => void) {
+    this.#editor = editor;
+    this.#changed = changed;
+    this.#saved = saved;
+  }
+
+  get ownerId(): string { return this.#holdfast?.ownerId ?? ""; }
+
+  /** Opens anew, under this name. Openings follow each other. */
+  open(ownerName: string): Promise<void> {
+    return (this.#opening = this.#opening.then(() => this.#open(ownerName)));
+  }
+
+  async #open(ownerName: string): Promise<void> {
+    const before = this.#holdfast;
+    this.#set({ runtime: "opening", failure: undefined, readOnly: true });
+    try {
+      await before?.close();
+      this.#holdfast = await openHoldfast({ ownerName });
+      this.#holdfast.addEventListener("lock:handover-requested", (event) => {
+        if (this.keep) (event as CustomEvent<{ refuse(why: string): void }>).detail.refuse("whoever writes there wants to go on");
+      });
+      this.#autosave = await this.#holdfast.initAutoSave(() => this.#editor.text);
+      this.#listen(this.#autosave);
+      this.#set({ runtime: "open", readOnly: this.#autosave.readOnly, save: this.#autosave.state() });
+      await this.read();
+    } catch (failure) {
+      this.#set({ runtime: "failed", failure });
+    }
+  }
+
+  #listen(autosave: AutoSave): void {
+    const follow = (): void => this.#set({ readOnly: autosave.readOnly, save: autosave.state() });
+    autosave.addEventListener("autosave:phase", follow);
+    autosave.addEventListener("autosave:saved", () => {
+      follow();
+      void this.look();
+      this.#saved();
+    });
+    autosave.addEventListener("autosave:editable", ({ detail: { content, unsaved } }) => {
+      if (content) this.#editor.text = decode(content);
+      this.#offer(unsaved);
+      follow();
+      void this.look();
+      this.#saved();
+    });
+    autosave.addEventListener("autosave:readonly", ({ detail: { reason, error, unsaved } }) => {
+      this.#offer(unsaved);
+      follow();
+      if (reason === "runtime-crashed") this.#set({ runtime: "failed", failure: error });
+      void this.read();
+    });
+  }
+
+  /** Keeps what could not be saved, unless it is what is shown anyway. */
+  #offer(bytes: Uint8Array | undefined): void {
+    if (bytes) this.state.unsaved = decode(bytes);
+  }
+
+  /** Something was typed. */
+  typed(): void {
+    this.#autosave?.markDirty();
+    if (this.#autosave) this.#set({ save: this.#autosave.state() });
+  }
+
+  /** Shows what was saved last, where another tab writes. */
+  async read(): Promise<void> {
+    try {
+      if (this.#autosave?.readOnly) {
+        const content = decode(await this.#autosave.read("current"));
+        if (this.#autosave.readOnly) this.#editor.text = content;
+      }
+    } catch {
+      // Nothing was saved yet, or the history says what is wrong with it.
+    }
+    await this.look();
+  }
+
+  /** Looks who is there, and what was saved. */
+  async look(): Promise<void> {
+    try {
+      const [people, history] = await Promise.all([this.#holdfast?.inspect(), this.#autosave?.history()]);
+      this.#set({ ...people, ...(history && { history }) });
+    } catch {
+      // It is over; whoever ended it says so.
+    }
+  }
+
+  /** Asks the tab that writes for its turn. */
+  async ask(force: boolean): Promise<void> {
+    this.#set({ asking: true });
+    try {
+      await this.#autosave?.requestEdit({ force, graceMs: force ? 2000 : 5000 });
+    } finally {
+      this.#set({ asking: false });
+    }
+  }
+
+  async flush(): Promise<void> { await this.#autosave?.flushNow(); }
+
+  async content(id: string): Promise<string> {
+    return this.#autosave ? decode(await this.#autosave.read(id)) : "";
+  }
+
+  async restore(id: string): Promise<void> {
+    if (this.#autosave) this.#editor.text = decode(await this.#autosave.restore(id));
+  }
+
+  /** The offer is over. */
+  settle(): void { this.#set({ unsaved: undefined }); }
+
+  #set(change: Partial<WriterState>): void {
+    Object.assign(this.state, change);
+    this.#changed();
+  }
+}
