@@ -115,7 +115,6 @@ func TestAutoSaveOptions(t *testing.T) {
 		"hf.initAutoSave(() => '', {enabled: 1})":                    "enabled",
 		"hf.initAutoSave(() => '', {lock: {mode: 'shared'}})":        "mode",
 		"hf.initAutoSave(() => '', {lock: {ttlMs: 'x'}})":            "lock.ttlMs",
-		"hf.initAutoSave(() => '', {lock: {path: ['a'], slots: 0}})": "slots",
 	} {
 		got := browser.Get[event](tab, "await failure("+call+")")
 		assert.Equal(t, "invalid-argument", got["code"], "%s: %v", call, got)

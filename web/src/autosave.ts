@@ -7,7 +7,7 @@ import type { Method, RawEvent, Reason } from "./protocol";
 import * as rescue from "./rescue";
 
 /** What the facade lends an AutoSave. */
-export interface Wire {
+interface Wire {
   holdfast: Contract.Holdfast;
   call(method: Method, arg: object, signal?: AbortSignal): Promise<unknown>;
   /** Where what Go tells of an AutoSave goes, by its number. */
@@ -17,8 +17,8 @@ export interface Wire {
   error(reason: unknown): Contract.ProjectLockError;
   /** Names the project among what is stored in this origin. */
   key: string;
-  /** Ends the runtime, at once, with all it holds. It starts anew when the page is shown again. */
-  sleep(): void;
+  /** Ends the runtime, at once, with all it holds, for this reason. It starts anew when the page is shown. */
+  sleep(why: Contract.ProjectLockError, shown: Promise<unknown>): void;
 }
 
 /** What the facade needs of an AutoSave. */
@@ -47,7 +47,10 @@ class AutoSaveError extends Error implements Contract.AutoSaveError {
   }
 }
 
-export async function startAutoSave(wire: Wire, snapshot: Taking, options: Contract.AutoSaveOptions = {}): Promise<AutoSave> {
+// The arguments stand one by one, and not in a Wire: their names would weigh on the facade.
+export async function startAutoSave(holdfast: Contract.Holdfast, snapshot: Taking, options: Contract.AutoSaveOptions = {},
+  savers: Wire["savers"], key: string, call: Wire["call"], tell: Wire["tell"], error: Wire["error"], sleep: Wire["sleep"]): Promise<AutoSave> {
+  const wire: Wire = { holdfast, savers, key, call, tell, error, sleep };
   const fault = (what: string): Contract.ProjectLockError =>
     wire.error({ code: "invalid-argument", operation: "acquire", retryable: false, message: `invalid-argument: ${what}` });
   if (typeof snapshot !== "function") throw fault("the snapshot must be a function");
@@ -300,7 +303,8 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
     this.#readOnly = true;
     this.#state = Object.freeze({ ...this.#state, phase: "readonly", pendingBytes: 0 });
     this.dispatchEvent(new CustomEvent("autosave:phase", { detail: this.#state }));
-    this.#wire.sleep();
+    this.#wire.sleep(this.#wire.error({ code: "lease-lost", operation: "renew", retryable: false, message: "lease-lost: the page was put to sleep, and holds nothing meanwhile" }),
+      new Promise((shown) => addEventListener("pageshow", shown, { once: true })));
     this.#wire.call("autosave", this.#options).catch((failure: unknown) => {
       this.#state = Object.freeze({ ...this.#state, lastError: this.#error(failure) });
       this.dispatchEvent(new CustomEvent("autosave:phase", { detail: this.#state }));

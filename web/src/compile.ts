@@ -2,9 +2,9 @@
 // starts.
 
 export async function compile(url: string, signal: AbortSignal): Promise<WebAssembly.Module> {
-  if (typeof WebAssembly === "undefined") throw new Error("there is no WebAssembly here; the browser is too old or has it switched off");
+  if (typeof WebAssembly === "undefined") throw new Error("WebAssembly is missing or switched off here");
   const response = await fetch(url, { credentials: "same-origin", signal }).catch((error: unknown) => {
-    throw new Error(`${url} could not be fetched (${error}); is the network there, and does the content security policy allow it (connect-src)?`);
+    throw new Error(`${url} could not be fetched (${error}); does the content security policy allow it (connect-src)?`);
   });
   if (!response.ok) throw new Error(`${url} was answered with status ${response.status}`);
   try {

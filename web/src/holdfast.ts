@@ -64,26 +64,26 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 
   #begin(): Promise<Host> {
-    const limit = setTimeout(() => this.#died(`nothing was loaded within ${loadLimitMs / 1000} s`), loadLimitMs);
-    const starting = this.#start({ event: (e) => this.#dispatch(e), died: (why) => this.#died(why) }, this.#ended.signal);
-    this.#ended.signal.addEventListener("abort", () => clearTimeout(limit));
+    const limit = setTimeout(() => this.#died(`nothing was loaded in ${loadLimitMs / 1000} s`), loadLimitMs);
+    const { signal } = this.#ended;
+    signal.addEventListener("abort", () => clearTimeout(limit));
+    const starting = this.#start({ event: (e) => this.#dispatch(e), died: (why) => this.#died(why) }, signal);
     starting.then((host) => {
+      clearTimeout(limit);
       this.#host = host;
       if (this.#over) void host.call("close").catch(() => undefined); // it was closed at this very moment
-    }, (error: unknown) => this.#died(error instanceof Error ? error.message : String(error)))
-      .finally(() => clearTimeout(limit));
+    }, (error: unknown) => this.#died(error instanceof Error ? error.message : String(error)));
     return starting;
   }
 
   /** Ends the runtime; it begins anew when the page is shown. */
-  #sleep(): void {
+  #sleep(why: ProjectLockError, shown: Promise<unknown>): void {
     const entries = [...this.#leases.values()];
-    const error = problem("lease-lost", "the page was put to sleep", "renew");
-    this.#finish(error);
-    this.#mourn(entries, error, "lease-lost");
+    this.#finish(why);
+    this.#mourn(entries, why, "lease-lost");
     this.#host = undefined;
     this.#ended = new AbortController();
-    this.#starting = new Promise((shown) => addEventListener("pageshow", shown, { once: true })).then(() => this.#begin());
+    this.#starting = shown.then(() => this.#begin());
   }
 
   acquireProjectLock(options?: Contract.AcquireOptions): Promise<Lease> {
@@ -120,10 +120,8 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 
   initAutoSave(snapshot: () => Contract.Snapshot | Promise<Contract.Snapshot>, options?: Contract.AutoSaveOptions): Promise<Contract.AutoSave> {
-    return this.#settling(this.#autosave().then(({ startAutoSave }) => startAutoSave({
-      holdfast: this, savers: this.#savers, error: asError, key: this.#resource, sleep: () => this.#sleep(),
-      call: (...call) => this.#call(...call), tell: (event) => this.#tell(event),
-    }, snapshot, options)));
+    return this.#settling(this.#autosave().then(({ startAutoSave }) => startAutoSave(this, snapshot, options, this.#savers, this.#resource,
+      (...call) => this.#call(...call), (event) => this.#tell(event), asError, (...sleep) => this.#sleep(...sleep))));
   }
 
   close(): Promise<void> {
@@ -241,9 +239,10 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
 
   #dispatch(raw: RawEvent): void {
     if (raw.saver) return this.#savers.get(raw.saver)?.heard(raw);
-    let entry = this.#leases.get(raw.leaseId ?? "");
+    const id = raw.leaseId ?? "";
+    let entry = this.#leases.get(id);
     // Nobody in the page asked for it: it is an AutoSave's.
-    if (!entry && raw.type === "lock:acquired") this.#leases.set(raw.leaseId ?? "", entry = { end: new AbortController(), granted: true });
+    if (!entry && raw.type === "lock:acquired") this.#leases.set(id, entry = { end: new AbortController(), granted: true });
     const event = this.#event(raw, entry?.end.signal ?? AbortSignal.abort());
     if (event.type === "lock:acquired" && entry) entry.granted = true;
     // The signal aborts before anybody is told, so that a listener finds it aborted.
@@ -251,7 +250,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     if (event.type === "lock:error" && !event.retryable) entry?.end.abort(event.error);
     this.#tell(event);
     const last = event.type === "lock:released" || event.type === "lock:readonly-entered" || (event.type === "lock:error" && event.operation === "release");
-    if (last) this.#leases.delete(raw.leaseId ?? "");
+    if (last) this.#leases.delete(id);
     if (event.type === "lock:readonly-entered") quietly(() => entry?.onReadonly?.(event));
   }
 

@@ -1,6 +1,6 @@
 // Starts the worker in which Go runs, and speaks with it.
 
-import { buffersOf, type Callback, type Config, type FromWorker, type Host, type Listener, type ToWorker } from "./protocol";
+import type { Callback, Config, FromWorker, Host, Listener, ToWorker } from "./protocol";
 
 interface Call {
   resolve: (value: unknown) => void;
@@ -12,7 +12,11 @@ export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>,
   ended.addEventListener("abort", () => worker.terminate());
   const calls = new Map<number, Call>();
   let lastId = 0;
-  const post = (message: ToWorker, value?: unknown): void => worker.postMessage(message, buffersOf(value));
+  // What a call brings as bytes nobody wants back: it need not be copied.
+  const post = (message: ToWorker, arg?: unknown): void => {
+    const bytes = (arg as { bytes?: Uint8Array } | undefined)?.bytes;
+    worker.postMessage(message, bytes ? [bytes.buffer] : []);
+  };
 
   const host: Host = {
     call: (method, arg, signal, callback) => new Promise((resolve, reject) => {

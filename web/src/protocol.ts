@@ -39,12 +39,6 @@ export interface Listener {
 /** An event as Go describes it: leases and errors are plain objects. One of an AutoSave bears its number. */
 export type RawEvent = Record<string, unknown> & { type: string; leaseId?: string; saver?: number };
 
-/** The buffers of a message that need not be copied: whoever made these bytes does not want them back. */
-export function buffersOf(value: unknown): ArrayBuffer[] {
-  const all = value instanceof Uint8Array ? [value] : Object.values({ ...(value as object) });
-  return all.flatMap((field) => (field instanceof Uint8Array ? [field.buffer as ArrayBuffer] : []));
-}
-
 /** Page to worker. The first message starts Go. */
 export type ToWorker =
   | { kind: "start"; module: WebAssembly.Module; config: Config }

@@ -2,7 +2,7 @@
 // when it ends the browser gives back everything it held.
 
 import { startGo } from "./go";
-import { buffersOf, type Callback, type Exports, type FromWorker, type Reason, type ToWorker } from "./protocol";
+import type { Callback, Exports, FromWorker, Reason, ToWorker } from "./protocol";
 
 const scope = self as unknown as { postMessage(message: FromWorker, transfer: Transferable[]): void; onmessage: ((e: MessageEvent<ToWorker>) => void) | null };
 const post = (message: FromWorker, value?: unknown): void => scope.postMessage(message, buffersOf(value));
@@ -56,4 +56,10 @@ function inPage(id: number): Callback {
     callbacks.set(callback, { resolve, reject });
     post({ kind: "callback", id, callback, value });
   });
+}
+
+/** The buffers of a message that need not be copied: whoever made these bytes does not want them back. */
+function buffersOf(value: unknown): ArrayBuffer[] {
+  const all = value instanceof Uint8Array ? [value] : Object.values({ ...(value as object) });
+  return all.flatMap((field) => (field instanceof Uint8Array ? [field.buffer as ArrayBuffer] : []));
 }
