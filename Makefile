@@ -12,7 +12,7 @@ JS := GOOS=js GOARCH=wasm
 BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|e2e|engines|bench|race)(/|$$)')
 
-.PHONY: help build run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-engines race clean
+.PHONY: help build run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-long test-engines race clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -75,7 +75,7 @@ test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a pag
 	go build -o .cache/wasmworker ./tests/wasmworker
 	$(JS) go test -count=1 -exec '$(CURDIR)/.cache/wasmworker' ./opfs/...
 
-test-e2e: build ## end-to-end tests in Chromium, over several tabs
+test-e2e: build web/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
 	go test -count=1 -p 1 $(BROWSER_TESTS)
 
@@ -84,6 +84,10 @@ test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs 
 	@tools/need firefox
 	@tools/need webkit
 	go test -count=1 ./tests/engines/...
+
+test-long: build ## AutoSave: 200 handovers while typing, 200 takeovers from a frozen tab, 50 tabs closed in each way
+	@tools/need chromium
+	go test -count=1 -timeout 1h -v -run 'TestAutoSave(Handovers|Frozen|TabsLeave)' ./tests/e2e -args -full
 
 race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= say otherwise
 	@tools/need chromium

@@ -304,3 +304,56 @@ func TestALateNameIsTold(t *testing.T) {
 		b.told("140ms phase readonly acquire-denied")
 	})
 }
+
+// slowLocks answers later than it was wanted to, and heeds no context.
+type slowLocks struct {
+	autosave.Locks
+	delay time.Duration
+}
+
+func (l slowLocks) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
+	lease, err := l.Locks.AcquireProjectLock(context.WithoutCancel(ctx), opts)
+	time.Sleep(l.delay)
+	return lease, err
+}
+
+// A lease that comes when nobody wants it any more is given back, whether it was asked for
+// at the beginning or in the queue.
+func TestALeaseThatComesTooLate(t *testing.T) {
+	for name, held := range map[string]bool{"at the beginning": false, "in the queue": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				var holder *page
+				if held {
+					holder = w.tab("holder")
+				}
+				p := w.prepare("late")
+				var err error
+				p.manager, err = lock.NewManager(p.options)
+				require.NoError(t, err)
+				defer func() { _ = p.manager.Close(context.Background()) }()
+				p.config.Store, p.config.Locks = p.store, slowLocks{p.manager, 2 * time.Second}
+				ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+				if !held {
+					ctx, stop = context.WithTimeout(t.Context(), time.Second)
+				}
+				defer stop()
+				s, err := autosave.New(ctx, p.config)
+				if held {
+					require.NoError(t, err)
+					require.NoError(t, holder.Dispose(t.Context()))
+					w.sleep(time.Second)
+					require.NotEmpty(t, p.manager.Leases(), "it is on its way")
+					ctx, stop := context.WithTimeout(t.Context(), time.Second/2)
+					defer stop()
+					_ = s.Dispose(ctx)
+				} else {
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				}
+				w.sleep(10 * time.Second)
+				assert.Empty(t, p.manager.Leases())
+				assert.False(t, w.tab("next").ReadOnly())
+			})
+		})
+	}
+}

@@ -105,16 +105,16 @@ func TestAutoSaveOptions(t *testing.T) {
 	tab := w.tab(t, named("worker", "options", "Ann"))
 	tab.MustEval(editing, nil)
 	for call, word := range map[string]string{
-		"hf.initAutoSave()":                                          "snapshot",
-		"hf.initAutoSave(() => '', null)":                            "options",
-		"hf.initAutoSave(() => '', {debounceMs: -1})":                "debounceMs",
-		"hf.initAutoSave(() => '', {debounceMs: '1'})":               "debounceMs",
-		"hf.initAutoSave(() => '', {idleMs: 1})":                     "idleMs",
-		"hf.initAutoSave(() => '', {maxGenerations: 1.5})":           "maxGenerations",
-		"hf.initAutoSave(() => '', {maxBytes: NaN})":                 "maxBytes",
-		"hf.initAutoSave(() => '', {enabled: 1})":                    "enabled",
-		"hf.initAutoSave(() => '', {lock: {mode: 'shared'}})":        "mode",
-		"hf.initAutoSave(() => '', {lock: {ttlMs: 'x'}})":            "lock.ttlMs",
+		"hf.initAutoSave()":                                   "snapshot",
+		"hf.initAutoSave(() => '', null)":                     "options",
+		"hf.initAutoSave(() => '', {debounceMs: -1})":         "debounceMs",
+		"hf.initAutoSave(() => '', {debounceMs: '1'})":        "debounceMs",
+		"hf.initAutoSave(() => '', {idleMs: 1})":              "idleMs",
+		"hf.initAutoSave(() => '', {maxGenerations: 1.5})":    "maxGenerations",
+		"hf.initAutoSave(() => '', {maxBytes: NaN})":          "maxBytes",
+		"hf.initAutoSave(() => '', {enabled: 1})":             "enabled",
+		"hf.initAutoSave(() => '', {lock: {mode: 'shared'}})": "mode",
+		"hf.initAutoSave(() => '', {lock: {ttlMs: 'x'}})":     "lock.ttlMs",
 	} {
 		got := browser.Get[event](tab, "await failure("+call+")")
 		assert.Equal(t, "invalid-argument", got["code"], "%s: %v", call, got)

@@ -115,7 +115,7 @@ func testListenersAgree(t *testing.T, tab *browser.Tab) {
 	tab.MustEval(`
 		const heard = [], first = [], second = []
 		const record = e => heard.push(e.detail)
-		const all = ['attempt', 'waiting', 'acquired', 'renew-scheduled', 'renewed', 'release-requested', 'released', 'error', 'readonly-entered'].map(t => 'lock:' + t)
+		const all = ['attempt', 'waiting', 'acquired', 'renew-scheduled', 'renewed', 'release-requested', 'released', 'error', 'warning', 'readonly-entered'].map(t => 'lock:' + t)
 		for (const type of all) hf.addEventListener(type, record)
 		const stopFirst = hf.subscribe(e => first.push(e)), twice = e => second.push(e)
 		const stopSecond = hf.subscribe(twice), stopAgain = hf.subscribe(twice)

@@ -49,7 +49,7 @@ func TestRoom(t *testing.T) {
 	s := serve(t)
 	browsers := profiles(t, 2)
 	demo := browsers[0].Open(t, s.url+"/")
-	demo.MustEval("document.querySelector('.pages a:not([aria-current])').click(); null", nil)
+	demo.MustEval("document.querySelector('.pages a[href=\"/room.html\"]').click(); null", nil)
 	demo.WaitFor("location.pathname === '/room.html'", browser.Limit)
 	demo.Close()
 

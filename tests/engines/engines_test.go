@@ -38,6 +38,8 @@ var scenarios = []struct {
 	{"inspect", testInspect},
 	{"close", testClose},
 	{"asyncDispose", testDispose},
+	{"AutoSave", testAutoSave},
+	{"AutoSave killed", testAutoSaveKilled},
 	{"insecure origin", testInsecure},
 	{"content security policy", testPolicy},
 	{"wrong MIME type", testMIME},

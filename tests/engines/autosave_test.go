@@ -1,0 +1,115 @@
+package engines
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// editing makes an editor of a page.
+const editing = `
+	globalThis.text = ""
+	globalThis.told = []
+	globalThis.decode = bytes => new TextDecoder().decode(bytes)
+	globalThis.edit = async options => {
+		globalThis.autosave = await hf.initAutoSave(() => text, options)
+		for (const type of ["saved", "readonly", "editable"]) autosave.addEventListener("autosave:" + type, ({detail}) => {
+			if (detail.content) text = decode(detail.content)
+			told.push(type)
+		})
+	}
+	globalThis.type = more => { text += more; autosave.markDirty() }
+	await edit()`
+
+func (s *stage) editor() *page {
+	p := s.open()
+	p.do(editing)
+	return p
+}
+
+// A text saves itself; a second page stands by, asks for its turn, and goes on when the first is closed.
+func testAutoSave(s *stage) {
+	if Known[s.engineName]["OPFS sync access handles"] == "no" {
+		p := s.open()
+		got := get[problem](p, "await failure(hf.initAutoSave(() => ''))")
+		assert.Equal(s, "unsupported", got.Code, "%+v", got)
+		assert.Greater(s, len(got.Message), 40, "it says why")
+		return
+	}
+	a, b := s.editor(), s.editor()
+	assert.Equal(s, []bool{false, true}, []bool{get[bool](a, "autosave.readOnly"), get[bool](b, "autosave.readOnly")})
+	b.wait("autosave.state().holder?.ownerName === 'Ann'")
+	a.do("type('日本語 one')")
+	a.wait("told.includes('saved') && autosave.state().phase === 'idle'")
+	b.do("await autosave.requestEdit()")
+	assert.Equal(s, "日本語 one", get[string](b, "text"))
+	a.wait("autosave.readOnly")
+	b.do("type(', two'); globalThis.saved = await autosave.flushNow()")
+	assert.Equal(s, 2, get[int](b, "(await autosave.history()).length"))
+	assert.Equal(s, "日本語 one", get[string](b, "decode(await autosave.restore((await autosave.history())[1].id))"))
+	b.do("text = '日本語 one'; type(', typed a moment before it was closed')")
+	s.gone(b)
+	require.NoError(s, b.tab.Close())
+	a.wait("!autosave.readOnly && text === '日本語 one, typed a moment before it was closed'")
+	a.do("await autosave.dispose()")
+}
+
+// hanging lets the n-th step hang by which Go in a page reaches the storage, and all later ones.
+const hanging = `
+	globalThis.steps = 0
+	globalThis.stopAt = %d
+	const hang = (object, method) => {
+		const real = object[method]
+		object[method] = function (...args) {
+			return ++steps > stopAt ? new Promise(() => {}) : real.apply(this, args)
+		}
+	}
+	for (const method of ["getFileHandle", "getDirectoryHandle", "removeEntry"]) hang(FileSystemDirectoryHandle.prototype, method)
+	hang(FileSystemFileHandle.prototype, "getFile")
+	hang(Blob.prototype, "arrayBuffer")
+	hang(SubtleCrypto.prototype, "digest")
+	const ask = Worker.prototype.postMessage
+	Worker.prototype.postMessage = function (message, ...rest) { // to the helper, that opens, writes, flushes and closes
+		if (message.file === undefined || ++steps <= stopAt) ask.call(this, message, ...rest)
+	}`
+
+// A page is killed at every step of a save: what was saved last reads back whole, and the next editor goes on.
+func testAutoSaveKilled(s *stage) {
+	if Known[s.engineName]["OPFS sync access handles"] == "no" || s.host != "page" {
+		return // in a worker, opfs itself is tested so
+	}
+	for step := 0; ; step++ {
+		p := s.editor()
+		p.wait("!autosave.readOnly")
+		want := []string{fmt.Sprintf("text %d", step), fmt.Sprintf("text %d", step+1)}
+		p.do(fmt.Sprintf("text = 'text %d'; autosave.markDirty(); await autosave.flushNow()", step))
+		p.do(fmt.Sprintf(hanging, step))
+		p.do(fmt.Sprintf(`text = "text %d"; autosave.markDirty()
+			globalThis.over = false
+			autosave.flushNow().finally(() => { over = true }).catch(() => {})`, step+1))
+		p.wait("over || steps > stopAt")
+		over := get[bool](p, "over")
+		p.do("window.addEventListener('pagehide', e => e.stopImmediatePropagation(), true); localStorage.clear(); Storage.prototype.setItem = () => {}")
+		s.gone(p)
+		require.NoError(s, p.tab.Close())
+
+		next := s.editor()
+		next.wait("!autosave.readOnly")
+		got := get[string](next, "decode(await autosave.read('current'))")
+		require.Contains(s, want, got, "killed at step %d", step)
+		all := get[[]string](next, "(await Promise.all((await autosave.history()).map(async g => decode(await autosave.read(g.id)))))")
+		require.Equal(s, got, all[0])
+		if over {
+			require.Equal(s, want[1], got)
+			require.Greater(s, step, 10)
+		}
+		next.do("await hf.close()")
+		s.gone(next)
+		require.NoError(s, next.tab.Close())
+		if over {
+			s.Logf("%d steps", step)
+			return
+		}
+	}
+}
