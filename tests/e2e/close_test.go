@@ -28,6 +28,7 @@ func TestClose(t *testing.T) {
 			other := w.tab(t, options)
 			tab.MustEval("await start("+options+"); await hf.ready", nil)
 			eventually(t, func() bool { return tab.Workers() == 1 }, "that of the runtime, or that of its timers")
+			assert.Equal(t, map[string]int{"page": 1, "worker": 0}[host], tab.Instances("WebAssembly.Instance"), "Go programs in the page")
 			tab.MustEval(`
 				globalThis.reasons = []
 				lease = await hf.acquireProjectLock({onReadonly: e => reasons.push(e.reason)})
@@ -83,6 +84,9 @@ func TestClose(t *testing.T) {
 				}`, nil)
 			eventually(t, none, "a worker is left")
 			free(tab)
+			// A program in the page whose goroutines, callbacks or memory anybody still knew would be here.
+			tab.MustEval("hf = lease = undefined", nil)
+			eventually(t, func() bool { return tab.Instances("WebAssembly.Instance") == 0 }, "a Go program is left")
 		})
 
 		t.Run("two in one page", func(t *testing.T) {
