@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -26,10 +27,11 @@ const (
 
 // embedded is the etcd in this process with what must go when it does.
 type embedded struct {
-	etcd  *embed.Etcd
-	lock  *fileutil.LockedFile
-	alone bool
-	temp  string // the socket's directory where the data directory's path is too long for one
+	etcd    *embed.Etcd
+	lock    *fileutil.LockedFile
+	alone   bool
+	closing atomic.Bool
+	temp    string // the socket's directory where the data directory's path is too long for one
 }
 
 func openEmbedded(ctx context.Context, c Config) (*Store, error) {
@@ -46,6 +48,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(err, e.close())
 	}
 	settings := etcdConfig(c, dir, socket)
+	settings.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapOver(c.Log, &e.closing))
 	joined, err := joinCluster(ctx, c, dir, settings)
 	if err != nil {
 		return nil, errors.Join(err, e.close())
@@ -116,7 +119,6 @@ func etcdConfig(c Config, dir, socket string) *embed.Config {
 	e.ListenPeerUrls = nil
 	e.InitialCluster = e.InitialClusterFromName(e.Name)
 	e.EnableGRPCGateway = false
-	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapOver(c.Log))
 	e.AutoCompactionMode = embed.CompactorModePeriodic // etcd's default is to keep everything
 	e.AutoCompactionRetention = c.History.String()
 	e.BootstrapDefragThresholdMegabytes = defragMegabytes
@@ -131,6 +133,7 @@ func etcdConfig(c Config, dir, socket string) *embed.Config {
 
 func (e *embedded) close() error {
 	if e.etcd != nil {
+		e.closing.Store(true) // etcd complains of the listeners that it closes itself
 		e.etcd.Close()
 	}
 	var err error

@@ -3,15 +3,22 @@ package kv
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
 // zapOver returns a logger for etcd that writes to log. What etcd calls information is a detail here.
-func zapOver(log *slog.Logger) *zap.Logger { return zap.New(slogCore{log.With("part", "etcd")}) }
+// Nothing is written once quiet is true.
+func zapOver(log *slog.Logger, quiet *atomic.Bool) *zap.Logger {
+	return zap.New(slogCore{log.With("part", "etcd"), quiet})
+}
 
-type slogCore struct{ log *slog.Logger }
+type slogCore struct {
+	log   *slog.Logger
+	quiet *atomic.Bool
+}
 
 // routine is what etcd warns of at every start of a cluster of one, or of a new one.
 var routine = map[string]bool{
@@ -32,11 +39,14 @@ func level(l zapcore.Level) slog.Level {
 }
 
 func (c slogCore) Enabled(l zapcore.Level) bool {
+	if c.quiet != nil && c.quiet.Load() {
+		return false
+	}
 	return c.log.Enabled(context.Background(), level(l))
 }
 
 func (c slogCore) With(fields []zapcore.Field) zapcore.Core {
-	return slogCore{slog.New(c.log.Handler().WithAttrs(attributes(fields)))}
+	return slogCore{slog.New(c.log.Handler().WithAttrs(attributes(fields))), c.quiet}
 }
 
 func (c slogCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {

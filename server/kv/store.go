@@ -64,7 +64,7 @@ func connect(c Config, endpoints []string) (*Store, error) {
 		DialTimeout:          2 * time.Second,
 		DialKeepAliveTime:    5 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
-		Logger:               zapOver(c.Log),
+		Logger:               zapOver(c.Log, nil),
 	})
 	if err != nil {
 		return nil, err

@@ -132,6 +132,22 @@ func TestCommitReadsAndDeletes(t *testing.T) {
 	})
 }
 
+func TestCommitEach(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *kv.Store) {
+		put(t, s, "there", "1")
+		held, err := s.CommitEach(t.Context(), []kv.Txn{
+			{If: []kv.Cond{kv.Exists("there")}, Then: []kv.Op{kv.Put("a", nil)}},
+			{If: []kv.Cond{kv.Absent("there")}, Then: []kv.Op{kv.Put("b", nil)}, Else: []kv.Op{kv.Read("there")}},
+			{Then: []kv.Op{kv.Put("c", nil)}},
+		})
+		require.NoError(t, err)
+		assert.Equal(t, []bool{true, false, true}, held)
+		keys, err := s.Keys(t.Context(), "")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"a", "c", "there"}, keys, "one that fails holds up no other")
+	})
+}
+
 func TestCommitRefusesWhatIsTooLarge(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *kv.Store) {
 		_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("big", make([]byte, kv.MaxRequest))}})

@@ -74,7 +74,7 @@ func (t *Table) grab(ctx context.Context, c claim, tickets []string) (Lease, kv.
 	now := time.Now()
 	c.Locked = now.UnixMilli()
 	expires := now.Add(c.ttl())
-	then := []kv.Op{kv.Put(c.beat(), encodeBeat(expires))}
+	then := []kv.Op{kv.Put(c.beatKey(), encodeBeat(expires))}
 	for _, key := range c.keys() {
 		then = append(then, kv.Put(key, c.encode()))
 	}

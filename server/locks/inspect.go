@@ -44,7 +44,7 @@ func (t *Table) At(ctx context.Context, p Path) (Lease, int64, error) {
 	var w way
 	asked := claim{Paths: []Path{p}, Mode: Exclusive, Slots: 1}
 	w.clear(asked)
-	result, err := t.store.Commit(ctx, kv.Txn{Then: append(w.reads, kv.Read(asked.beat()))})
+	result, err := t.store.Commit(ctx, kv.Txn{Then: append(w.reads, kv.Read(asked.beatKey()))})
 	if err != nil {
 		return Lease{}, 0, err
 	}

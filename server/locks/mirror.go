@@ -108,7 +108,7 @@ func (m *mirror) set(e kv.Entry, now time.Time, live bool) {
 		if expires, ok := decodeBeat(e); ok {
 			b := beat{e.Modified, expires, now, live}
 			m.beats[e.Key] = b
-			if h := m.root.at(e.Key, beatPrefix)[claimOf(e.Key)]; h != nil && h.beat() == e.Key {
+			if h := m.root.at(e.Key, beatPrefix)[claimOf(e.Key)]; h != nil && h.beatKey() == e.Key {
 				m.renewed(h, b)
 			}
 		}
@@ -136,7 +136,7 @@ func (m *mirror) hold(e kv.Entry, c claim) {
 		h = &held{claim: c, token: e.Created, index: -1}
 		m.held[c.Lease] = h
 		m.party(c.Holder).held[c.Lease] = h
-		if b, ok := m.beats[c.beat()]; ok {
+		if b, ok := m.beats[c.beatKey()]; ok {
 			m.renewed(h, b)
 		}
 	}

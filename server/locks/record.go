@@ -70,8 +70,8 @@ func (c claim) keys() []string {
 	return list
 }
 
-// beat is the key of the lease's heartbeat.
-func (c claim) beat() string { return beatOf(c.keys()[0]) }
+// beatKey is the key of the lease's heartbeat.
+func (c claim) beatKey() string { return beatOf(c.keys()[0]) }
 
 func beatOf(home string) string { return beatPrefix + strings.TrimPrefix(home, claimPrefix) }
 

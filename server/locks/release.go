@@ -49,7 +49,7 @@ func (t *Table) end(ctx context.Context, s stand, reason Reason, conditions ...k
 	keys := s.keys()
 	// A condition on the revision: an absent key would match a token of 0.
 	conditions = append(conditions, kv.CreatedAt(keys[0], s.token))
-	ops := []kv.Op{kv.Delete(s.beat())}
+	ops := []kv.Op{kv.Delete(s.beatKey())}
 	for _, key := range keys {
 		ops = append(ops, kv.Delete(key))
 	}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
 // Renew extends a lease by its TTL from now and returns when it ends. It fails with [ErrNotFound] when the lease has
@@ -44,15 +42,11 @@ func (t *Table) extend(ctx context.Context, s stand) (Lease, error) {
 		return Lease{}, cmp.Or(err, ErrNotFound)
 	}
 	expires := time.Now().Add(s.ttl())
-	home := s.keys()[0]
-	result, err := t.store.Commit(ctx, kv.Txn{
-		If:   []kv.Cond{kv.CreatedAt(home, s.token)},
-		Then: []kv.Op{kv.Put(s.beat(), encodeBeat(expires))},
-	})
+	held, err := t.beat(ctx, s, expires)
 	switch {
 	case err != nil:
 		return Lease{}, err
-	case !result.Held:
+	case !held:
 		return Lease{}, ErrNotFound
 	}
 	t.config.Metrics.Renewals.Inc()

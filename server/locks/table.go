@@ -20,6 +20,9 @@ type Table struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
+	heartbeats chan heartbeat
+	closed     <-chan struct{}
+
 	instance sync.Mutex
 	lease    *kv.Lease // ends the tickets of a server that dies
 }
@@ -69,7 +72,7 @@ func Open(ctx context.Context, store *kv.Store, c Config) (*Table, error) {
 	if c.InstanceTTL == 0 {
 		c.InstanceTTL = 5 * time.Second
 	}
-	t := &Table{store: store, config: c, mirror: newMirror()}
+	t := &Table{store: store, config: c, mirror: newMirror(), heartbeats: make(chan heartbeat)}
 	if c.Alone {
 		if _, err := store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.DeleteUnder(waitPrefix)}}); err != nil {
 			return nil, err
@@ -80,7 +83,8 @@ func Open(ctx context.Context, store *kv.Store, c Config) (*Table, error) {
 		return nil, err
 	}
 	following, stop := context.WithCancel(context.Background())
-	t.stop = stop
+	t.stop, t.closed = stop, following.Done()
+	t.running.Go(func() { t.commitBeats(following) })
 	t.running.Go(func() { t.follow(following, revision) })
 	return t, nil
 }

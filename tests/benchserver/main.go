@@ -30,22 +30,23 @@ func run(binary string, rounds int, keep time.Duration) error {
 	if err := t.start(binary); err != nil {
 		return err
 	}
-	s, err := startServer(binary)
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	for _, measure := range []func() error{
-		func() error { return t.acquire("holdfast, HTTP on loopback", rounds, holdfastCycle(s)) },
-		func() error { return etcdMutex(&t, s, rounds) },
-		func() error { return redis(&t, rounds, "redsync, Redis as it comes", "no") },
-		func() error { return redis(&t, rounds, "redsync, Redis that syncs every write", "yes") },
-		func() error { return fanOut(&t, s, 1000, 50) },
-		func() error { return keepAlive(&t, s, 10_000, keep) },
+	// Each on a server of its own, so that none is measured with what another has left.
+	for _, measure := range []func(*server) error{
+		func(s *server) error { return t.acquire("holdfast, HTTP on loopback", rounds, holdfastCycle(s)) },
+		func(s *server) error { return etcdMutex(&t, s, rounds) },
+		func(*server) error { return redis(&t, rounds, "redsync, Redis as it comes", "no") },
+		func(*server) error { return redis(&t, rounds, "redsync, Redis that syncs every write", "yes") },
+		func(s *server) error { return fanOut(&t, s, 1000, 50) },
+		func(s *server) error { return keepAlive(&t, s, 10_000, keep) },
 	} {
-		if err := measure(); err != nil {
+		s, err := startServer(binary)
+		if err != nil {
+			return err
+		}
+		if err := measure(s); err != nil {
 			fmt.Fprintln(os.Stderr, "not measured:", err)
 		}
+		s.stop()
 	}
 	t.print()
 	return nil

@@ -1,0 +1,99 @@
+package locks
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+const (
+	// beatPause is the shortest pause between two commits of heartbeats. Those that come meanwhile go together: one
+	// commit for ten costs little more than one for one. A heartbeat after a quiet moment does not wait.
+	beatPause = 40 * time.Millisecond
+	// beatBatch is how many go together at most.
+	beatBatch = 100
+)
+
+// heartbeat is an extension on its way into the store.
+type heartbeat struct {
+	stand
+	expires time.Time
+	answer  chan<- beatAnswer
+}
+
+type beatAnswer struct {
+	held bool
+	err  error
+}
+
+// beat commits an extension together with others, and reports whether the lease was still there.
+func (t *Table) beat(ctx context.Context, s stand, expires time.Time) (bool, error) {
+	answer := make(chan beatAnswer, 1)
+	select {
+	case t.heartbeats <- heartbeat{s, expires, answer}:
+	case <-t.closed:
+		return false, kv.ErrUnavailable
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	select {
+	case a := <-answer:
+		return a.held, a.err
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// commitBeats commits heartbeats until the table is closed.
+func (t *Table) commitBeats(ctx context.Context) {
+	var last time.Time
+	for {
+		var batch []heartbeat
+		select {
+		case h := <-t.heartbeats:
+			batch = append(batch, h)
+		case <-ctx.Done():
+			return
+		}
+		batch = t.gather(ctx, batch, last.Add(beatPause))
+		last = time.Now()
+		t.running.Go(func() { t.commitBatch(ctx, batch) })
+	}
+}
+
+// gather adds what comes until a moment, and what is there already.
+func (t *Table) gather(ctx context.Context, batch []heartbeat, until time.Time) []heartbeat {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	for len(batch) < beatBatch {
+		select {
+		case h := <-t.heartbeats:
+			batch = append(batch, h)
+		case <-timer.C:
+			return batch
+		case <-ctx.Done():
+			return batch
+		}
+	}
+	return batch
+}
+
+func (t *Table) commitBatch(ctx context.Context, batch []heartbeat) {
+	var txns []kv.Txn
+	place := map[string]int{} // one lease may have sent two
+	for _, h := range batch {
+		if _, ok := place[h.beatKey()]; ok {
+			continue
+		}
+		place[h.beatKey()] = len(txns)
+		txns = append(txns, kv.Txn{
+			If:   []kv.Cond{kv.CreatedAt(h.keys()[0], h.token)},
+			Then: []kv.Op{kv.Put(h.beatKey(), encodeBeat(h.expires))},
+		})
+	}
+	held, err := t.store.CommitEach(ctx, txns)
+	for _, h := range batch {
+		h.answer <- beatAnswer{err == nil && held[place[h.beatKey()]], err}
+	}
+}
