@@ -1,0 +1,292 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+)
+
+// place is a path whose acquisition waits for as long as it takes.
+func place(path ...string) lock.AcquireOptions {
+	return lock.AcquireOptions{Path: path, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}}
+}
+
+func shared(o lock.AcquireOptions) lock.AcquireOptions {
+	o.Mode = lock.Shared
+	return o
+}
+
+// ring joins n owners and closes a cycle: each holds a place and waits for the next one's.
+func (w *world) ring(n int) (owners []*owner, held []lock.Lease, waiting []<-chan outcome) {
+	air := locktest.NewAir()
+	for i := range n {
+		o := w.talking(fmt.Sprint(i), air.Join())
+		owners, held = append(owners, o), append(held, o.acquire(place(fmt.Sprint(i))))
+	}
+	for i, o := range owners {
+		w.sleep(time.Millisecond) // it is known who began last
+		waiting = append(waiting, o.begin(lock.Within(w.Context(), held[i]), place(fmt.Sprint((i+1)%n))))
+	}
+	return owners, held, waiting
+}
+
+func TestOneOfACycleIsTold(t *testing.T) {
+	for _, n := range []int{2, 3, 8} {
+		virtual(t, func(t *testing.T, w *world) {
+			owners, held, waiting := w.ring(n)
+			closed := time.Since(w.start)
+			got := <-waiting[n-1]
+			require.ErrorIs(t, got.err, lock.ErrDeadlock, "the one that began last")
+			assert.Less(t, got.at-closed, time.Second)
+			var e *lock.Error
+			require.ErrorAs(t, got.err, &e)
+			assert.True(t, e.Retryable())
+			assert.Equal(t, lock.EventReadonlyEntered, owners[n-1].last().Type)
+			w.sleep(time.Minute)
+			for i := range n - 1 {
+				assert.Empty(t, waiting[i], "one victim is enough")
+			}
+			owners[n-1].release(held[n-1])
+			for i := n - 2; i >= 0; i-- {
+				got := <-waiting[i]
+				require.NoError(t, got.err)
+				owners[i].release(got.lease)
+				owners[i].release(held[i])
+			}
+			w.mustBeFree()
+		})
+	}
+}
+
+// In one tab, with no channel at all.
+func TestACycleWithinOneOwner(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		one, two := a.acquire(place("1")), a.acquire(place("2"))
+		first := a.begin(lock.Within(t.Context(), one), place("2"))
+		w.sleep(time.Millisecond)
+		second := a.begin(lock.Within(t.Context(), two), place("1"))
+		require.ErrorIs(t, (<-second).err, lock.ErrDeadlock)
+		a.release(two)
+		got := <-first
+		require.NoError(t, got.err)
+		a.release(got.lease)
+		a.release(one)
+	})
+}
+
+// A shared request that waits behind an exclusive one waits for all that hold the name,
+// although it is compatible with them.
+func TestACycleThroughTheQueue(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		air := locktest.NewAir()
+		a, b, c := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join())
+		reader := a.acquire(shared(place("r")))
+		other := c.acquire(place("q"))
+		writer := b.begin(t.Context(), place("r"))
+		w.sleep(time.Millisecond)
+		behind := c.begin(lock.Within(t.Context(), other), shared(place("r")))
+		w.sleep(time.Millisecond)
+		last := a.begin(lock.Within(t.Context(), reader), place("q"))
+		require.ErrorIs(t, (<-last).err, lock.ErrDeadlock)
+		a.release(reader)
+		b.release((<-writer).lease)
+		c.release((<-behind).lease)
+		c.release(other)
+		w.mustBeFree()
+	})
+}
+
+// A cycle in which one takes several places at once, and has got some of them.
+func TestACycleWithSomebodyHalfWay(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		air := locktest.NewAir()
+		a, b := w.talking("a", air.Join()), w.talking("b", air.Join())
+		two := b.acquire(place("2"))
+		both := a.begin(t.Context(), lock.AcquireOptions{Paths: [][]string{{"1"}, {"2"}}, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
+		w.sleep(time.Millisecond)
+		one := b.begin(lock.Within(t.Context(), two), place("1"))
+		require.ErrorIs(t, (<-one).err, lock.ErrDeadlock)
+		b.release(two)
+		a.release((<-both).lease)
+		w.mustBeFree()
+	})
+}
+
+func TestAWaitThatEndsByItselfIsNoDeadlock(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		air := locktest.NewAir()
+		a, b := w.talking("a", air.Join()), w.talking("b", air.Join())
+		one, two := a.acquire(place("1")), b.acquire(place("2"))
+		// b holds two, but not while it waits: the acquisitions are independent.
+		waits := a.begin(lock.Within(t.Context(), one), place("2"))
+		independent := b.begin(t.Context(), place("1"))
+		w.sleep(time.Minute)
+		assert.Empty(t, waits)
+		assert.Empty(t, independent)
+		b.release(two)
+		a.release((<-waits).lease)
+		a.release(one)
+		b.release((<-independent).lease)
+	})
+}
+
+func TestSelfWaitIsToldOnce(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		lease := a.acquire(place("1", "2"))
+		waits := a.begin(t.Context(), lock.AcquireOptions{Path: []string{"1"}, Timeout: time.Minute, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
+		got := <-waits
+		require.ErrorIs(t, got.err, lock.ErrTimeout)
+		warnings := slices.DeleteFunc(a.seen(), func(e lock.Event) bool { return e.Warning != lock.WarnSelfWait })
+		require.Len(t, warnings, 1)
+		assert.Contains(t, warnings[0].Detail, lease.ID)
+		a.release(lease)
+
+		inside := a.acquire(place("1"))
+		_, err := a.AcquireProjectLock(lock.Within(t.Context(), inside), place("1"))
+		require.ErrorIs(t, err, lock.ErrReentrant)
+		assert.Equal(t, 1, a.count(lock.EventWarning))
+		a.release(inside)
+	})
+}
+
+// slowAir delivers messages late and out of order.
+type slowAir struct {
+	*locktest.Channel
+	random *rand.Rand
+	mu     sync.Mutex
+	flying *sync.WaitGroup
+}
+
+func (s *slowAir) Post(m lock.Message) error {
+	s.mu.Lock()
+	delay := time.Duration(s.random.IntN(20)) * time.Millisecond
+	s.mu.Unlock()
+	s.flying.Go(func() { time.Sleep(delay); _ = s.Channel.Post(m) })
+	return nil
+}
+
+// Owners that take places in one order, at once or nested, for random times and with random
+// limits, never form a cycle; nobody is made a victim.
+func TestNobodyIsAVictimWithoutACycle(t *testing.T) {
+	runs := 1000
+	if testing.Short() {
+		runs = 100
+	}
+	waited := 0
+	for seed := range runs {
+		virtual(t, func(t *testing.T, w *world) {
+			var flying, working sync.WaitGroup
+			air := locktest.NewAir()
+			var owners []*owner
+			for id := range 4 {
+				random := rand.New(rand.NewPCG(uint64(seed), uint64(id)))
+				o := w.talkingOver(fmt.Sprint(id), &slowAir{Channel: air.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id))), flying: &flying})
+				owners = append(owners, o)
+				working.Go(func() {
+					for range 3 {
+						ctx, held := t.Context(), []lock.Lease{}
+						for place := range 4 { // upwards only
+							if random.IntN(2) == 0 {
+								continue
+							}
+							opts := lock.AcquireOptions{Path: []string{fmt.Sprint(place)}, Backoff: lock.Backoff{MaxRetries: lock.Unlimited},
+								Timeout: time.Duration(1+random.IntN(60)) * time.Millisecond * time.Duration(1+9*random.IntN(2))}
+							if random.IntN(3) == 0 {
+								opts.Mode = lock.Shared
+							}
+							if random.IntN(3) == 0 && place < 3 {
+								opts.Path, opts.Paths = nil, [][]string{{fmt.Sprint(place + 1), "x"}, {fmt.Sprint(place)}}
+							}
+							lease, err := o.AcquireProjectLock(ctx, opts)
+							if errors.Is(err, lock.ErrReentrant) {
+								continue
+							}
+							if err != nil {
+								assert.ErrorIs(t, err, lock.ErrTimeout, "seed %d", seed)
+								break
+							}
+							held = append(held, lease)
+							ctx = lock.Within(ctx, lease)
+							time.Sleep(time.Duration(random.IntN(40)) * time.Millisecond)
+						}
+						for _, l := range slices.Backward(held) {
+							o.release(l)
+						}
+					}
+				})
+			}
+			working.Wait()
+			flying.Wait()
+			for _, o := range owners {
+				waited += o.count(lock.EventWaiting)
+			}
+			w.mustBeFree()
+		})
+	}
+	assert.Greater(t, waited, runs, "there was nothing to be a victim of")
+}
+
+func (w *world) talkingOver(id string, c lock.Channel) *owner {
+	return w.configured(id, lock.Config{Backends: []lock.Backend{w.backend(id)}, Channel: c})
+}
+
+// Random nested acquisitions in any order: every wait ends, by a grant or with a deadlock,
+// without any time limit.
+func TestNoDeadlockStays(t *testing.T) {
+	victims := 0
+	for seed := range 200 {
+		virtual(t, func(t *testing.T, w *world) {
+			var flying, working sync.WaitGroup
+			air := locktest.NewAir()
+			var mu sync.Mutex
+			for id := range 5 {
+				random := rand.New(rand.NewPCG(uint64(seed), uint64(id)))
+				o := w.talkingOver(fmt.Sprint(id), &slowAir{Channel: air.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id))), flying: &flying})
+				working.Go(func() {
+					for range 3 {
+						ctx, held := context.Background(), []lock.Lease{}
+						for _, p := range random.Perm(4)[:3] {
+							opts := place(fmt.Sprint(p))
+							if random.IntN(3) == 0 {
+								opts.Mode = lock.Shared
+							}
+							lease, err := o.AcquireProjectLock(ctx, opts)
+							if err != nil {
+								assert.ErrorIs(t, err, lock.ErrDeadlock, "seed %d", seed)
+								mu.Lock()
+								victims++
+								mu.Unlock()
+								break
+							}
+							held = append(held, lease)
+							ctx = lock.Within(ctx, lease)
+							time.Sleep(time.Duration(random.IntN(40)) * time.Millisecond)
+						}
+						for _, l := range slices.Backward(held) {
+							o.release(l)
+						}
+					}
+				})
+			}
+			working.Wait()
+			flying.Wait()
+			synctest.Wait()
+			w.mustBeFree()
+		})
+	}
+	assert.Greater(t, victims, 100)
+}
