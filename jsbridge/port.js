@@ -106,22 +106,79 @@ export class Port {
    * @param {number} flags
    */
   lock(id, name, flags) {
-    this.#asked.set(id, {});
-    if (!this.#turn && this.#releasing.size === 0) return this.#request(id, name, flags);
+    this.#inTurn(id, (asked) => this.#request(id, asked, name, flags));
+  }
+
+  /**
+   * Asks for several locks at once and without waiting, all or nothing.
+   * @param {number} id
+   * @param {string} names with a NUL between them
+   * @param {number} shared a bit for each name
+   */
+  lockAll(id, names, shared) {
+    this.#inTurn(id, (asked) => this.#requestAll(id, asked, names.split("\0"), shared));
+  }
+
+  /**
+   * @param {number} id
+   * @param {(asked: Asked) => void} request
+   */
+  #inTurn(id, request) {
+    const asked = {};
+    this.#asked.set(id, asked);
+    const go = () => {
+      if (this.#asked.has(id)) request(asked); // not given up
+    };
+    if (!this.#turn && this.#releasing.size === 0) return go();
     const turn = this.#turn = Promise.allSettled([this.#turn, ...this.#releasing]).then(() => {
       if (this.#turn === turn) this.#turn = undefined;
-      this.#request(id, name, flags);
+      go();
     });
   }
 
   /**
    * @param {number} id
+   * @param {Asked} asked
+   * @param {string[]} names
+   * @param {number} shared
+   */
+  #requestAll(id, asked, names, shared) {
+    /** @type {(() => void)[]} */
+    const granted = [];
+    const freeAll = () => granted.forEach((release) => release());
+    asked.release = freeAll;
+    let open = names.length, denied = false;
+    const answered = () => {
+      if (--open > 0) return;
+      if (!denied) return void this.#tell(id, GRANTED);
+      this.release(id);
+      this.#tell(id, DENIED);
+    };
+    /** @param {string} name @param {number} i */
+    const request = (name, i) => navigator.locks.request(name, { mode: shared >> i & 1 ? "shared" : "exclusive", ifAvailable: true }, (lock) => {
+      if (!this.#asked.has(id)) return; // given up, or one was refused
+      const held = lock && new Promise((release) => granted.push(() => release(undefined)));
+      denied ||= !lock;
+      answered();
+      return held;
+    });
+    const over = (/** @type {unknown} */ reason) => { // refused, or one was stolen: the others are of no use
+      if (this.#asked.has(id)) this.#fail(id, FAILED, reason);
+      this.release(id);
+      freeAll();
+    };
+    const all = names.map(request);
+    asked.over = Promise.allSettled(all).then(() => this.#releasing.delete(asked.over));
+    Promise.all(all).catch(over);
+  }
+
+  /**
+   * @param {number} id
+   * @param {Asked} asked
    * @param {string} name
    * @param {number} flags
    */
-  #request(id, name, flags) {
-    const asked = this.#asked.get(id);
-    if (asked === undefined) return; // given up
+  #request(id, asked, name, flags) {
     /** @type {LockOptions} */
     const options = { mode: flags & SHARED ? "shared" : "exclusive" };
     if (flags & IF_AVAILABLE) options.ifAvailable = true;

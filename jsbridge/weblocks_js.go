@@ -5,6 +5,7 @@ package jsbridge
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hack-pad/safejs"
@@ -46,6 +47,13 @@ func (w *WebLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 		return nil, w.missing
 	}
 	g := &webGrant{lost: make(chan struct{})}
+	if names, shared, ok := together(r); ok {
+		if err := ask(ctx, g, "lockAll", names, shared); err != nil {
+			_ = g.Release(context.WithoutCancel(ctx))
+			return nil, err
+		}
+		return g, nil
+	}
 	for _, want := range r.Wants {
 		if err := w.request(ctx, want, r, g); err != nil {
 			_ = g.Release(context.WithoutCancel(ctx))
@@ -57,16 +65,41 @@ func (w *WebLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 
 // request adds one name to the grant.
 func (w *WebLocks) request(ctx context.Context, want lock.Want, r lock.Request, g *webGrant) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
 	flags, err := flagsOf(ctx, want, r)
 	if err != nil {
 		return err
 	}
+	return ask(ctx, g, "lock", want.Name, flags)
+}
+
+// together spells a request of several names that the browser can be asked at once: one that
+// does not wait, so that its order is of no account, and of which others can be denied no
+// more than one name that it gives back again.
+func together(r lock.Request) (names string, shared int, ok bool) {
+	exclusive := 0
+	for i, w := range r.Wants {
+		if i > 0 {
+			names += "\x00"
+		}
+		names += w.Name
+		if w.Mode == lock.Shared {
+			shared |= 1 << i
+		} else {
+			exclusive++
+		}
+	}
+	n := len(r.Wants)
+	return names, shared, r.IfAvailable && !r.Steal && n > 1 && n < 31 && exclusive <= 1 && strings.Count(names, "\x00") == n-1
+}
+
+// ask calls a method of port.js that answers once, and waits for the answer.
+func ask(ctx context.Context, g *webGrant, method, names string, flags int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	p := &pending{grant: g, answer: make(chan error, 1)}
 	p.id = g.scope.number(p.told)
-	if _, err := port.Call("lock", p.id, want.Name, flags); err != nil {
+	if _, err := port.Call(method, p.id, names, flags); err != nil {
 		return refusal(err)
 	}
 	select {

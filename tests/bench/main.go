@@ -59,6 +59,8 @@ func run(o options) (err error) {
 		r.cycles(page, o.rounds)
 		r.handovers(page, b.Open(p, server.URL("/bench")), o.rounds)
 		r.fallback(page, func() *browser.Tab { return b.Open(p, server.URL("/bench")) }, o.rounds)
+		r.places(page, o.rounds)
+		r.deadlocks(page, b.Open(p, server.URL("/bench")), max(5, o.rounds/2))
 		r.loads(func() *browser.Tab { return b.Open(p, server.URL("/bench")) }, max(5, o.rounds/2))
 	}
 	saving := b.Open(p, server.URL("/bench"))

@@ -21,6 +21,9 @@ const (
 	fileWork  = "file lock, worker"
 	filePage  = "file lock, page"
 	fileLease = "file lease, worker"
+
+	inSequence = "four raw requests, in sequence"
+	inParallel = "four raw requests, in parallel"
 )
 
 // contender is one way to lock, and how often it does so in a round: a round of each
@@ -59,6 +62,53 @@ func (r *report) cycles(page *browser.Tab, rounds int) {
 	}
 	r.add("uncontended lock and unlock", contenders, sample(contenders, rounds, func(c contender) (float64, bool) {
 		return measure(c, c.times), true
+	}))
+}
+
+// places measures a lease on a three-level path and one on a slot, beside the raw requests that
+// they stand for.
+func (r *report) places(page *browser.Tab, rounds int) {
+	path := []contender{
+		{name: inSequence, times: 20},
+		{name: inParallel, times: 20},
+		{name: "path, page", times: 20, target: 1.3},
+		{name: "path, worker", times: 20, target: 1.3},
+	}
+	slot := []contender{
+		{name: raw, times: 40},
+		{name: "slot, page", times: 20, target: 1.5},
+		{name: "slot, worker", times: 20, target: 1.5},
+	}
+	measure := func(c contender) (float64, bool) {
+		return browser.Get[float64](page, fmt.Sprintf("bench.cycle(%q, %d)", c.name, c.times)), true
+	}
+	for _, c := range slices.Concat(path, slot) {
+		for range 3 {
+			measure(c)
+		}
+	}
+	samples := sample(path, rounds, measure)
+	r.addTo(inSequence, "a three-level path, to four raw requests in sequence", path, samples)
+	r.addTo(inParallel, "a three-level path, to four raw requests in parallel", path, samples)
+	r.add("one of three slots", slot, sample(slot, rounds, measure))
+}
+
+// deadlocks measures from the request that closes a cycle of two tabs to its failure.
+func (r *report) deadlocks(a, b *browser.Tab, rounds int) {
+	for i, tab := range []*browser.Tab{a, b} {
+		tab.WaitFor("globalThis.bench", browser.Limit)
+		tab.MustEval(fmt.Sprintf("await bench.nest(%d); null", i), nil)
+	}
+	hosts := []contender{{name: "cycle of two tabs, worker", target: 1000}}
+	r.addTimes("deadlock, until one is told", hosts, sample(hosts, rounds, func(contender) (float64, bool) {
+		a.MustEval("bench.wait(0); null", nil)
+		a.WaitFor("bench.waits()", browser.Limit)
+		ms := browser.Get[float64](b, "await bench.wait(1)")
+		b.MustEval("await bench.leave(1); null", nil)
+		a.MustEval("await bench.granted(); await bench.leave(0); null", nil)
+		a.MustEval("await bench.nest(0); null", nil)
+		b.MustEval("await bench.nest(1); null", nil)
+		return ms, ms > 0
 	}))
 }
 

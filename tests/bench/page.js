@@ -54,6 +54,12 @@ const contenders = {
   "file lock, worker": () => files("worker"),
   "file lock, page": () => files("page"),
   "file lease, worker": () => leases("worker", "file-lock"),
+  "four raw requests, in sequence": () => inSequence,
+  "four raw requests, in parallel": () => inParallel,
+  "path, page": () => leases("page", undefined, { path: ["u1", "a1", "r1"] }),
+  "path, worker": () => leases("worker", undefined, { path: ["u1", "a1", "r1"] }),
+  "slot, page": () => leases("page", undefined, { path: ["pool"], slots: 3 }),
+  "slot, worker": () => leases("worker", undefined, { path: ["pool"], slots: 3 }),
   "browser-tabs-lock": () => {
     const tabsLock = new (TabsLock.default ?? TabsLock)();
     return async (name, body) => {
@@ -71,11 +77,32 @@ const contenders = {
   },
 };
 
+const names = ["p", "p/u1", "p/u1/a1", "p/u1/a1/r1"];
+
+/** Four requests, each made when the one before is granted, as an ordered acquisition has to. */
+function inSequence(_, body, i = 0) {
+  return i === names.length ? body()
+    : navigator.locks.request(names[i], { mode: i < 3 ? "shared" : "exclusive" }, () => inSequence(_, body, i + 1));
+}
+
+/** Four requests at the same time; nobody else wants any of them. */
+async function inParallel(_, body) {
+  let release;
+  const over = new Promise((done) => { release = done; });
+  const ended = [];
+  await Promise.all(names.map((name, i) => new Promise((granted) => {
+    ended.push(navigator.locks.request(name, { mode: i < 3 ? "shared" : "exclusive" }, () => { granted(); return over; }));
+  })));
+  await body();
+  release();
+  await Promise.all(ended);
+}
+
 /** A project lease: events, a token and a heartbeat on top of the lock. */
-async function leases(host, strategy) {
+async function leases(host, strategy, options) {
   const hf = await holdfast(host, strategy);
   return async (_, body) => {
-    const lease = await hf.acquireProjectLock();
+    const lease = await hf.acquireProjectLock(options);
     await body();
     await lease.release();
   };
@@ -88,6 +115,9 @@ async function files(host) {
 }
 
 const opened = new Map();
+
+/** One side of a cycle: holds a place and asks for the other's. */
+const cycle = { hf: undefined, outer: undefined, inner: undefined, waiting: false };
 
 async function lockOf(contender) {
   if (!opened.has(contender)) opened.set(contender, await contenders[contender]());
@@ -139,6 +169,28 @@ globalThis.bench = {
       });
     }
     return { begun, ended: now(), waits };
+  },
+
+  async nest(side) {
+    cycle.hf ??= await holdfast("worker");
+    cycle.outer = await cycle.hf.acquireProjectLock({ path: ["cycle", `${side}`], backoff: { maxRetries: 0 } });
+  },
+
+  /** Milliseconds until the request for the other side's place ends as a deadlock, negative where it is granted. */
+  async wait(side) {
+    cycle.waiting = false;
+    const stop = cycle.hf.subscribe(({ type }) => { cycle.waiting ||= type === "lock:waiting"; });
+    const begun = performance.now();
+    cycle.inner = cycle.hf.acquireProjectLock({ path: ["cycle", `${1 - side}`], within: cycle.outer, backoff: { maxRetries: 0 } });
+    const code = await cycle.inner.then(() => "granted", ({ code }) => code);
+    stop();
+    return code === "deadlock" ? performance.now() - begun : -1;
+  },
+  waits: () => cycle.waiting,
+  granted: () => cycle.inner,
+  async leave() {
+    await (await cycle.inner.catch(() => undefined))?.release();
+    await cycle.outer.release();
   },
 
   /** Milliseconds from the call of openHoldfast until it is ready; the facade is there. */

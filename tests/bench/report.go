@@ -43,12 +43,17 @@ func (r row) met() bool {
 
 // add adds the figures of contenders that are compared with raw.
 func (r *report) add(what string, contenders []contender, samples map[string][]float64) {
+	r.addTo(raw, what, contenders, samples)
+}
+
+// addTo adds the figures of contenders that are compared with one of them.
+func (r *report) addTo(base, what string, contenders []contender, samples map[string][]float64) {
 	for _, c := range contenders {
 		var values, ratios []float64
 		for i, v := range samples[c.name] {
 			if v != none {
 				values = append(values, v*1000)
-				ratios = append(ratios, v/samples[raw][i])
+				ratios = append(ratios, v/samples[base][i])
 			}
 		}
 		r.Rows = append(r.Rows, row{What: what, Who: c.name, Unit: "µs", Median: median(values), Ratio: median(ratios), Target: c.target, Values: values})
