@@ -78,6 +78,9 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 		return Lease{}, err
 	}
 	lease.Token = token
+	if b.Records == Records(m.tokens) {
+		h.grant = &ripe{grant, m.tokens, token}
+	}
 	h.lease = lease
 	m.mu.Lock()
 	m.leases[lease.ID] = h

@@ -32,7 +32,7 @@ type Config struct {
 type Manager struct {
 	config Config
 	events *dispatcher
-	tokens Records        // of leases that have no record
+	tokens *WallTokens    // of leases that have no record
 	work   sync.WaitGroup // everything that runs for a lease or an acquisition
 
 	mu      sync.Mutex
@@ -62,7 +62,7 @@ func NewManager(c Config) (*Manager, error) {
 			b.Records = &WallTokens{Clock: c.Clock}
 		}
 	}
-	m := &Manager{config: c, events: newDispatcher(), leases: make(map[string]*holding), waiting: make(map[*acquisition]*waiting), tokens: &WallTokens{Clock: c.Clock}}
+	m := &Manager{config: c, events: newDispatcher(), leases: make(map[string]*holding), waiting: make(map[*acquisition]*waiting), tokens: &WallTokens{Clock: c.Clock, late: true}}
 	m.life, m.end = context.WithCancelCause(context.Background())
 	if c.Channel != nil {
 		stop, err := c.Channel.Listen(m.hearing)

@@ -52,13 +52,14 @@ const (
 // across a wall clock that is set back.
 type WallTokens struct {
 	Clock Clock
+	late  bool // the claimer's lock is not released before the time has passed: see ripe
 
 	mu   sync.Mutex
 	last int64
 }
 
 // Claim returns the present wall time in milliseconds, once it has passed.
-func (w *WallTokens) Claim(ctx context.Context, _ Record, stolen bool) (int64, error) {
+func (w *WallTokens) Claim(ctx context.Context, r Record, stolen bool) (int64, error) {
 	if stolen {
 		if err := w.pass(ctx, w.now()); err != nil {
 			return 0, err
@@ -66,10 +67,38 @@ func (w *WallTokens) Claim(ctx context.Context, _ Record, stolen bool) (int64, e
 	}
 	w.mu.Lock()
 	now := w.now()
-	w.last = max(w.last+1, now)
+	again := w.late && now <= w.last && w.last-now < maxTick.Milliseconds()
+	if !again {
+		w.last = max(w.last+1, now)
+	}
 	token := w.last
 	w.mu.Unlock()
+	switch {
+	case again: // a token of this owner already: one that is not ripe must not be ahead of the clock
+		if err := w.pass(ctx, now); err != nil {
+			return 0, err
+		}
+		return w.Claim(ctx, r, false)
+	case w.late:
+		return token, nil
+	}
 	return token, w.pass(ctx, now)
+}
+
+// ripe is a grant whose release waits until the clock shows another time than the token of
+// its lease: mostly that has passed long since.
+type ripe struct {
+	Grant
+	tokens *WallTokens
+	token  int64
+}
+
+// Release implements [Grant].
+func (r *ripe) Release(ctx context.Context) error {
+	if now := r.tokens.now(); now <= r.token && r.token-now < maxTick.Milliseconds() {
+		_ = r.tokens.pass(ctx, now)
+	}
+	return r.Grant.Release(ctx)
 }
 
 func (w *WallTokens) now() int64 { return w.Clock.Now().Wall.UnixMilli() }

@@ -84,3 +84,31 @@ func TestStolenTokenIsGreater(t *testing.T) {
 		assert.Greater(t, token, <-tokens)
 	})
 }
+
+// Leases of places have no record. Their tokens rise from holder to holder all the same, and
+// cost no time where the lock is not given back within the same tick.
+func TestTokensOfPlacesRise(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		last := int64(0)
+		for i := range 200 {
+			who := []*owner{a, b}[i%2]
+			began := time.Now()
+			lease := who.acquire(lock.AcquireOptions{Path: []string{"u1"}})
+			assert.Greater(t, lease.Token, last)
+			last = lease.Token
+			if i%3 == 0 {
+				time.Sleep(2 * time.Millisecond)
+				began = began.Add(2 * time.Millisecond)
+				who.release(lease)
+				assert.Equal(t, began, time.Now())
+				continue
+			}
+			who.release(lease)
+		}
+		one, two := a.acquire(lock.AcquireOptions{Path: []string{"pool"}, Slots: 2}), a.acquire(lock.AcquireOptions{Path: []string{"pool"}, Slots: 2})
+		assert.Greater(t, two.Token, one.Token)
+		a.release(one)
+		a.release(two)
+	})
+}

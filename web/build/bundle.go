@@ -35,6 +35,7 @@ var entries = []entry{
 var demoEntries = []entry{
 	{source: "web/demo/editor.ts", output: "editor", external: []string{"./holdfast.js"}},
 	{source: "web/demo/demo.ts", output: "demo", external: []string{"./holdfast.js"}},
+	{source: "web/demo/inspect.ts", output: "inspect", external: []string{"./holdfast.js"}},
 	{source: "web/demo/room.ts", output: "room"},
 }
 
