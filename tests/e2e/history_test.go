@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// step is what a tab did with one lease.
+type step struct {
+	Path                      string
+	Shared                    bool
+	Asked, Got, Gave, Settled float64 // milliseconds of the wall clock
+}
+
+// taking is the input of an operation of the history: a lease that begins or ends.
+type taking struct {
+	lease  string
+	path   string
+	shared bool
+	ends   bool
+}
+
+func (a taking) conflicts(b taking) bool {
+	switch {
+	case a.path == b.path:
+		return !a.shared || !b.shared
+	case strings.HasPrefix(b.path, a.path+"/"):
+		return !a.shared
+	case strings.HasPrefix(a.path, b.path+"/"):
+		return !b.shared
+	}
+	return false
+}
+
+// treeOfLocks is the whole specification: a lease may begin where no other is in its way.
+var treeOfLocks = porcupine.Model{
+	Init: func() any { return []taking(nil) },
+	Step: func(state, input, _ any) (bool, any) {
+		held, op := state.([]taking), input.(taking)
+		if op.ends {
+			return true, slices.DeleteFunc(slices.Clone(held), func(h taking) bool { return h.lease == op.lease })
+		}
+		if slices.ContainsFunc(held, op.conflicts) {
+			return false, state
+		}
+		held = append(slices.Clone(held), op)
+		slices.SortFunc(held, func(a, b taking) int { return strings.Compare(a.lease, b.lease) })
+		return true, held
+	},
+	Equal: func(a, b any) bool { return slices.Equal(a.([]taking), b.([]taking)) },
+}
+
+// clockError is by how much the clocks of two tabs may differ.
+const clockError = 1.0 // ms
+
+// What tabs did with places at random can be put into one order in which every lease was
+// rightful, each step between its call and its answer.
+func TestHistoriesAreLinearizable(t *testing.T) {
+	w := open(t, browser.Options{})
+	strategies(t, func(t *testing.T, options func(string) string) {
+		var tabs []*browser.Tab
+		for i := range 3 {
+			tabs = append(tabs, w.tab(t, options(fmt.Sprint("tab ", i))))
+		}
+		for i, tab := range tabs {
+			tab.MustEval(fmt.Sprintf(`globalThis.steps = []; globalThis.done = ''
+				let seed = %d
+				const random = n => { seed = (seed * 1103515245 + 12345) %% 2147483648; return Math.floor(seed / 65536) %% n }
+				const places = [['u1'], ['u1', 'a1'], ['u1', 'a2'], ['u1', 'a1', 'r1'], ['u1', 'a1', 'r2']]
+				const work = async () => {
+					for (let i = 0; i < 30; i++) {
+						const path = places[random(places.length)], shared = random(3) === 0
+						const step = {path: path.join('/'), shared, asked: now()}
+						const lease = await hf.acquireProjectLock({path, mode: shared ? 'shared' : 'exclusive', `+patient+`})
+						step.got = now()
+						await new Promise(done => setTimeout(done, random(5)))
+						step.gave = now()
+						await lease.release()
+						step.settled = now()
+						steps.push(step)
+					}
+				}
+				work().then(() => { done = 'yes' }, e => { done = e.message }); null`, 7+i), nil)
+		}
+		var operations []porcupine.Operation
+		overlaps := 0
+		for client, tab := range tabs {
+			tab.WaitFor("done", 4*browser.Limit)
+			require.Equal(t, "yes", browser.Get[string](tab, "done"))
+			for i, s := range browser.Get[[]step](tab, "steps") {
+				op := taking{lease: fmt.Sprint(client, ".", i), path: s.Path, shared: s.Shared}
+				ended := op
+				ended.ends = true
+				if s.Got-s.Asked > 20 {
+					overlaps++
+				}
+				operations = append(operations,
+					porcupine.Operation{ClientId: client, Input: op, Call: micros(s.Asked), Return: micros(s.Got + clockError)},
+					porcupine.Operation{ClientId: client, Input: ended, Call: micros(max(s.Gave, s.Got+clockError)), Return: micros(s.Settled + 2*clockError)})
+			}
+			tab.MustEval("await hf.close()", nil)
+			tab.Quiet()
+			tab.Close()
+		}
+		t.Logf("%d operations, %d leases were waited for", len(operations), overlaps)
+		assert.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(treeOfLocks, operations, 30*time.Second))
+
+		// The check can fail: one lease that began before another had ended.
+		first := operations[0].Input.(taking)
+		wrong := taking{lease: "wrong", path: first.path}
+		bad := append(slices.Clone(operations), porcupine.Operation{ClientId: 9, Input: wrong, Call: operations[0].Return + 1, Return: operations[1].Call - 1})
+		if operations[1].Call-operations[0].Return > 2 {
+			assert.Equal(t, porcupine.Illegal, porcupine.CheckOperationsTimeout(treeOfLocks, bad, 30*time.Second))
+		}
+	})
+}
+
+func micros(ms float64) int64 { return int64(ms * 1000) }
