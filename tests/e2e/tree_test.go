@@ -164,3 +164,22 @@ func TestSlots(t *testing.T) {
 		}
 	})
 }
+
+// The lease of AutoSave covers the project: more is locked under it, and others are kept out.
+func TestWithinAutoSave(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	a, b := w.tab(t, "{root: 'within-autosave'}"), w.tab(t, "{root: 'within-autosave'}")
+	a.MustEval(`
+		const saver = await hf.initAutoSave(() => 'text')
+		lease = await hf.acquireProjectLock({path: ['u1'], within: saver.lease})`, nil)
+	assert.True(t, browser.Get[bool](a, "lease.within === saver.lease.leaseId"))
+	assert.Equal(t, "reentrant", browser.Get[string](a, "(await failure(hf.acquireProjectLock({within: saver.lease}))).code"))
+	assert.Equal(t, "acquire-denied", browser.Get[string](b, "(await failure(hf.acquireProjectLock({path: ['u2'], ifAvailable: true}))).code"))
+	a.MustEval("await saver.dispose()", nil)
+	a.WaitFor("lease.signal.aborted && lease.signal.reason.code === 'lease-lost'", browser.Limit)
+	b.MustEval("await (await hf.acquireProjectLock({path: ['u1'], "+patient+"})).release(); await hf.close()", nil)
+	a.MustEval("await hf.close()", nil)
+	a.Quiet()
+	b.Quiet()
+}
