@@ -205,3 +205,27 @@ func TestConflictsAreRetried(t *testing.T) {
 	assert.Equal(t, before+5, a.Stats().Conflicts)
 	assert.Zero(t, interruptions)
 }
+
+// Who comes back in the very moment in which the grace ends stays: the change that removes it holds only while there
+// is no socket.
+func TestLeavingYieldsToAReturn(t *testing.T) {
+	store := &faulty{Store: kvtest.Open(t)}
+	a := start(t, Config{Store: store, Grace: limit})
+	ann := connect(t, a)
+	id := ann.create("Ann")
+	ann.info()
+	require.NoError(t, a.table.unregister(t.Context(), ann.token))
+	returned := false
+	store.fail(func(txn kv.Txn) error {
+		if len(txn.If) > 1 && !returned { // the change that removes Ann
+			returned = true
+			_, err := store.Store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(socketPrefix+ann.token, []byte("elsewhere"))}})
+			assert.NoError(t, err)
+		}
+		return nil
+	})
+	require.NoError(t, a.table.leave(t.Context(), ann.token))
+	assert.True(t, returned)
+	assert.Equal(t, map[string]string{ann.token: id}, keys(t, store, memberPrefix))
+	ann.quiet("nothing has changed")
+}
