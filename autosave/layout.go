@@ -150,14 +150,10 @@ func (l *Layout) Commit(ctx context.Context, c Commit) (Generation, error) {
 		return Generation{}, err
 	}
 	c.progress(PhaseWriting)
-	sum, err := l.digest(ctx, c.Content)
+	g, err := l.write(ctx, c)
 	if err != nil {
-		return Generation{}, asError(err, CodeWriteFailed, "the checksum could not be made")
-	}
-	g := l.next(c, sum)
-	if err := l.files.Write(ctx, FolderHistory, g.ID, c.Content); err != nil {
 		l.messy = l.files.Remove(ctx, FolderHistory, g.ID) != nil || l.messy
-		return Generation{}, asError(err, CodeWriteFailed, "the content could not be written")
+		return Generation{}, err
 	}
 	c.progress(PhaseIndex)
 	gone, stay := c.Limits.kept(append(superseded(l.top.generations), g))
@@ -175,6 +171,25 @@ func (l *Layout) Commit(ctx context.Context, c Commit) (Generation, error) {
 	}
 	c.progress(PhaseGC)
 	l.collect(ctx, names, gone)
+	return g, nil
+}
+
+// write writes the content. The checksum is made meanwhile, by another processor.
+func (l *Layout) write(ctx context.Context, c Commit) (Generation, error) {
+	g := l.next(c)
+	failed := make(chan error, 1)
+	go func() {
+		var err error
+		g.SHA256, err = l.digest(ctx, c.Content)
+		failed <- err
+	}()
+	err := l.files.Write(ctx, FolderHistory, g.ID, c.Content)
+	if unsummed := <-failed; err == nil && unsummed != nil {
+		return g, asError(unsummed, CodeWriteFailed, "the checksum could not be made")
+	}
+	if err != nil {
+		return g, asError(err, CodeWriteFailed, "the content could not be written")
+	}
 	return g, nil
 }
 
@@ -196,13 +211,13 @@ func (l *Layout) check(ctx context.Context) error {
 
 // next names the generation to be written. No name is used twice, whatever became of
 // the file, and a clock that was set back does not matter.
-func (l *Layout) next(c Commit, sum string) Generation {
+func (l *Layout) next(c Commit) Generation {
 	at := c.SavedAt.UnixMilli()
 	if at <= l.lastAt {
 		at = l.lastAt + 1
 	}
 	l.lastAt = at
-	g, _ := newGeneration(generationID(at, c.Token), int64(len(c.Content)), sum)
+	g, _ := newGeneration(generationID(at, c.Token), int64(len(c.Content)), "")
 	g.Current = true
 	return g
 }

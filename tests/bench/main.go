@@ -65,7 +65,9 @@ func run(o options) (err error) {
 	}
 	saving := b.Open(p, server.URL("/bench"))
 	r.saves(saving, o.rounds)
-	r.memory(saving, o.saves)
+	if err := r.memory(saving, o.saves); err != nil {
+		return err
+	}
 	r.sizes(o.site)
 
 	fmt.Print(r.markdown())
