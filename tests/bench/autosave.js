@@ -31,7 +31,8 @@ function write(bytes) {
   });
 }
 
-const text = (size) => `${Math.random()} `.padEnd(size, "All work and no play makes a dull text. ");
+// In one piece, as an editor has it: the engine keeps a text that was put together as its parts.
+const text = (size) => new TextDecoder().decode(new TextEncoder().encode(`${Math.random()} `.padEnd(size, "All work and no play makes a dull text. ")));
 
 /** Milliseconds of an action, and the longest time in which the page could do nothing else. */
 async function timed(action) {
