@@ -29,7 +29,7 @@ const usage = `Usage:
 var errUsage = errors.New("wrong usage")
 
 // gcPercent trades a little processor time for memory: what is live is small and what is passing is much.
-const gcPercent = 50
+const gcPercent = 30
 
 func main() {
 	if os.Getenv("GOGC") == "" {
