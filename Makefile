@@ -10,9 +10,9 @@ JS := GOOS=js GOARCH=wasm
 
 # What drives a browser runs after the rest, one package at a time, so that its timing means something.
 BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
-NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|e2e|engines|bench|race)(/|$$)')
+NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|e2e|engines|bench|race|wpt)(/|$$)')
 
-.PHONY: help build run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-long test-engines race clean
+.PHONY: help build run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-long test-engines race wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -92,6 +92,13 @@ test-long: build ## AutoSave: 200 handovers while typing, 200 takeovers from a f
 race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= say otherwise
 	@tools/need chromium
 	go test -count=1 -timeout 2h -v ./tests/race -grants $(or $(GRANTS),10000) -seed $(or $(SEED),0) -every $(or $(EVERY),4s)
+
+wpt: build ## the public web-platform-tests for web-locks against holdfast.locks; WPT= names a checkout of them
+	@tools/need chromium
+	@test -n "$(WPT)" || test -d .cache/wpt/web-locks || { \
+		git clone --quiet --depth 1 --filter=blob:none --sparse https://github.com/web-platform-tests/wpt .cache/wpt && \
+		git -C .cache/wpt sparse-checkout set web-locks resources; }
+	go test -count=1 -v ./tests/wpt -suite $(abspath $(or $(WPT),.cache/wpt))
 
 clean: ## remove what the other targets made
 	rm -rf .cache dist web/node_modules tests/bench/node_modules

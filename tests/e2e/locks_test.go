@@ -27,6 +27,8 @@ const compare = async locks => {
   await note('converts the name', () => request(7, lock => lock.name))
   await note('takes an empty name', () => request('', lock => '[' + lock.name + ']'))
   await note('takes unicode', () => request('ünï \u{1F512}', lock => lock.name))
+  await note('takes half a surrogate pair', () => request('\uD800', async lock =>
+    escape(lock.name) + await request('\uFFFD', other => escape(other.name))))
   await note('no arguments', () => request())
   await note('no callback', () => request('n'))
   await note('no callback but options', () => request('n', {}))

@@ -3,6 +3,7 @@
 import "wasm_exec";
 import { Port } from "../../jsbridge/port.js";
 import type { Files } from "../../opfs/files.js";
+import { withNames } from "./names";
 import type { Config, Exports, Listener } from "./protocol";
 
 /** The class that wasm_exec.js defines, with the parts that are used here. */
@@ -36,7 +37,7 @@ export async function startGo(module: WebAssembly.Module, config: Config, listen
     const globals = globalThis as unknown as Record<string, unknown>;
     const ready = (exports: Exports): void => {
       delete globals[name];
-      resolve(exports);
+      resolve(withNames(exports));
     };
     globals[name] = { config, port, files, event: listener.event, ready };
     go.env = { HOLDFAST_BOOT: name };
