@@ -276,9 +276,9 @@ async function read(response) {
     etag: headers.get("ETag") ?? "", savedAt: instant(headers.get("Holdfast-Saved-At")), token: Number(headers.get("Holdfast-Token")),
   };
   if (!headers.get("Content-Type")?.startsWith("application/json")) return { ...reply, body: new Uint8Array(await response.arrayBuffer()) };
-  const { error = "", message = "", token = 0, locked_at, expires_at, saved_at, holder_name = "", etag = "" } = await response.json();
+  const { error = "", message = "", token = 0, locked_at, expires_at, saved_at, holder_name = "", is_my_lock, etag = "" } = await response.json();
   return {
-    ...reply, error: `${error}`, message: `${message}`, token: Number(token), etag: `${etag}`, holderName: `${holder_name}`,
+    ...reply, error: `${error}`, message: `${message}`, token: Number(token), etag: `${etag}`, holderName: `${holder_name}`, mine: is_my_lock === true,
     lockedAt: instant(locked_at), expiresAt: instant(expires_at), savedAt: instant(saved_at),
   };
 }

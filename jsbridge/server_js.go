@@ -78,11 +78,16 @@ func readReply(v safejs.Value) (remote.Reply, error) {
 		}
 		return t
 	}
+	mine, err := v.Get("mine")
+	if err != nil {
+		return remote.Reply{}, err
+	}
+	own, _ := mine.Truthy()
 	reply := remote.Reply{
 		Status: int(number("status")), Error: text("error"), Message: text("message"),
 		RetryAfter: time.Duration(number("retryAfter")) * time.Millisecond,
 		Token:      number("token"), LockedAt: instant("lockedAt"), ExpiresAt: instant("expiresAt"), SavedAt: instant("savedAt"),
-		HolderName: text("holderName"), ETag: text("etag"),
+		HolderName: text("holderName"), Mine: own, ETag: text("etag"),
 	}
 	if body, err := v.Get("body"); err == nil && !body.IsUndefined() {
 		reply.Body, err = Bytes(body)

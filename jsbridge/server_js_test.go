@@ -46,11 +46,11 @@ func TestServerReads(t *testing.T) {
 	noLeaks(t)
 	server := jsbridge.NewServer("")
 	answering(t, `async () => Response.json({ token: 1795223524605, locked_at: "2026-11-21T10:00:00.250Z", expires_at: "2026-11-21T10:00:30.250Z",
-		saved_at: "2026-11-21T10:00:01.000Z", holder_name: "Ann", etag: '"x"' }, { status: 409, headers: { "Retry-After": "3" } })`)
+		saved_at: "2026-11-21T10:00:01.000Z", holder_name: "Ann", is_my_lock: true, etag: '"x"' }, { status: 409, headers: { "Retry-After": "3" } })`)
 	reply, err := server.Send(t.Context(), remote.Request{Method: "POST"})
 	require.NoError(t, err)
 	at := time.Date(2026, 11, 21, 10, 0, 0, 250e6, time.UTC)
-	assert.Equal(t, remote.Reply{Status: 409, RetryAfter: 3 * time.Second, Token: 1795223524605, HolderName: "Ann", ETag: `"x"`,
+	assert.Equal(t, remote.Reply{Status: 409, RetryAfter: 3 * time.Second, Token: 1795223524605, HolderName: "Ann", Mine: true, ETag: `"x"`,
 		LockedAt: at.Local(), ExpiresAt: at.Add(30 * time.Second).Local(), SavedAt: at.Add(750 * time.Millisecond).Local()}, reply)
 
 	answering(t, `async () => new Response(new Uint8Array([1, 0, 255]), { headers: { ETag: '"x"', "Holdfast-Token": "7", "Holdfast-Saved-At": "2026-11-21T10:00:01.000Z" } })`)

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -218,14 +219,29 @@ func (d *Document) sendFor(ctx context.Context, limit time.Duration, r Request) 
 	return d.c.Server.Send(ctx, r)
 }
 
-// Query tells what is known on this machine.
+// Query tells what is known on this machine and, of another one, who holds: by the name that the
+// server shows. Who has the local lock and waits for the server is first among those who wait.
 func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
+	snapshot, err := d.here(ctx)
+	if err != nil || len(snapshot.Held) == 0 {
+		return snapshot, err
+	}
+	reply, failed := d.send(ctx, Request{Method: "GET", Path: d.path + "/lock"})
+	if failed != nil || reply.Token == 0 || reply.Mine {
+		return snapshot, nil
+	}
+	holder := lock.Info{Name: d.resource(), Mode: lock.Exclusive, ClientID: reply.HolderName}
+	return lock.Snapshot{Held: []lock.Info{holder}, Pending: append(snapshot.Held, snapshot.Pending...)}, nil
+}
+
+func (d *Document) here(ctx context.Context) (lock.Snapshot, error) {
 	snapshot, err := d.c.Local.Locker.Query(ctx)
+	other := func(i lock.Info) bool { return i.Name != d.c.Local.Resource }
+	snapshot.Held = slices.DeleteFunc(snapshot.Held, other)
+	snapshot.Pending = slices.DeleteFunc(snapshot.Pending, other)
 	for _, infos := range [][]lock.Info{snapshot.Held, snapshot.Pending} {
 		for i := range infos {
-			if infos[i].Name == d.c.Local.Resource {
-				infos[i].Name = d.resource()
-			}
+			infos[i].Name = d.resource()
 		}
 	}
 	return snapshot, err

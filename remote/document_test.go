@@ -145,6 +145,28 @@ func TestADeadTabsLockIsTheNextTabsUnderATokenOfItsOwn(t *testing.T) {
 	})
 }
 
+func TestInspectingBothMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, space := newInternet(), locktest.NewSpace()
+		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, space, "B", "b")
+		first := a.acquire(lock.AcquireOptions{})
+		waiting := b.begin(context.Background(), patient)
+		open(t, n, space, "B", "c").begin(context.Background(), patient)
+		holders, waiters, err := b.Inspect(context.Background())
+		require.NoError(t, err)
+		require.Len(t, holders, 1)
+		assert.Equal(t, "tab A", holders[0].OwnerID)
+		assert.Len(t, waiters, 2)
+		a.release(first)
+		require.NoError(t, <-waiting)
+		holders, waiters, err = b.Inspect(context.Background())
+		require.NoError(t, err)
+		require.Len(t, holders, 1)
+		assert.Equal(t, "b", holders[0].OwnerID)
+		assert.Len(t, waiters, 1)
+	})
+}
+
 func TestStealFromAnotherTab(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, space := newInternet(), locktest.NewSpace()

@@ -105,7 +105,7 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 	case r.Method == "GET" && n.now() == "":
 		return remote.Reply{Status: 200}, nil
 	case r.Method == "GET":
-		return remote.Reply{Status: 200, Token: n.token, LockedAt: n.locked, ExpiresAt: n.expires, HolderName: "tab " + n.holder}, nil
+		return remote.Reply{Status: 200, Token: n.token, LockedAt: n.locked, ExpiresAt: n.expires, HolderName: "tab " + n.holder, Mine: n.holder == b.session}, nil
 	case n.now() == "":
 		if r.Method == "DELETE" {
 			return remote.Reply{Status: 200}, nil

@@ -29,7 +29,7 @@ func (d *Document) Claim(ctx context.Context, r lock.Record, stolen bool) (int64
 	if d.c.Local.Records == nil {
 		return token, nil
 	}
-	local, err := d.c.Local.Records.Claim(ctx, d.here(r, 0), stolen)
+	local, err := d.c.Local.Records.Claim(ctx, d.local(r, 0), stolen)
 	d.mu.Lock()
 	d.present.local = local
 	d.mu.Unlock()
@@ -58,7 +58,7 @@ func (d *Document) renewHere(ctx context.Context, r lock.Record) error {
 	d.mu.Lock()
 	local := d.present.local
 	d.mu.Unlock()
-	return d.c.Local.Records.Renew(ctx, d.here(r, local))
+	return d.c.Local.Records.Renew(ctx, d.local(r, local))
 }
 
 // Read implements [lock.Records]: what is known on this machine, or else on the server.
@@ -81,11 +81,11 @@ func (d *Document) Remove(ctx context.Context, r lock.Record) error {
 	if d.c.Local.Records == nil {
 		return nil
 	}
-	return d.c.Local.Records.Remove(ctx, d.here(r, 0))
+	return d.c.Local.Records.Remove(ctx, d.local(r, 0))
 }
 
-// here returns the record under its name on this machine.
-func (d *Document) here(r lock.Record, token int64) lock.Record {
+// local returns the record under its name on this machine.
+func (d *Document) local(r lock.Record, token int64) lock.Record {
 	r.Resource, r.Token = d.c.Local.Resource, token
 	return r
 }

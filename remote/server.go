@@ -36,6 +36,7 @@ type Reply struct {
 	LockedAt   time.Time
 	ExpiresAt  time.Time
 	SavedAt    time.Time
+	Mine       bool // the lock is this session's
 	HolderName string
 	ETag       string
 	Body       []byte // of a request for content

@@ -14,7 +14,7 @@ import (
 // member opens a tab of a browser on the server's own pages, with a Holdfast that locks there too.
 func (s *serving) member(t *testing.T, b *browser.Browser, host, name string) *browser.Tab {
 	t.Helper()
-	tab := b.Open(t, s.url+"/")
+	tab := b.Open(t, s.url+"/room.html") // which locks nothing itself
 	begin(tab, fmt.Sprintf("{host: %q, ownerName: %q, server: {url: location.origin}}", host, name))
 	return tab
 }
@@ -156,4 +156,32 @@ func TestEditorsInTwoBrowsers(t *testing.T) {
 		"(await saver.history()).map(g => g.current).concat(false).slice(0, 2)"))
 	assert.Equal(t, "Grüße von Ann, zuletzt, und Bob",
 		browser.Get[string](bob, "new TextDecoder().decode(await saver.read('current'))"))
+}
+
+// The demo between two machines: who writes is shown on both, what is saved appears on the other, and the turn
+// goes over when it is let go.
+func TestTheEditorBetweenMachines(t *testing.T) {
+	server := serve(t)
+	browsers := profiles(t, 2)
+	page := func(b *browser.Browser, name string) *browser.Tab {
+		tab := b.Open(t, server.url+"/?machines")
+		tab.MustEval(`const $ = id => document.getElementById(id)
+			$('name').value = '`+name+`'; $('name').dispatchEvent(new Event('change', {bubbles: true}))`, nil)
+		tab.WaitFor("document.title.endsWith('· "+name+"') && ['holding', 'held', 'free'].includes(document.body.dataset.kind)", browser.Limit)
+		return tab
+	}
+	ann := page(browsers[0], "Ann")
+	ann.WaitFor("document.body.dataset.kind === 'holding' && $('share-state').textContent.startsWith('Ann writes.')", browser.Limit)
+	bob := page(browsers[1], "Bob")
+	bob.WaitFor("$('answer').textContent === 'Ann writes.'", browser.Limit)
+	assert.True(t, browser.Get[bool](bob, "$('text').readOnly && $('share-box').checked"))
+	bob.WaitFor("$('tabs').textContent.startsWith('Ann, elsewhere')", browser.Limit)
+
+	ann.MustEval("$('text').value = 'From one machine'; $('text').dispatchEvent(new Event('input', {bubbles: true}))", nil)
+	bob.WaitFor("$('text').value === 'From one machine'", browser.Limit)
+
+	ann.MustEval("$('text').value += ' to the other'; $('text').dispatchEvent(new Event('input', {bubbles: true})); $('leave').click()", nil)
+	bob.WaitFor("$('answer').textContent === 'You write.' && $('text').value === 'From one machine to the other'", browser.Limit)
+	ann.WaitFor("$('answer').textContent === 'Bob writes.'", browser.Limit)
+	accessible(t, bob, "the editor between machines")
 }

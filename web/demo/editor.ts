@@ -2,6 +2,7 @@
 
 import { diff } from "./diff.js";
 import { byId, make, setAttribute, setText } from "./dom.js";
+import { Machines, shared } from "./machines.js";
 import { drawHistory, drawTabs } from "./lists.js";
 import { friendlyName, loadName, saveName } from "./names.js";
 import { Presence } from "./presence.js";
@@ -12,7 +13,7 @@ import { Writer, type WriterState } from "./writer.js";
 const text = byId<HTMLTextAreaElement>("text");
 const nameField = byId<HTMLInputElement>("name");
 const button = (id: string): HTMLButtonElement => byId<HTMLButtonElement>(id);
-const buttons = { ask: button("ask"), force: button("force"), flush: button("flush") };
+const buttons = { ask: button("ask"), force: button("force"), flush: button("flush"), leave: button("leave") };
 const keep = byId<HTMLInputElement>("keep");
 const favicon = byId<HTMLLinkElement>("favicon");
 
@@ -31,7 +32,8 @@ const writer = new Writer({
     text.value = value;
     text.setSelectionRange(Math.min(selectionStart, value.length), Math.min(selectionEnd, value.length));
   },
-}, draw, () => presence.nudge());
+}, draw, () => presence.nudge(), shared ? { url: location.origin } : undefined);
+const machines = shared ? new Machines(draw, () => void writer.read()) : undefined;
 
 open();
 
@@ -56,7 +58,7 @@ function draw(): void {
   const { state } = writer;
   const kind = kindOf(state);
   setAttribute(document.body, "data-kind", kind);
-  const holder = state.save.holder && presence.nameOf(state.save.holder.ownerId, state.save.holder.ownerName);
+  const holder = state.save.holder ? presence.nameOf(state.save.holder.ownerId, state.save.holder.ownerName) : machines?.holder;
   const headline = headlineOf(kind, holder);
   setText(byId("answer"), headline);
   setText(byId("explain"), explainOf(kind, state));
@@ -65,6 +67,7 @@ function draw(): void {
   setText(document.querySelector("title") as Element, `${kind === "holding" ? "Writing" : kind === "held" ? `${holder} writes` : "Reading"} · ${name}`);
   text.readOnly = state.readOnly;
   drawButtons(kind);
+  drawMachines();
   drawFailure(state);
   byId("offer").hidden = state.unsaved === undefined;
   if (state.unsaved !== undefined) drawDiff(byId("offer-diff"), text.value, state.unsaved);
@@ -86,7 +89,7 @@ function headlineOf(kind: Kind, holder: string | undefined): string {
     case "holding": return "You write.";
     case "waiting": return "Asking for your turn …";
     case "held": return `${holder} writes.`;
-    case "free": return "Another tab writes.";
+    case "free": return holder ? `${holder} writes.` : "Another tab writes.";
   }
 }
 
@@ -123,6 +126,7 @@ function drawButtons(kind: Kind): void {
   const focused = document.activeElement;
   buttons.ask.hidden = buttons.force.hidden = !reading;
   buttons.flush.hidden = byId("keep-label").hidden = kind !== "holding";
+  buttons.leave.hidden = kind !== "holding" || !shared;
   buttons.ask.disabled = buttons.force.disabled = kind === "waiting";
   // Who asked by the keyboard goes on in the text, not nowhere.
   if (focused && (focused === buttons.ask || focused === buttons.force) && kind === "holding") text.focus();
@@ -134,6 +138,13 @@ function drawFailure({ runtime, failure }: WriterState): void {
   const told = tellFailure(failure);
   setText(byId("failure-title"), told.title);
   setText(byId("failure-text"), `${told.text} ${told.advice}`);
+}
+
+/** What is known of other machines. */
+function drawMachines(): void {
+  if (!machines) return;
+  setText(byId("share-state"), !machines.connected ? "The server does not answer; what you may write is known until the lease ends."
+    : machines.holder ? `${machines.holder} writes. Open this address in another browser, too.` : "Nobody writes.");
 }
 
 const marks = { same: "span", gone: "del", new: "ins" } as const;
@@ -193,6 +204,10 @@ text.addEventListener("input", () => writer.typed());
 buttons.ask.addEventListener("click", () => void attempt(() => writer.ask(false)));
 buttons.force.addEventListener("click", () => void attempt(() => writer.ask(true)));
 buttons.flush.addEventListener("click", () => void attempt(() => writer.flush()));
+buttons.leave.addEventListener("click", open); // saves, gives the lock back, and waits in line again
+byId<HTMLInputElement>("share-box").checked = shared;
+if (shared) byId<HTMLAnchorElement>("another").href = "/?machines";
+byId("share-box").addEventListener("change", () => location.assign(shared ? "/" : "/?machines"));
 keep.addEventListener("change", () => { writer.keep = keep.checked; });
 button("reopen").addEventListener("click", open);
 button("compare-close").addEventListener("click", closeCompare);

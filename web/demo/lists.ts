@@ -1,6 +1,6 @@
 // The lists beside the text: who has the project open, and what was saved.
 
-import type { Generation } from "./holdfast.js";
+import type { Generation, HolderInfo } from "./holdfast.js";
 import { byId, make, setAttribute, setText } from "./dom.js";
 import type { Presence } from "./presence.js";
 import { clock } from "./time.js";
@@ -18,7 +18,7 @@ function fill(list: HTMLElement, shape: string, rows: () => Node[]): void {
 
 export function drawTabs({ held, pending }: WriterState, presence: Presence, self: string): void {
   const people = [
-    ...held.filter((holder) => holder.mode === "exclusive").map((holder) => ({ id: holder.ownerId, name: presence.nameOf(holder.ownerId, holder.ownerName), role: "writes" })),
+    ...held.filter((holder) => holder.mode === "exclusive").map((holder) => ({ id: holder.ownerId, name: nameOf(holder, presence), role: "writes" })),
     ...pending.map((waiter, i) => ({ id: waiter.ownerId, name: presence.nameOf(waiter.ownerId), role: i === 0 ? "reads, next in line" : "reads" })),
   ];
   fill(tabs, JSON.stringify([people, self]), () => people.length === 0 ? [make("li", "nobody", "Nobody")] : people.map(({ id, name, role }) => {
@@ -26,6 +26,11 @@ export function drawTabs({ held, pending }: WriterState, presence: Presence, sel
     if (id === self) label.append(" ", make("span", "you", "you"));
     return make("li", role === "writes" ? "writes" : "", label, make("span", "when", role));
   }));
+}
+
+/** A holder on another machine is known by the name that the server shows. */
+function nameOf({ ownerId, ownerName, leaseId, strategy }: HolderInfo, presence: Presence): string {
+  return strategy === "remote" && leaseId === undefined ? `${ownerId}, elsewhere` : presence.nameOf(ownerId, ownerName);
 }
 
 export function size(bytes: number): string {

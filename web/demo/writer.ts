@@ -33,12 +33,15 @@ export class Writer {
   readonly #editor: Editor;
   readonly #changed: () => void;
   readonly #saved: () => void;
+  readonly #server: { url: string } | undefined;
   #holdfast: Holdfast | undefined;
   #autosave: AutoSave | undefined;
   #opening = Promise.resolve();
 
-  /** changed is called after every change of the state, saved when other tabs have something new to see. */
-  constructor(editor: Editor, changed: () => void, saved: () => void) {
+  /** changed is called after every change of the state, saved when other tabs have something new to see. Where
+   *  there is a server, the project is shared with other machines. */
+  constructor(editor: Editor, changed: () => void, saved: () => void, server: { url: string } | undefined) {
+    this.#server = server;
     this.#editor = editor;
     this.#changed = changed;
     this.#saved = saved;
@@ -56,7 +59,7 @@ export class Writer {
     this.#set({ runtime: "opening", failure: undefined, readOnly: true });
     try {
       await before?.close();
-      this.#holdfast = await openHoldfast({ ownerName });
+      this.#holdfast = await openHoldfast({ ownerName, ...(this.#server && { server: this.#server }) });
       this.#holdfast.addEventListener("lock:handover-requested", (event) => {
         if (this.keep) (event as CustomEvent<{ refuse(why: string): void }>).detail.refuse("whoever writes there wants to go on");
       });
