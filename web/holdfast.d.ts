@@ -4,7 +4,7 @@
 // All times are milliseconds; instants are Unix epoch milliseconds. Every promise
 // settles: none hangs past its own time limit.
 
-/** The mechanism by which a lease is held. This version has "web-lock". */
+/** The mechanism by which a lease is held. */
 export type Strategy = "web-lock" | "file-lock" | "remote";
 /** An exclusive lock admits one holder; shared ones admit each other. */
 export type LockMode = "exclusive" | "shared";
@@ -284,7 +284,12 @@ export interface OpenOptions {
   strategy?: "auto" | "web-lock" | "file-lock"; // default "auto": Web Locks, else OPFS
   root?: string;                   // default "project": the OPFS folder that holds `.lock` and everything else
   ownerName?: string;              // what other tabs are shown
-  server?: { url: string | URL };  // a holdfast server, for locks between machines
+  /**
+   * A Holdfast server. Exclusive leases of the whole project then hold on this machine and on the server both, and
+   * AutoSave saves there; other leases reject with "unsupported". Where the server does not answer, acquiring goes on
+   * trying ("acquire-timeout", retryable). `ownerName` has at most 64 characters.
+   */
+  server?: { url: string | URL };
 }
 
 /** One open runtime. Dispatches every ProjectLockEvent as a CustomEvent of that type, the event in `detail`. */
