@@ -20,10 +20,10 @@ const edit = async (options, take = () => text) => {
   const since = now()
   autosave = await hf.initAutoSave(take, options)
   autosave.took = now() - since
-  for (const type of ['phase', 'saved', 'readonly', 'editable']) autosave.addEventListener('autosave:' + type, ({detail}) => {
+  for (const type of ['phase', 'saved', 'readonly', 'editable']) autosave.addEventListener('autosave:' + type, ({detail: {content, unsaved, ...detail}}) => {
     const event = {...plain(detail), type, seen: now()}
-    if (detail.content) text = event.content = decode(detail.content)
-    if (detail.unsaved) offered.push(event.unsaved = decode(detail.unsaved))
+    if (content) text = event.content = decode(content)
+    if (unsaved) offered.push(event.unsaved = decode(unsaved))
     told.push(event)
   })
   return autosave

@@ -30,7 +30,7 @@ func TestContexts(t *testing.T) {
 		{"insecure", "page", w.InsecureURL("/blank"), "", "https"},
 		{"no Web Locks, no fallback", "page", w.URL("/blank"), "delete Navigator.prototype.locks", "no Web Locks; Chrome"},
 		{"Web Locks null, no fallback", "page", w.URL("/blank"), "Object.defineProperty(navigator, 'locks', {value: null})", "no Web Locks; Chrome"},
-		{"no WebAssembly", "page", w.URL("/blank"), "delete globalThis.WebAssembly", "no WebAssembly"},
+		{"no WebAssembly", "page", w.URL("/blank"), "delete globalThis.WebAssembly", "WebAssembly is missing"},
 		{"sandboxed", "page", w.URL("/sandbox"), "", "sandboxed frames"},
 		{"sandboxed", "worker", w.URL("/sandbox"), "", "cannot be accessed from origin"},
 	}
