@@ -89,6 +89,10 @@ func TestEditor(t *testing.T) {
 	cleo.WaitFor("$('text').value === 'The quick brown fox.'", browser.Limit)
 
 	// One that hangs is robbed, and keeps what it could not save.
+	for _, tab := range []*browser.Tab{ann, ben, cleo} { // found beforehand: what is typed is saved half a second later
+		_, err := tab.Renderer()
+		require.NoError(t, err)
+	}
 	ben.MustEval("write(' Unsaved words.')", nil)
 	ben.Suspend()
 	press(cleo, "force")
