@@ -12,6 +12,9 @@ JS := GOOS=js GOARCH=wasm
 BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|e2e|engines|bench|race|wpt)(/|$$)')
 
+# Tests with suspended processes: see docs/engines.md.
+UNSETTLED := ^(TestSleepPastTTL|TestEditor)$$
+
 .PHONY: help build run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-long test-engines race wpt clean
 
 help: ## list these targets
@@ -77,7 +80,11 @@ test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a pag
 
 test-e2e: build web/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
-	go test -count=1 -p 1 $(BROWSER_TESTS)
+	go test -count=1 -p 1 -skip '$(UNSETTLED)' $(BROWSER_TESTS)
+
+test-unsettled: build ## end-to-end tests that pass alone and fail now and then beside others; the cause is not known yet
+	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
+	go test -count=1 -run '$(UNSETTLED)' ./tests/e2e
 
 test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs them where they are missing
 	@tools/need chromium
