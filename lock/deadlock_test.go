@@ -168,14 +168,13 @@ type slowAir struct {
 	*locktest.Channel
 	random *rand.Rand
 	mu     sync.Mutex
-	flying *sync.WaitGroup
 }
 
 func (s *slowAir) Post(m lock.Message) error {
 	s.mu.Lock()
 	delay := time.Duration(s.random.IntN(20)) * time.Millisecond
 	s.mu.Unlock()
-	s.flying.Go(func() { time.Sleep(delay); _ = s.Channel.Post(m) })
+	time.AfterFunc(delay, func() { _ = s.Channel.Post(m) })
 	return nil
 }
 
@@ -189,12 +188,12 @@ func TestNobodyIsAVictimWithoutACycle(t *testing.T) {
 	waited := 0
 	for seed := range runs {
 		virtual(t, func(t *testing.T, w *world) {
-			var flying, working sync.WaitGroup
+			var working sync.WaitGroup
 			air := locktest.NewAir()
 			var owners []*owner
 			for id := range 4 {
 				random := rand.New(rand.NewPCG(uint64(seed), uint64(id)))
-				o := w.talkingOver(fmt.Sprint(id), &slowAir{Channel: air.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id))), flying: &flying})
+				o := w.talkingOver(fmt.Sprint(id), &slowAir{Channel: air.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id)))})
 				owners = append(owners, o)
 				working.Go(func() {
 					for range 3 {
@@ -230,7 +229,6 @@ func TestNobodyIsAVictimWithoutACycle(t *testing.T) {
 				})
 			}
 			working.Wait()
-			flying.Wait()
 			for _, o := range owners {
 				waited += o.count(lock.EventWaiting)
 			}
@@ -250,12 +248,12 @@ func TestNoDeadlockStays(t *testing.T) {
 	victims := 0
 	for seed := range 200 {
 		virtual(t, func(t *testing.T, w *world) {
-			var flying, working sync.WaitGroup
+			var working sync.WaitGroup
 			air := locktest.NewAir()
 			var mu sync.Mutex
 			for id := range 5 {
 				random := rand.New(rand.NewPCG(uint64(seed), uint64(id)))
-				o := w.talkingOver(fmt.Sprint(id), &slowAir{Channel: air.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id))), flying: &flying})
+				o := w.talkingOver(fmt.Sprint(id), &slowAir{Channel: air.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id)))})
 				working.Go(func() {
 					for range 3 {
 						ctx, held := context.Background(), []lock.Lease{}
@@ -283,7 +281,6 @@ func TestNoDeadlockStays(t *testing.T) {
 				})
 			}
 			working.Wait()
-			flying.Wait()
 			synctest.Wait()
 			w.mustBeFree()
 		})
