@@ -10,18 +10,21 @@ JS := GOOS=js GOARCH=wasm
 
 # What drives a browser runs after the rest, one package at a time, so that its timing means something.
 BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
-NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|e2e|engines|bench|race|wpt)(/|$$)')
+NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|consumer|e2e|engines|bench|race|wpt)(/|$$)')
 
 # Tests with suspended processes: see docs/engines.md.
 UNSETTLED := ^(TestSleepPastTTL|TestEditor)$$
 
-.PHONY: help build run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-long test-engines race wpt clean
+.PHONY: help build package run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-unsettled test-package test-long test-engines race wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 build: ## make the npm package in dist/ and the site that the server carries
 	go run ./web/build
+
+package: ## build, then pack dist/ as an npm tarball in .cache/package/
+	go run ./web/build -pack .cache/package
 
 run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes the port)
 	go build -o .cache/holdfast ./cmd/holdfast
@@ -85,6 +88,11 @@ test-e2e: build web/node_modules/.package-lock.json ## end-to-end tests in Chrom
 test-unsettled: build ## end-to-end tests that pass alone and fail now and then beside others; the cause is not known yet
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
 	go test -count=1 -run '$(UNSETTLED)' ./tests/e2e
+
+test-package: ## pack the package twice, and use it as others do: in a Vite project, a plain page, a Go program; takes Node.js 20.19
+	@tools/need chromium
+	@tools/need node
+	go test -count=1 ./tests/consumer
 
 test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs them where they are missing
 	@tools/need chromium

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" />
 // Holdfast: one answer to one question, may this page write? It holds between the tabs
 // of one browser, and with a Holdfast server between machines.
 //

@@ -100,9 +100,9 @@ func TestEveryLinkedModuleHasItsLicenceInThePackage(t *testing.T) {
 	require.NoError(t, err)
 	var names []string
 	for _, m := range modules {
-		names = append(names, m.name)
+		names = append(names, m.Path)
 		_, err := licence(m.dir)
-		assert.NoError(t, err, m.name)
+		assert.NoError(t, err, m.Path)
 	}
 	assert.Contains(t, strings.Join(names, "\n"), "github.com/hack-pad/safejs")
 	_, err = licence(t.TempDir())

@@ -32,6 +32,7 @@ type options struct {
 	out  string // the npm package
 	site string // the demo with the package's files beside it; "" for none
 	tags string // Go build tags of the Wasm
+	pack string // where the package's tarball goes; "" for none
 }
 
 // variant tells a build for tests from the one that is published.
@@ -44,6 +45,7 @@ func parse(root string, args []string) (options, error) {
 	tags := flags.String("tags", "", "build tags for the Wasm, comma-separated; needs -out")
 	out := flags.String("out", "", "directory of the npm package (default dist)")
 	site := flags.String("site", "", "directory of the site (default web/site, or none with -out)")
+	pack := flags.String("pack", "", "directory of the package's npm tarball (default none)")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}
@@ -67,6 +69,13 @@ func parse(root string, args []string) (options, error) {
 			return options{}, err
 		}
 		o.site = dir
+	}
+	if *pack != "" {
+		dir, err := filepath.Abs(*pack)
+		if err != nil {
+			return options{}, err
+		}
+		o.pack = dir
 	}
 	if o.tags != "" && (!o.variant() || o.site == filepath.Join(root, "web/site")) {
 		return options{}, errors.New("a build with -tags may not go to dist or web/site")
@@ -107,10 +116,25 @@ func run(args []string) error {
 			return err
 		}
 	}
-	if o.variant() {
+	if !o.variant() {
+		if err := checkSizes(o); err != nil {
+			return err
+		}
+	}
+	if o.pack == "" {
 		return nil
 	}
-	sizes, err := measureAll(o.out, filepath.Join(root, ".cache", "sizes.json"))
+	path, err := writeTarball(o, o.pack, version)
+	if err != nil {
+		return err
+	}
+	fmt.Println(path)
+	return nil
+}
+
+// checkSizes prints what the package weighs and fails where that is more than its budgets.
+func checkSizes(o options) error {
+	sizes, err := measureAll(o.out, filepath.Join(o.root, ".cache", "sizes.json"))
 	if err != nil {
 		return err
 	}

@@ -24,22 +24,28 @@ func writeNotices(o options) error {
 		return err
 	}
 	var all bytes.Buffer
-	for _, m := range append(modules, module{name: "Go", dir: goroot}) {
+	for _, m := range append(modules, linkedModule{Path: "Go", dir: goroot}) {
 		text, err := licence(m.dir)
 		if err != nil {
-			return fmt.Errorf("licence of %s: %w", m.name, err)
+			return fmt.Errorf("licence of %s: %w", m.Path, err)
 		}
-		fmt.Fprintf(&all, "%s\n%s\n\n%s\n\n", m.name, strings.Repeat("=", len(m.name)), bytes.TrimSpace(text))
+		name := strings.TrimSpace(m.Path + " " + m.Version)
+		fmt.Fprintf(&all, "%s\n%s\n\n%s\n\n", name, strings.Repeat("=", len(name)), bytes.TrimSpace(text))
 	}
 	return os.WriteFile(filepath.Join(o.out, noticesFile), all.Bytes(), 0o644)
 }
 
-type module struct{ name, dir string }
+// linkedModule is a foreign module whose code is in the Wasm.
+type linkedModule struct {
+	Path    string `json:"path"`
+	Version string `json:"version"`
+	dir     string
+}
 
 // linkedModules lists the foreign modules behind ./wasm, in order of their names.
-func linkedModules(o options) ([]module, error) {
+func linkedModules(o options) ([]linkedModule, error) {
 	cmd := exec.Command("go", "list", "-deps", "-tags="+o.tags,
-		"-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}", "./wasm")
+		"-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "./wasm")
 	cmd.Dir = o.root
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	out, err := cmd.Output()
@@ -47,10 +53,10 @@ func linkedModules(o options) ([]module, error) {
 		return nil, fmt.Errorf("list what the Wasm links: %w", err)
 	}
 	lines := slices.Compact(slices.Sorted(strings.Lines(string(out))))
-	var modules []module
+	var modules []linkedModule
 	for _, line := range lines {
-		if name, dir, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
-			modules = append(modules, module{name, dir})
+		if fields := strings.Split(strings.TrimSpace(line), "\t"); len(fields) == 3 {
+			modules = append(modules, linkedModule{fields[0], fields[1], fields[2]})
 		}
 	}
 	return modules, nil

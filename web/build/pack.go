@@ -2,11 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // manifest is the published package.json; its fields stand in the order npm's own tools write them.
@@ -22,18 +21,45 @@ type manifest struct {
 	Exports     map[string]any `json:"exports"`
 	Files       []string       `json:"files"`
 	SideEffects bool           `json:"sideEffects"`
+	Repository  repository     `json:"repository"`
 }
 
-// modules are exported one by one, so that a bundler's user can ask for the URL of any of them.
-var modules = []string{"holdfast-autosave.js", "holdfast-worker.js", "holdfast-page.js", "holdfast-helper.js", "holdfast.wasm"}
+type repository struct {
+	Type string `json:"type"`
+	URL  string `json:"url"`
+}
+
+// exported are the files that can be asked for one by one, so that a bundler's user can have the URL of any.
+func exported() []string {
+	names := []string{"holdfast.wasm", provenanceFile, "package.json"}
+	for _, e := range entries {
+		names = append(names, e.output+".js")
+	}
+	return names
+}
+
+// published are the files that the manifest names. npm adds those of always.
+func published() []string {
+	names := []string{"holdfast.d.ts", "holdfast.wasm", noticesFile, provenanceFile}
+	for _, e := range entries {
+		names = append(names, e.output+".js", e.output+".js.map")
+	}
+	slices.Sort(names)
+	return names
+}
+
+// always are the files that every npm package has, first what npm reads first.
+var always = []string{"package.json", "LICENSE", "README.md"}
+
+// packedFiles are all files of the tarball.
+func packedFiles() []string { return slices.Concat(always, published()) }
 
 func newManifest(version string) manifest {
 	exports := map[string]any{
 		// TypeScript takes the first condition that fits: types come first (the keys are sorted).
-		".":              conditions{Types: "./holdfast.d.ts", Default: "./holdfast.js"},
-		"./package.json": "./package.json",
+		".": conditions{Types: "./holdfast.d.ts", Default: "./holdfast.js"},
 	}
-	for _, name := range modules {
+	for _, name := range exported() {
 		exports["./"+name] = "./" + name
 	}
 	return manifest{
@@ -46,8 +72,9 @@ func newManifest(version string) manifest {
 		Main:        "./holdfast.js",
 		Types:       "./holdfast.d.ts",
 		Exports:     exports,
-		Files:       []string{"holdfast*.js", "holdfast*.js.map", "holdfast*.wasm", "holdfast.d.ts", noticesFile},
+		Files:       published(),
 		SideEffects: false,
+		Repository:  repository{Type: "git", URL: "git+https://github.com/holdfast-dev/holdfast.git"},
 	}
 }
 
@@ -67,8 +94,10 @@ func writePackage(o options, version string) error {
 	if err := writeNotices(o); err != nil {
 		return err
 	}
-	err := copyFile(filepath.Join(o.root, "README.md"), o.out)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := writeProvenance(o, version); err != nil {
+		return err
+	}
+	if err := copyFile(filepath.Join(o.root, "README.md"), o.out); err != nil {
 		return err
 	}
 	data, err := json.MarshalIndent(newManifest(version), "", "  ")

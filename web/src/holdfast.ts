@@ -319,10 +319,9 @@ export async function openHoldfast(options?: Contract.OpenOptions): Promise<Cont
     const module = compile(wasm.href, ended);
     module.catch(() => undefined); // told by whoever waits for it, and nobody does where the worker fails first
     if (host === "page") {
-      const helper = baseURL ? new URL("holdfast-helper.js", baseURL) : new URL("./holdfast-helper.js", import.meta.url);
       const page = (baseURL ? import(/* @vite-ignore */ new URL("holdfast-page.js", baseURL).href) : import("./holdfast-page.js")) as Promise<typeof import("./page")>;
       const [{ startPage }, compiled] = await Promise.all([page, module]);
-      return startPage(compiled, helper, config, listener, ended);
+      return startPage(compiled, baseURL, config, listener, ended);
     }
     const worker = baseURL ? new Worker(new URL("holdfast-worker.js", baseURL), { type: "module" })
       : new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" });

@@ -9,11 +9,11 @@ let lastId = 0;
 let users = 0;
 let helper: Worker | undefined;
 
-/** Starts the helper at url. Call stopTimers as often as this. */
-export function startTimers(url: string | URL): void {
+/** Starts the helper. Call stopTimers as often as this. */
+export function startTimers(start: () => Worker): void {
   if (users++ > 0) return;
   try {
-    helper = new Worker(url);
+    helper = start();
     helper.onmessage = ({ data: id }: MessageEvent<number>) => fire(id);
     helper.onerror = (event) => {
       event.preventDefault();

@@ -6,11 +6,14 @@ import { startGo } from "./go";
 import { stopTimers, startTimers } from "./page-timers";
 import type { Config, Host, Listener } from "./protocol";
 
-export async function startPage(module: WebAssembly.Module, helper: string | URL, config: Config, listener: Listener, ended: AbortSignal): Promise<Host> {
+export async function startPage(module: WebAssembly.Module, baseURL: URL | undefined, config: Config, listener: Listener, ended: AbortSignal): Promise<Host> {
   ended.throwIfAborted();
+  // The literal form is what bundlers look for: they make a file of the worker, which a policy with
+  // worker-src 'self' admits. A mere URL they may write into the page as data.
+  const helper = (): Worker => baseURL ? new Worker(new URL("holdfast-helper.js", baseURL)) : new Worker(new URL("./holdfast-helper.js", import.meta.url));
   startTimers(helper);
   // Each Holdfast has a worker of its own for files: ending it closes what a dead program had open.
-  const files = new Files(() => new Worker(helper));
+  const files = new Files(helper);
   ended.addEventListener("abort", () => {
     stopTimers();
     files.close();
