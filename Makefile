@@ -9,13 +9,13 @@ JS_PACKAGES := $(JS_ROOMS:%=./%/...)
 JS := GOOS=js GOARCH=wasm
 
 # What drives a browser runs after the rest, one package at a time, so that its timing means something.
-BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
-NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|consumer|e2e|engines|bench|race|wpt)(/|$$)')
+BROWSER_TESTS := ./tests/browser/... ./tests/docs/... ./tests/e2e/... ./tests/race/...
+NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|wpt)(/|$$)')
 
 # Tests with suspended processes: see docs/engines.md.
 UNSETTLED := ^(TestSleepPastTTL|TestEditor)$$
 
-.PHONY: help build package run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-unsettled test-package test-long test-engines race wpt clean
+.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-unsettled test-package test-long test-engines race wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -25,6 +25,9 @@ build: ## make the npm package in dist/ and the site that the server carries
 
 package: ## build, then pack dist/ as an npm tarball in .cache/package/
 	go run ./web/build -pack .cache/package
+
+docs: ## write the reference pages of docs/ anew, from the declaration file and the comments of the Go packages
+	go run ./web/reference
 
 run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes the port)
 	go build -o .cache/holdfast ./cmd/holdfast

@@ -1,0 +1,104 @@
+// Package docs runs every code block of the documentation: JavaScript in a browser, Go as a program of another
+// module, commands against the Makefile, the server's flags or a running server. Blocks of other languages have to be
+// text, json, html or ts; see exempt.
+//
+// A comment before or after a block tells what the test needs to know and a reader does not:
+//
+//	<!-- check: expression -->   after a js block: what is true in the page once it has run
+package docs
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// block is one fenced block of a page.
+type block struct {
+	page  string // relative to the repository
+	line  int    // of its first line of code
+	lang  string
+	text  string
+	check string
+}
+
+func (b block) name() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
+
+// generated pages are made from their sources, with which a test compares them.
+var generated = []string{"docs/reference.md", "docs/reference-go.md"}
+
+// exempt languages are not code, or are used by the tests of the recipes.
+var exempt = []string{"text", "json", "html"}
+
+// pages lists the documentation, relative to root.
+func pages(root string) ([]string, error) {
+	found := []string{"README.md", "ARCHITECTURE.md", "CHANGELOG.md"}
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if name = filepath.ToSlash(name); !slices.Contains(generated, name) {
+			found = append(found, name)
+		}
+		return err
+	})
+	return found, err
+}
+
+// allBlocks returns the blocks of all pages.
+func allBlocks(root string) ([]block, error) {
+	names, err := pages(root)
+	if err != nil {
+		return nil, err
+	}
+	var blocks []block
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return nil, err
+		}
+		found, err := blocksOf(name, string(text))
+		if err != nil {
+			return nil, err
+		}
+		blocks = append(blocks, found...)
+	}
+	return blocks, nil
+}
+
+var (
+	fence   = regexp.MustCompile("^( *)(`{3,})(.*)$")
+	checked = regexp.MustCompile(`^<!-- check: (.*) -->$`)
+)
+
+// blocksOf returns the fenced blocks of a page. One that is not closed is an error.
+func blocksOf(page, text string) ([]block, error) {
+	var blocks []block
+	var open []string // the fence that is open, as matched
+	var indent string
+	for i, line := range strings.Split(text, "\n") {
+		if open == nil {
+			if open = fence.FindStringSubmatch(line); open != nil {
+				indent = open[1]
+				blocks = append(blocks, block{page: page, line: i + 2, lang: strings.TrimSpace(open[3])})
+			} else if check := checked.FindStringSubmatch(line); check != nil && len(blocks) > 0 {
+				blocks[len(blocks)-1].check = check[1]
+			}
+			continue
+		}
+		if strings.TrimSpace(line) == open[2] {
+			open = nil
+			continue
+		}
+		blocks[len(blocks)-1].text += strings.TrimPrefix(line, indent) + "\n"
+	}
+	if open != nil {
+		return nil, fmt.Errorf("%s: a code block is not closed", page)
+	}
+	return blocks, nil
+}

@@ -1,0 +1,112 @@
+package docs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// curl does what the curl commands of the documentation do, against a server of the test. A token in a command is
+// that of some reader's server: the one that this server gave last takes its place.
+type curl struct {
+	client http.Client
+	site   string
+	dir    string // with the files that the commands send
+	token  string
+}
+
+func newCurl(t *testing.T, site string) *curl {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "plan.txt"), []byte("a plan"), 0o644))
+	return &curl{client: http.Client{Jar: jar, Timeout: 10 * time.Second}, site: site, dir: dir}
+}
+
+func (c *curl) run(args []string) error {
+	request, err := c.request(args)
+	if err != nil {
+		return err
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", response.Status, body)
+	}
+	var answer struct{ Token json.Number }
+	if json.Unmarshal(body, &answer) == nil && answer.Token != "" {
+		c.token = answer.Token.String()
+	}
+	return nil
+}
+
+var port8080 = regexp.MustCompile(`^http://localhost:8080(/|$)`)
+
+func (c *curl) request(args []string) (*http.Request, error) {
+	method, address := http.MethodGet, ""
+	header := http.Header{}
+	var body []byte
+	for len(args) > 0 {
+		name, rest := args[0], args[1:]
+		if !strings.HasPrefix(name, "-") {
+			address, args = name, rest
+			continue
+		}
+		if len(rest) == 0 {
+			return nil, fmt.Errorf("%s has no value", name)
+		}
+		value := rest[0]
+		args = rest[1:]
+		switch name {
+		case "-c", "-b": // the cookies: the jar has them
+		case "-X":
+			method = value
+		case "-H":
+			key, text, _ := strings.Cut(value, ": ")
+			if key == "Holdfast-Token" {
+				text = c.token
+			}
+			header.Set(key, text)
+		case "-d", "--data-binary":
+			body = []byte(value)
+			if file, ok := strings.CutPrefix(value, "@"); ok {
+				data, err := os.ReadFile(filepath.Join(c.dir, file))
+				if err != nil {
+					return nil, err
+				}
+				body = data
+			}
+		default:
+			return nil, fmt.Errorf("no test knows curl's %s", name)
+		}
+	}
+	if !port8080.MatchString(address) {
+		return nil, errors.New("the documentation's server is http://localhost:8080, not " + address)
+	}
+	request, err := http.NewRequest(method, strings.Replace(address, "http://localhost:8080", c.site, 1), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header = header
+	return request, nil
+}

@@ -1,0 +1,107 @@
+package docs
+
+import (
+	_ "embed"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/static"
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+//go:embed testdata/prelude.js
+var prelude []byte
+
+const page = `<!doctype html><html lang="en"><title>Block</title><link rel="icon" href="data:,">
+<textarea aria-label="Text"></textarea><button>Edit here</button>
+<script type="module" src="/prelude.js?block=%s"></script></html>`
+
+// Each block of JavaScript runs as a module of a page of a real server, under its policy.
+func TestJavaScript(t *testing.T) {
+	blocks := blocksIn(t, "js")
+	server := site(t, blocks)
+	chromium := browser.Start(t, browser.Options{})
+	for i, b := range blocks {
+		t.Run(b.name(), func(t *testing.T) {
+			outcome, tab := runBlock(t, chromium, server, i)
+			defer tab.Close() // with all the locks it has
+			require.Equal(t, "ran", outcome)
+			if b.check != "" {
+				tab.WaitFor(b.check, browser.Limit)
+			}
+			tab.Quiet()
+		})
+	}
+}
+
+// A block that is wrong is found to be so.
+func TestJavaScriptThatIsWrong(t *testing.T) {
+	server := site(t, []block{{text: "holdfast.acquire();"}, {text: "await holdfast.acquireProjectLock({ ttl: -1, ttlMs: 'x' });"}})
+	chromium := browser.Start(t, browser.Options{})
+	for i, want := range []string{"holdfast.acquire is not a function", "invalid-argument"} {
+		outcome, _ := runBlock(t, chromium, server, i)
+		assert.Contains(t, outcome, want)
+	}
+}
+
+func runBlock(t *testing.T, chromium *browser.Browser, server *browser.Server, i int) (outcome string, tab *browser.Tab) {
+	t.Helper()
+	// An origin for each, so that none finds what another one saved.
+	own := strings.Replace(server.URL(fmt.Sprintf("/block/%d", i)), "localhost", fmt.Sprintf("block-%d.localhost", i), 1)
+	tab = chromium.Open(t, own)
+	tab.WaitFor("globalThis.outcome", browser.Limit)
+	return browser.Get[string](tab, "outcome"), tab
+}
+
+func blocksIn(t *testing.T, lang string) []block {
+	t.Helper()
+	all, err := allBlocks("../..")
+	require.NoError(t, err)
+	var blocks []block
+	for _, b := range all {
+		if b.lang == lang {
+			blocks = append(blocks, b)
+		}
+	}
+	require.NotEmpty(t, blocks)
+	return blocks
+}
+
+// site is a Holdfast server with the pages of the blocks before it. What they import as "./holdfast.js" lies on
+// it.
+func site(t *testing.T, blocks []block) *browser.Server {
+	t.Helper()
+	target, err := url.Parse(serve(t))
+	require.NoError(t, err)
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.Host = r.In.Host
+	}}
+	mux := http.NewServeMux()
+	mux.Handle("/", proxy)
+	mux.HandleFunc("/prelude.js", script(prelude))
+	for i, b := range blocks {
+		path := fmt.Sprintf("/block-%d.js", i)
+		mux.HandleFunc(path, script([]byte(b.text)))
+		mux.HandleFunc(fmt.Sprintf("/block/%d", i), func(w http.ResponseWriter, _ *http.Request) {
+			static.SecurityHeaders(w.Header())
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = fmt.Fprintf(w, page, path)
+		})
+	}
+	return browser.Serve(t, mux)
+}
+
+func script(text []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+		_, _ = w.Write(text)
+	}
+}

@@ -1,0 +1,146 @@
+package docs
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// foreign programs are not ours to run: what the documentation says of them was tried by hand.
+var foreign = []string{"etcdctl", "etcdutl", "npm"}
+
+// Each command names a target of the Makefile, a flag of the server or a folder that there is; those that ask the
+// server are sent.
+func TestCommands(t *testing.T) {
+	known := knownTo(t, "../..")
+	for _, b := range blocksIn(t, "sh") {
+		t.Run(b.name(), func(t *testing.T) {
+			var client *curl
+			for _, command := range commands(b.text) {
+				if command[0] != "curl" {
+					assert.NoError(t, known.check(command), command)
+					continue
+				}
+				if client == nil {
+					client = newCurl(t, serve(t))
+				}
+				assert.NoError(t, client.run(command[1:]), command)
+			}
+		})
+	}
+}
+
+func TestCommandsThatAreWrong(t *testing.T) {
+	known := knownTo(t, "../..")
+	for _, line := range []string{
+		"make nonsense", "make test NONSENSE=1", "holdfast serve --nonsense 1", "holdfast nonsense",
+		"go run ./nonsense", "go test ./tests/docs -nonsense", "nonsense",
+	} {
+		assert.Error(t, known.check(commands(line)[0]), line)
+	}
+	client := newCurl(t, serve(t))
+	assert.Error(t, client.run(commands("curl http://localhost:8080/api/nonsense")[0][1:]))
+	assert.Error(t, client.run(commands("curl --nonsense http://localhost:8080/")[0][1:]))
+}
+
+// commands splits a script into its commands, and these into words. Comments, continued lines, quotes and && are
+// known, nothing else of the shell.
+func commands(script string) [][]string {
+	script = strings.ReplaceAll(script, "\\\n", " ")
+	var found [][]string
+	for line := range strings.Lines(script) {
+		for _, part := range strings.Split(line, "&&") {
+			if command := words(part); len(command) > 0 {
+				found = append(found, command)
+			}
+		}
+	}
+	return found
+}
+
+func words(line string) []string {
+	var found []string
+	for _, m := range regexp.MustCompile(`#.*|'([^']*)'|"([^"]*)"|\S+`).FindAllStringSubmatch(line, -1) {
+		if strings.HasPrefix(m[0], "#") {
+			break
+		}
+		found = append(found, strings.Trim(m[0], `'"`))
+	}
+	return found
+}
+
+// vocabulary is what a command may be made of.
+type vocabulary struct {
+	root               string
+	targets, variables []string // of the Makefile
+	flags              []string // of the server
+}
+
+func knownTo(t *testing.T, root string) vocabulary {
+	t.Helper()
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	path, err := binary()
+	require.NoError(t, err)
+	usage, err := exec.Command(path, "serve", "-h").CombinedOutput()
+	require.NoError(t, err)
+	return vocabulary{
+		root:      root,
+		targets:   firsts(`(?m)^([a-z][a-z0-9-]*):.*## `, string(makefile)),
+		variables: firsts(`\$\((?:or \$\()?([A-Z]+)\b`, string(makefile)),
+		flags:     firsts(`(?m)^  -([a-z-]+)`, string(usage)),
+	}
+}
+
+func firsts(pattern, text string) []string {
+	var found []string
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	return found
+}
+
+func (v vocabulary) check(command []string) error {
+	switch {
+	case command[0] == "make":
+		return v.checkMake(command[1:])
+	case command[0] == "holdfast" && len(command) > 1 && command[1] == "serve":
+		return v.checkServe(command[2:])
+	case command[0] == "go" && len(command) == 3 && slices.Contains([]string{"run", "test", "build"}, command[1]):
+		_, err := os.Stat(filepath.Join(v.root, command[2]))
+		return err
+	case slices.Contains(foreign, command[0]):
+		return nil
+	}
+	return fmt.Errorf("no test knows how to check %q", command)
+}
+
+func (v vocabulary) checkMake(args []string) error {
+	for _, arg := range args {
+		name, _, variable := strings.Cut(arg, "=")
+		switch {
+		case variable && !slices.Contains(v.variables, name):
+			return fmt.Errorf("the Makefile knows no variable %s", name)
+		case !variable && !slices.Contains(v.targets, name):
+			return fmt.Errorf("the Makefile has no target %s", name)
+		}
+	}
+	return nil
+}
+
+func (v vocabulary) checkServe(args []string) error {
+	for _, arg := range args {
+		if name, flag := strings.CutPrefix(arg, "--"); flag && !slices.Contains(v.flags, name) {
+			return fmt.Errorf("holdfast serve has no flag --%s", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+// What the blocks take for granted: the page of somebody who has an editor, and a Holdfast where a block does not
+// open one itself. `calls` tells the checks what was called.
+import { openHoldfast } from "./holdfast.js";
+
+const block = new URL(import.meta.url).searchParams.get("block");
+const source = await (await fetch(block)).text();
+
+const calls = [];
+const stub = (name) => [name, async (...args) => void calls.push([name, ...args])];
+const editor = document.querySelector("textarea");
+const button = document.querySelector("button");
+Object.assign(globalThis, { calls, editor, button, content: "a text" });
+Object.assign(globalThis, Object.fromEntries(["save", "edit", "move", "upload", "refresh", "stopEditing", "freezeEditor", "show", "send"].map(stub)));
+if (!/\bconst holdfast\b/.test(source)) globalThis.holdfast = await openHoldfast({ ownerName: "Ann" });
+
+try {
+  await import(block);
+  globalThis.outcome = "ran";
+} catch (error) {
+  globalThis.outcome = `${error?.stack ?? error}`;
+}
