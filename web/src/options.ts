@@ -59,7 +59,7 @@ export function checkOpen(options: OpenOptions = {}): Opening {
 function address(option: string, value: unknown): URL {
   try {
     if (!value || (typeof value !== "string" && !(value instanceof URL))) throw value;
-    const url = new URL(value, document.baseURI);
+    const url = new URL(new Request(value).url);
     if (!url.pathname.endsWith("/")) url.pathname += "/";
     return url;
   } catch {

@@ -1,17 +1,19 @@
 // setTimeout for a Go program in a page. A hidden page's timers run once a second, after
 // five minutes once a minute, which is too seldom for a heartbeat; a worker's do not slow
-// down. So while the page is hidden a helper worker wakes the timers as well.
+// down. So while the page is hidden a helper worker wakes the timers as well. Where the
+// program runs in a worker of the page's own, there is nothing to help.
 
 interface Timer { run: () => void; due: number; native: number }
 
 const pending = new Map<number, Timer>();
 let lastId = 0;
+const page: Document | undefined = globalThis.document;
 let users = 0;
 let helper: Worker | undefined;
 
 /** Starts the helper. Call stopTimers as often as this. */
 export function startTimers(start: () => Worker): void {
-  if (users++ > 0) return;
+  if (users++ > 0 || !page) return;
   try {
     helper = start();
     helper.onmessage = ({ data: id }: MessageEvent<number>) => fire(id);
@@ -22,7 +24,7 @@ export function startTimers(start: () => Worker): void {
   } catch (error) {
     slow(error);
   }
-  document.addEventListener("visibilitychange", delegate);
+  page.addEventListener("visibilitychange", delegate);
 }
 
 /** Leases are safe without the helper: one that is renewed too late ends. */
@@ -32,7 +34,7 @@ function slow(why: unknown): void {
 
 export function stopTimers(): void {
   if (--users > 0) return;
-  document.removeEventListener("visibilitychange", delegate);
+  page?.removeEventListener("visibilitychange", delegate);
   helper?.terminate();
   helper = undefined;
 }
@@ -43,7 +45,7 @@ const clearNative = globalThis.clearTimeout;
 export function setTimeout(run: () => void, ms: number): number {
   const id = ++lastId;
   pending.set(id, { run, due: performance.now() + ms, native: native(fire, ms, id) as unknown as number });
-  if (document.hidden) helper?.postMessage({ id, ms });
+  if (page?.hidden) helper?.postMessage({ id, ms });
   return id;
 }
 
@@ -64,7 +66,7 @@ function fire(id: number): void {
 
 /** Hands the timers that were set while the page was visible to the helper. */
 function delegate(): void {
-  if (!document.hidden) return;
+  if (!page?.hidden) return;
   const now = performance.now();
   for (const [id, timer] of pending) helper?.postMessage({ id, ms: Math.max(0, timer.due - now) });
 }
