@@ -281,7 +281,7 @@ export interface AutoSave extends EventTarget {
 /** How to open. Wrong options reject with "invalid-argument" and their name. */
 export interface OpenOptions {
   baseURL?: string | URL;          // where holdfast.wasm and the worker lie; default: beside the module
-  host?: "worker" | "page";        // where the Go runtime lives; default "worker"
+  host?: "worker" | "page";        // where the Go runtime lives; default "worker"; workers can open one too
   strategy?: "auto" | "web-lock" | "file-lock"; // default "auto": Web Locks, else OPFS
   root?: string;                   // default "project": the OPFS folder that holds `.lock` and everything else
   ownerName?: string;              // what other tabs are shown

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/internal/static"
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
@@ -90,4 +91,41 @@ func TestPageWithoutHelper(t *testing.T) {
 	}), "%v", tab.Console())
 	assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 	tab.Quiet("worker-src")
+}
+
+// A worker of the page's own uses the package as a page does, in either host and over either strategy, and what it holds
+// is free when it is terminated.
+func TestInAWorker(t *testing.T) {
+	t.Parallel()
+	mux := pages(t, siteDir)
+	mux.HandleFunc("/own-worker.js", func(w http.ResponseWriter, _ *http.Request) {
+		static.SecurityHeaders(w.Header())
+		w.Header().Set("Content-Type", "text/javascript")
+		_, _ = w.Write([]byte(`import {openHoldfast} from '/holdfast.js'
+			onmessage = async ({data}) => {
+				try {
+					const hf = await openHoldfast(data)
+					const lease = await hf.acquireProjectLock({ttlMs: 2000, heartbeatIntervalMs: 50})
+					hf.addEventListener('lock:renewed', () => postMessage("renewed"), {once: true})
+				} catch (error) { postMessage(String(error)) }
+			}`))
+	})
+	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, mux)}
+	for _, strategy := range []string{"web-lock", "file-lock"} {
+		t.Run(strategy, func(t *testing.T) {
+			eachHost(t, func(t *testing.T, host string) {
+				options := "{host: '" + host + "', root: 'in a worker', strategy: '" + strategy + "'}"
+				tab := w.tab(t, options)
+				said := browser.Get[string](tab, `await new Promise((resolve, reject) => {
+					globalThis.worker = new Worker('/own-worker.js', {type: 'module'})
+					worker.onmessage = ({data}) => resolve(data)
+					worker.onerror = e => reject(e.message ?? 'the worker was not loaded')
+					worker.postMessage(`+options+`) })`)
+				assert.Equal(t, "renewed", said)
+				assert.Equal(t, "acquire-timeout", browser.Get[event](tab, "await failure(hf.acquireProjectLock({timeoutMs: 100}))")["code"])
+				tab.MustEval("worker.terminate(); lease = await hf.acquireProjectLock({timeoutMs: 20000}); await hf.close()", nil)
+				tab.Close()
+			})
+		})
+	}
 }
