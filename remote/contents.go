@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/autosave"
@@ -20,6 +21,16 @@ type Contents struct {
 	document *Document
 	history  autosave.Store
 	digest   autosave.Digest
+
+	mu     sync.Mutex
+	listed listed
+}
+
+// listed is the current content that List came upon: whoever becomes the editor lists, then reads it. It is handed out
+// once, so that no copy of it stays in memory.
+type listed struct {
+	id    string
+	bytes []byte
 }
 
 // NewContents returns the store of the document. History keeps the generations that were saved here,
@@ -49,7 +60,7 @@ func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave
 	}
 	tell(autosave.PhaseWriting)
 	reply, err := c.document.sendFor(ctx, commitLimit, Request{Method: "PUT", Path: c.document.path + "/content",
-		Token: commit.Token, Body: append([]byte{}, commit.Content...)})
+		Token: commit.Token, Body: commit.Content})
 	if err != nil || reply.Status != statusOK {
 		return autosave.Generation{}, unsaved(reply, err)
 	}
@@ -146,11 +157,29 @@ func (c *Contents) List(ctx context.Context) ([]autosave.Generation, error) {
 		g.Current = true
 		all = slices.Delete(all, saved, saved+1)
 	}
+	c.mu.Lock()
+	c.listed = listed{g.ID, now.bytes}
+	c.mu.Unlock()
 	return slices.Insert(all, 0, g), nil
+}
+
+// takeListed returns what List came upon, if it is the generation of this id and nobody else has taken it.
+func (c *Contents) takeListed(id string) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.listed.id != id {
+		return nil, false
+	}
+	bytes := c.listed.bytes
+	c.listed = listed{}
+	return bytes, true
 }
 
 // Read implements [autosave.Store].
 func (c *Contents) Read(ctx context.Context, id string) ([]byte, error) {
+	if bytes, ok := c.takeListed(id); ok {
+		return bytes, nil
+	}
 	if id != autosave.Current && c.history != nil {
 		bytes, err := c.history.Read(ctx, id)
 		if !errors.Is(err, autosave.ErrNotFound) {

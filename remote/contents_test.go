@@ -99,6 +99,33 @@ func TestTheServerHasWhatIsCurrent(t *testing.T) {
 	})
 }
 
+// Whoever becomes the editor lists and then reads what is current: that is one download.
+func TestWhatIsListedIsNotDownloadedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a, b := n.machine("A"), n.machine("B")
+		token, release := a.lock(t)
+		a.save(t, token, "text")
+		release()
+		for _, m := range []machine{a, b} { // one that knows the generation, and one that does not
+			before := len(n.requests())
+			current := m.list(t)[0].ID
+			assert.Equal(t, "text", m.read(t, current))
+			assert.Len(t, n.requests(), before+1)
+			assert.Equal(t, "text", m.read(t, current), "handed out once, and still there")
+		}
+
+		before := len(n.requests())
+		current := b.list(t)[0].ID
+		token, release = a.lock(t)
+		defer release()
+		a.save(t, token, "newer")
+		assert.Equal(t, "newer", b.read(t, autosave.Current), "what is current now, not when it was listed")
+		assert.Equal(t, "text", b.read(t, current))
+		assert.Greater(t, len(n.requests()), before+1)
+	})
+}
+
 func TestTheServerRefusesWhoeverDoesNotHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()

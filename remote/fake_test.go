@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/url"
@@ -137,7 +138,7 @@ func (b *browser) access(r remote.Request) remote.Reply {
 	case r.Token != n.token:
 		return remote.Reply{Status: 409, Error: "stale_token", Message: "That lock has ended."}
 	}
-	n.content, n.written, n.saved = r.Body, n.token, time.Now().Truncate(time.Millisecond)
+	n.content, n.written, n.saved = bytes.Clone(r.Body), n.token, time.Now().Truncate(time.Millisecond)
 	return remote.Reply{Status: 200, SavedAt: n.saved}
 }
 

@@ -22,7 +22,7 @@ type Request struct {
 	Path   string // from the server's root, with the query
 	Token  int64  // the fencing token in whose name it is made; 0 for none
 	Name   string // what others are shown of this owner; "" for nothing
-	Body   []byte // nil for none
+	Body   []byte // nil for none; nobody changes it until Send has returned
 }
 
 // Reply is what the server said. Fields that it did not send are zero.

@@ -74,20 +74,20 @@ func New(c Config) (*API, error) {
 	}
 	a.drain, a.drainer = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
-	for pattern, serve := range map[string]func(http.ResponseWriter, *http.Request, sessions.Session) error{
-		"POST /api/documents/{roomId}/lock":   a.lockDocument,
-		"PUT /api/documents/{roomId}/lock":    a.renewDocument,
-		"DELETE /api/documents/{roomId}/lock": a.unlockDocument,
-		"GET /api/documents/{roomId}/lock":    a.showDocument,
-		"GET /api/documents/{roomId}/content": a.readContent,
-		"PUT /api/documents/{roomId}/content": a.writeContent,
-		"GET /api/documents/{roomId}/events":  a.streamEvents,
+	for pattern, f := range map[string]serve{
+		"POST /api/documents/{roomId}/lock":   document(a.lockDocument),
+		"PUT /api/documents/{roomId}/lock":    document(a.renewDocument),
+		"DELETE /api/documents/{roomId}/lock": document(a.unlockDocument),
+		"GET /api/documents/{roomId}/lock":    document(a.showDocument),
+		"GET /api/documents/{roomId}/content": document(a.readContent),
+		"PUT /api/documents/{roomId}/content": document(a.writeContent),
+		"GET /api/documents/{roomId}/events":  document(a.streamEvents),
 		"POST /api/locks":                     a.lockPaths,
 		"PUT /api/locks/{leaseId}":            a.renewLease,
 		"DELETE /api/locks/{leaseId}":         a.releaseLease,
 		"GET /api/locks":                      a.showPath,
 	} {
-		mux.Handle(pattern, a.guard(serve))
+		mux.Handle(pattern, a.guard(f))
 	}
 	a.handler = plainErrors(mux)
 	return a, nil
@@ -116,7 +116,21 @@ func (a *API) Identify(w http.ResponseWriter, r *http.Request) (sessions.Session
 	return session, err == nil
 }
 
-func (a *API) guard(serve func(http.ResponseWriter, *http.Request, sessions.Session) error) http.Handler {
+// serve answers the request of a session, unless it returns an error.
+type serve func(http.ResponseWriter, *http.Request, sessions.Session) error
+
+// document reads from the path which document a request is about.
+func document(f func(http.ResponseWriter, *http.Request, sessions.Session, string) error) serve {
+	return func(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+		id := r.PathValue("roomId")
+		if !roomPattern.MatchString(id) {
+			return invalid("A room's id has 1 to 128 characters of A-Z a-z 0-9 . _ ~ -")
+		}
+		return f(w, r, s, id)
+	}
+}
+
+func (a *API) guard(f serve) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -124,7 +138,7 @@ func (a *API) guard(serve func(http.ResponseWriter, *http.Request, sessions.Sess
 		if !ok {
 			return
 		}
-		if err := serve(w, r, session); err != nil {
+		if err := f(w, r, session); err != nil {
 			a.fail(w, r, err)
 		}
 	})
@@ -160,11 +174,3 @@ func (a *API) mayUpgrade(r *http.Request) bool {
 }
 
 var roomPattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)
-
-func room(r *http.Request) (string, error) {
-	id := r.PathValue("roomId")
-	if !roomPattern.MatchString(id) {
-		return "", invalid("A room's id has 1 to 128 characters of A-Z a-z 0-9 . _ ~ -")
-	}
-	return id, nil
-}

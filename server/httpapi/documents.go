@@ -15,11 +15,7 @@ import (
 
 func at(t time.Time) string { return events.Time(t).String() }
 
-func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
-	id, err := room(r)
-	if err != nil {
-		return err
-	}
+func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	var body lockBody
 	if err := readBody(w, r, &body, true); err != nil {
 		return err
@@ -91,11 +87,7 @@ func public(l locks.Lease) map[string]any {
 	}
 }
 
-func (a *API) renewDocument(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
-	id, err := room(r)
-	if err != nil {
-		return err
-	}
+func (a *API) renewDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	token, err := ownToken(r)
 	if err != nil {
 		return err
@@ -108,11 +100,7 @@ func (a *API) renewDocument(w http.ResponseWriter, r *http.Request, s sessions.S
 	return nil
 }
 
-func (a *API) unlockDocument(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
-	id, err := room(r)
-	if err != nil {
-		return err
-	}
+func (a *API) unlockDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	token, err := ownToken(r)
 	if err != nil {
 		return err
@@ -124,11 +112,7 @@ func (a *API) unlockDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	return nil
 }
 
-func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
-	id, err := room(r)
-	if err != nil {
-		return err
-	}
+func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	lease, revision, err := a.Locks.At(r.Context(), locks.Document(id))
 	if err != nil {
 		return err
@@ -165,11 +149,7 @@ func readToken(r *http.Request) (int64, error) {
 	return token, nil
 }
 
-func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Session) error {
-	id, err := room(r)
-	if err != nil {
-		return err
-	}
+func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Session, id string) error {
 	data, info, err := a.Contents.Read(r.Context(), id)
 	if err != nil {
 		return err
@@ -192,11 +172,7 @@ func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 	return nil
 }
 
-func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
-	id, err := room(r)
-	if err != nil {
-		return err
-	}
+func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	token, err := readToken(r)
 	if err != nil {
 		return err

@@ -17,11 +17,7 @@ import (
 const maxIncoming = 4 << 10
 
 // streamEvents serves a document's events over a WebSocket.
-func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, _ sessions.Session) error {
-	id, err := room(r)
-	if err != nil {
-		return err
-	}
+func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, _ sessions.Session, id string) error {
 	after, err := resumeAfter(r)
 	if err != nil {
 		return err
