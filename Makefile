@@ -49,11 +49,14 @@ bench-server: build ## measure the server beside etcd's own mutex and a Redis lo
 	cd tests/benchserver && go run . $(CURDIR)/.cache/holdfast
 	go test -run '^$$' -bench FanOut -benchtime 100x ./server/rooms
 
-chaos-server: ## the server's long tests: 100,000 operations under faults, 10,000 races on three members, real durations
+chaos-server: build ## the server's long tests: 100,000 operations under faults, 20 kills under load, 10,000 races, real durations
 	CHAOS_OPERATIONS=100000 go test -count=1 -timeout 30m -v -run Linearizable ./tests/chaosserver
+	KILLS=20 go test -count=1 -timeout 30m -v -run Lost ./tests/chaosserver
+	go build -o .cache/holdfast ./cmd/holdfast
+	HOLDFAST_BINARY=$(CURDIR)/.cache/holdfast go test -count=1 -v -run SIGTERM ./cmd/holdfast
 	RACES=10000 go test -count=1 -timeout 30m -run 'ParentsAndChildrenRace' ./server/locks
 	go test -count=1 -run Crowd ./server/rooms -crowd 1000
-	FENCING_RUNS=1000 KILLS=20 REAL_TIMES=1 go test -count=1 -timeout 30m ./server
+	FENCING_RUNS=1000 REAL_TIMES=1 go test -count=1 -timeout 30m ./server
 
 tools: ## install Chromium, Node.js and a C compiler where they are missing
 	@tools/need chromium

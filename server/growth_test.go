@@ -13,11 +13,79 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
+// people are two in a room: Ann has answered, Ben has not.
+type people struct {
+	room     any
+	ann, ben *visitor
+}
+
+func meet(t *testing.T, at *instance) *people {
+	t.Helper()
+	p := &people{ann: visit(t, at, newJar(t)), ben: visit(t, at, newJar(t))}
+	p.ann.send(object{"type": "createRoom", "userName": "Ann"})
+	p.room = p.ann.next("roomCreated")["roomId"]
+	p.ann.send(object{"type": "answer", "roomId": p.room, "answer": "tea"})
+	p.ben.send(object{"type": "enterTheRoom", "userName": "Ben", "roomId": p.room})
+	p.told(t, false, []string{"0 Ann tea", "1 Ben "}, []string{"0 Ann (hidden)", "1 Ben "})
+	return p
+}
+
+// comeBack has both on new sockets, and they find the room as they left it.
+func (p *people) comeBack(t *testing.T, ann, ben *instance) {
+	t.Helper()
+	for _, who := range []struct {
+		v    **visitor
+		at   *instance
+		name string
+	}{{&p.ann, ann, "Ann"}, {&p.ben, ben, "Ben"}} {
+		former := *who.v
+		_ = former.conn.CloseNow()
+		*who.v = visit(t, who.at, newJar(t))
+		(*who.v).send(object{"type": "enterTheRoom", "userName": who.name, "roomId": p.room, "previousToken": former.token})
+	}
+	p.told(t, false, []string{"0 Ann tea", "1 Ben "}, []string{"0 Ann (hidden)", "1 Ben "})
+}
+
+// open has Ben answer, and both see everything.
+func (p *people) open(t *testing.T) {
+	t.Helper()
+	p.ben.send(object{"type": "answer", "roomId": p.room, "answer": "milk"})
+	all := []string{"0 Ann tea", "1 Ben milk"}
+	p.told(t, true, all, all)
+}
+
+// told waits until each has been told of the room like this.
+func (p *people) told(t *testing.T, open bool, ann, ben []string) {
+	t.Helper()
+	for v, want := range map[*visitor][]string{p.ann: ann, p.ben: ben} {
+		for {
+			info := v.next("roomInfo")
+			if assert.ObjectsAreEqual(want, described(info)) {
+				assert.Equal(t, open, info["room"].(object)["isOpen"])
+				break
+			}
+		}
+	}
+}
+
+func described(info object) (list []string) {
+	for _, one := range present(info) {
+		one := one.(object)
+		answer := one["answer"]
+		if one["hasAnswered"] == true {
+			answer = "(hidden)"
+		}
+		list = append(list, fmt.Sprint(one["userNumber"], " ", one["name"], " ", answer))
+	}
+	return list
+}
+
 // From one server with its own store to three, as docs/operations.md has it: nothing is lost, and any one may go.
 func TestGrowingToThreeNodes(t *testing.T) {
 	t.Parallel()
 	alone := server.DefaultConfig()
 	alone.DataDir = kvtest.Dir(t)
+	alone.RoomGrace = time.Minute // however slow this machine is, nobody has left the room
 	s := startWith(t, alone)
 	ann := s.as(t, "ann").named("Ann")
 	tokens := map[string]int64{}
@@ -28,15 +96,18 @@ func TestGrowingToThreeNodes(t *testing.T) {
 	}
 	path := ann.do("POST", "/api/locks", object{"paths": [][]string{{"p", "q"}}, "ttl_ms": 60000})
 	require.Equal(t, http.StatusOK, path.status)
+	people := meet(t, s)
 	s.stop(t)
 
 	// 1. The same node again, now with addresses for others.
 	grown := alone
 	grown.PeerURL, grown.ClientURL = kvtest.FreeURL(t), kvtest.FreeURL(t)
 	nodes := []*instance{startWith(t, grown)}
+	people.comeBack(t, nodes[0], nodes[0])
 	// 2. and 3. Two more with empty directories.
 	for range 2 {
 		c := server.DefaultConfig()
+		c.RoomGrace = alone.RoomGrace
 		c.DataDir, c.PeerURL, c.Join = kvtest.Dir(t), kvtest.FreeURL(t), []string{grown.ClientURL}
 		nodes = append(nodes, startWith(t, c))
 	}
@@ -55,6 +126,7 @@ func TestGrowingToThreeNodes(t *testing.T) {
 		}
 	}
 	check(nodes)
+	people.comeBack(t, nodes[0], nodes[1])
 
 	// The first node goes, and with it perhaps the leader: the others carry on, and expiry is on time.
 	events := nodes[1].events(t, "brief", "")
@@ -63,9 +135,12 @@ func TestGrowingToThreeNodes(t *testing.T) {
 	sent := time.Now()
 	require.Equal(t, http.StatusOK, brief.do("POST", "/api/locks", request).status)
 	answered := time.Now()
+	people.ann.conn.CloseRead(t.Context()) // so that her socket answers the goodbye
 	nodes[0].stop(t)
 	assertUnlocked(t, events, sent, answered)
 	check(nodes[1:])
+	people.comeBack(t, nodes[2], nodes[1])
+	people.open(t)
 	for _, token := range tokens {
 		assert.Greater(t, nodes[1].as(t, "eve").lock("new"), token)
 	}

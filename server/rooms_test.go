@@ -38,6 +38,13 @@ func visit(t *testing.T, i *instance, jar http.CookieJar) *visitor {
 	return v
 }
 
+func newJar(t *testing.T) http.CookieJar {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	return jar
+}
+
 // next waits for the next message, which is of this type.
 func (v *visitor) next(kind string) map[string]any {
 	v.t.Helper()
@@ -68,10 +75,7 @@ func TestRoomsOverTheWholeService(t *testing.T) {
 	quick := func(c *server.Config) { c.RoomGrace = 300 * time.Millisecond }
 	a := start(t, quick)
 	b := a.another(t, quick)
-	browser, err := cookiejar.New(nil)
-	require.NoError(t, err)
-	other, err := cookiejar.New(nil)
-	require.NoError(t, err)
+	browser, other := newJar(t), newJar(t)
 
 	ann, ben := visit(t, a, browser), visit(t, b, other)
 	ann.send(map[string]any{"type": "createRoom", "userName": "Ann"})

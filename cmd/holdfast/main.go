@@ -35,17 +35,23 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	os.Exit(command(os.Args[1:], web.Site()))
+}
+
+// command runs until it has ended or a signal ends it, and returns the exit code.
+func command(args []string, site fs.FS) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the process at once, should the graceful stop take too long.
 	context.AfterFunc(ctx, stop)
-	switch err := run(ctx, os.Args[1:], web.Site(), os.Stdout, os.Stderr); {
+	switch err := run(ctx, args, site, os.Stdout, os.Stderr); {
 	case errors.Is(err, errUsage):
-		os.Exit(2)
+		return 2
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "holdfast:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 // run carries out one command line and returns when the command has ended or ctx is done.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coder/websocket"
@@ -24,6 +25,11 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, _ sessions.Se
 	}
 	if a.drain.Err() != nil {
 		return errUnavailable
+	}
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", "websocket")
+		return errUpgrade
 	}
 	a.sockets.Add(1)
 	defer a.sockets.Done()

@@ -7,10 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -31,13 +29,6 @@ const (
 	patience    = 3 * time.Second
 )
 
-func operations() int64 {
-	if n, err := strconv.ParseInt(os.Getenv("CHAOS_OPERATIONS"), 10, 64); err == nil {
-		return n
-	}
-	return 2000
-}
-
 // world is three servers on one store: the first has it, the others reach it over wires.
 type world struct {
 	nodes []*node
@@ -51,9 +42,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "chaos")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := tempDir(t)
 	w := &world{begin: time.Now()}
 	w.nodes = append(w.nodes, newNode(t, dir, ""))
 	w.nodes[0].ready(t)
@@ -70,7 +59,7 @@ func newWorld(t *testing.T) *world {
 
 func TestTheLockTableIsLinearizable(t *testing.T) {
 	w := newWorld(t)
-	total := operations()
+	total := int64(number("CHAOS_OPERATIONS", 2000))
 	done := make(chan struct{})
 	var faults sync.WaitGroup
 	faults.Go(func() { w.trouble(done) })

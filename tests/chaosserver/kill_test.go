@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -16,13 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-func kills() int {
-	if n, err := strconv.Atoi(os.Getenv("KILLS")); err == nil {
-		return n
-	}
-	return 3
-}
 
 // promise is what the server has said of one document, by one writer.
 type promise struct {
@@ -34,13 +26,11 @@ type promise struct {
 
 // A server that is killed under load keeps every lock and every content that it has acknowledged.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
-	dir, err := os.MkdirTemp("", "kill")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	n := newNode(t, dir, "")
+	n := newNode(t, tempDir(t), "")
 	n.ready(t)
+	kills := number("KILLS", 3)
 	var promises []*promise
-	for round := range kills() {
+	for round := range kills {
 		var mu sync.Mutex
 		var working sync.WaitGroup
 		stop := make(chan struct{})
@@ -79,7 +69,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 		}
 	}
 	t.Logf("%d documents", len(promises))
-	assert.Greater(t, len(promises), 10*kills())
+	assert.Greater(t, len(promises), 10*kills)
 }
 
 func request(client *http.Client, method, url string, token int64, body string) (int, []byte) {

@@ -1,5 +1,5 @@
-// Package chaosserver checks that the lock table is linearizable while servers are killed, stopped and cut off. It is the
-// short form of make chaos-server, which raises CHAOS_OPERATIONS.
+// Package chaosserver checks that the lock table is linearizable while servers are killed, stopped and cut off, and that
+// nothing acknowledged is lost. It is the short form of make chaos-server, which raises the numbers.
 package chaosserver
 
 import (
@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -109,6 +110,23 @@ func (n *node) ready(t *testing.T) {
 		defer response.Body.Close()
 		return response.StatusCode == http.StatusOK
 	}, 20*time.Second, 10*time.Millisecond)
+}
+
+// number is how much of something a test does: little, unless a variable says otherwise.
+func number(variable string, little int) int {
+	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
+		return n
+	}
+	return little
+}
+
+// tempDir returns an empty directory with a path short enough for a socket.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "chaos")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 func freeAddr(t *testing.T) string {

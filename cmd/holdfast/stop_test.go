@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// With this variable the test binary is the command itself, with a small site: building the command would take longer
+// than its tests. HOLDFAST_BINARY names a built one to run instead, as make chaos-server does.
+const asCommand = "HOLDFAST_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		os.Exit(command(os.Args[1:], site))
+	}
+	os.Exit(m.Run())
+}
+
+// process is a running holdfast serve.
+type process struct {
+	*exec.Cmd
+	addr string
+	log  strings.Builder
+}
+
+func serveInProcess(t *testing.T, flags ...string) *process {
+	t.Helper()
+	binary := os.Getenv("HOLDFAST_BINARY")
+	if binary == "" {
+		binary = os.Args[0]
+	}
+	p := &process{}
+	// The path of a socket is short, and that of a test's own directory may not be.
+	dir, err := os.MkdirTemp("", "stop")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	p.Cmd = exec.Command(binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", dir}, flags...)...)
+	// The race detector would sleep for a second at the end.
+	p.Env = append(os.Environ(), asCommand+"=yes", "GORACE=atexit_sleep_ms=0")
+	p.Stderr = &p.log
+	stdout, err := p.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.Start())
+	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err, "%s", &p.log)
+	port := regexp.MustCompile(`localhost(:\d+)`).FindStringSubmatch(line)
+	require.NotNil(t, port, line)
+	p.addr = "127.0.0.1" + port[1]
+	return p
+}
+
+// stop sends SIGTERM and checks how the process ends.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	begin := time.Now()
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }()
+	select {
+	case err := <-ended:
+		assert.NoError(t, err, "exit code 0: %s", &p.log)
+		t.Logf("ended after %s", time.Since(begin).Round(time.Millisecond))
+	case <-time.After(defaultOptions().server.StopLimit):
+		require.Fail(t, "it did not stop in time")
+	}
+}
+
+func (p *process) dial(t *testing.T, path string) *websocket.Conn {
+	t.Helper()
+	conn, _, err := websocket.Dial(t.Context(), "ws://"+p.addr+path, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	return conn
+}
+
+func (p *process) lock(t *testing.T, secret, path string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+p.addr+"/api/documents/"+path, nil)
+	require.NoError(t, err)
+	request.Header.Set("Authorization", "Bearer "+secret)
+	response, err := http.DefaultClient.Do(request)
+	if !assert.NoError(t, err) {
+		return 0
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode
+}
+
+func read(t *testing.T, conn *websocket.Conn, kind string) map[string]any {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		_, text, err := conn.Read(ctx)
+		require.NoError(t, err)
+		var message map[string]any
+		require.NoError(t, json.Unmarshal(text, &message))
+		if message["type"] == kind {
+			return message
+		}
+	}
+}
+
+func write(t *testing.T, conn *websocket.Conn, message map[string]any) {
+	t.Helper()
+	text, err := json.Marshal(message)
+	require.NoError(t, err)
+	require.NoError(t, conn.Write(t.Context(), websocket.MessageText, text))
+}
+
+// liveSockets opens sockets of documents and of a room and has all of them hear something.
+func (p *process) liveSockets(t *testing.T, each int) []*websocket.Conn {
+	t.Helper()
+	var list []*websocket.Conn
+	for i := range each {
+		room := fmt.Sprint("r", i)
+		conn := p.dial(t, "/api/documents/"+room+"/events?after=0")
+		assert.Equal(t, http.StatusOK, p.lock(t, "ann", room+"/lock"))
+		read(t, conn, "document.locked")
+		list = append(list, conn)
+	}
+	var room any
+	for i := range each {
+		conn := p.dial(t, "/ws")
+		message := map[string]any{"type": "enterTheRoom", "userToken": read(t, conn, "connected")["userToken"],
+			"userName": fmt.Sprint("U", i), "roomId": room}
+		if i == 0 {
+			message["type"] = "createRoom"
+			delete(message, "roomId")
+		}
+		write(t, conn, message)
+		if i == 0 {
+			room = read(t, conn, "roomCreated")["roomId"]
+		}
+		read(t, conn, "roomInfo")
+		list = append(list, conn)
+	}
+	return list
+}
+
+// SIGTERM ends every socket with "going away" and a request that waits with 503, and the process with 0.
+func TestSIGTERMEndsLiveSockets(t *testing.T) {
+	p := serveInProcess(t)
+	sockets := p.liveSockets(t, 20)
+	codes := make([]websocket.StatusCode, len(sockets))
+	var reading sync.WaitGroup
+	for i, conn := range sockets {
+		reading.Go(func() {
+			for {
+				if _, _, err := conn.Read(t.Context()); err != nil {
+					codes[i] = websocket.CloseStatus(err)
+					return
+				}
+			}
+		})
+	}
+	var status int
+	reading.Go(func() { status = p.lock(t, "bob", "r0/lock?wait_ms=60000") })
+	require.Eventually(t, func() bool { return strings.Contains(get(t, p, "/metrics"), "\nholdfast_waiters 1\n") },
+		10*time.Second, 5*time.Millisecond)
+
+	p.stop(t)
+	reading.Wait()
+	for i, code := range codes {
+		assert.Equal(t, websocket.StatusGoingAway, code, "socket %d", i)
+	}
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+}
+
+// Clients that do not even answer the goodbye do not keep the server.
+func TestSIGTERMDoesNotWaitForMuteSockets(t *testing.T) {
+	p := serveInProcess(t, "--stop-limit", "1s")
+	p.liveSockets(t, 3)
+	p.stop(t)
+}
+
+func get(t *testing.T, p *process, path string) string {
+	response, err := http.Get("http://" + p.addr + path)
+	if !assert.NoError(t, err) {
+		return ""
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	assert.NoError(t, err)
+	return string(text)
+}
