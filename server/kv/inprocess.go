@@ -1,0 +1,81 @@
+package kv
+
+import (
+	"context"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
+	"google.golang.org/grpc"
+)
+
+// inProcess returns a client that calls the server instead of dialling it.
+func inProcess(s *etcdserver.EtcdServer) *clientv3.Client {
+	client := v3client.New(s)
+	watches := adapter.WatchServerToWatchClient(v3rpc.NewWatchServer(s))
+	client.Watcher = clientv3.NewWatchFromWatchClient(queuedWatches{watches}, client)
+	return client
+}
+
+// queuedWatches gives the requests of watches a queue on their way to a server in this process.
+//
+// etcd's own pipe has no room: its client hands over one request at a time and reads no answer meanwhile, and its server
+// takes no request while nobody reads its answers. When some dozens of watches end at once, each waits for the other,
+// and all watches of the process stand still for good (https://github.com/etcd-io/etcd/issues/20716). Over a
+// connection the buffers of gRPC prevent it. With the queue the client always comes to read.
+type queuedWatches struct{ pb.WatchClient }
+
+func (q queuedWatches) Watch(ctx context.Context, options ...grpc.CallOption) (pb.Watch_WatchClient, error) {
+	stream, err := q.WatchClient.Watch(ctx, options...)
+	if err != nil {
+		return nil, err
+	}
+	s := &queuedStream{Watch_WatchClient: stream, more: make(chan struct{}, 1)}
+	go s.forward()
+	return s, nil
+}
+
+type queuedStream struct {
+	pb.Watch_WatchClient
+	more chan struct{}
+
+	mu sync.Mutex
+	// queue is as long as there are watches, at most twice: each is begun once and ended once.
+	queue []*pb.WatchRequest
+}
+
+// Send never waits. An error of the stream is told by Recv.
+func (s *queuedStream) Send(r *pb.WatchRequest) error {
+	s.mu.Lock()
+	s.queue = append(s.queue, r)
+	s.mu.Unlock()
+	select {
+	case s.more <- struct{}{}:
+	default: // forward is called already
+	}
+	return nil
+}
+
+// forward runs until the stream ends.
+func (s *queuedStream) forward() {
+	for {
+		select {
+		case <-s.more:
+		case <-s.Context().Done():
+			return
+		}
+		s.mu.Lock()
+		batch := s.queue
+		s.queue = nil
+		s.mu.Unlock()
+		for _, r := range batch {
+			if s.Watch_WatchClient.Send(r) != nil {
+				return
+			}
+		}
+	}
+}
