@@ -54,7 +54,9 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 	if err != nil {
 		return err
 	}
+	spare := &unused{}
 	httpServer := &http.Server{
+		ConnState:         spare.note,
 		Handler:           service.Handler(),
 		ReadHeaderTimeout: o.server.HeaderLimit,
 		ReadTimeout:       o.server.ReadLimit,
@@ -65,6 +67,7 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 	}
 	served := make(chan error, 1)
 	go func() { served <- httpServer.Serve(listener) }()
+	httpServer.RegisterOnShutdown(spare.close)
 	fmt.Fprintf(stdout, "Holdfast is at %s (Ctrl+C stops it)\n", siteURL(listener.Addr()))
 
 	select {
