@@ -49,9 +49,9 @@ bench-server: build ## measure the server beside etcd's own mutex and a Redis lo
 	cd tests/benchserver && go run . $(CURDIR)/.cache/holdfast
 	go test -run '^$$' -bench FanOut -benchtime 100x ./server/rooms
 
-chaos-server: build ## the server's long tests: 100,000 operations under faults, 20 kills under load, 10,000 races, real durations
+chaos-server: build ## the server's long tests: 100,000 operations under faults, 1,000 sockets through kills, 10,000 races, real durations
 	CHAOS_OPERATIONS=100000 go test -count=1 -timeout 30m -v -run Linearizable ./tests/chaosserver
-	KILLS=20 go test -count=1 -timeout 30m -v -run Lost ./tests/chaosserver
+	KILLS=20 EVENT_SOCKETS=1000 EVENT_KILLS=5 go test -count=1 -timeout 30m -v -run 'Lost|EveryEvent' ./tests/chaosserver
 	go build -o .cache/holdfast ./cmd/holdfast
 	HOLDFAST_BINARY=$(CURDIR)/.cache/holdfast go test -count=1 -v -run SIGTERM ./cmd/holdfast
 	RACES=10000 go test -count=1 -timeout 30m -run 'ParentsAndChildrenRace' ./server/locks

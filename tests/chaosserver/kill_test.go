@@ -24,6 +24,52 @@ type promise struct {
 	next  string // on its way when the server died; it may be there or not
 }
 
+// load is a number of workers that lock and write documents of their own, one after the other.
+type load struct {
+	stop     chan struct{}
+	working  sync.WaitGroup
+	mu       sync.Mutex
+	promises []*promise
+}
+
+// newLoad sets workers to work on documents whose names begin with name.
+func newLoad(addr, name string, workers int) *load {
+	l := &load{stop: make(chan struct{})}
+	for i := range workers {
+		l.working.Go(func() { l.work(addr, fmt.Sprint(name, "-", i)) })
+	}
+	return l
+}
+
+func (l *load) work(addr, name string) {
+	client := &http.Client{Timeout: patience}
+	for k := 0; ; k++ {
+		p := &promise{room: fmt.Sprint(name, "-", k)}
+		if p.lock(client, addr) {
+			l.mu.Lock()
+			l.promises = append(l.promises, p)
+			l.mu.Unlock()
+			for version := range 5 {
+				if !p.save(client, addr, fmt.Sprint(p.room, " version ", version)) {
+					break
+				}
+			}
+		}
+		select {
+		case <-l.stop:
+			return
+		default:
+		}
+	}
+}
+
+// end waits for the workers and returns what they were promised.
+func (l *load) end() []*promise {
+	close(l.stop)
+	l.working.Wait()
+	return l.promises
+}
+
 // A server that is killed under load keeps every lock and every content that it has acknowledged.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	n := newNode(t, tempDir(t), "")
@@ -31,37 +77,10 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	kills := number("KILLS", 3)
 	var promises []*promise
 	for round := range kills {
-		var mu sync.Mutex
-		var working sync.WaitGroup
-		stop := make(chan struct{})
-		for i := range 8 {
-			working.Go(func() {
-				client := &http.Client{Timeout: patience}
-				for k := 0; ; k++ {
-					p := &promise{room: fmt.Sprint("r", round, "-", i, "-", k)}
-					held := p.lock(client, n.addr)
-					if held {
-						mu.Lock()
-						promises = append(promises, p)
-						mu.Unlock()
-						for version := range 5 {
-							if !p.save(client, n.addr, fmt.Sprint(p.room, " version ", version)) {
-								break
-							}
-						}
-					}
-					select {
-					case <-stop:
-						return
-					default:
-					}
-				}
-			})
-		}
+		l := newLoad(n.addr, fmt.Sprint("r", round), 8)
 		time.Sleep(200*time.Millisecond + rand.N(300*time.Millisecond))
 		n.kill()
-		close(stop)
-		working.Wait()
+		promises = append(promises, l.end()...)
 		require.NoError(t, n.start())
 		n.ready(t)
 		for _, p := range promises {

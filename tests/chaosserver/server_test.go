@@ -1,5 +1,5 @@
 // Package chaosserver checks that the lock table is linearizable while servers are killed, stopped and cut off, and that
-// nothing acknowledged is lost. It is the short form of make chaos-server, which raises the numbers.
+// nothing acknowledged is lost and no event told twice. It is the short form of make chaos-server, which raises the numbers.
 package chaosserver
 
 import (

@@ -1,0 +1,190 @@
+package chaosserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const followed = "followed"
+
+// pace is the time between two changes, and before a dead server is asked again: as many followers as there may be
+// make about the same load.
+func pace(followers int) time.Duration { return time.Duration(followers) * 200 * time.Microsecond }
+
+// A server is killed while many sockets, which drop and come back by themselves too, follow a document that changes
+// all the time, and others lock and write theirs. Each follower hears of each change once, in order, and nothing that
+// was acknowledged is lost.
+func TestEveryEventOnceThroughKills(t *testing.T) {
+	n := newNode(t, tempDir(t), "")
+	n.ready(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+
+	count, kills := number("EVENT_SOCKETS", 50), number("EVENT_KILLS", 2)
+	w := &writer{promise: promise{room: followed}, addr: n.addr, pace: pace(count), stop: make(chan struct{})}
+	var working sync.WaitGroup
+	followers := make([]*follower, count)
+	for i := range followers {
+		followers[i] = &follower{writer: w}
+		working.Go(func() { followers[i].follow(ctx, t, 3+i%17) })
+	}
+	working.Go(func() { w.write(ctx, t) })
+	var promises []*promise
+	for round := range kills {
+		l := newLoad(n.addr, fmt.Sprint("e", round), 2)
+		allAreThere(t, followers, w)
+		n.kill()
+		promises = append(promises, l.end()...)
+		allAreCutOff(t, followers)
+		begin := time.Now()
+		require.NoError(t, n.start())
+		n.ready(t)
+		for _, p := range promises {
+			p.check(t, n.addr)
+		}
+		allAreThere(t, followers, w)
+		t.Logf("all heard of something new %s after the start", time.Since(begin).Round(time.Millisecond))
+	}
+	close(w.stop)
+	working.Wait()
+	for i, f := range followers {
+		require.Equal(t, w.made, f.seen, "socket %d", i)
+	}
+	t.Logf("%d sockets, %d events each, %d documents written beside", count, len(w.made), len(promises))
+	assert.NotEmpty(t, promises)
+}
+
+// allAreThere waits until every follower has heard of something that is new from now on.
+func allAreThere(t *testing.T, followers []*follower, w *writer) {
+	t.Helper()
+	now := w.last.Load()
+	await(t, followers, func(f *follower) bool { return f.after.Load() > now })
+}
+
+// allAreCutOff waits until every follower has noticed that nobody is there.
+func allAreCutOff(t *testing.T, followers []*follower) {
+	t.Helper()
+	before := map[*follower]int64{}
+	for _, f := range followers {
+		before[f] = f.failed.Load()
+	}
+	await(t, followers, func(f *follower) bool { return f.failed.Load() > before[f] })
+}
+
+func await(t *testing.T, followers []*follower, done func(*follower) bool) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, f := range followers {
+			if !done(f) {
+				return false
+			}
+		}
+		return true
+	}, time.Minute, 10*time.Millisecond)
+}
+
+// follower reads a document's events over one socket after the other and notes each.
+type follower struct {
+	writer *writer
+	after  atomic.Int64 // the revision of the last event
+	failed atomic.Int64 // sockets that did not open
+	seen   []string
+}
+
+// follow reads until the writer's last event. It drops each socket by itself after so many events.
+func (f *follower) follow(ctx context.Context, t *testing.T, each int) {
+	for ended := false; !ended; {
+		if !assert.NoError(t, ctx.Err(), "the end never came") {
+			return
+		}
+		url := fmt.Sprintf("%s?after=%d", f.writer.url(f.writer.addr, "events"), f.after.Load())
+		conn, _, err := websocket.Dial(ctx, url, nil)
+		if err != nil {
+			f.failed.Add(1)
+			time.Sleep(f.writer.pace)
+			continue
+		}
+		for range each {
+			_, text, err := conn.Read(ctx)
+			if err != nil {
+				break
+			}
+			if ended = f.hear(t, text); ended {
+				break
+			}
+		}
+		_ = conn.CloseNow()
+	}
+}
+
+// hear notes an event and reports whether it is the last.
+func (f *follower) hear(t *testing.T, text []byte) bool {
+	var e struct {
+		Type     string `json:"type"`
+		Revision int64  `json:"revision"`
+		Token    int64  `json:"token"`
+	}
+	if !assert.NoError(t, json.Unmarshal(text, &e)) || !assert.Greater(t, e.Revision, f.after.Load(), string(text)) {
+		return true
+	}
+	f.after.Store(e.Revision)
+	f.seen = append(f.seen, fmt.Sprint(e.Type, " ", e.Token))
+	return e.Type == "document.unlocked" && e.Token == f.writer.final.Load()
+}
+
+// writer makes the events. What a dying server left unanswered it asks again, which makes no second event.
+type writer struct {
+	promise
+	addr  string
+	pace  time.Duration
+	stop  chan struct{}
+	last  atomic.Int64 // the token, which is the revision too, of the latest lock
+	final atomic.Int64 // the token of the last one, known before its lock is given back
+	made  []string
+}
+
+func (w *writer) write(ctx context.Context, t *testing.T) {
+	client := &http.Client{Timeout: time.Minute} // a server that lives answers: whoever gives up would not know what it did
+	until := func(event string, ok func() bool) {
+		for !ok() && assert.NoError(t, ctx.Err(), "the server does not come back") {
+			time.Sleep(w.pace)
+		}
+		w.made = append(w.made, fmt.Sprint(event, " ", w.token))
+	}
+	for version := 0; ctx.Err() == nil; version++ {
+		until("document.locked", func() bool { return w.lock(client, w.addr) })
+		w.last.Store(w.token)
+		text := fmt.Sprint("version ", version)
+		until("document.updated", func() bool { return w.save(client, w.addr, text) || w.has(client, text) })
+		ended := false
+		select {
+		case <-w.stop:
+			ended = true
+			w.final.Store(w.token)
+		case <-time.After(w.pace):
+		}
+		until("document.unlocked", func() bool {
+			status, _ := request(client, "DELETE", w.url(w.addr, "lock"), w.token, "")
+			return status == http.StatusOK
+		})
+		if ended {
+			return
+		}
+	}
+}
+
+// has reports whether a content arrived whose acknowledgement did not.
+func (w *writer) has(client *http.Client, text string) bool {
+	status, content := request(client, "GET", w.url(w.addr, "content"), 0, "")
+	return status == http.StatusOK && string(content) == text
+}
