@@ -25,6 +25,7 @@ type Hub struct {
 
 	mu        sync.Mutex
 	listeners map[string]map[*listener]struct{} // by room
+	recent    recent
 }
 
 // message is an event as it is sent: encoded once for all listeners.
@@ -45,6 +46,7 @@ func Open(ctx context.Context, store *kv.Store, state func(context.Context, stri
 		return nil, err
 	}
 	h := &Hub{store: store, state: state, listeners: map[string]map[*listener]struct{}{}}
+	h.recent.begin(revision)
 	following, stop := context.WithCancel(context.Background())
 	h.stop = stop
 	h.running.Go(func() { h.follow(following, revision) })
@@ -70,7 +72,7 @@ func (h *Hub) follow(ctx context.Context, revision int64) {
 		// Cut off for longer than the store remembers: nobody here can know what was missed, so all start again.
 		if _, now, err := h.store.Get(ctx, prefix); err == nil {
 			revision = now
-			h.cutOff()
+			h.cutOff(now)
 		}
 	}
 }
@@ -82,6 +84,7 @@ func (h *Hub) deliver(changes []kv.Change) {
 		if c.Deleted {
 			continue
 		}
+		h.recent.add(c.Entry)
 		listeners := h.listeners[strings.TrimPrefix(c.Key, prefix)]
 		if len(listeners) == 0 {
 			continue
@@ -104,9 +107,11 @@ func (h *Hub) drop(key string, l *listener) {
 	delete(h.listeners[strings.TrimPrefix(key, prefix)], l)
 }
 
-func (h *Hub) cutOff() {
+// cutOff ends all streams; what comes after the revision is known again.
+func (h *Hub) cutOff(revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.recent.begin(revision)
 	for room, listeners := range h.listeners {
 		for l := range listeners {
 			h.drop(room, l)
@@ -114,15 +119,18 @@ func (h *Hub) cutOff() {
 	}
 }
 
-func (h *Hub) listen(room string) *listener {
-	l := &listener{make(chan message, queueLength), make(chan struct{})}
+// listen begins to listen and returns what there was before and after a revision, if that is known here: then nothing
+// falls between the two, and nothing comes twice.
+func (h *Hub) listen(room string, after int64) (l *listener, past []kv.Entry, known bool) {
+	l = &listener{make(chan message, queueLength), make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	past, known = h.recent.after(room, after)
 	if h.listeners[room] == nil {
 		h.listeners[room] = map[*listener]struct{}{}
 	}
 	h.listeners[room][l] = struct{}{}
-	return l
+	return l, past, known
 }
 
 func (h *Hub) leave(room string, l *listener) {

@@ -15,9 +15,17 @@ const Now int64 = -1
 // a [State], and those that came after it follow.
 func (h *Hub) Stream(ctx context.Context, room string, after int64, send func([]byte) error) error {
 	// Listening begins before the past is read, so nothing falls between; what comes twice then is left out.
-	l := h.listen(room)
+	l, past, known := h.listen(room, after)
 	defer h.leave(room, l)
-	if after != Now {
+	switch {
+	case after == Now:
+	case known && h.remembered(ctx, room, after):
+		for _, e := range past {
+			if err := sendAll(e, send); err != nil {
+				return err
+			}
+		}
+	default:
 		var err error
 		if after, err = h.replay(ctx, room, after, send); err != nil {
 			return err
@@ -38,6 +46,13 @@ func (h *Hub) Stream(ctx context.Context, room string, after int64, send func([]
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// remembered reports whether the store still knows what came after a revision: the answer to a client is the same
+// whether or not this server happens to have it in memory.
+func (h *Hub) remembered(ctx context.Context, room string, revision int64) bool {
+	_, err := h.store.GetAt(ctx, prefix+room, max(revision, 1))
+	return err == nil
 }
 
 // errCaughtUp ends the watch of a replay.
@@ -69,10 +84,8 @@ func (h *Hub) replay(ctx context.Context, room string, after int64, send func([]
 			if c.Key != prefix+room {
 				continue // a room whose name begins with this one's
 			}
-			for _, e := range decode(c.Entry) {
-				if err := send(encode(e)); err != nil {
-					return err
-				}
+			if err := sendAll(c.Entry, send); err != nil {
+				return err
 			}
 			sent = c.Modified
 		}
@@ -88,6 +101,15 @@ func (h *Hub) replay(ctx context.Context, room string, after int64, send func([]
 		return h.sendState(ctx, room, send)
 	}
 	return sent, err
+}
+
+func sendAll(e kv.Entry, send func([]byte) error) error {
+	for _, event := range decode(e) {
+		if err := send(encode(event)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (h *Hub) sendState(ctx context.Context, room string, send func([]byte) error) (int64, error) {
