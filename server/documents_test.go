@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
@@ -184,19 +183,19 @@ func TestContentOfEverySize(t *testing.T) {
 // The state diagram of a lock: none, held, held again by heartbeats, released or run out.
 func TestStateDiagram(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *server.Config) { c.LockTTL = 300 * time.Millisecond })
+	s := start(t, short)
 	ann := s.as(t, "ann")
 	isLocked := func() bool { return ann.do("GET", lockOf("r"), nil).body["is_locked"].(bool) }
 	assert.False(t, isLocked())
 	ann.lock("r")
 	for range 5 { // heartbeats keep it far beyond its time
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(shortBeat)
 		require.Equal(t, http.StatusOK, ann.do("PUT", lockOf("r"), nil).status)
 		assert.True(t, isLocked())
 	}
 	ann.do("DELETE", lockOf("r"), nil)
 	assert.False(t, isLocked())
 	ann.lock("r")
-	require.Eventually(t, func() bool { return !isLocked() }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return !isLocked() }, shortTTL+5*time.Second, 5*time.Millisecond)
 	assertError(t, ann.do("PUT", lockOf("r"), nil), http.StatusNotFound, "lock_not_found")
 }
