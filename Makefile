@@ -63,13 +63,11 @@ tools: ## install Chromium, Node.js and a C compiler where they are missing
 	@tools/need node
 	@tools/need cc
 
-lint: ## gofmt, go vet and staticcheck, natively and for the browser
+lint: ## gofmt and golangci-lint (go vet and staticcheck among others), natively and for the browser
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	test -z "$$unformatted" || { echo "gofmt has to see:"; echo "$$unformatted"; exit 1; }
-	go vet ./...
-	$(JS) go vet $(JS_PACKAGES)
-	go tool staticcheck ./...
-	staticcheck=$$(go tool -n staticcheck) && $(JS) $$staticcheck $(JS_PACKAGES)
+	@linter=$$(go tool -modfile=tools/golangci.mod -n golangci-lint) && set -x && \
+	$$linter run ./... && $(JS) $$linter run $(JS_PACKAGES)
 
 typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources against holdfast.d.ts
 	web/node_modules/.bin/tsc --project web/tsconfig.json

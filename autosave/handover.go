@@ -132,7 +132,7 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 			s.emitPhase(s.phase())
 		}
 	})
-	if _, err := s.flushLast(ctx); err != nil {
+	if err := s.flushLast(ctx); err != nil {
 		return err
 	}
 	offered := false

@@ -31,7 +31,7 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	}) {
 		return s.over()
 	}
-	_, err := s.flushLast(ctx)
+	err := s.flushLast(ctx)
 	if !s.do(func() {
 		had, lease = s.leaseDone != nil, s.lease
 		before := s.lastErr
@@ -47,15 +47,16 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 }
 
 // flushLast saves what is dirty, if this page may.
-func (s *Saver) flushLast(ctx context.Context) (Generation, error) {
+func (s *Saver) flushLast(ctx context.Context) error {
 	clean := false
 	s.do(func() { clean = s.role != leaving || s.since.Load() == 0 && s.writing == nil })
 	if clean {
-		return Generation{}, nil
+		return nil
 	}
 	ctx, stop := context.WithTimeout(ctx, handoverLimit)
 	defer stop()
-	return s.flush(ctx, leaving)
+	_, err := s.flush(ctx, leaving)
+	return err
 }
 
 // Resume is for a page that wakes (pageshow, resume). It returns when it is known

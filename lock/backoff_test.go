@@ -10,8 +10,8 @@ import (
 
 func TestBackoffGrowsByItsMultiplier(t *testing.T) {
 	next := Backoff{Jitter: NoJitter}.withDefaults().Delays()
-	for _, want := range []time.Duration{1000, 1500, 2250, 3375} {
-		assert.Equal(t, want*time.Millisecond, next())
+	for _, want := range []int{1000, 1500, 2250, 3375} {
+		assert.Equal(t, time.Duration(want)*time.Millisecond, next())
 	}
 	for range 20 {
 		next()

@@ -128,9 +128,9 @@ func (h *holding) keep() {
 			_ = h.beat()
 			heartbeat.Reset(h.pause)
 		case <-h.grant.Lost():
-			h.over(h.lapse())
+			_ = h.over(h.lapse())
 		case <-h.enclosed():
-			h.over(h.lapse())
+			_ = h.over(h.lapse())
 		case <-h.m.life.Done():
 			_ = h.giveUp(ReleaseOptions{})
 		case <-h.leaving:
@@ -250,7 +250,7 @@ func (h *holding) over(e *Error) error {
 	h.close(e)
 	h.m.fail(h.opts, e, reason)
 	h.m.giveBack(h.grant)
-	h.removeRecord(h.snapshot())
+	_ = h.removeRecord(h.snapshot())
 	return e
 }
 

@@ -53,7 +53,7 @@ func TestInvalidOptions(t *testing.T) {
 			require.ErrorIs(t, err, lock.ErrInvalidArgument, "%+v", c.opts)
 			assert.Zero(t, lease)
 			assert.Regexp(t, "^invalid-argument: "+c.option+" ", err.Error())
-			assert.False(t, err.(*lock.Error).Retryable())
+			assert.False(t, failure(t, err).Retryable())
 
 			err = a.WithProjectLock(t.Context(), func(context.Context, lock.Lease) error { t.Error("ran"); return nil },
 				lock.WithLockOptions{AcquireOptions: c.opts})
@@ -80,4 +80,12 @@ func TestDefaults(t *testing.T) {
 			Backoff: lock.Backoff{MaxDelay: 200 * time.Millisecond}}) // shorter than the default first delay
 		assert.ErrorIs(t, err, lock.ErrDenied)
 	})
+}
+
+// failure is err as what it is under all that it is wrapped in.
+func failure(t *testing.T, err error) *lock.Error {
+	t.Helper()
+	found := new(lock.Error)
+	require.ErrorAs(t, err, &found)
+	return found
 }

@@ -124,10 +124,10 @@ func TestForeignLeases(t *testing.T) {
 		for _, foreign := range []lock.Lease{lease, {}} {
 			_, err := b.RenewProjectLock(t.Context(), foreign)
 			require.ErrorIs(t, err, lock.ErrInvalidArgument)
-			assert.Equal(t, lock.OpRenew, err.(*lock.Error).Operation)
+			assert.Equal(t, lock.OpRenew, failure(t, err).Operation)
 			err = b.ReleaseProjectLock(t.Context(), foreign, lock.ReleaseOptions{})
 			require.ErrorIs(t, err, lock.ErrInvalidArgument)
-			assert.Equal(t, lock.OpRelease, err.(*lock.Error).Operation)
+			assert.Equal(t, lock.OpRelease, failure(t, err).Operation)
 		}
 		assert.NoError(t, lease.Context().Err())
 		b.told("")

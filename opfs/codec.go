@@ -70,7 +70,7 @@ func decode(text []byte) (*table, error) {
 			continue // after the last line
 		}
 		s := scanner{rest: line}
-		t.decodeLine(&s, n)
+		t.decodeLine(&s)
 		if s.bad || s.rest != "\n" {
 			return nil, errors.New("line " + strconv.Itoa(n+1) + " of the table cannot be understood")
 		}
@@ -81,7 +81,7 @@ func decode(text []byte) (*table, error) {
 	return t, nil
 }
 
-func (t *table) decodeLine(s *scanner, n int) {
+func (t *table) decodeLine(s *scanner) {
 	switch kind := s.word(); kind {
 	case "token":
 		t.token = s.number()

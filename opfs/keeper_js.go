@@ -222,7 +222,7 @@ func (c *FileLocks) glance(ctx context.Context) (*table, error) {
 		return nil, c.dir.explain(ctx, c.dir.String()+"/"+lockFile, err)
 	}
 	now, _, err := newest(image)
-	if err == errFuture {
+	if errors.Is(err, errFuture) {
 		return nil, &lock.Error{Code: lock.CodeFallbackConflict, Err: errFuture, Detail: "reload this page"}
 	}
 	if t, broken := decode(now.text); broken == nil {

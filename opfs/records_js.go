@@ -4,6 +4,7 @@ package opfs
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/lock"
@@ -45,7 +46,7 @@ func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
 		s.changed = true
 		return nil
 	})
-	if err == nil || err == lock.ErrLost || ctx.Err() != nil {
+	if err == nil || errors.Is(err, lock.ErrLost) || ctx.Err() != nil {
 		return err
 	}
 	return &lock.Error{Code: lock.CodeRenewFailed, Operation: lock.OpRenew, Resource: r.Resource, Err: err,

@@ -2,6 +2,7 @@ package opfs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -71,7 +72,7 @@ func TestCrashAtAnyByteLeavesOldOrNew(t *testing.T) {
 				continue
 			}
 			// errTorn only says that a newer one may have been there.
-			require.True(t, err == nil || err == errTorn, "%v", err)
+			require.True(t, err == nil || errors.Is(err, errTorn), "%v", err)
 			require.Equal(t, string(now.text), string(found.text), "cut at %d of %d", cut, size)
 		}
 	})

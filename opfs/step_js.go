@@ -168,6 +168,7 @@ func (s *session) written() {
 func (c *FileLocks) unwritten(ctx context.Context, err error) error {
 	c.doubt = true
 	path := c.dir.String() + "/" + lockFile
+	//nolint:errorlint // whether it is another error, not what it wraps
 	if explained := c.dir.explain(ctx, path, err); explained != err || ctx.Err() != nil {
 		return explained
 	}
@@ -213,11 +214,11 @@ func (s *session) read(image []byte) error {
 	c := s.c
 	var err error
 	s.slot, s.all, err = newest(image)
-	if err == errFuture {
+	if errors.Is(err, errFuture) {
 		return c.beforeItsTime(s, image)
 	}
 	s.t = &table{}
-	if err == nil || err == errTorn {
+	if err == nil || errors.Is(err, errTorn) {
 		if t, broken := decode(s.slot.text); broken != nil {
 			err = broken
 		} else {

@@ -227,11 +227,11 @@ func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
 		return snapshot, err
 	}
 	reply, failed := d.send(ctx, Request{Method: "GET", Path: d.path + "/lock"})
-	if failed != nil || reply.Token == 0 || reply.Mine {
-		return snapshot, nil
+	if failed == nil && reply.Token != 0 && !reply.Mine {
+		holder := lock.Info{Name: d.resource(), Mode: lock.Exclusive, ClientID: reply.HolderName}
+		snapshot = lock.Snapshot{Held: []lock.Info{holder}, Pending: append(snapshot.Held, snapshot.Pending...)}
 	}
-	holder := lock.Info{Name: d.resource(), Mode: lock.Exclusive, ClientID: reply.HolderName}
-	return lock.Snapshot{Held: []lock.Info{holder}, Pending: append(snapshot.Held, snapshot.Pending...)}, nil
+	return snapshot, nil
 }
 
 func (d *Document) here(ctx context.Context) (lock.Snapshot, error) {

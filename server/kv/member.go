@@ -54,7 +54,7 @@ func addMember(ctx context.Context, c Config, e *embed.Config) (*joining, error)
 	if err != nil {
 		return nil, err
 	}
-	defer cluster.Close()
+	defer func() { _ = cluster.Close() }()
 	members, err := cluster.members(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("no answer from the cluster to join at %v: %w", c.Member.Join, err)
@@ -94,7 +94,7 @@ func (j *joining) promote(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	defer cluster.Close()
+	defer func() { _ = cluster.Close() }()
 	err = retry(ctx, func() error {
 		_, err := cluster.client.MemberPromote(ctx, j.id)
 		if errors.Is(err, rpctypes.ErrMemberNotLearner) {

@@ -128,7 +128,7 @@ func (m *mirror) search(t *ticket, holder string, counts func(*held) bool, limit
 
 // leadsTo reports whether an obstacle in from's way is a lease of the holder, or waits for one.
 func (m *mirror) leadsTo(o obstacle, from, holder string, counts func(*held) bool, limit int64, seen map[*ticket]bool) bool {
-	owner := ""
+	var owner string
 	if o.held != nil {
 		if o.held.Holder == holder && from != holder && counts(o.held) {
 			return true

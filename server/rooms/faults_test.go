@@ -44,7 +44,7 @@ func (f *faulty) Watch(ctx context.Context, prefix string, after int64, call fun
 	f.mu.Lock()
 	delete(f.cuts, own)
 	f.mu.Unlock()
-	if cause := context.Cause(ctx); cause != nil && cause != context.Canceled {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return err

@@ -2,6 +2,7 @@ package rooms
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
@@ -143,7 +144,7 @@ func leaveFormer(x *txn, token, id string) error {
 	}
 	x.delete(memberPrefix + token)
 	r, err := x.room(string(former))
-	if err == errNoRoom {
+	if errors.Is(err, errNoRoom) {
 		return nil
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package consumer
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os/exec"
 	"testing"
 
@@ -15,7 +16,7 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
 	out, err := cmd.Output()
-	if failed, ok := err.(*exec.ExitError); ok {
+	if failed := new(exec.ExitError); errors.As(err, &failed) {
 		t.Fatalf("%s %q: %v\n%s%s", name, args, err, out, failed.Stderr)
 	}
 	require.NoError(t, err)
