@@ -85,7 +85,7 @@ test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a pag
 	go build -o .cache/wasmworker ./tests/wasmworker
 	$(JS) go test -count=1 -exec '$(CURDIR)/.cache/wasmworker' ./opfs/...
 
-test-e2e: build web/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
+test-e2e: build web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
 	go test -count=1 -p 1 -skip '$(UNSETTLED)' $(BROWSER_TESTS)
 
@@ -120,5 +120,5 @@ wpt: build ## the public web-platform-tests for web-locks against holdfast.locks
 	go test -count=1 -v ./tests/wpt -suite $(abspath $(or $(WPT),.cache/wpt))
 
 clean: ## remove what the other targets made
-	rm -rf .cache dist web/node_modules tests/bench/node_modules
+	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules
 	find web/site -mindepth 1 ! -name .keep -delete

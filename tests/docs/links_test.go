@@ -1,0 +1,68 @@
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	link     = regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
+	testName = regexp.MustCompile("`(Test[A-Z]\\w+)`")
+	testFile = regexp.MustCompile("`(\\w+_test\\.go)`")
+	folder   = regexp.MustCompile("`(tests/\\w+)`")
+)
+
+// What the documentation links to is there, and so is every test that it names.
+func TestLinksAndNames(t *testing.T) {
+	names, files := testsOf(t, "../..")
+	list, err := pages("../..")
+	require.NoError(t, err)
+	for _, page := range list {
+		text, err := os.ReadFile(filepath.Join("../..", page))
+		require.NoError(t, err)
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains(m[1], "://") {
+				_, err := os.Stat(filepath.Join("../..", filepath.Dir(page), m[1]))
+				assert.NoError(t, err, page)
+			}
+		}
+		for _, m := range testName.FindAllStringSubmatch(string(text), -1) {
+			assert.True(t, strings.Contains(names, "func "+m[1]+"("), "%s names %s", page, m[1])
+		}
+		for _, m := range testFile.FindAllStringSubmatch(string(text), -1) {
+			assert.Contains(t, files, m[1], page)
+		}
+		for _, m := range folder.FindAllStringSubmatch(string(text), -1) {
+			assert.DirExists(t, filepath.Join("../..", m[1]), page)
+		}
+	}
+}
+
+// testsOf returns the sources of all tests, and the names of their files.
+func testsOf(t *testing.T, root string) (sources string, files []string) {
+	t.Helper()
+	var all strings.Builder
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".cache" || entry.Name() == ".git") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		all.Write(text)
+		files = append(files, filepath.Base(path))
+		return err
+	}))
+	return all.String(), files
+}

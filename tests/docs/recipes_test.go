@@ -1,0 +1,195 @@
+package docs
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/evanw/esbuild/pkg/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/static"
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+const (
+	recipes = "docs/recipes.md"
+	editors = "editors/node_modules"
+)
+
+// A recipe is one page of docs/recipes.md.
+type recipe struct {
+	script string                     // its block begins with a comment of this name
+	policy func(policy string) string // what the editor asks of the site's policy
+	focus  string                     // what a person clicks before typing
+	text   string                     // what the editor shows
+}
+
+const nonce = "cmFuZG9tIGVub3VnaA"
+
+var kitchen = []recipe{
+	{
+		script: "textarea.js",
+		policy: func(policy string) string { return policy },
+		focus:  "document.querySelector('#text').focus()",
+		text:   "document.querySelector('#text').value",
+	},
+	{
+		script: "codemirror.js",
+		policy: func(policy string) string {
+			return strings.Replace(policy, "style-src 'self'", "style-src 'self' 'nonce-"+nonce+"'", 1)
+		},
+		focus: "document.querySelector('.cm-content').focus()",
+		text:  "[...document.querySelectorAll('.cm-line')].map((line) => line.textContent).join('\\n')",
+	},
+	{
+		script: "monaco.js",
+		policy: func(policy string) string {
+			return strings.Replace(policy, "style-src 'self'", "style-src 'self' 'unsafe-inline'; font-src 'self'", 1)
+		},
+		focus: "document.querySelector('.monaco-editor textarea, .monaco-editor .native-edit-context').focus()",
+		text:  "[...document.querySelectorAll('.view-line')].map((line) => line.textContent.replaceAll('\\u00a0', ' ')).join('\\n')",
+	},
+}
+
+// Each page is opened in two tabs: one edits and saves, the other reads, takes over, and goes on where the first one
+// was.
+func TestRecipes(t *testing.T) {
+	parts := ingredients(t)
+	chromium := browser.Start(t, browser.Options{})
+	for _, r := range kitchen {
+		t.Run(r.script, func(t *testing.T) { cook(t, chromium, r, parts) })
+	}
+}
+
+func cook(t *testing.T, chromium *browser.Browser, r recipe, parts map[string]string) {
+	server := browser.Serve(t, kitchenOf(t, r, parts))
+	first := chromium.Open(t, server.URL("/recipe"))
+	shows(first, "You edit.")
+	first.MustEval(r.focus, nil)
+	first.Type("typed in the first tab")
+	shows(first, "Saved.")
+
+	second := chromium.Open(t, server.URL("/recipe"))
+	shows(second, "Another tab edits.")
+	second.WaitFor(r.text+" === 'typed in the first tab'", browser.Limit)
+	second.MustEval(r.focus, nil)
+	second.Type("not allowed, ")
+	assert.Equal(t, "typed in the first tab", browser.Get[string](second, r.text), "a read-only editor takes nothing")
+
+	second.MustEval("document.querySelector('#ask').click()", nil)
+	shows(second, "You edit.")
+	shows(first, "Another tab edits.")
+	second.MustEval(r.focus, nil)
+	second.Type("then in the second")
+	shows(second, "Saved.")
+
+	first.Show() // Monaco draws nothing in a hidden tab
+	first.Reload()
+	// Where the caret is after a text was loaded is up to the editor.
+	both := "['typed in the first tab', 'then in the second'].every((part) => text.includes(part)) && text"
+	first.WaitFor("{ const text = "+r.text+"; "+both+" }", browser.Limit)
+	for _, tab := range []*browser.Tab{first, second} {
+		tab.Quiet()
+		tab.Close()
+	}
+}
+
+func shows(tab *browser.Tab, status string) {
+	tab.WaitFor(fmt.Sprintf("document.querySelector('#status').textContent === %q", status), browser.Limit)
+}
+
+// ingredients are the blocks of the page: scripts by the name in their first line, and the HTML before each by that
+// name too.
+func ingredients(t *testing.T) map[string]string {
+	t.Helper()
+	all, err := allBlocks("../..")
+	require.NoError(t, err)
+	parts := map[string]string{}
+	var html string
+	for _, b := range all {
+		switch {
+		case b.page != recipes:
+		case b.lang == "html":
+			html = b.text
+		case b.lang == "js":
+			first, _, _ := strings.Cut(b.text, "\n")
+			name, ok := strings.CutPrefix(first, "// ")
+			require.True(t, ok, "%s does not begin with its name", b.name())
+			parts[name], parts[name+".html"] = b.text, html
+		}
+	}
+	return parts
+}
+
+// kitchenOf serves the page of a recipe under the policy that it asks for, with the bundle of its script.
+func kitchenOf(t *testing.T, r recipe, parts map[string]string) http.Handler {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"save.js", r.script} {
+		require.Contains(t, parts, name)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(parts[name]), 0o644))
+	}
+	bundled(t, dir, r.script)
+	files, err := static.Handler(os.DirFS("../../web/site"))
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.Handle("/", files)
+	for _, path := range glob(t, filepath.Join(dir, "out", "*")) {
+		mux.HandleFunc("/"+filepath.Base(path), func(w http.ResponseWriter, request *http.Request) { http.ServeFile(w, request, path) })
+	}
+	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("/recipe", func(w http.ResponseWriter, _ *http.Request) {
+		static.SecurityHeaders(w.Header())
+		w.Header().Set("Content-Security-Policy", r.policy(w.Header().Get("Content-Security-Policy")))
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprint(w, strings.ReplaceAll(parts[r.script+".html"], "{nonce}", nonce))
+	})
+	return mux
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	require.NotEmpty(t, found)
+	return found
+}
+
+// bundled bundles a script of dir into dir/out, with the worker of Monaco where it asks for that.
+func bundled(t *testing.T, dir, name string) {
+	t.Helper()
+	modules, err := filepath.Abs(editors)
+	require.NoError(t, err)
+	require.DirExists(t, modules, "the editors are not installed; run make test-e2e")
+	entries := []api.EntryPoint{{InputPath: filepath.Join(dir, name), OutputPath: strings.TrimSuffix(name, ".js")}}
+	if name == "monaco.js" {
+		entries = append(entries, api.EntryPoint{InputPath: "monaco-editor/editor/editor.worker.js", OutputPath: "editor.worker"})
+	}
+	result := api.Build(api.BuildOptions{
+		AbsWorkingDir:       dir,
+		EntryPointsAdvanced: entries,
+		Outdir:              filepath.Join(dir, "out"),
+		Bundle:              true,
+		Write:               true,
+		Format:              api.FormatESModule,
+		Platform:            api.PlatformBrowser,
+		Target:              api.ES2022,
+		Loader:              map[string]api.Loader{".ttf": api.LoaderFile},
+		NodePaths:           []string{modules},
+		Plugins:             []api.Plugin{holdfast},
+		LogLevel:            api.LogLevelSilent,
+	})
+	require.Empty(t, api.FormatMessages(result.Errors, api.FormatMessagesOptions{}))
+}
+
+// holdfast leaves the import of the package an import, of the site's own files.
+var holdfast = api.Plugin{Name: "holdfast", Setup: func(build api.PluginBuild) {
+	build.OnResolve(api.OnResolveOptions{Filter: `^holdfast$`}, func(api.OnResolveArgs) (api.OnResolveResult, error) {
+		return api.OnResolveResult{Path: "./holdfast.js", External: true}, nil
+	})
+}}
