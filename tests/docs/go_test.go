@@ -16,6 +16,7 @@ import (
 
 // Each block of Go is a program of another module. What it prints is what its comment "Output:" says.
 func TestGo(t *testing.T) {
+	t.Parallel()
 	for _, b := range blocksIn(t, "go") {
 		t.Run(b.name(), func(t *testing.T) {
 			dir := t.TempDir()

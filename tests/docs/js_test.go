@@ -25,6 +25,7 @@ const page = `<!doctype html><html lang="en"><title>Block</title><link rel="icon
 
 // Each block of JavaScript runs as a module of a page of a real server, under its policy.
 func TestJavaScript(t *testing.T) {
+	t.Parallel()
 	blocks := blocksIn(t, "js")
 	server := site(t, blocks)
 	chromium := browser.Start(t, browser.Options{})
@@ -43,6 +44,7 @@ func TestJavaScript(t *testing.T) {
 
 // A block that is wrong is found to be so.
 func TestJavaScriptThatIsWrong(t *testing.T) {
+	t.Parallel()
 	server := site(t, []block{{text: "holdfast.acquire();"}, {text: "await holdfast.acquireProjectLock({ ttl: -1, ttlMs: 'x' });"}})
 	chromium := browser.Start(t, browser.Options{})
 	for i, want := range []string{"holdfast.acquire is not a function", "invalid-argument"} {

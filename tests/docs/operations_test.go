@@ -14,6 +14,7 @@ import (
 
 // The page for operators has every flag and every metric of the server, and no other.
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
 

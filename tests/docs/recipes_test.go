@@ -59,6 +59,7 @@ var kitchen = []recipe{
 // Each page is opened in two tabs: one edits and saves, the other reads, takes over, and goes on where the first one
 // was.
 func TestRecipes(t *testing.T) {
+	t.Parallel()
 	parts := ingredients(t)
 	chromium := browser.Start(t, browser.Options{})
 	for _, r := range kitchen {

@@ -20,6 +20,7 @@ var foreign = []string{"etcdctl", "etcdutl", "npm"}
 // Each command names a target of the Makefile, a flag of the server or a folder that there is; those that ask the
 // server are sent.
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	known := knownTo(t, "../..")
 	for _, b := range blocksIn(t, "sh") {
 		t.Run(b.name(), func(t *testing.T) {
@@ -39,6 +40,7 @@ func TestCommands(t *testing.T) {
 }
 
 func TestCommandsThatAreWrong(t *testing.T) {
+	t.Parallel()
 	known := knownTo(t, "../..")
 	for _, line := range []string{
 		"make nonsense", "make test NONSENSE=1", "holdfast serve --nonsense 1", "holdfast nonsense",
