@@ -80,12 +80,12 @@ export class Port {
    * @param {number} call
    * @param {boolean} ok
    * @param {unknown} value
+   * @param {boolean} isText whether the value is spelled as JSON
    */
-  settle(call, ok, value) {
+  settle(call, ok, value, isText) {
     const { resolve, reject } = /** @type {Call} */ (this.#calls.get(call));
     this.#calls.delete(call);
-    if (ok) resolve(value);
-    else reject(value);
+    (ok ? resolve : reject)(plain(value, isText));
   }
 
   /**
@@ -93,9 +93,10 @@ export class Port {
    * @param {number} id
    * @param {(value: unknown) => Promise<unknown>} fn
    * @param {unknown} value
+   * @param {boolean} isText whether the value is spelled as JSON
    */
-  run(id, fn, value) {
-    fn(value).then(() => this.#tell(id, DONE), (reason) => this.#fail(id, THREW, reason));
+  run(id, fn, value, isText) {
+    fn(plain(value, isText)).then(() => this.#tell(id, DONE), (reason) => this.#fail(id, THREW, reason));
   }
 
   /**
@@ -264,6 +265,9 @@ export class Port {
     for (const channel of this.#channels) channel.close();
   }
 }
+
+/** @param {unknown} value @param {boolean} isText */
+const plain = (value, isText) => (isText ? JSON.parse(/** @type {string} */ (value)) : value);
 
 /**
  * What is worth knowing of a server's reply; times are milliseconds.

@@ -69,12 +69,13 @@ func first(args []safejs.Value) safejs.Value {
 type Exports struct {
 	scope   Scope
 	workers pool
-	// Reason makes of an error what a promise is rejected with.
+	// Reason makes of an error what a promise is rejected with; it may be a [Text].
 	Reason func(error) any
 }
 
 // Func exports fn as a function that returns a promise. Each call runs on a goroutine
-// of its own; a panic rejects that call alone, with the code "runtime-crashed".
+// of its own; a panic rejects that call alone, with the code "runtime-crashed". A [Text]
+// that fn returns arrives as what it spells.
 func (e *Exports) Func(fn func(args []safejs.Value) (any, error)) (safejs.Value, error) {
 	id := e.scope.number(func(call int) {
 		e.workers.run(func() { e.settle(call, fn) })
@@ -89,10 +90,12 @@ func (e *Exports) settle(call int, fn func([]safejs.Value) (any, error)) {
 		value, err = recovered(fn, args)
 	}
 	if err == nil {
-		_, err = port.Call("settle", call, true, value)
+		value, isText := plain(value)
+		_, err = port.Call("settle", call, true, value, isText)
 	}
 	if err != nil {
-		_, _ = port.Call("settle", call, false, e.Reason(err))
+		reason, isText := plain(e.Reason(err))
+		_, _ = port.Call("settle", call, false, reason, isText)
 	}
 }
 
@@ -129,7 +132,8 @@ func Run(ctx context.Context, fn safejs.Value, value any) error {
 			ended <- nil
 		}
 	})
-	if _, err := port.Call("run", id, fn, value); err != nil {
+	value, isText := plain(value)
+	if _, err := port.Call("run", id, fn, value, isText); err != nil {
 		return err
 	}
 	select {

@@ -56,6 +56,9 @@ type waiting struct {
 
 // at notes what is held and what is waited for next.
 func (w *waiting) at(held []Want, awaits ...Want) {
+	if w == nil {
+		return
+	}
 	w.m.mu.Lock()
 	w.Held, w.Awaits = held, awaits
 	w.round, w.suspected = "", false

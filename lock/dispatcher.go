@@ -17,7 +17,8 @@ type dispatcher struct {
 }
 
 type listener struct {
-	handle func(Event)
+	handle func([]Event)
+	atOnce int // how many events it is handed at most
 
 	mu     sync.Mutex
 	queue  []delivery
@@ -38,8 +39,8 @@ func newDispatcher() *dispatcher {
 
 // subscribe calls handle for every event emitted from now on, until the function it
 // returns is called.
-func (d *dispatcher) subscribe(handle func(Event)) (unsubscribe func()) {
-	l := &listener{handle: handle, wake: make(chan struct{}, 1)}
+func (d *dispatcher) subscribe(handle func([]Event), atOnce int) (unsubscribe func()) {
+	l := &listener{handle: handle, atOnce: atOnce, wake: make(chan struct{}, 1)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -69,7 +70,7 @@ func (d *dispatcher) tell(handle func(Event), e Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.closed {
-		d.running.Go(func() { (&listener{handle: handle}).deliver(e) })
+		d.running.Go(func() { guarded(one(handle), []Event{e}) })
 	}
 }
 
@@ -136,15 +137,15 @@ func (l *listener) signal() {
 func (l *listener) run() {
 	for range l.wake {
 		for {
-			next, silent, ok := l.pop()
-			if !ok {
+			events, seen, silent := l.pop()
+			if events == nil && seen == nil {
 				break
 			}
-			switch {
-			case next.seen != nil:
-				close(next.seen)
-			case !silent:
-				l.deliver(next.event)
+			if events != nil && !silent {
+				guarded(l.handle, events)
+			}
+			if seen != nil {
+				close(seen)
 			}
 		}
 		if l.finished() {
@@ -153,14 +154,19 @@ func (l *listener) run() {
 	}
 }
 
-func (l *listener) pop() (next delivery, silent, ok bool) {
+// pop returns events to handle, and the mark that comes after them, where one does.
+func (l *listener) pop() (events []Event, seen chan struct{}, silent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.queue) == 0 {
-		return delivery{}, false, false
+	for len(l.queue) > 0 && seen == nil && len(events) < l.atOnce {
+		if next := l.queue[0]; next.seen != nil {
+			seen = next.seen
+		} else {
+			events = append(events, next.event)
+		}
+		l.queue = l.queue[1:]
 	}
-	next, l.queue = l.queue[0], l.queue[1:]
-	return next, l.silent, true
+	return events, seen, l.silent
 }
 
 func (l *listener) finished() bool {
@@ -169,14 +175,19 @@ func (l *listener) finished() bool {
 	return l.ended && len(l.queue) == 0
 }
 
-// deliver keeps a panic of the listener from its neighbours and reports it.
-func (l *listener) deliver(e Event) {
+// one makes a listener of one for single events.
+func one(handle func(Event)) func([]Event) {
+	return func(events []Event) { handle(events[0]) }
+}
+
+// guarded keeps a panic of a listener from its neighbours and reports it.
+func guarded(handle func([]Event), events []Event) {
 	defer func() {
 		if r := recover(); r != nil {
-			println("holdfast: a listener panicked on", string(e.Type)+":", PanicText(r))
+			println("holdfast: a listener panicked on", string(events[0].Type)+":", PanicText(r))
 		}
 	}()
-	l.handle(e)
+	handle(events)
 }
 
 // wait returns when the group is done, or with the cause when ctx ends.

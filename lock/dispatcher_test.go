@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -134,5 +135,29 @@ func TestCloseReturnsWhenItsContextEnds(t *testing.T) {
 		w.mustBeFree()
 		close(blocked)
 		synctest.Wait()
+	})
+}
+
+// A listener for all events gets them in the order of the others, none twice, and as many at once
+// as have come meanwhile; a mark comes after what was emitted before it.
+func TestSubscribeAll(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		m := w.tab("a")
+		var batches [][]lock.Event
+		first, goOn := make(chan struct{}, 1), make(chan struct{})
+		m.SubscribeAll(func(events []lock.Event) {
+			batches = append(batches, slices.Clone(events))
+			if len(batches) == 1 {
+				first <- struct{}{}
+				<-goOn
+			}
+		})
+		lease := m.acquire(lock.AcquireOptions{})
+		<-first
+		m.release(lease)
+		close(goOn)
+		require.NoError(t, m.Flush(t.Context()))
+		assert.Len(t, batches, 2, "what came while it was busy comes at once")
+		assert.Equal(t, m.seen(), slices.Concat(batches...))
 	})
 }

@@ -57,10 +57,17 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 		AcquiredAt: now.Wall, held: h,
 	}.renewedAt(now)
 	claimed := make(chan struct{})
-	token, err := bounded(ctx, lease.TTL, func(ctx context.Context) (int64, error) {
+	claim := func(ctx context.Context) (int64, error) {
 		defer close(claimed)
 		return b.Records.Claim(ctx, lease.record(), opts.Steal)
-	})
+	}
+	var token int64
+	var err error
+	if b.unrecorded(m) {
+		token, err = claim(ctx)
+	} else {
+		token, err = bounded(ctx, lease.TTL, claim)
+	}
 	if err == nil && closed(grant.Lost()) {
 		// Its token may be higher than the thief's: it must never become a lease.
 		err = &Error{Code: CodeDenied, Detail: "another owner took it over at the same moment"}
@@ -78,7 +85,7 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 		return Lease{}, err
 	}
 	lease.Token = token
-	if b.Records == Records(m.tokens) {
+	if b.unrecorded(m) {
 		h.grant = &ripe{grant, m.tokens, token}
 	}
 	h.lease = lease
@@ -94,6 +101,9 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 	m.work.Go(h.keep)
 	return h.snapshot(), nil
 }
+
+// unrecorded reports whether leases have a token and no record, so that nothing can hang.
+func (b Backend) unrecorded(m *Manager) bool { return b.Records == Records(m.tokens) }
 
 func closed(c <-chan struct{}) bool {
 	select {
@@ -282,6 +292,9 @@ func (h *holding) giveUp(opts ReleaseOptions) error {
 }
 
 func (h *holding) removeRecord(l Lease) error {
+	if h.backend.unrecorded(h.m) {
+		return nil
+	}
 	return settle(context.Background(), answerLimit, func(ctx context.Context) error {
 		return h.backend.Records.Remove(ctx, l.record())
 	})

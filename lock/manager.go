@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 )
@@ -80,7 +81,13 @@ func (m *Manager) OwnerID() string { return m.config.OwnerID }
 // Subscribe calls listener for every event from now on, in order, on a goroutine of
 // its own, until the function it returns is called.
 func (m *Manager) Subscribe(listener func(Event)) (unsubscribe func()) {
-	return m.events.subscribe(listener)
+	return m.events.subscribe(one(listener), 1)
+}
+
+// SubscribeAll is [Manager.Subscribe] for a listener that is called with all events that
+// are there, for which a call costs more than what it does with an event.
+func (m *Manager) SubscribeAll(listener func([]Event)) (unsubscribe func()) {
+	return m.events.subscribe(listener, math.MaxInt)
 }
 
 // Flush returns when every listener has seen all events so far, or with the cause

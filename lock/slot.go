@@ -76,6 +76,15 @@ func (s *spot) awaitSlot(ctx context.Context) (Grant, error) {
 	return newBundle(i, append(parts[:last], g)...), nil
 }
 
+// run runs f beside, as work of the manager where there is one.
+func (s *spot) run(f func()) {
+	if s.m == nil {
+		go f()
+	} else {
+		s.m.work.Go(f)
+	}
+}
+
 // race asks for all slots, keeps the first that is granted and gives up the others.
 func (s *spot) race(ctx context.Context, held []Want) (slot int, g Grant, err error) {
 	type answer struct {
@@ -91,14 +100,14 @@ func (s *spot) race(ctx context.Context, held []Want) (slot int, g Grant, err er
 	asking, stop := context.WithCancel(ctx)
 	answers := make(chan answer)
 	for i, slot := range slots {
-		s.m.work.Go(func() {
+		s.run(func() {
 			g, err := s.ask(asking, false, slot)
 			answers <- answer{i, g, err}
 		})
 	}
 	a := <-answers
 	stop()
-	s.m.work.Go(func() {
+	s.run(func() {
 		for range s.slots - 1 {
 			if late := <-answers; late.err == nil {
 				_ = late.grant.Release(context.WithoutCancel(ctx))

@@ -12,6 +12,7 @@ type spot struct {
 	b      Backend
 	places [][]string
 	wants  []Want // what the enclosing leases do not hold already
+	again  string // what they hold although it has to be had exclusively
 	slots  int
 	within *holding
 	wait   *waiting // nil while nothing is waited for
@@ -23,31 +24,36 @@ func (a *acquisition) at(b Backend) (Backend, *Error) {
 	if a.within == nil && len(a.opts.Path) == 0 && a.opts.Paths == nil && a.opts.Slots < 2 {
 		return b, nil
 	}
-	s := &spot{m: a.m, b: b, places: a.opts.places(), slots: a.opts.Slots, within: a.within}
-	mode := a.opts.Mode
+	s := newSpot(b, a.opts, a.within)
+	s.m = a.m
+	b.Resource = Name(b.Resource, s.places[0])
+	if more := len(s.places) - 1; more > 0 {
+		b.Resource += " +" + strconv.Itoa(more)
+	}
+	if s.again != "" {
+		return b, &Error{Code: CodeReentrant, Operation: OpAcquire, Resource: b.Resource,
+			Detail: "the lease given as within, or one around it, holds " + quote(s.again) + " already; waiting for it would never end"}
+	}
+	b.Locker, b.Records = s, a.m.tokens
+	return b, nil
+}
+
+func newSpot(b Backend, opts AcquireOptions, within *holding) *spot {
+	s := &spot{b: b, places: opts.places(), slots: opts.Slots, within: within}
+	mode := opts.Mode
 	if s.slots > 1 {
 		mode = Shared // what is exclusive is the slot
 	}
-	var again string
 	for _, w := range wants(b.Resource, s.places, mode) {
-		held := a.within.holds(w.Name)
+		held := within.holds(w.Name)
 		if held && w.Mode == Exclusive {
-			again = w.Name
+			s.again = w.Name
 		}
 		if !held {
 			s.wants = append(s.wants, w)
 		}
 	}
-	b.Resource = Name(b.Resource, s.places[0])
-	if more := len(s.places) - 1; more > 0 {
-		b.Resource += " +" + strconv.Itoa(more)
-	}
-	if again != "" {
-		return b, &Error{Code: CodeReentrant, Operation: OpAcquire, Resource: b.Resource,
-			Detail: "the lease given as within, or one around it, holds " + quote(again) + " already; waiting for it would never end"}
-	}
-	b.Locker, b.Records = s, a.m.tokens
-	return b, nil
+	return s
 }
 
 // spot returns what is locked under a backend; that of the project as a whole has no other
@@ -57,6 +63,19 @@ func (b Backend) spot(mode Mode) *spot {
 		return s
 	}
 	return &spot{b: b, places: [][]string{{}}, wants: []Want{{b.Resource, mode}}}
+}
+
+// Places returns the Locker of places of the project that b locks, as opts names them by
+// Path, Paths, Mode and Slots: what a lease on them stands on, without the lease. Each
+// request to it is for all of them, whatever its Wants say. Nobody is told of its
+// holders and waiters, and cycles are not looked for. The error matches
+// ErrInvalidArgument.
+func Places(b Backend, opts AcquireOptions) (Locker, error) {
+	opts = opts.withDefaults()
+	if err := opts.check([]Backend{b}); err != nil {
+		return nil, err
+	}
+	return newSpot(b, opts, nil), nil
 }
 
 // taken tells what a grant holds.

@@ -72,7 +72,7 @@ func (s *service) acquire(ctx context.Context, arg, _ safejs.Value) (any, error)
 	if err != nil {
 		return s.told(nil, err)
 	}
-	return s.told(encodeLease(lease), nil)
+	return s.told(jsbridge.JSON(encodeLease(lease)), nil)
 }
 
 // within returns a context that carries the lease named as within.
@@ -97,7 +97,7 @@ func (s *service) renew(ctx context.Context, id, _ safejs.Value) (any, error) {
 	if lease, err = s.manager.RenewProjectLock(ctx, lease); err != nil {
 		return s.told(nil, err)
 	}
-	return s.told(encodeLease(lease), nil)
+	return s.told(jsbridge.JSON(encodeLease(lease)), nil)
 }
 
 func (s *service) release(ctx context.Context, arg, _ safejs.Value) (any, error) {
@@ -142,7 +142,7 @@ func (s *service) with(ctx context.Context, arg, callback safejs.Value) (any, er
 		// keeps the lock until it has ended.
 		failed, stop := failure(l)
 		defer stop()
-		return jsbridge.Run(failed, callback, encodeLease(l))
+		return jsbridge.Run(failed, callback, jsbridge.JSON(encodeLease(l)))
 	}, opts))
 }
 
@@ -187,7 +187,7 @@ func (s *service) inspect(ctx context.Context, _, _ safejs.Value) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encodeState(holders, waiters), nil
+	return jsbridge.JSON(encodeState(holders, waiters)), nil
 }
 
 func (s *service) query(ctx context.Context, _, _ safejs.Value) (any, error) {
@@ -195,7 +195,7 @@ func (s *service) query(ctx context.Context, _, _ safejs.Value) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encodeSnapshot(snapshot), nil
+	return jsbridge.JSON(encodeSnapshot(snapshot)), nil
 }
 
 // closeLimit bounds close: the program ends even where a mechanism does not answer.

@@ -157,7 +157,7 @@ func newService(boot safejs.Value) (s *service, err error) {
 	}
 	c.warn = func(resource, detail string) { s.manager.Warn(resource, detail) }
 	s = &service{boot: boot, settings: c, closed: make(chan struct{}), editors: editors{all: make(map[int]*editor)}}
-	s.exports.Reason = reason
+	s.exports.Reason = func(err error) any { return jsbridge.JSON(reason(err)) }
 	if s.mechanism, err = wire(c); err != nil {
 		return nil, err
 	}
@@ -173,11 +173,15 @@ func newService(boot safejs.Value) (s *service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.manager.Subscribe(s.publish)
+	s.manager.SubscribeAll(s.publish)
 	return s, nil
 }
 
-// publish hands an event to the facade.
-func (s *service) publish(e lock.Event) {
-	_, _ = s.boot.Call("event", encodeEvent(e))
+// publish hands events to the facade.
+func (s *service) publish(events []lock.Event) {
+	all := make([]any, len(events))
+	for i, e := range events {
+		all[i] = encodeEvent(e)
+	}
+	_, _ = s.boot.Call("events", string(jsbridge.JSON(all)))
 }

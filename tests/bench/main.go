@@ -27,6 +27,7 @@ func main() {
 	flag.StringVar(&o.site, "site", "web/site", "the built site, with the package in it")
 	flag.IntVar(&o.saves, "saves", 5000, "saves after which the memory is looked at")
 	flag.BoolVar(&o.onlySaves, "only-saves", false, "measure AutoSave alone")
+	flag.BoolVar(&o.onlyPlaces, "only-places", false, "measure places, slots and deadlocks alone")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "tests/bench:", err)
@@ -39,6 +40,7 @@ type options struct {
 	rounds     int
 	saves      int
 	onlySaves  bool
+	onlyPlaces bool
 }
 
 func run(o options) (err error) {
@@ -55,18 +57,23 @@ func run(o options) (err error) {
 	page := b.Open(p, server.URL("/bench"))
 	r := report{Browser: browser.Get[string](page, `navigator.userAgent.match(/(?:Headless)?Chrom[^ ]*/)[0]`), Machine: machine(), Rounds: o.rounds}
 
-	if !o.onlySaves {
+	open := func() *browser.Tab { return b.Open(p, server.URL("/bench")) }
+	if !o.onlySaves && !o.onlyPlaces {
 		r.cycles(page, o.rounds)
-		r.handovers(page, b.Open(p, server.URL("/bench")), o.rounds)
-		r.fallback(page, func() *browser.Tab { return b.Open(p, server.URL("/bench")) }, o.rounds)
-		r.places(page, o.rounds)
-		r.deadlocks(page, b.Open(p, server.URL("/bench")), max(5, o.rounds/2))
-		r.loads(func() *browser.Tab { return b.Open(p, server.URL("/bench")) }, max(5, o.rounds/2))
+		r.handovers(page, open(), o.rounds)
+		r.fallback(page, open, o.rounds)
+		r.loads(open, max(5, o.rounds/2))
 	}
-	saving := b.Open(p, server.URL("/bench"))
-	r.saves(saving, o.rounds)
-	if err := r.memory(saving, o.saves); err != nil {
-		return err
+	if !o.onlySaves {
+		r.places(page, o.rounds)
+		r.deadlocks(page, open(), max(5, o.rounds/2))
+	}
+	if !o.onlyPlaces {
+		saving := open()
+		r.saves(saving, o.rounds)
+		if err := r.memory(saving, o.saves); err != nil {
+			return err
+		}
 	}
 	r.sizes(o.site)
 

@@ -24,6 +24,7 @@ const (
 
 	inSequence = "four raw requests, in sequence"
 	inParallel = "four raw requests, in parallel"
+	slotRaw    = "the raw requests of a slot, in parallel"
 )
 
 // contender is one way to lock, and how often it does so in a round: a round of each
@@ -68,14 +69,20 @@ func (r *report) cycles(page *browser.Tab, rounds int) {
 // places measures a lease on a three-level path and one on a slot, beside the raw requests that
 // they stand for.
 func (r *report) places(page *browser.Tab, rounds int) {
+	page.WaitFor("globalThis.bench", browser.Limit)
 	path := []contender{
 		{name: inSequence, times: 20},
 		{name: inParallel, times: 20},
+		{name: "path, Go Locker in the page", times: 40, target: 1.3},
+		{name: "path, Go Locker in a worker", times: 40, target: 1.3},
 		{name: "path, page", times: 20, target: 1.3},
 		{name: "path, worker", times: 20, target: 1.3},
 	}
 	slot := []contender{
 		{name: raw, times: 40},
+		{name: slotRaw, times: 40},
+		{name: "slot, Go Locker in the page", times: 40, target: 1.5},
+		{name: "slot, Go Locker in a worker", times: 40, target: 1.5},
 		{name: "slot, page", times: 20, target: 1.5},
 		{name: "slot, worker", times: 20, target: 1.5},
 	}

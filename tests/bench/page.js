@@ -38,6 +38,26 @@ function rawWorker() {
   });
 }
 
+/** The Go Locker over navigator.locks, locking in a loop of its own: no lease, and no page that is called back. */
+async function goLocker(host, what) {
+  const cycle = locker[host] ??= await (host === "page" ? inThisPage() : inAWorker());
+  return { cycles: (n) => cycle(what, n) };
+}
+
+const locker = {};
+
+async function inThisPage() {
+  const { start } = await import("/go-locker.js");
+  return start();
+}
+
+function inAWorker() {
+  const worker = new Worker("/go-locker.js", { type: "module" });
+  const calls = [];
+  worker.onmessage = ({ data: { id } }) => calls[id]();
+  return (what, n) => new Promise((done) => worker.postMessage({ id: calls.push(done) - 1, what, n }));
+}
+
 const contenders = {
   "raw": () => (name, body) => navigator.locks.request(name, body),
   "raw in a worker": rawWorker,
@@ -60,6 +80,11 @@ const contenders = {
   "path, worker": () => leases("worker", undefined, { path: ["u1", "a1", "r1"] }),
   "slot, page": () => leases("page", undefined, { path: ["pool"], slots: 3 }),
   "slot, worker": () => leases("worker", undefined, { path: ["pool"], slots: 3 }),
+  "path, Go Locker in the page": () => goLocker("page", "path"),
+  "path, Go Locker in a worker": () => goLocker("worker", "path"),
+  "slot, Go Locker in the page": () => goLocker("page", "slot"),
+  "slot, Go Locker in a worker": () => goLocker("worker", "slot"),
+  "the raw requests of a slot, in parallel": () => slotRequests,
   "browser-tabs-lock": () => {
     const tabsLock = new (TabsLock.default ?? TabsLock)();
     return async (name, body) => {
@@ -86,12 +111,18 @@ function inSequence(_, body, i = 0) {
 }
 
 /** Four requests at the same time; nobody else wants any of them. */
-async function inParallel(_, body) {
+const inParallel = (_, body) => atOnce(names, body);
+
+/** What a slot has to ask for: the project and the place shared, and a name of its own. */
+const slotRequests = (_, body) => atOnce(["s", "s/pool", "s/pool/0"], body);
+
+/** Asks for all names at once, the last one exclusively and the others shared. */
+async function atOnce(names, body) {
   let release;
   const over = new Promise((done) => { release = done; });
   const ended = [];
   await Promise.all(names.map((name, i) => new Promise((granted) => {
-    ended.push(navigator.locks.request(name, { mode: i < 3 ? "shared" : "exclusive" }, () => { granted(); return over; }));
+    ended.push(navigator.locks.request(name, { mode: i < names.length - 1 ? "shared" : "exclusive" }, () => { granted(); return over; }));
   })));
   await body();
   release();
@@ -135,7 +166,8 @@ globalThis.bench = {
   async cycle(contender, n) {
     const lock = await lockOf(contender);
     const begun = performance.now();
-    for (let i = 0; i < n; i++) await lock(contender, () => {});
+    if (lock.cycles) await lock.cycles(n);
+    else for (let i = 0; i < n; i++) await lock(contender, () => {});
     return (performance.now() - begun) / n;
   },
 

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -38,12 +40,43 @@ func serve(p *program, dir string) (*browser.Server, error) {
 		return nil, err
 	}
 	mux.Handle("/raw-writer.js", content("text/javascript", writer))
+	if err := goLocker(mux); err != nil {
+		return nil, err
+	}
 	mux.HandleFunc("/cold/{n}/{file}", func(w http.ResponseWriter, r *http.Request) {
 		again := r.Clone(r.Context())
 		again.URL.Path = "/" + path.Base(r.URL.Path)
 		files.ServeHTTP(w, again)
 	})
 	return browser.Serve(p, isolated(mux)), nil
+}
+
+// goLocker serves the Go program of locker/, and the script that runs it.
+func goLocker(mux *http.ServeMux) error {
+	const wasm = ".cache/bench-locker.wasm"
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", wasm, "./tests/bench/locker")
+	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return err
+	}
+	exec, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(goroot)), "lib/wasm/wasm_exec.js"))
+	if err != nil {
+		return err
+	}
+	start, err := script("go-locker.js")
+	if err != nil {
+		return err
+	}
+	mux.Handle("/go-locker.js", content("text/javascript", append(exec, start...)))
+	mux.HandleFunc("/locker.wasm", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/wasm")
+		http.ServeFile(w, r, wasm)
+	})
+	return nil
 }
 
 // isolated has the browser isolate the pages from other origins: their clocks read
@@ -71,7 +104,7 @@ func script(name string) ([]byte, error) {
 		Bundle:      true,
 		Format:      api.FormatESModule,
 		Target:      api.ES2022,
-		External:    []string{"/holdfast.js"},
+		External:    []string{"/holdfast.js", "/go-locker.js"},
 		LogLevel:    api.LogLevelSilent,
 	})
 	if len(result.Errors) > 0 {

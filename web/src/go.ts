@@ -4,7 +4,7 @@ import "wasm_exec";
 import { Port } from "../../jsbridge/port.js";
 import type { Files } from "../../opfs/files.js";
 import { withNames } from "./names";
-import type { Config, Exports, Listener } from "./protocol";
+import type { Config, Exports, Listener, RawEvent } from "./protocol";
 
 /** The class that wasm_exec.js defines, with the parts that are used here. */
 interface Go {
@@ -39,7 +39,8 @@ export async function startGo(module: WebAssembly.Module, config: Config, listen
       delete globals[name];
       resolve(withNames(exports));
     };
-    globals[name] = { config, port, files, event: listener.event, ready };
+    const events = (all: string): void => (JSON.parse(all) as RawEvent[]).forEach(listener.event);
+    globals[name] = { config, port, files, event: listener.event, events, ready };
     go.env = { HOLDFAST_BOOT: name };
     go.run(instance)
       .catch((error: unknown) => died(String(error)))

@@ -1,0 +1,73 @@
+//go:build js && wasm
+
+package jsbridge
+
+import "strconv"
+
+// Text is a value spelled as JSON. It crosses to JavaScript at once, where an object would
+// cross field by field, each of which costs as much as the whole.
+type Text string
+
+// JSON spells what syscall/js would make an object of: maps, slices, texts, numbers and
+// booleans. Anything else becomes null.
+func JSON(v any) Text { return Text(appendJSON(make([]byte, 0, 512), v)) }
+
+func appendJSON(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case string:
+		return appendText(b, v)
+	case bool:
+		return strconv.AppendBool(b, v)
+	case int:
+		return strconv.AppendInt(b, int64(v), 10)
+	case int64:
+		return strconv.AppendInt(b, v, 10)
+	case float64:
+		return strconv.AppendFloat(b, v, 'f', -1, 64)
+	case []any:
+		b = append(b, '[')
+		for i, item := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendJSON(b, item)
+		}
+		return append(b, ']')
+	case map[string]any:
+		b = append(b, '{')
+		for name, field := range v {
+			if b[len(b)-1] != '{' {
+				b = append(b, ',')
+			}
+			b = append(appendText(b, name), ':')
+			b = appendJSON(b, field)
+		}
+		return append(b, '}')
+	}
+	return append(b, "null"...)
+}
+
+// appendText escapes what must not stand in a text of JSON as it is.
+func appendText(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ':
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}
+
+// plain is what crosses for a value, and whether it is JSON.
+func plain(v any) (value any, isText bool) {
+	if t, ok := v.(Text); ok {
+		return string(t), true
+	}
+	return v, false
+}
