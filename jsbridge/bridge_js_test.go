@@ -230,7 +230,7 @@ func TestChannel(t *testing.T) {
 	require.NoError(t, a.Post(sent))
 	assert.Equal(t, sent, <-heard)
 	probe := lock.Message{Kind: lock.WhoIsInTheWay, Round: "2",
-		Probe: lock.Probe{Initiator: "l", Since: time.UnixMilli(1795223524605), Want: lock.Want{Name: "n", Mode: lock.Shared}}}
+		Probe: lock.Probe{Initiator: "l", Since: time.UnixMilli(1795223524605), Wants: []lock.Want{{Name: "n", Mode: lock.Shared}}}}
 	require.NoError(t, a.Post(probe))
 	assert.Equal(t, probe, <-heard)
 

@@ -48,7 +48,8 @@ func (c *Channel) Close() {
 func (c *Channel) Post(m lock.Message) error {
 	message := map[string]any{"kind": string(m.Kind), "round": m.Round}
 	if m.Kind == lock.WhoIsInTheWay {
-		message["initiator"], message["since"], message["want"] = m.Probe.Initiator, millis(m.Probe.Since), encodeWant(m.Probe.Want)
+		message["initiator"], message["since"] = m.Probe.Initiator, millis(m.Probe.Since)
+		message["wants"], message["slots"] = all(m.Probe.Wants, encodeWant), m.Probe.Slots
 	} else {
 		message["holders"] = all(m.Holders, func(h lock.Holder) any {
 			v := EncodeHolder(h)
@@ -169,7 +170,7 @@ func (c *Channel) listen(handle func(data safejs.Value)) (stop func(), err error
 // missing or of the wrong type is left empty.
 func decode(v safejs.Value) lock.Message {
 	m := lock.Message{Kind: lock.MessageKind(property(v, "kind")), Round: property(v, "round"),
-		Probe: lock.Probe{Initiator: property(v, "initiator"), Since: moment(v, "since"), Want: decodeWant(property(v, "want"))}}
+		Probe: lock.Probe{Initiator: property(v, "initiator"), Since: moment(v, "since"), Wants: decodeWants(v, "wants"), Slots: flag(v, "slots")}}
 	each(v, "holders", func(h safejs.Value) { m.Holders = append(m.Holders, decodeHolder(h)) })
 	each(v, "waiters", func(w safejs.Value) {
 		m.Waiters = append(m.Waiters, lock.Waiter{

@@ -3,6 +3,7 @@ package lock
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,8 +21,8 @@ import (
 // younger one that is met on the way begins a probe of its own.
 //
 // A probe that came back is sent once more before it counts: between the two, somebody
-// on the way may have given up. A wait for one of several slots is over when any of
-// their holders leaves, so it passes nothing on.
+// on the way may have given up. One that went through a wait for one of several slots
+// does not count by itself: see knot.go.
 
 const (
 	// probeAgain is when a probe is sent again although nothing happened: messages can
@@ -35,7 +36,8 @@ const (
 type Probe struct {
 	Initiator string    // the lease that is waited for where the probe began
 	Since     time.Time // when that began to wait, in whole milliseconds
-	Want      Want      // what the one waits for that passes the probe on
+	Wants     []Want    // what the one waits for that passes the probe on
+	Slots     bool      // it, or one before it, waits for one of several slots
 }
 
 // waiting is an acquisition that waits.
@@ -48,10 +50,11 @@ type waiting struct {
 	end    context.CancelCauseFunc
 
 	// Under the manager's mu.
-	round     string            // of the probe that is on its way
-	suspected bool              // the last one came back
-	confirms  bool              // this one is the second
-	seen      map[string]string // the round in which the probe of an initiator was passed on
+	round     string          // of the probe that is on its way
+	suspected bool            // the last one came back
+	confirms  bool            // this one is the second
+	doubtful  bool            // it came back through a wait for slots
+	seen      map[string]bool // rounds of others that were passed on; all of them, since two of one initiator may chase each other
 }
 
 // at notes what is held and what is waited for next.
@@ -61,7 +64,7 @@ func (w *waiting) at(held []Want, awaits ...Want) {
 	}
 	w.m.mu.Lock()
 	w.Held, w.Awaits = held, awaits
-	w.round, w.suspected = "", false
+	w.round, w.suspected, w.doubtful = "", false, false
 	w.m.mu.Unlock()
 	w.disturb()
 }
@@ -79,9 +82,15 @@ func (w *waiting) chase(ctx context.Context) {
 		w.m.mu.Lock()
 		p := Probe{Initiator: w.LeaseID, Since: w.Since}
 		w.round, w.confirms, w.suspected = NewID(), w.suspected, false
-		round := w.round
+		round, doubtful := w.round, w.doubtful && !w.confirms
+		w.doubtful = false
 		w.m.mu.Unlock()
-		w.pass(ctx, round, p)
+		switch {
+		case !doubtful:
+			w.pass(ctx, round, p)
+		case w.knotted(ctx):
+			w.deadlocked()
+		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-w.stir:
@@ -98,15 +107,15 @@ func (w *waiting) pass(ctx context.Context, round string, p Probe) {
 	w.m.mu.Lock()
 	awaits := w.Awaits
 	w.m.mu.Unlock()
-	if len(awaits) != 1 {
+	if len(awaits) == 0 {
 		return
 	}
-	p.Want = awaits[0]
-	if p.Want.Mode == Shared {
+	p.Wants, p.Slots = awaits, p.Slots || len(awaits) > 1
+	if first := awaits[0]; first.Mode == Shared {
 		// Behind an exclusive request it waits for all who hold the name, as that does.
 		s, err := w.locker.Query(ctx)
-		if err == nil && lists(s.Pending, Want{p.Want.Name, Exclusive}) {
-			p.Want.Mode = Exclusive
+		if exclusive := (Want{first.Name, Exclusive}); err == nil && lists(s.Pending, exclusive) {
+			p.Wants = []Want{exclusive}
 		}
 	}
 	m := Message{Kind: WhoIsInTheWay, Round: round, Probe: p}
@@ -122,19 +131,19 @@ func (m *Manager) probed(msg Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, w := range m.waiting {
-		if w.seen[msg.Probe.Initiator] == msg.Round || !w.bars(msg.Probe.Want) {
+		if w.seen[msg.Round] || !slices.ContainsFunc(msg.Probe.Wants, w.bars) {
 			continue
 		}
 		switch age := w.compare(msg.Probe); {
 		case age == 0:
-			w.returned(msg.Round)
+			w.returned(msg.Round, msg.Probe.Slots)
 		case age > 0:
 			w.disturb()
 		default:
 			if len(w.seen) > maxSeen {
-				w.seen = make(map[string]string) // a probe may be passed on twice then, which harms nobody
+				w.seen = make(map[string]bool) // a probe may be passed on twice then, which harms nobody
 			}
-			w.seen[msg.Probe.Initiator] = msg.Round
+			w.seen[msg.Round] = true
 			m.work.Go(func() { w.pass(m.life, msg.Round, msg.Probe) })
 		}
 	}
@@ -143,7 +152,14 @@ func (m *Manager) probed(msg Message) {
 // compare tells whether the acquisition began to wait before a probe's initiator did
 // (negative), after it, or is the initiator.
 func (w *waiting) compare(p Probe) int {
-	return cmp.Or(cmp.Compare(w.Since.UnixMilli(), p.Since.UnixMilli()), strings.Compare(w.LeaseID, p.Initiator))
+	return age(w.Since, w.LeaseID, p.Since, p.Initiator)
+}
+
+// age is positive where the first acquisition began to wait after the second one.
+//
+//go:noinline
+func age(since time.Time, id string, other time.Time, otherID string) int {
+	return cmp.Or(cmp.Compare(since.UnixMilli(), other.UnixMilli()), strings.Compare(id, otherID))
 }
 
 // bars reports whether the acquisition, or a lease around it, holds what is in the way
@@ -157,6 +173,10 @@ func (w *waiting) bars(want Want) bool {
 	return bar(w.Held, want)
 }
 
+// bar reports whether what is held is in the way of want. Not inlined, as age is not: the
+// Wasm would be kilobytes larger.
+//
+//go:noinline
 func bar(held []Want, want Want) bool {
 	for _, h := range held {
 		if h.Name == want.Name && (h.Mode == Exclusive || want.Mode == Exclusive) {
@@ -167,26 +187,33 @@ func bar(held []Want, want Want) bool {
 }
 
 // returned ends the acquisition when its probe came back for the second time.
-func (w *waiting) returned(round string) {
+func (w *waiting) returned(round string, slots bool) {
 	switch {
 	case w.round != round:
+	case slots:
+		w.doubtful = true
+		w.disturb()
 	case w.confirms:
-		w.end(&Error{Code: CodeDeadlock, Operation: OpAcquire, Resource: w.Resource,
-			Detail: "it and others waited for each other, and it began last; release what you hold, or take it all at once with paths"})
+		w.deadlocked()
 	default:
 		w.suspected = true
 		w.disturb()
 	}
 }
 
+func (w *waiting) deadlocked() {
+	w.end(&Error{Code: CodeDeadlock, Operation: OpAcquire, Resource: w.Resource,
+		Detail: "it and others waited for each other, and it began last; release what you hold, or take it all at once with paths"})
+}
+
 // waits notes that an acquisition waits, and looks for cycles until the function that it
 // returns is called. end ends the acquisition.
 func (m *Manager) waits(ctx context.Context, a *acquisition, b Backend) (done func()) {
 	s := b.spot(a.opts.Mode)
-	w := &waiting{m: m, locker: s.b.Locker, within: a.within, stir: make(chan struct{}, 1), end: a.end, seen: make(map[string]string),
+	w := &waiting{m: m, locker: s.b.Locker, within: a.within, stir: make(chan struct{}, 1), end: a.end, seen: make(map[string]bool),
 		Waiter: Waiter{Resource: b.Resource, Mode: a.opts.Mode, OwnerID: m.config.OwnerID, OwnerName: m.config.OwnerName,
 			LeaseID: a.opts.LeaseID, Paths: s.places, Slots: s.slots, Within: a.within.id(),
-			Since: m.config.Clock.Now().Wall, Awaits: s.wants}}
+			Since: m.config.Clock.Now().Wall, Awaits: s.wants[:min(1, len(s.wants))]}}
 	s.wait = w
 	m.mu.Lock()
 	m.waiting[a] = w

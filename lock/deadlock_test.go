@@ -204,10 +204,13 @@ func TestNobodyIsAVictimWithoutACycle(t *testing.T) {
 							}
 							opts := lock.AcquireOptions{Path: []string{fmt.Sprint(place)}, Backoff: lock.Backoff{MaxRetries: lock.Unlimited},
 								Timeout: time.Duration(1+random.IntN(60)) * time.Millisecond * time.Duration(1+9*random.IntN(2))}
-							if random.IntN(3) == 0 {
+							switch random.IntN(4) {
+							case 0:
 								opts.Mode = lock.Shared
+							case 1:
+								opts.Slots = 2
 							}
-							if random.IntN(3) == 0 && place < 3 {
+							if opts.Slots == 0 && random.IntN(3) == 0 && place < 3 {
 								opts.Path, opts.Paths = nil, [][]string{{fmt.Sprint(place + 1), "x"}, {fmt.Sprint(place)}}
 							}
 							lease, err := o.AcquireProjectLock(ctx, opts)
@@ -259,8 +262,11 @@ func TestNoDeadlockStays(t *testing.T) {
 						ctx, held := context.Background(), []lock.Lease{}
 						for _, p := range random.Perm(4)[:3] {
 							opts := place(fmt.Sprint(p))
-							if random.IntN(3) == 0 {
+							switch random.IntN(4) {
+							case 0:
 								opts.Mode = lock.Shared
+							case 1:
+								opts.Slots = 2
 							}
 							lease, err := o.AcquireProjectLock(ctx, opts)
 							if err != nil {

@@ -67,7 +67,7 @@ type Waiter struct {
 	Slots     int
 	Within    string
 	Held      []Want   // the names that it was granted so far
-	Awaits    []Want   // those that it stands in line for
+	Awaits    []Want   // the one that it stands in line for next, or slots, of which it needs one
 	WaitsFor  []string // the ids of the owners that hold these; set by Inspect
 }
 

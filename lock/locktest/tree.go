@@ -27,6 +27,7 @@ func RunTree(t *testing.T, open func(t *testing.T) func() lock.Locker) {
 		{"several places are all or nothing", testAllOrNothing},
 		{"slots admit so many and go to the first in line", testSlots},
 		{"slots keep out who wants the whole", testSlotsAndWhole},
+		{"a cycle through slots", testSlotCycle},
 		{"a nested lease uses what encloses it", testNested},
 		{"stealing a place", testStealPlace},
 	} {

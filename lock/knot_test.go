@@ -1,0 +1,160 @@
+package lock_test
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+)
+
+// slots is one of n slots of a place, waited for as long as it takes.
+func slots(n int, path ...string) lock.AcquireOptions {
+	o := place(path...)
+	o.Slots = n
+	return o
+}
+
+// A wait for a slot is over when any holder leaves: a cycle through it is a deadlock when all of
+// them wait for the waiter, and not before.
+func TestACycleThroughSlots(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		virtual(t, func(t *testing.T, w *world) {
+			air := locktest.NewAir()
+			var holders []*owner
+			var held []lock.Lease
+			for range n {
+				o := w.talking("holder", air.Join())
+				holders, held = append(holders, o), append(held, o.acquire(slots(n, "pool")))
+			}
+			z := w.talking("z", air.Join())
+			other := z.acquire(place("q"))
+			slot := z.begin(lock.Within(w.Context(), other), slots(n, "pool"))
+			w.sleep(time.Millisecond)
+			second := z.begin(w.Context(), slots(n, "pool")) // waits in line, behind the cycle
+			var waiting []<-chan outcome
+			for i, o := range holders[:n-1] {
+				w.sleep(time.Millisecond)
+				waiting = append(waiting, o.begin(lock.Within(w.Context(), held[i]), place("q")))
+			}
+			w.sleep(time.Minute)
+			for _, o := range append(waiting, slot, second) {
+				require.Empty(t, o, "one of the holders does not wait")
+			}
+			closed := time.Since(w.start)
+			last := holders[n-1].begin(lock.Within(w.Context(), held[n-1]), place("q"))
+			got := <-last
+			require.ErrorIs(t, got.err, lock.ErrDeadlock)
+			assert.Less(t, got.at-closed, time.Second)
+			w.sleep(time.Minute)
+			for _, o := range append(waiting, slot, second) {
+				require.Empty(t, o, "one victim is enough")
+			}
+			holders[n-1].release(held[n-1])
+			z.release((<-slot).lease)
+			z.release(other)
+			z.release((<-second).lease)
+			for i, o := range waiting {
+				holders[i].release((<-o).lease)
+				holders[i].release(held[i])
+			}
+			w.mustBeFree()
+		})
+	}
+}
+
+// A holder of a slot that is in another deadlock does not go on either, but will when that has a
+// victim: the cycle through the slots needs none.
+func TestACycleThroughSlotsThatAnotherEndOpens(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		air := locktest.NewAir()
+		a, b, c, z := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join()), w.talking("z", air.Join())
+		one, two := a.acquire(slots(2, "pool")), b.acquire(slots(2, "pool"))
+		q, r := z.acquire(place("q")), c.acquire(place("r"))
+		slot := z.begin(lock.Within(w.Context(), q), slots(2, "pool"))
+		w.sleep(time.Millisecond)
+		wantsQ := a.begin(lock.Within(w.Context(), one), place("q"))
+		deeper, err := b.AcquireProjectLock(lock.Within(w.Context(), two), place("s"))
+		require.NoError(t, err)
+		w.sleep(time.Millisecond)
+		// b, which holds the other slot, and c wait for each other.
+		wantsR := b.begin(lock.Within(w.Context(), deeper), place("r"))
+		w.sleep(time.Millisecond)
+		wantsS := c.begin(lock.Within(w.Context(), r), place("s"))
+		got := <-wantsS
+		require.ErrorIs(t, got.err, lock.ErrDeadlock)
+		w.sleep(time.Minute)
+		for _, o := range []<-chan outcome{slot, wantsQ, wantsR} {
+			require.Empty(t, o)
+		}
+		c.release(r)
+		b.release((<-wantsR).lease)
+		b.release(deeper)
+		b.release(two)
+		z.release((<-slot).lease)
+		z.release(q)
+		a.release((<-wantsQ).lease)
+		a.release(one)
+		w.mustBeFree()
+	})
+}
+
+// Who holds all slots itself, and wants one more within, waits for itself alone.
+func TestSlotsOfOnesOwn(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		one, other := a.acquire(slots(2, "pool")), b.acquire(slots(2, "pool"))
+		more := a.begin(lock.Within(w.Context(), one), slots(2, "pool"))
+		w.sleep(time.Minute)
+		require.Empty(t, more, "the other holder may leave")
+		b.release(other)
+		two := (<-more).lease
+		got := <-a.begin(lock.Within(w.Context(), two), slots(2, "pool"))
+		require.ErrorIs(t, got.err, lock.ErrDeadlock)
+		a.release(two)
+		a.release(one)
+		w.mustBeFree()
+	})
+}
+
+// Two probes of one initiator, under way at the same time among those who wait in a circle, are
+// each passed on once.
+func TestProbesDoNotGoRoundForEver(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		air := locktest.NewAir()
+		a, b, z := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talkingOver("z", &slowAir{Channel: air.Join(), random: rand.New(rand.NewPCG(1, 1))})
+		one, two, other := a.acquire(slots(2, "pool")), b.acquire(slots(2, "pool")), z.acquire(place("q"))
+		slot := z.begin(lock.Within(w.Context(), other), slots(2, "pool"))
+		inTheWay := a.begin(lock.Within(w.Context(), one), place("q"))
+		w.sleep(time.Minute)
+
+		ear := air.Join()
+		var heard atomic.Int64
+		_, err := ear.Listen(func(m lock.Message) {
+			if m.Probe.Initiator == "probe" {
+				heard.Add(1)
+			}
+		})
+		require.NoError(t, err)
+		q := lock.Want{Name: "project//q", Mode: lock.Exclusive}
+		mouth := air.Join()
+		for _, round := range []string{"first", "second"} {
+			require.NoError(t, mouth.Post(lock.Message{Kind: lock.WhoIsInTheWay, Round: round,
+				Probe: lock.Probe{Initiator: "probe", Since: time.Now().Add(time.Hour), Wants: []lock.Want{q}}}))
+			w.sleep(5 * time.Millisecond)
+		}
+		w.sleep(time.Second)
+		assert.EqualValues(t, 2+2*2, heard.Load(), "each was sent once and passed on by both")
+		b.release(two)
+		z.release((<-slot).lease)
+		z.release(other)
+		a.release((<-inTheWay).lease)
+		a.release(one)
+		w.mustBeFree()
+	})
+}

@@ -1,0 +1,40 @@
+package locktest
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// testSlotCycle has a waiter for one of two slots and their holders wait for each other: who closes
+// the cycle is told, not before both holders wait.
+func testSlotCycle(g *grove) {
+	a, b, c := g.owner(), g.owner(), g.owner()
+	pool := lock.AcquireOptions{Path: []string{"pool"}, Slots: 2}
+	one, two, other := g.lease(g.ctx, a, pool), g.lease(g.ctx, b, pool), g.lease(g.ctx, c, at("q"))
+	slot := g.queued(lock.Within(g.ctx, other), c, pool)
+	time.Sleep(2 * time.Millisecond) // it is known who began last
+	first := g.queued(lock.Within(g.ctx, one), a, at("q"))
+	g.stillWaits(slot)
+	g.stillWaits(first)
+	time.Sleep(2 * time.Millisecond)
+	closed := time.Now()
+	second := g.queued(lock.Within(g.ctx, two), b, at("q"))
+	select {
+	case err := <-second.err:
+		require.ErrorIs(g, err, lock.ErrDeadlock)
+	case <-g.ctx.Done():
+		require.Fail(g, "nobody was told of the deadlock")
+	}
+	assert.Less(g, time.Since(closed), time.Second)
+	g.stillWaits(slot)
+	g.stillWaits(first)
+	g.release(two)
+	g.release(g.got(slot))
+	g.release(other)
+	g.release(g.got(first))
+	g.release(one)
+}
