@@ -65,20 +65,22 @@ func (f *feed) empty() bool {
 }
 
 // publish tells everybody a state. Who was a participant and is none any more hears that last. A nil state
-// is the end of the room.
-func (f *feed) publish(v *view) {
-	if f.tellAll(v); f.empty() {
+// is the end of the room, in that revision.
+func (f *feed) publish(v *view, revision int64) {
+	if f.tellAll(v, revision); f.empty() {
 		f.vacant()
 	}
 }
 
-func (f *feed) tellAll(v *view) {
+func (f *feed) tellAll(v *view, revision int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	former := f.current
 	f.current = v
 	for token, m := range f.members {
-		if v == nil {
+		if v == nil && revision < m.since {
+			continue // of a room of this name that was made anew
+		} else if v == nil {
 			f.dismiss(m, errClosed)
 		} else if _, in := v.index[token]; !in && v.revision >= m.since {
 			f.dismiss(m, errRemoved)
@@ -147,7 +149,11 @@ func (f *feed) run(ctx context.Context, store Store, revision int64) {
 			continue
 		}
 		after = now
-		f.take(kv.Change{Entry: entry, Deleted: !entry.Found()})
+		if entry.Found() {
+			f.take(kv.Change{Entry: entry})
+		} else {
+			f.publish(nil, now)
+		}
 	}
 }
 
@@ -156,7 +162,7 @@ const resumeAfter = 100 * time.Millisecond
 
 func (f *feed) take(c kv.Change) {
 	if c.Deleted {
-		f.publish(nil)
+		f.publish(nil, c.Modified)
 		return
 	}
 	r, err := decodeRoom(c.Value)
@@ -164,7 +170,7 @@ func (f *feed) take(c kv.Change) {
 		f.log.Error("a room cannot be read", "room", f.id, "error", err)
 		return
 	}
-	f.publish(newView(r, c.Modified))
+	f.publish(newView(r, c.Modified), c.Modified)
 }
 
 // pause waits, or until ctx ends.

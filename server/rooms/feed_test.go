@@ -15,7 +15,7 @@ func TestWhatAFeedTells(t *testing.T) {
 	f := &feed{id: "r", members: map[string]*member{}, vacant: func() {}}
 	s := &socket{token: "ann", out: newOutbox()}
 	tell := func(r room, revision int64) int {
-		f.publish(newView(r, revision))
+		f.publish(newView(r, revision), revision)
 		count := 0
 		for {
 			if _, ok := s.out.take(); !ok {

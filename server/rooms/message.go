@@ -34,6 +34,7 @@ type message struct {
 	Answer   text   `json:"answer"`
 	Previous string `json:"previousToken"` // the former token of one who comes back
 	Everyone bool   `json:"everyone"`      // clearAnswer: not only one's own
+	Create   bool   `json:"create"`        // enterTheRoom: make it, if there is none
 }
 
 // text is a string that may be empty but not missing.

@@ -139,7 +139,7 @@ func (r *Rooms) carryOut(ctx context.Context, s *socket, m message) error {
 		})
 	case typeEnter:
 		return r.move(s, func() (string, int64, error) {
-			revision, err := r.table.enter(ctx, m.RoomID, s.participant(m.Name), m.Previous)
+			revision, err := r.table.enter(ctx, m.RoomID, s.participant(m.Name), m.Previous, m.Create)
 			return m.RoomID, revision, err
 		})
 	case typeExists:

@@ -50,10 +50,13 @@ func (t *table) exists(ctx context.Context, id string) (bool, error) {
 }
 
 // enter puts somebody into a room, out of the one they were in. Who comes back (see the package
-// documentation) takes the place of the former token.
-func (t *table) enter(ctx context.Context, id string, who participant, previous string) (int64, error) {
+// documentation) takes the place of the former token. Where there is no such room, create makes it.
+func (t *table) enter(ctx context.Context, id string, who participant, previous string, create bool) (int64, error) {
 	return t.change(ctx, id, func(x *txn) error {
 		r, err := x.room(id)
+		if create && errors.Is(err, errNoRoom) {
+			r, err = room{ID: id}, nil
+		}
 		if err != nil {
 			return err
 		}
