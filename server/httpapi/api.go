@@ -89,7 +89,7 @@ func New(c Config) (*API, error) {
 	} {
 		mux.Handle(pattern, a.guard(f))
 	}
-	a.handler = plainErrors(mux)
+	a.handler = a.cors(plainErrors(mux))
 	return a, nil
 }
 

@@ -1,0 +1,36 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+)
+
+// cors lets pages of the origins that are listed, and of no other, read what the API answers: browsers ask for that
+// (the Fetch standard, section 3.2). They come with the cookie of their browser, where that is of the same site, or with
+// a bearer secret.
+func (a *API) cors(next http.Handler) http.Handler {
+	if len(a.Origins) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Add("Vary", "Origin")
+		origin := r.Header.Get("Origin")
+		if !slices.Contains(a.Origins, origin) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		header.Set("Access-Control-Allow-Origin", origin)
+		header.Set("Access-Control-Allow-Credentials", "true")
+		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			header.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
+			header.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
+			header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match, "+tokenHeader)
+			header.Set("Access-Control-Max-Age", "7200") // the most that Chromium keeps
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		header.Set("Access-Control-Expose-Headers", "ETag, Retry-After, Holdfast-Revision, Holdfast-Saved-At, "+tokenHeader)
+		next.ServeHTTP(w, r)
+	})
+}
