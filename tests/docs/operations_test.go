@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +31,26 @@ func TestOperations(t *testing.T) {
 	metrics, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	assert.ElementsMatch(t, unique(firsts(`(?m)^# HELP (holdfast_\w+) `, string(metrics))), unique(firsts("`(holdfast_\\w+)`", string(text))))
+}
+
+// The table of errors has every code that the interface answers with, and its status.
+func TestErrorsOfTheServer(t *testing.T) {
+	text, err := os.ReadFile("../../docs/http.md")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(text), "## Errors")
+	var sources strings.Builder
+	files, err := filepath.Glob("../../server/httpapi/*.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		sources.Write(source)
+	}
+	codes := firsts(`(?:http\.Status\w+, |refusal\(|"error": )"([a-z_]+)"`, sources.String())
+	require.NotEmpty(t, codes)
+	documented := firsts("`([a-z_]+)`(?:, `[a-z_]+`)? \\| \\d{3} ", table)
+	documented = append(documented, firsts("`, `([a-z_]+)` \\| \\d{3} ", table)...)
+	assert.ElementsMatch(t, unique(codes), unique(documented))
 }
 
 func unique(names []string) []string {
