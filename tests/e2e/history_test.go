@@ -18,6 +18,7 @@ import (
 type step struct {
 	Path                      string
 	Shared                    bool
+	Slots                     int
 	Asked, Got, Gave, Settled float64 // milliseconds of the wall clock
 }
 
@@ -25,7 +26,8 @@ type step struct {
 type taking struct {
 	lease  string
 	path   string
-	shared bool
+	shared bool // by several; so are places with slots
+	slots  int  // how many leases with slots the place admits; 0 for a lease without
 	ends   bool
 }
 
@@ -41,7 +43,18 @@ func (a taking) conflicts(b taking) bool {
 	return false
 }
 
-// treeOfLocks is the whole specification: a lease may begin where no other is in its way.
+// others counts the leases with slots on the same place.
+func (a taking) others(held []taking) (n int) {
+	for _, h := range held {
+		if h.slots > 0 && h.path == a.path {
+			n++
+		}
+	}
+	return n
+}
+
+// treeOfLocks is the whole specification: a lease may begin where no other is in its way, and
+// where a slot is free.
 var treeOfLocks = porcupine.Model{
 	Init: func() any { return []taking(nil) },
 	Step: func(state, input, _ any) (bool, any) {
@@ -49,7 +62,7 @@ var treeOfLocks = porcupine.Model{
 		if op.ends {
 			return true, slices.DeleteFunc(slices.Clone(held), func(h taking) bool { return h.lease == op.lease })
 		}
-		if slices.ContainsFunc(held, op.conflicts) {
+		if slices.ContainsFunc(held, op.conflicts) || op.slots > 0 && op.others(held) >= op.slots {
 			return false, state
 		}
 		held = append(slices.Clone(held), op)
@@ -78,9 +91,10 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 				const places = [['u1'], ['u1', 'a1'], ['u1', 'a2'], ['u1', 'a1', 'r1'], ['u1', 'a1', 'r2']]
 				const work = async () => {
 					for (let i = 0; i < 30; i++) {
-						const path = places[random(places.length)], shared = random(3) === 0
-						const step = {path: path.join('/'), shared, asked: now()}
-						const lease = await hf.acquireProjectLock({path, mode: shared ? 'shared' : 'exclusive', `+patient+`})
+						const path = places[random(places.length)], kind = random(4)
+						const shared = kind === 0, slots = kind === 1 ? 2 : 0
+						const step = {path: path.join('/'), shared, slots, asked: now()}
+						const lease = await hf.acquireProjectLock({path, mode: shared ? 'shared' : 'exclusive', ...(slots && {slots}), `+patient+`})
 						step.got = now()
 						await new Promise(done => setTimeout(done, random(5)))
 						step.gave = now()
@@ -97,7 +111,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 			tab.WaitFor("done", 4*browser.Limit)
 			require.Equal(t, "yes", browser.Get[string](tab, "done"))
 			for i, s := range browser.Get[[]step](tab, "steps") {
-				op := taking{lease: fmt.Sprint(client, ".", i), path: s.Path, shared: s.Shared}
+				op := taking{lease: fmt.Sprint(client, ".", i), path: s.Path, shared: s.Shared || s.Slots > 0, slots: s.Slots}
 				ended := op
 				ended.ends = true
 				if s.Got-s.Asked > 20 {
@@ -114,14 +128,28 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 		t.Logf("%d operations, %d leases were waited for", len(operations), overlaps)
 		assert.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(treeOfLocks, operations, 30*time.Second))
 
-		// The check can fail: one lease that began before another had ended.
-		first := operations[0].Input.(taking)
-		wrong := taking{lease: "wrong", path: first.path}
-		bad := append(slices.Clone(operations), porcupine.Operation{ClientId: 9, Input: wrong, Call: operations[0].Return + 1, Return: operations[1].Call - 1})
-		if operations[1].Call-operations[0].Return > 2 {
+		// The check can fail: one lease too many while another was surely held, and one slot too many, for a
+		// moment.
+		for _, want := range []taking{{lease: "wrong"}, {lease: "wrong", shared: true, slots: 1}} {
+			i := 0
+			for i < len(operations) && !heldAlong(operations[i], operations[i+1], want.slots) {
+				i += 2
+			}
+			require.Less(t, i, len(operations), "nobody held anything for long enough")
+			want.path = operations[i].Input.(taking).path
+			ended := want
+			ended.ends = true
+			at := operations[i].Return
+			bad := append(slices.Clone(operations), porcupine.Operation{ClientId: 9, Input: want, Call: at + 1, Return: at + 40},
+				porcupine.Operation{ClientId: 9, Input: ended, Call: at + 41, Return: at + 80})
 			assert.Equal(t, porcupine.Illegal, porcupine.CheckOperationsTimeout(treeOfLocks, bad, 30*time.Second))
 		}
 	})
+}
+
+// heldAlong reports whether a lease, with slots where those are looked for, was held for a while.
+func heldAlong(begin, end porcupine.Operation, slots int) bool {
+	return end.Call-begin.Return > 100 && begin.Input.(taking).slots > 0 == (slots > 0)
 }
 
 func micros(ms float64) int64 { return int64(ms * 1000) }
