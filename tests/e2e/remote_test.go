@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -158,21 +159,52 @@ func TestEditorsInTwoBrowsers(t *testing.T) {
 		browser.Get[string](bob, "new TextDecoder().decode(await saver.read('current'))"))
 }
 
+// machine opens the demo as it is shared between machines, under a name.
+func (s *serving) machine(t *testing.T, b *browser.Browser, name string) *browser.Tab {
+	t.Helper()
+	tab := b.Open(t, s.url+"/?machines")
+	tab.MustEval(`globalThis.$ = id => document.getElementById(id)
+		globalThis.here = () => $('company').hidden ? '' : [...$('here').children].map(li => li.textContent).sort().join('|')
+		$('name').value = '`+name+`'; $('name').dispatchEvent(new Event('change', {bubbles: true}))`, nil)
+	tab.WaitFor("document.title.endsWith('· "+name+"') && ['holding', 'held', 'free'].includes(document.body.dataset.kind)", browser.Limit)
+	return tab
+}
+
+// Whoever has the project open on another machine is shown, comes and goes, and is there again after the server was away.
+func TestWhoElseIsHere(t *testing.T) {
+	server := serve(t)
+	browsers := profiles(t, 2)
+	ann := server.machine(t, browsers[0], "Ann")
+	ann.WaitFor("here() === 'Ann you' && $('company-title').textContent === 'Here now (1)'", browser.Limit)
+	bob := server.machine(t, browsers[1], "Bob")
+	bob.WaitFor("here() === 'Ann|Bob you'", browser.Limit)
+	ann.WaitFor("here() === 'Ann you|Bob' && $('company-news').textContent.endsWith(' is here.')", browser.Limit)
+	accessible(t, ann, "the editor with company")
+
+	bob.MustEval("$('name').value = 'W'.repeat(40); $('name').dispatchEvent(new Event('change', {bubbles: true}))", nil)
+	ann.WaitFor("here() === 'Ann you|' + 'W'.repeat(24)", browser.Limit)
+	ann.Resize(360, 740)
+	assert.LessOrEqual(t, browser.Get[int](ann, "document.documentElement.scrollWidth - innerWidth"), 0, "on a phone")
+	screenshots(t, map[string]*browser.Tab{"editor-company": ann})
+
+	address := server.address()
+	server.stop()
+	ann.WaitFor("here() === ''", browser.Limit)
+	server.start(address)
+	ann.WaitFor("here() === 'Ann you|' + 'W'.repeat(24)", browser.Limit)
+
+	bob.Close()
+	ann.WaitFor("here() === 'Ann you' && $('company-news').textContent === 'W'.repeat(24) + ' has left.'", browser.Limit)
+}
+
 // The demo between two machines: who writes is shown on both, what is saved appears on the other, and the turn
 // goes over when it is let go.
 func TestTheEditorBetweenMachines(t *testing.T) {
 	server := serve(t)
 	browsers := profiles(t, 2)
-	page := func(b *browser.Browser, name string) *browser.Tab {
-		tab := b.Open(t, server.url+"/?machines")
-		tab.MustEval(`const $ = id => document.getElementById(id)
-			$('name').value = '`+name+`'; $('name').dispatchEvent(new Event('change', {bubbles: true}))`, nil)
-		tab.WaitFor("document.title.endsWith('· "+name+"') && ['holding', 'held', 'free'].includes(document.body.dataset.kind)", browser.Limit)
-		return tab
-	}
-	ann := page(browsers[0], "Ann")
+	ann := server.machine(t, browsers[0], "Ann")
 	ann.WaitFor("document.body.dataset.kind === 'holding' && $('share-state').textContent.startsWith('Ann writes.')", browser.Limit)
-	bob := page(browsers[1], "Bob")
+	bob := server.machine(t, browsers[1], "Bob")
 	bob.WaitFor("$('answer').textContent === 'Ann writes.'", browser.Limit)
 	assert.True(t, browser.Get[bool](bob, "$('text').readOnly && $('share-box').checked"))
 	bob.WaitFor("$('tabs').textContent.startsWith('Ann, elsewhere')", browser.Limit)
@@ -184,4 +216,47 @@ func TestTheEditorBetweenMachines(t *testing.T) {
 	bob.WaitFor("$('answer').textContent === 'You write.' && $('text').value === 'From one machine to the other'", browser.Limit)
 	ann.WaitFor("$('answer').textContent === 'Bob writes.'", browser.Limit)
 	accessible(t, bob, "the editor between machines")
+}
+
+// A page of another origin, which the server lists, uses it as its own pages do; one that is not listed cannot.
+func TestAPageOfAnotherOrigin(t *testing.T) {
+	var server *serving
+	bundle := pages(t, siteDir)
+	home := browser.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		bundle.ServeHTTP(&headerChange{w, func(h http.Header) {
+			h.Set("Content-Security-Policy", strings.Replace(h.Get("Content-Security-Policy"), "connect-src 'self'", "connect-src 'self' "+server.url, 1))
+		}}, r)
+	}))
+	server = serve(t, "--origin", strings.TrimSuffix(home.URL("/"), "/"))
+	browsers := profiles(t, 2)
+	tab := browsers[0].Open(t, home.URL("/blank"))
+	begin(tab, fmt.Sprintf("{ownerName: 'Ann', server: {url: %q}}", server.url))
+	tab.MustEval("lease = await hf.acquireProjectLock(); null", nil)
+	assert.Equal(t, "remote", browser.Get[string](tab, "lease.strategy"))
+	own := server.member(t, browsers[1], "worker", "Bob")
+	assert.Equal(t, "Ann", browser.Get[documentLock](own, onServer).Name)
+	tab.MustEval(`await lease.release()
+		const saver = await hf.initAutoSave(() => 'from elsewhere', {debounceMs: 50})
+		saver.markDirty(); await saver.flushNow(); await saver.dispose(); null`, nil)
+	assert.Equal(t, "from elsewhere", browser.Get[string](own, "await (await fetch('/api/documents/project/content')).text()"))
+
+	stranger := browsers[1].Open(t, home.OtherURL("/blank"))
+	asked := fmt.Sprintf("await fetch('%s/api/documents/project/lock').then(() => 'read', () => 'refused')", server.url)
+	assert.Equal(t, "refused", browser.Get[string](stranger, asked))
+}
+
+// headerChange changes the headers of an answer before they are sent.
+type headerChange struct {
+	http.ResponseWriter
+	change func(http.Header)
+}
+
+func (c *headerChange) WriteHeader(status int) {
+	c.change(c.Header())
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *headerChange) Write(text []byte) (int, error) {
+	c.change(c.Header())
+	return c.ResponseWriter.Write(text)
 }

@@ -3,8 +3,8 @@
 import { diff } from "./diff.js";
 import { byId, make, setAttribute, setText } from "./dom.js";
 import { Machines, shared } from "./machines.js";
-import { drawHistory, drawTabs } from "./lists.js";
-import { friendlyName, loadName, saveName } from "./names.js";
+import { drawCompany, drawHistory, drawTabs } from "./lists.js";
+import { friendlyName, loadName, saveName, shortName } from "./names.js";
 import { Presence } from "./presence.js";
 import { elapsed } from "./time.js";
 import { codeOf, messageOf, tellFailure } from "./words.js";
@@ -33,7 +33,7 @@ const writer = new Writer({
     text.setSelectionRange(Math.min(selectionStart, value.length), Math.min(selectionEnd, value.length));
   },
 }, draw, () => presence.nudge(), shared ? { url: location.origin } : undefined);
-const machines = shared ? new Machines(draw, () => void writer.read()) : undefined;
+const machines = shared ? new Machines(name, draw, () => void writer.read()) : undefined;
 
 open();
 
@@ -145,6 +145,7 @@ function drawMachines(): void {
   if (!machines) return;
   setText(byId("share-state"), !machines.connected ? "The server does not answer; what you may write is known until the lease ends."
     : machines.holder ? `${machines.holder} writes. Open this address in another browser, too.` : "Nobody writes.");
+  drawCompany(machines.company.state);
 }
 
 const marks = { same: "span", gone: "del", new: "ins" } as const;
@@ -230,6 +231,7 @@ nameField.addEventListener("change", () => {
   name = nameField.value.trim() || friendlyName();
   nameField.value = name;
   saveName(name);
+  machines?.company.rename(shortName(name));
   open();
 });
 nameField.addEventListener("keydown", (event) => {

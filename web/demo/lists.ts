@@ -3,6 +3,7 @@
 import type { Generation, HolderInfo } from "./holdfast.js";
 import { byId, make, setAttribute, setText } from "./dom.js";
 import type { Presence } from "./presence.js";
+import type { RoomState } from "./room-client.js";
 import { clock } from "./time.js";
 import type { WriterState } from "./writer.js";
 
@@ -26,6 +27,27 @@ export function drawTabs({ held, pending }: WriterState, presence: Presence, sel
     if (id === self) label.append(" ", make("span", "you", "you"));
     return make("li", role === "writes" ? "writes" : "", label, make("span", "when", role));
   }));
+}
+
+let told: Map<number, string> | undefined;
+
+/** Who has the project open on all machines; those who come and go are told to screen readers, too. */
+export function drawCompany({ connected, room }: RoomState): void {
+  byId("company").hidden = !connected || !room;
+  if (!room) return;
+  const people = room.participants.map(({ userNumber, name, isMe }) => ({ userNumber, name, isMe }));
+  setText(byId("company-title"), `Here now (${people.length})`);
+  fill(byId("here"), JSON.stringify(people), () => people.map(({ name, isMe }) => {
+    const label = make("span", "name", name);
+    if (isMe) label.append(" ", make("span", "you", "you"));
+    return make("li", "", label);
+  }));
+  const others = new Map(people.filter(({ isMe }) => !isMe).map(({ userNumber, name }) => [userNumber, name]));
+  const before = told ?? others;
+  told = others;
+  const came = [...others].filter(([number]) => !before.has(number)).map(([, name]) => `${name} is here.`);
+  const left = [...before].filter(([number]) => !others.has(number)).map(([, name]) => `${name} has left.`);
+  if (came.length + left.length > 0) setText(byId("company-news"), [...came, ...left].join(" "));
 }
 
 /** A holder on another machine is known by the name that the server shows. */

@@ -1,5 +1,8 @@
 // What the server tells of the project to all machines: who writes, and that something was saved.
 
+import { shortName } from "./names.js";
+import { RoomClient } from "./room-client.js";
+
 interface Told {
   type: "document.state" | "document.locked" | "document.unlocked" | "document.updated";
   revision: number;
@@ -7,8 +10,9 @@ interface Told {
   holder_name?: string;
 }
 
-/** The project's name among the server's documents. */
-const room = "/api/documents/project";
+/** The project's name among the server's documents, and that of the room where those meet who have it open. */
+const project = "project";
+const room = `/api/documents/${project}`;
 const firstPause = 250;
 const longestPause = 5_000;
 
@@ -19,13 +23,16 @@ export class Machines {
   /** Who writes, as the server shows it; undefined where nobody does or nothing is known. */
   holder: string | undefined;
   connected = false;
+  /** Who has the project open, on all machines. */
+  readonly company: RoomClient;
   readonly #changed: () => void;
   readonly #updated: () => void;
   #after: number | undefined;
   #pause = firstPause;
 
   /** updated is called when something new was saved. */
-  constructor(changed: () => void, updated: () => void) {
+  constructor(name: string, changed: () => void, updated: () => void) {
+    this.company = new RoomClient(changed, { roomId: project, name: shortName(name) });
     this.#changed = changed;
     this.#updated = updated;
     this.#open();

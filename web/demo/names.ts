@@ -19,6 +19,11 @@ export function loadName(): string {
   return name;
 }
 
+/** As much of a name as a room takes. */
+export function shortName(name: string): string {
+  return [...name].slice(0, 24).join("");
+}
+
 export function saveName(name: string): void {
   write(key, name);
 }

@@ -1,5 +1,5 @@
-// One tab's dealings with the server: opens the socket and opens it again, comes back to the room the tab was in, and
-// keeps the state that the page shows.
+// One tab's dealings with the server's rooms: opens the socket and opens it again, comes back to the room the tab was in,
+// and keeps the state that the page shows.
 
 import { read, write } from "./names.js";
 import type { FromClient, FromServer, Room } from "./room-protocol.js";
@@ -26,14 +26,21 @@ const pingEvery = 20_000;
 export class RoomClient {
   readonly state: RoomState = { connected: false, room: undefined, problem: undefined, entering: false };
   readonly #changed: () => void;
+  readonly #home: string | undefined;
+  readonly #seatKey: string;
   #socket: WebSocket | undefined;
   #token = "";
   #name = "";
   #pause = firstPause;
   #silent = false; // a ping has had no answer yet
 
-  constructor(changed: () => void) {
+  /** With a home the tab is in that room under the name, whenever the server can be spoken to; else it is in the one that
+   *  its address names, once it has entered. */
+  constructor(changed: () => void, home?: { roomId: string; name: string }) {
     this.#changed = changed;
+    this.#home = home?.roomId;
+    this.#name = home?.name ?? "";
+    this.#seatKey = home ? `${seatKey}.${home.roomId}` : seatKey;
     setInterval(() => this.#ping(), pingEvery);
     this.#open();
   }
@@ -48,6 +55,12 @@ export class RoomClient {
     this.#enter({ type: "enterTheRoom", roomId, userName: name });
   }
 
+  /** Bears another name from now on. */
+  rename(name: string): void {
+    this.#name = name;
+    if (this.state.room) this.#enter({ type: "enterTheRoom", roomId: this.state.room.id, userName: name });
+  }
+
   answer(answer: string): void {
     if (this.state.room) this.#send({ type: "answer", roomId: this.state.room.id, answer });
   }
@@ -58,7 +71,7 @@ export class RoomClient {
 
   /** Gives up the seat. Leaving is closing the socket; another one is opened for what comes next. */
   leave(): void {
-    write(seatKey, "");
+    write(this.#seatKey, "");
     this.state.room = undefined;
     this.state.problem = undefined;
     this.#pause = firstPause;
@@ -122,7 +135,7 @@ export class RoomClient {
         this.state.room = message.room;
         this.state.entering = false;
         this.state.problem = undefined;
-        write(seatKey, JSON.stringify({ roomId: message.room.id, name: this.#name, token: this.#token } satisfies Seat));
+        write(this.#seatKey, JSON.stringify({ roomId: message.room.id, name: this.#name, token: this.#token } satisfies Seat));
         break;
       case "error":
         this.#refused(message.error);
@@ -138,20 +151,26 @@ export class RoomClient {
     this.state.entering = false;
     if (["removed", "room_closed", "room_not_found", "not_in_room"].includes(code)) {
       this.state.room = undefined;
-      write(seatKey, "");
+      write(this.#seatKey, "");
+      if (this.#home !== undefined) this.#comeBack(); // as somebody new: the former seat is another tab's, or gone
     }
   }
 
   /** Takes the seat again that this tab had before a reload or a lost connection. */
   #comeBack(): void {
-    const seat = savedSeat();
+    const seat = this.#savedSeat();
+    if (this.#home !== undefined) {
+      const former = seat && { previousToken: seat.token };
+      this.#enter({ type: "enterTheRoom", roomId: this.#home, userName: this.#name, create: true, ...former });
+      return;
+    }
     if (!seat || seat.roomId !== location.hash.slice(1)) return;
     this.#name = seat.name;
     this.#enter({ type: "enterTheRoom", roomId: seat.roomId, userName: seat.name, previousToken: seat.token });
   }
-}
 
-function savedSeat(): Seat | undefined {
-  const saved = read(seatKey);
-  return saved ? JSON.parse(saved) as Seat : undefined;
+  #savedSeat(): Seat | undefined {
+    const saved = read(this.#seatKey);
+    return saved ? JSON.parse(saved) as Seat : undefined;
+  }
 }

@@ -25,7 +25,7 @@ export type FromServer =
 
 export type FromClient =
   | { type: "createRoom"; userName: string }
-  | { type: "enterTheRoom"; userName: string; roomId: string; previousToken?: string }
+  | { type: "enterTheRoom"; userName: string; roomId: string; previousToken?: string; create?: boolean }
   | { type: "answer"; roomId: string; answer: string }
   | { type: "clearAnswer"; roomId: string; everyone?: boolean };
 

@@ -1,7 +1,7 @@
 // The room page: everybody answers, and nobody sees another's answer until all have. Open it twice.
 
 import { byId, icon, make, setAttribute, setText } from "./dom.js";
-import { loadName, saveName } from "./names.js";
+import { loadName, saveName, shortName } from "./names.js";
 import { RoomClient } from "./room-client.js";
 import { hasAnswered, type Participant, type Room } from "./room-protocol.js";
 
@@ -18,7 +18,7 @@ const buttons = {
   copy: byId<HTMLButtonElement>("copy"),
 };
 
-nameField.value = [...loadName()].slice(0, 24).join("");
+nameField.value = shortName(loadName());
 
 const client = new RoomClient(show);
 let announced = "";
