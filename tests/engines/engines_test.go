@@ -50,6 +50,8 @@ var scenarios = []struct {
 	{"file hand-over on navigation", testFileNavigate},
 	{"file hand-over on kill", testFileKill},
 	{"file damage", testFileDamage},
+	{"tree", testTree},
+	{"file tree", testFileTree},
 }
 
 // TestEngines plays every scenario in every engine and host, one browser at a time, and measures what each has.
