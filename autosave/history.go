@@ -104,7 +104,7 @@ func (l *Layout) read(ctx context.Context, g Generation) ([]byte, error) {
 
 // salvage returns what the new editor goes on with: the highest index. Where that one is
 // damaged, the generations that only it may have known are taken from the history as
-// well. They are whole, because an index is begun when its generation is written; to
+// well. They are whole, because an index is empty until its generation is written; to
 // bring back a commit that was killed at its last step does no harm, to forget one that
 // was acknowledged would.
 func (l *Layout) salvage(ctx context.Context, names []indexName) (index, error) {

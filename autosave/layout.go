@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"runtime"
 	"slices"
 )
 
@@ -146,59 +147,67 @@ func (l *Layout) Commit(ctx context.Context, c Commit) (Generation, error) {
 		if err := l.fence(ctx, c.Token); err != nil {
 			return Generation{}, err
 		}
-	} else if err := l.check(ctx); err != nil {
-		return Generation{}, err
 	}
-	c.progress(PhaseWriting)
-	g, err := l.write(ctx, c)
+	g, names, gone, err := l.write(ctx, c)
 	if err != nil {
-		l.messy = l.files.Remove(ctx, FolderHistory, g.ID) != nil || l.messy
-		return Generation{}, err
-	}
-	c.progress(PhaseIndex)
-	gone, stay := c.Limits.kept(append(superseded(l.top.generations), g))
-	if err := l.publish(ctx, stay); err != nil {
-		return Generation{}, err
-	}
-	names, err := l.indexes(ctx)
-	if err != nil {
-		return Generation{}, asError(err, CodeWriteFailed, "the storage could not be looked at")
-	}
-	if err := stale(names, c.Token); err != nil {
-		// The successor may have taken this generation over: its files are the
-		// successor's to remove.
 		return Generation{}, err
 	}
 	c.progress(PhaseGC)
+	c.committed(g)
+	runtime.Gosched() // whoever waited for the commit goes on first, and may have ended ctx
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
+	defer stop()
 	l.collect(ctx, names, gone)
 	return g, nil
 }
 
-// write writes the content. The checksum is made meanwhile, by another processor.
-func (l *Layout) write(ctx context.Context, c Commit) (Generation, error) {
-	g := l.next(c)
-	failed := make(chan error, 1)
-	go func() {
-		var err error
-		g.SHA256, err = l.digest(ctx, c.Content)
-		failed <- err
-	}()
-	err := l.files.Write(ctx, FolderHistory, g.ID, c.Content)
-	if unsummed := <-failed; err == nil && unsummed != nil {
-		return g, asError(unsummed, CodeWriteFailed, "the checksum could not be made")
-	}
+// write writes the content and an index that has it. It returns what indexes there are
+// then, and what the new one has no more.
+func (l *Layout) write(ctx context.Context, c Commit) (g Generation, names []indexName, gone []Generation, err error) {
+	c.progress(PhaseWriting)
+	g = l.next(c)
+	next := index{name: l.name()}
+	encoded := false
+	listed, err := l.files.Save(ctx, Saving{Name: g.ID, Index: next.name.String(),
+		Take: func(ctx context.Context) (content []byte, err error) {
+			if c, err = c.Taken(ctx); err == nil {
+				g.Bytes = int64(len(c.Content))
+			}
+			return c.Content, err
+		},
+		Encode: func(sum string, listed []string) ([]byte, error) {
+			if err := l.check(indexNames(listed)); err != nil {
+				return nil, err
+			}
+			c.progress(PhaseIndex)
+			g.SHA256 = sum
+			gone, next.generations = c.Limits.kept(append(superseded(l.top.generations), g))
+			encoded = true
+			return encodeIndex(next.generations), nil
+		}})
 	if err != nil {
-		return g, asError(err, CodeWriteFailed, "the content could not be written")
+		if encoded { // the index may be there, and so must what it tells of
+			l.messy = true
+			return g, nil, nil, asError(err, CodeWriteFailed, "the index could not be written")
+		}
+		l.discard(ctx, g, next.name)
+		return g, nil, nil, asError(err, CodeWriteFailed, "the content could not be written")
 	}
-	return g, nil
+	l.top = next
+	names = indexNames(listed)
+	// Where a successor is there, it may have taken this generation over: its files are
+	// the successor's to remove.
+	return g, names, gone, l.check(names)
+}
+
+// discard removes what is left of a commit whose index was not begun.
+func (l *Layout) discard(ctx context.Context, g Generation, name indexName) {
+	content, index := l.files.Remove(ctx, FolderHistory, g.ID), l.files.Remove(ctx, FolderIndex, name.String())
+	l.messy = content != nil || index != nil || l.messy
 }
 
 // check sees whether anything has happened since the last write under this token.
-func (l *Layout) check(ctx context.Context) error {
-	names, err := l.indexes(ctx)
-	if err != nil {
-		return asError(err, CodeWriteFailed, "the storage could not be looked at")
-	}
+func (l *Layout) check(names []indexName) error {
 	if err := stale(names, l.token); err != nil {
 		return err
 	}
@@ -217,7 +226,7 @@ func (l *Layout) next(c Commit) Generation {
 		at = l.lastAt + 1
 	}
 	l.lastAt = at
-	g, _ := newGeneration(generationID(at, c.Token), int64(len(c.Content)), "")
+	g, _ := newGeneration(generationID(at, c.Token), 0, "")
 	g.Current = true
 	return g
 }
@@ -231,10 +240,15 @@ func superseded(generations []Generation) []Generation {
 	return copied
 }
 
+// name is that of the next index.
+func (l *Layout) name() indexName {
+	l.number++
+	return indexName{l.token, l.number - 1}
+}
+
 // publish writes the next index.
 func (l *Layout) publish(ctx context.Context, generations []Generation) error {
-	name := indexName{l.token, l.number}
-	l.number++
+	name := l.name()
 	if err := l.files.Write(ctx, FolderIndex, name.String(), encodeIndex(generations)); err != nil {
 		l.messy = true
 		return asError(err, CodeWriteFailed, "the index could not be written")
@@ -249,7 +263,10 @@ func (l *Layout) indexes(ctx context.Context) ([]indexName, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []indexName
+	return indexNames(listed), nil
+}
+
+func indexNames(listed []string) (names []indexName) {
 	for _, s := range listed {
 		if n, ok := parseIndexName(s); ok {
 			names = append(names, n)
@@ -257,7 +274,7 @@ func (l *Layout) indexes(ctx context.Context) ([]indexName, error) {
 	}
 	order(len(names), func(i, j int) bool { return names[i].compare(names[j]) > 0 },
 		func(i, j int) { names[i], names[j] = names[j], names[i] })
-	return names, nil
+	return names
 }
 
 // highest reads the first whole index of those named, or returns nil where there is
@@ -270,6 +287,9 @@ func (l *Layout) highest(ctx context.Context, names []indexName) (found *index, 
 		}
 		if err != nil {
 			return nil, nil, err
+		}
+		if len(content) == 0 {
+			continue // not begun: it is opened before its generation is whole
 		}
 		if generations, err := decodeIndex(content); err == nil {
 			return &index{n, generations}, damaged, nil

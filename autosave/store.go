@@ -36,12 +36,34 @@ type Store interface {
 // Commit is what a [Store] is given to commit.
 type Commit struct {
 	Content []byte // not changed by anybody until Commit has returned
+	// Take, where set, returns the content instead. It is called once, while the store
+	// prepares; its error ends the commit.
+	Take    func(ctx context.Context) ([]byte, error)
 	Token   int64
 	SavedAt time.Time
 	Limits  Limits
 	// Progress, where set, is told of the phases writing-current, updating-index and gc
 	// as they begin.
 	Progress func(Phase)
+	// Committed, where set, is told of the generation as soon as it is durable, before
+	// anything is removed. A Store need not tell; that Commit returns says the same.
+	Committed func(Generation)
+}
+
+func (c Commit) committed(g Generation) {
+	if c.Committed != nil {
+		c.Committed(g)
+	}
+}
+
+// Taken returns the commit with its content in place of what takes it.
+func (c Commit) Taken(ctx context.Context) (Commit, error) {
+	var err error
+	if c.Take != nil {
+		c.Content, err = c.Take(ctx)
+		c.Take = nil
+	}
+	return c, err
 }
 
 func (c Commit) progress(p Phase) {
@@ -72,4 +94,20 @@ type Files interface {
 	Write(ctx context.Context, folder, name string, content []byte) error
 	// Remove removes a file; that it does not exist is no error.
 	Remove(ctx context.Context, folder, name string) error
+	// Save writes two files, the second once the first is durable, and returns the names
+	// in FolderIndex as List would after that. There may be empty files from the
+	// beginning. It is one call so that it can be fast: everything is at a distance from
+	// here, and the files can be opened while the content is taken.
+	Save(ctx context.Context, s Saving) (names []string, err error)
+}
+
+// Saving is what [Files.Save] writes.
+type Saving struct {
+	Name  string                                    // in FolderHistory, with what
+	Take  func(ctx context.Context) ([]byte, error) // returns, once
+	Index string                                    // in FolderIndex, with what Encode returns
+	// Encode is called once the content is durable, with its SHA-256 in lower-case hex
+	// and the names in FolderIndex as they were at a moment since the call of Save.
+	// Where Take or it fails, nothing more is written and Save returns the error.
+	Encode func(sha256 string, names []string) ([]byte, error)
 }

@@ -53,16 +53,18 @@ func (s *Saver) commit(w *write, content func(context.Context) ([]byte, error)) 
 			}
 		})
 	}
-	answer := make(chan outcome, 1)
+	answer := make(chan outcome, 2) // the first one counts
 	go func() {
-		bytes, err := snapshot(ctx, content)
-		if err != nil {
-			answer <- outcome{err: err}
-			return
+		take := func(ctx context.Context) ([]byte, error) {
+			bytes, err := snapshot(ctx, content)
+			if err == nil {
+				s.do(func() { s.size = int64(len(bytes)) })
+			}
+			return bytes, err
 		}
-		s.do(func() { s.size = int64(len(bytes)) })
-		g, err := s.config.Store.Commit(ctx, Commit{Content: bytes, Token: token, SavedAt: at, Limits: s.config.Limits,
-			Progress: func(p Phase) { s.do(func() { s.progress(w, p) }) }})
+		g, err := s.config.Store.Commit(ctx, Commit{Take: take, Token: token, SavedAt: at, Limits: s.config.Limits,
+			Progress:  func(p Phase) { s.do(func() { s.progress(w, p) }) },
+			Committed: func(g Generation) { answer <- outcome{g, nil} }})
 		if err != nil {
 			err = asError(err, CodeWriteFailed, "it could not be saved")
 		}

@@ -1,6 +1,8 @@
-// The JavaScript half of package opfs for a Go program in a page. A page has no sync access
-// handles, so a helper worker opens them: Files is the page's side, serve the worker's. When
-// the page ends, its worker ends with it, and the browser closes what that had open.
+// The JavaScript half of package opfs. Savings write what AutoSave saves.
+//
+// The rest is for a Go program in a page. A page has no sync access handles, so a helper
+// worker opens them: Files is the page's side, serve the worker's. When the page ends, its
+// worker ends with it, and the browser closes what that had open.
 //
 // It has no imports, so that Go's own tests can load it too.
 
@@ -74,6 +76,24 @@ export class Files {
     return this.#ask("probe", file);
   }
 
+  /** Savings.prepare in the worker.
+   * @param {number} id @param {string} root @param {string} name @param {string} index */
+  prepare(id, root, name, index) {
+    this.#ask("prepare", id, root, name, index).catch(() => undefined); // store fails too, then
+  }
+
+  /** Savings.store in the worker; the content is not the caller's any more.
+   * @param {number} id @param {Uint8Array} content */
+  store(id, content) {
+    return this.#send("store", [id, content], [content.buffer]);
+  }
+
+  /** Savings.finish in the worker.
+   * @param {number} id @param {Uint8Array} [index] */
+  finish(id, index) {
+    return this.#ask("finish", id, index);
+  }
+
   /** Ends the worker; the browser closes what it had open. */
   close() {
     this.#end(new DOMException("the helper worker was ended", "AbortError"));
@@ -82,10 +102,15 @@ export class Files {
 
   /** @param {string} name @param {unknown[]} args @returns {Promise<any>} */
   #ask(name, ...args) {
+    return this.#send(name, args, []);
+  }
+
+  /** @param {string} name @param {unknown[]} args @param {Transferable[]} transfer @returns {Promise<any>} */
+  #send(name, args, transfer) {
     return new Promise((resolve, reject) => {
       this.#worker ??= this.#run(); // what it throws is the answer
       this.#asked.set(++this.#last, { resolve, reject });
-      this.#worker.postMessage({ file: this.#last, do: name, args });
+      this.#worker.postMessage({ file: this.#last, do: name, args }, transfer);
     });
   }
 
@@ -113,6 +138,143 @@ export class Files {
   }
 }
 
+/** @typedef {{ history: FileSystemDirectoryHandle, index: FileSystemDirectoryHandle }} Folders */
+/** @typedef {{ folder: FileSystemDirectoryHandle, listing: Promise<string>, opening: Promise<SyncHandle>[] }} Saving */
+
+/**
+ * Writes a generation and then the index that has it: prepare, store and finish, with one number
+ * for the three. They are few for the sake of those who ask from far away.
+ */
+export class Savings {
+  /** @type {Map<string, Promise<Folders>>} */
+  #folders = new Map();
+  /** @type {Map<number, Promise<Saving>>} */
+  #prepared = new Map();
+
+  /**
+   * Begins to open new files, <root>/history/<name> and <root>/index/<index>, and to list the
+   * folder of the second.
+   * @param {number} id
+   * @param {string} root
+   * @param {string} name
+   * @param {string} index
+   */
+  prepare(id, root, name, index) {
+    const find = async () => prepared(await this.#open(root), name, index);
+    const finding = find().catch((error) => {
+      if (error.name !== "NotFoundError") throw error;
+      this.#folders.delete(root); // somebody has removed the folders
+      return find();
+    });
+    finding.catch(() => undefined); // store tells
+    this.#prepared.set(id, finding);
+  }
+
+  /**
+   * Writes the content. Resolves, once it is stored, with its SHA-256 and the names that were
+   * listed: "<hex>/<name>/<name>…". Where it rejects, empty or torn files may be left.
+   * @param {number} id
+   * @param {Uint8Array<ArrayBuffer>} content
+   */
+  async store(id, content) {
+    try {
+      const { opening, listing } = await this.#of(id);
+      // Some engines have made the checksum when this returns: the files are opened meanwhile.
+      const digest = crypto.subtle.digest("SHA-256", content);
+      const [file] = await Promise.all(opening);
+      write(/** @type {SyncHandle} */ (file), content);
+      return `${hex(await digest)}/${await listing}`;
+    } catch (error) {
+      await this.finish(id);
+      throw error;
+    }
+  }
+
+  /**
+   * Writes the index, and resolves with the names in its folder as they are when it is stored.
+   * Without an index it only closes the files.
+   * @param {number} id
+   * @param {Uint8Array} [index]
+   */
+  async finish(id, index) {
+    const saving = this.#of(id);
+    this.#prepared.delete(id);
+    if (!index) return saving.then(({ opening }) => closeAll(opening), () => undefined);
+    const { folder, opening } = await saving;
+    const [, file] = await Promise.all(opening);
+    write(/** @type {SyncHandle} */ (file), index);
+    return names(folder);
+  }
+
+  /** @param {number} id */
+  async #of(id) {
+    const saving = this.#prepared.get(id);
+    if (!saving) throw new DOMException("it was not prepared here", "InvalidStateError");
+    return saving;
+  }
+
+  /** @param {string} root @returns {Promise<Folders>} */
+  #open(root) {
+    let folders = this.#folders.get(root);
+    if (!folders) {
+      folders = openFolders(root);
+      folders.catch(() => this.#folders.delete(root));
+      this.#folders.set(root, folders);
+    }
+    return folders;
+  }
+}
+
+/** @param {Folders} folders @param {string} name @param {string} next @returns {Promise<Saving>} */
+async function prepared({ history, index }, name, next) {
+  const listing = names(index);
+  listing.catch(() => undefined); // store tells
+  const files = await Promise.all([history.getFileHandle(name, { create: true }), index.getFileHandle(next, { create: true })]);
+  const opening = files.map(open);
+  for (const one of opening) one.catch(() => undefined);
+  return { folder: index, listing, opening };
+}
+
+/** @param {Promise<SyncHandle>[]} opening */
+async function closeAll(opening) {
+  for (const one of await Promise.allSettled(opening)) {
+    if (one.status === "fulfilled") one.value.close();
+  }
+}
+
+/** @param {string} root */
+async function openFolders(root) {
+  let folder = await navigator.storage.getDirectory();
+  for (const name of root.split("/")) folder = await folder.getDirectoryHandle(name, { create: true });
+  return { history: await folder.getDirectoryHandle("history", { create: true }), index: await folder.getDirectoryHandle("index", { create: true }) };
+}
+
+/** @param {FileSystemDirectoryHandle} folder */
+async function names(folder) {
+  const all = [];
+  for await (const name of /** @type {any} */ (folder).keys()) all.push(name);
+  return all.join("/");
+}
+
+/**
+ * Writes all that a new file has, and closes it.
+ * @param {SyncHandle} handle
+ * @param {Uint8Array} content
+ */
+function write(handle, content) {
+  try {
+    if (handle.write(content, { at: 0 }) !== content.length) throw new DOMException("not all of it was written", "QuotaExceededError");
+    handle.flush();
+  } finally {
+    handle.close();
+  }
+}
+
+/** @param {ArrayBuffer} buffer */
+const hex = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+const savings = new Savings();
+
 /** @type {Map<number, SyncHandle>} */
 const handles = new Map();
 
@@ -133,6 +295,7 @@ export async function serve({ file, do: name, args }) {
 async function work(name, args) {
   if (name === "swap") return swap.apply(undefined, /** @type {Parameters<typeof swap>} */ (args));
   if (name === "probe") return (await open(args[0])).close();
+  if (name === "prepare" || name === "store" || name === "finish") return /** @type {any} */ (savings)[name](...args);
   const [id, first, options] = args;
   if (name === "open") {
     handles.set(id, await open(first));

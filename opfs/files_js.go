@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"strings"
+	"sync/atomic"
 
 	"github.com/hack-pad/safejs"
 
@@ -21,17 +23,21 @@ const notReadable = "NotReadableError"
 type Files struct {
 	dir     *Dir
 	folders map[string]*Dir // those of a Layout, each with its handle
+	savings safejs.Value
+	loan    *jsbridge.Loan
 }
 
 // NewFiles returns the files of the project root. Nothing is touched before the first call.
-// It fails with lock.ErrInvalidArgument where root cannot be a folder.
-func NewFiles(root string) (*Files, error) {
+// It fails with lock.ErrInvalidArgument where root cannot be a folder. Savings is what saves:
+// a Savings of files.js or, for a program in a page, its Files. What is saved is given from the
+// loan, where it is from there.
+func NewFiles(root string, savings safejs.Value, loan *jsbridge.Loan) (*Files, error) {
 	dir, err := NewDir(root)
 	if err != nil {
 		return nil, err
 	}
 	dir = dir.Sub("autosave")
-	return &Files{dir: dir, folders: map[string]*Dir{
+	return &Files{dir: dir, savings: savings, loan: loan, folders: map[string]*Dir{
 		autosave.FolderIndex: dir.Sub(autosave.FolderIndex), autosave.FolderHistory: dir.Sub(autosave.FolderHistory)}}, nil
 }
 
@@ -116,6 +122,97 @@ func (f *Files) Remove(ctx context.Context, folder, name string) error {
 		return nil
 	}
 	return err
+}
+
+// saves counts those of this program.
+var saves atomic.Int64
+
+// Save implements [autosave.Files]. The files are opened while the content is taken.
+func (f *Files) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
+	id := saves.Add(1)
+	if _, err := f.savings.Call("prepare", id, f.dir.String(), s.Name, s.Index); err != nil {
+		return nil, err
+	}
+	index, err := f.store(ctx, id, s)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := call(ctx, f.savings, "finish", id, index)
+	if err != nil {
+		return nil, f.refused(ctx, err)
+	}
+	list, err := listed.String()
+	return split(list), err
+}
+
+// store writes the content and returns the index to be written. Where it fails, the files
+// are closed when it returns or, if ctx has ended, when the browser comes back.
+func (f *Files) store(ctx context.Context, id int64, s autosave.Saving) (index safejs.Value, err error) {
+	var storing safejs.Value
+	content, err := s.Take(ctx)
+	if err == nil {
+		storing, err = f.pass(id, content)
+	}
+	if err != nil {
+		f.abandon(id, safejs.Undefined())
+		return index, err
+	}
+	told, err := jsbridge.Await(ctx, storing)
+	if err != nil {
+		if ctx.Err() != nil {
+			go f.abandon(id, storing)
+		}
+		return index, f.refused(ctx, err)
+	}
+	if index, err = encoded(s, told); err != nil {
+		f.abandon(id, safejs.Undefined())
+	}
+	return index, err
+}
+
+func (f *Files) pass(id int64, content []byte) (safejs.Value, error) {
+	array, err := f.loan.Uint8Array(content)
+	if err != nil {
+		return array, err
+	}
+	return f.savings.Call("store", id, array)
+}
+
+// abandon closes the files of a save, once what is under way has ended.
+func (f *Files) abandon(id int64, storing safejs.Value) {
+	ctx, stop := context.WithTimeout(context.Background(), stepLimit)
+	defer stop()
+	_, _ = jsbridge.Await(ctx, storing)
+	_, _ = call(ctx, f.savings, "finish", id)
+}
+
+// encoded returns the index to be written, after what store has resolved with.
+func encoded(s autosave.Saving, told safejs.Value) (array safejs.Value, err error) {
+	text, err := told.String()
+	if err != nil {
+		return array, err
+	}
+	sum, list, _ := strings.Cut(text, "/")
+	index, err := s.Encode(sum, split(list))
+	if err != nil {
+		return array, err
+	}
+	return jsbridge.Uint8Array(index)
+}
+
+func split(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, "/")
+}
+
+// refused says why nothing could be written.
+func (f *Files) refused(ctx context.Context, err error) error {
+	if err := noRoom(err); errors.Is(err, autosave.ErrQuota) {
+		return err
+	}
+	return f.dir.explain(ctx, f.dir.String(), err)
 }
 
 // SHA256 is the [autosave.Digest] of the browser.

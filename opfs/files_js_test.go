@@ -22,7 +22,7 @@ import (
 func project(t *testing.T) autosavetest.Storage {
 	t.Helper()
 	root := newRoot()
-	files := func() *Files { return must(NewFiles(root)) }
+	files := func() *Files { return newFiles(root) }
 	return autosavetest.Storage{
 		Open: func() autosavetest.Page {
 			return autosavetest.PageOf(files(), SHA256)
@@ -52,7 +52,7 @@ func TestStore(t *testing.T) {
 }
 
 func TestAFileThatIsBeingWrittenIsNotThere(t *testing.T) {
-	files := must(NewFiles(newRoot()))
+	files := newFiles(newRoot())
 	dir := files.folders[autosave.FolderIndex]
 	h := must(openHandle(t.Context(), must(dir.file(t.Context(), "1-1.json", true))))
 	require.NoError(t, h.write(t.Context(), 0, []byte("half of it")))
@@ -72,12 +72,12 @@ func TestAFileThatIsBeingWrittenIsNotThere(t *testing.T) {
 
 // Readers do not keep each other out, nor the one who removes.
 func TestManyReaders(t *testing.T) {
-	files := must(NewFiles(newRoot()))
+	files := newFiles(newRoot())
 	require.NoError(t, files.Write(t.Context(), autosave.FolderHistory, "1-1", []byte("text")))
 	errs := make(chan error)
 	for range 8 {
 		go func() {
-			_, err := must(NewFiles(files.dir.parent.String())).Read(t.Context(), autosave.FolderHistory, "1-1")
+			_, err := newFiles(files.dir.parent.String()).Read(t.Context(), autosave.FolderHistory, "1-1")
 			errs <- err
 		}()
 	}
@@ -89,7 +89,7 @@ func TestManyReaders(t *testing.T) {
 }
 
 func TestAFullStorage(t *testing.T) {
-	store := autosave.NewLayout(must(NewFiles(newRoot())), SHA256)
+	store := autosave.NewLayout(newFiles(newRoot()), SHA256)
 	good, err := store.Commit(t.Context(), autosave.Commit{Content: []byte("good"), Token: 1})
 	require.NoError(t, err)
 	for name, body := range map[string]string{
@@ -131,12 +131,12 @@ func TestFilesWhereThereIsNoStorage(t *testing.T) {
 		"no handles": func(t *testing.T) { replace(t, handles, "createSyncAccessHandle", "return undefined", nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := must(NewFiles(newRoot()))
+			files := newFiles(newRoot())
 			plant(t)
 			require.ErrorIs(t, files.Check(t.Context()), lock.ErrUnsupported)
 		})
 	}
-	require.NoError(t, must(NewFiles(newRoot())).Check(t.Context()))
-	_, err := NewFiles("../up")
+	require.NoError(t, newFiles(newRoot()).Check(t.Context()))
+	_, err := NewFiles("../up", safejs.Undefined(), nil)
 	require.True(t, errors.Is(err, lock.ErrInvalidArgument))
 }

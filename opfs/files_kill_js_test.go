@@ -21,7 +21,7 @@ import (
 
 // saveUntil takes over and saves, as a peer, and hangs before its n-th operation.
 func saveUntil(root string, n int) {
-	c := autosavetest.NewClient(must(NewFiles(root)))
+	c := autosavetest.NewClient(newFiles(root))
 	ops := 0
 	c.Before = func(operation string) {
 		if ops++; ops > n {
@@ -43,7 +43,7 @@ func saveUntil(root string, n int) {
 func TestKilledAtEveryOperationOfASave(t *testing.T) {
 	for n := 0; ; n++ {
 		root := newRoot()
-		store := autosave.NewLayout(must(NewFiles(root)), SHA256)
+		store := autosave.NewLayout(newFiles(root), SHA256)
 		for _, content := range []string{"older", "old"} {
 			_, err := store.Commit(t.Context(), autosave.Commit{Content: []byte(content), Token: 1, SavedAt: time.Now()})
 			require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestKilledAtEveryOperationOfASave(t *testing.T) {
 		at := p.expect("at")
 		p.kill()
 
-		next := autosave.NewLayout(must(NewFiles(root)), SHA256)
+		next := autosave.NewLayout(newFiles(root), SHA256)
 		all, err := next.List(t.Context())
 		require.NoError(t, err, at)
 		require.NotEmpty(t, all, at)
@@ -78,11 +78,139 @@ func TestKilledAtEveryOperationOfASave(t *testing.T) {
 	}
 }
 
+// operations are those of the browser that a save is made of.
+var operations = map[string][]string{
+	"FileSystemDirectoryHandle":  {"getDirectoryHandle", "getFileHandle", "removeEntry", "keys"},
+	"FileSystemFileHandle":       {"createSyncAccessHandle", "getFile"},
+	"FileSystemSyncAccessHandle": {"write", "flush", "close"},
+	"SubtleCrypto":               {"digest"},
+}
+
+// hang and refuse are what may become of an operation.
+const (
+	hang   = `postMessage(["peer", "at " + name]); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)`
+	refuse = `if (name !== "close") { const error = new DOMException("planted", "UnknownError"); if (sync.includes(name)) throw error; return Promise.reject(error) }`
+)
+
+// plant has something else happen before the n-th operation of the browser from now on.
+// What it returns undoes that, and says whether it has happened.
+func plant(n int, what string) (undo func() bool) {
+	list := map[string]any{}
+	for class, methods := range operations {
+		all := make([]any, len(methods))
+		for i, m := range methods {
+			all[i] = m
+		}
+		list[class] = all
+	}
+	planted := must(must(must(safejs.Global().Get("Function")).New("list", "n", `
+		const sync = ["write", "flush", "close", "keys"], undo = [];
+		for (const [kind, names] of Object.entries(list)) for (const name of names) {
+			const { prototype } = globalThis[kind], before = prototype[name];
+			prototype[name] = function (...args) { if (n-- === 0) { `+what+` } return before.apply(this, args) };
+			undo.push(() => { prototype[name] = before });
+		}
+		return () => { undo.forEach((one) => one()); return n < 0 }`)).Invoke(list, n))
+	return func() bool { return must(must(planted.Invoke()).Truthy()) }
+}
+
+// takeOver takes over from an editor that has saved twice, and saves.
+func takeOver(store *autosave.Layout) error {
+	err := store.Fence(context.Background(), 2)
+	if err == nil {
+		_, err = store.Commit(context.Background(), autosave.Commit{Content: []byte("new"), Token: 2,
+			SavedAt: time.Now(), Limits: autosave.Limits{MaxGenerations: 2}})
+	}
+	return err
+}
+
+// twice is a project in which an editor has saved "older", then "old".
+func twice(t *testing.T) (root string) {
+	root = newRoot()
+	store := autosave.NewLayout(newFiles(root), SHA256)
+	for _, content := range []string{"older", "old"} {
+		_, err := store.Commit(t.Context(), autosave.Commit{Content: []byte(content), Token: 1, SavedAt: time.Now()})
+		require.NoError(t, err)
+	}
+	return root
+}
+
+// whole fails unless every generation reads back whole, and the current one is none of
+// those that were superseded. It returns that one.
+func whole(t *testing.T, root, at string, superseded ...string) (current string) {
+	t.Helper()
+	store := autosave.NewLayout(newFiles(root), SHA256)
+	all, err := store.List(t.Context())
+	require.NoError(t, err, at)
+	require.NotEmpty(t, all, at)
+	for i, g := range all {
+		content, err := store.Read(t.Context(), g.ID)
+		require.NoError(t, err, "%s: generation %d", at, i)
+		require.Contains(t, []string{"older", "old", "new"}, string(content), at)
+		if i == 0 {
+			current = string(content)
+			require.NotContains(t, superseded, current, at)
+		}
+	}
+	return current
+}
+
+// A worker ends before any operation of the browser in a takeover and its first save: what
+// was saved last reads back whole, and the next editor goes on.
+func TestKilledAtEveryOperationOfTheBrowser(t *testing.T) {
+	for n := 0; ; n++ {
+		root := twice(t)
+		p := startPeer(t, root, safejs.Null())
+		p.tell("save over", strconv.Itoa(n))
+		at := p.expect("at")
+		p.kill()
+		superseded := []string{"older"}
+		if at == "the end <nil>" {
+			superseded = append(superseded, "old")
+		}
+		whole(t, root, at, superseded...)
+		_, err := autosave.NewLayout(newFiles(root), SHA256).Commit(t.Context(),
+			autosave.Commit{Content: []byte("new"), Token: 3, SavedAt: time.Now()})
+		require.NoError(t, err, at)
+		require.Equal(t, "new", whole(t, root, at))
+		if strings.HasPrefix(at, "the end") {
+			require.Equal(t, "the end <nil>", at)
+			assert.Greater(t, n, 25, "so many operations there are")
+			return
+		}
+	}
+}
+
+// Any operation of the browser fails: nothing that was saved is lost, and the next attempt works.
+func TestEveryOperationOfTheBrowserFails(t *testing.T) {
+	for n := 0; ; n++ {
+		root := twice(t)
+		store := autosave.NewLayout(newFiles(root), SHA256)
+		undo := plant(n, refuse)
+		err := takeOver(store)
+		happened := undo()
+		superseded := []string{"older"}
+		if err == nil {
+			superseded = append(superseded, "old")
+		} else {
+			require.ErrorIs(t, err, autosave.ErrWriteFailed, "operation %d", n)
+		}
+		whole(t, root, strconv.Itoa(n), superseded...)
+		require.NoError(t, takeOver(store), "operation %d: again", n)
+		require.Equal(t, "new", whole(t, root, strconv.Itoa(n)))
+		if !happened {
+			require.NoError(t, err)
+			assert.Greater(t, n, 25, "so many operations there are")
+			return
+		}
+	}
+}
+
 const large = 1 << 20
 
 // saveOn saves ever new contents, as a peer.
 func saveOn(root string) {
-	store := autosave.NewLayout(must(NewFiles(root)), SHA256)
+	store := autosave.NewLayout(newFiles(root), SHA256)
 	for n := 1; ; n++ {
 		content := strings.Repeat(fmt.Sprintf("%07d\n", n), large/8)
 		_, err := store.Commit(context.Background(), autosave.Commit{Content: []byte(content), Token: 2, SavedAt: time.Now()})
@@ -106,7 +234,7 @@ func TestKilledInTheMidstOfASave(t *testing.T) {
 		for len(p.heard) > 0 {
 			acknowledged = number(strings.TrimPrefix(<-p.heard, "saved "))
 		}
-		next := autosave.NewLayout(must(NewFiles(root)), SHA256)
+		next := autosave.NewLayout(newFiles(root), SHA256)
 		require.NoError(t, next.Fence(t.Context(), 3))
 		content, err := next.Read(t.Context(), autosave.Current)
 		require.NoError(t, err, "round %d", round)

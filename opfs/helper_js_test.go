@@ -3,20 +3,35 @@
 package opfs
 
 import (
+	"context"
 	"testing"
 
 	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/jsbridge"
 )
+
+// made returns what an expression makes of the module files.js.
+func made(expression string) safejs.Value {
+	function := must(safejs.Global().Get("Function"))
+	module := must(call(context.Background(), must(function.New("return import('/package/files.js')")), "call"))
+	return must(must(function.New("module", "return "+expression)).Invoke(module))
+}
+
+// newFiles returns the files of a project root, which the helper saves where there is one.
+func newFiles(root string) *Files {
+	if helped() {
+		return must(NewFiles(root, helper, &jsbridge.Loan{}))
+	}
+	return must(NewFiles(root, made("new module.Savings()"), &jsbridge.Loan{}))
+}
 
 // withHelper has a helper worker open the files of this program, as for one in a page,
 // until the test ends. The runner serves the folder of the package.
 func withHelper(t *testing.T) {
-	function := must(safejs.Global().Get("Function"))
-	module := must(call(t.Context(), must(function.New("return import('/package/files.js')")), "call"))
-	files := must(must(function.New("module",
-		"return new module.Files(() => new Worker('/package/testdata/helper.js', {type: 'module'}))")).Invoke(module))
+	files := made("new module.Files(() => new Worker('/package/testdata/helper.js', {type: 'module'}))")
 	UseHelper(files)
 	t.Cleanup(func() {
 		UseHelper(safejs.Value{})
@@ -43,6 +58,7 @@ func TestThroughAHelper(t *testing.T) {
 		{"expiry", TestExpiredLeaseIsTakenOver},
 		{"records", TestRecordsBesideAnotherMechanism},
 		{"handles", TestOpenFileIsNeitherOpenedNorRemoved},
+		{"saves", TestStore},
 	} {
 		t.Run(c.name, c.test)
 	}
@@ -86,9 +102,7 @@ func TestHelperIsGone(t *testing.T) {
 	for name, script := range map[string]string{"ended": "/package/testdata/helper.js", "missing": "/package/testdata/none.js"} {
 		t.Run(name, func(t *testing.T) {
 			withHelper(t)
-			module := must(call(t.Context(), must(must(safejs.Global().Get("Function")).New("return import('/package/files.js')")), "call"))
-			UseHelper(must(must(must(safejs.Global().Get("Function")).New("module", "script",
-				"return new module.Files(() => new Worker(script, {type: 'module'}))")).Invoke(module, script)))
+			UseHelper(made("new module.Files(() => new Worker('" + script + "', {type: 'module'}))"))
 			c := newClient(t, newRoot())
 			if name == "ended" {
 				must(helper.Call("close"))

@@ -14,6 +14,7 @@ import (
 	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
 )
@@ -149,6 +150,10 @@ func runPeer(root string) {
 			}
 		case "save": // stops before the n-th operation
 			saveUntil(root, number(words[1]))
+		case "save over": // stops before the n-th operation of the browser
+			store := autosave.NewLayout(newFiles(root), SHA256)
+			plant(number(words[1]), hang)
+			say("at", "the end", fmt.Sprint(takeOver(store)))
 		case "save on":
 			saveOn(root)
 		case "churn":

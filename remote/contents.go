@@ -50,6 +50,10 @@ func (c *Contents) Fence(ctx context.Context, token int64) error {
 // Commit implements [autosave.Store]: what the server has is saved, whether or not it can be kept as
 // history as well.
 func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave.Generation, error) {
+	commit, err := commit.Taken(ctx)
+	if err != nil {
+		return autosave.Generation{}, err
+	}
 	if len(commit.Content) > maxContent {
 		return autosave.Generation{}, &autosave.Error{Code: autosave.CodeQuota, Operation: autosave.OpSave,
 			Detail: "the server takes 8 MiB at most; save less"}

@@ -23,6 +23,7 @@ type editor struct {
 	id      int // the page's number for it
 	saver   *autosave.Saver
 	channel *jsbridge.Channel
+	loan    jsbridge.Loan // the last snapshot
 
 	mu    sync.Mutex
 	asked int
@@ -74,6 +75,7 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 	r := reader{v: arg}
 	e := &editor{s: s, id: int(r.number("saver", 0)), waits: make(map[int]chan safejs.Value)}
 	config := r.autosave()
+	config.Locks = s.locksWithin(&r)
 	if r.flag("onReadonly") {
 		config.Lock.OnReadonly = func(event lock.Event) { e.tell(encodeEvent(event)) }
 	}
@@ -82,7 +84,7 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 	}
 	if !config.Disabled {
 		var err error
-		if config.Store, err = s.store(ctx); err != nil {
+		if config.Store, err = s.store(ctx, e); err != nil {
 			return nil, err
 		}
 		if e.channel, err = jsbridge.NewChannel(s.settings.key() + ":edit"); err != nil {
@@ -90,7 +92,7 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 		}
 		config.Channel = jsbridge.Edits{Channel: e.channel}
 	}
-	config.Locks, config.Snapshot, config.Listener, config.OnHandover, config.Rescued = s.manager, e.snapshot, e.publish, e.veto, e.rescued
+	config.Snapshot, config.Listener, config.OnHandover, config.Rescued = e.snapshot, e.publish, e.veto, e.rescued
 	s.editors.mu.Lock()
 	s.editors.all[e.id] = e
 	s.editors.mu.Unlock()
@@ -108,13 +110,41 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 	return nil, saver.Told(ctx)
 }
 
+// locksWithin returns the locks of an AutoSave: under the lease that lock.within names, if it does.
+func (s *service) locksWithin(r *reader) autosave.Locks {
+	v, ok := r.get("lock", safejs.TypeObject, "an object")
+	if !ok {
+		return s.manager
+	}
+	inner := reader{v: v, prefix: "lock."}
+	id := inner.text("within")
+	lease, held := s.manager.Lease(id)
+	if id != "" && !held {
+		inner.fault("within", "must be a lease that is still held")
+	}
+	if r.err == nil {
+		r.err = inner.err
+	}
+	return nested{s.manager, lease}
+}
+
+// nested are the locks of a manager that are taken within a lease; the zero lease is none.
+type nested struct {
+	*lock.Manager
+	within lock.Lease
+}
+
+func (n nested) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
+	return n.Manager.AcquireProjectLock(lock.Within(ctx, n.within), opts)
+}
+
 // store returns where the project is saved: on the server, where there is one, with the history here.
-func (s *service) store(ctx context.Context) (autosave.Store, error) {
+func (s *service) store(ctx context.Context, e *editor) (autosave.Store, error) {
 	root := s.settings.root
 	if s.document != nil {
 		root += "/" + s.document.Folder()
 	}
-	files, err := opfs.NewFiles(root)
+	files, err := opfs.NewFiles(root, s.settings.savings, &e.loan)
 	if err == nil {
 		err = files.Check(ctx)
 	}
@@ -229,7 +259,7 @@ func (e *editor) snapshot(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsbridge.Bytes(bytes)
+	return e.loan.Bytes(bytes)
 }
 
 // rescued asks the page for what an editor left there, where it had no time to save.

@@ -58,6 +58,7 @@ type settings struct {
 	ownerID, ownerName, root, strategy string
 	server                             string                        // its URL; "" for none
 	files                              safejs.Value                  // who opens files for a program in a page
+	savings                            safejs.Value                  // who writes for AutoSave
 	warn                               func(resource, detail string) // once the manager is there
 }
 
@@ -146,6 +147,9 @@ func newService(boot safejs.Value) (s *service, err error) {
 		return nil, r.err
 	}
 	if c.files, err = boot.Get("files"); err != nil {
+		return nil, err
+	}
+	if c.savings, err = boot.Get("savings"); err != nil {
 		return nil, err
 	}
 	port, err := boot.Get("port")

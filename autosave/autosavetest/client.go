@@ -163,6 +163,53 @@ func (c *Client) Remove(ctx context.Context, folder, name string) error {
 	return planted
 }
 
+// Save implements [autosave.Files]. Its steps are operations like those of the other
+// methods: the look around once the content is taken, the writing of each file, and the last
+// look around.
+func (c *Client) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
+	content, err := s.Take(ctx)
+	if err == nil {
+		_, err = c.step(ctx, "list "+autosave.FolderIndex)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fault, planted := c.step(ctx, "write "+autosave.FolderHistory+"/"+s.Name)
+	switch fault {
+	case Refused:
+		return nil, planted
+	case Torn:
+		content = content[:len(content)/2]
+	}
+	s.Take = func(context.Context) ([]byte, error) { return content, nil }
+	encode := s.Encode
+	s.Encode = func(sum string, names []string) ([]byte, error) {
+		if planted != nil {
+			return nil, planted
+		}
+		index, err := encode(sum, names)
+		if err != nil {
+			return nil, err
+		}
+		fault, planted = c.step(ctx, "write "+autosave.FolderIndex+"/"+s.Index)
+		switch fault {
+		case Refused:
+			return nil, planted
+		case Torn:
+			index = index[:len(index)/2]
+		}
+		return index, nil
+	}
+	names, err := c.files.Save(ctx, s)
+	if err == nil {
+		err = planted
+	}
+	if err == nil {
+		_, err = c.step(ctx, "list "+autosave.FolderIndex)
+	}
+	return names, err
+}
+
 // PageOf returns an [autosave.Layout] over the files as the suite wants it.
 func PageOf(files autosave.Files, digest autosave.Digest) Page {
 	c := NewClient(files)

@@ -84,6 +84,31 @@ func (d disk) Write(_ context.Context, folder, name string, content []byte) erro
 	return nil
 }
 
+// Save makes an empty index first.
+func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
+	if err := d.Write(ctx, autosave.FolderIndex, s.Index, nil); err != nil {
+		return nil, err
+	}
+	before, _ := d.List(ctx, autosave.FolderIndex)
+	content, err := s.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Write(ctx, autosave.FolderHistory, s.Name, content); err != nil {
+		return nil, err
+	}
+	sum, _ := SHA256(ctx, content)
+	index, err := s.Encode(sum, before)
+	if err != nil {
+		return nil, err
+	}
+	_ = d.Remove(ctx, autosave.FolderIndex, s.Index)
+	if err := d.Write(ctx, autosave.FolderIndex, s.Index, index); err != nil {
+		return nil, err
+	}
+	return d.List(ctx, autosave.FolderIndex)
+}
+
 func (d disk) Remove(_ context.Context, folder, name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

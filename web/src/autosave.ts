@@ -31,6 +31,12 @@ type Told = RawEvent & { state?: Contract.AutoSaveState & { lastError?: Reason }
 const markMs = 25;
 
 const encoder = new TextEncoder();
+
+/** UTF-8. Engines are several times as fast where they need not find out the size first. */
+const encode = (text: string): Uint8Array => {
+  const bytes = new Uint8Array(3 * text.length);
+  return bytes.subarray(0, encoder.encodeInto(text, bytes).written);
+};
 let lastId = 0;
 
 class AutoSaveError extends Error implements Contract.AutoSaveError {
@@ -55,6 +61,8 @@ export async function startAutoSave(holdfast: Contract.Holdfast, snapshot: Takin
     wire.error({ code: "invalid-argument", operation: "acquire", retryable: false, message: `invalid-argument: ${what}` });
   if (typeof snapshot !== "function") throw fault("the snapshot must be a function");
   if (typeof options !== "object" || options === null) throw fault("options must be an object");
+  const within: unknown = options.lock?.within;
+  if (within !== undefined && typeof (within as Contract.ProjectLockLease | null)?.leaseId !== "string") throw fault("lock.within must be a lease");
   const autosave = new AutoSave(wire, snapshot, options);
   await autosave.opened;
   return autosave;
@@ -83,10 +91,10 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
     super();
     this.#wire = wire;
     this.#take = take;
-    const { signal, onReadonly, ...fields } = { ...lock };
+    const { signal, onReadonly, within, ...fields } = { ...lock };
     this.#onReadonly = onReadonly;
     wire.savers.set(this.#id, this);
-    this.#options = { ...options, onReadonly: onReadonly !== undefined, ...(lock !== undefined && { lock: fields }), saver: this.#id };
+    this.#options = { ...options, onReadonly: onReadonly !== undefined, ...(lock !== undefined && { lock: { ...fields, ...(within && { within: within.leaseId }) } }), saver: this.#id };
     this.opened = this.#open(signal);
   }
 
@@ -239,16 +247,16 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
     await this.#wire.call("answer", { ...found, ask, saver: this.#id }).catch(() => undefined);
   }
 
-  /** What the page has now, as bytes that are nobody else's. */
+  /** What the page has now, as bytes that are nobody else's; their buffer may be larger. */
   async #bytes(): Promise<{ bytes: Uint8Array }> {
     const taken = this.#take();
     this.#clean(); // what is marked while a promise is awaited leads to another write
     const snapshot = await taken;
-    if (typeof snapshot === "string") return { bytes: encoder.encode(snapshot) };
+    if (typeof snapshot === "string") return { bytes: encode(snapshot) };
     if (snapshot instanceof Uint8Array) return { bytes: new Uint8Array(snapshot) };
     const json = typeof snapshot === "object" && snapshot !== null ? JSON.stringify(snapshot) : undefined;
     if (json === undefined) throw new TypeError("the snapshot must be a string, a Uint8Array or an object");
-    return { bytes: encoder.encode(json) };
+    return { bytes: encode(json) };
   }
 
   /** Asks the page's listeners whether the lock may be handed over. */
@@ -298,7 +306,7 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
    *  it ends, and begins anew when the page comes back. */
   #sleep(kept: boolean): void {
     this.#leases.clear();
-    if (!kept) this.#owed = this.#bytes().then(({ bytes }) => bytes, () => undefined);
+    if (!kept) this.#owed = this.#bytes().then(({ bytes }) => bytes.slice(), () => undefined);
     this.#clean();
     this.#readOnly = true;
     this.#state = Object.freeze({ ...this.#state, phase: "readonly", pendingBytes: 0 });
@@ -315,7 +323,7 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
   async #died(): Promise<void> {
     const dirty = this.#unsaved;
     const lastError = await this.#call("history").then(() => undefined, (error: Error & { code: string }) => error);
-    const unsaved = dirty ? await this.#bytes().then(({ bytes }) => bytes, () => undefined) : undefined;
+    const unsaved = dirty ? await this.#bytes().then(({ bytes }) => bytes.slice(), () => undefined) : undefined;
     this.#end();
     this.#state = Object.freeze({ ...this.#state, phase: "readonly", ...(lastError && { lastError }) });
     this.dispatchEvent(new CustomEvent("autosave:phase", { detail: this.#state }));

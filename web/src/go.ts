@@ -2,7 +2,7 @@
 
 import "wasm_exec";
 import { Port } from "../../jsbridge/port.js";
-import type { Files } from "../../opfs/files.js";
+import type { Files, Savings } from "../../opfs/files.js";
 import { withNames } from "./names";
 import type { Config, Exports, Listener, RawEvent } from "./protocol";
 
@@ -18,8 +18,11 @@ interface Go {
 }
 declare const Go: new () => Go;
 
+/** What the program is lent: where handles are missing, files has them; savings saves. It ends with ended. */
+interface Lent { files?: Files; savings: Pick<Savings, "prepare" | "store" | "finish">; ended?: AbortSignal }
+
 /** Runs the program. When it has died, the locks it held are given back. */
-export async function startGo(module: WebAssembly.Module, config: Config, listener: Listener, { files, ended }: { files?: Files; ended?: AbortSignal } = {}): Promise<Exports> {
+export async function startGo(module: WebAssembly.Module, config: Config, listener: Listener, { files, savings, ended }: Lent): Promise<Exports> {
   const go = new Go();
   let port: Port | undefined;
   const died = (why: string): void => {
@@ -40,7 +43,7 @@ export async function startGo(module: WebAssembly.Module, config: Config, listen
       resolve(withNames(exports));
     };
     const events = (all: string): void => (JSON.parse(all) as RawEvent[]).forEach(listener.event);
-    globals[name] = { config, port, files, event: listener.event, events, ready };
+    globals[name] = { config, port, files, savings, event: listener.event, events, ready };
     go.env = { HOLDFAST_BOOT: name };
     go.run(instance)
       .catch((error: unknown) => died(String(error)))

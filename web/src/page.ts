@@ -18,6 +18,6 @@ export async function startPage(module: WebAssembly.Module, baseURL: URL | undef
     stopTimers();
     files.close();
   });
-  const exports = await startGo(module, config, listener, { files, ended });
+  const exports = await startGo(module, config, listener, { files, savings: files, ended });
   return { call: (method, ...args) => exports[method](...args) };
 }

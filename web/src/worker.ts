@@ -1,6 +1,7 @@
 // The worker in which Go runs by default: its timers keep their pace in hidden tabs, and
 // when it ends the browser gives back everything it held.
 
+import { Savings } from "../../opfs/files.js";
 import { startGo } from "./go";
 import type { Callback, Exports, FromWorker, Reason, ToWorker } from "./protocol";
 
@@ -18,7 +19,7 @@ scope.onmessage = ({ data }) => {
       exports = startGo(data.module, data.config, {
         event: (event) => post({ kind: "event", event }, event),
         died: (why) => post({ kind: "died", why }),
-      });
+      }, { savings: new Savings() });
       exports.then(() => post({ kind: "ready" }), ({ message }: Error) => post({ kind: "died", why: message }));
       break;
     case "call":
