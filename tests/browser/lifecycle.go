@@ -1,9 +1,14 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -46,7 +51,8 @@ func (tab *Tab) lifecycle(state page.SetWebLifecycleStateState) error {
 }
 
 // Suspend stops the tab's renderer process, page and workers alike, as a computer that sleeps does to it alone:
-// nothing in it runs until Continue, and no call on the tab is answered.
+// nothing in it runs until Continue, and no call on the tab is answered. It returns when every thread stands still:
+// on a busy machine that comes milliseconds after the signal, in which the page would still answer others.
 func (tab *Tab) Suspend() {
 	tab.t.Helper()
 	pid, err := tab.Renderer()
@@ -58,6 +64,33 @@ func (tab *Tab) Suspend() {
 	}
 	tab.setSuspended(true)
 	tab.must("suspend", syscall.Kill(pid, syscall.SIGSTOP))
+	tab.must("suspend", standsStill(pid))
+}
+
+// standsStill returns when no thread of the process runs any more.
+func standsStill(pid int) error {
+	for end := time.Now().Add(Limit); ; time.Sleep(time.Millisecond) {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil || len(threads) == 0 {
+			return fmt.Errorf("process %d is gone", pid)
+		}
+		if !slices.ContainsFunc(threads, runs) {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("process %d goes on", pid)
+		}
+	}
+}
+
+// runs reports whether the thread of a file /proc/…/stat may do something yet.
+func runs(stat string) bool {
+	text, err := os.ReadFile(stat)
+	if err != nil {
+		return false // it has ended
+	}
+	state := text[bytes.LastIndexByte(text, ')')+2] // behind the name
+	return !strings.ContainsRune("TtZX", rune(state))
 }
 
 // Continue lets a suspended renderer run again.

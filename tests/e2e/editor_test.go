@@ -93,6 +93,9 @@ func TestEditor(t *testing.T) {
 		_, err := tab.Renderer()
 		require.NoError(t, err)
 	}
+	ben.WorkerEval(`{ // and it cannot be before the process stands still, however slow the machine
+		const real = SubtleCrypto.prototype.digest, awake = new Promise(wake => { globalThis.wake = wake })
+		SubtleCrypto.prototype.digest = async function (...args) { await awake; return real.apply(this, args) } }`, nil)
 	ben.MustEval("write(' Unsaved words.')", nil)
 	ben.Suspend()
 	press(cleo, "force")
@@ -101,6 +104,7 @@ func TestEditor(t *testing.T) {
 	press(cleo, "flush")
 	cleo.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
 	ben.Continue()
+	ben.WorkerEval("wake()", nil)
 	ben.WaitFor("kind() === 'held' && !$('offer').hidden && $('offer-diff').textContent.includes('Unsaved words.')", browser.Limit)
 	editorShots(t, map[string]*browser.Tab{"offered": ben})
 	accessible(t, ben, "offered")

@@ -37,7 +37,7 @@ func TestSleepPastTTL(t *testing.T) {
 					other, holder := w.tab(t, at(host, root)), w.tab(t, at(host, root))
 					holder.MustEval(`
 						globalThis.reasons = []
-						lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300, ttlMs: 900, onReadonly: e => reasons.push(e.reason)})`, nil)
+						lease = await hf.acquireProjectLock({heartbeatIntervalMs: 500, ttlMs: 3000, onReadonly: e => reasons.push(e.reason)})`, nil)
 					holder.WaitFor("count('renewed') >= 2", browser.Limit)
 					wait := func() {
 						other.MustEval("result = hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => lease = l); 1", nil)
@@ -55,7 +55,7 @@ func TestSleepPastTTL(t *testing.T) {
 						other.MustEval("const mine = await hf.acquireProjectLock({steal: true})", nil)
 						wait()
 					}
-					other.WaitFor(fmt.Sprintf("now() > %f + 1200", asleep), browser.Limit)
+					other.WaitFor(fmt.Sprintf("now() > %f + 3300", asleep), browser.Limit)
 					if steal {
 						assert.True(t, browser.Get[bool](other, "lease === undefined && (await locks()).pending === 1"), "the thief is awake")
 					} else { // it does not answer
@@ -68,7 +68,7 @@ func TestSleepPastTTL(t *testing.T) {
 						other.MustEval("await mine.release()", nil)
 					}
 					other.MustEval("await result", nil)
-					assertStale(t, holder, asleep+900)
+					assertStale(t, holder, asleep+3000)
 					other.MustEval("await lease.release()", nil)
 					free(other)
 					holder.Close()
