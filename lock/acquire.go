@@ -148,7 +148,7 @@ func spent(err error, detail string) error {
 
 // await waits in the queue for the length of one delay. settled reports whether the
 // request was answered.
-func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingRequest, frozen <-chan Record, retry int, delay time.Duration) (grant Grant, err error, settled bool) {
+func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingRequest, frozen <-chan suspect, retry int, delay time.Duration) (grant Grant, err error, settled bool) {
 	a.emit(b, Event{Type: EventWaiting, Retry: retry, Delay: delay})
 	pause := time.NewTimer(delay)
 	defer pause.Stop()
@@ -167,8 +167,8 @@ func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingReque
 				a.attempt(b, retry)
 			}
 			return answer.grant, answer.err, true
-		case record := <-frozen:
-			if grant, err, ok := a.takeOver(ctx, b, record); ok {
+		case holder := <-frozen:
+			if grant, err, ok := a.takeOver(ctx, b, queued, holder); ok {
 				if err == nil {
 					a.attempt(b, retry)
 				}

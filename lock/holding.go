@@ -124,7 +124,7 @@ func (l Lease) renewedAt(now Instant) Lease {
 
 func (l Lease) record() Record {
 	return Record{Resource: l.Resource, LeaseID: l.ID, OwnerID: l.OwnerID, OwnerName: l.OwnerName,
-		Token: l.Token, AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt}
+		Token: l.Token, AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, TTL: l.TTL}
 }
 
 // keep renews the lease until it ends.

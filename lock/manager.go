@@ -14,6 +14,17 @@ type Backend struct {
 	Resource string // the name given to the Locker, and shown in leases and events
 	Locker   Locker
 	Records  Records // nil: WallTokens
+	// Local, where set, is the backend of this machine whose lock the Locker takes before
+	// another one, under the same lease: whether a holder on this machine is frozen is seen there.
+	Local *Backend
+}
+
+// beneath returns the backend of this machine.
+func (b Backend) beneath() Backend {
+	if b.Local != nil {
+		return *b.Local
+	}
+	return b
 }
 
 // Config describes a [Manager].
@@ -59,8 +70,12 @@ func NewManager(c Config) (*Manager, error) {
 	}
 	c.Backends = append([]Backend(nil), c.Backends...)
 	for i := range c.Backends {
-		if b := &c.Backends[i]; b.Records == nil {
+		b := &c.Backends[i]
+		if b.Records == nil {
 			b.Records = &WallTokens{Clock: c.Clock}
+		}
+		if b.Local != nil && b.Local.Records == nil {
+			b.Local = nil // there is nothing to see a frozen holder by
 		}
 	}
 	m := &Manager{config: c, events: newDispatcher(), leases: make(map[string]*holding), waiting: make(map[*acquisition]*waiting), tokens: &WallTokens{Clock: c.Clock, late: true}}

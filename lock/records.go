@@ -15,6 +15,7 @@ type Record struct {
 	Token      int64
 	AcquiredAt time.Time
 	ExpiresAt  time.Time
+	TTL        time.Duration // of each renewal; 0 where it is not known
 }
 
 // Records keep the record of each lease where others can read it, and hand out

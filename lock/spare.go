@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// claimLimit is how long a lease waits for its record: what it needs is the token.
+// claimLimit is how long a lease waits for its record, but no longer than half its TTL: what
+// it needs is the token.
 const claimLimit = 3 * time.Second
 
 // WithSpare returns Records for leases whose lock does not depend on them: those of best,
-// but of spare for a lease whose Claim fails there or takes longer than three seconds.
+// but of spare for a lease whose Claim fails there or takes longer than three seconds or half its TTL.
 // Such a lease has no record, and warn, where not nil, is told why. It must not block.
 func WithSpare(best, spare Records, warn func(error)) Records {
 	return &spared{best: best, spare: spare, warn: warn, leases: make(map[string]bool)}
@@ -26,7 +27,7 @@ type spared struct {
 
 // Claim implements [Records].
 func (s *spared) Claim(ctx context.Context, r Record, stolen bool) (int64, error) {
-	limited, stop := context.WithTimeoutCause(ctx, claimLimit, errNoAnswer)
+	limited, stop := context.WithTimeoutCause(ctx, min(claimLimit, r.ExpiresAt.Sub(r.AcquiredAt)/2), errNoAnswer)
 	defer stop()
 	token, err := s.best.Claim(limited, r, stolen)
 	if err == nil || ctx.Err() != nil {

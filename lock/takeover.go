@@ -2,6 +2,9 @@ package lock
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -10,32 +13,40 @@ const (
 	expiryGrace = 100 * time.Millisecond
 	// lookAgain is how often a waiter looks for a record where there is none to time it by.
 	lookAgain = 5 * time.Second
+	// readLimit is how long a waiter tries to read a record.
+	readLimit = 2 * time.Second
+	// guardLimit is how long a waiter lets another one, who found the holder frozen too, take over before
+	// that one counts as frozen itself; it waits up to half as long again, and never as long as the next.
+	guardLimit = 10 * time.Second
 )
 
-// watch looks at the holder's record while an exclusive acquisition waits. The channel
-// has the record of a holder that has not renewed it in time and does not answer either:
-// one that is frozen. Expiry alone says nothing, since the Locker knows who is gone.
-func (a *acquisition) watch(ctx context.Context, b Backend) <-chan Record {
-	frozen := make(chan Record)
-	if a.opts.Mode != Exclusive || b.Strategy != WebLock || a.m.config.Channel == nil || b.spot(a.opts.Mode).m != nil {
+// suspect is a holder of which nothing is heard.
+type suspect struct {
+	holders []string // the clients that have the lock
+	record  Record   // the last one that was read of them, if any
+	dark    bool     // nothing can be read any more,
+	since   time.Duration
+}
+
+// watch looks at the holder's record while an exclusive acquisition waits. The channel has
+// a holder that does not answer either, and has not renewed its record in time, or
+// left it such that nobody can read it for as long: one that is frozen. A record is left so
+// by a process that is suspended in the midst of a step over the file, which it has open. Expiry
+// alone says nothing, since the Locker knows who is gone; nor does it that there is no record.
+func (a *acquisition) watch(ctx context.Context, b Backend) <-chan suspect {
+	frozen := make(chan suspect)
+	if l := b.beneath(); a.opts.Mode != Exclusive || l.Strategy != WebLock || a.m.config.Channel == nil || l.spot(a.opts.Mode).m != nil {
 		return frozen
 	}
 	a.m.work.Go(func() {
+		var s suspect
 		for pause := time.Duration(0); sleep(ctx, pause); {
-			pause = lookAgain
-			record, ok := a.read(ctx, b)
-			if !ok {
-				continue
-			}
-			if left := record.left(a.m.config.Clock.Now()); left > 0 {
-				pause = left
-				continue
-			}
-			if a.m.answers(ctx, record) {
+			var found bool
+			if found, pause = a.look(ctx, b, &s); !found {
 				continue
 			}
 			select {
-			case frozen <- record:
+			case frozen <- s:
 			case <-ctx.Done():
 			}
 		}
@@ -43,26 +54,132 @@ func (a *acquisition) watch(ctx context.Context, b Backend) <-chan Record {
 	return frozen
 }
 
-// takeOver steals the lock from the holder of the record. Of several waiters that found
-// it frozen one does, and only while the record is still there: the others would rob the
-// first. ok reports whether the request was answered; otherwise the waiting goes on.
-func (a *acquisition) takeOver(ctx context.Context, b Backend, frozen Record) (grant Grant, err error, ok bool) {
-	guard := a.m.request(ctx, b.Locker, Request{Wants: []Want{{b.Resource + " takeover", Exclusive}}})
-	defer guard.abandon()
-	turn, err := guard.wait(ctx)
-	if err != nil {
-		return nil, err, ctx.Err() != nil
+// look reports whether the holder is frozen, or else when to look again.
+func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen bool, again time.Duration) {
+	begun := a.m.config.Clock.Now()
+	record, there, err := a.read(ctx, b)
+	now := a.m.config.Clock.Now()
+	holders := a.holders(ctx, b)
+	if len(holders) == 0 || !among(holders, s.holders) {
+		*s = suspect{}
 	}
-	record, there := a.read(ctx, b)
-	if !there || record.LeaseID != frozen.LeaseID || record.left(a.m.config.Clock.Now()) > 0 {
+	s.holders = holders
+	switch {
+	case err == nil:
+		s.record, s.dark = record, false
+	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict), b.Local != nil:
+		s.dark = false // no records here, or those of a newer version; who waits for a server has none yet
+	case !s.dark:
+		s.dark, s.since = true, begun.Mono
+	}
+	left := record.left(now)
+	switch {
+	case len(holders) == 0, !s.dark && !there:
+		return false, lookAgain
+	case s.dark: // it is asked meanwhile: one that lives may be slow
+		left = s.since + s.patience() - now.Mono
+	case left > 0:
+		return false, left
+	}
+	if a.m.answers(ctx, b.Resource, s.record.LeaseID) {
+		s.dark = false
+		return false, lookAgain
+	}
+	if left <= 0 {
+		return true, lookAgain
+	}
+	return false, min(left, lookAgain)
+}
+
+// patience is how long a record that cannot be read counts as valid: it may have been
+// renewed just before.
+func (s *suspect) patience() time.Duration {
+	if s.record.TTL > 0 {
+		return s.record.TTL + expiryGrace
+	}
+	return DefaultTTL + expiryGrace
+}
+
+// takeOver steals the lock from a holder that is frozen. Of several waiters that found
+// it so one does, and only while that one still holds it: the others would rob the
+// first. ok reports whether the request was answered; otherwise the waiting goes on.
+func (a *acquisition) takeOver(ctx context.Context, b Backend, queued *pendingRequest, frozen suspect) (grant Grant, err error, ok bool) {
+	turn, answered := a.guard(ctx, b, queued)
+	switch {
+	case answered != nil:
+		return answered.grant, answered.err, true
+	case turn == nil:
+		return nil, nil, false
+	case !a.stillFrozen(ctx, b, frozen) || closed(turn.Lost()):
 		a.m.giveBack(turn)
 		return nil, nil, false
 	}
 	a.turn, a.opts.Steal = turn, true
 	thief := a.m.request(ctx, b.Locker, Request{Wants: []Want{{b.Resource, a.opts.Mode}}, Steal: true})
 	defer thief.abandon()
-	grant, err = thief.wait(ctx)
+	if grant, err = thief.wait(ctx); err == nil && frozen.dark {
+		a.emit(b, Event{Type: EventWarning, Warning: WarnFallbackDegraded,
+			Detail: "the record of the lock could not be read for longer than its TTL, and nobody answered: it was taken over"})
+	}
 	return grant, err, true
+}
+
+// guard waits for the lock under which holders are taken over from; it returns no turn
+// where that could not be had. Whoever has it may be frozen in its turn, and is robbed of
+// it; should it wake, it finds out before it takes anything. The place in the
+// queue goes on counting meanwhile.
+func (a *acquisition) guard(ctx context.Context, b Backend, queued *pendingRequest) (turn Grant, answered *answer) {
+	limit := time.NewTimer(guardLimit + rand.N(guardLimit/2))
+	defer limit.Stop()
+	expired := limit.C
+	for steal := false; ; steal = true {
+		l := b.beneath()
+		asked := a.m.request(ctx, l.Locker, Request{Wants: []Want{{l.Resource + " takeover", Exclusive}}, Steal: steal})
+		defer asked.abandon()
+		select {
+		case got := <-asked.answers:
+			return got.grant, nil
+		case got := <-queued.answers:
+			return nil, &got
+		case <-expired:
+			expired = nil
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+// stillFrozen looks once more at a holder that was found frozen.
+func (a *acquisition) stillFrozen(ctx context.Context, b Backend, s suspect) bool {
+	record, there, err := a.read(ctx, b)
+	switch {
+	case err == nil && (!there || s.dark || record.LeaseID != s.record.LeaseID || record.left(a.m.config.Clock.Now()) > 0):
+		return false
+	case err != nil && a.m.answers(ctx, b.Resource, s.record.LeaseID):
+		return false
+	}
+	holders := a.holders(ctx, b)
+	return len(holders) > 0 && among(holders, s.holders)
+}
+
+// holders names the clients that have the lock; none where that cannot be known.
+func (a *acquisition) holders(ctx context.Context, b Backend) (clients []string) {
+	l := b.beneath()
+	snapshot, err := bounded(ctx, answerLimit, l.Locker.Query)
+	if err != nil {
+		return nil
+	}
+	for _, held := range snapshot.Held {
+		if held.Name == l.Resource {
+			clients = append(clients, held.ClientID)
+		}
+	}
+	return clients
+}
+
+// among reports whether all are among the others.
+func among(all, others []string) bool {
+	return !slices.ContainsFunc(all, func(one string) bool { return !slices.Contains(others, one) })
 }
 
 // endTakeOver lets the next waiter look, now that the record is that of this acquisition.
@@ -72,16 +189,17 @@ func (a *acquisition) endTakeOver() {
 	}
 }
 
-func (a *acquisition) read(ctx context.Context, b Backend) (Record, bool) {
+func (a *acquisition) read(ctx context.Context, b Backend) (Record, bool, error) {
 	type found struct {
 		record Record
 		ok     bool
 	}
-	f, err := bounded(ctx, answerLimit, func(ctx context.Context) (f found, err error) {
-		f.record, f.ok, err = b.Records.Read(ctx, b.Resource)
+	l := b.beneath()
+	f, err := bounded(ctx, readLimit, func(ctx context.Context) (f found, err error) {
+		f.record, f.ok, err = l.Records.Read(ctx, l.Resource)
 		return f, err
 	})
-	return f.record, err == nil && f.ok
+	return f.record, f.ok, err
 }
 
 // left is how long the record is to be believed.
@@ -89,30 +207,30 @@ func (r Record) left(now Instant) time.Duration {
 	return r.ExpiresAt.Add(expiryGrace).Sub(now.Wall)
 }
 
-// answers asks whether the owner of a record lives and holds what the record says, or
-// anybody else who lives holds some of it: places of the project, where the record was
-// left behind by one that is gone.
-func (m *Manager) answers(ctx context.Context, r Record) bool {
+// answers asks whether the owner of a lease lives, or anybody else who lives holds some of
+// the resource: places of the project, where a record was left behind by one that is gone.
+// Where it cannot be asked, somebody may live.
+func (m *Manager) answers(ctx context.Context, resource, leaseID string) bool {
 	holders, waiters := m.present()
-	if speaks(r, holders, waiters) {
+	if speaks(resource, leaseID, holders, waiters) {
 		return true
 	}
 	answered := false
 	err := m.hear(ctx, func(a Message) (enough bool) {
-		answered = answered || speaks(r, a.Holders, a.Waiters)
+		answered = answered || speaks(resource, leaseID, a.Holders, a.Waiters)
 		return answered
 	})
 	return answered || err != nil
 }
 
-func speaks(r Record, holders []Holder, waiters []Waiter) bool {
+func speaks(resource, leaseID string, holders []Holder, waiters []Waiter) bool {
 	for _, h := range holders {
-		if h.LeaseID == r.LeaseID || named(h.Wants, r.Resource) {
+		if h.LeaseID == leaseID || named(h.Wants, resource) {
 			return true
 		}
 	}
 	for _, w := range waiters {
-		if named(w.Held, r.Resource) {
+		if named(w.Held, resource) {
 			return true
 		}
 	}

@@ -99,6 +99,7 @@ func (c *FileLocks) Read(ctx context.Context, resource string) (r lock.Record, o
 	for _, e := range t.queue {
 		if e.lease != nil && e.lease.Resource == resource && e.lease.Token > r.Token {
 			r, ok = e.lease.Record, true
+			r.TTL = e.lease.ttl
 		}
 	}
 	return r, ok, nil

@@ -46,7 +46,7 @@ func NewDocument(c Config) *Document {
 
 // Backend returns the document as a manager wants it.
 func (d *Document) Backend() lock.Backend {
-	return lock.Backend{Strategy: lock.Remote, Resource: d.resource(), Locker: d, Records: d}
+	return lock.Backend{Strategy: lock.Remote, Resource: d.resource(), Locker: d, Records: d, Local: &d.c.Local}
 }
 
 func (d *Document) resource() string { return strings.TrimSuffix(d.c.URL, "/") + d.path }

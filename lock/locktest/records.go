@@ -13,12 +13,47 @@ type Records struct {
 	mu     sync.Mutex
 	record *lock.Record
 	token  int64
+	open   chan struct{} // not nil while somebody has the file open
 
 	OnClaim, OnRenew, OnRemove func(lock.Record) error
 }
 
+// Open has the file open until the function it returns is called, as a process has that was
+// suspended in the midst of a step over it: every call waits, for as long as its context lasts.
+func (r *Records) Open() (end func()) {
+	open := make(chan struct{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open = open
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.open = nil
+		close(open)
+	}
+}
+
+// begin waits until nobody has the file open.
+func (r *Records) begin(ctx context.Context) error {
+	r.mu.Lock()
+	open := r.open
+	r.mu.Unlock()
+	if open == nil {
+		return nil
+	}
+	select {
+	case <-open:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // Claim writes the record under the next token.
-func (r *Records) Claim(_ context.Context, rec lock.Record, _ bool) (int64, error) {
+func (r *Records) Claim(ctx context.Context, rec lock.Record, _ bool) (int64, error) {
+	if err := r.begin(ctx); err != nil {
+		return 0, err
+	}
 	if err := call(r.OnClaim, rec); err != nil {
 		return 0, err
 	}
@@ -31,7 +66,10 @@ func (r *Records) Claim(_ context.Context, rec lock.Record, _ bool) (int64, erro
 }
 
 // Renew writes the record again, where it is still that of the lease.
-func (r *Records) Renew(_ context.Context, rec lock.Record) error {
+func (r *Records) Renew(ctx context.Context, rec lock.Record) error {
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
 	if err := call(r.OnRenew, rec); err != nil {
 		return err
 	}
@@ -45,7 +83,10 @@ func (r *Records) Renew(_ context.Context, rec lock.Record) error {
 }
 
 // Remove removes the record of the lease.
-func (r *Records) Remove(_ context.Context, rec lock.Record) error {
+func (r *Records) Remove(ctx context.Context, rec lock.Record) error {
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
 	if err := call(r.OnRemove, rec); err != nil {
 		return err
 	}
@@ -58,7 +99,10 @@ func (r *Records) Remove(_ context.Context, rec lock.Record) error {
 }
 
 // Read implements [lock.Records].
-func (r *Records) Read(_ context.Context, resource string) (lock.Record, bool, error) {
+func (r *Records) Read(ctx context.Context, resource string) (lock.Record, bool, error) {
+	if err := r.begin(ctx); err != nil {
+		return lock.Record{}, false, err
+	}
 	rec, ok := r.Present()
 	return rec, ok && rec.Resource == resource, nil
 }

@@ -1,0 +1,268 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+)
+
+// These force what happens where a process was suspended in the midst of a step over the
+// file of the records, which it has open until it wakes.
+
+// spared joins as an owner that goes on without a record where it cannot write one.
+func (w *world) spared(id string, air *locktest.Air) *owner {
+	b := w.backend(id)
+	b.Records = lock.WithSpare(w.records, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
+	return w.configured(id, lock.Config{Backends: []lock.Backend{b}, Channel: air.Join()})
+}
+
+// between asserts when an outcome came, counted from the start of the world.
+func between(t *testing.T, least, at, most time.Duration) {
+	t.Helper()
+	assert.GreaterOrEqual(t, at, least)
+	assert.LessOrEqual(t, at, most)
+}
+
+const unreadable = 30*time.Second + 100*time.Millisecond // lock.DefaultTTL and the grace
+
+func TestARecordThatCannotBeReadIsHeldForTheTTL(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		victim, _ := w.frozen(25 * time.Second)
+		wake := w.records.Open()
+		waiter := w.spared("a", locktest.NewAir())
+		got := <-waiter.begin(t.Context(), patient)
+		require.NoError(t, got.err)
+		between(t, unreadable, got.at, unreadable+9*time.Second) // a look, another one as thief, and its claim
+		assert.True(t, isLost(victim))
+		assert.Equal(t, 1, waiter.count(lock.EventWarning), "it says why it was taken over")
+		wake()
+		waiter.release(got.lease)
+		w.mustBeFree()
+	})
+}
+
+func isLost(g lock.Grant) bool {
+	select {
+	case <-g.Lost():
+		return true
+	default:
+		return false
+	}
+}
+
+// The TTL is the holder's own where its record was read before; it may have been renewed once more since.
+func TestARecordThatCannotBeReadAnyMoreIsHeldForItsTTL(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.frozen(5 * time.Second)
+		waiter := w.spared("a", locktest.NewAir())
+		outcome := waiter.begin(t.Context(), patient)
+		w.sleep(time.Second)
+		defer w.records.Open()()
+		got := <-outcome
+		require.NoError(t, got.err)
+		between(t, 10*time.Second, got.at, 19*time.Second)
+		waiter.release(got.lease)
+	})
+}
+
+// Whoever lives answers, and keeps its lock although its record cannot be read.
+func TestAHolderThatAnswersKeepsItsLockWithoutARecord(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		air := locktest.NewAir()
+		holder := w.spared("holder", air)
+		lease := holder.acquire(lock.AcquireOptions{TTL: 10 * time.Minute})
+		wake := w.records.Open()
+		waiting := w.spared("a", air).begin(t.Context(), patient)
+		w.sleep(5 * time.Minute)
+		require.NoError(t, lease.Err())
+		assert.Empty(t, waiting)
+		wake()
+		w.sleep(time.Minute)
+		require.NoError(t, lease.Err())
+		holder.release(lease)
+		require.NoError(t, (<-waiting).err)
+	})
+}
+
+// One of many takes over. The others do not rob it, although it has no record: neither while
+// nobody can read any, nor when the old one of the holder that was frozen can be read again.
+func TestWhoTookOverWithoutARecordIsNotRobbed(t *testing.T) {
+	for _, jammed := range []bool{true, false} {
+		virtual(t, func(t *testing.T, w *world) {
+			w.frozen(5 * time.Second)
+			wake := func() {}
+			if jammed {
+				wake = w.records.Open()
+			} else { // the thief cannot write, the others can read
+				w.records.OnClaim = func(lock.Record) error { return errors.New("the storage is full") }
+			}
+			air := locktest.NewAir()
+			var waiters []*owner
+			first := make(chan outcome, 4)
+			for _, id := range []string{"a", "b", "c", "d"} {
+				o := w.spared(id, air)
+				waiters = append(waiters, o)
+				c := o.begin(t.Context(), patient)
+				go func() { first <- <-c }()
+			}
+			for range waiters {
+				got := <-first
+				require.NoError(t, got.err)
+				w.sleep(time.Minute)
+				wake()
+				wake = func() {}
+				w.sleep(time.Minute)
+				require.NoError(t, got.lease.Err(), "one that took over was robbed by the next")
+				require.NoError(t, got.lease.Release(t.Context()))
+			}
+			for _, o := range waiters {
+				assert.Zero(t, o.count(lock.EventReadonlyEntered))
+			}
+			w.mustBeFree()
+		})
+	}
+}
+
+// What was found out about one holder says nothing of the next.
+func TestTheTTLBeginsAnewWithAnotherHolder(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		first, _ := w.frozen(25 * time.Second)
+		next := make(chan lock.Grant, 1)
+		go func() {
+			g, err := w.space.Client("next").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})
+			assert.NoError(t, err)
+			next <- g
+		}()
+		synctest.Wait()
+		defer w.records.Open()()
+		waiter := w.spared("a", locktest.NewAir())
+		outcome := waiter.begin(t.Context(), patient)
+		w.sleep(20 * time.Second)
+		require.NoError(t, first.Release(t.Context()))
+		victim := <-next
+		got := <-outcome
+		require.NoError(t, got.err)
+		between(t, 20*time.Second+unreadable-5*time.Second, got.at, 20*time.Second+unreadable+14*time.Second)
+		assert.True(t, isLost(victim))
+		waiter.release(got.lease)
+	})
+}
+
+// Nothing is taken over where there is no record: not while one can be read or told why not.
+func TestNoRecordIsNoFrozenHolder(t *testing.T) {
+	for name, err := range map[string]error{"none": nil, "no files": lock.ErrUnsupported, "a newer version": lock.ErrFallbackConflict} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				victim, err2 := w.space.Client("frozen").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})
+				require.NoError(t, err2)
+				b := w.backend("a")
+				b.Records = reading{b.Records, err}
+				waiter := w.configured("a", lock.Config{Backends: []lock.Backend{b}, Channel: locktest.NewAir().Join()})
+				waiting := waiter.begin(t.Context(), patient)
+				w.sleep(9 * time.Minute)
+				assert.Empty(t, waiting)
+				assert.False(t, isLost(victim))
+				require.NoError(t, victim.Release(t.Context()))
+				require.NoError(t, (<-waiting).err)
+			})
+		})
+	}
+}
+
+// reading are Records that cannot be read, for the reason.
+type reading struct {
+	lock.Records
+	err error
+}
+
+func (r reading) Read(ctx context.Context, resource string) (lock.Record, bool, error) {
+	if r.err != nil {
+		return lock.Record{}, false, r.err
+	}
+	return r.Records.Read(ctx, resource)
+}
+
+// Where nobody can be asked, nobody is known to be silent.
+func TestWhoseQuestionIsNotHeardTakesNothingOver(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		victim, _ := w.frozen(time.Second)
+		waiting := w.talkingOver("a", mute{locktest.NewAir().Join()}).begin(t.Context(), patient)
+		w.sleep(9 * time.Minute)
+		assert.Empty(t, waiting)
+		require.NoError(t, victim.Release(t.Context()))
+		require.NoError(t, (<-waiting).err)
+	})
+}
+
+type mute struct{ *locktest.Channel }
+
+func (mute) Post(lock.Message) error { return errors.New("the channel is closed") }
+
+// A waiter that was about to take over may be suspended itself: the others wait for it, but not for ever.
+func TestWhoWasAboutToTakeOverMayBeFrozenToo(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.frozen(5 * time.Second)
+		thief, err := w.space.Client("frozen thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
+		require.NoError(t, err)
+		air := locktest.NewAir()
+		waiters := []*owner{w.spared("a", air), w.spared("b", air), w.spared("c", air)}
+		first := make(chan outcome, 3)
+		for _, o := range waiters {
+			c := o.begin(t.Context(), patient)
+			go func() { first <- <-c }()
+		}
+		got := <-first
+		require.NoError(t, got.err)
+		between(t, 15*time.Second, got.at, 22*time.Second)
+		assert.True(t, isLost(thief))
+		for i := range waiters {
+			w.sleep(time.Minute)
+			require.NoError(t, got.lease.Err(), "robbed by another waiter")
+			require.NoError(t, got.lease.Release(t.Context()))
+			if i < 2 {
+				got = <-first
+				require.NoError(t, got.err)
+			}
+		}
+		w.mustBeFree()
+	})
+}
+
+// Whoever waits to take over keeps its place in the queue, and is granted in its turn.
+func TestAHolderWakesWhileTakingOverIsWaitedFor(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		victim, _ := w.frozen(5 * time.Second)
+		_, err := w.space.Client("frozen thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
+		require.NoError(t, err)
+		waiter := w.spared("a", locktest.NewAir())
+		outcome := waiter.begin(t.Context(), patient)
+		w.sleep(8 * time.Second)
+		require.NoError(t, victim.Release(t.Context()))
+		got := <-outcome
+		require.NoError(t, got.err)
+		between(t, 8*time.Second, got.at, 8*time.Second+10*time.Millisecond)
+		waiter.release(got.lease)
+	})
+}
+
+// A lease whose TTL is short does not spend it on waiting for its record.
+func TestAClaimTakesHalfTheTTLAtMost(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		defer w.records.Open()()
+		begun := time.Now()
+		o := w.spared("a", locktest.NewAir())
+		lease := o.acquire(lock.AcquireOptions{TTL: 900 * time.Millisecond, HeartbeatInterval: 300 * time.Millisecond})
+		assert.Less(t, time.Since(begun), 460*time.Millisecond)
+		w.sleep(time.Minute)
+		require.NoError(t, lease.Err())
+		o.release(lease)
+	})
+}
