@@ -12,10 +12,7 @@ JS := GOOS=js GOARCH=wasm
 BROWSER_TESTS := ./tests/browser/... ./tests/docs/... ./tests/e2e/... ./tests/race/...
 NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|wpt)(/|$$)')
 
-# Tests with suspended processes: see docs/engines.md.
-UNSETTLED := ^(TestSleepPastTTL|TestEditor)$$
-
-.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-unsettled test-package test-long test-engines race wpt clean
+.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-package test-long test-engines race wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -87,11 +84,7 @@ test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a pag
 
 test-e2e: build web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
-	go test -count=1 -p 1 -skip '$(UNSETTLED)' $(BROWSER_TESTS)
-
-test-unsettled: build ## end-to-end tests that pass alone and fail now and then beside others; the cause is not known yet
-	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
-	go test -count=1 -run '$(UNSETTLED)' ./tests/e2e
+	go test -count=1 -p 1 $(BROWSER_TESTS)
 
 test-package: ## pack the package twice, and use it as others do: in a Vite project, a plain page, a Go program; takes Node.js 20.19
 	@tools/need chromium

@@ -30,6 +30,9 @@ type Told = RawEvent & { state?: Contract.AutoSaveState & { lastError?: Reason }
 /** Go hears of a change at once, and of those that follow in this time with the last of them. */
 const markMs = 25;
 
+/** How long telling that a page is read-only waits for what it had. */
+const soonMs = 60;
+
 const encoder = new TextEncoder();
 
 /** UTF-8. Engines are several times as fast where they need not find out the size first. */
@@ -37,7 +40,16 @@ const encode = (text: string): Uint8Array => {
   const bytes = new Uint8Array(3 * text.length);
   return bytes.subarray(0, encoder.encodeInto(text, bytes).written);
 };
+
 let lastId = 0;
+
+function encoded(snapshot: Contract.Snapshot): Uint8Array {
+  if (typeof snapshot === "string") return encode(snapshot);
+  if (snapshot instanceof Uint8Array) return new Uint8Array(snapshot);
+  const json = typeof snapshot === "object" && snapshot !== null ? JSON.stringify(snapshot) : undefined;
+  if (json === undefined) throw new TypeError("the snapshot must be a string, a Uint8Array or an object");
+  return encode(json);
+}
 
 class AutoSaveError extends Error implements Contract.AutoSaveError {
   override readonly name = "AutoSaveError";
@@ -85,6 +97,7 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
   #armed = false; // it will
   #timer: ReturnType<typeof setTimeout> | undefined;
   #owed: Promise<Uint8Array | undefined> | undefined; // taken when the page was put to sleep, and kept nowhere else
+  #had: Promise<Uint8Array | undefined> | undefined; // what was not saved when the page became read-only
   readonly #options: object;
 
   constructor(wire: Wire, take: Taking, { lock, ...options }: Contract.AutoSaveOptions) {
@@ -208,8 +221,12 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
         return this.#onReadonly?.(Object.freeze({ ...raw, lastError: this.#wire.error(raw["lastError"]) }) as unknown as Contract.ProjectLockEvent);
     }
     const { lastError, readOnly, ...state } = raw.state as Contract.AutoSaveState & { readOnly: boolean };
+    if (!readOnly) this.#had = undefined;
+    else if (this.#unsaved) this.#had = this.#soon();
     this.#state = Object.freeze({ ...state, ...(lastError && { lastError: this.#error(lastError) }) });
     this.#readOnly = readOnly;
+    // Go tells of it at once, and may not have the text yet, nor know of what was typed last.
+    if (raw.type === "autosave:readonly" && (this.#dirty || state.pendingBytes > 0)) this.#owed ??= this.#had;
     if (raw.type === "autosave:editable") {
       this.#clean();
       this.#readOnly = false; // from here on the page has the text, and what is typed belongs to it
@@ -251,12 +268,16 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
   async #bytes(): Promise<{ bytes: Uint8Array }> {
     const taken = this.#take();
     this.#clean(); // what is marked while a promise is awaited leads to another write
-    const snapshot = await taken;
-    if (typeof snapshot === "string") return { bytes: encode(snapshot) };
-    if (snapshot instanceof Uint8Array) return { bytes: new Uint8Array(snapshot) };
-    const json = typeof snapshot === "object" && snapshot !== null ? JSON.stringify(snapshot) : undefined;
-    if (json === undefined) throw new TypeError("the snapshot must be a string, a Uint8Array or an object");
-    return { bytes: encode(json) };
+    return { bytes: encoded(await taken) };
+  }
+
+  /** The same for telling it, unless that takes longer than a page may go without being told. */
+  async #soon(): Promise<Uint8Array | undefined> {
+    try {
+      return await Promise.race([Promise.resolve(this.#take()).then(encoded), new Promise<undefined>((done) => setTimeout(done, soonMs))]);
+    } catch {
+      return undefined; // the page could not say
+    }
   }
 
   /** Asks the page's listeners whether the lock may be handed over. */
@@ -284,8 +305,14 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
       quietly("flush");
     }, { signal });
     document.addEventListener("resume", () => quietly("resume"), { signal });
+    // Twice: Firefox ends the script that runs as it closes a tab, be it in the midst of this, and only that one.
+    let kept = false;
+    addEventListener("pagehide", () => {
+      kept = false;
+      kept = !this.#unsaved || this.#keep();
+    }, { signal, capture: true });
     addEventListener("pagehide", ({ persisted }) => {
-      const kept = !this.#unsaved || this.#keep();
+      kept ||= !this.#unsaved || this.#keep();
       if (persisted) this.#sleep(kept);
       else quietly("suspend");
     }, { signal });
