@@ -12,7 +12,7 @@ JS := GOOS=js GOARCH=wasm
 BROWSER_TESTS := ./tests/browser/... ./tests/docs/... ./tests/e2e/... ./tests/race/...
 NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|wpt)(/|$$)')
 
-.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-package test-long test-engines race wpt clean
+.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-package test-long test-soak test-engines race soak wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -75,7 +75,7 @@ typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources a
 	touch $@
 
 test-native: ## Go tests outside the browser, with the race detector
-	go test -race $(NATIVE_TESTS)
+	go test -race -skip '^TestSoak' $(NATIVE_TESTS)
 
 test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a page, those of opfs in a worker
 	tools/test-wasm -count=1 ./jsbridge/... ./wasm/...
@@ -101,9 +101,17 @@ test-long: build ## AutoSave: 200 handovers while typing, 200 takeovers from a f
 	@tools/need chromium
 	go test -count=1 -timeout 1h -v -run 'TestAutoSave(Handovers|Frozen|TabsLeave)' ./tests/e2e -args -full
 
+test-soak: build ## the short form of make soak, and that it finds what is planted
+	@tools/need chromium
+	go test -count=1 -v ./tests/soak -seed $(or $(SEED),0)
+
 race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= say otherwise
 	@tools/need chromium
 	go test -count=1 -timeout 2h -v ./tests/race -grants $(or $(GRANTS),10000) -seed $(or $(SEED),0) -every $(or $(EVERY),4s)
+
+soak: build ## tabs and two servers at work under all kinds of faults, for 30 minutes, then a page of report; SOAK=, SEED= and PACE= say otherwise
+	@tools/need chromium
+	go test -count=1 -timeout 0 -v -run 'TestSoak$$' ./tests/soak -for $(or $(SOAK),30m) -seed $(or $(SEED),0) -pace $(or $(PACE),2s)
 
 wpt: build ## the public web-platform-tests for web-locks against holdfast.locks; WPT= names a checkout of them
 	@tools/need chromium

@@ -133,6 +133,18 @@ func (tab *Tab) Crash() {
 	}
 }
 
+// Crashed reports whether the tab's renderer process has ended, by Crash or by itself, since the last navigation.
+func (tab *Tab) Crashed() bool {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	select {
+	case <-tab.crashed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Renderer returns the process id of the tab's renderer, which no other tab shares. While another tab is suspended
 // it is an error for a tab that was opened, reloaded or navigated since.
 func (tab *Tab) Renderer() (int, error) {

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server/sessions"
+	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 // world is three servers on one store: the first has it, the others reach it over wires.
 type world struct {
 	nodes []*node
-	wires []*wire
+	wires []*serving.Wire
 	begin time.Time
 
 	count   atomic.Int64
@@ -47,9 +48,9 @@ func newWorld(t *testing.T) *world {
 	w.nodes = append(w.nodes, newNode(t, dir, ""))
 	w.nodes[0].ready(t)
 	for range 2 {
-		wire := newWire(t, filepath.Join(dir, "etcd.sock"))
+		wire := serving.NewWire(t, "unix", filepath.Join(dir, "etcd.sock"))
 		w.wires = append(w.wires, wire)
-		w.nodes = append(w.nodes, newNode(t, "", wire.listener.Addr().String()))
+		w.nodes = append(w.nodes, newNode(t, "", wire.Address()))
 	}
 	for _, n := range w.nodes {
 		n.ready(t)
@@ -162,9 +163,9 @@ func (w *world) trouble(done <-chan struct{}) {
 			w.nodes[i].signal(syscall.SIGCONT)
 		case 2:
 			wire := w.wires[i%len(w.wires)]
-			wire.set(true)
+			wire.Cut(true)
 			time.Sleep(rand.N(300 * time.Millisecond))
-			wire.set(false)
+			wire.Cut(false)
 		}
 	}
 }

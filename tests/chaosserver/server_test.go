@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -135,81 +134,4 @@ func freeAddr(t *testing.T) string {
 	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
-}
-
-// wire is the way from one server to the store, which can be cut.
-type wire struct {
-	listener net.Listener
-	to       string
-
-	mu    sync.Mutex
-	cut   bool
-	conns map[net.Conn]struct{}
-}
-
-// newWire listens and passes on to a socket in the file system.
-func newWire(t *testing.T, to string) *wire {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	w := &wire{listener: l, to: strings.TrimPrefix(to, "unix:"), conns: map[net.Conn]struct{}{}}
-	t.Cleanup(func() { _ = l.Close(); w.set(true) })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go w.pass(conn)
-		}
-	}()
-	return w
-}
-
-func (w *wire) pass(conn net.Conn) {
-	defer conn.Close()
-	far, err := net.Dial("unix", w.to)
-	if err != nil {
-		return
-	}
-	defer far.Close()
-	w.mu.Lock()
-	if w.cut {
-		w.mu.Unlock()
-		return
-	}
-	w.conns[conn] = struct{}{}
-	w.mu.Unlock()
-	go func() { copyAll(far, conn); _ = far.Close() }()
-	copyAll(conn, far)
-	w.mu.Lock()
-	delete(w.conns, conn)
-	w.mu.Unlock()
-}
-
-func copyAll(to, from net.Conn) {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		if n > 0 {
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// set cuts every connection and lets none through, or lets them through again.
-func (w *wire) set(cut bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cut = cut
-	if cut {
-		for conn := range w.conns {
-			_ = conn.Close()
-		}
-	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
 // foreign programs are not ours to run: what the documentation says of them was tried by hand.
@@ -90,9 +92,7 @@ func knownTo(t *testing.T, root string) vocabulary {
 	t.Helper()
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)
-	path, err := binary()
-	require.NoError(t, err)
-	usage, err := exec.Command(path, "serve", "-h").CombinedOutput()
+	usage, err := exec.Command(serving.Binary(t), "serve", "-h").CombinedOutput()
 	require.NoError(t, err)
 	return vocabulary{
 		root:      root,

@@ -13,18 +13,15 @@ import (
 )
 
 // member opens a tab of a browser on the server's own pages, with a Holdfast that locks there too.
-func (s *serving) member(t *testing.T, b *browser.Browser, host, name string) *browser.Tab {
+func (s server) member(t *testing.T, b *browser.Browser, host, name string) *browser.Tab {
 	t.Helper()
-	tab := b.Open(t, s.url+"/room.html") // which locks nothing itself
+	tab := b.Open(t, s.URL+"/room.html") // which locks nothing itself
 	begin(tab, fmt.Sprintf("{host: %q, ownerName: %q, server: {url: location.origin}}", host, name))
 	return tab
 }
 
 // onServer is what the server says of the project's lock, to somebody who is nobody.
 const onServer = `await (await fetch('/api/documents/project/lock', {credentials: 'omit'})).json()`
-
-// address is where the server listens, for another one to take its place.
-func (s *serving) address() string { return strings.TrimPrefix(s.url, "http://") }
 
 // failed is what an error of the package shows a page.
 type failed struct {
@@ -49,7 +46,7 @@ func TestALockBetweenBrowsers(t *testing.T) {
 
 			ann.MustEval("lease = await hf.acquireProjectLock(); null", nil)
 			assert.Equal(t, "remote", browser.Get[string](ann, "lease.strategy"))
-			assert.Equal(t, server.url+"/api/documents/project", browser.Get[string](ann, "lease.resource"))
+			assert.Equal(t, server.URL+"/api/documents/project", browser.Get[string](ann, "lease.resource"))
 			held := browser.Get[documentLock](ann, onServer)
 			assert.Equal(t, documentLock{Locked: true, Name: "Ann", Token: browser.Get[int64](ann, "lease.token")}, held)
 
@@ -98,10 +95,10 @@ func TestCutOffFromTheServer(t *testing.T) {
 	ann, bob := server.member(t, browsers[0], "worker", "Ann"), server.member(t, browsers[1], "worker", "Bob")
 	ann.MustEval("lease = await hf.acquireProjectLock({ttlMs: 3000, heartbeatIntervalMs: 500, backoff: {initialDelayMs: 200}}); null", nil)
 
-	address := server.address()
-	server.stop()
+	address := server.Address()
+	server.Stop()
 	ann.WaitFor("count('readonly-entered') === 1", browser.Limit)
-	server.start(address)
+	server.Start(address)
 
 	assert.Equal(t, "lease-stale", browser.Get[string](ann, "lease.signal.reason.code"))
 	assert.Contains(t, browser.Get[[]string](ann, "events.filter(e => e.type === 'lock:error').map(e => e.error.code)"), "renew-failed")
@@ -114,8 +111,8 @@ func TestTheServerIsAway(t *testing.T) {
 	server := serve(t)
 	b := profiles(t, 1)[0]
 	tab := server.member(t, b, "worker", "Ann")
-	address := server.address()
-	server.stop()
+	address := server.Address()
+	server.Stop()
 	away := browser.Get[failed](tab, "await failure(hf.acquireProjectLock({ifAvailable: true}))")
 	require.Equal(t, "acquire-timeout", away.Code)
 	assert.True(t, away.Retryable)
@@ -123,7 +120,7 @@ func TestTheServerIsAway(t *testing.T) {
 
 	tab.MustEval("result = hf.acquireProjectLock({backoff: {initialDelayMs: 100, maxDelayMs: 300, maxRetries: 0}}); null", nil)
 	tab.WaitFor("count('waiting') > 1", browser.Limit)
-	server.start(address)
+	server.Start(address)
 	assert.Equal(t, "remote", browser.Get[string](tab, "(lease = await result).strategy"))
 }
 
@@ -160,9 +157,9 @@ func TestEditorsInTwoBrowsers(t *testing.T) {
 }
 
 // machine opens the demo as it is shared between machines, under a name.
-func (s *serving) machine(t *testing.T, b *browser.Browser, name string) *browser.Tab {
+func (s server) machine(t *testing.T, b *browser.Browser, name string) *browser.Tab {
 	t.Helper()
-	tab := b.Open(t, s.url+"/?machines")
+	tab := b.Open(t, s.URL+"/?machines")
 	tab.MustEval(`globalThis.$ = id => document.getElementById(id)
 		globalThis.here = () => $('company').hidden ? '' : [...$('here').children].map(li => li.textContent).sort().join('|')
 		$('name').value = '`+name+`'; $('name').dispatchEvent(new Event('change', {bubbles: true}))`, nil)
@@ -187,10 +184,10 @@ func TestWhoElseIsHere(t *testing.T) {
 	assert.LessOrEqual(t, browser.Get[int](ann, "document.documentElement.scrollWidth - innerWidth"), 0, "on a phone")
 	screenshots(t, map[string]*browser.Tab{"editor-company": ann})
 
-	address := server.address()
-	server.stop()
+	address := server.Address()
+	server.Stop()
 	ann.WaitFor("here() === ''", browser.Limit)
-	server.start(address)
+	server.Start(address)
 	ann.WaitFor("here() === 'Ann you|' + 'W'.repeat(24)", browser.Limit)
 
 	bob.Close()
@@ -220,17 +217,17 @@ func TestTheEditorBetweenMachines(t *testing.T) {
 
 // A page of another origin, which the server lists, uses it as its own pages do; one that is not listed cannot.
 func TestAPageOfAnotherOrigin(t *testing.T) {
-	var server *serving
+	var server server
 	bundle := pages(t, siteDir)
 	home := browser.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		bundle.ServeHTTP(&headerChange{w, func(h http.Header) {
-			h.Set("Content-Security-Policy", strings.Replace(h.Get("Content-Security-Policy"), "connect-src 'self'", "connect-src 'self' "+server.url, 1))
+			h.Set("Content-Security-Policy", strings.Replace(h.Get("Content-Security-Policy"), "connect-src 'self'", "connect-src 'self' "+server.URL, 1))
 		}}, r)
 	}))
 	server = serve(t, "--origin", strings.TrimSuffix(home.URL("/"), "/"))
 	browsers := profiles(t, 2)
 	tab := browsers[0].Open(t, home.URL("/blank"))
-	begin(tab, fmt.Sprintf("{ownerName: 'Ann', server: {url: %q}}", server.url))
+	begin(tab, fmt.Sprintf("{ownerName: 'Ann', server: {url: %q}}", server.URL))
 	tab.MustEval("lease = await hf.acquireProjectLock(); null", nil)
 	assert.Equal(t, "remote", browser.Get[string](tab, "lease.strategy"))
 	own := server.member(t, browsers[1], "worker", "Bob")
@@ -241,7 +238,7 @@ func TestAPageOfAnotherOrigin(t *testing.T) {
 	assert.Equal(t, "from elsewhere", browser.Get[string](own, "await (await fetch('/api/documents/project/content')).text()"))
 
 	stranger := browsers[1].Open(t, home.OtherURL("/blank"))
-	asked := fmt.Sprintf("await fetch('%s/api/documents/project/lock').then(() => 'read', () => 'refused')", server.url)
+	asked := fmt.Sprintf("await fetch('%s/api/documents/project/lock').then(() => 'read', () => 'refused')", server.URL)
 	assert.Equal(t, "refused", browser.Get[string](stranger, asked))
 }
 

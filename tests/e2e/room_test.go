@@ -11,9 +11,9 @@ import (
 )
 
 // roomTab opens the room page; what follows the "#" of its address is the invitation.
-func roomTab(t *testing.T, b *browser.Browser, s *serving, hash string) *browser.Tab {
+func roomTab(t *testing.T, b *browser.Browser, s server, hash string) *browser.Tab {
 	t.Helper()
-	tab := b.Open(t, s.url+"/room.html"+hash)
+	tab := b.Open(t, s.URL+"/room.html"+hash)
 	lookAround(tab)
 	tab.WaitFor("!$('enter').disabled", browser.Limit)
 	return tab
@@ -48,7 +48,7 @@ func TestRoom(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	browsers := profiles(t, 2)
-	demo := browsers[0].Open(t, s.url+"/")
+	demo := browsers[0].Open(t, s.URL+"/")
 	demo.MustEval("document.querySelector('.pages a[href=\"/room.html\"]').click(); null", nil)
 	demo.WaitFor("location.pathname === '/room.html'", browser.Limit)
 	demo.Close()
@@ -99,7 +99,7 @@ func TestRoom(t *testing.T) {
 	ben.WaitFor("title() === 'Start a room.' && !$('enter').disabled", browser.Limit)
 	ann.MustEval("$('leave').click(); null", nil)
 	ben.WaitFor("(await new Promise(done => setTimeout(done, 2500)), true)", browser.Limit)
-	ben.Navigate(s.url + "/room.html" + link)
+	ben.Navigate(s.URL + "/room.html" + link)
 	ben.Reload()
 	lookAround(ben)
 	ben.WaitFor("!$('enter').disabled", browser.Limit)
@@ -120,13 +120,13 @@ func TestRoomOverARestart(t *testing.T) {
 	enterAs(one, "One")
 	two := roomTab(t, b, s, browser.Get[string](one, "location.hash"))
 	enterAs(two, "Two")
-	address := strings.Replace(strings.TrimPrefix(s.url, "http://"), "localhost", "127.0.0.1", 1)
-	for round, end := range []func(){s.stop, s.kill} {
+	address := s.Address()
+	for round, end := range []func(){s.Stop, s.Kill} {
 		say(one, fmt.Sprint("x", round))
 		shows(two, "One: has answered", "Two: is thinking")
 		end()
 		two.WaitFor("title() === 'Connection lost.'", browser.Limit)
-		s.start(address)
+		s.Start(address)
 		two.WaitFor("title() !== 'Connection lost.'", browser.Limit)
 		say(two, fmt.Sprint("y", round))
 		for _, tab := range []*browser.Tab{one, two} {

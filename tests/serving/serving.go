@@ -1,0 +1,92 @@
+// Package serving runs "holdfast serve" as a process of its own for tests, and the wires that lead to it, which can be cut.
+package serving
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// binary builds the server once for all tests of a package.
+var binary = sync.OnceValues(func() (string, error) {
+	path, err := filepath.Abs("../../.cache/holdfast-tests")
+	if err != nil {
+		return "", err
+	}
+	return path, exec.Command("go", "build", "-o", path, "../../cmd/holdfast").Run()
+})
+
+// Binary returns the path of the server's program, with the site it carries, and builds it where that has changed.
+func Binary(t *testing.T) string {
+	t.Helper()
+	path, err := binary()
+	require.NoError(t, err, "the server does not build; run make build")
+	return path
+}
+
+// A Server is a running "holdfast serve". Its methods fail the test for an error.
+type Server struct {
+	URL string // of the last start
+
+	t    *testing.T
+	args []string
+	cmd  *exec.Cmd
+}
+
+// Run starts a server with these flags on a free port. It is stopped when the test ends.
+func Run(t *testing.T, flags ...string) *Server {
+	t.Helper()
+	s := &Server{t: t, args: append([]string{"serve"}, flags...)}
+	s.Start("127.0.0.1:0")
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Start starts a server that was stopped or killed, and returns when it says that it is ready.
+func (s *Server) Start(address string) {
+	s.t.Helper()
+	s.cmd = exec.Command(Binary(s.t), append(s.args, "--addr", address)...)
+	out, err := s.cmd.StdoutPipe()
+	require.NoError(s.t, err)
+	require.NoError(s.t, s.cmd.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(s.t, err, "the server did not say that it is ready")
+	s.URL = regexp.MustCompile(`http://localhost:\d+`).FindString(line)
+	require.NotEmpty(s.t, s.URL, line)
+}
+
+// Address is where the server listens, or did, for another start to take its place.
+func (s *Server) Address() string {
+	return strings.Replace(s.URL, "http://localhost", "127.0.0.1", 1)
+}
+
+// Stop ends the server as an operator does.
+func (s *Server) Stop() {
+	if s.cmd == nil {
+		return
+	}
+	require.NoError(s.t, s.cmd.Process.Signal(syscall.SIGTERM))
+	assert.NoError(s.t, s.cmd.Wait())
+	s.cmd = nil
+}
+
+// Kill ends the server without any warning.
+func (s *Server) Kill() {
+	require.NoError(s.t, s.cmd.Process.Kill())
+	_ = s.cmd.Wait()
+	s.cmd = nil
+}
+
+// Signal sends the process a signal.
+func (s *Server) Signal(signal os.Signal) {
+	require.NoError(s.t, s.cmd.Process.Signal(signal))
+}

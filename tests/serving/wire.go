@@ -1,0 +1,75 @@
+package serving
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A Wire is a way to an address, over a TCP port of its own, which can be cut.
+type Wire struct {
+	listener    net.Listener
+	network, to string
+
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]struct{}
+}
+
+// NewWire listens and passes on to an address, until the test ends; network is "tcp" or "unix".
+func NewWire(t *testing.T, network, to string) *Wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w := &Wire{listener: l, network: network, to: to, conns: map[net.Conn]struct{}{}}
+	t.Cleanup(func() { _ = l.Close(); w.Cut(true) })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go w.pass(conn)
+		}
+	}()
+	return w
+}
+
+// Address is where the wire begins.
+func (w *Wire) Address() string { return w.listener.Addr().String() }
+
+func (w *Wire) pass(conn net.Conn) {
+	defer conn.Close()
+	far, err := net.Dial(w.network, w.to)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	w.mu.Lock()
+	if w.cut {
+		w.mu.Unlock()
+		return
+	}
+	w.conns[conn] = struct{}{}
+	w.mu.Unlock()
+	go func() { _, _ = io.Copy(far, conn); _ = far.Close() }()
+	_, _ = io.Copy(conn, far)
+	w.mu.Lock()
+	delete(w.conns, conn)
+	w.mu.Unlock()
+}
+
+// Cut ends every connection and lets none through, or lets them through again.
+func (w *Wire) Cut(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+	if cut {
+		for conn := range w.conns {
+			_ = conn.Close()
+		}
+	}
+}

@@ -1,0 +1,268 @@
+// Package soak lets tabs, workers and servers work for a long time while all kinds of things happen to them, and checks
+// from outside that no promise was broken.
+package soak
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// margin is what two readings of clocks that count whole milliseconds may differ.
+const margin = 5 * time.Millisecond
+
+// landing is for how long a theft may still be carried out whose thief is dead.
+const landing = 3 * time.Second
+
+// place is a point of the tree, as an acquisition names it.
+type place struct {
+	Path   []string
+	Shared bool
+}
+
+// excludes reports whether two places may not be held at the same time.
+func (p place) excludes(q place) bool {
+	short, long := p, q
+	if len(p.Path) > len(q.Path) {
+		short, long = q, p
+	}
+	switch {
+	case !slices.Equal(short.Path, long.Path[:len(short.Path)]):
+		return false
+	case len(short.Path) == len(long.Path):
+		return !short.Shared || !long.Shared
+	}
+	return !short.Shared // what lies below takes its ancestors shared
+}
+
+// request is what a client asks of a domain, the locks that know of each other.
+type request struct {
+	Domain string
+	Places []place
+	Slots  int
+	Steal  bool
+}
+
+func (r request) excludes(q request, slot, other int) bool {
+	if r.Domain != q.Domain || r.Slots > 1 && q.Slots > 1 && slot != other {
+		return false
+	}
+	return slices.ContainsFunc(r.Places, func(p place) bool { return slices.ContainsFunc(q.Places, p.excludes) })
+}
+
+// stay is one lease of a client. From its grant until its end, as far as the client has confirmed it afterwards, it is
+// known to have been valid: the client had been told nothing else, and its time had not run out.
+type stay struct {
+	request
+	client   string
+	resource string
+	token    int64
+	slot     int
+	asked    time.Duration
+	from     time.Duration
+	until    time.Duration
+	answered time.Duration // when the client was last answered, so what it says next it saw later
+	over     bool
+	excused  bool // stolen, or its clock was set: it may overlap with others, and the token protects what it writes
+	accused  bool
+}
+
+// ledger writes down who held what, and finds what must not be. Times are its caller's, from one monotonic clock. It is
+// not safe for concurrent use.
+type ledger struct {
+	waiting map[string]*stay // asked, by client
+	inside  map[string]*stay
+	stays   []*stay // the recent ones
+	thefts  []theft
+	highest map[string]mark          // by domain and resource: of all since the clock was set back,
+	counted map[string]mark          // and of those that were counted in a record
+	skewed  map[string]time.Duration // by prefix of clients: when their clock was set last
+
+	grants, refused int
+	longest         time.Duration
+	violations      []string
+}
+
+// theft is a request to steal, which takes effect at some moment until its end.
+type theft struct {
+	request
+	client string
+	end    time.Duration // 0 while it is open
+}
+
+type mark struct {
+	token int64
+	at    time.Duration
+}
+
+func newLedger() *ledger {
+	return &ledger{waiting: map[string]*stay{}, inside: map[string]*stay{}, highest: map[string]mark{}, counted: map[string]mark{}, skewed: map[string]time.Duration{}}
+}
+
+func (l *ledger) violate(format string, values ...any) {
+	l.violations = append(l.violations, fmt.Sprintf(format, values...))
+}
+
+// ask is told before a client asks for a lease.
+func (l *ledger) ask(now time.Duration, client string, r request) {
+	l.waiting[client] = &stay{request: r, client: client, asked: now}
+	if !r.Steal {
+		return
+	}
+	l.thefts = append(l.thefts, theft{request: r, client: client})
+	for _, s := range l.inside {
+		if s.excludes(r, -1, -1) {
+			s.excused = true
+		}
+	}
+}
+
+// granted is told by a client before it does anything with its lease. Counted says that the token comes from a record.
+func (l *ledger) granted(now time.Duration, client, resource string, token int64, slot int, counted bool) {
+	s := l.waiting[client]
+	if s == nil {
+		l.violate("%s has a lease and had not asked for it", client)
+		return
+	}
+	delete(l.waiting, client)
+	l.grants++
+	l.longest = max(l.longest, now-s.asked)
+	s.resource, s.token, s.slot, s.from, s.until, s.answered = resource, token, slot, now, now, now
+	l.closeThefts(client, now)
+	l.thefts = slices.DeleteFunc(l.thefts, func(t theft) bool { return t.end != 0 && t.end+landing < now })
+	for _, t := range l.thefts {
+		s.excused = s.excused || (t.end == 0 || t.end > now) && t.excludes(s.request, -1, -1)
+	}
+	s.excused = s.excused || l.skewedWithin(settling, now, client)
+	if s.Slots > 1 && (slot < 0 || slot >= s.Slots) {
+		l.violate("%s was given slot %d of %d", client, slot, s.Slots)
+	}
+	key := s.Domain + " " + resource
+	// Who has used a clock that was set forward stays ahead of the others until they have caught up.
+	if (!counted || l.rise(now, l.counted, key, s)) && !l.skewedWithin(leap+settling, now, client) {
+		l.rise(now, l.highest, key, s)
+	}
+	l.inside[client] = s
+	l.stays = append(slices.DeleteFunc(l.stays, func(old *stay) bool { return old.over && old.until+time.Minute < now }), s)
+}
+
+// rise checks a token: who asked when one had been granted gets a higher one. Who had asked before may just be late in
+// telling.
+func (l *ledger) rise(now time.Duration, marks map[string]mark, key string, s *stay) bool {
+	switch top := marks[key]; {
+	case s.token > top.token:
+		marks[key] = mark{s.token, now}
+	case s.asked > top.at:
+		l.violate("token %d of %s for %s is not above %d, which was granted before it asked", s.token, s.client, key, top.token)
+		return false
+	}
+	return true
+}
+
+// confirm is told while a client holds: for how long its lease goes on, from some moment after it was last answered;
+// negative if it has ended. It reports whether a store would take what bears the client's token.
+func (l *ledger) confirm(now time.Duration, client string, left time.Duration) bool {
+	s := l.inside[client]
+	if s == nil {
+		return false
+	}
+	if left > 0 {
+		s.until = max(s.until, s.answered+left)
+	}
+	s.answered = now
+	l.compare(now, s)
+	fresh := s.token >= l.highest[s.Domain+" "+s.resource].token || s.Slots > 1 || s.Places[0].Shared
+	if !fresh {
+		l.refused++
+	}
+	return fresh && left > 0
+}
+
+// left is told before a client releases its lease, and when it knows that it has lost it.
+func (l *ledger) left(now time.Duration, client string, left time.Duration) {
+	l.confirm(now, client, left)
+	l.end(client, now)
+}
+
+// failed is told by a client whose request was not granted.
+func (l *ledger) failed(now time.Duration, client string) {
+	delete(l.waiting, client)
+	l.closeThefts(client, now+landing)
+}
+
+// ended is told before the clients with a prefix are killed.
+func (l *ledger) ended(now time.Duration, prefix string) {
+	for client := range l.waiting {
+		if strings.HasPrefix(client, prefix) {
+			l.failed(now, client)
+		}
+	}
+	for client := range l.inside {
+		if strings.HasPrefix(client, prefix) {
+			l.end(client, now)
+		}
+	}
+}
+
+// skew is told before the clocks of the clients with a prefix are set. What was not counted may be lower from then on: it
+// is read from a clock.
+func (l *ledger) skew(now time.Duration, prefix, domains string) {
+	l.skewed[prefix] = now
+	for client, s := range l.inside {
+		s.excused = s.excused || strings.HasPrefix(client, prefix)
+	}
+	maps.DeleteFunc(l.highest, func(key string, _ mark) bool { return strings.Contains(key, domains) })
+}
+
+func (l *ledger) skewedWithin(span, now time.Duration, client string) bool {
+	for prefix, at := range l.skewed {
+		if now < at+span && strings.HasPrefix(client, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// forgotten returns who has waited for longer than a limit, and counts each as a violation.
+func (l *ledger) forgotten(now, limit time.Duration) {
+	for client, s := range l.waiting {
+		l.longest = max(l.longest, now-s.asked)
+		if now-s.asked > limit && !s.accused {
+			l.violate("%s was left behind: it has waited for %v for %s %v", client, now-s.asked, s.Domain, s.Places)
+			s.accused = true
+		}
+	}
+}
+
+func (l *ledger) end(client string, now time.Duration) {
+	if s := l.inside[client]; s != nil {
+		s.until, s.over = min(s.until, now), true
+		delete(l.inside, client)
+	}
+}
+
+func (l *ledger) closeThefts(client string, at time.Duration) {
+	for i, t := range l.thefts {
+		if t.client == client && t.end == 0 {
+			l.thefts[i].end = at
+		}
+	}
+}
+
+// compare looks for others that were known to be valid while this one was.
+func (l *ledger) compare(now time.Duration, s *stay) {
+	for _, other := range l.stays {
+		if other == s || !s.excludes(other.request, s.slot, other.slot) {
+			continue
+		}
+		overlap := min(s.until, other.until, now) - max(s.from, other.from)
+		if overlap <= margin || s.excused || other.excused || s.accused && other.accused {
+			continue
+		}
+		s.accused, other.accused = true, true
+		l.violate("double holder of %s: %s (token %d, %v) and %s (token %d, %v) for %v",
+			s.Domain, s.client, s.token, s.Places, other.client, other.token, other.Places, overlap)
+	}
+}

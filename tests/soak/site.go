@@ -1,0 +1,115 @@
+package soak
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/static"
+	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/serving"
+)
+
+//go:embed testdata/*.js
+var scripts embed.FS
+
+const siteDir = "../../web/site"
+
+// site is what the machines see: the package, the programs, the way to a server for each, and the checker.
+type site struct {
+	*browser.Server
+	ahead [machines]atomic.Int64 // how far a machine's clock is set forward, in ms
+}
+
+// machineOf tells the machines apart by the origin that they use: the two share neither locks nor storage.
+func machineOf(host string) int {
+	if strings.HasPrefix(host, "localhost") {
+		return 0
+	}
+	return 1
+}
+
+func (s *site) address(machine int, path string) string {
+	if machine == 0 {
+		return s.URL(path)
+	}
+	return s.OtherURL(path)
+}
+
+func newSite(t *testing.T, wires [machines]*serving.Wire, check http.Handler) *site {
+	t.Helper()
+	files := os.DirFS(siteDir)
+	bundle, err := static.Handler(files)
+	require.NoError(t, err, "the package is not built; run make build")
+	s := &site{}
+	mux := http.NewServeMux()
+	mux.Handle("/", bundle)
+	mux.Handle("/tell", check)
+	mux.HandleFunc("/soak", page("<script src=/soak/clock.js></script><script type=module src=/soak/page.js></script>"))
+	mux.HandleFunc("/away", page(""))
+	programs, err := fs.Sub(scripts, "testdata")
+	require.NoError(t, err)
+	mux.HandleFunc("/soak/", s.script(programs))
+	for _, name := range []string{"/holdfast-worker.js", "/holdfast-helper.js"} {
+		mux.HandleFunc(name, s.script(files))
+	}
+	var ways [machines]http.Handler
+	for i, wire := range wires {
+		ways[i] = way(wire)
+	}
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { ways[machineOf(r.Host)].ServeHTTP(w, r) })
+	s.Server = browser.Serve(t, mux)
+	return s
+}
+
+// way leads to a server over a wire. Where that is cut, or nobody is there, the connection of the page is cut too.
+func way(wire *serving.Wire) http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: wire.Address()})
+			r.Out.Host = r.In.Host
+		},
+		Transport:    &http.Transport{DialContext: (&net.Dialer{}).DialContext},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+}
+
+func page(scripts string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprintf(w, "<!doctype html><title>soak</title><link rel=icon href='data:,'>%s", scripts)
+	}
+}
+
+// script serves a script with the machine's clock before it, where it is the first of a worker.
+func (s *site) script(files fs.FS) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		name := path.Base(r.URL.Path)
+		body, err := fs.ReadFile(files, name)
+		clock, _ := scripts.ReadFile("testdata/clock.js")
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		set := strings.ReplaceAll(string(clock), "AHEAD", fmt.Sprint(s.ahead[machineOf(r.Host)].Load()))
+		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		if name == "clock.js" {
+			body = []byte(set)
+		} else if strings.Contains(name, "worker") || strings.Contains(name, "helper") {
+			body = append([]byte(set+"\n"), body...)
+		}
+		_, _ = w.Write(body)
+	}
+}

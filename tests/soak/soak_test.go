@@ -1,0 +1,180 @@
+package soak
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/serving"
+)
+
+var (
+	length = flag.Duration("for", 8*time.Second, "how long to go on before everybody is told to stop")
+	pace   = flag.Duration("pace", 700*time.Millisecond, "how long after a fault the next one comes, on average")
+	seed   = flag.Uint64("seed", 0, "of all that is drawn, to have the same faults again; 0 draws one")
+	output = flag.String("report", "../../.cache/soak.md", "file for the report")
+)
+
+// run is one soak.
+type run struct {
+	t       *testing.T
+	seed    uint64
+	random  *rand.Rand
+	planted bool // programs break promises
+	browser *browser.Browser
+	site    *site
+	checker *checker
+	servers [machines]*serving.Server
+	ways    [machines]*serving.Wire // from the pages of a machine to its server
+	store   *serving.Wire           // from the second server to the store of the first
+	tabs    [tabs]*browser.Tab
+	wardens [machines]*browser.Tab // nothing happens to these
+	closed  []*browser.Tab
+	born    int
+	faults  map[string]int
+	lasting []lasting
+}
+
+// Whatever happens to tabs, machines and servers: nobody holds what another one holds, nothing that was said to be saved is
+// lost, nobody waits for ever.
+func TestSoak(t *testing.T) {
+	r := start(t, false)
+	defer func() { // also where something has failed before the end
+		report := r.report(r.checker.now())
+		t.Log("\n" + report)
+		assert.NoError(t, write(*output, report))
+	}()
+	for _, f := range schedule(r.seed, *length, *pace) {
+		r.work(f.At)
+		r.strike(f)
+	}
+	r.work(*length)
+	r.finish()
+	assert.Empty(t, r.checker.found())
+	assert.Greater(t, r.checker.ledger.grants, 10)
+	assert.Positive(t, r.checker.archive.saves)
+}
+
+// The checker sees what it is there for: a lock that grants to several, and a save that is none.
+func TestSoakFindsWhatIsPlanted(t *testing.T) {
+	r := start(t, true)
+	found := func(what string) func() bool {
+		return func() bool { return strings.Contains(strings.Join(r.checker.found(), "\n"), what) }
+	}
+	require.Eventually(t, found("double holder of web-lock"), browser.Limit, 10*time.Millisecond)
+	require.Eventually(t, func() bool { r.checker.mu.Lock(); defer r.checker.mu.Unlock(); return r.checker.archive.saves > 10 },
+		browser.Limit, 10*time.Millisecond)
+	r.finish()
+	require.True(t, found("saved lines")(), r.checker.found())
+}
+
+func start(t *testing.T, planted bool) *run {
+	number := *seed
+	if number == 0 {
+		number = rand.Uint64N(1_000_000)
+	}
+	t.Logf("the same again: make soak SOAK=%v SEED=%d", *length, number)
+	r := &run{t: t, seed: number, random: rand.New(rand.NewPCG(number, 2)), planted: planted, faults: map[string]int{}}
+	dir := t.TempDir()
+	flags := []string{"--lock-ttl", ttl.String(), "--rate", "0", "--new-rate", "0", "--log-level", "error"}
+	r.servers[0] = serving.Run(t, append([]string{"--data-dir", dir}, flags...)...)
+	r.store = serving.NewWire(t, "unix", filepath.Join(dir, "etcd.sock"))
+	r.servers[1] = serving.Run(t, append([]string{"--etcd", r.store.Address()}, flags...)...)
+	for i, server := range r.servers {
+		r.ways[i] = serving.NewWire(t, "tcp", server.Address())
+	}
+	r.checker = newChecker()
+	r.site = newSite(t, r.ways, r.checker)
+	r.browser = browser.Start(t, browser.Options{})
+	t.Cleanup(func() { r.endLasting(func(lasting) bool { return true }) })
+	for i := range r.wardens {
+		r.wardens[i] = r.browser.Open(t, r.site.address(i, "/away"))
+	}
+	r.checker.begun = time.Now()
+	done := make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	go r.checker.watchClock(done)
+	for i := range r.tabs {
+		r.tabs[i] = r.browser.Open(t, r.home(i))
+		r.enter(i)
+	}
+	return r
+}
+
+func (r *run) home(tab int) string { return r.site.address(tab%machines, "/soak") }
+
+// options are what a program is started with.
+type options struct {
+	ID       string         `json:"id"`
+	Open     map[string]any `json:"open"`
+	Wide     bool           `json:"wide"`   // all kinds of leases, not of the project alone
+	Thefts   bool           `json:"thefts"` // some of them stolen
+	Document string         `json:"document"`
+	Timing   map[string]any `json:"timing"`
+	Seed     uint32         `json:"seed"`
+	Fault    bool           `json:"fault"`
+}
+
+// enter has a tab that was loaded do its work.
+func (r *run) enter(tab int) {
+	r.tabs[tab].WaitFor("globalThis.loaded", browser.Limit)
+	machine := tab % machines
+	local, server := fmt.Sprintf(" of machine %d", machine), map[string]any{"url": r.site.address(machine, "")}
+	here, shared := documents(r.chapter())
+	r.begin(tab, "lease", "web-lock"+local, options{Open: map[string]any{"root": "web", "strategy": "web-lock"}, Wide: true, Thefts: true})
+	r.begin(tab, "lease", onServer, options{Open: map[string]any{"root": "leases", "server": server}})
+	r.worker(tab)
+	if r.random.IntN(2) == 0 {
+		r.begin(tab, "edit", "document", options{Open: map[string]any{"root": here}, Document: here + local})
+	} else {
+		r.begin(tab, "edit", "document", options{Open: map[string]any{"root": shared, "server": server}, Document: shared})
+	}
+}
+
+// chapter numbers the documents that are begun now: none is to grow for ever.
+func (r *run) chapter() int { return int(r.checker.now() / (3 * time.Minute)) }
+
+// documents are the names of those of a chapter that are kept in the browser and on the server.
+func documents(chapter int) (here, shared string) {
+	return fmt.Sprint("local document ", chapter), fmt.Sprint("shared-document-", chapter)
+}
+
+// worker has a worker of a tab take leases over files, in the place of the one that was there.
+func (r *run) worker(tab int) {
+	r.checker.end(r.prefix(tab) + "worker.")
+	r.begin(tab, "worker", fmt.Sprintf("file-lock of machine %d", tab%machines),
+		options{Open: map[string]any{"root": "files", "strategy": "file-lock"}, Wide: true, Thefts: true})
+}
+
+func (r *run) prefix(tab int) string { return fmt.Sprintf("m%d.t%d.", tab%machines, tab) }
+
+func (r *run) begin(tab int, kind, domain string, o options) {
+	r.born++
+	o.ID = fmt.Sprintf("%s%s.%d", r.prefix(tab), kind, r.born)
+	o.Open["host"] = []string{"page", "worker"}[r.random.IntN(2)]
+	o.Timing = map[string]any{"ttlMs": ttl.Milliseconds(), "heartbeatIntervalMs": ttl.Milliseconds() / 4, "timeoutMs": (2 * patience).Milliseconds()}
+	o.Seed, o.Fault = r.random.Uint32(), r.planted
+	text, err := json.Marshal(o)
+	require.NoError(r.t, err)
+	r.checker.enter(o.ID, domain)
+	r.tabs[tab].MustEval(fmt.Sprintf("begin(%q, %s); null", kind, text), nil)
+}
+
+// work lets everybody work until an instant of the run.
+func (r *run) work(until time.Duration) {
+	for now := r.checker.now(); now < until; now = r.checker.now() {
+		time.Sleep(min(until-now, 50*time.Millisecond))
+		r.endLasting(func(l lasting) bool { return time.Now().After(l.end) })
+		r.revive()
+		r.checker.look()
+	}
+}

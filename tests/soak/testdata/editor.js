@@ -1,0 +1,82 @@
+// Types numbered lines into a document that saves itself, and tells the checker which of them are said to be saved.
+import { openHoldfast } from "/holdfast.js";
+import { generator, run, sleep, start } from "/soak/common.js";
+
+/** What may go wrong with editing while there are faults; it is tried again. */
+const expected = /^(handover-|aborted|acquire-|unsupported|lease-|read-only|read-failed|write-failed|quota-exceeded|storage-evicted|stale-token|disposed)/;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const sha256 = async (text) =>
+  Array.from(new Uint8Array(await crypto.subtle.digest("SHA-256", encoder.encode(text))), (b) => b.toString(16).padStart(2, "0")).join("");
+
+export const edit = (options) =>
+  run(options, async ({ id, document, open, timing, seed, fault }, tell) => {
+    const random = generator(seed);
+    const hf = await start(openHoldfast, { ...open, ownerName: id }, tell);
+    let text = "";
+    let typed = 0;
+    let pending = []; // typed, not known to be saved
+    let snapshots = [];
+    let saver;
+    let telling = Promise.resolve();
+    const later = (what) => (telling = telling.then(what));
+    const snapshot = () => {
+      snapshots = [...snapshots.slice(-20), text];
+      return text;
+    };
+    const begin = async () => {
+      for (;;) {
+        try {
+          return await hf.initAutoSave(snapshot, { debounceMs: 100, idleMs: 400, maxGenerations: 8, lock: { ...timing, backoff: { initialDelayMs: 200, maxDelayMs: 500, maxRetries: 0 } } });
+        } catch (error) {
+          if (!expected.test(error.code)) throw error;
+          if ((await tell("note", { code: error.code })).stop) return undefined;
+          await sleep(300);
+        }
+      }
+    };
+    saver = await begin();
+    if (!saver) return hf.close();
+    saver.addEventListener("autosave:editable", ({ detail }) => {
+      const token = saver.lease?.token;
+      if (detail.content) {
+        text = decoder.decode(detail.content);
+        pending = pending.filter((line) => text.includes(line));
+        const content = text;
+        if (token) later(() => tell("loaded", { document, token, content }));
+      }
+    });
+    saver.addEventListener("autosave:saved", ({ detail }) => {
+      const saved = snapshots.findLast((known) => known.length === detail.bytes);
+      if (saved === undefined) return; // what another page had left behind
+      later(async () => {
+        if ((await sha256(saved)) !== detail.sha256) return;
+        const lines = pending.filter((line) => saved.includes(`${line}\n`));
+        pending = pending.filter((line) => !lines.includes(line));
+        if (fault && random() < 0.3) lines.push(`${id}:never typed ${typed}`);
+        await tell("saved", { document, token: detail.token, lines });
+      });
+    });
+    while (!(await tell("poll", { state: saver.readOnly ? "reading" : "editing" })).stop) {
+      if (!saver.readOnly) {
+        const line = `${id}:${typed++}`;
+        pending.push(line);
+        text += `${line}\n`;
+        saver.markDirty();
+      } else if (random() < 0.15) {
+        try {
+          await saver.requestEdit({ force: random() < 0.3, graceMs: 1000, signal: AbortSignal.timeout(10_000) });
+        } catch (error) {
+          if (!expected.test(error.code ?? "") && error.name !== "TimeoutError") throw error;
+          await tell("note", { code: error.code ?? error.name });
+        }
+      }
+      await sleep(100 + random() * 300);
+    }
+    await saver.dispose().catch((error) => {
+      if (!expected.test(error.code)) throw error;
+    });
+    await telling;
+    await hf.close();
+  });

@@ -1,0 +1,3 @@
+import { lease } from "/soak/leaser.js";
+
+onmessage = ({ data }) => lease(data);
