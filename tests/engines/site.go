@@ -65,6 +65,17 @@ func Serve(t testing.TB, folder string) *Site {
 			answer(w, "text/javascript; charset=utf-8", body)
 		})
 	}
+	hook, err := scripts.ReadFile("testdata/helper.js")
+	if err != nil {
+		t.Fatalf("engines: %v", err)
+	}
+	helper, err := fs.ReadFile(files, "holdfast-helper.js")
+	if err != nil {
+		t.Fatalf("engines: %v", err)
+	}
+	mux.HandleFunc("/holdfast-helper.js", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, "text/javascript; charset=utf-8", slices.Concat(hook, helper))
+	})
 	mux.HandleFunc("/violations", site.report)
 	site.Server = browser.Serve(t, reporting(mux))
 	return site

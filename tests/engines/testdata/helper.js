@@ -1,0 +1,28 @@
+// Stands before the package's helper worker. A message {stopAt: n} has it stand still for good before the n-th of its
+// operations on files from then on; it says so first, with {at: n}.
+{
+  const operations = [
+    [FileSystemDirectoryHandle, ["getDirectoryHandle", "getFileHandle", "keys"]],
+    [FileSystemFileHandle, ["createSyncAccessHandle"]],
+    [globalThis.FileSystemSyncAccessHandle, ["write", "flush", "close"]],
+    [SubtleCrypto, ["digest"]],
+  ];
+  let left = Infinity;
+  for (const [kind, names] of operations) {
+    for (const name of kind ? names : []) {
+      const real = kind.prototype[name];
+      kind.prototype[name] = function (...args) {
+        if (left-- <= 0) {
+          postMessage({ at: name });
+          for (;;);
+        }
+        return real.apply(this, args);
+      };
+    }
+  }
+  addEventListener("message", (event) => {
+    if (event.data.stopAt === undefined) return;
+    left = event.data.stopAt;
+    event.stopImmediatePropagation();
+  });
+}
