@@ -29,49 +29,30 @@ func saveUntil(root string, n int) {
 			select {}
 		}
 	}
-	store := autosave.NewLayout(c, SHA256)
-	err := store.Fence(context.Background(), 2)
-	if err == nil {
-		_, err = store.Commit(context.Background(), autosave.Commit{Content: []byte("new"), Token: 2,
-			SavedAt: time.Now(), Limits: autosave.Limits{MaxGenerations: 2}})
-	}
-	say("at", "the end", fmt.Sprint(err))
+	say("at", "the end", fmt.Sprint(takeOver(autosave.NewLayout(c, SHA256))))
 }
 
 // A worker ends before any operation of a takeover and its first save: what was saved last
 // reads back whole, and the next editor goes on.
 func TestKilledAtEveryOperationOfASave(t *testing.T) {
 	for n := 0; ; n++ {
-		root := newRoot()
-		store := autosave.NewLayout(newFiles(root), SHA256)
-		for _, content := range []string{"older", "old"} {
-			_, err := store.Commit(t.Context(), autosave.Commit{Content: []byte(content), Token: 1, SavedAt: time.Now()})
-			require.NoError(t, err)
-		}
+		root := twice(t)
 		p := startPeer(t, root, safejs.Null())
 		p.tell("save", strconv.Itoa(n))
 		at := p.expect("at")
 		p.kill()
 
+		whole(t, root, at, "older")
 		next := autosave.NewLayout(newFiles(root), SHA256)
-		all, err := next.List(t.Context())
-		require.NoError(t, err, at)
-		require.NotEmpty(t, all, at)
-		for i, g := range all {
-			content, err := next.Read(t.Context(), g.ID)
-			require.NoError(t, err, "%s: generation %d", at, i)
-			require.Contains(t, []string{"older", "old", "new"}, string(content), at)
-			if i == 0 {
-				require.NotEqual(t, "older", string(content), at)
-			}
-		}
-		_, err = next.Commit(t.Context(), autosave.Commit{Content: []byte("next"), Token: 3, SavedAt: time.Now()})
+		_, err := next.Commit(t.Context(), autosave.Commit{Content: []byte("next"), Token: 3, SavedAt: time.Now()})
 		require.NoError(t, err, at)
 		if strings.HasPrefix(at, "the end") {
 			require.Equal(t, "the end <nil>", at)
-			content, err := next.Read(t.Context(), all[0].ID)
+			all, err := next.List(t.Context())
 			require.NoError(t, err)
-			assert.Equal(t, "new", string(content))
+			content, err := next.Read(t.Context(), all[1].ID)
+			require.NoError(t, err)
+			assert.Equal(t, "new", string(content), "beneath what was saved next")
 			assert.Greater(t, n, 6)
 			return
 		}
