@@ -48,7 +48,7 @@ func TestRace(t *testing.T) {
 			r := start(t, strategy, false)
 			begun := time.Now()
 			// A seed says what is done to whom; when that comes is the machine's affair.
-			for limit := begun.Add(time.Duration(*grants) * 200 * time.Millisecond); r.referee.Entries() < *grants && time.Now().Before(limit); {
+			for limit := begun.Add(time.Duration(*grants) * time.Second); r.referee.Entries() < *grants && time.Now().Before(limit); {
 				r.strike()
 				time.Sleep(*every/2 + time.Duration(r.random.Int64N(int64(*every))))
 			}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"html/template"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // writeSite lays everything the site serves flat into o.site: the demo and, beside it, the package's
@@ -17,12 +19,45 @@ func writeSite(o options) error {
 		}
 	}
 	demo := filepath.Join(o.root, "web", "demo")
+	if err := writePages(demo, o.site); err != nil {
+		return err
+	}
 	return copyMatching(o.site,
-		filepath.Join(demo, "*.html"),
 		filepath.Join(demo, "*.css"),
 		filepath.Join(demo, "*.svg"),
 		filepath.Join(demo, "*.png"),
 		filepath.Join(o.out, "holdfast*"))
+}
+
+// writePages fills the layout of the demo with each of its pages.
+func writePages(demo, site string) error {
+	layout := filepath.Join(demo, "layout.html")
+	pages, err := filepath.Glob(filepath.Join(demo, "*.html"))
+	if err != nil {
+		return err
+	}
+	for _, page := range slices.DeleteFunc(pages, func(path string) bool { return path == layout }) {
+		if err := writePage(layout, page, filepath.Join(site, filepath.Base(page))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writePage(layout, page, to string) error {
+	t, err := template.ParseFiles(layout, page)
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	if err := t.Execute(file, filepath.Base(page)); err != nil {
+		_ = file.Close()
+		return err
+	}
+	return file.Close()
 }
 
 // copyMatching copies every file that matches one of the patterns into dir.
