@@ -15,7 +15,7 @@ func newPlace() *place {
 	return &place{map[string]*place{}, map[string]*held{}, map[string]*ticket{}}
 }
 
-// way splits a key under prefix into its encoded components; the mark at its end is left out.
+// components splits a key under prefix into its encoded components; the mark at its end is left out.
 func components(key, prefix string) []string {
 	parts := strings.Split(strings.TrimPrefix(key, prefix), "/")
 	return parts[:len(parts)-1]
