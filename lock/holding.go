@@ -213,7 +213,8 @@ func (h *holding) retry(cause error) error {
 	now := h.m.config.Clock.Now()
 	lease := h.snapshot()
 	lease.RenewAttempt++
-	lease = h.schedule(lease, now, h.delays())
+	left := lease.TTL - now.Since(h.proven) // not all of it passes between two attempts
+	lease = h.schedule(lease, now, min(h.delays(), max(left/2, h.opts.Backoff.InitialDelay)))
 	h.set(lease)
 	h.emit(Event{Type: EventError, Operation: OpRenew, Err: e})
 	h.emit(Event{Type: EventWaiting, Retry: lease.RenewAttempt, Delay: h.pause})

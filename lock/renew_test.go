@@ -111,9 +111,13 @@ func TestRenewFailsForEver(t *testing.T) {
 			14.75s error renew renew-failed retryable
 			14.75s waiting retry=4 delay=3.375s
 			18.125s error renew renew-failed retryable
-			18.125s waiting retry=5 delay=5.0625s
-			23.1875s error renew renew-failed retryable
-			23.1875s waiting retry=6 delay=1.8125s
+			18.125s waiting retry=5 delay=3.4375s
+			21.5625s error renew renew-failed retryable
+			21.5625s waiting retry=6 delay=1.71875s
+			23.28125s error renew renew-failed retryable
+			23.28125s waiting retry=7 delay=1s
+			24.28125s error renew renew-failed retryable
+			24.28125s waiting retry=8 delay=718.75ms
 			25s error renew lease-stale
 			25s readonly-entered renew-failed lease-stale
 		`)
