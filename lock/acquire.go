@@ -14,9 +14,11 @@ type acquisition struct {
 	backends []Backend
 	within   *holding // the enclosing lease, or nil
 	end      context.CancelCauseFunc
-	degraded bool  // fallback-degraded was told
-	warned   bool  // self-wait was told
-	turn     Grant // to take over from a frozen holder, where it is this one's
+	retry    int                  // number of the attempt
+	delays   func() time.Duration // before the next one
+	degraded bool                 // fallback-degraded was told
+	warned   bool                 // self-wait was told
+	turn     Grant                // to take over from a frozen holder, where it is this one's
 }
 
 var (
@@ -88,27 +90,55 @@ func (a *acquisition) acquire(ctx context.Context, b Backend, fallback bool) (Le
 	if failed != nil {
 		return Lease{}, failed
 	}
-	grant, err := a.granted(ctx, b)
-	if err == nil && ctx.Err() != nil {
-		// The grant came at the same moment as the end: give it back.
-		a.m.tidy(ctx, func() { a.m.giveBack(grant) })
-		err = context.Cause(ctx)
+	a.retry, a.delays = 0, a.opts.Backoff.Delays()
+	for {
+		grant, err := a.granted(ctx, b)
+		if err == nil && ctx.Err() != nil {
+			// The grant came at the same moment as the end: give it back.
+			a.m.tidy(ctx, func() { a.m.giveBack(grant) })
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return Lease{}, a.failure(ctx, b, err)
+		}
+		lease, err := a.m.hold(ctx, b, grant, fallback, a.opts, a.within)
+		if err == nil {
+			return lease, nil
+		}
+		if err := a.again(ctx, b, err); err != nil {
+			return Lease{}, a.failure(ctx, b, err)
+		}
 	}
-	if err != nil {
-		return Lease{}, a.failure(ctx, b, err)
-	}
-	lease, err := a.m.hold(ctx, b, grant, fallback, a.opts, a.within)
-	if err != nil {
-		return Lease{}, a.failure(ctx, b, err)
-	}
-	return lease, nil
 }
 
-// granted makes the first attempt and, where it is denied, keeps a place in the queue
+// again waits until it is time to try again, where the grant made no lease for a reason that may pass. It
+// returns err, or what the waiting ended with, where there is no further attempt.
+func (a *acquisition) again(ctx context.Context, b Backend, err error) error {
+	switch passing := denied(err) || errors.Is(err, errNoAnswer); {
+	case ctx.Err() != nil || !passing || a.opts.IfAvailable:
+		return err
+	case a.opts.Timeout == NoWait:
+		return noWait(err)
+	}
+	if a.retry++; a.opts.Backoff.spent(a.retry) {
+		return a.exhausted(err)
+	}
+	a.endTakeOver()
+	a.opts.Steal = false // from the successor; who had it before was robbed
+	delay := a.delays()
+	a.denied(b, a.failure(ctx, b, err))
+	a.emit(b, Event{Type: EventWaiting, Retry: a.retry, Delay: delay})
+	if !sleep(ctx, delay) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// granted makes an attempt and, where it is denied, keeps a place in the queue
 // until the grant comes, the retries are spent or ctx ends.
 func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 	request := Request{Wants: []Want{{b.Resource, a.opts.Mode}}, IfAvailable: !a.opts.Steal, Steal: a.opts.Steal}
-	a.attempt(b, 0)
+	a.attempt(b)
 	first := a.m.request(ctx, b.Locker, request)
 	defer first.abandon()
 	grant, err := first.wait(ctx)
@@ -116,7 +146,7 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 		return grant, err
 	}
 	if a.opts.Timeout == NoWait {
-		return nil, spent(err, "another owner holds it and timeoutMs is 0")
+		return nil, noWait(err)
 	}
 
 	defer a.m.waits(ctx, a, b)()
@@ -126,21 +156,26 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	frozen := a.watch(watching, b)
-	next := a.opts.Backoff.Delays()
-	for retry := 1; !a.opts.Backoff.spent(retry); retry++ {
+	for a.retry++; !a.opts.Backoff.spent(a.retry); a.retry++ {
 		a.denied(b, err)
-		grant, err, settled := a.await(ctx, b, queued, frozen, retry, next())
+		grant, err, settled := a.await(ctx, b, queued, frozen, a.delays())
 		if settled {
 			return grant, err
 		}
 	}
-	return nil, spent(err, "another owner still holds it after "+strconv.Itoa(a.opts.Backoff.MaxRetries)+
+	return nil, a.exhausted(err)
+}
+
+func noWait(err error) error { return spent(err, "another owner holds it and timeoutMs is 0") }
+
+func (a *acquisition) exhausted(err error) error {
+	return spent(err, "another owner still holds it after "+strconv.Itoa(a.opts.Backoff.MaxRetries)+
 		" retries; try again later, or set backoff.maxRetries to 0 to wait for timeoutMs")
 }
 
 // spent is the end of what was denied with err for as often as was asked for.
 func spent(err error, detail string) error {
-	if errors.Is(err, ErrTimeout) {
+	if errors.Is(err, ErrTimeout) || errors.Is(err, errNoAnswer) {
 		return err // nobody is known to hold it
 	}
 	return &Error{Code: CodeTimeout, Detail: detail}
@@ -148,14 +183,14 @@ func spent(err error, detail string) error {
 
 // await waits in the queue for the length of one delay. settled reports whether the
 // request was answered.
-func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingRequest, frozen <-chan suspect, retry int, delay time.Duration) (grant Grant, err error, settled bool) {
-	a.emit(b, Event{Type: EventWaiting, Retry: retry, Delay: delay})
+func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingRequest, frozen <-chan suspect, delay time.Duration) (grant Grant, err error, settled bool) {
+	a.emit(b, Event{Type: EventWaiting, Retry: a.retry, Delay: delay})
 	pause := time.NewTimer(delay)
 	defer pause.Stop()
 	for {
 		select {
 		case <-pause.C:
-			a.attempt(b, retry)
+			a.attempt(b)
 			select {
 			case answer := <-queued.answers: // at the same moment: no denial to tell of
 				return answer.grant, answer.err, true
@@ -164,13 +199,13 @@ func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingReque
 			}
 		case answer := <-queued.answers:
 			if answer.err == nil {
-				a.attempt(b, retry)
+				a.attempt(b)
 			}
 			return answer.grant, answer.err, true
 		case holder := <-frozen:
 			if grant, err, ok := a.takeOver(ctx, b, queued, holder); ok {
 				if err == nil {
-					a.attempt(b, retry)
+					a.attempt(b)
 				}
 				return grant, err, true
 			}
@@ -182,8 +217,8 @@ func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingReque
 
 func (a *acquisition) emit(b Backend, e Event) { a.m.emit(b.Resource, a.opts.LeaseID, e) }
 
-func (a *acquisition) attempt(b Backend, retry int) {
-	a.emit(b, Event{Type: EventAttempt, Strategy: b.Strategy, Retry: retry})
+func (a *acquisition) attempt(b Backend) {
+	a.emit(b, Event{Type: EventAttempt, Strategy: b.Strategy, Retry: a.retry})
 }
 
 // denied tells that the lock is held elsewhere.

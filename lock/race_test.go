@@ -114,7 +114,15 @@ func TestLateAnswersAreGivenBack(t *testing.T) {
 // Whatever hangs while the record is written, the caller has its answer in time and the
 // lock goes on to the next.
 func TestRecordsThatHang(t *testing.T) {
-	for _, c := range []struct{ timeout, at time.Duration }{{3 * time.Second, 3 * time.Second}, {time.Hour, 35 * time.Second}} {
+	for _, c := range []struct {
+		opts lock.AcquireOptions
+		at   time.Duration
+	}{
+		{lock.AcquireOptions{Timeout: 3 * time.Second}, 3 * time.Second},
+		{lock.AcquireOptions{Timeout: lock.NoWait}, 5 * time.Second},
+		{lock.AcquireOptions{Timeout: time.Hour, IfAvailable: true}, 35 * time.Second},
+		{lock.AcquireOptions{Timeout: time.Hour, Backoff: exact}, 4*35*time.Second + 4750*time.Millisecond}, // with the retries
+	} {
 		virtual(t, func(t *testing.T, w *world) {
 			hung := make(chan struct{})
 			hang := func(context.Context, lock.Record) error { <-hung; return nil }
@@ -122,7 +130,7 @@ func TestRecordsThatHang(t *testing.T) {
 			b.Records = recordsFunc{Records: w.records, claim: hang, remove: hang}
 			a := w.join("a", b)
 			t.Cleanup(func() { close(hung) })
-			o := <-a.begin(t.Context(), lock.AcquireOptions{Timeout: c.timeout})
+			o := <-a.begin(t.Context(), c.opts)
 			require.ErrorIs(t, o.err, lock.ErrTimeout)
 			assert.Equal(t, c.at, o.at)
 			w.sleep(10 * time.Second)
@@ -132,18 +140,67 @@ func TestRecordsThatHang(t *testing.T) {
 }
 
 // A victim that was robbed before it had its token must not get a lease with a token
-// above the thief's.
+// above the thief's. It waits for the next one.
 func TestStolenWhileTheRecordIsWritten(t *testing.T) {
+	for _, wait := range []bool{true, false} {
+		virtual(t, func(t *testing.T, w *world) {
+			b := w.backend("a")
+			b.Records = recordsFunc{Records: w.records, claim: func(context.Context, lock.Record) error { time.Sleep(time.Second); return nil }}
+			a, thief := w.join("a", b), w.tab("thief")
+			got := a.begin(t.Context(), lock.AcquireOptions{Backoff: exact, IfAvailable: !wait})
+			stolen := thief.acquire(lock.AcquireOptions{Steal: true})
+			w.sleep(2500 * time.Millisecond)
+			assert.Zero(t, a.count(lock.EventAcquired))
+			require.NoError(t, stolen.Err())
+			if !wait {
+				require.ErrorIs(t, (<-got).err, lock.ErrDenied)
+				return
+			}
+			thief.release(stolen)
+			o := <-got
+			require.NoError(t, o.err)
+			assert.Greater(t, o.lease.Token, stolen.Token)
+			a.told(`
+				0s attempt web-lock retry=0
+				1s error acquire acquire-denied retryable
+				1s waiting retry=1 delay=1s
+				2s attempt web-lock retry=1
+				2s error acquire acquire-denied retryable
+				2s waiting retry=2 delay=1.5s
+				2.5s attempt web-lock retry=2
+				3.5s acquired A{web-lock exclusive #3 since=2.5s ttl=25s expires=27.5s next=13.5s}
+				3.5s renew-scheduled A{web-lock exclusive #3 since=2.5s ttl=25s expires=27.5s next=13.5s} in=10s
+			`)
+			a.release(o.lease)
+			w.mustBeFree()
+		})
+	}
+}
+
+// A thief whose own record fails has robbed once: then it waits like anybody.
+func TestAThiefDoesNotRobItsSuccessor(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		b := w.backend("a")
-		b.Records = recordsFunc{Records: w.records, claim: func(context.Context, lock.Record) error { time.Sleep(time.Second); return nil }}
-		a, thief := w.join("a", b), w.tab("thief")
-		got := a.begin(t.Context(), lock.AcquireOptions{})
-		stolen := thief.acquire(lock.AcquireOptions{Steal: true})
-		o := <-got
-		require.ErrorIs(t, o.err, lock.ErrDenied)
-		assert.Zero(t, a.count(lock.EventAcquired))
-		assert.NoError(t, stolen.Err())
+		a, next := w.tab("a"), w.tab("next")
+		victim := a.acquire(lock.AcquireOptions{})
+		b := w.backend("thief")
+		tried := false
+		b.Records = recordsFunc{Records: w.records, claim: func(context.Context, lock.Record) error {
+			if tried {
+				return nil
+			}
+			tried = true
+			return lock.ErrTimeout
+		}}
+		waiting := next.begin(t.Context(), patient)
+		got := w.join("thief", b).begin(t.Context(), lock.AcquireOptions{Steal: true, Backoff: patient.Backoff})
+		require.ErrorIs(t, victim.Err(), lock.ErrLost)
+		successor := <-waiting
+		require.NoError(t, successor.err)
+		w.sleep(time.Minute)
+		require.NoError(t, successor.lease.Err())
+		assert.Empty(t, got)
+		next.release(successor.lease)
+		require.NoError(t, (<-got).err)
 	})
 }
 

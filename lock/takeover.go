@@ -186,6 +186,7 @@ func among(all, others []string) bool {
 func (a *acquisition) endTakeOver() {
 	if a.turn != nil {
 		a.m.giveBack(a.turn)
+		a.turn = nil
 	}
 }
 

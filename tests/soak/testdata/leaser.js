@@ -4,7 +4,7 @@ import { openHoldfast } from "/holdfast.js";
 import { generator, run, sleep, start } from "/soak/common.js";
 
 /** What may end an acquisition, and is no fault of the lock: told, and tried again. The checker looks who waits too long. */
-const expected = ["aborted", "acquire-denied", "acquire-timeout", "unsupported", "web-lock-unsupported", "lease-stale", "lease-lost"];
+const expected = ["aborted", "unsupported", "web-lock-unsupported", "lease-stale", "lease-lost"];
 
 /** One of the shapes of a lease; each of them says what it excludes. */
 function draw(random, wide) {
