@@ -1,0 +1,87 @@
+package remote_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+)
+
+// Between the server's grant and the first heartbeat the network may fail: that is no lease yet, and no end of the waiting.
+func TestCutOffBeforeTheFirstHeartbeat(t *testing.T) {
+	exact := lock.Backoff{Jitter: lock.NoJitter}
+	for name, c := range map[string]struct {
+		opts   lock.AcquireOptions
+		cut    time.Duration
+		silent bool
+		is     error
+		most   time.Duration // it takes
+	}{
+		"it comes back":           {lock.AcquireOptions{Backoff: exact}, 2 * time.Second, false, nil, 4750 * time.Millisecond},
+		"after the server's TTL":  {patient, 40 * time.Second, false, nil, 70 * time.Second},
+		"it answers nothing":      {patient, 20 * time.Second, true, nil, 75 * time.Second}, // a request that waits on the server was lost
+		"the time limit":          {lock.AcquireOptions{Timeout: 20 * time.Second, Backoff: patient.Backoff}, 20 * time.Second, false, lock.ErrTimeout, 20 * time.Second},
+		"the retries":             {lock.AcquireOptions{Backoff: exact}, 4750 * time.Millisecond, false, lock.ErrTimeout, 4750 * time.Millisecond},
+		"no waiting wanted":       {lock.AcquireOptions{Timeout: lock.NoWait}, 0, false, lock.ErrTimeout, 0},
+		"only if it is available": {lock.AcquireOptions{IfAvailable: true}, 0, false, lock.ErrTimeout, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				a := open(t, n, locktest.NewSpace(), "A", "a")
+				failing := &n.down
+				if c.silent {
+					failing = &n.silent
+				}
+				set := func(on bool) { n.mu.Lock(); *failing = on; n.mu.Unlock() }
+				a.browser.onGrant = func() {
+					a.browser.onGrant = nil
+					set(true)
+					time.AfterFunc(c.cut+time.Nanosecond, func() { set(false) })
+				}
+				begun := time.Now()
+				lease, err := a.AcquireProjectLock(t.Context(), c.opts)
+				assert.GreaterOrEqual(t, time.Since(begun), c.cut)
+				assert.LessOrEqual(t, time.Since(begun), c.most)
+				if c.is != nil {
+					require.ErrorIs(t, err, c.is)
+					return
+				}
+				require.NoError(t, err)
+				assert.Equal(t, "A", n.held())
+				assert.Greater(t, lease.Token, int64(101), "that of the first grant is over")
+				log := a.told()
+				assert.Equal(t, []string{"attempt", "error acquire-timeout", "waiting", "attempt"}, log[:4])
+				assert.Equal(t, []string{"attempt", "acquired", "renew-scheduled"}, log[len(log)-3:])
+				sleep(time.Minute)
+				assert.NoError(t, lease.Err())
+			})
+		})
+	}
+}
+
+// Who hears of its grant when another machine has the lock already waits for that one.
+func TestOvertakenBeforeTheFirstHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
+		first := b.acquire(lock.AcquireOptions{})
+		waiting := a.begin(t.Context(), patient)
+		a.browser.onGrant = func() { a.browser.onGrant = nil; time.Sleep(31 * time.Second) }
+		b.release(first)
+		other := b.acquire(patient)
+		a.told()
+		sleep(20 * time.Second)
+		assert.Equal(t, []string{"attempt", "error acquire-denied", "waiting", "attempt"}, a.told()[:4])
+		require.NoError(t, other.Err())
+		assert.Empty(t, waiting)
+		b.release(other)
+		require.NoError(t, <-waiting)
+		assert.Equal(t, "A", n.held())
+	})
+}
