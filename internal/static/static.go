@@ -13,6 +13,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -23,7 +24,7 @@ var ErrNoIndex = errors.New("the site has no index.html")
 type file struct {
 	contentType string
 	plain       variant
-	gzip        *variant // nil where compression gains nothing
+	gzip        func() *variant // packs when first called; nil where that gains nothing
 }
 
 // variant is one representation; each has a strong ETag of its own.
@@ -36,9 +37,10 @@ type handler struct {
 	files map[string]file // by URL path
 }
 
-// Handler serves the files of site, with index.html also at "/". It reads and compresses them once:
-// later changes of site are not seen, and nothing is read while a request is served. Dot files are
-// left out.
+// Handler serves the files of site, with index.html also at "/". It reads them once: later changes of site
+// are not seen, and nothing is read while a request is served. Each is compressed when another machine
+// first asks for it: half a second for the Wasm, which a server that is asked from its own never takes.
+// Dot files are left out.
 //
 // Every answer carries the security headers of [SecurityHeaders]. Browsers keep what they get but ask
 // each time whether it is still good (Cache-Control: no-cache, and a strong ETag made from SHA-256),
@@ -80,13 +82,20 @@ func newFile(name string, data []byte) file {
 	sum := sha256.Sum256(data)
 	hash := hex.EncodeToString(sum[:])
 	kind := kindOf(name)
-	f := file{contentType: kind.contentType, plain: variant{etag: `"` + hash + `"`, data: data}}
-	if kind.compressible {
-		if packed := compress(data); len(packed) < len(data) {
-			f.gzip = &variant{etag: `"` + hash + `-gzip"`, data: packed}
-		}
+	return file{
+		contentType: kind.contentType,
+		plain:       variant{etag: `"` + hash + `"`, data: data},
+		gzip: sync.OnceValue(func() *variant {
+			if !kind.compressible {
+				return nil
+			}
+			packed := compress(data)
+			if len(packed) >= len(data) {
+				return nil
+			}
+			return &variant{etag: `"` + hash + `-gzip"`, data: packed}
+		}),
 	}
-	return f
 }
 
 func compress(data []byte) []byte {
@@ -113,19 +122,29 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sent := f.plain
-	if f.gzip != nil {
-		header.Set("Vary", "Accept-Encoding")
-		if !local(r) && acceptsGzip(r.Header.Values("Accept-Encoding")) {
-			sent = *f.gzip
-			header.Set("Content-Encoding", "gzip")
-			// ServeContent leaves the length out when there is an encoding.
-			header.Set("Content-Length", strconv.Itoa(len(sent.data)))
-		}
+	if !local(r) {
+		sent = f.negotiate(header, r.Header.Values("Accept-Encoding"))
 	}
 	header.Set("Content-Type", f.contentType)
 	header.Set("Cache-Control", "no-cache")
 	header.Set("ETag", sent.etag)
 	http.ServeContent(w, r, path.Base(r.URL.Path), time.Time{}, bytes.NewReader(sent.data))
+}
+
+// negotiate returns the form in which the file is sent, and sets the headers that tell of it.
+func (f file) negotiate(header http.Header, accepted []string) variant {
+	packed := f.gzip()
+	if packed == nil {
+		return f.plain
+	}
+	header.Set("Vary", "Accept-Encoding")
+	if !acceptsGzip(accepted) {
+		return f.plain
+	}
+	header.Set("Content-Encoding", "gzip")
+	// ServeContent leaves the length out when there is an encoding.
+	header.Set("Content-Length", strconv.Itoa(len(packed.data)))
+	return *packed
 }
 
 // SecurityHeaders sets what every answer carries. The policy lets a page run its own scripts and
