@@ -56,7 +56,8 @@ func (o Options) flags() map[string]any {
 	}
 	// A renderer for each tab: no sharing among pages of one site. No upgrade of the insecure origin to https.
 	disabled := []string{"ProcessPerSiteUpToMainFrameThreshold", "Translate", "HttpsUpgrades",
-		"HttpsFirstBalancedModeAutoEnable", "OptimizationHints", "MediaRouter", "DialMediaRouteProvider"}
+		"HttpsFirstBalancedModeAutoEnable", "OptimizationHints", "MediaRouter", "DialMediaRouteProvider",
+		"WebUIOmniboxPopup", "WebUIOmniboxAimPopup"} // a page of the address bar, rendered in every browser
 	var enabled []string
 	if o.Throttling {
 		if o.Grace > 0 {
