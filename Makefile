@@ -7,12 +7,14 @@ PORT ?= 8080
 JS_ROOMS := $(wildcard lock autosave remote jsbridge opfs wasm)
 JS_PACKAGES := $(JS_ROOMS:%=./%/...)
 JS := GOOS=js GOARCH=wasm
+OPFS_TEST = $(JS) go test -count=1 -exec '$(CURDIR)/.cache/wasmworker'
 
-# What drives a browser runs after the rest, one package at a time, so that its timing means something.
+# What drives a browser runs after the rest, one package at a time, so that its timing means something. The tests
+# that say they may run beside others are run three at once: they mostly wait.
 BROWSER_TESTS := ./tests/browser/... ./tests/docs/... ./tests/e2e/... ./tests/race/...
 NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|wpt)(/|$$)')
 
-.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-e2e test-package test-long test-soak test-engines race soak wpt clean
+.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-opfs test-opfs-helped test-e2e test-package test-long test-soak test-engines race soak wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,8 +34,8 @@ run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes
 
 test: ## check everything; installs what that takes
 	$(MAKE) tools
-	$(MAKE) build
-	$(MAKE) -j2 --output-sync=target lint typecheck test-native
+	$(MAKE) -j2 --output-sync=target build typecheck
+	$(MAKE) -j2 --output-sync=target lint test-native
 	$(MAKE) test-wasm
 	$(MAKE) test-e2e
 
@@ -80,11 +82,18 @@ test-native: ## Go tests outside the browser, with the race detector
 test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a page, those of opfs in a worker
 	tools/test-wasm -count=1 ./jsbridge/... ./wasm/...
 	go build -o .cache/wasmworker ./tests/wasmworker
-	$(JS) go test -count=1 -exec '$(CURDIR)/.cache/wasmworker' ./opfs/...
+	$(MAKE) -j2 --output-sync=target test-opfs test-opfs-helped
+
+# Side by side, each in a browser of its own: one alone leaves half of two cores idle.
+test-opfs:
+	$(OPFS_TEST) -skip '^TestThroughAHelper$$' ./opfs/...
+
+test-opfs-helped:
+	$(OPFS_TEST) -run '^TestThroughAHelper$$' ./opfs/...
 
 test-e2e: build web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
-	go test -count=1 -p 1 $(BROWSER_TESTS)
+	go test -count=1 -p 1 -parallel 3 $(BROWSER_TESTS)
 
 test-package: ## pack the package twice, and use it as others do: in a Vite project, a plain page, a Go program; takes Node.js 20.19
 	@tools/need chromium
