@@ -80,7 +80,6 @@ func TestAutoSaveLargeTextsAndManyMarks(t *testing.T) {
 
 // A page is told within a tenth of a second that it may not, or may, write.
 func TestAutoSaveTellsAtOnce(t *testing.T) {
-	t.Parallel()
 	w := open(t, browser.Options{})
 	a, b := w.editor(t, named("worker", "at once", "Ann"), ""), w.editor(t, named("worker", "at once", "Ben"), "")
 	for round := range 10 {

@@ -78,6 +78,7 @@ const clockError = 1.0 // ms
 // What tabs did with places at random can be put into one order in which every lease was
 // rightful, each step between its call and its answer.
 func TestHistoriesAreLinearizable(t *testing.T) {
+	t.Parallel()
 	w := open(t, browser.Options{})
 	strategies(t, func(t *testing.T, options func(string) string) {
 		var tabs []*browser.Tab

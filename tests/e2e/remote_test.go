@@ -38,6 +38,7 @@ type documentLock struct {
 
 // Two browsers share nothing but the server.
 func TestALockBetweenBrowsers(t *testing.T) {
+	t.Parallel()
 	server := serve(t)
 	for _, host := range []string{"worker", "page"} {
 		t.Run(host, func(t *testing.T) {
@@ -72,6 +73,7 @@ func TestALockBetweenBrowsers(t *testing.T) {
 
 // A tab that dies leaves its lock on the server; the next tab of the same browser takes it over at once.
 func TestTheNextTabTakesOverOnTheServer(t *testing.T) {
+	t.Parallel()
 	server := serve(t)
 	b := profiles(t, 1)[0]
 	first, second := server.member(t, b, "worker", "Ann"), server.member(t, b, "worker", "Ann")
@@ -90,6 +92,7 @@ func TestTheNextTabTakesOverOnTheServer(t *testing.T) {
 // Scenario 3 of the document locks, in three seconds instead of thirty: cut off for longer than the TTL, the
 // holder is read-only, and the lock is somebody else's.
 func TestCutOffFromTheServer(t *testing.T) {
+	t.Parallel()
 	server := serve(t, "--lock-ttl", "3s")
 	browsers := profiles(t, 2)
 	ann, bob := server.member(t, browsers[0], "worker", "Ann"), server.member(t, browsers[1], "worker", "Bob")
@@ -108,6 +111,7 @@ func TestCutOffFromTheServer(t *testing.T) {
 
 // Where there is no server, acquiring says so, and goes on when it comes back.
 func TestTheServerIsAway(t *testing.T) {
+	t.Parallel()
 	server := serve(t)
 	b := profiles(t, 1)[0]
 	tab := server.member(t, b, "worker", "Ann")
@@ -126,6 +130,7 @@ func TestTheServerIsAway(t *testing.T) {
 
 // Two browsers edit one document in turn; what one saved, the other begins with.
 func TestEditorsInTwoBrowsers(t *testing.T) {
+	t.Parallel()
 	server := serve(t)
 	browsers := profiles(t, 2)
 	const editor = `{
@@ -169,6 +174,7 @@ func (s server) machine(t *testing.T, b *browser.Browser, name string) *browser.
 
 // Whoever has the project open on another machine is shown, comes and goes, and is there again after the server was away.
 func TestWhoElseIsHere(t *testing.T) {
+	t.Parallel()
 	server := serve(t)
 	browsers := profiles(t, 2)
 	ann := server.machine(t, browsers[0], "Ann")
@@ -197,6 +203,7 @@ func TestWhoElseIsHere(t *testing.T) {
 // The demo between two machines: who writes is shown on both, what is saved appears on the other, and the turn
 // goes over when it is let go.
 func TestTheEditorBetweenMachines(t *testing.T) {
+	t.Parallel()
 	server := serve(t)
 	browsers := profiles(t, 2)
 	ann := server.machine(t, browsers[0], "Ann")
@@ -217,6 +224,7 @@ func TestTheEditorBetweenMachines(t *testing.T) {
 
 // A page of another origin, which the server lists, uses it as its own pages do; one that is not listed cannot.
 func TestAPageOfAnotherOrigin(t *testing.T) {
+	t.Parallel()
 	var server server
 	bundle := pages(t, siteDir)
 	home := browser.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

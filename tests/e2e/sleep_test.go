@@ -23,9 +23,8 @@ var sleeps = []struct {
 // and lets go. That holds although it was stolen meanwhile, or taken over by one who waited
 // and found its record expired and nobody there to answer.
 func TestSleepPastTTL(t *testing.T) {
-	t.Parallel()
-	w := open(t, browser.Options{})
-	eachHost(t, func(t *testing.T, host string) {
+	bothHosts(t, func(t *testing.T, host string) {
+		w := open(t, browser.Options{})
 		for _, sleep := range sleeps {
 			for _, steal := range []bool{false, true} {
 				name := sleep.name

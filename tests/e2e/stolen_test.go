@@ -11,6 +11,7 @@ import (
 
 // A stolen holder is told once, by events, signal and onReadonly; the thief holds and keeps it.
 func TestStolen(t *testing.T) {
+	t.Parallel()
 	w := open(t, browser.Options{})
 	eachHost(t, func(t *testing.T, host string) {
 		holder, thief := w.tab(t, at(host, "stolen-"+host)), w.tab(t, at(host, "stolen-"+host))
@@ -58,6 +59,7 @@ func TestStolen(t *testing.T) {
 
 // An executor whose lease is stolen is told by its signal, and its result is not taken for one under the lock.
 func TestStolenFromExecutor(t *testing.T) {
+	t.Parallel()
 	w := open(t, browser.Options{})
 	eachHost(t, func(t *testing.T, host string) {
 		holder, thief := w.tab(t, at(host, "executor-"+host)), w.tab(t, at(host, "executor-"+host))

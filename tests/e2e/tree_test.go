@@ -26,6 +26,7 @@ const patient = "backoff: {maxRetries: 0}, timeoutMs: 20000"
 // The control experiment: two tabs that take two resources one within the other, each in
 // its own order, deadlock, and one of them is told so; with paths they never do.
 func TestDeadlockBetweenTabs(t *testing.T) {
+	t.Parallel()
 	w := open(t, browser.Options{})
 	strategies(t, func(t *testing.T, options func(string) string) {
 		a, b := w.tab(t, options("Ann")), w.tab(t, options("Ben"))
@@ -69,6 +70,7 @@ func TestDeadlockBetweenTabs(t *testing.T) {
 }
 
 func TestTree(t *testing.T) {
+	t.Parallel()
 	w := open(t, browser.Options{})
 	strategies(t, func(t *testing.T, options func(string) string) {
 		a, b := w.tab(t, options("Ann")), w.tab(t, options("Ben"))
@@ -92,7 +94,7 @@ func TestTree(t *testing.T) {
 		// Outside the chain it queues, and is warned once.
 		a.MustEval(`events.length = 0
 			result = hf.acquireProjectLock({path: ['u1'], `+patient+`}); null`, nil)
-		a.WaitFor("types().includes('warning')", browser.Limit)
+		a.WaitFor("types().includes('warning') && (await hf.locks.query()).pending.length > 0", browser.Limit)
 		b.MustEval("result = hf.acquireProjectLock({path: ['u1', 'a1'], "+patient+"}); null", nil)
 		b.WaitFor("types().includes('waiting')", browser.Limit)
 		type info struct {
@@ -135,6 +137,7 @@ func TestTree(t *testing.T) {
 
 // A slot that a crashed tab held goes to the first in line.
 func TestSlots(t *testing.T) {
+	t.Parallel()
 	w := open(t, browser.Options{})
 	strategies(t, func(t *testing.T, options func(string) string) {
 		var tabs []*browser.Tab
