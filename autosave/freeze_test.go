@@ -73,7 +73,7 @@ func TestFreezeForcedTakeoverResume(t *testing.T) {
 				}
 				cold.pass()
 			}
-			cold.at += 6 // after it was opened and has begun to save
+			cold.at += 9 // after it was opened and has begun to save
 			locker := w.space.Client("a")
 			a.options.Backends[0].Locker = &frozenLocker{Locker: locker, ice: cold}
 			a.open()

@@ -107,21 +107,27 @@ func (l *Layout) read(ctx context.Context, g Generation) ([]byte, error) {
 // well. They are whole, because an index is empty until its generation is written; to
 // bring back a commit that was killed at its last step does no harm, to forget one that
 // was acknowledged would.
-func (l *Layout) salvage(ctx context.Context, names []indexName) (index, error) {
+func (l *Layout) salvage(ctx context.Context, names []indexName) ([]Generation, error) {
 	found, damaged, err := l.highest(ctx, names)
-	if err != nil || damaged == nil {
-		return *orNone(found), err
+	if err != nil {
+		return nil, err
 	}
-	base := *orNone(found)
-	base.generations = superseded(base.generations)
+	var base []Generation
+	if found != nil {
+		base = found.generations
+	}
+	if damaged == nil {
+		return base, nil
+	}
+	base = superseded(base)
 	listed, err := l.files.List(ctx, FolderHistory)
 	if err != nil {
-		return index{}, err
+		return nil, err
 	}
 	var orphans []Generation
 	for _, id := range listed {
 		g, ok := newGeneration(id, 0, "")
-		if !ok || found != nil && (g.Token != damaged.token || !newer(g, base.generations)) {
+		if !ok || found != nil && (g.Token != damaged.token || !newer(g, base)) {
 			continue
 		}
 		content, err := l.files.Read(ctx, FolderHistory, id)
@@ -129,29 +135,22 @@ func (l *Layout) salvage(ctx context.Context, names []indexName) (index, error) 
 			continue
 		}
 		if err != nil {
-			return index{}, err
+			return nil, err
 		}
 		g.Bytes = int64(len(content))
 		if g.SHA256, err = l.digest(ctx, content); err != nil {
-			return index{}, err
+			return nil, err
 		}
 		orphans = append(orphans, g)
 	}
 	written := func(i int) indexName { return indexName{orphans[i].Token, orphans[i].SavedAt.UnixMilli()} }
 	order(len(orphans), func(i, j int) bool { return written(i).compare(written(j)) < 0 },
 		func(i, j int) { orphans[i], orphans[j] = orphans[j], orphans[i] })
-	base.generations = append(base.generations, orphans...)
-	if n := len(base.generations); n > 0 {
-		base.generations[n-1].Current = true
+	base = append(base, orphans...)
+	if n := len(base); n > 0 {
+		base[n-1].Current = true
 	}
 	return base, nil
-}
-
-func orNone(i *index) *index {
-	if i == nil {
-		return &index{}
-	}
-	return i
 }
 
 // newer reports whether g came after all of them.

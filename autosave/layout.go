@@ -25,9 +25,12 @@ const (
 // it writes bears its own, lower token.
 //
 // That no acknowledged commit is lost at a takeover follows from an order, as in
-// Dekker's algorithm: Fence writes an index of its own, then looks for others; a commit
+// Dekker's algorithm: Fence makes an index of its own, then looks for others; a commit
 // writes its index, then looks for others. Of the two at least one sees the other, and
-// either the commit is refused or its generation is taken over.
+// either the commit is refused or its generation is taken over. That index of Fence is
+// empty, and tells nothing: whoever comes in place of an editor that was killed there
+// goes on with the one below, which may have been written since. What it takes over,
+// Fence writes in the manner of a commit.
 type Layout struct {
 	files  Files
 	digest Digest
@@ -75,49 +78,45 @@ func (l *Layout) Fence(ctx context.Context, token int64) error {
 }
 
 func (l *Layout) fence(ctx context.Context, token int64) error {
-	names, err := l.indexes(ctx)
+	names, err := l.look(ctx, token)
 	if err != nil {
-		return asError(err, CodeWriteFailed, "the storage could not be looked at")
-	}
-	if err := stale(names, token); err != nil {
 		return err
 	}
 	if l.token == token && l.fenced {
 		return nil
 	}
-	sources := names
-	if l.token == token {
-		sources = below(names, token) // a Fence that failed left nothing of value
-	}
 	l.token, l.fenced, l.messy = token, false, true
 	if len(names) > 0 && names[0].token == token {
 		l.number = max(l.number, names[0].number+1)
 	}
-	base, err := l.salvage(ctx, sources)
+	if _, err := l.put(ctx, nil); err != nil {
+		return err
+	}
+	if names, err = l.look(ctx, token); err != nil {
+		return err
+	}
+	base, err := l.salvage(ctx, names)
 	if err != nil {
 		return asError(err, CodeWriteFailed, "what was saved before could not be read")
 	}
-	for {
-		if err := l.publish(ctx, base.generations); err != nil {
-			return err
-		}
-		if names, err = l.indexes(ctx); err != nil {
-			return asError(err, CodeWriteFailed, "the storage could not be looked at")
-		}
-		if err := stale(names, token); err != nil {
-			return err
-		}
-		// The editor before may have committed until our index was seen.
-		before, _, err := l.highest(ctx, below(names, token))
-		if err != nil {
-			return asError(err, CodeWriteFailed, "what was saved before could not be read")
-		}
-		if before == nil || before.name.compare(base.name) <= 0 {
-			l.fenced = true
-			return nil
-		}
-		base = *before
+	name, err := l.put(ctx, encodeIndex(base))
+	if err != nil {
+		return err
 	}
+	l.top = index{name, base}
+	_, err = l.look(ctx, token)
+	l.fenced = err == nil
+	return err
+}
+
+// look returns the names of all index files, the highest first, where no editor came after
+// the one with the token.
+func (l *Layout) look(ctx context.Context, token int64) ([]indexName, error) {
+	names, err := l.indexes(ctx)
+	if err != nil {
+		return nil, asError(err, CodeWriteFailed, "the storage could not be looked at")
+	}
+	return names, stale(names, token)
 }
 
 // stale reports an editor that came after the one with the token.
@@ -126,15 +125,6 @@ func stale(names []indexName, token int64) error {
 		return &Error{Code: CodeStaleToken, Detail: "another page has become the editor since; what it saved stays"}
 	}
 	return nil
-}
-
-// below returns the names with lower tokens.
-func below(names []indexName, token int64) []indexName {
-	i := slices.IndexFunc(names, func(n indexName) bool { return n.token < token })
-	if i < 0 {
-		return nil
-	}
-	return names[i:]
 }
 
 // Commit implements [Store].
@@ -246,15 +236,14 @@ func (l *Layout) name() indexName {
 	return indexName{l.token, l.number - 1}
 }
 
-// publish writes the next index.
-func (l *Layout) publish(ctx context.Context, generations []Generation) error {
+// put writes the next index.
+func (l *Layout) put(ctx context.Context, content []byte) (indexName, error) {
 	name := l.name()
-	if err := l.files.Write(ctx, FolderIndex, name.String(), encodeIndex(generations)); err != nil {
+	if err := l.files.Write(ctx, FolderIndex, name.String(), content); err != nil {
 		l.messy = true
-		return asError(err, CodeWriteFailed, "the index could not be written")
+		return name, asError(err, CodeWriteFailed, "the index could not be written")
 	}
-	l.top = index{name, generations}
-	return nil
+	return name, nil
 }
 
 // indexes returns the names of all index files, the highest first.
@@ -289,7 +278,7 @@ func (l *Layout) highest(ctx context.Context, names []indexName) (found *index, 
 			return nil, nil, err
 		}
 		if len(content) == 0 {
-			continue // not begun: it is opened before its generation is whole
+			continue // of a fence, or opened before its generation is whole
 		}
 		if generations, err := decodeIndex(content); err == nil {
 			return &index{n, generations}, damaged, nil

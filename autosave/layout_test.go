@@ -165,10 +165,10 @@ func TestOperationsOfACommit(t *testing.T) {
 	assert.Equal(t, []string{
 		"list index",
 		"write history/1700000005000-7",
-		"write index/7-5.json",
+		"write index/7-6.json",
 		"list index",
-		"remove index/7-3.json",
+		"remove index/7-4.json",
 		"remove history/1700000003000-7",
 	}, files.Log())
-	assert.Equal(t, []string{"history/1700000004000-7", "history/1700000005000-7", "index/7-4.json", "index/7-5.json"}, disk.Paths())
+	assert.Equal(t, []string{"history/1700000004000-7", "history/1700000005000-7", "index/7-5.json", "index/7-6.json"}, disk.Paths())
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,13 @@ type Disk struct {
 // NewDisk returns an empty storage without limits.
 func NewDisk() *Disk { return &Disk{files: make(map[string][]byte)} }
 
+// Clone returns a storage that has the same now.
+func (d *Disk) Clone() *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &Disk{files: maps.Clone(d.files), capacity: d.capacity}
+}
+
 // SetCapacity sets how many bytes there is room for; 0 means any number.
 func (d *Disk) SetCapacity(n int) {
 	d.mu.Lock()
@@ -40,16 +48,37 @@ func (d *Disk) SetCapacity(n int) {
 }
 
 // Client returns the files as one page has them.
-func (d *Disk) Client() *Client { return NewClient(disk{d}) }
+func (d *Disk) Client() *Client { return NewClient(d.Stepped(nil)) }
 
-// disk is the [autosave.Files] of a Disk, without faults.
-type disk struct{ *Disk }
+// Stepped returns the files as one page has them. before, where set, runs before each of
+// the smallest steps between which others may have theirs, such as "write index/1-2.json";
+// with a Fault the page dies in the step.
+func (d *Disk) Stepped(before func(step string) Fault) autosave.Files { return disk{d, before} }
 
+// disk is the [autosave.Files] of a Disk.
+type disk struct {
+	*Disk
+	before func(step string) Fault
+}
+
+func (d disk) step(name string) (Fault, error) {
+	if d.before == nil {
+		return 0, nil
+	}
+	fault := d.before(name)
+	if fault == 0 {
+		return 0, nil
+	}
+	return fault, ErrKilled
+}
+
+// List returns the names in order.
 func (d disk) List(_ context.Context, folder string) ([]string, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	if _, err := d.step("list " + folder); err != nil {
+		return nil, err
+	}
 	var names []string
-	for path := range d.files {
+	for _, path := range d.Paths() {
 		if name, ok := strings.CutPrefix(path, folder+"/"); ok {
 			names = append(names, name)
 		}
@@ -59,6 +88,9 @@ func (d disk) List(_ context.Context, folder string) ([]string, error) {
 
 func (d disk) Read(_ context.Context, folder, name string) ([]byte, error) {
 	path := folder + "/" + name
+	if _, err := d.step("read " + path); err != nil {
+		return nil, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	content, ok := d.files[path]
@@ -70,26 +102,42 @@ func (d disk) Read(_ context.Context, folder, name string) ([]byte, error) {
 
 // Write panics where the file was written before.
 func (d disk) Write(_ context.Context, folder, name string, content []byte) error {
-	path := folder + "/" + name
+	return d.write(folder+"/"+name, content, false)
+}
+
+// write does it in one step. Where the file is made already, it fills it, even when somebody
+// has removed it since.
+func (d disk) write(path string, content []byte, made bool) error {
+	fault, err := d.step("write " + path)
+	switch fault {
+	case Refused:
+		return err
+	case Torn:
+		content = content[:len(content)/2]
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, ok := d.files[path]; ok {
+	if before, ok := d.files[path]; ok && !made || len(before) > 0 {
 		panic(path + " is written twice")
 	}
 	if d.capacity != 0 && d.used()+len(content) > d.capacity {
-		d.files[path] = slices.Clone(content[:min(len(content), d.capacity-d.used())])
-		return &autosave.Error{Code: autosave.CodeQuota, Detail: "the disk is full"}
+		content = content[:min(len(content), d.capacity-d.used())]
+		err = &autosave.Error{Code: autosave.CodeQuota, Detail: "the disk is full"}
 	}
 	d.files[path] = slices.Clone(content)
-	return nil
+	return err
 }
 
 // Save makes an empty index first.
 func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
-	if err := d.Write(ctx, autosave.FolderIndex, s.Index, nil); err != nil {
+	index := autosave.FolderIndex + "/" + s.Index
+	if err := d.write(index, nil, false); err != nil {
 		return nil, err
 	}
-	before, _ := d.List(ctx, autosave.FolderIndex)
+	before, err := d.List(ctx, autosave.FolderIndex)
+	if err != nil {
+		return nil, err
+	}
 	content, err := s.Take(ctx)
 	if err != nil {
 		return nil, err
@@ -98,21 +146,24 @@ func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 		return nil, err
 	}
 	sum, _ := SHA256(ctx, content)
-	index, err := s.Encode(sum, before)
+	told, err := s.Encode(sum, before)
 	if err != nil {
 		return nil, err
 	}
-	_ = d.Remove(ctx, autosave.FolderIndex, s.Index)
-	if err := d.Write(ctx, autosave.FolderIndex, s.Index, index); err != nil {
+	if err := d.write(index, told, true); err != nil {
 		return nil, err
 	}
 	return d.List(ctx, autosave.FolderIndex)
 }
 
 func (d disk) Remove(_ context.Context, folder, name string) error {
+	path := folder + "/" + name
+	if _, err := d.step("remove " + path); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.files, folder+"/"+name)
+	delete(d.files, path)
 	return nil
 }
 

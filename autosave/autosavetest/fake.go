@@ -4,7 +4,7 @@ import "github.com/holdfast-dev/holdfast/autosave"
 
 // Page returns the fake store of one page: an [autosave.Layout] over the disk.
 func (d *Disk) Page() Page {
-	return PageOf(disk{d}, SHA256)
+	return PageOf(d.Stepped(nil), SHA256)
 }
 
 // Storage returns the disk as the suite wants it.
