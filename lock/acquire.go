@@ -71,7 +71,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, *Error) {
 // bounded ends the acquisition at its time limit and when the manager is closed.
 func (a *acquisition) bounded(ctx context.Context) (context.Context, func()) {
 	limit, cause := a.opts.Timeout, errTimeLimit
-	if limit == NoWait {
+	if limit == NoWait || a.opts.IfAvailable && limit > answerLimit {
 		limit, cause = answerLimit, errNoAnswer
 	}
 	ctx, stopTimer := context.WithTimeoutCause(ctx, limit, cause)

@@ -39,7 +39,7 @@ type AcquireOptions struct {
 	Timeout           time.Duration // default 10 min; NoWait for one attempt
 	Backoff           Backoff
 	PreferredStrategy Strategy // tried first, where the manager has it
-	IfAvailable       bool     // fail with ErrDenied instead of waiting
+	IfAvailable       bool     // fail with ErrDenied instead of waiting, with ErrTimeout where nobody answers for 5 s
 	Steal             bool     // take it from the holder, whose lease ends with ErrLost
 	// OnReadonly is called once when a final failure, at acquiring or later, means
 	// that the owner may not write. It runs on a goroutine of its own.

@@ -74,9 +74,11 @@ func TestLockerThatNeverAnswers(t *testing.T) {
 		opts lock.AcquireOptions
 		at   time.Duration
 	}{
-		"timeout": {lock.AcquireOptions{Timeout: 3 * time.Second}, 3 * time.Second},
-		"no wait": {lock.AcquireOptions{Timeout: lock.NoWait}, 5 * time.Second},
-		"default": {lock.AcquireOptions{}, lock.DefaultTimeout},
+		"timeout":                  {lock.AcquireOptions{Timeout: 3 * time.Second}, 3 * time.Second},
+		"no wait":                  {lock.AcquireOptions{Timeout: lock.NoWait}, 5 * time.Second},
+		"default":                  {lock.AcquireOptions{}, lock.DefaultTimeout},
+		"if available":             {lock.AcquireOptions{IfAvailable: true}, 5 * time.Second},
+		"if available, and a time": {lock.AcquireOptions{IfAvailable: true, Timeout: time.Second}, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
@@ -120,7 +122,7 @@ func TestRecordsThatHang(t *testing.T) {
 	}{
 		{lock.AcquireOptions{Timeout: 3 * time.Second}, 3 * time.Second},
 		{lock.AcquireOptions{Timeout: lock.NoWait}, 5 * time.Second},
-		{lock.AcquireOptions{Timeout: time.Hour, IfAvailable: true}, 35 * time.Second},
+		{lock.AcquireOptions{Timeout: time.Hour, IfAvailable: true}, 5 * time.Second},
 		{lock.AcquireOptions{Timeout: time.Hour, Backoff: exact}, 4*35*time.Second + 4750*time.Millisecond}, // with the retries
 	} {
 		virtual(t, func(t *testing.T, w *world) {

@@ -72,7 +72,7 @@ export interface AcquireOptions {
   timeoutMs?: number;           // default 600000; 0 = one attempt, no waiting
   backoff?: Backoff;
   preferredStrategy?: Strategy;
-  ifAvailable?: boolean;        // acquire-denied at once instead of waiting
+  ifAvailable?: boolean;        // acquire-denied at once instead of waiting; acquire-timeout where nothing answers for 5 s
   steal?: boolean;              // takes it from the holder, whose lease ends "lease-lost"
   signal?: AbortSignal;
   /** Called once, when a final failure makes the caller read-only. */
