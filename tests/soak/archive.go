@@ -10,6 +10,8 @@ import (
 // editor deletes any, so each content has all that was saved before it.
 type archive struct {
 	saved      map[string][]savedLine // by document
+	editors    map[string][]int64     // their tokens, in the order in which they began
+	late       map[string][]string    // lines that were written under the token of a former editor
 	saves      int
 	violations []string
 }
@@ -22,7 +24,9 @@ type savedLine struct {
 // told bounds how many missing lines a violation names.
 const told = 5
 
-func newArchive() *archive { return &archive{saved: map[string][]savedLine{}} }
+func newArchive() *archive {
+	return &archive{saved: map[string][]savedLine{}, editors: map[string][]int64{}, late: map[string][]string{}}
+}
 
 // acknowledged is told when an editor hears that lines of its own are saved.
 func (a *archive) acknowledged(document, client string, token int64, lines []string) {
@@ -32,15 +36,40 @@ func (a *archive) acknowledged(document, client string, token int64, lines []str
 	}
 }
 
-// loaded is told when an editor begins with a content, or someone reads one, under a token.
-func (a *archive) loaded(document, reader string, token int64, content string) {
-	present := map[string]bool{}
+// superseded reports whether the editor with a token has a successor, so that nothing may be written under that token.
+func (a *archive) superseded(document string, token int64) bool {
+	editors := a.editors[document]
+	i := slices.Index(editors, token)
+	return i >= 0 && slices.Max(editors[i:]) > token
+}
+
+// writtenLate is told before lines are written past AutoSave by one whose time is over.
+func (a *archive) writtenLate(document string, lines []string) {
+	a.late[document] = append(a.late[document], lines...)
+}
+
+// read is told what a document has, and returns its lines.
+func (a *archive) read(document, reader, content string) (present map[string]bool) {
+	present = map[string]bool{}
 	for _, line := range strings.Split(content, "\n") {
 		if present[line] && line != "" {
 			a.violations = append(a.violations, fmt.Sprintf("%s has the line %q twice, as %s sees it", document, line, reader))
 		}
 		present[line] = true
 	}
+	a.late[document] = slices.DeleteFunc(a.late[document], func(line string) bool {
+		if present[line] {
+			a.violations = append(a.violations, fmt.Sprintf("%s has the line %q of one whose time was over, as %s sees it", document, line, reader))
+		}
+		return present[line] // told once
+	})
+	return present
+}
+
+// loaded is told when an editor begins with a content under a token.
+func (a *archive) loaded(document, reader string, token int64, content string) {
+	a.editors[document] = append(a.editors[document], token)
+	present := a.read(document, reader, content)
 	var missing []string
 	a.saved[document] = slices.DeleteFunc(a.saved[document], func(s savedLine) bool {
 		lost := s.token < token && !present[s.line]

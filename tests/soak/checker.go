@@ -124,8 +124,18 @@ func (c *checker) take(m message, domain string) reply {
 		c.archive.loaded(m.Document, m.Client, m.Token, m.Content)
 	case "note":
 		c.count["refused "+m.Code]++
+	case "late":
+		c.archive.writtenLate(m.Document, m.Lines)
+	case "wrote late":
+		c.count["late writes "+placeOf(m.Document)+" "+m.Code]++
+		if m.Code == "accepted" {
+			c.violations = append(c.violations, fmt.Sprintf("the server accepted what %s wrote to %s when its time was over", m.Client, m.Document))
+		}
+	case "read":
+		c.archive.read(m.Document, m.Client, m.Content)
 	case "poll":
 		c.count["editors "+m.State]++
+		return reply{Stop: c.over, Go: c.archive.superseded(m.Document, m.Token)}
 	case "done":
 		delete(c.running, m.Client)
 	case "error":

@@ -156,6 +156,24 @@ func TestLostSavesAreFound(t *testing.T) {
 	assert.Len(t, a.violations, 2, "a line twice")
 }
 
+func TestLateWritesAreFound(t *testing.T) {
+	a := newArchive()
+	a.loaded("doc", "ann", 1, "")
+	assert.False(t, a.superseded("doc", 1))
+	a.loaded("doc", "ben", 2, "")
+	a.loaded("other", "eve", 9, "")
+	assert.True(t, a.superseded("doc", 1))
+	assert.False(t, a.superseded("doc", 2))
+	assert.False(t, a.superseded("doc", 3), "nothing is known of it")
+	a.writtenLate("doc", []string{"ann:late"})
+	a.read("doc", "ben", "ann:1\n")
+	assert.Empty(t, a.violations)
+	a.loaded("doc", "ann", 3, "ann:late\n")
+	a.read("doc", "ben", "ann:late\n")
+	require.Len(t, a.violations, 1, "told once")
+	assert.Contains(t, a.violations[0], "ann:late")
+}
+
 func TestTheSeedSaysWhatHappens(t *testing.T) {
 	one, again := schedule(7, time.Hour, second), schedule(7, time.Hour, second)
 	assert.Equal(t, one, again)

@@ -64,16 +64,18 @@ func TestSoak(t *testing.T) {
 	assert.Positive(t, r.checker.archive.saves)
 }
 
-// The checker sees what it is there for: a lock that grants to several, and a save that is none.
+// The checker sees what it is there for: a lock that grants to several, a save that is none, and a token that still counts.
 func TestSoakFindsWhatIsPlanted(t *testing.T) {
 	r := start(t, true)
 	found := func(what string) func() bool {
 		return func() bool { return strings.Contains(strings.Join(r.checker.found(), "\n"), what) }
 	}
 	require.Eventually(t, found("double holder of web-lock"), browser.Limit, 10*time.Millisecond)
+	require.Eventually(t, found("whose time was over"), browser.Limit, 10*time.Millisecond)
 	require.Eventually(t, func() bool { r.checker.mu.Lock(); defer r.checker.mu.Unlock(); return r.checker.archive.saves > 10 },
 		browser.Limit, 10*time.Millisecond)
 	r.finish()
+	t.Log(r.report(r.checker.now()))
 	require.True(t, found("saved lines")(), r.checker.found())
 }
 

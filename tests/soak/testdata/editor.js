@@ -1,14 +1,12 @@
 // Types numbered lines into a document that saves itself, and tells the checker which of them are said to be saved.
 import { openHoldfast } from "/holdfast.js";
 import { generator, run, sleep, start } from "/soak/common.js";
+import { sha256, writeLate } from "/soak/late.js";
 
 /** What may go wrong with editing while there are faults; it is tried again. */
 const expected = /^(handover-|aborted|acquire-|unsupported|lease-|read-only|read-failed|write-failed|quota-exceeded|storage-evicted|stale-token|disposed)/;
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-const sha256 = async (text) =>
-  Array.from(new Uint8Array(await crypto.subtle.digest("SHA-256", encoder.encode(text))), (b) => b.toString(16).padStart(2, "0")).join("");
 
 export const edit = (options) =>
   run(options, async ({ id, document, open, timing, seed, fault }, tell) => {
@@ -18,6 +16,7 @@ export const edit = (options) =>
     let typed = 0;
     let pending = []; // typed, not known to be saved
     let snapshots = [];
+    let own; // token under which it was the editor
     let saver;
     let telling = Promise.resolve();
     const later = (what) => (telling = telling.then(what));
@@ -39,7 +38,7 @@ export const edit = (options) =>
     saver = await begin();
     if (!saver) return hf.close();
     saver.addEventListener("autosave:editable", ({ detail }) => {
-      const token = saver.lease?.token;
+      const token = (own = saver.lease?.token);
       if (detail.content) {
         text = decoder.decode(detail.content);
         pending = pending.filter((line) => text.includes(line));
@@ -58,7 +57,21 @@ export const edit = (options) =>
         await tell("saved", { document, token: detail.token, lines });
       });
     });
-    while (!(await tell("poll", { state: saver.readOnly ? "reading" : "editing" })).stop) {
+    const intrude = async () => {
+      const line = `${id}:under token ${own}`;
+      await tell("late", { document, lines: [line] });
+      await tell("wrote late", { document, code: await writeLate(open, own, `${text}${line}\n`) });
+      own = undefined;
+      try {
+        await tell("read", { document, content: decoder.decode(await saver.read("current")) });
+      } catch (error) {
+        if (!expected.test(error.code)) throw error;
+      }
+    };
+    for (;;) {
+      const { go: superseded, stop } = await tell("poll", { state: saver.readOnly ? "reading" : "editing", document, token: own });
+      if (stop) break;
+      if (own && (superseded || (fault && random() < 0.3))) await intrude();
       if (!saver.readOnly) {
         const line = `${id}:${typed++}`;
         pending.push(line);
