@@ -112,3 +112,20 @@ func TestTokensOfPlacesRise(t *testing.T) {
 		a.release(two)
 	})
 }
+
+// A clock that is set back does not lower the tokens of places within one page. Another page cannot know what it had.
+func TestTokensOfPlacesInOnePageRiseAcrossAClockSetBack(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		last := int64(0)
+		for i := range 10 {
+			if i == 5 {
+				w.clock.SetWall(-time.Hour)
+			}
+			lease := a.acquire(lock.AcquireOptions{Path: []string{"u1"}})
+			assert.Greater(t, lease.Token, last)
+			last = lease.Token
+			a.release(lease)
+		}
+	})
+}

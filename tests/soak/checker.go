@@ -246,6 +246,13 @@ func (c *checker) read(document, content string) {
 	c.archive.loaded(document, "the end", last, content)
 }
 
+// counted reports whether there were so many leases and saves.
+func (c *checker) counted(leases, saves int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ledger.grants >= leases && c.archive.saves >= saves
+}
+
 // found returns all violations.
 func (c *checker) found() []string {
 	c.mu.Lock()

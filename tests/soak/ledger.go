@@ -82,6 +82,7 @@ type ledger struct {
 
 	grants, refused int
 	longest         time.Duration
+	slowest         string // what that was waited for, by whom
 	violations      []string
 }
 
@@ -128,7 +129,7 @@ func (l *ledger) granted(now time.Duration, client, resource string, token int64
 	}
 	delete(l.waiting, client)
 	l.grants++
-	l.longest = max(l.longest, now-s.asked)
+	l.waited(now, s)
 	s.resource, s.token, s.slot, s.from, s.until, s.answered = resource, token, slot, now, now, now
 	l.closeThefts(client, now)
 	l.thefts = slices.DeleteFunc(l.thefts, func(t theft) bool { return t.end != 0 && t.end+landing < now })
@@ -146,6 +147,13 @@ func (l *ledger) granted(now time.Duration, client, resource string, token int64
 	}
 	l.inside[client] = s
 	l.stays = append(slices.DeleteFunc(l.stays, func(old *stay) bool { return old.over && old.until+time.Minute < now }), s)
+}
+
+// waited notes for how long somebody has waited, or does until now.
+func (l *ledger) waited(now time.Duration, s *stay) {
+	if took := now - s.asked; took > l.longest {
+		l.longest, l.slowest = took, fmt.Sprintf("%s for %s %v, until %v", s.client, s.Domain, s.Places, now.Round(time.Millisecond))
+	}
 }
 
 // rise checks a token: who asked when one had been granted gets a higher one. Who had asked before may just be late in
@@ -228,7 +236,7 @@ func (l *ledger) skewedWithin(span, now time.Duration, client string) bool {
 // forgotten returns who has waited for longer than a limit, and counts each as a violation.
 func (l *ledger) forgotten(now, limit time.Duration) {
 	for client, s := range l.waiting {
-		l.longest = max(l.longest, now-s.asked)
+		l.waited(now, s)
 		if now-s.asked > limit && !s.accused {
 			l.violate("%s was left behind: it has waited for %v for %s %v", client, now-s.asked, s.Domain, s.Places)
 			s.accused = true

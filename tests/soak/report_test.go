@@ -17,8 +17,8 @@ func (r *run) report(t time.Duration) string {
 	defer c.mu.Unlock()
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Soak\n\nSeed %d, %v of %d tabs on %d machines with a server each, TTL %v.\n", r.seed, t.Round(time.Second), tabs, machines, ttl)
-	fmt.Fprintf(&b, "\n%d leases granted, the longest wait %v; %d saves acknowledged; %d writes under an old token refused.\n",
-		c.ledger.grants, c.ledger.longest.Round(time.Millisecond), c.archive.saves, c.ledger.refused)
+	fmt.Fprintf(&b, "\n%d leases granted, the longest wait %v (%s); %d saves acknowledged; %d writes under an old token refused.\n",
+		c.ledger.grants, c.ledger.longest.Round(time.Millisecond), c.ledger.slowest, c.archive.saves, c.ledger.refused)
 	table(&b, "Operations", c.count)
 	table(&b, "Faults", r.faults)
 	violations := slices.Concat(c.ledger.violations, c.archive.violations, c.violations)

@@ -58,10 +58,12 @@ func TestSoak(t *testing.T) {
 		r.strike(f)
 	}
 	r.work(*length)
+	for more := *length; !r.checker.counted(10, 1) && more < *length+patience; more += time.Second {
+		r.work(more) // on a slow machine a short run has little to look at
+	}
 	r.finish()
 	assert.Empty(t, r.checker.found())
-	assert.Greater(t, r.checker.ledger.grants, 10)
-	assert.Positive(t, r.checker.archive.saves)
+	assert.True(t, r.checker.counted(10, 1), "hardly anything was done")
 }
 
 // The checker sees what it is there for: a lock that grants to several, a save that is none, and a token that still counts.
@@ -70,13 +72,12 @@ func TestSoakFindsWhatIsPlanted(t *testing.T) {
 	found := func(what string) func() bool {
 		return func() bool { return strings.Contains(strings.Join(r.checker.found(), "\n"), what) }
 	}
-	require.Eventually(t, found("double holder of web-lock"), browser.Limit, 10*time.Millisecond)
-	require.Eventually(t, found("whose time was over"), browser.Limit, 10*time.Millisecond)
-	require.Eventually(t, func() bool { r.checker.mu.Lock(); defer r.checker.mu.Unlock(); return r.checker.archive.saves > 10 },
-		browser.Limit, 10*time.Millisecond)
+	require.Eventually(t, found("double holder of web-lock"), patience, 10*time.Millisecond)
+	require.Eventually(t, found("whose time was over"), patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return r.checker.counted(0, 10) }, patience, 10*time.Millisecond)
 	r.finish()
 	t.Log(r.report(r.checker.now()))
-	require.True(t, found("saved lines")(), r.checker.found())
+	require.True(t, found("saved lines")())
 }
 
 func start(t *testing.T, planted bool) *run {
