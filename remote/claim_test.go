@@ -85,3 +85,21 @@ func TestOvertakenBeforeTheFirstHeartbeat(t *testing.T) {
 		assert.Equal(t, "A", n.held())
 	})
 }
+
+// However often the network broke off while the server had somebody wait, it is asked again soon after the last time.
+func TestBreaksBetweenLongWaitsDoNotAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
+		first := a.acquire(lock.AcquireOptions{})
+		waiting := b.begin(t.Context(), patient)
+		for range 12 {
+			sleep(20 * time.Second)
+			n.cut()
+		}
+		a.release(first)
+		begun := time.Now()
+		require.NoError(t, <-waiting)
+		assert.LessOrEqual(t, time.Since(begun), 1500*time.Millisecond)
+	})
+}

@@ -120,6 +120,10 @@ func (d *Document) take(ctx context.Context, local lock.Grant, ifAvailable bool)
 	for {
 		asked := time.Now()
 		reply, err := d.sendFor(ctx, limit, Request{Method: "POST", Path: path, Name: d.c.Name})
+		waited := time.Since(asked) > time.Second // the server had us wait
+		if waited {
+			pauses = lock.Backoff{}.Delays()
+		}
 		switch {
 		case err == nil && reply.Status == statusOK && reply.Token > 0:
 			return present{token: reply.Token, ttl: reply.ExpiresAt.Sub(reply.LockedAt)}, nil
@@ -133,8 +137,7 @@ func (d *Document) take(ctx context.Context, local lock.Grant, ifAvailable bool)
 			return present{}, refused(lock.OpAcquire, reply)
 		case ifAvailable:
 			return present{}, d.denied(reply)
-		case time.Since(asked) > time.Second:
-			pauses = lock.Backoff{}.Delays() // the server had us wait: ask again at once
+		case waited: // ask again at once
 			continue
 		}
 		sleep(ctx, max(pauses(), reply.RetryAfter))

@@ -23,6 +23,7 @@ type internet struct {
 	locked  time.Time
 	expires time.Time
 	changed chan struct{}
+	broken  chan struct{} // closed when what waits for an answer is cut off
 	down    bool
 	silent  bool         // nothing is answered, until the request is given up
 	refuse  remote.Reply // where Status is set, the answer to everything
@@ -33,7 +34,7 @@ type internet struct {
 }
 
 func newInternet() *internet {
-	return &internet{ttl: 30 * time.Second, changed: make(chan struct{}), token: 100}
+	return &internet{ttl: 30 * time.Second, changed: make(chan struct{}), broken: make(chan struct{}), token: 100}
 }
 
 var errOffline = errors.New("the network is down")
@@ -50,6 +51,14 @@ func (n *internet) set(down bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.down = down
+}
+
+// cut breaks off what waits for an answer, for once.
+func (n *internet) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	close(n.broken)
+	n.broken = make(chan struct{})
 }
 
 func (n *internet) requests() []string {
@@ -148,12 +157,14 @@ func (b *browser) post(ctx context.Context, query url.Values) (remote.Reply, err
 	ms, _ := strconv.Atoi(query.Get("wait_ms"))
 	limit := time.After(time.Duration(ms) * time.Millisecond)
 	for n.now() != "" && (n.holder != b.session || query.Get("fresh") == "") {
-		changed, left := n.changed, time.Until(n.expires)
+		changed, broken, left := n.changed, n.broken, time.Until(n.expires)
 		n.mu.Unlock()
 		expiry := time.NewTimer(left)
-		done, gone := false, false
+		done, gone, cut := false, false, false
 		select {
 		case <-changed:
+		case <-broken:
+			cut = true
 		case <-expiry.C:
 		case <-limit:
 			done = true
@@ -162,10 +173,12 @@ func (b *browser) post(ctx context.Context, query url.Values) (remote.Reply, err
 		}
 		expiry.Stop()
 		n.mu.Lock()
-		if gone {
+		switch {
+		case gone:
 			return remote.Reply{}, context.Cause(ctx)
-		}
-		if done {
+		case cut:
+			return remote.Reply{}, errOffline
+		case done:
 			return remote.Reply{Status: 409, Error: "already_locked", HolderName: "tab " + n.holder}, nil
 		}
 	}
