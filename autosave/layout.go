@@ -151,16 +151,25 @@ func (l *Layout) Commit(ctx context.Context, c Commit) (Generation, error) {
 	return g, nil
 }
 
-// write writes the content and an index that has it. It returns what indexes there are
-// then, and what the new one has no more.
+// write writes the content and an index that has it, under ever other names while the
+// storage does not open a file. It returns what indexes there are then, and what the new one
+// has no more.
 func (l *Layout) write(ctx context.Context, c Commit) (g Generation, names []indexName, gone []Generation, err error) {
 	c.progress(PhaseWriting)
-	g = l.next(c)
+	for again := true; again; again = errors.Is(err, ErrNotOpened) && ctx.Err() == nil {
+		g, names, gone, err = l.attempt(ctx, &c)
+	}
+	return g, names, gone, err
+}
+
+// attempt does what write says, once. The commit has its content afterwards.
+func (l *Layout) attempt(ctx context.Context, c *Commit) (g Generation, names []indexName, gone []Generation, err error) {
+	g = l.next(*c)
 	next := index{name: l.name()}
 	encoded := false
 	listed, err := l.files.Save(ctx, Saving{Name: g.ID, Index: next.name.String(),
 		Take: func(ctx context.Context) (content []byte, err error) {
-			if c, err = c.Taken(ctx); err == nil {
+			if *c, err = c.Taken(ctx); err == nil {
 				g.Bytes = int64(len(c.Content))
 			}
 			return c.Content, err

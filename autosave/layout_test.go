@@ -1,6 +1,7 @@
 package autosave_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -171,4 +172,63 @@ func TestOperationsOfACommit(t *testing.T) {
 		"remove history/1700000003000-7",
 	}, files.Log())
 	assert.Equal(t, []string{"history/1700000004000-7", "history/1700000005000-7", "index/7-5.json", "index/7-6.json"}, disk.Paths())
+}
+
+// stuck are the files of a storage that does not come back from opening some.
+type stuck struct {
+	*autosavetest.Client
+	saves int // that get stuck from now on
+	paths map[string]bool
+}
+
+func (s *stuck) Save(ctx context.Context, saving autosave.Saving) ([]string, error) {
+	if s.saves == 0 {
+		return s.Client.Save(ctx, saving)
+	}
+	s.saves--
+	for folder, name := range map[string]string{autosave.FolderHistory: saving.Name, autosave.FolderIndex: saving.Index} {
+		if err := s.Write(ctx, folder, name, nil); err != nil {
+			return nil, err
+		}
+		s.paths[folder+"/"+name] = true
+	}
+	if _, err := saving.Take(ctx); err != nil {
+		return nil, err
+	}
+	return nil, autosave.ErrNotOpened
+}
+
+func (s *stuck) Remove(ctx context.Context, folder, name string) error {
+	if s.paths[folder+"/"+name] {
+		return autosavetest.ErrDisk // it is open, or about to be
+	}
+	return s.Client.Remove(ctx, folder, name)
+}
+
+// A file that the storage does not open is left alone, and another is written in its place.
+func TestAFileIsNotOpened(t *testing.T) {
+	disk := autosavetest.NewDisk()
+	files := &stuck{Client: disk.Client(), paths: map[string]bool{}}
+	s := autosave.NewLayout(files, autosavetest.SHA256)
+	taken := 0
+	save := func(content string) error {
+		c := commit("", 1)
+		c.Take = func(context.Context) ([]byte, error) { taken++; return []byte(content), nil }
+		_, err := s.Commit(t.Context(), c)
+		return err
+	}
+	require.NoError(t, save("one"))
+	files.saves = 1
+	require.NoError(t, save("two"))
+	require.Equal(t, 2, taken, "once for each")
+	require.Equal(t, []string{"two", "one"}, contents(t, disk.Page()))
+
+	files.saves = 3
+	require.NoError(t, save("three"))
+	require.Equal(t, []string{"three", "two", "one"}, contents(t, disk.Page()))
+
+	clear(files.paths)
+	require.NoError(t, save("four"))
+	require.Equal(t, []string{"four", "three", "two"}, contents(t, disk.Page()))
+	require.Len(t, disk.Paths(), 3+2, "what was left is removed: %v", disk.Paths())
 }

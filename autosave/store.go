@@ -2,6 +2,7 @@ package autosave
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -97,9 +98,14 @@ type Files interface {
 	// Save writes two files, the second once the first is durable, and returns the names
 	// in FolderIndex as List would after that. There may be empty files from the
 	// beginning. It is one call so that it can be fast: everything is at a distance from
-	// here, and the files can be opened while the content is taken.
+	// here, and the files can be opened while the content is taken. Where it fails with an
+	// error that matches ErrNotOpened, the index is not written, and other names may do.
 	Save(ctx context.Context, s Saving) (names []string, err error)
 }
+
+// ErrNotOpened is what [Files.Save] fails with where the storage has not opened a file for
+// seconds. It may never do so, and open another at once.
+var ErrNotOpened = errors.New("the storage has not opened a file")
 
 // Saving is what [Files.Save] writes.
 type Saving struct {

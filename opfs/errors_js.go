@@ -17,6 +17,7 @@ import (
 const (
 	notFound     = "NotFoundError"
 	noQuota      = "QuotaExceededError"
+	notOpened    = "TimeoutError" // of files.js
 	typeMismatch = "TypeMismatchError"
 )
 

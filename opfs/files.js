@@ -139,7 +139,10 @@ export class Files {
 }
 
 /** @typedef {{ history: FileSystemDirectoryHandle, index: FileSystemDirectoryHandle }} Folders */
-/** @typedef {{ folder: FileSystemDirectoryHandle, listing: Promise<string>, opening: Promise<SyncHandle>[] }} Saving */
+/** @typedef {{ opening: Promise<SyncHandle>[], ready: Promise<{ file: SyncHandle, next: SyncHandle, listed: string, folder: FileSystemDirectoryHandle }>, late: Promise<unknown> }} Saving */
+
+/** How long the files of a save may take to be opened, in milliseconds. */
+const openMs = 2000;
 
 /**
  * Writes a generation and then the index that has it: prepare, store and finish, with one number
@@ -148,7 +151,7 @@ export class Files {
 export class Savings {
   /** @type {Map<string, Promise<Folders>>} */
   #folders = new Map();
-  /** @type {Map<number, Promise<Saving>>} */
+  /** @type {Map<number, Saving>} */
   #prepared = new Map();
 
   /**
@@ -160,30 +163,29 @@ export class Savings {
    * @param {string} index
    */
   prepare(id, root, name, index) {
-    const find = async () => prepared(await this.#open(root), name, index);
-    const finding = find().catch((error) => {
+    const make = async () => made(await this.#open(root), name, index);
+    this.#prepared.set(id, opened(make().catch((error) => {
       if (error.name !== "NotFoundError") throw error;
       this.#folders.delete(root); // somebody has removed the folders
-      return find();
-    });
-    finding.catch(() => undefined); // store tells
-    this.#prepared.set(id, finding);
+      return make();
+    })));
   }
 
   /**
    * Writes the content. Resolves, once it is stored, with its SHA-256 and the names that were
-   * listed: "<hex>/<name>/<name>…". Where it rejects, empty or torn files may be left.
+   * listed: "<hex>/<name>/<name>…". Where it rejects, empty or torn files may be left; with a
+   * TimeoutError because the browser has not opened a file, and may never do so.
    * @param {number} id
    * @param {Uint8Array<ArrayBuffer>} content
    */
   async store(id, content) {
     try {
-      const { opening, listing } = await this.#of(id);
+      const { ready } = this.#of(id);
       // Some engines have made the checksum when this returns: the files are opened meanwhile.
       const digest = crypto.subtle.digest("SHA-256", content);
-      const [file] = await Promise.all(opening);
-      write(/** @type {SyncHandle} */ (file), content);
-      return `${hex(await digest)}/${await listing}`;
+      const { file, listed } = await ready;
+      write(file, content);
+      return `${hex(await digest)}/${listed}`;
     } catch (error) {
       await this.finish(id);
       throw error;
@@ -199,15 +201,14 @@ export class Savings {
   async finish(id, index) {
     const saving = this.#of(id);
     this.#prepared.delete(id);
-    if (!index) return saving.then(({ opening }) => closeAll(opening), () => undefined);
-    const { folder, opening } = await saving;
-    const [, file] = await Promise.all(opening);
-    write(/** @type {SyncHandle} */ (file), index);
+    if (!index) return closeAll(saving);
+    const { next, folder } = await saving.ready;
+    write(next, index);
     return names(folder);
   }
 
   /** @param {number} id */
-  async #of(id) {
+  #of(id) {
     const saving = this.#prepared.get(id);
     if (!saving) throw new DOMException("it was not prepared here", "InvalidStateError");
     return saving;
@@ -225,23 +226,37 @@ export class Savings {
   }
 }
 
-/** @param {Folders} folders @param {string} name @param {string} next @returns {Promise<Saving>} */
-async function prepared({ history, index }, name, next) {
+/** @param {Folders} folders @param {string} name @param {string} next */
+async function made({ history, index }, name, next) {
   const listing = names(index);
-  listing.catch(() => undefined); // store tells
-  const [content, after] = await Promise.all([history.getFileHandle(name, { create: true }), index.getFileHandle(next, { create: true })]);
-  // One after the other: at once, the second never opened in Chromium three times in 4,000 saves; so once in 13,000.
-  const first = open(content);
-  const opening = [first, first.then(() => open(after))];
-  for (const one of opening) one.catch(() => undefined);
-  return { folder: index, listing, opening };
+  listing.catch(() => undefined); // where a file cannot be made, that is told
+  const files = await Promise.all([history.getFileHandle(name, { create: true }), index.getFileHandle(next, { create: true })]);
+  return { files, listing, folder: index };
 }
 
-/** @param {Promise<SyncHandle>[]} opening */
-async function closeAll(opening) {
-  for (const one of await Promise.allSettled(opening)) {
-    if (one.status === "fulfilled") one.value.close();
-  }
+/** @param {ReturnType<typeof made>} making @returns {Saving} */
+function opened(making) {
+  // One after the other: at once, one was never opened in Chromium three times in 4,000 saves; so once in 13,000.
+  const first = making.then(({ files }) => open(files[0]));
+  const second = first.then(async () => open((await making).files[1]));
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  // In two halves: after a time in which the thread stood still, the browser's answers have the second.
+  const late = new Promise((over) => { timer = setTimeout(() => { timer = setTimeout(over, openMs / 2); }, openMs / 2); });
+  const all = async () => {
+    const { listing, folder } = await making;
+    const [file, next, listed] = await Promise.all([first, second, listing]);
+    clearTimeout(timer);
+    return { file, next, listed, folder };
+  };
+  const ready = Promise.race([all(), late.then(() => { throw new DOMException("the browser has not opened a file in time", "TimeoutError"); })]);
+  for (const one of [second, ready]) one.catch(() => undefined); // store tells
+  return { opening: [first, second], ready, late };
+}
+
+/** Closes the files, those that are not opened in time when they come. @param {Saving} saving */
+async function closeAll({ opening, late }) {
+  await Promise.race([Promise.allSettled(opening.map(async (one) => (await one).close())), late]);
 }
 
 /** @param {string} root */

@@ -212,6 +212,9 @@ func (f *Files) refused(ctx context.Context, err error) error {
 	if err := noRoom(err); errors.Is(err, autosave.ErrQuota) {
 		return err
 	}
+	if isNamed(err, notOpened) {
+		return errors.Join(autosave.ErrNotOpened, err)
+	}
 	return f.dir.explain(ctx, f.dir.String(), err)
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/assert"
@@ -118,6 +119,48 @@ func TestAFullStorage(t *testing.T) {
 	}
 	_, err = store.Commit(t.Context(), autosave.Commit{Content: []byte("better"), Token: 1})
 	require.NoError(t, err)
+}
+
+// Either file of a save is never opened, or too late: the save takes others. What is opened
+// late is closed, and removed.
+func TestAFileIsNotOpened(t *testing.T) {
+	handles := must(must(safejs.Global().Get("FileSystemFileHandle")).Get("prototype"))
+	for n, folder := range []string{autosave.FolderHistory, autosave.FolderIndex} {
+		t.Run(folder, func(t *testing.T) {
+			files := newFiles(newRoot())
+			store := autosave.NewLayout(files, SHA256)
+			require.NoError(t, save(t, store, "one"))
+			t.Run("stuck", func(t *testing.T) {
+				replace(t, handles, "createSyncAccessHandle", `let n = 0
+					return function () {
+						const opening = before.call(this)
+						return n++ === argument ? new Promise((settle) => { globalThis.openLate = () => settle(opening) }) : opening
+					}`, n)
+				require.NoError(t, save(t, store, "two"), "it does not wait for what never comes")
+			})
+			must(safejs.Global().Call("openLate"))
+			require.NoError(t, save(t, store, "three"))
+			all, err := store.List(t.Context())
+			require.NoError(t, err)
+			require.Len(t, all, 3)
+			for i, want := range []string{"three", "two", "one"} {
+				content, err := store.Read(t.Context(), all[i].ID)
+				require.NoError(t, err)
+				assert.Equal(t, want, string(content))
+			}
+			for folder, want := range map[string]int{autosave.FolderHistory: 3, autosave.FolderIndex: 2} {
+				left, err := files.List(t.Context(), folder)
+				require.NoError(t, err)
+				assert.Len(t, left, want, folder)
+			}
+		})
+	}
+}
+
+func save(t *testing.T, store *autosave.Layout, content string) error {
+	t.Helper()
+	_, err := store.Commit(t.Context(), autosave.Commit{Content: []byte(content), Token: 1, SavedAt: time.Now()})
+	return err
 }
 
 func TestFilesWhereThereIsNoStorage(t *testing.T) {
