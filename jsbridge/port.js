@@ -230,16 +230,14 @@ export class Port {
    * @param {string} method
    * @param {string} url
    * @param {string} token "" for none
-   * @param {string} name what others are shown of the sender; "" for nothing
-   * @param {Uint8Array<ArrayBuffer>} [content]
+   * @param {string | Uint8Array<ArrayBuffer>} [body] a text of JSON, or bytes
    */
-  send(method, url, token, name, content) {
+  send(method, url, token, body) {
     const controller = new AbortController();
     /** @type {Record<string, string>} */
     const headers = {};
     if (token) headers["Holdfast-Token"] = token;
-    const body = content ?? (name && JSON.stringify({ holder_name: name }));
-    if (body && !content) headers["Content-Type"] = "application/json";
+    if (typeof body === "string") headers["Content-Type"] = "application/json";
     const reply = fetch(url, {
       method, headers, signal: controller.signal, credentials: "include", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
       ...(body && { body }),
@@ -280,9 +278,11 @@ async function read(response) {
     etag: headers.get("ETag") ?? "", savedAt: instant(headers.get("Holdfast-Saved-At")), token: Number(headers.get("Holdfast-Token")),
   };
   if (!headers.get("Content-Type")?.startsWith("application/json")) return { ...reply, body: new Uint8Array(await response.arrayBuffer()) };
-  const { error = "", message = "", token = 0, locked_at, expires_at, saved_at, holder_name = "", is_my_lock, etag = "" } = await response.json();
+  const { error = "", message = "", token = 0, locked_at, expires_at, saved_at, etag = "", lease_id = "", slot = 0, holders, ...one } = await response.json();
+  const { holder_name = "", is_my_lock, is_mine = is_my_lock } = holders?.[0] ?? one;
   return {
-    ...reply, error: `${error}`, message: `${message}`, token: Number(token), etag: `${etag}`, holderName: `${holder_name}`, mine: is_my_lock === true,
+    ...reply, error: `${error}`, message: `${message}`, token: Number(token), etag: `${etag}`, lease: `${lease_id}`, slot: Number(slot),
+    holderName: `${holder_name}`, mine: is_mine === true,
     lockedAt: instant(locked_at), expiresAt: instant(expires_at), savedAt: instant(saved_at),
   };
 }

@@ -28,14 +28,16 @@ func (s *Server) Send(ctx context.Context, r remote.Request) (remote.Reply, erro
 	if r.Token != 0 {
 		token = strconv.FormatInt(r.Token, 10)
 	}
-	content := safejs.Undefined()
-	if r.Body != nil {
+	var body any = safejs.Undefined()
+	if r.Fields != nil {
+		body = string(JSON(r.Fields))
+	} else if r.Body != nil {
 		var err error
-		if content, err = Uint8Array(r.Body); err != nil {
+		if body, err = Uint8Array(r.Body); err != nil {
 			return remote.Reply{}, err
 		}
 	}
-	call, err := port.Call("send", r.Method, s.url+r.Path, token, r.Name, content)
+	call, err := port.Call("send", r.Method, s.url+r.Path, token, body)
 	if err != nil {
 		return remote.Reply{}, err
 	}
@@ -87,7 +89,7 @@ func readReply(v safejs.Value) (remote.Reply, error) {
 		Status: int(number("status")), Error: text("error"), Message: text("message"),
 		RetryAfter: time.Duration(number("retryAfter")) * time.Millisecond,
 		Token:      number("token"), LockedAt: instant("lockedAt"), ExpiresAt: instant("expiresAt"), SavedAt: instant("savedAt"),
-		HolderName: text("holderName"), Mine: own, ETag: text("etag"),
+		Lease: text("lease"), Slot: int(number("slot")), HolderName: text("holderName"), Mine: own, ETag: text("etag"),
 	}
 	if body, err := v.Get("body"); err == nil && !body.IsUndefined() {
 		reply.Body, err = Bytes(body)

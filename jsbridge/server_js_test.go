@@ -32,7 +32,7 @@ func TestServerSends(t *testing.T) {
 		error: method + " " + url, message: JSON.stringify([headers, body && typeof body !== "string" ? [...body] : body ?? null, credentials, redirect]) })`)
 	server := jsbridge.NewServer("https://locks.example")
 
-	reply, err := server.Send(t.Context(), remote.Request{Method: "POST", Path: "/a?b=c", Name: "Ann"})
+	reply, err := server.Send(t.Context(), remote.Request{Method: "POST", Path: "/a?b=c", Fields: map[string]any{"holder_name": "Ann"}})
 	require.NoError(t, err)
 	assert.Equal(t, "POST https://locks.example/a?b=c", reply.Error)
 	assert.JSONEq(t, `[{"Content-Type": "application/json"}, "{\"holder_name\":\"Ann\"}", "include", "error"]`, reply.Message)
@@ -53,13 +53,18 @@ func TestServerReads(t *testing.T) {
 	assert.Equal(t, remote.Reply{Status: 409, RetryAfter: 3 * time.Second, Token: 1795223524605, HolderName: "Ann", Mine: true, ETag: `"x"`,
 		LockedAt: at.Local(), ExpiresAt: at.Add(30 * time.Second).Local(), SavedAt: at.Add(750 * time.Millisecond).Local()}, reply)
 
+	answering(t, `async () => Response.json({ lease_id: "x.y", slot: 2, holders: [{ holder_name: "Ben", is_mine: true }, { holder_name: "Cat" }] }, { status: 408 })`)
+	reply, err = server.Send(t.Context(), remote.Request{Method: "POST"})
+	require.NoError(t, err)
+	assert.Equal(t, remote.Reply{Status: 408, Lease: "x.y", Slot: 2, HolderName: "Ben", Mine: true}, reply)
+
 	answering(t, `async () => new Response(new Uint8Array([1, 0, 255]), { headers: { ETag: '"x"', "Holdfast-Token": "7", "Holdfast-Saved-At": "2026-11-21T10:00:01.000Z" } })`)
 	reply, err = server.Send(t.Context(), remote.Request{Method: "GET"})
 	require.NoError(t, err)
 	assert.Equal(t, remote.Reply{Status: 200, ETag: `"x"`, Token: 7, SavedAt: at.Add(750 * time.Millisecond).Local(), Body: []byte{1, 0, 255}}, reply)
 
 	// Whatever answers at that address need not be a server of ours.
-	for _, body := range []string{`null`, `[]`, `{"token": "x", "error": {}, "locked_at": 7}`, `{"token": null}`, `{`} {
+	for _, body := range []string{`null`, `[]`, `{"token": "x", "error": {}, "locked_at": 7}`, `{"token": null}`, `{"holders": [null]}`, `{`} {
 		answering(t, `async () => new Response(`+"`"+body+"`"+`, { headers: { "Content-Type": "application/json" } })`)
 		reply, err := server.Send(t.Context(), remote.Request{Method: "GET"})
 		if err == nil {

@@ -9,7 +9,7 @@ import "strconv"
 type Text string
 
 // JSON spells what syscall/js would make an object of: maps, slices, texts, numbers and
-// booleans. Anything else becomes null.
+// booleans; and paths. Anything else becomes null.
 func JSON(v any) Text { return Text(appendJSON(make([]byte, 0, 512), v)) }
 
 func appendJSON(b []byte, v any) []byte {
@@ -24,6 +24,8 @@ func appendJSON(b []byte, v any) []byte {
 		return strconv.AppendInt(b, v, 10)
 	case float64:
 		return strconv.AppendFloat(b, v, 'f', -1, 64)
+	case [][]string:
+		return appendJSON(b, EncodePaths(v))
 	case []any:
 		b = append(b, '[')
 		for i, item := range v {

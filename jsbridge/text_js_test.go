@@ -15,7 +15,8 @@ import (
 // What is spelled as JSON is what the engine's own JSON reads.
 func TestJSON(t *testing.T) {
 	texts := []string{"", `a "quoted" \ back/slash`, "line\nbreak\ttab\x00\x1f\x7f", "日本語 🔒 \u2028\u2029", `{"not": "an object"}`}
-	object := map[string]any{"no": nil, "yes": true, "whole": -3, "long": int64(1) << 53, "half": 0.5, "small": 1e-7, "empty": map[string]any{}, "none": []any{}}
+	object := map[string]any{"no": nil, "yes": true, "whole": -3, "long": int64(1) << 53, "half": 0.5, "small": 1e-7, "empty": map[string]any{}, "none": []any{},
+		"paths": [][]string{{"a", "b\"c"}, {}}}
 	for i, s := range texts {
 		object[s] = []any{s, i}
 	}
@@ -32,7 +33,7 @@ func TestJSON(t *testing.T) {
 		value := must(t)(parsed.Get(name))
 		return text(t, must(t)(must(t)(safejs.Global().Get("JSON")).Call("stringify", value)))
 	}
-	for name, want := range map[string]string{"no": "null", "yes": "true", "whole": "-3", "long": "9007199254740992", "half": "0.5", "small": "1e-7", "empty": "{}", "none": "[]"} {
+	for name, want := range map[string]string{"no": "null", "yes": "true", "whole": "-3", "long": "9007199254740992", "half": "0.5", "small": "1e-7", "empty": "{}", "none": "[]", "paths": `[["a","b\"c"],[]]`} {
 		assert.Equal(t, want, spelled(name), name)
 	}
 }

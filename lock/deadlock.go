@@ -210,7 +210,7 @@ func (w *waiting) deadlocked() {
 // returns is called. end ends the acquisition.
 func (m *Manager) waits(ctx context.Context, a *acquisition, b Backend) (done func()) {
 	s := b.spot(a.opts.Mode)
-	w := &waiting{m: m, locker: s.b.Locker, within: a.within, stir: make(chan struct{}, 1), end: a.end, seen: make(map[string]bool),
+	w := &waiting{m: m, locker: s.here, within: a.within, stir: make(chan struct{}, 1), end: a.end, seen: make(map[string]bool),
 		Waiter: Waiter{Resource: b.Resource, Mode: a.opts.Mode, OwnerID: m.config.OwnerID, OwnerName: m.config.OwnerName,
 			LeaseID: a.opts.LeaseID, Paths: s.places, Slots: s.slots, Within: a.within.id(),
 			Since: m.config.Clock.Now().Wall, Awaits: s.wants[:min(1, len(s.wants))]}}

@@ -9,6 +9,8 @@ import (
 // by an enclosing lease.
 type bundle struct {
 	slot  int
+	local Grant // where it holds elsewhere too, that of this machine, and
+	far   Far
 	parts []Grant
 	lost  chan struct{}
 	done  chan struct{}

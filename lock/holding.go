@@ -46,6 +46,9 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 	now := m.config.Clock.Now()
 	s := b.spot(opts.Mode)
 	slot, wants := s.taken(grant)
+	if g, ok := grant.(*bundle); ok && g.far != nil {
+		b.Records = g.far
+	}
 	h := &holding{m: m, backend: b, grant: grant, opts: opts, wants: wants, within: within, proven: now, delays: opts.Backoff.Delays(),
 		renewals: make(chan chan error), leaving: make(chan struct{}), gone: make(chan struct{})}
 	h.life, h.end = context.WithCancelCause(context.Background())

@@ -17,6 +17,8 @@ type Backend struct {
 	// Local, where set, is the backend of this machine whose lock the Locker takes before
 	// another one, under the same lease: whether a holder on this machine is frozen is seen there.
 	Local *Backend
+	// Elsewhere, where set, locks places of the project and shared leases, for which the Locker is not asked then.
+	Elsewhere Elsewhere
 }
 
 // beneath returns the backend of this machine.
@@ -73,9 +75,6 @@ func NewManager(c Config) (*Manager, error) {
 		b := &c.Backends[i]
 		if b.Records == nil {
 			b.Records = &WallTokens{Clock: c.Clock}
-		}
-		if b.Local != nil && b.Local.Records == nil {
-			b.Local = nil // there is nothing to see a frozen holder by
 		}
 	}
 	m := &Manager{config: c, events: newDispatcher(), leases: make(map[string]*holding), waiting: make(map[*acquisition]*waiting), tokens: &WallTokens{Clock: c.Clock, late: true}}

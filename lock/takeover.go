@@ -35,7 +35,7 @@ type suspect struct {
 // alone says nothing, since the Locker knows who is gone; nor does it that there is no record.
 func (a *acquisition) watch(ctx context.Context, b Backend) <-chan suspect {
 	frozen := make(chan suspect)
-	if l := b.beneath(); a.opts.Mode != Exclusive || l.Strategy != WebLock || a.m.config.Channel == nil || l.spot(a.opts.Mode).m != nil {
+	if l := b.beneath(); a.opts.Mode != Exclusive || l.Strategy != WebLock || l.Records == nil || a.m.config.Channel == nil || l.spot(a.opts.Mode).m != nil {
 		return frozen
 	}
 	a.m.work.Go(func() {

@@ -10,10 +10,12 @@ import (
 type spot struct {
 	m      *Manager
 	b      Backend
+	here   Locker // of this machine, for names below b's resource
 	places [][]string
 	wants  []Want // what the enclosing leases do not hold already
 	again  string // what they hold although it has to be had exclusively
 	slots  int
+	far    Place // where b locks elsewhere too
 	within *holding
 	wait   *waiting // nil while nothing is waited for
 }
@@ -21,7 +23,8 @@ type spot struct {
 // at returns the backend of an acquisition: b itself for the project as a whole, or one
 // whose Locker is a [spot].
 func (a *acquisition) at(b Backend) (Backend, *Error) {
-	if a.within == nil && len(a.opts.Path) == 0 && a.opts.Paths == nil && a.opts.Slots < 2 {
+	whole := len(a.opts.Path) == 0 && a.opts.Paths == nil && a.opts.Slots < 2
+	if a.within == nil && whole && (b.Elsewhere == nil || a.opts.Mode == Exclusive) {
 		return b, nil
 	}
 	s := newSpot(b, a.opts, a.within)
@@ -34,12 +37,22 @@ func (a *acquisition) at(b Backend) (Backend, *Error) {
 		return b, &Error{Code: CodeReentrant, Operation: OpAcquire, Resource: b.Resource,
 			Detail: "the lease given as within, or one around it, holds " + quote(s.again) + " already; waiting for it would never end"}
 	}
-	b.Locker, b.Records = s, a.m.tokens
+	if b.Elsewhere != nil {
+		if err := a.within.missing(&s.far); err != nil {
+			err.Resource = b.Resource
+			return b, err
+		}
+	}
+	b.Locker, b.Records, b.Local = s, a.m.tokens, nil
 	return b, nil
 }
 
 func newSpot(b Backend, opts AcquireOptions, within *holding) *spot {
-	s := &spot{b: b, places: opts.places(), slots: opts.Slots, within: within}
+	s := &spot{b: b, here: b.Locker, places: opts.places(), slots: opts.Slots, within: within}
+	if b.Elsewhere != nil {
+		s.here = b.Elsewhere.Here()
+		s.far = Place{LeaseID: opts.LeaseID, Paths: s.places, Mode: opts.Mode, Slots: opts.Slots}
+	}
 	mode := opts.Mode
 	if s.slots > 1 {
 		mode = Shared // what is exclusive is the slot
@@ -62,7 +75,7 @@ func (b Backend) spot(mode Mode) *spot {
 	if s, ok := b.Locker.(*spot); ok {
 		return s
 	}
-	return &spot{b: b, places: [][]string{{}}, wants: []Want{{b.Resource, mode}}}
+	return &spot{b: b, here: b.Locker, places: [][]string{{}}, wants: []Want{{b.Resource, mode}}}
 }
 
 // Places returns the Locker of places of the project that b locks, as opts names them by
@@ -80,14 +93,22 @@ func Places(b Backend, opts AcquireOptions) (Locker, error) {
 
 // taken tells what a grant holds.
 func (s *spot) taken(g Grant) (slot int, wants []Want) {
-	if g, ok := g.(*bundle); ok && s.slots > 1 {
+	switch g, ok := g.(*bundle); {
+	case !ok:
+	case g.far != nil:
+		slot, wants = s.taken(g.local)
+		if len(s.far.Paths) > 0 {
+			slot = g.far.Slot()
+		}
+		return slot, wants
+	case s.slots > 1:
 		return g.slot, append(s.wants[:len(s.wants):len(s.wants)], s.slot(g.slot))
 	}
 	return 0, s.wants
 }
 
-// Query implements [Locker].
-func (s *spot) Query(ctx context.Context) (Snapshot, error) { return s.b.Locker.Query(ctx) }
+// Query implements [Locker]: it tells of this machine.
+func (s *spot) Query(ctx context.Context) (Snapshot, error) { return s.here.Query(ctx) }
 
 // Request implements [Locker].
 func (s *spot) Request(ctx context.Context, r Request) (Grant, error) {
@@ -104,14 +125,18 @@ func (s *spot) Request(ctx context.Context, r Request) (Grant, error) {
 	default:
 		ask = s.await
 	}
-	return ask(ctx)
+	grant, err := ask(ctx)
+	if err != nil || s.b.Elsewhere == nil {
+		return grant, err
+	}
+	return s.lockElsewhere(ctx, grant, r.IfAvailable)
 }
 
 func (s *spot) ask(ctx context.Context, ifAvailable bool, wants ...Want) (Grant, error) {
 	if len(wants) == 0 {
 		return newBundle(0), nil
 	}
-	return s.b.Locker.Request(ctx, Request{Wants: wants, IfAvailable: ifAvailable})
+	return s.here.Request(ctx, Request{Wants: wants, IfAvailable: ifAvailable})
 }
 
 // try takes everything or nothing, without waiting.
@@ -170,5 +195,5 @@ func (s *spot) stealOne(ctx context.Context, w *Want) (Grant, error) {
 		}
 		w.Mode = Exclusive
 	}
-	return s.b.Locker.Request(ctx, Request{Wants: []Want{*w}, Steal: true})
+	return s.here.Request(ctx, Request{Wants: []Want{*w}, Steal: true})
 }

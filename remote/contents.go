@@ -39,6 +39,15 @@ func NewContents(d *Document, history autosave.Store, digest autosave.Digest) *C
 	return &Contents{document: d, history: history, digest: digest}
 }
 
+// Saves reports a lock under which the server takes no content: it asks for that of the whole document.
+func (d *Document) Saves(o lock.AcquireOptions) error {
+	if len(o.Path) == 0 && o.Paths == nil && o.Slots < 2 && o.Mode != lock.Shared {
+		return nil
+	}
+	return &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Resource: d.resource,
+		Detail: "with a server, AutoSave saves under the lock of the whole project: leave lock.path, paths, mode and slots out"}
+}
+
 // Fence implements [autosave.Store]. On the server, the lock is the fence.
 func (c *Contents) Fence(ctx context.Context, token int64) error {
 	if c.history == nil {

@@ -274,3 +274,12 @@ func TestAnEditorThatIsCutOff(t *testing.T) {
 		assert.Equal(t, b.now(), string(n.content))
 	})
 }
+
+// The server takes content under the lock of the document, and not under one of its places.
+func TestContentsUnderTheLockOfTheWhole(t *testing.T) {
+	d := remote.NewDocument(remote.Config{URL: "https://locks.example", Room: "project"})
+	require.NoError(t, d.Saves(lock.AcquireOptions{Mode: lock.Exclusive, Path: []string{}}))
+	for _, o := range []lock.AcquireOptions{at("x"), shared(), {Paths: [][]string{{"x"}}}, {Slots: 2}} {
+		assert.ErrorIs(t, d.Saves(o), lock.ErrUnsupported)
+	}
+}

@@ -225,14 +225,13 @@ func TestASilentNetwork(t *testing.T) {
 		a := open(t, n, locktest.NewSpace(), "A", "a")
 		lease := a.acquire(lock.AcquireOptions{})
 		a.told()
-		silent := func(on bool) { n.mu.Lock(); n.silent = on; n.mu.Unlock() }
-		silent(true)
+		n.silence(true)
 		sleep(16 * time.Second)
 		assert.Equal(t, []string{"error renew-failed", "waiting"}, a.told())
-		silent(false)
+		n.silence(false)
 		sleep(time.Minute)
 		assert.NoError(t, lease.Err())
-		silent(true)
+		n.silence(true)
 		sleep(30 * time.Second)
 		require.ErrorIs(t, lease.Err(), lock.ErrStale)
 		sleep(5 * time.Second) // the server could not be told: the local lock follows
@@ -245,9 +244,9 @@ func TestASilentNetwork(t *testing.T) {
 
 func TestTheServerTakesItAway(t *testing.T) {
 	for name, take := range map[string]func(n *internet){
-		"expired":         func(n *internet) { n.holder = "" },
-		"somebody else's": func(n *internet) { n.holder = "B"; n.expires = time.Now().Add(time.Hour) },
-		"another token":   func(n *internet) { n.token++ },
+		"expired":         func(n *internet) { n.leases = nil },
+		"somebody else's": func(n *internet) { n.leases[0].session = "B"; n.leases[0].expires = time.Now().Add(time.Hour) },
+		"another token":   func(n *internet) { n.leases[0].token++ },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -328,13 +327,6 @@ func TestATTLThatTheServerDoesNotKeep(t *testing.T) {
 		require.ErrorIs(t, err, lock.ErrInvalidArgument)
 		assert.ErrorContains(t, err, "ttlMs (60000) must not be longer than the server keeps a lock (30000)")
 		assert.Empty(t, n.held())
-	})
-}
-
-func TestOnlyTheWholeProjectExclusively(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, err := open(t, newInternet(), locktest.NewSpace(), "A", "a").AcquireProjectLock(context.Background(), lock.AcquireOptions{Mode: lock.Shared})
-		assert.ErrorIs(t, err, lock.ErrUnsupported)
 	})
 }
 

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
@@ -18,14 +20,13 @@ type internet struct {
 	ttl time.Duration
 
 	mu      sync.Mutex
-	holder  string // "" for nobody
+	leases  []*leased
 	token   int64
-	locked  time.Time
-	expires time.Time
 	changed chan struct{}
 	broken  chan struct{} // closed when what waits for an answer is cut off
 	down    bool
 	silent  bool         // nothing is answered, until the request is given up
+	circle  bool         // whoever has to wait is told that it waits in a circle
 	refuse  remote.Reply // where Status is set, the answer to everything
 	log     []string     // method and session of each request that arrived
 	content []byte
@@ -35,6 +36,38 @@ type internet struct {
 
 func newInternet() *internet {
 	return &internet{ttl: 30 * time.Second, changed: make(chan struct{}), broken: make(chan struct{}), token: 100}
+}
+
+// leased is a lease of the server's.
+type leased struct {
+	session         string
+	paths           [][]string
+	mode            lock.Mode
+	slots, slot     int
+	token           int64
+	locked, expires time.Time
+}
+
+func (l *leased) whole() bool { return l.mode == lock.Exclusive && l.slots < 2 }
+
+func (l *leased) covers(other *leased) bool {
+	for _, p := range l.paths {
+		for _, q := range other.paths {
+			if len(p) <= len(q) && slices.Equal(p, q[:len(p)]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// bars reports whether one keeps the other out, as the server has it.
+func (l *leased) bars(other *leased) bool {
+	at := l.covers(other) && other.covers(l)
+	if at && l.slots > 1 && other.slots > 1 {
+		return false
+	}
+	return l.mode == lock.Exclusive && l.covers(other) || other.mode == lock.Exclusive && other.covers(l)
 }
 
 var errOffline = errors.New("the network is down")
@@ -61,29 +94,68 @@ func (n *internet) cut() {
 	n.broken = make(chan struct{})
 }
 
+func (n *internet) silence(on bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.silent = on
+}
+
 func (n *internet) requests() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return append([]string(nil), n.log...)
 }
 
-// now returns who holds, and lets an expired lock end.
-func (n *internet) now() string {
-	if n.holder != "" && !time.Now().Before(n.expires) {
-		n.holder = ""
-	}
-	return n.holder
+// live returns the leases that have not expired.
+func (n *internet) live() []*leased {
+	n.leases = slices.DeleteFunc(n.leases, func(l *leased) bool { return !time.Now().Before(l.expires) })
+	return n.leases
 }
 
+var document = []string{"documents", "project"}
+
+// now returns the lock of the document, or nil.
+func (n *internet) now() *leased {
+	for _, l := range n.live() {
+		if slices.Equal(l.paths[0], document) && l.whole() {
+			return l
+		}
+	}
+	return nil
+}
+
+// held returns who holds the document as a whole, "" for nobody.
 func (n *internet) held() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.now()
+	if l := n.now(); l != nil {
+		return l.session
+	}
+	return ""
+}
+
+// places returns the session, paths and mode of each lease, the oldest first.
+func (n *internet) places() (all []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, l := range n.live() {
+		text := l.session + " " + string(l.mode)
+		for _, p := range l.paths {
+			text += " " + strings.Join(p, "/")
+		}
+		all = append(all, text)
+	}
+	return all
 }
 
 func (n *internet) change() {
 	close(n.changed)
 	n.changed = make(chan struct{})
+}
+
+func (n *internet) remove(gone *leased) {
+	n.leases = slices.DeleteFunc(n.leases, func(l *leased) bool { return l == gone })
+	n.change()
 }
 
 func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, error) {
@@ -98,6 +170,7 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.log = append(n.log, r.Method+" "+b.session)
+	id, place := strings.CutPrefix(r.Path, "/api/locks/")
 	switch {
 	case n.silent:
 		n.mu.Unlock()
@@ -110,56 +183,100 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 		return n.refuse, nil
 	case strings.HasSuffix(r.Path, "/content"):
 		return b.access(r), nil
+	case r.Path == "/api/locks":
+		ms, _ := r.Fields["wait_ms"].(int64)
+		return b.lock(ctx, asked(b.session, r.Fields), ms, r.Fields["fresh"] == true)
 	case r.Method == "POST":
-		return b.post(ctx, target.Query())
-	case r.Method == "GET" && n.now() == "":
+		ms, _ := strconv.ParseInt(target.Query().Get("wait_ms"), 10, 64)
+		whole := &leased{session: b.session, paths: [][]string{document}, mode: lock.Exclusive}
+		return b.lock(ctx, whole, ms, target.Query().Has("fresh"))
+	}
+	found := n.now()
+	if place {
+		found = nil
+		for _, l := range n.live() {
+			if strconv.FormatInt(l.token, 10) == id {
+				found = l
+			}
+		}
+	}
+	switch {
+	case r.Method == "GET" && found == nil:
 		return remote.Reply{Status: 200}, nil
 	case r.Method == "GET":
-		return remote.Reply{Status: 200, Token: n.token, LockedAt: n.locked, ExpiresAt: n.expires, HolderName: "tab " + n.holder, Mine: n.holder == b.session}, nil
-	case n.now() == "":
-		if r.Method == "DELETE" {
-			return remote.Reply{Status: 200}, nil
-		}
+		return remote.Reply{Status: 200, Token: found.token, LockedAt: found.locked, ExpiresAt: found.expires, HolderName: "tab " + found.session, Mine: found.session == b.session}, nil
+	case found == nil && r.Method == "DELETE":
+		return remote.Reply{Status: 200}, nil
+	case found == nil:
 		return remote.Reply{Status: 404, Error: "lock_not_found", Message: "There is no such lock."}, nil
-	case n.holder != b.session:
+	case found.session != b.session:
 		return remote.Reply{Status: 403, Error: "not_locked_by_user", Message: "It is somebody else's."}, nil
-	case r.Token != 0 && r.Token != n.token:
+	case r.Token != 0 && r.Token != found.token:
 		return remote.Reply{Status: 409, Error: "stale_token", Message: "That lock has ended."}, nil
 	case r.Method == "DELETE":
-		n.holder = ""
-		n.change()
+		n.remove(found)
 		return remote.Reply{Status: 200}, nil
 	}
-	n.expires = time.Now().Add(n.ttl)
-	return remote.Reply{Status: 200, ExpiresAt: n.expires}, nil
+	found.expires = time.Now().Add(n.ttl)
+	return remote.Reply{Status: 200, ExpiresAt: found.expires}, nil
+}
+
+// asked reads a request for places.
+func asked(session string, fields map[string]any) *leased {
+	return &leased{session: session, mode: lock.Mode(fields["mode"].(string)), slots: fields["slots"].(int), paths: fields["paths"].([][]string)}
 }
 
 // access reads or writes the content.
 func (b *browser) access(r remote.Request) remote.Reply {
 	n := b.net
+	holder := n.now()
 	switch {
 	case r.Method == "GET" && n.written == 0:
 		return remote.Reply{Status: 404, Error: "document_not_found"}
 	case r.Method == "GET":
 		return remote.Reply{Status: 200, Body: n.content, Token: n.written, SavedAt: n.saved}
-	case n.now() != b.session:
+	case holder == nil || holder.session != b.session:
 		return remote.Reply{Status: 403, Error: "not_locked_by_user", Message: "It is not yours."}
-	case r.Token != n.token:
+	case r.Token != holder.token:
 		return remote.Reply{Status: 409, Error: "stale_token", Message: "That lock has ended."}
 	}
-	n.content, n.written, n.saved = bytes.Clone(r.Body), n.token, time.Now().Truncate(time.Millisecond)
+	n.content, n.written, n.saved = bytes.Clone(r.Body), holder.token, time.Now().Truncate(time.Millisecond)
 	return remote.Reply{Status: 200, SavedAt: n.saved}
 }
 
-// post is called with the mutex held, and returns so.
-func (b *browser) post(ctx context.Context, query url.Values) (remote.Reply, error) {
+// inTheWay returns what keeps a request out, and gives it the lowest slot that is free.
+func (n *internet) inTheWay(r *leased) (in []*leased) {
+	taken := make(map[int]*leased)
+	for _, l := range n.live() {
+		if l.bars(r) {
+			in = append(in, l)
+		} else if l.covers(r) && r.covers(l) && l.slots > 1 && r.slots > 1 {
+			taken[l.slot] = l
+		}
+	}
+	for r.slot = 0; taken[r.slot] != nil; r.slot++ {
+	}
+	if r.slots > 1 && r.slot >= r.slots {
+		in = append(in, taken[0])
+	}
+	return in
+}
+
+// lock is called with the mutex held, and returns so.
+func (b *browser) lock(ctx context.Context, r *leased, waitMS int64, fresh bool) (remote.Reply, error) {
 	n := b.net
-	ms, _ := strconv.Atoi(query.Get("wait_ms"))
-	limit := time.After(time.Duration(ms) * time.Millisecond)
-	for n.now() != "" && (n.holder != b.session || query.Get("fresh") == "") {
-		changed, broken, left := n.changed, n.broken, time.Until(n.expires)
+	limit := time.After(time.Duration(waitMS) * time.Millisecond)
+	for in := n.inTheWay(r); len(in) > 0; in = n.inTheWay(r) {
+		first := in[0]
+		switch {
+		case fresh && first.session == b.session && (r.whole() && r.covers(first) || first.whole() && first.covers(r)):
+			n.remove(first)
+			continue
+		case n.circle && waitMS > 0:
+			return remote.Reply{Status: 409, Error: "deadlock", Message: "Waiting would never end."}, nil
+		}
+		changed, broken, expiry := n.changed, n.broken, time.NewTimer(time.Until(first.expires))
 		n.mu.Unlock()
-		expiry := time.NewTimer(left)
 		done, gone, cut := false, false, false
 		select {
 		case <-changed:
@@ -179,18 +296,22 @@ func (b *browser) post(ctx context.Context, query url.Values) (remote.Reply, err
 		case cut:
 			return remote.Reply{}, errOffline
 		case done:
-			return remote.Reply{Status: 409, Error: "already_locked", HolderName: "tab " + n.holder}, nil
+			return remote.Reply{Status: 409, Error: "acquire_denied", HolderName: "tab " + first.session, Mine: first.session == b.session}, nil
 		}
 	}
 	n.token++
-	n.holder, n.locked, n.expires = b.session, time.Now(), time.Now().Add(n.ttl)
+	r.token, r.locked, r.expires = n.token, time.Now(), time.Now().Add(n.ttl)
+	n.leases = append(n.leases, r)
 	n.change()
-	reply := remote.Reply{Status: 200, Token: n.token, LockedAt: n.locked, ExpiresAt: n.expires}
+	reply := remote.Reply{Status: 200, Lease: strconv.FormatInt(r.token, 10), Token: r.token, Slot: r.slot, LockedAt: r.locked, ExpiresAt: r.expires}
 	if b.onGrant != nil {
 		n.mu.Unlock()
 		b.onGrant()
 		n.mu.Lock()
 		if ctx.Err() != nil {
+			if !r.covers(&leased{paths: [][]string{document}}) {
+				n.remove(r) // the server sees that nobody reads its answer
+			}
 			return remote.Reply{}, context.Cause(ctx)
 		}
 	}

@@ -8,26 +8,14 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Claim implements [lock.Records]. The token is the server's. It renews the lock as well: a lease
-// counts its time from the beginning of the claim, which is then before the server does.
+// Claim implements [lock.Records]. The token is the server's.
 func (d *Document) Claim(ctx context.Context, r lock.Record, stolen bool) (int64, error) {
 	d.mu.Lock()
-	token, kept := d.present.token, d.present.ttl
+	c := d.present.claim
 	d.mu.Unlock()
-	if ttl := r.ExpiresAt.Sub(r.AcquiredAt); kept > 0 && ttl > kept {
-		return 0, &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire, Resource: d.resource(),
-			Detail: "ttlMs (" + millis(ttl) + ") must not be longer than the server keeps a lock (" + millis(kept) + ")"}
-	}
-	reply, err := d.send(ctx, Request{Method: "PUT", Path: d.path + "/lock", Token: token})
-	switch {
-	case passing(reply, err):
-		return 0, d.unreachable(reply, err)
-	case reply.Status != statusOK:
-		return 0, &lock.Error{Code: lock.CodeDenied, Operation: lock.OpAcquire, Resource: d.resource(),
-			Detail: "another owner took it over at the same moment", Err: refused(lock.OpAcquire, reply)}
-	}
-	if d.c.Local.Records == nil {
-		return token, nil
+	token, err := d.confirm(ctx, c, r)
+	if err != nil || d.c.Local.Records == nil {
+		return token, err
 	}
 	local, err := d.c.Local.Records.Claim(ctx, d.local(r, 0), stolen)
 	d.mu.Lock()
@@ -38,17 +26,10 @@ func (d *Document) Claim(ctx context.Context, r lock.Record, stolen bool) (int64
 
 // Renew implements [lock.Records].
 func (d *Document) Renew(ctx context.Context, r lock.Record) error {
-	reply, err := d.send(ctx, Request{Method: "PUT", Path: d.path + "/lock", Token: r.Token})
-	switch {
-	case passing(reply, err):
-		return unanswered(reply, err)
-	case reply.Status == statusOK:
-		return d.renewHere(ctx, r)
-	case reply.Status == statusNotFound, reply.Status == statusForbidden, reply.Status == statusConflict:
-		return &lock.Error{Code: lock.CodeLost, Operation: lock.OpRenew, Resource: d.resource(),
-			Detail: "the server gave the lock to another owner or let it expire", Err: refused(lock.OpRenew, reply)}
+	if err := d.renew(ctx, claim{path: d.path + "/lock", token: r.Token}); err != nil {
+		return err
 	}
-	return refused(lock.OpRenew, reply)
+	return d.renewHere(ctx, r)
 }
 
 func (d *Document) renewHere(ctx context.Context, r lock.Record) error {
@@ -72,7 +53,7 @@ func (d *Document) Read(ctx context.Context, _ string) (lock.Record, bool, error
 	case reply.Token == 0:
 		return lock.Record{}, false, nil
 	}
-	return lock.Record{Resource: d.resource(), OwnerName: reply.HolderName, Token: reply.Token,
+	return lock.Record{Resource: d.resource, OwnerName: reply.HolderName, Token: reply.Token,
 		AcquiredAt: reply.LockedAt, ExpiresAt: reply.ExpiresAt}, true, nil
 }
 

@@ -21,8 +21,9 @@ type Request struct {
 	Method string
 	Path   string // from the server's root, with the query
 	Token  int64  // the fencing token in whose name it is made; 0 for none
-	Name   string // what others are shown of this owner; "" for nothing
-	Body   []byte // nil for none; nobody changes it until Send has returned
+	// Fields are sent as a JSON object: string, int, int64, bool, [][]string.
+	Fields map[string]any
+	Body   []byte // instead of Fields; nil for none; nobody changes it until Send has returned
 }
 
 // Reply is what the server said. Fields that it did not send are zero.
@@ -36,8 +37,10 @@ type Reply struct {
 	LockedAt   time.Time
 	ExpiresAt  time.Time
 	SavedAt    time.Time
-	Mine       bool // the lock is this session's
-	HolderName string
+	Lease      string // names a lock on places
+	Slot       int
+	Mine       bool   // the lock is this session's, or that of the first holder in the way
+	HolderName string // likewise
 	ETag       string
 	Body       []byte // of a request for content
 }
@@ -47,6 +50,7 @@ const (
 	statusOK           = 200
 	statusForbidden    = 403
 	statusNotFound     = 404
+	statusTimeout      = 408
 	statusConflict     = 409
 	statusTooLarge     = 413
 	statusTooMany      = 429

@@ -49,3 +49,62 @@ func TestAFreshLockWaitsItsTurn(t *testing.T) {
 	assertError(t, browser.do("POST", lockOf("r")+"?fresh=true", nil), http.StatusConflict, "already_locked")
 	assert.Equal(t, http.StatusOK, (<-waiting).status)
 }
+
+// What a tab of the session left in the way of another one is ended by a fresh request, and nothing else is.
+func TestAFreshLockOnPlaces(t *testing.T) {
+	s := start(t, nil)
+	browser, other := s.as(t, "the session of a browser"), s.as(t, "somebody else")
+	type paths = [][]string
+	for _, c := range []struct {
+		name       string
+		old, fresh object
+		replaced   bool
+	}{
+		{"the same place", object{"paths": paths{{"a"}}}, object{"paths": paths{{"a"}}}, true},
+		{"below it", object{"paths": paths{{"a", "b"}}}, object{"paths": paths{{"a"}}}, true},
+		{"above it", object{"paths": paths{{"a"}}}, object{"paths": paths{{"a", "b"}}}, true},
+		{"shared", object{"paths": paths{{"a"}}, "mode": "shared"}, object{"paths": paths{{"a"}}}, true},
+		{"now shared", object{"paths": paths{{"a"}}}, object{"paths": paths{{"a", "b"}}, "mode": "shared"}, true},
+		{"a slot, now the whole", object{"paths": paths{{"a"}}, "slots": 2}, object{"paths": paths{{"a"}}}, true},
+		{"the whole, now a slot", object{"paths": paths{{"a"}}}, object{"paths": paths{{"a"}}, "slots": 2}, true},
+		{"one of several", object{"paths": paths{{"a"}, {"b"}}}, object{"paths": paths{{"b"}, {"c"}}}, true},
+		{"a document", object{"paths": paths{{"documents", "r"}}}, object{"paths": paths{{"documents", "r", "a"}}}, true},
+		{"below a slot", object{"paths": paths{{"a"}}, "slots": 2}, object{"paths": paths{{"a", "b"}}}, false},
+		{"a slot above it", object{"paths": paths{{"a", "b"}}}, object{"paths": paths{{"a"}}, "slots": 2}, false},
+		{"a slot, now shared", object{"paths": paths{{"a"}}, "slots": 2}, object{"paths": paths{{"a"}}, "mode": "shared"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			old := browser.do("POST", "/api/locks", c.old)
+			require.Equal(t, http.StatusOK, old.status, string(old.text))
+			beat := "/api/locks/" + old.body["lease_id"].(string)
+			assertError(t, browser.do("POST", "/api/locks", c.fresh), http.StatusConflict, "acquire_denied")
+			c.fresh["fresh"] = true
+			assertError(t, other.do("POST", "/api/locks", c.fresh), http.StatusConflict, "acquire_denied")
+			fresh := browser.do("POST", "/api/locks", c.fresh)
+			if !c.replaced {
+				assertError(t, fresh, http.StatusConflict, "acquire_denied")
+				assert.Equal(t, http.StatusOK, browser.do("PUT", beat, nil).status)
+				assert.Equal(t, http.StatusOK, browser.do("DELETE", beat, nil).status)
+				return
+			}
+			require.Equal(t, http.StatusOK, fresh.status, string(fresh.text))
+			assert.Greater(t, fresh.token(), old.token())
+			assertError(t, browser.do("PUT", beat, nil), http.StatusNotFound, "lock_not_found")
+			assert.Equal(t, http.StatusOK, browser.do("DELETE", beat, nil).status, "which harms nobody")
+			own := "/api/locks/" + fresh.body["lease_id"].(string)
+			assert.Equal(t, http.StatusOK, browser.do("PUT", own, nil).status)
+			assert.Equal(t, http.StatusOK, browser.do("DELETE", own, nil).status)
+		})
+	}
+
+	// Whoever else is in the way is waited for, when the session's own have ended.
+	own := browser.do("POST", "/api/locks", object{"paths": paths{{"a"}}})
+	require.Equal(t, http.StatusOK, other.do("POST", "/api/locks", object{"paths": paths{{"b"}}}).status)
+	assertError(t, browser.do("POST", "/api/locks", object{"paths": paths{{"a"}, {"b"}}, "fresh": true}), http.StatusConflict, "acquire_denied")
+	assertError(t, browser.do("PUT", "/api/locks/"+own.body["lease_id"].(string), nil), http.StatusNotFound, "lock_not_found")
+
+	// A document that is locked afresh takes the place of what a tab left below it.
+	require.Equal(t, http.StatusOK, browser.do("POST", "/api/locks", object{"paths": paths{{"documents", "r", "x"}}, "mode": "shared"}).status)
+	assertError(t, browser.do("POST", lockOf("r"), nil), http.StatusConflict, "already_locked")
+	assert.Equal(t, http.StatusOK, browser.do("POST", lockOf("r")+"?fresh=true", nil).status)
+}

@@ -84,7 +84,13 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 	}
 	if !config.Disabled {
 		var err error
-		if config.Store, err = s.store(ctx, e); err != nil {
+		if s.document != nil {
+			err = s.document.Saves(config.Lock)
+		}
+		if err == nil {
+			config.Store, err = s.store(ctx, e)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if e.channel, err = jsbridge.NewChannel(s.settings.key() + ":edit"); err != nil {

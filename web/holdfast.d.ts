@@ -286,9 +286,9 @@ export interface OpenOptions {
   root?: string;                   // default "project": the OPFS folder that holds `.lock` and everything else
   ownerName?: string;              // what other tabs are shown
   /**
-   * A Holdfast server. Exclusive leases of the whole project then hold on this machine and on the server both, and
-   * AutoSave saves there; other leases reject with "unsupported". Where the server does not answer, acquiring goes on
-   * trying ("acquire-timeout", retryable). `ownerName` has at most 64 characters.
+   * A Holdfast server. Leases then hold on this machine and on the server both, and AutoSave saves there; `locks` stays
+   * on this machine. Where the server does not answer, acquiring goes on trying ("acquire-timeout", retryable). `steal`
+   * takes from this browser's tabs alone. `ownerName` has at most 64 characters.
    */
   server?: { url: string | URL };
 }

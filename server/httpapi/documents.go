@@ -58,7 +58,7 @@ func (a *API) acquire(w http.ResponseWriter, r *http.Request, request locks.Requ
 	if errors.Is(err, context.Canceled) && r.Context().Err() == nil {
 		err = errUnavailable
 	}
-	if err == nil && r.Context().Err() != nil && request.Wait > 0 {
+	if err == nil && r.Context().Err() != nil && (request.Wait > 0 || request.Fresh) {
 		ctx, cancel := background(a.WriteLimit)
 		defer cancel()
 		_ = a.Locks.Release(ctx, lease.ID, request.Holder.ID)

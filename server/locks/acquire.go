@@ -29,14 +29,13 @@ func (t *Table) Acquire(ctx context.Context, r Request) (Lease, error) {
 			return lease, err
 		}
 		met := standing(result.Reads)
-		own, ok := again(r, met.claims)
-		if ok && r.Fresh {
-			if _, err := t.end(ctx, own, t.reason(own)); err != nil {
-				return Lease{}, err
-			}
+		switch replaced, err := t.replace(ctx, r, met.claims); {
+		case err != nil:
+			return Lease{}, err
+		case replaced:
 			continue
 		}
-		if ok {
+		if own, ok := again(r, met.claims); ok {
 			lease, err := t.extend(ctx, own)
 			if errors.Is(err, ErrNotFound) {
 				continue // it ended just now
@@ -166,6 +165,21 @@ func again(r Request, claims []stand) (stand, bool) {
 	own := claims[0]
 	same := slices.EqualFunc(own.Paths, r.Paths, func(a, b Path) bool { return slices.Equal(a, b) })
 	return own, own.Holder == r.Holder.ID && own.Mode == r.Mode && own.Slots <= 1 && same
+}
+
+// replace ends the leases that a fresh request replaces, and reports whether there were any.
+func (t *Table) replace(ctx context.Context, r Request, claims []stand) (bool, error) {
+	replaced := false
+	for _, s := range claims {
+		if !r.replaces(s.claim) {
+			continue
+		}
+		if _, err := t.end(ctx, s, t.reason(s)); err != nil {
+			return false, err
+		}
+		replaced = true
+	}
+	return replaced, nil
 }
 
 // clearOverdue ends those of the claims whose time is up, and reports whether there were any.

@@ -66,6 +66,11 @@ func (p Path) covers(q Path) bool {
 	return len(p) <= len(q) && slices.Equal(p, q[:len(p)])
 }
 
+// cover reports whether one of the paths covers one of the others.
+func cover(paths, others []Path) bool {
+	return slices.ContainsFunc(paths, func(p Path) bool { return slices.ContainsFunc(others, p.covers) })
+}
+
 // merged returns the paths in the one global order, each once. For an exclusive request those under another path of
 // the request go: their ancestor covers them.
 func merged(paths []Path, mode Mode) []Path {

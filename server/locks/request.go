@@ -35,7 +35,9 @@ type Request struct {
 	Wait time.Duration
 	// Again lets the holder of exactly this lease ask again: that extends it and keeps its token.
 	Again bool
-	// Fresh ends that lease instead, as if it had been given back, and asks for a new one with a token of its own.
+	// Fresh ends the holder's own leases first that are in the way, as if they had been given back: for a holder whose
+	// tabs keep each other out by a lock of their own, so that what is there is of one that is gone. Between
+	// slots and what is no slot of the same place there is no such lock: those stay.
 	Fresh bool
 }
 
@@ -54,6 +56,15 @@ type Lease struct {
 	// ExpiresAt is when the lease ends unless it is extended.
 	ExpiresAt time.Time
 }
+
+// replaces reports whether a claim in the way is one that a fresh request ends.
+func (r Request) replaces(c claim) bool {
+	return r.Fresh && c.Holder == r.Holder.ID &&
+		(whole(r.Mode, r.Slots) && cover(r.Paths, c.Paths) || whole(c.Mode, c.Slots) && cover(c.Paths, r.Paths))
+}
+
+// whole reports whether a target is taken from everybody else.
+func whole(m Mode, slots int) bool { return m == Exclusive && slots <= 1 }
 
 func (r Request) normal() (Request, error) {
 	if r.Mode == "" {

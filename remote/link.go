@@ -1,0 +1,175 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// link is the way to the server of what is locked there under one resource.
+type link struct {
+	server   Server
+	resource string // as leases and messages name it
+}
+
+// claim is a lock that the server has granted.
+type claim struct {
+	path  string        // of its heartbeats and its release
+	token int64         // which these name; see [Request]
+	ttl   time.Duration // how long the server keeps it when it is not renewed
+}
+
+// claim is what a reply grants, under the path that it has there.
+func (r Reply) claim(path string) claim {
+	return claim{path: path, token: r.Token, ttl: r.ExpiresAt.Sub(r.LockedAt)}
+}
+
+const (
+	waitLimit   = 50 * time.Second // of one request; a proxy may end what takes a minute
+	answerLimit = 5 * time.Second  // for an answer that needs no waiting
+)
+
+// take asks the server until it grants, refuses or, where nothing is waited for, denies. asking returns the request for the
+// lock that waits so long. nested tells of a deadlock: others hold nothing on the server while they wait,
+// so that what the server takes for one is a wait as any other.
+func (l *link) take(ctx context.Context, local lock.Grant, asking func(wait time.Duration) Request, ifAvailable, nested bool) (Reply, error) {
+	ctx, stop := whileHeld(ctx, local)
+	defer stop()
+	pauses := lock.Backoff{}.Delays()
+	wait := waitLimit
+	if ifAvailable {
+		wait = 0
+	}
+	for {
+		asked := time.Now()
+		reply, err := l.sendFor(ctx, wait+answerLimit, asking(wait))
+		waited := time.Since(asked) > time.Second // the server had us wait
+		if waited {
+			pauses = lock.Backoff{}.Delays()
+		}
+		switch {
+		case err == nil && reply.Status == statusOK && reply.Token > 0:
+			return reply, nil
+		case ctx.Err() != nil:
+			return reply, context.Cause(ctx)
+		case passing(reply, err) && ifAvailable:
+			return reply, l.unreachable(reply, err)
+		case passing(reply, err):
+		case reply.Error == "deadlock" && nested:
+			return reply, &lock.Error{Code: lock.CodeDeadlock, Operation: lock.OpAcquire, Resource: l.resource,
+				Detail: "it and others on other machines waited for each other, and it began last; release what you hold"}
+		case reply.Status != statusConflict && reply.Status != statusTimeout:
+			return reply, refused(lock.OpAcquire, reply)
+		case ifAvailable:
+			return reply, l.denied(reply)
+		case waited: // ask again at once
+			continue
+		}
+		sleep(ctx, max(pauses(), reply.RetryAfter))
+	}
+}
+
+// whileHeld returns a context that ends when the grant is lost, too.
+func whileHeld(ctx context.Context, g lock.Grant) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-g.Lost():
+			end(&lock.Error{Code: lock.CodeDenied, Operation: lock.OpAcquire, Detail: "another tab took it over at the same moment"})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { end(nil) }
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func lost(g lock.Grant) bool {
+	select {
+	case <-g.Lost():
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *link) denied(r Reply) error {
+	holder, where := r.HolderName, " holds it in another browser"
+	if holder == "" {
+		holder = "somebody"
+	}
+	if r.Mine {
+		where = " holds it on the server, in a tab of this browser"
+	}
+	return &lock.Error{Code: lock.CodeDenied, Operation: lock.OpAcquire, Resource: l.resource, Detail: holder + where}
+}
+
+func (l *link) unreachable(r Reply, err error) error {
+	return &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Resource: l.resource,
+		Detail: "no answer of the server; is the network there, and does the content security policy allow it (connect-src)?",
+		Err:    unanswered(r, err)}
+}
+
+var errSilent = errors.New("the server does not answer")
+
+// send waits for an answer as long as one may take; a network that loses everything gives none.
+func (l *link) send(ctx context.Context, r Request) (Reply, error) {
+	return l.sendFor(ctx, answerLimit, r)
+}
+
+func (l *link) sendFor(ctx context.Context, limit time.Duration, r Request) (Reply, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, limit, errSilent)
+	defer stop()
+	return l.server.Send(ctx, r)
+}
+
+// confirm renews a claim for the first time, for the lease that r will be the record of: a lease counts its time from the
+// beginning of this, which is then before the server does.
+func (l *link) confirm(ctx context.Context, c claim, r lock.Record) (int64, error) {
+	if ttl := r.ExpiresAt.Sub(r.AcquiredAt); c.ttl > 0 && ttl > c.ttl {
+		return 0, &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire, Resource: l.resource,
+			Detail: "ttlMs (" + millis(ttl) + ") must not be longer than the server keeps a lock (" + millis(c.ttl) + ")"}
+	}
+	reply, err := l.send(ctx, Request{Method: "PUT", Path: c.path, Token: c.token})
+	switch {
+	case passing(reply, err):
+		return 0, l.unreachable(reply, err)
+	case reply.Status != statusOK:
+		return 0, &lock.Error{Code: lock.CodeDenied, Operation: lock.OpAcquire, Resource: l.resource,
+			Detail: "another owner took it over at the same moment", Err: refused(lock.OpAcquire, reply)}
+	}
+	return c.token, nil
+}
+
+// renew renews a claim.
+func (l *link) renew(ctx context.Context, c claim) error {
+	reply, err := l.send(ctx, Request{Method: "PUT", Path: c.path, Token: c.token})
+	switch {
+	case passing(reply, err):
+		return unanswered(reply, err)
+	case reply.Status == statusOK:
+		return nil
+	case reply.Status == statusNotFound, reply.Status == statusForbidden, reply.Status == statusConflict:
+		return &lock.Error{Code: lock.CodeLost, Operation: lock.OpRenew, Resource: l.resource,
+			Detail: "the server gave the lock to another owner or let it expire", Err: refused(lock.OpRenew, reply)}
+	}
+	return refused(lock.OpRenew, reply)
+}
+
+// giveBack gives a claim back.
+func (l *link) giveBack(ctx context.Context, c claim) error {
+	reply, err := l.send(ctx, Request{Method: "DELETE", Path: c.path, Token: c.token})
+	if passing(reply, err) {
+		return errors.Join(errors.New("the server did not hear of it and keeps the lock until it expires"), unanswered(reply, err))
+	}
+	return nil
+}

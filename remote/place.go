@@ -1,0 +1,67 @@
+package remote
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Lock implements [lock.Elsewhere]: a place of the project is one below its document on the server. Each lease on
+// places is one of the server's, under its own id.
+func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, ifAvailable bool) (lock.Far, error) {
+	fields := d.fields()
+	fields["paths"], fields["mode"], fields["slots"], fields["fresh"] = d.paths(p), string(p.Mode), max(1, p.Slots), true
+	reply, err := d.take(ctx, local, func(wait time.Duration) Request {
+		fields["wait_ms"] = wait.Milliseconds()
+		return Request{Method: "POST", Path: "/api/locks", Fields: fields}
+	}, ifAvailable, p.Nested)
+	if err != nil {
+		return nil, err
+	}
+	return &place{d.link, reply.claim("/api/locks/" + reply.Lease), reply.Slot}, nil
+}
+
+// paths spells the paths of a place on the server.
+func (d *Document) paths(p *lock.Place) (paths [][]string) {
+	for _, path := range p.Paths {
+		paths = append(paths, append([]string{"documents", d.c.Room}, path...))
+	}
+	if paths == nil {
+		// What the leases around it hold keeps everybody else out. A path that is its own alone gives it a token.
+		paths = [][]string{{"leases", p.LeaseID}}
+	}
+	return paths
+}
+
+// place is a [lock.Far]: a lease of the server's on places.
+type place struct {
+	*link
+	claim claim
+	slot  int
+}
+
+// Slot implements [lock.Far].
+func (p *place) Slot() int { return p.slot }
+
+// Lost never tells anything; the next renewal does.
+func (p *place) Lost() <-chan struct{} { return nil }
+
+// Release gives it back. Nobody else has its id, so it can be said twice.
+func (p *place) Release(ctx context.Context) error { return p.giveBack(ctx, p.claim) }
+
+// Claim implements [lock.Records]. The token is the server's.
+func (p *place) Claim(ctx context.Context, r lock.Record, _ bool) (int64, error) {
+	return p.confirm(ctx, p.claim, r)
+}
+
+// Renew implements [lock.Records].
+func (p *place) Renew(ctx context.Context, _ lock.Record) error { return p.renew(ctx, p.claim) }
+
+// Read implements [lock.Records]: there is none, but for the server's lease.
+func (p *place) Read(context.Context, string) (lock.Record, bool, error) {
+	return lock.Record{}, false, nil
+}
+
+// Remove implements [lock.Records].
+func (p *place) Remove(context.Context, lock.Record) error { return nil }

@@ -1,0 +1,173 @@
+package remote_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+)
+
+// What the outer lease keeps everybody else out of is not asked for again: its own lock would be in the way.
+func TestWithinALeaseThatCoversIt(t *testing.T) {
+	pool := lock.AcquireOptions{Path: []string{"x", "pool"}, Slots: 2}
+	for name, c := range map[string]struct{ outer, inner lock.AcquireOptions }{
+		"a place of the project":     {lock.AcquireOptions{}, at("x")},
+		"below a place":              {at("x"), at("x", "y")},
+		"below one of several":       {lock.AcquireOptions{Paths: [][]string{{"w"}, {"x"}}}, at("x", "y")},
+		"shared below it":            {at("x"), shared("x", "y")},
+		"shared above it":            {at("x", "y"), shared("x")},
+		"shared where it is shared":  {shared("x"), shared("x")},
+		"shared where it has a slot": {pool, shared("x", "pool")},
+		"a slot below it":            {at("x"), pool},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, space := newInternet(), locktest.NewSpace()
+				a := open(t, n, space, "A", "a")
+				outer := a.acquire(c.outer)
+				held := n.places()
+				c.inner.IfAvailable = true
+				inner := a.within(outer, c.inner)
+				assert.Greater(t, inner.Token, outer.Token, "its token is of the server")
+				assert.Contains(t, n.places(), held[0])
+				again := a.within(inner, shared("x")) // and so on
+				assert.Greater(t, again.Token, inner.Token)
+				sleep(2 * time.Minute)
+				require.NoError(t, inner.Err())
+				a.release(again)
+				a.release(inner)
+				assert.Equal(t, held, n.places())
+				a.release(outer)
+			})
+		})
+	}
+}
+
+// What the outer lease does not cover is had on the server as well.
+func TestWithinALeaseThatDoesNotCoverIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
+		outer := a.acquire(shared("x"))
+		inner := a.within(outer, lock.AcquireOptions{Paths: [][]string{{"x", "y"}, {"z"}}})
+		assert.Equal(t, []string{"A shared documents/project/x", "A exclusive documents/project/x/y documents/project/z"}, n.places())
+		b.denied(at("z"))
+		mixed := a.within(inner, lock.AcquireOptions{Paths: [][]string{{"z", "below"}, {"w"}}})
+		assert.Equal(t, "A exclusive documents/project/w", n.places()[2], "of several places those that nobody else is kept out of")
+		a.release(mixed)
+		slots := a.acquire(lock.AcquireOptions{Path: []string{"pool"}, Slots: 2})
+		second := a.within(slots, lock.AcquireOptions{Path: []string{"pool"}, Slots: 2})
+		assert.Equal(t, []int{0, 1}, []int{slots.Slot, second.Slot})
+		a.release(outer)
+		sleep(0)
+		require.ErrorIs(t, inner.Err(), lock.ErrLost)
+		assert.Len(t, n.places(), 2, "a nested lease ends with the outer one")
+	})
+}
+
+func TestALeaseAroundThatIsInTheWay(t *testing.T) {
+	pool := lock.AcquireOptions{Path: []string{"pool"}, Slots: 2}
+	for name, c := range map[string]struct {
+		outer, inner lock.AcquireOptions
+		want         error
+	}{
+		"the same again":        {at("x"), at("x"), lock.ErrReentrant},
+		"more than it has":      {at("x", "y"), at("x"), lock.ErrReentrant},
+		"an upgrade":            {shared("x"), at("x"), lock.ErrReentrant},
+		"below a slot":          {pool, at("pool", "y"), lock.ErrUnsupported},
+		"shared below a slot":   {pool, shared("pool", "y"), lock.ErrUnsupported},
+		"a slot above it":       {at("pool", "y"), pool, lock.ErrUnsupported},
+		"a slot of what it has": {shared("pool"), pool, lock.ErrUnsupported},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				a := open(t, n, locktest.NewSpace(), "A", "a")
+				outer := a.acquire(c.outer)
+				begun := time.Now()
+				_, err := a.AcquireProjectLock(lock.Within(context.Background(), outer), c.inner)
+				require.ErrorIs(t, err, c.want)
+				assert.Zero(t, time.Since(begun), "at once")
+				assert.Len(t, n.places(), 1)
+				require.NoError(t, outer.Err())
+			})
+		})
+	}
+}
+
+// The server takes all tabs of a browser for one. So a wait in which nothing is held is no deadlock, whatever it says.
+func TestACircleThatTheServerFinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		n.circle = true
+		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
+		theirs, ours := b.acquire(at("x")), a.acquire(at("y"))
+		_, err := a.AcquireProjectLock(lock.Within(context.Background(), ours), waits(at("x")))
+		require.ErrorIs(t, err, lock.ErrDeadlock)
+		require.NoError(t, ours.Err())
+
+		waiting := a.begin(context.Background(), waits(at("x")))
+		sleep(time.Minute)
+		assert.Empty(t, waiting)
+		n.mu.Lock()
+		n.circle = false
+		n.mu.Unlock()
+		b.release(theirs)
+		require.NoError(t, <-waiting)
+	})
+}
+
+// Whatever is granted or refused between the tabs of one browser without a server is so with one, between two browsers and
+// within a lease. Slots apart: the server admits less beside them.
+func TestTheServerAddsNothingAndLeavesOutNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alone := func(space *locktest.Space, id string) *lock.Manager {
+			m, err := lock.NewManager(lock.Config{OwnerID: id, Backends: []lock.Backend{{Strategy: lock.WebLock, Resource: "project", Locker: space.Client(id)}}})
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
+			return m
+		}
+		n, space := newInternet(), locktest.NewSpace()
+		here, there, one, other := alone(space, "a"), alone(space, "b"), open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
+		outcome := func(first, second *lock.Manager, outer, inner lock.AcquireOptions, within bool) (code lock.Code) {
+			held, err := first.AcquireProjectLock(context.Background(), outer)
+			require.NoError(t, err)
+			ctx := context.Background()
+			if within {
+				ctx, second = lock.Within(ctx, held), first
+			}
+			inner.IfAvailable = true
+			lease, err := second.AcquireProjectLock(ctx, inner)
+			if err != nil {
+				var e *lock.Error
+				require.ErrorAs(t, err, &e)
+				code = e.Code
+			} else {
+				require.NoError(t, lease.Release(context.Background()))
+			}
+			require.NoError(t, held.Release(context.Background()))
+			return code
+		}
+		var all []lock.AcquireOptions
+		for _, mode := range []lock.Mode{lock.Exclusive, lock.Shared} {
+			for _, paths := range [][][]string{nil, {{}}, {{"x"}}, {{"x", "y"}}, {{"x", "y", "z"}}, {{"xy"}}, {{"w"}, {"x", "y"}}, {{"x"}, {"x", "y"}}} {
+				all = append(all, lock.AcquireOptions{Paths: paths, Mode: mode})
+			}
+		}
+		for _, outer := range all {
+			for _, inner := range all {
+				for _, within := range []bool{false, true} {
+					assert.Equal(t, outcome(here, there, outer, inner, within), outcome(one.Manager, other.Manager, outer, inner, within),
+						"%v, then %v, within %v", outer, inner, within)
+				}
+			}
+		}
+		assert.Empty(t, n.places())
+	})
+}
