@@ -167,8 +167,6 @@ func TestAPausedHolderWritesNothing(t *testing.T) {
 			continue
 		}
 		time.Sleep(60*time.Millisecond + time.Duration(i%7)*time.Millisecond)
-		// Its time runs from when the server has seen the lock, which on a slow machine is a moment after the answer.
-		require.Eventually(t, func() bool { return ann.do("GET", lockOf("r"), nil).body["is_locked"] == false }, 5*time.Second, time.Millisecond)
 		if ann.save("r", token, "late").status == http.StatusOK {
 			accepted++
 		}

@@ -69,13 +69,16 @@ func (t *Table) settle(ctx context.Context, s stand) (bool, error) {
 	}
 }
 
-// overdue reports whether a lease's time is up, as far as this server
-// has heard.
+// overdue reports whether a lease's time is up, as far as this server knows.
 func (t *Table) overdue(s stand) (Due, bool) {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
 	h := t.mirror.held[s.Lease]
-	if h == nil || h.token != s.token || h.beatAt == 0 || h.deadline.After(time.Now()) {
+	if h == nil {
+		until, ok := t.mirror.own.past(s.beatKey())
+		return Due{s, s.token, until}, ok // granted by this server, which has not seen it yet
+	}
+	if h.token != s.token || h.beatAt == 0 || h.deadline.After(time.Now()) {
 		return Due{}, false
 	}
 	return h.due(), true

@@ -21,6 +21,7 @@ type mirror struct {
 	due     dueQueue                     // of held
 	gone    map[string]map[bell]struct{} // who wants to know that a key is deleted, or that a ticket came
 	earlier bell                         // rings when the earliest deadline may have changed
+	own     promises
 	// announced is the deadline that the sweeper knows of.
 	announced time.Time
 }
@@ -39,7 +40,8 @@ type held struct {
 type beat struct {
 	revision          int64
 	expires, observed time.Time
-	live              bool // seen as it came, not found at the start
+	live              bool      // seen as it came, not found at the start
+	promised          time.Time // by this server; zero where it was another
 }
 
 // ticket is a request that waits, at its place in line: the revision at which it came.
@@ -55,7 +57,7 @@ type party struct {
 }
 
 func newMirror() *mirror {
-	m := &mirror{gone: map[string]map[bell]struct{}{}, earlier: make(bell, 1)}
+	m := &mirror{gone: map[string]map[bell]struct{}{}, earlier: make(bell, 1), own: promises{until: map[string]time.Time{}}}
 	m.clear()
 	return m
 }
@@ -106,7 +108,8 @@ func (m *mirror) set(e kv.Entry, now time.Time, live bool) {
 	switch {
 	case strings.HasPrefix(e.Key, beatPrefix):
 		if expires, ok := decodeBeat(e); ok {
-			b := beat{e.Modified, expires, now, live}
+			b := beat{revision: e.Modified, expires: expires, observed: now, live: live}
+			b.promised, _ = m.own.of(e.Key, expires)
 			m.beats[e.Key] = b
 			if h := m.root.at(e.Key, beatPrefix)[claimOf(e.Key)]; h != nil && h.beatKey() == e.Key {
 				m.renewed(h, b)
@@ -143,8 +146,9 @@ func (m *mirror) hold(e kv.Entry, c claim) {
 	m.root.reach(e.Key, claimPrefix).claims[e.Key] = h
 }
 
-// renewed sets the deadline. A heartbeat that came while this server watched counts from then, by the monotonic clock:
-// no wall clock, set wrong or stepping, can end a lease too early. One that was found at the start has only its time.
+// renewed sets the deadline. A heartbeat of this server's own counts from when it took it, and one that came while it
+// watched from then, by the monotonic clock: no wall clock, set wrong or stepping, can end a lease too early. One that was
+// found at the start has only its time.
 func (m *mirror) renewed(h *held, b beat) {
 	h.expires, h.beatAt = b.expires, b.revision
 	left := h.ttl()
@@ -152,6 +156,9 @@ func (m *mirror) renewed(h *held, b beat) {
 		left = min(max(b.expires.Sub(b.observed), 0), h.ttl())
 	}
 	h.deadline = b.observed.Add(left)
+	if !b.promised.IsZero() {
+		h.deadline = b.promised
+	}
 	if h.index < 0 {
 		heap.Push(&m.due, h)
 	} else {
@@ -163,6 +170,7 @@ func (m *mirror) unset(key string) {
 	switch {
 	case strings.HasPrefix(key, beatPrefix):
 		delete(m.beats, key)
+		m.own.drop(key)
 	case strings.HasPrefix(key, claimPrefix):
 		if h := m.root.at(key, claimPrefix)[key]; h != nil {
 			m.drop(h)

@@ -42,12 +42,11 @@ func (t *Table) extend(ctx context.Context, s stand) (Lease, error) {
 		return Lease{}, cmp.Or(err, ErrNotFound)
 	}
 	expires := time.Now().Add(s.ttl())
+	t.mirror.own.make(s.beatKey(), expires)
 	held, err := t.beat(ctx, s, expires)
-	switch {
-	case err != nil:
-		return Lease{}, err
-	case !held:
-		return Lease{}, ErrNotFound
+	if err != nil || !held {
+		t.mirror.own.drop(s.beatKey())
+		return Lease{}, cmp.Or(err, ErrNotFound)
 	}
 	t.config.Metrics.Renewals.Inc()
 	return s.lease(s.token, expires), nil
@@ -98,7 +97,7 @@ func (t *Table) readOwn(ctx context.Context, key, holder string) (stand, error) 
 	}
 	s := stand{c, key, e.Created}
 	if ended, err := t.settle(ctx, s); ended || err != nil {
-		return s, cmp.Or(err, ErrNotFound)
+		return stand{}, cmp.Or(err, ErrNotFound)
 	}
 	if c.Holder != holder {
 		return s, ErrNotHolder

@@ -1,0 +1,95 @@
+package locks
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+// A lease ends when its holder was told that it does, however late this server's watch shows it.
+func TestALateWatchAddsNoTime(t *testing.T) {
+	table, err := Open(t.Context(), kvtest.Open(t), Config{})
+	require.NoError(t, err)
+	defer table.Close()
+	behind := func(change func()) { // the watch sees it 200 ms later
+		table.mirror.mu.Lock()
+		change()
+		time.Sleep(200 * time.Millisecond)
+		table.mirror.mu.Unlock()
+	}
+	seen := func(expires time.Time) func() bool {
+		return func() bool {
+			table.mirror.mu.Lock()
+			defer table.mirror.mu.Unlock()
+			for _, h := range table.mirror.held {
+				return h.expires.UnixMilli() == expires.UnixMilli()
+			}
+			return false
+		}
+	}
+	due := func(at time.Time) []Due {
+		list, _ := table.Due(at)
+		return list
+	}
+	request := Request{Paths: []Path{{"a"}}, Mode: Exclusive, Slots: 1, Holder: Holder{ID: "ann", Name: "Ann"}, TTL: time.Minute}
+	c := newClaim(request, time.Now())
+	var lease Lease
+	behind(func() { lease, _, err = table.grab(t.Context(), c, nil) })
+	require.NoError(t, err)
+	require.Eventually(t, seen(lease.ExpiresAt), 5*time.Second, time.Millisecond)
+	assert.Empty(t, due(lease.ExpiresAt.Add(-time.Nanosecond)), "never earlier")
+	assert.Len(t, due(lease.ExpiresAt), 1)
+
+	expires := time.Now().Add(time.Minute)
+	behind(func() {
+		table.mirror.own.make(c.beatKey(), expires)
+		held, err := table.beat(t.Context(), stand{c, c.keys()[0], lease.Token}, expires)
+		require.NoError(t, err)
+		require.True(t, held)
+	})
+	require.Eventually(t, seen(expires), 5*time.Second, time.Millisecond)
+	assert.Empty(t, due(expires.Add(-time.Nanosecond)))
+	assert.Len(t, due(expires), 1)
+
+	require.NoError(t, table.Release(t.Context(), lease.ID, "ann"))
+	require.Eventually(t, func() bool {
+		table.mirror.own.mu.Lock()
+		defer table.mirror.own.mu.Unlock()
+		return len(table.mirror.own.until) == 0
+	}, 5*time.Second, time.Millisecond)
+}
+
+// One that is over before the watch has shown it is refused as well.
+func TestWhatTheWatchHasNotShownEndsToo(t *testing.T) {
+	table, err := Open(t.Context(), kvtest.Open(t), Config{})
+	require.NoError(t, err)
+	table.stop() // it sees nothing any more
+	table.running.Wait()
+	defer table.Close()
+	request := Request{Paths: []Path{{"a"}}, Mode: Exclusive, Slots: 1, Holder: Holder{ID: "ann", Name: "Ann"}, TTL: 50 * time.Millisecond}
+	lease, _, err := table.grab(t.Context(), newClaim(request, time.Now()), nil)
+	require.NoError(t, err)
+	time.Sleep(time.Until(lease.ExpiresAt))
+	_, err = table.Fence(t.Context(), Path{"a"}, "ann", lease.Token)
+	require.ErrorIs(t, err, ErrStaleToken)
+	_, err = table.Acquire(t.Context(), request)
+	require.NoError(t, err)
+}
+
+// Of two heartbeats at once the store has one, and both holders were told a time. The later one is kept.
+func TestOfTwoPromisesTheLaterIsKept(t *testing.T) {
+	p := promises{until: map[string]time.Time{}}
+	early := time.Now().Add(time.Minute)
+	late := early.Add(5 * time.Millisecond)
+	p.make("beat", late)
+	p.make("beat", early)
+	_, ok := p.of("beat", early)
+	assert.False(t, ok, "the time of the watch counts, which is later than both")
+	until, ok := p.of("beat", late)
+	assert.True(t, ok)
+	assert.Equal(t, late, until)
+}
