@@ -25,6 +25,7 @@ const (
 	inSequence = "four raw requests, in sequence"
 	inParallel = "four raw requests, in parallel"
 	slotRaw    = "the raw requests of a slot, in parallel"
+	slotFewest = "the fewest raw requests of a slot, in parallel"
 )
 
 // contender is one way to lock, and how often it does so in a round: a round of each
@@ -81,6 +82,7 @@ func (r *report) places(page *browser.Tab, rounds int) {
 	slot := []contender{
 		{name: raw, times: 40},
 		{name: slotRaw, times: 40},
+		{name: slotFewest, times: 40},
 		{name: "slot, Go Locker in the page", times: 40, target: 1.5},
 		{name: "slot, Go Locker in a worker", times: 40, target: 1.5},
 		{name: "slot, page", times: 20, target: 1.5},

@@ -85,6 +85,7 @@ const contenders = {
   "slot, Go Locker in the page": () => goLocker("page", "slot"),
   "slot, Go Locker in a worker": () => goLocker("worker", "slot"),
   "the raw requests of a slot, in parallel": () => slotRequests,
+  "the fewest raw requests of a slot, in parallel": () => fewestRequests,
   "browser-tabs-lock": () => {
     const tabsLock = new (TabsLock.default ?? TabsLock)();
     return async (name, body) => {
@@ -115,6 +116,9 @@ const inParallel = (_, body) => atOnce(names, body);
 
 /** What a slot has to ask for: the project and the place shared, and a name of its own. */
 const slotRequests = (_, body) => atOnce(["s", "s/pool", "s/pool/0"], body);
+
+/** What any slot has to ask for at the least: its place, which somebody may want as a whole, and a name of its own. */
+const fewestRequests = (_, body) => atOnce(["s", "s/0"], body);
 
 /** Asks for all names at once, the last one exclusively and the others shared. */
 async function atOnce(names, body) {
