@@ -22,7 +22,7 @@ export type LockErrorCode =
   | "renew-failed"         //  renew, retryable: a passing write or network failure
   | "release-failed"       //  release, final: the record could not be removed
   // what the platform and the other seeds add
-  | "lease-lost"           //  renew, final: stolen, handed over, or its record was replaced
+  | "lease-lost"           //  renew, final: stolen, handed over, its record was replaced, or the page was put to sleep
   | "deadlock"             //  acquire, retryable: chosen as the victim of a wait cycle
   | "reentrant"            //  acquire, final: this owner holds it already; waiting would never end
   | "aborted"              //  acquire, final: the caller's AbortSignal fired
@@ -83,6 +83,10 @@ export interface AcquireOptions {
  * The permission to write, as it was at one moment. A lease object never changes: a renewal yields a new one, in
  * `lock:renewed` and from `renewProjectLock`. All snapshots of one lease share its `signal`, and each can be
  * renewed or released.
+ *
+ * A page that goes into the back/forward cache has lost its leases: at that moment their `signal` aborts with "lease-lost",
+ * `lock:readonly-entered` is told once for all of them, and calls under way reject with "lease-lost". When it is shown again it
+ * can acquire anew. So nobody waits for a page that cannot run.
  */
 export interface ProjectLockLease {
   readonly leaseId: string;   // UUID v4; the one written into `.lock`
@@ -126,7 +130,7 @@ interface EventBase {
   readonly at: number;
   readonly ownerId: string;
   readonly resource: string;
-  /** The lease that the event is about, from the first attempt to acquire it. Absent when the runtime crashed. */
+  /** The lease that the event is about, from the first attempt to acquire it. Absent when all ended at once: the runtime crashed, or the page was put to sleep. */
   readonly leaseId?: string;
 }
 /**
@@ -303,7 +307,7 @@ export interface Holdfast extends EventTarget {
   /**
    * Acquires the project's lease and renews it until it is released, lost or stale. Its events are told before it
    * settles. Rejects with "acquire-denied" (`ifAvailable`), "acquire-timeout" (time or retries spent), "aborted",
-   * "web-lock-unsupported" or "unsupported" (the message says why), "invalid-argument", "runtime-crashed".
+   * "lease-lost" (the page was put to sleep meanwhile), "web-lock-unsupported" or "unsupported" (the message says why), "invalid-argument", "runtime-crashed".
    */
   acquireProjectLock(options?: AcquireOptions): Promise<ProjectLockLease>;
   /** Renews now instead of at the next heartbeat. Rejects with "lease-stale" or "lease-lost" where it has ended, "renew-failed" where the heartbeat will try again. */

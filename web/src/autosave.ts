@@ -17,8 +17,6 @@ interface Wire {
   error(reason: unknown): Contract.ProjectLockError;
   /** Names the project among what is stored in this origin. */
   key: string;
-  /** Ends the runtime, at once, with all it holds, for this reason. It starts anew when the page is shown. */
-  sleep(why: Contract.ProjectLockError, shown: Promise<unknown>): void;
 }
 
 /** What the facade needs of an AutoSave. */
@@ -67,8 +65,8 @@ class AutoSaveError extends Error implements Contract.AutoSaveError {
 
 // The arguments stand one by one, and not in a Wire: their names would weigh on the facade.
 export async function startAutoSave(holdfast: Contract.Holdfast, snapshot: Taking, options: Contract.AutoSaveOptions = {},
-  savers: Wire["savers"], key: string, call: Wire["call"], tell: Wire["tell"], error: Wire["error"], sleep: Wire["sleep"]): Promise<AutoSave> {
-  const wire: Wire = { holdfast, savers, key, call, tell, error, sleep };
+  savers: Wire["savers"], key: string, call: Wire["call"], tell: Wire["tell"], error: Wire["error"]): Promise<AutoSave> {
+  const wire: Wire = { holdfast, savers, key, call, tell, error };
   const fault = (what: string): Contract.ProjectLockError =>
     wire.error({ code: "invalid-argument", operation: "acquire", retryable: false, message: `invalid-argument: ${what}` });
   if (typeof snapshot !== "function") throw fault("the snapshot must be a function");
@@ -96,6 +94,8 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
   #more = false;  // and Go has not heard of the last of it
   #armed = false; // it will
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #asleep = false; // from pagehide until it has begun anew
+  #waking = false; // it is about to
   #owed: Promise<Uint8Array | undefined> | undefined; // taken when the page was put to sleep, and kept nowhere else
   #had: Promise<Uint8Array | undefined> | undefined; // what was not saved when the page became read-only
   readonly #options: object;
@@ -316,6 +316,7 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
       if (persisted) this.#sleep(kept);
       else quietly("suspend");
     }, { signal });
+    addEventListener("pageshow", () => void this.#wake(), { signal });
   }
 
   /** Whether the page has something that is not durable. */
@@ -329,21 +330,30 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
     }
   }
 
-  /** In the back/forward cache nothing runs, and whoever waits for what is held there would starve. So all of
-   *  it ends, and begins anew when the page comes back. */
+  /** The facade ends all that is held as the page goes into the back/forward cache. This begins anew when it comes back. */
   #sleep(kept: boolean): void {
+    this.#asleep = true;
     this.#leases.clear();
     if (!kept) this.#owed = this.#bytes().then(({ bytes }) => bytes.slice(), () => undefined);
     this.#clean();
     this.#readOnly = true;
     this.#state = Object.freeze({ ...this.#state, phase: "readonly", pendingBytes: 0 });
     this.dispatchEvent(new CustomEvent("autosave:phase", { detail: this.#state }));
-    this.#wire.sleep(this.#wire.error({ code: "lease-lost", operation: "renew", retryable: false, message: "lease-lost: the page was put to sleep, and holds nothing meanwhile" }),
-      new Promise((shown) => addEventListener("pageshow", shown, { once: true })));
-    this.#wire.call("autosave", this.#options).catch((failure: unknown) => {
+  }
+
+  /** The page is shown, perhaps after it was put to sleep again before it was awake: what was under way then has failed, or still waits for the runtime. */
+  async #wake(): Promise<void> {
+    if (!this.#asleep || this.#waking) return;
+    this.#waking = true;
+    try {
+      await this.#wire.call("autosave", this.#options);
+      this.#asleep = false;
+    } catch (failure) {
       this.#state = Object.freeze({ ...this.#state, lastError: this.#error(failure) });
       this.dispatchEvent(new CustomEvent("autosave:phase", { detail: this.#state }));
-    });
+    } finally {
+      this.#waking = false;
+    }
   }
 
   /** The runtime has died: what the page has is offered to it once more. */

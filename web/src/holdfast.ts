@@ -67,6 +67,10 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     const limit = setTimeout(() => this.#died(`nothing was loaded in ${loadLimitMs / 1000} s`), loadLimitMs);
     const { signal } = this.#ended;
     signal.addEventListener("abort", () => clearTimeout(limit));
+    // In the back/forward cache nothing runs, and whoever waits for what is held there would starve.
+    addEventListener("pagehide", ({ persisted }) => {
+      if (persisted && this.#host && this.#leases.size + this.#savers.size) this.#sleep();
+    }, { signal });
     const starting = this.#start({ event: (e) => this.#dispatch(e), died: (why) => this.#died(why) }, signal);
     starting.then((host) => {
       clearTimeout(limit);
@@ -76,14 +80,12 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     return starting;
   }
 
-  /** Ends the runtime; it begins anew when the page is shown. */
-  #sleep(why: ProjectLockError, shown: Promise<unknown>): void {
-    const entries = [...this.#leases.values()];
-    this.#finish(why);
-    this.#mourn(entries, why, "lease-lost");
+  /** Ends the runtime with all it holds; it begins anew when the page is shown. */
+  #sleep(): void {
+    this.#lose(problem("lease-lost", "the page was put to sleep, and holds nothing meanwhile", "renew"), "lease-lost");
     this.#host = undefined;
     this.#ended = new AbortController();
-    this.#starting = shown.then(() => this.#begin());
+    this.#starting = new Promise((shown) => addEventListener("pageshow", shown, { once: true })).then(() => this.#begin());
   }
 
   acquireProjectLock(options?: Contract.AcquireOptions): Promise<Lease> {
@@ -121,7 +123,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
 
   initAutoSave(snapshot: () => Contract.Snapshot | Promise<Contract.Snapshot>, options?: Contract.AutoSaveOptions): Promise<Contract.AutoSave> {
     return this.#settling(this.#autosave().then(({ startAutoSave }) => startAutoSave(this, snapshot, options, this.#savers, this.#resource,
-      (...call) => this.#call(...call), (event) => this.#tell(event), asError, (...sleep) => this.#sleep(...sleep))));
+      (...call) => this.#call(...call), (event) => this.#tell(event), asError)));
   }
 
   close(): Promise<void> {
@@ -269,19 +271,18 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     return this.dispatchEvent(new CustomEvent(event.type, { detail: event, cancelable: true }));
   }
 
-  /** The runtime died: every lease and every call ends, and the page is told once. */
+  /** The runtime died, or could not be loaded. */
   #died(why: string): void {
     if (this.#over) return;
-    const loaded = this.#host !== undefined;
-    this.#over = loaded ? problem("runtime-crashed", `the Go runtime died (${why}); all leases are gone, call openHoldfast again`)
-      : problem("unsupported", `the Go runtime could not be started: ${why}`);
-    const entries = [...this.#leases.values()];
-    this.#finish(this.#over);
-    if (!loaded) return;
-    this.#mourn(entries, this.#over, "runtime-crashed");
+    if (this.#host) {
+      this.#lose(this.#over = problem("runtime-crashed", `the Go runtime died (${why}); all leases are gone, call openHoldfast again`), "runtime-crashed");
+    } else this.#finish(this.#over = problem("unsupported", `the Go runtime could not be started: ${why}`));
   }
 
-  #mourn(entries: Entry[], lastError: ProjectLockError, reason: Contract.ReadonlyReason): void {
+  /** Every lease and every call ends, and the page is told once. */
+  #lose(lastError: ProjectLockError, reason: Contract.ReadonlyReason): void {
+    const entries = [...this.#leases.values()];
+    this.#finish(lastError);
     const event = Object.freeze({
       type: "lock:readonly-entered", at: Date.now(), ownerId: this.ownerId, resource: this.#resource, reason, lastError, retryable: false,
     } as const);

@@ -69,9 +69,6 @@ function address(option: string, value: unknown): URL {
 
 /** A random UUID, also where crypto.randomUUID is missing: on pages that are not secure. */
 export function uuid(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
-  const hex = Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
-  return hex.replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5");
+  const random = crypto.getRandomValues(new Uint8Array(36));
+  return "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx".replace(/x/g, (_, at: number) => (random[at]! % 16).toString(16));
 }

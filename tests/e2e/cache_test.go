@@ -1,0 +1,66 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// A page that goes into the back/forward cache loses its leases at that moment, and the calls
+// that wait; who waits behind it is next. When it is shown again it can acquire again.
+func TestBackForwardCache(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	for name, lock := range map[string]string{
+		"project": "{}",
+		"path":    "{path: ['u', 'a']}",
+		"slots":   "{path: ['u'], slots: 1}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachHost(t, func(t *testing.T, host string) {
+				root := "cached-" + name + host
+				ann, ben := w.tab(t, at(host, root)), w.tab(t, at(host, root))
+				ann.MustEval(`
+					globalThis.cached = 1
+					const readonly = [], waits = []
+					lease = await hf.acquireProjectLock({...`+lock+`, onReadonly: e => readonly.push(e.reason)})
+					hf.acquireProjectLock(`+lock+`).catch(e => waits.push(e.code))
+					null`, nil)
+				ben.MustEval("globalThis.next = hf.acquireProjectLock("+lock+").then(l => lease = l); null", nil)
+				ben.WaitFor("count('waiting') > 0", browser.Limit)
+				left := time.Now()
+				ann.Navigate(w.URL("/blank?elsewhere"))
+				ben.MustEval("await next; null", nil)
+				assert.Less(t, time.Since(left), 10*time.Second, "not only after the TTL")
+
+				ann.MustEval("history.back(); null", nil)
+				ann.WaitFor("globalThis.cached === 1", browser.Limit)
+				assert.Equal(t, "lease-lost", browser.Get[string](ann, "lease.signal.reason.code"))
+				assert.Equal(t, []string{"lease-lost"}, browser.Get[[]string](ann, "readonly"))
+				assert.Equal(t, []string{"lease-lost"}, browser.Get[[]string](ann, "waits"))
+				assert.Equal(t, 1, browser.Get[int](ann, "count('readonly-entered')"))
+				assert.Equal(t, "lease-lost", browser.Get[event](ann, "await failure(hf.renewProjectLock(lease))")["code"])
+				ann.MustEval("await lease.release()", nil)
+				assert.False(t, browser.Get[bool](ben, "lease.signal.aborted"))
+				assert.Equal(t, "acquire-denied", browser.Get[event](ann, "await failure(hf.acquireProjectLock({..."+lock+", ifAvailable: true}))")["code"])
+				ann.MustEval("globalThis.next = hf.acquireProjectLock("+lock+").then(l => lease = l); null", nil)
+				ben.MustEval("await lease.release()", nil)
+				ann.MustEval("await next; await lease.release()", nil)
+				assert.Empty(t, browser.Get[[]string](ann, "waits.slice(1)"))
+
+				// One that holds nothing comes back as it was.
+				ann.Navigate(w.URL("/blank?elsewhere"))
+				ann.MustEval("history.back(); null", nil)
+				ann.WaitFor("globalThis.cached === 1", browser.Limit)
+				assert.Equal(t, 2, browser.Get[int](ann, "count('readonly-entered')"), "the second was told when the lock was not available")
+				ann.MustEval("await (await hf.acquireProjectLock("+lock+")).release()", nil)
+				free(ben)
+				ann.Close()
+				ben.Close()
+			})
+		})
+	}
+}
