@@ -1,0 +1,57 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// A process stands still in the midst of a step, and has the table open. Nobody can look at it then, and everybody
+// has a clear answer in time: who asks, who waits, and who holds. When it is gone all goes on.
+func TestFailsInTimeWhileTheTableIsHeldOpen(t *testing.T) {
+	root := newRoot()
+	holder, _ := newManager(t, root)
+	asker, _ := newManager(t, root)
+	mine, err := holder.AcquireProjectLock(t.Context(), lock.AcquireOptions{Mode: lock.Shared, TTL: 3 * time.Second, HeartbeatInterval: 300 * time.Millisecond})
+	require.NoError(t, err)
+	theirs, err := asker.AcquireProjectLock(t.Context(), lock.AcquireOptions{Mode: lock.Shared})
+	require.NoError(t, err)
+	p := startPeer(t, root, safejs.Null())
+	p.tell("stop at", "opened", "1")
+	p.tell("request", "other")
+	p.expect("stopped")
+
+	begun := time.Now()
+	require.ErrorIs(t, theirs.Release(t.Context()), lock.ErrReleaseFailed)
+	assert.Less(t, time.Since(begun), 7*time.Second)
+	<-mine.Done()
+	require.ErrorIs(t, mine.Err(), lock.ErrStale)
+	assert.Less(t, time.Since(begun), 7*time.Second)
+	for _, c := range []struct {
+		opts   lock.AcquireOptions
+		within time.Duration
+	}{
+		{lock.AcquireOptions{Timeout: time.Second}, 2 * time.Second},
+		{lock.AcquireOptions{Timeout: lock.NoWait}, 6 * time.Second},
+		{lock.AcquireOptions{IfAvailable: true}, 6 * time.Second},
+	} {
+		begun := time.Now()
+		_, err := asker.AcquireProjectLock(t.Context(), c.opts)
+		require.ErrorIs(t, err, lock.ErrTimeout)
+		assert.Less(t, time.Since(begun), c.within)
+	}
+
+	p.kill()
+	begun = time.Now()
+	next, err := asker.AcquireProjectLock(t.Context(), lock.AcquireOptions{Timeout: 10 * time.Second})
+	require.NoError(t, err)
+	assert.Less(t, time.Since(begun), 2*time.Second)
+	require.NoError(t, next.Release(t.Context()))
+}
