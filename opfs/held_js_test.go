@@ -30,10 +30,10 @@ func TestFailsInTimeWhileTheTableIsHeldOpen(t *testing.T) {
 
 	begun := time.Now()
 	require.ErrorIs(t, theirs.Release(t.Context()), lock.ErrReleaseFailed)
-	assert.Less(t, time.Since(begun), 7*time.Second)
+	assert.Less(t, time.Since(begun), 12*time.Second)
 	<-mine.Done()
 	require.ErrorIs(t, mine.Err(), lock.ErrStale)
-	assert.Less(t, time.Since(begun), 7*time.Second)
+	assert.Less(t, time.Since(begun), 12*time.Second)
 	for _, c := range []struct {
 		opts   lock.AcquireOptions
 		within time.Duration
