@@ -79,21 +79,33 @@ func (t *Table) gather(ctx context.Context, batch []heartbeat, until time.Time) 
 	return batch
 }
 
+// commitBatch commits heartbeats, of which one lease may have sent two. One of a former lease of the same place, whose
+// holder has not heard yet that it has ended, goes after the others: it must not be answered with what became of them.
 func (t *Table) commitBatch(ctx context.Context, batch []heartbeat) {
 	var txns []kv.Txn
-	place := map[string]int{} // one lease may have sent two
+	var now, later []heartbeat
+	place := map[string]int{}
+	token := map[string]int64{}
 	for _, h := range batch {
-		if _, ok := place[h.beatKey()]; ok {
-			continue
+		key := h.beatKey()
+		if _, ok := place[key]; !ok {
+			place[key], token[key] = len(txns), h.token
+			txns = append(txns, kv.Txn{
+				If:   []kv.Cond{kv.CreatedAt(h.keys()[0], h.token)},
+				Then: []kv.Op{kv.Put(key, encodeBeat(h.expires))},
+			})
 		}
-		place[h.beatKey()] = len(txns)
-		txns = append(txns, kv.Txn{
-			If:   []kv.Cond{kv.CreatedAt(h.keys()[0], h.token)},
-			Then: []kv.Op{kv.Put(h.beatKey(), encodeBeat(h.expires))},
-		})
+		if token[key] == h.token {
+			now = append(now, h)
+		} else {
+			later = append(later, h)
+		}
 	}
 	held, err := t.store.CommitEach(ctx, txns)
-	for _, h := range batch {
+	for _, h := range now {
 		h.answer <- beatAnswer{err == nil && held[place[h.beatKey()]], err}
+	}
+	if len(later) > 0 {
+		t.commitBatch(ctx, later)
 	}
 }

@@ -1,0 +1,44 @@
+package locks
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+// A holder whose lease has ended and who does not know it yet sends a heartbeat at the same moment as its successor. Each
+// is told of its own lease, whichever comes first.
+func TestHeartbeatsOfAFormerHolder(t *testing.T) {
+	table, err := Open(t.Context(), kvtest.Open(t), Config{})
+	require.NoError(t, err)
+	defer table.Close()
+	held := func(holder string) stand {
+		lease, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: holder}, TTL: time.Minute})
+		require.NoError(t, err)
+		s, err := table.byID(t.Context(), lease.ID, holder)
+		require.NoError(t, err)
+		return s
+	}
+	former := held("ann")
+	require.NoError(t, table.Release(t.Context(), former.publicID(), "ann"))
+	present := held("bob")
+	for _, order := range [][]stand{{former, present}, {present, former, present, former}} {
+		var batch []heartbeat
+		var answers []chan beatAnswer
+		for _, s := range order {
+			answer := make(chan beatAnswer, 1)
+			answers = append(answers, answer)
+			batch = append(batch, heartbeat{s, time.Now().Add(time.Minute), answer})
+		}
+		table.commitBatch(t.Context(), batch)
+		for i, s := range order {
+			a := <-answers[i]
+			require.NoError(t, a.err)
+			assert.Equal(t, s.Holder == "bob", a.held, "%s, number %d", s.Holder, i)
+		}
+	}
+}
