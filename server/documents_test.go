@@ -196,6 +196,6 @@ func TestStateDiagram(t *testing.T) {
 	ann.do("DELETE", lockOf("r"), nil)
 	assert.False(t, isLocked())
 	ann.lock("r")
-	require.Eventually(t, func() bool { return !isLocked() }, shortTTL+5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return !isLocked() }, shortTTL+5*time.Second, 20*time.Millisecond)
 	assertError(t, ann.do("PUT", lockOf("r"), nil), http.StatusNotFound, "lock_not_found")
 }
