@@ -85,7 +85,7 @@ func TestGrowingToThreeNodes(t *testing.T) {
 	t.Parallel()
 	alone := server.DefaultConfig()
 	alone.DataDir = kvtest.Dir(t)
-	alone.RoomGrace = time.Minute // however slow this machine is, nobody has left the room
+	alone.RoomGrace, alone.LockTTL = 10*time.Minute, 10*time.Minute // however slow this machine is, nobody has left and no lock has run out
 	s := startWith(t, alone)
 	ann := s.as(t, "ann").named("Ann")
 	tokens := map[string]int64{}
@@ -94,7 +94,7 @@ func TestGrowingToThreeNodes(t *testing.T) {
 		tokens[room] = ann.lock(room)
 		require.Equal(t, http.StatusOK, ann.save(room, tokens[room], "text of "+room).status)
 	}
-	path := ann.do("POST", "/api/locks", object{"paths": [][]string{{"p", "q"}}, "ttl_ms": 60000})
+	path := ann.do("POST", "/api/locks", object{"paths": [][]string{{"p", "q"}}, "ttl_ms": 600_000})
 	require.Equal(t, http.StatusOK, path.status)
 	people := meet(t, s)
 	s.stop(t)
@@ -107,7 +107,7 @@ func TestGrowingToThreeNodes(t *testing.T) {
 	// 2. and 3. Two more with empty directories.
 	for range 2 {
 		c := server.DefaultConfig()
-		c.RoomGrace = alone.RoomGrace
+		c.RoomGrace, c.LockTTL = alone.RoomGrace, alone.LockTTL
 		c.DataDir, c.PeerURL, c.Join = kvtest.Dir(t), kvtest.FreeURL(t), []string{grown.ClientURL}
 		nodes = append(nodes, startWith(t, c))
 	}
