@@ -85,7 +85,7 @@ func (t *Table) grab(ctx context.Context, c claim, tickets []string) (Lease, kv.
 	if len(w.conditions) > kv.MaxOps || len(then) > kv.MaxOps {
 		return Lease{}, kv.Result{}, &InvalidError{"too many paths at once"}
 	}
-	t.mirror.own.make(c.beatKey(), expires)
+	t.mirror.own.make(c, expires)
 	result, err := t.store.Commit(ctx, kv.Txn{If: w.conditions, Then: then, Else: w.reads})
 	if err != nil || !result.Held {
 		t.mirror.own.drop(c.beatKey())

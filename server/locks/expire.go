@@ -75,7 +75,7 @@ func (t *Table) overdue(s stand) (Due, bool) {
 	defer t.mirror.mu.Unlock()
 	h := t.mirror.held[s.Lease]
 	if h == nil {
-		until, ok := t.mirror.own.past(s.beatKey())
+		until, ok := t.mirror.own.past(s.claim)
 		return Due{s, s.token, until}, ok // granted by this server, which has not seen it yet
 	}
 	if h.token != s.token || h.beatAt == 0 || h.deadline.After(time.Now()) {

@@ -57,7 +57,7 @@ type party struct {
 }
 
 func newMirror() *mirror {
-	m := &mirror{gone: map[string]map[bell]struct{}{}, earlier: make(bell, 1), own: promises{until: map[string]time.Time{}}}
+	m := &mirror{gone: map[string]map[bell]struct{}{}, earlier: make(bell, 1), own: promises{until: map[string]promise{}}}
 	m.clear()
 	return m
 }

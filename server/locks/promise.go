@@ -9,16 +9,21 @@ import (
 // shows of them comes later, on a slow machine much later, and must not add to their time.
 type promises struct {
 	mu    sync.Mutex
-	until map[string]time.Time // by the key of the heartbeat, on this machine's monotonic clock
+	until map[string]promise // by the key of the heartbeat, which a later lease of the same place has too
+}
+
+type promise struct {
+	lease string
+	until time.Time // on this machine's monotonic clock
 }
 
 // make notes a heartbeat before it is committed. Of several the latest counts: another one, whichever got into the store,
 // is not recognised, and counts from when the watch shows it.
-func (p *promises) make(key string, until time.Time) {
+func (p *promises) make(c claim, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if until.After(p.until[key]) {
-		p.until[key] = until
+	if key := c.beatKey(); until.After(p.until[key].until) {
+		p.until[key] = promise{c.Lease, until}
 	}
 }
 
@@ -26,18 +31,18 @@ func (p *promises) make(key string, until time.Time) {
 func (p *promises) of(key string, stored time.Time) (time.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if until, ok := p.until[key]; ok && until.UnixMilli() == stored.UnixMilli() {
-		return until, true
+	if made, ok := p.until[key]; ok && made.until.UnixMilli() == stored.UnixMilli() {
+		return made.until, true
 	}
 	return time.Time{}, false
 }
 
-// past returns the promise of a heartbeat that is over.
-func (p *promises) past(key string) (time.Time, bool) {
+// past returns the promise to a lease that is over.
+func (p *promises) past(c claim) (time.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	until, ok := p.until[key]
-	return until, ok && !until.After(time.Now())
+	made := p.until[c.beatKey()]
+	return made.until, made.lease == c.Lease && !made.until.After(time.Now())
 }
 
 // drop forgets a lease that has ended, or was not granted.

@@ -46,7 +46,7 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 
 	expires := time.Now().Add(time.Minute)
 	behind(func() {
-		table.mirror.own.make(c.beatKey(), expires)
+		table.mirror.own.make(c, expires)
 		held, err := table.beat(t.Context(), stand{c, c.keys()[0], lease.Token}, expires)
 		require.NoError(t, err)
 		require.True(t, held)
@@ -80,16 +80,44 @@ func TestWhatTheWatchHasNotShownEndsToo(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// What a server promised to a former lease says nothing of the next one, which another server granted.
+func TestAPromiseIsToOneLease(t *testing.T) {
+	store := kvtest.Open(t)
+	table, err := Open(t.Context(), store, Config{})
+	require.NoError(t, err)
+	table.stop() // it sees nothing any more
+	table.running.Wait()
+	defer table.Close()
+	other, err := Open(t.Context(), store, Config{})
+	require.NoError(t, err)
+	defer other.Close()
+	request := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann", Name: "Ann"}, TTL: 50 * time.Millisecond}
+	first, err := table.Acquire(t.Context(), request)
+	require.NoError(t, err)
+	require.NoError(t, other.Release(t.Context(), first.ID, "ann"))
+	request.Holder, request.TTL = Holder{ID: "bob", Name: "Bob"}, time.Minute
+	second, err := other.Acquire(t.Context(), request)
+	require.NoError(t, err)
+	time.Sleep(time.Until(first.ExpiresAt))
+	request.Holder = Holder{ID: "eve", Name: "Eve"}
+	_, err = table.Acquire(t.Context(), request)
+	var denied *DeniedError
+	require.ErrorAs(t, err, &denied)
+	_, err = other.Renew(t.Context(), second.ID, "bob")
+	require.NoError(t, err)
+}
+
 // Of two heartbeats at once the store has one, and both holders were told a time. The later one is kept.
 func TestOfTwoPromisesTheLaterIsKept(t *testing.T) {
-	p := promises{until: map[string]time.Time{}}
+	p := promises{until: map[string]promise{}}
+	c := claim{Mode: Exclusive, Paths: []Path{{"a"}}, Lease: "lease"}
 	early := time.Now().Add(time.Minute)
 	late := early.Add(5 * time.Millisecond)
-	p.make("beat", late)
-	p.make("beat", early)
-	_, ok := p.of("beat", early)
+	p.make(c, late)
+	p.make(c, early)
+	_, ok := p.of(c.beatKey(), early)
 	assert.False(t, ok, "the time of the watch counts, which is later than both")
-	until, ok := p.of("beat", late)
+	until, ok := p.of(c.beatKey(), late)
 	assert.True(t, ok)
 	assert.Equal(t, late, until)
 }

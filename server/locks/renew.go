@@ -42,7 +42,7 @@ func (t *Table) extend(ctx context.Context, s stand) (Lease, error) {
 		return Lease{}, cmp.Or(err, ErrNotFound)
 	}
 	expires := time.Now().Add(s.ttl())
-	t.mirror.own.make(s.beatKey(), expires)
+	t.mirror.own.make(s.claim, expires)
 	held, err := t.beat(ctx, s, expires)
 	if err != nil || !held {
 		t.mirror.own.drop(s.beatKey())
