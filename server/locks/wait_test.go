@@ -68,7 +68,7 @@ func TestWaitingEnds(t *testing.T) {
 	_, err := table.Acquire(t.Context(), want(ann, at("p")))
 	require.NoError(t, err)
 	r := want(bob, at("p"))
-	r.Wait = 50 * time.Millisecond
+	r.Wait = 300 * time.Millisecond
 	_, err = table.Acquire(t.Context(), r)
 	require.ErrorIs(t, err, locks.ErrTimeout)
 	var denied *locks.DeniedError
