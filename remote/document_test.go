@@ -57,6 +57,14 @@ func (o *tab) told() []string {
 	return log
 }
 
+// toldItsWholeLife expects the events of a lease from the first attempt, over heartbeats, to its release.
+func (o *tab) toldItsWholeLife() {
+	o.t.Helper()
+	log := o.told()
+	assert.Equal(o.t, []string{"attempt", "acquired", "renew-scheduled", "renewed", "renew-scheduled"}, log[:5])
+	assert.Equal(o.t, []string{"release-requested", "released"}, log[len(log)-2:])
+}
+
 func (o *tab) acquire(opts lock.AcquireOptions) lock.Lease {
 	o.t.Helper()
 	lease, err := o.AcquireProjectLock(context.Background(), opts)
@@ -100,9 +108,7 @@ func TestALeaseHoldsHereAndOnTheServer(t *testing.T) {
 		assert.Equal(t, "A", n.held(), "heartbeats keep it")
 		a.release(lease)
 		assert.Empty(t, n.held())
-		log := a.told()
-		assert.Equal(t, []string{"attempt", "acquired", "renew-scheduled", "renewed", "renew-scheduled"}, log[:5])
-		assert.Equal(t, []string{"release-requested", "released"}, log[len(log)-2:])
+		a.toldItsWholeLife()
 	})
 }
 

@@ -85,17 +85,17 @@ func (t *Table) commitBatch(ctx context.Context, batch []heartbeat) {
 	var txns []kv.Txn
 	var now, later []heartbeat
 	place := map[string]int{}
-	token := map[string]int64{}
+	sent := map[string]int64{} // the token under which the heartbeat of a place goes
 	for _, h := range batch {
 		key := h.beatKey()
-		if _, ok := place[key]; !ok {
-			place[key], token[key] = len(txns), h.token
+		if _, ok := sent[key]; !ok {
+			place[key], sent[key] = len(txns), h.token
 			txns = append(txns, kv.Txn{
 				If:   []kv.Cond{kv.CreatedAt(h.keys()[0], h.token)},
 				Then: []kv.Op{kv.Put(key, encodeBeat(h.expires))},
 			})
 		}
-		if token[key] == h.token {
+		if sent[key] == h.token {
 			now = append(now, h)
 		} else {
 			later = append(later, h)
