@@ -304,11 +304,13 @@ func (h *holding) removeRecord(l Lease) error {
 	})
 }
 
+// close ends the lease. Who sees its end finds it among this owner's leases no more:
+// an Inspect would take it for the holder, and not ask who is.
 func (h *holding) close(why error) {
-	h.end(why)
 	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	h.end(why)
 	delete(h.m.leases, h.snapshot().ID)
-	h.m.mu.Unlock()
 }
 
 func (h *holding) emit(e Event) { h.m.emit(h.backend.Resource, h.opts.LeaseID, e) }
