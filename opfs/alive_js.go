@@ -35,7 +35,7 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 		switch {
 		case err == nil:
 			return true, nil
-		case isNamed(err, notFound) || isNamed(err, inUse...):
+		case isNamed(err, notFound) || busy(err):
 			// Somebody took it for one left behind, before it was open: a new name.
 			if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
 				return false, err

@@ -17,13 +17,19 @@ import (
 const (
 	notFound     = "NotFoundError"
 	noQuota      = "QuotaExceededError"
-	notOpened    = "TimeoutError" // of files.js
+	notOpened    = "TimeoutError" // of files.js, what errNotOpened is in Go
 	typeMismatch = "TypeMismatchError"
 )
 
 // inUse are the names by which engines say that somebody else has the file open:
 // Chromium and Firefox the first, WebKit the second.
 var inUse = []string{"NoModificationAllowedError", "InvalidStateError"}
+
+// busy reports whether a file could not be opened now, but may be later: somebody else has
+// it open, or the browser did not answer.
+func busy(err error) bool {
+	return errors.Is(err, errNotOpened) || isNamed(err, notOpened) || isNamed(err, inUse...)
+}
 
 func isNamed(err error, names ...string) bool {
 	return err != nil && slices.Contains(names, jsbridge.ExceptionName(err))

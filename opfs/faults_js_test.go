@@ -46,7 +46,7 @@ func raw(t *testing.T, dir *Dir) *handle {
 		if err == nil {
 			return h
 		}
-		require.True(t, isNamed(err, inUse...), "%v", err)
+		require.True(t, busy(err), "%v", err)
 		require.NoError(t, sleep(t.Context(), time.Millisecond))
 	}
 }
@@ -240,6 +240,41 @@ func TestNoStorage(t *testing.T) {
 				assert.Contains(t, err.Error(), strings.Fields(name)[1])
 			}
 		})
+	}
+}
+
+// The browser never says that a file is open, or too late: it is opened again, and what came
+// too late is closed.
+func TestOpeningIsNotAnswered(t *testing.T) {
+	handles := must(must(safejs.Global().Get("FileSystemFileHandle")).Get("prototype"))
+	for _, through := range []string{"this program", "a helper"} {
+		for _, file := range []string{"the table", "liveness"} {
+			t.Run(file+" by "+through, func(t *testing.T) {
+				if through == "a helper" {
+					withHelperHere(t)
+				}
+				root := newRoot()
+				c := newClient(t, root)
+				t.Run("stuck", func(t *testing.T) {
+					replace(t, handles, "createSyncAccessHandle", `let stuck = false
+						return function () {
+							const opening = before.call(this)
+							if (stuck || (this.name === ".lock") !== argument) return opening
+							stuck = true
+							return opening.then((handle) => {
+								handle.close()
+								return new Promise((settle) => { globalThis.openLate = () => settle(before.call(this)) })
+							})
+						}`, file == "the table")
+					g, err := c.Request(t.Context(), want("x"))
+					require.NoError(t, err)
+					require.NoError(t, g.Release(t.Context()))
+				})
+				must(safejs.Global().Call("openLate"))
+				_, err := within(time.Second, newClient(t, root), "x")
+				require.NoError(t, err)
+			})
+		}
 	}
 }
 

@@ -139,9 +139,9 @@ export class Files {
 }
 
 /** @typedef {{ history: FileSystemDirectoryHandle, index: FileSystemDirectoryHandle }} Folders */
-/** @typedef {{ opening: Promise<SyncHandle>[], ready: Promise<{ file: SyncHandle, next: SyncHandle, listed: string, folder: FileSystemDirectoryHandle }>, late: Promise<unknown> }} Saving */
+/** @typedef {{ opening: Promise<SyncHandle>[], ready: Promise<{ file: SyncHandle, next: SyncHandle, listed: string, folder: FileSystemDirectoryHandle }> }} Saving */
 
-/** How long the files of a save may take to be opened, in milliseconds. */
+/** How long the browser may take to make or to open a file, in milliseconds. */
 const openMs = 2000;
 
 /**
@@ -163,7 +163,7 @@ export class Savings {
    * @param {string} index
    */
   prepare(id, root, name, index) {
-    const make = async () => made(await this.#open(root), name, index);
+    const make = () => inTime(this.#open(root).then((folders) => made(folders, name, index)));
     this.#prepared.set(id, opened(make().catch((error) => {
       if (error.name !== "NotFoundError") throw error;
       this.#folders.delete(root); // somebody has removed the folders
@@ -228,7 +228,7 @@ export class Savings {
 
 /** @param {Folders} folders @param {string} name @param {string} next */
 async function made({ history, index }, name, next) {
-  const listing = names(index);
+  const listing = inTime(names(index));
   listing.catch(() => undefined); // where a file cannot be made, that is told
   const files = await Promise.all([history.getFileHandle(name, { create: true }), index.getFileHandle(next, { create: true })]);
   return { files, listing, folder: index };
@@ -239,24 +239,19 @@ function opened(making) {
   // One after the other: at once, one was never opened in Chromium three times in 4,000 saves; so once in 13,000.
   const first = making.then(({ files }) => open(files[0]));
   const second = first.then(async () => open((await making).files[1]));
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  // In two halves: after a time in which the thread stood still, the browser's answers have the second.
-  const late = new Promise((over) => { timer = setTimeout(() => { timer = setTimeout(over, openMs / 2); }, openMs / 2); });
   const all = async () => {
     const { listing, folder } = await making;
     const [file, next, listed] = await Promise.all([first, second, listing]);
-    clearTimeout(timer);
     return { file, next, listed, folder };
   };
-  const ready = Promise.race([all(), late.then(() => { throw new DOMException("the browser has not opened a file in time", "TimeoutError"); })]);
+  const ready = all();
   for (const one of [second, ready]) one.catch(() => undefined); // store tells
-  return { opening: [first, second], ready, late };
+  return { opening: [first, second], ready };
 }
 
-/** Closes the files, those that are not opened in time when they come. @param {Saving} saving */
-async function closeAll({ opening, late }) {
-  await Promise.race([Promise.allSettled(opening.map(async (one) => (await one).close())), late]);
+/** @param {Saving} saving */
+async function closeAll({ opening }) {
+  await Promise.allSettled(opening.map(async (one) => (await one).close()));
 }
 
 /** @param {string} root */
@@ -334,10 +329,36 @@ async function work(name, args) {
   }
 }
 
-/** @param {any} file @returns {Promise<SyncHandle>} */
+/**
+ * Opens a file. A handle that comes too late is closed.
+ * @param {any} file
+ * @returns {Promise<SyncHandle>}
+ */
 async function open(file) {
   if (!file.createSyncAccessHandle) throw new DOMException("createSyncAccessHandle is missing", "NotSupportedError");
-  return file.createSyncAccessHandle();
+  const opening = file.createSyncAccessHandle();
+  return inTime(opening, () => opening.then((/** @type {SyncHandle} */ handle) => handle.close(), () => undefined));
+}
+
+/**
+ * Rejects with a TimeoutError, after it has called abandon, where the browser does not answer in time.
+ * @template T
+ * @param {Promise<T>} answer
+ * @param {() => void} [abandon]
+ * @returns {Promise<T>}
+ */
+function inTime(answer, abandon) {
+  /** @type {ReturnType<typeof setTimeout>} */
+  let timer;
+  const late = new Promise((_, reject) => {
+    const over = () => {
+      abandon?.();
+      reject(new DOMException("the browser has not opened a file in time", "TimeoutError"));
+    };
+    // In two halves: after a time in which the thread stood still, the browser's answers have the second.
+    timer = setTimeout(() => { timer = setTimeout(over, openMs / 2); }, openMs / 2);
+  });
+  return /** @type {Promise<T>} */ (Promise.race([answer, late])).finally(() => clearTimeout(timer));
 }
 
 /**

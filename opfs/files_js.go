@@ -50,7 +50,7 @@ func (f *Files) Check(ctx context.Context) error {
 		err = probe(ctx, file)
 		_ = f.dir.remove(ctx, name)
 	}
-	if isNamed(err, inUse...) { // another page checks
+	if busy(err) { // another page checks
 		err = nil
 	}
 	return f.dir.explain(ctx, f.dir.String(), err)

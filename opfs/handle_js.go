@@ -5,6 +5,7 @@ package opfs
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/hack-pad/safejs"
 
@@ -18,15 +19,23 @@ type handle struct{ value safejs.Value }
 // errNoHandles tells that neither this program nor a helper can have handles.
 var errNoHandles = errors.New("createSyncAccessHandle is missing")
 
-// openHandle opens a file. It fails at once with an exception named in inUse where
-// somebody has it open. Where ctx ends meanwhile, what was opened is closed.
+// openLimit is how long the browser may take to open a file: under heavy load Chromium
+// was seen never to answer.
+const openLimit = 2 * time.Second
+
+var errNotOpened = errors.New("the browser has not opened a file in time")
+
+// openHandle opens a file. It fails with an error that is busy, at once where somebody has
+// it open. Where ctx or openLimit ends meanwhile, what is opened later is closed.
 func openHandle(ctx context.Context, file safejs.Value) (*handle, error) {
 	promise, err := openFile(file)
 	if err != nil {
 		return nil, err
 	}
-	value, err := jsbridge.Await(ctx, promise)
-	if err != nil && ctx.Err() != nil {
+	limited, stop := context.WithTimeoutCause(ctx, openLimit, errNotOpened)
+	defer stop()
+	value, err := jsbridge.Await(limited, promise)
+	if err != nil && limited.Err() != nil {
 		go closeLate(promise)
 	}
 	if err != nil {

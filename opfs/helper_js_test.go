@@ -39,6 +39,14 @@ func withHelper(t *testing.T) {
 	})
 }
 
+// withHelperHere is withHelper without the worker, so that what is planted here is met.
+func withHelperHere(t *testing.T) {
+	UseHelper(made(`new module.Files(() => ({
+		postMessage(ask) { module.serve(ask).then((data) => this.onmessage({ data })) },
+	}))`))
+	t.Cleanup(func() { UseHelper(safejs.Value{}) })
+}
+
 // What holds for a program in a worker holds for one in a page, and between the two.
 func TestThroughAHelper(t *testing.T) {
 	withHelper(t)

@@ -147,8 +147,8 @@ func (c *FileLocks) openTable(ctx context.Context, create bool) (h *handle, err 
 	return h, err
 }
 
-// onTable calls use with the file, again and again for as long as that fails because
-// somebody else has the file open.
+// onTable calls use with the file, again and again for as long as the file cannot be opened
+// because somebody else has it open, or the browser does not answer.
 func (c *FileLocks) onTable(ctx context.Context, create bool, use func(file safejs.Value) error) error {
 	for pause := shortest; ; pause = min(2*pause, longest) {
 		if !c.open {
@@ -162,7 +162,7 @@ func (c *FileLocks) onTable(ctx context.Context, create bool, use func(file safe
 		switch {
 		case err == nil:
 			return nil
-		case isNamed(err, inUse...):
+		case busy(err):
 			if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
 				return err
 			}
