@@ -140,6 +140,15 @@ func (tab *Tab) Navigate(url string) {
 	tab.must("navigate to "+url, tab.load(chromedp.Navigate(url)))
 }
 
+// Before runs a script in every document that the tab loads from now on, before the document's own.
+func (tab *Tab) Before(js string) {
+	tab.t.Helper()
+	tab.must("add a script", tab.do(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(js).Do(ctx)
+		return err
+	}))
+}
+
 // Reload loads the page again, as a person does, and returns when it has fired "load". It also revives a crashed tab.
 func (tab *Tab) Reload() {
 	tab.t.Helper()

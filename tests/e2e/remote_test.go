@@ -200,6 +200,23 @@ func TestWhoElseIsHere(t *testing.T) {
 	ann.WaitFor("here() === 'Ann you' && $('company-news').textContent === 'W'.repeat(24) + ' has left.'", browser.Limit)
 }
 
+// The name that somebody takes while the page comes in, and was not yet answered to, is the one that others see.
+func TestANameTakenOnTheWayIn(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	tab := profiles(t, 1)[0].Open(t, server.URL+"/room.html")
+	tab.Before(`const { send } = WebSocket.prototype
+		WebSocket.prototype.send = function (message) {
+			send.call(this, message)
+			if (!message.includes('enterTheRoom')) return
+			WebSocket.prototype.send = send
+			document.getElementById('name').value = 'Ann'
+			document.getElementById('name').dispatchEvent(new Event('change', {bubbles: true}))
+		}`)
+	tab.Navigate(server.URL + "/?machines")
+	tab.WaitFor("document.getElementById('here').textContent === 'Ann you'", browser.Limit)
+}
+
 // The demo between two machines: who writes is shown on both, what is saved appears on the other, and the turn
 // goes over when it is let go.
 func TestTheEditorBetweenMachines(t *testing.T) {

@@ -55,10 +55,11 @@ export class RoomClient {
     this.#enter({ type: "enterTheRoom", roomId, userName: name });
   }
 
-  /** Bears another name from now on. */
+  /** Bears another name from now on, also where the answer to the former one is still awaited. */
   rename(name: string): void {
     this.#name = name;
-    if (this.state.room) this.#enter({ type: "enterTheRoom", roomId: this.state.room.id, userName: name });
+    const roomId = this.state.room?.id ?? this.#home;
+    if (roomId !== undefined) this.#enter({ type: "enterTheRoom", roomId, userName: name, create: this.#home !== undefined });
   }
 
   answer(answer: string): void {
