@@ -64,6 +64,15 @@ func assertOnly(t *testing.T, c *FileLocks) {
 	}, 5*time.Second, 50*time.Millisecond, "something of a client that is gone is left")
 }
 
+// inLine returns when so many wait.
+func inLine(t *testing.T, c *FileLocks, waiters int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		state, err := c.Query(context.Background())
+		return err == nil && len(state.Pending) == waiters
+	}, 5*time.Second, 5*time.Millisecond)
+}
+
 // The one that waits behind a dead waiter is not forgotten.
 func TestKilledWaiter(t *testing.T) {
 	root := newRoot()
@@ -72,9 +81,9 @@ func TestKilledWaiter(t *testing.T) {
 	require.NoError(t, err)
 	a, b := startPeer(t, root, safejs.Null()), startPeer(t, root, safejs.Null())
 	a.tell("request", "x")
-	time.Sleep(300 * time.Millisecond)
+	inLine(t, c, 1)
 	b.tell("request", "x")
-	time.Sleep(300 * time.Millisecond)
+	inLine(t, c, 2)
 	a.kill()
 	begun := time.Now()
 	require.NoError(t, g.Release(t.Context()))

@@ -16,13 +16,13 @@ import (
 
 func TestHandOverBetweenWorkers(t *testing.T) {
 	root := newRoot()
-	a, b := startPeer(t, root, safejs.Null()), startPeer(t, root, safejs.Null())
+	a, b, watcher := startPeer(t, root, safejs.Null()), startPeer(t, root, safejs.Null()), newClient(t, root)
 	var times []time.Duration
 	a.tell("request", "x")
 	a.expect("granted")
 	for range 30 {
 		b.tell("request", "x")
-		time.Sleep(50 * time.Millisecond)
+		inLine(t, watcher, 1)
 		begun := time.Now()
 		a.tell("release", "x")
 		b.expect("granted")
@@ -36,12 +36,13 @@ func TestHandOverBetweenWorkers(t *testing.T) {
 
 func TestKilledHolder(t *testing.T) {
 	root := newRoot()
+	watcher := newClient(t, root)
 	for range 5 {
 		a, b := startPeer(t, root, safejs.Null()), startPeer(t, root, safejs.Null())
 		a.tell("request", "x")
 		a.expect("granted")
 		b.tell("request", "x")
-		time.Sleep(time.Second)
+		inLine(t, watcher, 1)
 		begun := time.Now()
 		a.kill()
 		b.expect("granted")
