@@ -55,32 +55,49 @@ func (r *report) saves(page *browser.Tab, rounds int) {
 	}
 }
 
-// memory measures whether saving needs ever more of it: what the page's process has in memory.
+// memory measures whether saving needs ever more of it: what the page and its workers have in use, and what their
+// process has in memory, much of which nobody refers to any more.
 func (r *report) memory(page *browser.Tab, saves int) error {
 	page.WaitFor("globalThis.bench", browser.Limit)
 	pid, err := page.Renderer()
 	if err != nil {
 		return err
 	}
-	resident := func(n int) float64 {
-		for ; n > 0; n -= 100 { // each call is bounded in time
-			page.MustEval(fmt.Sprintf("bench.autosave.repeat('worker', %d)", min(n, 100)), nil)
+	whose := []string{"objects of the page and its workers", "memory of their Wasm", "resident in their process"}
+	figures := make([][]float64, len(whose))
+	marks := []int{saves / 10, saves / 2, saves}
+	done := 0
+	for _, mark := range marks {
+		for ; done < mark; done += 50 { // each call is bounded in time
+			page.MustEval("bench.autosave.repeat('worker', 50)", nil)
 		}
-		var pages, inUse float64
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-		if err == nil {
-			_, err = fmt.Sscan(string(data), &pages, &inUse)
+		resident := residentOf(pid)
+		objects, wasm := page.Memory()
+		for i, bytes := range []float64{objects, wasm, resident} {
+			figures[i] = append(figures[i], bytes/mebibyte)
 		}
-		if err != nil {
-			return 0 // where there is no /proc it is not measured
-		}
-		return inUse * float64(os.Getpagesize()) / mebibyte
 	}
-	before := resident(saves / 10)
-	after := resident(saves)
-	r.addRow("memory of the page's process", fmt.Sprintf("after %d saves", saves/10), "MB", []float64{before}, 0)
-	r.addRow("memory of the page's process", fmt.Sprintf("after %d more", saves), "MB", []float64{after}, before*1.2)
+	for i, who := range whose {
+		for j, mark := range marks {
+			target := 0.0
+			if j > 0 && i < 2 { // what is resident goes up and down with the browser's own wishes
+				target = figures[i][0] * 1.1
+			}
+			r.addRow("memory, "+who, fmt.Sprintf("after %d saves", mark), "MB", figures[i][j:j+1], target)
+		}
+	}
 	return nil
+}
+
+// residentOf is how many bytes a process has in memory, or 0 where there is no /proc.
+func residentOf(pid int) float64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0
+	}
+	var pages, resident float64
+	_, _ = fmt.Sscan(string(data), &pages, &resident)
+	return resident * float64(os.Getpagesize())
 }
 
 func (r *report) addRow(what, who, unit string, values []float64, target float64) {

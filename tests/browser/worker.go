@@ -23,15 +23,7 @@ func (tab *Tab) workerEval(js string, out any) error {
 	if err != nil {
 		return err
 	}
-	return tab.do(func(ctx context.Context) error {
-		select {
-		case <-w.attached:
-		case <-w.ctx.Done():
-			return errors.New("the worker has ended")
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		ctx = cdp.WithExecutor(ctx, chromedp.FromContext(w.ctx).Target)
+	return tab.onWorker(w, func(ctx context.Context) error {
 		value, thrown, err := runtime.Evaluate(js).WithReplMode(true).WithReturnByValue(true).Do(ctx)
 		switch {
 		case err != nil:
@@ -42,6 +34,20 @@ func (tab *Tab) workerEval(js string, out any) error {
 			return nil
 		}
 		return decode(value, out)
+	})
+}
+
+// onWorker runs an action on a worker, as soon as that can be reached.
+func (tab *Tab) onWorker(w *worker, action func(context.Context) error) error {
+	return tab.do(func(ctx context.Context) error {
+		select {
+		case <-w.attached:
+		case <-w.ctx.Done():
+			return errors.New("the worker has ended")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		return action(cdp.WithExecutor(ctx, chromedp.FromContext(w.ctx).Target))
 	})
 }
 
