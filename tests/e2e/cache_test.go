@@ -64,3 +64,32 @@ func TestBackForwardCache(t *testing.T) {
 		})
 	}
 }
+
+// Who is closed while the page comes back from the cache, or lies there, ends without an error of its own and leaves
+// nothing behind.
+func TestClosedOnTheWayBack(t *testing.T) {
+	t.Parallel()
+	w := open(t, browser.Options{})
+	for _, moment := range []string{"pageshow", "pagehide"} {
+		t.Run(moment, func(t *testing.T) {
+			eachHost(t, func(t *testing.T, host string) {
+				tab := w.tab(t, at(host, "closed-"+moment+host))
+				tab.MustEval(`
+					globalThis.cached = 1
+					let closed = false
+					lease = await hf.acquireProjectLock()
+					addEventListener('`+moment+`', () => setTimeout(() => { closed = true; result = hf.close() }))
+					null`, nil)
+				tab.Navigate(w.URL("/blank?elsewhere"))
+				tab.MustEval("history.back(); null", nil)
+				tab.WaitFor("globalThis.cached === 1 && closed", browser.Limit)
+				tab.MustEval("await result; null", nil)
+				assert.Equal(t, "aborted", browser.Get[event](tab, "await failure(hf.acquireProjectLock())")["code"])
+				tab.MustEval("hf = await (await import('/holdfast.js')).openHoldfast({root: 'another'}); await hf.acquireProjectLock(); await hf.close()", nil)
+				eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+				tab.Quiet()
+				tab.Close()
+			})
+		})
+	}
+}

@@ -84,8 +84,8 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   #sleep(): void {
     this.#lose(problem("lease-lost", "the page was put to sleep, and holds nothing meanwhile", "renew"), "lease-lost");
     this.#host = undefined;
-    this.#ended = new AbortController();
-    this.#starting = new Promise((shown) => addEventListener("pageshow", shown, { once: true })).then(() => this.#begin());
+    const { signal } = this.#ended = new AbortController();
+    this.#starting = new Promise((begun) => addEventListener("pageshow", () => this.#begin().then(begun, () => undefined), { once: true, signal }));
   }
 
   acquireProjectLock(options?: Contract.AcquireOptions): Promise<Lease> {
