@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"fmt"
 	"slices"
 	"syscall"
 	"time"
@@ -108,7 +107,6 @@ func (r *run) doToMachine(f fault) (undo func()) {
 		set := func(ahead time.Duration) {
 			r.checker.skew(f.Target)
 			r.site.ahead[f.Target].Store(ahead.Milliseconds())
-			warden.MustEval(fmt.Sprintf("new BroadcastChannel('soak-clock').postMessage(%d); null", ahead.Milliseconds()), nil)
 		}
 		set(leap)
 		return func() { set(0) }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -60,9 +61,10 @@ func newSite(t *testing.T, wires [machines]*serving.Wire, check http.Handler) *s
 	mux.HandleFunc("/away", page(""))
 	programs, err := fs.Sub(scripts, "testdata")
 	require.NoError(t, err)
-	mux.HandleFunc("/soak/", s.script(programs))
+	mux.HandleFunc("/soak/", script(programs))
+	mux.HandleFunc("/soak/ahead", s.clock)
 	for _, name := range []string{"/holdfast-worker.js", "/holdfast-helper.js"} {
-		mux.HandleFunc(name, s.script(files))
+		mux.HandleFunc(name, script(files))
 	}
 	var ways [machines]http.Handler
 	for i, wire := range wires {
@@ -93,7 +95,7 @@ func page(scripts string) http.HandlerFunc {
 }
 
 // script serves a script with the machine's clock before it, where it is the first of a worker.
-func (s *site) script(files fs.FS) http.HandlerFunc {
+func script(files fs.FS) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := path.Base(r.URL.Path)
 		body, err := fs.ReadFile(files, name)
@@ -102,14 +104,17 @@ func (s *site) script(files fs.FS) http.HandlerFunc {
 			http.NotFound(w, r)
 			return
 		}
-		set := strings.ReplaceAll(string(clock), "AHEAD", fmt.Sprint(s.ahead[machineOf(r.Host)].Load()))
 		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
-		if name == "clock.js" {
-			body = []byte(set)
-		} else if strings.Contains(name, "worker") || strings.Contains(name, "helper") {
-			body = append([]byte(set+"\n"), body...)
+		if strings.Contains(name, "worker") || strings.Contains(name, "helper") {
+			body = slices.Concat(clock, body)
 		}
 		_, _ = w.Write(body)
 	}
+}
+
+// clock tells how far the machine's clock is set forward.
+func (s *site) clock(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = fmt.Fprint(w, s.ahead[machineOf(r.Host)].Load())
 }
