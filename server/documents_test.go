@@ -187,11 +187,13 @@ func TestStateDiagram(t *testing.T) {
 	ann := s.as(t, "ann")
 	isLocked := func() bool { return ann.do("GET", lockOf("r"), nil).body["is_locked"].(bool) }
 	assert.False(t, isLocked())
-	ann.lock("r")
+	_, extended := lockNow(ann, "r")
 	for range 5 { // heartbeats keep it far beyond its time
 		time.Sleep(shortBeat)
-		require.Equal(t, http.StatusOK, ann.do("PUT", lockOf("r"), nil).status)
-		assert.True(t, isLocked())
+		extended, _ = beat(t, ann, extended)
+		locked := isLocked()
+		inTime(t, extended)
+		assert.True(t, locked)
 	}
 	ann.do("DELETE", lockOf("r"), nil)
 	assert.False(t, isLocked())

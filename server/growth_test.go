@@ -129,7 +129,7 @@ func TestGrowingToThreeNodes(t *testing.T) {
 	people.comeBack(t, nodes[0], nodes[1])
 
 	// The first node goes, and with it perhaps the leader: the others carry on, and expiry is on time.
-	events := nodes[1].events(t, "brief", "")
+	events, control := nodes[1].events(t, "brief", ""), start(t, nil)
 	brief := nodes[2].as(t, "eve")
 	request := object{"paths": [][]string{{"documents", "brief"}}, "ttl_ms": shortTTL.Milliseconds()}
 	sent := time.Now()
@@ -137,7 +137,7 @@ func TestGrowingToThreeNodes(t *testing.T) {
 	answered := time.Now()
 	people.ann.conn.CloseRead(t.Context()) // so that her socket answers the goodbye
 	nodes[0].stop(t)
-	assertUnlocked(t, events, sent, answered)
+	assertUnlocked(t, events, control, sent, answered)
 	check(nodes[1:])
 	people.comeBack(t, nodes[2], nodes[1])
 	people.open(t)
