@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -240,4 +241,23 @@ func TestALeaseKeepsItsKeysUntilItIsClosed(t *testing.T) {
 		assert.ErrorIs(t, <-watched, ended)
 		<-l.Lost()
 	})
+}
+
+// Nobody would have to catch up with the log of one member, so what has been applied goes from memory.
+func TestTheLogOfOneMemberIsNotKeptInMemory(t *testing.T) {
+	s := kvtest.Open(t)
+	const size, commits, limit = 100 << 10, 600, 40 << 20
+	before := liveHeap()
+	for range commits {
+		_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("k", make([]byte, size))}})
+		require.NoError(t, err)
+	}
+	assert.Less(t, liveHeap()-before, int64(limit), "of %d bytes that were committed", size*commits)
+}
+
+func liveHeap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }
