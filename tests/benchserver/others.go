@@ -18,9 +18,28 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
+// dialEtcd connects to the etcd inside the server, over its socket.
+func dialEtcd(s *server) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{"unix:" + filepath.Join(s.dir, "data", "etcd.sock")}})
+}
+
+// etcdPut measures the least that can be committed: one key.
+func etcdPut(t *table, s *server, rounds int) error {
+	client, err := dialEtcd(s)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return t.repeat("put one key, p50 and p99", "etcd, gRPC over a socket", "", rounds, func(i int) (time.Duration, error) {
+		begin := time.Now()
+		_, err := client.Put(context.Background(), "bench/"+strconv.Itoa(i), "")
+		return time.Since(begin), err
+	})
+}
+
 // etcdMutex measures etcd's own mutex over gRPC, on the etcd inside the server.
 func etcdMutex(t *table, s *server, rounds int) error {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix:" + filepath.Join(s.dir, "data", "etcd.sock")}})
+	client, err := dialEtcd(s)
 	if err != nil {
 		return err
 	}
@@ -31,7 +50,7 @@ func etcdMutex(t *table, s *server, rounds int) error {
 	}
 	defer session.Close()
 	ctx := context.Background()
-	return t.acquire("etcd's concurrency.Mutex, gRPC over a socket", rounds, func(i int) (time.Duration, error) {
+	return t.acquire("etcd's concurrency.Mutex, gRPC over a socket", "", rounds, func(i int) (time.Duration, error) {
 		mutex := concurrency.NewMutex(session, "bench/"+strconv.Itoa(i))
 		begin := time.Now()
 		if err := mutex.Lock(ctx); err != nil {
@@ -77,7 +96,7 @@ func redis(t *table, rounds int, who, sync string) error {
 		}
 	}
 	locks := redsync.New(goredis.NewPool(client))
-	return t.acquire(who, rounds, func(i int) (time.Duration, error) {
+	return t.acquire(who, "", rounds, func(i int) (time.Duration, error) {
 		mutex := locks.NewMutex("bench:"+strconv.Itoa(i), redsync.WithExpiry(30*time.Second))
 		begin := time.Now()
 		if err := mutex.Lock(); err != nil {

@@ -25,7 +25,12 @@ func (t *table) print() {
 }
 
 // acquire measures the acquisitions of a cycle of acquire and release.
-func (t *table) acquire(who string, rounds int, cycle func(i int) (time.Duration, error)) error {
+func (t *table) acquire(who, target string, rounds int, cycle func(i int) (time.Duration, error)) error {
+	return t.repeat("acquire, p50 and p99", who, target, rounds, cycle)
+}
+
+// repeat measures what a cycle says it took.
+func (t *table) repeat(what, who, target string, rounds int, cycle func(i int) (time.Duration, error)) error {
 	var times []time.Duration
 	for i := range rounds + rounds/10 {
 		d, err := cycle(i)
@@ -36,11 +41,7 @@ func (t *table) acquire(who string, rounds int, cycle func(i int) (time.Duration
 			times = append(times, d)
 		}
 	}
-	target := ""
-	if len(t.rows) <= 2 {
-		target = "0.5 ms, 3 ms"
-	}
-	t.add("acquire, p50 and p99", who, fmt.Sprintf("%.2f ms, %.2f ms", ms(quantile(times, .5)), ms(quantile(times, .99))), target)
+	t.add(what, who, fmt.Sprintf("%.2f ms, %.2f ms", ms(quantile(times, .5)), ms(quantile(times, .99))), target)
 	return nil
 }
 
