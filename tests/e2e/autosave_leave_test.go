@@ -15,7 +15,7 @@ import (
 // One that crashes loses what was typed since the last pause, and no more.
 func TestAutoSaveTabsLeaveWhileTyping(t *testing.T) {
 	t.Parallel()
-	rounds := rounds(t, 3, 50)
+	rounds := rounds(t, 2, 50)
 	w := open(t, browser.Options{})
 	eachHost(t, func(t *testing.T, host string) {
 		for name, leave := range map[string]func(*browser.Tab){
