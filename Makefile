@@ -14,7 +14,7 @@ OPFS_TEST = $(JS) go test -count=1 -exec '$(CURDIR)/.cache/wasmworker'
 BROWSER_TESTS := ./tests/browser/... ./tests/docs/... ./tests/e2e/... ./tests/race/...
 NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|wpt)(/|$$)')
 
-.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-opfs test-opfs-helped test-opfs-store test-e2e test-package test-long test-soak test-engines race soak wpt clean
+.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-opfs test-opfs-helped test-opfs-store test-opfs-faults test-e2e test-package test-long test-soak test-engines race soak wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -82,18 +82,21 @@ test-native: ## Go tests outside the browser, with the race detector
 test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a page, those of opfs in a worker
 	tools/test-wasm -count=1 ./jsbridge/... ./wasm/...
 	go build -o .cache/wasmworker ./tests/wasmworker
-	$(MAKE) -j3 --output-sync=target test-opfs test-opfs-helped test-opfs-store
+	$(MAKE) -j3 --output-sync=target test-opfs test-opfs-helped test-opfs-store test-opfs-faults
 
 # Side by side, each in a browser of its own: they wait for the disk and for time to pass, and one alone leaves half
 # of two cores idle.
 test-opfs:
-	$(OPFS_TEST) -skip '^(TestThroughAHelper|TestStore)$$' ./opfs/...
+	$(OPFS_TEST) -skip '^Test(ThroughAHelper|Store|Killed|Every|Fails)' ./opfs/...
 
 test-opfs-helped:
-	$(OPFS_TEST) -run '^TestThroughAHelper$$' ./opfs/...
+	$(OPFS_TEST) -run '^TestThroughAHelper' ./opfs/...
 
 test-opfs-store:
-	$(OPFS_TEST) -run '^TestStore$$' ./opfs/...
+	$(OPFS_TEST) -run '^TestStore' ./opfs/...
+
+test-opfs-faults:
+	$(OPFS_TEST) -run '^Test(Killed|Every|Fails)' ./opfs/...
 
 test-e2e: build web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
