@@ -91,6 +91,7 @@ type theft struct {
 	request
 	client string
 	end    time.Duration // 0 while it is open
+	token  int64         // where it succeeded
 }
 
 type mark struct {
@@ -131,10 +132,11 @@ func (l *ledger) granted(now time.Duration, client, resource string, token int64
 	l.grants++
 	l.waited(now, s)
 	s.resource, s.token, s.slot, s.from, s.until, s.answered = resource, token, slot, now, now, now
-	l.closeThefts(client, now)
+	l.closeThefts(client, now, token)
 	l.thefts = slices.DeleteFunc(l.thefts, func(t theft) bool { return t.end != 0 && t.end+landing < now })
 	for _, t := range l.thefts {
-		s.excused = s.excused || (t.end == 0 || t.end > now) && t.excludes(s.request, -1, -1)
+		robbed := t.end >= s.asked && t.token > s.token // before it could tell that it was granted
+		s.excused = s.excused || (t.end == 0 || t.end > now || robbed) && t.excludes(s.request, -1, -1)
 	}
 	s.excused = s.excused || l.skewedWithin(settling, now, client)
 	if s.Slots > 1 && (slot < 0 || slot >= s.Slots) {
@@ -197,7 +199,7 @@ func (l *ledger) left(now time.Duration, client string, left time.Duration) {
 // failed is told by a client whose request was not granted.
 func (l *ledger) failed(now time.Duration, client string) {
 	delete(l.waiting, client)
-	l.closeThefts(client, now+landing)
+	l.closeThefts(client, now+landing, 0)
 }
 
 // ended is told before the clients with a prefix are killed.
@@ -251,10 +253,10 @@ func (l *ledger) end(client string, now time.Duration) {
 	}
 }
 
-func (l *ledger) closeThefts(client string, at time.Duration) {
+func (l *ledger) closeThefts(client string, at time.Duration, token int64) {
 	for i, t := range l.thefts {
 		if t.client == client && t.end == 0 {
-			l.thefts[i].end = at
+			l.thefts[i].end, l.thefts[i].token = at, token
 		}
 	}
 }

@@ -55,6 +55,25 @@ func TestTwoAtOnceAreFound(t *testing.T) {
 	assert.Len(t, l.violations, 1, "told once")
 }
 
+// Who is robbed before it could tell of its lease has the lower token.
+func TestRobbedBeforeItTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		token int64
+		want  int
+	}{"lower": {1, 0}, "higher": {3, 1}} {
+		t.Run(name, func(t *testing.T) {
+			l := newLedger()
+			l.ask(1*second, "robbed", request{Domain: "d", Places: below})
+			l.ask(2*second, "thief", request{Domain: "d", Places: below, Steal: true})
+			l.granted(3*second, "thief", "r", 2, 0, true)
+			l.granted(4*second, "robbed", "r", c.token, 0, true)
+			l.confirm(5*second, "thief", 4*second)
+			l.confirm(5*second, "robbed", 4*second)
+			assert.Len(t, l.violations, c.want)
+		})
+	}
+}
+
 func TestOneAfterTheOtherIsRight(t *testing.T) {
 	for name, end := range map[string]func(*ledger){
 		"left":      func(l *ledger) { l.left(2*second, "a", second) },
