@@ -44,6 +44,27 @@ func (b *bundle) Release(ctx context.Context) (err error) {
 	return err
 }
 
+// stillGranted fails where a grant was taken away before its lease had a token, at since. The
+// token may be higher than the thief's: it must never become a lease.
+func stillGranted(ctx context.Context, g Grant, since Instant) error {
+	switch g := g.(type) {
+	case *bundle:
+		for _, part := range g.parts {
+			if err := stillGranted(ctx, part, since); err != nil {
+				return err
+			}
+		}
+	case LateGrant:
+		if err := g.Look(ctx, since); err != nil {
+			return err
+		}
+	}
+	if closed(g.Lost()) {
+		return &Error{Code: CodeDenied, Detail: "another owner took it over at the same moment"}
+	}
+	return nil
+}
+
 func freeAll(ctx context.Context, grants []Grant) error {
 	var errs []error
 	for i := len(grants) - 1; i >= 0; i-- {

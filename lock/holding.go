@@ -68,12 +68,12 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 	var err error
 	if b.unrecorded(m) {
 		token, err = claim(ctx)
+		now = m.config.Clock.Now()
 	} else {
 		token, err = bounded(ctx, lease.TTL, claim)
 	}
-	if err == nil && closed(grant.Lost()) {
-		// Its token may be higher than the thief's: it must never become a lease.
-		err = &Error{Code: CodeDenied, Detail: "another owner took it over at the same moment"}
+	if err == nil {
+		err = stillGranted(ctx, grant, now)
 	}
 	if err != nil {
 		m.tidy(ctx, func() {

@@ -56,6 +56,14 @@ type Grant interface {
 	Lost() <-chan struct{}
 }
 
+// LateGrant is a [Grant] that may have been taken away for some time before Lost is closed.
+type LateGrant interface {
+	Grant
+	// Look closes Lost if the grant was taken away before since. It fails where that cannot be
+	// found out.
+	Look(ctx context.Context, since Instant) error
+}
+
 // Snapshot is what a Locker knew at one moment.
 type Snapshot struct {
 	Held    []Info

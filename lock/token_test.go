@@ -1,10 +1,12 @@
 package lock_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/lock"
 )
@@ -127,5 +129,56 @@ func TestTokensOfPlacesInOnePageRiseAcrossAClockSetBack(t *testing.T) {
 			last = lease.Token
 			a.release(lease)
 		}
+	})
+}
+
+// lateGrant tells that it was taken away only when it is looked at.
+type lateGrant struct {
+	lock.Grant
+	lost chan struct{}
+}
+
+func (g *lateGrant) Lost() <-chan struct{} { return g.lost }
+
+func (g *lateGrant) Look(context.Context, lock.Instant) error {
+	select {
+	case <-g.Grant.Lost():
+		close(g.lost)
+	default:
+	}
+	return nil
+}
+
+// Who was robbed before its lease had a token would have a higher one than the thief. Nothing comes of such a grant,
+// also where the Locker has not told yet.
+func TestRobbedBeforeTheToken(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		place := lock.AcquireOptions{Path: []string{"u1"}}
+		thief, b := w.tab("thief"), w.backend("a")
+		here, stolen := b.Locker, lock.Lease{}
+		b.Locker = lockerFunc(func(ctx context.Context, r lock.Request) (lock.Grant, error) {
+			g, err := here.Request(ctx, r)
+			if err != nil || stolen.ID != "" || r.Wants[len(r.Wants)-1].Mode != lock.Exclusive {
+				return g, err
+			}
+			theft := place
+			theft.Steal = true
+			stolen = thief.acquire(theft)
+			time.Sleep(10 * time.Millisecond)
+			return &lateGrant{g, make(chan struct{})}, nil
+		})
+		robbed := w.join("a", b).begin(t.Context(), place)
+		w.sleep(time.Second)
+		require.NoError(t, stolen.Err())
+		select {
+		case o := <-robbed:
+			require.Fail(t, "two leases", "%v", o)
+		default:
+		}
+		thief.release(stolen)
+		o := <-robbed
+		require.NoError(t, o.err)
+		assert.Greater(t, o.lease.Token, stolen.Token)
+		require.NoError(t, o.lease.Release(t.Context()))
 	})
 }

@@ -65,6 +65,7 @@ type clientState struct {
 	doubt     bool  // the table may have more of this client
 	number    int64 // of the version of the table seen last
 	used      time.Duration
+	seen      time.Duration // when the table was seen last
 	dead      map[string]bool
 	present   roll                     // who lives, where that was asked for
 	strangers []string                 // who had a file, but no entry, when this client began
@@ -283,6 +284,19 @@ type grant struct {
 
 // Lost implements [lock.Grant].
 func (g *grant) Lost() <-chan struct{} { return g.lost }
+
+// Look implements [lock.LateGrant]: who steals tells in the table, and rings a bell that may not be heard at once.
+func (g *grant) Look(ctx context.Context, since lock.Instant) error {
+	if !g.locks.take(ctx) {
+		return context.Cause(ctx)
+	}
+	seen := g.locks.seen
+	g.locks.give()
+	if seen > since.Mono {
+		return nil
+	}
+	return g.locks.visit(ctx, nothing)
+}
 
 func (g *grant) lose() { g.losing.Do(func() { close(g.lost) }) }
 

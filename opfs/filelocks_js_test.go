@@ -105,3 +105,24 @@ func TestNothingOutsideTheRoot(t *testing.T) {
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{lockFile, aliveFolder}, names)
 }
+
+// Who was robbed and has not heard the bell finds it out by looking.
+func TestLookAfterATheft(t *testing.T) {
+	root := newRoot()
+	c, thief := newClient(t, root), newClient(t, root)
+	g, err := c.Request(t.Context(), want("x"))
+	require.NoError(t, err)
+	late := g.(lock.LateGrant)
+	require.NoError(t, late.Look(t.Context(), lock.SystemClock{}.Now()))
+	assert.False(t, lost(g))
+
+	theft := want("x")
+	theft.Steal = true
+	c.turn <- struct{}{} // its keeper cannot look
+	_, err = thief.Request(t.Context(), theft)
+	require.NoError(t, err)
+	assert.False(t, lost(g))
+	<-c.turn
+	require.NoError(t, late.Look(t.Context(), lock.SystemClock{}.Now()))
+	assert.True(t, lost(g))
+}

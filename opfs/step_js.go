@@ -160,7 +160,7 @@ func (s *session) compose() {
 
 // written ends a step that is in the file now.
 func (s *session) written() {
-	s.c.number, s.c.doubt, s.c.strangers = s.number, false, s.strangers
+	s.c.number, s.c.doubt, s.c.strangers, s.c.seen = s.number, false, s.strangers, s.now.Mono
 	s.c.at("written")
 	s.adopt()
 }
