@@ -223,7 +223,11 @@ func TestFrozenWaiterIsPassed(t *testing.T) {
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	go func() { _, _ = frozen.Request(ctx, want("x")) }()
+	woken := make(chan error, 1)
+	go func() {
+		_, err := frozen.Request(ctx, want("x"))
+		woken <- err
+	}()
 	require.Eventually(t, func() bool { frozen.mu.Lock(); defer frozen.mu.Unlock(); return len(frozen.own) == 2 }, time.Second, time.Millisecond)
 	frozen.turn <- struct{}{}
 	require.NoError(t, g.Release(t.Context()))
@@ -232,7 +236,13 @@ func TestFrozenWaiterIsPassed(t *testing.T) {
 	<-frozen.turn
 	require.NoError(t, err)
 	assert.Greater(t, time.Since(begun), patience)
+	select {
+	case <-woken:
+		require.Fail(t, "two holders")
+	case <-time.After(2 * slowest): // it has looked by then
+	}
 	require.NoError(t, g.Release(t.Context()))
+	require.NoError(t, <-woken)
 }
 
 func TestRecordsBesideAnotherMechanism(t *testing.T) {

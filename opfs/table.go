@@ -72,15 +72,15 @@ func (t *table) remove(gone ...*entry) {
 	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return slices.Contains(gone, e) })
 }
 
-// blockers returns the entries that bar the way of e: those before it, all of them where
-// it is not in the queue yet, that hold or await one of its names in a mode that
-// conflicts.
+// blockers returns the entries that bar the way of e: those that hold one of its names in a
+// mode that conflicts, also behind it, if they have passed it while it stood still; and those
+// before it, all of them where it is not in the queue yet, that await one.
 func (t *table) blockers(e *entry) (found []*entry) {
+	before := true
 	for _, other := range t.queue {
 		if other == e {
-			break
-		}
-		if other.bars() && conflict(other, e) {
+			before = false
+		} else if (other.state == granted || before && other.bars()) && conflict(other, e) {
 			found = append(found, other)
 		}
 	}

@@ -46,6 +46,19 @@ func TestBlockersAreThoseBeforeThatConflict(t *testing.T) {
 	assert.Empty(t, table.next())
 }
 
+// Who was passed while it stood still finds on waking that another one holds, behind it.
+func TestWhoPassedBarsTheWay(t *testing.T) {
+	table := &table{queue: []*entry{
+		newEntry("frozen", "1", waiting, lock.Exclusive, "a"),
+		newEntry("passed", "2", granted, lock.Exclusive, "a"),
+		newEntry("later", "3", waiting, lock.Exclusive, "a"),
+	}}
+	assert.Equal(t, []string{"passed"}, ids(table.blockers(table.find("frozen"))))
+	assert.Empty(t, table.next())
+	table.remove(table.find("passed"))
+	assert.Equal(t, []string{"frozen"}, ids(table.next()))
+}
+
 func TestStealLeavesOtherNames(t *testing.T) {
 	both, one := newEntry("both", "1", granted, lock.Exclusive, "a", "b"), newEntry("w", "2", waiting, lock.Exclusive, "a")
 	both.lease = &lease{}
