@@ -237,8 +237,8 @@ func TestFrozenWaiterIsPassed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Greater(t, time.Since(begun), patience)
 	select {
-	case <-woken:
-		require.Fail(t, "two holders")
+	case err := <-woken:
+		require.Fail(t, "two holders", "%v", err)
 	case <-time.After(2 * slowest): // it has looked by then
 	}
 	require.NoError(t, g.Release(t.Context()))
