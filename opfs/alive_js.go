@@ -36,7 +36,8 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 		case err == nil:
 			return true, nil
 		case isNamed(err, notFound) || busy(err):
-			// Somebody took it for one left behind, before it was open: a new name.
+			// Somebody took it for one left behind, before it was open, or the browser does not
+			// answer: a new name.
 			if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
 				return false, err
 			}

@@ -6,16 +6,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
 // A holder whose lease has ended and who does not know it yet sends a heartbeat at the same moment as its successor. Each
 // is told of its own lease, whichever comes first.
 func TestHeartbeatsOfAFormerHolder(t *testing.T) {
-	table, err := Open(t.Context(), kvtest.Open(t), Config{})
-	require.NoError(t, err)
-	defer table.Close()
+	table := opened(t)
 	held := func(holder string) stand {
 		lease, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: holder}, TTL: time.Minute})
 		require.NoError(t, err)

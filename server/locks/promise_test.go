@@ -10,11 +10,17 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// A lease ends when its holder was told that it does, however late this server's watch shows it.
-func TestALateWatchAddsNoTime(t *testing.T) {
+func opened(t *testing.T) *Table {
+	t.Helper()
 	table, err := Open(t.Context(), kvtest.Open(t), Config{})
 	require.NoError(t, err)
-	defer table.Close()
+	t.Cleanup(table.Close)
+	return table
+}
+
+// A lease ends when its holder was told that it does, however late this server's watch shows it.
+func TestALateWatchAddsNoTime(t *testing.T) {
+	table := opened(t)
 	behind := func(change func()) { // the watch sees it 200 ms later
 		table.mirror.mu.Lock()
 		change()
@@ -37,7 +43,10 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 	}
 	request := Request{Paths: []Path{{"a"}}, Mode: Exclusive, Slots: 1, Holder: Holder{ID: "ann", Name: "Ann"}, TTL: time.Minute}
 	c := newClaim(request, time.Now())
-	var lease Lease
+	var (
+		lease Lease
+		err   error
+	)
 	behind(func() { lease, _, err = table.grab(t.Context(), c, nil) })
 	require.NoError(t, err)
 	require.Eventually(t, seen(lease.ExpiresAt), 5*time.Second, time.Millisecond)
