@@ -70,6 +70,19 @@ func TestRaceFindsADoubleGrant(t *testing.T) {
 	}, browser.Limit, 10*time.Millisecond)
 }
 
+// Who is ended while it starts is not heard any more; who starts and never begins is left behind.
+func TestEndedBeforeItsFirstTurn(t *testing.T) {
+	r := newReferee(1)
+	r.enter("tab1.page.1")
+	r.enter("tab2.page.2")
+	r.end("tab1.")
+	assert.True(t, r.hear(told{Client: "tab1.page.1", What: "error", Why: "Failed to fetch"}).Stop)
+	assert.True(t, r.hear(told{Client: "tab1.page.1", What: "begin"}).Stop)
+	assert.Empty(t, r.failures())
+	assert.Equal(t, []string{"tab2.page.2"}, r.running())
+	assert.False(t, r.hear(told{Client: "tab2.page.2", What: "begin"}).Stop)
+}
+
 func start(t *testing.T, strategy string, fault bool) *runner {
 	number := *seed
 	if number == 0 {
@@ -89,8 +102,9 @@ func start(t *testing.T, strategy string, fault bool) *runner {
 // options names a new contender of a tab and says what it is to do.
 func (r *runner) options(tab int, name, host string) string {
 	r.born++
-	return fmt.Sprintf("{id: 'tab%d.%s.%d', host: '%s', strategy: '%s', root: 'race', seed: %d, fault: %v}",
-		tab, name, r.born, host, r.strategy, r.random.Uint32(), r.fault)
+	id := fmt.Sprintf("tab%d.%s.%d", tab, name, r.born)
+	r.referee.enter(id)
+	return fmt.Sprintf("{id: '%s', host: '%s', strategy: '%s', root: 'race', seed: %d, fault: %v}", id, host, r.strategy, r.random.Uint32(), r.fault)
 }
 
 // enter has a tab that was loaded take part: its page, in one of both hosts, and its workers.

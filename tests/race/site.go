@@ -26,14 +26,13 @@ type referee struct {
 	grants int // after so many, nobody is to begin again
 
 	mu      sync.Mutex
-	turns   map[string]int // of the contenders that run
-	ended   map[string]bool
+	turns   map[string]int // of the contenders that run, begun or not
 	failure []string
 	over    bool
 }
 
 func newReferee(grants int) *referee {
-	return &referee{Witness: locktest.NewWitness(), grants: grants, turns: map[string]int{}, ended: map[string]bool{}}
+	return &referee{Witness: locktest.NewWitness(), grants: grants, turns: map[string]int{}}
 }
 
 // told is what a contender tells.
@@ -61,7 +60,7 @@ func (r *referee) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 func (r *referee) hear(m told) answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended[m.Client] {
+	if _, runs := r.turns[m.Client]; !runs {
 		return answer{Stop: true}
 	}
 	turn := func() string { return fmt.Sprintf("%s/%d", m.Client, r.turns[m.Client]) }
@@ -91,14 +90,21 @@ func (r *referee) hear(m told) answer {
 	return answer{}
 }
 
-// end says that the contenders whose names begin so are about to be killed.
+// enter says that a contender is about to be started.
+func (r *referee) enter(client string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turns[client] = 0
+}
+
+// end says that the contenders whose names begin so are about to be killed. What one of them still tells
+// is not heard: a page that goes away has its requests fail under it, also while it starts.
 func (r *referee) end(prefix string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for client, turn := range r.turns {
 		if strings.HasPrefix(client, prefix) {
 			r.End(fmt.Sprintf("%s/%d", client, turn))
-			r.ended[client] = true
 			delete(r.turns, client)
 		}
 	}
@@ -111,7 +117,7 @@ func (r *referee) stop() {
 	r.mu.Unlock()
 }
 
-// running are the contenders that have not said that they are done.
+// running are the contenders that have not said that they are done, those that have not begun among them.
 func (r *referee) running() (clients []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
