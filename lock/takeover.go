@@ -13,8 +13,8 @@ const (
 	expiryGrace = 100 * time.Millisecond
 	// lookAgain is how often a waiter looks for a record where there is none to time it by.
 	lookAgain = 5 * time.Second
-	// readLimit is how long a waiter tries to read a record.
-	readLimit = 2 * time.Second
+	// readLimit is how long a waiter tries to read a record, and darkLimit, where it could not be read before.
+	readLimit, darkLimit = 2 * time.Second, 300 * time.Millisecond
 	// guardLimit is how long a waiter lets another one, who found the holder frozen too, take over before
 	// that one counts as frozen itself; it waits up to half as long again, and never as long as the next.
 	guardLimit = 10 * time.Second
@@ -57,7 +57,7 @@ func (a *acquisition) watch(ctx context.Context, b Backend) <-chan suspect {
 // look reports whether the holder is frozen, or else when to look again.
 func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen bool, again time.Duration) {
 	begun := a.m.config.Clock.Now()
-	record, there, err := a.read(ctx, b)
+	record, there, err := a.read(ctx, b, s.dark)
 	now := a.m.config.Clock.Now()
 	holders := a.holders(ctx, b)
 	if len(holders) == 0 || !among(holders, s.holders) {
@@ -151,7 +151,7 @@ func (a *acquisition) guard(ctx context.Context, b Backend, queued *pendingReque
 
 // stillFrozen looks once more at a holder that was found frozen.
 func (a *acquisition) stillFrozen(ctx context.Context, b Backend, s suspect) bool {
-	record, there, err := a.read(ctx, b)
+	record, there, err := a.read(ctx, b, s.dark)
 	switch {
 	case err == nil && (!there || s.dark || record.LeaseID != s.record.LeaseID || record.left(a.m.config.Clock.Now()) > 0):
 		return false
@@ -190,13 +190,17 @@ func (a *acquisition) endTakeOver() {
 	}
 }
 
-func (a *acquisition) read(ctx context.Context, b Backend) (Record, bool, error) {
+func (a *acquisition) read(ctx context.Context, b Backend, dark bool) (Record, bool, error) {
+	limit := readLimit
+	if dark {
+		limit = darkLimit
+	}
 	type found struct {
 		record Record
 		ok     bool
 	}
 	l := b.beneath()
-	f, err := bounded(ctx, readLimit, func(ctx context.Context) (f found, err error) {
+	f, err := bounded(ctx, limit, func(ctx context.Context) (f found, err error) {
 		f.record, f.ok, err = l.Records.Read(ctx, l.Resource)
 		return f, err
 	})
