@@ -4,6 +4,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +146,7 @@ func TestTabs(t *testing.T) {
 	a.Continue()
 	a.Crash()
 	assert.ErrorContains(t, a.Eval("1", nil), "crashed")
+	assert.Eventually(t, func() bool { return slices.Equal(a.Crashes(), []string{"killed 9"}) }, browser.Limit, time.Millisecond)
 	a.Reload()
 	assert.Equal(t, 1, browser.Get[int](a, "1"))
 	a.Close()

@@ -145,6 +145,14 @@ func (tab *Tab) Crashed() bool {
 	}
 }
 
+// Crashes tells how the tab's renderers ended that crashed, each with its status and code. The last one may come a little
+// after Crashed.
+func (tab *Tab) Crashes() []string {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	return slices.Clone(tab.crashes)
+}
+
 // Renderer returns the process id of the tab's renderer, which no other tab shares. While another tab is suspended
 // it is an error for a tab that was opened, reloaded or navigated since.
 func (tab *Tab) Renderer() (int, error) {

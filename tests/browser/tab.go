@@ -36,6 +36,7 @@ type Tab struct {
 
 	mu        sync.Mutex
 	crashed   chan struct{} // closed by a crash, replaced by the next navigation
+	crashes   []string      // how each of them ended the renderer, as Chromium says
 	pid       int           // renderer, 0 where not known
 	workers   map[target.SessionID]*worker
 	suspended bool
@@ -55,8 +56,17 @@ func (b *Browser) Open(t testing.TB, url string) *Tab {
 	}
 	tab.id = chromedp.FromContext(ctx).Target.TargetID
 	chromedp.ListenBrowser(ctx, func(event any) {
-		if gone, ok := event.(*target.EventTargetDestroyed); ok && gone.TargetID == tab.id {
-			close(tab.closed)
+		switch event := event.(type) {
+		case *target.EventTargetDestroyed:
+			if event.TargetID == tab.id {
+				close(tab.closed)
+			}
+		case *target.EventTargetCrashed:
+			if event.TargetID == tab.id {
+				tab.mu.Lock()
+				tab.crashes = append(tab.crashes, fmt.Sprintf("%s %d", event.Status, event.ErrorCode))
+				tab.mu.Unlock()
+			}
 		}
 	})
 	b.mu.Lock()

@@ -81,7 +81,11 @@ func (r *run) doToTab(f fault) (undo func()) {
 	case "navigation away and back":
 		tab.Navigate(r.site.address(i%machines, "/away"))
 		_ = tab.Eval("history.back(); null", nil)
-		tab.WaitFor("location.pathname === '/soak'", browser.Limit)
+		if err := tab.Wait("location.pathname === '/soak'", browser.Limit); tab.Crashed() {
+			return nil // it is revived
+		} else if err != nil {
+			r.t.Fatalf("away and back: %v", err)
+		}
 	}
 	r.enter(i)
 	return nil
@@ -92,6 +96,7 @@ func (r *run) revive() {
 	for i, tab := range r.tabs {
 		if tab.Crashed() {
 			r.faults["tab that crashed by itself"]++
+			r.t.Logf("tab %d crashed by itself after %v: of all its crashes so far %v", i, r.checker.now(), tab.Crashes())
 			r.checker.end(r.prefix(i))
 			r.endLasting(func(l lasting) bool { return l.Kind == suspended || l.targets() == "tab" && l.Target == i })
 			tab.Navigate(r.home(i))
