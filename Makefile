@@ -9,12 +9,16 @@ JS_PACKAGES := $(JS_ROOMS:%=./%/...)
 JS := GOOS=js GOARCH=wasm
 OPFS_TEST = $(JS) go test -count=1 -exec '$(CURDIR)/.cache/wasmworker'
 
-# What drives a browser runs after the rest, one package at a time, so that its timing means something. The tests
-# that say they may run beside others are run three at once: they mostly wait.
-BROWSER_TESTS := ./tests/browser/... ./tests/docs/... ./tests/e2e/... ./tests/race/...
+# Side by side, each in a browser of its own: they wait for the disk and for time to pass, and one alone leaves half
+# of two cores idle.
+WASM_TESTS := test-opfs-store test-opfs-faults test-opfs-helped test-opfs test-js
+
+# What drives whole tabs runs after the rest. The tests that say they may run beside others are run three at once, and
+# the smaller packages beside the largest: they mostly wait.
+BROWSER_TESTS := ./tests/e2e/... ./tests/browser/... ./tests/docs/... ./tests/race/...
 NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|wpt)(/|$$)')
 
-.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm test-opfs test-opfs-helped test-opfs-store test-opfs-faults test-e2e test-package test-long test-soak test-engines race soak wpt clean
+.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) wasmworker test-e2e test-package test-long test-soak test-engines race soak wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,8 +39,7 @@ run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes
 test: ## check everything; installs what that takes
 	$(MAKE) tools
 	$(MAKE) -j2 --output-sync=target build typecheck
-	$(MAKE) -j2 --output-sync=target lint test-native
-	$(MAKE) test-wasm
+	$(MAKE) -j3 --output-sync=target lint test-native $(WASM_TESTS)
 	$(MAKE) test-e2e
 
 bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages
@@ -59,6 +62,7 @@ chaos-server: build ## the server's long tests: 100,000 operations under faults,
 
 tools: ## install Chromium, Node.js and a C compiler where they are missing
 	@tools/need chromium
+	@tools/need shell
 	@tools/need node
 	@tools/need cc
 
@@ -80,27 +84,29 @@ test-native: ## Go tests outside the browser, with the race detector
 	go test -race -skip '^TestSoak' $(NATIVE_TESTS)
 
 test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a page, those of opfs in a worker
-	tools/test-wasm -count=1 ./jsbridge/... ./wasm/...
-	go build -o .cache/wasmworker ./tests/wasmworker
-	$(MAKE) -j3 --output-sync=target test-opfs test-opfs-helped test-opfs-store test-opfs-faults
+	$(MAKE) -j3 --output-sync=target $(WASM_TESTS)
 
-# Side by side, each in a browser of its own: they wait for the disk and for time to pass, and one alone leaves half
-# of two cores idle.
-test-opfs:
+test-js:
+	tools/test-wasm -count=1 ./jsbridge/... ./wasm/...
+
+test-opfs: wasmworker
 	$(OPFS_TEST) -skip '^Test(ThroughAHelper|Store|Killed|Every|Fails)' ./opfs/...
 
-test-opfs-helped:
+test-opfs-helped: wasmworker
 	$(OPFS_TEST) -run '^TestThroughAHelper' ./opfs/...
 
-test-opfs-store:
+test-opfs-store: wasmworker
 	$(OPFS_TEST) -run '^TestStore' ./opfs/...
 
-test-opfs-faults:
+test-opfs-faults: wasmworker
 	$(OPFS_TEST) -run '^Test(Killed|Every|Fails)' ./opfs/...
+
+wasmworker:
+	go build -o .cache/wasmworker ./tests/wasmworker
 
 test-e2e: build web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
-	go test -count=1 -p 1 -parallel 3 $(BROWSER_TESTS)
+	go test -count=1 -p 2 -parallel 3 $(BROWSER_TESTS)
 
 test-package: ## pack the package twice, and use it as others do: in a Vite project, a plain page, a Go program; takes Node.js 20.19
 	@tools/need chromium

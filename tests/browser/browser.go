@@ -44,6 +44,9 @@ type Browser struct {
 func Start(t testing.TB, options Options) *Browser {
 	t.Helper()
 	path := Find()
+	if options.Shell {
+		path = FindShell()
+	}
 	if path == "" {
 		t.Fatal("browser: no Chromium found; install the package chromium (or Google Chrome) and put it on the PATH")
 	}
@@ -86,9 +89,20 @@ func Start(t testing.TB, options Options) *Browser {
 // Find returns the path of the Chromium (or Chrome) that Start runs, or "" if there is none. HOLDFAST_CHROMIUM
 // overrides the search.
 func Find() string {
-	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
+	return find("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
 		"/Applications/Chromium.app/Contents/MacOS/Chromium",
-		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"}
+		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+}
+
+// FindShell returns the path of the headless shell that Start runs for [Options.Shell], or else what Find does.
+func FindShell() string {
+	if shell := find("chromium-headless-shell", "chrome-headless-shell", "headless-shell"); shell != "" {
+		return shell
+	}
+	return Find()
+}
+
+func find(names ...string) string {
 	if named := os.Getenv("HOLDFAST_CHROMIUM"); named != "" {
 		names = []string{named}
 	}

@@ -20,6 +20,11 @@ type Options struct {
 	// seconds. 0 means Chromium's own: five minutes, or one for a page that has finished loading.
 	Grace time.Duration
 
+	// Shell runs Chromium's headless shell where one is installed: the same engine without the browser around it, here
+	// with the first of its two compilers of Wasm alone, for little more than half of the processor time. It hides no
+	// tab, keeps no page in the back/forward cache, gives the focus to one tab only, and a trap in Wasm ends its renderer.
+	Shell bool
+
 	// Flags are further command line switches, "name" or "name=value", without the dashes. They override the
 	// harness's own, except enable-features and disable-features, which are added to them.
 	Flags []string
@@ -59,6 +64,9 @@ func (o Options) flags() map[string]any {
 		"HttpsFirstBalancedModeAutoEnable", "OptimizationHints", "MediaRouter", "DialMediaRouteProvider",
 		"WebUIOmniboxPopup", "WebUIOmniboxAimPopup"} // a page of the address bar, rendered in every browser
 	var enabled []string
+	if o.Shell {
+		flags["js-flags"] = "--liftoff-only"
+	}
 	if o.Throttling {
 		if o.Grace > 0 {
 			// Two features share the work: the second holds for pages that have finished loading.

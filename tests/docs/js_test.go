@@ -28,7 +28,7 @@ func TestJavaScript(t *testing.T) {
 	t.Parallel()
 	blocks := blocksIn(t, "js")
 	server := site(t, blocks)
-	chromium := browser.Start(t, browser.Options{})
+	chromium := browser.Start(t, browser.Options{Shell: true})
 	for i, b := range blocks {
 		t.Run(b.name(), func(t *testing.T) {
 			outcome, tab := runBlock(t, chromium, server, i)
@@ -46,7 +46,7 @@ func TestJavaScript(t *testing.T) {
 func TestJavaScriptThatIsWrong(t *testing.T) {
 	t.Parallel()
 	server := site(t, []block{{text: "holdfast.acquire();"}, {text: "await holdfast.acquireProjectLock({ ttl: -1, ttlMs: 'x' });"}})
-	chromium := browser.Start(t, browser.Options{})
+	chromium := browser.Start(t, browser.Options{Shell: true})
 	for i, want := range []string{"holdfast.acquire is not a function", "invalid-argument"} {
 		outcome, _ := runBlock(t, chromium, server, i)
 		assert.Contains(t, outcome, want)

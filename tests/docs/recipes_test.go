@@ -61,7 +61,7 @@ var kitchen = []recipe{
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	parts := ingredients(t)
-	chromium := browser.Start(t, browser.Options{})
+	chromium := browser.Start(t, browser.Options{Shell: true})
 	for _, r := range kitchen {
 		t.Run(r.script, func(t *testing.T) { cook(t, chromium, r, parts) })
 	}

@@ -15,7 +15,7 @@ import (
 // The editor is asked, saves and hands over; the page may veto, delay, or not answer.
 func TestAutoSaveHandover(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "handover " + host
 		ann := w.editor(t, named(host, root, "Ann"), "")
@@ -66,7 +66,7 @@ func TestAutoSaveHandover(t *testing.T) {
 func TestAutoSaveHandoversWhileTyping(t *testing.T) {
 	t.Parallel()
 	rounds := rounds(t, 20, 200)
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	a, b := w.editor(t, named("worker", "typing", "Ann"), ""), w.editor(t, named("worker", "typing", "Ben"), "")
 	for _, tab := range []*browser.Tab{a, b} {
 		tab.MustEval(fmt.Sprintf(`
@@ -112,7 +112,7 @@ func TestAutoSaveHandoversWhileTyping(t *testing.T) {
 func TestAutoSaveFrozenAndRobbed(t *testing.T) {
 	t.Parallel()
 	rounds := rounds(t, 6, 200)
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	tabs := []*browser.Tab{w.editor(t, named("worker", "frozen", "Ann"), ""), w.editor(t, named("worker", "frozen", "Ben"), "")}
 	for round := range rounds {
 		frozen, other := tabs[round%2], tabs[(round+1)%2]

@@ -16,7 +16,7 @@ import (
 func TestAutoSaveTabsLeaveWhileTyping(t *testing.T) {
 	t.Parallel()
 	rounds := rounds(t, 2, 50)
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		for name, leave := range map[string]func(*browser.Tab){
 			"closed":    (*browser.Tab).Close,
@@ -57,7 +57,7 @@ func TestAutoSaveTabsLeaveWhileTyping(t *testing.T) {
 // meanwhile.
 func TestAutoSaveBackForwardCache(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, whole)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "cache " + host
 		ann := w.editor(t, named(host, root, "Ann"), "")

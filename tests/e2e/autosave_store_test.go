@@ -12,7 +12,7 @@ import (
 // What is saved comes back byte for byte, as often and as much as the limits say.
 func TestAutoSaveHistory(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		tab := w.editor(t, named(host, "history "+host, "Ann"), "{maxGenerations: 5}")
 		tab.MustEval(`
@@ -57,7 +57,7 @@ func TestAutoSaveHistory(t *testing.T) {
 
 func TestAutoSaveLargeTextsAndManyMarks(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "large " + host
 		tab := w.editor(t, named(host, root, "Ann"), "")
@@ -80,7 +80,7 @@ func TestAutoSaveLargeTextsAndManyMarks(t *testing.T) {
 
 // A page is told within a tenth of a second that it may not, or may, write.
 func TestAutoSaveTellsAtOnce(t *testing.T) {
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	a, b := w.editor(t, named("worker", "at once", "Ann"), ""), w.editor(t, named("worker", "at once", "Ben"), "")
 	for round := range 10 {
 		editor, asker := a, b
@@ -100,7 +100,7 @@ func TestAutoSaveTellsAtOnce(t *testing.T) {
 
 func TestAutoSaveOptions(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	tab := w.tab(t, named("worker", "options", "Ann"))
 	tab.MustEval(editing, nil)
 	for call, word := range map[string]string{
@@ -132,7 +132,7 @@ func TestAutoSaveOptions(t *testing.T) {
 // The lock of AutoSave can be one within a lease that the page has already.
 func TestAutoSaveWithinALease(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		tab := w.tab(t, named(host, "within "+host, "Ann"))
 		tab.MustEval(editing, nil)

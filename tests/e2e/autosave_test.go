@@ -53,7 +53,7 @@ func named(host, root, owner string) string {
 
 func TestAutoSave(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) { testAutoSave(t, w, host) })
 }
 

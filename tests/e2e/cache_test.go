@@ -13,7 +13,7 @@ import (
 // that wait; who waits behind it is next. When it is shown again it can acquire again.
 func TestBackForwardCache(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, whole)
 	for name, lock := range map[string]string{
 		"project": "{}",
 		"path":    "{path: ['u', 'a']}",
@@ -69,7 +69,7 @@ func TestBackForwardCache(t *testing.T) {
 // nothing behind.
 func TestClosedOnTheWayBack(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, whole)
 	for _, moment := range []string{"pageshow", "pagehide"} {
 		t.Run(moment, func(t *testing.T) {
 			eachHost(t, func(t *testing.T, host string) {

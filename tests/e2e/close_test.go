@@ -18,7 +18,7 @@ func eventually(t *testing.T, condition func() bool, otherwise string) {
 // close() gives everything back and leaves no worker, whenever it comes.
 func TestClose(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		options := at(host, "close-"+host)
 		tab := w.tab(t, "")

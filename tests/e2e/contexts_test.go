@@ -19,7 +19,7 @@ func TestContexts(t *testing.T) {
 	mux := pages(t, siteDir)
 	// A document without an origin of its own, as in a sandboxed frame.
 	mux.HandleFunc("/sandbox", blank(func(h http.Header) { h.Set("Content-Security-Policy", "sandbox allow-scripts") }))
-	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w := world{browser.Start(t, quick), browser.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 		mux.ServeHTTP(w, r)
 	}))}
@@ -79,7 +79,7 @@ func TestPageWithoutHelper(t *testing.T) {
 	mux.HandleFunc("/no-worker", blank(func(h http.Header) {
 		h.Set("Content-Security-Policy", strings.Replace(h.Get("Content-Security-Policy"), "worker-src 'self'", "worker-src 'none'", 1))
 	}))
-	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, mux)}
+	w := world{browser.Start(t, whole), browser.Serve(t, mux)}
 	tab := w.Open(t, w.URL("/no-worker"))
 	begin(tab, at("page", "helpless"))
 	tab.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 50, ttlMs: 2000})", nil)
@@ -110,7 +110,7 @@ func TestInAWorker(t *testing.T) {
 				} catch (error) { postMessage(String(error)) }
 			}`))
 	})
-	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, mux)}
+	w := world{browser.Start(t, quick), browser.Serve(t, mux)}
 	for _, strategy := range []string{"web-lock", "file-lock"} {
 		t.Run(strategy, func(t *testing.T) {
 			eachHost(t, func(t *testing.T, host string) {

@@ -16,7 +16,7 @@ var crashes = []string{"goroutine", "exit", "memory", "stack", "trap"}
 // When the Go runtime dies, everything pending is rejected, the page is told once, and
 // what was held is free for others at once, in a page as well as in a worker.
 func TestCrash(t *testing.T) {
-	w := world{browser.Start(t, browser.Options{}), site(t, faultsDir)}
+	w := world{browser.Start(t, whole), site(t, faultsDir)}
 	eachHost(t, func(t *testing.T, host string) {
 		other := w.tab(t, at(host, "crash-"+host))
 		for _, crash := range crashes {

@@ -39,7 +39,7 @@ func kind(tab *browser.Tab, kinds ...string) {
 // The demo tells in two tabs who holds and who waits, and hands over, all through what a person can press and read.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	ann := demoTab(t, w, "Ann")
 	ben := demoTab(t, w, "Ben")
 
@@ -99,7 +99,7 @@ func screenshots(t *testing.T, tabs map[string]*browser.Tab) {
 // On a phone nothing lies beside the screen, whatever the card says.
 func TestDemoFitsPhone(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	tab := demoTab(t, w, "A name as long as the field lets one type")
 	fits := func(what string) {
 		t.Helper()

@@ -48,7 +48,7 @@ func accessible(t *testing.T, tab *browser.Tab, what string) {
 // person can press and read.
 func TestEditor(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, whole)
 	ann, ben, cleo := editorTab(t, w, "Ann"), editorTab(t, w, "Ben"), editorTab(t, w, "Cleo")
 	assert.Equal(t, "You write.", browser.Get[string](ann, "$('answer').textContent"))
 	assert.Equal(t, "Ann writes.", browser.Get[string](ben, "$('answer').textContent"))
@@ -127,7 +127,7 @@ func TestEditor(t *testing.T) {
 
 func TestEditorFitsPhone(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	tab := editorTab(t, w, "A name as long as the field lets one type")
 	tab.MustEval("write('word '.repeat(300) + 'https://example.org/' + 'x'.repeat(200))", nil)
 	tab.WaitFor("shown() === 1", browser.Limit)

@@ -22,7 +22,7 @@ func filesAt(host, root, name string) string {
 // The same page on a file: forced, and where the browser has no Web Locks.
 func TestFileLock(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "files-" + host
 		a := w.tab(t, filesAt(host, root, "Ann"))
@@ -52,7 +52,7 @@ func TestFileLock(t *testing.T) {
 // page, the worker that has its files open ends with it.
 func TestFileLockOfTheDead(t *testing.T) {
 	t.Parallel()
-	w := world{browser.Start(t, browser.Options{}), site(t, faultsDir)}
+	w := world{browser.Start(t, quick), site(t, faultsDir)}
 	eachHost(t, func(t *testing.T, host string) {
 		for name, end := range map[string]func(*browser.Tab){
 			"closed":    (*browser.Tab).Close,
@@ -84,7 +84,7 @@ func TestFileLockOfTheDead(t *testing.T) {
 // works when there is room again.
 func TestFileLockWithoutRoom(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "full-" + host
 		holder, tab := w.tab(t, filesAt(host, root+"-held", "Ann")), w.tab(t, filesAt(host, root, "Ben"))
@@ -126,7 +126,7 @@ func TestFileLockIsRefused(t *testing.T) {
 	t.Parallel()
 	const private = "StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException('planted', 'SecurityError'));"
 	const none = private + "Object.defineProperty(navigator, 'locks', {value: undefined});"
-	forced := world{browser.Start(t, browser.Options{}), browser.Serve(t, served(t, private))}
+	forced := world{browser.Start(t, quick), browser.Serve(t, served(t, private))}
 	fallback := world{forced.Browser, browser.Serve(t, served(t, none))}
 	eachHost(t, func(t *testing.T, host string) {
 		tab := forced.tab(t, filesAt(host, "private-"+host, "Ann"))
@@ -152,7 +152,7 @@ func TestFileLockIsRefused(t *testing.T) {
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	const remove = "Object.defineProperty(navigator, 'locks', {value: undefined});"
-	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, served(t, remove))}
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, remove))}
 	eachHost(t, func(t *testing.T, host string) { testFallback(t, w.tab(t, ""), host) })
 }
 

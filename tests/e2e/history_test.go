@@ -79,7 +79,7 @@ const clockError = 1.0 // ms
 // rightful, each step between its call and its answer.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	strategies(t, func(t *testing.T, options func(string) string) {
 		var tabs []*browser.Tab
 		for i := range 3 {

@@ -12,7 +12,7 @@ import (
 // people make by hand is told to one of them.
 func TestInspector(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	inspector := func() *browser.Tab {
 		tab := w.Open(t, w.URL("/inspect.html"))
 		tab.WaitFor("document.body.dataset.kind === 'free'", browser.Limit)

@@ -12,7 +12,7 @@ import (
 // What a lease in JavaScript is: a snapshot that never changes, with a signal that tells of its end.
 func TestLease(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		tab := w.tab(t, at(host, "lease-"+host))
 		t.Run("is a snapshot", func(t *testing.T) { testSnapshot(t, tab) })

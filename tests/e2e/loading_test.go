@@ -85,7 +85,7 @@ var troubles = []struct {
 // hangs, nothing is left, and no rejection goes unhandled.
 func TestTroubleOfLoading(t *testing.T) {
 	t.Parallel()
-	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, troubled(t))}
+	w := world{browser.Start(t, quick), browser.Serve(t, troubled(t))}
 	for _, trouble := range troubles {
 		for _, host := range []string{"worker", "page"} {
 			if trouble.host != "" && trouble.host != host {
@@ -116,7 +116,7 @@ func TestTroubleOfLoading(t *testing.T) {
 // A wrong media type makes the start slower and no more.
 func TestWasmOfAnotherType(t *testing.T) {
 	t.Parallel()
-	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, troubled(t))}
+	w := world{browser.Start(t, quick), browser.Serve(t, troubled(t))}
 	eachHost(t, func(t *testing.T, host string) {
 		for _, base := range []string{"/typed/", "/charset"} {
 			tab := w.tab(t, "{host: '"+host+"', baseURL: '"+base+"'}")
@@ -129,7 +129,7 @@ func TestWasmOfAnotherType(t *testing.T) {
 
 // While the runtime does not come, the limits of each call hold, and close() ends everything.
 func TestStalledLoading(t *testing.T) {
-	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, troubled(t))}
+	w := world{browser.Start(t, quick), browser.Serve(t, troubled(t))}
 	eachHost(t, func(t *testing.T, host string) {
 		for _, base := range []string{"/stalled/", "/deaf/"} {
 			tab := w.tab(t, "")

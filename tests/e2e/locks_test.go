@@ -90,7 +90,7 @@ const compare = async locks => {
 
 func TestLocksBehaveAsTheBrowsersDo(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	for name, options := range map[string]string{
 		"worker":    "{host: 'worker'}",
 		"page":      "{host: 'page'}",

@@ -66,7 +66,7 @@ var invalidRequest = []string{"", "'x'", "'x', {}", "'x', {mode: 'write'}, () =>
 // told and no lock is asked for.
 func TestInvalidOptions(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	tab := w.tab(t, "")
 	for _, c := range invalidOpen {
 		assertInvalid(t, tab, "openHoldfast("+c.options+")", c.named)

@@ -19,7 +19,8 @@ const grantsAtATime = 50
 // In each round one tab releases while the wait of another ends. The end comes a little
 // later after it won and a little earlier after it lost, so that it stays close to the grant.
 func TestGrantAtTheEnd(t *testing.T) {
-	w := open(t, browser.Options{})
+	t.Parallel()
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "race-" + host
 		holder, waiter := w.tab(t, at(host, root)), w.tab(t, at(host, root))
@@ -85,7 +86,7 @@ func TestGrantAtTheEnd(t *testing.T) {
 // Tokens rise with every grant, whichever tab gets it, stolen ones included.
 func TestTokensRise(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	var tabs []*browser.Tab
 	for _, host := range []string{"worker", "page"} {
 		tab := w.tab(t, at(host, "tokens"))

@@ -70,7 +70,7 @@ func records(t *testing.T, text string) (found []record) {
 // renewal moves its expiry, and the release removes it.
 func TestRecordBesideAWebLock(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "record-" + host
 		holder, reader := w.tab(t, at(host, root)), w.tab(t, "")
@@ -102,7 +102,7 @@ func TestRecordBesideAWebLock(t *testing.T) {
 // The token is counted in the record: it rises even where the clock was set back.
 func TestTokensAreCountedInTheRecord(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	tab := w.tab(t, at("page", "counted"))
 	before := browser.Get[int64](tab, "lease = await hf.acquireProjectLock(); await lease.release(); lease.token")
 	tab.MustEval("const real = Date.now; Date.now = () => real() - 3600_000; await new Promise(done => setTimeout(done, 20))", nil)
@@ -116,7 +116,7 @@ func TestTokensAreCountedInTheRecord(t *testing.T) {
 // nobody answers; the holder hears of it when it wakes, before it may write.
 func TestSuspendedHolderIsTakenOver(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "suspended-" + host
 		holder, waiter := w.tab(t, at(host, root)), w.tab(t, at(host, root))
@@ -149,7 +149,7 @@ func TestSuspendedHolderIsTakenOver(t *testing.T) {
 func TestWebLockWithoutARecord(t *testing.T) {
 	t.Parallel()
 	const private = "StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException('planted', 'SecurityError'));"
-	w := world{browser.Start(t, browser.Options{}), browser.Serve(t, served(t, private))}
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, private))}
 	eachHost(t, func(t *testing.T, host string) {
 		tab := w.tab(t, at(host, "recordless-"+host))
 		tab.MustEval("lease = await hf.acquireProjectLock(); await lease.release(); await hf.close()", nil)

@@ -14,7 +14,7 @@ import (
 
 // What one tab sees of a lease from its first event to its last.
 func TestSequence(t *testing.T) {
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		tab := w.tab(t, at(host, "sequence-"+host))
 		tab.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300, ttlMs: 2000})", nil)
@@ -74,7 +74,7 @@ func assertPace(t *testing.T, events []event, interval float64) {
 
 // A second tab is denied, waits and tries again, and acquires when the first one lets go.
 func TestSequenceOfWaiting(t *testing.T) {
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		holder, waiter := w.tab(t, at(host, "waiting-"+host)), w.tab(t, at(host, "waiting-"+host))
 		holder.MustEval("lease = await hf.acquireProjectLock()", nil)
@@ -113,7 +113,7 @@ func TestSequenceOfWaiting(t *testing.T) {
 // Jitter stays within its bounds and maxDelayMs, and is really drawn.
 func TestWaitingJitters(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	holder, waiter := w.tab(t, at("worker", "jitter")), w.tab(t, at("worker", "jitter"))
 	holder.MustEval("lease = await hf.acquireProjectLock()", nil)
 	waiter.MustEval(`await failure(hf.acquireProjectLock({backoff: {initialDelayMs: 30, multiplier: 1, maxDelayMs: 40, maxRetries: 12}}))`, nil)
@@ -147,7 +147,7 @@ var refusals = []struct {
 
 // Each refusal comes in time, with its own code, and leaves nothing in the queue.
 func TestSequenceOfRefusal(t *testing.T) {
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		holder := w.tab(t, at(host, "refused-"+host))
 		holder.MustEval("lease = await hf.acquireProjectLock()", nil)

@@ -21,7 +21,7 @@ func profiles(t *testing.T, count int) []*browser.Browser {
 	t.Helper()
 	list := make([]*browser.Browser, count)
 	for i := range list {
-		list[i] = browser.Start(t, browser.Options{})
+		list[i] = browser.Start(t, quick)
 	}
 	return list
 }

@@ -59,6 +59,9 @@ type world struct {
 	*browser.Server
 }
 
+// quick is the browser of most tests; whole is for those of hidden, focused or cached pages, and of traps in Wasm.
+var quick, whole = browser.Options{Shell: true}, browser.Options{}
+
 func open(t *testing.T, options browser.Options) world {
 	t.Helper()
 	return world{browser.Start(t, options), site(t, siteDir)}

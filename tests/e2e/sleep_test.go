@@ -24,7 +24,7 @@ var sleeps = []struct {
 // and found its record expired and nobody there to answer.
 func TestSleepPastTTL(t *testing.T) {
 	bothHosts(t, func(t *testing.T, host string) {
-		w := open(t, browser.Options{})
+		w := open(t, whole)
 		for _, sleep := range sleeps {
 			for _, steal := range []bool{false, true} {
 				name := sleep.name
@@ -105,7 +105,7 @@ const forward = `{ const Real = Date; globalThis.Date = class extends Real {
 // whose monotonic clock stops meanwhile.
 func TestClockSetForward(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		for _, ask := range []string{"heartbeat", "renew", "release"} {
 			t.Run(ask, func(t *testing.T) {

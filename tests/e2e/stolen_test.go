@@ -12,7 +12,7 @@ import (
 // A stolen holder is told once, by events, signal and onReadonly; the thief holds and keeps it.
 func TestStolen(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		holder, thief := w.tab(t, at(host, "stolen-"+host)), w.tab(t, at(host, "stolen-"+host))
 		holder.MustEval(`
@@ -60,7 +60,7 @@ func TestStolen(t *testing.T) {
 // An executor whose lease is stolen is told by its signal, and its result is not taken for one under the lock.
 func TestStolenFromExecutor(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		holder, thief := w.tab(t, at(host, "executor-"+host)), w.tab(t, at(host, "executor-"+host))
 		holder.MustEval(`

@@ -27,7 +27,7 @@ const patient = "backoff: {maxRetries: 0}, timeoutMs: 20000"
 // its own order, deadlock, and one of them is told so; with paths they never do.
 func TestDeadlockBetweenTabs(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	strategies(t, func(t *testing.T, options func(string) string) {
 		a, b := w.tab(t, options("Ann")), w.tab(t, options("Ben"))
 		for _, tab := range []*browser.Tab{a, b} {
@@ -71,7 +71,7 @@ func TestDeadlockBetweenTabs(t *testing.T) {
 
 func TestTree(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	strategies(t, func(t *testing.T, options func(string) string) {
 		a, b := w.tab(t, options("Ann")), w.tab(t, options("Ben"))
 		a.MustEval("lease = await hf.acquireProjectLock({path: ['u1', 'a1', 'r1']})", nil)
@@ -138,7 +138,7 @@ func TestTree(t *testing.T) {
 // A slot that a crashed tab held goes to the first in line.
 func TestSlots(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	strategies(t, func(t *testing.T, options func(string) string) {
 		var tabs []*browser.Tab
 		for i := range 4 {
@@ -171,7 +171,7 @@ func TestSlots(t *testing.T) {
 // The lease of AutoSave covers the project: more is locked under it, and others are kept out.
 func TestWithinAutoSave(t *testing.T) {
 	t.Parallel()
-	w := open(t, browser.Options{})
+	w := open(t, quick)
 	a, b := w.tab(t, "{root: 'within-autosave'}"), w.tab(t, "{root: 'within-autosave'}")
 	a.MustEval(`
 		const saver = await hf.initAutoSave(() => 'text')

@@ -16,7 +16,7 @@ const handoverLimit = 250
 // The three that wait are one of each kind of host and a younger one.
 func TestWaitersInOrder(t *testing.T) {
 	// A page in the back/forward cache keeps its lock by the platform's rules; see the harness's own tests.
-	w := open(t, browser.Options{Flags: []string{"disable-features=BackForwardCache"}})
+	w := open(t, browser.Options{Shell: true, Flags: []string{"disable-features=BackForwardCache"}})
 	ways := []struct {
 		name string
 		end  func(holder *browser.Tab)

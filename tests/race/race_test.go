@@ -89,7 +89,7 @@ func start(t *testing.T, strategy string, fault bool) *runner {
 		number = rand.Uint64()
 	}
 	t.Logf("play it again with: go test ./tests/race -run '%s' -grants %d -every %v -seed %d", t.Name(), *grants, *every, number)
-	r := &runner{t: t, browser: browser.Start(t, browser.Options{}), referee: newReferee(*grants), strategy: strategy, fault: fault,
+	r := &runner{t: t, browser: browser.Start(t, browser.Options{Shell: true}), referee: newReferee(*grants), strategy: strategy, fault: fault,
 		random: rand.New(rand.NewPCG(number, 0)), events: map[string]int{}}
 	r.server = serve(t, r.referee)
 	for i := range r.tabs {

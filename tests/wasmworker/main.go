@@ -153,7 +153,7 @@ func serve(program string) (http.Handler, error) {
 
 // start runs a Chromium with a profile of its own. end kills all of it.
 func start(ctx context.Context) (tab context.Context, end func(), err error) {
-	path := browser.Find()
+	path := browser.FindShell()
 	if path == "" {
 		return nil, nil, errors.New("no Chromium found; install the package chromium (or Google Chrome) and put it on the PATH")
 	}
