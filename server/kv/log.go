@@ -67,10 +67,13 @@ func (c slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 
 func (slogCore) Sync() error { return nil }
 
+// attributes leaves out the requests that etcd found slow or failing: the keys in them name sockets by their tokens.
 func attributes(fields []zapcore.Field) []slog.Attr {
 	values := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {
-		f.AddTo(values)
+		if f.Key != "request" {
+			f.AddTo(values)
+		}
 	}
 	var list []slog.Attr
 	for key, value := range values.Fields {

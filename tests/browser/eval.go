@@ -87,7 +87,7 @@ func (tab *Tab) Wait(js string, limit time.Duration) error {
 			return fmt.Errorf("not within %v; the last value was %s", limit, text)
 		}
 		// Each question takes processor time from what is waited for: who has waited long asks less often.
-		time.Sleep(min(max(time.Since(begun)/16, 5*time.Millisecond), 25*time.Millisecond))
+		time.Sleep(min(max(time.Since(begun)/16, 5*time.Millisecond), 50*time.Millisecond))
 	}
 }
 
