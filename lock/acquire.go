@@ -115,8 +115,10 @@ func (a *acquisition) acquire(ctx context.Context, b Backend, fallback bool) (Le
 // returns err, or what the waiting ended with, where there is no further attempt.
 func (a *acquisition) again(ctx context.Context, b Backend, err error) error {
 	switch passing := denied(err) || errors.Is(err, errNoAnswer); {
-	case ctx.Err() != nil || !passing || a.opts.IfAvailable:
+	case !passing || a.opts.IfAvailable:
 		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	case a.opts.Timeout == NoWait:
 		return noWait(err)
 	}

@@ -182,3 +182,37 @@ func TestRobbedBeforeTheToken(t *testing.T) {
 		require.NoError(t, o.lease.Release(t.Context()))
 	})
 }
+
+// Who gives up just as its grant turns out to be stolen is told that: without it the wait would go on.
+func TestGivesUpJustAsItIsRobbed(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		for code, end := range map[lock.Code]func(abort func()){
+			lock.CodeTimeout: func(func()) { time.Sleep(time.Minute) },
+			lock.CodeAborted: func(abort func()) { abort() },
+		} {
+			ctx, abort := context.WithCancel(t.Context())
+			defer abort()
+			b := w.backend("a")
+			b.Locker = lockerFunc(func(context.Context, lock.Request) (lock.Grant, error) {
+				return &robbedGrant{func() { end(abort) }, make(chan struct{})}, nil
+			})
+			o := <-w.join("a", b).begin(ctx, lock.AcquireOptions{Path: []string{"u1"}, Timeout: time.Minute})
+			require.ErrorIs(t, o.err, &lock.Error{Code: code})
+		}
+	})
+}
+
+// robbedGrant turns out to be stolen at the end of something.
+type robbedGrant struct {
+	end  func()
+	lost chan struct{}
+}
+
+func (g *robbedGrant) Release(context.Context) error { return nil }
+func (g *robbedGrant) Lost() <-chan struct{}         { return g.lost }
+
+func (g *robbedGrant) Look(context.Context, lock.Instant) error {
+	g.end()
+	close(g.lost)
+	return nil
+}
