@@ -13,9 +13,9 @@ OPFS_TEST = $(JS) go test -count=1 -exec '$(CURDIR)/.cache/wasmworker'
 # of two cores idle.
 WASM_TESTS := test-opfs-store test-opfs-faults test-opfs-helped test-opfs test-js
 
-# What drives whole tabs runs after the rest. The tests that say they may run beside others are run three at once, and
-# the smaller packages beside the largest: they mostly wait.
-BROWSER_TESTS := ./tests/e2e/... ./tests/browser/... ./tests/docs/... ./tests/race/...
+# What drives whole tabs runs after the rest, one package at a time, so that its timing means something. The tests
+# that say they may run beside others are run three at once: they mostly wait.
+BROWSER_TESTS := ./tests/browser/... ./tests/docs/... ./tests/e2e/... ./tests/race/...
 NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|wpt)(/|$$)')
 
 .PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) wasmworker test-e2e test-package test-long test-soak test-engines race soak wpt clean
@@ -106,7 +106,7 @@ wasmworker:
 
 test-e2e: build web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
-	go test -count=1 -p 2 -parallel 3 $(BROWSER_TESTS)
+	go test -count=1 -p 1 -parallel 3 $(BROWSER_TESTS)
 
 test-package: ## pack the package twice, and use it as others do: in a Vite project, a plain page, a Go program; takes Node.js 20.19
 	@tools/need chromium
