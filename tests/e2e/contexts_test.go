@@ -105,7 +105,8 @@ func TestInAWorker(t *testing.T) {
 			onmessage = async ({data}) => {
 				try {
 					const hf = await openHoldfast(data)
-					const lease = await hf.acquireProjectLock({ttlMs: 2000, heartbeatIntervalMs: 50})
+					const lease = await hf.acquireProjectLock({ttlMs: 10000, heartbeatIntervalMs: 50})
+					lease.signal.addEventListener('abort', () => postMessage(String(lease.signal.reason)))
 					hf.addEventListener('lock:renewed', () => postMessage("renewed"), {once: true})
 				} catch (error) { postMessage(String(error)) }
 			}`))
