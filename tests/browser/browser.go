@@ -96,7 +96,8 @@ func Find() string {
 
 // FindShell returns the path of the headless shell that Start runs for [Options.Shell], or else what Find does.
 func FindShell() string {
-	if shell := find("chromium-headless-shell", "chrome-headless-shell", "headless-shell"); shell != "" {
+	// Debian's command is a script that waits for this program, which would outlive a test that is killed.
+	if shell := find("/usr/lib/chromium/chromium-headless-shell", "chromium-headless-shell", "chrome-headless-shell", "headless-shell"); shell != "" {
 		return shell
 	}
 	return Find()
