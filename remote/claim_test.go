@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,4 +103,31 @@ func TestBreaksBetweenLongWaitsDoNotAddUp(t *testing.T) {
 		require.NoError(t, <-waiting)
 		assert.LessOrEqual(t, time.Since(begun), 1500*time.Millisecond)
 	})
+}
+
+// Whatever breaks a request, and when its time is over: the next one is for the same place in line. Another acquisition has
+// another place.
+func TestOneAcquisitionHasOneTicket(t *testing.T) {
+	for name, opts := range map[string]lock.AcquireOptions{"document": patient, "place": waits(at("x"))} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
+				for range 2 {
+					first := a.acquire(lock.AcquireOptions{})
+					waiting := b.begin(t.Context(), opts)
+					sleep(time.Second)
+					n.cut()
+					sleep(3 * time.Minute)
+					a.release(first)
+					require.NoError(t, <-waiting)
+					b.release(b.Leases()[0])
+				}
+				tickets := slices.Compact(slices.Clone(n.tickets))
+				assert.Greater(t, len(n.tickets), 8)
+				assert.Len(t, tickets, 2)
+				assert.NotContains(t, tickets, "")
+			})
+		})
+	}
 }

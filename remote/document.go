@@ -110,8 +110,8 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 
 // asking returns the request for the lock. fresh gives the session that holds it already a new token: it was another
 // tab, which has lost the local lock.
-func (d *Document) asking(wait time.Duration) Request {
-	return Request{Method: "POST", Path: d.path + "/lock?fresh=true&wait_ms=" + millis(wait), Fields: d.fields()}
+func (d *Document) asking(wait time.Duration, ticket string) Request {
+	return Request{Method: "POST", Path: d.path + "/lock?fresh=true&wait_ms=" + millis(wait) + "&ticket=" + ticket, Fields: d.fields()}
 }
 
 // fields are those of every request for a lock.

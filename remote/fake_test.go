@@ -29,6 +29,7 @@ type internet struct {
 	circle  bool         // whoever has to wait is told that it waits in a circle
 	refuse  remote.Reply // where Status is set, the answer to everything
 	log     []string     // method and session of each request that arrived
+	tickets []string     // of those for a lock that may wait
 	content []byte
 	written int64 // token of the content; 0 for none
 	saved   time.Time
@@ -158,6 +159,12 @@ func (n *internet) remove(gone *leased) {
 	n.change()
 }
 
+func (n *internet) note(waitMS int64, ticket string) {
+	if waitMS > 0 {
+		n.tickets = append(n.tickets, ticket)
+	}
+}
+
 func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, error) {
 	if ctx.Err() != nil {
 		return remote.Reply{}, context.Cause(ctx)
@@ -185,9 +192,12 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 		return b.access(r), nil
 	case r.Path == "/api/locks":
 		ms, _ := r.Fields["wait_ms"].(int64)
+		ticket, _ := r.Fields["ticket"].(string)
+		n.note(ms, ticket)
 		return b.lock(ctx, asked(b.session, r.Fields), ms, r.Fields["fresh"] == true)
 	case r.Method == "POST":
 		ms, _ := strconv.ParseInt(target.Query().Get("wait_ms"), 10, 64)
+		n.note(ms, target.Query().Get("ticket"))
 		whole := &leased{session: b.session, paths: [][]string{document}, mode: lock.Exclusive}
 		return b.lock(ctx, whole, ms, target.Query().Has("fresh"))
 	}

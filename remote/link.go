@@ -32,11 +32,12 @@ const (
 )
 
 // take asks the server until it grants, refuses or, where nothing is waited for, denies. asking returns the request for the
-// lock that waits so long. nested tells of a deadlock: others hold nothing on the server while they wait,
+// lock that waits so long, all under one ticket: its place in line outlasts a request that breaks. nested tells of a deadlock: others hold nothing on the server while they wait,
 // so that what the server takes for one is a wait as any other.
-func (l *link) take(ctx context.Context, local lock.Grant, asking func(wait time.Duration) Request, ifAvailable, nested bool) (Reply, error) {
+func (l *link) take(ctx context.Context, local lock.Grant, asking func(wait time.Duration, ticket string) Request, ifAvailable, nested bool) (Reply, error) {
 	ctx, stop := whileHeld(ctx, local)
 	defer stop()
+	ticket := lock.NewID()
 	pauses := lock.Backoff{}.Delays()
 	wait := waitLimit
 	if ifAvailable {
@@ -44,7 +45,7 @@ func (l *link) take(ctx context.Context, local lock.Grant, asking func(wait time
 	}
 	for {
 		asked := time.Now()
-		reply, err := l.sendFor(ctx, wait+answerLimit, asking(wait))
+		reply, err := l.sendFor(ctx, wait+answerLimit, asking(wait, ticket))
 		waited := time.Since(asked) > time.Second // the server had us wait
 		if waited {
 			pauses = lock.Backoff{}.Delays()

@@ -12,8 +12,8 @@ import (
 func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, ifAvailable bool) (lock.Far, error) {
 	fields := d.fields()
 	fields["paths"], fields["mode"], fields["slots"], fields["fresh"] = d.paths(p), string(p.Mode), max(1, p.Slots), true
-	reply, err := d.take(ctx, local, func(wait time.Duration) Request {
-		fields["wait_ms"] = wait.Milliseconds()
+	reply, err := d.take(ctx, local, func(wait time.Duration, ticket string) Request {
+		fields["wait_ms"], fields["ticket"] = wait.Milliseconds(), ticket
 		return Request{Method: "POST", Path: "/api/locks", Fields: fields}
 	}, ifAvailable, p.Nested)
 	if err != nil {

@@ -110,6 +110,15 @@ func (c client) do(method, path string, body any) answer {
 	return a
 }
 
+// seesWaiting waits until so many wait at a path.
+func (c client) seesWaiting(path string, n int) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		list, _ := c.do("GET", "/api/locks?path="+path, nil).body["waiters"].([]any)
+		return len(list) == n
+	}, 5*time.Second, 5*time.Millisecond)
+}
+
 func (c client) try(ctx context.Context, method, path string, body any) (answer, error) {
 	var reader io.Reader
 	if body == nil && method == "POST" && c.name != "" {

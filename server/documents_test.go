@@ -112,10 +112,7 @@ func TestWaitingForADocument(t *testing.T) {
 			assert.NoError(t, err)
 			arrivals <- arrival{c.secret, a}
 		}()
-		require.Eventually(t, func() bool {
-			list, _ := ann.do("GET", "/api/locks?path=documents/r", nil).body["waiters"].([]any)
-			return len(list) == n+1
-		}, 5*time.Second, 5*time.Millisecond)
+		ann.seesWaiting("documents/r", n+1)
 	}
 	assert.Equal(t, http.StatusOK, ann.do("DELETE", lockOf("r"), nil).status)
 	first := <-arrivals

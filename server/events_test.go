@@ -37,10 +37,7 @@ func TestEventsTellEverybodyEverything(t *testing.T) {
 		assert.NoError(t, err)
 		waited <- a
 	}()
-	require.Eventually(t, func() bool {
-		list, _ := ann.do("GET", "/api/locks?path=documents/r", nil).body["waiters"].([]any)
-		return len(list) == 1
-	}, 5*time.Second, 5*time.Millisecond)
+	ann.seesWaiting("documents/r", 1)
 	ann.do("DELETE", lockOf("r"), nil)
 	later := (<-waited).token()
 	bob.do("DELETE", lockOf("r"), nil)
@@ -244,10 +241,7 @@ func TestStoppingDrainsTheSockets(t *testing.T) {
 		assert.NoError(t, err)
 		waiting <- a
 	}()
-	require.Eventually(t, func() bool {
-		list, _ := bob.do("GET", "/api/locks?path=documents/r", nil).body["waiters"].([]any)
-		return len(list) == 1
-	}, 5*time.Second, 5*time.Millisecond)
+	bob.seesWaiting("documents/r", 1)
 	closed := make(chan error, 1)
 	go func() { _, _, err := events.conn.Read(t.Context()); closed <- err }()
 	begin := time.Now()

@@ -108,10 +108,7 @@ func TestADeadlockIsTold(t *testing.T) {
 		assert.NoError(t, err)
 		got <- a
 	}()
-	require.Eventually(t, func() bool {
-		list, _ := bob.do("GET", "/api/locks?path=q", nil).body["waiters"].([]any)
-		return len(list) == 1
-	}, 5*time.Second, 5*time.Millisecond)
+	bob.seesWaiting("q", 1)
 	assertError(t, bob.do("POST", "/api/locks", object{"paths": [][]string{{"p"}}, "wait_ms": 3000}), http.StatusConflict, "deadlock")
 	assertError(t, <-got, http.StatusRequestTimeout, "acquire_timeout")
 }

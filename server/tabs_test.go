@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -41,10 +40,7 @@ func TestAFreshLockWaitsItsTurn(t *testing.T) {
 		a, _ := other.try(t.Context(), "POST", lockOf("r")+"?wait_ms=20000", nil)
 		waiting <- a
 	}()
-	require.Eventually(t, func() bool {
-		list, _ := browser.do("GET", "/api/locks?path=documents/r", nil).body["waiters"].([]any)
-		return len(list) == 1
-	}, 5*time.Second, 5*time.Millisecond)
+	browser.seesWaiting("documents/r", 1)
 
 	assertError(t, browser.do("POST", lockOf("r")+"?fresh=true", nil), http.StatusConflict, "already_locked")
 	assert.Equal(t, http.StatusOK, (<-waiting).status)

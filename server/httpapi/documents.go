@@ -20,16 +20,18 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err := readBody(w, r, &body, true); err != nil {
 		return err
 	}
-	who, err := holder(s, body.HolderName, r.URL.Query())
+	query := r.URL.Query()
+	who, err := holder(s, body.HolderName, query)
 	if err != nil {
 		return err
 	}
-	wait, err := a.wait(r.URL.Query())
+	wait, err := a.wait(query)
 	if err != nil {
 		return err
 	}
 	lease, err := a.acquire(w, r, locks.Request{
-		Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Wait: wait, Again: true, Fresh: r.URL.Query().Get("fresh") == "true",
+		Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Wait: wait, Again: true,
+		Fresh: query.Get("fresh") == "true", Ticket: query.Get("ticket"),
 	})
 	var denied *locks.DeniedError
 	if errors.As(err, &denied) {

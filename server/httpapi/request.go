@@ -27,6 +27,7 @@ type pathsBody struct {
 	Wait       *int64       `json:"wait_ms"`
 	HolderName *string      `json:"holder_name"`
 	Fresh      bool         `json:"fresh"`
+	Ticket     string       `json:"ticket"`
 }
 
 // readBody reads a JSON object into body. An empty one is none, where that is allowed.
@@ -97,7 +98,7 @@ const (
 )
 
 func (b pathsBody) request(a *API) (locks.Request, error) {
-	r := locks.Request{Paths: b.Paths, Mode: b.Mode, Slots: 1, TTL: a.LockTTL, Fresh: b.Fresh}
+	r := locks.Request{Paths: b.Paths, Mode: b.Mode, Slots: 1, TTL: a.LockTTL, Fresh: b.Fresh, Ticket: b.Ticket}
 	if b.Slots != nil {
 		if *b.Slots < 1 {
 			return r, invalid("slots is 1 or more.")

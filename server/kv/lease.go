@@ -18,25 +18,42 @@ type Lease struct {
 
 // Lease takes a lease and renews it until it is closed. Its time is at least one second, in whole seconds.
 func (s *Store) Lease(ctx context.Context, ttl time.Duration) (*Lease, error) {
-	limited, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	granted, err := s.client.Grant(limited, max(1, int64(ttl/time.Second)))
+	l, err := s.grant(ctx, ttl)
 	if err != nil {
-		return nil, plainError(err)
+		return nil, err
 	}
 	renewing, stop := context.WithCancel(context.Background())
-	answers, err := s.client.KeepAlive(renewing, granted.ID)
+	answers, err := s.client.KeepAlive(renewing, l.id)
 	if err != nil {
 		stop()
 		return nil, plainError(err)
 	}
-	l := &Lease{id: granted.ID, client: s.client, stop: stop, lost: make(chan struct{})}
+	l.stop = stop
 	go func() {
 		defer close(l.lost)
 		for range answers { // until it expires, is revoked, or the store is closed
 		}
 	}()
 	return l, nil
+}
+
+// Countdown takes a lease that nobody renews: the keys bound to it go after its time, whatever becomes of this process.
+func (s *Store) Countdown(ctx context.Context, ttl time.Duration) (*Lease, error) {
+	l, err := s.grant(ctx, ttl)
+	if err == nil {
+		close(l.lost)
+	}
+	return l, err
+}
+
+func (s *Store) grant(ctx context.Context, ttl time.Duration) (*Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	granted, err := s.client.Grant(ctx, max(1, int64(ttl/time.Second)))
+	if err != nil {
+		return nil, plainError(err)
+	}
+	return &Lease{id: granted.ID, client: s.client, stop: func() {}, lost: make(chan struct{})}, nil
 }
 
 // Lost is closed when the lease is renewed no longer: it expired or was closed. Take another one then and put the keys

@@ -45,6 +45,11 @@ func CreatedAt(key string, revision int64) Cond {
 	return Cond{clientv3.Compare(clientv3.CreateRevision(key), "=", revision)}
 }
 
+// Holds holds while the key is there and has the value.
+func Holds(key string, value []byte) Cond {
+	return Cond{clientv3.Compare(clientv3.Value(key), "=", string(value))}
+}
+
 // Op is an operation of a transaction.
 type Op struct{ op clientv3.Op }
 

@@ -21,10 +21,10 @@ func (t *Table) Acquire(ctx context.Context, r Request) (Lease, error) {
 	if err != nil {
 		return Lease{}, err
 	}
-	c := newClaim(r, time.Now())
-	c.Slot = t.freeSlot(c)
+	own := newTicket(r, time.Now())
+	own.Slot = t.freeSlot(own.claim)
 	for {
-		lease, result, err := t.grab(ctx, c, nil)
+		lease, result, err := t.grab(ctx, own)
 		if err != nil || result.Held {
 			return lease, err
 		}
@@ -35,8 +35,8 @@ func (t *Table) Acquire(ctx context.Context, r Request) (Lease, error) {
 		case replaced:
 			continue
 		}
-		if own, ok := again(r, met.claims); ok {
-			lease, err := t.extend(ctx, own)
+		if mine, ok := again(r, met.claims); ok {
+			lease, err := t.extend(ctx, mine)
 			if errors.Is(err, ErrNotFound) {
 				continue // it ended just now
 			}
@@ -48,8 +48,8 @@ func (t *Table) Acquire(ctx context.Context, r Request) (Lease, error) {
 		case cleared:
 			continue
 		}
-		if slot, ok := met.freeSlot(c); ok {
-			c.Slot = slot
+		if slot, ok := met.freeSlot(own.claim); ok {
+			own.Slot = slot
 			continue
 		}
 		if len(met.claims) == 0 && !met.waited {
@@ -59,16 +59,19 @@ func (t *Table) Acquire(ctx context.Context, r Request) (Lease, error) {
 			t.config.Metrics.Conflicts.Inc()
 			return Lease{}, &DeniedError{Holders: t.name(met.claims)}
 		}
-		return t.line(ctx, r, c)
+		return t.line(ctx, r, own)
 	}
 }
 
-// grab makes the claims if nothing is in their way. A request in line brings its tickets, which go with the grant.
-func (t *Table) grab(ctx context.Context, c claim, tickets []string) (Lease, kv.Result, error) {
+// grab makes the claims if nothing is in their way. A ticket goes with the grant.
+func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error) {
+	c := own.claim
 	var w way
 	w.clear(c)
-	if tickets == nil {
+	if own.joined == 0 {
 		w.first(c)
+	} else {
+		w.conditions = append(w.conditions, kv.Holds(own.stub, own.text))
 	}
 	now := time.Now()
 	c.Locked = now.UnixMilli()
@@ -77,10 +80,7 @@ func (t *Table) grab(ctx context.Context, c claim, tickets []string) (Lease, kv.
 	for _, key := range c.keys() {
 		then = append(then, kv.Put(key, c.encode()))
 	}
-	for _, key := range tickets {
-		w.conditions = append(w.conditions, kv.Exists(key))
-		then = append(then, kv.Delete(key))
-	}
+	then = append(then, own.removal()...)
 	then = append(then, t.record(Change{Locked: true, Lease: c.lease(0, expires)})...)
 	if len(w.conditions) > kv.MaxOps || len(then) > kv.MaxOps {
 		return Lease{}, kv.Result{}, &InvalidError{"too many paths at once"}
@@ -165,8 +165,7 @@ func again(r Request, claims []stand) (stand, bool) {
 		return stand{}, false
 	}
 	own := claims[0]
-	same := slices.EqualFunc(own.Paths, r.Paths, func(a, b Path) bool { return slices.Equal(a, b) })
-	return own, own.Holder == r.Holder.ID && own.Mode == r.Mode && own.Slots <= 1 && same
+	return own, own.Holder == r.Holder.ID && own.Mode == r.Mode && own.Slots <= 1 && samePaths(own.Paths, r.Paths)
 }
 
 // replace ends the leases that a fresh request replaces, and reports whether there were any.
@@ -176,7 +175,7 @@ func (t *Table) replace(ctx context.Context, r Request, claims []stand) (bool, e
 		if !r.replaces(s.claim) {
 			continue
 		}
-		if _, err := t.end(ctx, s, t.reason(s)); err != nil {
+		if _, err := t.giveBack(ctx, s); err != nil {
 			return false, err
 		}
 		replaced = true

@@ -11,7 +11,8 @@
 //     in their way is there: not even servers that race grant a parent and its child, or one path twice.
 //   - A lease's token is the revision that granted it: greater than that of every earlier grant, of any path.
 //   - A lease ends at its TTL after the last extension, never earlier, whichever server it went to. See [Table.Due].
-//   - Who waits is served in the order of arrival, over all servers. Nobody overtakes, except to break a circle.
+//   - Who waits is served in the order of arrival, over all servers. Nobody overtakes, except to break a circle, or who is
+//     away: a place in line outlasts its request and its server, see [Request.Ticket].
 //   - A circle of waiting ends: its youngest member fails with [ErrDeadlock].
 //
 // # What is not
@@ -26,6 +27,6 @@
 //
 // A claim, locks/claim/<path>/!x (exclusive), !x#<slot> or !s<lease> (shared), says who holds. It is never changed, only
 // created and deleted, so the revision that created it is the token. The heartbeat is beside it, under locks/beat/, and
-// those who wait are under locks/wait/. Components are percent-encoded and never begin with "!", so what is below
+// those who wait are under locks/wait/; what their places are known by is under locks/stub/. Components are percent-encoded and never begin with "!", so what is below
 // a path is one range of keys, and that it is empty is one condition of a transaction.
 package locks

@@ -78,22 +78,23 @@ func (t *Table) alive(ctx context.Context, claims []stand) ([]stand, error) {
 }
 
 func waiters(reads [][]kv.Entry) []Waiter {
-	var entries []kv.Entry
+	var tickets []ticket
+	seen := map[string]bool{}
 	for _, read := range reads {
 		for _, e := range read {
-			if strings.HasPrefix(e.Key, waitPrefix) {
-				entries = append(entries, e)
+			if !strings.HasPrefix(e.Key, waitPrefix) {
+				continue
+			}
+			if t, ok := decodeTicket(e); ok && !seen[t.Lease] {
+				seen[t.Lease] = true
+				tickets = append(tickets, t)
 			}
 		}
 	}
-	slices.SortFunc(entries, func(a, b kv.Entry) int { return int(a.Created - b.Created) })
-	seen := map[string]bool{}
-	list := []Waiter{}
-	for _, e := range entries {
-		if c, ok := decodeClaim(e); ok && !seen[c.Lease] {
-			seen[c.Lease] = true
-			list = append(list, Waiter{Holder{c.Holder, c.Name}, c.Paths, c.Mode, time.UnixMilli(c.Locked)})
-		}
+	slices.SortFunc(tickets, func(a, b ticket) int { return int(a.Place - b.Place) })
+	list := make([]Waiter, len(tickets))
+	for i, t := range tickets {
+		list[i] = Waiter{Holder{t.Holder, t.Name}, t.Paths, t.Mode, time.UnixMilli(t.Locked)}
 	}
 	return list
 }

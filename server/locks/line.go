@@ -20,7 +20,7 @@ func (m *mirror) obstacles(c claim, at int64) (list []obstacle, slot int) {
 			}
 		}
 		for key, t := range p.tickets {
-			if t.place < at && t.Lease != c.Lease && counts(t.claim) {
+			if t.Place < at && t.Lease != c.Lease && counts(t.claim) {
 				ahead = append(ahead, obstacle{key: key, ticket: t})
 			}
 		}
@@ -65,7 +65,7 @@ func (m *mirror) obstacles(c claim, at int64) (list []obstacle, slot int) {
 // blockers are the obstacles of a ticket, but for those ahead in line that wait for its own holder: it may overtake
 // them, since both would wait forever otherwise.
 func (m *mirror) blockers(t *ticket) (list []obstacle, slot int) {
-	list, slot = m.obstacles(t.claim, t.place)
+	list, slot = m.obstacles(t.claim, t.Place)
 	if !m.holds(t.Holder) {
 		return list, slot
 	}
@@ -99,7 +99,7 @@ func (m *mirror) deadlocked(t *ticket, blockers []obstacle) bool {
 	}
 	any := func(*held) bool { return true }
 	for _, o := range blockers {
-		if m.leadsTo(o, t.Holder, t.Holder, any, t.place, map[*ticket]bool{}) {
+		if m.leadsTo(o, t.Holder, t.Holder, any, t.Place, map[*ticket]bool{}) {
 			return true
 		}
 	}
@@ -113,11 +113,11 @@ func (m *mirror) waitsFor(t *ticket, holder string, counts func(*held) bool, lim
 }
 
 func (m *mirror) search(t *ticket, holder string, counts func(*held) bool, limit int64, seen map[*ticket]bool) bool {
-	if seen[t] || limit > 0 && t.place >= limit {
+	if seen[t] || limit > 0 && t.Place >= limit {
 		return false
 	}
 	seen[t] = true
-	list, _ := m.obstacles(t.claim, t.place)
+	list, _ := m.obstacles(t.claim, t.Place)
 	for _, o := range list {
 		if m.leadsTo(o, t.Holder, holder, counts, limit, seen) {
 			return true

@@ -44,12 +44,6 @@ type beat struct {
 	promised          time.Time // by this server; zero where it was another
 }
 
-// ticket is a request that waits, at its place in line: the revision at which it came.
-type ticket struct {
-	claim
-	place int64
-}
-
 // party is what one holder has.
 type party struct {
 	held    map[string]*held
@@ -120,13 +114,14 @@ func (m *mirror) set(e kv.Entry, now time.Time, live bool) {
 			m.hold(e, c)
 		}
 	case strings.HasPrefix(e.Key, waitPrefix):
-		if c, ok := decodeClaim(e); ok {
-			t := m.tickets[c.Lease]
+		if read, ok := decodeTicket(e); ok {
+			t := m.tickets[read.Lease]
 			if t == nil {
-				t = &ticket{c, e.Created}
-				m.tickets[c.Lease] = t
-				m.party(c.Holder).tickets[c.Lease] = t
+				t = &ticket{}
+				m.tickets[read.Lease] = t
+				m.party(read.Holder).tickets[read.Lease] = t
 			}
+			*t = read // the same, or a later visit
 			m.root.reach(e.Key, waitPrefix).tickets[e.Key] = t
 			m.wake(e.Key)
 		}

@@ -40,6 +40,10 @@ func (p Path) String() string {
 	return strings.Join(encoded, "/")
 }
 
+func samePaths(a, b []Path) bool {
+	return slices.EqualFunc(a, b, func(p, q Path) bool { return slices.Equal(p, q) })
+}
+
 func (p Path) check() error {
 	if len(p) == 0 || len(p) > maxDepth {
 		return &InvalidError{fmt.Sprintf("a path has 1 to %d components", maxDepth)}

@@ -42,12 +42,12 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 		return list
 	}
 	request := Request{Paths: []Path{{"a"}}, Mode: Exclusive, Slots: 1, Holder: Holder{ID: "ann", Name: "Ann"}, TTL: time.Minute}
-	c := newClaim(request, time.Now())
+	c := newTicket(request, time.Now())
 	var (
 		lease Lease
 		err   error
 	)
-	behind(func() { lease, _, err = table.grab(t.Context(), c, nil) })
+	behind(func() { lease, _, err = table.grab(t.Context(), c) })
 	require.NoError(t, err)
 	require.Eventually(t, seen(lease.ExpiresAt), 5*time.Second, time.Millisecond)
 	assert.Empty(t, due(lease.ExpiresAt.Add(-time.Nanosecond)), "never earlier")
@@ -55,8 +55,8 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 
 	expires := time.Now().Add(time.Minute)
 	behind(func() {
-		table.mirror.own.make(c, expires)
-		held, err := table.beat(t.Context(), stand{c, c.keys()[0], lease.Token}, expires)
+		table.mirror.own.make(c.claim, expires)
+		held, err := table.beat(t.Context(), stand{c.claim, c.keys()[0], lease.Token}, expires)
 		require.NoError(t, err)
 		require.True(t, held)
 	})
@@ -80,7 +80,7 @@ func TestWhatTheWatchHasNotShownEndsToo(t *testing.T) {
 	table.running.Wait()
 	defer table.Close()
 	request := Request{Paths: []Path{{"a"}}, Mode: Exclusive, Slots: 1, Holder: Holder{ID: "ann", Name: "Ann"}, TTL: 50 * time.Millisecond}
-	lease, _, err := table.grab(t.Context(), newClaim(request, time.Now()), nil)
+	lease, _, err := table.grab(t.Context(), newTicket(request, time.Now()))
 	require.NoError(t, err)
 	time.Sleep(time.Until(lease.ExpiresAt))
 	_, err = table.Fence(t.Context(), Path{"a"}, "ann", lease.Token)

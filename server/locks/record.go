@@ -16,13 +16,14 @@ const (
 	claimPrefix = prefix + "claim/"
 	beatPrefix  = prefix + "beat/"
 	waitPrefix  = prefix + "wait/"
+	stubPrefix  = prefix + "stub/"
 
 	exclusiveMark = "!x"
 	sharedMark    = "!s"
 	slotMark      = exclusiveMark + "#"
 )
 
-// claim is the value of every claim of a lease, and of its tickets while it waits.
+// claim is the value of every claim of a lease, and part of its tickets while it waits.
 type claim struct {
 	Lease  string `json:"lease"`
 	Holder string `json:"holder"`
@@ -76,19 +77,6 @@ func (c claim) beatKey() string { return beatOf(c.keys()[0]) }
 func beatOf(home string) string { return beatPrefix + strings.TrimPrefix(home, claimPrefix) }
 
 func claimOf(beat string) string { return claimPrefix + strings.TrimPrefix(beat, beatPrefix) }
-
-// tickets returns the keys under which a request waits.
-func (c claim) tickets() []string {
-	mark := exclusiveMark
-	if c.Mode == Shared {
-		mark = sharedMark
-	}
-	list := make([]string, len(c.Paths))
-	for i, p := range c.Paths {
-		list[i] = node(waitPrefix, p) + mark + c.Lease
-	}
-	return list
-}
 
 func (c claim) encode() []byte {
 	text, err := json.Marshal(c)

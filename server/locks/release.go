@@ -28,7 +28,7 @@ func (t *Table) releaseFound(s stand, err error) func(context.Context) error {
 		case err != nil:
 			return err
 		}
-		ended, err := t.end(ctx, s, t.reason(s))
+		ended, err := t.giveBack(ctx, s)
 		if ended {
 			t.config.Metrics.Releases.Inc()
 		}
@@ -36,12 +36,17 @@ func (t *Table) releaseFound(s stand, err error) func(context.Context) error {
 	}
 }
 
-// reason says whether a lease that is given back goes on to somebody who waits for it.
-func (t *Table) reason(s stand) Reason {
-	if t.wanted(s) {
-		return Transferred
+// giveBack ends a lease for the reason that it is released or, where somebody waits for it, transferred. That nobody does
+// is confirmed by the transaction: this server may not have heard yet.
+func (t *Table) giveBack(ctx context.Context, s stand) (bool, error) {
+	if !t.wanted(s) {
+		var w way
+		w.first(s.claim)
+		if ended, err := t.end(ctx, s, Released, w.conditions...); ended || err != nil {
+			return ended, err
+		}
 	}
-	return Released
+	return t.end(ctx, s, Transferred)
 }
 
 // end deletes a lease with all its claims if it is still there, and under the further conditions.

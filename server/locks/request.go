@@ -2,6 +2,7 @@ package locks
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 )
 
@@ -33,6 +34,11 @@ type Request struct {
 	TTL time.Duration
 	// Wait is how long to wait in line; 0 is not at all.
 	Wait time.Duration
+	// Ticket, if it is not empty, names the holder's place in line. Who asks for the same again with it, because the
+	// request broke or its Wait was over, stands where it stood, for at least [StubKept] after its last Wait. While
+	// nobody asks, the place keeps nobody else waiting. It has letters, digits, "-" and "_", 64 at most; a later request
+	// ends an earlier one that waits with it.
+	Ticket string
 	// Again lets the holder of exactly this lease ask again: that extends it and keeps its token.
 	Again bool
 	// Fresh ends the holder's own leases first that are in the way, as if they had been given back: for a holder whose
@@ -66,6 +72,8 @@ func (r Request) replaces(c claim) bool {
 // whole reports whether a target is taken from everybody else.
 func whole(m Mode, slots int) bool { return m == Exclusive && slots <= 1 }
 
+var ticketName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
+
 func (r Request) normal() (Request, error) {
 	if r.Mode == "" {
 		r.Mode = Exclusive
@@ -82,6 +90,8 @@ func (r Request) normal() (Request, error) {
 		return r, &InvalidError{"a shared lock has no slots: any number may hold it"}
 	case len(r.Paths) == 0 || len(r.Paths) > maxPaths:
 		return r, &InvalidError{fmt.Sprintf("paths are 1 to %d", maxPaths)}
+	case !ticketName.MatchString(r.Ticket):
+		return r, &InvalidError{`a ticket has at most 64 letters, digits, "-" and "_"`}
 	case r.TTL <= 0:
 		return r, &InvalidError{"the time to live must be positive"}
 	}

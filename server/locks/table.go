@@ -25,6 +25,7 @@ type Table struct {
 
 	instance sync.Mutex
 	lease    *kv.Lease // ends the tickets of a server that dies
+	stubs    countdown
 }
 
 // Config is what a table may be told.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
 const (
@@ -22,48 +20,33 @@ var errNotSeen = errors.New("the place in line has not been seen")
 var errLeftLine = errors.New("the place in line was lost")
 
 // line takes a place in line, waits and acquires.
-func (t *Table) line(ctx context.Context, r Request, c claim) (Lease, error) {
+func (t *Table) line(ctx context.Context, r Request, own *ticket) (lease Lease, err error) {
 	t.config.Metrics.Waiters.Inc()
 	defer t.config.Metrics.Waiters.Dec()
 	limited, cancel := context.WithTimeout(ctx, r.Wait)
 	defer cancel()
+	defer func() {
+		if err != nil {
+			t.leave(own)
+		}
+	}()
 	for {
-		lease, err := t.lineOnce(limited, c)
+		if err = t.join(limited, own, r.Wait); err == nil {
+			lease, err = t.waitAt(limited, own)
+		}
 		switch {
 		case errors.Is(err, errLeftLine):
 			continue
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
 			t.config.Metrics.Conflicts.Inc()
-			return Lease{}, &DeniedError{Holders: t.inTheWay(c), waited: true}
+			return Lease{}, &DeniedError{Holders: t.inTheWay(own.claim), waited: true}
 		}
 		return lease, err
 	}
 }
 
-func (t *Table) lineOnce(ctx context.Context, c claim) (lease Lease, err error) {
-	instance, err := t.instanceLease(ctx)
-	if err != nil {
-		return Lease{}, err
-	}
-	tickets := c.tickets()
-	var queue []kv.Op
-	for _, key := range tickets {
-		queue = append(queue, kv.PutBound(key, c.encode(), instance))
-	}
-	defer func() {
-		if err != nil {
-			t.leave(tickets)
-		}
-	}()
-	place, err := t.store.Commit(ctx, kv.Txn{Then: queue})
-	if err != nil {
-		return Lease{}, err
-	}
-	return t.waitAt(ctx, &ticket{c, place.Revision}, tickets)
-}
-
 // waitAt waits until nothing is in the way of a ticket, and grabs.
-func (t *Table) waitAt(ctx context.Context, own *ticket, tickets []string) (Lease, error) {
+func (t *Table) waitAt(ctx context.Context, own *ticket) (Lease, error) {
 	ring := make(bell, 1)
 	arrived := false
 	for {
@@ -80,7 +63,7 @@ func (t *Table) waitAt(ctx context.Context, own *ticket, tickets []string) (Leas
 		}
 		limit := circleLook
 		if blocker == "" {
-			if lease, done, err := t.tryGrab(ctx, own, tickets); done || err != nil {
+			if lease, done, err := t.tryGrab(ctx, own); done || err != nil {
 				return lease, err
 			}
 			limit = behindLook
@@ -104,11 +87,14 @@ func (t *Table) lookAhead(own *ticket, ring bell) (string, error) {
 	m := t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.tickets[own.Lease] == nil {
+	switch seen := m.tickets[own.Lease]; {
+	case seen == nil || seen.joined < own.joined:
 		// This server has not heard of the ticket yet, so it may not have heard of those ahead of it either.
-		key := own.tickets()[0]
+		key := own.waitKeys()[0]
 		m.await(key, ring)
 		return key, errNotSeen
+	case seen.joined > own.joined:
+		return "", errReplaced
 	}
 	blockers, slot := m.blockers(own)
 	own.Slot = slot
@@ -121,7 +107,7 @@ func (t *Table) lookAhead(own *ticket, ring bell) (string, error) {
 	}
 	last := blockers[0]
 	for _, b := range blockers {
-		if b.ticket != nil && (last.ticket == nil || b.ticket.place > last.ticket.place) {
+		if b.ticket != nil && (last.ticket == nil || b.ticket.Place > last.ticket.Place) {
 			last = b
 		}
 	}
@@ -129,8 +115,8 @@ func (t *Table) lookAhead(own *ticket, ring bell) (string, error) {
 	return last.key, nil
 }
 
-func (t *Table) tryGrab(ctx context.Context, own *ticket, tickets []string) (Lease, bool, error) {
-	lease, result, err := t.grab(ctx, own.claim, tickets)
+func (t *Table) tryGrab(ctx context.Context, own *ticket) (Lease, bool, error) {
+	lease, result, err := t.grab(ctx, own)
 	if err != nil || result.Held {
 		return lease, err == nil, err
 	}
@@ -147,19 +133,6 @@ func (t *Table) whileHolding(holder string, d time.Duration) <-chan time.Time {
 		return time.After(d)
 	}
 	return time.After(10 * circleLook) // a backstop, should a bell be missed
-}
-
-// leave gives up a place in line, whatever became of the caller's context.
-func (t *Table) leave(tickets []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), t.config.InstanceTTL)
-	defer cancel()
-	var ops []kv.Op
-	for _, key := range tickets {
-		ops = append(ops, kv.Delete(key))
-	}
-	if _, err := t.store.Commit(ctx, kv.Txn{Then: ops}); err != nil {
-		t.config.Log.Warn("a place in line could not be given up; it goes with this server", "error", err)
-	}
 }
 
 // inTheWay names the leases in the way of a claim, as this server sees them.

@@ -26,9 +26,14 @@ type outcome struct {
 // queue lets somebody wait and returns once it is in line, at the n-th place.
 func queue(t *testing.T, table *locks.Table, outcomes chan<- outcome, r locks.Request, n int) {
 	t.Helper()
+	queueUntil(t.Context(), t, table, outcomes, r, n)
+}
+
+func queueUntil(ctx context.Context, t *testing.T, table *locks.Table, outcomes chan<- outcome, r locks.Request, n int) {
+	t.Helper()
 	r.Wait = 20 * time.Second
 	go func() {
-		l, err := table.Acquire(t.Context(), r)
+		l, err := table.Acquire(ctx, r)
 		outcomes <- outcome{r.Holder.Name, l, err}
 	}()
 	require.Eventually(t, func() bool {

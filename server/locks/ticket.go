@@ -1,0 +1,195 @@
+package locks
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// StubKept is for how long a place in line is kept at least for who does not wait there, see [Request.Ticket].
+const StubKept = 30 * time.Second
+
+// errReplaced means that the same place in line was asked for again, so that nobody hears this request any more.
+var errReplaced = &InvalidError{"a later request has come with this ticket"}
+
+// ticket is a request for a lease that may have to wait. While it does, it is at every path under locks/wait/. These keys
+// are in others' way, and go with the server that has the request. Its stub, under locks/stub/, is in nobody's way and
+// outlasts both: with it a request that comes again has its lease's name, and so its place.
+type ticket struct {
+	claim
+	// Place is the revision at which the first of the requests with the stub came, and none in the store while that is
+	// the only one.
+	Place int64 `json:"place,omitempty"`
+	// Visit tells the requests with one stub apart: that of the last alone is granted.
+	Visit string `json:"visit"`
+
+	joined int64  // the revision of the visit; 0 outside the line
+	stub   string // its key
+	named  bool   // by the client, who may come again
+	text   []byte // what the store has
+}
+
+func newTicket(r Request, at time.Time) *ticket {
+	t := &ticket{claim: newClaim(r, at), named: r.Ticket != ""}
+	name := r.Ticket
+	if !t.named {
+		name = t.Lease
+	}
+	t.stub = stubPrefix + t.Holder + "/" + name
+	return t
+}
+
+func decodeTicket(e kv.Entry) (ticket, bool) {
+	t := ticket{joined: e.Modified}
+	err := json.Unmarshal(e.Value, &t)
+	if t.Place == 0 {
+		t.Place = e.Created
+	}
+	return t, err == nil && len(t.Paths) > 0
+}
+
+// waitKeys returns the keys under which the request waits.
+func (t *ticket) waitKeys() []string {
+	mark := exclusiveMark
+	if t.Mode == Shared {
+		mark = sharedMark
+	}
+	list := make([]string, len(t.Paths))
+	for i, p := range t.Paths {
+		list[i] = node(waitPrefix, p) + mark + t.Lease
+	}
+	return list
+}
+
+// removal returns what takes a ticket that is granted out of the line.
+func (t *ticket) removal() (ops []kv.Op) {
+	if t.joined > 0 {
+		ops = t.absence()
+	}
+	if t.joined > 0 || t.named {
+		ops = append(ops, kv.Delete(t.stub))
+	}
+	return ops
+}
+
+func (t *ticket) absence() (ops []kv.Op) {
+	for _, key := range t.waitKeys() {
+		ops = append(ops, kv.Delete(key))
+	}
+	return ops
+}
+
+// asksFor reports whether two requests are for the same.
+func (t *ticket) asksFor(c claim) bool {
+	return t.Mode == c.Mode && t.Slots == c.Slots && samePaths(t.Paths, c.Paths)
+}
+
+// join puts a ticket in line: at the place of its stub, if there is one, otherwise at the end. One that was in line
+// before is put there again, unless a later request has come with its stub.
+func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error {
+	instance, err := t.instanceLease(ctx)
+	if err != nil {
+		return err
+	}
+	stubs, err := t.stubs.lease(ctx, t.store, wait+StubKept)
+	if err != nil {
+		return err
+	}
+	condition := kv.Absent(own.stub)
+	if own.joined > 0 {
+		condition = kv.Holds(own.stub, own.text)
+	}
+	for {
+		own.Visit = newID()
+		if own.text, err = json.Marshal(own); err != nil {
+			return err
+		}
+		puts := []kv.Op{kv.PutBound(own.stub, own.text, stubs)}
+		for _, key := range own.waitKeys() {
+			puts = append(puts, kv.PutBound(key, own.text, instance))
+		}
+		result, err := t.store.Commit(ctx, kv.Txn{If: []kv.Cond{condition}, Then: puts, Else: []kv.Op{kv.Read(own.stub)}})
+		switch {
+		case err != nil:
+			t.stubs.drop(stubs)
+			return err
+		case result.Held:
+			own.joined = result.Revision
+			if own.Place == 0 {
+				own.Place = result.Revision
+			}
+			return nil
+		case own.joined > 0:
+			return errReplaced
+		}
+		if condition, err = own.adopt(result.Reads[0]); err != nil {
+			return err
+		}
+	}
+}
+
+// adopt takes over the lease's name and the place of the stub that was read, on the condition that it returns. A stub that
+// is gone again was granted: that lease is another one.
+func (t *ticket) adopt(stubs []kv.Entry) (kv.Cond, error) {
+	if len(stubs) == 0 {
+		t.Lease, t.Place = newID(), 0
+		return kv.Absent(t.stub), nil
+	}
+	stub, ok := decodeTicket(stubs[0])
+	if !ok || !t.asksFor(stub.claim) {
+		return kv.Cond{}, &InvalidError{"this ticket is for another lock"}
+	}
+	t.Lease, t.Place, t.Locked = stub.Lease, stub.Place, stub.Locked
+	return kv.Unchanged(stubs[0]), nil
+}
+
+// leave takes a ticket out of the line, whatever became of the caller's context; the stub stays where the client may come
+// again. When it has, the ticket in line is not this request's.
+func (t *Table) leave(own *ticket) {
+	ctx, cancel := context.WithTimeout(context.Background(), t.config.InstanceTTL)
+	defer cancel()
+	ops := own.absence()
+	if !own.named {
+		ops = append(ops, kv.Delete(own.stub))
+	}
+	if _, err := t.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(own.stub, own.text)}, Then: ops}); err != nil {
+		t.config.Log.Warn("a place in line could not be given up; it goes with this server", "error", err)
+	}
+}
+
+// countdown has a lease for stubs, which nobody renews: another one is taken when its time gets short.
+type countdown struct {
+	mu    sync.Mutex
+	last  *kv.Lease
+	until time.Time
+}
+
+// round is for how long new stubs share a lease.
+const round = 30 * time.Second
+
+// lease returns one that lasts for ttl or a little longer.
+func (c *countdown) lease(ctx context.Context, store *kv.Store, ttl time.Duration) (*kv.Lease, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if c.last != nil && !c.until.Before(now.Add(ttl)) {
+		return c.last, nil
+	}
+	lease, err := store.Countdown(ctx, ttl+round)
+	if err == nil {
+		c.last, c.until = lease, now.Add(ttl+round)
+	}
+	return lease, err
+}
+
+// drop has the next stub take another lease: this one may be gone.
+func (c *countdown) drop(lease *kv.Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last == lease {
+		c.last = nil
+	}
+}

@@ -1,0 +1,195 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+// broken lets somebody wait with a ticket, at the n-th place, until its request breaks.
+func broken(t *testing.T, table *locks.Table, r locks.Request, n int) {
+	t.Helper()
+	ctx, cut := context.WithCancel(t.Context())
+	defer cut()
+	outcomes := make(chan outcome, 1)
+	queueUntil(ctx, t, table, outcomes, r, n)
+	cut()
+	require.ErrorIs(t, (<-outcomes).err, context.Canceled)
+}
+
+func ticket(h locks.Holder, name string, paths ...locks.Path) locks.Request {
+	r := want(h, paths...)
+	r.Ticket = name
+	return r
+}
+
+func TestATicketKeepsAPlace(t *testing.T) {
+	store := kvtest.Open(t)
+	table, other := open(t, store), open(t, kvtest.Again(t, store))
+	p, q := at("p"), at("q", "r")
+	held, err := table.Acquire(t.Context(), want(ann, p, q))
+	require.NoError(t, err)
+
+	broken(t, table, ticket(bob, "b", p, q), 1)
+	outcomes := make(chan outcome, 2)
+	queue(t, table, outcomes, want(eve, p), 1) // Bob's place is in nobody's way
+	queue(t, other, outcomes, ticket(bob, "b", p, q), 2)
+	_, waiters, err := table.Inspect(t.Context(), p)
+	require.NoError(t, err)
+	assert.Equal(t, bob, waiters[0].Holder, "first again")
+
+	require.NoError(t, table.Release(t.Context(), held.ID, ann.ID))
+	first := <-outcomes
+	require.NoError(t, first.err)
+	assert.Equal(t, bob.Name, first.who)
+	require.NoError(t, table.Release(t.Context(), first.lease.ID, bob.ID))
+	second := <-outcomes
+	require.NoError(t, second.err)
+	require.NoError(t, table.Release(t.Context(), second.lease.ID, eve.ID))
+	entries, _, err := store.Range(t.Context(), "locks/")
+	require.NoError(t, err)
+	assert.Empty(t, entries, "a place goes with its grant")
+}
+
+func TestATicketWhoseClientIsAwayKeepsNobodyWaiting(t *testing.T) {
+	store := kvtest.Open(t)
+	table := open(t, store)
+	held, err := table.Acquire(t.Context(), want(ann, at("p")))
+	require.NoError(t, err)
+	broken(t, table, ticket(bob, "b", at("p")), 1)
+	outcomes := make(chan outcome, 1)
+	queue(t, table, outcomes, want(eve, at("p")), 1)
+	require.NoError(t, table.Release(t.Context(), held.ID, ann.ID))
+	o := <-outcomes
+	require.NoError(t, o.err)
+	require.NoError(t, table.Release(t.Context(), o.lease.ID, eve.ID))
+
+	_, err = table.Acquire(t.Context(), ticket(bob, "b", at("p")))
+	require.NoError(t, err)
+	entries, _, err := store.Range(t.Context(), "locks/stub/")
+	require.NoError(t, err)
+	assert.Empty(t, entries, "nor does it outlast a grant without waiting")
+}
+
+func TestATicketOutlastsItsWait(t *testing.T) {
+	table := open(t, kvtest.Open(t))
+	held, err := table.Acquire(t.Context(), want(ann, at("p")))
+	require.NoError(t, err)
+	r := ticket(bob, "b", at("p"))
+	r.Wait = 50 * time.Millisecond
+	_, err = table.Acquire(t.Context(), r)
+	require.ErrorIs(t, err, locks.ErrTimeout)
+	outcomes := make(chan outcome, 2)
+	queue(t, table, outcomes, want(eve, at("p")), 1)
+	queue(t, table, outcomes, r, 2)
+	require.NoError(t, table.Release(t.Context(), held.ID, ann.ID))
+	assert.Equal(t, bob.Name, (<-outcomes).who)
+}
+
+// The server that has the request is killed, and its places end; the client asks another one.
+func TestATicketOutlastsItsServer(t *testing.T) {
+	store := kvtest.Open(t)
+	table := open(t, store)
+	held, err := table.Acquire(t.Context(), want(ann, at("p")))
+	require.NoError(t, err)
+	dying := kvtest.Again(t, store)
+	doomed, err := locks.Open(t.Context(), dying, locks.Config{InstanceTTL: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(doomed.Close)
+	unheard, outcomes := make(chan outcome, 1), make(chan outcome, 2)
+	queue(t, doomed, unheard, ticket(bob, "b", at("p")), 1)
+	queue(t, table, outcomes, want(eve, at("p")), 2)
+	require.NoError(t, dying.Close()) // no goodbye
+	require.Eventually(t, func() bool {
+		_, waiters, err := table.Inspect(t.Context(), at("p"))
+		return err == nil && len(waiters) == 1
+	}, 10*time.Second, 10*time.Millisecond)
+	queue(t, table, outcomes, ticket(bob, "b", at("p")), 2)
+	require.NoError(t, table.Release(t.Context(), held.ID, ann.ID))
+	o := <-outcomes
+	require.NoError(t, o.err)
+	assert.Equal(t, bob.Name, o.who)
+}
+
+// The network lost the first request, and neither side knows: its server waits on for it.
+func TestALaterRequestEndsTheEarlierOneWithItsTicket(t *testing.T) {
+	store := kvtest.Open(t)
+	tables := []*locks.Table{open(t, store), open(t, kvtest.Again(t, store))}
+	for i, second := range tables {
+		held, err := tables[0].Acquire(t.Context(), want(ann, at("p")))
+		require.NoError(t, err)
+		former, later, others := make(chan outcome, 1), make(chan outcome, 1), make(chan outcome, 1)
+		queue(t, tables[0], former, ticket(bob, "b", at("p")), 1)
+		queue(t, tables[0], others, want(eve, at("p")), 2)
+		visit := func() int64 {
+			stubs, _, err := store.Range(t.Context(), "locks/stub/"+bob.ID+"/b")
+			require.NoError(t, err)
+			require.Len(t, stubs, 1)
+			return stubs[0].Modified
+		}
+		first := visit()
+		queue(t, second, later, ticket(bob, "b", at("p")), 2)
+		require.Eventually(t, func() bool { return visit() > first }, 5*time.Second, time.Millisecond)
+		again := visit()
+		var replaced *locks.InvalidError
+		require.ErrorAs(t, (<-former).err, &replaced, "table %d", i)
+		_, waiters, err := tables[0].Inspect(t.Context(), at("p"))
+		require.NoError(t, err)
+		require.Len(t, waiters, 2, "the earlier one does not take the later one's place along")
+		require.Equal(t, again, visit(), "nor has it taken it for a moment")
+		require.NoError(t, tables[0].Release(t.Context(), held.ID, ann.ID))
+		o := <-later
+		require.NoError(t, o.err)
+		require.NoError(t, second.Release(t.Context(), o.lease.ID, bob.ID))
+		e := <-others
+		require.NoError(t, e.err)
+		assert.Greater(t, e.lease.Token, o.lease.Token)
+		require.NoError(t, tables[0].Release(t.Context(), e.lease.ID, eve.ID))
+	}
+}
+
+func TestATicketIsForOneHolderAndOneLock(t *testing.T) {
+	table := open(t, kvtest.Open(t))
+	_, err := table.Acquire(t.Context(), want(ann, at("p")))
+	require.NoError(t, err)
+	broken(t, table, ticket(bob, "b", at("p")), 1)
+
+	outcomes := make(chan outcome, 2)
+	queue(t, table, outcomes, want(ann, at("p")), 1)
+	queue(t, table, outcomes, ticket(eve, "b", at("p")), 2)
+	_, waiters, err := table.Inspect(t.Context(), at("p"))
+	require.NoError(t, err)
+	assert.Equal(t, []locks.Holder{ann, eve}, []locks.Holder{waiters[0].Holder, waiters[1].Holder}, "Eve has no place of Bob's")
+
+	for name, r := range map[string]locks.Request{
+		"another path": ticket(bob, "b", at("p", "q")),
+		"another mode": {Paths: []locks.Path{at("p")}, Mode: locks.Shared, Holder: bob, TTL: long, Ticket: "b"},
+		"not a name":   ticket(bob, "a/b", at("p")),
+		"long":         ticket(bob, string(make([]byte, 65)), at("p")),
+	} {
+		r.Wait = long
+		var wrong *locks.InvalidError
+		_, err := table.Acquire(t.Context(), r)
+		assert.ErrorAs(t, err, &wrong, name)
+	}
+}
+
+// Places that nobody comes back for go by themselves.
+func TestStubsRunOut(t *testing.T) {
+	store := kvtest.Open(t)
+	lease, err := store.Countdown(t.Context(), time.Second)
+	require.NoError(t, err)
+	_, err = store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.PutBound("locks/stub/x", nil, lease)}})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		entries, _, err := store.Range(t.Context(), "locks/")
+		return err == nil && len(entries) == 0
+	}, 20*time.Second, 10*time.Millisecond)
+}

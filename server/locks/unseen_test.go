@@ -1,0 +1,69 @@
+package locks
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+// The server that gives back has not heard of who waits on another one.
+func TestTransferredToOneWhomThisServerHasNotSeen(t *testing.T) {
+	store := kvtest.Open(t)
+	var reasons []Reason
+	blind, err := Open(t.Context(), store, Config{Record: func(_ string, changes ...Change) []kv.Op {
+		for _, c := range changes {
+			if !c.Locked {
+				reasons = append(reasons, c.Reason)
+			}
+		}
+		return nil
+	}})
+	require.NoError(t, err)
+	blind.stop()
+	blind.running.Wait()
+	defer blind.Close()
+	other, err := Open(t.Context(), kvtest.Again(t, store), Config{})
+	require.NoError(t, err)
+	defer other.Close()
+
+	room := Document("r")
+	held, err := blind.Acquire(t.Context(), Request{Paths: []Path{room}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
+	require.NoError(t, err)
+	granted := make(chan error, 1)
+	go func() {
+		_, err := other.Acquire(t.Context(), Request{Paths: []Path{room}, Holder: Holder{ID: "bob"}, TTL: time.Minute, Wait: 20 * time.Second})
+		granted <- err
+	}()
+	require.Eventually(t, func() bool {
+		_, waiters, err := other.Inspect(t.Context(), room)
+		return err == nil && len(waiters) == 1
+	}, 5*time.Second, time.Millisecond)
+	require.NoError(t, blind.Release(t.Context(), held.ID, "ann"))
+	require.NoError(t, <-granted)
+	assert.Equal(t, Transferred, reasons[len(reasons)-1])
+	require.NoError(t, other.ReleaseAt(t.Context(), room, "bob", 0))
+}
+
+// The request whose successor came to another server is granted no more, though its own server has not heard of that.
+func TestNoGrantAfterALaterVisit(t *testing.T) {
+	table, err := Open(t.Context(), kvtest.Open(t), Config{})
+	require.NoError(t, err)
+	defer table.Close()
+	r, err := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Minute, Ticket: "x"}.normal()
+	require.NoError(t, err)
+	former, later := newTicket(r, time.Now()), newTicket(r, time.Now())
+	require.NoError(t, table.join(t.Context(), former, time.Minute))
+	require.NoError(t, table.join(t.Context(), later, time.Minute))
+	_, result, err := table.grab(t.Context(), former)
+	require.NoError(t, err)
+	assert.False(t, result.Held)
+	lease, result, err := table.grab(t.Context(), later)
+	require.NoError(t, err)
+	assert.True(t, result.Held)
+	require.NoError(t, table.Release(t.Context(), lease.ID, "ann"))
+}
