@@ -57,11 +57,12 @@ export const edit = (options) =>
         await tell("saved", { document, token: detail.token, lines });
       });
     });
-    const intrude = async () => {
-      const line = `${id}:under token ${own}`;
+    // The token is the one that was asked about: meanwhile it may be the editor again, under another one that counts.
+    const intrude = async (token) => {
+      const line = `${id}:under token ${token}`;
       await tell("late", { document, lines: [line] });
-      await tell("wrote late", { document, code: await writeLate(open, own, `${text}${line}\n`) });
-      own = undefined;
+      await tell("wrote late", { document, code: await writeLate(open, token, `${text}${line}\n`) });
+      if (own === token) own = undefined;
       try {
         await tell("read", { document, content: decoder.decode(await saver.read("current")) });
       } catch (error) {
@@ -69,9 +70,10 @@ export const edit = (options) =>
       }
     };
     for (;;) {
-      const { go: superseded, stop } = await tell("poll", { state: saver.readOnly ? "reading" : "editing", document, token: own });
+      const token = own;
+      const { go: superseded, stop } = await tell("poll", { state: saver.readOnly ? "reading" : "editing", document, token });
       if (stop) break;
-      if (own && (superseded || (fault && random() < 0.3))) await intrude();
+      if (token && (superseded || (fault && random() < 0.3))) await intrude(token);
       if (!saver.readOnly) {
         const line = `${id}:${typed++}`;
         pending.push(line);
