@@ -37,7 +37,8 @@ if (globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) {
 // A holder that is suspended in the midst of a step has the file of the records open, and nobody can read them:
 // one of those who wait takes over all the same, goes on without a record, and is not robbed by the others.
 func TestSuspendedInAStep(t *testing.T) {
-	bothHosts(t, func(t *testing.T, host string) {
+	t.Parallel()
+	eachHost(t, func(t *testing.T, host string) {
 		w := world{browser.Start(t, quick), browser.Serve(t, served(t, holding))}
 		root := "step-" + host
 		next, last, holder := w.tab(t, at(host, root)), w.tab(t, at(host, root)), w.tab(t, "")

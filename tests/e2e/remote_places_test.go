@@ -32,6 +32,7 @@ func take(tab *browser.Tab, name, options string) int64 {
 
 // One tree between two browsers: places, shared ones, several at once.
 func TestPlacesBetweenBrowsers(t *testing.T) {
+	t.Parallel()
 	server := serve(t)
 	for _, host := range []string{"worker", "page"} {
 		t.Run(host, func(t *testing.T) {
@@ -77,6 +78,7 @@ func TestPlacesBetweenBrowsers(t *testing.T) {
 }
 
 func TestSlotsBetweenBrowsers(t *testing.T) {
+	t.Parallel()
 	server := serve(t)
 	browsers := profiles(t, 2)
 	ann, bob := server.reader(t, browsers[0], "worker", "Ann"), server.reader(t, browsers[1], "page", "Bob")
@@ -94,6 +96,7 @@ func TestSlotsBetweenBrowsers(t *testing.T) {
 
 // What a lease is taken within counts on the server too; nothing waits for itself there.
 func TestWithinBetweenBrowsers(t *testing.T) {
+	t.Parallel()
 	server := serve(t)
 	browsers := profiles(t, 2)
 	ann, bob := server.reader(t, browsers[0], "worker", "Ann"), server.reader(t, browsers[1], "worker", "Bob")
@@ -124,6 +127,7 @@ func TestWithinBetweenBrowsers(t *testing.T) {
 
 // Machines that wait for each other, each within what the other one wants: one is told.
 func TestADeadlockBetweenBrowsers(t *testing.T) {
+	t.Parallel()
 	server := serve(t)
 	browsers := profiles(t, 2)
 	ann, bob := server.reader(t, browsers[0], "worker", "Ann"), server.reader(t, browsers[1], "worker", "Bob")
@@ -139,6 +143,7 @@ func TestADeadlockBetweenBrowsers(t *testing.T) {
 
 // A tab that dies leaves its places on the server; the next tab of the same browser takes them over at once.
 func TestTheNextTabTakesOverAPlace(t *testing.T) {
+	t.Parallel()
 	server := serve(t)
 	b := profiles(t, 1)[0]
 	first, second := server.reader(t, b, "worker", "Ann"), server.reader(t, b, "worker", "Ann")
@@ -154,6 +159,7 @@ func TestTheNextTabTakesOverAPlace(t *testing.T) {
 
 // Cut off for a while a place is kept, through a restart of the server too; cut off for longer than the TTL it is not.
 func TestAPlaceIsCutOffFromTheServer(t *testing.T) {
+	t.Parallel()
 	server := serve(t, "--lock-ttl", "5s")
 	browsers := profiles(t, 2)
 	ann, bob := server.reader(t, browsers[0], "worker", "Ann"), server.reader(t, browsers[1], "worker", "Bob")

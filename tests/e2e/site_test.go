@@ -122,15 +122,6 @@ func eachHost(t *testing.T, test func(t *testing.T, host string)) {
 	}
 }
 
-// bothHosts does the same side by side, for a test that mostly waits and has a browser of its own for each.
-func bothHosts(t *testing.T, test func(t *testing.T, host string)) {
-	t.Parallel()
-	eachHost(t, func(t *testing.T, host string) {
-		t.Parallel()
-		test(t, host)
-	})
-}
-
 // clock is Go's clock in milliseconds, comparable with now() of a tab.
 func clock() float64 { return float64(time.Now().UnixMicro()) / 1000 }
 

@@ -23,7 +23,8 @@ var sleeps = []struct {
 // and lets go. That holds although it was stolen meanwhile, or taken over by one who waited
 // and found its record expired and nobody there to answer.
 func TestSleepPastTTL(t *testing.T) {
-	bothHosts(t, func(t *testing.T, host string) {
+	t.Parallel()
+	eachHost(t, func(t *testing.T, host string) {
 		w := open(t, whole)
 		for _, sleep := range sleeps {
 			for _, steal := range []bool{false, true} {
