@@ -38,8 +38,7 @@ run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes
 
 test: ## check everything; installs what that takes
 	$(MAKE) tools
-	$(MAKE) -j2 --output-sync=target build typecheck
-	$(MAKE) -j3 --output-sync=target lint test-native $(WASM_TESTS)
+	$(MAKE) -j3 --output-sync=target build typecheck test-native $(WASM_TESTS) lint
 	$(MAKE) test-e2e
 
 bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages
@@ -66,6 +65,9 @@ tools: ## install Chromium, Node.js and a C compiler where they are missing
 	@tools/need node
 	@tools/need cc
 
+# Both read what the server carries, which must not change meanwhile.
+lint test-native: | build
+
 lint: ## gofmt and golangci-lint (go vet and staticcheck among others), natively and for the browser
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	test -z "$$unformatted" || { echo "gofmt has to see:"; echo "$$unformatted"; exit 1; }
@@ -80,8 +82,9 @@ typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources a
 	cd $* && npm ci --no-progress
 	touch $@
 
+# Packages that another clone compiled serve here too: the paths are left out of them.
 test-native: ## Go tests outside the browser, with the race detector
-	go test -race -skip '^TestSoak' $(NATIVE_TESTS)
+	go test -race -trimpath -skip '^TestSoak' $(NATIVE_TESTS)
 
 test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a page, those of opfs in a worker
 	$(MAKE) -j3 --output-sync=target $(WASM_TESTS)
