@@ -71,7 +71,7 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 	if own.joined == 0 {
 		w.first(c)
 	} else {
-		w.conditions = append(w.conditions, kv.Holds(own.stub, own.text))
+		w.add(own.stub, kv.Holds(own.stub, own.text), kv.Read(own.stub))
 	}
 	now := time.Now()
 	c.Locked = now.UnixMilli()
@@ -110,6 +110,7 @@ func (t *Table) record(c Change) []kv.Op {
 type found struct {
 	claims []stand
 	waited bool
+	stub   []byte
 }
 
 // stand is a claim that stands in the way.
@@ -125,8 +126,12 @@ func standing(reads [][]kv.Entry) found {
 	seen := map[string]bool{}
 	for _, entries := range reads {
 		for _, e := range entries {
-			if strings.HasPrefix(e.Key, waitPrefix) {
+			switch {
+			case strings.HasPrefix(e.Key, waitPrefix):
 				f.waited = true
+				continue
+			case strings.HasPrefix(e.Key, stubPrefix):
+				f.stub = e.Value
 				continue
 			}
 			other, ok := decodeClaim(e)

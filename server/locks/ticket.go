@@ -155,7 +155,7 @@ func (t *Table) leave(own *ticket) {
 	if !own.named {
 		ops = append(ops, kv.Delete(own.stub))
 	}
-	if _, err := t.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(own.stub, own.text)}, Then: ops}); err != nil {
+	if _, err := t.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(own.waitKeys()[0], own.text)}, Then: ops}); err != nil {
 		t.config.Log.Warn("a place in line could not be given up; it goes with this server", "error", err)
 	}
 }

@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -66,4 +67,28 @@ func TestNoGrantAfterALaterVisit(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, result.Held)
 	require.NoError(t, table.Release(t.Context(), lease.ID, "ann"))
+}
+
+// Shared requests do not wait for each other, so the successor of one that waits may be granted without standing in line: its
+// server has seen the way free, the other one has not. What the earlier one has in line must not stay there.
+func TestTheEarlierRequestLeavesTheLineThatItsSuccessorNeverJoined(t *testing.T) {
+	store := kvtest.Open(t)
+	table, err := Open(t.Context(), store, Config{})
+	require.NoError(t, err)
+	defer table.Close()
+	r, err := Request{Paths: []Path{{"a"}}, Mode: Shared, Holder: Holder{ID: "ann"}, TTL: time.Minute, Ticket: "x"}.normal()
+	require.NoError(t, err)
+	former := newTicket(r, time.Now())
+	require.NoError(t, table.join(t.Context(), former, time.Minute))
+	lease, err := table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err = table.waitAt(ctx, former)
+	assert.ErrorIs(t, err, errReplaced)
+	table.leave(former)
+	require.NoError(t, table.Release(t.Context(), lease.ID, "ann"))
+	_, err = table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "eve"}, TTL: time.Minute})
+	assert.NoError(t, err)
 }

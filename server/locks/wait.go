@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -120,8 +121,11 @@ func (t *Table) tryGrab(ctx context.Context, own *ticket) (Lease, bool, error) {
 	if err != nil || result.Held {
 		return lease, err == nil, err
 	}
-	f := standing(result.Reads)
-	_, err = t.clearOverdue(ctx, f.claims)
+	met := standing(result.Reads)
+	if !bytes.Equal(met.stub, own.text) {
+		return Lease{}, false, errReplaced
+	}
+	_, err = t.clearOverdue(ctx, met.claims)
 	return Lease{}, false, err
 }
 
