@@ -149,14 +149,42 @@ func (t *ticket) adopt(stubs []kv.Entry) (kv.Cond, error) {
 // leave takes a ticket out of the line, whatever became of the caller's context; the stub stays where the client may come
 // again. When it has, the ticket in line is not this request's.
 func (t *Table) leave(own *ticket) {
+	if own.text == nil {
+		return // it never came so far
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), t.config.InstanceTTL)
 	defer cancel()
+	if err := t.takeOut(ctx, own); err != nil {
+		t.config.Log.Warn("a place in line could not be given up; it is tried again", "error", err)
+		select {
+		case t.leaving <- own:
+		case <-t.closed:
+		}
+	}
+}
+
+func (t *Table) takeOut(ctx context.Context, own *ticket) error {
 	ops := own.absence()
 	if !own.named {
 		ops = append(ops, kv.Delete(own.stub))
 	}
-	if _, err := t.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(own.waitKeys()[0], own.text)}, Then: ops}); err != nil {
-		t.config.Log.Warn("a place in line could not be given up; it goes with this server", "error", err)
+	_, err := t.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(own.waitKeys()[0], own.text)}, Then: ops})
+	return err
+}
+
+// takeOutLater takes out of the line, until the table is closed, those whom the store did not let go when they left: this
+// server lives, so their places would stay, in everybody's way.
+func (t *Table) takeOutLater(ctx context.Context) {
+	for {
+		select {
+		case own := <-t.leaving:
+			t.running.Go(func() {
+				for t.takeOut(ctx, own) != nil && pause(ctx, circleLook) {
+				}
+			})
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

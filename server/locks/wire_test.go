@@ -1,0 +1,99 @@
+package locks
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+// wire is the way between a table and its store, which can be blocked in either direction: nothing is lost on it.
+type wire struct{ there, back sync.Mutex }
+
+// wired opens a table whose store is at the other end of a wire, and waits for no answer of it longer than timeout.
+func wired(t *testing.T, store *kv.Store, timeout time.Duration) (*Table, *wire) {
+	t.Helper()
+	w := &wire{}
+	socket := filepath.Join(kvtest.Dir(t), "wire.sock")
+	listener, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	var copying sync.WaitGroup
+	t.Cleanup(copying.Wait)
+	t.Cleanup(func() { require.NoError(t, listener.Close()) })
+	copying.Go(func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("unix", strings.TrimPrefix(store.Endpoint(), "unix:"))
+			if err != nil {
+				_ = near.Close()
+				return
+			}
+			copying.Go(func() { carry(far, near, &w.there) })
+			copying.Go(func() { carry(near, far, &w.back) })
+		}
+	})
+	remote, err := kv.Open(t.Context(), kv.Config{Endpoints: []string{"unix:" + socket}, Timeout: timeout})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, remote.Close()) })
+	table, err := Open(t.Context(), remote, Config{})
+	require.NoError(t, err)
+	t.Cleanup(table.Close)
+	return table, w
+}
+
+func carry(to, from net.Conn, open *sync.Mutex) {
+	defer to.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		open.Lock()
+		_, failed := to.Write(buffer[:n])
+		open.Unlock()
+		if err != nil || failed != nil {
+			return
+		}
+	}
+}
+
+// The store does not answer for a moment, in which somebody gives up. Nobody waits behind that place afterwards.
+func TestAPlaceIsGivenUpOnceTheStoreAnswersAgain(t *testing.T) {
+	store := kvtest.Open(t)
+	near, err := Open(t.Context(), store, Config{})
+	require.NoError(t, err)
+	defer near.Close()
+	held, err := near.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
+	require.NoError(t, err)
+	far, wire := wired(t, store, 200*time.Millisecond)
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	gaveUp := make(chan error, 1)
+	go func() {
+		_, err := far.Acquire(ctx, Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Minute, Wait: 20 * time.Second})
+		gaveUp <- err
+	}()
+	waiting := func() int {
+		_, waiters, err := near.Inspect(t.Context(), Path{"a"})
+		require.NoError(t, err)
+		return len(waiters)
+	}
+	require.Eventually(t, func() bool { return waiting() == 1 }, 5*time.Second, time.Millisecond)
+	wire.there.Lock()
+	giveUp()
+	require.ErrorIs(t, <-gaveUp, context.Canceled)
+	wire.there.Unlock()
+	require.Eventually(t, func() bool { return waiting() == 0 }, 5*time.Second, time.Millisecond)
+	require.NoError(t, near.Release(t.Context(), held.ID, "ann"))
+	_, err = near.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "eve"}, TTL: time.Minute})
+	require.NoError(t, err)
+}
