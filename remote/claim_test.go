@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/lock/locktest"
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // Between the server's grant and the first heartbeat the network may fail: that is no lease yet, and no end of the waiting.
@@ -130,4 +131,21 @@ func TestOneAcquisitionHasOneTicket(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of two requests with one ticket the server hears the later one. Where that is the one that the network has kept back, who waits asks again.
+func TestWhoseRequestWasReplacedAsksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := open(t, n, locktest.NewSpace(), "A", "a")
+		n.refuse = remote.Reply{Status: 409, Error: "replaced"}
+		waiting := a.begin(t.Context(), patient)
+		sleep(time.Second)
+		n.mu.Lock()
+		n.refuse = remote.Reply{}
+		n.mu.Unlock()
+		begun := time.Now()
+		require.NoError(t, <-waiting)
+		assert.LessOrEqual(t, time.Since(begun), 2*time.Second)
+	})
 }

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -75,4 +76,60 @@ func TestATicketKeepsAPlaceInLine(t *testing.T) {
 	ann := first.as(t, "ann")
 	assertError(t, ann.do("POST", lockOf("x")+"?ticket=a/b", nil), http.StatusBadRequest, "invalid_request")
 	assertError(t, ann.do("POST", "/api/locks", object{"paths": [][]string{{"x"}}, "ticket": "a/b"}), http.StatusBadRequest, "invalid_request")
+}
+
+// A request that the network has kept back comes after its successor. Who waits is told, and has lost nothing.
+func TestALateRequestTakesNoPlaceAway(t *testing.T) {
+	t.Parallel()
+	first := start(t, nil)
+	second := first.another(t, nil)
+	ann, bob, eve := first.as(t, "ann"), first.as(t, "bob"), first.as(t, "eve")
+	require.Equal(t, http.StatusOK, ann.do("POST", lockOf("r"), nil).status)
+	const ticketed = "?wait_ms=20000&ticket=t&fresh=true"
+	wait := func(as client, query string, n int) <-chan answer {
+		answers := make(chan answer, 1)
+		go func() {
+			a, err := as.try(t.Context(), "POST", lockOf("r")+query, nil)
+			assert.NoError(t, err)
+			answers <- a
+		}()
+		ann.seesWaiting("documents/r", n)
+		return answers
+	}
+	waiting := wait(bob, ticketed, 1)
+	behind := wait(eve, "?wait_ms=20000", 2)
+
+	kept, cut := context.WithCancel(t.Context())
+	defer cut()
+	late := make(chan error, 1)
+	go func() {
+		_, err := second.as(t, "bob").try(kept, "POST", lockOf("r")+ticketed, nil)
+		late <- err
+	}()
+	assertError(t, <-waiting, http.StatusConflict, "replaced")
+	cut()
+	require.Error(t, <-late)
+	ann.seesWaiting("documents/r", 1)
+	waiting = wait(bob, ticketed, 2)
+	require.Equal(t, http.StatusOK, ann.do("DELETE", lockOf("r"), nil).status)
+	require.Equal(t, http.StatusOK, (<-waiting).status)
+	require.Equal(t, http.StatusOK, bob.do("DELETE", lockOf("r"), nil).status)
+	require.Equal(t, http.StatusOK, (<-behind).status)
+}
+
+// What a client says as it goes is done: nobody waits for the answer, and others for the lock.
+func TestALockIsGivenBackByAClientThatHasGone(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	require.Equal(t, http.StatusOK, ann.do("POST", lockOf("r"), nil).status)
+	lease := ann.do("POST", "/api/locks", object{"paths": [][]string{{"p"}}}).body["lease_id"].(string)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for path, target := range map[string]string{"documents/r": lockOf("r"), "p": "/api/locks/" + lease} {
+		request := httptest.NewRequestWithContext(gone, "DELETE", target, nil)
+		request.Header.Set("Authorization", "Bearer ann")
+		s.Handler().ServeHTTP(httptest.NewRecorder(), request)
+		assert.Empty(t, ann.do("GET", "/api/locks?path="+path, nil).body["holders"], path)
+	}
 }

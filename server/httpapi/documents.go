@@ -47,7 +47,7 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	return nil
 }
 
-// acquire asks the table. A grant that comes when the client has gone is given back.
+// acquire asks the table. A grant that comes when the client has gone is withdrawn.
 func (a *API) acquire(w http.ResponseWriter, r *http.Request, request locks.Request) (locks.Lease, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
@@ -61,9 +61,9 @@ func (a *API) acquire(w http.ResponseWriter, r *http.Request, request locks.Requ
 		err = errUnavailable
 	}
 	if err == nil && r.Context().Err() != nil && (request.Wait > 0 || request.Fresh) {
-		ctx, cancel := background(a.WriteLimit)
+		ctx, cancel := a.whole(r)
 		defer cancel()
-		_ = a.Locks.Release(ctx, lease.ID, request.Holder.ID)
+		_ = a.Locks.Withdraw(ctx, lease)
 	}
 	return lease, err
 }
@@ -107,7 +107,9 @@ func (a *API) unlockDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	if err != nil {
 		return err
 	}
-	if err := a.Locks.ReleaseAt(r.Context(), locks.Document(id), s.HolderID, token); err != nil {
+	ctx, cancel := a.whole(r)
+	defer cancel()
+	if err := a.Locks.ReleaseAt(ctx, locks.Document(id), s.HolderID, token); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "You hold no lock on this document now."})

@@ -62,6 +62,8 @@ func translate(err error) *apiError {
 		return &apiError{http.StatusConflict, "stale_token", "The lock of this token has ended. Nothing was written."}
 	case errors.Is(err, locks.ErrDeadlock):
 		return &apiError{http.StatusConflict, "deadlock", "Waiting would never end: the holder waits for you."}
+	case errors.Is(err, locks.ErrReplaced):
+		return &apiError{http.StatusConflict, "replaced", "A later request has come with this ticket. Ask again if you still wait."}
 	case errors.Is(err, content.ErrNotFound):
 		return &apiError{http.StatusNotFound, "document_not_found", "The document has no content yet."}
 	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):

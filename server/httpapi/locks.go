@@ -6,15 +6,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
-
-func background(limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), limit)
-}
 
 func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	var body pathsBody
@@ -75,8 +70,15 @@ func (a *API) renewLease(w http.ResponseWriter, r *http.Request, s sessions.Sess
 	return nil
 }
 
+// whole returns a context for what is done to its end also when the client, who is about to leave, does not wait for it.
+func (a *API) whole(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(r.Context()), a.WriteLimit)
+}
+
 func (a *API) releaseLease(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
-	if err := a.Locks.Release(r.Context(), r.PathValue("leaseId"), s.HolderID); err != nil {
+	ctx, cancel := a.whole(r)
+	defer cancel()
+	if err := a.Locks.Release(ctx, r.PathValue("leaseId"), s.HolderID); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "You do not hold this lock now."})

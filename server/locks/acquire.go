@@ -13,15 +13,29 @@ import (
 // Acquire takes all the paths of a request, or none.
 //
 // It fails with *[DeniedError] when somebody is in the way and, after r.Wait, still is; with [ErrDeadlock] when it would
-// wait in a circle; with *[InvalidError]; and with the store's errors. When ctx ends it gives up its place in line and
-// returns ctx's error. After an error of the store the grant may have been made all the same: a document's holder asks
-// again and gets it, any other lease runs out.
+// wait in a circle; with [ErrReplaced]; with *[InvalidError]; and with the store's errors. When ctx ends it gives up its place in
+// line and returns ctx's error, unless the grant was just being made: then it returns that, see [Table.Withdraw]. After an error
+// of the store the grant may have been made all the same: who asks again, for a document or with a ticket, gets it; any other lease
+// runs out.
 func (t *Table) Acquire(ctx context.Context, r Request) (Lease, error) {
 	r, err := r.normal()
 	if err != nil {
 		return Lease{}, err
 	}
-	own := newTicket(r, time.Now())
+	for {
+		lease, err := t.acquire(ctx, r, newTicket(r, time.Now()))
+		if !errors.Is(err, errGranted) {
+			return lease, err
+		}
+	}
+}
+
+func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, error) {
+	if mine, ok := t.seenGranted(own); ok {
+		if lease, err := t.repeat(ctx, own, mine); !errors.Is(err, ErrNotFound) {
+			return lease, err
+		}
+	}
 	own.Slot = t.freeSlot(own.claim)
 	for {
 		lease, result, err := t.grab(ctx, own)
@@ -29,18 +43,18 @@ func (t *Table) Acquire(ctx context.Context, r Request) (Lease, error) {
 			return lease, err
 		}
 		met := standing(result.Reads)
+		if mine, ok := again(r, own, met.claims); ok {
+			lease, err := t.repeat(ctx, own, mine)
+			if errors.Is(err, ErrNotFound) {
+				continue // it ended just now
+			}
+			return lease, err
+		}
 		switch replaced, err := t.replace(ctx, r, met.claims); {
 		case err != nil:
 			return Lease{}, err
 		case replaced:
 			continue
-		}
-		if mine, ok := again(r, met.claims); ok {
-			lease, err := t.extend(ctx, mine)
-			if errors.Is(err, ErrNotFound) {
-				continue // it ended just now
-			}
-			return lease, err
 		}
 		switch cleared, err := t.clearOverdue(ctx, met.claims); {
 		case err != nil:
@@ -86,13 +100,21 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 		return Lease{}, kv.Result{}, &InvalidError{"too many paths at once"}
 	}
 	t.mirror.own.make(c, expires)
-	result, err := t.store.Commit(ctx, kv.Txn{If: w.conditions, Then: then, Else: w.reads})
+	result, err := t.commit(ctx, kv.Txn{If: w.conditions, Then: then, Else: w.reads})
 	if err != nil || !result.Held {
 		t.mirror.own.drop(c.beatKey())
 		return Lease{}, result, err
 	}
 	t.config.Metrics.Grants.Inc()
 	return c.lease(result.Revision, expires), result, nil
+}
+
+// commit carries out a transaction, whether or not ctx ends meanwhile: so only the store can leave its outcome open.
+func (t *Table) commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
+	if ctx.Err() != nil {
+		return kv.Result{}, context.Cause(ctx)
+	}
+	return t.store.Commit(context.WithoutCancel(ctx), txn)
 }
 
 // record returns the operations for the events of all documents among a lease's paths.
@@ -164,13 +186,25 @@ func (f found) freeSlot(c claim) (int, bool) {
 	return slot, len(taken) > 0 && !f.waited && slot < c.Slots
 }
 
-// again returns the requester's own lease if it is just what is asked for.
-func again(r Request, claims []stand) (stand, bool) {
-	if !r.Again || len(claims) != 1 {
+// again returns the requester's own lease if it is just what is asked for: by its ticket or, if the request says so, without.
+func again(r Request, own *ticket, claims []stand) (stand, bool) {
+	if i := slices.IndexFunc(claims, func(s stand) bool { return own.got(s.claim) }); i >= 0 {
+		return claims[i], true
+	}
+	if !r.Again || r.Fresh || len(claims) != 1 {
 		return stand{}, false
 	}
-	own := claims[0]
-	return own, own.Holder == r.Holder.ID && own.Mode == r.Mode && own.Slots <= 1 && samePaths(own.Paths, r.Paths)
+	mine := claims[0]
+	return mine, mine.Holder == r.Holder.ID && mine.Mode == r.Mode && mine.Slots <= 1 && samePaths(mine.Paths, r.Paths)
+}
+
+// repeat extends a lease for its holder, who asks for it again.
+func (t *Table) repeat(ctx context.Context, own *ticket, mine stand) (Lease, error) {
+	lease, err := t.extend(ctx, mine)
+	if own.got(mine.claim) {
+		lease.LockedAt = lease.ExpiresAt.Add(-mine.ttl()) // as in an answer that came at once: it tells how long a lease lasts
+	}
+	return lease, err
 }
 
 // replace ends the leases that a fresh request replaces, and reports whether there were any.

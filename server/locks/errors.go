@@ -9,6 +9,9 @@ var (
 	ErrNotHolder = errors.New("the lock is held by somebody else")
 	// ErrTimeout means that the lock did not become free while the caller waited.
 	ErrTimeout = errors.New("the lock did not become free in time")
+	// ErrReplaced means that the same place in line was asked for again. Most likely nobody hears this answer; to whoever does,
+	// because a request that was lost has come late, the place is still there.
+	ErrReplaced = errors.New("a later request has come with this ticket")
 	// ErrDeadlock means that the caller would have waited for somebody who waits for the caller.
 	ErrDeadlock = errors.New("waiting would never end: the holder waits for this caller")
 )

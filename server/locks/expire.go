@@ -84,4 +84,6 @@ func (t *Table) overdue(s stand) (Due, bool) {
 	return h.due(), true
 }
 
-func (h *held) due() Due { return Due{stand{h.claim, h.keys()[0], h.token}, h.beatAt, h.deadline} }
+func (h *held) due() Due { return Due{h.stand(), h.beatAt, h.deadline} }
+
+func (h *held) stand() stand { return stand{h.claim, h.keys()[0], h.token} }

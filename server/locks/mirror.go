@@ -202,6 +202,18 @@ func (m *mirror) party(holder string) *party {
 	return p
 }
 
+// granted returns the lease that a ticket's acquisition has got already.
+func (m *mirror) granted(own *ticket) *held {
+	if p := m.parties[own.Holder]; p != nil && own.named() {
+		for _, h := range p.held {
+			if own.got(h.claim) {
+				return h
+			}
+		}
+	}
+	return nil
+}
+
 func (m *mirror) leave(holder string, p *party) {
 	if len(p.held)+len(p.tickets) == 0 {
 		delete(m.parties, holder)

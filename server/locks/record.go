@@ -34,12 +34,13 @@ type claim struct {
 	Paths  []Path `json:"paths"`
 	Locked int64  `json:"locked"` // milliseconds since 1970, as all times in the store
 	TTL    int64  `json:"ttl"`
+	Ticket string `json:"ticket,omitempty"` // under which it was asked for
 }
 
 func newClaim(r Request, at time.Time) claim {
 	return claim{
 		Holder: r.Holder.ID, Name: r.Holder.Name, Mode: r.Mode, Slots: r.Slots, Paths: r.Paths,
-		Locked: at.UnixMilli(), TTL: r.TTL.Milliseconds(), Lease: newID(),
+		Locked: at.UnixMilli(), TTL: r.TTL.Milliseconds(), Ticket: r.Ticket, Lease: newID(),
 	}
 }
 

@@ -61,7 +61,18 @@ func (t *Table) seenAt(p Path, holder string) (stand, bool) {
 	if h == nil || h.Holder != holder {
 		return stand{}, false
 	}
-	return stand{h.claim, key, h.token}, true
+	return h.stand(), true
+}
+
+// seenGranted is the lease that a ticket's acquisition has got already, as far as this server has seen.
+func (t *Table) seenGranted(own *ticket) (stand, bool) {
+	t.mirror.mu.Lock()
+	defer t.mirror.mu.Unlock()
+	h := t.mirror.granted(own)
+	if h == nil {
+		return stand{}, false
+	}
+	return h.stand(), true
 }
 
 // holderAt reads the exclusive lease on a path; it must be the holder's and, unless that is 0, of the token.

@@ -1,8 +1,10 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -12,8 +14,8 @@ import (
 // StubKept is for how long a place in line is kept at least for who does not wait there, see [Request.Ticket].
 const StubKept = 30 * time.Second
 
-// errReplaced means that the same place in line was asked for again, so that nobody hears this request any more.
-var errReplaced = &InvalidError{"a later request has come with this ticket"}
+// errGranted means that a request with the same ticket has been granted: what it got is this request's, too.
+var errGranted = errors.New("an earlier request with this ticket has been granted")
 
 // ticket is a request for a lease that may have to wait. While it does, it is at every path under locks/wait/. These keys
 // are in others' way, and go with the server that has the request. Its stub, under locks/stub/, is in nobody's way and
@@ -28,18 +30,21 @@ type ticket struct {
 
 	joined int64  // the revision of the visit; 0 outside the line
 	stub   string // its key
-	named  bool   // by the client, who may come again
 	text   []byte // what the store has
 }
 
 func newTicket(r Request, at time.Time) *ticket {
-	t := &ticket{claim: newClaim(r, at), named: r.Ticket != ""}
-	name := r.Ticket
-	if !t.named {
-		name = t.Lease
-	}
-	t.stub = stubPrefix + t.Holder + "/" + name
+	t := &ticket{claim: newClaim(r, at)}
+	t.stub = stubPrefix + t.Holder + "/" + cmp.Or(t.Ticket, t.Lease)
 	return t
+}
+
+// named reports whether the client, who may come again, has named the ticket.
+func (t *ticket) named() bool { return t.Ticket != "" }
+
+// got reports whether a claim is of the lease that the ticket's acquisition has got.
+func (t *ticket) got(c claim) bool {
+	return t.named() && c.Ticket == t.Ticket && c.Holder == t.Holder && t.asksFor(c)
 }
 
 func decodeTicket(e kv.Entry) (ticket, bool) {
@@ -69,7 +74,7 @@ func (t *ticket) removal() (ops []kv.Op) {
 	if t.joined > 0 {
 		ops = t.absence()
 	}
-	if t.joined > 0 || t.named {
+	if t.joined > 0 || t.named() {
 		ops = append(ops, kv.Delete(t.stub))
 	}
 	return ops
@@ -111,7 +116,7 @@ func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error
 		for _, key := range own.waitKeys() {
 			puts = append(puts, kv.PutBound(key, own.text, instance))
 		}
-		result, err := t.store.Commit(ctx, kv.Txn{If: []kv.Cond{condition}, Then: puts, Else: []kv.Op{kv.Read(own.stub)}})
+		result, err := t.commit(ctx, kv.Txn{If: []kv.Cond{condition}, Then: puts, Else: []kv.Op{kv.Read(own.stub)}})
 		switch {
 		case err != nil:
 			t.stubs.drop(stubs)
@@ -123,7 +128,7 @@ func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error
 			}
 			return nil
 		case own.joined > 0:
-			return errReplaced
+			return ErrReplaced
 		}
 		if condition, err = own.adopt(result.Reads[0]); err != nil {
 			return err
@@ -165,7 +170,7 @@ func (t *Table) leave(own *ticket) {
 
 func (t *Table) takeOut(ctx context.Context, own *ticket) error {
 	ops := own.absence()
-	if !own.named {
+	if !own.named() {
 		ops = append(ops, kv.Delete(own.stub))
 	}
 	_, err := t.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(own.waitKeys()[0], own.text)}, Then: ops})

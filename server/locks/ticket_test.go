@@ -138,8 +138,7 @@ func TestALaterRequestEndsTheEarlierOneWithItsTicket(t *testing.T) {
 		queue(t, second, later, ticket(bob, "b", at("p")), 2)
 		require.Eventually(t, func() bool { return visit() > first }, 5*time.Second, time.Millisecond)
 		again := visit()
-		var replaced *locks.InvalidError
-		require.ErrorAs(t, (<-former).err, &replaced, "table %d", i)
+		require.ErrorIs(t, (<-former).err, locks.ErrReplaced, "table %d", i)
 		_, waiters, err := tables[0].Inspect(t.Context(), at("p"))
 		require.NoError(t, err)
 		require.Len(t, waiters, 2, "the earlier one does not take the later one's place along")
@@ -192,4 +191,57 @@ func TestStubsRunOut(t *testing.T) {
 		entries, _, err := store.Range(t.Context(), "locks/")
 		return err == nil && len(entries) == 0
 	}, 20*time.Second, 10*time.Millisecond)
+}
+
+// The answer with the grant was lost: who asks again has not heard of it, and has no turn to come again.
+func TestATicketIsGrantedOnce(t *testing.T) {
+	store := kvtest.Open(t)
+	table, other := open(t, store), open(t, kvtest.Again(t, store))
+	for name, r := range map[string]locks.Request{
+		"exclusive": {Paths: []locks.Path{at("p")}},
+		"fresh":     {Paths: []locks.Path{at("p")}, Fresh: true},
+		"shared":    {Paths: []locks.Path{at("p")}, Mode: locks.Shared},
+		"slots":     {Paths: []locks.Path{at("p")}, Slots: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.Holder, r.TTL, r.Ticket = bob, long, "b"
+			unheard, err := table.Acquire(t.Context(), r)
+			require.NoError(t, err)
+			outcomes := make(chan outcome, 1)
+			queue(t, table, outcomes, want(eve, at("p")), 1)
+			for _, server := range []*locks.Table{table, other} {
+				again, err := server.Acquire(t.Context(), r)
+				require.NoError(t, err)
+				assert.Equal(t, unheard.ID, again.ID)
+				assert.Equal(t, unheard.Token, again.Token)
+				assert.Greater(t, again.ExpiresAt, unheard.ExpiresAt)
+				assert.Equal(t, long, again.ExpiresAt.Sub(again.LockedAt), "from which a client reads how long it lasts")
+			}
+			require.NoError(t, table.Release(t.Context(), unheard.ID, bob.ID))
+			o := <-outcomes
+			require.NoError(t, o.err)
+			require.NoError(t, table.Release(t.Context(), o.lease.ID, eve.ID))
+		})
+	}
+}
+
+// Nobody has heard of a grant, or so it seemed: who asked again has.
+func TestAGrantIsWithdrawnUnlessItWasExtended(t *testing.T) {
+	table := open(t, kvtest.Open(t))
+	r := ticket(bob, "b", at("p"))
+	heard, err := table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	_, err = table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	require.NoError(t, table.Withdraw(t.Context(), heard))
+	_, err = table.Renew(t.Context(), heard.ID, bob.ID)
+	require.NoError(t, err)
+	require.NoError(t, table.Release(t.Context(), heard.ID, bob.ID))
+	require.NoError(t, table.Withdraw(t.Context(), heard), "it has ended")
+
+	unheard, err := table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	require.NoError(t, table.Withdraw(t.Context(), unheard))
+	_, err = table.Renew(t.Context(), unheard.ID, bob.ID)
+	require.ErrorIs(t, err, locks.ErrNotFound)
 }

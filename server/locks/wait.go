@@ -95,7 +95,10 @@ func (t *Table) lookAhead(own *ticket, ring bell) (string, error) {
 		m.await(key, ring)
 		return key, errNotSeen
 	case seen.joined > own.joined:
-		return "", errReplaced
+		return "", ErrReplaced
+	}
+	if m.granted(own) != nil {
+		return "", errGranted
 	}
 	blockers, slot := m.blockers(own)
 	own.Slot = slot
@@ -123,7 +126,7 @@ func (t *Table) tryGrab(ctx context.Context, own *ticket) (Lease, bool, error) {
 	}
 	met := standing(result.Reads)
 	if !bytes.Equal(met.stub, own.text) {
-		return Lease{}, false, errReplaced
+		return Lease{}, false, ErrReplaced
 	}
 	_, err = t.clearOverdue(ctx, met.claims)
 	return Lease{}, false, err

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
@@ -96,4 +97,34 @@ func TestAPlaceIsGivenUpOnceTheStoreAnswersAgain(t *testing.T) {
 	require.NoError(t, near.Release(t.Context(), held.ID, "ann"))
 	_, err = near.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "eve"}, TTL: time.Minute})
 	require.NoError(t, err)
+}
+
+// Who goes while the grant is on its way: it was made, so the caller must hear of it to give it back.
+func TestAGrantIsToldThoughItsContextHasEnded(t *testing.T) {
+	store := kvtest.Open(t)
+	far, wire := wired(t, store, 10*time.Second)
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	type outcome struct {
+		lease Lease
+		err   error
+	}
+	done := make(chan outcome, 1)
+	wire.back.Lock()
+	go func() {
+		lease, err := far.Acquire(ctx, Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Minute})
+		done <- outcome{lease, err}
+	}()
+	require.Eventually(t, func() bool {
+		claims, _, err := store.Range(t.Context(), claimPrefix)
+		return err == nil && len(claims) == 1
+	}, 5*time.Second, time.Millisecond)
+	giveUp()
+	time.AfterFunc(100*time.Millisecond, wire.back.Unlock)
+	o := <-done
+	require.NoError(t, o.err)
+	require.NoError(t, far.Withdraw(t.Context(), o.lease))
+	claims, _, err := store.Range(t.Context(), claimPrefix)
+	require.NoError(t, err)
+	assert.Empty(t, claims)
 }
