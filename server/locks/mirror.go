@@ -12,16 +12,17 @@ import (
 // mirror is what this server has seen of the table, at one revision of the store. It decides nothing that a transaction
 // has not confirmed; it says who waits for whom, and whose time is up.
 type mirror struct {
-	mu      sync.Mutex
-	root    *place
-	held    map[string]*held             // by the lease's own name
-	beats   map[string]beat              // by key
-	tickets map[string]*ticket           // by the lease's own name
-	parties map[string]*party            // by holder
-	due     dueQueue                     // of held
-	gone    map[string]map[bell]struct{} // who wants to know that a key is deleted, or that a ticket came
-	earlier bell                         // rings when the earliest deadline may have changed
-	own     promises
+	mu       sync.Mutex
+	revision int64 // of the store
+	root     *place
+	held     map[string]*held             // by the lease's own name
+	beats    map[string]beat              // by key
+	tickets  map[string]*ticket           // by the lease's own name
+	parties  map[string]*party            // by holder
+	due      dueQueue                     // of held
+	gone     map[string]map[bell]struct{} // who wants to know that a key is deleted, or that a ticket came
+	earlier  bell                         // rings when the earliest deadline may have changed
+	own      promises
 	// announced is the deadline that the sweeper knows of.
 	announced time.Time
 }
@@ -64,10 +65,11 @@ func (m *mirror) clear() {
 }
 
 // load replaces everything by what was read, as at the start.
-func (m *mirror) load(entries []kv.Entry, now time.Time) {
+func (m *mirror) load(entries []kv.Entry, revision int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clear()
+	m.revision = revision
 	for _, e := range entries {
 		m.set(e, now, false)
 	}
@@ -87,6 +89,7 @@ func (m *mirror) apply(changes []kv.Change, now time.Time) {
 		} else {
 			m.set(c.Entry, now, true)
 		}
+		m.revision = c.Modified
 	}
 	m.tell()
 }

@@ -111,7 +111,7 @@ func (t *Table) read(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	t.mirror.load(entries, time.Now())
+	t.mirror.load(entries, revision, time.Now())
 	t.gauge()
 	return revision, nil
 }

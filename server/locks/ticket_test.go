@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -210,6 +211,10 @@ func TestATicketIsGrantedOnce(t *testing.T) {
 			outcomes := make(chan outcome, 1)
 			queue(t, table, outcomes, want(eve, at("p")), 1)
 			for _, server := range []*locks.Table{table, other} {
+				require.Eventually(t, func() bool {
+					seen, _ := server.Due(time.Now().Add(2 * long))
+					return len(seen) == 1 && strings.HasPrefix(unheard.ID, seen[0].Lease+".")
+				}, 5*time.Second, time.Millisecond)
 				again, err := server.Acquire(t.Context(), r)
 				require.NoError(t, err)
 				assert.Equal(t, unheard.ID, again.ID)

@@ -76,19 +76,82 @@ func TestTheEarlierRequestLeavesTheLineThatItsSuccessorNeverJoined(t *testing.T)
 	table, err := Open(t.Context(), store, Config{})
 	require.NoError(t, err)
 	defer table.Close()
+	blind, err := Open(t.Context(), store, Config{})
+	require.NoError(t, err)
+	defer blind.Close()
 	r, err := Request{Paths: []Path{{"a"}}, Mode: Shared, Holder: Holder{ID: "ann"}, TTL: time.Minute, Ticket: "x"}.normal()
 	require.NoError(t, err)
 	former := newTicket(r, time.Now())
-	require.NoError(t, table.join(t.Context(), former, time.Minute))
+	require.NoError(t, blind.join(t.Context(), former, time.Minute))
+	require.Eventually(t, func() bool {
+		blind.mirror.mu.Lock()
+		defer blind.mirror.mu.Unlock()
+		return blind.mirror.revision >= former.joined
+	}, 5*time.Second, time.Millisecond)
+	blind.stop()
+	blind.running.Wait()
 	lease, err := table.Acquire(t.Context(), r)
 	require.NoError(t, err)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	_, err = table.waitAt(ctx, former)
+	_, err = blind.waitAt(t.Context(), former)
 	assert.ErrorIs(t, err, ErrReplaced)
-	table.leave(former)
+	blind.leave(former)
 	require.NoError(t, table.Release(t.Context(), lease.ID, "ann"))
 	_, err = table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "eve"}, TTL: time.Minute})
 	assert.NoError(t, err)
+}
+
+// The place in line was lost before this server saw it: it sees that it came and went at once.
+func TestAPlaceThatWasLostUnseenIsTakenAgain(t *testing.T) {
+	store := kvtest.Open(t)
+	table, err := Open(t.Context(), store, Config{})
+	require.NoError(t, err)
+	defer table.Close()
+	r, err := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Minute}.normal()
+	require.NoError(t, err)
+	table.stop()
+	table.running.Wait()
+	own := newTicket(r, time.Now())
+	require.NoError(t, table.join(t.Context(), own, time.Minute))
+	key := own.waitKeys()[0]
+	entry, _, err := store.Get(t.Context(), key)
+	require.NoError(t, err)
+	gone, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Delete(key)}}) // as when its lease runs out
+	require.NoError(t, err)
+	table.mirror.apply([]kv.Change{{Entry: entry}, {Entry: kv.Entry{Key: key, Modified: gone.Revision}, Deleted: true}}, time.Now())
+
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err = table.waitAt(ctx, own)
+	assert.ErrorIs(t, err, errLeftLine)
+}
+
+// Who asks again with the ticket of a grant gets that, though the server has not seen it, or comes when it is just being made.
+func TestAGrantIsFoundByItsTicket(t *testing.T) {
+	store := kvtest.Open(t)
+	table, err := Open(t.Context(), store, Config{})
+	require.NoError(t, err)
+	defer table.Close()
+	r, err := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Minute, Ticket: "x", Fresh: true}.normal()
+	require.NoError(t, err)
+	former, later := newTicket(r, time.Now()), newTicket(r, time.Now())
+	require.NoError(t, table.join(t.Context(), former, time.Minute))
+	unheard, result, err := table.grab(t.Context(), former)
+	require.NoError(t, err)
+	require.True(t, result.Held)
+
+	require.NoError(t, table.join(t.Context(), later, time.Minute))
+	_, err = table.waitAt(t.Context(), later)
+	require.ErrorIs(t, err, errGranted)
+	table.leave(later)
+	heard, err := table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	assert.Equal(t, unheard.Token, heard.Token)
+
+	table.mirror.mu.Lock()
+	table.mirror.clear()
+	table.mirror.mu.Unlock()
+	heard, err = table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	assert.Equal(t, unheard.Token, heard.Token)
 }

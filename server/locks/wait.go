@@ -14,9 +14,6 @@ const (
 	behindLook = 50 * time.Millisecond
 )
 
-// errNotSeen means that this server's view of the table does not have a request's place in line.
-var errNotSeen = errors.New("the place in line has not been seen")
-
 // errLeftLine means that a request's place in line was lost: this server could not renew its instance lease.
 var errLeftLine = errors.New("the place in line was lost")
 
@@ -49,18 +46,10 @@ func (t *Table) line(ctx context.Context, r Request, own *ticket) (lease Lease, 
 // waitAt waits until nothing is in the way of a ticket, and grabs.
 func (t *Table) waitAt(ctx context.Context, own *ticket) (Lease, error) {
 	ring := make(bell, 1)
-	arrived := false
 	for {
 		blocker, err := t.lookAhead(own, ring)
-		switch {
-		case errors.Is(err, errNotSeen) && arrived:
-			return Lease{}, errLeftLine
-		case errors.Is(err, errNotSeen):
-			err = nil
-		case err != nil:
+		if err != nil {
 			return Lease{}, err
-		default:
-			arrived = true
 		}
 		limit := circleLook
 		if blocker == "" {
@@ -88,12 +77,15 @@ func (t *Table) lookAhead(own *ticket, ring bell) (string, error) {
 	m := t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch seen := m.tickets[own.Lease]; {
-	case seen == nil || seen.joined < own.joined:
+	if m.revision < own.joined {
 		// This server has not heard of the ticket yet, so it may not have heard of those ahead of it either.
 		key := own.waitKeys()[0]
 		m.await(key, ring)
-		return key, errNotSeen
+		return key, nil
+	}
+	switch seen := m.tickets[own.Lease]; {
+	case seen == nil:
+		return "", errLeftLine
 	case seen.joined > own.joined:
 		return "", ErrReplaced
 	}
