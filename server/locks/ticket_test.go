@@ -84,9 +84,17 @@ func TestATicketOutlastsItsWait(t *testing.T) {
 	held, err := table.Acquire(t.Context(), want(ann, at("p")))
 	require.NoError(t, err)
 	r := ticket(bob, "b", at("p"))
-	r.Wait = 50 * time.Millisecond
-	_, err = table.Acquire(t.Context(), r)
-	require.ErrorIs(t, err, locks.ErrTimeout)
+	r.Wait = 2 * time.Second
+	timedOut := make(chan error, 1)
+	go func() {
+		_, err := table.Acquire(t.Context(), r)
+		timedOut <- err
+	}()
+	require.Eventually(t, func() bool {
+		_, waiters, err := table.Inspect(t.Context(), at("p"))
+		return err == nil && len(waiters) == 1
+	}, 5*time.Second, time.Millisecond, "it has come into the line before its time is over")
+	require.ErrorIs(t, <-timedOut, locks.ErrTimeout)
 	outcomes := make(chan outcome, 2)
 	queue(t, table, outcomes, want(eve, at("p")), 1)
 	queue(t, table, outcomes, r, 2)
