@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,6 +54,18 @@ func TestPathLocks(t *testing.T) {
 
 	assert.Equal(t, http.StatusOK, ann.do("DELETE", lease, nil).status)
 	assertError(t, ann.do("PUT", lease, nil), http.StatusNotFound, "lock_not_found")
+}
+
+// Each of the paths is as long as it may be; together they are more than the store takes at once.
+func TestTooManyLongPaths(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	var paths [][]string
+	for i := range 16 {
+		above := slices.Repeat([]string{strings.Repeat("ü", 64)}, 15)
+		paths = append(paths, append(above, strconv.Itoa(i)))
+	}
+	assertError(t, s.as(t, "ann").do("POST", "/api/locks", object{"paths": paths}), http.StatusBadRequest, "invalid_request")
 }
 
 func TestSlotsOverHTTP(t *testing.T) {

@@ -96,11 +96,15 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 	}
 	then = append(then, own.removal()...)
 	then = append(then, t.record(Change{Locked: true, Lease: c.lease(0, expires)})...)
+	tooMany := &InvalidError{"too many paths at once"}
 	if len(w.conditions) > kv.MaxOps || len(then) > kv.MaxOps {
-		return Lease{}, kv.Result{}, &InvalidError{"too many paths at once"}
+		return Lease{}, kv.Result{}, tooMany
 	}
 	t.mirror.own.make(c, expires)
 	result, err := t.commit(ctx, kv.Txn{If: w.conditions, Then: then, Else: w.reads})
+	if errors.Is(err, kv.ErrTooLarge) {
+		err = tooMany
+	}
 	if err != nil || !result.Held {
 		t.mirror.own.drop(c.beatKey())
 		return Lease{}, result, err
