@@ -13,6 +13,9 @@ OPFS_TEST = $(JS) go test -count=1 -exec '$(CURDIR)/.cache/wasmworker'
 # of two cores idle.
 WASM_TESTS := test-opfs-store test-opfs-faults test-opfs-helped test-opfs test-js
 
+# What the tests install, each in its own folder, while others compute.
+NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json
+
 # What drives whole tabs runs after the rest, one package at a time, so that its timing means something. The tests
 # that say they may run beside others are run three at once: they mostly wait.
 BROWSER_TESTS := ./tests/browser/... ./tests/docs/... ./tests/e2e/... ./tests/race/...
@@ -38,7 +41,7 @@ run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes
 
 test: ## check everything; installs what that takes
 	$(MAKE) tools
-	$(MAKE) -j3 --output-sync=target build typecheck test-native $(WASM_TESTS) lint
+	$(MAKE) -j3 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint
 	$(MAKE) test-e2e
 
 bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages
@@ -107,7 +110,7 @@ test-opfs-faults: wasmworker
 wasmworker:
 	go build -o .cache/wasmworker ./tests/wasmworker
 
-test-e2e: build web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
+test-e2e: build $(NPM) ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
 	go test -count=1 -p 1 -parallel 3 $(BROWSER_TESTS)
 
