@@ -2,6 +2,9 @@ module github.com/holdfast-dev/holdfast
 
 go 1.26.0
 
+// What npm installs is no Go, and changes while the packages are listed.
+ignore node_modules
+
 require (
 	github.com/andybalholm/brotli v1.2.8
 	github.com/anishathalye/porcupine v1.3.1
