@@ -82,8 +82,12 @@ func (c *checker) hear(m message) reply {
 	if !known { // it was ended: what it tells does not count
 		return reply{Stop: true}
 	}
-	if c.heard[m.Client].number >= m.Number { // told again
+	before := c.heard[m.Client].number
+	if before >= m.Number { // told again
 		return c.heard[m.Client].reply
+	}
+	if m.Number > before+1 { // what comes between them would be taken for told again
+		c.violations = append(c.violations, fmt.Sprintf("%s told %q out of turn: %d after %d", m.Client, m.What, m.Number, before))
 	}
 	answer := c.take(m, domain)
 	c.heard[m.Client] = heard{m.Number, answer}

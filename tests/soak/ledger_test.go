@@ -203,3 +203,16 @@ func TestTheSeedSaysWhatHappens(t *testing.T) {
 	}
 	assert.Len(t, happened, len(kinds), "everything happens")
 }
+
+// What is told out of turn would be taken for told again, and forgotten.
+func TestWhatIsToldOutOfTurnIsFound(t *testing.T) {
+	c := newChecker()
+	c.enter("a", "d")
+	for _, number := range []int{1, 1, 2} { // one of them again
+		c.hear(message{Client: "a", What: "ask", Number: number})
+	}
+	assert.Empty(t, c.found())
+	assert.Equal(t, 2, c.count["leases asked for"])
+	c.hear(message{Client: "a", What: "note", Number: 4})
+	assert.Equal(t, []string{`a told "note" out of turn: 4 after 2`}, c.found())
+}

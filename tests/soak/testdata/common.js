@@ -10,11 +10,12 @@ export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /**
  * Tells the checker, and returns what it says: whether to go on, and whether to stop. A page that is frozen may not get its
- * answer, so it asks again, under the same number.
+ * answer, so it asks again, under the same number. One thing is told after the other: the checker takes what comes with a
+ * lower number than it has heard for something told again.
  */
 export const teller = (client) => {
   let number = 0;
-  return async (what, more = {}) => {
+  const send = async (what, more) => {
     const body = JSON.stringify({ client, what, number: ++number, ...more });
     for (;;) {
       try {
@@ -26,6 +27,8 @@ export const teller = (client) => {
       await sleep(100);
     }
   };
+  let told = Promise.resolve();
+  return (what, more = {}) => (told = told.then(() => send(what, more)));
 };
 
 /** Opens a runtime, again where that was not loaded in time: the page was frozen meanwhile. */
