@@ -145,6 +145,23 @@ var refusals = []struct {
 	{"signal aborted before", "{signal: AbortSignal.abort()}", "aborted", nil, 0, 150},
 }
 
+// That a signal has aborted comes with the call: Go does not begin to wait until another message says so.
+func TestAbortedBeforeItBegan(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	holder, tab := w.tab(t, at("worker", "before")), w.tab(t, at("worker", "before"))
+	holder.MustEval("lease = await hf.acquireProjectLock()", nil)
+	tab.MustEval(`
+		const post = Worker.prototype.postMessage
+		Worker.prototype.postMessage = function (message, ...more) {
+			setTimeout(() => post.call(this, message, ...more), message.kind === 'abort' ? 1000 : 0)
+		}
+		events.length = 0`, nil)
+	got := browser.Get[event](tab, "await failure(hf.acquireProjectLock({signal: AbortSignal.abort()}))")
+	assert.Equal(t, "aborted", got["code"])
+	assert.NotContains(t, kinds(told(t, tab)), "waiting")
+}
+
 // Each refusal comes in time, with its own code, and leaves nothing in the queue.
 func TestSequenceOfRefusal(t *testing.T) {
 	w := open(t, quick)

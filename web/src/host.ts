@@ -21,7 +21,7 @@ export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>,
   const host: Host = {
     call: (method, arg, signal, callback) => new Promise((resolve, reject) => {
       const id = ++lastId;
-      post({ kind: "call", id, method, arg, signal: signal !== undefined, callback: callback !== undefined }, arg);
+      post({ kind: "call", id, method, arg, aborted: signal?.aborted, callback: callback !== undefined }, arg);
       const abort = (): void => post({ kind: "abort", id });
       const settled = <T>(settle: (value: T) => void) => (value: T) => {
         calls.delete(id);
@@ -30,7 +30,6 @@ export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>,
       };
       calls.set(id, { resolve: settled(resolve), reject: settled(reject), callback });
       signal?.addEventListener("abort", abort);
-      if (signal?.aborted) abort();
     }),
   };
 

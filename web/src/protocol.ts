@@ -39,10 +39,10 @@ export interface Listener {
 /** An event as Go describes it: leases and errors are plain objects. One of an AutoSave bears its number. */
 export type RawEvent = Record<string, unknown> & { type: string; leaseId?: string; saver?: number };
 
-/** Page to worker. The first message starts Go. */
+/** Page to worker. The first message starts Go. A call says whether its signal has aborted already, if it has one. */
 export type ToWorker =
   | { kind: "start"; module: WebAssembly.Module; config: Config }
-  | { kind: "call"; id: number; method: Method; arg: unknown; signal: boolean; callback: boolean }
+  | { kind: "call"; id: number; method: Method; arg: unknown; aborted: boolean | undefined; callback: boolean }
   | { kind: "abort"; id: number }
   | { kind: "returned"; callback: number; failed: boolean };
 

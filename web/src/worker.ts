@@ -37,9 +37,10 @@ scope.onmessage = ({ data }) => {
   }
 };
 
-async function call({ id, method, arg, signal, callback }: ToWorker & { kind: "call" }): Promise<void> {
+async function call({ id, method, arg, aborted, callback }: ToWorker & { kind: "call" }): Promise<void> {
   let controller: AbortController | undefined;
-  if (signal) aborts.set(id, (controller = new AbortController()));
+  if (aborted !== undefined) aborts.set(id, (controller = new AbortController()));
+  if (aborted) controller?.abort(); // not in a message of its own: Go could have begun to wait
   try {
     const value = await (await exports)[method](arg, controller?.signal, callback ? inPage(id) : undefined);
     post({ kind: "result", id, value }, value);
