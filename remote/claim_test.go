@@ -149,3 +149,39 @@ func TestWhoseRequestWasReplacedAsksAgain(t *testing.T) {
 		assert.LessOrEqual(t, time.Since(begun), 2*time.Second)
 	})
 }
+
+// A request whose answer is lost without a sign, as to a page that was frozen, costs no more than its own time, which is short.
+func TestARequestThatIsLostIsMissedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
+		first := a.acquire(lock.AcquireOptions{})
+		waiting := b.begin(t.Context(), patient)
+		sleep(14 * time.Second)
+		deafen := func(on bool) { n.mu.Lock(); b.browser.deaf = on; n.mu.Unlock() }
+		deafen(true)
+		sleep(45 * time.Second)
+		deafen(false)
+		a.release(first)
+		begun := time.Now()
+		require.NoError(t, <-waiting)
+		assert.LessOrEqual(t, time.Since(begun), 25*time.Second)
+	})
+}
+
+// However long the server was away, who waits asks soon after it has come back.
+func TestTheServerIsBackAfterALongTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 8 {
+			n := newInternet()
+			b := open(t, n, locktest.NewSpace(), "B", "b")
+			n.set(true)
+			waiting := b.begin(t.Context(), patient)
+			sleep(5 * time.Minute)
+			n.set(false)
+			begun := time.Now()
+			require.NoError(t, <-waiting)
+			assert.LessOrEqual(t, time.Since(begun), 5*time.Second)
+		}
+	})
+}

@@ -27,8 +27,11 @@ func (r Reply) claim(path string) claim {
 }
 
 const (
-	waitLimit   = 50 * time.Second // of one request; a proxy may end what takes a minute
-	answerLimit = 5 * time.Second  // for an answer that needs no waiting
+	// waitLimit is how long one request waits. Its answer may be lost without a sign, as to a page that was frozen: then the next
+	// one comes this much later, for the same place in line.
+	waitLimit   = 15 * time.Second
+	answerLimit = 5 * time.Second // for an answer that needs no waiting
+	pauseLimit  = 5 * time.Second // from one request to the next while the server cannot be reached
 )
 
 // take asks the server until it grants, refuses or, where nothing is waited for, denies. asking returns the request for the
@@ -38,7 +41,8 @@ func (l *link) take(ctx context.Context, local lock.Grant, asking func(wait time
 	ctx, stop := whileHeld(ctx, local)
 	defer stop()
 	ticket := lock.NewID()
-	pauses := lock.Backoff{}.Delays()
+	backoff := lock.Backoff{MaxDelay: pauseLimit}
+	pauses := backoff.Delays()
 	wait := waitLimit
 	if ifAvailable {
 		wait = 0
@@ -48,7 +52,7 @@ func (l *link) take(ctx context.Context, local lock.Grant, asking func(wait time
 		reply, err := l.sendFor(ctx, wait+answerLimit, asking(wait, ticket))
 		waited := time.Since(asked) > time.Second // the server had us wait
 		if waited {
-			pauses = lock.Backoff{}.Delays()
+			pauses = backoff.Delays()
 		}
 		switch {
 		case err == nil && reply.Status == statusOK && reply.Token > 0:
