@@ -183,6 +183,29 @@ func TestWhatWasCommittedSurvivesARestart(t *testing.T) {
 	assert.Equal(t, at, e.Modified)
 }
 
+// However long the store was away, an instance of the server finds it soon after it has come back.
+func TestAStoreThatWasAwayIsFound(t *testing.T) {
+	t.Parallel()
+	dir := kvtest.Dir(t)
+	first := kvtest.OpenIn(t, dir)
+	s := kvtest.Again(t, first)
+	answers := func() bool {
+		ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer stop()
+		_, _, err := s.Get(ctx, "k")
+		return err == nil
+	}
+	require.True(t, answers())
+	require.NoError(t, first.Close())
+	for away := time.Now(); time.Since(away) < 11*time.Second; { // as many attempts to connect as come in that time
+		require.False(t, answers())
+	}
+	require.Equal(t, first.Endpoint(), kvtest.OpenIn(t, dir).Endpoint())
+	back := time.Now()
+	require.Eventually(t, answers, 20*time.Second, 10*time.Millisecond)
+	assert.Less(t, time.Since(back), 2500*time.Millisecond)
+}
+
 func TestASecondProcessIsTold(t *testing.T) {
 	dir := kvtest.Dir(t)
 	kvtest.OpenIn(t, dir)
