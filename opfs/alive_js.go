@@ -25,7 +25,7 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 	if a.file != nil {
 		return false, nil
 	}
-	for pause := shortest; ; pause = min(2*pause, longest) {
+	for pause := shortest; ; pause = longer(pause) {
 		a.id = lock.NewID()
 		file, err := a.dir.file(ctx, a.id, true)
 		if err != nil {

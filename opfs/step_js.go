@@ -14,8 +14,12 @@ import (
 const (
 	stepLimit = 5 * time.Second // for a step that no caller bounds
 	shortest  = time.Millisecond
-	longest   = 4 * time.Millisecond // between two attempts to open a file
+	longest   = 16 * time.Millisecond // between two attempts to open a file
 )
+
+// longer is the pause after the next attempt. It takes a quarter of a second to become the longest: others have a file
+// open for a millisecond or two, and only one that is frozen keeps it for so long.
+func longer(pause time.Duration) time.Duration { return min(pause+pause/16, longest) }
 
 // session is the table while this client has it open. From its opening to its closing
 // nothing waits: a tab that is frozen is frozen between two tasks, and must not keep the

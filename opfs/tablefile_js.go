@@ -150,7 +150,7 @@ func (c *FileLocks) openTable(ctx context.Context, create bool) (h *handle, err 
 // onTable calls use with the file, again and again for as long as the file cannot be opened
 // because somebody else has it open, or the browser does not answer.
 func (c *FileLocks) onTable(ctx context.Context, create bool, use func(file safejs.Value) error) error {
-	for pause := shortest; ; pause = min(2*pause, longest) {
+	for pause := shortest; ; pause = longer(pause) {
 		if !c.open {
 			file, err := c.dir.file(ctx, lockFile, create)
 			if err != nil {
