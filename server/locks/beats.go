@@ -10,7 +10,7 @@ import (
 const (
 	// beatPause is the shortest pause between two commits of heartbeats. Those that come meanwhile go together: one
 	// commit for ten costs little more than one for one. A heartbeat after a quiet moment does not wait.
-	beatPause = 40 * time.Millisecond
+	beatPause = 60 * time.Millisecond
 	// beatBatch is how many go together at most.
 	beatBatch = 100
 )
