@@ -7,7 +7,7 @@ PORT ?= 8080
 JS_ROOMS := $(wildcard lock autosave remote jsbridge opfs wasm)
 JS_PACKAGES := $(JS_ROOMS:%=./%/...)
 JS := GOOS=js GOARCH=wasm
-OPFS_TEST = $(JS) go test -count=1 -exec '$(CURDIR)/.cache/wasmworker'
+OPFS_TEST = cd opfs && ../.cache/wasmworker ../.cache/opfs.wasm -test.timeout 10m
 
 # Side by side, each in a browser of its own: they wait for the disk and for time to pass, and one alone leaves half
 # of two cores idle.
@@ -21,7 +21,7 @@ NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.pack
 BROWSER_TESTS := ./tests/browser/... ./tests/docs/... ./tests/e2e/... ./tests/race/...
 NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|wpt)(/|$$)')
 
-.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) wasmworker test-e2e test-package test-long test-soak test-engines race soak wpt clean
+.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-e2e test-package test-long test-soak test-engines race soak wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,7 +41,7 @@ run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes
 
 test: ## check everything; installs what that takes
 	$(MAKE) tools
-	$(MAKE) -j3 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint
+	$(MAKE) -j4 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint
 	$(MAKE) test-e2e
 
 bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages
@@ -85,9 +85,10 @@ typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources a
 	cd $* && npm ci --no-progress
 	touch $@
 
-# Packages that another clone compiled serve here too: the paths are left out of them.
+# Packages that another clone compiled serve here too: the paths are left out of them. Those of the server mostly wait for
+# leases to expire, so four run at once.
 test-native: ## Go tests outside the browser, with the race detector
-	go test -race -trimpath -skip '^TestSoak' $(NATIVE_TESTS)
+	go test -race -trimpath -p 4 -skip '^TestSoak' $(NATIVE_TESTS)
 
 test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a page, those of opfs in a worker
 	$(MAKE) -j3 --output-sync=target $(WASM_TESTS)
@@ -95,20 +96,21 @@ test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a pag
 test-js:
 	tools/test-wasm -count=1 ./jsbridge/... ./wasm/...
 
-test-opfs: wasmworker
-	$(OPFS_TEST) -skip '^Test(ThroughAHelper|Store|Killed|Every|Fails)' ./opfs/...
+test-opfs: opfs-tests
+	$(OPFS_TEST) -test.skip '^Test(ThroughAHelper|Store|Killed|Every|Fails)'
 
-test-opfs-helped: wasmworker
-	$(OPFS_TEST) -run '^TestThroughAHelper' ./opfs/...
+test-opfs-helped: opfs-tests
+	$(OPFS_TEST) -test.run '^TestThroughAHelper'
 
-test-opfs-store: wasmworker
-	$(OPFS_TEST) -run '^TestStore' ./opfs/...
+test-opfs-store: opfs-tests
+	$(OPFS_TEST) -test.run '^TestStore'
 
-test-opfs-faults: wasmworker
-	$(OPFS_TEST) -run '^Test(Killed|Every|Fails)' ./opfs/...
+test-opfs-faults: opfs-tests
+	$(OPFS_TEST) -test.run '^Test(Killed|Every|Fails)'
 
-wasmworker:
+opfs-tests:
 	go build -o .cache/wasmworker ./tests/wasmworker
+	$(JS) go test -c -o .cache/opfs.wasm ./opfs
 
 test-e2e: build $(NPM) ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults

@@ -36,6 +36,7 @@ type Browser struct {
 	killed  int // process group, negative, once killed
 	mu      sync.Mutex
 	tabs    []*Tab
+	spare   []*Tab     // of the tabs, those that nobody uses any more
 	tracing sync.Mutex // Chromium records one trace at a time
 }
 

@@ -154,6 +154,43 @@ func TestTabs(t *testing.T) {
 	assert.Equal(t, []*browser.Tab{b}, l.Tabs())
 }
 
+// A tab that is spared lets go of everything, and is as good as new to the next who opens that address.
+func TestSpare(t *testing.T) {
+	t.Parallel()
+	l := openLab(t, browser.Options{Shell: true})
+	observer, tab := l.tab(t, "observer"), l.tab(t, "tab")
+	observer.MustEval("globalThis.got = 0; 1", nil)
+	tab.MustEval("globalThis.mark = 1; await take('x'); await ask('take', 'y'); console.error('of the page'); 1", nil)
+	tab.WorkerEval("console.error('of the worker')", nil)
+	assert.Len(t, tab.Console(), 2)
+	observer.MustEval("Promise.all([take('x'), take('y')]).then(() => { got = 1 }); 1", nil)
+	queued(t, observer, 2)
+	renderer, err := tab.Renderer()
+	require.NoError(t, err)
+
+	tab.Spare()
+	tab.Spare()
+	observer.WaitFor("got", browser.Limit)
+	other := l.Open(t, l.server.URL("/blank"))
+	again := l.tab(t, "tab")
+	assert.Same(t, tab, again)
+	assert.Equal(t, "undefined", browser.Get[string](again, "typeof mark"))
+	assert.Equal(t, "visible", browser.Get[string](again, "document.visibilityState"))
+	assert.Equal(t, 1, again.Workers())
+	assert.Empty(t, again.Console())
+	same, err := again.Renderer()
+	require.NoError(t, err)
+	assert.Equal(t, renderer, same)
+	assert.NotSame(t, tab, l.tab(t, "tab"), "it was spared once")
+
+	other.Close()
+	other.Spare()
+	assert.NotSame(t, other, l.Open(t, l.server.URL("/blank")))
+	again.Crash()
+	again.Spare()
+	assert.Equal(t, 2, browser.Get[int](l.tab(t, "tab"), "1 + 1"), "revived")
+}
+
 func TestScreenshot(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})

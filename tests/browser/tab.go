@@ -32,6 +32,7 @@ type Tab struct {
 	browser *Browser
 	ctx     context.Context
 	id      target.ID
+	home    string // where it was opened
 	closed  chan struct{}
 
 	mu        sync.Mutex
@@ -40,14 +41,29 @@ type Tab struct {
 	pid       int           // renderer, 0 where not known
 	workers   map[target.SessionID]*worker
 	suspended bool
+	spared    bool // it is led home: what was on the console is of no interest
 	console   []Message
 }
 
-// Open opens a tab in front of the others, which are hidden by it, and returns when the page has fired "load".
+// Open opens a tab in front of the others, which are hidden by it, and returns when the page has fired "load". It may be
+// one that was spared.
 func (b *Browser) Open(t testing.TB, url string) *Tab {
 	t.Helper()
+	if tab := b.takeSpare(url); tab != nil {
+		tab.t = t
+		tab.Show()
+		return tab
+	}
+	tab := b.openNew(t, url)
+	tab.Show()
+	tab.Navigate(url)
+	return tab
+}
+
+func (b *Browser) openNew(t testing.TB, url string) *Tab {
+	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
-	tab := &Tab{t: t, browser: b, ctx: ctx, closed: make(chan struct{}), crashed: make(chan struct{}),
+	tab := &Tab{t: t, browser: b, home: url, ctx: ctx, closed: make(chan struct{}), crashed: make(chan struct{}),
 		workers: map[target.SessionID]*worker{}}
 	chromedp.ListenTarget(ctx, tab.listen)
 	if err := chromedp.Run(ctx); err != nil {
@@ -72,8 +88,38 @@ func (b *Browser) Open(t testing.TB, url string) *Tab {
 	b.mu.Lock()
 	b.tabs = append(b.tabs, tab)
 	b.mu.Unlock()
-	tab.Show()
-	tab.Navigate(url)
+	return tab
+}
+
+// Spare leads the tab to where it was opened and lets a later Open of the same address have it, which costs half of what a
+// new one does, with its renderer. A tab to which more was said than to its page, as by Before, is not to be spared.
+func (tab *Tab) Spare() {
+	tab.t.Helper()
+	b := tab.browser
+	b.mu.Lock()
+	open := slices.Contains(b.tabs, tab) && !slices.Contains(b.spare, tab)
+	b.mu.Unlock()
+	if !open || tab.t.Failed() {
+		return
+	}
+	tab.mu.Lock()
+	tab.spared = true
+	tab.mu.Unlock()
+	tab.Navigate(tab.home)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spare = append(b.spare, tab)
+}
+
+func (b *Browser) takeSpare(url string) *Tab {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.spare, func(tab *Tab) bool { return tab.home == url })
+	if i < 0 {
+		return nil
+	}
+	tab := b.spare[i]
+	b.spare = slices.Delete(b.spare, i, i+1)
 	return tab
 }
 
@@ -96,6 +142,9 @@ func (tab *Tab) listen(event any) {
 		if event.Frame.ParentID == "" {
 			tab.mu.Lock()
 			tab.pid = 0 // another document may live in another process
+			if tab.spared {
+				tab.spared, tab.console, tab.crashes = false, nil, nil
+			}
 			tab.mu.Unlock()
 		}
 	case *target.EventAttachedToTarget:
@@ -196,7 +245,8 @@ func (tab *Tab) Close() {
 func (b *Browser) forget(tab *Tab) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.tabs = slices.DeleteFunc(b.tabs, func(other *Tab) bool { return other == tab })
+	same := func(other *Tab) bool { return other == tab }
+	b.tabs, b.spare = slices.DeleteFunc(b.tabs, same), slices.DeleteFunc(b.spare, same)
 }
 
 // release frees the objects that Eval kept alive.

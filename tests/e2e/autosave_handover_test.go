@@ -56,7 +56,6 @@ func TestAutoSaveHandover(t *testing.T) {
 		for _, tab := range []*browser.Tab{ann, ben} {
 			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 			tab.Quiet()
-			tab.Close()
 		}
 	})
 }

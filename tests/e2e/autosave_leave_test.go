@@ -43,10 +43,8 @@ func TestAutoSaveTabsLeaveWhileTyping(t *testing.T) {
 						require.Equal(t, want, browser.Get[string](next, "text"), "round %d", round)
 						require.Equal(t, want, browser.Get[string](next, "current()"))
 					}
-					next.Close()
-					if name != "closed" {
-						tab.Close()
-					}
+					next.Spare()
+					tab.Spare()
 				}
 			})
 		}
@@ -84,7 +82,5 @@ func TestAutoSaveBackForwardCache(t *testing.T) {
 		ann.MustEval("type('!'); await autosave.flushNow(); null", nil)
 		assert.Equal(t, "written before, and after!!", browser.Get[string](ann, "current()"))
 		assert.Empty(t, browser.Get[[]string](ann, "uncaught"))
-		ann.Close()
-		ben.Close()
 	})
 }

@@ -51,7 +51,6 @@ func TestAutoSaveHistory(t *testing.T) {
 		tab.MustEval("kind = 'good again'; await autosave.flushNow(); await autosave.dispose(); null", nil)
 		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 		tab.Quiet()
-		tab.Close()
 	})
 }
 
@@ -73,8 +72,6 @@ func TestAutoSaveLargeTextsAndManyMarks(t *testing.T) {
 		tab.MustEval("await hf.close(); null", nil)
 		next.WaitFor("!autosave.readOnly && text.length === 20 * 1048576", browser.Limit)
 		next.MustEval("await hf.close(); null", nil)
-		tab.Close()
-		next.Close()
 	})
 }
 

@@ -58,8 +58,6 @@ func TestBackForwardCache(t *testing.T) {
 				assert.Equal(t, 2, browser.Get[int](ann, "count('readonly-entered')"), "the second was told when the lock was not available")
 				ann.MustEval("await (await hf.acquireProjectLock("+lock+")).release()", nil)
 				free(ben)
-				ann.Close()
-				ben.Close()
 			})
 		})
 	}
@@ -88,7 +86,6 @@ func TestClosedOnTheWayBack(t *testing.T) {
 				tab.MustEval("hf = await (await import('/holdfast.js')).openHoldfast({root: 'another'}); await hf.acquireProjectLock(); await hf.close()", nil)
 				eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
 				tab.Quiet()
-				tab.Close()
 			})
 		})
 	}

@@ -59,7 +59,6 @@ func TestClose(t *testing.T) {
 			tab.MustEval("await hf.close(); await lease.release()", nil)
 			assert.Empty(t, browser.Get[[]string](tab, "types()"))
 			other.MustEval("await lease.release(); await hf.close()", nil)
-			other.Close()
 			free(tab)
 		})
 

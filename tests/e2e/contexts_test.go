@@ -125,7 +125,6 @@ func TestInAWorker(t *testing.T) {
 				assert.Equal(t, "renewed", said)
 				assert.Equal(t, "acquire-timeout", browser.Get[event](tab, "await failure(hf.acquireProjectLock({timeoutMs: 100}))")["code"])
 				tab.MustEval("worker.terminate(); lease = await hf.acquireProjectLock({timeoutMs: 20000}); await hf.close()", nil)
-				tab.Close()
 			})
 		})
 	}

@@ -27,7 +27,6 @@ func TestCrash(t *testing.T) {
 				tab.MustEval("events.length = 0; "+begun+"await (await hf.acquireProjectLock()).release(); await hf.close()", nil)
 				assert.Equal(t, []string{"attempt", "acquired", "renew-scheduled", "release-requested", "released"}, kinds(told(t, tab)))
 				tab.Quiet()
-				tab.Close()
 			})
 		}
 		t.Run("panic in a call", func(t *testing.T) { testPanicInCall(t, w.tab(t, at(host, "crash-"+host))) })

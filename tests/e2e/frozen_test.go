@@ -39,6 +39,7 @@ if (globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) {
 func TestSuspendedInAStep(t *testing.T) {
 	t.Parallel()
 	eachHost(t, func(t *testing.T, host string) {
+		t.Parallel()
 		w := world{browser.Start(t, quick), browser.Serve(t, served(t, holding))}
 		root := "step-" + host
 		next, last, holder := w.tab(t, at(host, root)), w.tab(t, at(host, root)), w.tab(t, "")
@@ -77,7 +78,6 @@ func TestSuspendedInAStep(t *testing.T) {
 		free(next)
 		for _, tab := range []*browser.Tab{holder, next, last} {
 			tab.Quiet()
-			tab.Close()
 		}
 	})
 }
@@ -104,7 +104,6 @@ func TestUnsavedIsToldInTime(t *testing.T) {
 		assert.Equal(t, []string{"handed over, not saved"}, browser.Get[[]string](ben, "offered"))
 		for _, tab := range []*browser.Tab{ann, ben} {
 			tab.Quiet()
-			tab.Close()
 		}
 	})
 }

@@ -124,7 +124,6 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 			}
 			tab.MustEval("await hf.close()", nil)
 			tab.Quiet()
-			tab.Close()
 		}
 		t.Logf("%d operations, %d leases were waited for", len(operations), overlaps)
 		assert.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(treeOfLocks, operations, 30*time.Second))

@@ -122,7 +122,7 @@ func TestWasmOfAnotherType(t *testing.T) {
 			tab := w.tab(t, "{host: '"+host+"', baseURL: '"+base+"'}")
 			tab.MustEval("await (await hf.acquireProjectLock()).release(); await hf.close()", nil)
 			tab.Quiet()
-			tab.Close()
+			tab.Spare()
 		}
 	})
 }
@@ -155,7 +155,7 @@ func TestStalledLoading(t *testing.T) {
 			eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
 			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 			tab.Quiet()
-			tab.Close()
+			tab.Spare()
 		}
 	})
 }

@@ -25,6 +25,7 @@ var sleeps = []struct {
 func TestSleepPastTTL(t *testing.T) {
 	t.Parallel()
 	eachHost(t, func(t *testing.T, host string) {
+		t.Parallel()
 		w := open(t, whole)
 		for _, sleep := range sleeps {
 			for _, steal := range []bool{false, true} {
@@ -71,8 +72,6 @@ func TestSleepPastTTL(t *testing.T) {
 					assertStale(t, holder, asleep+3000)
 					other.MustEval("await lease.release()", nil)
 					free(other)
-					holder.Close()
-					other.Close()
 				})
 			}
 		}
@@ -142,8 +141,6 @@ func TestClockSetForward(t *testing.T) {
 				assert.Equal(t, "lease-stale", browser.Get[string](holder, "lease.signal.reason.code"))
 				free(other)
 				holder.Quiet()
-				holder.Close()
-				other.Close()
 			})
 		}
 	})

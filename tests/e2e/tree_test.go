@@ -64,7 +64,6 @@ func TestDeadlockBetweenTabs(t *testing.T) {
 			assert.Equal(t, "all", browser.Get[string](tab, "outcome"))
 			tab.MustEval("await hf.close()", nil)
 			tab.Quiet()
-			tab.Close()
 		}
 	})
 }
@@ -130,8 +129,6 @@ func TestTree(t *testing.T) {
 		a.MustEval("await hf.close()", nil)
 		a.Quiet()
 		b.Quiet()
-		a.Close()
-		b.Close()
 	})
 }
 
@@ -163,7 +160,6 @@ func TestSlots(t *testing.T) {
 		for _, tab := range []*browser.Tab{tabs[0], tabs[2], tabs[3]} {
 			tab.MustEval("await hf.close()", nil)
 			tab.Quiet()
-			tab.Close()
 		}
 	})
 }

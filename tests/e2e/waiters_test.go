@@ -66,9 +66,6 @@ func TestWaitersInOrder(t *testing.T) {
 				turn[2].MustEval("stop.abort(); await result.catch(() => {})", nil)
 				turn[1].MustEval("await lease.release()", nil)
 				free(turn[0])
-				if way.name != "close" {
-					holder.Close()
-				}
 			})
 		}
 	}
