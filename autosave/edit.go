@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -70,18 +71,9 @@ func (s *Saver) standby() {
 				}
 				return
 			}
-			pause(ctx, next())
+			_ = wait.For(ctx, next())
 		}
 	})
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // giveBack releases a lease that nobody wants any more.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -106,7 +107,7 @@ func (s *Saver) handOver(m Message) {
 			if s.handing != h {
 				return // the lock was taken
 			}
-			if closed(s.leaseDone) {
+			if wait.Closed(s.leaseDone) {
 				s.lost()
 				return
 			}
@@ -149,15 +150,6 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 		}
 	}
 	return nil
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 func (s *Saver) veto(ctx context.Context, from string) error {

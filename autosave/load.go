@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -56,7 +57,7 @@ func (s *Saver) load(l lock.Lease) {
 				s.lastErr = err
 				s.settle() // read-only for now; whoever waits for an answer has it
 			})
-			pause(ctx, next())
+			_ = wait.For(ctx, next())
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 // acquisition is one call of AcquireProjectLock.
@@ -130,10 +132,7 @@ func (a *acquisition) again(ctx context.Context, b Backend, err error) error {
 	delay := a.delays()
 	a.denied(b, a.failure(ctx, b, err))
 	a.emit(b, Event{Type: EventWaiting, Retry: a.retry, Delay: delay})
-	if !sleep(ctx, delay) {
-		return context.Cause(ctx)
-	}
-	return nil
+	return wait.For(ctx, delay)
 }
 
 // granted makes an attempt and, where it is denied, keeps a place in the queue

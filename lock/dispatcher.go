@@ -3,6 +3,8 @@ package lock
 import (
 	"context"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 // dispatcher hands every event to every listener in one order.
@@ -106,7 +108,7 @@ func (d *dispatcher) close(ctx context.Context) error {
 		delete(d.listeners, l)
 	}
 	d.mu.Unlock()
-	return wait(ctx, &d.running)
+	return wait.Group(ctx, &d.running)
 }
 
 func (l *listener) push(next delivery) bool {
@@ -188,16 +190,4 @@ func guarded(handle func([]Event), events []Event) {
 		}
 	}()
 	handle(events)
-}
-
-// wait returns when the group is done, or with the cause when ctx ends.
-func wait(ctx context.Context, group *sync.WaitGroup) error {
-	done := make(chan struct{})
-	go func() { group.Wait(); close(done) }()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -3,6 +3,8 @@ package lock
 import (
 	"context"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 // bundle is a grant made of others; it may be empty, where all that was wanted is held
@@ -59,7 +61,7 @@ func stillGranted(ctx context.Context, g Grant, since Instant) error {
 			return err
 		}
 	}
-	if closed(g.Lost()) {
+	if wait.Closed(g.Lost()) {
 		return &Error{Code: CodeDenied, Detail: "another owner took it over at the same moment"}
 	}
 	return nil

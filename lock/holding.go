@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 // holding is a lease from its grant to its end. One goroutine, keep, does everything
@@ -107,15 +109,6 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 
 // unrecorded reports whether leases have a token and no record, so that nothing can hang.
 func (b Backend) unrecorded(m *Manager) bool { return b.Records == Records(m.tokens) }
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
 
 // renewedAt returns the lease as a renewal at now leaves it.
 func (l Lease) renewedAt(now Instant) Lease {
@@ -242,11 +235,11 @@ func (h *holding) lapse() *Error {
 		e.Detail = "not renewed for " + age.Round(time.Millisecond).String() + ", longer than ttlMs (" + millis(lease.TTL) + "); acquire it again before writing"
 		return e
 	}
-	if closed(h.enclosed()) {
+	if wait.Closed(h.enclosed()) {
 		e.Code, e.Detail = CodeLost, errEnclosingEnded.Error()
 		return e
 	}
-	if closed(h.grant.Lost()) {
+	if wait.Closed(h.grant.Lost()) {
 		e.Code = CodeLost
 		e.Detail = "another owner took it over; acquire it again before writing"
 		return e
@@ -380,7 +373,7 @@ func (h *holding) release(ctx context.Context, opts ReleaseOptions) error {
 	select {
 	case <-h.gone:
 	case <-ctx.Done():
-		if !closed(h.gone) {
+		if !wait.Closed(h.gone) {
 			return context.Cause(ctx)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 // Backend is one mechanism by which a [Manager] can hold its resource.
@@ -251,7 +253,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	m.closed = true
 	m.mu.Unlock()
 	m.end(errClosed)
-	return first(wait(ctx, &m.work), m.events.close(ctx))
+	return first(wait.Group(ctx, &m.work), m.events.close(ctx))
 }
 
 // begin counts a piece of work, unless the manager is closed.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 // Record is what others may know of a lease.
@@ -107,7 +109,7 @@ func (w *WallTokens) now() int64 { return w.Clock.Now().Wall.UnixMilli() }
 // pass returns when the clock shows another time than now.
 func (w *WallTokens) pass(ctx context.Context, now int64) error {
 	for range maxTick / clockTick {
-		if err := tick(ctx); err != nil {
+		if err := wait.For(ctx, clockTick); err != nil {
 			return err
 		}
 		if w.now() != now {
@@ -125,14 +127,3 @@ func (w *WallTokens) Read(context.Context, string) (Record, bool, error) { retur
 
 // Remove does nothing.
 func (w *WallTokens) Remove(context.Context, Record) error { return nil }
-
-func tick(ctx context.Context) error {
-	t := time.NewTimer(clockTick)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 const (
@@ -40,7 +42,7 @@ func (a *acquisition) watch(ctx context.Context, b Backend) <-chan suspect {
 	}
 	a.m.work.Go(func() {
 		var s suspect
-		for pause := time.Duration(0); sleep(ctx, pause); {
+		for pause := time.Duration(0); wait.For(ctx, pause) == nil; {
 			var found bool
 			if found, pause = a.look(ctx, b, &s); !found {
 				continue
@@ -110,7 +112,7 @@ func (a *acquisition) takeOver(ctx context.Context, b Backend, queued *pendingRe
 		return answered.grant, answered.err, true
 	case turn == nil:
 		return nil, nil, false
-	case !a.stillFrozen(ctx, b, frozen) || closed(turn.Lost()):
+	case !a.stillFrozen(ctx, b, frozen) || wait.Closed(turn.Lost()):
 		a.m.giveBack(turn)
 		return nil, nil, false
 	}
@@ -240,16 +242,4 @@ func speaks(resource, leaseID string, holders []Holder, waiters []Waiter) bool {
 		}
 	}
 	return false
-}
-
-// sleep waits and reports whether the time passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -6,8 +6,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -38,7 +38,7 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 		case isNamed(err, notFound) || busy(err):
 			// Somebody took it for one left behind, before it was open, or the browser does not
 			// answer: a new name.
-			if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
+			if err := wait.For(ctx, pause/2+rand.N(pause)); err != nil {
 				return false, err
 			}
 		default:
@@ -86,16 +86,4 @@ func (a *alive) living(ctx context.Context, clients []string) (living []string) 
 		}
 	}
 	return living
-}
-
-// sleep waits, or returns the cause where ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

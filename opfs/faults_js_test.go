@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -47,7 +48,7 @@ func raw(t *testing.T, dir *Dir) *handle {
 			return h
 		}
 		require.True(t, busy(err), "%v", err)
-		require.NoError(t, sleep(t.Context(), time.Millisecond))
+		require.NoError(t, wait.For(t.Context(), time.Millisecond))
 	}
 }
 

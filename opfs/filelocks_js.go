@@ -12,6 +12,7 @@ import (
 
 	"github.com/hack-pad/safejs"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -186,7 +187,7 @@ func (c *FileLocks) enqueue(ctx context.Context, e *entry, r lock.Request) error
 		if r.IfAvailable || !errors.Is(err, errFuture) {
 			return err
 		}
-		if err := sleep(ctx, slowest); err != nil {
+		if err := wait.For(ctx, slowest); err != nil {
 			return err
 		}
 	}

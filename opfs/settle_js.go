@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -203,7 +204,7 @@ func (c *FileLocks) investigate(ctx context.Context, look suspects) (news bool) 
 			c.met = c.options.Clock.Now().Mono
 		}
 		c.give()
-		return len(living) == 0 || sleep(ctx, acquaintance/8) == nil
+		return len(living) == 0 || wait.For(ctx, acquaintance/8) == nil
 	}
 	for _, client := range look.clients {
 		if c.take(ctx) {

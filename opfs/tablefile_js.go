@@ -9,6 +9,7 @@ import (
 
 	"github.com/hack-pad/safejs"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
@@ -163,7 +164,7 @@ func (c *FileLocks) onTable(ctx context.Context, create bool, use func(file safe
 		case err == nil:
 			return nil
 		case busy(err):
-			if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
+			if err := wait.For(ctx, pause/2+rand.N(pause)); err != nil {
 				return err
 			}
 		case isNamed(err, notFound):

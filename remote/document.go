@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -126,7 +127,7 @@ func (d *Document) fields() map[string]any {
 // takeBack gives back what the server may have granted at the moment when nobody waited for it any
 // more. Who stole the local lock has taken that over.
 func (d *Document) takeBack(ctx context.Context, local lock.Grant) {
-	if lost(local) {
+	if wait.Closed(local.Lost()) {
 		return
 	}
 	_, _ = d.send(context.WithoutCancel(ctx), Request{Method: "DELETE", Path: d.path + "/lock"})
@@ -162,7 +163,7 @@ func (g *grant) Lost() <-chan struct{} { return g.local.Lost() }
 // server, and its lock must not be given back by ours.
 func (g *grant) Release(ctx context.Context) (err error) {
 	g.once.Do(func() {
-		if !lost(g.local) {
+		if !wait.Closed(g.local.Lost()) {
 			err = g.d.giveBack(ctx, g.claim)
 		}
 		err = errors.Join(err, g.local.Release(context.WithoutCancel(ctx)))

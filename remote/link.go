@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -35,21 +36,22 @@ const (
 )
 
 // take asks the server until it grants, refuses or, where nothing is waited for, denies. asking returns the request for the
-// lock that waits so long, all under one ticket: its place in line outlasts a request that breaks. nested tells of a deadlock: others hold nothing on the server while they wait,
-// so that what the server takes for one is a wait as any other.
-func (l *link) take(ctx context.Context, local lock.Grant, asking func(wait time.Duration, ticket string) Request, ifAvailable, nested bool) (Reply, error) {
+// lock that waits so long, all under one ticket: its place in line outlasts a request that breaks. nested tells of a
+// deadlock: others hold nothing on the server while they wait, so that what the server takes for one is a wait as any
+// other.
+func (l *link) take(ctx context.Context, local lock.Grant, asking func(long time.Duration, ticket string) Request, ifAvailable, nested bool) (Reply, error) {
 	ctx, stop := whileHeld(ctx, local)
 	defer stop()
 	ticket := lock.NewID()
 	backoff := lock.Backoff{MaxDelay: pauseLimit}
 	pauses := backoff.Delays()
-	wait := waitLimit
+	long := waitLimit
 	if ifAvailable {
-		wait = 0
+		long = 0
 	}
 	for {
 		asked := time.Now()
-		reply, err := l.sendFor(ctx, wait+answerLimit, asking(wait, ticket))
+		reply, err := l.sendFor(ctx, long+answerLimit, asking(long, ticket))
 		waited := time.Since(asked) > time.Second // the server had us wait
 		if waited {
 			pauses = backoff.Delays()
@@ -72,7 +74,7 @@ func (l *link) take(ctx context.Context, local lock.Grant, asking func(wait time
 		case waited: // ask again at once
 			continue
 		}
-		sleep(ctx, max(pauses(), reply.RetryAfter))
+		_ = wait.For(ctx, max(pauses(), reply.RetryAfter))
 	}
 }
 
@@ -87,24 +89,6 @@ func whileHeld(ctx context.Context, g lock.Grant) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() { end(nil) }
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
-func lost(g lock.Grant) bool {
-	select {
-	case <-g.Lost():
-		return true
-	default:
-		return false
-	}
 }
 
 func (l *link) denied(r Reply) error {

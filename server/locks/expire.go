@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
@@ -63,7 +64,7 @@ func (t *Table) settle(ctx context.Context, s stand) (bool, error) {
 			return ended, err
 		}
 		// It was extended or ended through another server, and this one is about to hear of it.
-		if !pause(ctx, time.Millisecond) {
+		if wait.For(ctx, time.Millisecond) != nil {
 			return false, context.Cause(ctx)
 		}
 	}

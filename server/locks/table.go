@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/metrics"
 )
@@ -130,7 +131,7 @@ func (t *Table) follow(ctx context.Context, revision int64) {
 		if errors.Is(err, kv.ErrCompacted) {
 			// This server was cut off for longer than the store remembers.
 			for revision, err = t.read(ctx); err != nil; revision, err = t.read(ctx) {
-				if !pause(ctx, 100*time.Millisecond) {
+				if wait.For(ctx, 100*time.Millisecond) != nil {
 					return
 				}
 			}
@@ -172,16 +173,4 @@ func (t *Table) instanceLease(ctx context.Context) (*kv.Lease, error) {
 		t.lease = lease
 	}
 	return lease, err
-}
-
-// pause waits; it reports false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
@@ -184,7 +185,7 @@ func (t *Table) takeOutLater(ctx context.Context) {
 		select {
 		case own := <-t.leaving:
 			t.running.Go(func() {
-				for t.takeOut(ctx, own) != nil && pause(ctx, circleLook) {
+				for t.takeOut(ctx, own) != nil && wait.For(ctx, circleLook) == nil {
 				}
 			})
 		case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
@@ -140,12 +141,12 @@ func (f *feed) run(ctx context.Context, store Store, revision int64) {
 		f.resumed()
 		if !errors.Is(err, kv.ErrCompacted) {
 			f.log.Warn("a room's watch ended and begins again", "room", f.id, "error", err)
-			pause(ctx, resumeAfter)
+			_ = wait.For(ctx, resumeAfter)
 			continue
 		}
 		entry, now, err := store.Get(ctx, key)
 		if err != nil {
-			pause(ctx, resumeAfter)
+			_ = wait.For(ctx, resumeAfter)
 			continue
 		}
 		after = now
@@ -171,14 +172,4 @@ func (f *feed) take(c kv.Change) {
 		return
 	}
 	f.publish(newView(r, c.Modified), c.Modified)
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/google/uuid"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
@@ -316,23 +317,11 @@ func (r *Rooms) Close(ctx context.Context) error {
 
 	patience, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
-	_ = wait(patience, &r.serving)
+	_ = wait.Group(patience, &r.serving)
 	r.stop()
-	if err := errors.Join(wait(ctx, &r.serving), wait(ctx, &r.background), wait(ctx, &r.table.workers)); err != nil {
+	if err := errors.Join(wait.Group(ctx, &r.serving), wait.Group(ctx, &r.background), wait.Group(ctx, &r.table.workers)); err != nil {
 		return err
 	}
 	_, err := r.config.Store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.Delete(instancePrefix + r.config.Instance)}})
 	return err
-}
-
-// wait waits for a group, or for the end of ctx.
-func wait(ctx context.Context, group *sync.WaitGroup) error {
-	done := make(chan struct{})
-	go func() { group.Wait(); close(done) }()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

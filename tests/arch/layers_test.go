@@ -31,13 +31,13 @@ func (p pkg) allImports() []string {
 // mayImport says which rooms the packages of a room may import, besides their own. The arrows point
 // one way: wasm → {opfs, jsbridge} → {remote, autosave} → lock.
 var mayImport = map[string][]string{
-	"lock":     {},
-	"autosave": {"lock"},
-	"remote":   {"autosave", "lock"},
+	"lock":     {"internal"},
+	"autosave": {"lock", "internal"},
+	"remote":   {"autosave", "lock", "internal"},
 	"jsbridge": {"remote", "autosave", "lock"},
-	"opfs":     {"jsbridge", "autosave", "lock"}, // jsbridge is the home of promises
+	"opfs":     {"jsbridge", "autosave", "lock", "internal"}, // jsbridge is the home of promises
 	"wasm":     {"opfs", "jsbridge", "remote", "autosave", "lock"},
-	"server":   {"lock"},
+	"server":   {"lock", "internal"},
 	"internal": {},
 	"web":      {},
 	"cmd":      {"server", "internal", "web"},
