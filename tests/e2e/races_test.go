@@ -37,7 +37,7 @@ func TestGrantAtTheEnd(t *testing.T) {
 			name, options, end string
 			rounds             int
 		}{
-			{"abort", "{signal: stop.signal}", "stop.abort()", 100},
+			{"abort", "{signal: stop.signal}", "stop.abort()", 200},
 			{"timeout", "{timeoutMs: Math.max(1, delay)}", "", 50},
 			{"with", "{signal: stop.signal}", "stop.abort()", 50},
 		} {
