@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
@@ -49,14 +50,7 @@ func TestARecordThatCannotBeReadIsHeldForTheTTL(t *testing.T) {
 	})
 }
 
-func isLost(g lock.Grant) bool {
-	select {
-	case <-g.Lost():
-		return true
-	default:
-		return false
-	}
-}
+func isLost(g lock.Grant) bool { return wait.Closed(g.Lost()) }
 
 // The TTL is the holder's own where its record was read before; it may have been renewed once more since.
 func TestARecordThatCannotBeReadAnyMoreIsHeldForItsTTL(t *testing.T) {

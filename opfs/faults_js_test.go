@@ -65,14 +65,7 @@ func within(limit time.Duration, c *FileLocks, name string) (lock.Grant, error) 
 	return c.Request(ctx, want(name))
 }
 
-func lost(g lock.Grant) bool {
-	select {
-	case <-g.Lost():
-		return true
-	default:
-		return false
-	}
-}
+func lost(g lock.Grant) bool { return wait.Closed(g.Lost()) }
 
 // damages are what may have happened to the file under a holder.
 func damages(whole []byte) map[string]func(*testing.T, *Dir) {

@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/cdproto/target"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 // Hide puts a blank tab in front, so that document.visibilityState is "hidden" in this and every other tab of the
@@ -137,12 +139,7 @@ func (tab *Tab) Crash() {
 func (tab *Tab) Crashed() bool {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
-	select {
-	case <-tab.crashed:
-		return true
-	default:
-		return false
-	}
+	return wait.Closed(tab.crashed)
 }
 
 // Crashes tells how the tab's renderers ended that crashed, each with its status and code. The last one may come a little

@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 // Reasons for which a call on a tab ends early.
@@ -129,9 +131,7 @@ func (tab *Tab) listen(event any) {
 	case *inspector.EventTargetCrashed:
 		tab.mu.Lock()
 		defer tab.mu.Unlock()
-		select {
-		case <-tab.crashed:
-		default:
+		if !wait.Closed(tab.crashed) {
 			close(tab.crashed)
 		}
 	case *page.EventJavascriptDialogOpening:
@@ -217,10 +217,8 @@ func (tab *Tab) Reload() {
 // load runs an action that ends in another document.
 func (tab *Tab) load(action chromedp.Action) error {
 	tab.mu.Lock()
-	select {
-	case <-tab.crashed:
+	if wait.Closed(tab.crashed) {
 		tab.crashed = make(chan struct{})
-	default:
 	}
 	tab.pid = 0
 	tab.mu.Unlock()

@@ -1,7 +1,9 @@
 // Command wasmworker runs a Go program compiled to js/wasm in a dedicated worker of headless Chromium, passes its
-// output and exit code through, and leaves neither process nor profile behind. It is meant for
+// output and exit code through, and leaves neither process nor profile behind. It runs in
+// the folder of the package, as go test has it:
 //
-//	GOOS=js GOARCH=wasm go test -exec .cache/wasmworker ./opfs/
+//	GOOS=js GOARCH=wasm go test -c -o .cache/opfs.wasm ./opfs
+//	cd opfs && ../.cache/wasmworker ../.cache/opfs.wasm -test.run TestKilledHolder
 //
 // Sync access handles exist in dedicated workers alone; wasmbrowsertest runs a program in the page. The program sees
 // nothing of the environment; it gets the arguments as they are, and every run a new profile.
@@ -144,7 +146,7 @@ func serve(program string) (http.Handler, error) {
 	mux.HandleFunc("/wasm_exec.js", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFile(w, r, filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"))
 	})
-	// go test runs this in the folder of the package.
+	// This runs in the folder of the package.
 	mux.Handle("/package/", http.StripPrefix("/package/", http.FileServer(http.Dir("."))))
 	mux.HandleFunc("/worker.js", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "worker.js") })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "page.html") })
