@@ -144,16 +144,21 @@ func (o AcquireOptions) checkTree() *Error {
 // which an ancestor comes before what lies below it. What lies below a place that is
 // locked exclusively is left out: nobody else can have it.
 func wants(project string, places [][]string, mode Mode) (merged []Want) {
-	// As text, because the program sorts texts anyway: the name, and a mode of which the
-	// exclusive comes first.
+	// As text: the name, and a mode of which the exclusive comes first. Each is put where it belongs, because the sort of
+	// the library is large.
 	var all []string
+	add := func(place []string, mode Mode) {
+		text := Name(project, place) + "\x00" + string(mode)
+		if at, found := slices.BinarySearch(all, text); !found {
+			all = slices.Insert(all, at, text)
+		}
+	}
 	for _, place := range places {
 		for depth := range place {
-			all = append(all, Name(project, place[:depth])+"\x00"+string(Shared))
+			add(place[:depth], Shared)
 		}
-		all = append(all, Name(project, place)+"\x00"+string(mode))
+		add(place, mode)
 	}
-	slices.Sort(all)
 	for _, text := range all {
 		name, mode, _ := strings.Cut(text, "\x00")
 		if !covered(project, merged, name) {
