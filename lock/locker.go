@@ -26,6 +26,9 @@ type Request struct {
 	// Steal takes the names from whoever holds them and goes before all waiters.
 	// It needs Exclusive and excludes IfAvailable.
 	Steal bool
+	// Asked, where it is not zero, is when the request was made, as a Unix time in microseconds: a hint for a Locker that
+	// hears of some requests later than of others. None has a worse place for it than it would have by its arrival.
+	Asked int64
 }
 
 // Locker decides who holds a name. It has the shape of the Web Locks API

@@ -14,12 +14,12 @@ import (
 //
 //	token 1763687000123
 //	recovery 1763687030000 "client" "client"
-//	entry granted "id" "client"
+//	entry granted "id" "client" 1763687000123456
 //	want exclusive "project/.lock"
 //	lease "project/.lock" "lease" "owner" "its name" 1763687000123 1763687000100 1763687030100 30000
 //
-// Numbers are Unix times and spans in milliseconds. want and lease belong to the entry
-// before them. There is exactly one text for each table: decode refuses every other one.
+// Numbers are Unix times and spans in milliseconds, but for when an entry was asked for, which is in microseconds, and 0
+// where it is not known. want and lease belong to the entry before them. There is exactly one text for each table: decode refuses every other one.
 
 func (t *table) encode() []byte {
 	var b []byte
@@ -33,7 +33,7 @@ func (t *table) encode() []byte {
 		b = append(b, '\n')
 	}
 	for _, e := range t.queue {
-		b = appendTexts(append(b, "entry "+e.state...), e.id, e.client)
+		b = appendNumbers(appendTexts(append(b, "entry "+e.state...), e.id, e.client), e.asked)
 		b = append(b, '\n')
 		for _, w := range e.wants {
 			b = appendTexts(append(b, "want "+w.Mode...), w.Name)
@@ -91,7 +91,7 @@ func (t *table) decodeLine(s *scanner) {
 			t.recovery.seen = append(t.recovery.seen, s.text())
 		}
 	case "entry":
-		e := &entry{state: state(s.word()), id: s.text(), client: s.text()}
+		e := &entry{state: state(s.word()), id: s.text(), client: s.text(), asked: s.number()}
 		s.check(e.state == waiting || e.state == granted || e.state == recorded || e.state == present)
 		t.queue = append(t.queue, e)
 	case "want", "lease":

@@ -20,7 +20,7 @@ func full() *table {
 			{id: "1", client: "c1", state: granted, wants: []lock.Want{{Name: "project/.lock", Mode: lock.Exclusive}},
 				lease: &lease{ttl: 30 * time.Second, Record: lock.Record{Resource: "project/.lock", LeaseID: "l", OwnerID: "o",
 					OwnerName: "Ünï \"\n\x00\u2028\xff", Token: 42, AcquiredAt: at, ExpiresAt: at.Add(30 * time.Second)}}},
-			{id: "2", client: "c 2", state: waiting, wants: []lock.Want{{Name: "", Mode: lock.Shared}, {Name: "a b/..\\", Mode: lock.Exclusive}}},
+			{id: "2", client: "c 2", state: waiting, asked: 1763687000100123, wants: []lock.Want{{Name: "", Mode: lock.Shared}, {Name: "a b/..\\", Mode: lock.Exclusive}}},
 			{id: "3", client: "c1", state: recorded, lease: &lease{Record: lock.Record{Resource: "r", AcquiredAt: at, ExpiresAt: at}}},
 		},
 	}
@@ -42,8 +42,9 @@ func TestTableTextIsStrict(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"", "token", "token x\n", "token 1", "token  1\n", "token 01\n", "token 1\ntoken 1\n", "token 1\n\n",
-		"want shared \"x\"\n", "token 1\nwant shared \"x\"\n", "token 1\nentry asleep \"a\" \"b\"\n", "token 1\nentry granted \"a\"\n",
-		"token 1\nentry granted \"a\" \"b\" \"c\"\n", "token 1\nentry granted \"a\" \"b\"\nwant some \"x\"\n", `{"holders":[]}`} {
+		"want shared \"x\"\n", "token 1\nwant shared \"x\"\n", "token 1\nentry asleep \"a\" \"b\" 0\n", "token 1\nentry granted \"a\" 0\n",
+		"token 1\nentry granted \"a\" \"b\" \"c\" 0\n", "token 1\nentry granted \"a\" \"b\"\n", "token 1\nentry granted \"a\" \"b\" x\n",
+		"token 1\nentry granted \"a\" \"b\" 0\nwant some \"x\"\n", `{"holders":[]}`} {
 		_, err := decode([]byte(wrong))
 		assert.Error(t, err, "%q", wrong)
 	}

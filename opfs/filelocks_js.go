@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ type Options struct {
 // channel is left open some seconds after the last grant, waiter and record.
 type FileLocks struct {
 	dir     *Dir
+	name    string // under which this client asks
 	options Options
 	bell    func() *bell
 
@@ -44,9 +46,11 @@ type FileLocks struct {
 
 	waits chan struct{} // has one place: this client waits from now on
 
-	mu      sync.Mutex
-	waiters map[string]*waiter
-	grants  map[string]*grant
+	mu        sync.Mutex
+	waiters   map[string]*waiter
+	grants    map[string]*grant
+	questions int64            // that were asked
+	answers   map[string]int64 // the number of the last that a client answered
 
 	turn  chan struct{} // has one place: who fills it may use what follows
 	file  safejs.Value  // of the table, where opened
@@ -54,7 +58,8 @@ type FileLocks struct {
 	image []byte // of the table's file as it was last, where a helper opens it
 	clientState
 
-	hook func(step string) // for tests: called between the steps
+	hook    func(step string) // for tests: called between the steps
+	hearing time.Duration     // a constant but for tests
 }
 
 // clientState is what one client remembers from step to step.
@@ -114,7 +119,7 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 		options.Clock = lock.SystemClock{}
 	}
 	c := &FileLocks{dir: dir, options: options, poke: make(chan struct{}, 1), waits: make(chan struct{}, 1), turn: make(chan struct{}, 1),
-		waiters: make(map[string]*waiter), grants: make(map[string]*grant)}
+		waiters: make(map[string]*waiter), grants: make(map[string]*grant), name: lock.NewID(), answers: make(map[string]int64), hearing: hearing}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	c.bell = sync.OnceValue(func() *bell { return newBell("holdfast:"+root+":.lock", c.heard) })
 	c.alive.dir = dir.Sub(aliveFolder)
@@ -138,7 +143,7 @@ func (c *FileLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 	if err := check(r); err != nil {
 		return nil, err
 	}
-	e := &entry{id: lock.NewID(), state: waiting, wants: slices.Clone(r.Wants)}
+	e := &entry{id: lock.NewID(), state: waiting, wants: slices.Clone(r.Wants), asked: r.Asked}
 	w := &waiter{granted: make(chan struct{}, 1), failed: make(chan error, 1)}
 	g := &grant{locks: c, id: e.id, lost: make(chan struct{})}
 	c.mu.Lock()
@@ -217,31 +222,19 @@ func invalid(detail string) error {
 	return &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire, Detail: detail}
 }
 
-// Query implements [lock.Locker]. It leaves out clients that are gone.
-func (c *FileLocks) Query(ctx context.Context) (lock.Snapshot, error) {
-	t, err := c.look(ctx)
-	if err != nil {
-		return lock.Snapshot{}, err
-	}
-	var s lock.Snapshot
-	for _, e := range t.queue {
-		for _, w := range e.wants {
-			info := lock.Info{Name: w.Name, Mode: w.Mode, ClientID: e.client}
-			if e.state == granted {
-				s.Held = append(s.Held, info)
-			} else {
-				s.Pending = append(s.Pending, info)
-			}
-		}
-	}
-	return s, nil
-}
-
 // heard is called for what other clients tell. It does not block.
-func (c *FileLocks) heard(ids []string) {
+func (c *FileLocks) heard(words []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, id := range ids {
+	switch {
+	case len(words) == 3 && words[0] == asking:
+		go c.answer(words[1], words[2])
+		return
+	case len(words) == 4 && words[0] == answering && words[1] == c.name:
+		c.answers[words[3]], _ = strconv.ParseInt(words[2], 10, 64)
+		return
+	}
+	for _, id := range words {
 		if id == everyone || c.waiters[id] != nil || c.grants[id] != nil {
 			c.wake()
 			return

@@ -64,6 +64,8 @@ func TestThroughAHelper(t *testing.T) {
 		{"directory", TestDirectoryInItsPlace},
 		{"newer version", TestNewerVersion},
 		{"expiry", TestExpiredLeaseIsTakenOver},
+		{"query", TestQuerySeesWhatOthersAreAbout},
+		{"frozen", TestQueryDoesNotWaitForWhoIsFrozen},
 		{"records", TestRecordsBesideAnotherMechanism},
 		{"handles", TestOpenFileIsNeitherOpenedNorRemoved},
 		{"saves", TestStore},

@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // How often a client looks at the table when nobody told it to: while it waits, between
@@ -85,6 +83,9 @@ func (c *FileLocks) sweep(ctx context.Context, last bool) error {
 	absent := func(client string) bool { return !slices.Contains(c.clients, client) }
 	maps.DeleteFunc(c.dead, func(client string, _ bool) bool { return absent(client) })
 	maps.DeleteFunc(c.probed, func(client string, _ time.Duration) bool { return absent(client) })
+	c.mu.Lock()
+	maps.DeleteFunc(c.answers, func(client string, _ int64) bool { return absent(client) })
+	c.mu.Unlock()
 	look := suspects{clients: c.clients}
 	if len(c.clients) > 0 && c.clients[0] != c.alive.id && !last {
 		look.clients = c.clients[:1]
@@ -188,50 +189,4 @@ func (c *FileLocks) disown(id string) {
 	c.own = slices.DeleteFunc(slices.Clone(c.own), func(e *entry) bool { return e.id == id })
 	c.doubt = true
 	c.wake()
-}
-
-// look reads the table without changing it, and leaves out who is gone.
-func (c *FileLocks) look(ctx context.Context) (*table, error) {
-	t, err := c.glance(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var clients []string
-	for _, e := range t.queue {
-		if e.state != present {
-			clients = append(clients, e.client)
-		}
-	}
-	slices.Sort(clients)
-	c.investigate(ctx, suspects{clients: slices.Compact(clients)})
-	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return c.dead[e.client] })
-	return t, context.Cause(ctx)
-}
-
-// glance reads the table as it is.
-func (c *FileLocks) glance(ctx context.Context) (*table, error) {
-	if !c.take(ctx) {
-		return nil, context.Cause(ctx)
-	}
-	defer c.give()
-	image, err := c.content(ctx)
-	if isNamed(err, notFound) {
-		return &table{}, nil
-	}
-	if err != nil {
-		return nil, c.dir.explain(ctx, c.dir.String()+"/"+lockFile, err)
-	}
-	now, _, err := newest(image)
-	if errors.Is(err, errFuture) {
-		return nil, &lock.Error{Code: lock.CodeFallbackConflict, Err: errFuture, Detail: "reload this page"}
-	}
-	if t, broken := decode(now.text); broken == nil {
-		return t, nil
-	}
-	// What it said is lost; what this client knows of itself is not.
-	t := &table{}
-	for _, e := range c.own {
-		t.queue = append(t.queue, e.clone())
-	}
-	return t, nil
 }

@@ -27,7 +27,7 @@ const (
 	grace = 100 * time.Millisecond
 )
 
-// request puts e into the queue, where it is not there yet, or before it.
+// request puts e into the queue, where it is not there yet, or before it. Who asked first is known for those who wait alone.
 func (s *session) request(e *entry, r lock.Request) error {
 	e.client = s.c.alive.id
 	switch {
@@ -42,7 +42,7 @@ func (s *session) request(e *entry, r lock.Request) error {
 		s.optional = e
 	default:
 		e.state = waiting
-		s.t.queue = append(s.t.queue, e)
+		s.t.join(e)
 		s.changed = true
 	}
 	return nil

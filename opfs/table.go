@@ -12,7 +12,7 @@ import (
 type table struct {
 	token    int64     // the highest that was ever handed out
 	recovery *recovery // nil where the table is known to be whole
-	queue    []*entry  // in the order of arrival; who stole comes first
+	queue    []*entry  // in the order of arrival, or of asking where that is known; who stole comes first
 }
 
 // entry is one request, or one lease whose lock is kept by another mechanism.
@@ -21,6 +21,7 @@ type entry struct {
 	client string // its file in .alive is open for as long as the entry may stand
 	state  state
 	wants  []lock.Want
+	asked  int64 // Unix time in microseconds; 0 where it is not known
 	lease  *lease
 }
 
@@ -93,6 +94,26 @@ func conflict(a, b *entry) bool {
 			return x.Name == y.Name && (x.Mode == lock.Exclusive || y.Mode == lock.Exclusive)
 		})
 	})
+}
+
+// lateness is by how much a request may have been made before another one that it goes before, in microseconds. Between
+// clocks that differ by more, as before and after one was set, the order of arrival is the better one, and nobody is passed
+// for longer.
+const lateness = 100_000
+
+// join puts e into the queue: before those who wait and are known to have asked later, up to the last one of whom that is
+// not known. Where it stands among those who hold does not matter: they bar its way from anywhere.
+func (t *table) join(e *entry) {
+	at := len(t.queue)
+	for i := at - 1; i >= 0; i-- {
+		if other := t.queue[i]; other.state == waiting {
+			if ahead := other.asked - e.asked; ahead <= 0 || ahead > lateness {
+				break
+			}
+			at = i
+		}
+	}
+	t.queue = slices.Insert(t.queue, at, e)
 }
 
 // steal grants e before all others and takes its names from those that hold them. The

@@ -2,8 +2,10 @@ package opfs
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -57,6 +59,78 @@ func TestWhoPassedBarsTheWay(t *testing.T) {
 	assert.Empty(t, table.next())
 	table.remove(table.find("passed"))
 	assert.Equal(t, []string{"frozen"}, ids(table.next()))
+}
+
+// asked is a request for "a", unless it says otherwise, that was made so many microseconds after all began.
+func asked(id string, after int64, names ...string) *entry {
+	if names == nil {
+		names = []string{"a"}
+	}
+	e := newEntry(id, id, waiting, lock.Exclusive, names...)
+	e.asked = 1763687000000000 + after
+	return e
+}
+
+func TestWhoAskedFirstIsFirst(t *testing.T) {
+	holder := newEntry("h", "h", granted, lock.Exclusive, "a")
+	for name, test := range map[string]struct {
+		joining []*entry
+		want    []string
+	}{
+		"as they arrive":      {[]*entry{asked("1", 1), asked("2", 2), asked("3", 3)}, []string{"h", "1", "2", "3"}},
+		"the other way round": {[]*entry{asked("3", 3), asked("2", 2), asked("1", 1)}, []string{"h", "1", "2", "3"}},
+		"into the middle":     {[]*entry{asked("1", 1), asked("3", 3), asked("2", 2)}, []string{"h", "1", "2", "3"}},
+		"at once":             {[]*entry{asked("x", 1), asked("y", 1)}, []string{"h", "x", "y"}},
+		"not before a holder": {[]*entry{asked("1", -5)}, []string{"h", "1"}},
+		"past other names":    {[]*entry{asked("2", 2), asked("b", 9, "b"), asked("1", 1)}, []string{"h", "1", "2", "b"}},
+		"not past one untold": {[]*entry{asked("2", 2), newEntry("old", "o", waiting, lock.Exclusive, "a"), asked("1", 1)}, []string{"h", "2", "old", "1"}},
+		"untold itself":       {[]*entry{asked("2", 2), newEntry("old", "o", waiting, lock.Exclusive, "a")}, []string{"h", "2", "old"}},
+		"late by the most":    {[]*entry{asked("2", lateness), asked("1", 0)}, []string{"h", "1", "2"}},
+		"another clock":       {[]*entry{asked("2", lateness+1), asked("1", 0)}, []string{"h", "2", "1"}},
+		"stops at another clock": {[]*entry{asked("3", 3), asked("2", lateness+2), asked("1", 1)},
+			[]string{"h", "3", "2", "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := &table{queue: []*entry{holder}}
+			for _, e := range test.joining {
+				table.join(e)
+			}
+			assert.Equal(t, test.want, ids(table.queue))
+		})
+	}
+}
+
+// A clock that was wrong, or a table that somebody changed, lets nobody pass for long, and nobody wait for ever.
+func TestAClockThatIsWrongGivesNoAdvantage(t *testing.T) {
+	for _, wrong := range []int64{1, math.MaxInt64, math.MinInt64, math.MaxInt64 - lateness} {
+		victim := asked("victim", 0)
+		table := &table{queue: []*entry{asked("victim", 0)}}
+		table.queue[0].asked = wrong
+		table.join(victim)
+		assert.Same(t, victim, table.queue[1], "who waits with a time of %d", wrong)
+	}
+	// One whose clock is 50 ms behind passes for 50 ms, and not for longer, however often it asks.
+	table := &table{queue: []*entry{asked("victim", 0)}}
+	passed := 0
+	for at := range int64(1000) { // a request each millisecond
+		before := slices.Index(ids(table.queue), "victim")
+		table.join(asked(strconv.FormatInt(at, 10), at*1000-50_000))
+		passed += slices.Index(ids(table.queue), "victim") - before
+	}
+	assert.Equal(t, 50, passed)
+}
+
+func TestSharedOnesPassEachOther(t *testing.T) {
+	table := &table{}
+	second, first := newEntry("2", "2", granted, lock.Shared, "a"), newEntry("1", "1", waiting, lock.Shared, "a")
+	second.asked, first.asked = 2, 1
+	writer := asked("w", 0)
+	writer.asked = 3
+	for _, e := range []*entry{second, writer, first} {
+		table.join(e)
+	}
+	assert.Equal(t, []string{"2", "1", "w"}, ids(table.queue))
+	assert.Equal(t, []string{"1"}, ids(table.next()))
 }
 
 func TestStealLeavesOtherNames(t *testing.T) {

@@ -191,7 +191,7 @@ func (s *service) inspect(ctx context.Context, _, _ safejs.Value) (any, error) {
 }
 
 func (s *service) query(ctx context.Context, _, _ safejs.Value) (any, error) {
-	snapshot, err := s.locker.Query(ctx)
+	snapshot, err := s.state(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -69,6 +69,7 @@ func (s settings) key() string { return "holdfast:" + s.root }
 type mechanism struct {
 	backends []lock.Backend // in the order in which they are tried
 	locker   lock.Locker    // serves holdfast.locks
+	state    func(context.Context) (lock.Snapshot, error)
 	end      func(context.Context) error
 	document *remote.Document // what is locked on the server, too; nil without one
 }
@@ -84,10 +85,10 @@ func wire(s settings) (mechanism, error) {
 	web := lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: jsbridge.NewWebLocks(),
 		Records: lock.WithSpare(files, &lock.WallTokens{Clock: lock.SystemClock{}}, s.withoutRecord)}
 	file := lock.Backend{Strategy: lock.FileLock, Resource: resource, Locker: files, Records: files}
-	m := mechanism{locker: files, end: files.Close}
+	m := mechanism{locker: files, state: files.QuerySettled, end: files.Close}
 	switch s.strategy {
 	case "web-lock":
-		m.locker, m.backends = web.Locker, []lock.Backend{web}
+		m.locker, m.state, m.backends = web.Locker, web.Locker.Query, []lock.Backend{web}
 	case "file-lock":
 		m.backends = []lock.Backend{file}
 	default:

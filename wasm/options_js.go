@@ -222,6 +222,7 @@ func lockRequest(v safejs.Value) (lock.Request, error) {
 		Wants:       []lock.Want{{Name: r.text("name"), Mode: lock.Mode(r.text("mode"))}},
 		IfAvailable: r.flag("ifAvailable"),
 		Steal:       r.flag("steal"),
+		Asked:       int64(r.number("asked", 0) * 1000),
 	}
 	return request, r.err
 }

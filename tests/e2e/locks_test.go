@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -107,4 +110,41 @@ func TestLocksBehaveAsTheBrowsersDo(t *testing.T) {
 			tab.Quiet()
 		})
 	}
+}
+
+// Frames of one page ask in turn, faster than their workers come to the file: they stand in line as they asked.
+func TestFramesOverAFileAreServedInTheOrderOfAsking(t *testing.T) {
+	t.Parallel()
+	mux := pages(t, siteDir)
+	mux.HandleFunc("/framed", blank(func(h http.Header) { h.Del("Content-Security-Policy") }))
+	w := world{browser.Start(t, quick), browser.Serve(t, mux)}
+	eachHost(t, func(t *testing.T, host string) {
+		options := filesAt(host, "frames-"+host, "")
+		tab := w.Open(t, w.URL("/framed"))
+		begin(tab, options)
+		tab.MustEval(`const frames = []
+			for (let i = 0; i < 3; i++) {
+				const frame = document.createElement('iframe')
+				frame.src = '/framed'
+				await new Promise(loaded => { frame.onload = loaded; document.body.append(frame) })
+				const {openHoldfast} = await frame.contentWindow.eval("import('/holdfast.js')")
+				const {locks} = await openHoldfast(`+options+`)
+				const client = await locks.request('who', async () => (await locks.query()).held.find(({name}) => name === 'who').clientId)
+				frames.push({locks, client})
+			}
+			const round = async order => {
+				let asked, pending
+				await hf.locks.request('turns', async () => {
+					asked = order.map(i => frames[i].locks.request('turns', () => {}))
+					do ({pending} = await hf.locks.query())
+					while (pending.length < order.length)
+				})
+				await Promise.all(asked)
+				return pending.map(({clientId}) => frames.findIndex(({client}) => client === clientId))
+			}
+			null`, nil)
+		for _, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}} {
+			assert.Equal(t, order, browser.Get[[]int](tab, fmt.Sprintf("await round(%s)", strings.ReplaceAll(fmt.Sprint(order), " ", ", "))))
+		}
+	})
 }

@@ -3,17 +3,14 @@ import type { Reason } from "./protocol";
 
 export class ProjectLockError extends Error implements Contract {
   override readonly name = "ProjectLockError";
-  readonly code: LockErrorCode;
-  readonly operation: Operation;
-  readonly retryable: boolean;
-  readonly resource?: string;
+  declare readonly code: LockErrorCode;
+  declare readonly operation: Operation;
+  declare readonly retryable: boolean;
+  declare readonly resource?: string;
 
-  constructor({ message, code, operation, retryable, resource }: Reason) {
+  constructor({ message, ...fields }: Reason) {
     super(message);
-    this.code = code as LockErrorCode;
-    this.operation = operation as Operation;
-    this.retryable = retryable;
-    if (resource !== undefined) this.resource = resource;
+    Object.assign(this, fields);
   }
 }
 

@@ -7,7 +7,7 @@ import { compile } from "./compile";
 import { asError, problem, ProjectLockError } from "./errors";
 import { startWorker } from "./host";
 import { Lease, type LeaseFields } from "./lease";
-import { Locks, type LockRequest } from "./locks";
+import { asked, Locks, type LockRequest } from "./locks";
 import { checked, type Checked, checkOpen, uuid } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent, Reason } from "./protocol";
 
@@ -28,10 +28,10 @@ interface Entry {
 const loadLimitMs = 30_000;
 
 class Holdfast extends EventTarget implements Contract.Holdfast {
-  readonly ownerId: string;
+  declare readonly ownerId: string;
   readonly version = __VERSION__;
-  readonly ready: Promise<void>;
-  readonly locks: Contract.LockManagerLike;
+  declare readonly ready: Promise<void>;
+  declare readonly locks: Contract.LockManagerLike;
 
   #host: Host | undefined;
   #starting: Promise<Host>;
@@ -56,7 +56,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     // Web Locks need no Go between the page and the browser.
     this.locks = strategy !== "file-lock" && navigator.locks
       ? new Locks((...request) => this.#direct(...request), () => this.#untilOver(() => navigator.locks.query()))
-      : new Locks((request, signal, run) => this.#run("request", request, signal, run), () => this.#call("query"));
+      : new Locks((request, signal, run) => this.#run("request", { ...request, asked: asked() }, signal, run), () => this.#call("query"));
     this.#start = start;
     this.#starting = this.#begin();
     this.ready = this.#settling(this.#starting.then(() => undefined));

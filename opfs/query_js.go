@@ -1,0 +1,162 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// What clients say to each other over the bell about a query: who asks and the number of the question and, in the answer,
+// who gives it: everything is in the table now that it was about when it heard the question.
+const (
+	asking    = "?"
+	answering = "!"
+)
+
+const (
+	// hearing is how long a query waits for answers. Who has left a question without one is not waited for before it answers.
+	hearing = 100 * time.Millisecond
+	// doubtful is after how long a query looks whether those who have not answered live.
+	doubtful = 10 * time.Millisecond
+)
+
+// Query implements [lock.Locker]. It leaves out clients that are gone.
+func (c *FileLocks) Query(ctx context.Context) (lock.Snapshot, error) {
+	t, err := c.look(ctx)
+	if err != nil {
+		return lock.Snapshot{}, err
+	}
+	return t.snapshot(), nil
+}
+
+// QuerySettled is a Query that sees what other clients were about when it was called, unless such a client does not run,
+// and counts as held what is free for who waits for it. It takes some milliseconds more, and some of all others.
+func (c *FileLocks) QuerySettled(ctx context.Context) (lock.Snapshot, error) {
+	c.mu.Lock()
+	c.questions++
+	number := c.questions
+	c.mu.Unlock()
+	c.bell().ring([]string{asking, c.name, strconv.FormatInt(number, 10)})
+	t, err := c.look(ctx)
+	if err == nil && c.heardOut(ctx, t, number) {
+		t, err = c.look(ctx)
+	}
+	if err != nil {
+		return lock.Snapshot{}, err
+	}
+	for _, e := range t.next() {
+		e.state = granted // for everybody else it is
+	}
+	return t.snapshot(), nil
+}
+
+// snapshot tells who holds and who waits.
+func (t *table) snapshot() (s lock.Snapshot) {
+	for _, e := range t.queue {
+		for _, w := range e.wants {
+			info := lock.Info{Name: w.Name, Mode: w.Mode, ClientID: e.client}
+			if e.state == granted {
+				s.Held = append(s.Held, info)
+			} else {
+				s.Pending = append(s.Pending, info)
+			}
+		}
+	}
+	return s
+}
+
+// heardOut waits for the answers of those who are in the table. It reports whether there are any.
+func (c *FileLocks) heardOut(ctx context.Context, t *table, number int64) (others bool) {
+	for begun := c.options.Clock.Now().Mono; ; {
+		waited := c.options.Clock.Now().Mono - begun
+		var missing []string
+		c.mu.Lock()
+		for _, e := range t.queue {
+			if e.state == present && e.client != c.alive.id && !c.dead[e.client] {
+				others = true
+				if c.answers[e.client] >= number {
+					continue
+				}
+				missing = append(missing, e.client)
+				if waited > c.hearing {
+					c.answers[e.client] = math.MaxInt64
+				}
+			}
+		}
+		c.mu.Unlock()
+		if waited > doubtful {
+			c.investigate(ctx, suspects{clients: missing})
+		}
+		if len(missing) == 0 || wait.For(ctx, time.Millisecond) != nil {
+			return others
+		}
+	}
+}
+
+// answer answers when this client has done what it is about: who takes the turn later has it later. A release takes it
+// twice, so this does.
+func (c *FileLocks) answer(asker, number string) {
+	if c.take(c.life) {
+		c.give()
+	}
+	if c.take(c.life) {
+		me, there := c.alive.id, c.alive.file != nil
+		c.give()
+		if there {
+			c.bell().ring([]string{answering, asker, number, me})
+		}
+	}
+}
+
+// look reads the table without changing it, and leaves out who is gone.
+func (c *FileLocks) look(ctx context.Context) (*table, error) {
+	t, err := c.glance(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var clients []string
+	for _, e := range t.queue {
+		if e.state != present && !slices.Contains(clients, e.client) {
+			clients = append(clients, e.client)
+		}
+	}
+	c.investigate(ctx, suspects{clients: clients})
+	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return c.dead[e.client] })
+	return t, context.Cause(ctx)
+}
+
+// glance reads the table as it is.
+func (c *FileLocks) glance(ctx context.Context) (*table, error) {
+	if !c.take(ctx) {
+		return nil, context.Cause(ctx)
+	}
+	defer c.give()
+	image, err := c.content(ctx)
+	if isNamed(err, notFound) {
+		return &table{}, nil
+	}
+	if err != nil {
+		return nil, c.dir.explain(ctx, c.dir.String()+"/"+lockFile, err)
+	}
+	now, _, err := newest(image)
+	if errors.Is(err, errFuture) {
+		return nil, &lock.Error{Code: lock.CodeFallbackConflict, Err: errFuture, Detail: "reload this page"}
+	}
+	if t, broken := decode(now.text); broken == nil {
+		return t, nil
+	}
+	// What it said is lost; what this client knows of itself is not.
+	t := &table{}
+	for _, e := range c.own {
+		t.queue = append(t.queue, e.clone())
+	}
+	return t, nil
+}

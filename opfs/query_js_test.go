@@ -1,0 +1,166 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// busyClient returns a client that is in the table and begins nothing before done is called.
+func busyClient(t *testing.T, root string) (c *FileLocks, done func()) {
+	c = newClient(t, root)
+	free(t, hold(t, c, "before"))
+	c.turn <- struct{}{}
+	return c, func() { <-c.turn }
+}
+
+func hold(t *testing.T, c *FileLocks, name string) lock.Grant {
+	t.Helper()
+	g, err := c.Request(t.Context(), want(name))
+	require.NoError(t, err)
+	return g
+}
+
+func free(t *testing.T, g lock.Grant) {
+	t.Helper()
+	require.NoError(t, g.Release(t.Context()))
+}
+
+// querying looks for what the client sees, and fails if it sees it while others are busy.
+func querying(t *testing.T, c *FileLocks) <-chan lock.Snapshot {
+	t.Helper()
+	seen := make(chan lock.Snapshot, 1)
+	go func() {
+		s, err := c.QuerySettled(t.Context())
+		assert.NoError(t, err)
+		seen <- s
+	}()
+	select {
+	case <-seen:
+		require.Fail(t, "it did not wait for what another client is about")
+	case <-time.After(20 * time.Millisecond):
+	}
+	return seen
+}
+
+// What a client was about is seen, although the file has nothing of it yet.
+func TestQuerySeesWhatOthersAreAbout(t *testing.T) {
+	t.Run("request", func(t *testing.T) {
+		root := newRoot()
+		a, holder := newClient(t, root), newClient(t, root)
+		a.hearing = time.Minute
+		held := hold(t, holder, "x")
+		b, done := busyClient(t, root)
+		go func() { _, _ = b.Request(t.Context(), want("x")) }()
+		seen := querying(t, a)
+		done()
+		assert.Len(t, (<-seen).Pending, 1)
+		free(t, held)
+	})
+	t.Run("release", func(t *testing.T) {
+		root := newRoot()
+		a, b, waiter := newClient(t, root), newClient(t, root), newClient(t, root)
+		a.hearing = time.Minute
+		held := hold(t, b, "x")
+		go func() { _, _ = waiter.Request(t.Context(), want("x")) }()
+		inLine(t, a, 1)
+		waiter.turn <- struct{}{}
+		a.mu.Lock()
+		a.answers[waiter.alive.id] = math.MaxInt64 // it does not answer, and need not
+		a.mu.Unlock()
+		b.turn <- struct{}{}
+		b.hook = func(step string) {
+			if step == "alive" {
+				time.Sleep(30 * time.Millisecond) // long enough for others to look too early
+			}
+		}
+		go func() { _ = held.Release(t.Context()) }()
+		seen := querying(t, a)
+		<-b.turn
+		s := <-seen
+		<-waiter.turn
+		assert.Empty(t, s.Pending, "its turn has come, though it does not know it")
+		require.Len(t, s.Held, 1)
+		assert.Equal(t, waiter.alive.id, s.Held[0].ClientID)
+	})
+}
+
+// A client that does not run, as in a frozen tab, is waited for once; it is believed again when it answers.
+func TestQueryDoesNotWaitForWhoIsFrozen(t *testing.T) {
+	root := newRoot()
+	a := newClient(t, root)
+	b, wake := busyClient(t, root)
+	a.hearing = 50 * time.Millisecond
+	_, err := a.QuerySettled(t.Context())
+	require.NoError(t, err)
+	a.hearing = time.Hour
+	_, err = a.QuerySettled(t.Context())
+	require.NoError(t, err)
+
+	wake()
+	require.Eventually(t, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.answers[b.alive.id] <= a.questions
+	}, 5*time.Second, time.Millisecond)
+	b.turn <- struct{}{}
+	seen := querying(t, a)
+	<-b.turn
+	<-seen
+}
+
+// One that has ended without a word is not waited for.
+func TestQueryDoesNotWaitForTheDead(t *testing.T) {
+	root := newRoot()
+	a := newClient(t, root)
+	a.hearing = time.Hour
+	for range 3 {
+		p := startPeer(t, root, safejs.Null())
+		p.tell("request", "x")
+		p.expect("granted")
+		p.tell("release", "x")
+		p.expect("released")
+		p.kill()
+		_, err := a.QuerySettled(t.Context())
+		require.NoError(t, err)
+	}
+}
+
+// Two clients ask, and the table hears first of the one that asked last.
+func TestWhoAskedFirstIsGrantedFirst(t *testing.T) {
+	root := newRoot()
+	a, b, c := newClient(t, root), newClient(t, root), newClient(t, root)
+	held := hold(t, a, "x")
+	ask := func(c *FileLocks, at int64) <-chan lock.Grant {
+		granted := make(chan lock.Grant, 1)
+		r := want("x")
+		r.Asked = at
+		go func() {
+			g, err := c.Request(t.Context(), r)
+			if assert.NoError(t, err) {
+				granted <- g
+			}
+		}()
+		return granted
+	}
+	second := ask(b, 1763687000000002)
+	inLine(t, a, 1)
+	first := ask(c, 1763687000000001)
+	inLine(t, a, 2)
+	free(t, held)
+	select {
+	case g := <-first:
+		free(t, g)
+	case <-second:
+		require.Fail(t, "the second was granted first")
+	}
+	free(t, <-second)
+}
