@@ -42,8 +42,8 @@ var _ Locks = (*lock.Manager)(nil)
 type Config struct {
 	// Snapshot returns what is to be saved, as it is now. It is called when a write
 	// begins and when the lock was lost, possibly before an earlier call has returned.
-	// The bytes must not be changed afterwards.
-	Snapshot func(ctx context.Context) ([]byte, error)
+	// What it returns is not used after ctx has ended, and must not change before.
+	Snapshot func(ctx context.Context) (Content, error)
 	Store    Store
 	Locks    Locks
 	Channel  Channel    // nil: nobody can be asked to hand over

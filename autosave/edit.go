@@ -228,7 +228,7 @@ func (s *Saver) gather(ctx context.Context, dirty bool, mark int64, named chan s
 		go func() {
 			ctx, stop := context.WithTimeout(s.life, writeLimit)
 			defer stop()
-			taken, err := snapshot(ctx, s.config.Snapshot)
+			taken, err := s.snapshot(ctx)
 			if err != nil {
 				taken = nil
 			}

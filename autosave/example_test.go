@@ -23,7 +23,7 @@ func memory() autosave.Config {
 	return autosave.Config{
 		Store:    autosave.NewLayout(autosavetest.NewDisk().Client(), autosavetest.SHA256),
 		Locks:    m,
-		Snapshot: func(context.Context) ([]byte, error) { return []byte("what the editor shows"), nil },
+		Snapshot: func(context.Context) (autosave.Content, error) { return autosave.Bytes("what the editor shows"), nil },
 	}
 }
 
@@ -49,11 +49,11 @@ func ExampleSaver() {
 func ExampleLayout() {
 	ctx := context.Background()
 	store := autosave.NewLayout(autosavetest.NewDisk().Client(), autosavetest.SHA256)
-	_, err := store.Commit(ctx, autosave.Commit{Content: []byte("old"), Token: 1})
+	_, err := store.Commit(ctx, autosave.Commit{Content: autosave.Bytes("old"), Token: 1})
 	fmt.Println(err)
 	// Another page has become the editor, under a higher token.
 	fmt.Println(store.Fence(ctx, 2))
-	_, err = store.Commit(ctx, autosave.Commit{Content: []byte("late"), Token: 1})
+	_, err = store.Commit(ctx, autosave.Commit{Content: autosave.Bytes("late"), Token: 1})
 	fmt.Println("refused:", errors.Is(err, autosave.ErrStaleToken))
 	// Output:
 	// <nil>

@@ -80,7 +80,7 @@ func TestWhatIsTypedWhileLoadingIsKept(t *testing.T) {
 		a := w.prepare("a")
 		b := w.prepare("b")
 		first := true
-		b.config.Snapshot = func(ctx context.Context) ([]byte, error) {
+		b.config.Snapshot = func(ctx context.Context) (autosave.Content, error) {
 			text, err := b.snapshot(ctx)
 			if first {
 				first = false

@@ -157,35 +157,34 @@ func (l *Layout) Commit(ctx context.Context, c Commit) (Generation, error) {
 func (l *Layout) write(ctx context.Context, c Commit) (g Generation, names []indexName, gone []Generation, err error) {
 	c.progress(PhaseWriting)
 	for again := true; again; again = errors.Is(err, ErrNotOpened) && ctx.Err() == nil {
-		g, names, gone, err = l.attempt(ctx, &c)
+		g, names, gone, err = l.attempt(ctx, c)
 	}
 	return g, names, gone, err
 }
 
-// attempt does what write says, once. The commit has its content afterwards.
-func (l *Layout) attempt(ctx context.Context, c *Commit) (g Generation, names []indexName, gone []Generation, err error) {
-	g = l.next(*c)
+// attempt does what write says, once.
+func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []indexName, gone []Generation, err error) {
+	g = l.next(c)
 	next := index{name: l.name()}
 	encoded := false
 	listed, err := l.files.Save(ctx, Saving{Name: g.ID, Index: next.name.String(),
-		Take: func(ctx context.Context) (content []byte, err error) {
-			if *c, err = c.Taken(ctx); err == nil {
-				g.Bytes = int64(len(c.Content))
-			}
-			return c.Content, err
+		Take: func(ctx context.Context) (Content, error) {
+			taken, err := c.Taken(ctx) // anew for every attempt: it may be spent
+			return taken.Content, err
 		},
-		Encode: func(sum string, listed []string) ([]byte, error) {
+		Encode: func(bytes int64, sum string, listed []string) ([]byte, error) {
 			if err := l.check(indexNames(listed)); err != nil {
 				return nil, err
 			}
+			c.sized(bytes)
 			c.progress(PhaseIndex)
-			g.SHA256 = sum
+			g.Bytes, g.SHA256 = bytes, sum
 			gone, next.generations = c.Limits.kept(append(superseded(l.top.generations), g))
 			encoded = true
 			return encodeIndex(next.generations), nil
 		}})
 	if err != nil {
-		if encoded { // the index may be there, and so must what it tells of
+		if encoded && !errors.Is(err, ErrNotBegun) { // the index may be there, and so must what it tells of
 			l.messy = true
 			return g, nil, nil, asError(err, CodeWriteFailed, "the index could not be written")
 		}

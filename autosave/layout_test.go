@@ -2,7 +2,9 @@ package autosave_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +17,7 @@ import (
 )
 
 func commit(content string, token int64) autosave.Commit {
-	return autosave.Commit{Content: []byte(content), Token: token, SavedAt: time.Now(), Limits: autosave.Limits{MaxGenerations: 3}}
+	return autosave.Commit{Content: autosave.Bytes(content), Token: token, SavedAt: time.Now(), Limits: autosave.Limits{MaxGenerations: 3}}
 }
 
 // An editor is frozen before every single operation of its fence and its commits, while
@@ -160,7 +162,7 @@ func TestOperationsOfACommit(t *testing.T) {
 	for range 5 {
 		files.Log()
 		at = at.Add(time.Second)
-		_, err := s.Commit(t.Context(), autosave.Commit{Content: []byte("x"), Token: 7, SavedAt: at, Limits: autosave.Limits{MaxGenerations: 2}})
+		_, err := s.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("x"), Token: 7, SavedAt: at, Limits: autosave.Limits{MaxGenerations: 2}})
 		require.NoError(t, err)
 	}
 	assert.Equal(t, []string{
@@ -195,7 +197,7 @@ func (s *stuck) Save(ctx context.Context, saving autosave.Saving) ([]string, err
 	if _, err := saving.Take(ctx); err != nil {
 		return nil, err
 	}
-	return nil, autosave.ErrNotOpened
+	return nil, errors.Join(autosave.ErrNotBegun, autosave.ErrNotOpened)
 }
 
 func (s *stuck) Remove(ctx context.Context, folder, name string) error {
@@ -213,14 +215,14 @@ func TestAFileIsNotOpened(t *testing.T) {
 	taken := 0
 	save := func(content string) error {
 		c := commit("", 1)
-		c.Take = func(context.Context) ([]byte, error) { taken++; return []byte(content), nil }
+		c.Take = func(context.Context) (autosave.Content, error) { taken++; return autosave.Bytes(content), nil }
 		_, err := s.Commit(t.Context(), c)
 		return err
 	}
 	require.NoError(t, save("one"))
 	files.saves = 1
 	require.NoError(t, save("two"))
-	require.Equal(t, 2, taken, "once for each")
+	require.Equal(t, 3, taken, "once for each attempt")
 	require.Equal(t, []string{"two", "one"}, contents(t, disk.Page()))
 
 	files.saves = 3
@@ -231,4 +233,19 @@ func TestAFileIsNotOpened(t *testing.T) {
 	require.NoError(t, save("four"))
 	require.Equal(t, []string{"four", "three", "two"}, contents(t, disk.Page()))
 	require.Len(t, disk.Paths(), 3+2, "what was left is removed: %v", disk.Paths())
+}
+
+// What could not be written for want of room does not keep that room.
+func TestWhatDidNotFitIsRemoved(t *testing.T) {
+	disk := autosavetest.NewDisk()
+	s := disk.Page()
+	_, err := s.Commit(t.Context(), commit("good", 1))
+	require.NoError(t, err)
+	before := disk.Paths()
+	disk.SetCapacity(2000)
+	_, err = s.Commit(t.Context(), commit(strings.Repeat("x", 3000), 1))
+	require.ErrorIs(t, err, autosave.ErrQuota)
+	require.Equal(t, before, disk.Paths())
+	_, err = s.Commit(t.Context(), commit(strings.Repeat("x", 1000), 1))
+	require.NoError(t, err)
 }

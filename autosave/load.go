@@ -97,7 +97,7 @@ func (s *Saver) find(ctx context.Context, token int64, known *Generation, has in
 	}
 	// The page is about to lose what it shows.
 	if found.marked = s.marks.Load(); s.since.Load() != 0 && found.marked != has {
-		if found.unsaved, err = snapshot(ctx, s.config.Snapshot); err != nil {
+		if found.unsaved, err = s.snapshot(ctx); err != nil {
 			return found, err
 		}
 		found.taken = true
@@ -129,7 +129,7 @@ func (s *Saver) rescue(ctx context.Context, token int64, all []Generation, found
 			return all, nil
 		}
 	}
-	g, err := s.config.Store.Commit(ctx, Commit{Content: r.Content, Token: token, SavedAt: s.config.Clock.Now().Wall, Limits: s.config.Limits})
+	g, err := s.config.Store.Commit(ctx, Commit{Content: Bytes(r.Content), Token: token, SavedAt: s.config.Clock.Now().Wall, Limits: s.config.Limits})
 	switch {
 	case errors.Is(err, ErrStaleToken):
 		return all, err

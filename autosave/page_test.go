@@ -120,11 +120,11 @@ func (w *world) tab(name string) *page {
 	return w.prepare(name).open()
 }
 
-func (p *page) snapshot(context.Context) ([]byte, error) {
+func (p *page) snapshot(context.Context) (autosave.Content, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked++
-	return []byte(p.text), nil
+	return autosave.Bytes(p.text), nil
 }
 
 // hear does what a page does: it loads what it is given, and keeps what it is offered.

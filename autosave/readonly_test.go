@@ -75,7 +75,7 @@ func TestWhatOthersSavedIsLoadedAndTheBufferOffered(t *testing.T) {
 		a.typed("mine")
 		lease := w.thief()
 		a.typed(" and more") // nobody should, but if so it is kept
-		_, err := w.disk.Page().Commit(t.Context(), autosave.Commit{Content: []byte("theirs"), Token: lease.Token, SavedAt: time.Now()})
+		_, err := w.disk.Page().Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("theirs"), Token: lease.Token, SavedAt: time.Now()})
 		require.NoError(t, err)
 		w.sleep(time.Minute)
 		require.NoError(t, lease.Release(t.Context()))
@@ -214,7 +214,7 @@ func TestReadonlyIsToldAtOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		take := a.config.Snapshot
-		a.config.Snapshot = func(ctx context.Context) ([]byte, error) { time.Sleep(time.Second); return take(ctx) }
+		a.config.Snapshot = func(ctx context.Context) (autosave.Content, error) { time.Sleep(time.Second); return take(ctx) }
 		a.open()
 		a.typed("slow")
 		a.forget()

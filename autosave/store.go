@@ -36,19 +36,41 @@ type Store interface {
 
 // Commit is what a [Store] is given to commit.
 type Commit struct {
-	Content []byte // not changed by anybody until Commit has returned
-	// Take, where set, returns the content instead. It is called once, while the store
-	// prepares; its error ends the commit.
-	Take    func(ctx context.Context) ([]byte, error)
+	Content Content
+	// Take, where set, returns the content instead. It is called while the store prepares,
+	// once for each attempt to write; its error ends the commit.
+	Take    func(ctx context.Context) (Content, error)
 	Token   int64
 	SavedAt time.Time
 	Limits  Limits
 	// Progress, where set, is told of the phases writing-current, updating-index and gc
 	// as they begin.
 	Progress func(Phase)
+	// Sized, where set, is told how many bytes the content has, before the index is
+	// updated. A Store need not tell.
+	Sized func(bytes int64)
 	// Committed, where set, is told of the generation as soon as it is durable, before
 	// anything is removed. A Store need not tell; that Commit returns says the same.
 	Committed func(Generation)
+}
+
+// Content is what is saved. What is not in Go need not come there on its way to the storage.
+type Content interface {
+	// Bytes returns what is saved. It must not be changed. Once a Store was given the
+	// content, it may fail.
+	Bytes() ([]byte, error)
+}
+
+// Bytes is a [Content] that is there. It is not changed by anybody.
+type Bytes []byte
+
+// Bytes implements [Content].
+func (b Bytes) Bytes() ([]byte, error) { return b, nil }
+
+func (c Commit) sized(bytes int64) {
+	if c.Sized != nil {
+		c.Sized(bytes)
+	}
 }
 
 func (c Commit) committed(g Generation) {
@@ -63,6 +85,9 @@ func (c Commit) Taken(ctx context.Context) (Commit, error) {
 	if c.Take != nil {
 		c.Content, err = c.Take(ctx)
 		c.Take = nil
+	}
+	if c.Content == nil {
+		c.Content = Bytes(nil)
 	}
 	return c, err
 }
@@ -99,21 +124,26 @@ type Files interface {
 	// in FolderIndex as List would after that. There may be empty files from the
 	// beginning. It is one call so that it can be fast: everything is at a distance from
 	// here, and the files can be opened while the content is taken. Where it fails with an
-	// error that matches ErrNotOpened, the index is not written, and other names may do.
+	// error that matches ErrNotBegun, the index is empty or absent, and will stay so.
 	Save(ctx context.Context, s Saving) (names []string, err error)
 }
 
-// ErrNotOpened is what [Files.Save] fails with where the storage has not opened a file for
-// seconds. It may never do so, and open another at once.
-var ErrNotOpened = errors.New("the storage has not opened a file")
+var (
+	// ErrNotBegun is what [Files.Save] fails with where it has not begun to write the index.
+	ErrNotBegun = errors.New("the index was not begun")
+	// ErrNotOpened is what it fails with, beside ErrNotBegun, where the storage has not opened
+	// a file for seconds. It may never do so, and open another at once.
+	ErrNotOpened = errors.New("the storage has not opened a file")
+)
 
 // Saving is what [Files.Save] writes.
 type Saving struct {
-	Name  string                                    // in FolderHistory, with what
-	Take  func(ctx context.Context) ([]byte, error) // returns, once
-	Index string                                    // in FolderIndex, with what Encode returns
-	// Encode is called once the content is durable, with its SHA-256 in lower-case hex
-	// and the names in FolderIndex as they were at a moment since the call of Save.
-	// Where Take or it fails, nothing more is written and Save returns the error.
-	Encode func(sha256 string, names []string) ([]byte, error)
+	Name  string                                     // in FolderHistory, with what
+	Take  func(ctx context.Context) (Content, error) // returns, once
+	Index string                                     // in FolderIndex, with what Encode returns
+	// Encode is called once it is known what the content is, durable or not, with how many
+	// bytes it has, their SHA-256 in lower-case hex and the names in FolderIndex as they
+	// were at a moment since the call of Save. Where Take or it fails, the index is not
+	// begun and Save returns the error.
+	Encode func(bytes int64, sha256 string, names []string) ([]byte, error)
 }

@@ -103,7 +103,7 @@ func TestASnapshotThatFails(t *testing.T) {
 		take := a.config.Snapshot
 		var fails atomic.Bool
 		fails.Store(true)
-		a.config.Snapshot = func(ctx context.Context) ([]byte, error) {
+		a.config.Snapshot = func(ctx context.Context) (autosave.Content, error) {
 			if fails.Load() {
 				return nil, broken
 			}

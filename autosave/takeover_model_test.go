@@ -128,7 +128,7 @@ func (s *stage) enter(token int64, already []string, contents ...string) {
 
 // numbered is a commit at the time that its content says. The latest three are kept.
 func numbered(content string, token int64) autosave.Commit {
-	return autosave.Commit{Content: []byte(content), Token: token, SavedAt: time.UnixMilli(int64(content[0])),
+	return autosave.Commit{Content: autosave.Bytes(content), Token: token, SavedAt: time.UnixMilli(int64(content[0])),
 		Limits: autosave.Limits{MaxGenerations: 3}}
 }
 

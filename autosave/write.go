@@ -38,7 +38,7 @@ func (s *Saver) write() {
 }
 
 // commit commits what content returns.
-func (s *Saver) commit(w *write, content func(context.Context) ([]byte, error)) {
+func (s *Saver) commit(w *write, content func(context.Context) (Content, error)) {
 	var ctx context.Context
 	ctx, w.stop = context.WithTimeout(s.life, writeLimit)
 	w.phase = PhaseWriting
@@ -55,15 +55,16 @@ func (s *Saver) commit(w *write, content func(context.Context) ([]byte, error)) 
 	}
 	answer := make(chan outcome, 2) // the first one counts
 	go func() {
-		take := func(ctx context.Context) ([]byte, error) {
-			bytes, err := snapshot(ctx, content)
-			if err == nil {
-				s.do(func() { s.size = int64(len(bytes)) })
+		take := func(ctx context.Context) (Content, error) {
+			taken, err := snapshot(ctx, content)
+			if bytes, ok := taken.(Bytes); ok {
+				s.sized(int64(len(bytes)))
 			}
-			return bytes, err
+			return taken, err
 		}
 		g, err := s.config.Store.Commit(ctx, Commit{Take: take, Token: token, SavedAt: at, Limits: s.config.Limits,
 			Progress:  func(p Phase) { s.do(func() { s.progress(w, p) }) },
+			Sized:     s.sized,
 			Committed: func(g Generation) { answer <- outcome{g, nil} }})
 		if err != nil {
 			err = asError(err, CodeWriteFailed, "it could not be saved")
@@ -87,12 +88,23 @@ func (s *Saver) commit(w *write, content func(context.Context) ([]byte, error)) 
 	})
 }
 
-func snapshot(ctx context.Context, take func(context.Context) ([]byte, error)) ([]byte, error) {
-	bytes, err := take(ctx)
+func (s *Saver) sized(bytes int64) { s.do(func() { s.size = bytes }) }
+
+func snapshot(ctx context.Context, take func(context.Context) (Content, error)) (Content, error) {
+	content, err := take(ctx)
 	if err != nil {
 		return nil, asError(err, CodeSnapshotFailed, "the page could not say what to save")
 	}
-	return bytes, nil
+	return content, nil
+}
+
+// snapshot returns what the page has now, as bytes.
+func (s *Saver) snapshot(ctx context.Context) ([]byte, error) {
+	content, err := snapshot(ctx, s.config.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return content.Bytes()
 }
 
 func (s *Saver) progress(w *write, p Phase) {
@@ -234,7 +246,7 @@ func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
 				again = true
 			default:
 				s.commit(&write{done: func(g Generation, err error) { result <- outcome{g, err} }},
-					func(context.Context) ([]byte, error) { return content, nil })
+					func(context.Context) (Content, error) { return Bytes(content), nil })
 			}
 		}) {
 			return nil, s.over()

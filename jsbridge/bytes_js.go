@@ -4,7 +4,6 @@ package jsbridge
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/hack-pad/safejs"
 )
@@ -25,38 +24,19 @@ func Bytes(array safejs.Value) ([]byte, error) {
 	return b, err
 }
 
-// Loan is bytes of Go's and the same as they came from JavaScript, so that they need not be
-// copied on their way back. The bytes must not be changed. The zero value has none.
-type Loan struct {
-	mu    sync.Mutex
-	bytes []byte
-	array safejs.Value
+// Content is what a page gave to be saved: an object with the bytes, as bytes. Where they need not
+// be in Go, the object is given on. Go has no reference to the bytes themselves then, which would
+// keep them until Go collects its own, little, garbage.
+type Content struct{ Object safejs.Value }
+
+// Bytes copies what is to be saved into Go.
+func (c Content) Bytes() ([]byte, error) {
+	array, _ := c.Object.Get("bytes") // what is no array is told
+	return Bytes(array)
 }
 
-// Bytes copies a Uint8Array that nobody else uses, and keeps it until the next call.
-func (l *Loan) Bytes(array safejs.Value) ([]byte, error) {
-	b, err := Bytes(array)
-	if err == nil {
-		l.mu.Lock()
-		l.bytes, l.array = b, array
-		l.mu.Unlock()
-	}
-	return b, err
-}
-
-// Uint8Array returns what these bytes were copied from, and keeps it no more, or a copy.
-// Either way it is the caller's.
-func (l *Loan) Uint8Array(b []byte) (safejs.Value, error) {
-	l.mu.Lock()
-	kept, array := l.bytes, l.array
-	same := len(b) > 0 && len(kept) == len(b) && &kept[0] == &b[0]
-	l.bytes, l.array = nil, safejs.Value{}
-	l.mu.Unlock()
-	if same {
-		return array, nil
-	}
-	return Uint8Array(b)
-}
+// Drop forgets the bytes.
+func (c Content) Drop() { _ = c.Object.Set("bytes", safejs.Undefined()) }
 
 // Uint8Array returns a copy of the bytes.
 func Uint8Array(b []byte) (safejs.Value, error) {

@@ -3,7 +3,6 @@
 package jsbridge_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,32 +11,17 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-// What came from JavaScript goes back as it came, once; everything else is a copy.
-func TestLoan(t *testing.T) {
-	var loan jsbridge.Loan
-	lent := js(t, "new Uint8Array([1, 2, 3, 4]).subarray(1)")
-	content, err := loan.Bytes(lent)
-	require.NoError(t, err)
-	assert.Equal(t, []byte{2, 3, 4}, content)
-
-	for _, other := range [][]byte{slices.Clone(content), content[:2], nil} {
-		_, err := loan.Bytes(lent)
+func TestContent(t *testing.T) {
+	object := js(t, "({ bytes: new Uint8Array([1, 2, 3, 4]).subarray(1) })")
+	content := jsbridge.Content{Object: object}
+	for range 2 {
+		bytes, err := content.Bytes()
 		require.NoError(t, err)
-		array, err := loan.Uint8Array(other)
-		require.NoError(t, err)
-		assert.False(t, array.Equal(lent))
-		copied, err := jsbridge.Bytes(array)
-		require.NoError(t, err)
-		assert.Equal(t, len(other), len(copied))
+		assert.Equal(t, []byte{2, 3, 4}, bytes)
 	}
-	content, err = loan.Bytes(lent)
-	require.NoError(t, err)
-	array, err := loan.Uint8Array(content)
-	require.NoError(t, err)
-	assert.True(t, array.Equal(lent))
-	array, err = loan.Uint8Array(content)
-	require.NoError(t, err)
-	assert.False(t, array.Equal(lent), "it may have been transferred")
-	_, err = loan.Bytes(js(t, "'text'"))
+	content.Drop()
+	_, err := content.Bytes()
+	require.Error(t, err)
+	_, err = jsbridge.Content{Object: js(t, "({ bytes: 'text' })")}.Bytes()
 	require.Error(t, err)
 }

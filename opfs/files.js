@@ -1,12 +1,12 @@
-// The JavaScript half of package opfs. Savings write what AutoSave saves.
+// Files for a Go program in a page. A page has no sync access handles, so a helper worker
+// opens them: Files is the page's side, serve the worker's. When the page ends, its worker
+// ends with it, and the browser closes what that had open.
 //
-// The rest is for a Go program in a page. A page has no sync access handles, so a helper
-// worker opens them: Files is the page's side, serve the worker's. When the page ends, its
-// worker ends with it, and the browser closes what that had open.
-//
-// It has no imports, so that Go's own tests can load it too.
+// It imports nothing but its neighbour, so that Go's own tests can load it too.
 
-/** @typedef {{ read(b: Uint8Array, o: {at: number}): number, write(b: Uint8Array, o: {at: number}): number, truncate(n: number): void, getSize(): number, flush(): void, close(): void }} SyncHandle */
+import { open, Savings, taken } from "./savings.js";
+
+/** @typedef {import("./savings.js").SyncHandle} SyncHandle */
 /** @typedef {{ at: number, data: Uint8Array }} Patch */
 /** @typedef {{ file: number, do: string, args: unknown[] }} Ask */
 /** @typedef {{ file: number, value?: unknown, error?: unknown }} Answer */
@@ -82,10 +82,11 @@ export class Files {
     this.#ask("prepare", id, root, name, index).catch(() => undefined); // store fails too, then
   }
 
-  /** Savings.store in the worker; the content is not the caller's any more.
-   * @param {number} id @param {Uint8Array} content */
-  store(id, content) {
-    return this.#send("store", [id, content], [content.buffer]);
+  /** Savings.store in the worker.
+   * @param {number} id @param {import("./savings.js").Content} content */
+  async store(id, content) {
+    const bytes = taken(content);
+    return this.#send("store", [id, { bytes }], [bytes.buffer]);
   }
 
   /** Savings.finish in the worker.
@@ -138,153 +139,6 @@ export class Files {
   }
 }
 
-/** @typedef {{ history: FileSystemDirectoryHandle, index: FileSystemDirectoryHandle }} Folders */
-/** @typedef {{ opening: Promise<SyncHandle>[], ready: Promise<{ file: SyncHandle, next: SyncHandle, listed: string, folder: FileSystemDirectoryHandle }> }} Saving */
-
-/** How long the browser may take to make or to open a file, in milliseconds. */
-const openMs = 2000;
-
-/**
- * Writes a generation and then the index that has it: prepare, store and finish, with one number
- * for the three. They are few for the sake of those who ask from far away.
- */
-export class Savings {
-  /** @type {Map<string, Promise<Folders>>} */
-  #folders = new Map();
-  /** @type {Map<number, Saving>} */
-  #prepared = new Map();
-
-  /**
-   * Begins to open new files, <root>/history/<name> and <root>/index/<index>, and to list the
-   * folder of the second.
-   * @param {number} id
-   * @param {string} root
-   * @param {string} name
-   * @param {string} index
-   */
-  prepare(id, root, name, index) {
-    const make = () => inTime(this.#open(root).then((folders) => made(folders, name, index)));
-    this.#prepared.set(id, opened(make().catch((error) => {
-      if (error.name !== "NotFoundError") throw error;
-      this.#folders.delete(root); // somebody has removed the folders
-      return make();
-    })));
-  }
-
-  /**
-   * Writes the content. Resolves, once it is stored, with its SHA-256 and the names that were
-   * listed: "<hex>/<name>/<name>…". Where it rejects, empty or torn files may be left; with a
-   * TimeoutError because the browser has not opened a file, and may never do so.
-   * @param {number} id
-   * @param {Uint8Array<ArrayBuffer>} content
-   */
-  async store(id, content) {
-    try {
-      const { ready } = this.#of(id);
-      // Some engines have made the checksum when this returns: the files are opened meanwhile.
-      const digest = crypto.subtle.digest("SHA-256", content);
-      const { file, listed } = await ready;
-      write(file, content);
-      return `${hex(await digest)}/${listed}`;
-    } catch (error) {
-      await this.finish(id);
-      throw error;
-    }
-  }
-
-  /**
-   * Writes the index, and resolves with the names in its folder as they are when it is stored.
-   * Without an index it only closes the files.
-   * @param {number} id
-   * @param {Uint8Array} [index]
-   */
-  async finish(id, index) {
-    const saving = this.#of(id);
-    this.#prepared.delete(id);
-    if (!index) return closeAll(saving);
-    const { next, folder } = await saving.ready;
-    write(next, index);
-    return names(folder);
-  }
-
-  /** @param {number} id */
-  #of(id) {
-    const saving = this.#prepared.get(id);
-    if (!saving) throw new DOMException("it was not prepared here", "InvalidStateError");
-    return saving;
-  }
-
-  /** @param {string} root @returns {Promise<Folders>} */
-  #open(root) {
-    let folders = this.#folders.get(root);
-    if (!folders) {
-      folders = openFolders(root);
-      folders.catch(() => this.#folders.delete(root));
-      this.#folders.set(root, folders);
-    }
-    return folders;
-  }
-}
-
-/** @param {Folders} folders @param {string} name @param {string} next */
-async function made({ history, index }, name, next) {
-  const listing = inTime(names(index));
-  listing.catch(() => undefined); // where a file cannot be made, that is told
-  const files = await Promise.all([history.getFileHandle(name, { create: true }), index.getFileHandle(next, { create: true })]);
-  return { files, listing, folder: index };
-}
-
-/** @param {ReturnType<typeof made>} making @returns {Saving} */
-function opened(making) {
-  // One after the other: at once, one was never opened in Chromium three times in 4,000 saves; so once in 13,000.
-  const first = making.then(({ files }) => open(files[0]));
-  const second = first.then(async () => open((await making).files[1]));
-  const all = async () => {
-    const { listing, folder } = await making;
-    const [file, next, listed] = await Promise.all([first, second, listing]);
-    return { file, next, listed, folder };
-  };
-  const ready = all();
-  for (const one of [second, ready]) one.catch(() => undefined); // store tells
-  return { opening: [first, second], ready };
-}
-
-/** @param {Saving} saving */
-async function closeAll({ opening }) {
-  await Promise.allSettled(opening.map(async (one) => (await one).close()));
-}
-
-/** @param {string} root */
-async function openFolders(root) {
-  let folder = await navigator.storage.getDirectory();
-  for (const name of root.split("/")) folder = await folder.getDirectoryHandle(name, { create: true });
-  return { history: await folder.getDirectoryHandle("history", { create: true }), index: await folder.getDirectoryHandle("index", { create: true }) };
-}
-
-/** @param {FileSystemDirectoryHandle} folder */
-async function names(folder) {
-  const all = [];
-  for await (const name of /** @type {any} */ (folder).keys()) all.push(name);
-  return all.join("/");
-}
-
-/**
- * Writes all that a new file has, and closes it.
- * @param {SyncHandle} handle
- * @param {Uint8Array} content
- */
-function write(handle, content) {
-  try {
-    if (handle.write(content, { at: 0 }) !== content.length) throw new DOMException("not all of it was written", "QuotaExceededError");
-    handle.flush();
-  } finally {
-    handle.close();
-  }
-}
-
-/** @param {ArrayBuffer} buffer */
-const hex = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
-
 const savings = new Savings();
 
 /** @type {Map<number, SyncHandle>} */
@@ -327,38 +181,6 @@ async function work(name, args) {
       handles.delete(id);
       return handle.close();
   }
-}
-
-/**
- * Opens a file. A handle that comes too late is closed.
- * @param {any} file
- * @returns {Promise<SyncHandle>}
- */
-async function open(file) {
-  if (!file.createSyncAccessHandle) throw new DOMException("createSyncAccessHandle is missing", "NotSupportedError");
-  const opening = file.createSyncAccessHandle();
-  return inTime(opening, () => opening.then((/** @type {SyncHandle} */ handle) => handle.close(), () => undefined));
-}
-
-/**
- * Rejects with a TimeoutError, after it has called abandon, where the browser does not answer in time.
- * @template T
- * @param {Promise<T>} answer
- * @param {() => void} [abandon]
- * @returns {Promise<T>}
- */
-function inTime(answer, abandon) {
-  /** @type {ReturnType<typeof setTimeout>} */
-  let timer;
-  const late = new Promise((_, reject) => {
-    const over = () => {
-      abandon?.();
-      reject(new DOMException("the browser has not opened a file in time", "TimeoutError"));
-    };
-    // In two halves: after a time in which the thread stood still, the browser's answers have the second.
-    timer = setTimeout(() => { timer = setTimeout(over, openMs / 2); }, openMs / 2);
-  });
-  return /** @type {Promise<T>} */ (Promise.race([answer, late])).finally(() => clearTimeout(timer));
 }
 
 /**

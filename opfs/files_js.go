@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -24,20 +25,19 @@ type Files struct {
 	dir     *Dir
 	folders map[string]*Dir // those of a Layout, each with its handle
 	savings safejs.Value
-	loan    *jsbridge.Loan
 }
 
 // NewFiles returns the files of the project root. Nothing is touched before the first call.
 // It fails with lock.ErrInvalidArgument where root cannot be a folder. Savings is what saves:
-// a Savings of files.js or, for a program in a page, its Files. What is saved is given from the
-// loan, where it is from there.
-func NewFiles(root string, savings safejs.Value, loan *jsbridge.Loan) (*Files, error) {
+// a Savings of savings.js or, for a program in a page, a Files of files.js. To that, a
+// [jsbridge.Content] is given as it came.
+func NewFiles(root string, savings safejs.Value) (*Files, error) {
 	dir, err := NewDir(root)
 	if err != nil {
 		return nil, err
 	}
 	dir = dir.Sub("autosave")
-	return &Files{dir: dir, savings: savings, loan: loan, folders: map[string]*Dir{
+	return &Files{dir: dir, savings: savings, folders: map[string]*Dir{
 		autosave.FolderIndex: dir.Sub(autosave.FolderIndex), autosave.FolderHistory: dir.Sub(autosave.FolderHistory)}}, nil
 }
 
@@ -130,9 +130,7 @@ var saves atomic.Int64
 // Save implements [autosave.Files]. The files are opened while the content is taken.
 func (f *Files) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	id := saves.Add(1)
-	if _, err := f.savings.Call("prepare", id, f.dir.String(), s.Name, s.Index); err != nil {
-		return nil, err
-	}
+	_, _ = f.savings.Call("prepare", id, f.dir.String(), s.Name, s.Index) // store tells
 	index, err := f.store(ctx, id, s)
 	if err != nil {
 		return nil, err
@@ -141,12 +139,15 @@ func (f *Files) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	if err != nil {
 		return nil, f.refused(ctx, err)
 	}
+	if listed.Type() == safejs.TypeObject {
+		return nil, errors.Join(f.refused(ctx, jsbridge.Rejection{Reason: listed}), autosave.ErrNotBegun)
+	}
 	list, err := listed.String()
-	return split(list), err
+	return strings.Split(list, "/"), err
 }
 
-// store writes the content and returns the index to be written. Where it fails, the files
-// are closed when it returns or, if ctx has ended, when the browser comes back.
+// store begins to write the content and returns the index to be written. Where it fails, the
+// files are closed when it returns or, if ctx has ended, when the browser comes back.
 func (f *Files) store(ctx context.Context, id int64, s autosave.Saving) (index safejs.Value, err error) {
 	var storing safejs.Value
 	content, err := s.Take(ctx)
@@ -170,12 +171,19 @@ func (f *Files) store(ctx context.Context, id int64, s autosave.Saving) (index s
 	return index, err
 }
 
-func (f *Files) pass(id int64, content []byte) (safejs.Value, error) {
-	array, err := f.loan.Uint8Array(content)
+func (f *Files) pass(id int64, content autosave.Content) (safejs.Value, error) {
+	if c, ok := content.(jsbridge.Content); ok {
+		return f.savings.Call("store", id, c.Object)
+	}
+	bytes, err := content.Bytes()
+	if err != nil {
+		return safejs.Value{}, err
+	}
+	array, err := jsbridge.Uint8Array(bytes)
 	if err != nil {
 		return array, err
 	}
-	return f.savings.Call("store", id, array)
+	return f.savings.Call("store", id, map[string]any{"bytes": array})
 }
 
 // abandon closes the files of a save, once what is under way has ended.
@@ -192,19 +200,16 @@ func encoded(s autosave.Saving, told safejs.Value) (array safejs.Value, err erro
 	if err != nil {
 		return array, err
 	}
-	sum, list, _ := strings.Cut(text, "/")
-	index, err := s.Encode(sum, split(list))
+	parts := strings.Split(text, "/")
+	bytes, err := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil {
+		return array, err
+	}
+	index, err := s.Encode(bytes, parts[1], parts[2:])
 	if err != nil {
 		return array, err
 	}
 	return jsbridge.Uint8Array(index)
-}
-
-func split(list string) []string {
-	if list == "" {
-		return nil
-	}
-	return strings.Split(list, "/")
 }
 
 // refused says why nothing could be written.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,9 +91,20 @@ func TestManyReaders(t *testing.T) {
 }
 
 func TestAFullStorage(t *testing.T) {
-	store := autosave.NewLayout(newFiles(newRoot()), SHA256)
-	good, err := store.Commit(t.Context(), autosave.Commit{Content: []byte("good"), Token: 1})
+	files := newFiles(newRoot())
+	store := autosave.NewLayout(files, SHA256)
+	good, err := store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("good"), Token: 1})
 	require.NoError(t, err)
+	listed := func() (all []string) {
+		for _, folder := range []string{autosave.FolderHistory, autosave.FolderIndex} {
+			names, err := files.List(t.Context(), folder)
+			require.NoError(t, err)
+			slices.Sort(names)
+			all = append(all, names...)
+		}
+		return all
+	}
+	before := listed()
 	for name, body := range map[string]string{
 		"refused":     "return function () { throw argument }",
 		"cut short":   "return function (b, o) { return before.call(this, b.subarray(0, b.length >> 1), o) }",
@@ -106,18 +118,19 @@ func TestAFullStorage(t *testing.T) {
 				}
 				prototype := must(must(safejs.Global().Get("FileSystemSyncAccessHandle")).Get("prototype"))
 				replace(t, prototype, method, body, exception(noQuota))
-				_, err := store.Commit(t.Context(), autosave.Commit{Content: []byte("better"), Token: 1})
+				_, err := store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("better"), Token: 1})
 				require.ErrorIs(t, err, autosave.ErrQuota)
 				content, err := store.Read(t.Context(), autosave.Current)
 				require.NoError(t, err)
 				assert.Equal(t, "good", string(content))
 			})
+			assert.Equal(t, before, listed(), "what is left takes the room that is missing")
 			all, err := store.List(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, []autosave.Generation{good}, all)
 		})
 	}
-	_, err = store.Commit(t.Context(), autosave.Commit{Content: []byte("better"), Token: 1})
+	_, err = store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("better"), Token: 1})
 	require.NoError(t, err)
 }
 
@@ -159,7 +172,7 @@ func TestAFileIsNotOpened(t *testing.T) {
 
 func save(t *testing.T, store *autosave.Layout, content string) error {
 	t.Helper()
-	_, err := store.Commit(t.Context(), autosave.Commit{Content: []byte(content), Token: 1, SavedAt: time.Now()})
+	_, err := store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes(content), Token: 1, SavedAt: time.Now()})
 	return err
 }
 
@@ -180,6 +193,6 @@ func TestFilesWhereThereIsNoStorage(t *testing.T) {
 		})
 	}
 	require.NoError(t, newFiles(newRoot()).Check(t.Context()))
-	_, err := NewFiles("../up", safejs.Undefined(), nil)
+	_, err := NewFiles("../up", safejs.Undefined())
 	require.True(t, errors.Is(err, lock.ErrInvalidArgument))
 }

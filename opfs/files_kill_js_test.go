@@ -44,7 +44,7 @@ func TestKilledAtEveryOperationOfASave(t *testing.T) {
 
 		whole(t, root, at, "older")
 		next := autosave.NewLayout(newFiles(root), SHA256)
-		_, err := next.Commit(t.Context(), autosave.Commit{Content: []byte("next"), Token: 3, SavedAt: time.Now()})
+		_, err := next.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("next"), Token: 3, SavedAt: time.Now()})
 		require.NoError(t, err, at)
 		if strings.HasPrefix(at, "the end") {
 			require.Equal(t, "the end <nil>", at)
@@ -99,7 +99,7 @@ func plant(n int, what string) (undo func() bool) {
 func takeOver(store *autosave.Layout) error {
 	err := store.Fence(context.Background(), 2)
 	if err == nil {
-		_, err = store.Commit(context.Background(), autosave.Commit{Content: []byte("new"), Token: 2,
+		_, err = store.Commit(context.Background(), autosave.Commit{Content: autosave.Bytes("new"), Token: 2,
 			SavedAt: time.Now(), Limits: autosave.Limits{MaxGenerations: 2}})
 	}
 	return err
@@ -110,7 +110,7 @@ func twice(t *testing.T) (root string) {
 	root = newRoot()
 	store := autosave.NewLayout(newFiles(root), SHA256)
 	for _, content := range []string{"older", "old"} {
-		_, err := store.Commit(t.Context(), autosave.Commit{Content: []byte(content), Token: 1, SavedAt: time.Now()})
+		_, err := store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes(content), Token: 1, SavedAt: time.Now()})
 		require.NoError(t, err)
 	}
 	return root
@@ -151,7 +151,7 @@ func TestKilledAtEveryOperationOfTheBrowser(t *testing.T) {
 		}
 		whole(t, root, at, superseded...)
 		_, err := autosave.NewLayout(newFiles(root), SHA256).Commit(t.Context(),
-			autosave.Commit{Content: []byte("new"), Token: 3, SavedAt: time.Now()})
+			autosave.Commit{Content: autosave.Bytes("new"), Token: 3, SavedAt: time.Now()})
 		require.NoError(t, err, at)
 		require.Equal(t, "new", whole(t, root, at))
 		if strings.HasPrefix(at, "the end") {
@@ -194,7 +194,7 @@ func saveOn(root string) {
 	store := autosave.NewLayout(newFiles(root), SHA256)
 	for n := 1; ; n++ {
 		content := strings.Repeat(fmt.Sprintf("%07d\n", n), large/8)
-		_, err := store.Commit(context.Background(), autosave.Commit{Content: []byte(content), Token: 2, SavedAt: time.Now()})
+		_, err := store.Commit(context.Background(), autosave.Commit{Content: autosave.Bytes(content), Token: 2, SavedAt: time.Now()})
 		if err != nil {
 			say("failed", err.Error())
 		}

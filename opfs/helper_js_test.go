@@ -9,29 +9,27 @@ import (
 	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-// made returns what an expression makes of the module files.js.
-func made(expression string) safejs.Value {
+// made returns what an expression makes of a module of this package.
+func made(name, expression string) safejs.Value {
 	function := must(safejs.Global().Get("Function"))
-	module := must(call(context.Background(), must(function.New("return import('/package/files.js')")), "call"))
+	module := must(call(context.Background(), must(function.New("return import('/package/"+name+"')")), "call"))
 	return must(must(function.New("module", "return "+expression)).Invoke(module))
 }
 
 // newFiles returns the files of a project root, which the helper saves where there is one.
 func newFiles(root string) *Files {
 	if helped() {
-		return must(NewFiles(root, helper, &jsbridge.Loan{}))
+		return must(NewFiles(root, helper))
 	}
-	return must(NewFiles(root, made("new module.Savings()"), &jsbridge.Loan{}))
+	return must(NewFiles(root, made("savings.js", "new module.Savings()")))
 }
 
 // withHelper has a helper worker open the files of this program, as for one in a page,
 // until the test ends. The runner serves the folder of the package.
 func withHelper(t *testing.T) {
-	files := made("new module.Files(() => new Worker('/package/testdata/helper.js', {type: 'module'}))")
+	files := made("files.js", "new module.Files(() => new Worker('/package/testdata/helper.js', {type: 'module'}))")
 	UseHelper(files)
 	t.Cleanup(func() {
 		UseHelper(safejs.Value{})
@@ -41,7 +39,7 @@ func withHelper(t *testing.T) {
 
 // withHelperHere is withHelper without the worker, so that what is planted here is met.
 func withHelperHere(t *testing.T) {
-	UseHelper(made(`new module.Files(() => ({
+	UseHelper(made("files.js", `new module.Files(() => ({
 		postMessage(ask) { module.serve(ask).then((data) => this.onmessage({ data })) },
 	}))`))
 	t.Cleanup(func() { UseHelper(safejs.Value{}) })
@@ -112,7 +110,7 @@ func TestHelperIsGone(t *testing.T) {
 	for name, script := range map[string]string{"ended": "/package/testdata/helper.js", "missing": "/package/testdata/none.js"} {
 		t.Run(name, func(t *testing.T) {
 			withHelper(t)
-			UseHelper(made("new module.Files(() => new Worker('" + script + "', {type: 'module'}))"))
+			UseHelper(made("files.js", "new module.Files(() => new Worker('"+script+"', {type: 'module'}))"))
 			c := newClient(t, newRoot())
 			if name == "ended" {
 				must(helper.Call("close"))

@@ -63,7 +63,15 @@ func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave
 	if err != nil {
 		return autosave.Generation{}, err
 	}
-	if len(commit.Content) > maxContent {
+	bytes, err := commit.Content.Bytes()
+	if err != nil {
+		return autosave.Generation{}, err
+	}
+	commit.Content = autosave.Bytes(bytes) // for the history as well
+	if commit.Sized != nil {
+		commit.Sized(int64(len(bytes)))
+	}
+	if len(bytes) > maxContent {
 		return autosave.Generation{}, &autosave.Error{Code: autosave.CodeQuota, Operation: autosave.OpSave,
 			Detail: "the server takes 8 MiB at most; save less"}
 	}
@@ -73,7 +81,7 @@ func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave
 	}
 	tell(autosave.PhaseWriting)
 	reply, err := c.document.sendFor(ctx, commitLimit, Request{Method: "PUT", Path: c.document.path + "/content",
-		Token: commit.Token, Body: commit.Content})
+		Token: commit.Token, Body: bytes})
 	if err != nil || reply.Status != statusOK {
 		return autosave.Generation{}, unsaved(reply, err)
 	}
@@ -88,7 +96,7 @@ func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave
 			return g, nil
 		}
 	}
-	return c.generation(ctx, content{commit.Content, reply.SavedAt, commit.Token})
+	return c.generation(ctx, content{bytes, reply.SavedAt, commit.Token})
 }
 
 // commitLimit is how long 8 MiB may take on a slow network.

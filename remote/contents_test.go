@@ -47,7 +47,7 @@ func (m machine) lock(t *testing.T) (int64, func()) {
 
 func (m machine) save(t *testing.T, token int64, text string) autosave.Generation {
 	t.Helper()
-	g, err := m.store.Commit(context.Background(), autosave.Commit{Content: []byte(text), Token: token, SavedAt: time.Now()})
+	g, err := m.store.Commit(context.Background(), autosave.Commit{Content: autosave.Bytes(text), Token: token, SavedAt: time.Now()})
 	require.NoError(t, err)
 	time.Sleep(time.Millisecond)
 	return g
@@ -135,7 +135,7 @@ func TestTheServerRefusesWhoeverDoesNotHold(t *testing.T) {
 		token, release := b.lock(t)
 		defer release()
 		b.save(t, token, "theirs")
-		_, err := a.store.Commit(context.Background(), autosave.Commit{Content: []byte("late"), Token: old, SavedAt: time.Now()})
+		_, err := a.store.Commit(context.Background(), autosave.Commit{Content: autosave.Bytes("late"), Token: old, SavedAt: time.Now()})
 		require.ErrorIs(t, err, autosave.ErrStaleToken)
 		assert.Equal(t, "theirs", b.read(t, autosave.Current))
 		assert.Len(t, a.list(t), 1)
@@ -147,7 +147,7 @@ func TestSavingWhereTheServerHasTrouble(t *testing.T) {
 		n := newInternet()
 		a := n.machine("A")
 		token, _ := a.lock(t)
-		commit := autosave.Commit{Content: []byte("x"), Token: token, SavedAt: time.Now()}
+		commit := autosave.Commit{Content: autosave.Bytes("x"), Token: token, SavedAt: time.Now()}
 		for _, c := range []struct {
 			reply remote.Reply
 			want  error
@@ -170,7 +170,7 @@ func TestSavingWhereTheServerHasTrouble(t *testing.T) {
 		_, err := a.store.Commit(context.Background(), commit)
 		require.ErrorIs(t, err, autosave.ErrWriteFailed)
 		n.set(false)
-		commit.Content = bytes.Repeat([]byte{'x'}, 8<<20+1)
+		commit.Content = autosave.Bytes(bytes.Repeat([]byte{'x'}, 8<<20+1))
 		_, err = a.store.Commit(context.Background(), commit)
 		require.ErrorIs(t, err, autosave.ErrQuota)
 
@@ -207,10 +207,10 @@ func (n *internet) writer(t *testing.T, session string) *writer {
 	require.NoError(t, err)
 	w := &writer{}
 	w.Saver, err = autosave.New(context.Background(), autosave.Config{Store: m.store, Locks: manager,
-		Snapshot: func(context.Context) ([]byte, error) {
+		Snapshot: func(context.Context) (autosave.Content, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			return []byte(w.text), nil
+			return autosave.Bytes(w.text), nil
 		},
 		Listener: func(e autosave.Event) {
 			w.mu.Lock()

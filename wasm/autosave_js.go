@@ -23,7 +23,6 @@ type editor struct {
 	id      int // the page's number for it
 	saver   *autosave.Saver
 	channel *jsbridge.Channel
-	loan    jsbridge.Loan // the last snapshot
 
 	mu    sync.Mutex
 	asked int
@@ -88,7 +87,7 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 			err = s.document.Saves(config.Lock)
 		}
 		if err == nil {
-			config.Store, err = s.store(ctx, e)
+			config.Store, err = s.store(ctx)
 		}
 		if err != nil {
 			return nil, err
@@ -145,12 +144,12 @@ func (n nested) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions
 }
 
 // store returns where the project is saved: on the server, where there is one, with the history here.
-func (s *service) store(ctx context.Context, e *editor) (autosave.Store, error) {
+func (s *service) store(ctx context.Context) (autosave.Store, error) {
 	root := s.settings.root
 	if s.document != nil {
 		root += "/" + s.document.Folder()
 	}
-	files, err := opfs.NewFiles(root, s.settings.savings, &e.loan)
+	files, err := opfs.NewFiles(root, s.settings.savings)
 	if err == nil {
 		err = files.Check(ctx)
 	}
@@ -209,7 +208,11 @@ func (e *editor) publish(event autosave.Event) {
 
 func (e *editor) tell(event map[string]any) {
 	event["saver"] = e.id
-	_, _ = e.s.boot.Call("event", event)
+	if event["content"] != nil || event["unsaved"] != nil { // bytes cross as they are
+		_, _ = e.s.boot.Call("event", event)
+		return
+	}
+	_, _ = e.s.boot.Call("events", string(jsbridge.JSON([]any{event})))
 }
 
 // askLimit bounds a question that has no limit of its own.
@@ -256,16 +259,14 @@ func (e *editor) answer(_ context.Context, arg reader) (any, error) {
 }
 
 // snapshot asks the page what is to be saved.
-func (e *editor) snapshot(ctx context.Context) ([]byte, error) {
+func (e *editor) snapshot(ctx context.Context) (autosave.Content, error) {
 	v, err := e.ask(ctx, map[string]any{"type": "autosave:snapshot"})
 	if err != nil {
 		return nil, err
 	}
-	bytes, err := v.Get("bytes")
-	if err != nil {
-		return nil, err
-	}
-	return e.loan.Bytes(bytes)
+	content := jsbridge.Content{Object: v}
+	context.AfterFunc(ctx, content.Drop)
+	return content, nil
 }
 
 // rescued asks the page for what an editor left there, where it had no time to save.

@@ -174,27 +174,25 @@ func (c *Client) Save(ctx context.Context, s autosave.Saving) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	fault, planted := c.step(ctx, "write "+autosave.FolderHistory+"/"+s.Name)
-	switch fault {
-	case Refused:
-		return nil, planted
-	case Torn:
-		content = content[:len(content)/2]
-	}
-	s.Take = func(context.Context) ([]byte, error) { return content, nil }
-	encode := s.Encode
-	s.Encode = func(sum string, names []string) ([]byte, error) {
-		if planted != nil {
-			return nil, planted
+	if fault, planted := c.step(ctx, "write "+autosave.FolderHistory+"/"+s.Name); fault != 0 {
+		if fault != Refused {
+			planted = errors.Join(planted, c.left(ctx, fault, s, content))
 		}
-		index, err := encode(sum, names)
+		return nil, errors.Join(autosave.ErrNotBegun, planted)
+	}
+	s.Take = func(context.Context) (autosave.Content, error) { return content, nil }
+	encode := s.Encode
+	var planted error
+	s.Encode = func(bytes int64, sum string, names []string) ([]byte, error) {
+		index, err := encode(bytes, sum, names)
 		if err != nil {
 			return nil, err
 		}
+		var fault Fault
 		fault, planted = c.step(ctx, "write "+autosave.FolderIndex+"/"+s.Index)
 		switch fault {
 		case Refused:
-			return nil, planted
+			index = nil
 		case Torn:
 			index = index[:len(index)/2]
 		}
@@ -208,6 +206,29 @@ func (c *Client) Save(ctx context.Context, s autosave.Saving) ([]string, error) 
 		_, err = c.step(ctx, "list "+autosave.FolderIndex)
 	}
 	return names, err
+}
+
+// left writes what is left of a save whose content was not written, after the index was spelled.
+func (c *Client) left(ctx context.Context, f Fault, s autosave.Saving, taken autosave.Content) error {
+	content, err := taken.Bytes()
+	if err != nil {
+		return err
+	}
+	names, err := c.files.List(ctx, autosave.FolderIndex)
+	if err != nil {
+		return err
+	}
+	sum, _ := SHA256(ctx, content)
+	if _, err := s.Encode(int64(len(content)), sum, names); err != nil {
+		return err
+	}
+	if err := c.files.Write(ctx, autosave.FolderIndex, s.Index, nil); err != nil {
+		return err
+	}
+	if f == Torn {
+		content = content[:len(content)/2]
+	}
+	return c.files.Write(ctx, autosave.FolderHistory, s.Name, content)
 }
 
 // PageOf returns an [autosave.Layout] over the files as the suite wants it.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -132,23 +133,27 @@ func (d disk) write(path string, content []byte, made bool) error {
 func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	index := autosave.FolderIndex + "/" + s.Index
 	if err := d.write(index, nil, false); err != nil {
-		return nil, err
+		return nil, errors.Join(autosave.ErrNotBegun, err)
 	}
 	before, err := d.List(ctx, autosave.FolderIndex)
 	if err != nil {
 		return nil, err
 	}
-	content, err := s.Take(ctx)
+	taken, err := s.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	content, err := taken.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	sum, _ := SHA256(ctx, content)
+	told, err := s.Encode(int64(len(content)), sum, before)
 	if err != nil {
 		return nil, err
 	}
 	if err := d.Write(ctx, autosave.FolderHistory, s.Name, content); err != nil {
-		return nil, err
-	}
-	sum, _ := SHA256(ctx, content)
-	told, err := s.Encode(sum, before)
-	if err != nil {
-		return nil, err
+		return nil, errors.Join(autosave.ErrNotBegun, err)
 	}
 	if err := d.write(index, told, true); err != nil {
 		return nil, err

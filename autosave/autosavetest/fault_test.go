@@ -121,7 +121,8 @@ var faults = map[string]struct {
 		return s.Commit(ctx, c)
 	}}, "phases_are_told_in_order"},
 	"takes text for bytes": {faulty{commit: func(ctx context.Context, s store, c autosave.Commit) (autosave.Generation, error) {
-		c.Content = []byte(strings.ToValidUTF8(string(c.Content), "?"))
+		bytes, _ := c.Content.Bytes()
+		c.Content = autosave.Bytes(strings.ToValidUTF8(string(bytes), "?"))
 		return s.Commit(ctx, c)
 	}}, "any_content"},
 }

@@ -80,7 +80,7 @@ func (h *harness) fresh() {
 
 func (h *harness) commit(content string, token int64) autosave.Commit {
 	h.at = h.at.Add(time.Second)
-	return autosave.Commit{Content: []byte(content), Token: token, SavedAt: h.at}
+	return autosave.Commit{Content: autosave.Bytes(content), Token: token, SavedAt: h.at}
 }
 
 func (h *harness) save(s autosave.Store, content string, token int64) autosave.Generation {
@@ -217,7 +217,7 @@ func testTakeover(h *harness) {
 			last := "begin"
 			for n := range 1000 {
 				content := fmt.Sprint(n)
-				if _, err := old.Commit(context.Background(), autosave.Commit{Content: []byte(content), Token: 1, SavedAt: h.at}); err != nil {
+				if _, err := old.Commit(context.Background(), autosave.Commit{Content: autosave.Bytes(content), Token: 1, SavedAt: h.at}); err != nil {
 					assert.ErrorIs(h, err, autosave.ErrStaleToken)
 					break
 				}

@@ -2,7 +2,8 @@
 
 import "wasm_exec";
 import { Port } from "../../jsbridge/port.js";
-import type { Files, Savings } from "../../opfs/files.js";
+import type { Files } from "../../opfs/files.js";
+import type { Savings } from "../../opfs/savings.js";
 import { withNames } from "./names";
 import type { Config, Exports, Listener, RawEvent } from "./protocol";
 

@@ -1,7 +1,7 @@
 // The worker in which Go runs by default: its timers keep their pace in hidden tabs, and
 // when it ends the browser gives back everything it held.
 
-import { Savings } from "../../opfs/files.js";
+import { Savings } from "../../opfs/savings.js";
 import { startGo } from "./go";
 import type { Callback, Exports, FromWorker, Reason, ToWorker } from "./protocol";
 
