@@ -17,11 +17,12 @@ WASM_TESTS := test-opfs-store test-opfs-faults test-opfs-helped test-opfs test-j
 NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json
 
 # What drives whole tabs runs after the rest, one package at a time, so that its timing means something. The tests
-# that say they may run beside others are run three at once: they mostly wait.
-BROWSER_TESTS := ./tests/browser/... ./tests/docs/... ./tests/e2e/... ./tests/race/...
-NATIVE_TESTS = $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|wpt)(/|$$)')
+# that say they may run beside others are run four at once: they mostly wait.
+BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
+# Those of the server wait longest, so they begin first.
+NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|wpt)(/|$$)')
 
-.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-e2e test-package test-long test-soak test-engines race soak wpt clean
+.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-long test-soak test-engines race soak wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,7 +42,7 @@ run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes
 
 test: ## check everything; installs what that takes
 	$(MAKE) tools
-	$(MAKE) -j4 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint
+	$(MAKE) -j4 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint test-docs
 	$(MAKE) test-e2e
 
 bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages
@@ -68,8 +69,8 @@ tools: ## install Chromium, Node.js and a C compiler where they are missing
 	@tools/need node
 	@tools/need cc
 
-# Both read what the server carries, which must not change meanwhile.
-lint test-native: | build
+# They read what the server carries, which must not change meanwhile.
+lint test-native test-docs: | build
 
 lint: ## gofmt and golangci-lint (go vet and staticcheck among others), natively and for the browser
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -112,9 +113,12 @@ opfs-tests:
 	go build -o .cache/wasmworker ./tests/wasmworker
 	$(JS) go test -c -o .cache/opfs.wasm ./opfs
 
-test-e2e: build $(NPM) ## end-to-end tests in Chromium, over several tabs
+test-docs: $(NPM) ## every code block, name and command of the documentation
+	go test -count=1 ./tests/docs/...
+
+test-e2e: build web/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
-	go test -count=1 -p 1 -parallel 3 $(BROWSER_TESTS)
+	go test -count=1 -p 1 -parallel 4 $(BROWSER_TESTS)
 
 test-package: ## pack the package twice, and use it as others do: in a Vite project, a plain page, a Go program; takes Node.js 20.19
 	@tools/need chromium

@@ -38,8 +38,7 @@ if (globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) {
 // one of those who wait takes over all the same, goes on without a record, and is not robbed by the others.
 func TestSuspendedInAStep(t *testing.T) {
 	t.Parallel()
-	eachHost(t, func(t *testing.T, host string) {
-		t.Parallel()
+	eachHostAtOnce(t, func(t *testing.T, host string) {
 		w := world{browser.Start(t, quick), browser.Serve(t, served(t, holding))}
 		root := "step-" + host
 		next, last, holder := w.tab(t, at(host, root)), w.tab(t, at(host, root)), w.tab(t, "")

@@ -20,8 +20,8 @@ const grantsAtATime = 50
 // later after it won and a little earlier after it lost, so that it stays close to the grant.
 func TestGrantAtTheEnd(t *testing.T) {
 	t.Parallel()
-	w := open(t, quick)
-	eachHost(t, func(t *testing.T, host string) {
+	eachHostAtOnce(t, func(t *testing.T, host string) {
+		w := open(t, quick)
 		root := "race-" + host
 		holder, waiter := w.tab(t, at(host, root)), w.tab(t, at(host, root))
 		holder.MustEval(`

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -124,6 +125,16 @@ func eachHost(t *testing.T, test func(t *testing.T, host string)) {
 	for _, host := range []string{"worker", "page"} {
 		t.Run(host, func(t *testing.T) { test(t, host) })
 	}
+}
+
+// eachHostAtOnce is eachHost for tests that take long, with a browser for each: parts that call t.Parallel begin when
+// every other test has begun.
+func eachHostAtOnce(t *testing.T, test func(t *testing.T, host string)) {
+	var parts sync.WaitGroup
+	for _, host := range []string{"worker", "page"} {
+		parts.Go(func() { t.Run(host, func(t *testing.T) { test(t, host) }) })
+	}
+	parts.Wait()
 }
 
 // clock is Go's clock in milliseconds, comparable with now() of a tab.

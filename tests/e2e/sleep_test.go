@@ -24,8 +24,7 @@ var sleeps = []struct {
 // and found its record expired and nobody there to answer.
 func TestSleepPastTTL(t *testing.T) {
 	t.Parallel()
-	eachHost(t, func(t *testing.T, host string) {
-		t.Parallel()
+	eachHostAtOnce(t, func(t *testing.T, host string) {
 		w := open(t, whole)
 		for _, sleep := range sleeps {
 			for _, steal := range []bool{false, true} {
