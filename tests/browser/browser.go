@@ -9,6 +9,7 @@ package browser
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,35 +30,52 @@ const Limit = 15 * time.Second
 
 // A Browser is one Chromium with a profile of its own. Its methods may be called from several goroutines.
 type Browser struct {
-	t       testing.TB
+	options Options
 	ctx     context.Context // of the cover tab, parent of all others
+	cancel  func()
 	profile string
 	process *exec.Cmd
-	killed  int // process group, negative, once killed
 	mu      sync.Mutex
 	tabs    []*Tab
 	spare   []*Tab     // of the tabs, those that nobody uses any more
 	tracing sync.Mutex // Chromium records one trace at a time
 }
 
-// Start runs a Chromium for the length of the test. When the test ends the browser is closed, none of its
-// processes is left and its profile is removed. It fails the test where Chromium is missing or does not start.
+// Start gives the test a Chromium without a tab. When the test ends the browser is closed, none of its processes is left
+// and its profile is removed, or it serves another test ([Run]). It fails the test where Chromium is missing or does
+// not start.
 func Start(t testing.TB, options Options) *Browser {
 	t.Helper()
+	b := kept.take(options)
+	if b == nil {
+		var err error
+		if b, err = launch(options); err != nil {
+			t.Fatalf("browser: %v", err)
+		}
+	}
+	t.Cleanup(func() {
+		if t.Failed() || !kept.put(b) {
+			if err := b.end(); err != nil {
+				t.Errorf("browser: %v", err)
+			}
+		}
+	})
+	return b
+}
+
+func launch(options Options) (*Browser, error) {
 	path := Find()
 	if options.Shell {
 		path = FindShell()
 	}
 	if path == "" {
-		t.Fatal("browser: no Chromium found; install the package chromium (or Google Chrome) and put it on the PATH")
+		return nil, errors.New("no Chromium found; install the package chromium (or Google Chrome) and put it on the PATH")
 	}
 	profile, err := os.MkdirTemp("", "hf-") // short: a socket in it has at most 108 bytes
 	if err != nil {
-		t.Fatalf("browser: no directory for the profile: %v", err)
+		return nil, fmt.Errorf("no directory for the profile: %w", err)
 	}
-	b := &Browser{t: t, profile: profile}
-	t.Cleanup(b.removeProfile)
-
+	b := &Browser{options: options, profile: profile}
 	allocator := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),
 		chromedp.UserDataDir(profile),
@@ -74,17 +92,26 @@ func Start(t testing.TB, options Options) *Browser {
 	base, cancelBase := chromedp.NewExecAllocator(context.Background(), allocator...)
 	// Protocol messages newer than the client library are no failure of the test.
 	ctx, cancel := chromedp.NewContext(base, chromedp.WithErrorf(func(string, ...any) {}))
-	b.ctx = ctx
-	t.Cleanup(func() {
-		b.kill()
-		cancel()
-		cancelBase()
-		b.reap()
-	})
+	b.ctx, b.cancel = ctx, func() { cancel(); cancelBase() }
 	if err := chromedp.Run(ctx); err != nil {
-		t.Fatalf("browser: %s does not start: %v", path, err)
+		return nil, errors.Join(fmt.Errorf("%s does not start: %w", path, err), b.end())
 	}
-	return b
+	return b, nil
+}
+
+// end ends every process of the browser at once and removes its profile. A profile that is thrown away needs no orderly
+// end, which takes seconds; SIGKILL also reaches a suspended renderer. It tells of a process or a file that is left.
+func (b *Browser) end() (err error) {
+	group := 0
+	if b.process != nil && b.process.Process != nil {
+		group = -b.process.Process.Pid
+		_ = syscall.Kill(group, syscall.SIGKILL)
+	}
+	b.cancel()
+	if group != 0 && !gone(group, 5*time.Second) {
+		err = fmt.Errorf("processes of group %d are left", -group)
+	}
+	return errors.Join(err, os.RemoveAll(b.profile))
 }
 
 // Find returns the path of the Chromium (or Chrome) that Start runs, or "" if there is none. HOLDFAST_CHROMIUM
@@ -136,24 +163,6 @@ func (b *Browser) cover() error {
 	return b.do(func(ctx context.Context) error { return target.ActivateTarget(id).Do(ctx) })
 }
 
-// kill ends every process of the browser at once. A profile that is thrown away needs no
-// orderly end, which takes seconds; SIGKILL also reaches a suspended renderer.
-func (b *Browser) kill() {
-	if b.process == nil || b.process.Process == nil {
-		return
-	}
-	group := -b.process.Process.Pid
-	_ = syscall.Kill(group, syscall.SIGKILL)
-	b.killed = group
-}
-
-// reap fails the test if a process of the browser is left.
-func (b *Browser) reap() {
-	if b.killed != 0 && !gone(b.killed, 5*time.Second) {
-		b.t.Errorf("browser: processes of group %d are left", -b.killed)
-	}
-}
-
 // gone reports whether every process of a group ended within the limit.
 func gone(group int, limit time.Duration) bool {
 	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
@@ -182,10 +191,4 @@ func dead(group int) bool {
 		}
 	}
 	return len(files) > 0
-}
-
-func (b *Browser) removeProfile() {
-	if err := os.RemoveAll(b.profile); err != nil {
-		b.t.Errorf("browser: profile not removed: %v", err)
-	}
 }

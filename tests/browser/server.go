@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -17,10 +18,22 @@ type Server struct {
 	port   string
 }
 
+// addresses are those of every server so far. None has a second one: browsers know what was stored in its origins.
+var addresses sync.Map
+
+func taken(l net.Listener) bool {
+	_, before := addresses.LoadOrStore(l.Addr().String(), true)
+	return before
+}
+
 // Serve starts a server with the handler.
 func Serve(t testing.TB, handler http.Handler) *Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
+	for taken(server.Listener) {
+		_ = server.Listener.Close()
+		server = httptest.NewUnstartedServer(handler)
+	}
 	// A browser asks again when its connection is cut. So it is the handlers that are ended first,
 	// those that answer nothing included: each request's context ends with the test.
 	ctx, end := context.WithCancel(context.Background())

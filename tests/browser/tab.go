@@ -28,7 +28,7 @@ var (
 
 // A Tab is one page of a browser, in the same window and profile as all others. Methods that return no error fail
 // the test at once; they must be called on the test's own goroutine, as t.Fatal demands. A tab that is open when the
-// test ends is closed with its browser.
+// test ends is closed.
 type Tab struct {
 	t       testing.TB
 	browser *Browser
@@ -229,14 +229,19 @@ func (tab *Tab) load(action chromedp.Action) error {
 // is not. It returns when Chromium has taken the tab down; what the tab held may be freed a little later.
 func (tab *Tab) Close() {
 	tab.t.Helper()
+	tab.must("close", tab.close())
+}
+
+func (tab *Tab) close() error {
 	tab.browser.forget(tab)
 	if err := tab.browser.do(func(ctx context.Context) error { return target.CloseTarget(tab.id).Do(ctx) }); err != nil {
-		tab.t.Fatalf("browser: close: %v", err)
+		return err
 	}
 	select {
 	case <-tab.closed:
+		return nil
 	case <-time.After(Limit):
-		tab.t.Fatalf("browser: close: %v", errLimit)
+		return errLimit
 	}
 }
 

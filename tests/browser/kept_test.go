@@ -1,0 +1,37 @@
+package browser_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+func TestMain(m *testing.M) { os.Exit(browser.Run(m)) }
+
+// A browser serves one test after another, and is as new but for what lies under other origins.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	options := browser.Options{Shell: true, Flags: []string{"lang=de"}} // as no other test has them
+	var first *browser.Browser
+	t.Run("first", func(t *testing.T) {
+		l := openLab(t, options)
+		first = l.Browser
+		l.tab(t, "a").MustEval("take('x')", nil)
+		l.tab(t, "b").Crash()
+	})
+	t.Run("second", func(t *testing.T) {
+		l := openLab(t, options)
+		assert.Same(t, first, l.Browser)
+		assert.Empty(t, l.Tabs())
+		tab := l.tab(t, "a")
+		assert.Zero(t, browser.Get[int](tab, "(await navigator.locks.query()).held.length"))
+		tab.Quiet()
+		l.tab(t, "b").Suspend()
+	})
+	t.Run("after a tab that stands still", func(t *testing.T) {
+		assert.NotSame(t, first, browser.Start(t, options))
+	})
+}
