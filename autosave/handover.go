@@ -113,6 +113,7 @@ func (s *Saver) handOver(m Message) {
 			}
 			if s.handing = nil; s.role == leaving {
 				s.enter(editing)
+				s.settle()
 			}
 			if err != nil {
 				s.post(Message{Kind: EditRefused, Round: h.round, Detail: err.Error()})
@@ -191,18 +192,26 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 	a := &ask{round: lock.NewID(), force: opts.Force, answers: make(chan Message, 8), rivals: make(map[string]Message)}
 	var verdict chan struct{}
 	var at role
-	if !s.do(func() {
+	begin := func() {
 		at, verdict = s.role, s.verdict
 		switch {
-		case at == editing, at == suspended:
+		case at == editing, at == suspended, at == leaving:
 		case s.asking != nil:
 			at = ended
 		default:
 			s.asking = a
 			s.post(Message{Kind: EditRequest, Round: a.round, Force: a.force})
 		}
-	}) {
-		return s.over()
+	}
+	for at = leaving; at == leaving; { // until it is known who has what this page gives away
+		if !s.do(begin) {
+			return s.over()
+		}
+		if at == leaving {
+			if err := s.await(ctx, verdict); err != nil {
+				return err
+			}
+		}
 	}
 	switch at {
 	case editing:
@@ -238,13 +247,19 @@ func (s *Saver) tryFree(ctx context.Context, verdict chan struct{}) (done bool, 
 			s.begin()
 		}
 	})
+	err = s.await(ctx, verdict)
+	return err != nil || !s.ReadOnly(), err
+}
+
+// await waits until it is known who edits.
+func (s *Saver) await(ctx context.Context, verdict chan struct{}) error {
 	select {
 	case <-verdict:
-		return !s.ReadOnly(), nil
+		return nil
 	case <-ctx.Done():
-		return true, &Error{Code: CodeAborted, Detail: "the caller gave up", Err: context.Cause(ctx)}
+		return &Error{Code: CodeAborted, Detail: "the caller gave up", Err: context.Cause(ctx)}
 	case <-s.gone:
-		return true, s.over()
+		return s.over()
 	}
 }
 
@@ -317,17 +332,10 @@ func (s *Saver) take(ctx context.Context) error {
 	if already {
 		return nil
 	}
-	select {
-	case <-verdict:
-	case <-ctx.Done():
-		return &Error{Code: CodeAborted, Detail: "the caller gave up while the lock was taken over", Err: context.Cause(ctx)}
-	case <-s.gone:
-		return s.over()
+	err := s.await(ctx, verdict)
+	if err != nil || !s.ReadOnly() {
+		return err
 	}
-	if !s.ReadOnly() {
-		return nil
-	}
-	var err error
 	s.do(func() { err = s.refusal() })
 	return err
 }

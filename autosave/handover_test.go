@@ -191,6 +191,51 @@ func TestAnAskerThatDies(t *testing.T) {
 	})
 }
 
+// Who is giving the lock away asks nobody for it before it is known who has it: the news that the lease has ended would
+// reach it while it takes the lock back.
+func TestWhoGivesItAwayWantsItBack(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.slow()
+		a.open()
+		b := w.tab("b")
+		var asked []string
+		stop, err := w.air.Join().Listen(func(m autosave.Message) {
+			if m.Kind == autosave.EditRequest {
+				asked = append(asked, m.From)
+			}
+		})
+		require.NoError(t, err)
+		defer stop()
+		a.typed("saving this takes a second")
+		given := make(chan error, 1)
+		go func() { given <- b.RequestEdit(context.Background(), autosave.EditOptions{}) }()
+		w.sleep(500 * time.Millisecond)
+		require.True(t, a.ReadOnly())
+		ctx, giveUp := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer giveUp()
+		require.ErrorIs(t, a.RequestEdit(ctx, autosave.EditOptions{}), autosave.ErrAborted)
+		assert.Equal(t, []string{"b"}, asked)
+		require.NoError(t, <-given)
+		for range 2 {
+			require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+			require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
+		}
+	})
+}
+
+func TestNobodyTakesWhatIsGivenAwayAndWantedBack(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		ghost := w.air.Join()
+		require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.EditRequest, Round: "1", From: "ghost"}))
+		synctest.Wait()
+		require.True(t, a.ReadOnly())
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.False(t, a.ReadOnly())
+	})
+}
+
 func TestTheHolderLeavesWhileItIsAsked(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
