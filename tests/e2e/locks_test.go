@@ -129,7 +129,11 @@ func TestFramesOverAFileAreServedInTheOrderOfAsking(t *testing.T) {
 				await new Promise(loaded => { frame.onload = loaded; document.body.append(frame) })
 				const {openHoldfast} = await frame.contentWindow.eval("import('/holdfast.js')")
 				const {locks} = await openHoldfast(`+options+`)
-				const client = await locks.request('who', async () => (await locks.query()).held.find(({name}) => name === 'who').clientId)
+				// Held from here on, or a frame that rests has another id afterwards.
+				const client = await new Promise(told => { locks.request('frame ' + i, async () => {
+					told((await locks.query()).held.find(({name}) => name === 'frame ' + i).clientId)
+					await new Promise(() => {})
+				}) })
 				frames.push({locks, client})
 			}
 			const round = async order => {
