@@ -24,6 +24,8 @@ func (p *program) Errorf(format string, args ...any) {
 	p.failures = append(p.failures, fmt.Errorf(format, args...))
 }
 
+func (p *program) Failed() bool { return len(p.failures) > 0 }
+
 func (p *program) Fatal(args ...any)                 { panic(fatal{errors.New(fmt.Sprint(args...))}) }
 func (p *program) Fatalf(format string, args ...any) { panic(fatal{fmt.Errorf(format, args...)}) }
 
