@@ -175,13 +175,18 @@ func TestAnAskerThatGivesUp(t *testing.T) {
 	})
 }
 
+// ghostAsks asks for the lock as a page does that is gone at once.
+func (w *world) ghostAsks() {
+	w.Helper()
+	require.NoError(w, w.air.Join().Post(autosave.Message{Kind: autosave.EditRequest, Round: "1", From: "ghost"}))
+	synctest.Wait()
+}
+
 // An asker that was granted the lock and is gone before it takes it: the holder goes on.
 func TestAnAskerThatDies(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
-		ghost := w.air.Join()
-		require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.EditRequest, Round: "1", From: "ghost"}))
-		synctest.Wait()
+		w.ghostAsks()
 		assert.True(t, a.ReadOnly())
 		a.typed("meanwhile")
 		w.sleep(11 * time.Second)
@@ -227,9 +232,7 @@ func TestWhoGivesItAwayWantsItBack(t *testing.T) {
 func TestNobodyTakesWhatIsGivenAwayAndWantedBack(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
-		ghost := w.air.Join()
-		require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.EditRequest, Round: "1", From: "ghost"}))
-		synctest.Wait()
+		w.ghostAsks()
 		require.True(t, a.ReadOnly())
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.False(t, a.ReadOnly())

@@ -21,8 +21,9 @@ func TestBrowserLeavesNothing(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, os.Remove(temporary)) })
 	t.Setenv("TMPDIR", temporary)
 	t.Run("run", func(t *testing.T) {
-		l := openLab(t, browser.Options{Flags: []string{"lang=fr"}}) // none that was there before
-		l.tab(t, "a").Suspend()                                      // a stopped renderer must not outlive its browser either
+		fresh := browser.Options{Flags: []string{"lang=fr"}} // no test before had such a browser
+		l := openLab(t, fresh)
+		l.tab(t, "a").Suspend() // a stopped renderer must not outlive its browser either
 		assert.NotEmpty(t, commands(t, temporary), "the profile is named on the command line")
 	})
 	left, err := os.ReadDir(temporary)

@@ -14,8 +14,8 @@ import (
 var kept keeper
 
 type keeper struct {
+	open bool // within Run: no test has begun before
 	mu   sync.Mutex
-	open bool // within Run
 	idle []*Browser
 }
 
@@ -24,9 +24,7 @@ type keeper struct {
 // what servers of tests before it may have had stored; each has a server of its own, and an origin with it. A browser
 // whose test failed, or left a tab suspended, is not used again.
 func Run(m *testing.M) int {
-	kept.mu.Lock()
 	kept.open = true
-	kept.mu.Unlock()
 	code := m.Run()
 	if err := kept.end(); err != nil {
 		fmt.Fprintln(os.Stderr, "browser:", err)
@@ -50,24 +48,17 @@ func (k *keeper) take(options Options) *Browser {
 
 // put closes the tabs of a browser and keeps it, or reports that it is of no more use.
 func (k *keeper) put(b *Browser) bool {
-	k.mu.Lock()
-	open := k.open
-	k.mu.Unlock()
-	if !open || !b.clear() {
+	if !k.open || !b.clear() {
 		return false
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.open {
-		k.idle = append(k.idle, b)
-	}
-	return k.open
+	k.idle = append(k.idle, b)
+	return true
 }
 
+// end ends them, when all tests have ended.
 func (k *keeper) end() (err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.open = false
 	for _, b := range k.idle {
 		err = errors.Join(err, b.end())
 	}
