@@ -45,13 +45,26 @@ function encode(text: string): Uint8Array {
 
 let lastId = 0;
 
-function encoded(snapshot: Contract.Snapshot): Uint8Array {
-  if (typeof snapshot === "string") return encode(snapshot);
+/** What the page may change afterwards. */
+function copied(snapshot: Contract.Snapshot): string | Uint8Array {
+  if (typeof snapshot === "string") return snapshot;
   if (snapshot instanceof Uint8Array) return new Uint8Array(snapshot);
   const json = typeof snapshot === "object" && snapshot !== null ? JSON.stringify(snapshot) : undefined;
   if (json === undefined) throw new TypeError("the snapshot must be a string, a Uint8Array or an object");
-  return encode(json);
+  return json;
 }
+
+const encoded = (copy: string | Uint8Array): Uint8Array => typeof copy === "string" ? encode(copy) : copy;
+
+/** To encode as many characters is a task of its own: the page may be busy for long enough already. */
+const long = 100_000;
+
+/** Lets go first what waits for this thread. Timers of a hidden page would take a second. */
+const pause = (): Promise<void> => new Promise((done) => {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => { port1.close(); done(); };
+  port2.postMessage(0);
+});
 
 class AutoSaveError extends Error implements Contract.AutoSaveError {
   override readonly name = "AutoSaveError";
@@ -272,13 +285,15 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
   async #bytes(): Promise<{ bytes: Uint8Array }> {
     const taken = this.#take();
     this.#clean(); // what is marked while a promise is awaited leads to another write
-    return { bytes: encoded(await taken) };
+    const copy = copied(await taken);
+    if (copy.length > long) await pause();
+    return { bytes: encoded(copy) };
   }
 
   /** The same for telling it, unless that takes longer than a page may go without being told. */
   async #soon(): Promise<Uint8Array | undefined> {
     try {
-      return await Promise.race([Promise.resolve(this.#take()).then(encoded), new Promise<undefined>((done) => setTimeout(done, soonMs))]);
+      return await Promise.race([Promise.resolve(this.#take()).then(copied).then(encoded), new Promise<undefined>((done) => setTimeout(done, soonMs))]);
     } catch {
       return undefined; // the page could not say
     }
