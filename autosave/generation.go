@@ -12,7 +12,7 @@ const Current = "current"
 
 // Generation is one committed state of the document.
 type Generation struct {
-	ID      string    // "<SavedAt in Unix milliseconds>-<Token>"
+	ID      string    // "<when its file was made, in Unix milliseconds, after SavedAt of the one before>-<Token>"
 	SavedAt time.Time // in whole milliseconds; no two of one token are the same
 	Bytes   int64
 	Token   int64  // fencing token of the lease it was written under

@@ -126,7 +126,8 @@ func (l *Layout) salvage(ctx context.Context, names []indexName) ([]Generation, 
 	}
 	var orphans []Generation
 	for _, id := range listed {
-		g, ok := newGeneration(id, 0, "")
+		made, token, ok := parsePair(id)
+		g := begun(made, token)
 		if !ok || found != nil && (g.Token != damaged.token || !newer(g, base)) {
 			continue
 		}
@@ -136,6 +137,9 @@ func (l *Layout) salvage(ctx context.Context, names []indexName) ([]Generation, 
 		}
 		if err != nil {
 			return nil, err
+		}
+		if len(content) == 0 {
+			continue // made for a commit that did not come
 		}
 		g.Bytes = int64(len(content))
 		if g.SHA256, err = l.digest(ctx, content); err != nil {
@@ -162,28 +166,29 @@ func newer(g Generation, generations []Generation) bool {
 
 // collect removes the generations that are gone, the indexes before the last two, and
 // after a failure what no index knows. What cannot be removed now is left to the next
-// editor.
+// commit, or editor: an index that a page in the back/forward cache has open stays as long as that.
 func (l *Layout) collect(ctx context.Context, names []indexName, gone []Generation) {
-	failed := false
-	remove := func(folder, name string) {
-		failed = l.files.Remove(ctx, folder, name) != nil || failed
-	}
 	for i, n := range names {
 		if i > 1 {
-			remove(FolderIndex, n.String())
+			_ = l.files.Remove(ctx, FolderIndex, n.String()) // it is listed again
 		}
 	}
+	failed := false
+	remove := func(id string) {
+		failed = l.files.Remove(ctx, FolderHistory, id) != nil || failed
+	}
 	for _, g := range gone {
-		remove(FolderHistory, g.ID)
+		remove(g.ID)
 	}
 	if l.messy {
 		listed, err := l.files.List(ctx, FolderHistory)
 		for _, id := range listed {
-			_, token, ok := parsePair(id)
+			at, token, ok := parsePair(id)
 			_, known := find(l.top.generations, id)
 			// What bears a higher token belongs to a successor that just begins.
-			if ok && !known && token <= l.token {
-				remove(FolderHistory, id)
+			next := token == l.token && at == l.nextAt
+			if ok && !known && !next && token <= l.token {
+				remove(id)
 			}
 		}
 		failed = failed || err != nil

@@ -57,9 +57,10 @@ var errBadIndex = errors.New("not a whole index")
 // The pieces of an index. It is JSON for those who look at it; but as nobody else
 // writes it, exactly one spelling of each index is accepted.
 const (
-	indexHead   = `{"format":1,"generations":[`
+	indexHead   = `{"format":2,"generations":[`
 	indexID     = `{"id":"`
-	indexBytes  = `","bytes":`
+	indexAt     = `","savedAt":`
+	indexBytes  = `,"bytes":`
 	indexSHA256 = `,"sha256":"`
 	indexNext   = `"}`
 	indexCheck  = `],"crc32":"`
@@ -75,6 +76,7 @@ func encodeIndex(generations []Generation) []byte {
 			b = append(b, ',')
 		}
 		b = append(append(b, indexID...), g.ID...)
+		b = strconv.AppendInt(append(b, indexAt...), g.SavedAt.UnixMilli(), 10)
 		b = strconv.AppendInt(append(b, indexBytes...), g.Bytes, 10)
 		b = append(append(b, indexSHA256...), g.SHA256...)
 		b = append(b, indexNext...)
@@ -139,17 +141,19 @@ func (c *cursor) until(end string) string {
 
 func (c *cursor) generation() Generation {
 	c.literal(indexID)
-	id := c.until(indexBytes)
+	made, token, okID := parsePair(c.until(indexAt))
+	at, okAt := parseNumber(c.until(indexBytes))
 	bytes, okBytes := parseNumber(c.until(indexSHA256))
 	sum := c.until(indexNext)
-	g, okID := newGeneration(id, bytes, sum)
-	c.failed = c.failed || !okBytes || !okID || !isSHA256(sum)
+	c.failed = c.failed || !okID || !okAt || !okBytes || !isSHA256(sum)
+	g := begun(made, token)
+	g.SavedAt, g.Bytes, g.SHA256 = time.UnixMilli(at), bytes, sum
 	return g
 }
 
-func newGeneration(id string, bytes int64, sum string) (Generation, bool) {
-	at, token, ok := parsePair(id)
-	return Generation{ID: id, SavedAt: time.UnixMilli(at), Bytes: bytes, Token: token, SHA256: sum}, ok
+// begun is a generation whose file was made at a time.
+func begun(at, token int64) Generation {
+	return Generation{ID: generationID(at, token), SavedAt: time.UnixMilli(at), Token: token}
 }
 
 func isSHA256(s string) bool {

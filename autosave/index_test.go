@@ -15,8 +15,9 @@ import (
 func some(n int) []Generation {
 	var all []Generation
 	for i := range n {
-		g, _ := newGeneration(generationID(int64(1_700_000_000_000+i), int64(i/2+1)), int64(i*1000), strings.Repeat("0123456789abcdef", 4))
-		g.Current = i == n-1
+		g := begun(int64(1_700_000_000_000+i), int64(i/2+1))
+		g.SavedAt = g.SavedAt.Add(time.Duration(i) * time.Millisecond)
+		g.Bytes, g.SHA256, g.Current = int64(i*1000), strings.Repeat("0123456789abcdef", 4), i == n-1
 		all = append(all, g)
 	}
 	return all
@@ -118,13 +119,6 @@ func TestLimits(t *testing.T) {
 		assert.Len(t, stay, c.stay, c.limits)
 		assert.Equal(t, all, slices.Concat(gone, stay))
 	}
-}
-
-func TestGenerationIDs(t *testing.T) {
-	g, ok := newGeneration("1700000000123-7", 5, "x")
-	require.True(t, ok)
-	assert.Equal(t, time.UnixMilli(1700000000123), g.SavedAt)
-	assert.Equal(t, int64(7), g.Token)
 }
 
 func TestErrorsHaveTheirCode(t *testing.T) {

@@ -1,11 +1,13 @@
 package autosave
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"runtime"
 	"slices"
+	"time"
 )
 
 // The folders of a [Layout].
@@ -16,7 +18,7 @@ const (
 
 // Layout is the [Store] over [Files]. It has
 //
-//	history/<time>-<token>        the content of one generation, as given
+//	history/<time>-<token>        the content of one generation, as given; empty before it is written
 //	index/<token>-<number>.json   the generations there are, the current one last
 //
 // The highest whole index tells; a commit is the writing of a new one. No file is
@@ -41,6 +43,7 @@ type Layout struct {
 	number int64 // of the next index under the token
 	top    index // the last one written
 	lastAt int64 // time of the last generation that was begun
+	nextAt int64 // time in the name of the next one under the token, where its file was made already
 	messy  bool  // there may be files that no index knows
 }
 
@@ -85,7 +88,7 @@ func (l *Layout) fence(ctx context.Context, token int64) error {
 	if l.token == token && l.fenced {
 		return nil
 	}
-	l.token, l.fenced, l.messy = token, false, true
+	l.token, l.fenced, l.messy, l.nextAt = token, false, true, 0
 	if len(names) > 0 && names[0].token == token {
 		l.number = max(l.number, names[0].number+1)
 	}
@@ -143,6 +146,7 @@ func (l *Layout) Commit(ctx context.Context, c Commit) (Generation, error) {
 		return Generation{}, err
 	}
 	c.progress(PhaseGC)
+	l.expect()
 	c.committed(g)
 	runtime.Gosched() // whoever waited for the commit goes on first, and may have ended ctx
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
@@ -164,7 +168,7 @@ func (l *Layout) write(ctx context.Context, c Commit) (g Generation, names []ind
 
 // attempt does what write says, once.
 func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []indexName, gone []Generation, err error) {
-	g = l.next(c)
+	g = l.generation(c)
 	next := index{name: l.name()}
 	encoded := false
 	listed, err := l.files.Save(ctx, Saving{Name: g.ID, Index: next.name.String(),
@@ -200,8 +204,8 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 
 // discard removes what is left of a commit whose index was not begun.
 func (l *Layout) discard(ctx context.Context, g Generation, name indexName) {
-	content, index := l.files.Remove(ctx, FolderHistory, g.ID), l.files.Remove(ctx, FolderIndex, name.String())
-	l.messy = content != nil || index != nil || l.messy
+	_ = l.files.Remove(ctx, FolderIndex, name.String()) // it is listed again
+	l.messy = l.files.Remove(ctx, FolderHistory, g.ID) != nil || l.messy
 }
 
 // check sees whether anything has happened since the last write under this token.
@@ -216,17 +220,20 @@ func (l *Layout) check(names []indexName) error {
 	return nil
 }
 
-// next names the generation to be written. No name is used twice, whatever became of
+// generation names the generation to be written. No name is used twice, whatever became of
 // the file, and a clock that was set back does not matter.
-func (l *Layout) next(c Commit) Generation {
-	at := c.SavedAt.UnixMilli()
-	if at <= l.lastAt {
-		at = l.lastAt + 1
-	}
-	l.lastAt = at
-	g, _ := newGeneration(generationID(at, c.Token), 0, "")
-	g.Current = true
+func (l *Layout) generation(c Commit) Generation {
+	l.lastAt = max(c.SavedAt.UnixMilli(), l.lastAt+1)
+	g := begun(cmp.Or(l.nextAt, l.lastAt), c.Token)
+	l.nextAt = 0
+	g.SavedAt, g.Current = time.UnixMilli(l.lastAt), true
 	return g
+}
+
+// expect has the files made of the commit that follows the last one soon.
+func (l *Layout) expect() {
+	l.nextAt = l.lastAt + 1
+	l.files.Expect(generationID(l.nextAt, l.token), indexName{l.token, l.number}.String())
 }
 
 // superseded returns a copy in which no generation is the current one.

@@ -104,7 +104,7 @@ func frozenAt(t *testing.T, at, successes int) (reached bool) {
 	after = contents(t, disk.Page())
 	require.Equal(t, "last", after[0])
 	require.Len(t, after, 3)
-	assert.LessOrEqual(t, len(disk.Paths()), 3+3, "leftovers: %v", disk.Paths())
+	assert.LessOrEqual(t, len(disk.Paths()), 3+3+2, "leftovers: %v", disk.Paths())
 	return reached
 }
 
@@ -129,8 +129,9 @@ func TestARottenIndex(t *testing.T) {
 		_, err := s.Commit(t.Context(), commit(fmt.Sprint(n), 1))
 		require.NoError(t, err)
 	}
-	newest := disk.Paths()
-	for i, index := range []string{newest[len(newest)-1], newest[len(newest)-2]} {
+	paths := disk.Paths()
+	written := paths[:len(paths)-1] // the last is empty, for the next commit
+	for i, index := range []string{written[len(written)-1], written[len(written)-2]} {
 		disk.Corrupt(index)
 		next := disk.Page()
 		if i == 1 {
@@ -159,21 +160,63 @@ func TestOperationsOfACommit(t *testing.T) {
 	files := disk.Client()
 	s := autosave.NewLayout(files, autosavetest.SHA256)
 	at := time.UnixMilli(1_700_000_000_000)
-	for range 5 {
-		files.Log()
+	for n := range 5 {
+		first := files.Log()
+		if n == 1 {
+			assert.Equal(t, "list history", first[len(first)-1], "it knows what is there")
+		}
 		at = at.Add(time.Second)
 		_, err := s.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("x"), Token: 7, SavedAt: at, Limits: autosave.Limits{MaxGenerations: 2}})
 		require.NoError(t, err)
 	}
 	assert.Equal(t, []string{
 		"list index",
-		"write history/1700000005000-7",
+		"write history/1700000004001-7",
 		"write index/7-6.json",
 		"list index",
+		"expect history/1700000005001-7",
 		"remove index/7-4.json",
-		"remove history/1700000003000-7",
+		"remove history/1700000002001-7",
 	}, files.Log())
-	assert.Equal(t, []string{"history/1700000004000-7", "history/1700000005000-7", "index/7-5.json", "index/7-6.json"}, disk.Paths())
+	assert.Equal(t, []string{"history/1700000003001-7", "history/1700000004001-7", "history/1700000005001-7",
+		"index/7-5.json", "index/7-6.json", "index/7-7.json"}, disk.Paths(), "with those of the next commit, empty")
+}
+
+// The file of a generation is made before it is known when that is saved.
+func TestSavedAtIsNotWhenTheFileWasMade(t *testing.T) {
+	disk := autosavetest.NewDisk()
+	s := disk.Page()
+	at := time.UnixMilli(1_700_000_000_000)
+	var saved []autosave.Generation
+	for range 3 {
+		at = at.Add(4 * time.Second)
+		g, err := s.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("x"), Token: 7, SavedAt: at})
+		require.NoError(t, err)
+		assert.Equal(t, at, g.SavedAt)
+		saved = append(saved, g)
+	}
+	assert.Equal(t, "1700000008001-7", saved[2].ID, "right after the one before")
+	all, err := disk.Page().List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+	for i, g := range all {
+		assert.Equal(t, saved[2-i].SavedAt, g.SavedAt, "as another page reads it")
+	}
+}
+
+// What was made for a commit that did not come is nobody's: the next editor removes it, under a token of its own.
+func TestExpectedInVain(t *testing.T) {
+	disk := autosavetest.NewDisk()
+	_, err := disk.Page().Commit(t.Context(), commit("one", 1))
+	require.NoError(t, err)
+	left := disk.Paths()
+	for token := range int64(2) {
+		_, err = disk.Page().Commit(t.Context(), commit("more", token+2))
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"more", "more", "one"}, contents(t, disk.Page()))
+	assert.NotContains(t, disk.Paths(), left[1], "the generation")
+	assert.NotContains(t, disk.Paths(), left[len(left)-1], "the index")
 }
 
 // stuck are the files of a storage that does not come back from opening some.
@@ -188,12 +231,9 @@ func (s *stuck) Save(ctx context.Context, saving autosave.Saving) ([]string, err
 		return s.Client.Save(ctx, saving)
 	}
 	s.saves--
-	for folder, name := range map[string]string{autosave.FolderHistory: saving.Name, autosave.FolderIndex: saving.Index} {
-		if err := s.Write(ctx, folder, name, nil); err != nil {
-			return nil, err
-		}
-		s.paths[folder+"/"+name] = true
-	}
+	s.Expect(saving.Name, saving.Index)
+	s.paths[autosave.FolderHistory+"/"+saving.Name] = true
+	s.paths[autosave.FolderIndex+"/"+saving.Index] = true
 	if _, err := saving.Take(ctx); err != nil {
 		return nil, err
 	}
@@ -232,7 +272,7 @@ func TestAFileIsNotOpened(t *testing.T) {
 	clear(files.paths)
 	require.NoError(t, save("four"))
 	require.Equal(t, []string{"four", "three", "two"}, contents(t, disk.Page()))
-	require.Len(t, disk.Paths(), 3+2, "what was left is removed: %v", disk.Paths())
+	require.Len(t, disk.Paths(), 3+2+2, "what was left is removed: %v", disk.Paths())
 }
 
 // What could not be written for want of room does not keep that room.
@@ -241,7 +281,7 @@ func TestWhatDidNotFitIsRemoved(t *testing.T) {
 	s := disk.Page()
 	_, err := s.Commit(t.Context(), commit("good", 1))
 	require.NoError(t, err)
-	before := disk.Paths()
+	before := []string{disk.Paths()[0], "index/1-1.json", "index/1-2.json"}
 	disk.SetCapacity(2000)
 	_, err = s.Commit(t.Context(), commit(strings.Repeat("x", 3000), 1))
 	require.ErrorIs(t, err, autosave.ErrQuota)

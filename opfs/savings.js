@@ -5,10 +5,16 @@
 /** @typedef {{ read(b: Uint8Array, o: {at: number}): number, write(b: Uint8Array, o: {at: number}): number, truncate(n: number): void, getSize(): number, flush(): void, close(): void }} SyncHandle */
 /** @typedef {{ bytes?: Uint8Array<ArrayBuffer> | undefined }} Content */
 /** @typedef {{ history: FileSystemDirectoryHandle, index: FileSystemDirectoryHandle }} Folders */
-/** @typedef {{ making: ReturnType<typeof made>, file: Promise<SyncHandle>, next: Promise<SyncHandle>, stored?: Promise<void> }} Saving */
+/** @typedef {{ folders: Folders, content: FileSystemFileHandle, empty: FileSystemFileHandle }} Made */
+/** @typedef {{ making: Promise<Made>, file: Promise<SyncHandle>, next: Promise<SyncHandle> }} Opened */
+/** @typedef {Opened & { listing: Promise<string>, stored?: Promise<void>, begin?: () => void }} Saving */
+/** @typedef {Opened & { name: string, index: string, timer: ReturnType<typeof setTimeout> }} Expected */
 
 /** How long the browser may take to make or to open a file, in milliseconds. */
 const openMs = 2000;
+
+/** How long files are kept open for a save that is expected, in milliseconds: who goes on typing saves every two seconds. */
+const expectMs = 5000;
 
 /**
  * Writes a generation and then the index that has it: prepare, store and finish, with one number
@@ -19,23 +25,45 @@ export class Savings {
   #folders = new Map();
   /** @type {Map<number, Saving>} */
   #prepared = new Map();
+  /** @type {Map<string, Expected>} */
+  #expected = new Map();
 
   /**
-   * Begins to open new files, <root>/history/<name> and <root>/index/<index>, and to list the
-   * folder of the second.
+   * Begins to open new files, <root>/history/<name> and <root>/index/<index>, where they are not open
+   * already, and to list the folder of the second.
    * @param {number} id
    * @param {string} root
    * @param {string} name
    * @param {string} index
    */
   prepare(id, root, name, index) {
-    const known = this.#folders.get(root);
-    const make = async () => made(await this.#open(root), name, index);
-    const making = known && inTime(made(known, name, index)).catch((error) => {
-      if (error.name !== "NotFoundError") throw error;
-      return inTime(make()); // somebody has removed the folders
-    });
-    this.#prepared.set(id, opened(making || inTime(make())));
+    const expected = this.#take(root);
+    const files = expected?.index === index && expected.name === name ? expected : opened(this.#make(root, name, index));
+    if (expected && files !== expected) closeAll(expected);
+    const listing = inTime(files.making.then(({ folders }) => names(folders.index)));
+    listing.catch(() => undefined); // store tells
+    this.#prepared.set(id, { ...files, listing });
+  }
+
+  /**
+   * Opens the files of a save that is expected soon, in place of those that were expected before; without
+   * names, none. Resolves when those are closed. The new ones are closed when the save does not come.
+   * @param {string} root
+   * @param {string} [name]
+   * @param {string} [index]
+   */
+  async expect(root, name, index) {
+    const before = this.#take(root);
+    if (name && index) {
+      const making = pause().then(() => this.#make(root, name, index)); // whoever waits for the save before goes first
+      const expected = { ...opened(making), name, index, timer: setTimeout(() => this.expect(root), expectMs) };
+      this.#expected.set(root, expected);
+      // The save tries again itself; but not to open what may be opened yet.
+      expected.next.catch((error) => {
+        if (error.name !== "TimeoutError" && this.#expected.get(root) === expected) this.expect(root);
+      });
+    }
+    if (before) await closeAll(before);
   }
 
   /**
@@ -51,9 +79,10 @@ export class Savings {
       const bytes = taken(content);
       // Some engines have made the checksum when this returns: the files are made meanwhile.
       const digest = crypto.subtle.digest("SHA-256", bytes);
-      const { listing } = await saving.making;
-      const told = [bytes.length, hex(await digest), await listing].join("/");
-      saving.stored = stored(saving, bytes);
+      const told = [bytes.length, hex(await digest), await saving.listing].join("/");
+      // What is told goes first: writing keeps the thread busy.
+      const begun = new Promise((/** @type {(value?: unknown) => void} */ begin) => { setTimeout(saving.begin = begin, 0); });
+      saving.stored = begun.then(() => stored(saving, bytes));
       saving.stored.catch(() => undefined); // finish tells
       return told;
     } catch (error) {
@@ -74,16 +103,21 @@ export class Savings {
     const saving = this.#of(id);
     this.#prepared.delete(id);
     if (!index) return closeAll(saving);
-    let next;
     try {
+      saving.begin?.();
       await saving.stored;
-      next = await saving.next;
     } catch (error) {
       await closeAll(saving);
       return error;
     }
-    write(next, index);
-    return names((await saving.making).folder);
+    try {
+      const next = await saving.next;
+      write(next, index);
+      next.close();
+      return names((await saving.making).folders.index);
+    } finally {
+      closeAll(saving); // takes as long as the names: what is flushed can be read before
+    }
   }
 
   /** @param {number} id */
@@ -94,6 +128,25 @@ export class Savings {
   }
 
   /** @param {string} root */
+  #take(root) {
+    const expected = this.#expected.get(root);
+    this.#expected.delete(root);
+    clearTimeout(expected?.timer);
+    return expected;
+  }
+
+  /** @param {string} root @param {string} name @param {string} index */
+  #make(root, name, index) {
+    const known = this.#folders.get(root);
+    const make = async () => made(await this.#open(root), name, index);
+    const making = known && inTime(made(known, name, index)).catch((error) => {
+      if (error.name !== "NotFoundError") throw error;
+      return inTime(make()); // somebody has removed the folders
+    });
+    return making || inTime(make());
+  }
+
+  /** @param {string} root */
   async #open(root) {
     const folders = await openFolders(root);
     this.#folders.set(root, folders);
@@ -101,20 +154,19 @@ export class Savings {
   }
 }
 
-/** @param {Folders} folders @param {string} name @param {string} next */
-async function made({ history, index }, name, next) {
-  const making = Promise.all([history.getFileHandle(name, { create: true }), index.getFileHandle(next, { create: true })]);
-  const listing = inTime(names(index));
-  listing.catch(() => undefined); // where a file cannot be made, that is told
-  return { files: await making, listing, folder: index };
+/** @param {Folders} folders @param {string} name @param {string} next @returns {Promise<Made>} */
+async function made(folders, name, next) {
+  const making = folders.history.getFileHandle(name, { create: true });
+  const [empty, content] = await Promise.all([folders.index.getFileHandle(next, { create: true }), making]);
+  return { folders, content, empty };
 }
 
-/** @param {ReturnType<typeof made>} making @returns {Saving} */
+/** @param {Promise<Made>} making @returns {Opened} */
 function opened(making) {
   // One after the other, and before anything is written: Chromium writes at half the speed while it opens a
   // file. At once, one was never opened in Chromium three times in 4,000 saves; so once in 13,000.
-  const file = making.then(({ files }) => open(files[0]));
-  const next = file.then(async () => open((await making).files[1]));
+  const file = making.then(({ content }) => open(content));
+  const next = file.then(async () => open((await making).empty));
   for (const one of [file, next]) one.catch(() => undefined); // finish tells
   return { making, file, next };
 }
@@ -127,14 +179,16 @@ export function taken(content) {
   return bytes;
 }
 
-/** @param {Saving} saving */
+/** Lets go first what waits for this thread. */
+const pause = () => new Promise((done) => { setTimeout(done, 0); });
+
+/** @param {Opened} files */
 async function closeAll({ file, next }) {
   await Promise.allSettled([file, next].map(async (one) => (await one).close()));
 }
 
 /** @param {Saving} saving @param {Uint8Array<ArrayBuffer>} bytes */
 async function stored({ file, next }, bytes) {
-  await new Promise((done) => { setTimeout(done, 0); }); // what is told of the content goes first: writing keeps the thread busy
   await next;
   write(await file, bytes);
 }
@@ -154,17 +208,13 @@ async function names(folder) {
 }
 
 /**
- * Writes all that a new file has, and closes it.
+ * Writes all that a new file has.
  * @param {SyncHandle} handle
  * @param {Uint8Array} content
  */
 function write(handle, content) {
-  try {
-    if (handle.write(content, { at: 0 }) !== content.length) throw new DOMException("not all of it was written", "QuotaExceededError");
-    handle.flush();
-  } finally {
-    handle.close();
-  }
+  if (handle.write(content, { at: 0 }) !== content.length) throw new DOMException("not all of it was written", "QuotaExceededError");
+  handle.flush();
 }
 
 /** @param {ArrayBuffer} buffer */

@@ -23,6 +23,7 @@ type editor struct {
 	id      int // the page's number for it
 	saver   *autosave.Saver
 	channel *jsbridge.Channel
+	files   *opfs.Files // in which it saves, where it does
 
 	mu    sync.Mutex
 	asked int
@@ -87,7 +88,7 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 			err = s.document.Saves(config.Lock)
 		}
 		if err == nil {
-			config.Store, err = s.store(ctx)
+			config.Store, err = e.store(ctx)
 		}
 		if err != nil {
 			return nil, err
@@ -144,7 +145,8 @@ func (n nested) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions
 }
 
 // store returns where the project is saved: on the server, where there is one, with the history here.
-func (s *service) store(ctx context.Context) (autosave.Store, error) {
+func (e *editor) store(ctx context.Context) (autosave.Store, error) {
+	s := e.s
 	root := s.settings.root
 	if s.document != nil {
 		root += "/" + s.document.Folder()
@@ -152,6 +154,9 @@ func (s *service) store(ctx context.Context) (autosave.Store, error) {
 	files, err := opfs.NewFiles(root, s.settings.savings)
 	if err == nil {
 		err = files.Check(ctx)
+	}
+	if err == nil {
+		e.files = files
 	}
 	switch {
 	case err == nil && s.document != nil:
@@ -319,16 +324,19 @@ func (e *editor) flush(ctx context.Context, _ reader) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.done(encodeGeneration(g), nil)
+	return e.done(jsbridge.JSON(encodeGeneration(g)), nil)
 }
 
 func (e *editor) history(ctx context.Context, _ reader) (any, error) {
 	all, err := e.saver.History(ctx)
+	if err != nil {
+		return nil, err
+	}
 	values := make([]any, len(all))
 	for i, g := range all {
 		values[i] = encodeGeneration(g)
 	}
-	return values, err
+	return jsbridge.JSON(values), nil
 }
 
 func (e *editor) read(ctx context.Context, arg reader) (any, error) {
@@ -356,6 +364,7 @@ func (e *editor) edit(ctx context.Context, arg reader) (any, error) {
 }
 
 func (e *editor) suspend(ctx context.Context, _ reader) (any, error) {
+	defer e.rest(ctx)
 	return e.done(nil, e.saver.Suspend(ctx))
 }
 
@@ -366,5 +375,13 @@ func (e *editor) resume(ctx context.Context, _ reader) (any, error) {
 func (e *editor) dispose(ctx context.Context, _ reader) (any, error) {
 	defer e.forget()
 	err := e.saver.Dispose(ctx)
+	e.rest(ctx)
 	return nil, err
+}
+
+// rest closes what is open for the next save, so that the page may remove the files.
+func (e *editor) rest(ctx context.Context) {
+	if e.files != nil {
+		e.files.Rest(ctx)
+	}
 }

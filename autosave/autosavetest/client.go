@@ -163,6 +163,14 @@ func (c *Client) Remove(ctx context.Context, folder, name string) error {
 	return planted
 }
 
+// Expect implements [autosave.Files].
+func (c *Client) Expect(name, index string) {
+	fault, _ := c.step(context.Background(), "expect "+autosave.FolderHistory+"/"+name)
+	if fault != Refused && fault != Torn {
+		c.files.Expect(name, index)
+	}
+}
+
 // Save implements [autosave.Files]. Its steps are operations like those of the other
 // methods: the look around once the content is taken, the writing of each file, and the last
 // look around.

@@ -129,10 +129,16 @@ func (d disk) write(path string, content []byte, made bool) error {
 	return err
 }
 
+// Expect makes the files, empty.
+func (d disk) Expect(name, index string) {
+	_ = d.write(autosave.FolderHistory+"/"+name, nil, true)
+	_ = d.write(autosave.FolderIndex+"/"+index, nil, true)
+}
+
 // Save makes an empty index first.
 func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	index := autosave.FolderIndex + "/" + s.Index
-	if err := d.write(index, nil, false); err != nil {
+	if err := d.write(index, nil, true); err != nil {
 		return nil, errors.Join(autosave.ErrNotBegun, err)
 	}
 	before, err := d.List(ctx, autosave.FolderIndex)
@@ -152,7 +158,7 @@ func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.Write(ctx, autosave.FolderHistory, s.Name, content); err != nil {
+	if err := d.write(autosave.FolderHistory+"/"+s.Name, content, true); err != nil {
 		return nil, errors.Join(autosave.ErrNotBegun, err)
 	}
 	if err := d.write(index, told, true); err != nil {

@@ -161,10 +161,11 @@ func testOrder(h *harness) {
 func testIDs(h *harness) {
 	s := h.Open()
 	seen := map[string]bool{}
-	for range 5 {
-		h.at = time.UnixMilli(1_700_000_000_000) // a clock that stands
+	for i := range 8 {
+		h.at = time.UnixMilli(1_700_000_000_000 + int64(max(0, i-4)*60_000)) // a clock that stands, then goes
 		g := h.save(s, "x", 7)
-		assert.Equal(h, fmt.Sprintf("%d-7", g.SavedAt.UnixMilli()), g.ID)
+		assert.True(h, strings.HasSuffix(g.ID, "-7"), g.ID)
+		assert.False(h, g.SavedAt.Before(h.at), "saved at %v", g.SavedAt)
 		assert.False(h, seen[g.ID], "an id is used twice")
 		seen[g.ID] = true
 	}

@@ -52,6 +52,8 @@ func TestAutoSaveHistory(t *testing.T) {
 			assert.Equal(t, "snapshot-failed", browser.Get[string](tab, "autosave.state().lastError.code"))
 		}
 		tab.MustEval("kind = 'good again'; await autosave.flushNow(); await autosave.dispose(); null", nil)
+		tab.MustEval(`const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('history `+host+`')
+			await folder.removeEntry('autosave', {recursive: true}); null`, nil) // nothing of it is open
 		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 		tab.Quiet()
 	})

@@ -20,7 +20,7 @@ interface Go {
 declare const Go: new () => Go;
 
 /** What the program is lent: where handles are missing, files has them; savings saves. It ends with ended. */
-interface Lent { files?: Files; savings: Pick<Savings, "prepare" | "store" | "finish">; ended?: AbortSignal }
+interface Lent { files?: Files; savings: Pick<Savings, "expect" | "prepare" | "store" | "finish">; ended?: AbortSignal }
 
 /** Runs the program. When it has died, the locks it held are given back. */
 export async function startGo(module: WebAssembly.Module, config: Config, listener: Listener, { files, savings, ended }: Lent): Promise<Exports> {

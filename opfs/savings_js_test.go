@@ -1,0 +1,176 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+)
+
+func prototype(class string) safejs.Value {
+	return must(must(safejs.Global().Get(class)).Get("prototype"))
+}
+
+// Either file of a save is never opened, or too late: the save takes others. What is opened
+// late is closed, and removed. So it is where it was to be opened in advance.
+func TestAFileIsNotOpened(t *testing.T) {
+	for n, what := range []string{"generation", "index", "generation in advance", "index in advance"} {
+		t.Run(what, func(t *testing.T) {
+			files := newFiles(newRoot())
+			store := autosave.NewLayout(files, SHA256)
+			require.NoError(t, save(t, store, "one"))
+			files.Rest(t.Context())
+			t.Run("stuck", func(t *testing.T) {
+				replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", `let n = 0
+					return function () {
+						const opening = before.call(this)
+						return n++ === argument ? new Promise((settle) => { globalThis.openLate = () => settle(opening) }) : opening
+					}`, n)
+				require.NoError(t, save(t, store, "two"))
+				require.NoError(t, save(t, store, "three"), "it does not wait for what never comes")
+			})
+			must(safejs.Global().Call("openLate"))
+			require.NoError(t, save(t, store, "four"))
+			require.NoError(t, save(t, store, "five"))
+			reads(t, store, "five", "four", "three", "two", "one")
+			for folder, want := range map[string]int{autosave.FolderHistory: 5, autosave.FolderIndex: 2} {
+				left, err := files.List(t.Context(), folder)
+				require.NoError(t, err)
+				assert.Len(t, left, want+1, "and the next one, in "+folder)
+			}
+		})
+	}
+}
+
+func save(t *testing.T, store *autosave.Layout, content string) error {
+	t.Helper()
+	_, err := store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes(content), Token: 1, SavedAt: time.Now()})
+	return err
+}
+
+// reads fails unless these are the generations.
+func reads(t *testing.T, store *autosave.Layout, want ...string) {
+	t.Helper()
+	all, err := store.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, len(want))
+	for i, g := range all {
+		content, err := store.Read(t.Context(), g.ID)
+		require.NoError(t, err)
+		assert.Equal(t, want[i], string(content))
+	}
+}
+
+// opened makes known which files are opened, in order; with a space behind each that is open.
+func opened(t *testing.T) func() []string {
+	replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", `globalThis.openings = []
+		return async function () {
+			const n = openings.push(this.name) - 1
+			const handle = await before.call(this)
+			openings[n] += " "
+			return handle
+		}`, nil)
+	return func() []string {
+		text := must(must(must(safejs.Global().Get("openings")).Call("join", "/")).String())
+		return strings.Split(text, "/")
+	}
+}
+
+// isOpen waits until a number of files were opened.
+func isOpen(t *testing.T, files func() []string, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		all := files()
+		return len(all) >= n && strings.HasSuffix(all[n-1], " ")
+	}, 5*time.Second, time.Millisecond)
+}
+
+// A save finds its files open where it follows another one soon.
+func TestTheNextFilesAreOpen(t *testing.T) {
+	store := autosave.NewLayout(newFiles(newRoot()), SHA256)
+	require.NoError(t, save(t, store, "one"))
+	files := opened(t)
+	require.NoError(t, save(t, store, "two"))
+	isOpen(t, files, 2)
+	before := files()
+	require.NoError(t, save(t, store, "three"))
+	isOpen(t, files, len(before)+2)
+	all, err := store.List(t.Context())
+	require.NoError(t, err)
+	assert.Contains(t, before, all[0].ID+" ", "before it was saved")
+	seen := map[string]bool{}
+	for _, name := range files() {
+		assert.False(t, seen[name], "%s was opened twice", name)
+		seen[name] = true
+	}
+	reads(t, store, "three", "two", "one")
+}
+
+// A save that comes while its files are being opened waits for them, and does not open them again.
+func TestTheNextSaveComesAtOnce(t *testing.T) {
+	store := autosave.NewLayout(newFiles(newRoot()), SHA256)
+	for _, content := range []string{"one", "two", "three", "four"} {
+		c := autosave.Commit{Content: autosave.Bytes(content), Token: 1, SavedAt: time.Now()}
+		done := make(chan error, 1)
+		c.Committed = func(autosave.Generation) { done <- nil }
+		go func() {
+			if _, err := store.Commit(t.Context(), c); err != nil {
+				done <- err
+			}
+		}()
+		require.NoError(t, <-done, content)
+	}
+	reads(t, store, "four", "three", "two", "one")
+}
+
+// Files that were opened for a save which does not come are closed after a while, and serve it still.
+func TestTheNextSaveDoesNotCome(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *Files){
+		"in time": func(*testing.T, *Files) { must(safejs.Global().Call("expire")) },
+		"ever":    func(t *testing.T, f *Files) { f.Rest(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := newFiles(newRoot())
+			store := autosave.NewLayout(files, SHA256)
+			require.NoError(t, save(t, store, "one"))
+			files.Rest(t.Context())
+			replace(t, safejs.Global(), "setTimeout",
+				"return (f, ms, ...args) => ms === 5000 ? (globalThis.expire = f, 0) : before.call(globalThis, f, ms, ...args)", nil)
+			names := opened(t)
+			require.NoError(t, save(t, store, "two"))
+			isOpen(t, names, 4)
+			index := strings.TrimSpace(names()[3])
+			require.Error(t, files.Remove(t.Context(), autosave.FolderIndex, index), "it is open")
+			end(t, files)
+			require.Eventually(t, func() bool { return files.Remove(t.Context(), autosave.FolderIndex, index) == nil }, 5*time.Second, time.Millisecond)
+			require.NoError(t, save(t, store, "three"))
+			reads(t, store, "three", "two", "one")
+		})
+	}
+}
+
+// What goes wrong in advance does not concern the save.
+func TestTheNextFilesCannotBeOpened(t *testing.T) {
+	for n, name := range []string{"generation", "index"} {
+		t.Run(name, func(t *testing.T) {
+			files := newFiles(newRoot())
+			store := autosave.NewLayout(files, SHA256)
+			require.NoError(t, save(t, store, "one"))
+			files.Rest(t.Context())
+			replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", `let n = 0
+				globalThis.failed = 0
+				return function () { return n++ === argument ? (failed++, Promise.reject(new DOMException("planted", "UnknownError"))) : before.call(this) }`, n+2)
+			require.NoError(t, save(t, store, "two"))
+			require.Eventually(t, func() bool { return must(must(safejs.Global().Get("failed")).Int()) == 1 }, 5*time.Second, time.Millisecond)
+			require.NoError(t, save(t, store, "three"))
+			reads(t, store, "three", "two", "one")
+		})
+	}
+}
