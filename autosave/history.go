@@ -166,7 +166,7 @@ func newer(g Generation, generations []Generation) bool {
 
 // collect removes the generations that are gone, the indexes before the last two, and
 // after a failure what no index knows. What cannot be removed now is left to the next
-// commit, or editor: an index that a page in the back/forward cache has open stays as long as that.
+// commit, or editor: an index that a frozen page has open stays for as long as that.
 func (l *Layout) collect(ctx context.Context, names []indexName, gone []Generation) {
 	for i, n := range names {
 		if i > 1 {

@@ -115,9 +115,16 @@ func noRoom(err error) error {
 	return err
 }
 
-// Remove implements [autosave.Files].
+// Remove implements [autosave.Files]. What this program has told JavaScript before goes first.
 func (f *Files) Remove(ctx context.Context, folder, name string) error {
-	err := f.folders[folder].remove(ctx, name)
+	told, err := safejs.Global().Get("Promise")
+	if err == nil {
+		_, err = call(ctx, told, "resolve")
+	}
+	if err != nil {
+		return err
+	}
+	err = f.folders[folder].remove(ctx, name)
 	if isNamed(err, notFound) {
 		return nil
 	}
@@ -129,7 +136,7 @@ func (f *Files) Expect(name, index string) {
 	_, _ = f.savings.Call("expect", f.dir.String(), name, index) // a save makes what could not be made
 }
 
-// Rest closes the files that a Save was expected to write.
+// Rest closes the files that a Save was expected to write, and returns when they are closed or ctx has ended.
 func (f *Files) Rest(ctx context.Context) {
 	_, _ = call(ctx, f.savings, "expect", f.dir.String())
 }
