@@ -175,6 +175,11 @@ func exception(name string) safejs.Value {
 	return must(must(safejs.Global().Get("DOMException")).New("planted", name))
 }
 
+// prototype is what the objects of a class have in common.
+func prototype(class string) safejs.Value {
+	return must(must(safejs.Global().Get(class)).Get("prototype"))
+}
+
 // replace sets a property for the length of the test.
 func replace(t *testing.T, object safejs.Value, name, body string, argument any) {
 	t.Helper()
@@ -193,8 +198,8 @@ func TestQuota(t *testing.T) {
 	r.Token, err = c.Claim(t.Context(), r, false)
 	require.NoError(t, err)
 	t.Run("full", func(t *testing.T) {
-		prototype := must(must(safejs.Global().Get("FileSystemSyncAccessHandle")).Get("prototype"))
-		replace(t, prototype, "write", "return function () { throw argument }", exception(noQuota))
+		handles := prototype("FileSystemSyncAccessHandle")
+		replace(t, handles, "write", "return function () { throw argument }", exception(noQuota))
 		_, err := try(c, "x")
 		require.ErrorIs(t, err, lock.ErrUnsupported)
 		assert.Contains(t, err.Error(), "full")
@@ -211,8 +216,8 @@ func TestQuota(t *testing.T) {
 }
 
 func TestNoStorage(t *testing.T) {
-	manager := must(must(safejs.Global().Get("StorageManager")).Get("prototype"))
-	handles := must(must(safejs.Global().Get("FileSystemFileHandle")).Get("prototype"))
+	manager := prototype("StorageManager")
+	handles := prototype("FileSystemFileHandle")
 	for name, plant := range map[string]func(*testing.T){
 		"private window": func(t *testing.T) {
 			replace(t, manager, "getDirectory", "return function () { return Promise.reject(argument) }", exception("SecurityError"))
@@ -240,7 +245,7 @@ func TestNoStorage(t *testing.T) {
 // The browser never says that a file is open, or too late: it is opened again, and what came
 // too late is closed.
 func TestOpeningIsNotAnswered(t *testing.T) {
-	handles := must(must(safejs.Global().Get("FileSystemFileHandle")).Get("prototype"))
+	handles := prototype("FileSystemFileHandle")
 	for _, through := range []string{"this program", "a helper"} {
 		for _, file := range []string{"the table", "liveness"} {
 			t.Run(file+" by "+through, func(t *testing.T) {

@@ -117,9 +117,9 @@ func noRoom(err error) error {
 
 // Remove implements [autosave.Files]. What this program has told JavaScript before goes first.
 func (f *Files) Remove(ctx context.Context, folder, name string) error {
-	told, err := safejs.Global().Get("Promise")
+	class, err := safejs.Global().Get("Promise")
 	if err == nil {
-		_, err = call(ctx, told, "resolve")
+		_, err = call(ctx, class, "resolve")
 	}
 	if err != nil {
 		return err

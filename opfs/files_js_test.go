@@ -126,8 +126,8 @@ func TestAFullStorage(t *testing.T) {
 				if name == "not flushed" {
 					method = "flush"
 				}
-				prototype := must(must(safejs.Global().Get("FileSystemSyncAccessHandle")).Get("prototype"))
-				replace(t, prototype, method, body, exception(noQuota))
+				handles := prototype("FileSystemSyncAccessHandle")
+				replace(t, handles, method, body, exception(noQuota))
 				_, err := store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("better"), Token: 1})
 				require.ErrorIs(t, err, autosave.ErrQuota)
 				content, err := store.Read(t.Context(), autosave.Current)
@@ -145,8 +145,8 @@ func TestAFullStorage(t *testing.T) {
 }
 
 func TestFilesWhereThereIsNoStorage(t *testing.T) {
-	manager := must(must(safejs.Global().Get("StorageManager")).Get("prototype"))
-	handles := must(must(safejs.Global().Get("FileSystemFileHandle")).Get("prototype"))
+	manager := prototype("StorageManager")
+	handles := prototype("FileSystemFileHandle")
 	for name, plant := range map[string]func(*testing.T){
 		"private window": func(t *testing.T) {
 			replace(t, manager, "getDirectory", "return function () { return Promise.reject(argument) }", exception("SecurityError"))

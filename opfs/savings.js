@@ -81,8 +81,8 @@ export class Savings {
       const digest = crypto.subtle.digest("SHA-256", bytes);
       const told = [bytes.length, hex(await digest), await saving.listing].join("/");
       // What is told goes first: writing keeps the thread busy.
-      const begun = new Promise((/** @type {(value?: unknown) => void} */ begin) => { setTimeout(saving.begin = begin, 0); });
-      saving.stored = begun.then(() => stored(saving, bytes));
+      const asked = new Promise((/** @type {(value?: unknown) => void} */ begin) => { saving.begin = begin; });
+      saving.stored = Promise.race([asked, pause()]).then(() => stored(saving, bytes));
       saving.stored.catch(() => undefined); // finish tells
       return told;
     } catch (error) {
@@ -156,8 +156,8 @@ export class Savings {
 
 /** @param {Folders} folders @param {string} name @param {string} next @returns {Promise<Made>} */
 async function made(folders, name, next) {
-  const making = folders.history.getFileHandle(name, { create: true });
-  const [empty, content] = await Promise.all([folders.index.getFileHandle(next, { create: true }), making]);
+  const [content, empty] = await Promise.all([
+    folders.history.getFileHandle(name, { create: true }), folders.index.getFileHandle(next, { create: true })]);
   return { folders, content, empty };
 }
 

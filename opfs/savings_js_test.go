@@ -14,10 +14,6 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-func prototype(class string) safejs.Value {
-	return must(must(safejs.Global().Get(class)).Get("prototype"))
-}
-
 // Either file of a save is never opened, or too late: the save takes others. What is opened
 // late is closed, and removed. So it is where it was to be opened in advance.
 func TestAFileIsNotOpened(t *testing.T) {

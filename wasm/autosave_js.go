@@ -381,9 +381,10 @@ func (e *editor) dispose(ctx context.Context, _ reader) (any, error) {
 
 // rest closes what is open for the next save, so that the page may remove the files.
 func (e *editor) rest(ctx context.Context) {
+	if e.files == nil {
+		return
+	}
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
-	if e.files != nil {
-		e.files.Rest(ctx)
-	}
+	e.files.Rest(ctx)
 }

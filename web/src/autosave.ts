@@ -45,7 +45,7 @@ function encode(text: string): Uint8Array {
 
 let lastId = 0;
 
-/** What the page may change afterwards. */
+/** A copy of what the page may change afterwards. */
 function copied(snapshot: Contract.Snapshot): string | Uint8Array {
   if (typeof snapshot === "string") return snapshot;
   if (snapshot instanceof Uint8Array) return new Uint8Array(snapshot);
@@ -145,14 +145,11 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
     this.#watch();
     // The page gets this object before the events of how it began: not in a microtask, and not by a
     // timer, which is slow in a hidden page.
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
+    void pause().then(() => {
       const early = this.#early ?? [];
       this.#early = undefined;
       for (const tell of early) tell();
-    };
-    port2.postMessage(0);
+    });
   }
 
   get readOnly(): boolean { return this.#readOnly; }
