@@ -6,6 +6,12 @@
 // this very lock is still there, so a holder that was suspended past its time cannot overwrite its successor, whatever it
 // believes and however late its request arrives.
 //
+// # The order of saves
+//
+// Two writes under one token can overtake each other on their way: a client gives up the first, the second is
+// acknowledged, and the first arrives. So a write may say which save it is, and the transaction refuses an older one
+// under the same token, see [Save].
+//
 // # In the store
 //
 // content/<room> describes the present content; its bytes are in pieces under chunks/<room>/<save>/. A store of etcd's
@@ -50,6 +56,7 @@ type Info struct {
 	Token   int64     // of the lock under which it was written
 	SavedAt time.Time // in whole milliseconds
 	Size    int
+	Save    Save // what the client said of it
 }
 
 // Store keeps contents.
@@ -75,10 +82,22 @@ type description struct {
 	Size   int    `json:"size"`
 	Save   string `json:"save"`
 	Chunks int    `json:"chunks"`
+	// What the client said of the save. A save that names no order keeps the order of the one before.
+	Draft  string `json:"draft,omitempty"`
+	Number int64  `json:"number,omitempty"`
+	Order  int64  `json:"order,omitempty"`
 }
 
 func (d description) info() Info {
-	return Info{d.ETag, d.Token, time.UnixMilli(d.Saved), d.Size}
+	return Info{d.ETag, d.Token, time.UnixMilli(d.Saved), d.Size, Save{d.Draft, d.Number, d.Order}}
+}
+
+func (d description) encode() []byte {
+	text, err := json.Marshal(d)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return text
 }
 
 func chunkKey(room, save string, i int) string {
@@ -126,14 +145,15 @@ func (s *Store) Describe(ctx context.Context, room string, revision int64) (Info
 }
 
 // Write replaces a document's content under the lock with the token given. It fails with [locks.ErrStaleToken] when that
-// lock is gone or another has come, and with [locks.ErrNotHolder] when it never was the holder's.
-func (s *Store) Write(ctx context.Context, room, holder string, token int64, data []byte) (Info, error) {
+// lock is gone or another has come, with [locks.ErrNotHolder] when it never was the holder's, and with [ErrStaleSave] when
+// a later save is stored. A save that is stored already changes nothing: Write returns what is known of it.
+func (s *Store) Write(ctx context.Context, room, holder string, token int64, save Save, data []byte) (Info, error) {
 	for {
 		fence, err := s.table.Fence(ctx, locks.Document(room), holder, token)
 		if err != nil {
 			return Info{}, err
 		}
-		info, done, err := s.write(ctx, room, token, fence, data)
+		info, done, err := s.write(ctx, room, token, fence, save, data)
 		if done || err != nil {
 			return info, err
 		}
@@ -141,7 +161,7 @@ func (s *Store) Write(ctx context.Context, room, holder string, token int64, dat
 }
 
 // write tries once; it is done unless something but the lock has changed meanwhile.
-func (s *Store) write(ctx context.Context, room string, token int64, fence kv.Cond, data []byte) (Info, bool, error) {
+func (s *Store) write(ctx context.Context, room string, token int64, fence kv.Cond, save Save, data []byte) (Info, bool, error) {
 	old, _, err := s.kv.Get(ctx, prefix+room)
 	if err != nil {
 		return Info{}, false, err
@@ -150,9 +170,19 @@ func (s *Store) write(ctx context.Context, room string, token int64, fence kv.Co
 	sum := sha256.Sum256(data)
 	d := description{
 		ETag: `"` + hex.EncodeToString(sum[:16]) + `"`, Token: token, Saved: now.UnixMilli(), Size: len(data),
-		Save: newSave(now),
+		Save: newSave(now), Draft: save.Draft, Number: save.Number, Order: save.Order,
 	}
 	conditions := []kv.Cond{fence, kv.ChangedAt(prefix+room, old.Modified)}
+	if before, err := decode(old); err == nil {
+		if stored, err := d.follow(before); stored || err != nil {
+			if err == nil && d.Order > before.Order {
+				before.Order = d.Order // what was sent in between is refused from now on
+				result, err := s.kv.Commit(ctx, kv.Txn{If: conditions, Then: []kv.Op{kv.Put(prefix+room, before.encode())}})
+				return before.info(), result.Held, err
+			}
+			return before.info(), stored, err
+		}
+	}
 	var last []kv.Op
 	for chunk := range slices.Chunk(data, chunkSize) {
 		key := chunkKey(room, d.Save, d.Chunks)
@@ -167,11 +197,7 @@ func (s *Store) write(ctx context.Context, room string, token int64, fence kv.Co
 		}
 		conditions = append(conditions, kv.Exists(key))
 	}
-	text, err := json.Marshal(d)
-	if err != nil {
-		return Info{}, false, err
-	}
-	then := append(last, kv.Put(prefix+room, text))
+	then := append(last, kv.Put(prefix+room, d.encode()))
 	if before, err := decode(old); err == nil && before.Chunks > 0 {
 		then = append(then, kv.DeleteUnder(chunkPrefix+room+"/"+before.Save+"/"))
 	}

@@ -25,12 +25,12 @@ func (a *API) cors(next http.Handler) http.Handler {
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			header.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
 			header.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
-			header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match, "+tokenHeader)
+			header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match, "+tokenHeader+", "+saveHeader+", "+orderHeader)
 			header.Set("Access-Control-Max-Age", "7200") // the most that Chromium keeps
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		header.Set("Access-Control-Expose-Headers", "ETag, Retry-After, Holdfast-Revision, Holdfast-Saved-At, "+tokenHeader)
+		header.Set("Access-Control-Expose-Headers", "ETag, Retry-After, Holdfast-Revision, Holdfast-Saved-At, "+tokenHeader+", "+saveHeader)
 		next.ServeHTTP(w, r)
 	})
 }

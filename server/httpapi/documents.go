@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/sessions"
@@ -134,7 +135,11 @@ func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	return nil
 }
 
-const tokenHeader = "Holdfast-Token"
+const (
+	tokenHeader = "Holdfast-Token"
+	saveHeader  = "Holdfast-Save"  // <draft>/<number>: which snapshot of which text a content is
+	orderHeader = "Holdfast-Order" // counts the writes of content under one token
+)
 
 // ownToken reads the token of a heartbeat or release, which may do without: with it, a tab speaks for its own lock
 // alone, and not for what another tab of the same session has by now.
@@ -161,6 +166,9 @@ func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 	header := w.Header()
 	header.Set("ETag", info.ETag)
 	header.Set(tokenHeader, strconv.FormatInt(info.Token, 10))
+	if save := info.Save.String(); save != "" {
+		header.Set(saveHeader, save)
+	}
 	header.Set("Holdfast-Saved-At", at(info.SavedAt)) // Last-Modified knows seconds alone
 	header.Set("Last-Modified", info.SavedAt.UTC().Format(http.TimeFormat))
 	// Bytes of somebody else's: never a page of this origin.
@@ -184,14 +192,34 @@ func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if r.ContentLength > maxContent {
 		return errTooLarge
 	}
+	save, err := readSave(r)
+	if err != nil {
+		return err
+	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxContent))
 	if err != nil {
 		return bodyError(err)
 	}
-	info, err := a.Contents.Write(r.Context(), id, s.HolderID, token, data)
+	info, err := a.Contents.Write(r.Context(), id, s.HolderID, token, save, data)
 	if err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"success": true, "etag": info.ETag, "saved_at": at(info.SavedAt)})
 	return nil
+}
+
+// readSave reads which save a write is. Both headers may be absent.
+func readSave(r *http.Request) (save content.Save, err error) {
+	if text := r.Header.Get(saveHeader); text != "" {
+		var ok bool
+		if save, ok = content.ParseSave(text); !ok {
+			return save, invalid("The header Holdfast-Save is a draft's id, a slash and a number: 1 to 64 letters, digits, - and _, then 0 or more.")
+		}
+	}
+	if text := r.Header.Get(orderHeader); text != "" {
+		if save.Order, err = strconv.ParseInt(text, 10, 64); err != nil || save.Order < 1 {
+			return save, invalid("The header Holdfast-Order is a number from 1 that grows with every write under one token.")
+		}
+	}
+	return save, nil
 }

@@ -60,6 +60,8 @@ func translate(err error) *apiError {
 		return &apiError{http.StatusForbidden, "not_locked_by_user", "You do not hold this lock."}
 	case errors.Is(err, locks.ErrStaleToken):
 		return &apiError{http.StatusConflict, "stale_token", "The lock of this token has ended. Nothing was written."}
+	case errors.Is(err, content.ErrStaleSave):
+		return &apiError{http.StatusConflict, "stale_save", "A later save of this lock is stored. Nothing was written."}
 	case errors.Is(err, locks.ErrDeadlock):
 		return &apiError{http.StatusConflict, "deadlock", "Waiting would never end: the holder waits for you."}
 	case errors.Is(err, locks.ErrReplaced):
