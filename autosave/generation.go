@@ -12,12 +12,23 @@ const Current = "current"
 
 // Generation is one committed state of the document.
 type Generation struct {
-	ID      string    // "<when its file was made, in Unix milliseconds, after SavedAt of the one before>-<Token>"
-	SavedAt time.Time // in whole milliseconds; no two of one token are the same
-	Bytes   int64
-	Token   int64  // fencing token of the lease it was written under
-	SHA256  string // of its content, in lower-case hex
-	Current bool   // it is the one that was committed last
+	ID        string    // "<when its file was made, in Unix milliseconds, after SavedAt of the one before>-<Token>"
+	SavedAt   time.Time // in whole milliseconds; no two of one token are the same
+	Bytes     int64
+	Token     int64  // fencing token of the lease it was written under
+	SHA256    string // of its content, in lower-case hex
+	Current   bool   // it is the one that was committed last
+	Draft     string // id of the draft whose snapshot it is; empty where the page numbers none
+	Number    int64  // of that snapshot within the draft
+	OwnerName string // of the page that saved it, where it has a name
+	Name      string // of a pinned generation; empty where it is not pinned
+}
+
+// describe stores with the generation what the commit says about its content, in the form
+// in which the index gives it back.
+func (g *Generation) describe(c Commit) {
+	g.Draft, g.OwnerName = validText(c.Draft), validText(c.OwnerName)
+	g.Number = max(0, c.Number)
 }
 
 // Defaults of [Limits].

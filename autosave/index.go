@@ -54,32 +54,42 @@ func order(n int, before func(i, j int) bool, swap func(i, j int)) {
 
 var errBadIndex = errors.New("not a whole index")
 
-// The pieces of an index. It is JSON for those who look at it; but as nobody else
-// writes it, exactly one spelling of each index is accepted.
+// The pieces of an index. It is JSON, so that a person can read it. No other program
+// writes it, so exactly one spelling of each index is accepted.
 const (
-	indexHead   = `{"format":2,"generations":[`
+	indexHead   = `{"format":`
+	indexAll    = `,"generations":[`
 	indexID     = `{"id":"`
-	indexAt     = `","savedAt":`
+	indexAt     = `,"savedAt":`
 	indexBytes  = `,"bytes":`
 	indexSHA256 = `,"sha256":"`
-	indexNext   = `"}`
+	indexDraft  = `,"draft":`
+	indexNumber = `,"number":`
+	indexOwner  = `,"ownerName":`
+	indexPinned = `,"name":`
 	indexCheck  = `],"crc32":"`
 	indexTail   = "\"}\n"
 )
 
+// The formats of an index. Format 1 has no savedAt: the id has the same time. Format 3
+// adds the fields from draft on, each of which is absent where it is empty.
+const (
+	oldestFormat  = 1
+	savedAtFormat = 2
+	indexFormat   = 3
+)
+
 // encodeIndex spells the generations, in the order of their commits, with a checksum of
 // the spelling: a torn index is never taken for a whole one.
-func encodeIndex(generations []Generation) []byte {
-	b := []byte(indexHead)
+func encodeIndex(generations []Generation) []byte { return spellIndex(indexFormat, generations) }
+
+func spellIndex(format int64, generations []Generation) []byte {
+	b := append(strconv.AppendInt([]byte(indexHead), format, 10), indexAll...)
 	for i, g := range generations {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(b, indexID...), g.ID...)
-		b = strconv.AppendInt(append(b, indexAt...), g.SavedAt.UnixMilli(), 10)
-		b = strconv.AppendInt(append(b, indexBytes...), g.Bytes, 10)
-		b = append(append(b, indexSHA256...), g.SHA256...)
-		b = append(b, indexNext...)
+		b = append(appendGeneration(b, format, g), '}')
 	}
 	check := crc32.ChecksumIEEE(b)
 	b = append(b, indexCheck...)
@@ -87,26 +97,43 @@ func encodeIndex(generations []Generation) []byte {
 	return append(b, indexTail...)
 }
 
+func appendGeneration(b []byte, format int64, g Generation) []byte {
+	b = append(append(append(b, indexID...), g.ID...), '"')
+	if format >= savedAtFormat {
+		b = strconv.AppendInt(append(b, indexAt...), g.SavedAt.UnixMilli(), 10)
+	}
+	b = strconv.AppendInt(append(b, indexBytes...), g.Bytes, 10)
+	b = append(append(append(b, indexSHA256...), g.SHA256...), '"')
+	if format < indexFormat {
+		return b
+	}
+	b = appendText(b, indexDraft, g.Draft)
+	if g.Number != 0 {
+		b = strconv.AppendInt(append(b, indexNumber...), g.Number, 10)
+	}
+	b = appendText(b, indexOwner, g.OwnerName)
+	return appendText(b, indexPinned, g.Name)
+}
+
 func hex32(n uint32) string {
 	s := strconv.FormatUint(uint64(n), 16)
 	return strings.Repeat("0", 8-len(s)) + s
 }
 
-// decodeIndex reads what encodeIndex wrote, and nothing else.
+// decodeIndex reads an index of any format, in exactly the spelling that spellIndex gives it.
 func decodeIndex(b []byte) ([]Generation, error) {
 	c := cursor{rest: string(b)}
 	c.literal(indexHead)
+	format := c.number()
+	c.literal(indexAll)
 	var generations []Generation
 	for c.ok() && !strings.HasPrefix(c.rest, indexCheck) {
 		if len(generations) > 0 {
 			c.literal(",")
 		}
-		generations = append(generations, c.generation())
+		generations = append(generations, c.generation(format))
 	}
-	read := len(b) - len(c.rest)
-	c.literal(indexCheck)
-	check := c.until(indexTail)
-	if !c.ok() || c.rest != "" || check != hex32(crc32.ChecksumIEEE(b[:read])) {
+	if !c.ok() || format < oldestFormat || format > indexFormat || string(spellIndex(format, generations)) != string(b) {
 		return nil, errBadIndex
 	}
 	if len(generations) > 0 {
@@ -139,15 +166,46 @@ func (c *cursor) until(end string) string {
 	return text
 }
 
-func (c *cursor) generation() Generation {
+// number reads the digits that come next.
+func (c *cursor) number() int64 {
+	end := 0
+	for end < len(c.rest) && c.rest[end] >= '0' && c.rest[end] <= '9' {
+		end++
+	}
+	n, ok := parseNumber(c.rest[:end])
+	c.rest, c.failed = c.rest[end:], c.failed || !ok
+	return n
+}
+
+// numberAfter returns the number after a field's name, or 0 where the field is absent.
+func (c *cursor) numberAfter(field string) int64 {
+	if !strings.HasPrefix(c.rest, field) {
+		return 0
+	}
+	c.literal(field)
+	return c.number()
+}
+
+func (c *cursor) generation(format int64) Generation {
 	c.literal(indexID)
-	made, token, okID := parsePair(c.until(indexAt))
-	at, okAt := parseNumber(c.until(indexBytes))
-	bytes, okBytes := parseNumber(c.until(indexSHA256))
-	sum := c.until(indexNext)
-	c.failed = c.failed || !okID || !okAt || !okBytes || !isSHA256(sum)
+	made, token, ok := parsePair(c.until(`"`))
 	g := begun(made, token)
-	g.SavedAt, g.Bytes, g.SHA256 = time.UnixMilli(at), bytes, sum
+	if format >= savedAtFormat {
+		c.literal(indexAt)
+		g.SavedAt = time.UnixMilli(c.number())
+	}
+	c.literal(indexBytes)
+	g.Bytes = c.number()
+	c.literal(indexSHA256)
+	g.SHA256 = c.until(`"`)
+	if format >= indexFormat {
+		g.Draft = c.textAfter(indexDraft)
+		g.Number = c.numberAfter(indexNumber)
+		g.OwnerName = c.textAfter(indexOwner)
+		g.Name = c.textAfter(indexPinned)
+	}
+	c.literal("}")
+	c.failed = c.failed || !ok || !isSHA256(g.SHA256)
 	return g
 }
 

@@ -174,6 +174,7 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 	listed, err := l.files.Save(ctx, Saving{Name: g.ID, Index: next.name.String(),
 		Take: func(ctx context.Context) (Content, error) {
 			taken, err := c.Taken(ctx) // anew for every attempt: it may be spent
+			g.describe(taken)
 			return taken.Content, err
 		},
 		Encode: func(bytes int64, sum string, listed []string) ([]byte, error) {

@@ -43,6 +43,11 @@ type Commit struct {
 	Token   int64
 	SavedAt time.Time
 	Limits  Limits
+	// Draft, Number and OwnerName are stored with the generation. A content that is
+	// [Numbered] replaces the first two.
+	Draft     string
+	Number    int64
+	OwnerName string
 	// Progress, where set, is told of the phases writing-current, updating-index and gc
 	// as they begin.
 	Progress func(Phase)
@@ -59,6 +64,13 @@ type Content interface {
 	// Bytes returns what is saved. It must not be changed. Once a Store was given the
 	// content, it may fail.
 	Bytes() ([]byte, error)
+}
+
+// Numbered is a [Content] that knows its place among the snapshots of its page.
+type Numbered struct {
+	Content
+	Draft  string // id of the draft that the snapshot belongs to
+	Number int64  // counts up within the draft
 }
 
 // Bytes is a [Content] that is there. It is not changed by anybody.
@@ -79,12 +91,16 @@ func (c Commit) committed(g Generation) {
 	}
 }
 
-// Taken returns the commit with its content in place of what takes it.
+// Taken returns the commit with its content in place of Take. Where the content is
+// [Numbered], its draft and number are those of the commit.
 func (c Commit) Taken(ctx context.Context) (Commit, error) {
 	var err error
 	if c.Take != nil {
 		c.Content, err = c.Take(ctx)
 		c.Take = nil
+	}
+	if n, ok := c.Content.(Numbered); ok {
+		c.Content, c.Draft, c.Number = n.Content, n.Draft, n.Number
 	}
 	if c.Content == nil {
 		c.Content = Bytes(nil)

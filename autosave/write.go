@@ -43,7 +43,7 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 	ctx, w.stop = context.WithTimeout(s.life, writeLimit)
 	w.phase = PhaseWriting
 	s.writing = w
-	token := s.lease.Token
+	token, owner := s.lease.Token, s.lease.OwnerName
 	at := s.config.Clock.Now().Wall
 	s.emitPhase(s.phase())
 	finish := func(o outcome) {
@@ -62,7 +62,7 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 			}
 			return taken, err
 		}
-		g, err := s.config.Store.Commit(ctx, Commit{Take: take, Token: token, SavedAt: at, Limits: s.config.Limits,
+		g, err := s.config.Store.Commit(ctx, Commit{Take: take, Token: token, SavedAt: at, OwnerName: owner, Limits: s.config.Limits,
 			Progress:  func(p Phase) { s.do(func() { s.progress(w, p) }) },
 			Sized:     s.sized,
 			Committed: func(g Generation) { answer <- outcome{g, nil} }})

@@ -59,6 +59,7 @@ func RunStore(t *testing.T, open func(t *testing.T) Storage) {
 		{"killed at any step it reads back whole", testKilled},
 		{"failed at any step it reads back whole", testFailed},
 		{"any content", testContent},
+		{"a generation has its draft and who saved it", testDescribed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := &harness{T: t, Storage: open(t), open: open, at: time.UnixMilli(1_700_000_000_000)}
@@ -325,4 +326,33 @@ func testContent(h *harness) {
 		require.NoError(h, err)
 		require.True(h, content == string(got))
 	}
+}
+
+// testDescribed commits what a page says about its snapshots, as text that an index could
+// be broken with.
+func testDescribed(h *harness) {
+	s := h.Open()
+	nasty := `Ann "},{"id":"9-9" \ \u0022 ` + "\n\x00 日本語"
+	c := h.commit("one", 1)
+	c.Draft, c.Number, c.OwnerName = "d1", 7, nasty
+	one, err := s.Commit(h.Context(), c)
+	require.NoError(h, err)
+	c = h.commit("", 1)
+	c.Take = func(context.Context) (autosave.Content, error) {
+		return autosave.Numbered{Content: autosave.Bytes("two"), Draft: "d2", Number: 8}, nil
+	}
+	two, err := s.Commit(h.Context(), c)
+	require.NoError(h, err)
+	for _, page := range []Page{s, h.Open()} {
+		all := h.list(page)
+		require.Len(h, all, 2)
+		assert.Equal(h, two, all[0])
+		one.Current = false
+		assert.Equal(h, one, all[1])
+	}
+	assert.Equal(h, []any{"d1", int64(7), nasty}, []any{one.Draft, one.Number, one.OwnerName})
+	assert.Equal(h, []any{"d2", int64(8), ""}, []any{two.Draft, two.Number, two.OwnerName})
+	h.holds(s, "two", "one")
+	require.NoError(h, h.Open().Fence(h.Context(), 2))
+	assert.Equal(h, []autosave.Generation{two, one}, h.list(h.Open()), "the next editor writes the index anew")
 }
