@@ -60,6 +60,14 @@ type Config struct {
 	// to save, or nil. It is asked for before a page edits.
 	Rescued func(ctx context.Context) (*Rescued, error)
 
+	// Drafts, where set, keeps what this page had and could not save, and has what pages
+	// before it have left.
+	Drafts Drafts
+	// Merge, where set, is asked where a draft and the saved content have both changed since
+	// their base. The content that it returns is saved. nil or an error leaves the decision
+	// to the person: EventConflict. It has five seconds; then ctx ends.
+	Merge func(ctx context.Context, sides Conflict) (Content, error)
+
 	Disabled bool          // nothing is ever written
 	Debounce time.Duration // default 500 ms: how long typing must pause before it is saved
 	Idle     time.Duration // default 2 s: the longest a change waits while typing goes on

@@ -15,6 +15,8 @@ const (
 	EventSaved    EventType = "autosave:saved"
 	EventReadonly EventType = "autosave:readonly"
 	EventEditable EventType = "autosave:editable"
+	EventDraft    EventType = "autosave:draft"
+	EventConflict EventType = "autosave:conflict"
 )
 
 // Event is one thing that happened. State is always set; the other fields belong to the
@@ -35,6 +37,12 @@ type Event struct {
 	Content []byte
 	Loaded  bool
 	LeaseID string // editable: of the lease under which this page edits
+	// Base is the ID of the current generation: editable. What the page types from here on
+	// is based on it. "" means that nothing is saved yet.
+	Base     string
+	Drafts   []Draft   // editable: drafts that wait for a decision
+	Draft    *Draft    // draft: one was stored, or found
+	Conflict *Conflict // conflict: Merge was absent, declined or failed
 }
 
 // State is what AutoSave is doing at one moment.
@@ -51,4 +59,5 @@ type State struct {
 	// something has changed since that began; else 0.
 	QueuedGeneration int64
 	Holder           *lock.Holder // who edits, while this page may not
+	Drafts           int          // how many drafts wait for a decision, as far as this page knows
 }

@@ -48,6 +48,9 @@ type Commit struct {
 	Draft     string
 	Number    int64
 	OwnerName string
+	// Aside makes the content a generation and leaves the current one current. Where nothing
+	// is saved yet, the content becomes the current generation.
+	Aside bool
 	// Progress, where set, is told of the phases writing-current, updating-index and gc
 	// as they begin.
 	Progress func(Phase)
