@@ -9,3 +9,7 @@ import (
 func TestFakeStore(t *testing.T) {
 	autosavetest.RunStore(t, func(*testing.T) autosavetest.Storage { return autosavetest.NewDisk().Storage() })
 }
+
+func TestDrafts(t *testing.T) {
+	autosavetest.RunDrafts(t, func(*testing.T) func() autosavetest.DraftPage { return autosavetest.NewShelf().Page })
+}

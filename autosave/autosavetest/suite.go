@@ -28,7 +28,7 @@ type Storage struct {
 // Page is the store of one page.
 type Page struct {
 	autosave.Store
-	// Break makes the n-th operation from now on fail, as [Client.Break] does. Ops
+	// Break makes the n-th operation from now on fail, as [Steps.Break] does. Ops
 	// returns how many operations there were.
 	Break func(n int, f Fault, dies bool)
 	Ops   func() int

@@ -1,0 +1,114 @@
+package autosavetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Fault is how an operation fails.
+type Fault int
+
+// The faults. All make the operation fail.
+const (
+	Refused Fault = iota + 1 // nothing has happened
+	Torn                     // of what was to be written, half is
+	Lied                     // it has happened all the same
+)
+
+// Faults are all of them.
+var Faults = []Fault{Refused, Torn, Lied}
+
+func (f Fault) String() string { return [...]string{"none", "refused", "torn", "lied"}[f] }
+
+var (
+	// ErrDisk is the error of an operation that was made to fail.
+	ErrDisk = errors.New("the disk failed")
+	// ErrKilled is the error of every operation of a client that was killed.
+	ErrKilled = errors.New("the page is gone")
+)
+
+// Steps counts the operations of one page, and makes them fail.
+type Steps struct {
+	mu     sync.Mutex
+	ops    int // so far
+	at     int // operation that fails, where fault is set
+	fault  Fault
+	dies   bool // with it
+	always bool // every later one fails too
+	killed bool
+	log    []string
+
+	// Before, where set, runs before each operation, with its name, such as
+	// "write history/1-2". It may block, as a page does that is frozen there.
+	Before func(operation string)
+}
+
+// Break makes the n-th operation from now on fail, 0 being the next one. If it dies,
+// no later operation has an effect, as if the page were killed there.
+func (c *Steps) Break(n int, f Fault, dies bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at, c.fault, c.dies, c.always = c.ops+n, f, dies, false
+}
+
+// Fail makes every operation from now on fail.
+func (c *Steps) Fail() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at, c.fault, c.dies, c.always = c.ops, Refused, false, true
+}
+
+// Mend ends what Break and Fail have begun.
+func (c *Steps) Mend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fault, c.always = 0, false
+}
+
+// Kill lets no later operation have an effect.
+func (c *Steps) Kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.killed = true
+}
+
+// Ops returns how many operations there were.
+func (c *Steps) Ops() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ops
+}
+
+// Log returns the operations since it was last called.
+func (c *Steps) Log() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	log := c.log
+	c.log = nil
+	return log
+}
+
+// step counts an operation and says how it fails.
+func (c *Steps) step(ctx context.Context, operation string) (Fault, error) {
+	if c.Before != nil {
+		c.Before(operation)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ctx.Err() != nil {
+		return Refused, context.Cause(ctx)
+	}
+	if c.killed {
+		return Refused, ErrKilled
+	}
+	n := c.ops
+	c.ops++
+	c.log = append(c.log, operation)
+	if c.fault == 0 || n != c.at && !(c.always && n > c.at) {
+		return 0, nil
+	}
+	c.killed = c.dies
+	return c.fault, fmt.Errorf("%w at %s", ErrDisk, operation)
+}
