@@ -64,29 +64,37 @@ func Start(t testing.TB, options Options) *Browser {
 }
 
 func launch(options Options) (*Browser, error) {
-	path := Find()
-	if options.Shell {
-		path = FindShell()
-	}
-	if path == "" {
-		return nil, errors.New("no Chromium found; install the package chromium (or Google Chrome) and put it on the PATH")
-	}
 	profile, err := os.MkdirTemp("", "hf-") // short: a socket in it has at most 108 bytes
 	if err != nil {
 		return nil, fmt.Errorf("no directory for the profile: %w", err)
 	}
 	b := &Browser{options: options, profile: profile}
+	if err := b.run(); err != nil {
+		return nil, errors.Join(err, b.end())
+	}
+	return b, nil
+}
+
+// run starts the browser's process with its profile.
+func (b *Browser) run() error {
+	path := Find()
+	if b.options.Shell {
+		path = FindShell()
+	}
+	if path == "" {
+		return errors.New("no Chromium found; install the package chromium (or Google Chrome) and put it on the PATH")
+	}
 	allocator := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),
-		chromedp.UserDataDir(profile),
-		chromedp.Env("TMPDIR=" + profile), // what a killed browser leaves goes with the profile
+		chromedp.UserDataDir(b.profile),
+		chromedp.Env("TMPDIR=" + b.profile), // what a killed browser leaves goes with the profile
 		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
 			// A group of its own makes it possible to end every child, and to see that none is left.
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 			b.process = cmd
 		}),
 	}
-	for name, value := range options.flags() {
+	for name, value := range b.options.flags() {
 		allocator = append(allocator, chromedp.Flag(name, value))
 	}
 	base, cancelBase := chromedp.NewExecAllocator(context.Background(), allocator...)
@@ -94,9 +102,9 @@ func launch(options Options) (*Browser, error) {
 	ctx, cancel := chromedp.NewContext(base, chromedp.WithErrorf(func(string, ...any) {}))
 	b.ctx, b.cancel = ctx, func() { cancel(); cancelBase() }
 	if err := chromedp.Run(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s does not start: %w", path, err), b.end())
+		return fmt.Errorf("%s does not start: %w", path, err)
 	}
-	return b, nil
+	return nil
 }
 
 // end ends every process of the browser at once and removes its profile. A profile that is thrown away needs no orderly
@@ -107,7 +115,9 @@ func (b *Browser) end() (err error) {
 		group = -b.process.Process.Pid
 		_ = syscall.Kill(group, syscall.SIGKILL)
 	}
-	b.cancel()
+	if b.cancel != nil {
+		b.cancel()
+	}
 	if group != 0 && !gone(group, 5*time.Second) {
 		err = fmt.Errorf("processes of group %d are left", -group)
 	}

@@ -3,6 +3,9 @@ package serving
 import (
 	"io"
 	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"sync"
 	"testing"
 
@@ -71,5 +74,17 @@ func (w *Wire) Cut(cut bool) {
 		for conn := range w.conns {
 			_ = conn.Close()
 		}
+	}
+}
+
+// Proxy leads to a server over the wire. Where the wire is cut, or nobody listens, the connection of the page is cut too.
+func (w *Wire) Proxy() http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: w.Address()})
+			r.Out.Host = r.In.Host
+		},
+		Transport:    &http.Transport{DialContext: (&net.Dialer{}).DialContext},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 }

@@ -4,10 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path"
 	"slices"
@@ -68,23 +65,11 @@ func newSite(t *testing.T, wires [machines]*serving.Wire, check http.Handler) *s
 	}
 	var ways [machines]http.Handler
 	for i, wire := range wires {
-		ways[i] = way(wire)
+		ways[i] = wire.Proxy()
 	}
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { ways[machineOf(r.Host)].ServeHTTP(w, r) })
 	s.Server = browser.Serve(t, mux)
 	return s
-}
-
-// way leads to a server over a wire. Where that is cut, or nobody is there, the connection of the page is cut too.
-func way(wire *serving.Wire) http.Handler {
-	return &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(&url.URL{Scheme: "http", Host: wire.Address()})
-			r.Out.Host = r.In.Host
-		},
-		Transport:    &http.Transport{DialContext: (&net.Dialer{}).DialContext},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}
 }
 
 func page(scripts string) http.HandlerFunc {

@@ -1,0 +1,74 @@
+package browser
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Restart sends the browser's main process a signal, as a person or a shutdown does, and starts the browser again with the
+// same profile. SIGKILL goes to every process of the browser. All tabs are gone; the test opens new ones. It returns the
+// moment before the signal.
+func (b *Browser) Restart(t testing.TB, signal syscall.Signal) time.Time {
+	t.Helper()
+	pid := b.process.Process.Pid
+	at := time.Now()
+	if err := b.stop(pid, signal); err != nil {
+		t.Fatalf("browser: restart: %v", err)
+	}
+	if err := b.run(); err != nil {
+		t.Fatalf("browser: restart: %v", err)
+	}
+	return at
+}
+
+func (b *Browser) stop(pid int, signal syscall.Signal) error {
+	to := pid
+	if signal == syscall.SIGKILL {
+		to = -pid
+	}
+	if err := syscall.Kill(to, signal); err != nil {
+		return err
+	}
+	// Chromium runs its orderly end within seconds; on a busy machine it takes longer.
+	ended := gone(-pid, 2*Limit)
+	b.cancel()
+	if !ended {
+		return fmt.Errorf("processes of group %d are left after %v", pid, signal)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tabs, b.spare = nil, nil
+	return nil
+}
+
+// Stored reports whether a file of the origins' private file systems has the text, on the disk of this machine. It looks from
+// outside: what it finds survives the end of every process of the browser.
+func (b *Browser) Stored(text string) bool {
+	found := false
+	_ = filepath.WalkDir(b.profile, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || found || !entry.Type().IsRegular() || !strings.Contains(path, "/File System/") {
+			return nil // files come and go meanwhile
+		}
+		content, err := os.ReadFile(path)
+		found = err == nil && bytes.Contains(content, []byte(text))
+		return nil
+	})
+	return found
+}
+
+// WaitStored waits until the text is stored, and fails the test where that takes longer than the limit.
+func (b *Browser) WaitStored(t testing.TB, text string, limit time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(limit); !b.Stored(text); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("browser: %q is in no file of the browser after %v", text, limit)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package browser
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A profile outlives its browser: files of OPFS that were written without a flush are there after SIGTERM and SIGKILL.
+func TestRestartKeepsProfile(t *testing.T) {
+	b := Start(t, Options{Shell: true})
+	s := Serve(t, Pages{"/": {Body: "<title>x</title>"}, "/w.js": {Body: `
+		onmessage = async ({data}) => {
+			const root = await navigator.storage.getDirectory()
+			const handle = await (await root.getFileHandle("draft", {create: true})).createSyncAccessHandle()
+			handle.truncate(0)
+			handle.write(new TextEncoder().encode(data))
+			postMessage("written")
+		}`}})
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		text := "typed before " + signal.String()
+		tab := b.Open(t, s.URL("/"))
+		tab.MustEval(`const worker = new Worker('/w.js')
+			const written = new Promise(done => worker.onmessage = done)
+			worker.postMessage(`+"`"+text+"`"+`); await written; null`, nil)
+		b.WaitStored(t, text, Limit)
+		b.Restart(t, signal)
+		assert.Empty(t, b.Tabs())
+		assert.Equal(t, text, Get[string](b.Open(t, s.URL("/")),
+			"(await (await (await navigator.storage.getDirectory()).getFileHandle('draft')).getFile()).text()"))
+	}
+}
