@@ -226,17 +226,14 @@ export class Port {
   }
 
   /**
-   * Sends a request to a server, in the browser's session.
+   * Sends a request to a server, in the browser's session there.
    * @param {string} method
    * @param {string} url
-   * @param {string} token "" for none
-   * @param {string | Uint8Array<ArrayBuffer>} [body] a text of JSON, or bytes
+   * @param {Record<string, string>} headers
+   * @param {string | Uint8Array<ArrayBuffer>} [body] text is JSON
    */
-  send(method, url, token, body) {
+  send(method, url, headers, body) {
     const controller = new AbortController();
-    /** @type {Record<string, string>} */
-    const headers = {};
-    if (token) headers["Holdfast-Token"] = token;
     if (typeof body === "string") headers["Content-Type"] = "application/json";
     const reply = fetch(url, {
       method, headers, signal: controller.signal, credentials: "include", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
@@ -275,7 +272,7 @@ async function read(response) {
   const { status, headers } = response;
   const reply = {
     status, retryAfter: Number(headers.get("Retry-After")) * 1000 || 0,
-    etag: headers.get("ETag") ?? "", savedAt: instant(headers.get("Holdfast-Saved-At")), token: Number(headers.get("Holdfast-Token")),
+    etag: headers.get("ETag") ?? "", savedAt: instant(headers.get("Holdfast-Saved-At")), save: headers.get("Holdfast-Save") ?? "", token: Number(headers.get("Holdfast-Token")),
   };
   if (!headers.get("Content-Type")?.startsWith("application/json")) return { ...reply, body: new Uint8Array(await response.arrayBuffer()) };
   const { error = "", message = "", token = 0, locked_at, expires_at, saved_at, etag = "", lease_id = "", slot = 0, holders, ...one } = await response.json();

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hack-pad/safejs"
@@ -24,10 +25,6 @@ func (s *Server) Send(ctx context.Context, r remote.Request) (remote.Reply, erro
 	if ctx.Err() != nil {
 		return remote.Reply{}, context.Cause(ctx)
 	}
-	token := ""
-	if r.Token != 0 {
-		token = strconv.FormatInt(r.Token, 10)
-	}
 	var body any = safejs.Undefined()
 	if r.Fields != nil {
 		body = string(JSON(r.Fields))
@@ -37,7 +34,7 @@ func (s *Server) Send(ctx context.Context, r remote.Request) (remote.Reply, erro
 			return remote.Reply{}, err
 		}
 	}
-	call, err := port.Call("send", r.Method, s.url+r.Path, token, body)
+	call, err := port.Call("send", r.Method, s.url+r.Path, headers(r), body)
 	if err != nil {
 		return remote.Reply{}, err
 	}
@@ -51,6 +48,31 @@ func (s *Server) Send(ctx context.Context, r remote.Request) (remote.Reply, erro
 		return remote.Reply{}, err
 	}
 	return readReply(value)
+}
+
+// headers returns those of the server's interface.
+func headers(r remote.Request) map[string]any {
+	h := make(map[string]any)
+	number := func(name string, n int64) {
+		if n != 0 {
+			h[name] = strconv.FormatInt(n, 10)
+		}
+	}
+	number("Holdfast-Token", r.Token)
+	number("Holdfast-Order", r.Save.Order)
+	if r.Save.Draft != "" {
+		h["Holdfast-Save"] = r.Save.Draft + "/" + strconv.FormatInt(r.Save.Number, 10)
+	}
+	return h
+}
+
+// readSave reads the header Holdfast-Save.
+func readSave(text string) (s remote.Save) {
+	draft, number, _ := strings.Cut(text, "/")
+	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
+		s.Draft, s.Number = draft, n
+	}
+	return s
 }
 
 // readReply reads what port.js made of a response.
@@ -90,6 +112,7 @@ func readReply(v safejs.Value) (remote.Reply, error) {
 		RetryAfter: time.Duration(number("retryAfter")) * time.Millisecond,
 		Token:      number("token"), LockedAt: instant("lockedAt"), ExpiresAt: instant("expiresAt"), SavedAt: instant("savedAt"),
 		Lease: text("lease"), Slot: int(number("slot")), HolderName: text("holderName"), Mine: own, ETag: text("etag"),
+		Save: readSave(text("save")),
 	}
 	if body, err := v.Get("body"); err == nil && !body.IsUndefined() {
 		reply.Body, err = Bytes(body)

@@ -37,9 +37,10 @@ func TestServerSends(t *testing.T) {
 	assert.Equal(t, "POST https://locks.example/a?b=c", reply.Error)
 	assert.JSONEq(t, `[{"Content-Type": "application/json"}, "{\"holder_name\":\"Ann\"}", "include", "error"]`, reply.Message)
 
-	reply, err = server.Send(t.Context(), remote.Request{Method: "PUT", Token: 1795223524605, Body: []byte{0, 255}})
+	reply, err = server.Send(t.Context(), remote.Request{Method: "PUT", Token: 1795223524605, Body: []byte{0, 255},
+		Save: remote.Save{Draft: "d-1", Number: 7, Order: 3}})
 	require.NoError(t, err)
-	assert.JSONEq(t, `[{"Holdfast-Token": "1795223524605"}, [0, 255], "include", "error"]`, reply.Message)
+	assert.JSONEq(t, `[{"Holdfast-Token": "1795223524605", "Holdfast-Save": "d-1/7", "Holdfast-Order": "3"}, [0, 255], "include", "error"]`, reply.Message)
 }
 
 func TestServerReads(t *testing.T) {
@@ -58,10 +59,10 @@ func TestServerReads(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, remote.Reply{Status: 408, Lease: "x.y", Slot: 2, HolderName: "Ben", Mine: true}, reply)
 
-	answering(t, `async () => new Response(new Uint8Array([1, 0, 255]), { headers: { ETag: '"x"', "Holdfast-Token": "7", "Holdfast-Saved-At": "2026-11-21T10:00:01.000Z" } })`)
+	answering(t, `async () => new Response(new Uint8Array([1, 0, 255]), { headers: { ETag: '"x"', "Holdfast-Token": "7", "Holdfast-Save": "d-1/7", "Holdfast-Saved-At": "2026-11-21T10:00:01.000Z" } })`)
 	reply, err = server.Send(t.Context(), remote.Request{Method: "GET"})
 	require.NoError(t, err)
-	assert.Equal(t, remote.Reply{Status: 200, ETag: `"x"`, Token: 7, SavedAt: at.Add(750 * time.Millisecond).Local(), Body: []byte{1, 0, 255}}, reply)
+	assert.Equal(t, remote.Reply{Status: 200, ETag: `"x"`, Token: 7, Save: remote.Save{Draft: "d-1", Number: 7}, SavedAt: at.Add(750 * time.Millisecond).Local(), Body: []byte{1, 0, 255}}, reply)
 
 	// Whatever answers at that address need not be a server of ours.
 	for _, body := range []string{`null`, `[]`, `{"token": "x", "error": {}, "locked_at": 7}`, `{"token": null}`, `{"holders": [null]}`, `{`} {

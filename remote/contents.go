@@ -16,14 +16,16 @@ import (
 const maxContent = 8 << 20
 
 // Contents is the [autosave.Store] of a [Document]. The server has the current content, and refuses
-// one whose token is not that of its lock. Former generations are kept on this machine.
+// one whose token is not that of its lock, or that it gets after a later one. Former generations are kept on this
+// machine; where that fails, the page edits and saves all the same.
 type Contents struct {
 	document *Document
-	history  autosave.Store
+	history  history
 	digest   autosave.Digest
 
 	mu     sync.Mutex
 	listed listed
+	sent   int64 // saves
 }
 
 // listed is the current content that List came upon: whoever becomes the editor lists, then reads it. It is handed out
@@ -35,8 +37,8 @@ type listed struct {
 
 // NewContents returns the store of the document. History keeps the generations that were saved here,
 // for this document of this server alone; nil keeps none.
-func NewContents(d *Document, history autosave.Store, digest autosave.Digest) *Contents {
-	return &Contents{document: d, history: history, digest: digest}
+func NewContents(d *Document, kept autosave.Store, digest autosave.Digest) *Contents {
+	return &Contents{document: d, history: history{store: kept, tokens: lock.WallTokens{Clock: lock.SystemClock{}}}, digest: digest}
 }
 
 // Saves reports a lock under which the server takes no content: it asks for that of the whole document.
@@ -50,10 +52,8 @@ func (d *Document) Saves(o lock.AcquireOptions) error {
 
 // Fence implements [autosave.Store]. On the server, the lock is the fence.
 func (c *Contents) Fence(ctx context.Context, token int64) error {
-	if c.history == nil {
-		return nil
-	}
-	return c.history.Fence(ctx, token)
+	c.history.fence(ctx, token)
+	return context.Cause(ctx)
 }
 
 // Commit implements [autosave.Store]: what the server has is saved, whether or not it can be kept as
@@ -75,28 +75,44 @@ func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave
 		return autosave.Generation{}, &autosave.Error{Code: autosave.CodeQuota, Operation: autosave.OpSave,
 			Detail: "the server takes 8 MiB at most; save less"}
 	}
-	tell := commit.Progress
-	if tell == nil {
-		tell = func(autosave.Phase) {}
+	if commit.Progress != nil {
+		commit.Progress(autosave.PhaseWriting)
 	}
-	tell(autosave.PhaseWriting)
+	save := c.next(commit)
 	reply, err := c.document.sendFor(ctx, commitLimit, Request{Method: "PUT", Path: c.document.path + "/content",
-		Token: commit.Token, Body: bytes})
+		Token: commit.Token, Save: save, Body: bytes})
 	if err != nil || reply.Status != statusOK {
 		return autosave.Generation{}, unsaved(reply, err)
 	}
-	if c.history != nil {
+	if !reply.SavedAt.IsZero() {
 		commit.SavedAt = reply.SavedAt
-		commit.Progress = func(p autosave.Phase) {
-			if p != autosave.PhaseWriting {
-				tell(p)
-			}
-		}
-		if g, err := c.history.Commit(ctx, commit); err == nil {
-			return g, nil
+	}
+	if g, ok := c.history.commit(ctx, commit); ok {
+		return g, nil
+	}
+	return c.generation(ctx, content{bytes, commit.SavedAt, commit.Token, save})
+}
+
+// next says which save a commit is. Each has a higher order than those before it, so that a save that was given up and arrives
+// late is refused.
+func (c *Contents) next(commit autosave.Commit) Save {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent++
+	if !isDraft(commit.Draft) {
+		return Save{Order: c.sent}
+	}
+	return Save{Draft: commit.Draft, Number: commit.Number, Order: c.sent}
+}
+
+// isDraft reports whether the server takes the name of a draft.
+func isDraft(name string) bool {
+	for i := range len(name) {
+		if !isPlain(name[i]) || name[i] == '.' {
+			return false
 		}
 	}
-	return c.generation(ctx, content{bytes, reply.SavedAt, commit.Token})
+	return len(name) <= 64 && name != ""
 }
 
 // commitLimit is how long 8 MiB may take on a slow network.
@@ -106,8 +122,12 @@ const commitLimit = 25 * time.Second
 func unsaved(r Reply, err error) error {
 	e := &autosave.Error{Code: autosave.CodeWriteFailed, Operation: autosave.OpSave, Err: err}
 	switch {
+	case err == nil && r.Status == statusFull:
+		e.Code, e.Detail = autosave.CodeQuota, "the server has no room; what was saved before stays"
 	case passing(r, err):
 		e.Detail, e.Err = "the server could not be told; it is tried again", unanswered(r, err)
+	case r.Error == "stale_save":
+		e.Detail = "this page has saved a later text already; what it has now is saved next"
 	case r.Status == statusForbidden, r.Status == statusConflict:
 		e.Code, e.Detail = autosave.CodeStaleToken, "the lock under which it was written has ended: "+r.Message
 	case r.Status == statusTooLarge:
@@ -123,6 +143,7 @@ type content struct {
 	bytes   []byte
 	savedAt time.Time
 	token   int64
+	save    Save
 }
 
 // current asks the server what it has; ok is false where it has nothing.
@@ -137,7 +158,7 @@ func (c *Contents) current(ctx context.Context) (now content, ok bool, err error
 	case reply.Status != statusOK:
 		return now, false, &autosave.Error{Code: autosave.CodeReadFailed, Operation: autosave.OpRead, Err: refused(autosave.OpRead, reply)}
 	}
-	return content{reply.Body, reply.SavedAt, reply.Token}, true, nil
+	return content{reply.Body, reply.SavedAt, reply.Token, reply.Save}, true, nil
 }
 
 // generation describes what the server has.
@@ -146,42 +167,43 @@ func (c *Contents) generation(ctx context.Context, now content) (autosave.Genera
 	return autosave.Generation{
 		ID:      strconv.FormatInt(now.savedAt.UnixMilli(), 10) + "-" + strconv.FormatInt(now.token, 10),
 		SavedAt: now.savedAt, Bytes: int64(len(now.bytes)), Token: now.token, SHA256: sum, Current: true,
+		Draft: now.save.Draft, Number: now.save.Number,
 	}, err
 }
 
+// known describes what the server has under the id that this machine has for it, if it saved the same bytes, and returns the
+// former generations besides.
+func (c *Contents) known(ctx context.Context, now content) (autosave.Generation, []autosave.Generation, error) {
+	g, err := c.generation(ctx, now)
+	former := c.history.list(ctx)
+	if err != nil {
+		return g, former, err
+	}
+	if i := slices.IndexFunc(former, func(own autosave.Generation) bool { return own.SHA256 == g.SHA256 }); i >= 0 {
+		g.ID, g.Name, g.OwnerName = former[i].ID, former[i].Name, former[i].OwnerName
+		former = slices.Delete(former, i, i+1)
+	}
+	return g, former, nil
+}
+
 // List implements [autosave.Store]. What somebody else saved is listed as the current generation
-// alone.
+// alone. Where the server has nothing, none is current.
 func (c *Contents) List(ctx context.Context) ([]autosave.Generation, error) {
 	now, ok, err := c.current(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var all []autosave.Generation
-	if c.history != nil {
-		if all, err = c.history.List(ctx); err != nil {
-			return nil, err
-		}
-	}
-	for i := range all {
-		all[i].Current = false
-	}
 	if !ok {
-		return all, nil
+		return c.history.list(ctx), nil
 	}
-	g, err := c.generation(ctx, now)
+	g, former, err := c.known(ctx, now)
 	if err != nil {
 		return nil, err
-	}
-	saved := slices.IndexFunc(all, func(own autosave.Generation) bool { return own.Token == g.Token && own.SHA256 == g.SHA256 })
-	if saved >= 0 { // by this machine, which knows it under its own id
-		g = all[saved]
-		g.Current = true
-		all = slices.Delete(all, saved, saved+1)
 	}
 	c.mu.Lock()
 	c.listed = listed{g.ID, now.bytes}
 	c.mu.Unlock()
-	return slices.Insert(all, 0, g), nil
+	return slices.Insert(former, 0, g), nil
 }
 
 // takeListed returns what List came upon, if it is the generation of this id and nobody else has taken it.
@@ -196,29 +218,30 @@ func (c *Contents) takeListed(id string) ([]byte, bool) {
 	return bytes, true
 }
 
-// Read implements [autosave.Store].
+// Read implements [autosave.Store]. A generation that cannot be read here is that of the server, if that is the same one.
 func (c *Contents) Read(ctx context.Context, id string) ([]byte, error) {
 	if bytes, ok := c.takeListed(id); ok {
 		return bytes, nil
 	}
-	if id != autosave.Current && c.history != nil {
-		bytes, err := c.history.Read(ctx, id)
-		if !errors.Is(err, autosave.ErrNotFound) {
-			return bytes, err
+	var here error = autosave.ErrNotFound
+	if id != autosave.Current {
+		var bytes []byte
+		if bytes, here = c.history.read(ctx, id); here == nil {
+			return bytes, nil
 		}
 	}
 	now, ok, err := c.current(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if ok && id != autosave.Current {
-		g, err := c.generation(ctx, now)
-		if err != nil {
-			return nil, err
-		}
+		var g autosave.Generation
+		g, _, err = c.known(ctx, now)
 		ok = g.ID == id
 	}
-	if !ok {
+	switch {
+	case !errors.Is(here, autosave.ErrNotFound) && (err != nil || !ok):
+		return nil, here
+	case err != nil:
+		return nil, err
+	case !ok:
 		return nil, &lock.Error{Code: autosave.CodeNotFound, Operation: autosave.OpRead, Resource: id, Detail: "the server has no such content, nor has this machine"}
 	}
 	return now.bytes, nil

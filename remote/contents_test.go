@@ -3,6 +3,7 @@ package remote_test
 import (
 	"bytes"
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -26,9 +27,13 @@ type machine struct {
 }
 
 func (n *internet) machine(session string) machine {
+	return n.machineWith(session, autosavetest.NewDisk())
+}
+
+// machineWith is a machine that has been there before.
+func (n *internet) machineWith(session string, disk *autosavetest.Disk) machine {
 	d := remote.NewDocument(remote.Config{Server: &browser{net: n, session: session}, URL: "https://locks.example", Room: "project",
 		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: locktest.NewSpace().Client(session)}})
-	disk := autosavetest.NewDisk()
 	return machine{d, remote.NewContents(d, autosave.NewLayout(disk.Client(), autosavetest.SHA256), autosavetest.SHA256), disk}
 }
 
@@ -183,8 +188,11 @@ func TestSavingWhereTheServerHasTrouble(t *testing.T) {
 // writer is a page with an editor in one browser.
 type writer struct {
 	*autosave.Saver
-	mu   sync.Mutex
-	text string
+	mu       sync.Mutex
+	text     string
+	draft    int // counts the texts that were loaded
+	snapshot int64
+	readonly []lock.ReadonlyReason
 }
 
 func (w *writer) type_(text string) {
@@ -202,7 +210,10 @@ func (w *writer) now() string {
 }
 
 func (n *internet) writer(t *testing.T, session string) *writer {
-	m := n.machine(session)
+	return n.machine(session).writer(t, session)
+}
+
+func (m machine) writer(t *testing.T, session string) *writer {
 	manager, err := lock.NewManager(lock.Config{OwnerID: session, Backends: []lock.Backend{m.document.Backend()}})
 	require.NoError(t, err)
 	w := &writer{}
@@ -210,13 +221,18 @@ func (n *internet) writer(t *testing.T, session string) *writer {
 		Snapshot: func(context.Context) (autosave.Content, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			return autosave.Bytes(w.text), nil
+			w.snapshot++
+			return autosave.Numbered{Content: autosave.Bytes(w.text), Draft: session + "-" + strconv.Itoa(w.draft), Number: w.snapshot}, nil
 		},
 		Listener: func(e autosave.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if e.Type == autosave.EventEditable && e.Loaded {
 				w.text = string(e.Content)
+				w.draft++
+			}
+			if e.Type == autosave.EventReadonly {
+				w.readonly = append(w.readonly, e.Reason)
 			}
 		}})
 	require.NoError(t, err)

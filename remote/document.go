@@ -74,13 +74,18 @@ func escaped(s string) (id []byte) {
 	const digits = "0123456789ABCDEF"
 	for i := range len(s) {
 		b := s[i]
-		if 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-", b) >= 0 {
+		if isPlain(b) {
 			id = append(id, b)
 		} else {
 			id = append(id, '~', digits[b>>4], digits[b&0xf])
 		}
 	}
 	return id
+}
+
+// isPlain reports whether an id has the byte as it is.
+func isPlain(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-", b) >= 0
 }
 
 // Request implements [lock.Locker]: the local lock, then the server's. The server knows no steal: one

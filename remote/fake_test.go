@@ -1,7 +1,6 @@
 package remote_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/url"
@@ -33,6 +32,12 @@ type internet struct {
 	content []byte
 	written int64 // token of the content; 0 for none
 	saved   time.Time
+	save    remote.Save
+	// answer, where set, is called when a request was carried out, before the reply is on its way: an error is what the client gets
+	// instead. The mutex is not held.
+	answer func(remote.Request) error
+	// delay, where set, is called before a request is carried out, whether or not the client still waits. The mutex is not held.
+	delay func(remote.Request)
 }
 
 func newInternet() *internet {
@@ -94,6 +99,27 @@ func (n *internet) cut() {
 	defer n.mu.Unlock()
 	close(n.broken)
 	n.broken = make(chan struct{})
+}
+
+// wipe empties the server. Its tokens begin anew.
+func (n *internet) wipe() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.leases, n.token, n.content, n.written, n.save = nil, 0, nil, 0, remote.Save{}
+	n.change()
+}
+
+// expire ends all leases.
+func (n *internet) expire() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.leases = nil
+	n.change()
+}
+
+func record(token int64) lock.Record {
+	now := time.Now()
+	return lock.Record{Token: token, AcquiredAt: now, ExpiresAt: now.Add(30 * time.Second)}
 }
 
 func (n *internet) silence(on bool) {
@@ -190,7 +216,7 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 	case n.refuse.Status != 0:
 		return n.refuse, nil
 	case strings.HasSuffix(r.Path, "/content"):
-		return b.access(r), nil
+		return b.exchange(ctx, r)
 	case r.Path == "/api/locks":
 		ms, _ := r.Fields["wait_ms"].(int64)
 		ticket, _ := r.Fields["ticket"].(string)
@@ -235,24 +261,6 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 // asked reads a request for places.
 func asked(session string, fields map[string]any) *leased {
 	return &leased{session: session, mode: lock.Mode(fields["mode"].(string)), slots: fields["slots"].(int), paths: fields["paths"].([][]string)}
-}
-
-// access reads or writes the content.
-func (b *browser) access(r remote.Request) remote.Reply {
-	n := b.net
-	holder := n.now()
-	switch {
-	case r.Method == "GET" && n.written == 0:
-		return remote.Reply{Status: 404, Error: "document_not_found"}
-	case r.Method == "GET":
-		return remote.Reply{Status: 200, Body: n.content, Token: n.written, SavedAt: n.saved}
-	case holder == nil || holder.session != b.session:
-		return remote.Reply{Status: 403, Error: "not_locked_by_user", Message: "It is not yours."}
-	case r.Token != holder.token:
-		return remote.Reply{Status: 409, Error: "stale_token", Message: "That lock has ended."}
-	}
-	n.content, n.written, n.saved = bytes.Clone(r.Body), holder.token, time.Now().Truncate(time.Millisecond)
-	return remote.Reply{Status: 200, SavedAt: n.saved}
 }
 
 // inTheWay returns what keeps a request out, and gives it the lowest slot that is free.

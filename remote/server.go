@@ -21,9 +21,18 @@ type Request struct {
 	Method string
 	Path   string // from the server's root, with the query
 	Token  int64  // the fencing token in whose name it is made; 0 for none
+	Save   Save   // which save of content it is
 	// Fields are sent as a JSON object: string, int, int64, bool, [][]string.
 	Fields map[string]any
 	Body   []byte // instead of Fields; nil for none; nobody changes it until Send has returned
+}
+
+// Save says which save a content is. With it, the server refuses a save that arrives after a later one, and a client knows
+// its own text again.
+type Save struct {
+	Draft  string // names the text that the page edits; 0 to 64 letters, digits, "-" and "_"
+	Number int64  // of the snapshot, within the draft
+	Order  int64  // counts the saves under one token; 0 for none
 }
 
 // Reply is what the server said. Fields that it did not send are zero.
@@ -42,7 +51,8 @@ type Reply struct {
 	Mine       bool   // the lock is this session's, or that of the first holder in the way
 	HolderName string // likewise
 	ETag       string
-	Body       []byte // of a request for content
+	Save       Save   // of a request for content, without the order
+	Body       []byte // likewise
 }
 
 // Statuses of HTTP (RFC 9110, section 15) that mean something of their own here.
@@ -55,6 +65,7 @@ const (
 	statusTooLarge     = 413
 	statusTooMany      = 429
 	statusServersFault = 500
+	statusFull         = 507
 )
 
 var errServer = errors.New("the server has trouble")

@@ -1,0 +1,78 @@
+package remote_test
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// exchange carries out a request for content, which may come late, and whose answer may be lost. It is called with the mutex
+// held, and returns so.
+func (b *browser) exchange(ctx context.Context, r remote.Request) (remote.Reply, error) {
+	n := b.net
+	if n.answer == nil && n.delay == nil {
+		return b.access(r), nil
+	}
+	type result struct {
+		reply remote.Reply
+		err   error
+	}
+	done := make(chan result, 1)
+	delay, answer := n.delay, n.answer
+	n.mu.Unlock()
+	defer n.mu.Lock()
+	go func() {
+		if delay != nil {
+			delay(r)
+		}
+		n.mu.Lock()
+		got := result{reply: b.access(r)}
+		n.mu.Unlock()
+		if answer != nil {
+			got.err = answer(r)
+		}
+		done <- got
+	}()
+	select {
+	case got := <-done:
+		if got.err != nil {
+			return remote.Reply{}, got.err
+		}
+		return got.reply, nil
+	case <-ctx.Done():
+		return remote.Reply{}, context.Cause(ctx)
+	}
+}
+
+// access reads or writes the content.
+func (b *browser) access(r remote.Request) remote.Reply {
+	n := b.net
+	holder := n.now()
+	sameToken := n.written != 0 && n.written == r.Token
+	sameDraft := sameToken && r.Save.Draft != "" && r.Save.Draft == n.save.Draft
+	stale := remote.Reply{Status: 409, Error: "stale_save", Message: "A later save is stored."}
+	switch {
+	case r.Method == "GET" && n.written == 0:
+		return remote.Reply{Status: 404, Error: "document_not_found"}
+	case r.Method == "GET":
+		save := n.save
+		save.Order = 0
+		return remote.Reply{Status: 200, Body: n.content, Token: n.written, SavedAt: n.saved, Save: save}
+	case holder == nil || holder.session != b.session:
+		return remote.Reply{Status: 403, Error: "not_locked_by_user", Message: "It is not yours."}
+	case r.Token != holder.token:
+		return remote.Reply{Status: 409, Error: "stale_token", Message: "That lock has ended."}
+	case sameToken && r.Save.Order < n.save.Order, sameDraft && r.Save.Number < n.save.Number:
+		return stale
+	case sameToken && r.Save.Order == n.save.Order, sameDraft && r.Save.Number == n.save.Number:
+		if !bytes.Equal(n.content, r.Body) {
+			return stale
+		}
+		n.save.Order = r.Save.Order
+		return remote.Reply{Status: 200, SavedAt: n.saved}
+	}
+	n.content, n.written, n.saved, n.save = bytes.Clone(r.Body), holder.token, time.Now().Truncate(time.Millisecond), r.Save
+	return remote.Reply{Status: 200, SavedAt: n.saved}
+}

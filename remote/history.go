@@ -1,0 +1,122 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// history keeps on this machine what was saved from here. The server has the content that counts, so no failure of the
+// history keeps a page from editing: a generation is missing then, and the next one is tried again.
+//
+// Its fencing tokens are of this machine alone, from wall time. Those of the server begin anew where the server was wiped or
+// restored, and would leave a history with higher ones closed for good.
+type history struct {
+	store  autosave.Store // nil keeps none
+	tokens lock.WallTokens
+
+	mu     sync.Mutex
+	server int64 // the server's token of the lease for which local was made
+	local  int64
+}
+
+// historyLimit bounds each operation: a storage that does not answer must not keep a save from being acknowledged.
+const historyLimit = 5 * time.Second
+
+// fence shuts out earlier editors of this machine and returns the token to commit under; ok is false where that failed.
+func (h *history) fence(ctx context.Context, server int64) (local int64, ok bool) {
+	if h.store == nil {
+		return 0, false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.server == server {
+		return h.local, true
+	}
+	ctx, stop := context.WithTimeout(ctx, historyLimit)
+	defer stop()
+	local, err := h.tokens.Claim(ctx, lock.Record{}, true)
+	if err == nil {
+		err = h.store.Fence(ctx, local)
+	}
+	if errors.Is(err, autosave.ErrStaleToken) { // the clock was set back
+		local = h.highest(ctx) + 1
+		err = h.store.Fence(ctx, local)
+	}
+	if err != nil {
+		return 0, false
+	}
+	h.server, h.local = server, local
+	return local, true
+}
+
+// highest returns the highest token of a generation.
+func (h *history) highest(ctx context.Context) (token int64) {
+	for _, g := range h.list(ctx) {
+		token = max(token, g.Token)
+	}
+	return token
+}
+
+// commit keeps what the server has saved; ok is false where that failed.
+func (h *history) commit(ctx context.Context, c autosave.Commit) (g autosave.Generation, ok bool) {
+	server, committed, progress := c.Token, c.Committed, c.Progress
+	if c.Token, ok = h.fence(ctx, server); !ok {
+		return g, false
+	}
+	if committed != nil {
+		c.Committed = func(g autosave.Generation) {
+			g.Token = server
+			committed(g)
+		}
+	}
+	if progress != nil {
+		c.Progress = func(p autosave.Phase) {
+			if p != autosave.PhaseWriting { // that was the server
+				progress(p)
+			}
+		}
+	}
+	ctx, stop := context.WithTimeout(ctx, historyLimit)
+	defer stop()
+	g, err := h.store.Commit(ctx, c)
+	if err != nil {
+		h.mu.Lock()
+		h.server = 0 // the next commit begins anew
+		h.mu.Unlock()
+		return g, false
+	}
+	g.Token = server
+	return g, true
+}
+
+// list returns what is kept, the newest first and none of it current; nothing where it cannot be read.
+func (h *history) list(ctx context.Context) []autosave.Generation {
+	if h.store == nil {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, historyLimit)
+	defer stop()
+	all, err := h.store.List(ctx)
+	if err != nil {
+		return nil
+	}
+	for i := range all {
+		all[i].Current = false
+	}
+	return all
+}
+
+// read returns a generation that is kept.
+func (h *history) read(ctx context.Context, id string) ([]byte, error) {
+	if h.store == nil {
+		return nil, autosave.ErrNotFound
+	}
+	ctx, stop := context.WithTimeout(ctx, historyLimit)
+	defer stop()
+	return h.store.Read(ctx, id)
+}
