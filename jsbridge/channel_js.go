@@ -169,14 +169,14 @@ func (c *Channel) listen(handle func(data safejs.Value)) (stop func(), err error
 // decode reads a message. Other scripts of the origin can post here too: what is
 // missing or of the wrong type is left empty.
 func decode(v safejs.Value) lock.Message {
-	m := lock.Message{Kind: lock.MessageKind(property(v, "kind")), Round: property(v, "round"),
-		Probe: lock.Probe{Initiator: property(v, "initiator"), Since: moment(v, "since"), Wants: decodeWants(v, "wants"), Slots: flag(v, "slots")}}
+	m := lock.Message{Kind: lock.MessageKind(Property(v, "kind")), Round: Property(v, "round"),
+		Probe: lock.Probe{Initiator: Property(v, "initiator"), Since: moment(v, "since"), Wants: decodeWants(v, "wants"), Slots: flag(v, "slots")}}
 	each(v, "holders", func(h safejs.Value) { m.Holders = append(m.Holders, decodeHolder(h)) })
 	each(v, "waiters", func(w safejs.Value) {
 		m.Waiters = append(m.Waiters, lock.Waiter{
-			Resource: property(w, "resource"), Mode: lock.Mode(property(w, "mode")),
-			OwnerID: property(w, "ownerId"), OwnerName: property(w, "ownerName"), LeaseID: property(w, "leaseId"), Since: moment(w, "since"),
-			Paths: decodePaths(w), Slots: int(number(w, "slots")), Within: property(w, "within"),
+			Resource: Property(w, "resource"), Mode: lock.Mode(Property(w, "mode")),
+			OwnerID: Property(w, "ownerId"), OwnerName: Property(w, "ownerName"), LeaseID: Property(w, "leaseId"), Since: moment(w, "since"),
+			Paths: decodePaths(w), Slots: int(Number(w, "slots")), Within: Property(w, "within"),
 			Held: decodeWants(w, "held"), Awaits: decodeWants(w, "awaits"),
 		})
 	})
@@ -185,10 +185,10 @@ func decode(v safejs.Value) lock.Message {
 
 func decodeHolder(h safejs.Value) lock.Holder {
 	return lock.Holder{
-		Resource: property(h, "resource"), Mode: lock.Mode(property(h, "mode")), Strategy: lock.Strategy(property(h, "strategy")),
-		OwnerID: property(h, "ownerId"), OwnerName: property(h, "ownerName"), LeaseID: property(h, "leaseId"),
-		Token: number(h, "token"), Since: moment(h, "since"), ExpiresAt: moment(h, "expiresAt"),
-		Paths: decodePaths(h), Slots: int(number(h, "slots")), Slot: int(number(h, "slot")), Within: property(h, "within"),
+		Resource: Property(h, "resource"), Mode: lock.Mode(Property(h, "mode")), Strategy: lock.Strategy(Property(h, "strategy")),
+		OwnerID: Property(h, "ownerId"), OwnerName: Property(h, "ownerName"), LeaseID: Property(h, "leaseId"),
+		Token: Number(h, "token"), Since: moment(h, "since"), ExpiresAt: moment(h, "expiresAt"),
+		Paths: decodePaths(h), Slots: int(Number(h, "slots")), Slot: int(Number(h, "slot")), Within: Property(h, "within"),
 		Wants: decodeWants(h, "wants"),
 	}
 }
@@ -228,7 +228,8 @@ func items(values safejs.Value, visit func(safejs.Value)) {
 	}
 }
 
-func number(v safejs.Value, name string) int64 {
+// Number returns a property that is a whole number; anything else is 0.
+func Number(v safejs.Value, name string) int64 {
 	if v.Type() != safejs.TypeObject {
 		return 0
 	}
@@ -248,7 +249,7 @@ func millis(t time.Time) int64 {
 }
 
 func moment(v safejs.Value, name string) time.Time {
-	ms := number(v, name)
+	ms := Number(v, name)
 	if ms == 0 {
 		return time.Time{}
 	}

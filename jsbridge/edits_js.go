@@ -26,8 +26,8 @@ func (e Edits) Post(m autosave.Message) error {
 // is missing or of the wrong type is left empty, and nobody answers to a kind that is empty.
 func (e Edits) Listen(handle func(autosave.Message)) (stop func(), err error) {
 	return e.listen(func(data safejs.Value) {
-		m := autosave.Message{Kind: autosave.MessageKind(property(data, "kind")), Round: property(data, "round"),
-			From: property(data, "from"), Detail: property(data, "detail")}
+		m := autosave.Message{Kind: autosave.MessageKind(Property(data, "kind")), Round: Property(data, "round"),
+			From: Property(data, "from"), Detail: Property(data, "detail")}
 		if m.Kind == "" {
 			return
 		}

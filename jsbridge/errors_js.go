@@ -17,7 +17,7 @@ type Rejection struct{ Reason safejs.Value }
 
 // Error returns the reason's name and message.
 func (r Rejection) Error() string {
-	name, message := property(r.Reason, "name"), property(r.Reason, "message")
+	name, message := Property(r.Reason, "name"), Property(r.Reason, "message")
 	if name == "" && message == "" {
 		text, err := r.Reason.String()
 		if err != nil {
@@ -33,16 +33,17 @@ func (r Rejection) Error() string {
 func ExceptionName(err error) string {
 	var rejection Rejection
 	if errors.As(err, &rejection) {
-		return property(rejection.Reason, "name")
+		return Property(rejection.Reason, "name")
 	}
 	var thrown js.Error
 	if errors.As(err, &thrown) {
-		return property(safejs.Safe(thrown.Value), "name")
+		return Property(safejs.Safe(thrown.Value), "name")
 	}
 	return ""
 }
 
-func property(v safejs.Value, name string) string {
+// Property returns a property that is a string; anything else is empty.
+func Property(v safejs.Value, name string) string {
 	if v.Type() != safejs.TypeObject {
 		return ""
 	}

@@ -173,7 +173,7 @@ func infos(state safejs.Value, list string) ([]lock.Info, error) {
 		if err != nil {
 			return nil, err
 		}
-		all[i] = lock.Info{Name: property(v, "name"), Mode: lock.Mode(property(v, "mode")), ClientID: property(v, "clientId")}
+		all[i] = lock.Info{Name: Property(v, "name"), Mode: lock.Mode(Property(v, "mode")), ClientID: Property(v, "clientId")}
 	}
 	return all, nil
 }

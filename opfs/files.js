@@ -4,12 +4,17 @@
 //
 // It imports nothing but its neighbour, so that Go's own tests can load it too.
 
+import { Journals } from "./journal.js";
 import { open, Savings, taken } from "./savings.js";
 
 /** @typedef {import("./savings.js").SyncHandle} SyncHandle */
 /** @typedef {{ at: number, data: Uint8Array }} Patch */
+/** @typedef {"bind" | "write" | "seal" | "saved" | "release" | "merge" | "list" | "read" | "remove"} JournalMethod */
 /** @typedef {{ file: number, do: string, args: unknown[] }} Ask */
 /** @typedef {{ file: number, value?: unknown, error?: unknown }} Answer */
+
+/** @type {JournalMethod[]} */
+export const journalMethods = ["bind", "write", "seal", "saved", "release", "merge", "list", "read", "remove"];
 
 /** The page's side. It starts the worker when it is first needed. */
 export class Files {
@@ -103,6 +108,14 @@ export class Files {
     return this.#ask("finish", id, index);
   }
 
+  /** A Journals in the worker. What is given to write is copied.
+   * @type {Pick<Journals, JournalMethod>} */
+  get journals() {
+    /** @param {JournalMethod} name */
+    const asking = (name) => (/** @type {any[]} */ ...args) => this.#ask("journal", name, ...args);
+    return /** @type {any} */ (Object.fromEntries(journalMethods.map((name) => [name, asking(name)])));
+  }
+
   /** Ends the worker; the browser closes what it had open. */
   close() {
     this.#end(new DOMException("the helper worker was ended", "AbortError"));
@@ -147,7 +160,7 @@ export class Files {
   }
 }
 
-const savings = new Savings();
+const savings = new Savings(), journals = new Journals();
 
 /** @type {Map<number, SyncHandle>} */
 const handles = new Map();
@@ -170,6 +183,7 @@ async function work(name, args) {
   if (name === "swap") return swap.apply(undefined, /** @type {Parameters<typeof swap>} */ (args));
   if (name === "probe") return (await open(args[0])).close();
   if (name === "expect" || name === "prepare" || name === "store" || name === "finish") return /** @type {any} */ (savings)[name](...args);
+  if (name === "journal") return /** @type {any} */ (journals)[args[0]](...args.slice(1));
   const [id, first, options] = args;
   if (name === "open") {
     handles.set(id, await open(first));

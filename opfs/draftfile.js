@@ -1,0 +1,180 @@
+// The file of a draft, and nothing else: what its bytes mean, and how they are written so that no end of the
+// program and no loss of power leaves a mix of two snapshots. It has no imports, so that tests can load it alone.
+//
+// Format 1. Numbers are little-endian. Blocks are 4,096 bytes, so that a torn block of the disk damages one part only.
+//
+//   block 0, 1, 2   a slot each, of 1,024 bytes:
+//       0   "HFDRAFT1"
+//       8   sum of the slot's bytes from 16 on
+//      16   length of the JSON text in bytes (uint32)
+//      20   JSON text (see Header), then zeros
+//   block 3 and on  contents; each begins at a block, at the offset that its slot names
+//
+// The slot that was written last ("order") counts, if its sum and the sum of its content are right; else the one before.
+// A slot with "bytes": -1 says that everything up to its number is saved elsewhere: the draft is empty.
+//
+// A snapshot goes to a slot and to blocks that neither the newest whole snapshot uses nor the last one that was flushed:
+// first the content, then the slot. So a program that ends between two writes leaves the older or the newer snapshot. A
+// power loss may drop unflushed writes in any order; it leaves the last flushed snapshot, or a later one.
+
+/** @typedef {import("./savings.js").SyncHandle} SyncHandle */
+
+/**
+ * What a slot says of a snapshot.
+ * @typedef {object} Header
+ * @property {number} number of the snapshot; a page counts them up
+ * @property {string} base id of the generation that the text was typed on; "" for an empty document
+ * @property {string} cause why the draft exists; "" while its page lives
+ * @property {string} ownerId
+ * @property {string} ownerName
+ * @property {number} at when the snapshot was taken, in Unix milliseconds
+ * @property {number} bytes length of the content; -1 for none
+ */
+
+/** @typedef {Header & { slot: number, order: number, offset: number, sum: string }} Stored */
+
+const block = 4096, slots = 3, slotBytes = 1024, textAt = 20;
+const magic = "HFDRAFT1";
+const encoder = new TextEncoder(), decoder = new TextDecoder();
+
+/** An open draft file. */
+export class DraftFile {
+  #handle;
+  /** @type {Stored[]} the whole snapshots, the newest first */
+  #whole;
+  /** @type {Stored | undefined} the newest that a power loss leaves */
+  #flushed;
+  /** Whether it is unknown what a program before this one has flushed. */
+  #inherited;
+
+  /** @param {SyncHandle} handle which belongs to this object from here on */
+  constructor(handle) {
+    this.#handle = handle;
+    const found = [];
+    for (let slot = 0; slot < slots; slot++) {
+      const stored = parse(handle, slot);
+      if (stored) found.push(stored);
+    }
+    this.#whole = found.sort((a, b) => b.order - a.order).filter((stored) => stored.bytes < 0 || sum(this.#read(stored)) === stored.sum);
+    this.#inherited = this.#whole.length > 0;
+  }
+
+  /** The newest snapshot; undefined in a new file. */
+  get header() { return this.#whole[0]; }
+
+  /** Number of the newest snapshot; 0 in a new file. */
+  get number() { return this.header?.number ?? 0; }
+
+  /** Whether there is text that is not saved elsewhere. */
+  get filled() { return (this.header?.bytes ?? -1) >= 0; }
+
+  /**
+   * The content of the newest snapshot, or of the one with this number. Undefined where there is none.
+   * @param {number} [number]
+   */
+  content(number = this.number) {
+    const stored = this.#whole.find((one) => one.number === number && one.bytes >= 0);
+    return stored && this.#read(stored);
+  }
+
+  /**
+   * Makes this the newest snapshot; without content it says that the draft is empty. Where it throws, the snapshot before stays.
+   * @param {Omit<Header, "bytes">} header
+   * @param {Uint8Array} [content]
+   */
+  put(header, content) {
+    if (this.#inherited) this.flush();
+    const kept = [this.header, this.#flushed].flatMap((one) => one ?? []);
+    const slot = [0, 1, 2].find((one) => kept.every((other) => other.slot !== one)) ?? 0;
+    const order = (this.header?.order ?? 0) + 1;
+    const stored = { ...header, order, bytes: content ? content.length : -1, slot, offset: content ? room(kept, content.length) : 0, sum: content ? sum(content) : "" };
+    // What stood in the slot is no more, whether or not the writes below succeed.
+    this.#whole = this.#whole.filter((one) => kept.includes(one));
+    if (content) write(this.#handle, content, stored.offset);
+    write(this.#handle, spelled(stored), slot * block);
+    this.#whole.unshift(stored);
+  }
+
+  /** Makes the newest snapshot safe against a loss of power. */
+  flush() {
+    if (this.#flushed === this.header) return;
+    this.#handle.flush();
+    this.#flushed = this.header;
+    this.#inherited = false;
+  }
+
+  close() { this.#handle.close(); }
+
+  /** @param {Stored} stored */
+  #read(stored) {
+    const bytes = new Uint8Array(Math.max(0, stored.bytes));
+    return bytes.subarray(0, this.#handle.read(bytes, { at: stored.offset }));
+  }
+}
+
+/**
+ * The first blocks that are free for a content of this length.
+ * @param {Stored[]} kept
+ * @param {number} bytes
+ */
+function room(kept, bytes) {
+  let offset = slots * block;
+  for (const other of kept.filter((one) => one.bytes > 0).sort((a, b) => a.offset - b.offset)) {
+    if (offset + bytes <= other.offset) break;
+    offset = Math.max(offset, Math.ceil((other.offset + other.bytes) / block) * block);
+  }
+  return offset;
+}
+
+/** @param {SyncHandle} handle @param {Uint8Array} bytes @param {number} at */
+function write(handle, bytes, at) {
+  if (handle.write(bytes, { at }) !== bytes.length) throw new DOMException("not all of it was written", "QuotaExceededError");
+}
+
+/** @param {Stored} stored */
+function spelled(stored) {
+  const { slot, ...fields } = stored; // the place tells the slot
+  let text = encoder.encode(JSON.stringify(fields));
+  // A long name must not push the rest out.
+  for (let name = fields.ownerName; text.length > slotBytes - textAt && name; text = encoder.encode(JSON.stringify({ ...fields, ownerName: name }))) {
+    name = Array.from(name).slice(0, -1).join("");
+  }
+  const bytes = new Uint8Array(slotBytes);
+  bytes.set(text, textAt);
+  new DataView(bytes.buffer).setUint32(16, text.length, true);
+  bytes.set(encoder.encode(magic));
+  const digits = sum(bytes.subarray(16));
+  for (let i = 0; i < 8; i++) bytes[8 + i] = parseInt(digits.slice(2 * i, 2 * i + 2), 16);
+  return bytes;
+}
+
+/** @param {SyncHandle} handle @param {number} slot @returns {Stored | undefined} */
+function parse(handle, slot) {
+  const bytes = new Uint8Array(slotBytes);
+  if (handle.read(bytes, { at: slot * block }) !== slotBytes || decoder.decode(bytes.subarray(0, 8)) !== magic) return undefined;
+  const digits = Array.from(bytes.subarray(8, 16), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (digits !== sum(bytes.subarray(16))) return undefined;
+  const length = new DataView(bytes.buffer).getUint32(16, true);
+  return { ...JSON.parse(decoder.decode(bytes.subarray(textAt, textAt + length))), slot };
+}
+
+/**
+ * A sum of 64 bits, as 16 digits: two multiplicative hashes over words of 32 bits. It tells torn and stale writes from whole
+ * ones at about a gigabyte a second; SHA-256 would be a call that has to be awaited, and a page that ends does not wait.
+ * @param {Uint8Array} bytes
+ */
+export function sum(bytes) {
+  const whole = bytes.length >> 2;
+  const words = bytes.byteOffset % 4 ? new Int32Array(bytes.slice(0, whole * 4).buffer) : new Int32Array(bytes.buffer, bytes.byteOffset, whole);
+  let a = bytes.length ^ 0x1e3779b9, b = bytes.length ^ 0x05ebca6b;
+  for (let i = 0; i < whole; i++) {
+    const word = words[i] ?? 0;
+    a = Math.imul(a ^ word, 0x9e3779b1);
+    a ^= a >>> 15;
+    b = Math.imul((b << 13 | b >>> 19) + word | 0, 0x85ebca77);
+  }
+  for (let i = whole * 4; i < bytes.length; i++) a = Math.imul(a ^ (bytes[i] ?? 0), 0x9e3779b1);
+  a = Math.imul(a ^ a >>> 15 ^ b, 0x85ebca77);
+  b = Math.imul(b ^ b >>> 16 ^ a, 0x9e3779b1);
+  return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("");
+}

@@ -1,0 +1,122 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"time"
+
+	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/jsbridge"
+)
+
+// Drafts is the [autosave.Drafts] under <root>/autosave/drafts/. The files are written by
+// journal.js: the page hands each snapshot to it without asking Go.
+type Drafts struct {
+	folder   *Dir
+	path     []string
+	journals safejs.Value
+	page     DraftPage
+}
+
+// DraftPage is what [Drafts] asks of the page.
+type DraftPage interface {
+	// Seal has the page store what it has and no commit contains, and close the file. It
+	// returns an object with the draft as its field draft, undefined where everything is saved.
+	Seal(ctx context.Context, cause autosave.Cause) (safejs.Value, error)
+	// Rescue has the page bring what other pages left in localStorage into the folder.
+	Rescue(ctx context.Context, folder string) error
+}
+
+// NewDrafts returns the drafts of the document that has this path and is saved under root:
+// see [NewFiles], whose errors it has. Journals is a Journals of journal.js.
+func NewDrafts(root string, path []string, journals safejs.Value, page DraftPage) (*Drafts, error) {
+	dir, err := NewDir(root)
+	if err != nil {
+		return nil, err
+	}
+	return &Drafts{folder: dir.Sub("autosave"), path: path, journals: journals, page: page}, nil
+}
+
+// Folder returns the folder that has the drafts of the document, and the generations.
+func (d *Drafts) Folder() string { return d.folder.String() }
+
+// Bind says whose drafts the page with the number writes.
+func (d *Drafts) Bind(page int, ownerID, ownerName string) {
+	_, _ = d.journals.Call("bind", page, d.Folder(), ownerID, ownerName) // without it nothing is written, and the page notices
+}
+
+// List implements [autosave.Drafts].
+func (d *Drafts) List(ctx context.Context) ([]autosave.Draft, error) {
+	// What cannot be brought into the folder stays where it is.
+	_ = d.page.Rescue(ctx, d.Folder())
+	list, err := d.call(ctx, "list")
+	if err != nil {
+		return nil, err
+	}
+	n, err := list.Length()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]autosave.Draft, n)
+	for i := range all {
+		draft, err := list.Index(i)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = d.decode(draft)
+	}
+	return all, nil
+}
+
+// Read implements [autosave.Drafts].
+func (d *Drafts) Read(ctx context.Context, id string) ([]byte, error) {
+	text, err := d.call(ctx, "read", id)
+	if err != nil {
+		return nil, err
+	}
+	if text.Type() != safejs.TypeObject {
+		return nil, &autosave.Error{Code: autosave.CodeNotFound, Operation: autosave.OpRead, Resource: id,
+			Detail: "there is no such draft: it was resolved, or the page that has it still edits it"}
+	}
+	return jsbridge.Bytes(text)
+}
+
+// Remove implements [autosave.Drafts].
+func (d *Drafts) Remove(ctx context.Context, id string, number int64) error {
+	_, err := d.call(ctx, "remove", id, number)
+	return err
+}
+
+// Seal implements [autosave.Drafts].
+func (d *Drafts) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Draft, error) {
+	answer, err := d.page.Seal(ctx, cause)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := answer.Get("draft")
+	if err != nil || sealed.Type() != safejs.TypeObject {
+		return nil, err
+	}
+	draft := d.decode(sealed)
+	return &draft, nil
+}
+
+func (d *Drafts) call(ctx context.Context, method string, args ...any) (safejs.Value, error) {
+	value, err := call(ctx, d.journals, method, append([]any{d.Folder()}, args...)...)
+	return value, d.folder.explain(ctx, d.Folder()+"/drafts", err)
+}
+
+// decode reads a draft as journal.js describes it. A draft without a cause belongs to a page
+// that ended without a word.
+func (d *Drafts) decode(v safejs.Value) autosave.Draft {
+	draft := autosave.Draft{Path: d.path, ID: jsbridge.Property(v, "id"), OwnerID: jsbridge.Property(v, "ownerId"),
+		OwnerName: jsbridge.Property(v, "ownerName"), Base: jsbridge.Property(v, "base"), Cause: autosave.Cause(jsbridge.Property(v, "cause")),
+		Number: jsbridge.Number(v, "number"), Bytes: jsbridge.Number(v, "bytes"), At: time.UnixMilli(jsbridge.Number(v, "at"))}
+	if draft.Cause == "" {
+		draft.Cause = autosave.CauseCrashed
+	}
+	return draft
+}

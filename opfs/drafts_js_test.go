@@ -1,0 +1,99 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"testing"
+
+	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/jsbridge"
+)
+
+// Drafts pass their suite, written in a worker and through the helper of a page.
+func TestDrafts(t *testing.T) {
+	t.Run("worker", func(t *testing.T) {
+		testDrafts(t, func() safejs.Value { return made("journal.js", "new module.Journals()") }, nil)
+	})
+	t.Run("page", func(t *testing.T) {
+		const files = "new module.Files(() => new Worker('/package/testdata/helper.js', {type: 'module'}))"
+		testDrafts(t, func() safejs.Value { return made("files.js", files) }, func(files safejs.Value) { must(files.Call("close")) })
+	})
+}
+
+// draftPage is a page that writes drafts, without a text editor.
+type draftPage struct {
+	*Drafts
+	number int
+	draft  autosave.Draft
+	text   []byte
+}
+
+func testDrafts(t *testing.T, start func() safejs.Value, end func(safejs.Value)) {
+	autosavetest.RunDrafts(t, func(t *testing.T) func() autosavetest.DraftPage {
+		root, last := newRoot(), 0
+		return func() autosavetest.DraftPage {
+			last++
+			host := start()
+			journals := host
+			if end != nil {
+				journals = must(host.Get("journals"))
+				t.Cleanup(func() { end(host) })
+			}
+			p := &draftPage{number: last}
+			p.Drafts = must(NewDrafts(root, []string{"a/b", "c"}, journals, p))
+			p.Bind(last, "owner", "Ada 🦀")
+			must(call(t.Context(), journals, "release", last)) // the page is bound
+			return autosavetest.DraftPage{
+				Drafts: p.Drafts,
+				Journal: func(d autosave.Draft, text []byte) {
+					must(call(t.Context(), journals, "write", p.number, described(d), must(jsbridge.Uint8Array(text))))
+				},
+				Type:  func(d autosave.Draft, text []byte) { p.draft, p.text = d, text },
+				Saved: func(draft string, number int64) { must(call(t.Context(), journals, "saved", p.number, draft, number)) },
+				End: func() {
+					if end != nil {
+						end(host)
+						return
+					}
+					must(call(context.Background(), journals, "release", p.number))
+				},
+			}
+		}
+	})
+}
+
+func described(d autosave.Draft) map[string]any {
+	return map[string]any{"draft": d.ID, "number": d.Number, "base": d.Base, "at": d.At.UnixMilli(), "cause": string(d.Cause)}
+}
+
+// Rescue implements [DraftPage].
+func (p *draftPage) Rescue(context.Context, string) error { return nil }
+
+// Seal implements [DraftPage].
+func (p *draftPage) Seal(ctx context.Context, cause autosave.Cause) (safejs.Value, error) {
+	answer, err := safejs.ValueOf(map[string]any{})
+	if err != nil || p.text == nil {
+		return answer, err
+	}
+	p.draft.Cause = cause
+	sealed, err := call(ctx, p.journals, "seal", p.number, described(p.draft), must(jsbridge.Uint8Array(p.text)))
+	if err == nil {
+		err = answer.Set("draft", sealed)
+	}
+	return answer, err
+}
+
+// A draft file has the older or the newer snapshot after a kill at any byte, and the last flushed
+// snapshot or a later one after any loss or reordering of the writes since.
+func TestDraftFileSurvives(t *testing.T) {
+	check := made("testdata/powerloss.js", "module.check")
+	for seed := range 60 {
+		wrong := must(must(check.Invoke(seed)).String())
+		require.Empty(t, wrong, "seed %d", seed)
+	}
+}

@@ -1,0 +1,341 @@
+// Writes the drafts of a page while the user types, in a worker: pages have no sync access handles. One file per draft,
+// <folder>/drafts/<draft id>; draftfile.js says what is in it. <folder> is the one that has index/ and history/, so it is
+// bound to a document and to the place where that is saved: this browser, or one server.
+//
+// The file of a page that lives is open, and nobody else can open it. So a file that can be opened belongs to a page that is
+// gone, or that has let go of it.
+//
+// It imports nothing but its neighbours, so that Go's own tests can load it too.
+
+import { DraftFile } from "./draftfile.js";
+import { open } from "./savings.js";
+
+/** @typedef {import("./draftfile.js").Header} Header */
+/** @typedef {string | Uint8Array} Content a text is stored as UTF-8 */
+/** @typedef {{ draft: string, number: number, base: string, at: number, cause?: string }} Entry a snapshot of a page */
+/** @typedef {{ folder: string, ownerId: string, ownerName: string }} Bound */
+/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, file?: DraftFile | undefined, timer?: ReturnType<typeof setTimeout> }} Page */
+/** @typedef {Header & { id: string }} Found */
+
+/**
+ * The difference between a snapshot and one that is stored: the first `prefix` and the last `suffix` units of that, with
+ * `insert` between them. Units are those of UTF-16, or bytes where `binary`; `insert` has bytes as the characters of the same
+ * numbers. The one that is stored is the snapshot `number` of the same draft, or else the content of the generation `base`.
+ * @typedef {{ number?: number, base?: string, prefix: number, suffix: number, insert: string }} Difference
+ */
+
+/**
+ * What a page left where it could write at once as it ended: differences to each snapshot that may be the newest in the
+ * file. One that needs nothing before it has neither `number` nor `base`.
+ * @typedef {Omit<Entry, "cause"> & { ownerId: string, binary: boolean, differences: Difference[] }} Rescue
+ */
+
+/** How long typing pauses before what was written is made safe against a loss of power, in milliseconds. */
+const flushMs = 1000;
+
+/** How often a file that another has open is tried again, and how long one try is apart from the next, in milliseconds. */
+const tries = 20, tryMs = 25;
+
+/** How engines say that another has a file open: Chromium and Firefox the first, WebKit the second. */
+const inUse = ["NoModificationAllowedError", "InvalidStateError"];
+
+/** The same for files whose pages most likely live. */
+const looks = 4;
+
+const encoder = new TextEncoder();
+
+/** The drafts that this worker's pages write, and those that others have left. A page is known by the number of its AutoSave. */
+export class Journals {
+  /** @type {Map<number, Page>} */
+  #pages = new Map();
+
+  /**
+   * Says where the drafts of a page are, and who it is. What the page asked before waits for this.
+   * @param {number} id @param {string} folder @param {string} ownerId @param {string} ownerName
+   */
+  bind(id, folder, ownerId, ownerName) {
+    const page = this.#page(id);
+    const to = { folder, ownerId, ownerName };
+    page.bind(to);
+    page.bound = Promise.resolve(to);
+  }
+
+  /**
+   * Stores a snapshot, unless the file has it or a later one. Resolves with the number that the file has then.
+   * @param {number} id @param {Entry} entry @param {Content} content
+   */
+  write(id, entry, content) {
+    return this.#inTurn(id, async (page) => {
+      const file = await this.#file(page, entry.draft);
+      const { ownerId, ownerName } = await page.bound;
+      const { number, base, at, cause = "" } = entry;
+      const known = file.number;
+      // A snapshot that the file has is written again where its cause is news.
+      if (number > known || (number === known && file.filled && cause)) {
+        put(page, { number, base, cause, ownerId, ownerName, at }, typeof content === "string" ? encoder.encode(content) : content);
+        clearTimeout(page.timer);
+        page.timer = setTimeout(() => quietly(() => file.flush()), flushMs);
+      }
+      return file.number;
+    });
+  }
+
+  /**
+   * Stores a snapshot, and lets others see it. Resolves with what the draft is then; undefined where all of it is saved.
+   * @param {number} id @param {Entry} entry @param {Content} content
+   * @returns {Promise<Found | undefined>}
+   */
+  async seal(id, entry, content) {
+    await this.write(id, entry, content);
+    return this.#inTurn(id, async (page) => {
+      const file = await this.#file(page, entry.draft);
+      const found = file.header && { ...file.header, id: entry.draft };
+      if (file.filled) file.flush();
+      await this.#close(page);
+      return found && found.bytes >= 0 ? found : undefined;
+    });
+  }
+
+  /**
+   * Empties a draft up to a number: a commit contains it.
+   * @param {number} id @param {string} draft @param {number} number
+   */
+  saved(id, draft, number) {
+    return this.#inTurn(id, async (page) => {
+      if (page.draft !== draft) return;
+      if (page.file) empty(page.file, number);
+      else await this.remove((await page.bound).folder, draft, number); // it was sealed
+    });
+  }
+
+  /** Lets go of the file of a page, and removes it where it is empty.
+   * @param {number} id */
+  release(id) {
+    return this.#inTurn(id, (page) => this.#close(page));
+  }
+
+  /**
+   * Brings what a page that is gone left elsewhere into the file of its draft. Resolves with "done" where that needs it no
+   * more, with "busy" where the page lives, and with "unreadable" where what it builds on cannot be read.
+   * @param {string} folder @param {Rescue} rescue
+   */
+  async merge(folder, rescue) {
+    const { draft, number, base, at, ownerId, binary, differences } = rescue;
+    const file = await opened(await drafts(folder), draft, true, tries);
+    if (!file) return "busy";
+    try {
+      if (file.number >= number) return "done";
+      for (const difference of differences) {
+        const before = await basis(folder, file, difference);
+        if (!before) continue;
+        const { ownerName = "" } = file.header ?? {};
+        file.put({ number, base, cause: "closed", ownerId, ownerName, at }, applied(before, difference, binary));
+        file.flush();
+        return "done";
+      }
+      return "unreadable";
+    } finally {
+      file.close();
+    }
+  }
+
+  /**
+   * The drafts in a folder whose files nobody has open, the newest first. Files of empty ones are removed.
+   * @param {string} folder
+   * @returns {Promise<Found[]>}
+   */
+  async list(folder) {
+    const dir = await drafts(folder);
+    const mine = await this.#open(folder);
+    const names = [];
+    for await (const name of /** @type {any} */ (dir).keys()) if (!mine.has(name)) names.push(name);
+    const found = await Promise.all(names.map(async (id) => {
+      const file = await opened(dir, id, false, looks).catch(() => undefined); // one that cannot be read hides no other
+      if (!file) return [];
+      const header = file.filled ? file.header : undefined;
+      file.close();
+      if (header) return [{ ...header, id }];
+      await removed(dir, id);
+      return [];
+    }));
+    return found.flat().sort((a, b) => b.at - a.at);
+  }
+
+  /** The text of a draft; undefined where there is none.
+   * @param {string} folder @param {string} draft */
+  async read(folder, draft) {
+    const mine = (await this.#open(folder)).get(draft);
+    if (mine) return mine.content();
+    const file = await opened(await drafts(folder), draft, false, looks);
+    try {
+      return file?.content();
+    } finally {
+      file?.close();
+    }
+  }
+
+  /** Removes a draft, unless it has a higher number. The page of one that is open here goes on with an empty one.
+   * @param {string} folder @param {string} draft @param {number} number */
+  async remove(folder, draft, number) {
+    const mine = (await this.#open(folder)).get(draft);
+    if (mine) return empty(mine, number);
+    const dir = await drafts(folder);
+    const file = await opened(dir, draft, false, tries);
+    if (!file) return;
+    empty(file, number); // its page may open it again before it is removed
+    const { filled } = file;
+    file.close();
+    if (!filled) await removed(dir, draft);
+  }
+
+  /** @param {number} id */
+  #page(id) {
+    let page = this.#pages.get(id);
+    if (!page) {
+      /** @type {(to: Bound) => void} */
+      let bind = () => undefined;
+      /** @type {Promise<Bound>} */
+      const bound = new Promise((resolve) => { bind = resolve; });
+      this.#pages.set(id, page = { bound, bind, turn: bound, draft: "" });
+    }
+    return page;
+  }
+
+  /**
+   * Runs what concerns a page after what was asked before.
+   * @template T
+   * @param {number} id @param {(page: Page) => Promise<T>} run
+   * @returns {Promise<T>}
+   */
+  #inTurn(id, run) {
+    const page = this.#page(id);
+    const turn = page.turn.then(() => run(page));
+    page.turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** The files that are open here.
+   * @param {string} folder */
+  async #open(folder) {
+    /** @type {Map<string, DraftFile>} */
+    const open = new Map();
+    for (const { bound, draft, file } of this.#pages.values()) if (file && (await bound).folder === folder) open.set(draft, file);
+    return open;
+  }
+
+  /** @param {Page} page @param {string} draft */
+  async #file(page, draft) {
+    if (page.file && page.draft === draft) return page.file;
+    await this.#close(page);
+    const { folder } = await page.bound;
+    const file = await opened(await drafts(folder), draft, true, tries);
+    if (!file) throw new DOMException("the file of the draft is open elsewhere", "NoModificationAllowedError");
+    page.draft = draft;
+    return page.file = file;
+  }
+
+  /** @param {Page} page */
+  async #close(page) {
+    const { file, draft } = page;
+    clearTimeout(page.timer);
+    page.file = undefined;
+    if (!file) return;
+    const { filled } = file;
+    file.close();
+    if (!filled) await removed(await drafts((await page.bound).folder), draft);
+  }
+}
+
+/** @param {Page} page @param {Omit<Header, "bytes">} header @param {Uint8Array} content */
+function put(page, header, content) {
+  try {
+    page.file?.put(header, content);
+  } catch (error) {
+    if (/** @type {Error} */ (error).name !== "QuotaExceededError") {
+      // Somebody has cleared the storage: the next snapshot makes the file anew.
+      quietly(() => page.file?.close());
+      page.file = undefined;
+    }
+    throw error;
+  }
+}
+
+/** @param {DraftFile} file @param {number} number */
+function empty(file, number) {
+  if (file.header && file.filled && file.number <= number) file.put({ ...file.header, number });
+}
+
+/** @param {() => void} step whose failure changes nothing that is promised */
+function quietly(step) {
+  try {
+    step();
+  } catch {
+    // The snapshot before it stays, and the next one is tried.
+  }
+}
+
+/** @param {string} folder @returns {Promise<FileSystemDirectoryHandle>} */
+async function place(folder) {
+  let dir = await navigator.storage.getDirectory();
+  for (const name of folder.split("/")) dir = await dir.getDirectoryHandle(name, { create: true });
+  return dir;
+}
+
+/** @param {string} folder */
+const drafts = async (folder) => (await place(folder)).getDirectoryHandle("drafts", { create: true });
+
+/**
+ * Opens the file of a draft. Undefined where there is none, or another has it open for all these tries.
+ * @param {FileSystemDirectoryHandle} dir @param {string} draft @param {boolean} create @param {number} times
+ */
+async function opened(dir, draft, create, times) {
+  for (let left = times; ; left--) {
+    try {
+      return new DraftFile(await open(await dir.getFileHandle(draft, { create })));
+    } catch (error) {
+      const { name } = /** @type {Error} */ (error);
+      // Another looks at it, or removes it at this moment.
+      const passing = inUse.includes(name) || (create && name === "NotFoundError");
+      if (!passing && name !== "NotFoundError") throw error;
+      if (!passing || left <= 1) return undefined;
+    }
+    await new Promise((done) => { setTimeout(done, tryMs); });
+  }
+}
+
+/** @param {FileSystemDirectoryHandle} dir @param {string} draft */
+async function removed(dir, draft) {
+  try {
+    await dir.removeEntry(draft);
+  } catch {
+    // It is gone, or its page has opened it again.
+  }
+}
+
+/**
+ * What a difference builds on; undefined where it is not there.
+ * @param {string} folder @param {DraftFile} file @param {Difference} difference
+ */
+async function basis(folder, file, { number, base }) {
+  if (number !== undefined) return file.content(number);
+  if (base === undefined) return new Uint8Array();
+  try {
+    const history = await (await place(folder)).getDirectoryHandle("history");
+    return new Uint8Array(await (await (await history.getFileHandle(base)).getFile()).arrayBuffer());
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param {Uint8Array} before @param {Difference} difference @param {boolean} binary */
+function applied(before, { prefix, suffix, insert }, binary) {
+  if (!binary) {
+    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(before);
+    return encoder.encode(text.slice(0, prefix) + insert + text.slice(text.length - suffix));
+  }
+  const bytes = new Uint8Array(prefix + insert.length + suffix);
+  bytes.set(before.subarray(0, prefix));
+  for (let i = 0; i < insert.length; i++) bytes[prefix + i] = insert.charCodeAt(i);
+  bytes.set(before.subarray(before.length - suffix), prefix + insert.length);
+  return bytes;
+}
