@@ -109,6 +109,8 @@ func (c Config) check() *Error {
 		return invalid("maxGenerations must be positive")
 	case c.Limits.MaxBytes < 0:
 		return invalid("maxBytes must be positive")
+	case c.Limits.Keep != KeepSpread && c.Limits.Keep != KeepLatest:
+		return invalid(`keep must be "spread" or "latest"`)
 	case c.Disabled:
 		return nil
 	case c.Snapshot == nil:

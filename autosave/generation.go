@@ -1,7 +1,6 @@
 package autosave
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -29,42 +28,6 @@ type Generation struct {
 func (g *Generation) describe(c Commit) {
 	g.Draft, g.OwnerName = validText(c.Draft), validText(c.OwnerName)
 	g.Number = max(0, c.Number)
-}
-
-// Defaults of [Limits].
-const (
-	DefaultMaxGenerations = 20
-	DefaultMaxBytes       = 50 << 20
-)
-
-// Limits say how much history is kept. The oldest generations go first; the current
-// one stays, however large it is.
-type Limits struct {
-	MaxGenerations int   // default 20
-	MaxBytes       int64 // default 50 MiB, over all generations
-}
-
-func (l Limits) withDefaults() Limits {
-	l.MaxGenerations = cmp.Or(l.MaxGenerations, DefaultMaxGenerations)
-	l.MaxBytes = cmp.Or(l.MaxBytes, DefaultMaxBytes)
-	return l
-}
-
-// kept splits the generations, which are in the order of their commits, into those
-// that have to go and those that stay.
-func (l Limits) kept(all []Generation) (gone, stay []Generation) {
-	l = l.withDefaults()
-	first := len(all)
-	var bytes int64
-	for i := len(all) - 1; i >= 0; i-- {
-		bytes += all[i].Bytes
-		newest := i == len(all)-1
-		if !newest && (len(all)-i > l.MaxGenerations || bytes > l.MaxBytes) {
-			break
-		}
-		first = i
-	}
-	return all[:first], all[first:]
 }
 
 // generationID names a generation.

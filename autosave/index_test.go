@@ -177,27 +177,6 @@ func TestIndexNames(t *testing.T) {
 	assert.Zero(t, indexName{9, 9}.compare(indexName{9, 9}))
 }
 
-func TestLimits(t *testing.T) {
-	all := some(30) // of 0, 1000, 2000, … bytes
-	for _, c := range []struct {
-		limits Limits
-		stay   int
-	}{
-		{Limits{}, 20},
-		{Limits{MaxGenerations: 1}, 1},
-		{Limits{MaxGenerations: 100}, 30},
-		{Limits{MaxBytes: 1}, 1},
-		{Limits{MaxBytes: 29_000}, 1},
-		{Limits{MaxBytes: 56_999}, 1},
-		{Limits{MaxBytes: 57_000}, 2},
-		{Limits{MaxGenerations: 3, MaxBytes: 1 << 40}, 3},
-	} {
-		gone, stay := c.limits.kept(all)
-		assert.Len(t, stay, c.stay, c.limits)
-		assert.Equal(t, all, slices.Concat(gone, stay))
-	}
-}
-
 func TestErrorsHaveTheirCode(t *testing.T) {
 	targets := []*Error{ErrWriteFailed, ErrQuota, ErrEvicted, ErrReadFailed, ErrCorrupted, ErrStaleToken, ErrNotFound, ErrSnapshotFailed,
 		ErrReadOnly, ErrDisabled, ErrDisposed, ErrHandoverRefused, ErrHandoverBusy, ErrHandoverNoAnswer}

@@ -17,7 +17,7 @@ import (
 )
 
 func commit(content string, token int64) autosave.Commit {
-	return autosave.Commit{Content: autosave.Bytes(content), Token: token, SavedAt: time.Now(), Limits: autosave.Limits{MaxGenerations: 3}}
+	return autosave.Commit{Content: autosave.Bytes(content), Token: token, SavedAt: time.Now(), Limits: autosave.Limits{MaxGenerations: 3, Keep: autosave.KeepLatest}}
 }
 
 // An editor is frozen before every single operation of its fence and its commits, while

@@ -226,7 +226,7 @@ func TestADamagedDocumentIsReplacedByTheOneBefore(t *testing.T) {
 func TestLargeAndForeignTexts(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
-		a.config.Limits = autosave.Limits{MaxGenerations: 5, MaxBytes: 45 << 20}
+		a.config.Limits = autosave.Limits{MaxGenerations: 5, MaxBytes: 45 << 20, Keep: autosave.KeepLatest}
 		a.open()
 		for _, text := range []string{"日本語 🦀 e\u0301\u202e", "\x00\xff", strings.Repeat("0123456789abcdef", 20<<20/16)} {
 			a.typed(text)

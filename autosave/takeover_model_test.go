@@ -129,7 +129,7 @@ func (s *stage) enter(token int64, already []string, contents ...string) {
 // numbered is a commit at the time that its content says. The latest three are kept.
 func numbered(content string, token int64) autosave.Commit {
 	return autosave.Commit{Content: autosave.Bytes(content), Token: token, SavedAt: time.UnixMilli(int64(content[0])),
-		Limits: autosave.Limits{MaxGenerations: 3}}
+		Limits: autosave.Limits{MaxGenerations: 3, Keep: autosave.KeepLatest}}
 }
 
 // moves are all that can happen next. A page that dies between two steps is one that does no

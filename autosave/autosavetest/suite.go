@@ -53,6 +53,7 @@ func RunStore(t *testing.T, open func(t *testing.T) Storage) {
 		{"the successor has what was acknowledged", testTakeover},
 		{"the oldest go beyond the count", testCount},
 		{"the oldest go beyond the bytes", testBytes},
+		{"what stays is spread over time", testSpread},
 		{"the last good one stays however large", testLarge},
 		{"damage is found and named", testCorrupted},
 		{"emptied storage is told and filled anew", testEvicted},
@@ -246,7 +247,7 @@ func testCount(h *harness) {
 	s := h.Open()
 	for n := range 30 {
 		c := h.commit(fmt.Sprint(n), 1)
-		c.Limits.MaxGenerations = 3
+		c.Limits = autosave.Limits{MaxGenerations: 3, Keep: autosave.KeepLatest}
 		_, err := s.Commit(h.Context(), c)
 		require.NoError(h, err)
 		assert.Len(h, h.list(s), min(n+1, 3))
@@ -266,6 +267,25 @@ func testBytes(h *harness) {
 		_, err := s.Commit(h.Context(), c)
 		require.NoError(h, err)
 		assert.Len(h, h.list(s), min(n+1, 3))
+	}
+}
+
+func testSpread(h *harness) {
+	s := h.Open()
+	begin := h.at
+	for n := range 100 {
+		c := h.commit(fmt.Sprint(n), 1)
+		c.Limits.MaxGenerations = 6
+		_, err := s.Commit(h.Context(), c)
+		require.NoError(h, err)
+	}
+	all := h.list(s)
+	require.Len(h, all, 6)
+	assert.Equal(h, h.at, all[0].SavedAt, "the newest")
+	assert.Equal(h, h.at.Add(-time.Second), all[1].SavedAt, "the one before")
+	assert.Equal(h, begin.Add(time.Second), all[5].SavedAt, "the first")
+	for i := range 4 {
+		assert.Greater(h, all[i+1].SavedAt.Sub(all[i+2].SavedAt), all[i].SavedAt.Sub(all[i+1].SavedAt), "the distances grow with the age")
 	}
 }
 
