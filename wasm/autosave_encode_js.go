@@ -59,6 +59,13 @@ func encodeSaverState(s autosave.State) map[string]any {
 }
 
 func encodeGeneration(g autosave.Generation) map[string]any {
-	return map[string]any{"id": g.ID, "savedAt": g.SavedAt.UnixMilli(), "bytes": g.Bytes, "token": g.Token,
+	m := map[string]any{"id": g.ID, "savedAt": g.SavedAt.UnixMilli(), "bytes": g.Bytes, "token": g.Token,
 		"sha256": g.SHA256, "current": g.Current}
+	if g.Name != "" {
+		m["name"] = g.Name
+	}
+	if g.OwnerName != "" {
+		m["ownerName"] = g.OwnerName
+	}
+	return m
 }

@@ -176,7 +176,7 @@ func (r *reader) autosave() autosave.Config {
 		NoStandby: !r.flagOr("standby", true),
 		Debounce:  r.duration("debounceMs", 0),
 		Idle:      r.duration("idleMs", 0),
-		Limits:    autosave.Limits{MaxGenerations: r.whole("maxGenerations"), MaxBytes: int64(r.whole("maxBytes"))},
+		Limits:    autosave.Limits{MaxGenerations: r.whole("maxGenerations"), MaxBytes: int64(r.whole("maxBytes")), Keep: autosave.Keep(r.choice("keep"))},
 	}
 	if v, ok := r.get("lock", safejs.TypeObject, "an object"); ok {
 		inner := reader{v: v, prefix: "lock."}

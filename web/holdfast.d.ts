@@ -190,8 +190,11 @@ export interface AutoSaveOptions {
   enabled?: boolean;       // default true; false: phase "disabled", nothing is ever written
   debounceMs?: number;     // default 500
   idleMs?: number;         // default 2000: the longest a change waits while the person keeps typing
-  maxGenerations?: number; // default 20
-  maxBytes?: number;       // default 52428800, over all generations; the oldest go first
+  /** Which generations are kept. "spread" (default): the newest, then ever wider apart in time, so that the same number
+   *  reaches back weeks. "latest": the newest ones. */
+  keep?: "spread" | "latest";
+  maxGenerations?: number; // default 20; pinned ones are not counted
+  maxBytes?: number;       // default 52428800, over all generations that are not pinned; with keep "latest" the oldest go first
   lock?: AcquireOptions;
   standby?: boolean;       // default true: a read-only page becomes the editor when the holder leaves
 }
@@ -199,7 +202,12 @@ export interface AutoSaveState {
   phase: AutoSavePhase; lastSuccessAt?: number; pendingBytes: number; lastError?: Error & { code: string };
   retryCount: number; queuedGeneration?: number; holder?: HolderInfo;
 }
-export interface Generation { id: string; savedAt: number; bytes: number; token: number; sha256: string; current: boolean }
+export interface Generation {
+  id: string; savedAt: number; bytes: number; token: number; sha256: string; current: boolean;
+  /** Of a pinned generation: it is never removed to make room, and counts towards neither maxGenerations nor maxBytes. */
+  name?: string;
+  ownerName?: string; // who saved it
+}
 
 /** What can go wrong with saving. What the lock layer says itself ("unsupported", "aborted", "invalid-argument", "runtime-crashed") comes as a ProjectLockError. */
 export type AutoSaveErrorCode =
