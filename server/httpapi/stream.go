@@ -23,6 +23,9 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, _ sessions.Se
 	if err != nil {
 		return err
 	}
+	if a.drain.Err() != nil {
+		return errUnavailable
+	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		w.Header().Set("Connection", "Upgrade")
 		w.Header().Set("Upgrade", "websocket")
