@@ -166,6 +166,7 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 	s.failures, s.next = 0, s.config.Retry.Delays()
 	s.emitPhase(s.phase())
 	s.background(func(ctx context.Context, step func(func()) bool) {
+		s.preview(ctx, reason, step)
 		holder, unsaved := s.gather(ctx, dirty, mark, named)
 		step(func() {
 			s.unnamed = nil

@@ -17,6 +17,7 @@ const (
 	EventEditable EventType = "autosave:editable"
 	EventDraft    EventType = "autosave:draft"
 	EventConflict EventType = "autosave:conflict"
+	EventPreview  EventType = "autosave:preview"
 )
 
 // Event is one thing that happened. State is always set; the other fields belong to the
@@ -33,11 +34,11 @@ type Event struct {
 	Unsaved []byte
 	// Content is what was saved last by whoever held it, for the page to load before it
 	// lets anyone type: editable. Nil where the page has the newest already; Loaded
-	// tells that from an empty document.
+	// tells that from an empty document. In a preview, the last content that is known.
 	Content []byte
 	Loaded  bool
 	LeaseID string // editable: of the lease under which this page edits
-	// Base is the ID of the current generation: editable. What the page types from here on
+	// Base is the ID of the generation in Content: editable, preview. What the page types from here on
 	// is based on it. "" means that nothing is saved yet.
 	Base     string
 	Drafts   []Draft   // editable: drafts that wait for a decision
@@ -59,5 +60,7 @@ type State struct {
 	// something has changed since that began; else 0.
 	QueuedGeneration int64
 	Holder           *lock.Holder // who edits, while this page may not
-	Drafts           int          // how many drafts wait for a decision, as far as this page knows
+	Storage          Storage
+	Online           bool // StorageServer: the server answers
+	Drafts           int  // how many drafts wait for a decision, as far as this page knows
 }

@@ -67,6 +67,11 @@ func (l *letters) take() []Message {
 // hear takes a message and returns at once.
 func (s *Saver) hear(m Message) {
 	s.mail.put(m)
+	s.rouse()
+}
+
+// rouse has the owner of the state look at what is due.
+func (s *Saver) rouse() {
 	select {
 	case s.wake <- struct{}{}:
 	default:

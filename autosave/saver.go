@@ -96,7 +96,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	s.readOnly.Store(true)
 	if c.Disabled {
 		s.role = ended
-		s.final = State{Phase: PhaseDisabled, ReadOnly: true}
+		s.final = s.where(State{Phase: PhaseDisabled, ReadOnly: true})
 		s.events.push(Event{Type: EventPhase, State: s.final})
 		s.timer.Stop()
 		close(s.gone)
@@ -112,6 +112,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 		context.AfterFunc(s.life, deafen)
 	}
 	go s.run()
+	s.watch()
 	var verdict chan struct{}
 	s.do(func() { verdict = s.verdict; s.begin() })
 	select {
@@ -274,7 +275,7 @@ func (s *Saver) phase() Phase {
 }
 
 func (s *Saver) state() State {
-	state := State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.lastErr, RetryCount: s.failures}
+	state := s.where(State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.lastErr, RetryCount: s.failures})
 	dirty := s.since.Load() != 0
 	switch {
 	case s.role != editing && s.role != leaving && s.unsaved != nil:
@@ -291,12 +292,13 @@ func (s *Saver) state() State {
 	return state
 }
 
-// emitPhase tells the phase, and whether this page may edit, where one of them is news.
+// emitPhase tells the phase, whether this page may edit and whether the server answers, where one of them is news.
 func (s *Saver) emitPhase(p Phase) {
-	if s.shown == (shown{p, s.role != editing}) {
+	now := shown{p, s.role != editing, s.offline()}
+	if s.shown == now {
 		return
 	}
-	s.shown = shown{p, s.role != editing}
+	s.shown = now
 	s.events.push(Event{Type: EventPhase, State: s.state()})
 }
 
@@ -304,6 +306,7 @@ func (s *Saver) emitPhase(p Phase) {
 type shown struct {
 	phase    Phase
 	readOnly bool
+	offline  bool
 }
 
 func (s *Saver) emit(e Event) {

@@ -36,7 +36,7 @@ func TestTypingIsSavedHalfASecondLater(t *testing.T) {
 			500ms phase idle
 			500ms saved #1 5B
 		`)
-		assert.Equal(t, autosave.State{Phase: autosave.PhaseIdle, LastSuccess: a.State().LastSuccess}, a.State())
+		assert.Equal(t, autosave.State{Phase: autosave.PhaseIdle, LastSuccess: a.State().LastSuccess, Storage: autosave.StorageOPFS}, a.State())
 		assert.Equal(t, 500*time.Millisecond, a.State().LastSuccess.Sub(w.start))
 	})
 }
@@ -238,7 +238,7 @@ func TestDisabledWritesNothing(t *testing.T) {
 		a.open()
 		a.typed("lost, as was wished")
 		w.sleep(time.Hour)
-		assert.Equal(t, autosave.State{Phase: autosave.PhaseDisabled, ReadOnly: true}, a.State())
+		assert.Equal(t, autosave.State{Phase: autosave.PhaseDisabled, ReadOnly: true, Storage: autosave.StorageOPFS}, a.State())
 		assert.True(t, a.ReadOnly())
 		_, err := a.FlushNow(t.Context())
 		require.ErrorIs(t, err, autosave.ErrDisabled)

@@ -15,6 +15,8 @@ import (
 // maxContent is the most that a server takes.
 const maxContent = 8 << 20
 
+var _ autosave.Distant = (*Contents)(nil)
+
 // Contents is the [autosave.Store] of a [Document]. The server has the current content, and refuses
 // one whose token is not that of its lock, or that it gets after a later one. Former generations are kept on this
 // machine; where that fails, the page edits and saves all the same.
@@ -24,6 +26,7 @@ type Contents struct {
 	digest   autosave.Digest
 
 	mu     sync.Mutex
+	loads  int64 // the token of a Fence that no List has followed
 	listed listed
 	sent   int64 // saves
 }
@@ -53,6 +56,9 @@ func (d *Document) Saves(o lock.AcquireOptions) error {
 // Fence implements [autosave.Store]. On the server, the lock is the fence.
 func (c *Contents) Fence(ctx context.Context, token int64) error {
 	c.history.fence(ctx, token)
+	c.mu.Lock()
+	c.loads = token
+	c.mu.Unlock()
 	return context.Cause(ctx)
 }
 
@@ -171,9 +177,10 @@ func (c *Contents) generation(ctx context.Context, now content) (autosave.Genera
 	}, err
 }
 
-// known describes what the server has under the id that this machine has for it, if it saved the same bytes, and returns the
-// former generations besides.
-func (c *Contents) known(ctx context.Context, now content) (autosave.Generation, []autosave.Generation, error) {
+// known describes what the server has under the id that this machine has for it, if it has the same bytes, and returns the
+// former generations besides. The editor that has just begun keeps a copy of what it has not: to show it where the server does
+// not answer, and as the base of what is typed on it. Token is that editor's, or 0.
+func (c *Contents) known(ctx context.Context, now content, token int64) (autosave.Generation, []autosave.Generation, error) {
 	g, err := c.generation(ctx, now)
 	former := c.history.list(ctx)
 	if err != nil {
@@ -182,6 +189,8 @@ func (c *Contents) known(ctx context.Context, now content) (autosave.Generation,
 	if i := slices.IndexFunc(former, func(own autosave.Generation) bool { return own.SHA256 == g.SHA256 }); i >= 0 {
 		g.ID, g.Name, g.OwnerName = former[i].ID, former[i].Name, former[i].OwnerName
 		former = slices.Delete(former, i, i+1)
+	} else if copied, ok := c.history.keep(ctx, token, g, now.bytes); ok {
+		g.ID = copied.ID
 	}
 	return g, former, nil
 }
@@ -196,7 +205,11 @@ func (c *Contents) List(ctx context.Context) ([]autosave.Generation, error) {
 	if !ok {
 		return c.history.list(ctx), nil
 	}
-	g, former, err := c.known(ctx, now)
+	c.mu.Lock()
+	token := c.loads
+	c.loads = 0
+	c.mu.Unlock()
+	g, former, err := c.known(ctx, now, token)
 	if err != nil {
 		return nil, err
 	}
@@ -204,6 +217,22 @@ func (c *Contents) List(ctx context.Context) ([]autosave.Generation, error) {
 	c.listed = listed{g.ID, now.bytes}
 	c.mu.Unlock()
 	return slices.Insert(former, 0, g), nil
+}
+
+// Online implements [autosave.Distant].
+func (c *Contents) Online() bool { return c.document.server.online() }
+
+// Watch implements [autosave.Distant].
+func (c *Contents) Watch(changed func()) (stop func()) { return c.document.server.watch(changed) }
+
+// Preview implements [autosave.Distant].
+func (c *Contents) Preview(ctx context.Context) (autosave.Generation, []byte, error) {
+	for _, g := range c.history.list(ctx) {
+		if bytes, err := c.history.read(ctx, g.ID); err == nil {
+			return g, bytes, nil
+		}
+	}
+	return autosave.Generation{}, nil, autosave.ErrNotFound
 }
 
 // takeListed returns what List came upon, if it is the generation of this id and nobody else has taken it.
@@ -233,7 +262,7 @@ func (c *Contents) Read(ctx context.Context, id string) ([]byte, error) {
 	now, ok, err := c.current(ctx)
 	if ok && id != autosave.Current {
 		var g autosave.Generation
-		g, _, err = c.known(ctx, now)
+		g, _, err = c.known(ctx, now, 0)
 		ok = g.ID == id
 	}
 	switch {

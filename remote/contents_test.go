@@ -3,6 +3,7 @@ package remote_test
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -193,6 +194,21 @@ type writer struct {
 	draft    int // counts the texts that were loaded
 	snapshot int64
 	readonly []lock.ReadonlyReason
+	state    autosave.State       // of the last event
+	types    []autosave.EventType // of the events that are not about the phase
+}
+
+// told returns the state of the last event.
+func (w *writer) told() autosave.State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state
+}
+
+func (w *writer) events() []autosave.EventType {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.types)
 }
 
 func (w *writer) type_(text string) {
@@ -227,6 +243,13 @@ func (m machine) writer(t *testing.T, session string) *writer {
 		Listener: func(e autosave.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
+			w.state = e.State
+			if e.Type != autosave.EventPhase {
+				w.types = append(w.types, e.Type)
+			}
+			if e.Type == autosave.EventPreview {
+				w.text = string(e.Content)
+			}
 			if e.Type == autosave.EventEditable && e.Loaded {
 				w.text = string(e.Content)
 				w.draft++

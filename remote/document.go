@@ -42,7 +42,7 @@ type present struct {
 // NewDocument returns the lock of a document. Nothing is sent before the first request.
 func NewDocument(c Config) *Document {
 	path := "/api/documents/" + c.Room
-	return &Document{link: &link{c.Server, strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
+	return &Document{link: &link{&reach{server: c.Server}, strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
 }
 
 // Backend returns the document as a manager wants it.
@@ -50,11 +50,22 @@ func (d *Document) Backend() lock.Backend {
 	return lock.Backend{Strategy: lock.Remote, Resource: d.resource, Locker: d, Records: d, Local: &d.c.Local, Elsewhere: d}
 }
 
-// Folder returns a name for what is kept on this machine of the server's documents.
+// Folder returns the folder for what is kept on this machine of the server's documents. Servers whose URLs differ in scheme,
+// host, port or path have different folders, and none of them is a part of another.
 func (d *Document) Folder() string {
-	_, host, _ := strings.Cut(d.c.URL, "://")
-	return "server-" + string(escaped(host))
+	url := strings.TrimSuffix(d.c.URL, "/")
+	if rest, ok := strings.CutPrefix(url, "https://"); ok {
+		url = rest // a host has no "://", so no other URL looks like it
+	}
+	folder, name := "", string(escaped(url))
+	for len(name) > maxFolder {
+		folder, name = folder+name[:maxFolder]+"/", "~+"+name[maxFolder:]
+	}
+	return "server-" + folder + name
 }
+
+// maxFolder is how many characters one folder's name has: file systems take 255 bytes.
+const maxFolder = 200
 
 // Room returns the id of the document that stands for a project: the project's name, with every
 // byte that an id may not have, and "~", written as "~" and two hexadecimal digits. Names that

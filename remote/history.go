@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -93,6 +94,21 @@ func (h *history) commit(ctx context.Context, c autosave.Commit) (g autosave.Gen
 	g.Token = server
 	return g, true
 }
+
+// keep copies what somebody else saved, for the editor that holds the lease of the server's token; ok is false where that failed.
+func (h *history) keep(ctx context.Context, server int64, g autosave.Generation, content []byte) (autosave.Generation, bool) {
+	h.mu.Lock()
+	fenced := server != 0 && h.server == server
+	h.mu.Unlock()
+	if !fenced {
+		return g, false
+	}
+	return h.commit(ctx, autosave.Commit{Content: autosave.Bytes(content), Token: server, SavedAt: g.SavedAt,
+		Draft: g.Draft, Number: g.Number, OwnerName: g.OwnerName, Limits: unlimited})
+}
+
+// unlimited keeps everything: the editor's own limits come with its first commit.
+var unlimited = autosave.Limits{MaxGenerations: math.MaxInt32, MaxBytes: math.MaxInt64}
 
 // list returns what is kept, the newest first and none of it current; nothing where it cannot be read.
 func (h *history) list(ctx context.Context) []autosave.Generation {

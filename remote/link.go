@@ -11,7 +11,7 @@ import (
 
 // link is the way to the server of what is locked there under one resource.
 type link struct {
-	server   Server
+	server   *reach
 	resource string // as leases and messages name it
 }
 

@@ -57,15 +57,18 @@ type Reply struct {
 
 // Statuses of HTTP (RFC 9110, section 15) that mean something of their own here.
 const (
-	statusOK           = 200
-	statusForbidden    = 403
-	statusNotFound     = 404
-	statusTimeout      = 408
-	statusConflict     = 409
-	statusTooLarge     = 413
-	statusTooMany      = 429
-	statusServersFault = 500
-	statusFull         = 507
+	statusOK             = 200
+	statusForbidden      = 403
+	statusNotFound       = 404
+	statusTimeout        = 408
+	statusConflict       = 409
+	statusTooLarge       = 413
+	statusTooMany        = 429
+	statusServersFault   = 500
+	statusBadGateway     = 502
+	statusUnavailable    = 503
+	statusGatewayTimeout = 504
+	statusFull           = 507
 )
 
 var errServer = errors.New("the server has trouble")

@@ -20,6 +20,8 @@ func encodeAutosave(e autosave.Event) map[string]any {
 		if e.Holder != nil {
 			m["holder"] = jsbridge.EncodeHolder(*e.Holder)
 		}
+	case autosave.EventPreview:
+		setBytes(m, "content", e.Content)
 	case autosave.EventEditable:
 		m["leaseId"] = e.LeaseID
 		if e.Loaded {
@@ -42,7 +44,11 @@ func setBytes(m map[string]any, name string, bytes []byte) {
 }
 
 func encodeSaverState(s autosave.State) map[string]any {
-	m := map[string]any{"phase": string(s.Phase), "readOnly": s.ReadOnly, "pendingBytes": s.PendingBytes, "retryCount": s.RetryCount}
+	m := map[string]any{"phase": string(s.Phase), "readOnly": s.ReadOnly, "pendingBytes": s.PendingBytes, "retryCount": s.RetryCount,
+		"storage": string(s.Storage)}
+	if s.Storage == autosave.StorageServer {
+		m["online"] = s.Online
+	}
 	if !s.LastSuccess.IsZero() {
 		m["lastSuccessAt"] = s.LastSuccess.UnixMilli()
 	}

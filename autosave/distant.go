@@ -1,0 +1,77 @@
+package autosave
+
+import (
+	"context"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Storage names where a document is saved.
+type Storage string
+
+// The storages.
+const (
+	StorageOPFS   Storage = "opfs"   // in this browser
+	StorageServer Storage = "server" // on a server: the Store is [Distant]
+)
+
+// Distant is a [Store] that keeps the current generation on another machine, which does not
+// always answer.
+type Distant interface {
+	Store
+	// Online reports whether the other machine answered last.
+	Online() bool
+	// Watch calls changed after each change of Online, until stop is called. changed does
+	// not block.
+	Watch(changed func()) (stop func())
+	// Preview returns the last generation that this machine has a copy of, without asking
+	// the other one. The error matches ErrNotFound where there is none.
+	Preview(ctx context.Context) (Generation, []byte, error)
+}
+
+// distant returns the store where it is on another machine, or nil.
+func (s *Saver) distant() Distant {
+	d, _ := s.config.Store.(Distant)
+	return d
+}
+
+// offline reports whether the document is saved on another machine that does not answer.
+func (s *Saver) offline() bool {
+	d := s.distant()
+	return d != nil && !d.Online()
+}
+
+// watch tells the page each time the other machine is lost or found.
+func (s *Saver) watch() {
+	if d := s.distant(); d != nil {
+		context.AfterFunc(s.life, d.Watch(s.rouse))
+	}
+}
+
+// where completes a state.
+func (s *Saver) where(state State) State {
+	state.Storage = StorageOPFS
+	if d := s.distant(); d != nil {
+		state.Storage, state.Online = StorageServer, d.Online()
+	}
+	return state
+}
+
+// preview shows the page what this machine knows of a document that cannot be asked for. The
+// page has shown nothing yet.
+func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step func(func()) bool) {
+	if reason != lock.ReasonAcquireFailed || !s.offline() {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, answerLimit)
+	defer stop()
+	g, content, err := s.distant().Preview(ctx)
+	if err != nil {
+		return
+	}
+	step(func() {
+		if s.newest == nil {
+			s.emit(Event{Type: EventPreview, Content: content, Loaded: true, Base: g.ID})
+		}
+	})
+}
