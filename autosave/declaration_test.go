@@ -49,8 +49,8 @@ func TestWordsAreThoseOfTheDeclarations(t *testing.T) {
 	phases, _, _ := strings.Cut(declared(t, "export type AutoSavePhase ="), ";")
 	assert.Equal(t, []string{string(autosave.PhaseDisabled), string(autosave.PhaseIdle), string(autosave.PhaseDebouncing), string(autosave.PhaseAwaitingLock),
 		string(autosave.PhaseWriting), string(autosave.PhaseIndex), string(autosave.PhaseGC), string(autosave.PhaseReadonly), string(autosave.PhaseError)}, words(phases))
-	events, _, _ := strings.Cut(declared(t, "export interface AutoSaveEventMap {"), "}")
-	for _, e := range []autosave.EventType{autosave.EventPhase, autosave.EventSaved, autosave.EventReadonly, autosave.EventEditable} {
+	events, _, _ := strings.Cut(declared(t, "export interface AutoSaveEventMap {"), "\n}")
+	for _, e := range []autosave.EventType{autosave.EventPhase, autosave.EventSaved, autosave.EventReadonly, autosave.EventEditable, autosave.EventPreview} {
 		assert.Contains(t, words(events), string(e))
 	}
 }

@@ -21,6 +21,8 @@ func TestStateSaysWhetherTheServerAnswers(t *testing.T) {
 		"refused": (*internet).set,
 		"silent":  (*internet).silence,
 		"proxied": func(n *internet, off bool) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
 			n.refuse = remote.Reply{}
 			if off {
 				n.refuse = remote.Reply{Status: 502}

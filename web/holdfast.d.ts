@@ -201,6 +201,10 @@ export interface AutoSaveOptions {
 export interface AutoSaveState {
   phase: AutoSavePhase; lastSuccessAt?: number; pendingBytes: number; lastError?: Error & { code: string };
   retryCount: number; queuedGeneration?: number; holder?: HolderInfo;
+  /** Where the content is saved. */
+  storage: "opfs" | "indexeddb" | "server";
+  /** With a server: whether it answered last. */
+  online?: boolean;
 }
 export interface Generation {
   id: string; savedAt: number; bytes: number; token: number; sha256: string; current: boolean;
@@ -252,6 +256,8 @@ export interface AutoSaveEditable {
   readonly unsaved?: Uint8Array;
 }
 export interface AutoSaveEventMap {
+  /** The content that is known here of a document whose server cannot be reached, to be shown read-only. */
+  "autosave:preview": CustomEvent<{ content: Uint8Array }>;
   "autosave:phase": CustomEvent<AutoSaveState>;
   "autosave:saved": CustomEvent<Generation>;
   "autosave:readonly": CustomEvent<AutoSaveReadonly>;

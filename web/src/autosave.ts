@@ -102,7 +102,7 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
   readonly #onReadonly: Contract.AcquireOptions["onReadonly"];
   readonly #id = ++lastId;
   readonly #over = new AbortController(); // takes the listeners off the page
-  #state: Contract.AutoSaveState = Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0 });
+  #state: Contract.AutoSaveState = Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs" });
   #readOnly = true;
   #leases = new Map<string, Contract.ProjectLockLease>();
   #leaseId = "";
