@@ -33,6 +33,9 @@ func NewWebLocks() *WebLocks {
 	return &WebLocks{missing: &lock.Error{Code: lock.CodeWebLockUnsupported, Operation: lock.OpAcquire, Detail: whyMissing()}}
 }
 
+// Missing returns why there are no Web Locks here, or nil where there are.
+func (w *WebLocks) Missing() error { return w.missing }
+
 func whyMissing() string {
 	secure, err := safejs.Global().Get("isSecureContext")
 	if ok, _ := secure.Truthy(); err == nil && !ok {

@@ -138,7 +138,7 @@ func (a *acquisition) again(ctx context.Context, b Backend, err error) error {
 // granted makes an attempt and, where it is denied, keeps a place in the queue
 // until the grant comes, the retries are spent or ctx ends.
 func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
-	request := Request{Wants: []Want{{b.Resource, a.opts.Mode}}, IfAvailable: !a.opts.Steal, Steal: a.opts.Steal}
+	request := Request{Wants: []Want{{b.Name(), a.opts.Mode}}, IfAvailable: !a.opts.Steal, Steal: a.opts.Steal}
 	a.attempt(b)
 	first := a.m.request(ctx, b.Locker, request)
 	defer first.abandon()

@@ -64,7 +64,7 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 	claimed := make(chan struct{})
 	claim := func(ctx context.Context) (int64, error) {
 		defer close(claimed)
-		return b.Records.Claim(ctx, lease.record(), opts.Steal)
+		return b.Records.Claim(ctx, h.record(lease), opts.Steal)
 	}
 	var token int64
 	var err error
@@ -118,8 +118,9 @@ func (l Lease) renewedAt(now Instant) Lease {
 	return l
 }
 
-func (l Lease) record() Record {
-	return Record{Resource: l.Resource, LeaseID: l.ID, OwnerID: l.OwnerID, OwnerName: l.OwnerName,
+// record returns what others may know of the lease, under the name that the Records know.
+func (h *holding) record(l Lease) Record {
+	return Record{Resource: h.backend.Name(), LeaseID: l.ID, OwnerID: l.OwnerID, OwnerName: l.OwnerName,
 		Token: l.Token, AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, TTL: l.TTL}
 }
 
@@ -188,7 +189,7 @@ func (h *holding) write(l Lease, limit time.Duration) (interrupted bool, err err
 	defer stop()
 	written := make(chan error, 1)
 	go func() {
-		written <- settle(ctx, limit, func(ctx context.Context) error { return h.backend.Records.Renew(ctx, l.record()) })
+		written <- settle(ctx, limit, func(ctx context.Context) error { return h.backend.Records.Renew(ctx, h.record(l)) })
 	}()
 	select {
 	case err := <-written:
@@ -293,7 +294,7 @@ func (h *holding) removeRecord(l Lease) error {
 		return nil
 	}
 	return settle(context.Background(), answerLimit, func(ctx context.Context) error {
-		return h.backend.Records.Remove(ctx, l.record())
+		return h.backend.Records.Remove(ctx, h.record(l))
 	})
 }
 

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -78,17 +79,17 @@ const rollCall = 400 * time.Millisecond
 // Inspect tells who holds and who waits, in the order of time. It asks the Lockers, who
 // know all of them, and the owners, who know the rest: names, tokens, times.
 func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
-	r := roll{strategies: make(map[string]Strategy)}
+	r := roll{backends: make(map[string]Backend)}
 	for _, b := range m.config.Backends {
 		s, err := b.Locker.Query(ctx)
 		if err != nil {
 			continue // a strategy that cannot be used here has no holders to tell
 		}
 		foreign := func(i Info) bool {
-			if i.Name != b.Resource && !above(b.Resource, b.Resource, i.Name) {
+			if key := b.Name(); i.Name != key && !above(key, key, i.Name) {
 				return true
 			}
-			r.strategies[i.Name] = b.Strategy
+			r.backends[i.Name] = b
 			return false
 		}
 		r.held = append(r.held, slices.DeleteFunc(s.Held, foreign)...)
@@ -99,10 +100,10 @@ func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 		return nil, nil, err
 	}
 	for _, i := range r.held {
-		r.holders = append(r.holders, Holder{Resource: i.Name, Mode: i.Mode, Strategy: r.strategies[i.Name], OwnerID: i.ClientID, Wants: []Want{{i.Name, i.Mode}}})
+		r.holders = append(r.holders, Holder{Resource: r.shown(i.Name), Mode: i.Mode, Strategy: r.backends[i.Name].Strategy, OwnerID: i.ClientID, Wants: []Want{{i.Name, i.Mode}}})
 	}
 	for _, i := range r.pending {
-		r.waiters = append(r.waiters, Waiter{Resource: i.Name, Mode: i.Mode, OwnerID: i.ClientID, Awaits: []Want{{i.Name, i.Mode}}})
+		r.waiters = append(r.waiters, Waiter{Resource: r.shown(i.Name), Mode: i.Mode, OwnerID: i.ClientID, Awaits: []Want{{i.Name, i.Mode}}})
 	}
 	byAge(r.holders, func(h *Holder) time.Time { return h.Since })
 	byAge(r.waiters, func(w *Waiter) time.Time { return w.Since })
@@ -112,10 +113,16 @@ func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 
 // roll is what is known of who is there.
 type roll struct {
-	held, pending []Info // of which nobody spoke yet
-	strategies    map[string]Strategy
+	held, pending []Info             // of which nobody spoke yet
+	backends      map[string]Backend // by the names that their Lockers told of
 	holders       []Holder
 	waiters       []Waiter
+}
+
+// shown returns the resource for a name that a Locker told of.
+func (r *roll) shown(name string) string {
+	b := r.backends[name]
+	return b.Resource + strings.TrimPrefix(name, b.Name())
 }
 
 // byAge sorts the oldest first. There are few, and the sort of the library is large.

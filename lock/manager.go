@@ -13,14 +13,25 @@ import (
 // Backend is one mechanism by which a [Manager] can hold its resource.
 type Backend struct {
 	Strategy Strategy
-	Resource string // the name given to the Locker, and shown in leases and events
-	Locker   Locker
-	Records  Records // nil: WallTokens
+	Resource string // shown in leases and events
+	// Key is the name given to the Locker and to Records; "" means Resource. Backends of one project that share a key
+	// exclude each other, because owners compare what they hold by it.
+	Key     string
+	Locker  Locker
+	Records Records // nil: WallTokens
 	// Local, where set, is the backend of this machine whose lock the Locker takes before
 	// another one, under the same lease: whether a holder on this machine is frozen is seen there.
 	Local *Backend
 	// Elsewhere, where set, locks places of the project and shared leases, for which the Locker is not asked then.
 	Elsewhere Elsewhere
+}
+
+// Name returns the name by which the Locker and the Records know the resource.
+func (b Backend) Name() string {
+	if b.Key != "" {
+		return b.Key
+	}
+	return b.Resource
 }
 
 // beneath returns the backend of this machine.

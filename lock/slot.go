@@ -9,7 +9,7 @@ import "context"
 // passed by a newcomer, and a slot that a dead holder leaves goes to the first in line.
 
 func (s *spot) slot(i int) Want {
-	return Want{slotName(Name(s.b.Resource, s.places[0]), len(s.places[0]) == 0, i), Exclusive}
+	return Want{slotName(Name(s.b.Name(), s.places[0]), len(s.places[0]) == 0, i), Exclusive}
 }
 
 func (s *spot) line(mode Mode) Want { return Want{s.slot(-1).Name, mode} }

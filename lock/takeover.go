@@ -37,7 +37,7 @@ type suspect struct {
 // alone says nothing, since the Locker knows who is gone; nor does it that there is no record.
 func (a *acquisition) watch(ctx context.Context, b Backend) <-chan suspect {
 	frozen := make(chan suspect)
-	if l := b.beneath(); a.opts.Mode != Exclusive || l.Strategy != WebLock || l.Records == nil || a.m.config.Channel == nil || l.spot(a.opts.Mode).m != nil {
+	if l := b.beneath(); a.opts.Mode != Exclusive || !l.keepsFrozen() || l.Records == nil || a.m.config.Channel == nil || l.spot(a.opts.Mode).m != nil {
 		return frozen
 	}
 	a.m.work.Go(func() {
@@ -54,6 +54,12 @@ func (a *acquisition) watch(ctx context.Context, b Backend) <-chan suspect {
 		}
 	})
 	return frozen
+}
+
+// keepsFrozen reports whether the Locker lets a frozen holder keep the lock for ever: the browser does. A file does not.
+func (b Backend) keepsFrozen() bool {
+	_, twice := b.Locker.(*both)
+	return twice || b.Strategy == WebLock
 }
 
 // look reports whether the holder is frozen, or else when to look again.
@@ -83,7 +89,7 @@ func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen b
 	case left > 0:
 		return false, left
 	}
-	if a.m.answers(ctx, b.Resource, s.record.LeaseID) {
+	if a.m.answers(ctx, b.Name(), s.record.LeaseID) {
 		s.dark = false
 		return false, lookAgain
 	}
@@ -117,7 +123,7 @@ func (a *acquisition) takeOver(ctx context.Context, b Backend, queued *pendingRe
 		return nil, nil, false
 	}
 	a.turn, a.opts.Steal = turn, true
-	thief := a.m.request(ctx, b.Locker, Request{Wants: []Want{{b.Resource, a.opts.Mode}}, Steal: true})
+	thief := a.m.request(ctx, b.Locker, Request{Wants: []Want{{b.Name(), a.opts.Mode}}, Steal: true})
 	defer thief.abandon()
 	if grant, err = thief.wait(ctx); err == nil && frozen.dark {
 		a.emit(b, Event{Type: EventWarning, Warning: WarnFallbackDegraded,
@@ -136,7 +142,7 @@ func (a *acquisition) guard(ctx context.Context, b Backend, queued *pendingReque
 	expired := limit.C
 	for steal := false; ; steal = true {
 		l := b.beneath()
-		asked := a.m.request(ctx, l.Locker, Request{Wants: []Want{{l.Resource + " takeover", Exclusive}}, Steal: steal})
+		asked := a.m.request(ctx, l.Locker, Request{Wants: []Want{{l.Name() + " takeover", Exclusive}}, Steal: steal})
 		defer asked.abandon()
 		select {
 		case got := <-asked.answers:
@@ -157,7 +163,7 @@ func (a *acquisition) stillFrozen(ctx context.Context, b Backend, s suspect) boo
 	switch {
 	case err == nil && (!there || s.dark || record.LeaseID != s.record.LeaseID || record.left(a.m.config.Clock.Now()) > 0):
 		return false
-	case err != nil && a.m.answers(ctx, b.Resource, s.record.LeaseID):
+	case err != nil && a.m.answers(ctx, b.Name(), s.record.LeaseID):
 		return false
 	}
 	holders := a.holders(ctx, b)
@@ -172,7 +178,7 @@ func (a *acquisition) holders(ctx context.Context, b Backend) (clients []string)
 		return nil
 	}
 	for _, held := range snapshot.Held {
-		if held.Name == l.Resource {
+		if held.Name == l.Name() {
 			clients = append(clients, held.ClientID)
 		}
 	}
@@ -203,7 +209,7 @@ func (a *acquisition) read(ctx context.Context, b Backend, dark bool) (Record, b
 	}
 	l := b.beneath()
 	f, err := bounded(ctx, limit, func(ctx context.Context) (f found, err error) {
-		f.record, f.ok, err = l.Records.Read(ctx, l.Resource)
+		f.record, f.ok, err = l.Records.Read(ctx, l.Name())
 		return f, err
 	})
 	return f.record, f.ok, err

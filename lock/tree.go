@@ -29,7 +29,7 @@ func (a *acquisition) at(b Backend) (Backend, *Error) {
 	}
 	s := newSpot(b, a.opts, a.within)
 	s.m = a.m
-	b.Resource = Name(b.Resource, s.places[0])
+	b.Resource, b.Key = Name(b.Resource, s.places[0]), Name(b.Name(), s.places[0])
 	if more := len(s.places) - 1; more > 0 {
 		b.Resource += " +" + strconv.Itoa(more)
 	}
@@ -57,7 +57,7 @@ func newSpot(b Backend, opts AcquireOptions, within *holding) *spot {
 	if s.slots > 1 {
 		mode = Shared // what is exclusive is the slot
 	}
-	for _, w := range wants(b.Resource, s.places, mode) {
+	for _, w := range wants(b.Name(), s.places, mode) {
 		held := within.holds(w.Name)
 		if held && w.Mode == Exclusive {
 			s.again = w.Name
@@ -75,7 +75,7 @@ func (b Backend) spot(mode Mode) *spot {
 	if s, ok := b.Locker.(*spot); ok {
 		return s
 	}
-	return &spot{b: b, here: b.Locker, places: [][]string{{}}, wants: []Want{{b.Resource, mode}}}
+	return &spot{b: b, here: b.Locker, places: [][]string{{}}, wants: []Want{{b.Name(), mode}}}
 }
 
 // Places returns the Locker of places of the project that b locks, as opts names them by

@@ -15,23 +15,33 @@ func (t *table) claim(client, id string, r lock.Record, now time.Time, stolen bo
 	t.token = max(t.token+1, now.UnixMilli())
 	r.Token = t.token
 	l := &lease{Record: r, ttl: r.ExpiresAt.Sub(r.AcquiredAt)}
-	for _, e := range t.queue {
-		if e.client == client && e.state == granted && e.lease == nil && e.has(r.Resource) {
-			e.lease = l
-			return e, nil
-		}
-	}
+	mine := t.unleased(client, r.Resource)
 	if stolen {
+		// A lease whose lock is elsewhere is robbed by a thief that was granted the name here, too.
 		for _, other := range t.queue {
-			if other.state == recorded && other.lease.Resource == r.Resource {
+			if other.state == recorded && other.lease.Resource == r.Resource && (mine == nil || other.client != client) {
 				replaced = append(replaced, other)
 			}
 		}
 		t.remove(replaced...)
 	}
+	if mine != nil {
+		mine.lease = l
+		return mine, replaced
+	}
 	e = &entry{id: id, client: client, state: recorded, lease: l}
 	t.queue = append(t.queue, e)
 	return e, replaced
+}
+
+// unleased returns what a client was granted of a name and has no lease yet, or nil.
+func (t *table) unleased(client, name string) *entry {
+	for _, e := range t.queue {
+		if e.client == client && e.state == granted && e.lease == nil && e.has(name) {
+			return e
+		}
+	}
+	return nil
 }
 
 func (e *entry) has(name string) bool {
@@ -67,11 +77,8 @@ func (t *table) release(e *entry) (kept bool) {
 // the same name and has none: a place of the project, perhaps, whose lock the lease was
 // taken for.
 func (t *table) passOn(e *entry) {
-	for _, other := range t.queue {
-		if other.client == e.client && other.state == granted && other.lease == nil && other.has(e.lease.Resource) {
-			other.lease = e.lease
-			return
-		}
+	if other := t.unleased(e.client, e.lease.Resource); other != nil {
+		other.lease = e.lease
 	}
 }
 

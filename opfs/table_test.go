@@ -202,6 +202,20 @@ func TestClaimBelongsToWhatWasGranted(t *testing.T) {
 	assert.Equal(t, []string{"other"}, ids(table.queue))
 }
 
+// A thief that was granted the name here replaces the record of a lease whose lock is elsewhere, but no other entry of its own.
+func TestThiefWithAGrantReplacesARecord(t *testing.T) {
+	now := time.Now()
+	table := &table{}
+	table.claim("web", "robbed", lock.Record{Resource: "r", LeaseID: "l"}, now, false)
+	table.claim("file", "own", lock.Record{Resource: "r", LeaseID: "m"}, now, false)
+	held := newEntry("held", "file", granted, lock.Exclusive, "r")
+	table.queue = append(table.queue, held)
+	e, replaced := table.claim("file", "unused", lock.Record{Resource: "r", LeaseID: "n"}, now, true)
+	assert.Same(t, held, e)
+	assert.Equal(t, []string{"robbed"}, ids(replaced))
+	assert.Equal(t, []string{"own", "held"}, ids(table.queue))
+}
+
 // A place of the project is held shared with the project's own name; a lease that was taken
 // for the lock of the place outlives it.
 func TestLeaseOutlivesTheLockItWasTakenFor(t *testing.T) {

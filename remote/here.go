@@ -18,7 +18,7 @@ func (d *Document) Here() lock.Locker { return (*here)(d) }
 func (h *here) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
 	local := make([]lock.Want, len(r.Wants))
 	for i, w := range r.Wants {
-		local[i] = lock.Want{Name: renamed(w.Name, h.resource, h.c.Local.Resource), Mode: w.Mode}
+		local[i] = lock.Want{Name: renamed(w.Name, h.resource, h.c.Local.Name()), Mode: w.Mode}
 	}
 	r.Wants = local
 	return h.c.Local.Locker.Request(ctx, r)
@@ -32,7 +32,7 @@ func (h *here) Query(ctx context.Context) (lock.Snapshot, error) {
 }
 
 func (h *here) ours(all []lock.Info) []lock.Info {
-	local := h.c.Local.Resource
+	local := h.c.Local.Name()
 	ours := slices.DeleteFunc(all, func(i lock.Info) bool { return i.Name != local && !strings.HasPrefix(i.Name, local+"//") })
 	for i := range ours {
 		ours[i].Name = renamed(ours[i].Name, local, h.resource)

@@ -67,7 +67,7 @@ func (d *Document) Remove(ctx context.Context, r lock.Record) error {
 
 // local returns the record under its name on this machine.
 func (d *Document) local(r lock.Record, token int64) lock.Record {
-	r.Resource, r.Token = d.c.Local.Resource, token
+	r.Resource, r.Token = d.c.Local.Name(), token
 	return r
 }
 

@@ -82,9 +82,13 @@ func wire(s settings) (mechanism, error) {
 		return mechanism{}, err
 	}
 	// The lock is the browser's; the record beside it tells who holds, and counts the tokens.
-	web := lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: jsbridge.NewWebLocks(),
+	locks := jsbridge.NewWebLocks()
+	web := lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: locks,
 		Records: lock.WithSpare(files, &lock.WallTokens{Clock: lock.SystemClock{}}, s.withoutRecord)}
-	file := lock.Backend{Strategy: lock.FileLock, Resource: resource, Locker: files, Records: files}
+	file := lock.Backend{Strategy: lock.FileLock, Resource: resource, Key: s.key(), Locker: files, Records: files}
+	if locks.Missing() == nil { // pages of every strategy exclude each other
+		file.Locker = lock.Both(locks, files)
+	}
 	m := mechanism{locker: files, state: files.QuerySettled, end: files.Close}
 	switch s.strategy {
 	case "web-lock":

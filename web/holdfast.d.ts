@@ -158,7 +158,8 @@ export type ProjectLockEvent = EventBase & (
   | { type: "lock:readonly-entered"; reason: ReadonlyReason; lastError: ProjectLockError; retryable: false }
 );
 
-/** The LockManager interface of the Web Locks API, served by whichever strategy is engaged. */
+/** The LockManager interface of the Web Locks API, served by whichever strategy is engaged. Where the browser has Web Locks, its names are
+ *  those of `navigator.locks`, in the whole origin. */
 export interface LockManagerLike {
   request<T>(name: string, callback: (lock: { name: string; mode: LockMode } | null) => T | Promise<T>): Promise<T>;
   request<T>(name: string, options: { mode?: LockMode; ifAvailable?: boolean; steal?: boolean; signal?: AbortSignal },
@@ -300,7 +301,7 @@ export interface AutoSave extends EventTarget {
 export interface OpenOptions {
   baseURL?: string | URL;          // where holdfast.wasm and the worker lie; default: beside the module
   host?: "worker" | "page";        // where the Go runtime lives; default "worker"; workers can open one too
-  strategy?: "auto" | "web-lock" | "file-lock"; // default "auto": Web Locks, else OPFS
+  strategy?: "auto" | "web-lock" | "file-lock"; // default "auto": Web Locks, else OPFS; pages of different strategies exclude each other
   root?: string;                   // default "project": the OPFS folder that holds `.lock` and everything else
   ownerName?: string;              // what other tabs are shown
   /**

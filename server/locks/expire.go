@@ -2,7 +2,6 @@ package locks
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
@@ -54,15 +53,9 @@ func (t *Table) Expire(ctx context.Context, d Due) (bool, error) {
 	return ended, err
 }
 
-// heardWithin bounds how long a request waits for this server to hear of what the store shows.
-const heardWithin = 5 * time.Second
-
-// settle ends a lease if its time is up, and reports whether it was. Where this server does not hear in time that another
-// one has extended or ended the lease, it fails with [kv.ErrUnavailable].
+// settle ends a lease if its time is up, and reports whether it was.
 func (t *Table) settle(ctx context.Context, s stand) (bool, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, heardWithin, errDeaf)
-	defer cancel()
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+	for {
 		due, ok := t.overdue(s)
 		if !ok {
 			return false, nil
@@ -71,13 +64,11 @@ func (t *Table) settle(ctx context.Context, s stand) (bool, error) {
 			return ended, err
 		}
 		// It was extended or ended through another server, and this one is about to hear of it.
-		if wait.For(ctx, pause) != nil {
+		if wait.For(ctx, time.Millisecond) != nil {
 			return false, context.Cause(ctx)
 		}
 	}
 }
-
-var errDeaf = fmt.Errorf("%w: this server does not hear of changes", kv.ErrUnavailable)
 
 // overdue reports whether a lease's time is up, as far as this server knows.
 func (t *Table) overdue(s stand) (Due, bool) {

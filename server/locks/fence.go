@@ -28,9 +28,7 @@ func (t *Table) Fence(ctx context.Context, p Path, holder string, token int64) (
 	default:
 		err = t.blame(ctx, key, holder, token, s.token)
 	}
-	if errors.Is(err, ErrStaleToken) || errors.Is(err, ErrNotHolder) {
-		t.config.Metrics.FenceRejections.Inc()
-	}
+	t.config.Metrics.FenceRejections.Inc()
 	return kv.Cond{}, err
 }
 

@@ -112,6 +112,23 @@ func TestLocksBehaveAsTheBrowsersDo(t *testing.T) {
 	}
 }
 
+// The file alone, where Web Locks are missing, behaves as the browser does too.
+func TestLocksOverTheFileAloneBehaveAsTheBrowsersDo(t *testing.T) {
+	t.Parallel()
+	const remove = "Object.defineProperty(navigator, 'locks', {value: undefined});"
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, remove))}
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.tab(t, "")
+		tab.MustEval("const raw = navigator.locks; "+remove+locksScript+"await start("+filesAt(host, "locks alone "+host, "")+")", nil)
+		theirs := browser.Get[map[string]string](tab, `await compare(raw)`)
+		ours := browser.Get[map[string]string](tab, `await compare(hf.locks)`)
+		assert.NotEmpty(t, theirs)
+		assert.Equal(t, theirs, ours)
+		tab.MustEval(`await hf.close()`, nil)
+		tab.Quiet()
+	})
+}
+
 // Frames of one page ask in turn, faster than their workers come to the file: they stand in line as they asked.
 func TestFramesOverAFileAreServedInTheOrderOfAsking(t *testing.T) {
 	t.Parallel()
@@ -130,8 +147,8 @@ func TestFramesOverAFileAreServedInTheOrderOfAsking(t *testing.T) {
 				const {openHoldfast} = await frame.contentWindow.eval("import('/holdfast.js')")
 				const {locks} = await openHoldfast(`+options+`)
 				// Held from here on, or a frame that rests has another id afterwards.
-				const client = await new Promise(told => { locks.request('frame ' + i, async () => {
-					told((await locks.query()).held.find(({name}) => name === 'frame ' + i).clientId)
+				const client = await new Promise(told => { locks.request(`+"'"+host+" frame '"+` + i, async () => {
+					told((await locks.query()).held.find(({name}) => name === `+"'"+host+" frame '"+` + i).clientId)
 					await new Promise(() => {})
 				}) })
 				frames.push({locks, client})

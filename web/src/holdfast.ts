@@ -7,7 +7,7 @@ import { compile } from "./compile";
 import { asError, problem, ProjectLockError } from "./errors";
 import { startWorker } from "./host";
 import { Lease, type LeaseFields } from "./lease";
-import { asked, Locks, type LockRequest } from "./locks";
+import { asked, both, Locks, type LockRequest, type Requester } from "./locks";
 import { checked, type Checked, checkOpen, uuid } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent, Reason } from "./protocol";
 
@@ -53,10 +53,12 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     this.#autosave = autosave;
     this.ownerId = ownerId;
     this.#resource = `holdfast:${root}`;
+    const file: Requester = (request, signal, run) => this.#run("request", { ...request, asked: asked() }, signal, run);
     // Web Locks need no Go between the page and the browser.
-    this.locks = strategy !== "file-lock" && navigator.locks
-      ? new Locks((...request) => this.#direct(...request), () => this.#untilOver(() => navigator.locks.query()))
-      : new Locks((request, signal, run) => this.#run("request", { ...request, asked: asked() }, signal, run), () => this.#call("query"));
+    const browser: Requester = (...request) => this.#direct(...request);
+    this.locks = navigator.locks
+      ? new Locks(strategy === "file-lock" ? both(browser, file) : browser, () => this.#untilOver(() => navigator.locks.query()))
+      : new Locks(file, () => this.#call("query"));
     this.#start = start;
     this.#starting = this.#begin();
     this.ready = this.#settling(this.#starting.then(() => undefined));

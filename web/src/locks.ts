@@ -21,6 +21,23 @@ try {
 /** When a request was made, in milliseconds. No two of the frames of a page have the same, and the later one has more. */
 export const asked = (): number => (clock.holdfast = Math.max(clock.holdfast! + 0.002 || 0, Date.now()));
 
+/**
+ * Requests a lock of the first, then of the second, and holds both: so pages that ask the first alone are excluded too. When the
+ * first is stolen, the second is given back although what runs goes on.
+ */
+export const both = (first: Requester, second: Requester): Requester => async (request, signal, run) => {
+  const lost = new AbortController();
+  const robbed = new Promise<never>((_, reject) => lost.signal.addEventListener("abort", reject));
+  robbed.catch(() => undefined);
+  try {
+    return await first(request, signal, (lock) => lock
+      ? second(request, signal ? AbortSignal.any([signal, lost.signal]) : lost.signal, (granted) => Promise.race([run(granted), robbed]))
+      : run(null));
+  } finally {
+    lost.abort();
+  }
+};
+
 const refuse = (why: string): DOMException => new DOMException(why, "NotSupportedError");
 
 export class Locks implements LockManagerLike {

@@ -1,0 +1,84 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
+)
+
+// Both returns a Locker that holds each name in two Lockers. Its clients exclude those of each Locker alone.
+//
+// Every request goes to first, then to second, and the release goes the other way: while a client holds a name in
+// first, no other client of Both stands in its way in second. So the order of first is the order of Both, and no cycle
+// can arise between the two. A grant is lost when either part is lost.
+//
+// A denial of first matches ErrFallbackConflict too, as one of second does.
+func Both(first, second Locker) Locker { return &both{first, second} }
+
+type both struct{ first, second Locker }
+
+// Request implements [Locker].
+func (b *both) Request(ctx context.Context, r Request) (Grant, error) {
+	g, err := b.first.Request(ctx, r)
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrDenied) && !errors.Is(err, ErrFallbackConflict):
+		return nil, &Error{Code: CodeFallbackConflict, Operation: OpAcquire, Err: err, Detail: "another page of this browser holds it"}
+	default:
+		return nil, err
+	}
+	waiting, stop := untilLost(ctx, g)
+	defer stop()
+	h, err := b.second.Request(waiting, r)
+	switch {
+	case err == nil:
+		return newBundle(0, g, h), nil
+	case ctx.Err() == nil && wait.Closed(g.Lost()):
+		return newBundle(0, g), nil // granted, and stolen before the second Locker answered
+	}
+	_ = g.Release(context.WithoutCancel(ctx))
+	return nil, err
+}
+
+// untilLost returns a context that ends when the grant is lost.
+func untilLost(ctx context.Context, g Grant) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-g.Lost():
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
+}
+
+// Query implements [Locker]. What is in both Lockers is told once, as first knows it.
+func (b *both) Query(ctx context.Context) (Snapshot, error) {
+	s, err := b.first.Query(ctx)
+	if err != nil {
+		return s, err
+	}
+	alone, err := b.second.Query(ctx)
+	if err != nil {
+		return s, err
+	}
+	// A client of Both that waits in second holds in first.
+	known := slices.Concat(s.Held, s.Pending)
+	s.Held = append(s.Held, unknown(&known, alone.Held)...)
+	s.Pending = append(s.Pending, unknown(&known, alone.Pending)...)
+	return s, nil
+}
+
+// unknown returns the infos without those that are known, and takes each of these from known.
+func unknown(known *[]Info, infos []Info) (others []Info) {
+	for _, i := range infos {
+		before := len(*known)
+		if *known = without(*known, []Want{{i.Name, i.Mode}}); len(*known) == before {
+			others = append(others, i)
+		}
+	}
+	return others
+}
