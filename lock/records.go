@@ -48,11 +48,12 @@ const (
 
 // WallTokens are Records that write nothing: tokens are milliseconds of wall time.
 //
-// Tokens rise from grant to grant because a claim lasts until the clock shows another
-// time, and the claimer holds the lock meanwhile; a stolen claim also begins with a
-// new one. A clock may tick coarsely, as that of a browser does that guards against
-// fingerprinting, but not more so than [maxTick]. Tokens do not rise between processes
-// across a wall clock that is set back.
+// Tokens rise from grant to grant because a claim lasts until the clock is past its
+// token, and the claimer holds the lock meanwhile; a stolen claim also begins with a
+// new tick. Shared leases that are claimed at the same time have tokens ahead of the
+// clock, and wait for it too. A clock may tick coarsely, as that of a browser does that
+// guards against fingerprinting, but not more so than [maxTick]. Tokens do not rise
+// between processes across a wall clock that is set back.
 type WallTokens struct {
 	Clock Clock
 	late  bool // the claimer's lock is not released before the time has passed: see ripe
@@ -85,7 +86,7 @@ func (w *WallTokens) Claim(ctx context.Context, r Record, stolen bool) (int64, e
 	case w.late:
 		return token, nil
 	}
-	return token, w.pass(ctx, now)
+	return token, w.pass(ctx, token)
 }
 
 // ripe is a grant whose release waits until the clock shows another time than the token of
@@ -99,20 +100,21 @@ type ripe struct {
 // Release implements [Grant].
 func (r *ripe) Release(ctx context.Context) error {
 	if now := r.tokens.now(); now <= r.token && r.token-now < maxTick.Milliseconds() {
-		_ = r.tokens.pass(ctx, now)
+		_ = r.tokens.pass(ctx, r.token)
 	}
 	return r.Grant.Release(ctx)
 }
 
 func (w *WallTokens) now() int64 { return w.Clock.Now().Wall.UnixMilli() }
 
-// pass returns when the clock shows another time than now.
-func (w *WallTokens) pass(ctx context.Context, now int64) error {
+// pass returns when the clock is past the token, or was set back so far that waiting
+// for it is of no use.
+func (w *WallTokens) pass(ctx context.Context, token int64) error {
 	for range maxTick / clockTick {
 		if err := wait.For(ctx, clockTick); err != nil {
 			return err
 		}
-		if w.now() != now {
+		if now := w.now(); now > token || token-now > maxTick.Milliseconds() {
 			break
 		}
 	}

@@ -216,3 +216,30 @@ func (g *robbedGrant) Look(context.Context, lock.Instant) error {
 	close(g.lost)
 	return nil
 }
+
+// Several shared leases of one tab in one millisecond have tokens ahead of the clock. A writer of another tab that comes
+// after them has a greater one all the same.
+func TestWriterTokenExceedsTokensOfSharedLeases(t *testing.T) {
+	for name, grain := range map[string]time.Duration{"fine clock": time.Millisecond, "coarse clock": 20 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				readers, writer := &lock.WallTokens{Clock: coarse{grain}}, &lock.WallTokens{Clock: coarse{grain}}
+				tokens := make(chan int64, 8)
+				for range cap(tokens) {
+					go func() {
+						token, err := readers.Claim(t.Context(), lock.Record{}, false)
+						assert.NoError(t, err)
+						tokens <- token
+					}()
+				}
+				highest := int64(0)
+				for range cap(tokens) {
+					highest = max(highest, <-tokens)
+				}
+				token, err := writer.Claim(t.Context(), lock.Record{}, false)
+				require.NoError(t, err)
+				assert.Greater(t, token, highest)
+			})
+		})
+	}
+}
