@@ -15,6 +15,9 @@ const (
 	expiryGrace = 100 * time.Millisecond
 	// lookAgain is how often a waiter looks for a record where there is none to time it by.
 	lookAgain = 5 * time.Second
+	// lookLimit is the longest time between two looks. The holder may change meanwhile, and its successor may have a
+	// much shorter TTL.
+	lookLimit = 15 * time.Second
 	// readLimit is how long a waiter tries to read a record, and darkLimit, where it could not be read before.
 	readLimit, darkLimit = 2 * time.Second, 300 * time.Millisecond
 	// guardLimit is how long a waiter lets another one, who found the holder frozen too, take over before
@@ -24,10 +27,41 @@ const (
 
 // suspect is a holder of which nothing is heard.
 type suspect struct {
-	holders []string // the clients that have the lock
-	record  Record   // the last one that was read of them, if any
-	dark    bool     // nothing can be read any more,
+	holders []string      // the clients that have the lock
+	record  Record        // the last one that was read of them, if any
+	seen    time.Duration // when it was first read, on the monotonic clock
+	dark    bool          // nothing can be read any more,
 	since   time.Duration
+}
+
+// read notes the record that a waiter has just read.
+func (s *suspect) read(r Record, now Instant) {
+	if !r.same(s.record) {
+		s.seen = now.Mono
+	}
+	s.record = r
+}
+
+// left is how long the record is still believed: until it expires, and for its TTL after it was first seen at the most.
+// A record that expires later than that was written before the wall clock was set back.
+func (s *suspect) left(now Instant) time.Duration {
+	return min(s.record.ExpiresAt.Add(expiryGrace).Sub(now.Wall), s.seen+s.record.validity()+expiryGrace-now.Mono)
+}
+
+// same reports whether both are one renewal of one lease.
+func (r Record) same(other Record) bool {
+	return r.LeaseID == other.LeaseID && r.ExpiresAt.Equal(other.ExpiresAt)
+}
+
+// validity is how long a renewal of the lease is valid.
+func (r Record) validity() time.Duration {
+	switch {
+	case r.TTL > 0:
+		return r.TTL
+	case r.ExpiresAt.After(r.AcquiredAt) && !r.AcquiredAt.IsZero():
+		return max(DefaultTTL, r.ExpiresAt.Sub(r.AcquiredAt))
+	}
+	return DefaultTTL
 }
 
 // watch looks at the holder's record while an exclusive acquisition waits. The channel has
@@ -74,20 +108,21 @@ func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen b
 	s.holders = holders
 	switch {
 	case err == nil:
-		s.record, s.dark = record, false
+		s.read(record, now)
+		s.dark = false
 	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict), b.Local != nil:
 		s.dark = false // no records here, or those of a newer version; who waits for a server has none yet
 	case !s.dark:
 		s.dark, s.since = true, begun.Mono
 	}
-	left := record.left(now)
+	left := s.left(now)
 	switch {
 	case len(holders) == 0, !s.dark && !there:
 		return false, lookAgain
 	case s.dark: // it is asked meanwhile: one that lives may be slow
 		left = s.since + s.patience() - now.Mono
 	case left > 0:
-		return false, left
+		return false, min(left, lookLimit)
 	}
 	if a.m.answers(ctx, b.Name(), s.record.LeaseID) {
 		s.dark = false
@@ -102,10 +137,7 @@ func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen b
 // patience is how long a record that cannot be read counts as valid: it may have been
 // renewed just before.
 func (s *suspect) patience() time.Duration {
-	if s.record.TTL > 0 {
-		return s.record.TTL + expiryGrace
-	}
-	return DefaultTTL + expiryGrace
+	return s.record.validity() + expiryGrace
 }
 
 // takeOver steals the lock from a holder that is frozen. Of several waiters that found
@@ -161,7 +193,7 @@ func (a *acquisition) guard(ctx context.Context, b Backend, queued *pendingReque
 func (a *acquisition) stillFrozen(ctx context.Context, b Backend, s suspect) bool {
 	record, there, err := a.read(ctx, b, s.dark)
 	switch {
-	case err == nil && (!there || s.dark || record.LeaseID != s.record.LeaseID || record.left(a.m.config.Clock.Now()) > 0):
+	case err == nil && (!there || s.dark || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
 		return false
 	case err != nil && a.m.answers(ctx, b.Name(), s.record.LeaseID):
 		return false
@@ -213,11 +245,6 @@ func (a *acquisition) read(ctx context.Context, b Backend, dark bool) (Record, b
 		return f, err
 	})
 	return f.record, f.ok, err
-}
-
-// left is how long the record is to be believed.
-func (r Record) left(now Instant) time.Duration {
-	return r.ExpiresAt.Add(expiryGrace).Sub(now.Wall)
 }
 
 // answers asks whether the owner of a lease lives, or anybody else who lives holds some of

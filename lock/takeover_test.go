@@ -139,3 +139,54 @@ func TestHoldersOfPlacesAreNotRobbedForAnOldRecord(t *testing.T) {
 		b.release(got.lease)
 	})
 }
+
+// The wall clock is set back by an hour after a holder has written its record and is frozen. A waiter believes the
+// record for its TTL, not for an hour.
+func TestFrozenHolderIsTakenOverAfterClockSetBack(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.frozen(25 * time.Second)
+		w.clock.SetWall(-time.Hour)
+		got := <-w.talking("a", locktest.NewAir().Join()).begin(t.Context(), patient)
+		require.NoError(t, got.err)
+		between(t, 25*time.Second, got.at, 27*time.Second)
+	})
+}
+
+// The same where the clock is set back while somebody waits: the record was seen before.
+func TestFrozenHolderIsTakenOverAfterClockSetBackWhileWaiting(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.frozen(25 * time.Second)
+		outcome := w.talking("a", locktest.NewAir().Join()).begin(t.Context(), patient)
+		w.sleep(10 * time.Second)
+		w.clock.SetWall(-time.Hour)
+		got := <-outcome
+		require.NoError(t, got.err)
+		between(t, 25*time.Second, got.at, 27*time.Second)
+	})
+}
+
+// A waiter reads a record that is valid for an hour. The holder leaves, and its successor, whose TTL is short, is frozen:
+// the waiter does not sleep for the hour.
+func TestFrozenSuccessorOfLongLeaseIsTakenOver(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		first, long := w.frozen(time.Hour)
+		next := make(chan lock.Grant, 1)
+		go func() {
+			g, err := w.space.Client("next").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})
+			assert.NoError(t, err)
+			next <- g
+		}()
+		synctest.Wait()
+		outcome := w.talking("a", locktest.NewAir().Join()).begin(t.Context(), patient)
+		w.sleep(time.Second)
+		require.NoError(t, w.records.Remove(t.Context(), long))
+		require.NoError(t, first.Release(t.Context()))
+		<-next
+		now := w.clock.Now().Wall
+		_, err := w.records.Claim(t.Context(), lock.Record{Resource: "project", LeaseID: "of the successor", OwnerID: "next", AcquiredAt: now, ExpiresAt: now.Add(5 * time.Second), TTL: 5 * time.Second}, false)
+		require.NoError(t, err)
+		got := <-outcome
+		require.NoError(t, got.err)
+		between(t, 6*time.Second, got.at, 23*time.Second)
+	})
+}
