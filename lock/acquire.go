@@ -151,15 +151,21 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 	}
 
 	defer a.m.waits(ctx, a, b)()
-	request.IfAvailable = false
+	request.IfAvailable, request.Here = false, func() { a.m.here(a, true) }
 	queued := a.m.request(ctx, b.Locker, request)
-	defer queued.abandon()
+	defer func() { queued.abandon() }()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	frozen := a.watch(watching, b)
 	for a.retry++; !a.opts.Backoff.spent(a.retry); a.retry++ {
 		a.denied(b, err)
 		grant, err, settled := a.await(ctx, b, queued, frozen, a.delays())
+		if settled && errors.Is(err, ErrDenied) && ctx.Err() == nil && !a.opts.Steal {
+			// The lock of this machine was taken from it while it waited for another machine: it goes to the end of the line.
+			queued.abandon()
+			a.m.here(a, false)
+			queued, settled = a.m.request(ctx, b.Locker, request), false
+		}
 		if settled {
 			return grant, err
 		}

@@ -70,6 +70,16 @@ type Waiter struct {
 	Held      []Want   // the names that it was granted so far
 	Awaits    []Want   // the one that it stands in line for next, or slots, of which it needs one
 	WaitsFor  []string // the ids of the owners that hold these; set by Inspect
+	Here      bool     // it holds the resource on this machine, and waits for another machine
+}
+
+// here notes that the acquisition holds the lock of this machine and waits for another one, or does so no more.
+func (m *Manager) here(a *acquisition, holds bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.waiting[a]; w != nil {
+		w.Here = holds
+	}
 }
 
 // rollCall is how long the answers of others are waited for when somebody holds or

@@ -29,6 +29,9 @@ type Request struct {
 	// Asked, where it is not zero, is when the request was made, as a Unix time in microseconds: a hint for a Locker that
 	// hears of some requests later than of others. None has a worse place for it than it would have by its arrival.
 	Asked int64
+	// Here, where set, is called by a Locker that asks further than this machine, once it holds the names on this
+	// machine and waits for the rest.
+	Here func()
 }
 
 // Locker decides who holds a name. It has the shape of the Web Locks API

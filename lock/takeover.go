@@ -31,7 +31,8 @@ type suspect struct {
 	record  Record        // the last one that was read of them, if any
 	seen    time.Duration // when it was first read, on the monotonic clock
 	dark    bool          // nothing can be read any more,
-	since   time.Duration
+	mute    bool          // nothing was written, and nobody answers,
+	since   time.Duration // from then on
 }
 
 // read notes the record that a waiter has just read.
@@ -109,14 +110,16 @@ func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen b
 	switch {
 	case err == nil:
 		s.read(record, now)
-		s.dark = false
+		s.dark, s.mute = false, s.mute && !there
 	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict), b.Local != nil:
-		s.dark = false // no records here, or those of a newer version; who waits for a server has none yet
+		s.dark = false // no records here, or those of a newer version, or it waits for a server
 	case !s.dark:
 		s.dark, s.since = true, begun.Mono
 	}
 	left := s.left(now)
 	switch {
+	case len(holders) > 0 && b.Local != nil && !s.dark && !there:
+		return a.unrecorded(ctx, b, s, now)
 	case len(holders) == 0, !s.dark && !there:
 		return false, lookAgain
 	case s.dark: // it is asked meanwhile: one that lives may be slow
@@ -132,6 +135,20 @@ func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen b
 		return true, lookAgain
 	}
 	return false, min(left, lookAgain)
+}
+
+// unrecorded reports whether a client that waits for a server, and therefore has no record yet, is frozen: it has
+// answered to nothing for as long as a record of it would be valid.
+func (a *acquisition) unrecorded(ctx context.Context, b Backend, s *suspect, now Instant) (frozen bool, again time.Duration) {
+	if a.m.answers(ctx, b.Resource, "") {
+		s.mute = false
+		return false, lookAgain
+	}
+	if !s.mute {
+		s.mute, s.since = true, now.Mono
+	}
+	left := s.since + s.patience() - now.Mono
+	return left <= 0, max(0, min(left, lookAgain))
 }
 
 // patience is how long a record that cannot be read counts as valid: it may have been
@@ -193,6 +210,9 @@ func (a *acquisition) guard(ctx context.Context, b Backend, queued *pendingReque
 func (a *acquisition) stillFrozen(ctx context.Context, b Backend, s suspect) bool {
 	record, there, err := a.read(ctx, b, s.dark)
 	switch {
+	case s.mute && (err != nil || there || a.m.answers(ctx, b.Resource, "")):
+		return false
+	case s.mute:
 	case err == nil && (!there || s.dark || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
 		return false
 	case err != nil && a.m.answers(ctx, b.Name(), s.record.LeaseID):
@@ -270,7 +290,7 @@ func speaks(resource, leaseID string, holders []Holder, waiters []Waiter) bool {
 		}
 	}
 	for _, w := range waiters {
-		if named(w.Held, resource) {
+		if w.Here && w.Resource == resource || named(w.Held, resource) {
 			return true
 		}
 	}

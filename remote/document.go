@@ -110,6 +110,9 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 	if err != nil {
 		return nil, err
 	}
+	if r.Here != nil {
+		r.Here()
+	}
 	reply, err := d.take(ctx, local, d.asking, r.IfAvailable, false)
 	if err != nil {
 		if ctx.Err() != nil {

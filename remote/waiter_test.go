@@ -1,0 +1,97 @@
+package remote_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// household is a browser whose tabs have a channel and records, as real ones have.
+type household struct {
+	n       *internet
+	space   *locktest.Space
+	air     *locktest.Air
+	records *locktest.Records
+}
+
+func newHousehold(n *internet) *household {
+	return &household{n: n, space: locktest.NewSpace(), air: locktest.NewAir(), records: &locktest.Records{}}
+}
+
+func (h *household) open(t *testing.T, session, id string) *tab {
+	b := &browser{net: h.n, session: session}
+	document := remote.NewDocument(remote.Config{Server: b, URL: "https://locks.example/", Room: "project", Name: "tab " + id,
+		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client(id), Records: h.records}})
+	m, err := lock.NewManager(lock.Config{OwnerID: id, Backends: []lock.Backend{document.Backend()}, Channel: h.air.Join()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
+	return &tab{Manager: m, t: t, browser: b}
+}
+
+// freeze holds the lock of this machine as a tab does that is frozen while it waits for the server: it has no record and
+// answers to nothing.
+func (h *household) freeze(t *testing.T) lock.Grant {
+	g, err := h.space.Client("frozen").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "holdfast:project", Mode: lock.Exclusive}}})
+	require.NoError(t, err)
+	return g
+}
+
+func TestFrozenWaiterOfServerIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		h := newHousehold(n)
+		frozen := h.freeze(t)
+		done := h.open(t, "B", "b").begin(context.Background(), patient)
+		sleep(25 * time.Second)
+		assert.Empty(t, done, "it may be slow to answer")
+		sleep(15 * time.Second)
+		require.NoError(t, <-done)
+		<-frozen.Lost()
+	})
+}
+
+// A tab that lives keeps its place in the line of the server for as long as it waits, whoever waits behind it.
+func TestLivingWaiterOfServerIsNotTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		other := open(t, n, locktest.NewSpace(), "A", "a")
+		far := other.acquire(lock.AcquireOptions{})
+		h := newHousehold(n)
+		long := patient
+		long.Timeout = 24 * time.Hour
+		first := h.open(t, "B", "b").begin(context.Background(), long)
+		second := h.open(t, "B", "c").begin(context.Background(), long)
+		sleep(time.Hour)
+		require.Empty(t, first)
+		other.release(far)
+		require.NoError(t, <-first, "the first in line has it first")
+		assert.Empty(t, second)
+	})
+}
+
+// A waiter whose lock on this machine is stolen waits on: time and retries are left.
+func TestWaiterOfServerThatIsRobbedWaitsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		other := open(t, n, locktest.NewSpace(), "A", "a")
+		far := other.acquire(lock.AcquireOptions{})
+		h := newHousehold(n)
+		done := h.open(t, "B", "b").begin(context.Background(), patient)
+		sleep(time.Second)
+		thief, err := h.space.Client("thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "holdfast:project", Mode: lock.Exclusive}}, Steal: true})
+		require.NoError(t, err)
+		sleep(time.Second)
+		assert.Empty(t, done)
+		require.NoError(t, thief.Release(t.Context()))
+		other.release(far)
+		require.NoError(t, <-done)
+	})
+}
