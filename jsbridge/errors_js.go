@@ -91,7 +91,14 @@ func WithSignal(ctx context.Context, signal safejs.Value) (_ context.Context, st
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var scope Scope
-	stop = func() { scope.Release(); cancel(nil) }
+	listening := safejs.Undefined()
+	stop = func() {
+		if !listening.IsUndefined() { // a signal may live as long as the page
+			_, _ = signal.Call("removeEventListener", "abort", listening)
+		}
+		scope.Release()
+		cancel(nil)
+	}
 	abort := func([]safejs.Value) any {
 		cancel(context.Canceled)
 		return nil
@@ -99,6 +106,7 @@ func WithSignal(ctx context.Context, signal safejs.Value) (_ context.Context, st
 	listener, err := scope.Func(abort)
 	if err == nil {
 		_, err = signal.Call("addEventListener", "abort", listener)
+		listening = listener
 	}
 	if err != nil {
 		stop()

@@ -164,7 +164,11 @@ export class Port {
       return held;
     });
     const over = (/** @type {unknown} */ reason) => { // refused, or one was stolen: the others are of no use
-      if (this.#asked.has(id)) this.#fail(id, FAILED, reason);
+      const stolen = /** @type {Error | undefined} */ (reason)?.name === "AbortError";
+      if (this.#asked.has(id)) {
+        if (stolen && open > 0) this.#tell(id, DENIED); // before all have answered: nothing was granted yet
+        else this.#fail(id, FAILED, reason);
+      }
       this.release(id);
       freeAll();
     };

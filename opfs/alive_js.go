@@ -56,8 +56,9 @@ func (a *alive) end(ctx context.Context) {
 	}
 }
 
-// gone reports whether another client has ended, and cleans up after it. A client that
-// could not be told about counts as living.
+// gone reports whether another client has ended, and cleans up after it. A client about
+// which nothing is known counts as living, and so does one that opens its file between the
+// probe and the removal: the removal then fails.
 func (a *alive) gone(ctx context.Context, client string) bool {
 	if client == a.id {
 		return false
@@ -65,8 +66,8 @@ func (a *alive) gone(ctx context.Context, client string) bool {
 	file, err := a.dir.file(ctx, client, false)
 	if err == nil {
 		if err = probe(ctx, file); err == nil {
-			_ = a.dir.remove(ctx, client)
-			return true
+			err = a.dir.remove(ctx, client)
+			return !busy(err) // opened in between
 		}
 	}
 	return isNamed(err, notFound)

@@ -197,14 +197,19 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   async #loading(fields: Acquisition, signal: AbortSignal | undefined): Promise<void> {
     const { timeoutMs } = fields;
     const begun = performance.now();
+    const settled = new AbortController(); // a signal may live as long as the page: no listener stays on it
+    let timer: ReturnType<typeof setTimeout> | undefined;
     await new Promise<void>((resolve, reject) => {
       const fail = (code: Contract.LockErrorCode, why: string, retryable: boolean): void =>
         reject(new ProjectLockError({ code, operation: "acquire", retryable, message: `${code}: ${why}` }));
       const abort = (): void => fail("aborted", "the caller gave up while the runtime was loading", false);
       this.ready.then(resolve, reject);
       if (signal?.aborted) abort();
-      signal?.addEventListener("abort", abort, { once: true });
-      if (timeoutMs) setTimeout(fail, timeoutMs, "acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`, true);
+      signal?.addEventListener("abort", abort, { signal: settled.signal });
+      if (timeoutMs) timer = setTimeout(fail, timeoutMs, "acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`, true);
+    }).finally(() => {
+      clearTimeout(timer);
+      settled.abort();
     });
     if (timeoutMs) fields.timeoutMs = Math.max(1, timeoutMs - (performance.now() - begun));
   }
