@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -47,6 +48,7 @@ func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
 		assert.Zero(t, time.Since(began), "nobody had to be waited for")
 		giveUp()
 		<-waitC
+		synctest.Wait() // the Locker hears of it after the caller has its answer
 		a.release(lease)
 		b.release((<-waitB).lease)
 		holders, waiters, err := c.Inspect(t.Context())
