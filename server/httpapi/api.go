@@ -58,6 +58,7 @@ type API struct {
 	origins           *http.CrossOriginProtection
 	handler           http.Handler
 
+	mu      sync.Mutex // orders the sockets that begin before those that Drain refuses
 	sockets sync.WaitGroup
 	drain   context.Context // ends when the sockets shall
 	drainer context.CancelFunc
@@ -98,7 +99,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.Serv
 
 // Drain ends the sockets, which clients open again elsewhere, and returns when they have ended or ctx has.
 func (a *API) Drain(ctx context.Context) {
+	a.mu.Lock()
 	a.drainer()
+	a.mu.Unlock()
 	done := make(chan struct{})
 	go func() { defer close(done); a.sockets.Wait() }()
 	select {

@@ -31,7 +31,9 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, _ sessions.Se
 		w.Header().Set("Upgrade", "websocket")
 		return errUpgrade
 	}
-	a.sockets.Add(1)
+	if !a.beginSocket() {
+		return errUnavailable
+	}
 	defer a.sockets.Done()
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: a.Origins})
 	if err != nil {
@@ -60,6 +62,17 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, _ sessions.Se
 		_ = conn.Close(websocket.StatusInternalError, "Resume with ?after=.")
 	}
 	return nil
+}
+
+// beginSocket counts a socket in, unless the server is stopping.
+func (a *API) beginSocket() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.drain.Err() != nil {
+		return false
+	}
+	a.sockets.Add(1)
+	return true
 }
 
 func resumeAfter(r *http.Request) (int64, error) {

@@ -51,14 +51,13 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	}
 	settings := etcdConfig(c, dir, socket)
 	settings.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapOver(c.Log, &e.closing))
-	joined, err := joinCluster(ctx, c, dir, settings)
-	if err != nil {
+	if err := joinCluster(ctx, c, dir, settings); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	if e.etcd, err = embed.StartEtcd(settings); err != nil {
 		return nil, errors.Join(fmt.Errorf("etcd does not start on %s: %w", c.DataDir, err), e.close())
 	}
-	if err := e.ready(ctx, c, joined); err != nil {
+	if err := e.ready(ctx); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	// In-process calls instead of gRPC over the socket: a third of the time and of the processor, same interface.
@@ -69,15 +68,12 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-func (e *embedded) ready(ctx context.Context, c Config, joined *joining) error {
-	if joined != nil {
-		if err := joined.promote(ctx, c); err != nil {
-			return err
-		}
-	}
+// ready waits until etcd answers. By then a member of several has applied that it joined, so it knows whether it is a
+// learner still.
+func (e *embedded) ready(ctx context.Context) error {
 	select {
 	case <-e.etcd.Server.ReadyNotify():
-		return nil
+		return e.promote(ctx)
 	case err := <-e.etcd.Err():
 		return err
 	case <-ctx.Done():

@@ -13,91 +13,82 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 )
-
-// joining is a member that is being added to a running cluster.
-type joining struct {
-	endpoints []string
-	id        uint64
-}
 
 // joinCluster sets the addresses of a member of several, and, where the data directory is empty and there is a cluster to
 // join, adds it there: as a learner, so that the cluster never waits for one that has yet to catch up.
-func joinCluster(ctx context.Context, c Config, dir string, e *embed.Config) (*joining, error) {
+func joinCluster(ctx context.Context, c Config, dir string, e *embed.Config) error {
 	if c.Member.PeerURL == "" {
-		return nil, nil
+		return nil
 	}
 	peer, err := url.Parse(c.Member.PeerURL)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	e.ListenPeerUrls, e.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
 	if c.Member.ClientURL != "" {
 		at, err := url.Parse(c.Member.ClientURL)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		e.ListenClientUrls = append(e.ListenClientUrls, *at)
 		e.AdvertiseClientUrls = []url.URL{*at}
 	}
 	e.InitialCluster = e.Name + "=" + c.Member.PeerURL
 	if _, err := os.Stat(filepath.Join(dir, "member")); err == nil || len(c.Member.Join) == 0 {
-		return nil, nil // it knows its cluster, or is the first of one
+		return nil // it knows its cluster, or is the first of one
 	}
 	return addMember(ctx, c, e)
 }
 
-func addMember(ctx context.Context, c Config, e *embed.Config) (*joining, error) {
+func addMember(ctx context.Context, c Config, e *embed.Config) error {
 	cluster, err := connect(c, c.Member.Join)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = cluster.Close() }()
 	members, err := cluster.members(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("no answer from the cluster to join at %v: %w", c.Member.Join, err)
+		return fmt.Errorf("no answer from the cluster to join at %v: %w", c.Member.Join, err)
 	}
-	j := &joining{endpoints: c.Member.Join}
+	added := false
 	var initial []string
 	for _, m := range members {
 		if slices.Contains(m.PeerURLs, c.Member.PeerURL) {
-			j.id = m.ID // added by an earlier start that did not get further
+			added = true // by an earlier start that did not get further
 			continue
 		}
 		for _, at := range m.PeerURLs {
 			initial = append(initial, m.Name+"="+at)
 		}
 	}
-	if j.id == 0 {
+	if !added {
 		// A cluster takes one after the other: the last must have been there for a few seconds.
 		err := retry(ctx, func() error {
-			added, err := cluster.client.MemberAddAsLearner(ctx, []string{c.Member.PeerURL})
-			if err == nil {
-				j.id = added.Member.ID
-			}
+			_, err := cluster.client.MemberAddAsLearner(ctx, []string{c.Member.PeerURL})
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("the cluster at %v does not take this member: %w", c.Member.Join, err)
+			return fmt.Errorf("the cluster at %v does not take this member: %w", c.Member.Join, err)
 		}
 	}
 	e.InitialCluster = strings.Join(append(initial, e.Name+"="+c.Member.PeerURL), ",")
 	e.ClusterState = embed.ClusterStateFlagExisting
-	return j, nil
+	return nil
 }
 
-// promote makes a full member of the learner once it has caught up.
-func (j *joining) promote(ctx context.Context, c Config) error {
-	cluster, err := connect(c, j.endpoints)
-	if err != nil {
-		return err
+// promote makes a full member of this one if it is a learner and has caught up: one that joins now, or one that was stopped
+// before it became a full member.
+func (e *embedded) promote(ctx context.Context) error {
+	if !e.etcd.Server.IsLearner() {
+		return nil
 	}
-	defer func() { _ = cluster.Close() }()
-	err = retry(ctx, func() error {
-		_, err := cluster.client.MemberPromote(ctx, j.id)
-		if errors.Is(err, rpctypes.ErrMemberNotLearner) {
+	own := uint64(e.etcd.Server.MemberID())
+	err := retry(ctx, func() error {
+		_, err := e.etcd.Server.PromoteMember(ctx, own) // which asks the leader
+		if errors.Is(err, membership.ErrMemberNotLearner) {
 			return nil
 		}
 		return err

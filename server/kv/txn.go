@@ -83,6 +83,12 @@ func ReadBetween(first, end string, limit int64) Op {
 	return Op{clientv3.OpGet(first, clientv3.WithRange(end), clientv3.WithLimit(limit))}
 }
 
+// Key is the key that the operation is about, or the first of its range.
+func (o Op) Key() string { return string(o.op.KeyBytes()) }
+
+// Puts reports whether the operation sets a key.
+func (o Op) Puts() bool { return o.op.IsPut() }
+
 // Txn is a transaction: if all conditions hold, Then runs, otherwise Else.
 type Txn struct {
 	If   []Cond

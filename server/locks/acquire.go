@@ -171,14 +171,11 @@ func standing(reads [][]kv.Entry) found {
 	return f
 }
 
-// freeSlot returns the lowest slot that is free, if nothing but holders of slots are in the way.
+// freeSlot returns the lowest slot that is free, if nothing but holders of slots of the same places are in the way.
 func (f found) freeSlot(c claim) (int, bool) {
-	if c.Slots <= 1 {
-		return 0, false // it wants them all
-	}
 	taken := map[int]bool{}
 	for _, s := range f.claims {
-		if s.Slots <= 1 {
+		if !c.sharesPlacesWith(s.claim) {
 			return 0, false
 		}
 		taken[s.Slot] = true

@@ -79,27 +79,32 @@ func (t *Table) gather(ctx context.Context, batch []heartbeat, until time.Time) 
 	return batch
 }
 
-// commitBatch commits heartbeats, of which one lease may have sent two. One of a former lease of the same place, whose
-// holder has not heard yet that it has ended, goes after the others: it must not be answered with what became of them.
+// commitBatch commits heartbeats. Two of one lease go as one, with the later expiry: no holder is told a later one than the store has. One of a
+// former lease of the same place, whose holder has not heard yet that it has ended, goes after the others: it must not be
+// answered with what became of them.
 func (t *Table) commitBatch(ctx context.Context, batch []heartbeat) {
-	var txns []kv.Txn
 	var now, later []heartbeat
-	place := map[string]int{}
-	sent := map[string]int64{} // the token under which the heartbeat of a place goes
+	sent := map[string]heartbeat{} // the latest of the lease whose heartbeats of a place go now
 	for _, h := range batch {
 		key := h.beatKey()
-		if _, ok := sent[key]; !ok {
-			place[key], sent[key] = len(txns), h.token
-			txns = append(txns, kv.Txn{
-				If:   []kv.Cond{kv.CreatedAt(h.keys()[0], h.token)},
-				Then: []kv.Op{kv.Put(key, encodeBeat(h.expires))},
-			})
-		}
-		if sent[key] == h.token {
-			now = append(now, h)
-		} else {
+		last, ok := sent[key]
+		if ok && last.token != h.token {
 			later = append(later, h)
+			continue
 		}
+		now = append(now, h)
+		if !ok || h.expires.After(last.expires) {
+			sent[key] = h
+		}
+	}
+	var txns []kv.Txn
+	place := map[string]int{}
+	for key, h := range sent {
+		place[key] = len(txns)
+		txns = append(txns, kv.Txn{
+			If:   []kv.Cond{kv.CreatedAt(h.keys()[0], h.token)},
+			Then: []kv.Op{kv.Put(key, encodeBeat(h.expires))},
+		})
 	}
 	held, err := t.store.CommitEach(ctx, txns)
 	for _, h := range now {

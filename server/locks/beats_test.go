@@ -38,3 +38,25 @@ func TestHeartbeatsOfAFormerHolder(t *testing.T) {
 		}
 	}
 }
+
+// Two heartbeats of one lease come together, the later expiry first or last. The store has the later one.
+func TestTwoHeartbeatsOfOneLease(t *testing.T) {
+	table := opened(t)
+	lease, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
+	require.NoError(t, err)
+	s, err := table.byID(t.Context(), lease.ID, "ann")
+	require.NoError(t, err)
+	early, late := lease.ExpiresAt.Add(time.Second), lease.ExpiresAt.Add(2*time.Second)
+	for _, order := range [][]time.Time{{early, late}, {late, early}} {
+		answer := make(chan beatAnswer, 2)
+		table.commitBatch(t.Context(), []heartbeat{{s, order[0], answer}, {s, order[1], answer}})
+		for range order {
+			assert.Equal(t, beatAnswer{held: true}, <-answer)
+		}
+		e, _, err := table.store.Get(t.Context(), s.beatKey())
+		require.NoError(t, err)
+		stored, ok := decodeBeat(e)
+		require.True(t, ok)
+		assert.Equal(t, late.UnixMilli(), stored.UnixMilli())
+	}
+}

@@ -22,13 +22,11 @@ func (w *way) clear(c claim) {
 		case c.Mode == Shared:
 			w.none(at + exclusiveMark)
 		case c.Slots > 1:
-			// Other slots are welcome; everything else at the place or below it is not.
-			w.add(at+exclusiveMark+"=", kv.Absent(at+exclusiveMark), kv.Read(at+exclusiveMark))
-			own := at + c.mark()
-			w.add(own, kv.Absent(own), kv.ReadSomeUnder(at+slotMark, maxSlots))
-			w.none(at + sharedMark)
-			below, end := at+"\"", at[:len(at)-1]+"0" // after every mark; before the next sibling
-			w.add(below, kv.NoneBetween(below, end), kv.ReadBetween(below, end, maxNamed))
+			// Other slots of as many are welcome; everything else at the place or below it is not.
+			slots, own := at+c.slotsMark(), at+c.mark()
+			w.between(at, slots)
+			w.add(own, kv.Absent(own), kv.ReadSomeUnder(slots, maxSlots))
+			w.between(slots[:len(slots)-1]+"$", at[:len(at)-1]+"0") // after these slots; before the next sibling
 		default:
 			w.none(at)
 		}
@@ -52,6 +50,10 @@ func (w *way) noneAbove(under string, p Path) {
 	for _, above := range p.ancestors() {
 		w.none(node(under, above) + exclusiveMark)
 	}
+}
+
+func (w *way) between(first, end string) {
+	w.add(first, kv.NoneBetween(first, end), kv.ReadBetween(first, end, maxNamed))
 }
 
 func (w *way) none(prefix string) {

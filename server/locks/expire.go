@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
@@ -53,9 +54,15 @@ func (t *Table) Expire(ctx context.Context, d Due) (bool, error) {
 	return ended, err
 }
 
-// settle ends a lease if its time is up, and reports whether it was.
+// heardWithin bounds how long a request waits for this server to hear of what the store shows.
+const heardWithin = 5 * time.Second
+
+// settle ends a lease if its time is up, and reports whether it was. Where this server does not hear in time that another
+// one has extended or ended the lease, it fails with [kv.ErrUnavailable].
 func (t *Table) settle(ctx context.Context, s stand) (bool, error) {
-	for {
+	ctx, cancel := context.WithTimeoutCause(ctx, heardWithin, errDeaf)
+	defer cancel()
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		due, ok := t.overdue(s)
 		if !ok {
 			return false, nil
@@ -64,11 +71,13 @@ func (t *Table) settle(ctx context.Context, s stand) (bool, error) {
 			return ended, err
 		}
 		// It was extended or ended through another server, and this one is about to hear of it.
-		if wait.For(ctx, time.Millisecond) != nil {
+		if wait.For(ctx, pause) != nil {
 			return false, context.Cause(ctx)
 		}
 	}
 }
+
+var errDeaf = fmt.Errorf("%w: this server does not hear of changes", kv.ErrUnavailable)
 
 // overdue reports whether a lease's time is up, as far as this server knows.
 func (t *Table) overdue(s stand) (Due, bool) {

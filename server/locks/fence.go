@@ -28,7 +28,9 @@ func (t *Table) Fence(ctx context.Context, p Path, holder string, token int64) (
 	default:
 		err = t.blame(ctx, key, holder, token, s.token)
 	}
-	t.config.Metrics.FenceRejections.Inc()
+	if errors.Is(err, ErrStaleToken) || errors.Is(err, ErrNotHolder) {
+		t.config.Metrics.FenceRejections.Inc()
+	}
 	return kv.Cond{}, err
 }
 

@@ -58,9 +58,28 @@ func (c claim) mark() string {
 	case c.Mode == Shared:
 		return sharedMark + c.Lease
 	case c.Slots > 1:
-		return slotMark + strconv.Itoa(c.Slot)
+		return c.slotsMark() + strconv.Itoa(c.Slot)
 	}
 	return exclusiveMark
+}
+
+// slotsMark begins the marks of all slots of a place that has as many: places with other numbers exclude each other.
+func (c claim) slotsMark() string { return slotMark + strconv.Itoa(c.Slots) + "#" }
+
+// sharesPlacesWith reports whether two claims keep each other out by their slots alone: both want slots, of as many, and no
+// place of one is above or below a place of the other.
+func (c claim) sharesPlacesWith(other claim) bool {
+	if c.Mode != Exclusive || other.Mode != Exclusive || c.Slots <= 1 || other.Slots != c.Slots {
+		return false
+	}
+	for _, p := range c.Paths {
+		for _, q := range other.Paths {
+			if len(p) != len(q) && (p.covers(q) || q.covers(p)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // keys returns the keys of the claims, in the global order. The first is the lease's home.

@@ -15,7 +15,7 @@ import (
 
 // Table is one server's way to the lock table. Its methods may be called from any goroutine.
 type Table struct {
-	store   *kv.Store
+	store   Store
 	config  Config
 	mirror  *mirror
 	stop    context.CancelFunc
@@ -28,6 +28,18 @@ type Table struct {
 	instance sync.Mutex
 	lease    *kv.Lease // ends the tickets of a server that dies
 	stubs    countdown
+}
+
+// Store is what a table needs of the store; *[kv.Store] is one.
+type Store interface {
+	Get(ctx context.Context, key string) (kv.Entry, int64, error)
+	GetAt(ctx context.Context, key string, revision int64) (kv.Entry, error)
+	Range(ctx context.Context, prefix string) ([]kv.Entry, int64, error)
+	Commit(ctx context.Context, txn kv.Txn) (kv.Result, error)
+	CommitEach(ctx context.Context, txns []kv.Txn) ([]bool, error)
+	Watch(ctx context.Context, prefix string, after int64, f func([]kv.Change) error) error
+	Lease(ctx context.Context, ttl time.Duration) (*kv.Lease, error)
+	Countdown(ctx context.Context, ttl time.Duration) (*kv.Lease, error)
 }
 
 // Config is what a table may be told.
@@ -62,7 +74,7 @@ const (
 )
 
 // Open begins to follow the table. [Table.Close] ends that; it releases no lock.
-func Open(ctx context.Context, store *kv.Store, c Config) (*Table, error) {
+func Open(ctx context.Context, store Store, c Config) (*Table, error) {
 	if c.Record == nil {
 		c.Record = func(string, ...Change) []kv.Op { return nil }
 	}

@@ -205,7 +205,7 @@ type countdown struct {
 const round = 30 * time.Second
 
 // lease returns one that lasts for ttl or a little longer.
-func (c *countdown) lease(ctx context.Context, store *kv.Store, ttl time.Duration) (*kv.Lease, error) {
+func (c *countdown) lease(ctx context.Context, store Store, ttl time.Duration) (*kv.Lease, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
 const (
@@ -35,6 +37,8 @@ func (t *Table) line(ctx context.Context, r Request, own *ticket) (lease Lease, 
 		switch {
 		case errors.Is(err, errLeftLine):
 			continue
+		case errors.Is(err, kv.ErrUnavailable):
+			return Lease{}, err // perhaps it was granted: nobody may say that it was not
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
 			t.config.Metrics.Conflicts.Inc()
 			return Lease{}, &DeniedError{Holders: t.inTheWay(own.claim), waited: true}

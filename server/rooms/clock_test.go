@@ -26,3 +26,5 @@ func (c *fakeClock) advance(d time.Duration) {
 }
 
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+func noSocket(string) bool { return false }

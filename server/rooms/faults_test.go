@@ -23,6 +23,7 @@ type faulty struct {
 	count   int
 	gate    chan struct{}      // where set, watches begin when it is closed
 	commits func(kv.Txn) error // nil lets everything pass
+	done    func(kv.Txn)       // runs after each commit
 }
 
 func (f *faulty) Watch(ctx context.Context, prefix string, after int64, call func([]kv.Change) error) error {
@@ -80,10 +81,20 @@ func (f *faulty) fail(commits func(kv.Txn) error) {
 	f.commits = commits
 }
 
+// after has a function run after each commit.
+func (f *faulty) after(done func(kv.Txn)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.done = done
+}
+
 func (f *faulty) Commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
 	f.mu.Lock()
-	fails := f.commits
+	fails, done := f.commits, f.done
 	f.mu.Unlock()
+	if done != nil {
+		defer done(txn)
+	}
 	if fails != nil {
 		if err := fails(txn); err != nil {
 			return kv.Result{}, err
@@ -224,7 +235,7 @@ func TestLeavingYieldsToAReturn(t *testing.T) {
 		}
 		return nil
 	})
-	require.NoError(t, a.table.leave(t.Context(), ann.token))
+	require.NoError(t, a.table.leave(t.Context(), ann.token, noSocket))
 	assert.True(t, returned)
 	assert.Equal(t, map[string]string{ann.token: id}, keys(t, store, memberPrefix))
 	ann.quiet("nothing has changed")

@@ -2,6 +2,8 @@ package rooms
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -134,9 +136,14 @@ func (r room) encode() ([]byte, error) {
 
 func decodeRoom(data []byte) (room, error) {
 	var r room
-	err := json.Unmarshal(data, &r)
-	return r, err
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	return r, nil
 }
+
+// errUnreadable means that the value of a room is none of this server's.
+var errUnreadable = errors.New("the room cannot be read")
 
 // Times are stored as the bodies of the API spell them.
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"

@@ -278,9 +278,16 @@ func (r *Rooms) graceOver(token string) {
 	defer r.serving.Done()
 	ctx, cancel := context.WithTimeout(r.ctx, r.config.StoreLimit)
 	defer cancel()
-	if err := r.table.leave(ctx, token); err != nil {
+	if err := r.table.leave(ctx, token, r.connected); err != nil {
 		r.config.Log.Warn("a participant could not leave its room", "error", err)
 	}
+}
+
+// connected reports whether a token's socket is open here.
+func (r *Rooms) connected(token string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sockets[token] != nil
 }
 
 // tokens returns those of the sockets that are open.

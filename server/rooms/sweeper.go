@@ -57,8 +57,9 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// beat renews this instance's sign of life. Where that is gone, others took this instance for dead, and its
-// sockets are registered anew.
+// beat renews this instance's sign of life. Where that is gone, others took this instance for dead. Then it registers all
+// its sockets again before it shows the sign: if one fails, the next beat begins anew. A socket that closes meanwhile may be
+// registered after its end; [sweeper.look] removes that.
 func (w *sweeper) beat(ctx context.Context) error {
 	t := w.rooms.table
 	key := instancePrefix + t.instance
@@ -67,19 +68,15 @@ func (w *sweeper) beat(ctx context.Context) error {
 	if err != nil || result.Held {
 		return err
 	}
-	if _, err := t.store.Commit(ctx, kv.Txn{Then: []kv.Op{sign}}); err != nil {
+	if err := t.registerAll(ctx, w.rooms.tokens()); err != nil {
 		return err
 	}
-	for _, token := range w.rooms.tokens() {
-		if err := t.register(ctx, token); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = t.store.Commit(ctx, kv.Txn{Then: []kv.Op{sign}})
+	return err
 }
 
-// look removes the sockets of instances that died, and the participants that have had no socket for longer
-// than the time of grace.
+// look removes the sockets of instances that died, the registrations of this instance that have no socket, and the
+// participants that have had no socket for longer than the time of grace.
 func (w *sweeper) look(ctx context.Context, now time.Time) error {
 	store := w.rooms.config.Store
 	instances, _, err := store.Range(ctx, instancePrefix)
@@ -98,11 +95,14 @@ func (w *sweeper) look(ctx context.Context, now time.Time) error {
 	var gone []kv.Entry
 	connected := map[string]bool{}
 	for _, e := range sockets {
+		token := e.Key[len(socketPrefix):]
 		if since, ok := dead[string(e.Value)]; ok {
 			gone = append(gone, e)
-			w.orphans[e.Key[len(socketPrefix):]] = since
+			w.orphans[token] = since
+		} else if string(e.Value) == w.rooms.config.Instance && !w.rooms.connected(token) {
+			gone = append(gone, e)
 		} else {
-			connected[e.Key[len(socketPrefix):]] = true
+			connected[token] = true
 		}
 	}
 	for _, e := range instances {
@@ -150,14 +150,15 @@ func (w *sweeper) remove(ctx context.Context, gone []kv.Entry) error {
 		}
 	}
 	if len(gone) > 0 {
-		w.rooms.config.Log.Info("removed what an instance left that died", "keys", len(gone))
+		w.rooms.config.Log.Info("removed what a socket or an instance left behind", "keys", len(gone))
 	}
 	return nil
 }
 
-// evict has those participants leave that have been without a socket for too long.
+// evict has those participants leave that have been without a socket for too long. One that cannot leave stops no other.
 func (w *sweeper) evict(ctx context.Context, members []kv.Entry, connected map[string]bool, now time.Time) error {
 	orphans := map[string]time.Time{}
+	var failed error
 	for _, e := range members {
 		token := e.Key[len(memberPrefix):]
 		if connected[token] {
@@ -171,13 +172,14 @@ func (w *sweeper) evict(ctx context.Context, members []kv.Entry, connected map[s
 		if now.Sub(since) < w.rooms.config.Grace {
 			continue
 		}
-		if err := w.rooms.table.leave(ctx, token); err != nil {
-			return err
+		if err := w.rooms.table.leave(ctx, token, w.rooms.connected); err != nil {
+			failed = err
+			continue
 		}
 		delete(orphans, token)
 	}
 	w.orphans = orphans
-	return nil
+	return failed
 }
 
 // idleScans closes rooms where nothing has happened for long, until ctx ends.

@@ -35,10 +35,17 @@ func (t *table) create(ctx context.Context, id string, who participant) (int64, 
 		if err != nil {
 			return err
 		}
-		x.put(memberPrefix+who.Token, []byte(id))
+		t.place(x, who.Token, id)
 		x.save(r)
 		return nil
 	})
+}
+
+// place notes the room of a token, and that its socket is connected here: the registration may have gone when another
+// socket took over the token's place.
+func (t *table) place(x *txn, token, id string) {
+	x.put(memberPrefix+token, []byte(id))
+	x.put(socketPrefix+token, []byte(t.instance))
 }
 
 func (t *table) exists(ctx context.Context, id string) (bool, error) {
@@ -77,7 +84,7 @@ func (t *table) enter(ctx context.Context, id string, who participant, previous 
 		if err != nil {
 			return err
 		}
-		x.put(memberPrefix+who.Token, []byte(id))
+		t.place(x, who.Token, id)
 		x.save(r)
 		return nil
 	})
@@ -123,23 +130,44 @@ func (t *table) update(ctx context.Context, id string, compute func(room) (room,
 	})
 }
 
-// leave takes a participant out of its room, unless it has a socket (again).
-func (t *table) leave(ctx context.Context, token string) error {
+// leave takes a participant out of its room, unless it has a socket at another instance. Connected reports whether this
+// instance has one; a registration here without a socket is removed.
+func (t *table) leave(ctx context.Context, token string, connected func(string) bool) error {
 	entry, _, err := t.store.Get(ctx, memberPrefix+token)
-	if err != nil || !entry.Found() {
+	if err != nil {
 		return err
+	}
+	if !entry.Found() {
+		return t.forget(ctx, token, connected)
 	}
 	_, err = t.change(ctx, string(entry.Value), func(x *txn) error {
 		instance, err := x.get(socketPrefix + token)
-		if err != nil || instance != nil {
+		if err != nil {
 			return err
+		}
+		if instance != nil {
+			if string(instance) != t.instance || connected(token) {
+				return nil
+			}
+			x.delete(socketPrefix + token)
 		}
 		return leaveFormer(x, token, "")
 	})
 	return err
 }
 
-// leaveFormer takes a participant out of the room it is in, if that is another than id.
+// forget removes the registration of a socket that was connected to this instance and is no longer.
+func (t *table) forget(ctx context.Context, token string, connected func(string) bool) error {
+	if connected(token) {
+		return nil
+	}
+	key := socketPrefix + token
+	_, err := t.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(key, []byte(t.instance))}, Then: []kv.Op{kv.Delete(key)}})
+	return err
+}
+
+// leaveFormer takes a participant out of the room it is in, if that is another than id. A room that cannot be read keeps
+// nobody.
 func leaveFormer(x *txn, token, id string) error {
 	former, err := x.get(memberPrefix + token)
 	if err != nil || former == nil || string(former) == id {
@@ -147,15 +175,18 @@ func leaveFormer(x *txn, token, id string) error {
 	}
 	x.delete(memberPrefix + token)
 	r, err := x.room(string(former))
-	if errors.Is(err, errNoRoom) {
+	switch {
+	case errors.Is(err, errNoRoom), errors.Is(err, errUnreadable):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	x.save(r.leave(token))
 	return nil
 }
+
+// closeBatch is how many participants of a closed room are removed in one transaction.
+const closeBatch = kv.MaxOps - 2
 
 // close removes a room with its participants, unless it has changed since updated was read.
 func (t *table) close(ctx context.Context, id string, updated kv.Entry) error {
@@ -163,28 +194,29 @@ func (t *table) close(ctx context.Context, id string, updated kv.Entry) error {
 	if err != nil {
 		return err
 	}
-	txn := kv.Txn{
+	first := kv.Txn{
 		If:   []kv.Cond{kv.Unchanged(updated)},
 		Then: []kv.Op{kv.Delete(roomPrefix + id), kv.Delete(updatePrefix + id)},
 	}
-	var tokens []string
-	if r, err := decodeRoom(entry.Value); err == nil {
-		for _, p := range r.Participants {
-			tokens = append(tokens, p.Token)
-		}
+	r, _ := decodeRoom(entry.Value)
+	now := r.Participants[:min(len(r.Participants), closeBatch)]
+	for _, p := range now {
+		first.Then = append(first.Then, kv.Delete(memberPrefix+p.Token))
 	}
-	// Of a room that is larger than a transaction, the rest follows: without its room it means nothing.
-	for chunk := range slices.Chunk(append([]string{""}, tokens...), kv.MaxOps-2) {
-		for _, token := range chunk {
-			if token != "" {
-				txn.Then = append(txn.Then, kv.Delete(memberPrefix+token))
-			}
+	result, err := t.store.Commit(ctx, first)
+	if err != nil || !result.Held {
+		return err
+	}
+	// The rest of a large room follows. Without its room it means nothing, but a participant may have entered another one.
+	for rest := range slices.Chunk(r.Participants[len(now):], closeBatch) {
+		var each []kv.Txn
+		for _, p := range rest {
+			key := memberPrefix + p.Token
+			each = append(each, kv.Txn{If: []kv.Cond{kv.Holds(key, []byte(id))}, Then: []kv.Op{kv.Delete(key)}})
 		}
-		result, err := t.store.Commit(ctx, txn)
-		if err != nil || !result.Held {
+		if _, err := t.store.CommitEach(ctx, each); err != nil {
 			return err
 		}
-		txn = kv.Txn{If: []kv.Cond{kv.Absent(roomPrefix + id)}}
 	}
 	return nil
 }
@@ -193,6 +225,20 @@ func (t *table) close(ctx context.Context, id string, updated kv.Entry) error {
 func (t *table) register(ctx context.Context, token string) error {
 	_, err := t.store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.Put(socketPrefix+token, []byte(t.instance))}})
 	return err
+}
+
+// registerAll registers sockets, as many in one transaction as it holds.
+func (t *table) registerAll(ctx context.Context, tokens []string) error {
+	for chunk := range slices.Chunk(tokens, kv.MaxOps) {
+		var puts []kv.Op
+		for _, token := range chunk {
+			puts = append(puts, kv.Put(socketPrefix+token, []byte(t.instance)))
+		}
+		if _, err := t.store.Commit(ctx, kv.Txn{Then: puts}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *table) unregister(ctx context.Context, token string) error {

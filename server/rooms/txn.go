@@ -13,6 +13,7 @@ type Store interface {
 	Get(ctx context.Context, key string) (kv.Entry, int64, error)
 	Range(ctx context.Context, prefix string) ([]kv.Entry, int64, error)
 	Commit(ctx context.Context, txn kv.Txn) (kv.Result, error)
+	CommitEach(ctx context.Context, txns []kv.Txn) ([]bool, error)
 	Watch(ctx context.Context, prefix string, after int64, f func([]kv.Change) error) error
 }
 
@@ -21,25 +22,25 @@ type Store interface {
 type txn struct {
 	ctx   context.Context
 	store Store
-	reads map[string]kv.Entry
 	state
 }
 
-// state is what changes have left so far: keys, and rooms, which are encoded once at the end. A nil value
+// state is what changes have read and left so far: keys, and rooms, which are encoded once at the end. A nil value
 // deletes its key, and so does a room without participants.
 type state struct {
+	reads map[string]kv.Entry
 	keys  map[string][]byte
 	rooms map[string]room
 }
 
 func newTxn(ctx context.Context, store Store) *txn {
-	return &txn{ctx, store, map[string]kv.Entry{}, state{map[string][]byte{}, map[string]room{}}}
+	return &txn{ctx, store, state{map[string]kv.Entry{}, map[string][]byte{}, map[string]room{}}}
 }
 
 // try computes one more change. If it fails, or no longer fits into one transaction with those before,
-// the transaction is as it was.
+// the transaction is as it was: what the change has read is no condition either.
 func (x *txn) try(compute func(*txn) error) (fits bool, err error) {
-	before := state{maps.Clone(x.keys), maps.Clone(x.rooms)}
+	before := state{maps.Clone(x.reads), maps.Clone(x.keys), maps.Clone(x.rooms)}
 	err = compute(x)
 	fits = len(x.reads) <= kv.MaxOps && len(x.keys)+2*len(x.rooms) <= kv.MaxOps
 	if err != nil || !fits {

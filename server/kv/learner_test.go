@@ -1,0 +1,63 @@
+package kv
+
+import (
+	"net"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// A member stops after it has joined and before it is a full one. Its next start finishes that, so that a third may join.
+func TestLearnerIsPromotedAtItsNextStart(t *testing.T) {
+	first := Member{PeerURL: freeURL(t), ClientURL: freeURL(t)}
+	cluster := openMember(t, first)
+	second, err := Config{DataDir: shortDir(t), Member: Member{PeerURL: freeURL(t), Join: []string{first.ClientURL}}}.withDefaults()
+	require.NoError(t, err)
+	settings := etcdConfig(second, second.DataDir, second.DataDir+"/"+socketName)
+	settings.LogLevel = "fatal"
+	require.NoError(t, joinCluster(t.Context(), second, second.DataDir, settings))
+	learner, err := embed.StartEtcd(settings)
+	require.NoError(t, err)
+	<-learner.Server.ReadyNotify()
+	require.True(t, learner.Server.IsLearner())
+	learner.Close()
+
+	s, err := Open(t.Context(), second)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	openMember(t, Member{PeerURL: freeURL(t), Join: []string{first.ClientURL}})
+	members, err := cluster.members(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, members, 3)
+	for _, m := range members {
+		assert.False(t, m.IsLearner)
+	}
+}
+
+func openMember(t *testing.T, m Member) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Config{DataDir: shortDir(t), Member: m})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// shortDir returns an empty directory with a path short enough for a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "kv")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+func freeURL(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return "http://" + l.Addr().String()
+}

@@ -1,0 +1,141 @@
+package locks
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/metrics"
+)
+
+// faulty is a store whose commits and reads can be made to fail, before or after they are carried out.
+type faulty struct {
+	*kv.Store
+	mu            sync.Mutex
+	before, after func(kv.Txn) error
+	reads         error
+}
+
+func (f *faulty) set(change func(*faulty)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+func (f *faulty) Commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
+	f.mu.Lock()
+	before, after := f.before, f.after
+	f.mu.Unlock()
+	if before != nil {
+		if err := before(txn); err != nil {
+			return kv.Result{}, err
+		}
+	}
+	result, err := f.Store.Commit(ctx, txn)
+	if err == nil && after != nil {
+		if err := after(txn); err != nil {
+			return kv.Result{}, err
+		}
+	}
+	return result, err
+}
+
+func (f *faulty) GetAt(ctx context.Context, key string, revision int64) (kv.Entry, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.reads != nil {
+		return kv.Entry{}, f.reads
+	}
+	return f.Store.GetAt(ctx, key, revision)
+}
+
+// opensFaulty returns a table over a faulty store, and a function that reads a counter by its name.
+func opensFaulty(t *testing.T) (*Table, *faulty, func(name string) float64) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	store := &faulty{Store: kvtest.Open(t)}
+	table, err := Open(t.Context(), store, Config{Metrics: metrics.New(registry)})
+	require.NoError(t, err)
+	t.Cleanup(table.Close)
+	return table, store, func(name string) float64 {
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		for _, f := range families {
+			if f.GetName() == "holdfast_"+name {
+				return f.GetMetric()[0].GetCounter().GetValue()
+			}
+		}
+		return -1
+	}
+}
+
+func grants(txn kv.Txn) bool {
+	for _, op := range txn.Then {
+		if op.Puts() && len(op.Key()) > len(claimPrefix) && op.Key()[:len(claimPrefix)] == claimPrefix {
+			return true
+		}
+	}
+	return false
+}
+
+// The answer to a grant is lost, and meanwhile the time to wait is over. The caller must not hear that it has no lock.
+func TestUnknownGrantIsNoTimeout(t *testing.T) {
+	table, store, _ := opensFaulty(t)
+	p := Path{"a"}
+	held, err := table.Acquire(t.Context(), Request{Paths: []Path{p}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
+	require.NoError(t, err)
+	const patience = 300 * time.Millisecond
+	store.set(func(f *faulty) {
+		f.after = func(txn kv.Txn) error {
+			if !grants(txn) {
+				return nil
+			}
+			time.Sleep(patience)
+			return kv.ErrUnavailable
+		}
+	})
+	time.AfterFunc(patience/3, func() { assert.NoError(t, table.Release(context.Background(), held.ID, "ann")) })
+	_, err = table.Acquire(t.Context(), Request{Paths: []Path{p}, Holder: Holder{ID: "bob"}, TTL: time.Minute, Wait: patience})
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	require.NotErrorIs(t, err, ErrTimeout)
+}
+
+// A store that does not answer rejects nobody: the metric counts tokens that are refused.
+func TestStoreErrorsAreNoFenceRejections(t *testing.T) {
+	table, store, count := opensFaulty(t)
+	store.set(func(f *faulty) { f.reads = kv.ErrUnavailable })
+	_, err := table.Fence(t.Context(), Path{"a"}, "ann", 1)
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	assert.Zero(t, count("fence_rejections_total"))
+	store.set(func(f *faulty) { f.reads = nil })
+	_, err = table.Fence(t.Context(), Path{"a"}, "ann", 1)
+	require.ErrorIs(t, err, ErrNotHolder)
+	assert.InDelta(t, 1, count("fence_rejections_total"), 0)
+}
+
+// The store shows a lease whose time is up for this server, which does not hear that it was extended elsewhere. A request does
+// not wait for that for ever.
+func TestADeafServerSaysSo(t *testing.T) {
+	table, store, _ := opensFaulty(t)
+	held, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: 100 * time.Millisecond})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { _, seen := table.seenAt(Path{"a"}, "ann"); return seen }, 5*time.Second, time.Millisecond)
+	table.stop()
+	table.running.Wait()
+	s, err := table.byID(t.Context(), held.ID, "ann")
+	require.NoError(t, err)
+	_, err = store.Store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(s.beatKey(), encodeBeat(time.Now().Add(time.Hour)))}})
+	require.NoError(t, err)
+	time.Sleep(110 * time.Millisecond)
+	begun := time.Now()
+	_, err = table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Minute})
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	assert.Less(t, time.Since(begun), 2*heardWithin)
+}
