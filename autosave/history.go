@@ -76,7 +76,7 @@ func (l *Layout) Read(ctx context.Context, id string) ([]byte, error) {
 }
 
 func find(generations []Generation, id string) (Generation, bool) {
-	i := slices.IndexFunc(generations, func(g Generation) bool { return g.ID == id || id == Current && g.Current })
+	i := slices.IndexFunc(generations, is(id))
 	if i < 0 {
 		return Generation{}, false
 	}

@@ -28,6 +28,10 @@ type Store interface {
 	// Commit makes the content the current generation, then removes what is beyond the
 	// limits. Failing to remove is no error.
 	Commit(ctx context.Context, c Commit) (Generation, error)
+	// Pin names a generation, so that no commit removes it; an empty name lets it go. The
+	// id may be [Current]. Its errors are those of Commit and ErrNotFound, and it is seen whole or
+	// not at all, like a commit.
+	Pin(ctx context.Context, token int64, id, name string) (Generation, error)
 	// List returns all generations, the current one first.
 	List(ctx context.Context) ([]Generation, error)
 	// Read returns the content of a generation. The id may be [Current].

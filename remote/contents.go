@@ -235,6 +235,22 @@ func (c *Contents) Preview(ctx context.Context) (autosave.Generation, []byte, er
 	return autosave.Generation{}, nil, autosave.ErrNotFound
 }
 
+// Pin implements [autosave.Store] for the generations that this machine keeps. The pins are its own: other machines and the
+// server know nothing of them.
+func (c *Contents) Pin(ctx context.Context, token int64, id, name string) (autosave.Generation, error) {
+	all, err := c.List(ctx)
+	if err != nil {
+		return autosave.Generation{}, err
+	}
+	i := slices.IndexFunc(all, func(g autosave.Generation) bool { return g.ID == id || id == autosave.Current && g.Current })
+	if i < 0 {
+		return autosave.Generation{}, &lock.Error{Code: autosave.CodeNotFound, Operation: autosave.OpRead, Resource: id, Detail: "this machine does not keep it"}
+	}
+	g, err := c.history.pin(ctx, token, all[i].ID, name)
+	g.Token, g.Current = all[i].Token, all[i].Current
+	return g, err
+}
+
 // takeListed returns what List came upon, if it is the generation of this id and nobody else has taken it.
 func (c *Contents) takeListed(id string) ([]byte, bool) {
 	c.mu.Lock()

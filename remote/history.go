@@ -110,6 +110,22 @@ func (h *history) keep(ctx context.Context, server int64, g autosave.Generation,
 // unlimited keeps everything: the editor's own limits come with its first commit.
 var unlimited = autosave.Limits{MaxGenerations: math.MaxInt32, MaxBytes: math.MaxInt64}
 
+// pin names a generation that is kept on this machine.
+func (h *history) pin(ctx context.Context, server int64, id, name string) (autosave.Generation, error) {
+	if h.store == nil {
+		return autosave.Generation{}, &lock.Error{Code: lock.CodeUnsupported, Operation: autosave.OpSave, Resource: id,
+			Detail: "this browser stores no files, so that no history is kept here"}
+	}
+	local, ok := h.fence(ctx, server)
+	if !ok {
+		return autosave.Generation{}, &autosave.Error{Code: autosave.CodeWriteFailed, Operation: autosave.OpSave, Resource: id,
+			Detail: "the history on this machine cannot be written; try again"}
+	}
+	ctx, stop := context.WithTimeout(ctx, historyLimit)
+	defer stop()
+	return h.store.Pin(ctx, local, id, name)
+}
+
 // list returns what is kept, the newest first and none of it current; nothing where it cannot be read.
 func (h *history) list(ctx context.Context) []autosave.Generation {
 	if h.store == nil {

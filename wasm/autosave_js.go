@@ -45,6 +45,7 @@ var autosaveMethods = map[string]func(e *editor, ctx context.Context, arg reader
 	"history": (*editor).history,
 	"read":    (*editor).read,
 	"restore": (*editor).restore,
+	"pin":     (*editor).pin,
 	"edit":    (*editor).edit,
 	"suspend": (*editor).suspend,
 	"resume":  (*editor).resume,
@@ -346,6 +347,21 @@ func (e *editor) read(ctx context.Context, arg reader) (any, error) {
 func (e *editor) restore(ctx context.Context, arg reader) (any, error) {
 	value, err := content(e.saver.Restore(ctx, arg.text("id")))
 	return e.done(value, err)
+}
+
+func (e *editor) pin(ctx context.Context, arg reader) (any, error) {
+	id, name := arg.text("id"), arg.text("name")
+	if _, there := arg.get("name", safejs.TypeString, "a string"); !there {
+		arg.fault("name", "must be a string; an empty one lets the generation go")
+	}
+	if arg.err != nil {
+		return nil, arg.err
+	}
+	g, err := e.saver.Pin(ctx, id, name)
+	if err != nil {
+		return nil, err
+	}
+	return jsbridge.JSON(encodeGeneration(g)), nil
 }
 
 func content(bytes []byte, err error) (any, error) {

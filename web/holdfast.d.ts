@@ -282,6 +282,8 @@ export interface AutoSave extends EventTarget {
   history(): Promise<Generation[]>;
   /** The content of a generation, verified. Rejects with "data-corrupted", "not-found", "read-failed". */
   read(id: "current" | string): Promise<Uint8Array>;
+  /** Names a generation and keeps it. An empty name lets it go. For the page that edits; with a server, pins are this browser's. */
+  pin(id: "current" | string, name: string): Promise<Generation>;
   /** Backs up the present content, then makes generation `id` current and returns it. */
   restore(id: string): Promise<Uint8Array>;
   /**

@@ -25,6 +25,14 @@ type faulty struct {
 	commit func(ctx context.Context, s autosave.Store, c autosave.Commit) (autosave.Generation, error)
 	list   func(all []autosave.Generation) []autosave.Generation
 	read   func(content []byte, err error) ([]byte, error)
+	pin    func(ctx context.Context, s autosave.Store, token int64, id, name string) (autosave.Generation, error)
+}
+
+func (f faulty) Pin(ctx context.Context, token int64, id, name string) (autosave.Generation, error) {
+	if f.pin != nil {
+		return f.pin(ctx, f.Store, token, id, name)
+	}
+	return f.Store.Pin(ctx, token, id, name)
 }
 
 func (f faulty) Fence(ctx context.Context, token int64) error {
@@ -116,6 +124,29 @@ var faults = map[string]struct {
 		}
 		return g, err
 	}}, "emptied_storage_is_told_and_filled_anew"},
+	"pins under any token": {faulty{pin: func(ctx context.Context, s store, token int64, id, name string) (autosave.Generation, error) {
+		token = max(token, highest.Load())
+		highest.Store(token)
+		return s.Pin(ctx, token, id, name)
+	}}, "a_pin_is_refused_like_a_commit"},
+	"forgets pins": {faulty{commit: func(ctx context.Context, s store, c autosave.Commit) (autosave.Generation, error) {
+		all, _ := s.List(ctx)
+		for _, g := range all {
+			_, _ = s.Pin(ctx, c.Token, g.ID, "")
+		}
+		return s.Commit(ctx, c)
+	}}, "a_pinned_generation_stays"},
+	"says pinned when it is not": {faulty{pin: func(ctx context.Context, s store, token int64, id, name string) (autosave.Generation, error) {
+		g, err := s.Pin(ctx, token, id, name)
+		if errors.Is(err, autosave.ErrWriteFailed) {
+			err = nil
+		}
+		return g, err
+	}}, "a_pin_fails_or_is_killed_at_any_step"},
+	"keeps the latest": {faulty{commit: func(ctx context.Context, s store, c autosave.Commit) (autosave.Generation, error) {
+		c.Limits.Keep = autosave.KeepLatest
+		return s.Commit(ctx, c)
+	}}, "what_stays_is_spread_over_time"},
 	"tells no phases": {faulty{commit: func(ctx context.Context, s store, c autosave.Commit) (autosave.Generation, error) {
 		c.Progress = nil
 		return s.Commit(ctx, c)

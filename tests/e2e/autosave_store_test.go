@@ -14,7 +14,7 @@ func TestAutoSaveHistory(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
-		tab := w.editor(t, named(host, "history "+host, "Ann"), "{maxGenerations: 5}")
+		tab := w.editor(t, named(host, "history "+host, "Ann"), "{maxGenerations: 5, keep: 'latest'}")
 		tab.MustEval(`
 			const save = async more => { text = more; autosave.markDirty(); return autosave.flushNow() }
 			const saved = []

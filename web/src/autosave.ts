@@ -189,6 +189,8 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
 
   restore(id: string): Promise<Uint8Array> { return this.#call("restore", { id }) as Promise<Uint8Array>; }
 
+  pin(id: string, name: string): Promise<Contract.Generation> { return this.#call("pin", { id, name }) as Promise<Contract.Generation>; }
+
   async requestEdit({ signal, ...options }: { force?: boolean; graceMs?: number; signal?: AbortSignal } = {}): Promise<void> {
     await this.#call("edit", options, signal);
   }

@@ -12,7 +12,7 @@ export interface Config {
 /** The functions that Go exports. */
 export type Method = "acquire" | "renew" | "release" | "with" | "request" | "query" | "inspect" | "close"
   // of an AutoSave, wasm/autosave_js.go
-  | "autosave" | "mark" | "answer" | "flush" | "history" | "read" | "restore" | "edit" | "suspend" | "resume" | "dispose";
+  | "autosave" | "mark" | "answer" | "flush" | "history" | "read" | "restore" | "pin" | "edit" | "suspend" | "resume" | "dispose";
 
 /** A function of the page that Go calls while a call is under way. */
 export type Callback = (value: unknown) => Promise<void>;

@@ -1,0 +1,115 @@
+package autosave
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Pin implements [Store]. It is a commit of an index alone, with the two looks of a commit.
+func (l *Layout) Pin(ctx context.Context, token int64, id, name string) (Generation, error) {
+	if err := l.begin(ctx); err != nil {
+		return Generation{}, err
+	}
+	defer l.end()
+	if l.token != token || !l.fenced {
+		if err := l.fence(ctx, token); err != nil {
+			return Generation{}, err
+		}
+	}
+	if err := l.unchanged(ctx); err != nil {
+		return Generation{}, err
+	}
+	next := slices.Clone(l.top.generations)
+	i := slices.IndexFunc(next, is(id))
+	if i < 0 {
+		return Generation{}, &Error{Code: CodeNotFound, Operation: OpRead, Resource: id, Detail: "it does not exist, or is no longer kept"}
+	}
+	next[i].Name = validText(name)
+	l.unexpect()
+	written, err := l.put(ctx, encodeIndex(next))
+	if err != nil {
+		return Generation{}, err
+	}
+	l.top = index{written, next}
+	return next[i], l.unchanged(ctx)
+}
+
+// unchanged sees whether anything has happened since the last write under this token.
+func (l *Layout) unchanged(ctx context.Context) error {
+	names, err := l.indexes(ctx)
+	if err != nil {
+		return asError(err, CodeWriteFailed, "the storage could not be looked at")
+	}
+	return l.check(names)
+}
+
+// unexpect gives up the files that were made for the next commit: they may be open. The next
+// commit removes them.
+func (l *Layout) unexpect() {
+	if l.nextAt != 0 {
+		l.nextAt, l.messy = 0, true
+		l.lastAt++
+		l.number++
+	}
+}
+
+// is returns what finds a generation by its id, which may be [Current].
+func is(id string) func(Generation) bool {
+	return func(g Generation) bool { return g.ID == id || id == Current && g.Current }
+}
+
+// maxName is the longest name of a pinned generation, in characters: every index has it.
+const maxName = 256
+
+// Pin gives a generation a name and keeps it: it is never removed to make room, and counts
+// towards neither limit. With an empty name it is like any other again. The id may be
+// [Current]. It is for the page that edits.
+//
+// Errors match ErrReadOnly, ErrDisabled, ErrDisposed, ErrInvalidArgument where the name is
+// longer than 256 characters, or those of [Store]. Where ctx has ended its cause is returned,
+// and the generation may be pinned or not.
+func (s *Saver) Pin(ctx context.Context, id, name string) (Generation, error) {
+	if utf8.RuneCountInString(name) > maxName {
+		return Generation{}, &Error{Code: CodeInvalidArgument, Detail: "name must not be longer than 256 characters"}
+	}
+	result := make(chan outcome, 1)
+	if !s.do(func() { s.pin(id, name, result) }) {
+		return Generation{}, s.over()
+	}
+	select {
+	case o := <-result:
+		return o.generation, o.err
+	case <-ctx.Done():
+		return Generation{}, context.Cause(ctx)
+	}
+}
+
+func (s *Saver) pin(id, name string, result chan outcome) {
+	if s.role != editing {
+		result <- outcome{err: s.refusal()}
+		return
+	}
+	token, term := s.lease.Token, s.term
+	s.work.Go(func() {
+		ctx, stop := context.WithTimeout(s.life, writeLimit)
+		defer stop()
+		g, err := s.config.Store.Pin(ctx, token, id, name)
+		if err != nil {
+			err = asError(err, CodeWriteFailed, "the generation could not be pinned")
+		}
+		s.do(func() {
+			switch {
+			case err == nil && s.newest != nil && s.newest.ID == g.ID:
+				s.newest = &g
+			case errors.Is(err, ErrStaleToken) && s.term == term:
+				s.release()
+				s.readonly(lock.ReasonLeaseLost, err)
+			}
+		})
+		result <- outcome{g, err}
+	})
+}

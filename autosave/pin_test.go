@@ -1,0 +1,111 @@
+package autosave_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+)
+
+func TestPin(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.Limits.MaxGenerations = 2
+		a.open()
+		a.typed("one")
+		g, err := a.FlushNow(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, "tab a", g.OwnerName)
+		pinned, err := a.Pin(t.Context(), g.ID, "first")
+		require.NoError(t, err)
+		assert.Equal(t, "first", pinned.Name)
+		newest, err := a.FlushNow(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, "first", newest.Name, "nothing is dirty, so it is the newest")
+		for range 5 {
+			a.typed("+")
+			w.sleep(time.Second)
+		}
+		assert.Equal(t, []string{"one+++++", "one++++", "one"}, w.generations())
+		content, err := a.Restore(t.Context(), g.ID)
+		require.NoError(t, err)
+		assert.Equal(t, "one", string(content))
+		assert.Equal(t, []string{"one", "one+++++", "one"}, w.generations(), "a restored one is another generation")
+		_, err = a.Pin(t.Context(), g.ID, "")
+		require.NoError(t, err)
+		a.typed("!")
+		w.sleep(time.Second)
+		assert.Len(t, w.generations(), 2)
+	})
+}
+
+func TestPinRefused(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		a.typed("one")
+		w.sleep(time.Second)
+		_, err := b.Pin(t.Context(), autosave.Current, "mine")
+		require.ErrorIs(t, err, autosave.ErrReadOnly)
+		_, err = a.Pin(t.Context(), "1-1", "x")
+		require.ErrorIs(t, err, autosave.ErrNotFound)
+		_, err = a.Pin(t.Context(), autosave.Current, strings.Repeat("é", 257))
+		require.ErrorIs(t, err, autosave.ErrInvalidArgument)
+		g, err := a.Pin(t.Context(), autosave.Current, strings.Repeat("é", 256))
+		require.NoError(t, err)
+		assert.Len(t, g.Name, 512)
+		a.files.Fail()
+		_, err = a.Pin(t.Context(), autosave.Current, "y")
+		require.ErrorIs(t, err, autosave.ErrWriteFailed)
+		assert.False(t, a.ReadOnly())
+		a.files.Mend()
+
+		hang := make(chan struct{})
+		a.files.Before = func(string) { <-hang }
+		short, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		_, err = a.Pin(short, autosave.Current, "z")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		a.files.Before = nil
+		close(hang)
+		w.sleep(time.Second)
+
+		require.NoError(t, w.disk.Page().Fence(t.Context(), 99))
+		_, err = a.Pin(t.Context(), autosave.Current, "late")
+		require.ErrorIs(t, err, autosave.ErrStaleToken)
+		assert.True(t, a.ReadOnly())
+		require.NoError(t, a.Dispose(t.Context()))
+		_, err = a.Pin(t.Context(), autosave.Current, "")
+		require.ErrorIs(t, err, autosave.ErrDisposed)
+	})
+}
+
+// A pin and a save at once both happen.
+func TestPinDuringASave(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.slow()
+		a.open()
+		a.typed("one")
+		g, err := a.FlushNow(t.Context())
+		require.NoError(t, err)
+		for n := range 20 {
+			a.typed("+")
+			go func() { _, _ = a.FlushNow(context.Background()) }()
+			time.Sleep(time.Duration(n) * 7 * time.Millisecond)
+			name := strings.Repeat("x", n+1)
+			_, err := a.Pin(t.Context(), g.ID, name)
+			require.NoError(t, err)
+			w.sleep(3 * time.Second)
+			all, err := a.History(t.Context())
+			require.NoError(t, err)
+			require.Len(t, all, min(n+2, 21))
+			assert.Equal(t, name, all[len(all)-1].Name)
+			assert.Equal(t, a.shows(), w.saved())
+		}
+	})
+}

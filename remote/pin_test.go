@@ -1,0 +1,64 @@
+package remote_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// A pin is this machine's: what it has saved can be pinned, what others have cannot.
+func TestPin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a, b := n.machine("A"), n.machine("B")
+		token, release := a.lock(t)
+		one := a.save(t, token, "one")
+		two := a.save(t, token, "two")
+		pinned, err := a.store.Pin(context.Background(), token, one.ID, "first")
+		require.NoError(t, err)
+		assert.Equal(t, "first", pinned.Name)
+		assert.False(t, pinned.Current)
+		now, err := a.store.Pin(context.Background(), token, autosave.Current, "now")
+		require.NoError(t, err)
+		assert.Equal(t, two.ID, now.ID)
+		assert.True(t, now.Current)
+		for range 5 {
+			_, err := a.store.Commit(context.Background(), autosave.Commit{Content: autosave.Bytes("more"), Token: token, Limits: autosave.Limits{MaxGenerations: 1}})
+			require.NoError(t, err)
+		}
+		all := a.list(t)
+		require.Len(t, all, 3)
+		assert.Equal(t, []string{"", "now", "first"}, []string{all[0].Name, all[1].Name, all[2].Name})
+		assert.Equal(t, "one", a.read(t, one.ID))
+		_, err = a.store.Pin(context.Background(), token, "1-1", "x")
+		require.ErrorIs(t, err, autosave.ErrNotFound)
+		release()
+
+		token, release = b.lock(t)
+		defer release()
+		_, err = b.store.Pin(context.Background(), token, autosave.Current, "theirs")
+		require.ErrorIs(t, err, autosave.ErrNotFound)
+		assert.Empty(t, b.list(t)[0].Name)
+	})
+}
+
+func TestPinWithoutHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		m := n.machine("A")
+		m.store = remote.NewContents(m.document, nil, autosavetest.SHA256)
+		token, release := m.lock(t)
+		defer release()
+		m.save(t, token, "one")
+		_, err := m.store.Pin(context.Background(), token, autosave.Current, "x")
+		require.ErrorIs(t, err, lock.ErrUnsupported)
+	})
+}
