@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// A pin is this machine's: what it has saved can be pinned, what others have cannot.
+// A pin is this machine's.
 func TestPin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -44,9 +44,11 @@ func TestPin(t *testing.T) {
 
 		token, release = b.lock(t)
 		defer release()
-		_, err = b.store.Pin(context.Background(), token, autosave.Current, "theirs")
-		require.ErrorIs(t, err, autosave.ErrNotFound)
-		assert.Empty(t, b.list(t)[0].Name)
+		assert.Empty(t, b.list(t)[0].Name, "pins do not travel")
+		mine, err := b.store.Pin(context.Background(), token, autosave.Current, "of the other machine")
+		require.NoError(t, err, "the editor keeps what it has loaded")
+		assert.True(t, mine.Current)
+		assert.Equal(t, "of the other machine", b.list(t)[0].Name)
 	})
 }
 
