@@ -3,6 +3,7 @@ package autosave_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,7 +47,16 @@ func TestPin(t *testing.T) {
 
 func TestPinRefused(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		a, b := w.tab("a"), w.tab("b")
+		a := w.prepare("a")
+		hang := make(chan struct{})
+		var hangs atomic.Bool
+		a.files.Before = func(string) {
+			if hangs.Load() {
+				<-hang
+			}
+		}
+		a.open()
+		b := w.tab("b")
 		a.typed("one")
 		w.sleep(time.Second)
 		_, err := b.Pin(t.Context(), autosave.Current, "mine")
@@ -64,13 +74,12 @@ func TestPinRefused(t *testing.T) {
 		assert.False(t, a.ReadOnly())
 		a.files.Mend()
 
-		hang := make(chan struct{})
-		a.files.Before = func(string) { <-hang }
+		hangs.Store(true)
 		short, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		_, err = a.Pin(short, autosave.Current, "z")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		a.files.Before = nil
+		hangs.Store(false)
 		close(hang)
 		w.sleep(time.Second)
 

@@ -123,7 +123,7 @@ func TestRetention(t *testing.T) {
 // first one, and no age is far from that of its neighbour.
 func TestSpreadOfASteadyTypist(t *testing.T) {
 	var all []Generation
-	for n := range int64(3 * 24 * 1800) { // three days without a pause
+	for n := range int64(24 * 1800) { // a day without a pause
 		all = append(all, at(2*n)...)
 		var gone []Generation
 		gone, all = Limits{}.kept(all)
@@ -141,12 +141,12 @@ func TestSpreadOfASteadyTypist(t *testing.T) {
 	}
 }
 
-// A typist saves every two seconds, eight hours a day, for thirty days.
+// A typist saves every two seconds, two hours a day, for thirty days.
 func TestSpreadOfAMonth(t *testing.T) {
 	var all []Generation
 	now, survivors := int64(0), map[int64]bool{}
 	for day := range int64(30) {
-		for n := range int64(8 * 1800) {
+		for n := range int64(2 * 1800) {
 			now = day*24*3600 + 2*n
 			all = append(all, at(now)...)
 			_, all = Limits{}.kept(all)
@@ -173,7 +173,7 @@ func TestSpreadOfAMonth(t *testing.T) {
 	}{
 		{"the last minute", 0, time.Minute, 5},
 		{"the last hour", time.Minute, time.Hour, 4},
-		{"the last day's work", time.Hour, 8 * time.Hour, 2},
+		{"the last day's work", time.Hour, 2 * time.Hour, 1},
 		{"the last week", 12 * time.Hour, 7 * 24 * time.Hour, 2},
 		{"the weeks before", 7 * 24 * time.Hour, 31 * 24 * time.Hour, 2},
 	} {
