@@ -64,7 +64,9 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 	claimed := make(chan struct{})
 	claim := func(ctx context.Context) (int64, error) {
 		defer close(claimed)
-		return b.Records.Claim(ctx, h.record(lease), opts.Steal)
+		r := h.record(lease)
+		r.Token = opts.After
+		return b.Records.Claim(ctx, r, opts.Steal)
 	}
 	var token int64
 	var err error

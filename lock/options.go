@@ -41,6 +41,8 @@ type AcquireOptions struct {
 	PreferredStrategy Strategy // tried first, where the manager has it
 	IfAvailable       bool     // fail with ErrDenied instead of waiting, with ErrTimeout where nobody answers for 5 s
 	Steal             bool     // take it from the holder, whose lease ends with ErrLost
+	// After is a token that the new lease must exceed. A store knows it where the records were lost or set back.
+	After int64
 	// OnReadonly is called once when a final failure, at acquiring or later, means
 	// that the owner may not write. It runs on a goroutine of its own.
 	OnReadonly func(Event)

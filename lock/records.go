@@ -26,8 +26,8 @@ type Record struct {
 // Each call is atomic towards every other one on the same resource.
 type Records interface {
 	// Claim writes r under a token greater than that of every record the resource
-	// ever had, and returns the token. Stolen says that the holder before may still
-	// believe in its lease.
+	// ever had, and greater than r.Token, and returns the token. Stolen says that the
+	// holder before may still believe in its lease.
 	Claim(ctx context.Context, r Record, stolen bool) (token int64, err error)
 	// Renew writes r again. It fails with an error that matches ErrLost where the
 	// present record bears another lease's id or there is none: a renewal that was
@@ -73,7 +73,7 @@ func (w *WallTokens) Claim(ctx context.Context, r Record, stolen bool) (int64, e
 	now := w.now()
 	again := w.late && now <= w.last && w.last-now < maxTick.Milliseconds()
 	if !again {
-		w.last = max(w.last+1, now)
+		w.last = max(w.last+1, r.Token+1, now)
 	}
 	token := w.last
 	w.mu.Unlock()

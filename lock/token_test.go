@@ -243,3 +243,31 @@ func TestWriterTokenExceedsTokensOfSharedLeases(t *testing.T) {
 		})
 	}
 }
+
+// A store knows a later token than the records, which were lost.
+func TestTokenAfterThatOfAStore(t *testing.T) {
+	for name, records := range map[string]func(w *world) lock.Records{
+		"records":    func(w *world) lock.Records { return w.records },
+		"wall clock": func(*world) lock.Records { return &lock.WallTokens{Clock: frozen{}} },
+		"spare": func(w *world) lock.Records {
+			w.records.OnClaim = func(lock.Record) error { return lock.ErrUnsupported }
+			return lock.WithSpare(w.records, &lock.WallTokens{Clock: frozen{}}, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				b := w.backend("a")
+				b.Records = records(w)
+				a := w.join("a", b)
+				const known = 1 << 50
+				lease, err := a.AcquireProjectLock(t.Context(), lock.AcquireOptions{After: known})
+				require.NoError(t, err)
+				assert.Greater(t, lease.Token, int64(known))
+				require.NoError(t, lease.Release(t.Context()))
+				next, err := a.AcquireProjectLock(t.Context(), lock.AcquireOptions{})
+				require.NoError(t, err)
+				assert.Greater(t, next.Token, lease.Token)
+			})
+		})
+	}
+}

@@ -12,7 +12,7 @@ import (
 // part of what the client was granted of that name; where it was granted nothing here,
 // the lock is kept by another mechanism, and the lease stands alone under the id given.
 func (t *table) claim(client, id string, r lock.Record, now time.Time, stolen bool) (e *entry, replaced []*entry) {
-	t.token = max(t.token+1, now.UnixMilli())
+	t.token = max(t.token+1, r.Token+1, now.UnixMilli())
 	r.Token = t.token
 	l := &lease{Record: r, ttl: r.ExpiresAt.Sub(r.AcquiredAt)}
 	mine := t.unleased(client, r.Resource)

@@ -200,6 +200,10 @@ func TestClaimBelongsToWhatWasGranted(t *testing.T) {
 	assert.Equal(t, []string{"alone"}, ids(replaced))
 	assert.Equal(t, []string{"thief"}, ids(table.unlease(table.leased("m"))))
 	assert.Equal(t, []string{"other"}, ids(table.queue))
+
+	later := now.Add(time.Hour).UnixMilli()
+	e, _ = table.claim("1", "after", lock.Record{Resource: "r", LeaseID: "n", Token: later}, now, false)
+	assert.Equal(t, later+1, e.lease.Token, "a store knows a later token")
 }
 
 // A thief that was granted the name here replaces the record of a lease whose lock is elsewhere, but no other entry of its own.

@@ -49,7 +49,7 @@ func (r *Records) begin(ctx context.Context) error {
 	}
 }
 
-// Claim writes the record under the next token.
+// Claim writes the record under the next token after that of rec.
 func (r *Records) Claim(ctx context.Context, rec lock.Record, _ bool) (int64, error) {
 	if err := r.begin(ctx); err != nil {
 		return 0, err
@@ -59,7 +59,7 @@ func (r *Records) Claim(ctx context.Context, rec lock.Record, _ bool) (int64, er
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.token++
+	r.token = max(r.token, rec.Token) + 1
 	rec.Token = r.token
 	r.record = &rec
 	return r.token, nil
