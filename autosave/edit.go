@@ -33,6 +33,11 @@ func (s *Saver) background(f func(ctx context.Context, step func(func()) bool)) 
 func (s *Saver) begin() {
 	s.enter(starting)
 	s.emitPhase(s.phase())
+	s.acquireFree()
+}
+
+// acquireFree acquires the lock where nobody holds it.
+func (s *Saver) acquireFree() {
 	opts := s.config.Lock
 	opts.IfAvailable, opts.Timeout, opts.Steal = true, lock.NoWait, false
 	s.acquire(opts)
@@ -40,6 +45,7 @@ func (s *Saver) begin() {
 
 // acquire asks for the lock once; the answer makes this page the editor or a viewer.
 func (s *Saver) acquire(opts lock.AcquireOptions) {
+	opts.After = s.after
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		lease, err := s.config.Locks.AcquireProjectLock(ctx, opts)
 		if err != nil {
@@ -52,7 +58,8 @@ func (s *Saver) acquire(opts lock.AcquireOptions) {
 	})
 }
 
-// standby waits in the queue until it is this page's turn.
+// standby waits in the queue until it is this page's turn. A page whose tokens the store
+// has refused again and again pauses before.
 func (s *Saver) standby() {
 	if s.config.NoStandby || errors.Is(s.lastErr, lock.ErrUnsupported) || errors.Is(s.lastErr, lock.ErrWebLockUnsupported) ||
 		errors.Is(s.lastErr, lock.ErrInvalidArgument) {
@@ -61,8 +68,14 @@ func (s *Saver) standby() {
 	opts := s.config.Lock
 	opts.IfAvailable, opts.Steal, opts.Timeout = false, false, standbyLimit
 	opts.Backoff.MaxRetries = lock.Unlimited
+	opts.After = s.after
+	var pause time.Duration
+	if s.refusals > 1 {
+		pause = s.patience()
+	}
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		next := s.config.Retry.Delays()
+		_ = wait.For(ctx, pause)
 		for ctx.Err() == nil {
 			lease, err := s.config.Locks.AcquireProjectLock(ctx, opts)
 			if err == nil {
@@ -83,14 +96,47 @@ func (s *Saver) giveBack(l lock.Lease) {
 	_ = l.Release(ctx)
 }
 
+// refused gives back a lease whose token the store refused: it knows a later one. Another
+// page may have taken over; or the lock has lost its records and begins anew, and then the
+// next lease has a token after that of the store. That cannot work everywhere, so that
+// refusals in a row come ever less often, and the page hears of the first one only.
+func (s *Saver) refused(err error) {
+	var later *LaterToken
+	if errors.As(err, &later) {
+		s.after = max(s.after, later.Token)
+	}
+	if s.refusals++; s.refusals == 1 {
+		s.patience = s.config.Retry.Delays()
+	}
+	lease, loads := s.lease, s.role == loading
+	switch {
+	case !loads || s.refusals > 1 && !s.denied:
+		s.release()
+		s.readonly(lock.ReasonLeaseLost, err)
+	case s.refusals > 1:
+		s.release()
+		s.yield(viewing, err)
+		s.settle()
+		s.standby()
+	default:
+		s.leaseDone = nil
+		s.enter(starting)
+		s.background(func(_ context.Context, step func(func()) bool) {
+			s.giveBack(lease)
+			step(s.acquireFree)
+		})
+	}
+}
+
 // edit gives the page what it has to load, then lets it edit: not before the listener
 // has returned, so that nothing is typed into, nor saved of, a text that is about to be
 // replaced. A listener that hangs is not waited for.
 func (s *Saver) edit(found loaded) {
 	e := Event{Type: EventEditable, LeaseID: s.lease.ID}
-	if found.newest != nil {
-		s.newest = found.newest
+	if found.newest == nil && s.newest != nil { // the storage was emptied: this page alone has the text
+		s.since.CompareAndSwap(0, s.now())
 	}
+	s.newest, s.denied = found.newest, false
 	switch dirty := s.since.Load() != 0; {
 	case found.foreign:
 		if found.unsaved != nil {
@@ -127,6 +173,9 @@ func (s *Saver) opened(found loaded) {
 	lease := s.lease
 	s.held.Store(&lease)
 	s.next, s.lastErr, s.holder = s.config.Retry.Delays(), found.damage, nil
+	if s.unfenced = found.unfenced != nil; s.unfenced {
+		s.failed(found.unfenced)
+	}
 	s.enter(editing)
 	s.emitPhase(s.phase())
 	s.settle()
@@ -158,7 +207,7 @@ func (s *Saver) release() {
 
 // readonly makes this page a viewer and tells it so, with what it could not save.
 func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
-	dirty := s.since.Load() != 0 || s.writing != nil
+	dirty := s.since.Load() != 0 || s.saving()
 	mark := s.marks.Load()
 	s.yield(viewing, err)
 	named := make(chan struct{})
@@ -176,6 +225,7 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 			if unsaved != nil {
 				s.unsaved, s.unsavedMark = unsaved, mark
 			}
+			s.denied = true
 			s.emit(Event{Type: EventReadonly, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.unsaved})
 			s.settle()
 			s.standby()
@@ -207,14 +257,14 @@ func (s *Saver) yield(r role, err error) {
 	if s.writing != nil {
 		s.writing.stop()
 	}
+	if s.saving() { // it may fail
+		s.since.CompareAndSwap(0, s.writing.since)
+	}
 	if s.handing != nil {
 		s.handing.stop()
 		s.handing = nil
 	}
-	for _, waits := range s.waiters {
-		waits.result <- outcome{err: s.refusal()}
-	}
-	s.waiters = nil
+	s.refuse(s.refusal())
 }
 
 // gather finds out who edits, and takes what the page could not save. Both have little

@@ -130,7 +130,7 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	}
 	s.do(func() {
 		if s.handing == h && s.role == editing {
-			s.enter(leaving)
+			s.leave()
 			s.emitPhase(s.phase())
 		}
 	})

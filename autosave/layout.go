@@ -125,7 +125,8 @@ func (l *Layout) look(ctx context.Context, token int64) ([]indexName, error) {
 // stale reports an editor that came after the one with the token.
 func stale(names []indexName, token int64) error {
 	if len(names) > 0 && names[0].token > token {
-		return &Error{Code: CodeStaleToken, Detail: "another page has become the editor since; what it saved stays"}
+		return &Error{Code: CodeStaleToken, Detail: "another page has become the editor since; what it saved stays",
+			Err: &LaterToken{names[0].token}}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	var lease lock.Lease
 	if !s.do(func() {
 		if s.role == editing {
-			s.enter(leaving)
+			s.leave()
 		}
 	}) {
 		return s.over()
@@ -114,6 +114,25 @@ func (s *Saver) verify() {
 	})
 }
 
+// finish ends what has departed. It closes the channel that it returns when nothing runs any
+// more.
+func (s *Saver) finish() <-chan struct{} {
+	s.end()
+	<-s.gone
+	done := make(chan struct{})
+	go func() { s.work.Wait(); s.events.close(); close(done) }()
+	return done
+}
+
+// discard gives back what a Saver has that never began. It does not wait for a store or a
+// lock that hangs; a lock that is granted later is given back at once.
+func (s *Saver) discard() {
+	ctx, stop := context.WithTimeout(context.Background(), 2*answerLimit)
+	defer stop()
+	_ = s.depart(ctx, ended)
+	s.finish()
+}
+
 // Dispose saves what is dirty, releases the lock and ends. It returns when that is done,
 // or with the cause when ctx ends. The error is that of saving or releasing. Disposing
 // again does no harm.
@@ -123,12 +142,8 @@ func (s *Saver) Dispose(ctx context.Context) error {
 		s.events.close()
 		return nil
 	}
-	s.end()
-	<-s.gone
-	done := make(chan struct{})
-	go func() { s.work.Wait(); s.events.close(); close(done) }()
 	select {
-	case <-done:
+	case <-s.finish():
 	case <-ctx.Done():
 		err = errors.Join(err, context.Cause(ctx))
 	}

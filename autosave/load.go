@@ -11,14 +11,15 @@ import (
 
 // loaded is what was found when this page had got the lock.
 type loaded struct {
-	newest  *Generation
-	content []byte
-	foreign bool  // newest is not what this page wrote or loaded last
-	damage  error // newest cannot be read; content is of one before it
-	unsaved []byte
-	rescued *Rescued // that is unsaved
-	taken   bool     // unsaved is what the page has; else it has nothing of its own
-	marked  int64
+	newest   *Generation // nil where the store has no current one
+	content  []byte
+	foreign  bool  // the page does not show newest: it has to load content
+	damage   error // newest cannot be read; content is of one before it, or there is none
+	unfenced error // why the editor before could not be shut out; nil: it was
+	unsaved  []byte
+	rescued  *Rescued // that is unsaved
+	taken    bool     // unsaved is what the page has; else it has nothing of its own
+	marked   int64
 }
 
 // load shuts out the editor before and reads what it has left. Until that has worked
@@ -49,8 +50,7 @@ func (s *Saver) load(l lock.Lease) {
 			stale := errors.Is(err, ErrStaleToken)
 			step(func() {
 				if stale {
-					s.release()
-					s.readonly(lock.ReasonLeaseLost, err)
+					s.refused(err)
 					return
 				}
 				s.failures++
@@ -63,46 +63,70 @@ func (s *Saver) load(l lock.Lease) {
 }
 
 // find does what load says. Where the newest generation is damaged, the newest good one
-// takes its place. What the page had up to the mark has was taken when it lost the lock; it may show
-// something else by now.
+// takes its place. A store that can be read but not written, as a full disk, does not keep
+// the page from editing. What the page had up to the mark has was taken when it lost the
+// lock; it may show something else by now.
 func (s *Saver) find(ctx context.Context, token int64, known *Generation, has int64) (loaded, error) {
 	ctx, stop := context.WithTimeout(ctx, writeLimit)
 	defer stop()
 	var found loaded
 	if err := s.config.Store.Fence(ctx, token); err != nil {
-		return found, asError(err, CodeWriteFailed, "the store could not be opened")
+		found.unfenced = asError(err, CodeWriteFailed, "the store could not be opened")
+		if errors.Is(err, ErrStaleToken) {
+			return found, found.unfenced
+		}
 	}
 	all, err := s.config.Store.List(ctx)
-	if err != nil {
+	switch {
+	case err != nil && found.unfenced != nil:
+		return found, found.unfenced
+	case err != nil:
 		return found, asError(err, CodeReadFailed, "what was saved could not be listed")
 	}
-	if all, err = s.rescue(ctx, token, all, &found); err != nil || len(all) == 0 {
+	if found.unfenced == nil {
+		all, err = s.rescue(ctx, token, all, &found)
+	}
+	if err != nil {
 		return found, err
 	}
-	found.newest = &all[0]
-	if found.foreign = known == nil || known.ID != all[0].ID; !found.foreign {
+	if len(all) == 0 || !all[0].Current { // the others are history, for a person to restore
 		return found, nil
 	}
+	found.newest = &all[0]
+	if found.foreign = known == nil || known.ID != all[0].ID; found.foreign {
+		err = s.open(ctx, all, has, &found)
+	}
+	return found, err
+}
+
+// open reads the newest generation that is whole, and takes what the page is about to
+// lose by loading it.
+func (s *Saver) open(ctx context.Context, all []Generation, has int64, found *loaded) error {
+	whole := false
 	for _, g := range all {
-		found.content, err = s.config.Store.Read(ctx, g.ID)
+		content, err := s.config.Store.Read(ctx, g.ID)
 		if err == nil {
+			found.content, whole = content, true
 			break
 		}
 		if !errors.Is(err, ErrCorrupted) {
-			return found, asError(err, CodeReadFailed, "what was saved could not be read")
+			return asError(err, CodeReadFailed, "what was saved could not be read")
 		}
 		if found.damage == nil {
 			found.damage = err
 		}
 	}
-	// The page is about to lose what it shows.
-	if found.marked = s.marks.Load(); s.since.Load() != 0 && found.marked != has {
-		if found.unsaved, err = s.snapshot(ctx); err != nil {
-			return found, err
-		}
-		found.taken = true
+	if !whole { // the page keeps what it shows
+		found.foreign = false
+		return nil
 	}
-	return found, nil
+	if found.marked = s.marks.Load(); s.since.Load() == 0 || found.marked == has {
+		return nil
+	}
+	var err error
+	found.unsaved, err = s.snapshot(ctx)
+	found.taken = err == nil
+	return err
 }
 
 // rescue saves what an editor left as it was closed, so that this page goes on with it. What

@@ -96,12 +96,15 @@ func (p *page) open() *page {
 	return p
 }
 
-func (p *page) tryOpen() error {
+func (p *page) tryOpen() error { return p.openIn(context.Background()) }
+
+// openIn opens the page in a context.
+func (p *page) openIn(ctx context.Context) error {
 	var err error
 	p.manager, err = lock.NewManager(p.options)
 	require.NoError(p.w, err)
 	p.config.Store, p.config.Locks = p.store, p.manager
-	p.Saver, err = autosave.New(context.Background(), p.config)
+	p.Saver, err = autosave.New(ctx, p.config)
 	p.w.Cleanup(func() {
 		ctx, stop := context.WithTimeout(context.Background(), time.Hour)
 		defer stop()

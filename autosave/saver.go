@@ -54,13 +54,19 @@ type Saver struct {
 	role      role
 	term      int64 // rises with every change of role: what was begun in another is void
 	lease     lock.Lease
-	leaseDone <-chan struct{}    // nil without a lease
+	leaseDone <-chan struct{} // nil without a lease
+	after     int64           // the highest token that the store is known to have seen of others
+	refusals  int             // leases in a row whose token the store refused
+	patience  func() time.Duration
+	denied    bool               // the page was told that it is read-only, and not since that it may edit
+	unfenced  bool               // the editor before could not be shut out: nothing is written before it is
 	verdict   chan struct{}      // closed, and replaced, when it is known who edits
 	stop      context.CancelFunc // ends what waits or loads in this term
 
 	writing     *write
 	epoch       int64 // snapshots begun
 	waiters     []waiter
+	restores    []*restore // the oldest first
 	urgent      bool
 	failures    int
 	retryAt     time.Time
@@ -106,6 +112,8 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	if c.Channel != nil {
 		var err error
 		if deafen, err = c.Channel.Listen(s.hear); err != nil {
+			s.end()
+			s.timer.Stop()
 			s.events.close()
 			return nil, err
 		}
@@ -118,13 +126,13 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	select {
 	case <-verdict:
 	case <-ctx.Done():
-		_ = s.Dispose(context.WithoutCancel(ctx))
+		s.discard()
 		return nil, context.Cause(ctx)
 	}
 	var err error
 	s.do(func() { err = s.lastErr })
 	if errors.Is(err, lock.ErrInvalidArgument) {
-		_ = s.Dispose(ctx)
+		s.discard()
 		return nil, err
 	}
 	return s, nil
@@ -232,19 +240,34 @@ func (s *Saver) advance() {
 			if pause := time.Until(at); pause > 0 {
 				s.timer.Reset(pause)
 			} else {
-				s.write()
+				s.writeNext()
 			}
 		}
 	}
 	s.emitPhase(s.phase())
 }
 
+// writeNext begins the write that is due.
+func (s *Saver) writeNext() {
+	s.bound()
+	switch {
+	case s.unfenced:
+		s.shutOut()
+	case s.restorable():
+		s.restoreNext()
+	default:
+		s.write()
+	}
+}
+
 // due says when the next write is.
 func (s *Saver) due() (time.Time, bool) {
 	since := s.since.Load()
 	switch {
-	case s.urgent:
+	case s.urgent, len(s.restores) > 0:
 		return time.Now(), true
+	case s.unfenced:
+		return s.retryAt, true
 	case since == 0:
 		return time.Time{}, false
 	case s.failures > 0:
@@ -280,10 +303,10 @@ func (s *Saver) state() State {
 	switch {
 	case s.role != editing && s.role != leaving && s.unsaved != nil:
 		state.PendingBytes = max(1, int64(len(s.unsaved)))
-	case dirty || s.writing != nil:
+	case dirty || s.saving():
 		state.PendingBytes = max(1, s.size)
 	}
-	if s.writing != nil && dirty {
+	if s.saving() && dirty {
 		state.QueuedGeneration = s.epoch + 1
 	}
 	if s.role != editing && s.role != leaving {
@@ -320,6 +343,17 @@ func (s *Saver) enter(r role) {
 	s.role = r
 	s.term++
 	s.readOnly.Store(r != editing)
+}
+
+// leave begins to give the lock away. A restore that has not begun is refused: the page's own
+// text is what is handed on.
+func (s *Saver) leave() {
+	s.enter(leaving)
+	for i := len(s.restores) - 1; i >= 0; i-- {
+		if s.writing == nil || s.writing.restores != s.restores[i] {
+			s.settleRestore(s.restores[i], s.refusal())
+		}
+	}
 }
 
 // settle tells those who wait for it that it is known who edits.

@@ -3,6 +3,7 @@ package autosave
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 )
 
@@ -37,6 +38,13 @@ type Store interface {
 	// Read returns the content of a generation. The id may be [Current].
 	Read(ctx context.Context, id string) ([]byte, error)
 }
+
+// LaterToken is the cause of an error that matches ErrStaleToken, where the store knows
+// the token that is later. A lock whose records were lost or set back learns it so.
+type LaterToken struct{ Token int64 }
+
+// Error names the token.
+func (e *LaterToken) Error() string { return "its token is " + strconv.FormatInt(e.Token, 10) }
 
 // Commit is what a [Store] is given to commit.
 type Commit struct {

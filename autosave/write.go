@@ -4,18 +4,21 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// write is one commit under way.
+// write is one commit under way, or an attempt to shut out the editor before.
 type write struct {
-	epoch int64 // which snapshot; 0 for content that was given
-	since int64 // when the first change that it has was made
-	phase Phase
-	stop  context.CancelFunc
-	done  func(Generation, error) // for content that was given
+	epoch    int64    // which one; it rises with every write
+	since    int64    // when the first change that it has was made, or before; 0 where it has no content
+	marks    int64    // how many changes there were before it was begun
+	token    int64    // of the lease under which it writes
+	restores *restore // whose content it is; nil: the page's
+	phase    Phase
+	stop     context.CancelFunc
 }
+
+// saving reports a commit under way.
+func (s *Saver) saving() bool { return s.writing != nil && s.writing.since != 0 }
 
 // waiter waits for the snapshot of an epoch, or a later one, to be durable.
 type waiter struct {
@@ -32,40 +35,53 @@ type outcome struct {
 // snapshot: one that comes between the two leads to a write too many, never to one too
 // few.
 func (s *Saver) write() {
-	s.epoch++
-	s.urgent = false
-	s.commit(&write{epoch: s.epoch, since: s.since.Swap(0)}, s.config.Snapshot)
+	marks := s.marks.Load()
+	since := s.since.Swap(0)
+	if since == 0 { // nothing is marked, but a failure has to be tried again
+		since = s.now()
+	}
+	s.commit(&write{since: since, marks: marks}, s.config.Snapshot)
 }
 
 // commit commits what content returns.
 func (s *Saver) commit(w *write, content func(context.Context) (Content, error)) {
+	w.phase = PhaseWriting
+	owner, at := s.lease.OwnerName, s.config.Clock.Now().Wall
+	take := func(ctx context.Context) (Content, error) {
+		taken, err := snapshot(ctx, content)
+		if bytes, ok := taken.(Bytes); ok {
+			s.sized(int64(len(bytes)))
+		}
+		return taken, err
+	}
+	s.launch(w, func(ctx context.Context, committed func(Generation)) (Generation, error) {
+		return s.config.Store.Commit(ctx, Commit{Take: take, Token: w.token, SavedAt: at, OwnerName: owner, Limits: s.config.Limits,
+			Progress: func(p Phase) { s.do(func() { s.progress(w, p) }) }, Sized: s.sized, Committed: committed})
+	}, s.written)
+	s.emitPhase(s.phase())
+}
+
+// launch makes w the write under way, runs f for it and calls finish with the outcome: on
+// the owner's goroutine, once, and in time even where f hangs. f may announce success
+// before it returns.
+func (s *Saver) launch(w *write, f func(ctx context.Context, committed func(Generation)) (Generation, error), finish func(*write, outcome)) {
+	s.epoch++
+	s.urgent = false
+	w.epoch, w.token = s.epoch, s.lease.Token
 	var ctx context.Context
 	ctx, w.stop = context.WithTimeout(s.life, writeLimit)
-	w.phase = PhaseWriting
 	s.writing = w
-	token, owner := s.lease.Token, s.lease.OwnerName
-	at := s.config.Clock.Now().Wall
-	s.emitPhase(s.phase())
-	finish := func(o outcome) {
+	end := func(o outcome) {
 		s.do(func() {
 			if s.writing == w {
-				s.written(w, o)
+				s.writing = nil
+				finish(w, o)
 			}
 		})
 	}
 	answer := make(chan outcome, 2) // the first one counts
 	go func() {
-		take := func(ctx context.Context) (Content, error) {
-			taken, err := snapshot(ctx, content)
-			if bytes, ok := taken.(Bytes); ok {
-				s.sized(int64(len(bytes)))
-			}
-			return taken, err
-		}
-		g, err := s.config.Store.Commit(ctx, Commit{Take: take, Token: token, SavedAt: at, OwnerName: owner, Limits: s.config.Limits,
-			Progress:  func(p Phase) { s.do(func() { s.progress(w, p) }) },
-			Sized:     s.sized,
-			Committed: func(g Generation) { answer <- outcome{g, nil} }})
+		g, err := f(ctx, func(g Generation) { answer <- outcome{g, nil} })
 		if err != nil {
 			err = asError(err, CodeWriteFailed, "it could not be saved")
 		}
@@ -75,17 +91,59 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 		defer w.stop()
 		select {
 		case o := <-answer:
-			finish(o)
+			end(o)
 		case <-ctx.Done():
 			// Cut short by us, it may come back at once with what became of it.
 			select {
 			case o := <-answer:
-				finish(o)
+				end(o)
 			case <-time.After(noticeLimit):
-				finish(outcome{err: &Error{Code: CodeWriteFailed, Detail: "the store did not answer in time", Err: context.Cause(ctx)}})
+				end(outcome{err: &Error{Code: CodeWriteFailed, Detail: "the store did not answer in time", Err: context.Cause(ctx)}})
 			}
 		}
 	})
+}
+
+var errOvertaken = &Error{Code: CodeReadOnly, Detail: "another editor has saved before this page could; this page loads it first"}
+
+// shutOut tries again to shut out the editor before, which failed as this page loaded.
+// That editor may have saved since: then this page loads again before it writes.
+func (s *Saver) shutOut() {
+	known, w := s.newest, &write{}
+	s.launch(w, func(ctx context.Context, _ func(Generation)) (Generation, error) {
+		if err := s.config.Store.Fence(ctx, w.token); err != nil {
+			return Generation{}, err
+		}
+		all, err := s.config.Store.List(ctx)
+		switch current := len(all) > 0 && all[0].Current; {
+		case err != nil:
+			return Generation{}, err
+		case current != (known != nil) || current && all[0].ID != known.ID:
+			return Generation{}, errOvertaken
+		}
+		return Generation{}, nil
+	}, s.shut)
+}
+
+// shut notes whether the editor before is shut out.
+func (s *Saver) shut(w *write, o outcome) {
+	switch {
+	case w.token != s.lease.Token: // this page has loaded since
+	case o.err == nil:
+		s.unfenced = false
+		s.recovered()
+		s.urgent = len(s.waiters) > 0
+	case s.role != editing && s.role != leaving:
+		s.resolve(w, o)
+	case errors.Is(o.err, ErrStaleToken):
+		s.refused(o.err)
+	case errors.Is(o.err, errOvertaken):
+		s.refuse(o.err)
+		s.load(s.lease)
+	default:
+		s.failed(o.err)
+		s.resolve(w, o)
+	}
 }
 
 func (s *Saver) sized(bytes int64) { s.do(func() { s.size = bytes }) }
@@ -115,16 +173,16 @@ func (s *Saver) progress(w *write, p Phase) {
 
 // written notes what became of a commit.
 func (s *Saver) written(w *write, o outcome) {
-	s.writing = nil
+	writes := s.role == editing || s.role == leaving
 	if o.err != nil {
-		s.since.CompareAndSwap(0, w.since)
+		if w.token == s.lease.Token {
+			s.since.CompareAndSwap(0, w.since)
+		}
+		s.unrestored(o.err)
 		switch {
-		case s.role != editing && s.role != leaving:
+		case !writes:
 		case errors.Is(o.err, ErrStaleToken):
-			s.release()
-			s.readonly(lock.ReasonLeaseLost, o.err)
-		case w.done != nil:
-			s.lastErr = o.err // the caller may try again
+			s.refused(o.err)
 		default:
 			s.failed(o.err)
 		}
@@ -132,21 +190,34 @@ func (s *Saver) written(w *write, o outcome) {
 		return
 	}
 	g := o.generation
-	s.newest, s.success = &g, s.config.Clock.Now().Wall
-	s.recovered()
-	if s.role == editing || s.role == leaving {
+	s.success = s.config.Clock.Now().Wall
+	if w.token == s.lease.Token { // else this page has loaded since
+		s.newest = &g
+	}
+	if writes {
+		s.refusals = 0
+		s.recovered()
 		s.unsaved = nil
+	} else {
+		s.clean(w)
 	}
 	s.emit(Event{Type: EventSaved, Generation: &g})
+	if w.restores != nil {
+		s.restored(w)
+	}
 	s.resolve(w, o)
+}
+
+// clean takes back that the changes of w are not saved, which was assumed when the role
+// changed in the middle of it.
+func (s *Saver) clean(w *write) {
+	if w.restores == nil && w.token == s.lease.Token && s.since.CompareAndSwap(w.since, 0) && s.marks.Load() != w.marks {
+		s.since.CompareAndSwap(0, s.now())
+	}
 }
 
 // resolve answers those who waited for this write.
 func (s *Saver) resolve(w *write, o outcome) {
-	if w.done != nil {
-		w.done(o.generation, o.err)
-		return
-	}
 	var rest []waiter
 	for _, waits := range s.waiters {
 		if waits.epoch <= w.epoch {
@@ -156,6 +227,17 @@ func (s *Saver) resolve(w *write, o outcome) {
 		}
 	}
 	s.waiters = rest
+}
+
+// refuse answers all who wait for something to be saved or restored.
+func (s *Saver) refuse(err error) {
+	for _, waits := range s.waiters {
+		waits.result <- outcome{err: err}
+	}
+	for _, r := range s.restores {
+		r.result <- err
+	}
+	s.waiters, s.restores = nil, nil
 }
 
 // failed notes a failure of the store, which is tried again.
@@ -209,9 +291,9 @@ func (s *Saver) queue(as role, result chan outcome) {
 	switch {
 	case s.role != as:
 		result <- outcome{err: s.refusal()}
-	case !dirty && s.writing == nil && s.newest != nil:
+	case !dirty && !s.saving() && s.newest != nil:
 		result <- outcome{generation: *s.newest}
-	case !dirty && s.writing != nil && s.writing.epoch != 0:
+	case !dirty && s.saving():
 		s.waiters = append(s.waiters, waiter{s.epoch, result})
 	default:
 		s.urgent = true
@@ -222,43 +304,4 @@ func (s *Saver) queue(as role, result chan outcome) {
 // refusal says why this page may not write.
 func (s *Saver) refusal() error {
 	return &Error{Code: CodeReadOnly, Detail: "this page may not save now; its changes are kept and offered again", Err: s.lastErr}
-}
-
-// Restore makes a generation the current one again and returns its content, for the
-// page to load. What the page has at the call is saved before. Errors are those of
-// FlushNow and of [Store].
-func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
-	content, err := s.Read(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		if _, err := s.FlushNow(ctx); err != nil {
-			return nil, err
-		}
-		result := make(chan outcome, 1)
-		again := false
-		if !s.do(func() {
-			switch {
-			case s.role != editing:
-				result <- outcome{err: s.refusal()}
-			case s.writing != nil || s.since.Load() != 0: // changed since: that has to be saved too
-				again = true
-			default:
-				s.commit(&write{done: func(g Generation, err error) { result <- outcome{g, err} }},
-					func(context.Context) (Content, error) { return Bytes(content), nil })
-			}
-		}) {
-			return nil, s.over()
-		}
-		if again {
-			continue
-		}
-		select {
-		case o := <-result:
-			return content, o.err
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
 }

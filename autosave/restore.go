@@ -1,0 +1,102 @@
+package autosave
+
+import (
+	"context"
+	"slices"
+)
+
+// restoreWrites is how many writes a restore may take because something is typed meanwhile.
+const restoreWrites = 10
+
+// restore is a generation that becomes the current one again: a write whose content is
+// known. What the page has is saved before; what is typed during the write is saved too,
+// and then the write is made once more. So whoever restores has every keystroke in the
+// history, and the page and the store agree in the end.
+type restore struct {
+	content []byte
+	writes  int
+	result  chan error // has one place
+}
+
+// Restore makes a generation the current one again and returns its content, for the
+// page to load. What the page has before the content is returned is saved. Errors are those
+// of FlushNow and of [Store]; after an error, or where ctx has ended, the page's own text
+// is saved as the current one.
+func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
+	content, err := s.Read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	r := &restore{content: content, result: make(chan error, 1)}
+	if !s.do(func() {
+		if s.role != editing {
+			r.result <- s.refusal()
+			return
+		}
+		s.restores = append(s.restores, r)
+	}) {
+		return nil, s.over()
+	}
+	select {
+	case err = <-r.result:
+	case <-ctx.Done():
+		s.do(func() { s.settleRestore(r, context.Cause(ctx)) })
+		err = <-r.result // it may have ended just before
+	}
+	if err != nil {
+		return nil, err
+	}
+	return content, nil
+}
+
+// settleRestore answers a restore, unless it has its answer.
+func (s *Saver) settleRestore(r *restore, err error) {
+	if i := slices.Index(s.restores, r); i >= 0 {
+		s.restores = slices.Delete(s.restores, i, i+1)
+		r.result <- err
+	}
+}
+
+// restorable reports whether the next write is that of a restore: everything else is saved.
+func (s *Saver) restorable() bool {
+	return len(s.restores) > 0 && s.role == editing && !s.urgent && s.since.Load() == 0 && s.newest != nil
+}
+
+// restoreNext commits the content of the oldest restore.
+func (s *Saver) restoreNext() {
+	r := s.restores[0]
+	s.commit(&write{since: s.now(), restores: r}, func(context.Context) (Content, error) { return Bytes(r.content), nil })
+}
+
+// restored ends a restore whose content was committed, if the page may load it. Otherwise
+// the page's text is saved again.
+func (s *Saver) restored(w *write) {
+	r := w.restores
+	dirty := s.since.Load() != 0
+	switch {
+	case !slices.Contains(s.restores, r): // the page was refused it, and does not load it
+		s.since.CompareAndSwap(0, w.since)
+	case !dirty:
+		s.settleRestore(r, nil)
+	case s.role != editing:
+		s.settleRestore(r, s.refusal())
+	}
+}
+
+// bound counts the writes that a restore takes, and ends one that takes too many.
+func (s *Saver) bound() {
+	if len(s.restores) == 0 {
+		return
+	}
+	r := s.restores[0]
+	if r.writes++; r.writes > restoreWrites {
+		s.settleRestore(r, &Error{Code: CodeWriteFailed, Detail: "the text changes all the time; stop typing and restore again"})
+	}
+}
+
+// unrestored answers the restores that cannot go on after a failed write.
+func (s *Saver) unrestored(err error) {
+	for len(s.restores) > 0 {
+		s.settleRestore(s.restores[0], err)
+	}
+}
