@@ -73,7 +73,7 @@ type Config struct {
 	Idle     time.Duration // default 2 s: the longest a change waits while typing goes on
 	Limits   Limits
 	// Lock are the options of every acquisition; those that say how to wait are set by
-	// the Saver.
+	// the Saver. Lock.Path is the document: Store, Channel and Drafts are its own, see [Folder].
 	Lock lock.AcquireOptions
 	// NoStandby leaves a read-only page so until it asks to edit. Otherwise it waits in
 	// the queue and becomes the editor when its turn comes.
@@ -111,14 +111,17 @@ func (c Config) check() *Error {
 		return invalid("maxBytes must be positive")
 	case c.Limits.Keep != KeepSpread && c.Limits.Keep != KeepLatest:
 		return invalid(`keep must be "spread" or "latest"`)
+	}
+	if err := checkDocument(c.Lock); err != nil {
+		return err
+	}
+	switch {
 	case c.Disabled:
 		return nil
 	case c.Snapshot == nil:
 		return invalid("snapshot must be a function")
 	case c.Store == nil || c.Locks == nil:
 		return invalid("there must be a store and a lock")
-	case c.Lock.Mode == lock.Shared:
-		return invalid(`lock.mode must be "exclusive"`)
 	}
 	return nil
 }

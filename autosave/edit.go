@@ -318,7 +318,7 @@ func (s *Saver) whoEdits(ctx context.Context, limit time.Duration) *lock.Holder 
 		return nil
 	}
 	for _, h := range holders {
-		if h.Mode == lock.Exclusive && h.OwnerID != s.config.Locks.OwnerID() {
+		if bars(h, s.config.Lock.Path) && h.OwnerID != s.config.Locks.OwnerID() {
 			return &h
 		}
 	}

@@ -88,6 +88,14 @@ func escape(b *strings.Builder, component string) {
 	}
 }
 
+// CheckPath reports a path that cannot be locked. The error matches ErrInvalidArgument.
+func CheckPath(path []string) error {
+	if err := checkPath("path", path); err != nil {
+		return err
+	}
+	return nil
+}
+
 // checkPath reports a path that cannot be locked.
 func checkPath(option string, path []string) *Error {
 	for _, component := range path {

@@ -89,12 +89,12 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 			err = s.document.Saves(config.Lock)
 		}
 		if err == nil {
-			config.Store, err = e.store(ctx)
+			config.Store, err = e.store(ctx, config.Lock.Path)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if e.channel, err = jsbridge.NewChannel(s.settings.key() + ":edit"); err != nil {
+		if e.channel, err = jsbridge.NewChannel(lock.Name(s.settings.key(), config.Lock.Path) + ":edit"); err != nil {
 			return nil, err
 		}
 		config.Channel = jsbridge.Edits{Channel: e.channel}
@@ -145,13 +145,10 @@ func (n nested) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions
 	return n.Manager.AcquireProjectLock(lock.Within(ctx, n.within), opts)
 }
 
-// store returns where the project is saved: on the server, where there is one, with the history here.
-func (e *editor) store(ctx context.Context) (autosave.Store, error) {
+// store returns where the document is saved: on the server, where there is one, with the history here.
+func (e *editor) store(ctx context.Context, path []string) (autosave.Store, error) {
 	s := e.s
-	root := s.settings.root
-	if s.document != nil {
-		root += "/" + s.document.Folder()
-	}
+	root := s.folder(path)
 	files, err := opfs.NewFiles(root, s.settings.savings)
 	if err == nil {
 		err = files.Check(ctx)
@@ -187,6 +184,7 @@ func (r *reader) autosave() autosave.Config {
 		}
 	}
 	c.Lock.LeaseID = "" // each acquisition has its own
+	r.document(&c)
 	return c
 }
 

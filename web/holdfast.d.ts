@@ -188,6 +188,9 @@ export type AutoSavePhase =
   | "readonly" | "error";
 
 export interface AutoSaveOptions {
+  /** Which document of the project this is: it has a lock, a content, a history and drafts of its own. Default []: the
+   *  project itself. With `lock.path` it must say the same; `lock.paths`, `lock.slots` and mode "shared" are invalid here. */
+  path?: string[];
   enabled?: boolean;       // default true; false: phase "disabled", nothing is ever written
   debounceMs?: number;     // default 500
   idleMs?: number;         // default 2000: the longest a change waits while the person keeps typing

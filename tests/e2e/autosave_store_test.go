@@ -140,14 +140,14 @@ func TestAutoSaveWithinALease(t *testing.T) {
 		tab.MustEval(editing, nil)
 		tab.MustEval(`
 			const outer = await hf.acquireProjectLock({path: ['book']})
-			await edit({lock: {path: ['book', 'one'], within: outer}})
+			await edit({path: ['book', 'one'], lock: {within: outer}})
 			type('under the lease')
 			await autosave.flushNow()`, nil)
 		assert.False(t, browser.Get[bool](tab, "autosave.readOnly"), "it does not wait for the lease of its own page")
 		assert.True(t, browser.Get[bool](tab, "autosave.lease.within === outer.leaseId"))
 		tab.MustEval("await autosave.dispose(); await outer.release(); null", nil)
 		for _, no := range []string{"outer", "5", "null", "{}"} {
-			got := browser.Get[event](tab, "await failure(hf.initAutoSave(() => '', {lock: {path: ['book', 'one'], within: "+no+"}}))")
+			got := browser.Get[event](tab, "await failure(hf.initAutoSave(() => '', {path: ['book', 'one'], lock: {within: "+no+"}}))")
 			assert.Equal(t, "invalid-argument", got["code"], no)
 			assert.Contains(t, got["message"], "lock.within must be a lease", no)
 		}

@@ -81,6 +81,10 @@ class AutoSaveError extends Error implements Contract.AutoSaveError {
 }
 
 // The arguments stand one by one, and not in a Wire: their names would weigh on the facade.
+// Go has no lone surrogates: two that differ would become one document.
+const odd = (path: unknown): boolean => path !== undefined
+  && !(Array.isArray(path) && path.every((part) => typeof part === "string" && !/\p{Surrogate}/u.test(part)));
+
 export async function startAutoSave(holdfast: Contract.Holdfast, snapshot: Taking, options: Contract.AutoSaveOptions = {},
   savers: Wire["savers"], key: string, call: Wire["call"], tell: Wire["tell"], error: Wire["error"]): Promise<AutoSave> {
   const wire: Wire = { holdfast, savers, key, call, tell, error };
@@ -88,6 +92,7 @@ export async function startAutoSave(holdfast: Contract.Holdfast, snapshot: Takin
     wire.error({ code: "invalid-argument", operation: "acquire", retryable: false, message: `invalid-argument: ${what}` });
   if (typeof snapshot !== "function") throw fault("the snapshot must be a function");
   if (typeof options !== "object" || options === null) throw fault("options must be an object");
+  if ([options.path, options.lock?.path].some(odd)) throw fault("path must be an array of strings, without lone surrogates");
   const within: unknown = options.lock?.within;
   if (within !== undefined && typeof (within as Contract.ProjectLockLease | null)?.leaseId !== "string") throw fault("lock.within must be a lease");
   const autosave = new AutoSave(wire, snapshot, options);

@@ -1,0 +1,94 @@
+package autosave
+
+import (
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// chunk is the most that the name of a folder has, in bytes, without its mark. File systems admit 255.
+const chunk = 200
+
+// Folder returns the folder of a document, below that of its project and origin of truth: "" for the project itself, otherwise
+// folders separated by slashes, the first of which is "documents". Paths that differ have folders that differ, on file systems
+// that ignore case or change Unicode too, and no document lies in the folder of another one where that keeps files.
+//
+// The name is that of lock.Name: letters a to z, digits, "-" and "_" stay, "+" separates components, every other byte is "~" and
+// two hexadecimal digits. A long name is split. Each part begins with "=", which no file or folder of a document does.
+func Folder(path []string) string {
+	if len(path) == 0 {
+		return ""
+	}
+	name := spelled(path)
+	var b strings.Builder
+	b.WriteString("documents")
+	for len(name) > 0 {
+		n := min(chunk, len(name))
+		b.WriteString("/=")
+		b.WriteString(name[:n])
+		name = name[n:]
+	}
+	return b.String()
+}
+
+func spelled(path []string) string {
+	const hex = "0123456789abcdef"
+	var b strings.Builder
+	for i, component := range path {
+		if i > 0 {
+			b.WriteByte('+')
+		}
+		for i := range len(component) {
+			c := component[i]
+			if 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_' {
+				b.WriteByte(c)
+			} else {
+				b.WriteByte('~')
+				b.WriteByte(hex[c>>4])
+				b.WriteByte(hex[c&15])
+			}
+		}
+	}
+	return b.String()
+}
+
+// CheckDocument reports options of the lock that no document can have. The error matches ErrInvalidArgument.
+func CheckDocument(o lock.AcquireOptions) error {
+	if err := checkDocument(o); err != nil {
+		return err
+	}
+	return nil
+}
+
+func checkDocument(o lock.AcquireOptions) *Error {
+	invalid := func(what string) *Error { return &Error{Code: CodeInvalidArgument, Detail: what} }
+	switch {
+	case o.Paths != nil:
+		return invalid("lock.paths cannot be used: a document is one path; give it as path")
+	case o.Slots != 0:
+		return invalid("lock.slots cannot be used: a document has one editor")
+	case o.Mode == lock.Shared:
+		return invalid(`lock.mode must be "exclusive": a document has one editor`)
+	}
+	if err := lock.CheckPath(o.Path); err != nil {
+		return invalid(err.Error())
+	}
+	return nil
+}
+
+// bars reports whether a holder keeps others from editing the document at path: it holds that, or what is around or below it.
+func bars(h lock.Holder, path []string) bool {
+	if h.Mode != lock.Exclusive {
+		return false
+	}
+	if len(h.Paths) == 0 { // one that does not answer: only its resource is known
+		return len(path) == 0 || strings.HasSuffix(h.Resource, lock.Name("", path))
+	}
+	for _, held := range h.Paths {
+		n := min(len(held), len(path))
+		if lock.Name("", held[:n]) == lock.Name("", path[:n]) {
+			return true
+		}
+	}
+	return false
+}

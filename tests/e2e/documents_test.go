@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// document starts one more AutoSave in a tab, under a name, with its text, events and everything of its own.
+const document = `
+const documents = {}
+const openDocument = async (name, path, more) => {
+	const doc = documents[name] = {text: '', told: []}
+	doc.autosave = await hf.initAutoSave(() => doc.text, {path, debounceMs: 20, ...more})
+	for (const type of ['saved', 'readonly', 'editable']) doc.autosave.addEventListener('autosave:' + type, ({detail}) => {
+		doc.told.push(type)
+		if (type === 'editable' && detail.content) doc.text = new TextDecoder().decode(detail.content)
+	})
+	await new Promise(told => setTimeout(told))
+	return doc
+}
+const write = async (name, text) => { documents[name].text = text; documents[name].autosave.markDirty(); await documents[name].autosave.flushNow() }
+const saved = async name => new TextDecoder().decode(await documents[name].autosave.read('current'))
+1`
+
+// Each path is a document: it has its own editor, content and history, in one page and across pages, over both strategies.
+func TestDocumentsArePaths(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	strategies(t, func(t *testing.T, options func(string) string) {
+		ann, ben := w.tab(t, options("Ann")), w.tab(t, options("Ben"))
+		long := fmt.Sprintf("['%s', 'b']", strings.Repeat("x", 900))
+		for _, tab := range []*browser.Tab{ann, ben} {
+			tab.MustEval(document, nil)
+		}
+		paths := map[string]string{"one": "['book', 'one']", "two": "['book', 'two']", "case": "['book', 'ONE']", "slash": "['book/one']", "dots": "['..', '.']", "long": long, "text": `['ünï 🔒%\\u0000']`}
+		for name, path := range paths {
+			ann.MustEval(fmt.Sprintf("await openDocument('%s', %s); await write('%s', 'text of %s')", name, path, name, name), nil)
+		}
+		for name := range paths {
+			assert.Equal(t, "text of "+name, browser.Get[string](ann, fmt.Sprintf("saved('%s')", name)))
+			assert.Equal(t, 1, browser.Get[int](ann, fmt.Sprintf("(await documents['%s'].autosave.history()).length", name)), name)
+		}
+		// Ben reads one, edits three, and is handed two.
+		ben.MustEval("await openDocument('one', ['book', 'one']); await openDocument('two', ['book', 'two']); await openDocument('three', ['book', 'three'])", nil)
+		assert.Equal(t, []bool{true, true, false}, browser.Get[[]bool](ben, "['one', 'two', 'three'].map(name => documents[name].autosave.readOnly)"))
+		ben.WaitFor("documents.one.autosave.state().holder?.ownerName === 'Ann'", browser.Limit)
+		assert.Equal(t, "text of one", browser.Get[string](ben, "saved('one')"))
+		ben.MustEval("await documents.two.autosave.requestEdit()", nil)
+		assert.Equal(t, "text of two", browser.Get[string](ben, "documents.two.text"))
+		ann.WaitFor("documents.two.autosave.readOnly", browser.Limit)
+		assert.False(t, browser.Get[bool](ann, "documents.one.autosave.readOnly"))
+		ben.MustEval("await write('two', 'Ben was here')", nil)
+		assert.Equal(t, "Ben was here", browser.Get[string](ann, "saved('two')"))
+		// A document is a place of the project.
+		assert.Contains(t, refused, tried(ben, "path: ['book', 'one']"))
+		assert.Contains(t, refused, tried(ben, ""))
+		assert.Equal(t, "granted", tried(ben, "path: ['book', 'four']"))
+		for _, tab := range []*browser.Tab{ann, ben} {
+			tab.MustEval("await hf.close()", nil)
+			tab.Quiet()
+		}
+	})
+}
+
+// The document [] is the project itself: it has the folder, the lock and the history of an AutoSave without a path.
+func TestTheEmptyPathIsTheProject(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := w.tab(t, at("worker", "no path"))
+	tab.MustEval(document, nil)
+	tab.MustEval("await openDocument('before', undefined); await write('before', 'kept'); await documents.before.autosave.dispose()", nil)
+	tab.MustEval("await openDocument('after', [])", nil)
+	tab.WaitFor("documents.after.text === 'kept'", browser.Limit)
+	assert.Equal(t, []string{"autosave"}, browser.Get[[]string](tab, `await (async () => {
+		const names = []
+		for await (const name of (await (await navigator.storage.getDirectory()).getDirectoryHandle('no path')).keys()) if (!name.startsWith('.')) names.push(name)
+		return names
+	})()`))
+	tab.MustEval("await hf.close()", nil)
+	tab.Quiet()
+}
+
+// What no document can have is refused with its name, before anything is locked or stored.
+func TestOptionsThatNoDocumentHas(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := w.tab(t, at("worker", "no such document"))
+	for options, name := range map[string]string{
+		"path: 'book'": "path", "path: ['']": "path", "path: ['\\ud800']": "path", "path: [7]": "path", "path: null": "path",
+		"path: ['" + strings.Repeat("x", 1023) + "']": "path",
+		"path: ['a'], lock: {path: ['b']}":            "lock.path",
+		"lock: {path: ['b']}":                         "lock.path",
+		"lock: {paths: [['b']]}":                      "lock.paths",
+		"path: ['a'], lock: {slots: 2}":               "lock.slots",
+		"lock: {mode: 'shared'}":                      "lock.mode",
+		"enabled: false, lock: {mode: 'shared'}":      "lock.mode",
+	} {
+		failed := browser.Get[event](tab, "await failure(hf.initAutoSave(() => '', {"+options+"}))")
+		assert.Equal(t, "invalid-argument", failed["code"], options)
+		assert.Contains(t, failed["message"], name, options)
+	}
+	assert.Empty(t, browser.Get[[]string](tab, "types()"))
+	tab.MustEval("globalThis.autosave = await hf.initAutoSave(() => '', {path: ['a'], lock: {path: ['a']}}); await autosave.dispose(); await hf.close()", nil)
+	tab.Quiet()
+}
