@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/holdfast-dev/holdfast/server/asks"
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/kv"
@@ -27,6 +29,17 @@ func recordLock(room string, changes ...locks.Change) []kv.Op {
 		list = append(list, e)
 	}
 	return []kv.Op{events.Record(room, list...)}
+}
+
+// recordAsk makes the event of a question to a holder.
+func recordAsk(room string, a asks.Ask, ended asks.Outcome) []kv.Op {
+	e := events.Event{Type: events.Asked, Ask: a.ID, Token: a.Token, HolderID: a.By.ID, HolderName: a.By.Name}
+	if ended != "" {
+		e.Type, e.Reason = events.AskEnded, string(ended)
+	} else {
+		e.AskedAt = events.At(time.UnixMilli(a.At))
+	}
+	return []kv.Op{events.Record(room, e)}
 }
 
 // recordContent makes the event of a save.

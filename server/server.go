@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/holdfast-dev/holdfast/server/asks"
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/httpapi"
@@ -78,7 +79,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	}
 	who := sessions.Source{UserHeader: c.UserHeader, SecureCookie: c.SecureCookie}
 	s.api, err = httpapi.New(httpapi.Config{
-		Locks: s.table, Contents: contents, Events: s.hub, Metrics: counts, Log: c.Log, Sessions: who, Origins: c.Origins,
+		Locks: s.table, Asks: asks.New(s.store, s.table, recordAsk), Contents: contents, Events: s.hub, Metrics: counts, Log: c.Log, Sessions: who, Origins: c.Origins,
 		LockTTL: c.LockTTL, MaxWait: c.MaxWait, Ping: c.Ping, MissedPongs: missedPongs, WriteLimit: c.WriteLimit,
 		Rate: c.Rate, Burst: c.Burst, NewRate: c.NewRate, NewBurst: c.NewBurst,
 	})

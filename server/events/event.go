@@ -21,6 +21,8 @@ const (
 	Unlocked = "document.unlocked"
 	Updated  = "document.updated"
 	State    = "document.state"
+	Asked    = "document.asked"
+	AskEnded = "document.ask_ended" // it was not passed on
 )
 
 // Event is one message of the stream. Which fields it has depends on its type.
@@ -36,6 +38,9 @@ type Event struct {
 	ExpiresAt  *Time  `json:"expires_at,omitempty"`
 	Reason     string `json:"reason,omitempty"`
 	Token      int64  `json:"token,omitempty"`
+
+	Ask     string `json:"ask_id,omitempty"` // of asked and ask_ended; Token is that of the lock asked for
+	AskedAt *Time  `json:"asked_at,omitempty"`
 
 	ETag    string `json:"etag,omitempty"`
 	SavedAt *Time  `json:"saved_at,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/server/asks"
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/locks"
@@ -23,6 +24,7 @@ import (
 // Config is what the API stands on. All fields without a default are needed.
 type Config struct {
 	Locks    *locks.Table
+	Asks     *asks.Desk
 	Contents *content.Store
 	Events   *events.Hub
 	Metrics  *metrics.Metrics
@@ -76,17 +78,20 @@ func New(c Config) (*API, error) {
 	a.drain, a.drainer = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
 	for pattern, f := range map[string]serve{
-		"POST /api/documents/{roomId}/lock":   document(a.lockDocument),
-		"PUT /api/documents/{roomId}/lock":    document(a.renewDocument),
-		"DELETE /api/documents/{roomId}/lock": document(a.unlockDocument),
-		"GET /api/documents/{roomId}/lock":    document(a.showDocument),
-		"GET /api/documents/{roomId}/content": document(a.readContent),
-		"PUT /api/documents/{roomId}/content": document(a.writeContent),
-		"GET /api/documents/{roomId}/events":  document(a.streamEvents),
-		"POST /api/locks":                     a.lockPaths,
-		"PUT /api/locks/{leaseId}":            a.renewLease,
-		"DELETE /api/locks/{leaseId}":         a.releaseLease,
-		"GET /api/locks":                      a.showPath,
+		"POST /api/documents/{roomId}/lock":        document(a.lockDocument),
+		"PUT /api/documents/{roomId}/lock":         document(a.renewDocument),
+		"DELETE /api/documents/{roomId}/lock":      document(a.unlockDocument),
+		"GET /api/documents/{roomId}/lock":         document(a.showDocument),
+		"POST /api/documents/{roomId}/lock/ask":    document(a.askForDocument),
+		"POST /api/documents/{roomId}/lock/accept": document(a.acceptAsk),
+		"POST /api/documents/{roomId}/lock/refuse": document(a.refuseAsk),
+		"GET /api/documents/{roomId}/content":      document(a.readContent),
+		"PUT /api/documents/{roomId}/content":      document(a.writeContent),
+		"GET /api/documents/{roomId}/events":       document(a.streamEvents),
+		"POST /api/locks":                          a.lockPaths,
+		"PUT /api/locks/{leaseId}":                 a.renewLease,
+		"DELETE /api/locks/{leaseId}":              a.releaseLease,
+		"GET /api/locks":                           a.showPath,
 	} {
 		mux.Handle(pattern, a.guard(f))
 	}

@@ -50,23 +50,38 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 
 // acquire asks the table. A grant that comes when the client has gone is withdrawn.
 func (a *API) acquire(w http.ResponseWriter, r *http.Request, request locks.Request) (locks.Lease, error) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	if request.Wait > 0 {
-		// The client does not make this answer late, and a server that stops does not keep it waiting.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(request.Wait + a.WriteLimit))
-		defer context.AfterFunc(a.drain, func() { cancel(errUnavailable) })()
-	}
+	ctx, end := a.patient(w, r, request.Wait)
+	defer end()
 	lease, err := a.Locks.Acquire(ctx, request)
 	if errors.Is(err, context.Canceled) && r.Context().Err() == nil {
 		err = errUnavailable
 	}
-	if err == nil && r.Context().Err() != nil && (request.Wait > 0 || request.Fresh) {
-		ctx, cancel := a.whole(r)
-		defer cancel()
-		_ = a.Locks.Withdraw(ctx, lease)
+	if err == nil && (request.Wait > 0 || request.Fresh) {
+		a.withdrawUnheard(r, lease)
 	}
 	return lease, err
+}
+
+// patient returns the context of a request that may wait.
+func (a *API) patient(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	if wait == 0 {
+		return ctx, func() { cancel(nil) }
+	}
+	// The client does not make this answer late, and a server that stops does not keep it waiting.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + a.WriteLimit))
+	forget := context.AfterFunc(a.drain, func() { cancel(errUnavailable) })
+	return ctx, func() { forget(); cancel(nil) }
+}
+
+// withdrawUnheard gives a lease back that was granted when the client had gone.
+func (a *API) withdrawUnheard(r *http.Request, lease locks.Lease) {
+	if r.Context().Err() == nil {
+		return
+	}
+	ctx, cancel := a.whole(r)
+	defer cancel()
+	_ = a.Locks.Withdraw(ctx, lease)
 }
 
 func alreadyLocked(denied *locks.DeniedError) map[string]any {

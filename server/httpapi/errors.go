@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast/server/asks"
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
@@ -62,6 +63,12 @@ func translate(err error) *apiError {
 		return &apiError{http.StatusConflict, "stale_token", "The lock of this token has ended. Nothing was written."}
 	case errors.Is(err, content.ErrStaleSave):
 		return &apiError{http.StatusConflict, "stale_save", "A later save of this lock is stored. Nothing was written."}
+	case errors.Is(err, asks.ErrBusy):
+		return &apiError{http.StatusConflict, "handover_busy", "Somebody else has asked for this lock already."}
+	case errors.Is(err, asks.ErrTimeout):
+		return &apiError{http.StatusRequestTimeout, "handover_timeout", "The holder did not pass the lock on in time."}
+	case errors.Is(err, asks.ErrNotAsked):
+		return &apiError{http.StatusNotFound, "ask_not_found", "Nobody asks for this lock, or no longer."}
 	case errors.Is(err, locks.ErrDeadlock):
 		return &apiError{http.StatusConflict, "deadlock", "Waiting would never end: the holder waits for you."}
 	case errors.Is(err, locks.ErrReplaced):

@@ -69,10 +69,12 @@ func (a *API) wait(query url.Values) (time.Duration, error) {
 
 func (a *API) checkWait(ms int64) (time.Duration, error) {
 	if ms < 0 || ms > a.MaxWait.Milliseconds() {
-		return 0, invalid("wait_ms is from 0 to " + strconv.FormatInt(a.MaxWait.Milliseconds(), 10) + ".")
+		return 0, invalid("wait_ms is from 0 to " + millis(a.MaxWait) + ".")
 	}
 	return time.Duration(ms) * time.Millisecond, nil
 }
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // holder is who asks, under the name the proxy, the body, the query or nobody has for it.
 func holder(s sessions.Session, fromBody *string, query url.Values) (locks.Holder, error) {

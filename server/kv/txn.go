@@ -61,6 +61,11 @@ func PutBound(key string, value []byte, lease *Lease) Op {
 	return Op{clientv3.OpPut(key, string(value), clientv3.WithLease(lease.id))}
 }
 
+// PutKept sets a key that is there; it keeps the lease that it is bound to.
+func PutKept(key string, value []byte) Op {
+	return Op{clientv3.OpPut(key, string(value), clientv3.WithIgnoreLease())}
+}
+
 // Delete removes a key; one that is not there is no error.
 func Delete(key string) Op { return Op{clientv3.OpDelete(key)} }
 

@@ -34,6 +34,19 @@ func (t *Table) Fence(ctx context.Context, p Path, holder string, token int64) (
 	return kv.Cond{}, err
 }
 
+// Own returns the condition that the holder has the exclusive lock on a path, and the lock's token. A token other than 0 must
+// be that one. Errors are those of [Table.RenewAt].
+func (t *Table) Own(ctx context.Context, p Path, holder string, token int64) (kv.Cond, int64, error) {
+	s, err := t.holderAt(ctx, p, holder, token)
+	return kv.CreatedAt(s.key, s.token), s.token, err
+}
+
+// Stands returns the condition that the lease has not ended.
+func (l Lease) Stands() kv.Cond {
+	_, home, _ := parseID(l.ID)
+	return kv.CreatedAt(home, l.Token)
+}
+
 // blame tells a former holder from one who never held. Present is the token of the lock that is there, or 0.
 func (t *Table) blame(ctx context.Context, key, holder string, token, present int64) error {
 	if token <= 0 || token == present {

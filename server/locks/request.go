@@ -39,6 +39,11 @@ type Request struct {
 	// nobody asks, the place keeps nobody else waiting. It has letters, digits, "-" and "_", 64 at most; a later request
 	// ends an earlier one that waits with it.
 	Ticket string
+	// First puts the request before all others in line, for as long as it waits: the holder passes the lock on to it. Its ticket
+	// keeps the place that it has otherwise.
+	First bool
+	// Queued, where set, is called when the request is in line. A request that need not wait never is.
+	Queued func()
 	// Again lets the holder of exactly this lease ask again: that extends it and keeps its token.
 	Again bool
 	// Fresh ends the holder's own leases first that are in the way, as if they had been given back: for a holder whose

@@ -26,19 +26,28 @@ type ticket struct {
 	// Place is the revision at which the first of the requests with the stub came, and none in the store while that is
 	// the only one.
 	Place int64 `json:"place,omitempty"`
+	// Turn is the place that a ticket has when it is not first any more, and none while that is not known.
+	Turn int64 `json:"turn,omitempty"`
 	// Visit tells the requests with one stub apart: that of the last alone is granted.
 	Visit string `json:"visit"`
 
+	first  bool   // see [Request.First]
 	joined int64  // the revision of the visit; 0 outside the line
 	stub   string // its key
 	text   []byte // what the store has
 }
 
 func newTicket(r Request, at time.Time) *ticket {
-	t := &ticket{claim: newClaim(r, at)}
+	t := &ticket{claim: newClaim(r, at), first: r.First}
+	if t.first {
+		t.Place = front
+	}
 	t.stub = stubPrefix + t.Holder + "/" + cmp.Or(t.Ticket, t.Lease)
 	return t
 }
+
+// front is a place before those of all who came by themselves: no ticket is in the store at its first revision.
+const front = 1
 
 // named reports whether the client, who may come again, has named the ticket.
 func (t *ticket) named() bool { return t.Ticket != "" }
@@ -55,6 +64,17 @@ func decodeTicket(e kv.Entry) (ticket, bool) {
 		t.Place = e.Created
 	}
 	return t, err == nil && len(t.Paths) > 0
+}
+
+// turn is the place that the ticket of a stub has in the order of arrival.
+func (t *ticket) turn(stub kv.Entry) int64 {
+	switch {
+	case t.Turn > 0:
+		return t.Turn
+	case t.Place == front:
+		return stub.Created
+	}
+	return t.Place
 }
 
 // waitKeys returns the keys under which the request waits.
@@ -141,14 +161,20 @@ func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error
 // is gone again was granted: that lease is another one.
 func (t *ticket) adopt(stubs []kv.Entry) (kv.Cond, error) {
 	if len(stubs) == 0 {
-		t.Lease, t.Place = newID(), 0
+		t.Lease, t.Turn = newID(), 0
+		if !t.first {
+			t.Place = 0
+		}
 		return kv.Absent(t.stub), nil
 	}
 	stub, ok := decodeTicket(stubs[0])
 	if !ok || !t.asksFor(stub.claim) {
 		return kv.Cond{}, &InvalidError{"this ticket is for another lock"}
 	}
-	t.Lease, t.Place, t.Locked = stub.Lease, stub.Place, stub.Locked
+	t.Lease, t.Place, t.Locked = stub.Lease, stub.turn(stubs[0]), stub.Locked
+	if t.first {
+		t.Place, t.Turn = front, t.Place
+	}
 	return kv.Unchanged(stubs[0]), nil
 }
 

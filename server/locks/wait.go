@@ -32,6 +32,9 @@ func (t *Table) line(ctx context.Context, r Request, own *ticket) (lease Lease, 
 	}()
 	for {
 		if err = t.join(limited, own, r.Wait); err == nil {
+			if r.Queued != nil {
+				r.Queued()
+			}
 			lease, err = t.waitAt(limited, own)
 		}
 		switch {

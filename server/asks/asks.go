@@ -1,0 +1,281 @@
+// Package asks lets a client ask the holder of a document's lock for it.
+//
+// # In the store
+//
+// asks/<room> is the question to the holder of that document's lock, one at a time. The holder answers by changing it:
+// accepted, so that it may take its time for saving, or refused. Whichever server the asker and the holder use, both see it.
+//
+// The holder hears of the question when the asker waits first in line. So a release by the holder, or the end of its lock, passes
+// the lock on to the asker, and nobody comes in between.
+package asks
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+const prefix = "asks/"
+
+// AcceptLimit is how long a holder that has accepted may take to save and to release.
+const AcceptLimit = 15 * time.Second
+
+var (
+	// ErrBusy means that somebody else has asked already.
+	ErrBusy = errors.New("somebody else has asked for this lock already")
+	// ErrTimeout means that the holder did not answer, or did not release in time.
+	ErrTimeout = errors.New("the holder did not pass the lock on in time")
+	// ErrNotAsked means that nobody asks for the lock, or no longer.
+	ErrNotAsked = errors.New("nobody asks for this lock now")
+
+	errOver = errors.New("the question is over")
+)
+
+// RefusedError is the answer of a holder that keeps the lock.
+type RefusedError struct {
+	Reason string
+	Busy   bool // it passes the lock on to somebody else
+}
+
+func (e *RefusedError) Error() string { return "the holder keeps the lock: " + e.Reason }
+
+// Ask is a question, and what became of it.
+type Ask struct {
+	ID       string       `json:"id"`
+	Token    int64        `json:"token"` // of the lock that is asked for
+	By       locks.Holder `json:"by"`
+	At       int64        `json:"at"` // milliseconds since 1970
+	Accepted bool         `json:"accepted,omitempty"`
+	Refused  bool         `json:"refused,omitempty"`
+	Reason   string       `json:"reason,omitempty"`
+	Busy     bool         `json:"busy,omitempty"`
+}
+
+// Outcome is why a question ended without a grant.
+type Outcome string
+
+// The outcomes.
+const (
+	Refused   Outcome = "refused"
+	TimedOut  Outcome = "timeout"
+	Cancelled Outcome = "cancelled" // the asker has gone
+)
+
+// Desk passes the questions on.
+type Desk struct {
+	store  *kv.Store
+	table  *locks.Table
+	record func(room string, a Ask, ended Outcome) []kv.Op
+}
+
+// New returns a desk. Record returns the operations for the event of a question that was asked, or has ended if ended is not
+// empty; nil records nothing.
+func New(store *kv.Store, table *locks.Table, record func(room string, a Ask, ended Outcome) []kv.Op) *Desk {
+	if record == nil {
+		record = func(string, Ask, Outcome) []kv.Op { return nil }
+	}
+	return &Desk{store, table, record}
+}
+
+// Ask asks the holder that is in the way of the request, and returns the lease when the lock was passed on. It fails with
+// *[RefusedError], with [ErrBusy], with [ErrTimeout] when grace has passed without an answer, and with those of [locks.Table.Acquire]. When
+// ctx ends, the question is taken back.
+func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
+	ask := Ask{ID: rand.Text()[:16], By: r.Holder, At: time.Now().UnixMilli()}
+	room, revision := "", int64(0)
+	var held locks.Lease
+	for revision == 0 {
+		var err error
+		if held, _, err = d.table.At(ctx, r.Paths[0]); err != nil {
+			return locks.Lease{}, err
+		}
+		if held.Token == 0 || held.Holder.ID == r.Holder.ID { // there is nobody to ask
+			r.Wait = grace
+			return d.table.Acquire(ctx, r)
+		}
+		room, ask.Token = roomOf(held, r), held.Token
+		if revision, err = d.put(ctx, room, ask, held, grace); err != nil {
+			return locks.Lease{}, err
+		}
+	}
+	asking, end := context.WithCancelCause(ctx)
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		d.follow(asking, end, room, revision, grace)
+	}()
+	r.First, r.Wait = true, grace+AcceptLimit
+	announced := false
+	r.Queued = func() {
+		if announced {
+			return // it has lost its place in line, and has it again
+		}
+		announced = true
+		if err := d.announce(asking, room, ask, held); err != nil {
+			end(err)
+		}
+	}
+	lease, err := d.table.Acquire(asking, r)
+	end(errOver)
+	<-followed
+	cause := context.Cause(asking)
+	switch {
+	case err == nil:
+		d.end(ctx, room, ask, "")
+		return lease, nil
+	case ctx.Err() != nil:
+		cause = context.Cause(ctx)
+		d.end(ctx, room, ask, Cancelled)
+	case errors.As(cause, new(*RefusedError)):
+		d.end(ctx, room, ask, Refused)
+	case errors.Is(cause, ErrTimeout), errors.Is(err, locks.ErrTimeout):
+		cause = ErrTimeout
+		d.end(ctx, room, ask, TimedOut)
+	default:
+		cause = err
+		d.end(ctx, room, ask, Cancelled)
+	}
+	return locks.Lease{}, cause
+}
+
+// roomOf is the document whose holder is asked.
+func roomOf(held locks.Lease, r locks.Request) string {
+	for _, p := range append(held.Paths, r.Paths...) {
+		if room, ok := p.Room(); ok {
+			return room
+		}
+	}
+	return ""
+}
+
+// put reserves the place for a question, unless another one is open for the same lock, and returns the revision of it: 0 where something has
+// changed meanwhile.
+func (d *Desk) put(ctx context.Context, room string, a Ask, held locks.Lease, grace time.Duration) (int64, error) {
+	key := prefix + room
+	lease, err := d.store.Countdown(ctx, grace+2*AcceptLimit) // should this server die
+	if err != nil {
+		return 0, err
+	}
+	old, _, err := d.store.Get(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	free := kv.Absent(key)
+	if old.Found() {
+		if before, ok := decode(old); ok && before.Token == a.Token && !before.Refused {
+			return 0, ErrBusy
+		}
+		free = kv.Unchanged(old)
+	}
+	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{free, held.Stands()},
+		Then: []kv.Op{kv.PutBound(key, a.encode(), lease)}})
+	if err != nil || !result.Held {
+		return 0, err
+	}
+	return result.Revision, nil
+}
+
+// announce lets the holder hear of a question. A lock that has ended needs nobody's consent.
+func (d *Desk) announce(ctx context.Context, room string, a Ask, held locks.Lease) error {
+	_, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(prefix+room, a.encode()), held.Stands()}, Then: d.record(room, a, "")})
+	return err
+}
+
+// follow waits for the holder's answer and ends the asker's waiting when it is no, or none comes.
+func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, room string, revision int64, grace time.Duration) {
+	silence := time.AfterFunc(grace, func() { end(ErrTimeout) })
+	defer silence.Stop()
+	err := d.store.Watch(ctx, prefix+room, revision, func(changes []kv.Change) error {
+		for _, c := range changes {
+			a, ok := decode(c.Entry)
+			switch {
+			case c.Key != prefix+room:
+			case c.Deleted || !ok:
+				return ErrTimeout
+			case a.Refused:
+				return &RefusedError{a.Reason, a.Busy}
+			case a.Accepted:
+				silence.Reset(AcceptLimit)
+			}
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		end(err)
+	}
+}
+
+// end removes a question, whatever became of ctx.
+func (d *Desk) end(ctx context.Context, room string, a Ask, outcome Outcome) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for {
+		e, _, err := d.store.Get(ctx, prefix+room)
+		if err != nil {
+			return // it goes with its lease, and nobody takes it for an open one once the lock is another's
+		}
+		if now, ok := decode(e); !e.Found() || !ok || now.ID != a.ID {
+			return
+		}
+		ops := []kv.Op{kv.Delete(prefix + room)}
+		if outcome != "" {
+			ops = append(ops, d.record(room, a, outcome)...)
+		}
+		result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Unchanged(e)}, Then: ops})
+		if err != nil || result.Held {
+			return
+		}
+	}
+}
+
+// Accept says that the holder will pass the lock on once it has saved. Token is that of its lock; 0 is the one it has. It fails
+// with [ErrNotAsked], and as [locks.Table.Fence] does.
+func (d *Desk) Accept(ctx context.Context, room, holder string, token int64) error {
+	return d.answer(ctx, room, holder, token, func(a *Ask) { a.Accepted = true })
+}
+
+// Refuse says that the holder keeps the lock, and why. Otherwise it is as Accept.
+func (d *Desk) Refuse(ctx context.Context, room, holder string, token int64, reason string, busy bool) error {
+	return d.answer(ctx, room, holder, token, func(a *Ask) { a.Refused, a.Reason, a.Busy = true, reason, busy })
+}
+
+func (d *Desk) answer(ctx context.Context, room, holder string, token int64, change func(*Ask)) error {
+	for {
+		fence, token, err := d.table.Own(ctx, locks.Document(room), holder, token)
+		if err != nil {
+			return err
+		}
+		e, _, err := d.store.Get(ctx, prefix+room)
+		if err != nil {
+			return err
+		}
+		a, ok := decode(e)
+		if !e.Found() || !ok || a.Token != token || a.Refused {
+			return ErrNotAsked
+		}
+		change(&a)
+		// It keeps the lease that it is bound to.
+		result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{fence, kv.Unchanged(e)}, Then: []kv.Op{kv.PutKept(e.Key, a.encode())}})
+		if err != nil || result.Held {
+			return err
+		}
+	}
+}
+
+func (a Ask) encode() []byte {
+	text, err := json.Marshal(a)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return text
+}
+
+func decode(e kv.Entry) (a Ask, ok bool) {
+	err := json.Unmarshal(e.Value, &a)
+	return a, err == nil
+}

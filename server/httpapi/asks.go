@@ -1,0 +1,108 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/asks"
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+const (
+	defaultGrace = 5 * time.Second
+	maxReason    = 1024 // bytes of why a holder refuses
+)
+
+// askBody is the body of a question; it may be absent.
+type askBody struct {
+	lockBody
+	Name  *string `json:"name"` // the same as holder_name
+	Grace *int64  `json:"grace_ms"`
+}
+
+// refuseBody is the body of a refusal; it may be absent.
+type refuseBody struct {
+	Reason string `json:"reason"`
+	Busy   bool   `json:"busy"`
+}
+
+// askForDocument asks the holder to pass the lock on.
+func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
+	var body askBody
+	if err := readBody(w, r, &body, true); err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	name := body.HolderName
+	if name == nil {
+		name = body.Name
+	}
+	who, err := holder(s, name, query)
+	if err != nil {
+		return err
+	}
+	grace := defaultGrace
+	if body.Grace != nil {
+		if grace, err = a.checkWait(*body.Grace); err != nil || grace == 0 {
+			return invalid("grace_ms is from 1 to " + millis(a.MaxWait) + ".")
+		}
+	}
+	request := locks.Request{Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Again: true,
+		Fresh: query.Get("fresh") == "true", Ticket: query.Get("ticket")}
+	ctx, end := a.patient(w, r, grace+asks.AcceptLimit)
+	defer end()
+	lease, err := a.Asks.Ask(ctx, request, grace)
+	var refused *asks.RefusedError
+	switch {
+	case errors.As(err, &refused) && refused.Busy:
+		return asks.ErrBusy
+	case errors.As(err, &refused):
+		writeJSON(w, http.StatusConflict, map[string]any{"success": false, "error": "handover_refused",
+			"message": "The holder keeps the lock.", "reason": refused.Reason})
+		return nil
+	case errors.As(err, new(*locks.DeniedError)):
+		return asks.ErrTimeout
+	case err != nil:
+		return err
+	}
+	a.withdrawUnheard(r, lease)
+	writeJSON(w, http.StatusOK, map[string]any{
+		"success": true, "locked_at": at(lease.LockedAt), "expires_at": at(lease.ExpiresAt), "token": lease.Token,
+	})
+	return nil
+}
+
+// acceptAsk says that the holder saves, and releases then.
+func (a *API) acceptAsk(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
+	token, err := ownToken(r)
+	if err == nil {
+		err = a.Asks.Accept(r.Context(), id, s.HolderID, token)
+	}
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "Save, then release the lock: it goes to the one who asked."})
+	return nil
+}
+
+// refuseAsk says that the holder keeps the lock.
+func (a *API) refuseAsk(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
+	var body refuseBody
+	if err := readBody(w, r, &body, true); err != nil {
+		return err
+	}
+	if len(body.Reason) > maxReason {
+		return invalid("reason has at most 1024 bytes.")
+	}
+	token, err := ownToken(r)
+	if err == nil {
+		err = a.Asks.Refuse(r.Context(), id, s.HolderID, token, body.Reason, body.Busy)
+	}
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "You keep the lock."})
+	return nil
+}
