@@ -112,14 +112,16 @@ func TestLocksBehaveAsTheBrowsersDo(t *testing.T) {
 	}
 }
 
+// withoutWebLocks makes a page or a worker one of a browser that has no Web Locks.
+const withoutWebLocks = "Object.defineProperty(navigator, 'locks', {value: undefined});"
+
 // The file alone, where Web Locks are missing, behaves as the browser does too.
 func TestLocksOverTheFileAloneBehaveAsTheBrowsersDo(t *testing.T) {
 	t.Parallel()
-	const remove = "Object.defineProperty(navigator, 'locks', {value: undefined});"
-	w := world{browser.Start(t, quick), browser.Serve(t, served(t, remove))}
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, withoutWebLocks))}
 	eachHost(t, func(t *testing.T, host string) {
 		tab := w.tab(t, "")
-		tab.MustEval("const raw = navigator.locks; "+remove+locksScript+"await start("+filesAt(host, "locks alone "+host, "")+")", nil)
+		tab.MustEval("const raw = navigator.locks; "+withoutWebLocks+locksScript+"await start("+filesAt(host, "locks alone "+host, "")+")", nil)
 		theirs := browser.Get[map[string]string](tab, `await compare(raw)`)
 		ours := browser.Get[map[string]string](tab, `await compare(hf.locks)`)
 		assert.NotEmpty(t, theirs)
@@ -167,5 +169,36 @@ func TestFramesOverAFileAreServedInTheOrderOfAsking(t *testing.T) {
 		for _, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}} {
 			assert.Equal(t, order, browser.Get[[]int](tab, fmt.Sprintf("await round(%s)", strings.ReplaceAll(fmt.Sprint(order), " ", ", "))))
 		}
+	})
+}
+
+// A request that is aborted before it is granted never runs its callback, however close the grant was.
+func TestAbortBeforeGrantRunsNoCallback(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, withoutWebLocks))}
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.tab(t, "")
+		tab.MustEval(withoutWebLocks+"await start("+filesAt(host, "abort "+host, "")+")", nil)
+		ran := browser.Get[[]string](tab, `await (async () => {
+			const wrong = []
+			for (let i = 0; i < 60; i++) {
+				const controller = new AbortController()
+				let ran = false
+				const answer = hf.locks.request('aborted', {signal: controller.signal}, () => { ran = true }).then(() => 'granted', reason => reason)
+				if (i % 3 === 1) await undefined
+				if (i % 3 === 2) { // the grant comes meanwhile, and waits for this turn to end
+					await new Promise(done => setTimeout(done))
+					for (const until = performance.now() + 20; performance.now() < until;);
+				}
+				const granted = ran
+				controller.abort('enough')
+				const said = await answer
+				if (!granted && (ran || said !== 'enough')) wrong.push(i + ': ' + ran + ', ' + said)
+			}
+			return wrong
+		})()`)
+		assert.Empty(t, ran)
+		tab.MustEval(`await hf.close()`, nil)
+		tab.Quiet()
 	})
 }

@@ -57,7 +57,10 @@ export class Locks implements LockManagerLike {
     if (typeof callback !== "function") throw new TypeError("the callback must be a function");
     signal?.throwIfAborted();
     try {
-      return await this.#run(request, signal, (granted) => (callback as Callback)(granted ? { name, mode: request.mode as LockMode } : null)) as T;
+      return await this.#run(request, signal, (granted) => {
+        signal?.throwIfAborted(); // while the grant was on its way here: it is given back
+        return (callback as Callback)(granted ? { name, mode: request.mode as LockMode } : null);
+      }) as T;
     } catch (failure) {
       throw exception(failure, signal);
     }
