@@ -58,9 +58,9 @@ func (s *Saver) acquire(opts lock.AcquireOptions) {
 	})
 }
 
-// standby waits in the queue until it is this page's turn. A page whose tokens the store
-// has refused again and again pauses before.
-func (s *Saver) standby() {
+// standby waits in the queue until it is this page's turn, after a pause: the one given, or a
+// longer one where the store has refused the tokens of this page again and again.
+func (s *Saver) standby(pause time.Duration) {
 	if s.config.NoStandby || errors.Is(s.lastErr, lock.ErrUnsupported) || errors.Is(s.lastErr, lock.ErrWebLockUnsupported) ||
 		errors.Is(s.lastErr, lock.ErrInvalidArgument) {
 		return
@@ -69,9 +69,8 @@ func (s *Saver) standby() {
 	opts.IfAvailable, opts.Steal, opts.Timeout = false, false, standbyLimit
 	opts.Backoff.MaxRetries = lock.Unlimited
 	opts.After = s.after
-	var pause time.Duration
 	if s.refusals > 1 {
-		pause = s.patience()
+		pause = max(pause, s.patience())
 	}
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		next := s.config.Retry.Delays()
@@ -108,24 +107,34 @@ func (s *Saver) refused(err error) {
 	if s.refusals++; s.refusals == 1 {
 		s.patience = s.config.Retry.Delays()
 	}
-	lease, loads := s.lease, s.role == loading
-	switch {
-	case !loads || s.refusals > 1 && !s.denied:
-		s.release()
-		s.readonly(lock.ReasonLeaseLost, err)
-	case s.refusals > 1:
-		s.release()
-		s.yield(viewing, err)
-		s.settle()
-		s.standby()
-	default:
-		s.leaseDone = nil
-		s.enter(starting)
-		s.background(func(_ context.Context, step func(func()) bool) {
-			s.giveBack(lease)
-			step(s.acquireFree)
-		})
+	if s.role == loading && s.refusals == 1 {
+		s.regain(err)
+		return
 	}
+	s.stepBack(err, 0)
+}
+
+// stepBack gives the lease back, where there is one, and after a pause waits for the next
+// turn. The page is told where it does not know already that it may not edit.
+func (s *Saver) stepBack(err error, pause time.Duration) {
+	s.release()
+	if !s.denied {
+		s.readonly(lock.ReasonLeaseLost, err)
+		return
+	}
+	s.yield(viewing, err)
+	s.settle()
+	s.standby(pause)
+}
+
+// regain gives the lease back and acquires another one, where nobody takes it meanwhile.
+func (s *Saver) regain(err error) {
+	lease := s.lease
+	s.yield(starting, err)
+	s.background(func(_ context.Context, step func(func()) bool) {
+		s.giveBack(lease)
+		step(s.acquireFree)
+	})
 }
 
 // edit gives the page what it has to load, then lets it edit: not before the listener
@@ -228,7 +237,7 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 			s.denied = true
 			s.emit(Event{Type: EventReadonly, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.unsaved})
 			s.settle()
-			s.standby()
+			s.standby(0)
 		})
 		s.askOn(ctx, step)
 	})
@@ -260,9 +269,9 @@ func (s *Saver) yield(r role, err error) {
 	if s.saving() { // it may fail
 		s.since.CompareAndSwap(0, s.writing.since)
 	}
-	if s.handing != nil {
-		s.handing.stop()
-		s.handing = nil
+	s.endHandover()
+	if r == suspended || r == ended {
+		s.withdraw()
 	}
 	s.refuse(s.refusal())
 }

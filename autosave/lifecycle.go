@@ -24,8 +24,10 @@ func (s *Saver) Suspend(ctx context.Context) error {
 func (s *Saver) depart(ctx context.Context, r role) error {
 	var had bool
 	var lease lock.Lease
+	var asker string
 	if !s.do(func() {
-		if s.role == editing {
+		asker = s.endHandover()
+		if s.role == editing || s.role == leaving || s.verifying() {
 			s.leave()
 		}
 	}) {
@@ -40,10 +42,13 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	}) {
 		return s.over()
 	}
-	if !had {
-		return err
+	if had {
+		err = errors.Join(err, lease.Release(ctx))
 	}
-	return errors.Join(err, lease.Release(ctx))
+	if asker != "" {
+		s.post(Message{Kind: EditLeft, Round: asker})
+	}
+	return err
 }
 
 // flushLast saves what is dirty, if this page may.
@@ -87,6 +92,9 @@ func (s *Saver) Resume(ctx context.Context) error {
 	}
 }
 
+// verifying reports whether this page has a lease of which it makes sure.
+func (s *Saver) verifying() bool { return s.role == starting && s.leaseDone != nil }
+
 // verify renews the lease before the page may go on.
 func (s *Saver) verify() {
 	lease := s.lease
@@ -103,9 +111,7 @@ func (s *Saver) verify() {
 			default:
 			}
 			if err != nil && !errors.Is(err, lock.ErrRenewFailed) {
-				// Nothing is known of the lease: let go of it, and begin anew.
-				s.release()
-				s.begin()
+				s.regain(err) // nothing is known of the lease
 				return
 			}
 			s.enter(editing)

@@ -22,7 +22,8 @@ type MessageKind string
 // A page that wants to edit posts EditRequest. The one that edits answers EditAccepted at
 // once and, when everything is saved, EditGranted, upon which the asker may steal the
 // lock; or EditRefused, or EditBusy where it was asked by another one before. An asker
-// that hears of another answers EditRival, one that gives up posts EditCancelled. A page that has become the editor posts Edits.
+// that hears of another answers EditRival, one that gives up posts EditCancelled. A page that is closed or put to sleep
+// while it hands over posts EditLeft once it has released the lock. A page that has become the editor posts Edits.
 const (
 	EditRequest   MessageKind = "edit-request"
 	EditAccepted  MessageKind = "edit-accepted"
@@ -31,6 +32,7 @@ const (
 	EditBusy      MessageKind = "edit-busy"
 	EditRival     MessageKind = "edit-rival"
 	EditCancelled MessageKind = "edit-cancelled"
+	EditLeft      MessageKind = "edit-left"
 	Edits         MessageKind = "edits"
 )
 

@@ -1,0 +1,397 @@
+package autosave_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// asks begins to ask for the lock.
+func (p *page) asks(ctx context.Context, opts autosave.EditOptions) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- p.RequestEdit(ctx, opts) }()
+	synctest.Wait()
+	return result
+}
+
+var refusal = errors.New("not now")
+
+func refuses(context.Context, string) error { return refusal }
+
+// The editor that was asked leaves. The next one is asked as well, and says no.
+func TestNextEditorIsAskedBeforeForce(t *testing.T) {
+	for name, forced := range map[string]bool{"force": true, "no force": false} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				a := w.tab("a")
+				c := w.prepare("c")
+				c.config.OnHandover = refuses
+				c.open()
+				b := w.tab("b")
+				a.channel.Deafen(true)
+				asked := b.asks(t.Context(), autosave.EditOptions{Force: forced})
+				w.sleep(4 * time.Second)
+				require.NoError(t, a.Dispose(t.Context()))
+				w.sleep(0)
+				require.False(t, c.ReadOnly())
+				require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused)
+				assert.False(t, c.ReadOnly())
+				assert.Less(t, time.Since(w.start), 5*time.Second)
+			})
+		})
+	}
+}
+
+// The next editor still loads when the time of the first one is over, and nobody has heard of it.
+func TestNextEditorThatLoadsIsNotRobbed(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		a.typed("text")
+		w.sleep(time.Second)
+		c := w.prepare("c")
+		c.config.OnHandover = refuses
+		c.config.Listener = func(e autosave.Event) {
+			if e.Type == autosave.EventEditable {
+				time.Sleep(3 * time.Second)
+			}
+			c.hear(e)
+		}
+		c.open()
+		b := w.tab("b")
+		a.channel.Deafen(true)
+		asked := b.asks(t.Context(), autosave.EditOptions{Force: true})
+		w.sleep(4 * time.Second)
+		require.NoError(t, a.Dispose(t.Context()))
+		require.ErrorIs(t, <-asked, autosave.ErrHandoverBusy)
+		w.sleep(10 * time.Second)
+		assert.False(t, c.ReadOnly())
+		assert.Zero(t, c.count(autosave.EventReadonly)-1, "it was read-only in the beginning alone")
+	})
+}
+
+// The editor accepts, and dies before it grants. Its successor is asked anew.
+func TestSuccessorOfAnEditorThatAcceptedIsAsked(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
+		a.open()
+		c := w.tab("c")
+		b := w.tab("b")
+		asked := b.asks(t.Context(), autosave.EditOptions{})
+		w.sleep(time.Second)
+		a.files.Kill()
+		a.channel.Deafen(true)
+		w.space.Kill("a")
+		require.NoError(t, <-asked)
+		assert.Less(t, time.Since(w.start), 5*time.Second)
+		assert.True(t, c.ReadOnly())
+	})
+}
+
+// A page that is put to sleep while it asks does not become the editor.
+func TestSuspendWhileAsking(t *testing.T) {
+	for name, veto := range map[string]time.Duration{"before the grant": 2 * time.Second, "at the grant": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				a := w.prepare("a")
+				a.config.OnHandover = func(context.Context, string) error { time.Sleep(veto); return nil }
+				a.open()
+				b := w.tab("b")
+				asked := b.asks(t.Context(), force)
+				time.Sleep(time.Second)
+				require.NoError(t, b.Suspend(t.Context()))
+				require.ErrorIs(t, <-asked, autosave.ErrReadOnly)
+				w.sleep(time.Minute)
+				assert.True(t, b.ReadOnly())
+				assert.False(t, a.ReadOnly())
+				require.NoError(t, b.Resume(t.Context()))
+				require.NoError(t, b.RequestEdit(t.Context(), force))
+				assert.False(t, b.ReadOnly())
+			})
+		})
+	}
+}
+
+// slowSteal delays each theft of the lock.
+func (p *page) slowSteal(d time.Duration) {
+	locker := p.w.space.Client(p.name)
+	locker.Refuse = func(r lock.Request) error {
+		if r.Steal {
+			time.Sleep(d)
+		}
+		return nil
+	}
+	p.options.Backends[0].Locker = locker
+}
+
+// A caller that gives up after the grant does not become the editor.
+func TestAbortAfterTheGrant(t *testing.T) {
+	for name, after := range map[string]time.Duration{"while it takes the lock": 500 * time.Millisecond, "while it loads": 1500 * time.Millisecond,
+		"while the page loads": 2500 * time.Millisecond, "as it has the lock": time.Second} {
+		for name2, suspend := range map[string]bool{"abort": false, "suspend": true} {
+			t.Run(name+", "+name2, func(t *testing.T) {
+				virtual(t, func(t *testing.T, w *world) {
+					a := w.tab("a")
+					a.typed("text")
+					w.sleep(time.Second)
+					b := w.prepare("b")
+					b.slowSteal(time.Second)
+					b.files.Before = func(operation string) {
+						if operation == "list index" && time.Since(w.start) > 1100*time.Millisecond && time.Since(w.start) < 2100*time.Millisecond {
+							time.Sleep(time.Second)
+						}
+					}
+					b.config.Listener = func(e autosave.Event) {
+						if e.Type == autosave.EventEditable {
+							time.Sleep(time.Second)
+						}
+						b.hear(e)
+					}
+					b.open()
+					ctx, stop := context.WithCancel(t.Context())
+					defer stop()
+					asked := b.asks(ctx, force)
+					time.Sleep(after)
+					if suspend {
+						require.NoError(t, b.Suspend(t.Context()))
+						require.Error(t, <-asked)
+					} else {
+						stop()
+						require.ErrorIs(t, <-asked, autosave.ErrAborted)
+					}
+					w.sleep(time.Minute)
+					assert.True(t, b.ReadOnly())
+					assert.False(t, a.ReadOnly(), "it has its lock back")
+					assert.NotEqual(t, autosave.PhaseAwaitingLock, b.State().Phase)
+					a.typed("!")
+					w.sleep(time.Second)
+					assert.Equal(t, "text!", w.saved())
+				})
+			})
+		}
+	}
+}
+
+// The page is put to sleep while its veto is asked for. It does not edit again.
+func TestVetoDuringSuspend(t *testing.T) {
+	for name, answer := range map[string]error{"yes": nil, "no": refusal} {
+		for _, nostandby := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				virtual(t, func(t *testing.T, w *world) {
+					a := w.prepare("a")
+					a.slow()
+					a.config.OnHandover = func(context.Context, string) error { time.Sleep(500 * time.Millisecond); return answer }
+					edited := false
+					a.config.Listener = func(e autosave.Event) {
+						if e.Type == autosave.EventPhase && !e.State.ReadOnly && time.Since(w.start) > 100*time.Millisecond {
+							edited = true
+						}
+						a.hear(e)
+					}
+					a.open()
+					a.typed("text")
+					b := w.prepare("b")
+					b.config.NoStandby = nostandby
+					b.open()
+					asked := b.asks(t.Context(), autosave.EditOptions{})
+					w.sleep(200 * time.Millisecond)
+					require.NoError(t, a.Suspend(t.Context()))
+					require.NoError(t, <-asked, "the lock is free then")
+					w.sleep(time.Minute)
+					assert.False(t, edited)
+					assert.True(t, a.ReadOnly())
+					assert.False(t, b.ReadOnly())
+					assert.Equal(t, "text", b.shows())
+					assert.Less(t, b.State().LastSuccess.Sub(w.start), 3*time.Second)
+				})
+			})
+		}
+	}
+}
+
+// The page wakes and makes sure of its lease while its veto is asked for. The asker gets its answer.
+func TestResumeDuringVeto(t *testing.T) {
+	for name, answer := range map[string]error{"yes": nil, "no": refusal} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				a := w.prepare("a")
+				a.config.OnHandover = func(context.Context, string) error { time.Sleep(500 * time.Millisecond); return answer }
+				a.open()
+				b := w.tab("b")
+				a.typed("text")
+				asked := b.asks(t.Context(), autosave.EditOptions{})
+				time.Sleep(200 * time.Millisecond)
+				end := w.records.Open()
+				time.AfterFunc(time.Second, end)
+				require.NoError(t, a.Resume(t.Context()))
+				if answer != nil {
+					require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused)
+					assert.False(t, a.ReadOnly())
+					return
+				}
+				require.NoError(t, <-asked)
+				assert.Equal(t, "text", b.shows())
+				assert.Less(t, time.Since(w.start), 3*time.Second)
+			})
+		})
+	}
+}
+
+// A request comes while the page makes sure of its lease.
+func TestRequestDuringResume(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		a.typed("text")
+		end := w.records.Open()
+		time.AfterFunc(time.Second, end)
+		resumed := make(chan error, 1)
+		go func() { resumed <- a.Resume(context.Background()) }()
+		synctest.Wait()
+		asked := b.asks(t.Context(), autosave.EditOptions{})
+		require.NoError(t, <-resumed)
+		require.NoError(t, <-asked)
+		assert.Equal(t, "text", b.shows())
+		assert.Less(t, time.Since(w.start), 3*time.Second)
+	})
+}
+
+// The page is put to sleep or closed while it makes sure of its lease: it saves all the same.
+func TestSuspendDuringResume(t *testing.T) {
+	for name, end := range map[string]func(*page, context.Context) error{
+		"suspend": func(p *page, ctx context.Context) error { return p.Suspend(ctx) },
+		"dispose": func(p *page, ctx context.Context) error { return p.Dispose(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				a := w.tab("a")
+				a.typed("text")
+				over := w.records.Open()
+				time.AfterFunc(time.Second, over)
+				go func() { _ = a.Resume(context.Background()) }()
+				synctest.Wait()
+				require.NoError(t, end(a, t.Context()))
+				w.sleep(time.Minute)
+				assert.True(t, a.ReadOnly())
+				assert.Equal(t, "text", w.saved())
+				assert.False(t, w.tab("b").ReadOnly())
+			})
+		})
+	}
+}
+
+// The records do not answer at all when the page wakes. It lets go of its lease and gets another one.
+func TestResumeWhileTheRecordsHang(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		a.typed("text")
+		time.AfterFunc(8*time.Second, w.records.Open())
+		require.NoError(t, a.Resume(t.Context()))
+		w.sleep(30 * time.Second)
+		assert.False(t, a.ReadOnly())
+		assert.Equal(t, "text", w.saved())
+	})
+}
+
+// delaying holds back what a page hears of a kind until it is let go.
+type delaying struct {
+	autosave.Channel
+	kind autosave.MessageKind
+	let  chan struct{}
+}
+
+func (d delaying) Listen(handle func(autosave.Message)) (func(), error) {
+	return d.Channel.Listen(func(m autosave.Message) {
+		if m.Kind != d.kind {
+			handle(m)
+			return
+		}
+		go func() { <-d.let; handle(m) }()
+	})
+}
+
+// The asker sleeps when it is granted the lock, and wakes long after: the editor goes on, and is asked again.
+func TestGrantIsNotTakenLongAfter(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		var vetoes atomic.Int32
+		a.config.OnHandover = func(context.Context, string) error {
+			if vetoes.Add(1) > 1 {
+				return refusal
+			}
+			return nil
+		}
+		a.open()
+		b := w.prepare("b")
+		let := make(chan struct{})
+		b.config.Channel = delaying{b.channel, autosave.EditGranted, let}
+		b.open()
+		asked := b.asks(t.Context(), autosave.EditOptions{Grace: time.Minute})
+		w.sleep(30 * time.Second)
+		require.False(t, a.ReadOnly(), "the offer is over")
+		a.typed("meanwhile")
+		close(let)
+		require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused)
+		assert.False(t, a.ReadOnly())
+	})
+}
+
+// nestedLocks are taken within a lease.
+type nestedLocks struct {
+	*lock.Manager
+	within lock.Lease
+}
+
+func (n nestedLocks) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
+	return n.Manager.AcquireProjectLock(lock.Within(ctx, n.within), opts)
+}
+
+// The page comes back from the back/forward cache, and the lease around its own one is over. It says so once, and does
+// not wait for what cannot come.
+func TestWithinALeaseThatIsOver(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		m, err := lock.NewManager(a.options)
+		require.NoError(t, err)
+		defer func() { _ = m.Close(context.Background()) }()
+		around, err := m.AcquireProjectLock(t.Context(), lock.AcquireOptions{Path: []string{"chapter"}})
+		require.NoError(t, err)
+		var acquired atomic.Int32
+		a.config.Store, a.config.Lock.Path = a.store, []string{"chapter", "text"}
+		a.config.Locks = counted{nestedLocks{m, around}, &acquired}
+		a.Saver, err = autosave.New(t.Context(), a.config)
+		require.NoError(t, err)
+		defer func() { _ = a.Dispose(context.Background()) }()
+		require.False(t, a.ReadOnly())
+		a.typed("text")
+		require.NoError(t, a.Suspend(t.Context()))
+		require.NoError(t, around.Release(t.Context()))
+		a.forget()
+		acquired.Store(0)
+		require.NoError(t, a.Resume(t.Context()))
+		w.sleep(time.Hour)
+		assert.True(t, a.ReadOnly())
+		assert.Equal(t, 1, a.count(autosave.EventReadonly))
+		assert.Equal(t, int32(1), acquired.Load())
+		assert.Equal(t, "invalid-argument", code(a.State().LastErr))
+		require.ErrorIs(t, a.RequestEdit(t.Context(), force), autosave.ErrReadOnly)
+	})
+}
+
+type counted struct {
+	nestedLocks
+	n *atomic.Int32
+}
+
+func (c counted) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
+	c.n.Add(1)
+	return c.nestedLocks.AcquireProjectLock(ctx, opts)
+}
