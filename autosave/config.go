@@ -56,10 +56,6 @@ type Config struct {
 	// three seconds silence is consent: ctx ends.
 	OnHandover func(ctx context.Context, from string) error
 
-	// Rescued, where set, returns what an editor has left elsewhere because it had no time
-	// to save, or nil. It is asked for before a page edits.
-	Rescued func(ctx context.Context) (*Rescued, error)
-
 	// Drafts, where set, keeps what this page had and could not save, and has what pages
 	// before it have left.
 	Drafts Drafts
@@ -68,6 +64,8 @@ type Config struct {
 	// to the person: EventConflict. It has five seconds; then ctx ends.
 	Merge func(ctx context.Context, sides Conflict) (Content, error)
 
+	// Dirty says that the page has text already that nobody has saved.
+	Dirty    bool
 	Disabled bool          // nothing is ever written
 	Debounce time.Duration // default 500 ms: how long typing must pause before it is saved
 	Idle     time.Duration // default 2 s: the longest a change waits while typing goes on
@@ -79,13 +77,6 @@ type Config struct {
 	// the queue and becomes the editor when its turn comes.
 	NoStandby bool
 	Retry     lock.Backoff // between attempts to save; MaxRetries means nothing here
-}
-
-// Rescued is what a page could not save as it was closed.
-type Rescued struct {
-	Content []byte
-	Token   int64  // of the lease under which it was written
-	Drop    func() // it is saved, or was offered
 }
 
 func (c Config) withDefaults() Config {

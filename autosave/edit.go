@@ -137,32 +137,30 @@ func (s *Saver) regain(err error) {
 	})
 }
 
-// edit gives the page what it has to load, then lets it edit: not before the listener
-// has returned, so that nothing is typed into, nor saved of, a text that is about to be
-// replaced. A listener that hangs is not waited for.
+// edit gives the page what it has to load, then lets it edit: after the listener has
+// returned, so that nothing is typed into a text that is about to be replaced, and
+// nothing is saved of it. A listener that hangs is not waited for.
 func (s *Saver) edit(found loaded) {
-	e := Event{Type: EventEditable, LeaseID: s.lease.ID}
+	e := Event{Type: EventEditable, LeaseID: s.lease.ID, Drafts: found.waiting}
 	if found.newest == nil && s.newest != nil { // the storage was emptied: this page alone has the text
 		s.since.CompareAndSwap(0, s.now())
+	}
+	if found.newest != nil {
+		e.Base = found.newest.ID
 	}
 	s.newest, s.denied = found.newest, false
 	switch dirty := s.since.Load() != 0; {
 	case found.foreign:
-		if found.unsaved != nil {
-			s.unsaved = found.unsaved
-		}
-		s.since.Store(0) // the page will show the content; what it had is in unsaved
-		e.Content, e.Loaded, e.Unsaved = found.content, found.content != nil, s.unsaved
+		s.replaced()
+		e.Content, e.Loaded, e.Unsaved = found.content, found.content != nil, s.unsaved.text
 		s.size = int64(len(found.content))
 	case dirty:
-		s.unsaved = nil // the page has it still, and saves it now
+		s.unsaved = unsaved{} // the page has it still, and saves it now
 	default:
-		e.Unsaved = s.unsaved
-	}
-	if found.rescued != nil && !found.taken {
-		found.rescued.Drop() // from here on it is this page's, as what it could not save itself
+		e.Unsaved = s.unsaved.text
 	}
 	s.failures, s.lastErr = 0, nil
+	fresh := s.wait(found.waiting)
 	s.emitPhase(s.phase())
 	e.State = s.state()
 	term := s.term
@@ -175,13 +173,22 @@ func (s *Saver) edit(found loaded) {
 	}
 	impatient := time.AfterFunc(answerLimit, open)
 	s.events.pushThen(e, func() { impatient.Stop(); open() })
+	s.tellDrafts(fresh, found.sides)
+}
+
+// replaced notes that the page is given another text: what it types from here on is a
+// lineage of its own, and everything before is saved or a draft.
+func (s *Saver) replaced() {
+	s.text++
+	s.lineage = ""
+	s.since.Store(0)
 }
 
 // opened is called when the page has loaded what it was given.
 func (s *Saver) opened(found loaded) {
 	lease := s.lease
 	s.held.Store(&lease)
-	s.next, s.lastErr, s.holder = s.config.Retry.Delays(), found.damage, nil
+	s.next, s.lastErr, s.holder = s.config.Retry.Delays(), found.trouble, nil
 	if s.unfenced = found.unfenced != nil; s.unfenced {
 		s.failed(found.unfenced)
 	}
@@ -216,8 +223,7 @@ func (s *Saver) release() {
 
 // readonly makes this page a viewer and tells it so, with what it could not save.
 func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
-	dirty := s.since.Load() != 0 || s.saving()
-	mark := s.marks.Load()
+	l := loss{s.since.Load() != 0 || s.saving(), s.marks.Load(), s.text, s.lossCause(err)}
 	s.yield(viewing, err)
 	named := make(chan struct{})
 	s.holder, s.unnamed = nil, named
@@ -225,17 +231,14 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 	s.emitPhase(s.phase())
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		s.preview(ctx, reason, step)
-		holder, unsaved := s.gather(ctx, dirty, mark, named)
+		holder := s.gather(ctx, l, named)
 		step(func() {
 			s.unnamed = nil
 			if s.holder == nil { // else the new editor has told it itself
 				s.holder = holder
 			}
-			if unsaved != nil {
-				s.unsaved, s.unsavedMark = unsaved, mark
-			}
 			s.denied = true
-			s.emit(Event{Type: EventReadonly, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.unsaved})
+			s.emit(Event{Type: EventReadonly, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.unsaved.text})
 			s.settle()
 			s.standby(0)
 		})
@@ -277,46 +280,68 @@ func (s *Saver) yield(r role, err error) {
 }
 
 // gather finds out who edits, and takes what the page could not save. Both have little
-// time, because the page has to be told. A snapshot that comes later is kept.
-func (s *Saver) gather(ctx context.Context, dirty bool, mark int64, named chan struct{}) (*lock.Holder, []byte) {
+// time, because the page has to know. What comes later is kept.
+func (s *Saver) gather(ctx context.Context, l loss, named chan struct{}) *lock.Holder {
 	limited, stop := context.WithTimeout(ctx, noticeLimit)
 	defer stop()
 	holders := make(chan *lock.Holder, 1)
 	go func() { holders <- s.whoEdits(ctx, rollCall) }()
-	snapshots := make(chan []byte, 1)
-	if dirty {
-		go func() {
-			ctx, stop := context.WithTimeout(s.life, writeLimit)
-			defer stop()
-			taken, err := s.snapshot(ctx)
-			if err != nil {
-				taken = nil
-			}
-			snapshots <- taken
-			s.do(func() {
-				if err == nil && s.role != editing && s.unsaved == nil {
-					s.unsaved, s.unsavedMark = taken, mark
-				}
-			})
-		}()
+	kept := make(chan struct{})
+	if l.dirty {
+		s.work.Go(func() { defer close(kept); s.keepLoss(l) })
 	} else {
-		snapshots <- nil
+		close(kept)
 	}
 	var holder *lock.Holder
-	var unsaved []byte
-	for holderIn, snapshotIn := holders, snapshots; holderIn != nil || snapshotIn != nil; {
+	for holderIn, keptIn := holders, kept; holderIn != nil || keptIn != nil; {
 		select {
 		case holder = <-holderIn:
 			holderIn, named = nil, nil
 		case <-named:
 			holderIn, named = nil, nil
-		case unsaved = <-snapshotIn:
-			snapshotIn = nil
+		case <-keptIn:
+			keptIn = nil
 		case <-limited.Done():
-			return holder, unsaved
+			return holder
 		}
 	}
-	return holder, unsaved
+	return holder
+}
+
+// loss is what a page could not save as it became read-only.
+type loss struct {
+	dirty  bool
+	marked int64
+	text   int64
+	cause  Cause
+}
+
+// keepLoss keeps what the page has now, in memory and as a draft. A later loss takes the
+// place of an earlier one, which is a draft by then.
+func (s *Saver) keepLoss(l loss) {
+	ctx, stop := context.WithTimeout(s.life, writeLimit)
+	defer stop()
+	taken := make(chan []byte, 1)
+	go func() {
+		text, err := s.snapshot(ctx)
+		if err != nil {
+			text = nil // the draft has what the page could say before
+		}
+		taken <- text
+	}()
+	draft, err := s.seal(ctx, l.cause)
+	text := <-taken
+	s.do(func() {
+		if draft != nil {
+			s.sealed(*draft, l.text)
+		}
+		if err != nil && s.lastErr == nil {
+			s.lastErr = err
+		}
+		if s.role != editing && s.text == l.text && l.marked > s.unsaved.marked && (text != nil || draft != nil) {
+			s.unsaved = unsaved{text, l.marked, draft}
+		}
+	})
 }
 
 func (s *Saver) whoEdits(ctx context.Context, limit time.Duration) *lock.Holder {

@@ -3,7 +3,6 @@ package autosave_test
 import (
 	"context"
 	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -186,57 +185,5 @@ func TestTheBufferSurvivesReadingAlong(t *testing.T) {
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		require.NoError(t, a.Told(t.Context()))
 		assert.Equal(t, []string{"mine", "mine"}, a.offered(), "when it lost the lock and when it had it again")
-	})
-}
-
-// What an editor left as it was closed is saved by the next one, once, and not over what was
-// saved since.
-func TestWhatWasLeftIsSavedByTheNext(t *testing.T) {
-	virtual(t, func(t *testing.T, w *world) {
-		var left *autosave.Rescued
-		dropped := 0
-		leave := func(text string, token int64) {
-			left = &autosave.Rescued{Content: []byte(text), Token: token, Drop: func() { left = nil; dropped++ }}
-		}
-		open := func(name string) *page {
-			p := w.prepare(name)
-			p.config.Rescued = func(context.Context) (*autosave.Rescued, error) { return left, nil }
-			return p.open()
-		}
-		a := open("a")
-		a.typed("saved")
-		w.sleep(time.Second)
-		lease, _ := a.Lease()
-		require.NoError(t, a.Dispose(t.Context()))
-
-		leave("saved, and more", lease.Token)
-		b := open("b")
-		assert.Equal(t, "saved, and more", b.shows())
-		assert.Equal(t, []string{"saved, and more", "saved"}, w.generations())
-		assert.Equal(t, 1, dropped)
-		require.NoError(t, b.Dispose(t.Context()))
-
-		leave("saved, and more", lease.Token+1) // it was saved after all
-		c := open("c")
-		assert.Len(t, w.generations(), 2)
-		assert.Equal(t, 2, dropped)
-		c.typed("!")
-		w.sleep(time.Second)
-		require.NoError(t, c.Dispose(t.Context()))
-
-		leave("of long ago", lease.Token)
-		d := open("d")
-		assert.Equal(t, "saved, and more!", d.shows())
-		assert.Equal(t, []string{"of long ago"}, d.offered())
-		assert.Equal(t, 3, dropped)
-		require.NoError(t, d.Dispose(t.Context()))
-
-		leave(strings.Repeat("cannot be saved ", 1000), 1000)
-		w.disk.SetCapacity(4000)
-		e := w.prepare("e")
-		e.config.Rescued = func(context.Context) (*autosave.Rescued, error) { return left, nil }
-		e.open()
-		assert.Equal(t, 3, dropped, "it stays where it is")
-		assert.Equal(t, []string{string(left.Content)}, e.offered())
 	})
 }

@@ -185,7 +185,7 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 			c.sized(bytes)
 			c.progress(PhaseIndex)
 			g.Bytes, g.SHA256 = bytes, sum
-			gone, next.generations = c.Limits.kept(append(superseded(l.top.generations), g))
+			gone, next.generations = c.Limits.kept(l.with(&g, c.Aside))
 			encoded = true
 			return encodeIndex(next.generations), nil
 		}})
@@ -202,6 +202,17 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 	// Where a successor is there, it may have taken this generation over: its files are
 	// the successor's to remove.
 	return g, names, gone, l.check(names)
+}
+
+// with returns the generations of the last index and a new one: the current one or, where
+// it goes aside, the one before.
+func (l *Layout) with(g *Generation, aside bool) []Generation {
+	last := len(l.top.generations) - 1
+	if !aside || last < 0 {
+		return append(superseded(l.top.generations), *g)
+	}
+	g.Current = false
+	return slices.Insert(slices.Clone(l.top.generations), last, *g)
 }
 
 // discard removes what is left of a commit whose index was not begun.

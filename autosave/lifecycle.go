@@ -33,7 +33,7 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	}) {
 		return s.over()
 	}
-	err := s.flushLast(ctx)
+	err := s.keepLast(ctx, r, s.flushLast(ctx))
 	if !s.do(func() {
 		had, lease = s.leaseDone != nil, s.lease
 		before := s.lastErr
@@ -62,6 +62,45 @@ func (s *Saver) flushLast(ctx context.Context) error {
 	defer stop()
 	_, err := s.flush(ctx, leaving)
 	return err
+}
+
+// keepLast stores what this page leaves behind unsaved as a draft. failed says why it could
+// not be saved, where that was tried. It returns why the page leaves something behind.
+func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
+	if errors.Is(failed, ErrDisposed) || s.config.Drafts == nil {
+		return failed
+	}
+	var dirty bool
+	var refusal error
+	l := loss{}
+	if !s.do(func() {
+		dirty, refusal = s.since.Load() != 0 || failed != nil, s.refusal()
+		l = loss{dirty, s.marks.Load(), s.text, s.leaveCause(failed)}
+	}) || !dirty {
+		return failed
+	}
+	var draft *Draft
+	var err error
+	done := make(chan struct{})
+	s.work.Go(func() {
+		defer close(done)
+		draft, err = s.seal(context.WithoutCancel(ctx), l.cause)
+		if draft != nil {
+			s.do(func() { s.sealed(*draft, l.text) })
+		}
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return errors.Join(failed, context.Cause(ctx))
+	}
+	switch {
+	case failed != nil:
+		return errors.Join(failed, err)
+	case r == suspended || draft == nil && err == nil:
+		return err // the page has its text still, or everything is saved
+	}
+	return errors.Join(refusal, err)
 }
 
 // Resume is for a page that wakes (pageshow, resume). It returns when it is known

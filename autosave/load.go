@@ -1,45 +1,58 @@
 package autosave
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
+// had is what this page had when it got the lock.
+type had struct {
+	known   *Generation // the last one that the page has written or loaded
+	lineage string      // of the page's text; "" where that is unknown
+	unsaved unsaved
+}
+
 // loaded is what was found when this page had got the lock.
 type loaded struct {
 	newest   *Generation // nil where the store has no current one
-	content  []byte
-	foreign  bool  // the page does not show newest: it has to load content
-	damage   error // newest cannot be read; content is of one before it, or there is none
-	unfenced error // why the editor before could not be shut out; nil: it was
-	unsaved  []byte
-	rescued  *Rescued // that is unsaved
-	taken    bool     // unsaved is what the page has; else it has nothing of its own
+	content  []byte      // where foreign is set
+	foreign  bool        // the page does not show newest: it has to load content
+	own      *Generation // made of what this page shows, with the changes up to marked
+	trouble  error       // newest cannot be read, and content is of one before it; or a draft could not be saved
+	unfenced error       // why the editor before could not be shut out; nil: it was
 	marked   int64
+	unsaved  unsaved // what this page had that is not part of the content
+	settled  bool    // the drafts could be looked at
+	waiting  []Draft
+	sides    []Conflict
 }
 
-// load shuts out the editor before and reads what it has left. Until that has worked
-// the page is not told that it may edit.
+// reloads bounds how often the content is loaded anew because somebody types meanwhile.
+// After that the page itself seals what is typed before it shows the content.
+const reloads = 5
+
+// load shuts out the editor before and reads what that editor has left. The page learns
+// that it may edit once that has worked.
 func (s *Saver) load(l lock.Lease) {
 	s.lease, s.leaseDone = l, l.Done()
 	s.enter(loading)
-	known, has := s.newest, int64(0)
-	if s.unsaved != nil {
-		has = s.unsavedMark
-	}
+	h := had{s.newest, s.lineage, s.unsaved}
+	text := s.text
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		next := s.config.Retry.Delays()
-		for ctx.Err() == nil {
-			found, err := s.find(ctx, l.Token, known, has)
+		for round := 0; ctx.Err() == nil; {
+			found, err := s.find(ctx, l, h)
 			if err == nil {
 				again := false
+				round++
 				if !step(func() {
 					// What was typed since the snapshot was taken belongs to it too.
-					if again = found.foreign && s.since.Load() != 0 && s.marks.Load() != found.marked; !again {
+					again = found.foreign && s.since.Load() != 0 && s.marks.Load() != found.marked && (round < reloads || s.config.Drafts == nil)
+					if s.loadedOwn(found, text); !again {
 						s.edit(found)
 					}
 				}) || !again {
@@ -55,112 +68,160 @@ func (s *Saver) load(l lock.Lease) {
 				}
 				s.failures++
 				s.lastErr = err
-				s.settle() // read-only for now; whoever waits for an answer has it
+				s.settle() // read-only for now; callers that wait for an answer have it
 			})
 			_ = wait.For(ctx, next())
 		}
 	})
 }
 
-// find does what load says. Where the newest generation is damaged, the newest good one
-// takes its place. A store that can be read but not written, as a full disk, does not keep
-// the page from editing. What the page had up to the mark has was taken when it lost the
-// lock; it may show something else by now.
-func (s *Saver) find(ctx context.Context, token int64, known *Generation, has int64) (loaded, error) {
+// find does what load says. Drafts of pages that are gone become part of the content, or
+// wait for a decision. Where the newest generation is damaged, the newest good one takes
+// its place. A store that can be read but not written, as a full disk, does not keep the
+// page from editing.
+func (s *Saver) find(ctx context.Context, l lock.Lease, h had) (found loaded, err error) {
 	ctx, stop := context.WithTimeout(ctx, writeLimit)
 	defer stop()
-	var found loaded
-	if err := s.config.Store.Fence(ctx, token); err != nil {
+	if err := s.config.Store.Fence(ctx, l.Token); err != nil {
 		found.unfenced = asError(err, CodeWriteFailed, "the store could not be opened")
 		if errors.Is(err, ErrStaleToken) {
 			return found, found.unfenced
 		}
 	}
-	all, err := s.config.Store.List(ctx)
-	switch {
+	r := &reconciler{Config: s.config, token: l.Token, owner: l.OwnerName}
+	switch r.all, err = s.config.Store.List(ctx); {
 	case err != nil && found.unfenced != nil:
 		return found, found.unfenced
 	case err != nil:
 		return found, asError(err, CodeReadFailed, "what was saved could not be listed")
 	}
-	if found.unfenced == nil {
-		all, err = s.rescue(ctx, token, all, &found)
+	found.marked = s.marks.Load()
+	_, saved := current(r.all)
+	dirty := s.since.Load() != 0 || !saved && h.known != nil // of an emptied storage, this page alone has the text
+	if found.foreign = h.foreign(r.all, dirty); found.foreign {
+		if err := s.keep(ctx, h, dirty, &found); err != nil {
+			return found, err
+		}
+	} else {
+		r.own = h.lineage
 	}
-	if err != nil {
+	if err := s.reconcile(ctx, r, &found, dirty); err != nil {
 		return found, err
 	}
-	if len(all) == 0 || !all[0].Current { // the others are history, for a person to restore
-		return found, nil
-	}
-	found.newest = &all[0]
-	if found.foreign = known == nil || known.ID != all[0].ID; found.foreign {
-		err = s.open(ctx, all, has, &found)
-	}
-	return found, err
+	return found, s.open(ctx, r, &found)
 }
 
-// open reads the newest generation that is whole, and takes what the page is about to
-// lose by loading it.
-func (s *Saver) open(ctx context.Context, all []Generation, has int64, found *loaded) error {
-	whole := false
-	for _, g := range all {
-		content, err := s.config.Store.Read(ctx, g.ID)
-		if err == nil {
-			found.content, whole = content, true
-			break
-		}
-		if !errors.Is(err, ErrCorrupted) {
-			return asError(err, CodeReadFailed, "what was saved could not be read")
-		}
-		if found.damage == nil {
-			found.damage = err
-		}
+// open reads what the page has to load. Where no generation is whole, the page keeps what
+// it shows.
+func (s *Saver) open(ctx context.Context, r *reconciler, found *loaded) error {
+	found.waiting, found.sides = r.waiting, r.conflict
+	if found.trouble == nil {
+		found.trouble = r.trouble
 	}
-	if !whole { // the page keeps what it shows
-		found.foreign = false
+	g, saved := current(r.all)
+	if !saved { // the others are history, for a person to restore
 		return nil
 	}
-	if found.marked = s.marks.Load(); s.since.Load() == 0 || found.marked == has {
+	found.newest = &g
+	if !found.foreign {
 		return nil
 	}
-	var err error
-	found.unsaved, err = s.snapshot(ctx)
-	found.taken = err == nil
+	if err := r.load(ctx); err != nil {
+		return err
+	}
+	if r.present.damage != nil {
+		found.trouble = r.present.damage
+	}
+	found.content, found.foreign = r.present.bytes, r.present.whole
+	return nil
+}
+
+// current returns the current generation, where there is one.
+func current(all []Generation) (Generation, bool) {
+	if len(all) == 0 || !all[0].Current {
+		return Generation{}, false
+	}
+	return all[0], true
+}
+
+// foreign reports whether the page has to load the current generation: it is neither what
+// the page wrote or loaded last, nor an earlier state of what the page has not saved.
+func (h had) foreign(all []Generation, dirty bool) bool {
+	g, saved := current(all)
+	if !saved || h.known != nil && h.known.ID == g.ID {
+		return false
+	}
+	return !dirty || h.lineage == "" || g.Draft != h.lineage
+}
+
+// keep stores what the page is about to lose, because it has to load another text. A page
+// whose text was stored when it lost the lock may show something else by now.
+func (s *Saver) keep(ctx context.Context, h had, dirty bool, found *loaded) (err error) {
+	found.unsaved = h.unsaved
+	if !dirty || found.marked == h.unsaved.marked && (h.unsaved.draft != nil || s.config.Drafts == nil) {
+		return nil
+	}
+	found.unsaved = unsaved{marked: found.marked}
+	if found.unsaved.draft, err = s.seal(ctx, CauseLockLost); errors.Is(err, ErrSnapshotFailed) {
+		return err
+	}
+	found.trouble = err
+	found.unsaved.text, err = s.snapshot(ctx)
 	return err
 }
 
-// rescue saves what an editor left as it was closed, so that this page goes on with it. What
-// others have saved over since is offered instead, and so is what cannot be saved now. It
-// returns the generations there are afterwards.
-func (s *Saver) rescue(ctx context.Context, token int64, all []Generation, found *loaded) ([]Generation, error) {
-	if s.config.Rescued == nil {
-		return all, nil
+// reconcile decides about the drafts. Where the page goes on with a text of its own that
+// is not saved, that text is saved before any other draft is looked at.
+func (s *Saver) reconcile(ctx context.Context, r *reconciler, found *loaded, dirty bool) error {
+	listed := r.list(ctx)
+	found.settled = r.trouble == nil && s.config.Drafts != nil
+	if len(listed) == 0 || found.unfenced != nil {
+		r.waiting = listed
+		return nil
 	}
-	limited, stop := context.WithTimeout(ctx, answerLimit)
-	defer stop()
-	r, err := s.config.Rescued(limited)
-	if r == nil || err != nil {
-		return all, nil // nothing can be done about it now; it stays where it is
-	}
-	if len(all) > 0 {
-		last, err := s.config.Store.Read(ctx, all[0].ID)
-		if err == nil && bytes.Equal(last, r.Content) {
-			r.Drop()
-			return all, nil
+	if dirty && !found.foreign {
+		g, err := s.config.Store.Commit(ctx, Commit{Take: s.config.Snapshot, Token: r.token, SavedAt: s.config.Clock.Now().Wall,
+			OwnerName: r.owner, Limits: s.config.Limits})
+		if errors.Is(err, ErrStaleToken) {
+			return err
 		}
-		if all[0].Token > r.Token {
-			found.unsaved, found.rescued = r.Content, r
-			return all, nil
+		if err != nil {
+			r.waiting, r.trouble = listed, asError(err, CodeWriteFailed, "what this page has could not be saved; the drafts of other pages wait")
+			return nil
 		}
+		found.own = &g
+		r.all = append([]Generation{g}, superseded(r.all)...)
 	}
-	g, err := s.config.Store.Commit(ctx, Commit{Content: Bytes(r.Content), Token: token, SavedAt: s.config.Clock.Now().Wall, Limits: s.config.Limits})
-	switch {
-	case errors.Is(err, ErrStaleToken):
-		return all, err
-	case err != nil:
-		found.unsaved = r.Content
-		return all, nil
+	before, _ := current(r.all)
+	if err := r.run(ctx, listed); err != nil {
+		return err
 	}
-	r.Drop()
-	return append([]Generation{g}, superseded(all)...), nil
+	now, _ := current(r.all)
+	if now.ID == before.ID {
+		return nil
+	}
+	d := found.unsaved.draft
+	if found.foreign = d == nil || d.ID != now.Draft; !found.foreign {
+		found.own = &now // this page's own text became the content
+	}
+	return nil
+}
+
+// loadedOwn notes what load has stored of this page's own text.
+func (s *Saver) loadedOwn(found loaded, text int64) {
+	if d := found.unsaved.draft; d != nil && s.unsaved.draft != d {
+		s.sealed(*d, text)
+	}
+	if found.unsaved.marked > s.unsaved.marked {
+		s.unsaved = found.unsaved
+	}
+	if g := found.own; g != nil {
+		if s.marks.Load() == found.marked {
+			s.since.Store(0)
+		}
+		s.saved(&write{token: s.lease.Token, text: text}, *g)
+	}
+	if d := s.unsaved.draft; d != nil && found.settled && !slices.ContainsFunc(found.waiting, func(w Draft) bool { return w.ID == d.ID }) {
+		s.unsaved = unsaved{marked: s.unsaved.marked} // it was merged, or it is the content
+	}
 }

@@ -14,6 +14,7 @@ const restoreWrites = 10
 // history, and the page and the store agree in the end.
 type restore struct {
 	content []byte
+	draft   *Draft // of which the content is: the page is given it by an event; nil: a generation's
 	writes  int
 	result  chan error // has one place
 }
@@ -27,7 +28,15 @@ func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &restore{content: content, result: make(chan error, 1)}
+	if err := s.makeCurrent(ctx, &restore{content: content}); err != nil {
+		return nil, err
+	}
+	return content, nil
+}
+
+// makeCurrent does what Restore says and returns when the content is current.
+func (s *Saver) makeCurrent(ctx context.Context, r *restore) error {
+	r.result = make(chan error, 1)
 	if !s.do(func() {
 		if s.role != editing {
 			r.result <- s.refusal()
@@ -35,18 +44,15 @@ func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
 		}
 		s.restores = append(s.restores, r)
 	}) {
-		return nil, s.over()
+		return s.over()
 	}
 	select {
-	case err = <-r.result:
+	case err := <-r.result:
+		return err
 	case <-ctx.Done():
 		s.do(func() { s.settleRestore(r, context.Cause(ctx)) })
-		err = <-r.result // it may have ended just before
+		return <-r.result // it may have ended just before
 	}
-	if err != nil {
-		return nil, err
-	}
-	return content, nil
 }
 
 // settleRestore answers a restore, unless it has its answer.
@@ -65,7 +71,14 @@ func (s *Saver) restorable() bool {
 // restoreNext commits the content of the oldest restore.
 func (s *Saver) restoreNext() {
 	r := s.restores[0]
-	s.commit(&write{since: s.now(), restores: r}, func(context.Context) (Content, error) { return Bytes(r.content), nil })
+	s.commit(&write{since: s.now(), restores: r}, r.take)
+}
+
+func (r *restore) take(context.Context) (Content, error) {
+	if d := r.draft; d != nil {
+		return Numbered{Bytes(r.content), d.ID, d.Number}, nil
+	}
+	return Bytes(r.content), nil
 }
 
 // restored ends a restore whose content was committed, if the page may load it. Otherwise
@@ -76,8 +89,16 @@ func (s *Saver) restored(w *write) {
 	switch {
 	case !slices.Contains(s.restores, r): // the page was refused it, and does not load it
 		s.since.CompareAndSwap(0, w.since)
+	case r.draft != nil && s.role != editing: // nothing can be given to the page now
+		s.since.CompareAndSwap(0, w.since)
+		s.settleRestore(r, s.refusal())
 	case !dirty:
 		s.settleRestore(r, nil)
+		s.text++
+		s.lineage = ""
+		if r.draft != nil {
+			s.give(r.content)
+		}
 	case s.role != editing:
 		s.settleRestore(r, s.refusal())
 	}

@@ -63,24 +63,26 @@ type Saver struct {
 	verdict   chan struct{}      // closed, and replaced, when it is known who edits
 	stop      context.CancelFunc // ends what waits or loads in this term
 
-	writing     *write
-	epoch       int64 // snapshots begun
-	waiters     []waiter
-	restores    []*restore // the oldest first
-	urgent      bool
-	failures    int
-	retryAt     time.Time
-	next        func() time.Duration
-	lastErr     error
-	success     time.Time
-	newest      *Generation // the last one this page has written or loaded
-	size        int64       // of the last snapshot
-	unsaved     []byte      // taken when this page lost the lock,
-	unsavedMark int64       // with all changes up to this one
-	holder      *lock.Holder
-	unnamed     chan struct{} // closed when the new editor tells its name; nil once the page was told
-	shown       shown
-	timer       *time.Timer
+	writing  *write
+	epoch    int64 // snapshots begun
+	waiters  []waiter
+	restores []*restore // the oldest first
+	urgent   bool
+	failures int
+	retryAt  time.Time
+	next     func() time.Duration
+	lastErr  error
+	success  time.Time
+	newest   *Generation // the last one this page has written or loaded
+	size     int64       // of the last snapshot
+	unsaved  unsaved
+	text     int64   // counts the texts that the page was given
+	lineage  string  // of the present one; "" where it is unknown
+	waiting  []Draft // for a decision, as far as this page knows
+	holder   *lock.Holder
+	unnamed  chan struct{} // closed when the new editor tells its name; nil once the page was told
+	shown    shown
+	timer    *time.Timer
 
 	handing *handing
 	asking  *ask
@@ -100,6 +102,9 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.readOnly.Store(true)
+	if c.Dirty {
+		s.MarkDirty()
+	}
 	if c.Disabled {
 		s.role = ended
 		s.final = s.where(State{Phase: PhaseDisabled, ReadOnly: true})
@@ -143,8 +148,9 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 func (s *Saver) MarkDirty() {
 	now := s.now()
 	s.last.Store(now)
-	s.marks.Add(1)
-	if s.since.Load() == 0 && s.since.CompareAndSwap(0, now) {
+	first := s.since.Load() == 0 && s.since.CompareAndSwap(0, now)
+	s.marks.Add(1) // after it: a mark that was counted is dirty
+	if first {
 		select {
 		case s.wake <- struct{}{}:
 		default:
@@ -188,10 +194,17 @@ func (s *Saver) History(ctx context.Context) ([]Generation, error) {
 	return s.config.Store.List(ctx)
 }
 
-// Read returns the content of a generation; see [Store].
+// Read returns the content of a generation or the text of a draft; see [Store] and [Drafts].
 func (s *Saver) Read(ctx context.Context, id string) ([]byte, error) {
 	if s.config.Disabled {
 		return nil, ErrDisabled
+	}
+	if _, _, generation := parsePair(id); !generation && id != Current && s.config.Drafts != nil {
+		text, err := s.config.Drafts.Read(ctx, id)
+		if err != nil {
+			err = asError(err, CodeReadFailed, "the draft could not be read")
+		}
+		return text, err
 	}
 	return s.config.Store.Read(ctx, id)
 }
@@ -298,11 +311,12 @@ func (s *Saver) phase() Phase {
 }
 
 func (s *Saver) state() State {
-	state := s.where(State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.lastErr, RetryCount: s.failures})
+	state := s.where(State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.lastErr, RetryCount: s.failures,
+		Drafts: len(s.waiting)})
 	dirty := s.since.Load() != 0
 	switch {
-	case s.role != editing && s.role != leaving && s.unsaved != nil:
-		state.PendingBytes = max(1, int64(len(s.unsaved)))
+	case s.role != editing && s.role != leaving && s.unsaved.text != nil:
+		state.PendingBytes = max(1, int64(len(s.unsaved.text)))
 	case dirty || s.saving():
 		state.PendingBytes = max(1, s.size)
 	}

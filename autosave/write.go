@@ -1,6 +1,7 @@
 package autosave
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -12,6 +13,7 @@ type write struct {
 	since    int64    // when the first change that it has was made, or before; 0 where it has no content
 	marks    int64    // how many changes there were before it was begun
 	token    int64    // of the lease under which it writes
+	text     int64    // which text of the page it is of
 	restores *restore // whose content it is; nil: the page's
 	phase    Phase
 	stop     context.CancelFunc
@@ -49,7 +51,11 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 	owner, at := s.lease.OwnerName, s.config.Clock.Now().Wall
 	take := func(ctx context.Context) (Content, error) {
 		taken, err := snapshot(ctx, content)
-		if bytes, ok := taken.(Bytes); ok {
+		plain := taken
+		if n, ok := plain.(Numbered); ok {
+			plain = n.Content
+		}
+		if bytes, ok := plain.(Bytes); ok {
 			s.sized(int64(len(bytes)))
 		}
 		return taken, err
@@ -67,7 +73,7 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 func (s *Saver) launch(w *write, f func(ctx context.Context, committed func(Generation)) (Generation, error), finish func(*write, outcome)) {
 	s.epoch++
 	s.urgent = false
-	w.epoch, w.token = s.epoch, s.lease.Token
+	w.epoch, w.token, w.text = s.epoch, s.lease.Token, s.text
 	var ctx context.Context
 	ctx, w.stop = context.WithTimeout(s.life, writeLimit)
 	s.writing = w
@@ -191,21 +197,30 @@ func (s *Saver) written(w *write, o outcome) {
 	}
 	g := o.generation
 	s.success = s.config.Clock.Now().Wall
-	if w.token == s.lease.Token { // else this page has loaded since
-		s.newest = &g
-	}
 	if writes {
 		s.refusals = 0
 		s.recovered()
-		s.unsaved = nil
+		s.unsaved = unsaved{}
 	} else {
 		s.clean(w)
 	}
-	s.emit(Event{Type: EventSaved, Generation: &g})
+	s.saved(w, g)
 	if w.restores != nil {
 		s.restored(w)
 	}
 	s.resolve(w, o)
+}
+
+// saved notes a generation of what this page shows, unless the page has loaded since.
+func (s *Saver) saved(w *write, g Generation) {
+	if w.token == s.lease.Token {
+		s.newest = &g
+	}
+	if w.text == s.text && w.restores == nil {
+		s.lineage = cmp.Or(g.Draft, s.lineage)
+	}
+	s.contained(g)
+	s.emit(Event{Type: EventSaved, Generation: &g})
 }
 
 // clean takes back that the changes of w are not saved, which was assumed when the role

@@ -84,6 +84,9 @@ func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave
 	if commit.Progress != nil {
 		commit.Progress(autosave.PhaseWriting)
 	}
+	if commit.Aside {
+		return c.aside(ctx, commit)
+	}
 	save := c.next(commit)
 	reply, err := c.document.sendFor(ctx, commitLimit, Request{Method: "PUT", Path: c.document.path + "/content",
 		Token: commit.Token, Save: save, Body: bytes})
@@ -97,6 +100,17 @@ func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave
 		return g, nil
 	}
 	return c.generation(ctx, content{bytes, commit.SavedAt, commit.Token, save})
+}
+
+// aside keeps a generation that does not become the current one: the server has no place for it.
+func (c *Contents) aside(ctx context.Context, commit autosave.Commit) (autosave.Generation, error) {
+	g, ok := c.history.commit(ctx, commit)
+	if !ok {
+		return g, &autosave.Error{Code: autosave.CodeWriteFailed, Operation: autosave.OpSave,
+			Detail: "the history on this machine cannot be written; nothing was kept"}
+	}
+	g.Current = false
+	return g, nil
 }
 
 // next says which save a commit is. Each has a higher order than those before it, so that a save that was given up and arrives

@@ -99,7 +99,7 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 		}
 		config.Channel = jsbridge.Edits{Channel: e.channel}
 	}
-	config.Snapshot, config.Listener, config.OnHandover, config.Rescued = e.snapshot, e.publish, e.veto, e.rescued
+	config.Snapshot, config.Listener, config.OnHandover = e.snapshot, e.publish, e.veto
 	s.editors.mu.Lock()
 	s.editors.all[e.id] = e
 	s.editors.mu.Unlock()
@@ -271,23 +271,6 @@ func (e *editor) snapshot(ctx context.Context) (autosave.Content, error) {
 	content := jsbridge.Content{Object: v}
 	context.AfterFunc(ctx, content.Drop)
 	return content, nil
-}
-
-// rescued asks the page for what an editor left there, where it had no time to save.
-func (e *editor) rescued(ctx context.Context) (*autosave.Rescued, error) {
-	v, err := e.ask(ctx, map[string]any{"type": "autosave:rescued"})
-	if err != nil {
-		return nil, err
-	}
-	r := reader{v: v}
-	token := int64(r.whole("token"))
-	left, err := v.Get("bytes")
-	if err != nil || token == 0 {
-		return nil, err
-	}
-	content, err := jsbridge.Bytes(left)
-	return &autosave.Rescued{Content: content, Token: token,
-		Drop: func() { e.tell(map[string]any{"type": "autosave:drop", "token": token}) }}, err
 }
 
 // veto asks the page whether it hands over.

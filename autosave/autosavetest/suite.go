@@ -59,6 +59,7 @@ func RunStore(t *testing.T, open func(t *testing.T) Storage) {
 		{"a pin is refused like a commit", testPinRefused},
 		{"a pin fails or is killed at any step", testPinFaults},
 		{"the successor has what was pinned", testPinTakeover},
+		{"a commit aside leaves the current one", testAside},
 		{"damage is found and named", testCorrupted},
 		{"emptied storage is told and filled anew", testEvicted},
 		{"killed at any step it reads back whole", testKilled},

@@ -1,0 +1,136 @@
+package autosave
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// unsaved is what this page had when it could not save any more.
+type unsaved struct {
+	text   []byte // nil where there is nothing, or where the page could not say
+	marked int64  // marks that it has
+	draft  *Draft // where it is stored; nil where it exists in memory only
+}
+
+// seal stores what the page has and nobody has saved as a draft. It returns nil where
+// everything is saved, and where there is no place for drafts.
+func (s *Saver) seal(ctx context.Context, cause Cause) (*Draft, error) {
+	if s.config.Drafts == nil {
+		return nil, nil
+	}
+	ctx, stop := context.WithTimeout(ctx, answerLimit)
+	defer stop()
+	d, err := s.config.Drafts.Seal(ctx, cause)
+	if err != nil {
+		return nil, asError(err, CodeWriteFailed, "what this page has could not be stored as a draft")
+	}
+	return d, nil
+}
+
+// sealed notes that the page's text was stored as a draft. The number of the text tells
+// whether the page still has it.
+func (s *Saver) sealed(d Draft, text int64) {
+	if s.text == text {
+		s.lineage = d.ID
+	}
+	s.waiting = append([]Draft{d}, slices.DeleteFunc(s.waiting, func(w Draft) bool { return w.ID == d.ID })...)
+	s.emit(Event{Type: EventDraft, Draft: &d})
+}
+
+// wait notes the drafts that wait for a decision and returns those that are news.
+func (s *Saver) wait(waiting []Draft) (fresh []Draft) {
+	for _, d := range waiting {
+		if !slices.ContainsFunc(s.waiting, func(w Draft) bool { return w.ID == d.ID && w.Number == d.Number }) {
+			fresh = append(fresh, d)
+		}
+	}
+	s.waiting = waiting
+	return fresh
+}
+
+// tellDrafts tells of drafts that were found, and of conflicts.
+func (s *Saver) tellDrafts(fresh []Draft, sides []Conflict) {
+	for _, d := range fresh {
+		s.emit(Event{Type: EventDraft, Draft: &d})
+	}
+	for _, c := range sides {
+		s.emit(Event{Type: EventConflict, Conflict: &c})
+	}
+}
+
+// contained forgets the drafts that a generation contains. This page may have sealed one
+// of them before it went on: that draft is removed.
+func (s *Saver) contained(g Generation) {
+	if g.Draft == "" {
+		return
+	}
+	s.waiting = slices.DeleteFunc(slices.Clone(s.waiting), func(d Draft) bool {
+		if !g.contains(d) {
+			return false
+		}
+		s.work.Go(func() {
+			ctx, stop := context.WithTimeout(s.life, answerLimit)
+			defer stop()
+			_ = s.config.Drafts.Remove(ctx, d.ID, g.Number) // the next editor removes it as well
+		})
+		return true
+	})
+}
+
+// lossCause says why a page that becomes read-only cannot save.
+func (s *Saver) lossCause(err error) Cause {
+	if s.offline() || s.lease.Strategy == lock.Remote && errors.Is(err, lock.ErrStale) {
+		return CauseOffline
+	}
+	return CauseLockLost
+}
+
+// leaveCause says why a page that ends leaves a draft behind. A draft that it has sealed
+// before keeps its cause.
+func (s *Saver) leaveCause(failed error) Cause {
+	for _, d := range s.waiting {
+		if d.ID == s.lineage && failed == nil {
+			return d.Cause
+		}
+	}
+	switch {
+	case failed == nil:
+		return CauseClosed
+	case s.offline():
+		return CauseOffline
+	case errors.Is(failed, ErrStaleToken), errors.Is(failed, ErrReadOnly):
+		return CauseLockLost
+	}
+	return CauseSaveFailed
+}
+
+// Drafts returns the drafts of this document that wait for a decision, the newest first.
+// Errors match ErrReadFailed or ErrDisabled.
+func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
+	if s.config.Disabled {
+		return nil, ErrDisabled
+	}
+	if s.config.Drafts == nil {
+		return nil, nil
+	}
+	listed, err := s.config.Drafts.List(ctx)
+	if err != nil {
+		return nil, asError(err, CodeReadFailed, "the drafts of this document could not be listed")
+	}
+	if len(listed) > 0 {
+		all, _ := s.config.Store.List(ctx) // without it, a draft that is saved already is offered once more
+		listed = slices.DeleteFunc(slices.Clone(listed), func(d Draft) bool {
+			return slices.ContainsFunc(all, func(g Generation) bool { return g.contains(d) })
+		})
+	}
+	s.do(func() {
+		if len(s.waiting) != len(listed) {
+			s.waiting = listed
+			s.events.push(Event{Type: EventPhase, State: s.state()})
+		}
+	})
+	return listed, nil
+}

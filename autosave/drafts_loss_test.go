@@ -1,0 +1,263 @@
+package autosave_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+// robbed takes the lock from a page that has typed the text, and leaves it to nobody.
+func (w *world) robbed(a *writer, text string) {
+	w.Helper()
+	a.types(text)
+	thief := w.thief()
+	w.sleep(100 * time.Millisecond)
+	require.True(w, a.ReadOnly())
+	require.NoError(w, thief.Release(w.Context()))
+}
+
+// dismiss lets another page without drafts save over what is there, while nobody holds the lock.
+func (w *world) overwritten(text string) {
+	w.Helper()
+	b := w.prepare("overwriter")
+	b.config.NoStandby = true
+	b.open()
+	for b.ReadOnly() {
+		require.NoError(w, b.RequestEdit(w.Context(), autosave.EditOptions{Force: true, Grace: time.Millisecond}))
+	}
+	b.mu.Lock()
+	b.text = ""
+	b.mu.Unlock()
+	b.typed(text)
+	w.sleep(time.Second)
+	require.NoError(w, b.Dispose(w.Context()))
+}
+
+func TestLostLockMakesADraft(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf)
+		a.config.NoStandby = true
+		a.start()
+		a.types("one")
+		w.sleep(time.Second)
+		w.robbed(a, ", mine")
+		assert.Equal(t, []string{"lock-lost: one, mine"}, shelved(t, shelf))
+		require.Len(t, a.heard(), 1)
+		assert.Equal(t, 1, a.State().Drafts)
+		assert.Equal(t, []string{"one, mine"}, a.offered(), "autosave:readonly still offers it")
+		assert.Equal(t, []string{"one, mine"}, a.texts())
+
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, "one, mine", a.shows(), "nobody has saved since: it goes on")
+		w.sleep(time.Second)
+		assert.Equal(t, "one, mine", w.saved())
+		assert.Empty(t, shelved(t, shelf), "the commit contains it")
+		assert.Zero(t, a.State().Drafts)
+		assert.Empty(t, a.disputes())
+		assert.Equal(t, "a-1", a.id, "under the same id")
+	})
+}
+
+func TestTextIsSealedBeforeItIsReplaced(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf)
+		a.config.NoStandby = true
+		a.start()
+		a.types("one")
+		w.sleep(time.Second)
+		w.robbed(a, ", mine")
+		a.types(" in a read-only page")
+		w.overwritten("theirs")
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, "theirs", a.shows())
+		assert.Equal(t, []string{"lock-lost: one, mine in a read-only page"}, shelved(t, shelf))
+		assert.Equal(t, []string{"one|one, mine in a read-only page|theirs"}, a.disputes())
+		assert.Equal(t, "a-2", a.id)
+		assert.Equal(t, []string{"one, mine", "one, mine in a read-only page"}, a.offered())
+	})
+}
+
+// Defect 16 of issue 17: of two losses, the later one was forgotten.
+func TestEveryLossIsADraft(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf)
+		a.config.NoStandby = true
+		a.start()
+		a.types("one")
+		w.sleep(time.Second)
+		for _, text := range []string{", first loss", ", second loss", ", third loss"} {
+			w.robbed(a, text)
+			w.overwritten("theirs")
+			require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+			assert.Equal(t, "theirs", a.shows())
+		}
+		assert.Equal(t, []string{"one, first loss", "theirs, second loss", "theirs, third loss"}, a.texts())
+		assert.Equal(t, 3, a.State().Drafts)
+		assert.Len(t, a.waits, 3)
+	})
+}
+
+// Defect 16, without a place for drafts: the later loss is offered.
+func TestLaterLossIsOffered(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.NoStandby = true
+		a.open()
+		a.typed("first")
+		thief := w.thief()
+		w.sleep(100 * time.Millisecond)
+		a.typed(", second")
+		require.NoError(t, thief.Release(t.Context()))
+		w.overwritten("theirs")
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, []string{"first", "first, second"}, a.offered())
+		a.typed(", third")
+		thief = w.thief()
+		w.sleep(100 * time.Millisecond)
+		assert.Equal(t, []string{"first", "first, second", "theirs, third"}, a.offered())
+	})
+}
+
+// Defect 11 of issue 17: text of an earlier editor was dropped without being offered.
+func TestDraftOfAnEarlierEditorIsOffered(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		w.dispute(shelf)
+		for range 3 {
+			w.overwritten("one, theirs, later")
+		}
+		c := w.author("c", shelf)
+		c.types("typed before it begins")
+		c.start()
+		assert.Equal(t, []string{"one, mine", "typed before it begins"}, c.texts())
+		assert.Equal(t, "one, theirs, later", c.shows())
+	})
+}
+
+func TestTypedTextBecomesTheContentWhenItsPageBegins(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf).start()
+		a.types("one")
+		w.sleep(time.Second)
+		all, err := a.History(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, a.Dispose(t.Context()))
+		b := w.author("b", shelf)
+		b.text, b.base = "one", all[0].ID // it shows what is saved before it is known who edits
+		b.types(", two")
+		b.start()
+		assert.Equal(t, "one, two", w.saved())
+		assert.Equal(t, "one, two", b.shows())
+		assert.Equal(t, "b-1", b.id, "its text was not replaced")
+		assert.Empty(t, shelved(t, shelf))
+		b.types(", three")
+		w.sleep(time.Second)
+		assert.Equal(t, "one, two, three", w.saved())
+	})
+}
+
+// A page that goes on with text of its own saves it before the draft of another page.
+func TestOwnTextComesBeforeDraftsOfOthers(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf)
+		a.config.NoStandby = true
+		a.start()
+		a.types("one")
+		w.sleep(time.Second)
+		base := a.base
+		w.robbed(a, ", mine")
+		other := shelf.Page()
+		other.Journal(autosave.Draft{ID: "other", Number: 1, At: time.Now(), Base: base}, []byte("one, other"))
+		other.End()
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, "one, mine", a.shows())
+		assert.Equal(t, "one, mine", w.saved())
+		assert.Equal(t, []string{"one|one, other|one, mine"}, a.disputes())
+		assert.Equal(t, []string{"crashed: one, other"}, shelved(t, shelf))
+		a.types("!")
+		w.sleep(time.Second)
+		assert.Equal(t, "one, mine!", w.saved())
+	})
+}
+
+func TestDisposeOfAReadonlyPageLeavesADraft(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a, b := w.author("a", shelf).start(), w.author("b", shelf).start()
+		b.types("typed while another page edits")
+		require.ErrorIs(t, b.Dispose(t.Context()), autosave.ErrReadOnly)
+		assert.Equal(t, []string{"closed: typed while another page edits"}, shelved(t, shelf))
+		c := w.author("c", shelf).start()
+		require.NoError(t, c.Dispose(t.Context()), "it has typed nothing")
+		require.NoError(t, a.Dispose(t.Context()))
+		assert.Len(t, shelved(t, shelf), 1)
+	})
+}
+
+func TestDisposeThatCannotSaveLeavesADraft(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf)
+		a.desk = shelf.Desk(nil) // another storage than the one that fails
+		a.desk.Unsaved = func() (autosave.Draft, []byte, bool) { return a.now(), []byte(a.text), true }
+		a.config.Drafts = a.desk
+		a.start()
+		a.files.Fail()
+		a.types("no room")
+		err := a.Dispose(t.Context())
+		require.ErrorIs(t, err, autosave.ErrWriteFailed)
+		assert.Equal(t, []string{"save-failed: no room"}, shelved(t, shelf))
+		assert.Empty(t, a.manager.Leases())
+	})
+}
+
+func TestDisposeWithoutAPlaceForDraftsSaysWhy(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		w.author("a", shelf).start()
+		b := w.author("b", shelf).start()
+		b.types("nowhere to go")
+		b.files.Fail()
+		err := b.Dispose(t.Context())
+		require.ErrorIs(t, err, autosave.ErrReadOnly)
+		require.ErrorIs(t, err, autosavetest.ErrDisk)
+	})
+}
+
+func TestSuspendedPageLeavesADraft(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		w.author("a", shelf).start()
+		b := w.author("b", shelf).start()
+		b.types("asleep")
+		require.NoError(t, b.Suspend(t.Context()), "its text is still there")
+		assert.Equal(t, []string{"closed: asleep"}, shelved(t, shelf))
+		require.NoError(t, b.Resume(t.Context()))
+		assert.Equal(t, "asleep", b.shows())
+	})
+}
+
+// The page is told even if its text takes a while, and the draft comes afterwards.
+func TestSlowSealDoesNotDelayReadonly(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf)
+		a.config.NoStandby = true
+		a.files.Before = func(operation string) {
+			if operation == "seal" {
+				time.Sleep(time.Second)
+			}
+		}
+		a.start()
+		a.types("mine")
+		w.thief()
+		began := time.Now()
+		w.sleep(100 * time.Millisecond)
+		assert.Equal(t, 1, a.count(autosave.EventReadonly))
+		assert.Empty(t, a.heard())
+		w.sleep(time.Second)
+		synctest.Wait()
+		assert.Len(t, a.heard(), 1)
+		assert.Less(t, time.Since(began), 2*time.Second)
+	})
+}

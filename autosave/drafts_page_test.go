@@ -1,0 +1,158 @@
+package autosave_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+// writer is a tab whose editor journals what is typed, as the browser package does.
+type writer struct {
+	*page
+	desk      *autosavetest.Desk
+	lineages  int
+	id, base  string
+	number    int64 // counts the changes of this page
+	stored    int64 // the changes that a commit or a sealed draft has, of this lineage
+	drafts    []autosave.Draft
+	conflicts []autosave.Conflict
+	waits     []autosave.Draft // told with the last autosave:editable
+}
+
+// author prepares a page with drafts that are kept on the shelf.
+func (w *world) author(name string, shelf *autosavetest.Shelf) *writer {
+	a := &writer{page: w.prepare(name)}
+	a.desk = shelf.Desk(&a.files.Steps)
+	a.renew("")
+	a.config.Drafts = a.desk
+	a.config.Snapshot, a.config.Listener = a.take, a.listen
+	a.desk.Unsaved = func() (autosave.Draft, []byte, bool) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.now(), []byte(a.text), a.number > a.stored
+	}
+	return a
+}
+
+// start opens the page.
+func (a *writer) start() *writer {
+	a.w.Helper()
+	a.open()
+	return a
+}
+
+// renew begins another lineage, typed on a generation.
+func (a *writer) renew(base string) {
+	a.lineages++
+	a.id, a.base, a.stored = fmt.Sprintf("%s-%d", a.name, a.lineages), base, a.number
+}
+
+func (a *writer) now() autosave.Draft {
+	return autosave.Draft{ID: a.id, Number: a.number, OwnerID: a.name, OwnerName: "tab " + a.name, At: a.w.clock.Now().Wall, Base: a.base}
+}
+
+func (a *writer) take(context.Context) (autosave.Content, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return autosave.Numbered{Content: autosave.Bytes(a.text), Draft: a.id, Number: a.number}, nil
+}
+
+// types changes the text and journals it.
+func (a *writer) types(s string) {
+	a.mu.Lock()
+	a.text += s
+	a.number++
+	now, text := a.now(), a.text
+	a.mu.Unlock()
+	a.desk.Journal(now, []byte(text))
+	if a.Saver == nil {
+		a.config.Dirty = true
+		return
+	}
+	a.MarkDirty()
+}
+
+// listen does what a page does. What was typed after the last seal is sealed before the
+// page shows another text.
+func (a *writer) listen(e autosave.Event) {
+	a.mu.Lock()
+	switch {
+	case e.Type == autosave.EventSaved && e.Generation.Draft == a.id:
+		a.stored, a.base = max(a.stored, e.Generation.Number), e.Generation.ID
+		a.desk.Saved(a.id, e.Generation.Number)
+	case e.Type == autosave.EventEditable && e.Loaded:
+		if a.number > a.stored {
+			a.mu.Unlock()
+			_, _ = a.desk.Seal(context.Background(), autosave.CauseLockLost)
+			a.mu.Lock()
+		}
+		a.renew(e.Base)
+	case e.Type == autosave.EventEditable && a.number == a.stored:
+		a.base = e.Base
+	}
+	if e.Type == autosave.EventEditable {
+		a.waits = e.Drafts
+	}
+	if e.Draft != nil {
+		a.drafts = append(a.drafts, *e.Draft)
+	}
+	if e.Conflict != nil {
+		a.conflicts = append(a.conflicts, *e.Conflict)
+	}
+	a.mu.Unlock()
+	a.hear(e)
+}
+
+// die ends the page without a word.
+func (a *writer) die() {
+	a.desk.End()
+	a.w.space.Kill(a.name)
+	synctest.Wait()
+}
+
+// texts returns what the drafts have that wait for a decision.
+func (a *writer) texts() (texts []string) {
+	a.w.Helper()
+	all, err := a.Drafts(a.w.Context())
+	require.NoError(a.w, err)
+	for _, d := range all {
+		text, err := a.Read(a.w.Context(), d.ID)
+		require.NoError(a.w, err)
+		texts = append(texts, string(text))
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+// heard returns the drafts that the page was told of.
+func (a *writer) heard() []autosave.Draft {
+	synctest.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.drafts)
+}
+
+// disputes returns the conflicts that the page was told of, as "base|mine|theirs".
+func (a *writer) disputes() (told []string) {
+	synctest.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.conflicts {
+		told = append(told, sides(c))
+	}
+	return told
+}
+
+func sides(c autosave.Conflict) string {
+	base := string(c.Base)
+	if c.Base == nil {
+		base = "(gone)"
+	}
+	return base + "|" + string(c.Mine) + "|" + string(c.Theirs)
+}

@@ -1,0 +1,205 @@
+package autosave_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+// drafted runs a test with a storage of drafts.
+func drafted(t *testing.T, run func(t *testing.T, w *world, shelf *autosavetest.Shelf)) {
+	t.Helper()
+	virtual(t, func(t *testing.T, w *world) { run(t, w, autosavetest.NewShelf()) })
+}
+
+// shelved returns the texts of all drafts that a new page would find.
+func shelved(t *testing.T, shelf *autosavetest.Shelf) (texts []string) {
+	t.Helper()
+	p := shelf.Page()
+	all, err := p.List(t.Context())
+	require.NoError(t, err)
+	for _, d := range all {
+		text, err := p.Read(t.Context(), d.ID)
+		require.NoError(t, err)
+		texts = append(texts, string(d.Cause)+": "+string(text))
+	}
+	return texts
+}
+
+// dispute leaves the content "one, theirs" and the draft "one, mine", both typed on "one".
+func (w *world) dispute(shelf *autosavetest.Shelf) {
+	w.Helper()
+	a := w.author("a", shelf).start()
+	a.types("one")
+	w.sleep(time.Second)
+	a.types(", mine")
+	b := w.author("b", shelf)
+	b.config.Drafts = nil // an editor that knows nothing of drafts
+	b.start()
+	a.die()
+	require.Equal(w, "one", b.shows())
+	b.types(", theirs")
+	w.sleep(time.Second)
+	require.NoError(w, b.Dispose(w.Context()))
+	require.Equal(w, "one, theirs", w.saved())
+}
+
+func TestDraftOfADeadPageBecomesTheContent(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a, b := w.author("a", shelf).start(), w.author("b", shelf).start()
+		a.types("saved")
+		w.sleep(time.Second)
+		a.types(", journalled")
+		a.die()
+		w.sleep(0)
+		assert.Equal(t, "saved, journalled", b.shows())
+		assert.Equal(t, []string{"saved, journalled", "saved"}, w.generations())
+		assert.Empty(t, shelved(t, shelf))
+		assert.Empty(t, b.waits)
+		assert.Zero(t, b.State().Drafts)
+	})
+}
+
+func TestFirstDraftOfADocumentBecomesTheContent(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf).start()
+		a.types("nothing is saved yet")
+		a.die()
+		b := w.author("b", shelf).start()
+		assert.Equal(t, "nothing is saved yet", b.shows())
+		assert.Empty(t, shelved(t, shelf))
+	})
+}
+
+func TestContainedDraftIsRemoved(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf).start()
+		a.types("one")
+		a.desk.Saved("", 0)
+		w.sleep(time.Second)
+		left := shelf.Page()
+		left.Journal(autosave.Draft{ID: a.id, Number: a.number, At: time.Now()}, []byte("one")) // the page had no time to empty it
+		left.Journal(autosave.Draft{ID: "another", Number: 9, At: time.Now(), Base: "0-1"}, []byte("one"))
+		left.End()
+		a.die()
+		b := w.author("b", shelf).start()
+		assert.Equal(t, []string{"one"}, w.generations())
+		assert.Empty(t, shelved(t, shelf))
+		assert.Empty(t, b.disputes())
+	})
+}
+
+func TestConflictHasThreeSides(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		w.dispute(shelf)
+		c := w.author("c", shelf).start()
+		assert.Equal(t, "one, theirs", c.shows())
+		assert.Equal(t, []string{"one|one, mine|one, theirs"}, c.disputes())
+		require.Len(t, c.waits, 1, "autosave:editable carries what waits")
+		assert.Equal(t, "a-1", c.waits[0].ID)
+		require.Len(t, c.heard(), 1, "autosave:draft was told once")
+		assert.Equal(t, autosave.CauseCrashed, c.heard()[0].Cause)
+		assert.Equal(t, 1, c.State().Drafts)
+		assert.Equal(t, []string{"one, mine"}, c.texts())
+		text, err := c.Read(t.Context(), "a-1")
+		require.NoError(t, err)
+		assert.Equal(t, "one, mine", string(text))
+		_, err = c.Read(t.Context(), "no-such-draft")
+		require.ErrorIs(t, err, autosave.ErrNotFound)
+
+		require.NoError(t, c.Dispose(t.Context()))
+		d := w.author("d", shelf).start()
+		assert.Equal(t, []string{"one, mine"}, d.texts(), "nothing but a decision removes it")
+		assert.Len(t, d.disputes(), 1)
+	})
+}
+
+func TestConflictWithoutItsBase(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		w.dispute(shelf)
+		c := w.author("c", shelf)
+		c.config.Limits.MaxGenerations = 1
+		c.start()
+		c.types("!")
+		w.sleep(time.Second)
+		require.NoError(t, c.Dispose(t.Context()))
+		d := w.author("d", shelf).start()
+		assert.Equal(t, []string{"(gone)|one, mine|one, theirs!"}, d.disputes())
+	})
+}
+
+func TestMerge(t *testing.T) {
+	both := func(_ context.Context, c autosave.Conflict) (autosave.Content, error) {
+		return autosave.Bytes(string(c.Theirs) + strings.TrimPrefix(string(c.Mine), string(c.Base))), nil
+	}
+	for name, test := range map[string]struct {
+		merge func(context.Context, autosave.Conflict) (autosave.Content, error)
+		saved string
+		waits int
+		takes time.Duration
+	}{
+		"makes one text": {both, "one, theirs, mine", 0, 0},
+		"declines":       {func(context.Context, autosave.Conflict) (autosave.Content, error) { return nil, nil }, "one, theirs", 1, 0},
+		"fails":          {func(context.Context, autosave.Conflict) (autosave.Content, error) { return nil, errors.New("no") }, "one, theirs", 1, 0},
+		"takes its time": {func(ctx context.Context, c autosave.Conflict) (autosave.Content, error) {
+			time.Sleep(4 * time.Second)
+			return both(ctx, c)
+		}, "one, theirs, mine", 0, 4 * time.Second},
+		"never comes back": {func(ctx context.Context, _ autosave.Conflict) (autosave.Content, error) {
+			<-ctx.Done()
+			return autosave.Bytes("late"), nil
+		}, "one, theirs", 1, 5 * time.Second},
+		"makes an empty one": {func(context.Context, autosave.Conflict) (autosave.Content, error) { return autosave.Bytes(nil), nil }, "", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+				w.dispute(shelf)
+				began := time.Now()
+				c := w.author("c", shelf)
+				c.config.Merge = test.merge
+				c.start()
+				assert.Equal(t, test.takes, time.Since(began))
+				assert.Equal(t, test.saved, c.shows())
+				assert.Equal(t, test.saved, w.saved())
+				assert.Len(t, c.disputes(), test.waits)
+				assert.Len(t, shelved(t, shelf), test.waits)
+				assert.Contains(t, w.generations(), "one, theirs", "the other side stays in the history")
+			})
+		})
+	}
+}
+
+func TestSeveralDrafts(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf).start()
+		a.types("one")
+		w.sleep(time.Second)
+		var base string
+		all, err := a.History(t.Context())
+		require.NoError(t, err)
+		base = all[0].ID
+		require.NoError(t, a.Dispose(t.Context()))
+		leave := func(id, base, text string, age time.Duration) {
+			p := shelf.Page()
+			p.Journal(autosave.Draft{ID: id, Number: 1, At: time.Now().Add(-age), Base: base}, []byte(text))
+			p.End()
+		}
+		leave("stranger", "1-1", "of another time", 0)
+		leave("newest", base, "one, newest", time.Minute)
+		leave("older", base, "one, older", time.Hour)
+		leave("same", "1-1", "one, newest", 2*time.Hour)
+		b := w.author("b", shelf).start()
+		assert.Equal(t, "one, newest", b.shows(), "the newest that fits becomes the content")
+		assert.Equal(t, []string{"of another time", "one, older"}, b.texts(), "one that is equal to it is contained")
+		assert.Equal(t, []string{"(gone)|of another time|one, newest", "one|one, older|one, newest"}, b.disputes())
+		assert.Equal(t, []string{"one, newest", "one"}, w.generations())
+	})
+}

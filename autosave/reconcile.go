@@ -1,0 +1,251 @@
+package autosave
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// mergeLimit is how long Config.Merge may take.
+const mergeLimit = 5 * time.Second
+
+// mergedSuffix ends the lineage of a generation that Config.Merge made. The generation
+// contains the draft, but the text of the draft's page does not continue it: that text
+// lacks the other side.
+const mergedSuffix = "_merged"
+
+// contains reports whether the generation was made of the draft, or of a later snapshot
+// of it.
+func (g Generation) contains(d Draft) bool {
+	return (g.Draft == d.ID || g.Draft == d.ID+mergedSuffix) && g.Number >= d.Number
+}
+
+// reconciler brings the drafts of pages that are gone together with the saved content. It
+// works under the token of an editor that nobody has let edit yet.
+//
+// A draft that a generation contains is removed. A draft that continues the current
+// generation becomes the current generation, and is removed after that commit. A draft of
+// which both sides have changed is merged, or waits for a decision. A crash between a
+// commit and the removal leaves a draft that is contained.
+type reconciler struct {
+	Config
+	token int64
+	owner string       // OwnerName of the page
+	own   string       // lineage that the page goes on with: its draft is left to the page
+	all   []Generation // the current one first
+
+	present  content
+	waiting  []Draft    // the newest first
+	conflict []Conflict // of those that wait, where both sides could be read
+	trouble  error      // why a draft waits that need not
+}
+
+// content is the text of the newest generation that can be read.
+type content struct {
+	of     string // ID of the generation that is current; "" before it was read
+	bytes  []byte
+	whole  bool  // there is one
+	damage error // the current generation cannot be read; bytes are of one before it
+}
+
+// list returns the drafts of other pages, and those of texts that this page has no more.
+func (r *reconciler) list(ctx context.Context) []Draft {
+	if r.Drafts == nil {
+		return nil
+	}
+	limited, stop := context.WithTimeout(ctx, answerLimit)
+	defer stop()
+	listed, err := r.Drafts.List(limited)
+	if err != nil {
+		r.trouble = asError(err, CodeReadFailed, "the drafts of this document could not be listed")
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(listed), func(d Draft) bool { return r.own != "" && d.ID == r.own })
+}
+
+// run decides about the drafts that list has returned. It fails only where this editor has
+// a successor, where the storage was emptied, or where the content cannot be read.
+func (r *reconciler) run(ctx context.Context, listed []Draft) (err error) {
+	for len(listed) > 0 && err == nil {
+		listed, err = r.adoptOne(ctx, listed)
+	}
+	return err
+}
+
+// adoptOne removes what is contained, then makes one draft part of the content. It returns
+// the drafts that are to be looked at again, or nil where all others wait.
+func (r *reconciler) adoptOne(ctx context.Context, listed []Draft) ([]Draft, error) {
+	texts, listed, err := r.uncontained(ctx, listed)
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range listed {
+		if text, ok := texts[d.ID]; ok && r.continues(d) {
+			committed, err := r.commit(ctx, d, d.ID, text)
+			if committed || err != nil {
+				return slices.Delete(listed, i, i+1), err
+			}
+		}
+	}
+	r.conflict = nil
+	for i, d := range listed {
+		text, ok := texts[d.ID]
+		if !ok || r.continues(d) {
+			continue
+		}
+		sides, err := r.sides(ctx, d, text)
+		if err != nil {
+			return nil, err
+		}
+		if !r.present.whole {
+			continue // there is no other side
+		}
+		if merged := r.merge(ctx, sides); merged != nil {
+			committed, err := r.commit(ctx, d, d.ID+mergedSuffix, merged)
+			if committed || err != nil {
+				return slices.Delete(listed, i, i+1), err
+			}
+		}
+		r.conflict = append(r.conflict, sides)
+	}
+	r.waiting = listed
+	return nil, nil
+}
+
+// uncontained removes the drafts that the content or the history contains, and returns the
+// others with their texts. One that cannot be read stays, without a text.
+func (r *reconciler) uncontained(ctx context.Context, listed []Draft) (texts map[string][]byte, left []Draft, err error) {
+	texts = make(map[string][]byte)
+	for _, d := range listed {
+		if slices.ContainsFunc(r.all, func(g Generation) bool { return g.contains(d) }) {
+			r.remove(ctx, d)
+			continue
+		}
+		text, err := r.Drafts.Read(ctx, d.ID)
+		if errors.Is(err, ErrNotFound) {
+			continue // another page has removed it, or its page types on
+		}
+		if err != nil {
+			r.trouble = asError(err, CodeReadFailed, "a draft could not be read; it stays where it is")
+			left = append(left, d)
+			continue
+		}
+		if g, saved := current(r.all); saved && g.Bytes == int64(len(text)) {
+			if err := r.load(ctx); err != nil {
+				return nil, nil, err
+			}
+			if r.present.whole && r.present.damage == nil && bytes.Equal(r.present.bytes, text) {
+				r.remove(ctx, d)
+				continue
+			}
+		}
+		texts[d.ID] = text
+		left = append(left, d)
+	}
+	return texts, left, nil
+}
+
+// continues reports whether the draft was typed on what is current now.
+func (r *reconciler) continues(d Draft) bool {
+	g, saved := current(r.all)
+	return !saved || d.Base == g.ID || g.Draft == d.ID
+}
+
+// commit saves the text in the name of the draft, then removes the draft. A store that
+// cannot save leaves the draft where it is.
+func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text []byte) (bool, error) {
+	g, err := r.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: lineage, Number: d.Number, Token: r.token,
+		SavedAt: r.Clock.Now().Wall, OwnerName: cmp.Or(d.OwnerName, r.owner), Limits: r.Limits})
+	switch {
+	case errors.Is(err, ErrStaleToken), errors.Is(err, ErrEvicted):
+		return false, err
+	case err != nil:
+		r.trouble = asError(err, CodeWriteFailed, "a draft could not be saved; it stays where it is")
+		return false, nil
+	}
+	r.all = append([]Generation{g}, superseded(r.all)...)
+	r.present = content{of: g.ID, bytes: text, whole: true}
+	r.remove(ctx, d)
+	return true, nil
+}
+
+// remove removes a draft that is contained. Where that fails, the next editor does it.
+func (r *reconciler) remove(ctx context.Context, d Draft) { _ = r.Drafts.Remove(ctx, d.ID, d.Number) }
+
+// sides returns the three sides of a draft. The base is the last generation of its own
+// lineage, or else the one that it was typed on.
+func (r *reconciler) sides(ctx context.Context, d Draft, text []byte) (Conflict, error) {
+	if err := r.load(ctx); err != nil {
+		return Conflict{}, err
+	}
+	c := Conflict{Draft: d, Mine: text, Theirs: r.present.bytes}
+	base := d.Base
+	if i := slices.IndexFunc(r.all, func(g Generation) bool { return g.Draft == d.ID }); i >= 0 {
+		base = r.all[i].ID
+	}
+	if base == "" {
+		c.Base = []byte{}
+	} else if _, kept := find(r.all, base); kept {
+		c.Base, _ = r.Store.Read(ctx, base) // without it, there is no base
+	}
+	return c, nil
+}
+
+// merge asks Config.Merge and returns what it makes of the sides, or nil.
+func (r *reconciler) merge(ctx context.Context, sides Conflict) []byte {
+	merge := r.Merge
+	if merge == nil {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, mergeLimit)
+	defer stop()
+	answer := make(chan []byte, 1)
+	go func() {
+		content, err := merge(ctx, sides)
+		if err != nil || content == nil {
+			answer <- nil
+			return
+		}
+		merged, err := content.Bytes()
+		if err != nil {
+			merged = nil
+		} else if merged == nil {
+			merged = []byte{}
+		}
+		answer <- merged
+	}()
+	select {
+	case merged := <-answer:
+		return merged
+	case <-ctx.Done():
+		r.Merge = nil // the other conflicts do not wait for it as well
+		return nil
+	}
+}
+
+// load reads the newest generation that can be read.
+func (r *reconciler) load(ctx context.Context) error {
+	g, saved := current(r.all)
+	if !saved || r.present.of == g.ID {
+		return nil
+	}
+	now := content{of: g.ID}
+	for _, g := range r.all {
+		bytes, err := r.Store.Read(ctx, g.ID)
+		if err == nil {
+			now.bytes, now.whole = bytes, true
+			break
+		}
+		if !errors.Is(err, ErrCorrupted) {
+			return asError(err, CodeReadFailed, "what was saved could not be read")
+		}
+		if now.damage == nil {
+			now.damage = err
+		}
+	}
+	r.present = now
+	return nil
+}

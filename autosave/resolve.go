@@ -1,0 +1,104 @@
+package autosave
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// Resolution says what becomes of a draft.
+type Resolution string
+
+// The resolutions.
+const (
+	AsContent    Resolution = "content"    // it becomes the current generation
+	AsGeneration Resolution = "generation" // it becomes a generation that is not current
+	AsDiscard    Resolution = "discard"    // it is removed
+)
+
+// ResolveDraft decides about a draft. AsContent saves what this page has, makes the draft
+// the content and gives it to the page by [EventEditable]. AsGeneration keeps the draft in
+// the history. The draft is removed once that is durable. AsDiscard removes it at once.
+//
+// A page that may not write can discard a draft, because that changes nothing that is
+// saved; the other two fail there with ErrReadOnly. Other errors match ErrNotFound,
+// ErrInvalidArgument or are those of FlushNow.
+func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) error {
+	if as != AsContent && as != AsGeneration && as != AsDiscard {
+		return &Error{Code: CodeInvalidArgument, Detail: `as must be "content", "generation" or "discard"`}
+	}
+	listed, err := s.Drafts(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(listed, func(d Draft) bool { return d.ID == id })
+	if i < 0 {
+		return &Error{Code: CodeNotFound, Operation: OpRead, Resource: id, Detail: "there is no such draft; it may be saved already"}
+	}
+	d := listed[i]
+	switch as {
+	case AsContent:
+		err = s.resolveContent(ctx, d)
+	case AsGeneration:
+		err = s.resolveGeneration(ctx, d)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.config.Drafts.Remove(ctx, d.ID, d.Number); err != nil {
+		return asError(err, CodeWriteFailed, "the draft could not be removed")
+	}
+	s.do(func() {
+		if !slices.ContainsFunc(s.waiting, func(w Draft) bool { return w.ID == id }) {
+			return
+		}
+		s.waiting = slices.DeleteFunc(slices.Clone(s.waiting), func(w Draft) bool { return w.ID == id })
+		if u := s.unsaved.draft; u != nil && u.ID == id {
+			s.unsaved = unsaved{marked: s.unsaved.marked} // it was decided about
+		}
+		s.events.push(Event{Type: EventPhase, State: s.state()})
+	})
+	return nil
+}
+
+// resolveGeneration keeps the draft in the history.
+func (s *Saver) resolveGeneration(ctx context.Context, d Draft) error {
+	lease, ok := s.Lease()
+	if !ok {
+		return s.refusedNow()
+	}
+	text, err := s.config.Drafts.Read(ctx, d.ID)
+	if err != nil {
+		return asError(err, CodeReadFailed, "the draft could not be read")
+	}
+	_, err = s.config.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: d.ID, Number: d.Number, Aside: true, Token: lease.Token,
+		SavedAt: s.config.Clock.Now().Wall, OwnerName: cmp.Or(d.OwnerName, lease.OwnerName), Limits: s.config.Limits})
+	if err != nil {
+		return asError(err, CodeWriteFailed, "the draft could not be kept as a generation")
+	}
+	return nil
+}
+
+// refusedNow says why this page may not write, to a caller on another goroutine.
+func (s *Saver) refusedNow() (err error) {
+	if !s.do(func() { err = s.refusal() }) {
+		err = s.over()
+	}
+	return err
+}
+
+// resolveContent makes the draft the content, and gives it to the page.
+func (s *Saver) resolveContent(ctx context.Context, d Draft) error {
+	text, err := s.config.Drafts.Read(ctx, d.ID)
+	if err != nil {
+		return asError(err, CodeReadFailed, "the draft could not be read")
+	}
+	return s.makeCurrent(ctx, &restore{content: text, draft: &d})
+}
+
+// give has the page load the content, which is the current generation. The page may not
+// write before it has.
+func (s *Saver) give(text []byte) {
+	s.enter(loading)
+	s.edit(loaded{newest: s.newest, content: text, foreign: true, waiting: s.waiting})
+}
