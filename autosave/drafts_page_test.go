@@ -4,18 +4,23 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // writer is a tab whose editor journals what is typed, as the browser package does.
 type writer struct {
 	*page
 	desk      *autosavetest.Desk
+	dead      atomic.Bool
+	torn      bool // it is killed in the middle of a write
 	lineages  int
 	id, base  string
 	number    int64 // counts the changes of this page
@@ -29,6 +34,14 @@ type writer struct {
 func (w *world) author(name string, shelf *autosavetest.Shelf) *writer {
 	a := &writer{page: w.prepare(name)}
 	a.desk = shelf.Desk(&a.files.Steps)
+	locker := w.space.Client(name)
+	locker.Refuse = func(lock.Request) error {
+		if a.dead.Load() {
+			return lock.ErrUnsupported // its program runs on in the test, without a browser
+		}
+		return nil
+	}
+	a.options.Backends[0].Locker = locker
 	a.renew("")
 	a.config.Drafts = a.desk
 	a.config.Snapshot, a.config.Listener = a.take, a.listen
@@ -111,6 +124,8 @@ func (a *writer) listen(e autosave.Event) {
 
 // die ends the page without a word.
 func (a *writer) die() {
+	a.dead.Store(true)
+	a.channel.Deafen(true)
 	a.desk.End()
 	a.w.space.Kill(a.name)
 	synctest.Wait()
@@ -155,4 +170,24 @@ func sides(c autosave.Conflict) string {
 		base = "(gone)"
 	}
 	return base + "|" + string(c.Mine) + "|" + string(c.Theirs)
+}
+
+// tryOpenFor opens a page that may never get its lock or its store to answer.
+func (a *writer) tryOpenFor(limit time.Duration) error {
+	var err error
+	a.manager, err = lock.NewManager(a.options)
+	require.NoError(a.w, err)
+	a.config.Store, a.config.Locks = a.store, a.manager
+	ctx, stop := context.WithTimeout(context.Background(), limit)
+	defer stop()
+	a.Saver, err = autosave.New(ctx, a.config)
+	a.w.Cleanup(func() {
+		ctx, stop := context.WithTimeout(context.Background(), time.Hour)
+		defer stop()
+		if err == nil {
+			_ = a.Dispose(ctx)
+		}
+		_ = a.manager.Close(ctx)
+	})
+	return err
 }

@@ -1,0 +1,209 @@
+package autosave_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+func TestResolveDraft(t *testing.T) {
+	for as, want := range map[autosave.Resolution]struct {
+		shows       string
+		generations []string
+	}{
+		autosave.AsContent:    {"one, mine", []string{"one, mine", "one, theirs!", "one, theirs", "one"}},
+		autosave.AsGeneration: {"one, theirs!", []string{"one, theirs!", "one, mine", "one, theirs", "one"}},
+		autosave.AsDiscard:    {"one, theirs!", []string{"one, theirs!", "one, theirs", "one"}},
+	} {
+		t.Run(string(as), func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+				w.dispute(shelf)
+				c := w.author("c", shelf).start()
+				c.types("!")
+				if as == autosave.AsGeneration {
+					w.sleep(time.Second)
+				}
+				require.NoError(t, c.ResolveDraft(t.Context(), "a-1", as))
+				w.sleep(time.Second)
+				assert.Equal(t, want.shows, c.shows())
+				assert.Equal(t, want.generations, w.generations())
+				assert.Empty(t, shelved(t, shelf))
+				assert.Empty(t, c.texts())
+				assert.Zero(t, c.State().Drafts)
+				require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", as), autosave.ErrNotFound)
+
+				assert.False(t, c.ReadOnly())
+				c.types(", more")
+				w.sleep(time.Second)
+				assert.Equal(t, want.shows+", more", w.saved())
+				require.NoError(t, c.Dispose(t.Context()))
+				d := w.author("d", shelf).start()
+				assert.Equal(t, want.shows+", more", d.shows())
+				assert.Empty(t, d.texts())
+			})
+		})
+	}
+}
+
+func TestResolveDraftOfAReadonlyPage(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		w.dispute(shelf)
+		w.author("editor", shelf).start()
+		c := w.author("c", shelf).start()
+		require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsContent), autosave.ErrReadOnly)
+		require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsGeneration), autosave.ErrReadOnly)
+		require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", "gone"), autosave.ErrInvalidArgument)
+		assert.Equal(t, []string{"one, mine"}, c.texts())
+		require.NoError(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard), "it changes nothing that is saved")
+		assert.Empty(t, shelved(t, shelf))
+	})
+}
+
+// A decision that cannot be carried out changes nothing, and can be repeated.
+func TestResolveDraftThatFails(t *testing.T) {
+	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration, autosave.AsDiscard} {
+		t.Run(string(as), func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+				w.dispute(shelf)
+				c := w.author("c", shelf).start()
+				c.files.Fail()
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				require.Error(t, c.ResolveDraft(ctx, "a-1", as))
+				c.files.Mend()
+				assert.Equal(t, "one, theirs", w.saved())
+				assert.Equal(t, []string{"one, mine"}, c.texts())
+				require.NoError(t, c.ResolveDraft(t.Context(), "a-1", as))
+				assert.Empty(t, shelved(t, shelf))
+			})
+		})
+	}
+}
+
+func TestTypingWhileADraftIsResolved(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		w.dispute(shelf)
+		c := w.author("c", shelf)
+		c.slow()
+		c.start()
+		go func() {
+			for range 8 {
+				time.Sleep(300 * time.Millisecond)
+				c.types("!")
+			}
+		}()
+		err := c.ResolveDraft(t.Context(), "a-1", autosave.AsContent)
+		w.sleep(time.Minute)
+		require.NoError(t, err)
+		have := append(w.generations(), c.texts()...)
+		assert.Contains(t, have, "one, mine")
+		assert.Equal(t, c.shows(), w.saved())
+	})
+}
+
+// everyEnding runs a test once for each operation of a page and each fault, in a world of
+// its own. The page that the test gives to kill dies at that operation.
+func everyEnding(t *testing.T, run func(t *testing.T, w *world, shelf *autosavetest.Shelf, kill func(*writer))) {
+	steps := 0
+	for n := 0; n <= steps; n++ {
+		for _, fault := range autosavetest.Faults {
+			t.Run(fmt.Sprint(n, " ", fault), func(t *testing.T) {
+				drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+					run(t, w, shelf, func(a *writer) {
+						a.torn = fault == autosavetest.Torn
+						a.files.Break(n, fault, true)
+						t.Cleanup(func() { steps = max(steps, a.files.Ops()) })
+					})
+				})
+			})
+		}
+	}
+	require.Greater(t, steps, 10, "there were that many operations")
+}
+
+// heir opens a page after the one that was killed, and returns it.
+func (w *world) heir(a *writer, shelf *autosavetest.Shelf) *writer {
+	w.Helper()
+	w.sleep(time.Minute)
+	a.die()
+	return w.author("heir", shelf).start()
+}
+
+func TestAdoptionIsKilledAtAnyStep(t *testing.T) {
+	everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf, kill func(*writer)) {
+		a := w.author("a", shelf).start()
+		a.types("one")
+		w.sleep(time.Second)
+		a.types(", journalled")
+		a.die()
+		b := w.author("b", shelf)
+		kill(b)
+		_ = b.tryOpenFor(time.Minute)
+		heir := w.heir(b, shelf)
+		assert.Equal(t, "one, journalled", heir.shows())
+		assert.Equal(t, "one, journalled", w.saved())
+		assert.Empty(t, shelved(t, shelf))
+		assert.Empty(t, heir.disputes())
+		assert.LessOrEqual(t, len(w.generations()), 3)
+	})
+}
+
+func TestMergeIsKilledAtAnyStep(t *testing.T) {
+	everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf, kill func(*writer)) {
+		w.dispute(shelf)
+		// As any merge of three sides, it makes a change once that both sides have. A torn index makes the
+		// store forget what the merged generation contains, and the draft is merged into it once more.
+		merge := func(_ context.Context, c autosave.Conflict) (autosave.Content, error) {
+			added := string(c.Mine[len(c.Base):])
+			return autosave.Bytes(strings.TrimSuffix(string(c.Theirs), added) + added), nil
+		}
+		b := w.author("b", shelf)
+		b.config.Merge = merge
+		kill(b)
+		_ = b.tryOpenFor(time.Minute)
+		w.sleep(time.Minute)
+		b.die()
+		heir := w.author("heir", shelf)
+		heir.config.Merge = merge
+		heir.start()
+		assert.Equal(t, "one, theirs, mine", heir.shows(), "it is merged once")
+		assert.Empty(t, shelved(t, shelf))
+	})
+}
+
+func TestResolutionIsKilledAtAnyStep(t *testing.T) {
+	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration} {
+		t.Run(string(as), func(t *testing.T) {
+			everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf, kill func(*writer)) {
+				w.dispute(shelf)
+				b := w.author("b", shelf).start()
+				kill(b)
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				err := b.ResolveDraft(ctx, "a-1", as)
+				heir := w.heir(b, shelf)
+				have := append(w.generations(), heir.texts()...)
+				assert.Contains(t, have, "one, mine")
+				assert.Contains(t, have, "one, theirs")
+				if err == nil && as == autosave.AsContent {
+					assert.Equal(t, "one, mine", heir.shows())
+				}
+				if as == autosave.AsGeneration && !b.torn {
+					// After a torn index, the store takes the generation that was written last for the current one.
+					assert.Equal(t, "one, theirs", heir.shows())
+				}
+				slices.Sort(have)
+				assert.Equal(t, slices.Compact(slices.Clone(have)), have, "nothing is there twice")
+			})
+		})
+	}
+}
