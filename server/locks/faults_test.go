@@ -39,7 +39,7 @@ func (f *faulty) Commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
 		}
 	}
 	result, err := f.Store.Commit(ctx, txn)
-	if err == nil && after != nil {
+	if err == nil && result.Held && after != nil {
 		if err := after(txn); err != nil {
 			return kv.Result{}, err
 		}
