@@ -36,45 +36,84 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 			return lease, err
 		}
 	}
-	own.Slot = t.freeSlot(own.claim)
+	// What this server has seen comes first: where somebody is in the way, the store need not look through all who wait.
+	met := t.glance(own)
 	for {
-		lease, result, err := t.grab(ctx, own)
-		if err != nil || result.Held {
-			return lease, err
-		}
-		met := standing(result.Reads)
-		if mine, ok := again(r, own, met.claims); ok {
-			lease, err := t.repeat(ctx, own, mine)
-			if errors.Is(err, ErrNotFound) {
-				continue // it ended just now
+		if met.free() {
+			lease, result, err := t.grab(ctx, own)
+			if err != nil || result.Held {
+				return lease, err
 			}
+			met = standing(result.Reads)
+		}
+		lease, undecided, err := t.makeWay(ctx, r, own, &met)
+		if !undecided || err != nil {
 			return lease, err
 		}
-		switch replaced, err := t.replace(ctx, r, met.claims); {
-		case err != nil:
-			return Lease{}, err
-		case replaced:
+		if met.free() {
 			continue
 		}
-		switch cleared, err := t.clearOverdue(ctx, met.claims); {
-		case err != nil:
-			return Lease{}, err
-		case cleared:
-			continue
+		if r.Wait > 0 {
+			return t.line(ctx, r, own)
 		}
-		if slot, ok := met.freeSlot(own.claim); ok {
-			own.Slot = slot
-			continue
-		}
-		if len(met.claims) == 0 && !met.waited {
-			continue // what was in the way is gone
-		}
-		if r.Wait <= 0 {
+		if met.confirm == nil || t.confirmed(ctx, met.confirm) {
 			t.config.Metrics.Conflicts.Inc()
 			return Lease{}, &DeniedError{Holders: t.name(met.claims)}
 		}
-		return t.line(ctx, r, own)
+		met = found{}
 	}
+}
+
+// makeWay ends or extends what may be ended or extended of what was met. Where it did, or where a slot is free, it leaves
+// met empty, so that the store is asked; undecided is false when there is an answer.
+func (t *Table) makeWay(ctx context.Context, r Request, own *ticket, met *found) (lease Lease, undecided bool, err error) {
+	if mine, ok := again(r, own, met.claims); ok {
+		lease, err := t.repeat(ctx, own, mine)
+		if errors.Is(err, ErrNotFound) {
+			*met = found{} // it ended just now
+			return Lease{}, true, nil
+		}
+		return lease, false, err
+	}
+	moved, err := t.replace(ctx, r, met.claims)
+	if err == nil && !moved {
+		moved, err = t.clearOverdue(ctx, met.claims)
+	}
+	if err != nil {
+		return Lease{}, false, err
+	}
+	if slot, ok := met.freeSlot(own.claim); ok && met.confirm == nil {
+		own.Slot, moved = slot, true
+	}
+	if moved {
+		*met = found{}
+	}
+	return Lease{}, true, nil
+}
+
+// glance returns what this server sees in a request's way.
+func (t *Table) glance(own *ticket) (met found) {
+	m := t.mirror
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	way := m.graph.Before(own.want())
+	own.Slot = way.Slot
+	if way.Free() {
+		return met
+	}
+	met.claims, met.waited = m.inTheWay(own.claim)
+	if len(met.claims) > 0 {
+		met.confirm = []kv.Cond{kv.CreatedAt(met.claims[0].key, met.claims[0].token)}
+	} else if way.Ticket != nil {
+		met.confirm = []kv.Cond{kv.Exists(m.tickets[way.Ticket.ID].waitKeys()[0])}
+	}
+	return met
+}
+
+// confirmed reports whether the store still has what this server has seen.
+func (t *Table) confirmed(ctx context.Context, seen []kv.Cond) bool {
+	result, err := t.commit(ctx, kv.Txn{If: seen})
+	return err == nil && result.Held
 }
 
 // grab makes the claims if nothing is in their way. A ticket goes with the grant.
@@ -132,12 +171,16 @@ func (t *Table) record(c Change) []kv.Op {
 	return ops
 }
 
-// found is what a refused transaction met.
+// found is what is in a request's way: what a refused transaction met, or what this server has seen.
 type found struct {
 	claims []stand
 	waited bool
 	stub   []byte
+	// confirm holds while the store has what this server has seen; nil for what the store has answered.
+	confirm []kv.Cond
 }
+
+func (f found) free() bool { return len(f.claims) == 0 && !f.waited }
 
 // stand is a claim that stands in the way.
 type stand struct {
@@ -234,16 +277,6 @@ func (t *Table) clearOverdue(ctx context.Context, claims []stand) (bool, error) 
 		cleared = cleared || ended
 	}
 	return cleared, nil
-}
-
-func (t *Table) freeSlot(c claim) int {
-	if c.Slots <= 1 {
-		return 0
-	}
-	t.mirror.mu.Lock()
-	defer t.mirror.mu.Unlock()
-	_, slot := t.mirror.obstacles(c, 0)
-	return slot
 }
 
 // name makes leases of what is in the way, oldest first. When they end is what this server last heard of it.

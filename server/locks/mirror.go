@@ -2,11 +2,13 @@ package locks
 
 import (
 	"container/heap"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/locks/internal/waitgraph"
 )
 
 // mirror is what this server has seen of the table, at one revision of the store. It decides nothing that a transaction
@@ -14,14 +16,16 @@ import (
 type mirror struct {
 	mu       sync.Mutex
 	revision int64 // of the store
-	root     *place
-	held     map[string]*held             // by the lease's own name
-	beats    map[string]beat              // by key
-	tickets  map[string]*ticket           // by the lease's own name
-	parties  map[string]*party            // by holder
-	due      dueQueue                     // of held
-	gone     map[string]map[bell]struct{} // who wants to know that a key is deleted, or that a ticket came
-	earlier  bell                         // rings when the earliest deadline may have changed
+	graph    *waitgraph.Graph
+	held     map[string]*held   // by the lease's own name
+	homes    map[string]*held   // by the key of the first claim
+	asked    map[string]*held   // by holder and ticket
+	beats    map[string]beat    // by key
+	tickets  map[string]*ticket // by the lease's own name
+	touched  []string           // the holders that got a new edge in the present revision
+	due      dueQueue           // of held
+	rings    rings
+	earlier  bell // rings when the earliest deadline may have changed
 	own      promises
 	// announced is the deadline that the sweeper knows of.
 	announced time.Time
@@ -45,37 +49,41 @@ type beat struct {
 	promised          time.Time // by this server; zero where it was another
 }
 
-// party is what one holder has.
-type party struct {
-	held    map[string]*held
-	tickets map[string]*ticket
-}
-
 func newMirror() *mirror {
-	m := &mirror{gone: map[string]map[bell]struct{}{}, earlier: make(bell, 1), own: promises{until: map[string]promise{}}}
+	m := &mirror{rings: newRings(), earlier: make(bell, 1), own: promises{until: map[string]promise{}}}
 	m.clear()
 	return m
 }
 
 func (m *mirror) clear() {
-	m.root = newPlace()
-	m.held, m.tickets = map[string]*held{}, map[string]*ticket{}
-	m.beats, m.parties = map[string]beat{}, map[string]*party{}
-	m.due = nil
+	m.graph = waitgraph.New()
+	m.held, m.homes, m.asked = map[string]*held{}, map[string]*held{}, map[string]*held{}
+	m.beats, m.tickets = map[string]beat{}, map[string]*ticket{}
+	m.touched, m.due = nil, nil
 }
 
-// load replaces everything by what was read, as at the start.
+// load replaces everything by what was read, as at the start. The tickets come in the order in which they joined, so that
+// the same ones close deadlocks as everywhere else.
 func (m *mirror) load(entries []kv.Entry, revision int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clear()
 	m.revision = revision
+	var waiting []kv.Entry
 	for _, e := range entries {
+		if strings.HasPrefix(e.Key, waitPrefix) {
+			waiting = append(waiting, e)
+		} else {
+			m.set(e, now, false)
+		}
+	}
+	m.touched = nil // without tickets there is no cycle
+	slices.SortStableFunc(waiting, func(a, b kv.Entry) int { return int(a.Modified - b.Modified) })
+	for _, e := range waiting {
 		m.set(e, now, false)
+		m.check()
 	}
-	for key := range m.gone {
-		m.wake(key)
-	}
+	m.rings.ringAll()
 	m.tell()
 }
 
@@ -83,15 +91,30 @@ func (m *mirror) load(entries []kv.Entry, revision int64, now time.Time) {
 func (m *mirror) apply(changes []kv.Change, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, c := range changes {
+	for i, c := range changes {
 		if c.Deleted {
 			m.unset(c.Key)
 		} else {
 			m.set(c.Entry, now, true)
 		}
 		m.revision = c.Modified
+		if i+1 == len(changes) || changes[i+1].Modified != c.Modified {
+			m.check() // one transaction is one step
+		}
 	}
+	m.rings.reached(m.revision)
 	m.tell()
+}
+
+// check looks for cycles through those who got a new edge.
+func (m *mirror) check() {
+	for _, holder := range m.touched {
+		effects := m.graph.Check(holder)
+		for _, t := range append(effects.Doomed, effects.Look...) {
+			m.rings.ring(ticketEvent(t.ID))
+		}
+	}
+	m.touched = m.touched[:0]
 }
 
 // tell rings for whoever waits for the earliest deadline, if that is earlier now.
@@ -108,40 +131,41 @@ func (m *mirror) set(e kv.Entry, now time.Time, live bool) {
 			b := beat{revision: e.Modified, expires: expires, observed: now, live: live}
 			b.promised, _ = m.own.of(e.Key, expires)
 			m.beats[e.Key] = b
-			if h := m.root.at(e.Key, beatPrefix)[claimOf(e.Key)]; h != nil && h.beatKey() == e.Key {
+			if h := m.homes[claimOf(e.Key)]; h != nil {
 				m.renewed(h, b)
 			}
 		}
 	case strings.HasPrefix(e.Key, claimPrefix):
-		if c, ok := decodeClaim(e); ok {
+		if c, ok := decodeClaim(e); ok && m.held[c.Lease] == nil {
 			m.hold(e, c)
 		}
 	case strings.HasPrefix(e.Key, waitPrefix):
-		if read, ok := decodeTicket(e); ok {
-			t := m.tickets[read.Lease]
-			if t == nil {
-				t = &ticket{}
-				m.tickets[read.Lease] = t
-				m.party(read.Holder).tickets[read.Lease] = t
-			}
-			*t = read // the same, or a later visit
-			m.root.reach(e.Key, waitPrefix).tickets[e.Key] = t
-			m.wake(e.Key)
+		read, ok := decodeTicket(e)
+		if !ok {
+			return
 		}
+		if t := m.tickets[read.Lease]; t != nil && t.joined == read.joined {
+			return // its next path
+		}
+		m.tickets[read.Lease] = &read
+		m.graph.Join(&waitgraph.Ticket{Want: read.want(), Place: read.Place})
+		m.touched = append(m.touched, read.Holder)
+		m.rings.ring(ticketEvent(read.Lease))
 	}
 }
 
 func (m *mirror) hold(e kv.Entry, c claim) {
-	h := m.held[c.Lease]
-	if h == nil {
-		h = &held{claim: c, token: e.Created, index: -1}
-		m.held[c.Lease] = h
-		m.party(c.Holder).held[c.Lease] = h
-		if b, ok := m.beats[c.beatKey()]; ok {
-			m.renewed(h, b)
-		}
+	h := &held{claim: c, token: e.Created, index: -1}
+	home := c.keys()[0]
+	m.held[c.Lease], m.homes[home] = h, h
+	if c.Ticket != "" {
+		m.asked[askedKey(c)] = h
 	}
-	m.root.reach(e.Key, claimPrefix).claims[e.Key] = h
+	m.graph.Hold(&waitgraph.Claim{Want: c.want(), Slot: c.Slot})
+	m.touched = append(m.touched, c.Holder)
+	if b, ok := m.beats[beatOf(home)]; ok {
+		m.renewed(h, b)
+	}
 }
 
 // renewed sets the deadline. A heartbeat of this server's own counts from when it took it, and one that came while it
@@ -170,90 +194,57 @@ func (m *mirror) unset(key string) {
 		delete(m.beats, key)
 		m.own.drop(key)
 	case strings.HasPrefix(key, claimPrefix):
-		if h := m.root.at(key, claimPrefix)[key]; h != nil {
-			m.drop(h)
+		if h := m.homes[key]; h != nil {
+			m.drop(key, h)
 		}
-		m.root.remove(key, claimPrefix)
 	case strings.HasPrefix(key, waitPrefix):
-		if t := m.root.find(key, waitPrefix).tickets[key]; t != nil {
-			delete(m.tickets, t.Lease)
-			p := m.party(t.Holder)
-			delete(p.tickets, t.Lease)
-			m.leave(t.Holder, p)
+		lease := leaseOf(key)
+		if m.tickets[lease] != nil {
+			delete(m.tickets, lease)
+			m.graph.Leave(lease)
 		}
-		m.root.remove(key, waitPrefix)
+		m.rings.ring(ticketEvent(lease))
 	}
-	m.wake(key)
 }
 
-func (m *mirror) drop(h *held) {
+func (m *mirror) drop(home string, h *held) {
 	delete(m.held, h.Lease)
-	p := m.party(h.Holder)
-	delete(p.held, h.Lease)
-	m.leave(h.Holder, p)
+	delete(m.homes, home)
+	if m.asked[askedKey(h.claim)] == h {
+		delete(m.asked, askedKey(h.claim))
+	}
+	m.graph.Release(h.Lease)
 	if h.index >= 0 {
 		heap.Remove(&m.due, h.index)
 	}
-}
-
-func (m *mirror) party(holder string) *party {
-	p := m.parties[holder]
-	if p == nil {
-		p = &party{map[string]*held{}, map[string]*ticket{}}
-		m.parties[holder] = p
-	}
-	return p
+	m.rings.ring(claimEvent(h.Lease))
 }
 
 // granted returns the lease that a ticket's acquisition has got already.
 func (m *mirror) granted(own *ticket) *held {
-	if p := m.parties[own.Holder]; p != nil && own.named() {
-		for _, h := range p.held {
-			if own.got(h.claim) {
-				return h
-			}
-		}
+	if h := m.asked[askedKey(own.claim)]; own.named() && h != nil && own.got(h.claim) {
+		return h
 	}
 	return nil
 }
 
-func (m *mirror) leave(holder string, p *party) {
-	if len(p.held)+len(p.tickets) == 0 {
-		delete(m.parties, holder)
-	}
+func askedKey(c claim) string { return c.Holder + "/" + c.Ticket }
+
+// inTheWay returns the leases in the way of a claim, the first that are found, and reports whether others wait for the same.
+func (m *mirror) inTheWay(c claim) (list []stand, waited bool) {
+	w := c.want()
+	m.graph.Holders(w, func(other *waitgraph.Claim) bool {
+		list = append(list, m.held[other.ID].stand())
+		return len(list) < maxNamed
+	})
+	return list, m.graph.Wanted(w)
 }
 
-// bell rings when something happened that its owner waits for; it does not count.
-type bell chan struct{}
-
-func (b bell) ring() {
-	select {
-	case b <- struct{}{}:
-	default:
+// want is a claim as the graph knows it.
+func (c claim) want() waitgraph.Want {
+	w := waitgraph.Want{ID: c.Lease, Owner: c.Holder, Shared: c.Mode == Shared, Slots: c.Slots}
+	for _, p := range c.Paths {
+		w.Paths = append(w.Paths, p)
 	}
-}
-
-func (m *mirror) wake(key string) {
-	for b := range m.gone[key] {
-		b.ring()
-	}
-	delete(m.gone, key)
-}
-
-// await rings the bell when the key is deleted, or when it comes if it is a ticket that is not there yet.
-func (m *mirror) await(key string, b bell) {
-	if m.gone[key] == nil {
-		m.gone[key] = map[bell]struct{}{}
-	}
-	m.gone[key][b] = struct{}{}
-}
-
-// forget takes await back.
-func (m *mirror) forget(key string, b bell) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.gone[key], b)
-	if len(m.gone[key]) == 0 {
-		delete(m.gone, key)
-	}
+	return w
 }

@@ -3,8 +3,6 @@ package locks
 import (
 	"context"
 	"errors"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
@@ -80,12 +78,9 @@ func (t *Table) end(ctx context.Context, s stand, reason Reason, conditions ...k
 	return result.Held, err
 }
 
-// wanted reports whether somebody waits for one of the lease's paths.
+// wanted reports whether somebody waits for one of the lease's paths: standing in the way is mutual.
 func (t *Table) wanted(s stand) bool {
-	m := t.mirror
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	// Standing in the way is mutual: who waits for this lease is whom it would have to wait for.
-	list, _ := m.obstacles(s.claim, math.MaxInt64)
-	return slices.ContainsFunc(list, func(o obstacle) bool { return o.ticket != nil })
+	t.mirror.mu.Lock()
+	defer t.mirror.mu.Unlock()
+	return t.mirror.graph.Wanted(s.want())
 }

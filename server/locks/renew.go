@@ -57,7 +57,7 @@ func (t *Table) seenAt(p Path, holder string) (stand, bool) {
 	key := node(claimPrefix, p) + exclusiveMark
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
-	h := t.mirror.root.at(key, claimPrefix)[key]
+	h := t.mirror.homes[key]
 	if h == nil || h.Holder != holder {
 		return stand{}, false
 	}

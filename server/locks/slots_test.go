@@ -54,3 +54,60 @@ func TestDifferentNumbersOfSlotsExcludeEachOther(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, table.Release(t.Context(), third.ID, eve.ID))
 }
+
+// A request that waits for one of several slots is served by whichever is given back.
+func TestAnySlotThatIsGivenBackWakes(t *testing.T) {
+	table := open(t, kvtest.Open(t))
+	for i := range 2 {
+		var leases []locks.Lease
+		for _, h := range []locks.Holder{ann, bob} {
+			l, err := table.Acquire(t.Context(), slots(h, 2, at("a")))
+			require.NoError(t, err)
+			leases = append(leases, l)
+		}
+		outcomes := make(chan outcome, 1)
+		queue(t, table, outcomes, slots(eve, 2, at("a")), 1)
+		given := time.Now()
+		require.NoError(t, table.Release(t.Context(), leases[i].ID, leases[i].Holder.ID))
+		o := <-outcomes
+		require.NoError(t, o.err)
+		assert.Less(t, time.Since(given), time.Second)
+		assert.Equal(t, leases[i].Slot, o.lease.Slot)
+		require.NoError(t, table.Release(t.Context(), leases[1-i].ID, leases[1-i].Holder.ID))
+		require.NoError(t, table.Release(t.Context(), o.lease.ID, eve.ID))
+	}
+}
+
+// Ann and Bob have the two slots of a; Eve holds b and waits for a slot. Ann waits for b, Bob waits for nobody: when Bob
+// gives back, Eve goes on. Nobody is a victim. When Bob waits for b too, he closes the circle.
+func TestAWaiterForOneOfSeveralSlotsWaitsForAll(t *testing.T) {
+	table := open(t, kvtest.Open(t))
+	for _, h := range []locks.Holder{ann, bob} {
+		_, err := table.Acquire(t.Context(), slots(h, 2, at("a")))
+		require.NoError(t, err)
+	}
+	b, err := table.Acquire(t.Context(), want(eve, at("b")))
+	require.NoError(t, err)
+	eves, anns := make(chan outcome, 1), make(chan outcome, 1)
+	queue(t, table, eves, slots(eve, 2, at("a")), 1)
+	queue(t, table, anns, want(ann, at("b")), 1)
+	select {
+	case o := <-eves:
+		require.Fail(t, "no circle", "%v", o.err)
+	case o := <-anns:
+		require.Fail(t, "no circle", "%v", o.err)
+	case <-time.After(500 * time.Millisecond):
+	}
+	r := want(bob, at("b"))
+	r.Wait = 20 * time.Second
+	_, err = table.Acquire(t.Context(), r)
+	require.ErrorIs(t, err, locks.ErrDeadlock)
+	assert.Empty(t, anns)
+	assert.Empty(t, eves)
+	_, waiters, err := table.Inspect(t.Context(), at("a"))
+	require.NoError(t, err)
+	require.Len(t, waiters, 1)
+	require.NoError(t, table.Release(t.Context(), b.ID, eve.ID))
+	o := <-anns
+	require.NoError(t, o.err)
+}

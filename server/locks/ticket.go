@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +34,7 @@ type ticket struct {
 
 	first  bool   // see [Request.First]
 	joined int64  // the revision of the visit; 0 outside the line
+	must   int64  // what this server must have heard of before it tries again
 	stub   string // its key
 	text   []byte // what the store has
 }
@@ -88,6 +90,12 @@ func (t *ticket) waitKeys() []string {
 		list[i] = node(waitPrefix, p) + mark + t.Lease
 	}
 	return list
+}
+
+// leaseOf returns the lease that a wait key is of.
+func leaseOf(key string) string {
+	mark := key[strings.LastIndexByte(key, '/')+1:]
+	return mark[min(len(exclusiveMark), len(mark)):]
 }
 
 // removal returns what takes a ticket that is granted out of the line.
@@ -211,7 +219,7 @@ func (t *Table) takeOutLater(ctx context.Context) {
 		select {
 		case own := <-t.leaving:
 			t.running.Go(func() {
-				for t.takeOut(ctx, own) != nil && wait.For(ctx, circleLook) == nil {
+				for t.takeOut(ctx, own) != nil && wait.For(ctx, againAfter) == nil {
 				}
 			})
 		case <-ctx.Done():

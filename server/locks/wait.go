@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// circleLook is how often a holder that waits looks whether it waits in a circle, which somebody else may close.
-	circleLook = 200 * time.Millisecond
-	// behindLook is how long a request waits for this server to see what a transaction has seen.
-	behindLook = 50 * time.Millisecond
+	// backstop is how often a waiter looks though nothing rang. Every look costs the same, however many wait.
+	backstop = 5 * time.Second
+	// againAfter paces what the store did not let happen, for a reason that this server cannot see.
+	againAfter = 100 * time.Millisecond
 )
 
 // errLeftLine means that a request's place in line was lost: this server could not renew its instance lease.
@@ -44,7 +44,7 @@ func (t *Table) line(ctx context.Context, r Request, own *ticket) (lease Lease, 
 			return Lease{}, err // perhaps it was granted: nobody may say that it was not
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
 			t.config.Metrics.Conflicts.Inc()
-			return Lease{}, &DeniedError{Holders: t.inTheWay(own.claim), waited: true}
+			return Lease{}, &DeniedError{Holders: t.holdersBefore(own.claim), waited: true}
 		}
 		return lease, err
 	}
@@ -52,107 +52,110 @@ func (t *Table) line(ctx context.Context, r Request, own *ticket) (lease Lease, 
 
 // waitAt waits until nothing is in the way of a ticket, and grabs.
 func (t *Table) waitAt(ctx context.Context, own *ticket) (Lease, error) {
-	ring := make(bell, 1)
+	w := &waiting{bell: make(bell, 1)}
+	defer t.forget(w)
 	for {
-		blocker, err := t.lookAhead(own, ring)
+		free, err := t.lookAhead(own, w)
 		if err != nil {
 			return Lease{}, err
 		}
-		limit := circleLook
-		if blocker == "" {
-			if lease, done, err := t.tryGrab(ctx, own); done || err != nil {
+		pause := backstop
+		if free {
+			lease, met, err := t.tryGrab(ctx, own)
+			if err != nil || lease.Token != 0 {
 				return lease, err
 			}
-			limit = behindLook
+			if own.must = met.newest(); own.must > 0 {
+				continue // and wait until this server has heard of it
+			}
+			pause = againAfter
 		}
+		timer := time.NewTimer(pause)
 		select {
-		case <-ring:
-		case <-t.whileHolding(own.Holder, limit):
+		case <-w.bell:
+		case <-timer.C:
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
-		t.mirror.forget(blocker, ring)
+		timer.Stop()
 		if err != nil {
 			return Lease{}, err
 		}
 	}
 }
 
-// lookAhead returns the key that the ticket waits for: of those ahead in line the last, otherwise a claim. So a
-// release wakes the first in line alone.
-func (t *Table) lookAhead(own *ticket, ring bell) (string, error) {
+func (t *Table) forget(w *waiting) {
+	t.mirror.mu.Lock()
+	defer t.mirror.mu.Unlock()
+	t.mirror.rings.forget(w)
+}
+
+// lookAhead reports whether nothing is in a ticket's way. Otherwise the bell rings when that may be different: what is
+// ahead in line goes, or, for the first in line, a lease does. So a release wakes the first in line alone.
+func (t *Table) lookAhead(own *ticket, w *waiting) (free bool, err error) {
 	m := t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.revision < own.joined {
+	m.rings.forget(w)
+	m.rings.await(w, ticketEvent(own.Lease))
+	if must := max(own.joined, own.must); m.revision < must {
 		// This server has not heard of the ticket yet, so it may not have heard of those ahead of it either.
-		key := own.waitKeys()[0]
-		m.await(key, ring)
-		return key, nil
+		m.rings.awaitRevision(w, must)
+		return false, nil
 	}
 	switch seen := m.tickets[own.Lease]; {
 	case seen == nil:
-		return "", errLeftLine
+		return false, errLeftLine
 	case seen.joined > own.joined:
-		return "", ErrReplaced
+		return false, ErrReplaced
 	}
 	if m.granted(own) != nil {
-		return "", errGranted
+		return false, errGranted
 	}
-	blockers, slot := m.blockers(own)
-	own.Slot = slot
-	if len(blockers) == 0 {
-		return "", nil
-	}
-	if m.deadlocked(own, blockers) {
+	if m.graph.Ticket(own.Lease).Doomed {
 		t.config.Metrics.Deadlocks.Inc()
-		return "", ErrDeadlock
+		return false, ErrDeadlock
 	}
-	last := blockers[0]
-	for _, b := range blockers {
-		if b.ticket != nil && (last.ticket == nil || b.ticket.Place > last.ticket.Place) {
-			last = b
-		}
+	way := m.graph.Ahead(own.Lease)
+	if way.Free() {
+		own.Slot = way.Slot
+		return true, nil
 	}
-	m.await(last.key, ring)
-	return last.key, nil
+	if way.Ticket != nil {
+		m.rings.await(w, ticketEvent(way.Ticket.ID))
+	}
+	for _, c := range way.Claims {
+		m.rings.await(w, claimEvent(c.ID))
+	}
+	return false, nil
 }
 
-func (t *Table) tryGrab(ctx context.Context, own *ticket) (Lease, bool, error) {
+// tryGrab acquires for a ticket in line, or returns what it met.
+func (t *Table) tryGrab(ctx context.Context, own *ticket) (Lease, found, error) {
 	lease, result, err := t.grab(ctx, own)
 	if err != nil || result.Held {
-		return lease, err == nil, err
+		return lease, found{}, err
 	}
 	met := standing(result.Reads)
 	if !bytes.Equal(met.stub, own.text) {
-		return Lease{}, false, ErrReplaced
+		return Lease{}, met, ErrReplaced
 	}
 	_, err = t.clearOverdue(ctx, met.claims)
-	return Lease{}, false, err
+	return Lease{}, met, err
 }
 
-// whileHolding fires after d, for one who can be in a circle or must look again soon; others wait for the bell.
-func (t *Table) whileHolding(holder string, d time.Duration) <-chan time.Time {
-	t.mirror.mu.Lock()
-	defer t.mirror.mu.Unlock()
-	if d == behindLook || t.mirror.holds(holder) {
-		return time.After(d)
+// newest is the revision of the latest lease that was met.
+func (f found) newest() (revision int64) {
+	for _, s := range f.claims {
+		revision = max(revision, s.token)
 	}
-	return time.After(10 * circleLook) // a backstop, should a bell be missed
+	return revision
 }
 
-// inTheWay names the leases in the way of a claim, as this server sees them.
-func (t *Table) inTheWay(c claim) []Lease {
+// holdersBefore names the leases in the way of a claim, as this server sees them.
+func (t *Table) holdersBefore(c claim) []Lease {
 	t.mirror.mu.Lock()
-	var stands []stand
-	seen := map[string]bool{}
-	list, _ := t.mirror.obstacles(c, 0)
-	for _, o := range list {
-		if !seen[o.held.Lease] {
-			seen[o.held.Lease] = true
-			stands = append(stands, stand{o.held.claim, o.key, o.held.token})
-		}
-	}
+	list, _ := t.mirror.inTheWay(c)
 	t.mirror.mu.Unlock()
-	return t.name(stands)
+	return t.name(list)
 }

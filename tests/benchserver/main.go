@@ -1,7 +1,7 @@
 // Command benchserver measures a running holdfast beside etcd's own mutex and a Redis lock, and prints a table. It is a
 // module of its own, so that what it compares with is no dependency of the product.
 //
-//	benchserver [-seconds 20] path/to/holdfast
+//	benchserver [-seconds 20] [-only waiting] path/to/holdfast
 package main
 
 import (
@@ -13,40 +13,51 @@ import (
 
 func main() {
 	seconds := flag.Int("seconds", 20, "how long 10,000 locks are kept alive")
+	only := flag.String("only", "", "measure only what bears this `name`, as waiting")
 	rounds := flag.Int("rounds", 3000, "how often each contender acquires and releases")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: benchserver [-seconds 20] path/to/holdfast")
 		os.Exit(2)
 	}
-	if err := run(flag.Arg(0), *rounds, time.Duration(*seconds)*time.Second); err != nil {
+	if err := run(flag.Arg(0), *only, *rounds, time.Duration(*seconds)*time.Second); err != nil {
 		fmt.Fprintln(os.Stderr, "benchserver:", err)
 		os.Exit(1)
 	}
 }
 
-func run(binary string, rounds int, keep time.Duration) error {
+func run(binary, only string, rounds int, keep time.Duration) error {
 	var t table
-	if err := t.start(binary); err != nil {
-		return err
+	if only == "" {
+		if err := t.start(binary); err != nil {
+			return err
+		}
 	}
 	// Each on a server of its own, so that none is measured with what another has left.
-	for _, measure := range []func(*server) error{
-		func(s *server) error {
+	for _, m := range []struct {
+		name    string
+		measure func(*server) error
+	}{
+		{"cycle", func(s *server) error {
 			return t.acquire("holdfast, HTTP on loopback", "0.5 ms, 3 ms", rounds, holdfastCycle(s))
-		},
-		func(s *server) error { return etcdPut(&t, s, rounds) },
-		func(s *server) error { return etcdMutex(&t, s, rounds) },
-		func(*server) error { return redis(&t, rounds, "redsync, Redis as it comes", "no") },
-		func(*server) error { return redis(&t, rounds, "redsync, Redis that syncs every write", "yes") },
-		func(s *server) error { return fanOut(&t, s, 1000, 50) },
-		func(s *server) error { return keepAlive(&t, s, 10_000, keep) },
+		}},
+		{"etcd", func(s *server) error { return etcdPut(&t, s, rounds) }},
+		{"etcd", func(s *server) error { return etcdMutex(&t, s, rounds) }},
+		{"redis", func(*server) error { return redis(&t, rounds, "redsync, Redis as it comes", "no") }},
+		{"redis", func(*server) error { return redis(&t, rounds, "redsync, Redis that syncs every write", "yes") }},
+		{"events", func(s *server) error { return fanOut(&t, s, 1000, 50) }},
+		{"waiting", func(s *server) error { return waiting(&t, s, 200) }},
+		{"waiting", func(s *server) error { return waiting(&t, s, 5000) }},
+		{"alive", func(s *server) error { return keepAlive(&t, s, 10_000, keep) }},
 	} {
+		if only != "" && m.name != only {
+			continue
+		}
 		s, err := startServer(binary)
 		if err != nil {
 			return err
 		}
-		if err := measure(s); err != nil {
+		if err := m.measure(s); err != nil {
 			fmt.Fprintln(os.Stderr, "not measured:", err)
 		}
 		s.stop()

@@ -1,0 +1,276 @@
+// Package waitgraph knows who stands in whose way: leases, requests that wait in line, and the paths of both. It answers
+// three questions, each at a cost that does not grow with the number of waiters: what does a request wait for, may it go
+// ahead, and does a new edge close a cycle.
+//
+// # Edges
+//
+// Two requests conflict at one path unless both share it, and where one is exclusive on a path above the other's. A waiter
+// waits for every lease in conflict with it, and for every conflicting request that came before it. Slots of a place with
+// as many slots are no such leases: a waiter needs one of them, so it waits only while all are taken. Waiting is told by
+// owner: a waiter for an owner waits for all that this owner waits for. An owner never waits for itself.
+//
+// # Cycles
+//
+// A cycle of leases alone is a deadlock. The request whose edge closes it is doomed; for a lease that closes one, it is the
+// owner's requests that wait in it. Before the edge there was no deadlock, so every deadlock passes through the owner of
+// the new edge, and one search from there finds it. A cycle that needs the order of the line is none: the member that would
+// wait for a place in line goes ahead.
+package waitgraph
+
+import "slices"
+
+// Want is what somebody has or asks for.
+type Want struct {
+	ID    string // of the lease, also while it is only asked for
+	Owner string
+	Paths [][]string
+	// Shared wants admit other shared ones. Slots is how many owners an exclusive want admits; 0 and 1 are one.
+	Shared bool
+	Slots  int
+}
+
+// Claim is a lease. Slot is the one that it has.
+type Claim struct {
+	Want
+	Slot int
+}
+
+// Ticket is a request in line.
+type Ticket struct {
+	Want
+	// Place orders the line. Two tickets never have one place.
+	Place int64
+	// Doomed tickets close a deadlock and are about to leave: nobody waits for them.
+	Doomed bool
+}
+
+// Graph is not safe for use by several goroutines. What was added to it must not be changed.
+type Graph struct {
+	claims  *claimNode
+	lines   *lineNode
+	held    map[string]*Claim
+	waiting map[string]*Ticket
+	owners  map[string]*owner
+}
+
+type owner struct {
+	held    map[*Claim]struct{}
+	waiting map[*Ticket]struct{}
+}
+
+// New returns an empty graph.
+func New() *Graph {
+	return &Graph{
+		claims: &claimNode{}, lines: &lineNode{},
+		held: map[string]*Claim{}, waiting: map[string]*Ticket{}, owners: map[string]*owner{},
+	}
+}
+
+func (g *Graph) owner(name string) *owner {
+	o := g.owners[name]
+	if o == nil {
+		o = &owner{map[*Claim]struct{}{}, map[*Ticket]struct{}{}}
+		g.owners[name] = o
+	}
+	return o
+}
+
+func (g *Graph) tidy(name string) {
+	if o := g.owners[name]; o != nil && len(o.held)+len(o.waiting) == 0 {
+		delete(g.owners, name)
+	}
+}
+
+// Hold adds a lease. One of its ID that is there already goes.
+func (g *Graph) Hold(c *Claim) {
+	g.Release(c.ID)
+	g.held[c.ID] = c
+	g.owner(c.Owner).held[c] = struct{}{}
+	for _, p := range c.Paths {
+		g.claims.reach(p).add(c)
+	}
+}
+
+// Release removes a lease.
+func (g *Graph) Release(id string) {
+	c := g.held[id]
+	if c == nil {
+		return
+	}
+	delete(g.held, id)
+	delete(g.owners[c.Owner].held, c)
+	g.tidy(c.Owner)
+	for _, p := range c.Paths {
+		g.claims.remove(p, c)
+	}
+}
+
+// Join adds a ticket. One of its ID that is there already goes.
+func (g *Graph) Join(t *Ticket) {
+	g.Leave(t.ID)
+	g.waiting[t.ID] = t
+	g.owner(t.Owner).waiting[t] = struct{}{}
+	for _, p := range t.Paths {
+		g.lines.add(p, t)
+	}
+}
+
+// Leave removes a ticket.
+func (g *Graph) Leave(id string) {
+	t := g.waiting[id]
+	if t == nil {
+		return
+	}
+	delete(g.waiting, id)
+	delete(g.owners[t.Owner].waiting, t)
+	g.tidy(t.Owner)
+	for _, p := range t.Paths {
+		g.lines.remove(p, t)
+	}
+}
+
+// Ticket returns a ticket, or nil.
+func (g *Graph) Ticket(id string) *Ticket { return g.waiting[id] }
+
+// Holds reports whether an owner has a lease.
+func (g *Graph) Holds(name string) bool {
+	o := g.owners[name]
+	return o != nil && len(o.held) > 0
+}
+
+// Way is what stands in somebody's way. Of a request that may go ahead, everything is empty but Slot.
+type Way struct {
+	// Ticket is the last of those ahead in line.
+	Ticket *Ticket
+	// Claims is one lease that keeps the way closed, or all those of which one must go.
+	Claims []*Claim
+	// Slot is the lowest that is free.
+	Slot int
+}
+
+// Free reports whether the request may go ahead.
+func (w Way) Free() bool { return w.Ticket == nil && len(w.Claims) == 0 }
+
+// Ahead returns what a ticket waits for. It passes over those in line who wait for its own owner.
+func (g *Graph) Ahead(id string) Way {
+	t := g.waiting[id]
+	if t == nil {
+		return Way{}
+	}
+	if last := g.lastAhead(t); last != nil {
+		return Way{Ticket: last}
+	}
+	return g.closedBy(t.Want)
+}
+
+// Before returns what stands in the way of a request that is not in line.
+func (g *Graph) Before(w Want) Way {
+	for l := range g.lines.against(w) {
+		if n := len(l.list); n > 0 {
+			return Way{Ticket: l.list[n-1]}
+		}
+	}
+	return g.closedBy(w)
+}
+
+// Wanted reports whether a ticket waits for a lease or would.
+func (g *Graph) Wanted(w Want) bool {
+	for l := range g.lines.against(w) {
+		if len(l.list) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Holders calls f with the leases in somebody's way, each once, until f returns false. Slots are among them only while none
+// is free.
+func (g *Graph) Holders(w Want, f func(*Claim) bool) {
+	seen := map[*Claim]bool{}
+	var mates []*Claim
+	for c := range g.claims.against(w) {
+		switch {
+		case seen[c]:
+			continue
+		case mate(w, c):
+			mates = append(mates, c)
+		case !f(c):
+			return
+		}
+		seen[c] = true
+	}
+	if _, free := freeSlot(w, mates); !free {
+		for _, c := range mates {
+			if !f(c) {
+				return
+			}
+		}
+	}
+}
+
+func (g *Graph) lastAhead(t *Ticket) *Ticket {
+	var last *Ticket
+	var stuck map[string]bool // computed for the first one ahead
+	for l := range g.lines.against(t.Want) {
+		for i := l.before(t.Place) - 1; i >= 0; i-- {
+			ahead := l.list[i]
+			if last != nil && ahead.Place <= last.Place {
+				break
+			}
+			if ahead.Owner != t.Owner && g.Holds(t.Owner) {
+				if stuck == nil {
+					stuck = g.stuckOn(t.Owner, t)
+				}
+				if stuck[ahead.Owner] {
+					continue
+				}
+			}
+			last = ahead
+			break
+		}
+	}
+	return last
+}
+
+func (g *Graph) closedBy(w Want) Way {
+	var mates []*Claim
+	for c := range g.claims.against(w) {
+		if !mate(w, c) {
+			return Way{Claims: []*Claim{c}}
+		}
+		mates = append(mates, c)
+	}
+	slot, free := freeSlot(w, mates)
+	if !free {
+		return Way{Claims: mates}
+	}
+	return Way{Slot: slot}
+}
+
+// freeSlot returns the lowest slot that none of the claims has.
+func freeSlot(w Want, mates []*Claim) (slot int, free bool) {
+	taken := map[int]bool{}
+	for _, c := range mates {
+		taken[c.Slot] = true
+	}
+	for taken[slot] {
+		slot++
+	}
+	return slot, slot < max(w.Slots, 1)
+}
+
+// mate reports whether a lease that conflicts with a want has a slot of the same places, and nothing above or below them.
+func mate(w Want, c *Claim) bool {
+	if w.Shared || c.Shared || w.Slots <= 1 || c.Slots != w.Slots {
+		return false
+	}
+	for _, p := range w.Paths {
+		for _, q := range c.Paths {
+			n := min(len(p), len(q))
+			if len(p) != len(q) && slices.Equal(p[:n], q[:n]) {
+				return false
+			}
+		}
+	}
+	return true
+}

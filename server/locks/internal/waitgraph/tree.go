@@ -1,0 +1,189 @@
+package waitgraph
+
+import (
+	"iter"
+	"sort"
+)
+
+// claimNode is a place with the leases on it. A place without any, there and below, is not kept.
+type claimNode struct {
+	below         map[string]*claimNode
+	whole, shared map[*Claim]struct{}
+}
+
+func (n *claimNode) reach(path []string) *claimNode {
+	for _, component := range path {
+		next := n.below[component]
+		if next == nil {
+			next = &claimNode{}
+			if n.below == nil {
+				n.below = map[string]*claimNode{}
+			}
+			n.below[component] = next
+		}
+		n = next
+	}
+	return n
+}
+
+func (n *claimNode) add(c *Claim) {
+	set := &n.whole
+	if c.Shared {
+		set = &n.shared
+	}
+	if *set == nil {
+		*set = map[*Claim]struct{}{}
+	}
+	(*set)[c] = struct{}{}
+}
+
+// remove takes a lease off a place, and reports whether nothing is left there and below.
+func (n *claimNode) remove(path []string, c *Claim) (empty bool) {
+	if len(path) > 0 {
+		next := n.below[path[0]]
+		if next != nil && next.remove(path[1:], c) {
+			delete(n.below, path[0])
+		}
+	} else {
+		delete(n.whole, c)
+		delete(n.shared, c)
+	}
+	return len(n.below)+len(n.whole)+len(n.shared) == 0
+}
+
+// against yields the leases in conflict with a want. One with several paths may come several times.
+func (n *claimNode) against(w Want) iter.Seq[*Claim] {
+	return func(yield func(*Claim) bool) {
+		each := func(set map[*Claim]struct{}) bool {
+			for c := range set {
+				if c.ID != w.ID && !yield(c) {
+					return false
+				}
+			}
+			return true
+		}
+		for _, path := range w.Paths {
+			at := n
+			for _, component := range path {
+				if at != n && !each(at.whole) {
+					return
+				}
+				if at = at.below[component]; at == nil {
+					break
+				}
+			}
+			if at == nil {
+				continue
+			}
+			if !each(at.whole) || !w.Shared && (!each(at.shared) || !at.eachBelow(each)) {
+				return
+			}
+		}
+	}
+}
+
+func (n *claimNode) eachBelow(each func(map[*Claim]struct{}) bool) bool {
+	for _, next := range n.below {
+		if !each(next.whole) || !each(next.shared) || !next.eachBelow(each) {
+			return false
+		}
+	}
+	return true
+}
+
+// lineNode is a place with the lines of those who wait for it.
+type lineNode struct {
+	below map[string]*lineNode
+	// whole and shared wait for this very place, under for one below it.
+	whole, shared, under line
+}
+
+func (n *lineNode) add(path []string, t *Ticket) {
+	for _, component := range path {
+		n.under.add(t)
+		next := n.below[component]
+		if next == nil {
+			next = &lineNode{}
+			if n.below == nil {
+				n.below = map[string]*lineNode{}
+			}
+			n.below[component] = next
+		}
+		n = next
+	}
+	n.own(t).add(t)
+}
+
+func (n *lineNode) own(t *Ticket) *line {
+	if t.Shared {
+		return &n.shared
+	}
+	return &n.whole
+}
+
+func (n *lineNode) remove(path []string, t *Ticket) (empty bool) {
+	if len(path) > 0 {
+		n.under.remove(t)
+		next := n.below[path[0]]
+		if next != nil && next.remove(path[1:], t) {
+			delete(n.below, path[0])
+		}
+	} else {
+		n.own(t).remove(t)
+	}
+	return len(n.below)+len(n.whole.list)+len(n.shared.list) == 0
+}
+
+// against yields the lines whose members all conflict with a want.
+func (n *lineNode) against(w Want) iter.Seq[*line] {
+	return func(yield func(*line) bool) {
+		for _, path := range w.Paths {
+			at := n
+			for _, component := range path {
+				if at != n && !yield(&at.whole) {
+					return
+				}
+				if at = at.below[component]; at == nil {
+					break
+				}
+			}
+			if at == nil {
+				continue
+			}
+			if !yield(&at.whole) || !w.Shared && (!yield(&at.shared) || !yield(&at.under)) {
+				return
+			}
+		}
+	}
+}
+
+// line has tickets in the order of their places, each once.
+type line struct{ list []*Ticket }
+
+// before returns how many came before a place.
+func (l *line) before(place int64) int {
+	return sort.Search(len(l.list), func(i int) bool { return l.list[i].Place >= place })
+}
+
+func (l *line) add(t *Ticket) {
+	i := l.before(t.Place)
+	if i < len(l.list) && l.list[i] == t {
+		return // it has several paths below this place
+	}
+	l.list = append(l.list, nil)
+	copy(l.list[i+1:], l.list[i:])
+	l.list[i] = t
+}
+
+func (l *line) remove(t *Ticket) {
+	i := l.before(t.Place)
+	if i == len(l.list) || l.list[i] != t {
+		return
+	}
+	if i == 0 {
+		l.list[0] = nil
+		l.list = l.list[1:] // the first leaves most often
+		return
+	}
+	l.list = append(l.list[:i], l.list[i+1:]...)
+}

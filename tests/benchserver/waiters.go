@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// longest is how long each waits at most.
+const longest = 5 * time.Minute
+
+// arrival is the pause between two who come: what is measured is the waiting, not a stampede.
+const arrival = 3 * time.Millisecond
+
+// line is a document with many who wait for it. Each also holds a lock of its own, so each might be in a deadlock.
+type line struct {
+	s       *server
+	many    *http.Client
+	waiters int
+
+	mu     sync.Mutex
+	given  time.Time // when the last release was sent
+	gaps   []time.Duration
+	served int
+}
+
+// waiting measures what many who wait for one document cost others, and how long each hand-over takes.
+func waiting(t *table, s *server, waiters int) error {
+	l := &line{s: s, waiters: waiters, many: &http.Client{
+		Transport: &http.Transport{MaxIdleConnsPerHost: waiters}, Timeout: longest + time.Minute}}
+	aloneBeat, aloneCycle, err := l.bystander(2 * time.Second)
+	if err != nil {
+		return err
+	}
+	first, err := l.lock("first", "documents/popular", 0)
+	if err != nil {
+		return err
+	}
+	var group errgroup.Group
+	for i := range waiters {
+		time.Sleep(arrival)
+		group.Go(func() error { return l.wait(strconv.Itoa(i)) })
+	}
+	if err := l.standing(); err != nil {
+		return err
+	}
+	besideBeat, besideCycle, err := l.bystander(5 * time.Second)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := l.give("first", first); err != nil {
+		return err
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%d wait for one document, ", waiters)
+	pair := func(alone, beside []time.Duration) string {
+		return fmt.Sprintf("%.2f ms, %.2f ms", ms(quantile(alone, .99)), ms(quantile(beside, .99)))
+	}
+	t.add(what+"heartbeat of another: p99 without them and beside them", "holdfast", pair(aloneBeat, besideBeat), "twice")
+	t.add(what+"acquisition of another: p99 without them and beside them", "holdfast", pair(aloneCycle, besideCycle), "twice")
+	t.add(what+"from a release to the next grant: p50, p99", "holdfast",
+		fmt.Sprintf("%.1f ms, %.1f ms", ms(quantile(l.gaps, .5)), ms(quantile(l.gaps, .99))), "20 ms")
+	t.add(what+"served", "holdfast", fmt.Sprintf("%d in %.1f s", l.served, time.Since(begin).Seconds()), strconv.Itoa(waiters))
+	return nil
+}
+
+// bystander keeps a lock of its own alive and acquires others, and returns how long each took.
+func (l *line) bystander(long time.Duration) (beats, cycles []time.Duration, err error) {
+	if _, err := l.s.call("POST", "bystander", "bystander"); err != nil {
+		return nil, nil, err
+	}
+	cycle := holdfastCycle(l.s)
+	for begin, i := time.Now(), 0; time.Since(begin) < long; i++ {
+		sent := time.Now()
+		if _, err := l.s.call("PUT", "bystander", "bystander"); err != nil {
+			return nil, nil, err
+		}
+		beats = append(beats, time.Since(sent))
+		d, err := cycle(i)
+		if err != nil {
+			return nil, nil, err
+		}
+		cycles = append(cycles, d)
+		time.Sleep(5 * time.Millisecond)
+	}
+	return beats, cycles, nil
+}
+
+// wait is one of those in line: it holds a lock of its own, waits, and gives the document on at once.
+func (l *line) wait(who string) error {
+	own, err := l.lock(who, "own/"+who, 0)
+	if err != nil {
+		return err
+	}
+	id, err := l.lock(who, "documents/popular", longest)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.gaps = append(l.gaps, time.Since(l.given))
+	l.served++
+	l.mu.Unlock()
+	return errors.Join(l.give(who, id), l.do("DELETE", "/api/locks/"+own, who, nil, nil))
+}
+
+func (l *line) give(who, id string) error {
+	l.mu.Lock()
+	l.given = time.Now()
+	l.mu.Unlock()
+	return l.do("DELETE", "/api/locks/"+id, who, nil, nil)
+}
+
+// standing waits until all stand in line.
+func (l *line) standing() error {
+	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(100 * time.Millisecond) {
+		response, err := l.s.client.Get(l.s.base + "/metrics")
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(text, []byte(fmt.Sprintf("\nholdfast_waiters %d\n", l.waiters))) {
+			time.Sleep(time.Second) // the last of them is put in line
+			return nil
+		}
+	}
+	return fmt.Errorf("%d did not stand in line within a minute", l.waiters)
+}
+
+func (l *line) lock(who, path string, wait time.Duration) (id string, err error) {
+	body := map[string]any{"paths": [][]string{strings.Split(path, "/")}, "ttl_ms": 600_000, "wait_ms": wait.Milliseconds()}
+	var answer struct {
+		ID string `json:"lease_id"`
+	}
+	err = l.do("POST", "/api/locks", who, body, &answer)
+	return answer.ID, err
+}
+
+func (l *line) do(method, path, secret string, body, answer any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequest(method, l.s.base+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+secret)
+	response, err := l.many.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if text, err = io.ReadAll(response.Body); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s by %s: %s", method, path, secret, text)
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(text, answer)
+}
