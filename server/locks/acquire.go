@@ -101,12 +101,17 @@ func (t *Table) glance(own *ticket) (met found) {
 	if way.Free() {
 		return met
 	}
-	met.claims, met.waited = m.inTheWay(own.claim)
-	if len(met.claims) > 0 {
-		met.confirm = []kv.Cond{kv.CreatedAt(met.claims[0].key, met.claims[0].token)}
-	} else if way.Ticket != nil {
-		met.confirm = []kv.Cond{kv.Exists(m.tickets[way.Ticket.ID].waitKeys()[0])}
+	if way.Ticket != nil {
+		met.confirm = append(met.confirm, kv.Exists(m.tickets[way.Ticket.ID].waitKeys()[0]))
 	}
+	for _, c := range way.Claims { // one, or all those that have the slots
+		s := m.held[c.ID].stand()
+		met.confirm = append(met.confirm, kv.CreatedAt(s.key, s.token))
+	}
+	if len(met.confirm) > kv.MaxOps {
+		return met
+	}
+	met.claims, met.waited = m.inTheWay(own.claim)
 	return met
 }
 
