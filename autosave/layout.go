@@ -190,8 +190,11 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 			return encodeIndex(next.generations), nil
 		}})
 	if err != nil {
-		if encoded && !errors.Is(err, ErrNotBegun) { // the index may be there, and so must what it tells of
-			l.messy = true
+		if encoded && !errors.Is(err, ErrNotBegun) {
+			// The index may be there, and so must its generation be. The next commit first writes a
+			// whole index above: while the highest one may be torn, a page that dies in a save would
+			// leave a torn generation that salvage takes for a whole one.
+			l.messy, l.fenced = true, false
 			return g, nil, nil, asError(err, CodeWriteFailed, "the index could not be written")
 		}
 		l.discard(ctx, g, next.name)

@@ -126,6 +126,11 @@ func (c *Client) left(ctx context.Context, f Fault, s autosave.Saving, taken aut
 	if _, err := s.Encode(int64(len(content)), sum, names); err != nil {
 		return err
 	}
+	for folder, name := range map[string]string{autosave.FolderIndex: s.Index, autosave.FolderHistory: s.Name} {
+		if err := c.files.Remove(ctx, folder, name); err != nil { // Expect may have made it
+			return err
+		}
+	}
 	if err := c.files.Write(ctx, autosave.FolderIndex, s.Index, nil); err != nil {
 		return err
 	}
