@@ -105,30 +105,38 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 
 // Resume is for a page that wakes (pageshow, resume). It returns when it is known
 // whether the page may edit; until then it is read-only. A page that was suspended asks
-// for the lock anew; one that slept with its lock makes sure that it still has it.
+// for the lock anew, also one that wakes before Suspend has returned; one that slept with its
+// lock makes sure that it still has it.
 func (s *Saver) Resume(ctx context.Context) error {
-	var verdict chan struct{}
-	if !s.do(func() {
-		switch s.role {
-		case suspended:
-			verdict = s.verdict
-			s.begin()
-		case editing:
-			verdict = s.verdict
-			s.verify()
+	for leaves := true; leaves; {
+		var verdict chan struct{}
+		if !s.do(func() {
+			leaves = s.role == leaving
+			switch s.role {
+			case leaving:
+				verdict = s.verdict
+			case suspended:
+				verdict = s.verdict
+				s.begin()
+			case editing:
+				verdict = s.verdict
+				s.verify()
+			}
+		}) {
+			return s.over()
 		}
-	}) {
-		return s.over()
+		if verdict == nil {
+			return nil
+		}
+		select {
+		case <-verdict:
+		case <-s.gone:
+			return s.over()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	if verdict == nil {
-		return nil
-	}
-	select {
-	case <-verdict:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return nil
 }
 
 // verifying reports whether this page has a lease of which it makes sure.

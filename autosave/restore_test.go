@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // restoring is a page with the generations "one" and "one two", whose commits take a second.
@@ -283,4 +284,51 @@ func TestLateEndOfASaveUnderAFormerLease(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The disk is full when the page opens: a restore fails like a save.
+func TestRestoreOnAFullDisk(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.savedUnder(1, "before")
+		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
+		b := w.prepare("b")
+		disk := &unwritable{Store: b.store}
+		disk.full.Store(true)
+		b.store = disk
+		b.open()
+		all, err := b.History(t.Context())
+		require.NoError(t, err)
+		_, err = b.Restore(t.Context(), all[0].ID)
+		require.ErrorIs(t, err, autosave.ErrQuota)
+		assert.Equal(t, int32(2), disk.fences.Load(), "at the start and for the restore")
+		disk.full.Store(false)
+		_, err = b.Restore(t.Context(), all[0].ID)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"before", "before"}, w.generations())
+	})
+}
+
+// The lock is lost while the page shuts out the editor before: the reason stays.
+func TestLockLostWhileShuttingOut(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.savedUnder(1, "before")
+		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
+		b := w.prepare("b")
+		disk := &unwritable{Store: b.store}
+		disk.full.Store(true)
+		b.store = disk
+		b.files.Before = func(string) {
+			if !disk.full.Load() {
+				time.Sleep(time.Second)
+			}
+		}
+		b.open()
+		disk.full.Store(false)
+		w.sleep(1100 * time.Millisecond)
+		w.thief()
+		w.sleep(time.Minute)
+		assert.True(t, b.ReadOnly())
+		require.ErrorIs(t, b.State().LastErr, lock.ErrLost)
+		assert.Empty(t, b.offered(), "nothing was typed")
+	})
 }

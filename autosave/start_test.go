@@ -69,10 +69,12 @@ func TestFullDiskAtStartAndNothingTyped(t *testing.T) {
 // unwritable is a store on a disk on which not even an empty file can be made.
 type unwritable struct {
 	autosave.Store
-	full atomic.Bool
+	full   atomic.Bool
+	fences atomic.Int32
 }
 
 func (s *unwritable) Fence(ctx context.Context, token int64) error {
+	s.fences.Add(1)
 	if s.full.Load() {
 		return autosave.ErrQuota
 	}

@@ -133,8 +133,13 @@ func (s *Saver) shutOut() {
 
 // shut notes whether the editor before is shut out.
 func (s *Saver) shut(w *write, o outcome) {
+	if s.leaseDone == nil || w.token != s.lease.Token { // the lease is over, and whoever waited has an answer
+		return
+	}
+	if o.err != nil {
+		s.unrestored(o.err)
+	}
 	switch {
-	case w.token != s.lease.Token: // this page has loaded since
 	case o.err == nil:
 		s.unfenced = false
 		s.recovered()
