@@ -18,6 +18,7 @@ const asks = 4
 type ask struct {
 	round     string
 	force     bool
+	grace     time.Duration
 	answers   chan Message       // has room for all there can be
 	withdrawn chan struct{}      // closed when the page is put to sleep or closed
 	rivals    map[string]Message // others who asked meanwhile, by round
@@ -25,6 +26,7 @@ type ask struct {
 	// Used by RequestEdit alone.
 	asked lock.Holder // the page that was asked last
 	count int         // how many were asked
+	far   bool        // that page is on another machine
 	at    time.Time   // when that page was asked, or answered last
 }
 
@@ -67,7 +69,7 @@ type EditOptions struct {
 // Grace and some thirty seconds for each of at most four pages that are asked.
 func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 	opts.Grace = cmp.Or(opts.Grace, DefaultGrace)
-	a := &ask{round: lock.NewID(), force: opts.Force, answers: make(chan Message, 16), withdrawn: make(chan struct{}),
+	a := &ask{round: lock.NewID(), force: opts.Force, grace: opts.Grace, answers: make(chan Message, 16), withdrawn: make(chan struct{}),
 		rivals: make(map[string]Message)}
 	var verdict chan struct{}
 	var at role
@@ -113,6 +115,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 		if done, err := s.tryFree(ctx, a); done {
 			return err
 		}
+		defer s.queueFar()()
 	}
 	err := s.negotiate(ctx, a, opts, verdict)
 	if err != nil {
@@ -127,7 +130,7 @@ var errSuspended = &Error{Code: CodeReadOnly, Detail: "this page is suspended; r
 func (s *Saver) request(a *ask) {
 	a.count++
 	a.at = time.Now()
-	s.post(Message{Kind: EditRequest, Round: a.round, Force: a.force})
+	s.post(Message{Kind: EditRequest, Round: a.round, Force: a.force, Grace: a.grace})
 }
 
 // tryFree takes the lock where nobody holds it.
@@ -170,7 +173,7 @@ func (s *Saver) negotiate(ctx context.Context, a *ask, opts EditOptions, verdict
 				timer.Reset(opts.Grace)
 				continue
 			}
-			if !opts.Force {
+			if !opts.Force || a.far {
 				return &Error{Code: CodeHandoverNoAnswer, Detail: "the page that edits does not answer; force takes the lock from it"}
 			}
 			if s.outranked(a) {
@@ -191,8 +194,10 @@ func (s *Saver) negotiate(ctx context.Context, a *ask, opts EditOptions, verdict
 func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, grace time.Duration, timer *time.Timer) (done bool, err error) {
 	switch m.Kind {
 	case EditAccepted:
-		a.at = time.Now()
+		a.at, a.far = time.Now(), m.Far
 		timer.Reset(vetoLimit + handoverLimit + grace)
+	case EditSilent:
+		return true, &Error{Code: CodeHandoverNoAnswer, Detail: m.Detail}
 	case EditRefused:
 		return true, &Error{Code: CodeHandoverRefused, Detail: m.Detail}
 	case EditBusy:

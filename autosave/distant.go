@@ -75,3 +75,37 @@ func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step fu
 		}
 	})
 }
+
+// letPass goes behind a page of this browser that asks for the lock. Of the pages that wait,
+// the first one in this browser waits at the other machine as well, and its request carries
+// the question there.
+func (s *Saver) letPass() {
+	if s.role == viewing && s.queued && s.asking == nil && s.distant() != nil {
+		s.stop()
+		s.enter(viewing)
+		s.lineUp(0)
+	}
+}
+
+// queueFar makes a page without standby wait while it asks, so that its request can carry the
+// question to another machine.
+func (s *Saver) queueFar() (leave func()) {
+	if s.distant() == nil {
+		return func() {}
+	}
+	s.do(func() {
+		if s.role == viewing {
+			s.stop()
+			s.enter(viewing)
+			s.lineUp(0)
+		}
+	})
+	return func() {
+		s.do(func() {
+			if s.role == viewing && s.queued {
+				s.stop()
+				s.enter(viewing)
+			}
+		})
+	}
+}

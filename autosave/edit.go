@@ -65,6 +65,12 @@ func (s *Saver) standby(pause time.Duration) {
 		errors.Is(s.lastErr, lock.ErrInvalidArgument) {
 		return
 	}
+	s.lineUp(pause)
+}
+
+// lineUp does what standby says.
+func (s *Saver) lineUp(pause time.Duration) {
+	s.queued = true
 	opts := s.config.Lock
 	opts.IfAvailable, opts.Steal, opts.Timeout = false, false, standbyLimit
 	opts.Backoff.MaxRetries = lock.Unlimited

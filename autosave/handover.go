@@ -27,6 +27,8 @@ func (s *Saver) answer(m Message) {
 			s.post(Message{Kind: EditBusy, Round: m.Round})
 		case s.role == editing, s.verifying():
 			s.handOver(m)
+		case !m.Far:
+			s.letPass()
 		}
 	case EditRival:
 		s.rival(m)
@@ -37,7 +39,7 @@ func (s *Saver) answer(m Message) {
 		if s.handing != nil && s.handing.round == m.Round {
 			s.handing.stop()
 		}
-	case EditAccepted, EditGranted, EditRefused, EditBusy, EditLeft:
+	case EditAccepted, EditGranted, EditRefused, EditBusy, EditLeft, EditSilent:
 		if s.asking != nil && s.asking.round == m.Round {
 			s.asking.hear(m)
 		}

@@ -2,6 +2,7 @@ package autosave
 
 import (
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
 )
@@ -33,17 +34,20 @@ const (
 	EditRival     MessageKind = "edit-rival"
 	EditCancelled MessageKind = "edit-cancelled"
 	EditLeft      MessageKind = "edit-left"
+	EditSilent    MessageKind = "edit-silent" // from the server: the holder is on another machine and does not answer
 	Edits         MessageKind = "edits"
 )
 
 // Message is what pages tell each other.
 type Message struct {
 	Kind   MessageKind
-	Round  string      // ties an answer to its request
-	From   string      // OwnerID of the sender
-	Force  bool        // request, rival: it would take it from one who does not answer
-	Detail string      // refused: why
-	Holder lock.Holder // edits
+	Round  string        // ties an answer to its request
+	From   string        // OwnerID of the sender
+	Grace  time.Duration // request: how long an answer is waited for
+	Far    bool          // the other page is on another machine: force does not reach there
+	Force  bool          // request, rival: it would take it from one who does not answer
+	Detail string        // refused: why
+	Holder lock.Holder   // edits
 }
 
 // letters keeps messages that were heard until they are dealt with, in order.

@@ -84,6 +84,7 @@ type Saver struct {
 	shown    shown
 	timer    *time.Timer
 
+	queued  bool // this page waits for the lock
 	handing *handing
 	asking  *ask
 }
@@ -356,6 +357,7 @@ func (s *Saver) emit(e Event) {
 func (s *Saver) enter(r role) {
 	s.role = r
 	s.term++
+	s.queued = false
 	s.readOnly.Store(r != editing)
 }
 

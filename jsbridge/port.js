@@ -247,6 +247,26 @@ export class Port {
   }
 
   /**
+   * Listens to the events of a document until the connection ends.
+   * @param {string} url
+   * @param {(notice: object) => void} heard
+   * @param {() => void} ended
+   */
+  listen(url, heard, ended) {
+    const socket = new WebSocket(url.replace(/^http/, "ws"));
+    socket.onclose = ended;
+    socket.onmessage = ({ data }) => {
+      try {
+        const { type = "", revision = 0, token = 0, ask_id = "", holder_name = "" } = { ...JSON.parse(data) };
+        heard({ type: `${type}`, revision: Number(revision), token: Number(token), ask: `${ask_id}`, holderName: `${holder_name}` });
+      } catch {
+        socket.close(); // not a server of ours
+      }
+    };
+    return { close: () => socket.close() };
+  }
+
+  /**
    * A BroadcastChannel that ends with the program at the latest: a page with one that is open
    * does not stay in the back/forward cache.
    * @param {string} name
@@ -279,10 +299,10 @@ async function read(response) {
     etag: headers.get("ETag") ?? "", savedAt: instant(headers.get("Holdfast-Saved-At")), save: headers.get("Holdfast-Save") ?? "", token: Number(headers.get("Holdfast-Token")),
   };
   if (!headers.get("Content-Type")?.startsWith("application/json")) return { ...reply, body: new Uint8Array(await response.arrayBuffer()) };
-  const { error = "", message = "", token = 0, locked_at, expires_at, saved_at, etag = "", lease_id = "", slot = 0, holders, ...one } = await response.json();
+  const { error = "", message = "", reason = "", token = 0, locked_at, expires_at, saved_at, etag = "", lease_id = "", slot = 0, holders, ...one } = await response.json();
   const { holder_name = "", is_my_lock, is_mine = is_my_lock } = holders?.[0] ?? one;
   return {
-    ...reply, error: `${error}`, message: `${message}`, token: Number(token), etag: `${etag}`, lease: `${lease_id}`, slot: Number(slot),
+    ...reply, error: `${error}`, message: `${message}`, reason: `${reason}`, token: Number(token), etag: `${etag}`, lease: `${lease_id}`, slot: Number(slot),
     holderName: `${holder_name}`, mine: is_mine === true,
     lockedAt: instant(locked_at), expiresAt: instant(expires_at), savedAt: instant(saved_at),
   };

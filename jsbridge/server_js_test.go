@@ -93,3 +93,40 @@ func TestServerFails(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, off)
 }
+
+// socket replaces WebSocket by a class whose body is given for one test.
+func socket(t *testing.T, body string) {
+	t.Helper()
+	global := safejs.Global()
+	real := must(t)(global.Get("WebSocket"))
+	require.NoError(t, global.Set("WebSocket", js(t, `(class { `+body+` })`)))
+	t.Cleanup(func() { require.NoError(t, global.Set("WebSocket", real)) })
+}
+
+func TestServerTellsOfEvents(t *testing.T) {
+	noLeaks(t)
+	server := jsbridge.NewServer("https://locks.example")
+	socket(t, `constructor(url) { setTimeout(() => {
+		for (const data of [{ type: url, revision: 1795223524605, token: 7, ask_id: "x", holder_name: "Ann" }, { type: "document.updated" }]) this.onmessage({ data: JSON.stringify(data) });
+		setTimeout(() => this.onclose());
+	}); }
+	close() {}`)
+	var heard []remote.Notice
+	require.Error(t, server.Listen(t.Context(), "/a?after=3", func(n remote.Notice) { heard = append(heard, n) }))
+	assert.Equal(t, []remote.Notice{{Type: "wss://locks.example/a?after=3", Revision: 1795223524605, Token: 7, Ask: "x", HolderName: "Ann"}, {Type: "document.updated"}}, heard)
+
+	// What is not a server of ours ends the connection.
+	socket(t, `constructor() { setTimeout(() => this.onmessage({ data: "{" })); }
+	close() { setTimeout(() => this.onclose()); }`)
+	require.Error(t, server.Listen(t.Context(), "", func(remote.Notice) { t.Error("heard") }))
+
+	// The connection ends with its listener.
+	require.NoError(t, safejs.Global().Set("closedSockets", 0))
+	socket(t, `close() { closedSockets++; }`)
+	ctx, stop := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, stop)
+	require.ErrorIs(t, server.Listen(ctx, "", nil), context.Canceled)
+	closed, err := js(t, "closedSockets").Int()
+	require.NoError(t, err)
+	assert.Equal(t, 1, closed)
+}

@@ -206,6 +206,7 @@ func (w *writer) told() autosave.State {
 }
 
 func (w *writer) events() []autosave.EventType {
+	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.types)
@@ -229,11 +230,11 @@ func (n *internet) writer(t *testing.T, session string) *writer {
 	return n.machine(session).writer(t, session)
 }
 
-func (m machine) writer(t *testing.T, session string) *writer {
+func (m machine) writer(t *testing.T, session string, change ...func(*autosave.Config)) *writer {
 	manager, err := lock.NewManager(lock.Config{OwnerID: session, Backends: []lock.Backend{m.document.Backend()}})
 	require.NoError(t, err)
 	w := &writer{}
-	w.Saver, err = autosave.New(context.Background(), autosave.Config{Store: m.store, Locks: manager,
+	config := autosave.Config{Store: m.store, Locks: manager,
 		Snapshot: func(context.Context) (autosave.Content, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -257,7 +258,11 @@ func (m machine) writer(t *testing.T, session string) *writer {
 			if e.Type == autosave.EventReadonly {
 				w.readonly = append(w.readonly, e.Reason)
 			}
-		}})
+		}}
+	for _, f := range change {
+		f(&config)
+	}
+	w.Saver, err = autosave.New(context.Background(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = w.Dispose(context.Background())

@@ -42,7 +42,7 @@ type present struct {
 // NewDocument returns the lock of a document. Nothing is sent before the first request.
 func NewDocument(c Config) *Document {
 	path := "/api/documents/" + c.Room
-	return &Document{link: &link{&reach{server: c.Server}, strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
+	return &Document{link: &link{server: &reach{server: c.Server}, resource: strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
 }
 
 // Backend returns the document as a manager wants it.
@@ -113,7 +113,7 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 	if r.Here != nil {
 		r.Here()
 	}
-	reply, err := d.take(ctx, local, d.asking, r.IfAvailable, false)
+	reply, err := d.take(ctx, local, wish{request: d.asking, question: d.question, document: d.c.Room, ifAvailable: r.IfAvailable})
 	if err != nil {
 		if ctx.Err() != nil {
 			d.takeBack(ctx, local)
@@ -125,13 +125,20 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 	d.mu.Lock()
 	d.present = present{claim: c}
 	d.mu.Unlock()
-	return &grant{d: d, local: local, claim: c}, nil
+	return &grant{d: d, local: local, claim: c, held: d.held.add(c)}, nil
 }
 
 // asking returns the request for the lock. fresh gives the session that holds it already a new token: it was another
 // tab, which has lost the local lock.
 func (d *Document) asking(wait time.Duration, ticket string) Request {
 	return Request{Method: "POST", Path: d.path + "/lock?fresh=true&wait_ms=" + millis(wait) + "&ticket=" + ticket, Fields: d.fields()}
+}
+
+// question returns the request that asks the holder for the lock.
+func (d *Document) question(grace time.Duration, ticket string) Request {
+	fields := d.fields()
+	fields["grace_ms"] = grace.Milliseconds()
+	return Request{Method: "POST", Path: d.path + "/lock/ask?fresh=true&ticket=" + ticket, Fields: fields}
 }
 
 // fields are those of every request for a lock.
@@ -172,19 +179,21 @@ type grant struct {
 	d     *Document
 	local lock.Grant
 	claim claim
+	held  *term
 	once  sync.Once
 }
 
-// Lost tells of the local lock; what was lost on the server is told by the next renewal.
-func (g *grant) Lost() <-chan struct{} { return g.local.Lost() }
+// Lost tells of the local lock, and that the lock was passed on; what else was lost on the server is told by the next renewal.
+func (g *grant) Lost() <-chan struct{} { return g.held.lostWith(g.local.Lost()) }
 
 // Release gives the lock back on the server, then here: the next tab is the same owner for the
 // server, and its lock must not be given back by ours.
 func (g *grant) Release(ctx context.Context) (err error) {
 	g.once.Do(func() {
-		if !wait.Closed(g.local.Lost()) {
+		if !wait.Closed(g.local.Lost()) && !wait.Closed(g.held.passed) {
 			err = g.d.giveBack(ctx, g.claim)
 		}
+		g.d.held.remove(g.held)
 		err = errors.Join(err, g.local.Release(context.WithoutCancel(ctx)))
 	})
 	return err

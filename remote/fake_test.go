@@ -33,6 +33,10 @@ type internet struct {
 	written int64 // token of the content; 0 for none
 	saved   time.Time
 	save    remote.Save
+	// What clients ask each other through the server.
+	question  *inquiry
+	notices   []remote.Notice
+	listening int // connections
 	// answer, where set, is called when a request was carried out, before the reply is on its way: an error is what the client gets
 	// instead. The mutex is not held.
 	answer func(remote.Request) error
@@ -222,6 +226,10 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 		ticket, _ := r.Fields["ticket"].(string)
 		n.note(ms, ticket)
 		return b.lock(ctx, asked(b.session, r.Fields), ms, r.Fields["fresh"] == true)
+	case strings.HasSuffix(target.Path, "/lock/ask"):
+		return b.ask(ctx, r)
+	case strings.HasSuffix(target.Path, "/lock/accept"), strings.HasSuffix(target.Path, "/lock/refuse"):
+		return b.reply(r), nil
 	case r.Method == "POST":
 		ms, _ := strconv.ParseInt(target.Query().Get("wait_ms"), 10, 64)
 		n.note(ms, target.Query().Get("ticket"))
@@ -266,6 +274,9 @@ func asked(session string, fields map[string]any) *leased {
 // inTheWay returns what keeps a request out, and gives it the lowest slot that is free.
 func (n *internet) inTheWay(r *leased) (in []*leased) {
 	taken := make(map[int]*leased)
+	if q := n.question; q != nil && q.by != r.session {
+		in = append(in, &leased{session: q.by, expires: time.Now().Add(time.Minute)}) // it is first in line
+	}
 	for _, l := range n.live() {
 		if l.bars(r) {
 			in = append(in, l)

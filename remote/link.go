@@ -11,8 +11,10 @@ import (
 
 // link is the way to the server of what is locked there under one resource.
 type link struct {
-	server   *reach
-	resource string // as leases and messages name it
+	server    *reach
+	resource  string // as leases and messages name it
+	questions questions
+	held      held
 }
 
 // claim is a lock that the server has granted.
@@ -35,47 +37,115 @@ const (
 	pauseLimit  = 5 * time.Second // from one request to the next while the server cannot be reached
 )
 
-// take asks the server until it grants, refuses or, where nothing is waited for, denies. asking returns the request for the
-// lock that waits so long, all under one ticket: its place in line outlasts a request that breaks. nested tells of a
-// deadlock: others hold nothing on the server while they wait, so that what the server takes for one is a wait as any
-// other.
-func (l *link) take(ctx context.Context, local lock.Grant, asking func(long time.Duration, ticket string) Request, ifAvailable, nested bool) (Reply, error) {
+// wish is what a request wants of the server, under one ticket: its place in line outlasts a request that breaks.
+type wish struct {
+	// request returns the request for the lock that waits so long.
+	request func(long time.Duration, ticket string) Request
+	// question returns the one that asks the holder for the document; nil where no holder is asked.
+	question func(grace time.Duration, ticket string) Request
+	document string // its id
+	// ifAvailable denies instead of waiting.
+	ifAvailable bool
+	// nested tells of a deadlock: others hold nothing on the server while they wait, so that what the server takes for one
+	// is a wait as any other.
+	nested bool
+}
+
+// take asks the server until it grants, refuses or, where nothing is waited for, denies.
+func (l *link) take(ctx context.Context, local lock.Grant, w wish) (Reply, error) {
 	ctx, stop := whileHeld(ctx, local)
 	defer stop()
 	ticket := lock.NewID()
 	backoff := lock.Backoff{MaxDelay: pauseLimit}
 	pauses := backoff.Delays()
-	long := waitLimit
-	if ifAvailable {
-		long = 0
-	}
 	for {
-		asked := time.Now()
-		reply, err := l.sendFor(ctx, long+answerLimit, asking(long, ticket))
-		waited := time.Since(asked) > time.Second // the server had us wait
+		asked, news := l.askedFor(w)
+		if asked != nil {
+			if reply, err := l.carry(ctx, asked, w.question(asked.grace, ticket)); granted(reply, err) {
+				return reply, nil
+			}
+		}
+		began := time.Now()
+		reply, err := l.await(ctx, news, w, ticket)
+		waited := time.Since(began) > time.Second // the server had us wait
 		if waited {
 			pauses = backoff.Delays()
 		}
 		switch {
-		case err == nil && reply.Status == statusOK && reply.Token > 0:
+		case granted(reply, err):
 			return reply, nil
 		case ctx.Err() != nil:
 			return reply, context.Cause(ctx)
-		case passing(reply, err) && ifAvailable:
+		case wait.Closed(news): // there is a question now
+			continue
+		case passing(reply, err) && w.ifAvailable:
 			return reply, l.unreachable(reply, err)
 		case passing(reply, err):
-		case reply.Error == "deadlock" && nested:
+		case reply.Error == "deadlock" && w.nested:
 			return reply, &lock.Error{Code: lock.CodeDeadlock, Operation: lock.OpAcquire, Resource: l.resource,
 				Detail: "it and others on other machines waited for each other, and it began last; release what you hold"}
 		case reply.Status != statusConflict && reply.Status != statusTimeout:
 			return reply, refused(lock.OpAcquire, reply)
-		case ifAvailable:
+		case w.ifAvailable:
 			return reply, l.denied(reply)
 		case waited: // ask again at once
 			continue
 		}
-		_ = wait.For(ctx, max(pauses(), reply.RetryAfter))
+		l.rest(ctx, news, max(pauses(), reply.RetryAfter))
 	}
+}
+
+func granted(r Reply, err error) bool { return err == nil && r.Status == statusOK && r.Token > 0 }
+
+// askedFor returns the question that a request is to carry, if there is one, and a channel that is closed when one comes.
+func (l *link) askedFor(w wish) (*question, <-chan struct{}) {
+	if w.question == nil || w.ifAvailable {
+		return nil, nil
+	}
+	return l.questions.take(w.document)
+}
+
+// carry asks the holder. The asker gets the answer, too.
+func (l *link) carry(ctx context.Context, q *question, r Request) (Reply, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(q.ctx, func() { stop(context.Cause(q.ctx)) })()
+	q.begun()
+	reply, err := l.sendFor(ctx, q.grace+acceptLimit+answerLimit, r)
+	q.answer <- answered{reply, err}
+	return reply, err
+}
+
+// await sends a request that waits in line, until there is news.
+func (l *link) await(ctx context.Context, news <-chan struct{}, w wish, ticket string) (Reply, error) {
+	ctx, stop := until(ctx, news)
+	defer stop()
+	long := waitLimit
+	if w.ifAvailable {
+		long = 0
+	}
+	return l.sendFor(ctx, long+answerLimit, w.request(long, ticket))
+}
+
+func (l *link) rest(ctx context.Context, news <-chan struct{}, pause time.Duration) {
+	ctx, stop := until(ctx, news)
+	defer stop()
+	_ = wait.For(ctx, pause)
+}
+
+// until returns a context that ends when the channel is closed, too.
+func until(ctx context.Context, closed <-chan struct{}) (context.Context, func()) {
+	ctx, stop := context.WithCancel(ctx)
+	if closed != nil {
+		go func() {
+			select {
+			case <-closed:
+				stop()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, stop
 }
 
 // whileHeld returns a context that ends when the grant is lost, too.

@@ -12,10 +12,10 @@ import (
 func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, ifAvailable bool) (lock.Far, error) {
 	fields := d.fields()
 	fields["paths"], fields["mode"], fields["slots"], fields["fresh"] = d.paths(p), string(p.Mode), max(1, p.Slots), true
-	reply, err := d.take(ctx, local, func(wait time.Duration, ticket string) Request {
+	reply, err := d.take(ctx, local, wish{ifAvailable: ifAvailable, nested: p.Nested, request: func(wait time.Duration, ticket string) Request {
 		fields["wait_ms"], fields["ticket"] = wait.Milliseconds(), ticket
 		return Request{Method: "POST", Path: "/api/locks", Fields: fields}
-	}, ifAvailable, p.Nested)
+	}})
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,11 @@ func (r *reach) Send(ctx context.Context, request Request) (Reply, error) {
 	return reply, err
 }
 
+// Listen implements [Server].
+func (r *reach) Listen(ctx context.Context, path string, handle func(Notice)) error {
+	return r.server.Listen(ctx, path, handle)
+}
+
 // absent reports an answer that says that the server cannot answer: its own where its store is away, or that of a proxy.
 func absent(r Reply) bool {
 	return r.Status == statusBadGateway || r.Status == statusUnavailable || r.Status == statusGatewayTimeout

@@ -71,4 +71,6 @@ func (d *Document) local(r lock.Record, token int64) lock.Record {
 	return r
 }
 
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+func millis(d time.Duration) string { return itoa(d.Milliseconds()) }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

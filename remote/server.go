@@ -14,6 +14,17 @@ type Server interface {
 	// Send returns the reply of the server, whatever its status. It fails where no reply came, and
 	// with the cause when ctx ends; the request may have been carried out all the same.
 	Send(ctx context.Context, r Request) (Reply, error)
+	// Listen calls handle with each event that the path tells of, in order, until the connection ends or ctx does.
+	Listen(ctx context.Context, path string, handle func(Notice)) error
+}
+
+// Notice is an event of a document. Fields that it does not have are zero.
+type Notice struct {
+	Type       string
+	Revision   int64
+	Token      int64
+	Ask        string // the id of a question
+	HolderName string // who holds, or who asks
 }
 
 // Request is one request to the server.
@@ -40,6 +51,7 @@ type Reply struct {
 	Status     int
 	Error      string // the code, where the request failed
 	Message    string
+	Reason     string // why a holder keeps the lock
 	RetryAfter time.Duration
 
 	Token      int64

@@ -108,6 +108,7 @@ func TestHolderRefuses(t *testing.T) {
 	assertError(t, <-eve.asks(t.Context(), "", nil), http.StatusConflict, "handover_busy")
 	assertError(t, eve.do("POST", refuse, nil), http.StatusForbidden, "not_locked_by_user")
 	assertError(t, ann.withToken(token-1).do("POST", refuse, nil), http.StatusConflict, "stale_token")
+	assertError(t, ann.do("POST", refuse, map[string]any{"ask_id": "another"}), http.StatusNotFound, "ask_not_found")
 	require.Equal(t, http.StatusOK, ann.withToken(token).do("POST", refuse, map[string]any{"reason": "in a call"}).status)
 	refused := <-asked
 	assertError(t, refused, http.StatusConflict, "handover_refused")

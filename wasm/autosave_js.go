@@ -98,6 +98,9 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 			return nil, err
 		}
 		config.Channel = jsbridge.Edits{Channel: e.channel}
+		if s.document != nil {
+			config.Channel = remote.NewChannel(s.document, config.Channel)
+		}
 	}
 	config.Snapshot, config.Listener, config.OnHandover = e.snapshot, e.publish, e.veto
 	s.editors.mu.Lock()

@@ -233,29 +233,36 @@ func (d *Desk) end(ctx context.Context, room string, a Ask, outcome Outcome) {
 	}
 }
 
-// Accept says that the holder will pass the lock on once it has saved. Token is that of its lock; 0 is the one it has. It fails
-// with [ErrNotAsked], and as [locks.Table.Fence] does.
-func (d *Desk) Accept(ctx context.Context, room, holder string, token int64) error {
-	return d.answer(ctx, room, holder, token, func(a *Ask) { a.Accepted = true })
+// Answer says who answers which question.
+type Answer struct {
+	Room, Holder string
+	Token        int64  // of the holder's lock; 0 is the one that it has
+	Ask          string // the id of the question; "" is the one that is open
+}
+
+// Accept says that the holder will pass the lock on once it has saved. It fails with [ErrNotAsked], and as
+// [locks.Table.RenewAt] does.
+func (d *Desk) Accept(ctx context.Context, by Answer) error {
+	return d.answer(ctx, by, func(a *Ask) { a.Accepted = true })
 }
 
 // Refuse says that the holder keeps the lock, and why. Otherwise it is as Accept.
-func (d *Desk) Refuse(ctx context.Context, room, holder string, token int64, reason string, busy bool) error {
-	return d.answer(ctx, room, holder, token, func(a *Ask) { a.Refused, a.Reason, a.Busy = true, reason, busy })
+func (d *Desk) Refuse(ctx context.Context, by Answer, reason string, busy bool) error {
+	return d.answer(ctx, by, func(a *Ask) { a.Refused, a.Reason, a.Busy = true, reason, busy })
 }
 
-func (d *Desk) answer(ctx context.Context, room, holder string, token int64, change func(*Ask)) error {
+func (d *Desk) answer(ctx context.Context, by Answer, change func(*Ask)) error {
 	for {
-		fence, token, err := d.table.Own(ctx, locks.Document(room), holder, token)
+		fence, token, err := d.table.Own(ctx, locks.Document(by.Room), by.Holder, by.Token)
 		if err != nil {
 			return err
 		}
-		e, _, err := d.store.Get(ctx, prefix+room)
+		e, _, err := d.store.Get(ctx, prefix+by.Room)
 		if err != nil {
 			return err
 		}
 		a, ok := decode(e)
-		if !e.Found() || !ok || a.Token != token || a.Refused {
+		if !e.Found() || !ok || a.Token != token || a.Refused || by.Ask != "" && by.Ask != a.ID {
 			return ErrNotAsked
 		}
 		change(&a)

@@ -22,8 +22,9 @@ type askBody struct {
 	Grace *int64  `json:"grace_ms"`
 }
 
-// refuseBody is the body of a refusal; it may be absent.
-type refuseBody struct {
+// answerBody is the body of an answer; it may be absent. Reason and Busy are of a refusal.
+type answerBody struct {
+	Ask    string `json:"ask_id"`
 	Reason string `json:"reason"`
 	Busy   bool   `json:"busy"`
 }
@@ -76,11 +77,11 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 
 // acceptAsk says that the holder saves, and releases then.
 func (a *API) acceptAsk(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
-	token, err := ownToken(r)
-	if err == nil {
-		err = a.Asks.Accept(r.Context(), id, s.HolderID, token)
-	}
+	by, _, err := readAnswer(w, r, s, id)
 	if err != nil {
+		return err
+	}
+	if err := a.Asks.Accept(r.Context(), by); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "Save, then release the lock: it goes to the one who asked."})
@@ -89,20 +90,24 @@ func (a *API) acceptAsk(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 
 // refuseAsk says that the holder keeps the lock.
 func (a *API) refuseAsk(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
-	var body refuseBody
-	if err := readBody(w, r, &body, true); err != nil {
+	by, body, err := readAnswer(w, r, s, id)
+	if err != nil {
 		return err
 	}
-	if len(body.Reason) > maxReason {
-		return invalid("reason has at most 1024 bytes.")
-	}
-	token, err := ownToken(r)
-	if err == nil {
-		err = a.Asks.Refuse(r.Context(), id, s.HolderID, token, body.Reason, body.Busy)
-	}
-	if err != nil {
+	if err := a.Asks.Refuse(r.Context(), by, body.Reason, body.Busy); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "You keep the lock."})
 	return nil
+}
+
+func readAnswer(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) (by asks.Answer, body answerBody, err error) {
+	if err = readBody(w, r, &body, true); err != nil {
+		return by, body, err
+	}
+	if len(body.Reason) > maxReason {
+		return by, body, invalid("reason has at most 1024 bytes.")
+	}
+	token, err := ownToken(r)
+	return asks.Answer{Room: id, Holder: s.HolderID, Token: token, Ask: body.Ask}, body, err
 }

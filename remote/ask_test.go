@@ -1,0 +1,261 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// home is one browser with several tabs.
+type home struct {
+	n       *internet
+	session string
+	space   *locktest.Space
+	air     *autosavetest.Air
+	disk    *autosavetest.Disk
+}
+
+func (n *internet) home(session string) *home {
+	return &home{n, session, locktest.NewSpace(), autosavetest.NewAir(), autosavetest.NewDisk()}
+}
+
+// tab opens a page whose channel reaches the other tabs and the server.
+func (h *home) tab(t *testing.T, name string, change ...func(*autosave.Config)) *writer {
+	d := remote.NewDocument(remote.Config{Server: &browser{net: h.n, session: h.session}, URL: "https://locks.example", Room: "project", Name: name,
+		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client(name)}})
+	m := machine{d, remote.NewContents(d, autosave.NewLayout(h.disk.Client(), autosavetest.SHA256), autosavetest.SHA256), h.disk}
+	return m.writer(t, name, append(change, func(c *autosave.Config) { c.Channel = remote.NewChannel(d, h.air.Join()) })...)
+}
+
+func vetoing(err error) func(*autosave.Config) {
+	return func(c *autosave.Config) {
+		c.OnHandover = func(context.Context, string) error { return err }
+	}
+}
+
+func TestRequestReachesAnotherMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		var from string
+		a := n.home("A").tab(t, "a", func(c *autosave.Config) {
+			c.OnHandover = func(_ context.Context, who string) error { from = who; return nil }
+		})
+		b := n.home("B").tab(t, "b")
+		c := n.home("C").tab(t, "c") // waits longer than the one who asks
+		d := n.home("D").tab(t, "d")
+		sleep(time.Second)
+		a.type_("typed just now")
+		began := time.Now()
+		require.NoError(t, d.RequestEdit(context.Background(), autosave.EditOptions{}))
+		assert.Less(t, time.Since(began), time.Second)
+		assert.Equal(t, "tab D", from)
+		assert.False(t, d.State().ReadOnly)
+		assert.Equal(t, "typed just now", d.now(), "the holder has saved before")
+		for _, w := range []*writer{a, b, c} {
+			assert.True(t, w.State().ReadOnly)
+		}
+		assert.Equal(t, []lock.ReadonlyReason{lock.ReasonLeaseLost}, a.readonly)
+
+		// And back again.
+		d.type_(", and by D")
+		require.NoError(t, a.RequestEdit(context.Background(), autosave.EditOptions{}))
+		assert.Equal(t, "typed just now, and by D", a.now())
+		sleep(time.Minute)
+		assert.False(t, a.State().ReadOnly)
+		n.mu.Lock()
+		assert.Equal(t, 1, n.listening, "the page that edits")
+		n.mu.Unlock()
+	})
+}
+
+// Neither force nor silence takes the lock from a holder on another machine.
+func TestHolderOnAnotherMachineKeepsTheLock(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*autosave.Config)
+		want   error
+	}{
+		"refuses":        {vetoing(errors.New("in a call")), autosave.ErrHandoverRefused},
+		"does not hear":  {func(c *autosave.Config) { c.Channel = nil }, autosave.ErrHandoverNoAnswer},
+		"cannot save it": {nil, autosave.ErrHandoverRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				h := n.home("A")
+				d := remote.NewDocument(remote.Config{Server: &browser{net: n, session: "A"}, URL: "https://locks.example", Room: "project",
+					Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client("a")}})
+				m := machine{d, remote.NewContents(d, nil, autosavetest.SHA256), h.disk}
+				join := func(c *autosave.Config) { c.Channel = remote.NewChannel(d, h.air.Join()) }
+				if c.change == nil {
+					c.change = func(c *autosave.Config) {
+						text := c.Snapshot
+						broken := false
+						c.Snapshot = func(ctx context.Context) (autosave.Content, error) {
+							if broken {
+								return nil, errors.New("no text")
+							}
+							broken = true
+							return text(ctx)
+						}
+					}
+				}
+				a := m.writer(t, "a", join, c.change)
+				a.type_("x")
+				sleep(time.Second)
+				a.type_("y")
+				b := n.home("B").tab(t, "b")
+				for _, force := range []bool{false, true} {
+					began := time.Now()
+					err := b.RequestEdit(context.Background(), autosave.EditOptions{Force: force, Grace: 2 * time.Second})
+					require.ErrorIs(t, err, c.want)
+					assert.LessOrEqual(t, time.Since(began), 2*time.Second)
+					assert.False(t, a.State().ReadOnly)
+					assert.True(t, b.State().ReadOnly)
+				}
+				if name == "refuses" {
+					err := b.RequestEdit(context.Background(), autosave.EditOptions{})
+					assert.ErrorContains(t, err, "in a call")
+				}
+				_ = a.Dispose(context.Background())
+				sleep(time.Second)
+				assert.False(t, b.State().ReadOnly, "it still waits in line")
+			})
+		})
+	}
+}
+
+func TestTwoMachinesAskAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.home("A").tab(t, "a", func(c *autosave.Config) {
+			c.OnHandover = func(context.Context, string) error { time.Sleep(time.Second); return nil }
+		})
+		b, c := n.home("B").tab(t, "b"), n.home("C").tab(t, "c")
+		done := make(chan error, 1)
+		go func() { done <- b.RequestEdit(context.Background(), autosave.EditOptions{}) }()
+		sleep(500 * time.Millisecond)
+		require.ErrorIs(t, c.RequestEdit(context.Background(), autosave.EditOptions{Force: true}), autosave.ErrHandoverBusy)
+		require.NoError(t, <-done)
+		assert.True(t, a.State().ReadOnly)
+		assert.False(t, b.State().ReadOnly)
+	})
+}
+
+// An asker that gives up, or whose connection breaks, leaves the holder as it was.
+func TestRequestToAnotherMachineIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.home("A").tab(t, "a", func(c *autosave.Config) {
+			c.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); time.Sleep(10 * time.Millisecond); return nil }
+		})
+		b := n.home("B").tab(t, "b")
+		ctx, stop := context.WithTimeout(context.Background(), time.Second)
+		defer stop()
+		require.ErrorIs(t, b.RequestEdit(ctx, autosave.EditOptions{}), lock.ErrAborted)
+		sleep(30 * time.Second)
+		assert.False(t, a.State().ReadOnly)
+		n.mu.Lock()
+		assert.Nil(t, n.question)
+		n.mu.Unlock()
+
+		done := make(chan error, 1)
+		go func() { done <- b.RequestEdit(context.Background(), autosave.EditOptions{}) }()
+		sleep(time.Second)
+		n.cut()
+		require.ErrorIs(t, <-done, autosave.ErrHandoverNoAnswer)
+		sleep(30 * time.Second)
+		assert.False(t, a.State().ReadOnly)
+		assert.True(t, b.State().ReadOnly)
+	})
+}
+
+// A question is heard although the connection for it has to be made anew.
+func TestQuestionComesWhileTheConnectionIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.home("A").tab(t, "a")
+		b := n.home("B").tab(t, "b")
+		sleep(time.Second)
+		for range 20 {
+			n.cut()
+			sleep(100 * time.Millisecond)
+		}
+		a.type_("x")
+		require.NoError(t, b.RequestEdit(context.Background(), autosave.EditOptions{Grace: 20 * time.Second}))
+		assert.Equal(t, "x", b.now())
+	})
+}
+
+// Of the tabs of one browser the first waits at the server. Another one that asks gets the lock itself.
+func TestSecondTabAsksAnotherMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.home("A").tab(t, "a")
+		h := n.home("B")
+		tabs := []*writer{h.tab(t, "b1"), h.tab(t, "b2"), h.tab(t, "b3")}
+		sleep(time.Second)
+		a.type_("x")
+		require.NoError(t, tabs[2].RequestEdit(context.Background(), autosave.EditOptions{}))
+		assert.Equal(t, "x", tabs[2].now())
+		require.NoError(t, tabs[0].RequestEdit(context.Background(), autosave.EditOptions{}), "of a tab of this browser")
+		assert.True(t, tabs[2].State().ReadOnly)
+		require.NoError(t, a.RequestEdit(context.Background(), autosave.EditOptions{}))
+		assert.False(t, a.State().ReadOnly)
+	})
+}
+
+// A page without standby waits at the server only while it asks.
+func TestPageWithoutStandbyAsksAnotherMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		var refuse atomic.Bool
+		refuse.Store(true)
+		a := n.home("A").tab(t, "a", func(c *autosave.Config) {
+			c.OnHandover = func(context.Context, string) error {
+				if refuse.Load() {
+					return errors.New("no")
+				}
+				return nil
+			}
+		})
+		b := n.home("B").tab(t, "b", func(c *autosave.Config) { c.NoStandby = true })
+		require.ErrorIs(t, b.RequestEdit(context.Background(), autosave.EditOptions{}), autosave.ErrHandoverRefused)
+		refuse.Store(false)
+		require.NoError(t, b.RequestEdit(context.Background(), autosave.EditOptions{}))
+		assert.False(t, b.State().ReadOnly)
+		require.NoError(t, a.RequestEdit(context.Background(), autosave.EditOptions{}))
+		require.NoError(t, a.Dispose(context.Background()))
+		sleep(time.Minute)
+		assert.True(t, b.State().ReadOnly, "it has not asked again")
+	})
+}
+
+// A page that asks while the server is away gets its answer in time.
+func TestAskingWhileTheServerIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		n.home("A").tab(t, "a")
+		b := n.home("B").tab(t, "b")
+		sleep(time.Second)
+		n.set(true)
+		n.cut()
+		for _, force := range []bool{false, true} {
+			began := time.Now()
+			err := b.RequestEdit(context.Background(), autosave.EditOptions{Force: force, Grace: 2 * time.Second})
+			require.ErrorIs(t, err, autosave.ErrHandoverNoAnswer)
+			assert.LessOrEqual(t, time.Since(began), 2*time.Second)
+		}
+	})
+}

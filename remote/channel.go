@@ -1,0 +1,255 @@
+package remote
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/internal/wait"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// Channel is the [autosave.Channel] of a document: it carries messages between the tabs of this browser, and the request for the
+// lock to the holder on another machine.
+//
+// A page that asks is carried to the server by its own request that waits there, see [questions]. A page that edits listens to the
+// events of the document for as long as its lease lasts.
+type Channel struct {
+	document *Document
+	id, path string // of the document
+	local    autosave.Channel
+
+	mu     sync.Mutex
+	handle func(autosave.Message)
+	life   context.Context
+	asking map[string]context.CancelFunc // by the round of the asker
+	asked  map[string]*attendance        // by the round of a question from the server
+}
+
+// attendance is what goes on while a page holds the lock.
+type attendance struct {
+	*term
+	answers chan autosave.Message // those of the page, in order
+}
+
+// answersKept is how many answers may wait to be sent; a page has few.
+const answersKept = 16
+
+// NewChannel returns the channel of a document. Local reaches the tabs of this browser.
+func NewChannel(d *Document, local autosave.Channel) *Channel {
+	return &Channel{document: d, id: d.c.Room, path: d.path, local: local,
+		asking: make(map[string]context.CancelFunc), asked: make(map[string]*attendance)}
+}
+
+// fromServer begins the rounds of questions that the server has passed on.
+const fromServer = "server:"
+
+// Listen implements [autosave.Channel]. Stop ends all that is under way.
+func (c *Channel) Listen(handle func(autosave.Message)) (stop func(), err error) {
+	deafen, err := c.local.Listen(handle)
+	if err != nil {
+		return nil, err
+	}
+	life, end := context.WithCancel(context.Background())
+	c.mu.Lock()
+	c.handle, c.life = handle, life
+	c.mu.Unlock()
+	return func() { end(); deafen() }, nil
+}
+
+// Post implements [autosave.Channel].
+func (c *Channel) Post(m autosave.Message) error {
+	c.mu.Lock()
+	life, asked := c.life, c.asked[m.Round]
+	c.mu.Unlock()
+	if life == nil {
+		return c.local.Post(m)
+	}
+	if strings.HasPrefix(m.Round, fromServer) {
+		if asked != nil {
+			select {
+			case asked.answers <- m:
+			default:
+			}
+		}
+		return nil
+	}
+	switch m.Kind {
+	case autosave.EditRequest:
+		c.ask(life, m)
+	case autosave.EditCancelled:
+		c.stopAsking(m.Round)
+	case autosave.Edits:
+		if t := c.document.held.of(m.Holder.Token); t != nil {
+			go c.attend(life, &attendance{t, make(chan autosave.Message, answersKept)})
+		}
+	}
+	return c.local.Post(m)
+}
+
+// ask asks the holder on another machine, where the page waits for that one.
+func (c *Channel) ask(life context.Context, m autosave.Message) {
+	ctx, stop := context.WithCancel(life)
+	c.mu.Lock()
+	if again := c.asking[m.Round]; again != nil {
+		again()
+	}
+	c.asking[m.Round] = stop
+	c.mu.Unlock()
+	go func() {
+		defer stop()
+		reply, err := c.document.questions.put(ctx, c.id, m.Grace, func() {
+			c.tell(autosave.Message{Kind: autosave.EditAccepted, Round: m.Round, Far: true})
+		})
+		if ctx.Err() != nil || err == errNotWaiting || granted(reply, err) {
+			return
+		}
+		answer := autosave.Message{Kind: autosave.EditSilent, Round: m.Round, Far: true}
+		switch {
+		case err == nil && reply.Error == "handover_refused":
+			answer.Kind, answer.Detail = autosave.EditRefused, reply.Reason
+		case err == nil && reply.Error == "handover_busy":
+			answer.Kind = autosave.EditBusy
+		case err == nil && reply.Error == "handover_timeout":
+			answer.Detail = "the page that edits is on another machine and does not answer; force does not reach there"
+		default:
+			answer.Detail = "the server could not be asked: " + unanswered(reply, err).Error()
+		}
+		c.tell(answer)
+	}()
+}
+
+func (c *Channel) stopAsking(round string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if stop := c.asking[round]; stop != nil {
+		stop()
+		delete(c.asking, round)
+	}
+}
+
+func (c *Channel) tell(m autosave.Message) {
+	c.mu.Lock()
+	handle, life := c.handle, c.life
+	c.mu.Unlock()
+	if life.Err() == nil {
+		handle(m)
+	}
+}
+
+// answerAll sends the answers in order, until ctx ends.
+func (c *Channel) answerAll(ctx context.Context, a *attendance) {
+	for {
+		select {
+		case m := <-a.answers:
+			c.answer(ctx, a.term, m)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// answer gives the page's answer to a question that came from the server.
+func (c *Channel) answer(ctx context.Context, t *term, m autosave.Message) {
+	switch m.Kind {
+	case autosave.EditAccepted:
+		c.reply(ctx, t, m, "accept", map[string]any{})
+	case autosave.EditRefused:
+		c.reply(ctx, t, m, "refuse", map[string]any{"reason": clipped(m.Detail)})
+	case autosave.EditBusy:
+		c.reply(ctx, t, m, "refuse", map[string]any{"busy": true})
+	case autosave.EditGranted:
+		ctx, stop := context.WithTimeout(ctx, acceptLimit)
+		defer stop()
+		c.document.pass(ctx, t)
+	}
+}
+
+// reply answers a question. One that is over is cancelled.
+func (c *Channel) reply(ctx context.Context, t *term, m autosave.Message, how string, fields map[string]any) {
+	fields["ask_id"] = strings.TrimPrefix(m.Round, fromServer)
+	reply, err := c.document.send(ctx, Request{Method: "POST", Path: c.path + "/lock/" + how, Token: t.claim.token, Fields: fields})
+	if !passing(reply, err) && reply.Status != statusOK {
+		c.over(m.Round)
+	}
+}
+
+// maxReason is how long a reason may be for the server, in bytes.
+const maxReason = 1024
+
+func clipped(reason string) string {
+	if len(reason) > maxReason {
+		return strings.ToValidUTF8(reason[:maxReason], "")
+	}
+	return reason
+}
+
+// over tells the page that a question from the server has ended.
+func (c *Channel) over(round string) {
+	c.mu.Lock()
+	known := c.asked[round] != nil
+	delete(c.asked, round)
+	c.mu.Unlock()
+	if known {
+		c.tell(autosave.Message{Kind: autosave.EditCancelled, Round: round})
+	}
+}
+
+// attend listens for questions until the lock has ended. It resumes where it was cut off, from the moment of the grant.
+func (c *Channel) attend(ctx context.Context, t *attendance) {
+	ctx, stop := until(ctx, t.over)
+	defer stop()
+	go c.answerAll(ctx, t)
+	after := t.claim.token // the revision of the grant
+	pauses := lock.Backoff{MaxDelay: pauseLimit}.Delays()
+	for ctx.Err() == nil {
+		began := time.Now()
+		c.listen(ctx, t, &after)
+		if time.Since(began) > time.Minute {
+			pauses = lock.Backoff{MaxDelay: pauseLimit}.Delays()
+		}
+		_ = wait.For(ctx, pauses())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for round, asked := range c.asked {
+		if asked == t {
+			delete(c.asked, round)
+		}
+	}
+}
+
+// listen listens over one connection. When the server is known to be away, a connection that shows no sign of it is given up.
+func (c *Channel) listen(ctx context.Context, t *attendance, after *int64) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer c.document.server.watch(func() {
+		if !c.document.server.online() {
+			stop()
+		}
+	})()
+	_ = c.document.server.Listen(ctx, c.path+"/events?after="+itoa(*after), func(n Notice) {
+		*after = max(*after, n.Revision)
+		if n.Token != t.claim.token {
+			return
+		}
+		round := fromServer + n.Ask
+		switch n.Type {
+		case noticeAsked:
+			c.mu.Lock()
+			c.asked[round] = t
+			c.mu.Unlock()
+			c.tell(autosave.Message{Kind: autosave.EditRequest, Round: round, From: n.HolderName, Far: true})
+		case noticeAskEnded:
+			c.over(round)
+		}
+	})
+}
+
+// The notices that matter here.
+const (
+	noticeAsked    = "document.asked"
+	noticeAskEnded = "document.ask_ended"
+)

@@ -1,0 +1,80 @@
+package remote
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
+)
+
+// held are the locks of documents that this page has on the server, by their tokens.
+type held struct {
+	mu    sync.Mutex
+	terms map[int64]*term
+}
+
+// term is one such lock.
+type term struct {
+	claim  claim
+	lost   chan struct{} // closed when it ended without being released
+	passed chan struct{} // closed when it was passed on
+	over   chan struct{} // closed when it has ended in whatever way
+
+	losing, passing, ending, following sync.Once
+}
+
+func (h *held) add(c claim) *term {
+	t := &term{claim: c, lost: make(chan struct{}), passed: make(chan struct{}), over: make(chan struct{})}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.terms == nil {
+		h.terms = make(map[int64]*term)
+	}
+	h.terms[c.token] = t
+	return t
+}
+
+// of returns the lock with the token, or nil.
+func (h *held) of(token int64) *term {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.terms[token]
+}
+
+// remove forgets a lock, which has ended.
+func (h *held) remove(t *term) {
+	h.mu.Lock()
+	delete(h.terms, t.claim.token)
+	h.mu.Unlock()
+	t.ending.Do(func() { close(t.over) })
+}
+
+// lose tells that the lock has ended without being released.
+func (t *term) lose() { t.losing.Do(func() { close(t.lost) }) }
+
+// lostWith returns the channel that is closed when the lock was passed on, or when the one of this machine is lost.
+func (t *term) lostWith(local <-chan struct{}) <-chan struct{} {
+	t.following.Do(func() {
+		go func() {
+			select {
+			case <-local:
+				t.lose()
+			case <-t.over:
+			}
+		}()
+	})
+	return t.lost
+}
+
+// pass gives a lock back on the server, which passes it on to the one who asked. An answer may be lost, so this goes on until
+// one comes or ctx ends.
+func (l *link) pass(ctx context.Context, t *term) {
+	for l.giveBack(ctx, t.claim) != nil {
+		if wait.For(ctx, time.Second) != nil {
+			return
+		}
+	}
+	t.passing.Do(func() { close(t.passed) })
+	t.lose()
+}
