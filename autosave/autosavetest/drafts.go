@@ -148,6 +148,16 @@ func (d *Desk) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Draft,
 	return &draft, nil
 }
 
+// Texts returns the texts of all drafts, those of live pages included, in no order.
+func (s *Shelf) Texts() (texts []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.drafts {
+		texts = append(texts, string(f.text))
+	}
+	return texts
+}
+
 // Page returns one page as the suite wants it.
 func (s *Shelf) Page() DraftPage {
 	d := s.Desk(nil)

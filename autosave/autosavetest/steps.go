@@ -74,6 +74,13 @@ func (c *Steps) Kill() {
 	c.killed = true
 }
 
+// Killed reports whether Kill was called, or Break has come true.
+func (c *Steps) Killed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.killed
+}
+
 // Ops returns how many operations there were.
 func (c *Steps) Ops() int {
 	c.mu.Lock()
