@@ -13,17 +13,18 @@
 //     and every later editor sees it.
 //   - Nothing is committed over what a later editor has saved, even by a page that was
 //     frozen in the middle of a commit and wakes at any time.
-//   - What a page could not save stays in memory and is offered again, with
-//     autosave:readonly and with autosave:editable, until the page has saved something.
+//   - What a page could not save is a [Draft], where there is a place for [Drafts]. The next
+//     editor makes it the content, merges it, or leaves it to a person. It is removed by a
+//     commit that contains it or by a decision. What the page had is offered with
+//     autosave:readonly and with autosave:editable as well, until the page has saved something.
 //   - A change waits at most Config.Idle before it is written, while the store works.
 //   - Nothing waits without a limit: not for a lock, a store, a listener, nor for another
 //     page.
 //
 // # What is not
 //
-// A page that is killed loses what it has not saved: at most what was typed since the
-// last pause. A page that lets people type while it is read-only loses that where it
-// loads the content of autosave:editable over it; what was there a moment before is
-// offered. A storage that the browser empties takes all generations with it; what is open
-// is saved anew.
+// A page that is killed loses what it has neither saved nor journalled. A draft that was
+// merged is merged once more where the killed page left a torn index: the store has
+// forgotten then what the generation contains. A storage that the browser empties takes all
+// generations with it; what is open is saved anew.
 package autosave

@@ -54,7 +54,7 @@ func TestNoWordIsLost(t *testing.T) {
 func synctestSeed(t *testing.T, seed uint64, done map[string]int) {
 	t.Helper()
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
-		m := &model{world: w, shelf: shelf, chance: rand.New(rand.NewPCG(seed, 17)), done: done, decided: make(map[string]bool)}
+		m := &model{world: w, shelf: shelf, chance: rand.New(rand.NewPCG(seed, 17)), done: done, decided: make(map[string]autosave.Resolution), failed: make(map[string]bool)}
 		for range 60 {
 			m.step()
 			m.verify()
@@ -77,9 +77,10 @@ type model struct {
 	pages   []*writer
 	all     []*writer
 	thieves []lock.Lease
-	words   []string        // that were journalled
-	gone    string          // texts that a person has discarded
-	decided map[string]bool // drafts that a person made the content, or put aside
+	words   []string                       // that were journalled
+	gone    string                         // texts that a person has discarded
+	decided map[string]autosave.Resolution // of drafts that a person made the content, or put aside
+	failed  map[string]bool                // these decisions could not be carried out
 }
 
 type modelStep struct {
@@ -223,9 +224,11 @@ func (m *model) resolve(p *writer) {
 	case autosave.AsDiscard:
 		m.gone += string(text)
 	default:
-		m.decided[fmt.Sprint(d.ID, " ", d.Number)] = true
+		m.decided[fmt.Sprint(d.ID, " ", d.Number)] = as
 	}
-	_ = p.ResolveDraft(m.limit(time.Minute), d.ID, as)
+	if p.ResolveDraft(m.limit(time.Minute), d.ID, as) != nil {
+		m.failed[fmt.Sprint(d.ID, " ", d.Number)] = true
+	}
 }
 
 func (m *model) verify() {
@@ -235,12 +238,20 @@ func (m *model) verify() {
 	require.NoError(m, err)
 	kept := m.gone + strings.Join(m.shelf.Texts(), "")
 	before := ""
-	for _, g := range slices.Backward(all) {
+	for i, g := range slices.Backward(all) {
 		text, err := store.Read(m.Context(), g.ID)
 		require.NoError(m, err)
 		kept += string(text)
-		if m.decided[fmt.Sprint(g.Draft, " ", g.Number)] {
-			before = "" // it is the content, or stands aside, by a decision
+		key := fmt.Sprint(g.Draft, " ", g.Number)
+		switch m.decided[key] {
+		case autosave.AsGeneration:
+			continue
+		case autosave.AsContent:
+			before = string(text)
+			last := !slices.ContainsFunc(all[:i], func(later autosave.Generation) bool { return later.Draft == g.Draft && later.Number == g.Number })
+			if m.failed[key] || !last { // the page saves its own text again
+				before = ""
+			}
 			continue
 		}
 		for _, word := range words(before) {
