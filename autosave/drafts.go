@@ -34,7 +34,7 @@ func (s *Saver) seal(ctx context.Context, cause Cause) (*Draft, error) {
 // whether the page still has it.
 func (s *Saver) sealed(d Draft, text int64) {
 	if s.text == text {
-		s.lineage = d.ID
+		s.lineage, s.own = d.ID, &d
 	}
 	s.waiting = append([]Draft{d}, slices.DeleteFunc(s.waiting, func(w Draft) bool { return w.ID == d.ID })...)
 	s.emit(Event{Type: EventDraft, Draft: &d})
@@ -64,20 +64,15 @@ func (s *Saver) tellDrafts(fresh []Draft, sides []Conflict) {
 // contained forgets the drafts that a generation contains. This page may have sealed one
 // of them before it went on: that draft is removed.
 func (s *Saver) contained(g Generation) {
-	if g.Draft == "" {
-		return
-	}
-	s.waiting = slices.DeleteFunc(slices.Clone(s.waiting), func(d Draft) bool {
-		if !g.contains(d) {
-			return false
-		}
+	s.waiting = slices.DeleteFunc(slices.Clone(s.waiting), g.contains)
+	if d := s.own; d != nil && g.contains(*d) {
+		s.own = nil
 		s.work.Go(func() {
 			ctx, stop := context.WithTimeout(s.life, answerLimit)
 			defer stop()
 			_ = s.config.Drafts.Remove(ctx, d.ID, g.Number) // the next editor removes it as well
 		})
-		return true
-	})
+	}
 }
 
 // lossCause says why a page that becomes read-only cannot save.

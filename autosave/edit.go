@@ -186,7 +186,7 @@ func (s *Saver) edit(found loaded) {
 // lineage of its own, and everything before is saved or a draft.
 func (s *Saver) replaced() {
 	s.text++
-	s.lineage = ""
+	s.lineage, s.own = "", nil
 	s.since.Store(0)
 }
 

@@ -74,7 +74,8 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 	var refusal error
 	l := loss{}
 	if !s.do(func() {
-		dirty, refusal = s.since.Load() != 0 || failed != nil, s.refusal()
+		// An editor that has saved leaves nothing behind but what was typed after the call.
+		dirty, refusal = failed != nil || s.role != leaving && s.since.Load() != 0, s.refusal()
 		l = loss{dirty, s.marks.Load(), s.text, s.leaveCause(failed)}
 	}) || !dirty {
 		return failed
@@ -82,13 +83,13 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 	var draft *Draft
 	var err error
 	done := make(chan struct{})
-	s.work.Go(func() {
+	go func() {
 		defer close(done)
 		draft, err = s.seal(context.WithoutCancel(ctx), l.cause)
 		if draft != nil {
 			s.do(func() { s.sealed(*draft, l.text) })
 		}
-	})
+	}()
 	select {
 	case <-done:
 	case <-ctx.Done():

@@ -36,10 +36,14 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 		return &Error{Code: CodeNotFound, Operation: OpRead, Resource: id, Detail: "there is no such draft; it may be saved already"}
 	}
 	d := listed[i]
-	switch as {
-	case AsContent:
+	own := false
+	s.do(func() { own = s.role == editing && s.lineage == id })
+	switch {
+	case own && as != AsDiscard: // the page has it and what was typed since, and saves both
+		_, err = s.FlushNow(ctx)
+	case as == AsContent:
 		err = s.resolveContent(ctx, d)
-	case AsGeneration:
+	case as == AsGeneration:
 		err = s.resolveGeneration(ctx, d)
 	}
 	if err != nil {
@@ -48,17 +52,24 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	if err := s.config.Drafts.Remove(ctx, d.ID, d.Number); err != nil {
 		return asError(err, CodeWriteFailed, "the draft could not be removed")
 	}
-	s.do(func() {
-		if !slices.ContainsFunc(s.waiting, func(w Draft) bool { return w.ID == id }) {
-			return
-		}
-		s.waiting = slices.DeleteFunc(slices.Clone(s.waiting), func(w Draft) bool { return w.ID == id })
-		if u := s.unsaved.draft; u != nil && u.ID == id {
-			s.unsaved = unsaved{marked: s.unsaved.marked} // it was decided about
-		}
-		s.events.push(Event{Type: EventPhase, State: s.state()})
-	})
+	s.do(func() { s.resolved(id) })
 	return nil
+}
+
+// resolved forgets a draft that was decided about. A page that has the text still, and
+// nothing typed since, does not make a draft of it again.
+func (s *Saver) resolved(id string) {
+	if s.own != nil && s.own.ID == id {
+		s.own = nil
+		if s.role == viewing && s.marks.Load() == s.unsaved.marked {
+			s.since.Store(0)
+		}
+	}
+	if u := s.unsaved.draft; u != nil && u.ID == id {
+		s.unsaved = unsaved{marked: s.unsaved.marked}
+	}
+	s.waiting = slices.DeleteFunc(slices.Clone(s.waiting), func(w Draft) bool { return w.ID == id })
+	s.events.push(Event{Type: EventPhase, State: s.state()})
 }
 
 // resolveGeneration keeps the draft in the history.

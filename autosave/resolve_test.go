@@ -207,3 +207,45 @@ func TestResolutionIsKilledAtAnyStep(t *testing.T) {
 		})
 	}
 }
+
+func TestDiscardedDraftOfAReadonlyPageStaysDiscarded(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf)
+		a.config.NoStandby = true
+		a.start()
+		w.robbed(a, "mine")
+		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+		require.NoError(t, a.Dispose(t.Context()), "nothing is left behind")
+		assert.Empty(t, shelved(t, shelf))
+	})
+}
+
+func TestOwnDraftIsResolvedBySaving(t *testing.T) {
+	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration} {
+		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+			a := w.author("a", shelf)
+			a.config.NoStandby = true
+			a.start()
+			w.robbed(a, "mine")
+			require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+			a.MarkDirty()
+			require.NoError(t, a.ResolveDraft(t.Context(), "a-1", as))
+			assert.Equal(t, []string{"mine"}, w.generations())
+			assert.Equal(t, "mine", a.shows())
+			assert.Empty(t, shelved(t, shelf))
+		})
+	}
+}
+
+// What is typed after the call is not part of what Dispose saves.
+func TestDisposeOfAnEditorThatTypesOn(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf)
+		a.slow()
+		a.start()
+		a.types("saved")
+		go func() { time.Sleep(900 * time.Millisecond); a.MarkDirty() }()
+		require.NoError(t, a.Dispose(t.Context()))
+		assert.Equal(t, "saved", w.saved())
+	})
+}

@@ -95,7 +95,7 @@ func (s *Saver) restored(w *write) {
 	case !dirty:
 		s.settleRestore(r, nil)
 		s.text++
-		s.lineage = ""
+		s.lineage, s.own = "", nil
 		if r.draft != nil {
 			s.give(r.content)
 		}

@@ -78,6 +78,7 @@ type Saver struct {
 	unsaved  unsaved
 	text     int64   // counts the texts that the page was given
 	lineage  string  // of the present one; "" where it is unknown
+	own      *Draft  // sealed, of the present text, and not saved since
 	waiting  []Draft // for a decision, as far as this page knows
 	holder   *lock.Holder
 	unnamed  chan struct{} // closed when the new editor tells its name; nil once the page was told
