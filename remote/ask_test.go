@@ -35,7 +35,7 @@ func (n *internet) home(session string) *home {
 func (h *home) tab(t *testing.T, name string, change ...func(*autosave.Config)) *writer {
 	d := remote.NewDocument(remote.Config{Server: &browser{net: h.n, session: h.session}, URL: "https://locks.example", Room: "project", Name: name,
 		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client(name)}})
-	m := machine{d, remote.NewContents(d, autosave.NewLayout(h.disk.Client(), autosavetest.SHA256), autosavetest.SHA256), h.disk}
+	m := machine{document: d, store: remote.NewContents(d, autosave.NewLayout(h.disk.Client(), autosavetest.SHA256), autosavetest.SHA256), disk: h.disk}
 	return m.writer(t, name, append(change, func(c *autosave.Config) { c.Channel = remote.NewChannel(d, h.air.Join()) })...)
 }
 
@@ -96,7 +96,7 @@ func TestHolderOnAnotherMachineKeepsTheLock(t *testing.T) {
 				h := n.home("A")
 				d := remote.NewDocument(remote.Config{Server: &browser{net: n, session: "A"}, URL: "https://locks.example", Room: "project",
 					Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client("a")}})
-				m := machine{d, remote.NewContents(d, nil, autosavetest.SHA256), h.disk}
+				m := machine{document: d, store: remote.NewContents(d, nil, autosavetest.SHA256), disk: h.disk}
 				join := func(c *autosave.Config) { c.Channel = remote.NewChannel(d, h.air.Join()) }
 				if c.change == nil {
 					c.change = func(c *autosave.Config) {

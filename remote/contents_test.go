@@ -25,6 +25,7 @@ type machine struct {
 	document *remote.Document
 	store    *remote.Contents
 	disk     *autosavetest.Disk
+	shelf    *autosavetest.Shelf // of drafts; may be nil
 }
 
 func (n *internet) machine(session string) machine {
@@ -35,7 +36,7 @@ func (n *internet) machine(session string) machine {
 func (n *internet) machineWith(session string, disk *autosavetest.Disk) machine {
 	d := remote.NewDocument(remote.Config{Server: &browser{net: n, session: session}, URL: "https://locks.example", Room: "project",
 		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: locktest.NewSpace().Client(session)}})
-	return machine{d, remote.NewContents(d, autosave.NewLayout(disk.Client(), autosavetest.SHA256), autosavetest.SHA256), disk}
+	return machine{document: d, disk: disk, store: remote.NewContents(d, autosave.NewLayout(disk.Client(), autosavetest.SHA256), autosavetest.SHA256)}
 }
 
 // lock takes the lock and returns the token.
@@ -189,13 +190,18 @@ func TestSavingWhereTheServerHasTrouble(t *testing.T) {
 // writer is a page with an editor in one browser.
 type writer struct {
 	*autosave.Saver
-	mu       sync.Mutex
-	text     string
-	draft    int // counts the texts that were loaded
-	snapshot int64
-	readonly []lock.ReadonlyReason
-	state    autosave.State       // of the last event
-	types    []autosave.EventType // of the events that are not about the phase
+	name      string
+	mu        sync.Mutex
+	text      string
+	draft     int // counts the texts that were loaded
+	snapshot  int64
+	desk      *autosavetest.Desk // where it journals; may be nil
+	base      string
+	clean     int64 // the last snapshot that is saved
+	conflicts []autosave.Conflict
+	readonly  []lock.ReadonlyReason
+	state     autosave.State       // of the last event
+	types     []autosave.EventType // of the events that are not about the phase
 }
 
 // told returns the state of the last event.
@@ -215,8 +221,17 @@ func (w *writer) events() []autosave.EventType {
 func (w *writer) type_(text string) {
 	w.mu.Lock()
 	w.text += text
+	if w.desk != nil {
+		w.snapshot++
+		w.desk.Journal(w.describe(), []byte(w.text))
+	}
 	w.mu.Unlock()
 	w.MarkDirty()
+}
+
+// describe describes the draft of what the page has now. The mutex is held.
+func (w *writer) describe() autosave.Draft {
+	return autosave.Draft{ID: w.name + "-" + strconv.Itoa(w.draft), Number: w.snapshot, Base: w.base, At: time.Now(), OwnerID: w.name}
 }
 
 func (w *writer) now() string {
@@ -233,13 +248,21 @@ func (n *internet) writer(t *testing.T, session string) *writer {
 func (m machine) writer(t *testing.T, session string, change ...func(*autosave.Config)) *writer {
 	manager, err := lock.NewManager(lock.Config{OwnerID: session, Backends: []lock.Backend{m.document.Backend()}})
 	require.NoError(t, err)
-	w := &writer{}
+	w := &writer{name: session}
+	if m.shelf != nil {
+		w.desk = m.shelf.Desk(nil)
+		w.desk.Unsaved = func() (autosave.Draft, []byte, bool) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.describe(), []byte(w.text), w.snapshot > w.clean
+		}
+	}
 	config := autosave.Config{Store: m.store, Locks: manager,
 		Snapshot: func(context.Context) (autosave.Content, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.snapshot++
-			return autosave.Numbered{Content: autosave.Bytes(w.text), Draft: session + "-" + strconv.Itoa(w.draft), Number: w.snapshot}, nil
+			return autosave.Numbered{Content: autosave.Bytes(w.text), Draft: w.describe().ID, Number: w.snapshot}, nil
 		},
 		Listener: func(e autosave.Event) {
 			w.mu.Lock()
@@ -255,10 +278,25 @@ func (m machine) writer(t *testing.T, session string, change ...func(*autosave.C
 				w.text = string(e.Content)
 				w.draft++
 			}
+			if e.Type == autosave.EventEditable {
+				w.base = e.Base
+			}
+			if e.Type == autosave.EventSaved {
+				w.base, w.clean = e.Generation.ID, e.Generation.Number
+				if w.desk != nil {
+					w.desk.Saved(e.Generation.Draft, e.Generation.Number)
+				}
+			}
+			if e.Type == autosave.EventConflict {
+				w.conflicts = append(w.conflicts, *e.Conflict)
+			}
 			if e.Type == autosave.EventReadonly {
 				w.readonly = append(w.readonly, e.Reason)
 			}
 		}}
+	if w.desk != nil {
+		config.Drafts = w.desk
+	}
 	for _, f := range change {
 		f(&config)
 	}

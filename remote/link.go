@@ -204,7 +204,7 @@ func (l *link) confirm(ctx context.Context, c claim, r lock.Record) (int64, erro
 		return 0, l.unreachable(reply, err)
 	case reply.Status != statusOK:
 		return 0, &lock.Error{Code: lock.CodeDenied, Operation: lock.OpAcquire, Resource: l.resource,
-			Detail: "another owner took it over at the same moment", Err: refused(lock.OpAcquire, reply)}
+			Detail: "another owner took it over at the same moment", Err: answer(reply)}
 	}
 	return c.token, nil
 }
@@ -219,7 +219,7 @@ func (l *link) renew(ctx context.Context, c claim) error {
 		return nil
 	case reply.Status == statusNotFound, reply.Status == statusForbidden, reply.Status == statusConflict:
 		return &lock.Error{Code: lock.CodeLost, Operation: lock.OpRenew, Resource: l.resource,
-			Detail: "the server gave the lock to another owner or let it expire", Err: refused(lock.OpRenew, reply)}
+			Detail: "the server gave the lock to another owner or let it expire", Err: answer(reply)}
 	}
 	return refused(lock.OpRenew, reply)
 }

@@ -100,6 +100,10 @@ func passing(r Reply, err error) bool {
 
 // refused is an answer that no repetition changes.
 func refused(op lock.Operation, r Reply) *lock.Error {
-	return &lock.Error{Code: lock.CodeUnsupported, Operation: op,
-		Detail: "the server refused: " + r.Message + " (" + r.Error + ", status " + strconv.Itoa(r.Status) + ")"}
+	return &lock.Error{Code: lock.CodeUnsupported, Operation: op, Detail: answer(r).Error()}
+}
+
+// answer says what the server said.
+func answer(r Reply) error {
+	return errors.New("the server refused: " + r.Message + " (" + r.Error + ", status " + strconv.Itoa(r.Status) + ")")
 }

@@ -1,0 +1,140 @@
+package remote_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// journalling is a machine that keeps drafts.
+func (n *internet) journalling(session string) machine {
+	m := n.machine(session)
+	m.shelf = autosavetest.NewShelf()
+	return m
+}
+
+// A save lands and its answer is lost, then the lease expires and is regained: the page's own text is not somebody else's.
+func TestOwnTextIsKnownAfterALostAnswer(t *testing.T) {
+	for name, more := range map[string]string{"nothing typed since": "", "typed on": " and more"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				w := n.journalling("A").writer(t, "A")
+				sleep(time.Second)
+				w.type_("one")
+				sleep(time.Second)
+				n.answer = func(r remote.Request) error { n.set(true); return errOffline }
+				w.type_(", two")
+				sleep(time.Second)
+				require.Equal(t, "one, two", string(n.content), "it has landed")
+				n.answer = nil
+				w.type_(more)
+				sleep(time.Minute)
+				require.True(t, w.State().ReadOnly)
+				n.set(false)
+				sleep(time.Minute)
+				require.False(t, w.State().ReadOnly)
+				assert.Equal(t, "one, two"+more, w.now())
+				assert.Equal(t, "one, two"+more, string(n.content))
+				assert.Empty(t, w.conflicts)
+				assert.Zero(t, w.State().PendingBytes)
+				left, err := w.Drafts(context.Background())
+				require.NoError(t, err)
+				assert.Empty(t, left)
+			})
+		})
+	}
+}
+
+// A page that was cut off goes on by itself where nobody else has saved.
+func TestPageThatWasCutOffGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		w := n.journalling("A").writer(t, "A")
+		sleep(time.Second)
+		w.type_("saved, ")
+		sleep(time.Second)
+		n.set(true)
+		w.type_("typed while cut off")
+		sleep(40 * time.Second)
+		require.True(t, w.State().ReadOnly)
+		left, err := w.Drafts(context.Background())
+		require.NoError(t, err)
+		require.Len(t, left, 1)
+		assert.Equal(t, autosave.CauseOffline, left[0].Cause)
+		n.set(false)
+		sleep(time.Minute)
+		assert.False(t, w.State().ReadOnly)
+		assert.Equal(t, "saved, typed while cut off", string(n.content))
+		assert.Equal(t, "saved, typed while cut off", w.now())
+		assert.Empty(t, w.conflicts)
+	})
+}
+
+// Where somebody else has saved meanwhile, there is a conflict, with the base that both have.
+func TestPageThatWasCutOffHasAConflict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		w := n.journalling("A").writer(t, "A")
+		sleep(time.Second)
+		w.type_("base")
+		sleep(time.Second)
+		n.set(true)
+		w.type_(", mine")
+		sleep(40 * time.Second)
+		n.set(false)
+		n.expire()
+		other := n.writer(t, "B")
+		sleep(time.Second)
+		other.type_(", theirs")
+		sleep(time.Second)
+		require.NoError(t, other.Dispose(context.Background()))
+		sleep(time.Minute)
+		require.False(t, w.State().ReadOnly)
+		if assert.Len(t, w.conflicts, 1) {
+			c := w.conflicts[0]
+			assert.Equal(t, []string{"base", "base, mine", "base, theirs"}, []string{string(c.Base), string(c.Mine), string(c.Theirs)})
+		}
+		assert.Equal(t, "base, theirs", string(n.content))
+		assert.Equal(t, "base, theirs", w.now())
+	})
+}
+
+// The server was wiped. An open page saves what it shows; a new one begins with an empty document and has the history of its machine.
+func TestServerThatWasWiped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		m := n.journalling("A")
+		w := m.writer(t, "A")
+		sleep(time.Second)
+		w.type_("kept")
+		sleep(time.Second)
+		n.wipe()
+		sleep(time.Minute)
+		assert.False(t, w.State().ReadOnly)
+		assert.Equal(t, "kept", w.now())
+		assert.Equal(t, "kept", string(n.content), "what is open is saved anew")
+		require.NoError(t, w.Dispose(context.Background()))
+
+		n.wipe()
+		next := n.machineWith("A", m.disk).writer(t, "A")
+		sleep(time.Second)
+		assert.Empty(t, next.now(), "perhaps it was deleted on purpose")
+		assert.Zero(t, n.written)
+		all, err := next.History(context.Background())
+		require.NoError(t, err)
+		require.NotEmpty(t, all)
+		restored, err := next.Restore(context.Background(), all[0].ID)
+		require.NoError(t, err)
+		assert.Equal(t, "kept", string(restored))
+		assert.Equal(t, "kept", string(n.content))
+	})
+}
