@@ -5,6 +5,7 @@
 // It imports nothing but its neighbour, so that Go's own tests can load it too.
 
 import { Journals } from "./journal.js";
+import { callMs, Patience } from "./patience.js";
 import { open, Savings, taken } from "./savings.js";
 
 /** @typedef {import("./savings.js").SyncHandle} SyncHandle */
@@ -16,6 +17,9 @@ import { open, Savings, taken } from "./savings.js";
 /** @type {JournalMethod[]} */
 export const journalMethods = ["bind", "write", "seal", "saved", "release", "merge", "list", "read", "remove"];
 
+/** How long the helper's script may take to load, and from how many bytes on what it is given to write takes longer. */
+const loadMs = 30_000, much = 1 << 20;
+
 /** The page's side. It starts the worker when it is first needed. */
 export class Files {
   #start;
@@ -25,6 +29,9 @@ export class Files {
   /** @type {Map<number, {resolve: (value: any) => void, reject: (reason: unknown) => void}>} */
   #asked = new Map();
   #handles = 0;
+  #bytes = 0; // that it was given to write, until it had answered everything
+  #heard = false; // it has answered before
+  #patience = new Patience(() => this.#end(new DOMException("the helper worker did not answer in time", "TimeoutError")));
 
   /** @param {() => Worker} start */
   constructor(start) {
@@ -132,15 +139,26 @@ export class Files {
     return new Promise((resolve, reject) => {
       this.#worker ??= this.#run(); // what it throws is the answer
       this.#asked.set(++this.#last, { resolve, reject });
+      for (const arg of [...args, .../** @type {ArrayBuffer[]} */ (transfer)]) this.#bytes += /** @type {any} */ (arg)?.byteLength || /** @type {any} */ (arg)?.length || 0;
       this.#worker.postMessage({ file: this.#last, do: name, args }, transfer);
+      if (this.#asked.size === 1 || this.#bytes > much) this.#wait();
     });
+  }
+
+  /** The helper has a file call to make; it is silent when it is stuck in one or dead. Until it has begun, it may be loading. */
+  #wait() {
+    if (this.#asked.size === 0) this.#bytes = 0;
+    this.#patience.wait(this.#asked.size === 0 ? Infinity : callMs(this.#bytes) + (this.#heard ? 0 : loadMs));
   }
 
   #run() {
     const worker = this.#start();
+    this.#heard = false;
     worker.onmessage = (/** @type {MessageEvent<Answer>} */ { data }) => {
       const asked = this.#asked.get(data.file);
       this.#asked.delete(data.file);
+      this.#heard = true;
+      this.#wait();
       if (data.error) asked?.reject(data.error);
       else asked?.resolve(data.value);
     };
@@ -155,6 +173,8 @@ export class Files {
   #end(why) {
     this.#worker?.terminate();
     this.#worker = undefined;
+    this.#patience.stop();
+    this.#bytes = 0;
     for (const { reject } of this.#asked.values()) reject(why);
     this.#asked.clear();
   }

@@ -28,7 +28,7 @@ export type LockErrorCode =
   | "aborted"              //  acquire, final: the caller's AbortSignal fired
   | "unsupported"          //  acquire, final: no strategy can work in this context (the message says why)
   | "invalid-argument"     //  any operation, final: the message names the option
-  | "runtime-crashed";     //  any operation, final: the Wasm instance died; all its leases are gone
+  | "runtime-crashed";     //  any operation, final: the Wasm instance died, or its worker did; all its leases are gone
 
 /** Every failure of this package. The message says what failed, on which resource, why, and what to do. */
 export class ProjectLockError extends Error {

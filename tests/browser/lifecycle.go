@@ -110,6 +110,12 @@ func (tab *Tab) setSuspended(suspended bool) {
 	tab.suspended = suspended
 }
 
+// Clear removes everything that the site of url has stored, as the developer tools do ("Clear site data").
+func (tab *Tab) Clear(url string) {
+	tab.t.Helper()
+	tab.must("clear the storage", tab.do(func(ctx context.Context) error { return storage.ClearDataForOrigin(url, "all").Do(ctx) }))
+}
+
 // Quota lets the origin of the URL store that many bytes and no more; 0 ends that.
 func (tab *Tab) Quota(url string, bytes float64) {
 	tab.t.Helper()

@@ -45,6 +45,8 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
 
   #savers = new Map<number, Saver>();
 
+  #replaced: number[] = []; // when the runtime was, lately
+
   readonly #resource: string;
   readonly #autosave: () => Promise<typeof import("./autosave")>;
 
@@ -73,7 +75,10 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     addEventListener("pagehide", ({ persisted }) => {
       if (persisted && this.#host && this.#leases.size + this.#savers.size) this.#sleep();
     }, { signal });
-    const starting = this.#start({ event: (e) => this.#dispatch(e), died: (why) => this.#died(why) }, signal);
+    const starting = this.#start({ // one that was replaced may say something yet
+      event: (e) => signal.aborted || this.#dispatch(e),
+      died: (...why) => signal.aborted || this.#died(...why),
+    }, signal);
     starting.then((host) => {
       clearTimeout(limit);
       this.#host = host;
@@ -84,10 +89,8 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
 
   /** Ends the runtime with all it holds; it begins anew when the page is shown. */
   #sleep(): void {
-    this.#lose(problem("lease-lost", "the page was put to sleep, and holds nothing meanwhile", "renew"), "lease-lost");
-    this.#host = undefined;
-    const { signal } = this.#ended = new AbortController();
-    this.#starting = new Promise((begun) => addEventListener("pageshow", () => this.#begin().then(begun, () => undefined), { once: true, signal }));
+    this.#lose(problem("lease-lost", "the page was put to sleep, and holds nothing meanwhile", "renew"), "lease-lost", ({ signal }) =>
+      new Promise((begun) => addEventListener("pageshow", () => this.#begin().then(begun, () => undefined), { once: true, signal })));
   }
 
   acquireProjectLock(options?: Contract.AcquireOptions): Promise<Lease> {
@@ -203,7 +206,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
       const fail = (code: Contract.LockErrorCode, why: string, retryable: boolean): void =>
         reject(new ProjectLockError({ code, operation: "acquire", retryable, message: `${code}: ${why}` }));
       const abort = (): void => fail("aborted", "the caller gave up while the runtime was loading", false);
-      this.ready.then(resolve, reject);
+      this.#settling(this.#starting).then(() => resolve(), reject);
       if (signal?.aborted) abort();
       signal?.addEventListener("abort", abort, { signal: settled.signal });
       if (timeoutMs) timer = setTimeout(fail, timeoutMs, "acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`, true);
@@ -279,17 +282,31 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 
   /** The runtime died, or could not be loaded. */
-  #died(why: string): void {
+  #died(why: string, replace = false): void {
     if (this.#over) return;
-    if (this.#host) {
+    if (this.#host && replace && this.#mayReplace()) {
+      this.#lose(problem("runtime-crashed", `the Go runtime was replaced (${why}); all leases are gone, acquire them again`), "runtime-crashed", () => this.#begin());
+    } else if (this.#host) {
       this.#lose(this.#over = problem("runtime-crashed", `the Go runtime died (${why}); all leases are gone, call openHoldfast again`), "runtime-crashed");
     } else this.#finish(this.#over = problem("unsupported", `the Go runtime could not be started: ${why}`));
   }
 
-  /** Every lease and every call ends, and the page is told once. */
-  #lose(lastError: ProjectLockError, reason: Contract.ReadonlyReason): void {
+  /** A worker that fails again and again has a cause that another one does not cure. */
+  #mayReplace(): boolean {
+    const now = performance.now();
+    this.#replaced = [...this.#replaced.filter((at) => now - at < 60_000), now];
+    return this.#replaced.length <= 3;
+  }
+
+  /** Every lease and every call ends, and the page is told once. Where another runtime begins, later calls wait for it. */
+  #lose(lastError: ProjectLockError, reason: Contract.ReadonlyReason, begin?: (life: AbortController) => Promise<Host>): void {
     const entries = [...this.#leases.values()];
     this.#finish(lastError);
+    if (begin) {
+      this.#host = undefined;
+      this.#starting = begin(this.#ended = new AbortController());
+      this.#starting.catch(() => undefined);
+    }
     const event = Object.freeze({
       type: "lock:readonly-entered", at: Date.now(), ownerId: this.ownerId, resource: this.#resource, reason, lastError, retryable: false,
     } as const);

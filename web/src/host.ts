@@ -1,6 +1,7 @@
 // Starts the worker in which Go runs, and speaks with it.
 
 import type { Callback, Config, FromWorker, Host, Listener, ToWorker } from "./protocol";
+import { watch } from "./watch";
 
 interface Call {
   resolve: (value: unknown) => void;
@@ -12,10 +13,12 @@ export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>,
   ended.addEventListener("abort", () => worker.terminate());
   const calls = new Map<number, Call>();
   let lastId = 0;
+  let watched = (): void => undefined;
   // What a call brings as bytes nobody wants back: it need not be copied.
   const post = (message: ToWorker, arg?: unknown): void => {
     const bytes = (arg as { bytes?: Uint8Array } | undefined)?.bytes;
     worker.postMessage(message, bytes ? [bytes.buffer] : []);
+    watched();
   };
 
   const host: Host = {
@@ -34,10 +37,11 @@ export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>,
   };
 
   return new Promise((resolve, reject) => {
-    const died = (why: string): void => {
+    const died = (why: string, replace?: boolean): void => {
       reject(new Error(why));
-      listener.died(why);
+      listener.died(why, replace);
     };
+    watched = watch(worker, () => calls.size > 0, (why) => died(why, true), ended);
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
       switch (data.kind) {
         case "ready": return resolve(host);

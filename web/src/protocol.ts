@@ -32,8 +32,8 @@ export interface Reason {
 /** What a running Go tells without being asked. */
 export interface Listener {
   event(event: RawEvent): void;
-  /** The instance is dead; nothing comes any more. */
-  died(why: string): void;
+  /** The instance is dead; nothing comes any more. Where it did not die of itself, another one may live. */
+  died(why: string, replace?: boolean): void;
 }
 
 /** An event as Go describes it: leases and errors are plain objects. One of an AutoSave bears its number. */
@@ -44,6 +44,7 @@ export type ToWorker =
   | { kind: "start"; module: WebAssembly.Module; config: Config }
   | { kind: "call"; id: number; method: Method; arg: unknown; aborted: boolean | undefined; callback: boolean }
   | { kind: "abort"; id: number }
+  | { kind: "ping" }
   | { kind: "returned"; callback: number; failed: boolean };
 
 /** Worker to page. */
@@ -51,6 +52,8 @@ export type FromWorker =
   | { kind: "ready" }
   | { kind: "event"; event: RawEvent }
   | { kind: "died"; why: string }
+  | { kind: "ended" } | { kind: "pong" }         // see watch.ts
+  | { kind: "file call"; bytes: number }         // see calls.ts
   | { kind: "result"; id: number; value: unknown }
   | { kind: "error"; id: number; reason: Reason }
   | { kind: "callback"; id: number; callback: number; value: unknown };

@@ -2,6 +2,7 @@
 // when it ends the browser gives back everything it held.
 
 import { Savings } from "../../opfs/savings.js";
+import { watchCalls } from "./calls";
 import { startGo } from "./go";
 import type { Callback, Exports, FromWorker, Reason, ToWorker } from "./protocol";
 
@@ -12,6 +13,13 @@ let exports: Promise<Exports>;
 const aborts = new Map<number, AbortController>();
 const callbacks = new Map<number, { resolve: () => void; reject: (reason: unknown) => void }>();
 let lastCallback = 0;
+
+watchCalls((bytes) => post({ kind: "file call", bytes }));
+const end = self.close.bind(self);
+self.close = () => {
+  post({ kind: "ended" });
+  end();
+};
 
 scope.onmessage = ({ data }) => {
   switch (data.kind) {
@@ -24,6 +32,9 @@ scope.onmessage = ({ data }) => {
       break;
     case "call":
       void call(data);
+      break;
+    case "ping":
+      post({ kind: "pong" });
       break;
     case "abort":
       aborts.get(data.id)?.abort();

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// noticed is how soon the page notices that its worker is gone, in milliseconds. The machine may be busy.
+const noticed = 6000.0
+
+// ways in which a worker does not answer any more. The first two files calls of what follows never return.
+var ways = map[string]string{
+	"ended":          "setTimeout(() => self.close()); null",
+	"stuck in write": "FileSystemSyncAccessHandle.prototype.write = () => { for (;;); }; null",
+	"stuck in flush": "FileSystemSyncAccessHandle.prototype.flush = () => { for (;;); }; null",
+	"stuck in read":  "FileSystemSyncAccessHandle.prototype.read = () => { for (;;); }; null",
+}
+
+// A worker that is dead or stuck is replaced: all that was pending settles, and the same Holdfast goes on.
+func TestDeadOrStuckWorkerIsReplaced(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	for _, strategy := range []string{"web-lock", "file-lock"} {
+		for way, script := range ways {
+			t.Run(strategy+"/"+way, func(t *testing.T) {
+				options := fmt.Sprintf("{strategy: %q, root: %q}", strategy, strategy+way)
+				tab, other := w.tab(t, options), w.tab(t, options)
+				tab.MustEval(`
+					globalThis.got = 0
+					lease = await hf.acquireProjectLock({path: ['mine']})
+					globalThis.pending = [
+						hf.locks.request('held', () => new Promise(() => {})),
+						hf.acquireProjectLock({path: ['mine'], `+patient+`}),
+						hf.withProjectLock(() => new Promise(() => {}), {path: ['other']}),
+					].map(failure)
+					null`, nil)
+				tab.WaitFor("types().includes('waiting')", browser.Limit)
+				other.MustEval("globalThis.got = 0; result = hf.acquireProjectLock({path: ['mine'], "+patient+"}).then(l => { lease = l; got = now() }); null", nil)
+				other.WaitFor("types().includes('waiting')", browser.Limit)
+				tab.MustEval("events.length = 0; globalThis.begun = now(); null", nil)
+				tab.WorkerEval(script, nil)
+				if way != "ended" {
+					tab.MustEval("pending.push(failure(hf.acquireProjectLock({mode: 'shared'}))); null", nil)
+				}
+				tab.MustEval("Promise.all(pending).then(() => { globalThis.settled = true }); null", nil)
+				tab.WaitFor("globalThis.settled", browser.Limit)
+				for _, f := range browser.Get[[]event](tab, "await Promise.all(pending)") {
+					assert.Equal(t, "runtime-crashed", f["code"], "%v", f)
+				}
+				entered := browser.Get[event](tab, "events.find(e => e.type === 'lock:readonly-entered')")
+				assert.Equal(t, "runtime-crashed", entered["reason"])
+				assert.Less(t, entered.number("seen")-browser.Get[float64](tab, "begun"), noticed)
+				assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "lease.signal.reason.code"))
+				other.WaitFor("got", browser.Limit)
+				other.MustEval("await lease.release()", nil)
+
+				// The same object serves what comes next, over another worker.
+				tab.MustEval("lease = await hf.acquireProjectLock(); await lease.release()", nil)
+				assert.Equal(t, 1, browser.Get[int](tab, "count('readonly-entered')"))
+				assert.Equal(t, 1, tab.Workers())
+				tab.MustEval("await hf.close()", nil)
+				other.MustEval("await hf.close()", nil)
+				tab.Quiet()
+				other.Quiet()
+			})
+		}
+	}
+}
+
+// A worker that computes, a page that is blocked, and a process that stands still are not dead, however long that lasts.
+func TestBusyWorkerIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	w := open(t, whole)
+	block := "const end = Date.now() + 8000; while (Date.now() < end);"
+	for name, busy := range map[string]func(tab *browser.Tab){
+		"the worker computes":      func(tab *browser.Tab) { tab.WorkerEval("setTimeout(() => { "+block+" }); null", nil) },
+		"the page is blocked":      func(tab *browser.Tab) { tab.MustEval("{ "+block+" }; null", nil) },
+		"the process stands still": func(tab *browser.Tab) { tab.Suspend(); wait8s(); tab.Continue() },
+		"the page is frozen":       func(tab *browser.Tab) { tab.Freeze(); wait8s(); tab.Resume(); tab.Show() },
+		"a file call takes seconds": func(tab *browser.Tab) {
+			tab.WorkerEval(`const flush = FileSystemSyncAccessHandle.prototype.flush
+				FileSystemSyncAccessHandle.prototype.flush = function () { const end = Date.now() + 3000; while (Date.now() < end); flush.call(this) }; null`, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tab := w.tab(t, fmt.Sprintf("{root: %q}", name))
+			tab.MustEval("lease = await hf.acquireProjectLock({ttlMs: 600000, heartbeatIntervalMs: 500}); null", nil)
+			tab.WaitFor("count('renewed') > 0", browser.Limit)
+			busy(tab)
+			before := browser.Get[int](tab, "count('renewed')")
+			tab.WaitFor(fmt.Sprintf("count('renewed') > %d", before+1), browser.Limit)
+			assert.False(t, browser.Get[bool](tab, "lease.signal.aborted"))
+			assert.NotContains(t, browser.Get[[]string](tab, "types()"), "readonly-entered")
+			tab.MustEval("await lease.release(); await hf.close()", nil)
+		})
+	}
+}
+
+func wait8s() { <-time.After(8 * time.Second) }
+
+// A worker that dies again and again is given up.
+func TestWorkerThatDiesAgainAndAgainIsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := w.tab(t, "{root: 'again and again'}")
+	for i := range 4 {
+		tab.MustEval("lease = await hf.acquireProjectLock({mode: 'shared'}); null", nil)
+		tab.WorkerEval("setTimeout(() => self.close()); null", nil)
+		tab.WaitFor(fmt.Sprintf("count('readonly-entered') === %d", i+1), browser.Limit)
+	}
+	failed := browser.Get[event](tab, "await failure(hf.acquireProjectLock())")
+	assert.Equal(t, "runtime-crashed", failed["code"])
+	assert.Contains(t, failed["message"], "openHoldfast")
+	tab.MustEval("await hf.close(); await start({root: 'again and again'}); await (await hf.acquireProjectLock()).release(); await hf.close()", nil)
+	tab.Quiet()
+}
+
+// faulty has the workers of a page do what a channel tells them.
+const faulty = `new BroadcastChannel('fault').onmessage = ({data}) => {
+	if (data === 'end') close()
+	else FileSystemSyncAccessHandle.prototype[data] = () => { for (;;); }
+};`
+
+// In a page, the worker that has its files open is replaced when it is dead or stuck. Nothing hangs, and what is typed is saved.
+func TestDeadOrStuckHelperIsReplaced(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, "if (!globalThis.document) {"+faulty+"}"))}
+	for _, strategy := range []string{"web-lock", "file-lock"} {
+		for _, fault := range []string{"end", "write", "flush"} {
+			t.Run(strategy+"/"+fault, func(t *testing.T) {
+				tab := w.editor(t, fmt.Sprintf("{strategy: %q, host: 'page', root: %q}", strategy, strategy+fault), "{debounceMs: 20}")
+				tab.MustEval("type('before'); await autosave.flushNow()", nil)
+				tab.MustEval(fmt.Sprintf("new BroadcastChannel('fault').postMessage(%q); await new Promise(done => setTimeout(done, 100))", fault), nil)
+				tab.MustEval("globalThis.begun = now(); type(', after'); null", nil)
+				tab.WaitFor("heard('saved').some(e => e.bytes === 13)", 3*browser.Limit)
+				t.Logf("saved %.0f ms later", browser.Get[float64](tab, "now() - begun"))
+				assert.Equal(t, "before, after", browser.Get[string](tab, "current()"))
+				tab.MustEval("await hf.close()", nil)
+				assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+			})
+		}
+	}
+}

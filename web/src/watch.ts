@@ -1,0 +1,37 @@
+// The page's watchdog over the worker in which Go runs.
+//
+// A worker that is dead says so as it ends. One that is stuck was in a synchronous file call when it fell silent, which it told
+// before. Every other silence is taken for work, however long it lasts: only after a minute is the worker given up.
+
+import { callMs, Patience } from "../../opfs/patience.js";
+import type { FromWorker, ToWorker } from "./protocol";
+
+/** How long a worker that owes an answer may be silent before it is asked for a sign of life, and how long that may take. */
+const silenceMs = 5000, signMs = 60_000;
+
+/** Calls gone when the worker will not answer any more. Call the returned function with every message to it. */
+export function watch(worker: Worker, owes: () => boolean, gone: (why: string) => void, ended: AbortSignal): () => void {
+  let asked = false;
+  const inCall = new Patience(() => gone("a file call of its worker does not return"));
+  const silent: Patience = new Patience(() => {
+    if (asked) return gone(`its worker has been silent for ${signMs / 1000} s`);
+    asked = true;
+    worker.postMessage({ kind: "ping" } satisfies ToWorker);
+    silent.wait(signMs);
+  }, silenceMs / 5);
+  ended.addEventListener("abort", () => {
+    inCall.stop();
+    silent.stop();
+  });
+  const patient = (): void => {
+    if (!asked || !owes()) silent.wait(owes() ? silenceMs : Infinity);
+  };
+  worker.addEventListener("message", ({ data }: MessageEvent<FromWorker>) => {
+    if (ended.aborted) return;
+    asked = false;
+    if (data.kind === "ended") gone("its worker has ended");
+    else if (data.kind === "file call") inCall.wait(data.bytes < 0 ? Infinity : callMs(data.bytes));
+    patient();
+  });
+  return patient;
+}
