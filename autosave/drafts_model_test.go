@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,6 +74,7 @@ type model struct {
 	shelf   *autosavetest.Shelf
 	chance  *rand.Rand
 	done    map[string]int
+	merged  atomic.Int64
 	script  []string
 	pages   []*writer
 	all     []*writer
@@ -194,7 +196,7 @@ func (m *model) giveBack() {
 
 // merge makes a text that has the words of both sides.
 func (m *model) merge(_ context.Context, c autosave.Conflict) (autosave.Content, error) {
-	m.done["merged"]++
+	m.merged.Add(1)
 	text := string(c.Theirs)
 	for _, word := range words(string(c.Mine)) {
 		if !strings.Contains(text, word) {
@@ -281,4 +283,5 @@ func (m *model) close() {
 		m.sleep(time.Minute)
 	}
 	m.verify()
+	m.done["merged"] += int(m.merged.Load())
 }
