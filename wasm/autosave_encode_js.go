@@ -15,6 +15,9 @@ func encodeAutosave(e autosave.Event) map[string]any {
 	switch e.Type {
 	case autosave.EventSaved:
 		m["generation"] = encodeGeneration(*e.Generation)
+		if e.Generation.Draft != "" {
+			m["draft"], m["number"] = e.Generation.Draft, e.Generation.Number
+		}
 	case autosave.EventReadonly:
 		m["reason"] = string(e.Reason)
 		if e.Holder != nil {
@@ -23,10 +26,14 @@ func encodeAutosave(e autosave.Event) map[string]any {
 	case autosave.EventPreview:
 		setBytes(m, "content", e.Content)
 	case autosave.EventEditable:
-		m["leaseId"] = e.LeaseID
+		m["leaseId"], m["base"], m["drafts"] = e.LeaseID, e.Base, encodeDrafts(e.Drafts)
 		if e.Loaded {
 			setBytes(m, "content", e.Content)
 		}
+	case autosave.EventDraft:
+		m["draft"] = encodeDraft(*e.Draft)
+	case autosave.EventConflict:
+		setConflict(m, *e.Conflict)
 	}
 	if e.Err != nil {
 		m["error"] = reason(e.Err)
@@ -45,7 +52,7 @@ func setBytes(m map[string]any, name string, bytes []byte) {
 
 func encodeSaverState(s autosave.State) map[string]any {
 	m := map[string]any{"phase": string(s.Phase), "readOnly": s.ReadOnly, "pendingBytes": s.PendingBytes, "retryCount": s.RetryCount,
-		"storage": string(s.Storage)}
+		"storage": string(s.Storage), "drafts": s.Drafts}
 	if s.Storage == autosave.StorageServer {
 		m["online"] = s.Online
 	}

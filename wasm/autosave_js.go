@@ -24,6 +24,7 @@ type editor struct {
 	saver   *autosave.Saver
 	channel *jsbridge.Channel
 	files   *opfs.Files // in which it saves, where it does
+	root    string      // of the document: what it has is in folders below
 
 	mu    sync.Mutex
 	asked int
@@ -50,6 +51,9 @@ var autosaveMethods = map[string]func(e *editor, ctx context.Context, arg reader
 	"suspend": (*editor).suspend,
 	"resume":  (*editor).resume,
 	"dispose": (*editor).dispose,
+
+	"drafts":       (*editor).listDrafts,
+	"resolveDraft": (*editor).resolveDraft,
 }
 
 func init() {
@@ -91,6 +95,9 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 		if err == nil {
 			config.Store, err = e.store(ctx, config.Lock.Path)
 		}
+		if err == nil && e.files != nil {
+			config.Drafts, err = e.drafts(config.Lock.Path)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -103,6 +110,9 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 		}
 	}
 	config.Snapshot, config.Listener, config.OnHandover = e.snapshot, e.publish, e.veto
+	if r.flag("merge") {
+		config.Merge = e.merge
+	}
 	s.editors.mu.Lock()
 	s.editors.all[e.id] = e
 	s.editors.mu.Unlock()
@@ -117,7 +127,11 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 	e.mu.Lock()
 	e.saver = saver
 	e.mu.Unlock()
-	return nil, saver.Told(ctx)
+	folder := "" // the page keeps no drafts
+	if e.files != nil {
+		folder = e.root + "/autosave"
+	}
+	return jsbridge.JSON(map[string]any{"folder": folder}), saver.Told(ctx)
 }
 
 // locksWithin returns the locks of an AutoSave: under the lease that lock.within names, if it does.
@@ -152,6 +166,7 @@ func (n nested) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions
 func (e *editor) store(ctx context.Context, path []string) (autosave.Store, error) {
 	s := e.s
 	root := s.folder(path)
+	e.root = root
 	files, err := opfs.NewFiles(root, s.settings.savings)
 	if err == nil {
 		err = files.Check(ctx)
@@ -215,7 +230,7 @@ func (e *editor) publish(event autosave.Event) {
 
 func (e *editor) tell(event map[string]any) {
 	event["saver"] = e.id
-	if event["content"] != nil || event["unsaved"] != nil { // bytes cross as they are
+	if event["content"] != nil || event["unsaved"] != nil || event["mine"] != nil { // bytes cross as they are
 		_, _ = e.s.boot.Call("event", event)
 		return
 	}
@@ -263,17 +278,6 @@ func (e *editor) answer(_ context.Context, arg reader) (any, error) {
 		answer <- arg.v
 	}
 	return nil, nil
-}
-
-// snapshot asks the page what is to be saved.
-func (e *editor) snapshot(ctx context.Context) (autosave.Content, error) {
-	v, err := e.ask(ctx, map[string]any{"type": "autosave:snapshot"})
-	if err != nil {
-		return nil, err
-	}
-	content := jsbridge.Content{Object: v}
-	context.AfterFunc(ctx, content.Drop)
-	return content, nil
 }
 
 // veto asks the page whether it hands over.

@@ -59,6 +59,7 @@ type settings struct {
 	server                             string                        // its URL; "" for none
 	files                              safejs.Value                  // who opens files for a program in a page
 	savings                            safejs.Value                  // who writes for AutoSave
+	journals                           safejs.Value                  // who writes drafts
 	warn                               func(resource, detail string) // once the manager is there
 }
 
@@ -155,6 +156,9 @@ func newService(boot safejs.Value) (s *service, err error) {
 		return nil, err
 	}
 	if c.savings, err = boot.Get("savings"); err != nil {
+		return nil, err
+	}
+	if c.journals, err = boot.Get("journals"); err != nil {
 		return nil, err
 	}
 	port, err := boot.Get("port")

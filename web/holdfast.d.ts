@@ -182,7 +182,9 @@ export interface WaiterInfo {
 
 // ---- AutoSave ------------------------------------------------------------------------------------
 
-export type Snapshot = string | Uint8Array | object; // an object is saved as JSON
+/** What is saved: a string as UTF-8, an ArrayBuffer, a view of one or a Blob as its bytes, any other object as JSON.
+ *  Refused with "snapshot-failed": a string with a lone surrogate, and what JSON would leave empty, such as a Map. */
+export type Snapshot = string | ArrayBuffer | ArrayBufferView | Blob | object;
 export type AutoSavePhase =
   | "disabled" | "idle" | "debouncing" | "awaiting-lock" | "writing-current" | "updating-index" | "gc"
   | "readonly" | "error";
@@ -191,6 +193,12 @@ export interface AutoSaveOptions {
   /** Which document of the project this is: it has a lock, a content, a history and drafts of its own. Default []: the
    *  project itself. With `lock.path` it must say the same; `lock.paths`, `lock.slots` and mode "shared" are invalid here. */
   path?: string[];
+  /** Called where a draft and the saved content have both changed since their common base. What it returns is saved;
+   *  undefined leaves the conflict to the person (autosave:conflict). */
+  merge?: (sides: Conflict) => Snapshot | undefined | Promise<Snapshot | undefined>;
+  /** How long typed text may exist in memory only while the browser could die. Default 200; grows with the cost of the
+   *  snapshot, so that journalling takes at most 5 % of the page's main thread. 0 switches the journal off. */
+  journalMs?: number;
   enabled?: boolean;       // default true; false: phase "disabled", nothing is ever written
   debounceMs?: number;     // default 500
   idleMs?: number;         // default 2000: the longest a change waits while the person keeps typing
@@ -209,6 +217,8 @@ export interface AutoSaveState {
   storage: "opfs" | "indexeddb" | "server";
   /** With a server: whether it answered last. */
   online?: boolean;
+  /** How many drafts of this document wait for a decision, as far as this page knows. */
+  drafts: number;
 }
 export interface Generation {
   id: string; savedAt: number; bytes: number; token: number; sha256: string; current: boolean;
@@ -216,6 +226,25 @@ export interface Generation {
   name?: string;
   ownerName?: string; // who saved it
 }
+
+/**
+ * Text that a page had and that is not in the saved content: the page was closed, crashed, lost the lock, or was cut off from the
+ * server. It is stored in this browser as soon as that happens (while typing, every journalMs) and stays until it is resolved.
+ * A draft whose base is still the saved content becomes the content by itself when the next editor begins.
+ */
+export interface Draft {
+  /** read(id) returns its bytes. */
+  id: string;
+  path: string[];
+  /** The page that had it. */
+  ownerId: string; ownerName?: string;
+  at: number; bytes: number;
+  /** Id of the generation that it was typed on; absent: an empty document. */
+  base?: string;
+  cause: "closed" | "crashed" | "lock-lost" | "offline" | "save-failed";
+}
+/** Both sides have changed since `base`, which is absent where it is no longer kept. */
+export interface Conflict { draft: Draft; base?: Uint8Array; mine: Uint8Array; theirs: Uint8Array }
 
 /** What can go wrong with saving. What the lock layer says itself ("unsupported", "aborted", "invalid-argument", "runtime-crashed") comes as a ProjectLockError. */
 export type AutoSaveErrorCode =
@@ -256,12 +285,22 @@ export interface AutoSaveReadonly {
 export interface AutoSaveEditable {
   /** What was saved last by whoever held it, for the page to load before it lets anyone type. Absent where the page has that already, or nothing was ever saved. */
   readonly content?: Uint8Array;
-  /** What this page had that is not in `content`. */
+  /** What this page had that is not in `content`; it is a draft as well until something has been saved. */
   readonly unsaved?: Uint8Array;
+  /** Drafts of this document that wait for a decision. */
+  readonly drafts: readonly Draft[];
+  /** Keeps the page read-only until the promise settles, at most five seconds: the editor is loading the content. */
+  waitUntil(promise: PromiseLike<unknown>): void;
 }
+/** The events of an AutoSave. The last `autosave:editable` or `autosave:readonly` is told again, once, to a listener that is
+ *  added after it, in a task of its own; without `content` where something was typed since. */
 export interface AutoSaveEventMap {
   /** The content that is known here of a document whose server cannot be reached, to be shown read-only. */
   "autosave:preview": CustomEvent<{ content: Uint8Array }>;
+  /** A draft was stored, or found. */
+  "autosave:draft": CustomEvent<Draft>;
+  /** A draft and the saved content have both changed, and `merge` was absent, returned undefined or failed. */
+  "autosave:conflict": CustomEvent<Conflict>;
   "autosave:phase": CustomEvent<AutoSaveState>;
   "autosave:saved": CustomEvent<Generation>;
   "autosave:readonly": CustomEvent<AutoSaveReadonly>;
@@ -274,16 +313,28 @@ export interface AutoSaveEventMap {
  * the lock again.
  */
 export interface AutoSave extends EventTarget {
+  /** Fulfilled once it is known whether this page edits. */
+  readonly ready: Promise<void>;
+  /** Whether this page may not write. */
   readonly readOnly: boolean;
-  readonly lease?: ProjectLockLease; // while editing; give it as `within` to lock more of the project under it
+  /** While editing; give it as `within` to lock more of the project under it. */
+  readonly lease?: ProjectLockLease;
+  /** The same object until something changes, so that it serves useSyncExternalStore together with subscribe. */
   state(): AutoSaveState;
+  /** Calls the listener after every change of state(), until the returned function is called. */
+  subscribe(listener: () => void): () => void;
   /** Says that something has changed. Costs next to nothing: call it at every keystroke. */
   markDirty(): void;
-  /** Resolves when what was dirty at the call is durable; rejects where it can't be (read-only included). */
+  /** Takes the snapshot before it returns. Resolves when that is durable; rejects where it can't be (read-only included). */
   flushNow(): Promise<Generation>;
   /** All generations, the current one first. */
   history(): Promise<Generation[]>;
-  /** The content of a generation, verified. Rejects with "data-corrupted", "not-found", "read-failed". */
+  /** Drafts of this document, the newest first. */
+  drafts(): Promise<Draft[]>;
+  /** "content": what is saved now becomes a generation and the draft the content. "generation": the draft is kept in the
+   *  history. "discard": it is removed. */
+  resolveDraft(id: string, as: "content" | "generation" | "discard"): Promise<void>;
+  /** The content of a generation or a draft, verified. Rejects with "data-corrupted", "not-found", "read-failed". */
   read(id: "current" | string): Promise<Uint8Array>;
   /** Names a generation and keeps it. An empty name lets it go. For the page that edits; with a server, pins are this browser's. */
   pin(id: "current" | string, name: string): Promise<Generation>;
@@ -295,7 +346,8 @@ export interface AutoSave extends EventTarget {
    * "handover-busy", "handover-timeout" or "aborted".
    */
   requestEdit(options?: { force?: boolean; graceMs?: number; signal?: AbortSignal }): Promise<void>;
-  dispose(): Promise<void>; // saves what is dirty, then releases
+  /** Takes the snapshot before it returns, if something is dirty; saves it, then releases. What cannot be saved becomes a draft, and the promise rejects with why. */
+  dispose(): Promise<void>;
   addEventListener<K extends keyof AutoSaveEventMap>(type: K, listener: (event: AutoSaveEventMap[K]) => void, options?: boolean | AddEventListenerOptions): void;
   addEventListener(type: string, listener: EventListenerOrEventListenerObject | null, options?: boolean | AddEventListenerOptions): void;
 }
@@ -355,7 +407,8 @@ export interface Holdfast extends EventTarget {
   readonly locks: LockManagerLike;
   /** Who holds and who waits, in all tabs of the origin, in the order of time. */
   inspect(): Promise<{ held: HolderInfo[]; pending: WaiterInfo[] }>;
-  /** Ends what is being acquired with "aborted", releases everything and stops the runtime. */
+  /** Takes the snapshots of its AutoSaves before it returns, saves them, ends what is being acquired with "aborted", releases
+   *  everything and stops the runtime. What cannot be saved becomes a draft, and the promise rejects with why. */
   close(): Promise<void>;
 }
 

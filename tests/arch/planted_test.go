@@ -106,7 +106,7 @@ func TestPlantedLength(t *testing.T) {
 	lines := func(path string, n int) []source {
 		return []source{{path, []byte(strings.Repeat("x\n", n))}}
 	}
-	for _, path := range []string{"lock/a.go", "web/src/a.ts", "web/holdfast.d.ts", "web/demo/demo.css"} {
+	for _, path := range []string{"lock/a.go", "web/src/a.ts", "web/src/holdfast-page.d.ts", "web/demo/demo.css"} {
 		assert.NotEmpty(t, tooLong(lines(path, maxLines+1)), path)
 		assert.Empty(t, tooLong(lines(path, maxLines)), path)
 	}

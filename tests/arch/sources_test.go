@@ -22,11 +22,14 @@ type source struct {
 
 const maxLines = 400
 
-// tooLong: no Go, TypeScript or CSS source has more than maxLines lines.
+// declaration is one file whatever its length: a page's editor reads it as a whole, and it has little but comments.
+const declaration = "web/holdfast.d.ts"
+
+// tooLong: no Go, TypeScript or CSS source has more than maxLines lines, the declaration file apart.
 func tooLong(files []source) []string {
 	var found []string
 	for _, f := range files {
-		if !slices.Contains([]string{".go", ".ts", ".css"}, path.Ext(f.path)) {
+		if !slices.Contains([]string{".go", ".ts", ".css"}, path.Ext(f.path)) || f.path == declaration {
 			continue
 		}
 		lines := bytes.Count(f.text, []byte("\n"))

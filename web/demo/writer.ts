@@ -25,7 +25,7 @@ const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 export class Writer {
   readonly state: WriterState = {
     runtime: "opening", failure: undefined, readOnly: true, asking: false,
-    save: { phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs" }, history: [], held: [], pending: [], unsaved: undefined,
+    save: { phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 }, history: [], held: [], pending: [], unsaved: undefined,
   };
   /** Whether a tab that asks is refused. */
   keep = false;

@@ -1,136 +1,81 @@
 // AutoSave's part in the page: a module of its own, loaded when a page wants it. What is saved,
-// when and under which lock is decided in Go; here are the events, the snapshot, and what a page
+// when and under which lock is decided in Go; here are the events, the snapshots, and what a page
 // must know without asking.
 
 import type * as Contract from "../holdfast";
-import type { Method, RawEvent, Reason } from "./protocol";
+import { AutoSaveError, notSaved } from "./autosave-error";
+import { Journal } from "./journal";
+import { Listeners } from "./listeners";
+import { Marks } from "./marks";
+import { watch } from "./page-life";
+import type { Method } from "./protocol";
 import * as rescue from "./rescue";
+import { type Shot, Shots } from "./shots";
+import { encoded, encodedApart, pause, type Taking } from "./snapshot";
+import { LastState } from "./state";
+import { check, consent, merged, type RawState, type Saver, type Told, type ToldEditable, type Wire } from "./wire";
 
-/** What the facade lends an AutoSave. */
-interface Wire {
-  holdfast: Contract.Holdfast;
-  call(method: Method, arg: object, signal?: AbortSignal): Promise<unknown>;
-  /** Where what Go tells of an AutoSave goes, by its number. */
-  savers: Map<number, Saver>;
-  /** Tells the listeners of the lock; returns whether none of them prevented the default. */
-  tell(event: Contract.ProjectLockEvent): boolean;
-  error(reason: unknown): Contract.ProjectLockError;
-  /** Names the project among what is stored in this origin. */
-  key: string;
-}
+export type { Saver } from "./wire";
 
-/** What the facade needs of an AutoSave. */
-export interface Saver { heard(raw: RawEvent): void; dispose(): Promise<void> }
+const journalMs = 200;
+const loadMs = 5000; // how long an editor may take to load the content
 
-type Taking = () => Contract.Snapshot | Promise<Contract.Snapshot>;
-type Told = RawEvent & { state?: Contract.AutoSaveState & { lastError?: Reason }; ask?: number; error?: Reason; lease?: Contract.ProjectLockLease };
-
-/** Go hears of a change at once, and of those that follow in this time with the last of them. */
-const markMs = 25;
-
-/** How long telling that a page is read-only waits for what it had. */
-const soonMs = 60;
-
-const encoder = new TextEncoder();
-
-/** UTF-8. Engines are several times as fast where they need not find out the size first, and memory costs time as well. */
-function encode(text: string): Uint8Array {
-  const ascii = new Uint8Array(text.length);
-  const { read, written } = encoder.encodeInto(text, ascii);
-  if (read === text.length) return ascii;
-  const bytes = new Uint8Array(written + 3 * (text.length - read));
-  bytes.set(ascii.subarray(0, written));
-  return bytes.subarray(0, written + encoder.encodeInto(text.slice(read), bytes.subarray(written)).written);
-}
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 let lastId = 0;
 
-/** A copy of what the page may change afterwards. */
-function copied(snapshot: Contract.Snapshot): string | Uint8Array {
-  if (typeof snapshot === "string") return snapshot;
-  if (snapshot instanceof Uint8Array) return new Uint8Array(snapshot);
-  const json = typeof snapshot === "object" && snapshot !== null ? JSON.stringify(snapshot) : undefined;
-  if (json === undefined) throw new TypeError("the snapshot must be a string, a Uint8Array or an object");
-  return json;
-}
-
-const encoded = (copy: string | Uint8Array): Uint8Array => typeof copy === "string" ? encode(copy) : copy;
-
-/** To encode as many characters is a task of its own: the page may be busy for long enough already. */
-const long = 100_000;
-
-/** Lets go first what waits for this thread. Timers of a hidden page would take a second. */
-const pause = (): Promise<void> => new Promise((done) => {
-  const { port1, port2 } = new MessageChannel();
-  port1.onmessage = () => { port1.close(); done(); };
-  port2.postMessage(0);
-});
-
-class AutoSaveError extends Error implements Contract.AutoSaveError {
-  override readonly name = "AutoSaveError";
-  readonly code: Contract.AutoSaveErrorCode;
-  readonly retryable: boolean;
-  readonly generation?: string;
-
-  constructor({ message, code, retryable, resource }: Reason) {
-    super(message);
-    this.code = code as Contract.AutoSaveErrorCode;
-    this.retryable = retryable;
-    if (resource !== undefined) this.generation = resource;
-  }
-}
-
 // The arguments stand one by one, and not in a Wire: their names would weigh on the facade.
-// Go has no lone surrogates: two that differ would become one document.
-const odd = (path: unknown): boolean => path !== undefined
-  && !(Array.isArray(path) && path.every((part) => typeof part === "string" && !/\p{Surrogate}/u.test(part)));
-
 export async function startAutoSave(holdfast: Contract.Holdfast, snapshot: Taking, options: Contract.AutoSaveOptions = {},
-  savers: Wire["savers"], key: string, call: Wire["call"], tell: Wire["tell"], error: Wire["error"]): Promise<AutoSave> {
-  const wire: Wire = { holdfast, savers, key, call, tell, error };
-  const fault = (what: string): Contract.ProjectLockError =>
-    wire.error({ code: "invalid-argument", operation: "acquire", retryable: false, message: `invalid-argument: ${what}` });
-  if (typeof snapshot !== "function") throw fault("the snapshot must be a function");
-  if (typeof options !== "object" || options === null) throw fault("options must be an object");
-  if ([options.path, options.lock?.path].some(odd)) throw fault("path must be an array of strings, without lone surrogates");
-  const within: unknown = options.lock?.within;
-  if (within !== undefined && typeof (within as Contract.ProjectLockLease | null)?.leaseId !== "string") throw fault("lock.within must be a lease");
+  savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], tell: Wire["tell"], error: Wire["error"]): Promise<AutoSave> {
+  const wire: Wire = { holdfast, savers, call, journal, tell, error };
+  check(wire, snapshot, options);
   const autosave = new AutoSave(wire, snapshot, options);
-  await autosave.opened;
+  await autosave.ready;
   return autosave;
 }
 
-class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
-  readonly opened: Promise<void>;
+class AutoSave extends Listeners implements Contract.AutoSave, Saver {
+  readonly ready: Promise<void>;
   readonly #wire: Wire;
-  readonly #take: Taking;
   readonly #onReadonly: Contract.AcquireOptions["onReadonly"];
+  readonly #merge: Contract.AutoSaveOptions["merge"];
   readonly #id = ++lastId;
   readonly #over = new AbortController(); // takes the listeners off the page
-  #state: Contract.AutoSaveState = Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs" });
+  readonly #shots: Shots;
+  readonly #journal: Journal;
+  readonly #options: object;
+  readonly #state = new LastState();
+  readonly #marks: Marks;
   #readOnly = true;
+  #loading = 0; // how many contents are being loaded
+  #loaded = Promise.resolve(); // the last one is
   #leases = new Map<string, Contract.ProjectLockLease>();
   #leaseId = "";
   #early: (() => void)[] | undefined = []; // what the page is told once it has this object
-  #dirty = false; // something has changed since the last snapshot
-  #more = false;  // and Go has not heard of the last of it
-  #armed = false; // it will
-  #timer: ReturnType<typeof setTimeout> | undefined;
   #asleep = false; // from pagehide until it has begun anew
   #waking = false; // it is about to
-  #owed: Promise<Uint8Array | undefined> | undefined; // taken when the page was put to sleep, and kept nowhere else
-  #had: Promise<Uint8Array | undefined> | undefined; // what was not saved when the page became read-only
-  readonly #options: object;
+  #flushing: Promise<unknown> | undefined;
+  #resuming: Promise<void> | undefined; // it is found out whether a page that was frozen has the lock still
+  #restored = ""; // the generation that was made of what this page did not have
+  #disposing: Promise<void> | undefined;
+  #last: Shot | undefined; // the one that is taken as the page ends
 
-  constructor(wire: Wire, take: Taking, { lock, ...options }: Contract.AutoSaveOptions) {
+  constructor(wire: Wire, take: Taking, { lock, merge, journalMs: every = journalMs, ...options }: Contract.AutoSaveOptions) {
     super();
     this.#wire = wire;
-    this.#take = take;
+    this.#merge = merge;
+    this.#shots = new Shots(take);
+    this.#journal = new Journal(this.#shots, this.#id, wire.holdfast.ownerId, every, wire.journal);
+    this.#marks = new Marks(this.#shots, () => {
+      if (this.state() === this.#state.marked) this.changed();
+      this.#journal.mark();
+      void this.#call("mark").catch(() => undefined);
+    });
     const { signal, onReadonly, within, ...fields } = { ...lock };
     this.#onReadonly = onReadonly;
     wire.savers.set(this.#id, this);
-    this.#options = { ...options, onReadonly: onReadonly !== undefined, ...(lock !== undefined && { lock: { ...fields, ...(within && { within: within.leaseId }) } }), saver: this.#id };
-    this.opened = this.#open(signal);
+    this.#options = { ...options, merge: merge !== undefined, onReadonly: onReadonly !== undefined, ...(lock !== undefined && { lock: { ...fields, ...(within && { within: within.leaseId }) } }), saver: this.#id };
+    this.ready = this.#open(signal);
   }
 
   async #open(signal: AbortSignal | undefined): Promise<void> {
@@ -141,8 +86,9 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
       if (event.type === "lock:released" || event.type === "lock:readonly-entered") this.#leases.delete(event.leaseId ?? "");
     });
     this.#over.signal.addEventListener("abort", stop);
+    rescue.hold();
     try {
-      await this.#wire.call("autosave", this.#options, signal);
+      await this.#begin(signal);
     } catch (failure) {
       this.#end();
       throw this.#error(failure);
@@ -157,64 +103,93 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
     });
   }
 
+  async #begin(signal?: AbortSignal): Promise<void> {
+    const { folder } = await this.#wire.call("autosave", this.#options, signal) as { folder: string };
+    this.#journal.folder = folder;
+  }
+
   get readOnly(): boolean { return this.#readOnly; }
 
   get lease(): Contract.ProjectLockLease | undefined { return this.#readOnly ? undefined : this.#leases.get(this.#leaseId); }
 
-  state(): Contract.AutoSaveState {
-    // Go may not have heard yet of what this page has marked.
-    if (this.#dirty && this.#state.phase === "idle") return { ...this.#state, phase: "debouncing", pendingBytes: Math.max(1, this.#state.pendingBytes) };
-    return this.#state;
-  }
+  state(): Contract.AutoSaveState { return this.#shots.news ? this.#state.marked : this.#state.now; }
 
   markDirty(): void {
-    this.#dirty = this.#more = true;
-    if (this.#armed) return;
-    this.#armed = true;
-    queueMicrotask(this.#mark); // many marks of one task are one
+    if (this.#disposing) return;
+    this.#shots.mark();
+    this.#marks.mark();
   }
 
-  #mark = (): void => {
-    if (!this.#more) return void (this.#armed = false);
-    void this.#call("mark").catch(() => undefined);
-    this.#timer = setTimeout(this.#mark, markMs);
-  };
-
-  /** The page was asked for its text, or given one: the next change is news. */
-  #clean(): void {
-    clearTimeout(this.#timer);
-    this.#dirty = this.#more = this.#armed = false;
+  flushNow(): Promise<Contract.Generation> {
+    const shot = this.#shots.pin();
+    const flush = async (): Promise<Contract.Generation> => {
+      try {
+        await this.#resuming;
+        return await this.#call("flush", { number: shot.number }) as Contract.Generation;
+      } catch (failure) {
+        if (this.#shots.unsaved) this.#journal.keep(shot);
+        throw failure;
+      } finally {
+        this.#shots.unpin(shot);
+      }
+    };
+    // One after the other: each is answered with the generation that has what was there at its call.
+    const flushing = this.#flushing ? this.#flushing.then(flush) : flush();
+    const over = this.#flushing = flushing.then(() => undefined, () => undefined).then(() => {
+      if (this.#flushing === over) this.#flushing = undefined;
+    });
+    return flushing;
   }
-
-  flushNow(): Promise<Contract.Generation> { return this.#call("flush") as Promise<Contract.Generation>; }
 
   history(): Promise<Contract.Generation[]> { return this.#call("history") as Promise<Contract.Generation[]>; }
 
-  read(id: string): Promise<Uint8Array> { return this.#call("read", { id }) as Promise<Uint8Array>; }
+  drafts(): Promise<Contract.Draft[]> { return this.#call("drafts") as Promise<Contract.Draft[]>; }
 
-  restore(id: string): Promise<Uint8Array> { return this.#call("restore", { id }) as Promise<Uint8Array>; }
+  async resolveDraft(id: string, as: "content" | "generation" | "discard"): Promise<void> {
+    const { draft, marks } = this.#shots;
+    await this.#call("resolveDraft", { id, as });
+    if (draft === id && draft === this.#shots.draft && marks === this.#shots.marks) this.#shots.settled();
+  }
 
   pin(id: string, name: string): Promise<Contract.Generation> { return this.#call("pin", { id, name }) as Promise<Contract.Generation>; }
+
+  read(id: string): Promise<Uint8Array> { return this.#call("read", { id }) as Promise<Uint8Array>; }
+
+  async restore(id: string): Promise<Uint8Array> {
+    const restored = await this.#call("restore", { id }) as Uint8Array;
+    this.#replace(this.#restored, restored); // what was typed meanwhile is a draft
+    return restored;
+  }
+
 
   async requestEdit({ signal, ...options }: { force?: boolean; graceMs?: number; signal?: AbortSignal } = {}): Promise<void> {
     await this.#call("edit", options, signal);
   }
 
-  async dispose(): Promise<void> {
-    if (this.#over.signal.aborted) return;
+  dispose(): Promise<void> {
+    if (this.#over.signal.aborted) return Promise.resolve();
+    return this.#disposing ??= this.#dispose(this.#shots.unsaved && this.#journal.folder ? this.#shots.pin() : undefined);
+  }
+
+  async #dispose(shot: Shot | undefined): Promise<void> {
+    this.#last = shot;
+    if (shot) this.#journal.keep(shot);
     try {
-      await this.#call("dispose");
+      await this.#call("dispose", shot && { number: shot.number });
+      if (shot && this.#shots.unsaved) throw notSaved();
+    } catch (failure) {
+      if (shot && this.#shots.unsaved) await this.#journal.seal(shot, "closed").catch(() => undefined); // it is kept elsewhere
+      throw failure;
     } finally {
+      await this.#journal.stop();
       this.#end();
     }
   }
 
   /** Calls Go, which hears first of what is marked. */
   async #call(method: Method, arg?: object, signal?: AbortSignal): Promise<unknown> {
-    const marked = this.#more;
-    this.#more = false;
     try {
-      return await this.#wire.call(method, { ...arg, saver: this.#id, marked }, signal);
+      return await this.#wire.call(method, { ...arg, saver: this.#id, marked: this.#marks.news() }, signal);
     } catch (failure) {
       throw this.#error(failure);
     }
@@ -222,62 +197,124 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
 
   /** What is AutoSave's own has a name of its own; the rest is as the lock layer tells it. */
   #error(failure: unknown): Error & { code: string } {
+    if (failure instanceof AutoSaveError) return failure;
     const error = this.#wire.error(failure);
     return ["save", "read", "edit"].includes(error.operation) ? new AutoSaveError(error) : error;
   }
 
   #end(): void {
     this.#over.abort();
+    this.#marks.stop();
     this.#wire.savers.delete(this.#id);
     this.#readOnly = true;
   }
 
   heard(raw: Told): void {
     switch (raw.type) {
-      case "autosave:snapshot": return void this.#answer(raw, this.#bytes());
-      case "autosave:rescued": return void this.#answer(raw, Promise.resolve(rescue.find(this.#key)));
-      case "autosave:drop": return rescue.drop(this.#key, raw["token"] as number);
-      case "lock:handover-requested": return void this.#answer(raw, this.#consent(raw));
+      case "autosave:snapshot": return void this.#answer(raw, this.#serve());
+      case "autosave:seal": return void this.#answer(raw, this.#seal(raw["cause"] as string));
+      case "autosave:merge": return void this.#answer(raw, merged(this.#merge, raw));
+      case "autosave:rescue":
+        this.#journal.folder = raw["folder"] as string;
+        return void this.#answer(raw, this.#journal.merge(this.#waking));
+      case "lock:handover-requested": return void this.#answer(raw, consent(this.#wire, raw, this.#leases.get(this.#leaseId) ?? raw.lease as Contract.ProjectLockLease));
       case "lock:readonly-entered":
         return this.#onReadonly?.(Object.freeze({ ...raw, lastError: this.#wire.error(raw["lastError"]) }) as unknown as Contract.ProjectLockEvent);
     }
-    const { lastError, readOnly, ...state } = raw.state as Contract.AutoSaveState & { readOnly: boolean };
-    if (!readOnly) this.#had = undefined;
-    else if (this.#unsaved) this.#had = this.#soon();
-    this.#state = Object.freeze({ ...state, ...(lastError && { lastError: this.#error(lastError) }) });
-    this.#readOnly = readOnly;
-    // Go tells of it at once, and may not have the text yet, nor know of what was typed last.
-    if (raw.type === "autosave:readonly" && (this.#dirty || state.pendingBytes > 0)) this.#owed ??= this.#had;
-    if (raw.type === "autosave:editable") {
-      this.#clean();
-      this.#readOnly = false; // from here on the page has the text, and what is typed belongs to it
-      this.#leaseId = raw.leaseId ?? "";
-    }
-    // What was kept for a moment that did not come.
-    if (raw.type === "autosave:saved" && !this.#dirty) rescue.drop(this.#key, (raw["generation"] as Contract.Generation).token);
-    const tell = (): void => void this.dispatchEvent(new CustomEvent(raw.type, { detail: this.#detail(raw) }));
+    const generation = raw["generation"] as Contract.Generation | undefined;
+    if (raw.type === "autosave:saved" && generation) this.#saved(raw["draft"] as string | undefined, raw["number"] as number, generation);
+    this.#set(raw.state as RawState);
+    if (raw.type === "autosave:preview" && !this.#shots.unsaved) this.#replace(raw["base"] as string ?? "", raw["content"] as Uint8Array);
+    if (raw.type === "autosave:editable") return this.#editable(raw as unknown as ToldEditable);
+    const detail = this.#detail(raw);
+    this.#soon(() => {
+      this.tell(raw.type, detail);
+      this.changed();
+    });
+  }
+
+  /** Events wait until the page has this object. */
+  #soon(tell: () => void): void {
     if (this.#early) this.#early.push(tell);
-    else if (this.#owed && raw.type !== "autosave:phase") void this.#owe(raw, tell);
     else tell();
-    if (raw.ask) void this.#answer(raw, Promise.resolve());
   }
 
-  /** Tells with what the page had when it was put to sleep. */
-  async #owe(raw: Told, tell: () => void): Promise<void> {
-    raw["unsaved"] ??= await this.#owed;
-    this.#owed = undefined;
-    tell();
+  #set({ readOnly, ...state }: RawState): void {
+    if (readOnly !== undefined) this.#readOnly = readOnly || this.#loading > 0;
+    this.#state.set(state, ({ lastError, ...rest }: { lastError?: unknown }) => ({ ...rest, ...(lastError !== undefined && { lastError: this.#error(lastError) }) }) as Contract.AutoSaveState);
   }
 
-  get #key(): string { return `${this.#wire.key}:rescue`; }
-
-  #detail(raw: Told): unknown {
-    const { type, state, saver, ask, leaseId, generation, error, ...detail } = raw;
-    switch (type) {
-      case "autosave:phase": return this.#state;
-      case "autosave:saved": return generation;
+  #saved(draft: string | undefined, number: number, generation: Contract.Generation): void {
+    if (draft === undefined) { // what somebody else had
+      this.#restored = generation.id;
+      return;
     }
+    this.#shots.saved(draft, number, generation.id);
+    this.#journal.saved(draft, number);
+  }
+
+  /** The page's text becomes another one. */
+  #replace(base: string, bytes: Uint8Array): void {
+    this.#journal.leave("lock-lost");
+    this.#shots.replaced(base, decoder.decode(bytes));
+    this.#marks.news();
+  }
+
+  /** From here on the page has the content, and what is typed belongs to that. */
+  #editable(raw: ToldEditable): void {
+    const { content: bytes, base } = raw;
+    if (bytes) this.#replace(base ?? "", bytes);
+    else if (base !== undefined && !this.#shots.unsaved) this.#shots.base = base;
+    this.#leaseId = raw.leaseId ?? "";
+    this.#readOnly = this.#loading > 0;
+    const { draft } = this.#shots, detail = this.#detail(raw) as Contract.AutoSaveEditable;
+    const waits: PromiseLike<unknown>[] = [];
+    const waitUntil = (promise: PromiseLike<unknown>): void => {
+      waits.push(promise);
+      this.#readOnly = true;
+    };
+    // Who comes later finds the content in the page, if something was typed since.
+    const later = (): unknown => {
+      const { content: loaded, unsaved: offered, ...rest } = detail;
+      return Object.freeze({ ...rest, ...(this.#shots.draft === draft && !this.#shots.touched && { ...(loaded && { content: loaded }), ...(offered && { unsaved: offered }) }), waitUntil: () => undefined });
+    };
+    const early = this.#early !== undefined;
+    this.#soon(() => {
+      this.tell(raw.type, Object.freeze({ ...detail, waitUntil }), later);
+      if (this.#shots.unsaved) this.#marks.again();
+      if (waits.length) this.#loaded = this.#load(waits);
+      if (!early) void this.#answer(raw, this.#loaded);
+      this.changed();
+    });
+    if (early) void this.#answer(raw, Promise.resolve()); // Go waits for that before the page gets this object
+  }
+
+  /** Waits for editors that load the content. */
+  async #load(waits: PromiseLike<unknown>[]): Promise<void> {
+    this.#loading++;
+    this.#journal.pause(true);
+    await Promise.race([Promise.allSettled(waits), new Promise((done) => setTimeout(done, loadMs))]);
+    if (--this.#loading === 0) this.#readOnly = false;
+    this.#journal.pause(false);
+    this.changed();
+  }
+
+  #detail(raw: Told): object {
+    const { type, state, saver, ask, leaseId, generation, draft, error, ...detail } = raw;
+    switch (type) {
+      case "autosave:phase": return this.#state.now;
+      case "autosave:saved": return generation as object;
+      case "autosave:draft": return Object.freeze(draft as object);
+      case "autosave:conflict": detail["draft"] = draft;
+    }
+    if (type === "autosave:readonly" && this.#shots.unsaved) detail["unsaved"] ??= this.#unsaved();
     return Object.freeze({ ...detail, ...(error && { error: this.#error(error) }) });
+  }
+
+  /** What nobody has saved, where the page can say that at once. */
+  #unsaved(): Uint8Array | undefined {
+    const { text } = this.#last ?? this.#shots.take();
+    return text === undefined ? undefined : encoded(text).slice();
   }
 
   async #answer({ ask }: Told, answer: Promise<object | void>): Promise<void> {
@@ -285,83 +322,55 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
     await this.#wire.call("answer", { ...found, ask, saver: this.#id }).catch(() => undefined);
   }
 
-  /** What the page has now, as bytes that are nobody else's; their buffer may be larger. */
-  async #bytes(): Promise<{ bytes: Uint8Array }> {
-    const taken = this.#take();
-    this.#clean(); // what is marked while a promise is awaited leads to another write
-    const copy = copied(await taken);
-    if (copy.length > long) await pause();
-    return { bytes: encoded(copy) };
+  /** What Go saves now, as bytes that are nobody else's. */
+  async #serve(): Promise<{ bytes: Uint8Array; draft: string; number: number }> {
+    if (!this.#shots.pinned) await this.#loaded;
+    const shot = this.#shots.serve(), { draft, number } = shot;
+    const text = await shot.ready;
+    if (this.#shots.marks > shot.marks) this.#marks.again();
+    return { bytes: await encodedApart(text), draft, number };
   }
 
-  /** The same for telling it, unless that takes longer than a page may go without being told. */
-  async #soon(): Promise<Uint8Array | undefined> {
-    try {
-      return await Promise.race([Promise.resolve(this.#take()).then(copied).then(encoded), new Promise<undefined>((done) => setTimeout(done, soonMs))]);
-    } catch {
-      return undefined; // the page could not say
-    }
-  }
-
-  /** Asks the page's listeners whether the lock may be handed over. */
-  async #consent(raw: Told): Promise<void> {
-    const lease = this.#leases.get(this.#leaseId) ?? raw.lease as Contract.ProjectLockLease;
-    const delays: PromiseLike<unknown>[] = [];
-    let refused: string | undefined;
-    const refuse = (why = ""): void => void (refused ??= String(why) || "the page that edits has refused");
-    const go = this.#wire.tell(Object.freeze({
-      type: raw.type as "lock:handover-requested", at: Date.now(), ownerId: lease.ownerId, resource: lease.resource, leaseId: lease.leaseId,
-      lease, from: raw["from"] as string, refuse, waitUntil: (delay: PromiseLike<unknown>) => void delays.push(delay),
-    }));
-    if (!go) refuse();
-    await Promise.all(delays); // what rejects refuses
-    if (refused !== undefined) throw new Error(refused);
+  /** Stores what nobody has saved where other pages find it. */
+  async #seal(cause: string): Promise<object> {
+    if (!this.#shots.unsaved) return {};
+    const shot = this.#last ?? this.#shots.take();
+    const { draft: id, number, base, at } = shot;
+    const bytes = encoded(await shot.ready).length;
+    this.#journal.keep(shot);
+    const sealed = await this.#journal.seal(shot, cause).catch(() => ({ id, number, base, at, bytes, cause, ownerId: this.#wire.holdfast.ownerId }));
+    return sealed ? { draft: sealed } : {};
   }
 
   #watch(): void {
-    const { signal } = this.#over;
-    const quietly = (method: Method) => void this.#call(method).catch(() => undefined);
-    document.addEventListener("visibilitychange", () => document.hidden && this.#unsaved && quietly("flush"), { signal });
-    document.addEventListener("freeze", () => {
-      if (!this.#unsaved) return;
-      this.#keep();
-      quietly("flush");
-    }, { signal });
-    document.addEventListener("resume", () => quietly("resume"), { signal });
-    // Twice: Firefox ends the script that runs as it closes a tab, be it in the midst of this, and only that one.
-    let kept = false;
-    addEventListener("pagehide", () => {
-      kept = false;
-      kept = !this.#unsaved || this.#keep();
-    }, { signal, capture: true });
-    addEventListener("pagehide", ({ persisted }) => {
-      kept ||= !this.#unsaved || this.#keep();
-      if (persisted) this.#sleep(kept);
-      else quietly("suspend");
-    }, { signal });
-    addEventListener("pageshow", () => void this.#wake(), { signal });
+    watch({
+      keep: () => this.#keep(),
+      flush: () => { if (!this.#readOnly && this.#shots.unsaved) this.flushNow().catch(() => undefined); },
+      resume: () => { this.#resuming = this.#call("resume").then(() => undefined, () => undefined); },
+      suspend: () => void this.#call("suspend").catch(() => undefined),
+      sleep: () => this.#sleep(),
+      wake: () => void this.#wake(),
+    }, this.#over.signal);
   }
 
-  /** Whether the page has something that is not durable. */
-  get #unsaved(): boolean { return !this.#readOnly && (this.#dirty || this.#state.pendingBytes > 0); }
+  /** Keeps what nobody has saved, at once: nothing may run after this. */
+  #keep(): void {
+    if (this.#shots.unsaved) this.#journal.keep(this.#last ?? this.#shots.take());
+  }
 
-  #keep(): boolean {
-    try {
-      return rescue.keep(this.#key, this.lease?.token ?? 0, this.#take());
-    } catch {
-      return false; // the page could not say what to save
-    }
+  /** Something of the state has changed without Go. */
+  #became(part: Partial<Contract.AutoSaveState>): void {
+    this.#state.set({ ...this.#state.now, ...part });
+    this.tell("autosave:phase", this.#state.now);
+    this.changed();
   }
 
   /** The facade ends all that is held as the page goes into the back/forward cache. This begins anew when it comes back. */
-  #sleep(kept: boolean): void {
+  #sleep(): void {
     this.#asleep = true;
     this.#leases.clear();
-    if (!kept) this.#owed = this.#bytes().then(({ bytes }) => bytes.slice(), () => undefined);
-    this.#clean();
     this.#readOnly = true;
-    this.#state = Object.freeze({ ...this.#state, phase: "readonly", pendingBytes: 0 });
-    this.dispatchEvent(new CustomEvent("autosave:phase", { detail: this.#state }));
+    this.#became({ phase: "readonly", pendingBytes: 0 });
   }
 
   /** The page is shown, perhaps after it was put to sleep again before it was awake: what was under way then has failed, or still waits for the runtime. */
@@ -369,24 +378,23 @@ class AutoSave extends EventTarget implements Contract.AutoSave, Saver {
     if (!this.#asleep || this.#waking) return;
     this.#waking = true;
     try {
-      await this.#wire.call("autosave", this.#options);
+      await this.#begin();
       this.#asleep = false;
     } catch (failure) {
-      this.#state = Object.freeze({ ...this.#state, lastError: this.#error(failure) });
-      this.dispatchEvent(new CustomEvent("autosave:phase", { detail: this.#state }));
+      this.#became({ lastError: this.#error(failure) });
     } finally {
       this.#waking = false;
     }
   }
 
-  /** The runtime has died: what the page has is offered to it once more. */
+  /** The runtime has died: what the page has is offered to it once more, and kept. */
   async #died(): Promise<void> {
-    const dirty = this.#unsaved;
+    const unsaved = this.#shots.unsaved ? this.#unsaved() : undefined;
+    this.#keep();
     const lastError = await this.#call("history").then(() => undefined, (error: Error & { code: string }) => error);
-    const unsaved = dirty ? await this.#bytes().then(({ bytes }) => bytes.slice(), () => undefined) : undefined;
     this.#end();
-    this.#state = Object.freeze({ ...this.#state, phase: "readonly", ...(lastError && { lastError }) });
-    this.dispatchEvent(new CustomEvent("autosave:phase", { detail: this.#state }));
-    this.dispatchEvent(new CustomEvent("autosave:readonly", { detail: Object.freeze({ reason: "runtime-crashed", error: lastError, unsaved }) }));
+    this.#became({ phase: "readonly", ...(lastError && { lastError }) });
+    this.tell("autosave:readonly", Object.freeze({ reason: "runtime-crashed", error: lastError, unsaved }));
+    this.changed();
   }
 }

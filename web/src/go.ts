@@ -3,6 +3,7 @@
 import "wasm_exec";
 import { Port } from "../../jsbridge/port.js";
 import type { Files } from "../../opfs/files.js";
+import type { Journals } from "../../opfs/journal.js";
 import type { Savings } from "../../opfs/savings.js";
 import { withNames } from "./names";
 import type { Config, Exports, Listener, RawEvent } from "./protocol";
@@ -19,11 +20,11 @@ interface Go {
 }
 declare const Go: new () => Go;
 
-/** What the program is lent: where handles are missing, files has them; savings saves. It ends with ended. */
-interface Lent { files?: Files; savings: Pick<Savings, "expect" | "prepare" | "store" | "finish">; ended?: AbortSignal }
+/** What the program is lent: where handles are missing, files has them; savings saves; journals has the drafts. It ends with ended. */
+interface Lent { files?: Files; savings: Pick<Savings, "expect" | "prepare" | "store" | "finish">; journals: Pick<Journals, "bind" | "list" | "read" | "remove">; ended?: AbortSignal }
 
 /** Runs the program. When it has died, the locks it held are given back. */
-export async function startGo(module: WebAssembly.Module, config: Config, listener: Listener, { files, savings, ended }: Lent): Promise<Exports> {
+export async function startGo(module: WebAssembly.Module, config: Config, listener: Listener, { files, savings, journals, ended }: Lent): Promise<Exports> {
   const go = new Go();
   let port: Port | undefined;
   const died = (why: string): void => {
@@ -44,7 +45,7 @@ export async function startGo(module: WebAssembly.Module, config: Config, listen
       resolve(withNames(exports));
     };
     const events = (all: string): void => (JSON.parse(all) as RawEvent[]).forEach(listener.event);
-    globals[name] = { config, port, files, savings, event: listener.event, events, ready };
+    globals[name] = { config, port, files, savings, journals, event: listener.event, events, ready };
     go.env = { HOLDFAST_BOOT: name };
     go.run(instance)
       .catch((error: unknown) => died(String(error)))

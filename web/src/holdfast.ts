@@ -127,8 +127,8 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 
   initAutoSave(snapshot: () => Contract.Snapshot | Promise<Contract.Snapshot>, options?: Contract.AutoSaveOptions): Promise<Contract.AutoSave> {
-    return this.#settling(this.#autosave().then(({ startAutoSave }) => startAutoSave(this, snapshot, options, this.#savers, this.#resource,
-      (...call) => this.#call(...call), (event) => this.#tell(event), asError)));
+    return this.#settling(this.#autosave().then(({ startAutoSave }) => startAutoSave(this, snapshot, options, this.#savers,
+      (...call) => this.#call(...call), this.#journal, (event) => this.#tell(event), asError)));
   }
 
   close(): Promise<void> {
@@ -136,7 +136,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 
   async #close(): Promise<void> {
-    await Promise.allSettled([...this.#savers.values()].map((saver) => saver.dispose()));
+    const saved = await Promise.allSettled([...this.#savers.values()].map((saver) => saver.dispose()));
     const closing = this.#over || !this.#host ? Promise.resolve() : this.#call("close");
     this.#over ??= problem("aborted", "this Holdfast was closed; open a new one");
     try {
@@ -146,9 +146,15 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     } finally {
       this.#finish(this.#over);
     }
+    for (const one of saved) if (one.status === "rejected") throw one.reason;
   }
 
   /** Calls Go once it runs; settles with an error of ours whatever happens to it. */
+  #journal: Host["journal"] = (method, ...args) => this.#untilOver(() => {
+    if (this.#host) return this.#host.journal(method, ...args) as Promise<never>;
+    throw problem("aborted", "the runtime does not run");
+  }) as never;
+
   #call(method: Method, arg?: unknown, signal?: AbortSignal, callback?: Callback, operation?: Contract.Operation): Promise<unknown> {
     if (this.#over) return Promise.reject(this.#over);
     const answer = this.#host ? this.#host.call(method, arg, signal, callback)

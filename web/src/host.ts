@@ -21,13 +21,22 @@ export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>,
     watched();
   };
 
+  const answered = (id: number): Call | undefined => {
+    const call = calls.get(id);
+    calls.delete(id);
+    return call;
+  };
+
   const host: Host = {
+    journal: (method, ...args) => new Promise<unknown>((resolve, reject) => {
+      calls.set(++lastId, { resolve, reject, callback: undefined });
+      post({ kind: "journal", id: lastId, method, args });
+    }) as never,
     call: (method, arg, signal, callback) => new Promise((resolve, reject) => {
       const id = ++lastId;
       post({ kind: "call", id, method, arg, aborted: signal?.aborted, callback: callback !== undefined }, arg);
       const abort = (): void => post({ kind: "abort", id });
       const settled = <T>(settle: (value: T) => void) => (value: T) => {
-        calls.delete(id);
         signal?.removeEventListener("abort", abort);
         settle(value);
       };
@@ -47,8 +56,8 @@ export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>,
         case "ready": return resolve(host);
         case "event": return listener.event(data.event);
         case "died": return died(data.why);
-        case "result": return calls.get(data.id)?.resolve(data.value);
-        case "error": return calls.get(data.id)?.reject(data.reason);
+        case "result": return answered(data.id)?.resolve(data.value);
+        case "error": return answered(data.id)?.reject(data.reason);
         case "callback": {
           const returned = (failed: boolean) => () => post({ kind: "returned", callback: data.callback, failed });
           calls.get(data.id)?.callback?.(data.value).then(returned(false), returned(true));

@@ -14,10 +14,14 @@ export async function startPage(module: WebAssembly.Module, baseURL: URL | undef
   startTimers(helper);
   // Each Holdfast has a worker of its own for files: ending it closes what a dead program had open.
   const files = new Files(helper);
+  const { journals } = files;
   ended.addEventListener("abort", () => {
     stopTimers();
     files.close();
   });
-  const exports = await startGo(module, config, listener, { files, savings: files, ended });
-  return { call: (method, ...args) => exports[method](...args) };
+  const exports = await startGo(module, config, listener, { files, savings: files, journals, ended });
+  return {
+    call: (method, ...args) => exports[method](...args),
+    journal: (method, ...args) => (journals[method] as (...args: unknown[]) => unknown)(...args) as never,
+  };
 }

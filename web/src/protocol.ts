@@ -1,5 +1,7 @@
 // What the facade and the Go runtime say to each other. The Go side is wasm/exports_js.go.
 
+import type { Journals } from "../../opfs/journal.js";
+
 /** What Go is told when it starts. */
 export interface Config {
   ownerId: string;
@@ -12,7 +14,7 @@ export interface Config {
 /** The functions that Go exports. */
 export type Method = "acquire" | "renew" | "release" | "with" | "request" | "query" | "inspect" | "close"
   // of an AutoSave, wasm/autosave_js.go
-  | "autosave" | "mark" | "answer" | "flush" | "history" | "read" | "restore" | "pin" | "edit" | "suspend" | "resume" | "dispose";
+  | "autosave" | "mark" | "answer" | "flush" | "history" | "read" | "drafts" | "resolveDraft" | "pin" | "restore" | "edit" | "suspend" | "resume" | "dispose";
 
 /** A function of the page that Go calls while a call is under way. */
 export type Callback = (value: unknown) => Promise<void>;
@@ -45,6 +47,7 @@ export type ToWorker =
   | { kind: "call"; id: number; method: Method; arg: unknown; aborted: boolean | undefined; callback: boolean }
   | { kind: "abort"; id: number }
   | { kind: "ping" }
+  | { kind: "journal"; id: number; method: JournalMethod; args: unknown[] }
   | { kind: "returned"; callback: number; failed: boolean };
 
 /** Worker to page. */
@@ -58,7 +61,11 @@ export type FromWorker =
   | { kind: "error"; id: number; reason: Reason }
   | { kind: "callback"; id: number; callback: number; value: unknown };
 
-/** A Go runtime somewhere. */
+/** What a page asks of the one that writes its drafts. Go is not asked. */
+export type JournalMethod = "write" | "seal" | "saved" | "release" | "merge";
+
+/** A Go runtime somewhere, and beside it what writes drafts. */
 export interface Host {
+  journal<M extends JournalMethod>(method: M, ...args: Parameters<Journals[M]>): ReturnType<Journals[M]>;
   call: Exports[Method] extends (...args: infer A) => infer R ? (method: Method, ...args: A) => R : never;
 }

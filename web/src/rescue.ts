@@ -1,48 +1,113 @@
-// What a page could not save as it was closed. Saving takes several steps in another thread, and a page
-// that is closed or put into the back/forward cache has time for none of them. localStorage is the one
-// storage that can be written at once. The next page that edits takes it from there and saves it.
+// What a page could not hand to its worker before it ended. localStorage is the one storage that can be written at once;
+// it has room for a few megabytes, so only the difference to what is stored already goes there. The next page brings it into
+// the file of the draft: see opfs/journal.js, which says what an entry has.
 
-import type { Snapshot } from "../holdfast";
+import type { Difference, Rescue } from "../../opfs/journal.js";
+import type { Content } from "./snapshot";
 
-export interface Rescued { token: number; bytes: Uint8Array }
+/** A snapshot that is stored elsewhere: of the draft's file, by its number, or the content of a generation. */
+export interface Basis { number?: number; base?: string; text: Content | undefined }
 
-/** Keeps the snapshot; returns whether that was possible. It is not for one that is still awaited, or too large. */
-export function keep(key: string, token: number, snapshot: Snapshot | Promise<Snapshot>): boolean {
+/** Up to this length a text is kept whole: it needs nothing that could be gone when it is read. */
+const whole = 16_384;
+
+/** Room that is held for an entry, so that there is some where the page has filled the storage. */
+const reserveKey = "holdfast:reserve", reserve = " ".repeat(32_768);
+
+const prefixOf = (folder: string): string => `holdfast:draft:${folder}:`;
+
+/** Keeps an entry; returns whether that was possible. */
+export function keep(folder: string, rescue: Rescue): boolean {
+  const key = prefixOf(folder) + rescue.draft, value = JSON.stringify(rescue);
   try {
-    const text = snapshot instanceof Uint8Array ? `b${binary(snapshot)}`
-      : typeof snapshot === "string" ? `t${snapshot}`
-      : "then" in snapshot ? undefined : `t${JSON.stringify(snapshot)}`;
-    if (text === undefined) return false;
-    localStorage.setItem(key, `${token} ${text}`);
+    try {
+      localStorage.setItem(key, value);
+    } catch {
+      localStorage.removeItem(reserveKey);
+      localStorage.setItem(key, value);
+    }
     return true;
   } catch {
     return false; // there is no room, or no such storage here
   }
 }
 
-export function find(key: string): Rescued | undefined {
-  const [, token, kind, text] = /^(\d+) ([bt])([^]*)$/.exec(read(key)) ?? [];
-  if (token === undefined || text === undefined) return undefined;
-  const bytes = kind === "t" ? new TextEncoder().encode(text) : Uint8Array.from(text, (c) => c.charCodeAt(0));
-  return { token: Number(token), bytes };
-}
-
-/** Forgets what was kept under this token. */
-export function drop(key: string, token: number): void {
-  if (read(key).startsWith(`${token} `)) localStorage.removeItem(key);
-}
-
-function read(key: string): string {
+/** Forgets the entry of a draft up to a number, and holds room again. */
+export function drop(folder: string, draft: string, number: number): void {
   try {
-    return localStorage.getItem(key) ?? "";
+    const key = prefixOf(folder) + draft;
+    const kept = parsed(localStorage.getItem(key));
+    if (kept && kept.number <= number) localStorage.removeItem(key);
+    hold();
   } catch {
-    return "";
+    // There is no such storage here.
   }
 }
 
+/** Holds room for an entry, where there is some. */
+export function hold(): void {
+  try {
+    if (localStorage.getItem(reserveKey) === null) localStorage.setItem(reserveKey, reserve);
+  } catch {
+    // The storage is full, or there is none.
+  }
+}
+
+/** The entries of a document. */
+export function entries(folder: string): Rescue[] {
+  try {
+    const keys = Object.keys(localStorage).filter((key) => key.startsWith(prefixOf(folder)));
+    return keys.flatMap((key) => parsed(localStorage.getItem(key)) ?? []);
+  } catch {
+    return [];
+  }
+}
+
+function parsed(value: string | null): Rescue | undefined {
+  try {
+    const { draft, number, differences } = JSON.parse(value ?? "") as Rescue;
+    return draft && number && Array.isArray(differences) ? JSON.parse(value ?? "") as Rescue : undefined;
+  } catch {
+    return undefined; // somebody else wrote it
+  }
+}
+
+/** What an entry needs to say of a text, for each snapshot that may be the newest in the file. */
+export function differences(text: Content, bases: Basis[]): Difference[] {
+  const all = text.length > whole ? bases.flatMap((basis) => difference(text, basis) ?? []) : [];
+  return all.length === bases.length && all.length > 0 ? all : [{ prefix: 0, suffix: 0, insert: spelled(text) }];
+}
+
+function difference(text: Content, { text: before, ...basis }: Basis): Difference | undefined {
+  if (before === undefined || typeof before !== typeof text) return undefined;
+  const limit = Math.min(text.length, before.length);
+  const prefix = longest(limit, (from, to) => same(text, from, before, from, to - from));
+  const suffix = longest(limit - prefix, (from, to) => same(text, text.length - to, before, before.length - to, to - from));
+  return { ...basis, prefix, suffix, insert: spelled(text.slice(prefix, text.length - suffix) as Content) };
+}
+
+/** How far two texts are alike. Engines compare long pieces much faster than single characters. */
+function longest(limit: number, alike: (from: number, to: number) => boolean): number {
+  if (alike(0, limit)) return limit;
+  let low = 0, high = limit; // alike up to low, not up to high
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (alike(low, middle)) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+function same(a: Content, from: number, b: Content, at: number, n: number): boolean {
+  if (typeof a === "string" || typeof b === "string") return a.slice(from, from + n) === b.slice(at, at + n);
+  for (let i = 0; i < n; i++) if (a[from + i] !== b[at + i]) return false;
+  return true;
+}
+
 /** Bytes as the characters of the same numbers. */
-function binary(bytes: Uint8Array): string {
-  let text = "";
-  for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
-  return text;
+function spelled(text: Content): string {
+  if (typeof text === "string") return text;
+  let characters = "";
+  for (let at = 0; at < text.length; at += 8192) characters += String.fromCharCode(...text.subarray(at, at + 8192));
+  return characters;
 }

@@ -1,6 +1,7 @@
 // The worker in which Go runs by default: its timers keep their pace in hidden tabs, and
 // when it ends the browser gives back everything it held.
 
+import { Journals } from "../../opfs/journal.js";
 import { Savings } from "../../opfs/savings.js";
 import { watchCalls } from "./calls";
 import { startGo } from "./go";
@@ -10,6 +11,7 @@ const scope = self as unknown as { postMessage(message: FromWorker, transfer: Tr
 const post = (message: FromWorker, value?: unknown): void => scope.postMessage(message, buffersOf(value));
 
 let exports: Promise<Exports>;
+const journals = new Journals();
 const aborts = new Map<number, AbortController>();
 const callbacks = new Map<number, { resolve: () => void; reject: (reason: unknown) => void }>();
 let lastCallback = 0;
@@ -27,7 +29,7 @@ scope.onmessage = ({ data }) => {
       exports = startGo(data.module, data.config, {
         event: (event) => post({ kind: "event", event }, event),
         died: (why) => post({ kind: "died", why }),
-      }, { savings: new Savings() });
+      }, { savings: new Savings(), journals });
       exports.then(() => post({ kind: "ready" }), ({ message }: Error) => post({ kind: "died", why: message }));
       break;
     case "call":
@@ -35,6 +37,9 @@ scope.onmessage = ({ data }) => {
       break;
     case "ping":
       post({ kind: "pong" });
+      break;
+    case "journal":
+      void journal(data);
       break;
     case "abort":
       aborts.get(data.id)?.abort();
@@ -59,6 +64,15 @@ async function call({ id, method, arg, aborted, callback }: ToWorker & { kind: "
     post({ kind: "error", id, reason: reason as Reason });
   } finally {
     aborts.delete(id);
+  }
+}
+
+/** Whether Go runs or not. */
+async function journal({ id, method, args }: ToWorker & { kind: "journal" }): Promise<void> {
+  try {
+    post({ kind: "result", id, value: await (journals[method] as (...args: unknown[]) => Promise<unknown>).apply(journals, args) });
+  } catch (reason) {
+    post({ kind: "error", id, reason: reason as Reason });
   }
 }
 

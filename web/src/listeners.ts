@@ -1,0 +1,66 @@
+// An EventTarget that tells the last event of a kind again to a listener that comes after it.
+
+type Listener = EventListenerOrEventListenerObject;
+
+/** Of these, the last one says what the page is: an editor, or read-only. */
+const lasting = ["autosave:editable", "autosave:readonly"];
+
+export class Listeners extends EventTarget {
+  #last: { type: string; detail: () => unknown } | undefined;
+  readonly #here = new Map<string, Set<Listener>>();
+  #told = new WeakMap<Listener, object>(); // who has heard of which last event
+  readonly #subscribed = new Set<() => void>();
+
+  /** Calls the listener after every change of the state, until the function that this returns is called. */
+  subscribe(listener: () => void): () => void {
+    const own = (): void => listener(); // the same function may subscribe twice
+    this.#subscribed.add(own);
+    return () => void this.#subscribed.delete(own);
+  }
+
+  protected changed(): void {
+    for (const listener of this.#subscribed) quietly(listener);
+  }
+
+  override addEventListener(type: string, listener: Listener | null, options?: boolean | AddEventListenerOptions): void {
+    super.addEventListener(type, listener, options);
+    if (!listener || !lasting.includes(type)) return;
+    const here = this.#here.get(type) ?? new Set();
+    this.#here.set(type, here.add(listener));
+    const last = this.#last;
+    if (!last || last.type !== type || this.#told.get(listener) === last) return;
+    this.#told.set(listener, last);
+    const { once = false, signal } = typeof options === "object" ? options : {};
+    setTimeout(() => {
+      // Only where it still listens, and nothing newer was told.
+      if (this.#last !== last || !here.has(listener) || signal?.aborted) return;
+      if (once) this.removeEventListener(type, listener, options);
+      const event = new CustomEvent(type, { detail: last.detail() });
+      for (const name of ["target", "currentTarget"]) Object.defineProperty(event, name, { value: this });
+      quietly(() => (typeof listener === "function" ? listener.call(this, event) : listener.handleEvent(event)));
+    });
+  }
+
+  override removeEventListener(type: string, listener: Listener | null, options?: boolean | EventListenerOptions): void {
+    super.removeEventListener(type, listener, options);
+    if (listener) this.#here.get(type)?.delete(listener);
+  }
+
+  /** Dispatches an event. The detail of one that lasts is made anew for each who comes later. */
+  protected tell(type: string, detail: unknown, later: () => unknown = () => detail): void {
+    if (lasting.includes(type)) {
+      const last = this.#last = { type, detail: later };
+      for (const listener of this.#here.get(type) ?? []) this.#told.set(listener, last);
+    }
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+}
+
+/** A listener that throws changes nothing for the others; the page's own error handler is told. */
+function quietly(listener: () => void): void {
+  try {
+    listener();
+  } catch (error) {
+    reportError(error);
+  }
+}

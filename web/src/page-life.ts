@@ -1,0 +1,27 @@
+// When a page is hidden, put to sleep, or ends.
+
+/** What an AutoSave does then. `keep` must be done when it returns: nothing may run after it. */
+export interface Life { keep(): void; flush(): void; resume(): void; suspend(): void; sleep(): void; wake(): void }
+
+export function watch(page: Life, signal: AbortSignal): void {
+  const hide = (): void => {
+    page.keep();
+    page.flush();
+  };
+  document.addEventListener("visibilitychange", () => document.hidden && hide(), { signal });
+  document.addEventListener("freeze", hide, { signal });
+  document.addEventListener("resume", () => page.resume(), { signal });
+  // Twice: Firefox ends the script that runs as it closes a tab, be it in the midst of this, and only that one.
+  let kept = false;
+  addEventListener("pagehide", () => {
+    kept = false;
+    page.keep();
+    kept = true;
+  }, { signal, capture: true });
+  addEventListener("pagehide", ({ persisted }) => {
+    if (!kept) page.keep();
+    if (persisted) page.sleep();
+    else page.suspend();
+  }, { signal });
+  addEventListener("pageshow", () => page.wake(), { signal });
+}

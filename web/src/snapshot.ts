@@ -1,0 +1,86 @@
+// What a page gives to be saved, as text or bytes that nobody else has.
+
+import type * as Contract from "../holdfast";
+
+export type Taking = () => Contract.Snapshot | Promise<Contract.Snapshot>;
+
+/** A text is saved as UTF-8. */
+export type Content = string | Uint8Array<ArrayBuffer>;
+
+const tag = (value: unknown): string => Object.prototype.toString.call(value).slice(8, -1);
+
+/** Names the type of a value for the person who reads the error. */
+const named = (value: unknown): string =>
+  typeof value !== "object" || value === null ? String(value === null ? value : typeof value) : value.constructor?.name || tag(value);
+
+const refused = (what: string): TypeError => new TypeError(
+  `${what}; return a string, an ArrayBuffer or a view of one, a Blob, or an object that JSON can describe`);
+
+/** Lone surrogates have no UTF-8: encoders change them silently. */
+function isWhole(text: string): boolean {
+  const { isWellFormed } = text as { isWellFormed?: () => boolean };
+  return isWellFormed ? isWellFormed.call(text) : !/\p{Surrogate}/u.test(text);
+}
+
+/** Types whose content JSON leaves out. */
+const hollow = /^(Map|Set|ArrayBuffer|SharedArrayBuffer|Blob|File)$/;
+
+function json(value: object): string {
+  const text = JSON.stringify(value, (key, part: unknown) => {
+    if (typeof part === "object" && part !== null) {
+      const prototype: unknown = Object.getPrototypeOf(part);
+      if (prototype !== Object.prototype && prototype !== Array.prototype && hollow.test(tag(part))) {
+        throw refused(`the snapshot has a ${named(part)}${key && ` at "${key}"`}, whose content JSON leaves out`);
+      }
+    }
+    return part;
+  }) as string | undefined;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (text === undefined || (text === "{}" && prototype !== Object.prototype && prototype !== null)) {
+    throw refused(`the snapshot is a ${named(value)}, of which JSON keeps nothing`);
+  }
+  return text;
+}
+
+/** A copy of what the page may change afterwards. Throws where that would not be what the page has. */
+export function content(snapshot: Contract.Snapshot | Promise<Contract.Snapshot>): Content | Promise<Content> {
+  if (typeof snapshot === "string") {
+    if (!isWhole(snapshot)) throw refused("the snapshot is a text with a lone surrogate, half of a character, which cannot be saved unchanged");
+    return snapshot;
+  }
+  if (typeof snapshot !== "object" || snapshot === null) throw refused(`the snapshot is ${named(snapshot)}`);
+  if (typeof (snapshot as Promise<Contract.Snapshot>).then === "function") return Promise.resolve(snapshot as Promise<Contract.Snapshot>).then(content);
+  if (ArrayBuffer.isView(snapshot)) return new Uint8Array(snapshot.buffer, snapshot.byteOffset, snapshot.byteLength).slice() as Uint8Array<ArrayBuffer>;
+  const kind = tag(snapshot);
+  if (kind === "ArrayBuffer" || kind === "SharedArrayBuffer") return new Uint8Array(snapshot as ArrayBuffer).slice();
+  if (kind === "Blob" || kind === "File") return (snapshot as Blob).arrayBuffer().then((buffer) => new Uint8Array(buffer));
+  return json(snapshot);
+}
+
+const encoder = new TextEncoder();
+
+/** UTF-8, in a buffer that may be larger. Engines are several times as fast where they need not find out the size first. */
+export function encoded(text: Content): Uint8Array<ArrayBuffer> {
+  if (typeof text !== "string") return text.slice();
+  const ascii = new Uint8Array(text.length);
+  const { read, written } = encoder.encodeInto(text, ascii);
+  if (read === text.length) return ascii;
+  const bytes = new Uint8Array(written + 3 * (text.length - read));
+  bytes.set(ascii.subarray(0, written));
+  return bytes.subarray(0, written + encoder.encodeInto(text.slice(read), bytes.subarray(written)).written);
+}
+
+/** Lets go first what waits for this thread. Timers of a hidden page would take a second. */
+export const pause = (): Promise<void> => new Promise((done) => {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => { port1.close(); done(); };
+  port2.postMessage(0);
+});
+
+/** To encode as many characters is a task of its own: the page may be busy for long enough already. */
+const long = 100_000;
+
+export async function encodedApart(text: Content): Promise<Uint8Array<ArrayBuffer>> {
+  if (text.length > long) await pause();
+  return encoded(text);
+}

@@ -1,0 +1,31 @@
+// What an AutoSave is doing: the same object until something changes.
+
+import type * as Contract from "../holdfast";
+
+type State = Contract.AutoSaveState;
+
+/** In one spelling, whatever the order of the fields is. */
+const spelled = (state: object): string => JSON.stringify(state, (_, part: unknown) =>
+  (part && typeof part === "object" && !Array.isArray(part) ? Object.fromEntries(Object.entries(part).sort()) : part));
+
+export class LastState {
+  #now: State = Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 });
+  #spelled = "";
+  #marked: State | undefined;
+
+  get now(): State { return this.#now; }
+
+  /** The state where Go has not heard yet of what is marked. */
+  get marked(): State {
+    if (this.#now.phase !== "idle") return this.#now;
+    return this.#marked ??= Object.freeze({ ...this.#now, phase: "debouncing", pendingBytes: Math.max(1, this.#now.pendingBytes) });
+  }
+
+  set(state: object, made: (state: object) => State = (same) => same as State): void {
+    const now = spelled(state);
+    if (now === this.#spelled) return;
+    this.#spelled = now;
+    this.#marked = undefined;
+    this.#now = Object.freeze(made(state));
+  }
+}

@@ -1,0 +1,63 @@
+// What the facade lends an AutoSave, and what Go says to one.
+
+import type * as Contract from "../holdfast";
+import type { Host, Method, RawEvent, Reason } from "./protocol";
+import { content, encoded } from "./snapshot";
+
+export interface Wire {
+  holdfast: Contract.Holdfast;
+  call(method: Method, arg: object, signal?: AbortSignal): Promise<unknown>;
+  journal: Host["journal"];
+  /** Where what Go tells of an AutoSave goes, by its number. */
+  savers: Map<number, Saver>;
+  /** Tells the listeners of the lock; returns whether none of them prevented the default. */
+  tell(event: Contract.ProjectLockEvent): boolean;
+  error(reason: unknown): Contract.ProjectLockError;
+}
+
+/** What the facade needs of an AutoSave. */
+export interface Saver { heard(raw: RawEvent): void; dispose(): Promise<void> }
+
+export type RawState = Contract.AutoSaveState & { readOnly?: boolean; lastError?: Reason };
+export type Told = RawEvent & { state?: RawState; ask?: number; error?: Reason; lease?: Contract.ProjectLockLease };
+export type ToldEditable = Told & Contract.AutoSaveEditable & { base?: string };
+
+// Go has no lone surrogates: two that differ would become one document.
+const odd = (path: unknown): boolean => path !== undefined
+  && !(Array.isArray(path) && path.every((part) => typeof part === "string" && !/\p{Surrogate}/u.test(part)));
+
+/** Refuses options that no AutoSave can have. Go checks the rest. */
+export function check(wire: Wire, snapshot: unknown, options: Contract.AutoSaveOptions): void {
+  const fault = (what: string): Contract.ProjectLockError =>
+    wire.error({ code: "invalid-argument", operation: "acquire", retryable: false, message: `invalid-argument: ${what}` });
+  if (typeof snapshot !== "function") throw fault("the snapshot must be a function");
+  if (typeof options !== "object" || options === null) throw fault("options must be an object");
+  if ([options.path, options.lock?.path].some(odd)) throw fault("path must be an array of strings, without lone surrogates");
+  const within: unknown = options.lock?.within;
+  if (within !== undefined && typeof (within as Contract.ProjectLockLease | null)?.leaseId !== "string") throw fault("lock.within must be a lease");
+  const { merge, journalMs } = options as { merge?: unknown; journalMs?: unknown };
+  if (merge !== undefined && typeof merge !== "function") throw fault("merge must be a function");
+  if (journalMs !== undefined && !(typeof journalMs === "number" && journalMs >= 0 && journalMs < 2 ** 31)) {
+    throw fault("journalMs must be a number of milliseconds, 0 or more");
+  }
+}
+
+/** Asks the page's merge function what becomes of the two sides of a conflict. */
+export async function merged(merge: Contract.AutoSaveOptions["merge"], { draft, base, mine, theirs }: Told): Promise<object> {
+  const result = await merge?.(Object.freeze({ draft, mine, theirs, ...(base !== undefined && { base }) }) as unknown as Contract.Conflict);
+  return result === undefined ? {} : { bytes: encoded(await content(result)) };
+}
+
+/** Asks the page's listeners whether the lock may be handed over. Rejects where it may not. */
+export async function consent(wire: Wire, raw: Told, lease: Contract.ProjectLockLease): Promise<void> {
+  const delays: PromiseLike<unknown>[] = [];
+  let refused: string | undefined;
+  const refuse = (why = ""): void => void (refused ??= String(why) || "the page that edits has refused");
+  const go = wire.tell(Object.freeze({
+    type: raw.type as "lock:handover-requested", at: Date.now(), ownerId: lease.ownerId, resource: lease.resource, leaseId: lease.leaseId,
+    lease, from: raw["from"] as string, refuse, waitUntil: (delay: PromiseLike<unknown>) => void delays.push(delay),
+  }));
+  if (!go) refuse();
+  await Promise.all(delays); // what rejects refuses
+  if (refused !== undefined) throw new Error(refused);
+}
