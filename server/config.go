@@ -40,10 +40,19 @@ type Config struct {
 	// looked for, how often an instance shows that it lives and after how long it is taken for dead.
 	RoomGrace, RoomIdle, RoomScan, RoomHeartbeat, RoomDead time.Duration
 
-	// Rate and Burst bound the requests of one session, NewRate and NewBurst those without one from one address. A rate
-	// of 0 is no bound.
-	Rate, NewRate   float64
-	Burst, NewBurst int
+	// Hosts are the names that clients may call this server by, besides those of loopback addresses; "*" is any.
+	Hosts []string
+	// TrustedProxies are addresses and ranges whose X-Forwarded-For is believed.
+	TrustedProxies []string
+
+	// Rate and Burst bound the requests of one session, NewRate and NewBurst the sessions of one address that the server has
+	// not seen lately, AddressRate and AddressBurst all requests of one address. A rate of 0 is no bound.
+	Rate, NewRate, AddressRate    float64
+	Burst, NewBurst, AddressBurst int
+	// MaxLocks and MaxWaiting bound what one session holds and waits for. 0 is no bound. LockAll lets somebody lock all
+	// documents at once.
+	MaxLocks, MaxWaiting int
+	LockAll              bool
 
 	// HeaderLimit, ReadLimit and WriteLimit bound how long a request's header, the whole request and the answer may take;
 	// StopLimit how long a graceful stop may.
@@ -60,7 +69,8 @@ func DefaultConfig() Config {
 		InstanceTTL: 5 * time.Second,
 		RoomGrace:   2 * time.Second, RoomIdle: 30 * time.Minute, RoomScan: 5 * time.Minute,
 		RoomHeartbeat: 5 * time.Second, RoomDead: 20 * time.Second,
-		Rate: 100, Burst: 200, NewRate: 100, NewBurst: 2000,
+		Rate: 100, Burst: 200, NewRate: 100, NewBurst: 2000, AddressRate: 1000, AddressBurst: 5000,
+		MaxLocks: 20_000, MaxWaiting: 1000,
 		HeaderLimit: 5 * time.Second, ReadLimit: 30 * time.Second, WriteLimit: 30 * time.Second,
 		StopLimit: 5 * time.Second,
 		Log:       slog.New(slog.DiscardHandler),
@@ -82,6 +92,8 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	list(&c.Join, "join", "`URL,…`: client URLs of a running cluster to join with an empty data directory")
 
 	list(&c.Origins, "origin", "`origin,…`: pages of these origins may use the API too, as https://example.com")
+	list(&c.Hosts, "host", "`name,…` that clients call this server by, besides localhost; * is any")
+	list(&c.TrustedProxies, "trusted-proxy", "`range,…` of proxies whose X-Forwarded-For is believed, as 10.0.0.0/8")
 	text(&c.UserHeader, "user-header", "`name` of the header in which a trusted reverse proxy gives the user's name")
 	flags.BoolVar(&c.SecureCookie, "secure-cookie", c.SecureCookie, "send the cookie over HTTPS only, behind a proxy that ends it")
 
@@ -100,6 +112,11 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	flags.IntVar(&c.Burst, "burst", c.Burst, "requests that one session may send at once")
 	flags.Float64Var(&c.NewRate, "new-rate", c.NewRate, "new sessions a second from one address; 0 is any number")
 	flags.IntVar(&c.NewBurst, "new-burst", c.NewBurst, "new sessions at once from one address")
+	flags.Float64Var(&c.AddressRate, "address-rate", c.AddressRate, "requests a second from one address; 0 is any number")
+	flags.IntVar(&c.AddressBurst, "address-burst", c.AddressBurst, "requests at once from one address")
+	flags.IntVar(&c.MaxLocks, "max-locks", c.MaxLocks, "locks that one session may hold; 0 is any number")
+	flags.IntVar(&c.MaxWaiting, "max-waiting", c.MaxWaiting, "requests of one session that may wait; 0 is any number")
+	flags.BoolVar(&c.LockAll, "lock-all", c.LockAll, "let anybody lock all documents at once, with the path documents")
 	duration(&c.HeaderLimit, "header-limit", "how long a request's header may take to arrive")
 	duration(&c.ReadLimit, "read-limit", "how long a request may take to arrive")
 	duration(&c.WriteLimit, "write-limit", "how long an answer may take to be taken")
@@ -116,8 +133,8 @@ func (c *Config) check() error {
 			return fmt.Errorf("--%s must be positive", name)
 		}
 	}
-	if c.Rate > 0 && c.Burst < 1 || c.NewRate > 0 && c.NewBurst < 1 {
-		return errors.New("--burst and --new-burst must be 1 or more")
+	if c.Rate > 0 && c.Burst < 1 || c.NewRate > 0 && c.NewBurst < 1 || c.AddressRate > 0 && c.AddressBurst < 1 {
+		return errors.New("--burst, --new-burst and --address-burst must be 1 or more")
 	}
 	if len(c.Etcd) > 0 && (c.PeerURL != "" || len(c.Join) > 0) {
 		return errors.New("--peer-url and --join are for the embedded etcd; they do not go with --etcd")

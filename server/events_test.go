@@ -133,8 +133,8 @@ func TestWhatIsCompactedComesAsTheState(t *testing.T) {
 // Sockets that break and come back, on two servers, while locks are taken and given back.
 func TestReconnectingSocketsMissNothingAndRepeatNothing(t *testing.T) {
 	t.Parallel()
-	first := start(t, func(c *server.Config) { c.Rate = 0 })
-	servers := []*instance{first, first.another(t, func(c *server.Config) { c.Rate = 0 })}
+	first := start(t, func(c *server.Config) { c.Rate, c.AddressRate = 0, 0 })
+	servers := []*instance{first, first.another(t, func(c *server.Config) { c.Rate, c.AddressRate = 0, 0 })}
 	const sockets, rounds = 40, 30
 	begin := first.as(t, "x").do("GET", lockOf("r"), nil).header.Get("Holdfast-Revision")
 	var want []int64

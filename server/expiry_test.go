@@ -175,7 +175,7 @@ func TestClosingASocketReleasesNothing(t *testing.T) {
 // A holder that pauses past its time, and then writes, is refused: whether it was swept, replaced or neither.
 func TestAPausedHolderWritesNothing(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *server.Config) { c.LockTTL = 60 * time.Millisecond; c.Rate = 0 })
+	s := start(t, func(c *server.Config) { c.LockTTL = 60 * time.Millisecond; c.Rate, c.AddressRate = 0, 0 })
 	runs := fencingRuns()
 	ann, bob := s.as(t, "ann"), s.as(t, "bob")
 	accepted := 0

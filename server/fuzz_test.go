@@ -16,7 +16,7 @@ import (
 // Whatever a request says, the answer is one of the contract's, it does not show who asked, and the server lives.
 func FuzzBodies(f *testing.F) {
 	const secret = "a secret that no request can say"
-	s := start(f, func(c *server.Config) { c.Rate, c.NewRate, c.MaxWait = 0, 0, time.Millisecond })
+	s := start(f, func(c *server.Config) { c.Rate, c.NewRate, c.AddressRate, c.MaxWait = 0, 0, 0, time.Millisecond })
 	f.Add("POST", "/api/locks", `{"paths":[["a","b"]],"mode":"shared","slots":2,"ttl_ms":100,"wait_ms":1}`, "")
 	f.Add("POST", "/api/documents/r/lock", `{"holder_name":"Ann"}`, "")
 	f.Add("PUT", "/api/documents/r/lock", "", "1")

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
 )
 
 func mustInt(t *testing.T, text string) int64 {
@@ -93,7 +95,7 @@ func TestSharedOverHTTP(t *testing.T) {
 // The document's lock is the path documents/{roomId}.
 func TestADocumentIsAPath(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, func(c *server.Config) { c.LockAll = true })
 	ann, bob := s.as(t, "ann"), s.as(t, "bob")
 	ann.lock("r")
 	for _, path := range [][]string{{"documents", "r"}, {"documents"}, {"documents", "r", "chapter"}} {

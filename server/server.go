@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -69,6 +70,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	counts := metrics.New(registry)
 	s.table, err = locks.Open(ctx, s.store, locks.Config{
 		Record: recordLock, Metrics: counts, Log: c.Log, InstanceTTL: c.InstanceTTL, Alone: s.store.Alone(),
+		MaxHeld: c.MaxLocks, MaxWaiting: c.MaxWaiting,
 	})
 	if err != nil {
 		return err
@@ -78,10 +80,18 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 		return err
 	}
 	who := sessions.Source{UserHeader: c.UserHeader, SecureCookie: c.SecureCookie}
+	if who.Key, err = sessionKey(ctx, s.store); err != nil {
+		return err
+	}
+	trusted, err := httpapi.ParseProxies(c.TrustedProxies)
+	if err != nil {
+		return err
+	}
 	s.api, err = httpapi.New(httpapi.Config{
 		Locks: s.table, Asks: asks.New(s.store, s.table, recordAsk), Contents: contents, Events: s.hub, Metrics: counts, Log: c.Log, Sessions: who, Origins: c.Origins,
 		LockTTL: c.LockTTL, MaxWait: c.MaxWait, Ping: c.Ping, MissedPongs: missedPongs, WriteLimit: c.WriteLimit,
 		Rate: c.Rate, Burst: c.Burst, NewRate: c.NewRate, NewBurst: c.NewBurst,
+		AddressRate: c.AddressRate, AddressBurst: c.AddressBurst, Address: trusted.Address, LockAll: c.LockAll,
 	})
 	if err != nil {
 		return err
@@ -172,15 +182,24 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 
 func (s *Server) routes(registry *prometheus.Registry, site http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/api/", s.api)
 	mux.Handle("GET /ws", s.rooms)
+	mux.HandleFunc("/ws", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", "GET")
+		plain(w, http.StatusMethodNotAllowed, "rooms are a WebSocket: GET it")
+	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
 	if site != nil {
 		mux.Handle("/", site)
 	}
-	return mux
+	return httpapi.CheckHost(s.config.Hosts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			s.api.ServeHTTP(w, r) // as it came: the router would redirect a document that is called ".."
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
 }
 
 // ready answers whether the store answers; a load balancer asks.

@@ -43,9 +43,14 @@ type Config struct {
 	// WriteLimit bounds how long one message may take to be written, and one answer besides its waiting.
 	WriteLimit time.Duration
 
-	// Rate and Burst bound the requests of one session, NewRate and NewBurst those without a session from one address.
-	Rate, NewRate   float64
-	Burst, NewBurst int
+	// Rate and Burst bound the requests of one session; NewRate and NewBurst the sessions of one address that this server
+	// has not seen lately; AddressRate and AddressBurst all requests of one address, whatever sessions they claim.
+	Rate, NewRate, AddressRate    float64
+	Burst, NewBurst, AddressBurst int
+	// Address returns where a request comes from; nil is the other end of its connection.
+	Address func(*http.Request) string
+	// LockAll lets a lock on all documents at once be taken.
+	LockAll bool
 }
 
 const (
@@ -56,9 +61,10 @@ const (
 // API serves the paths under /api/.
 type API struct {
 	Config
-	limits, newcomers *sessions.Limiter
-	origins           *http.CrossOriginProtection
-	handler           http.Handler
+	limits, newcomers, addresses *sessions.Limiter
+
+	origins *http.CrossOriginProtection
+	handler http.Handler
 
 	mu      sync.Mutex // orders the sockets that begin before those that Drain refuses
 	sockets sync.WaitGroup
@@ -69,7 +75,11 @@ type API struct {
 // New returns the API.
 func New(c Config) (*API, error) {
 	a := &API{Config: c, origins: http.NewCrossOriginProtection(),
-		limits: sessions.NewLimiter(c.Rate, c.Burst), newcomers: sessions.NewLimiter(c.NewRate, c.NewBurst)}
+		limits: sessions.NewLimiter(c.Rate, c.Burst), newcomers: sessions.NewLimiter(c.NewRate, c.NewBurst),
+		addresses: sessions.NewLimiter(c.AddressRate, c.AddressBurst)}
+	if a.Address == nil {
+		a.Address = address
+	}
 	for _, origin := range c.Origins {
 		if err := a.origins.AddTrustedOrigin(origin); err != nil {
 			return nil, err
@@ -131,8 +141,8 @@ type serve func(http.ResponseWriter, *http.Request, sessions.Session) error
 func document(f func(http.ResponseWriter, *http.Request, sessions.Session, string) error) serve {
 	return func(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 		id := r.PathValue("roomId")
-		if !roomPattern.MatchString(id) {
-			return invalid("A room's id has 1 to 128 characters of A-Z a-z 0-9 . _ ~ -")
+		if !documentID(id) {
+			return errDocumentID
 		}
 		return f(w, r, s, id)
 	}
@@ -160,15 +170,25 @@ func (a *API) identify(w http.ResponseWriter, r *http.Request) (sessions.Session
 	if err != nil {
 		return session, &apiError{http.StatusUnauthorized, "unauthorized", sentence(err)}
 	}
-	limiter, key := a.limits, session.HolderID
-	if session.New {
-		limiter, key = a.newcomers, address(r)
-	}
-	if after, ok := limiter.Allow(key, time.Now()); !ok {
+	if after, ok := a.allow(session, a.Address(r), time.Now()); !ok {
 		a.Metrics.RateLimited.Inc()
 		return session, &rateError{after}
 	}
 	return session, nil
+}
+
+// allow counts a request by its address and by its session. A session that has not asked lately is a new one of its
+// address: so a secret that somebody makes up brings no new allowance.
+func (a *API) allow(s sessions.Session, from string, now time.Time) (retryAfter int, ok bool) {
+	if after, ok := a.addresses.Allow(from, now); !ok {
+		return after, false
+	}
+	if s.New || !a.limits.Known(s.HolderID) {
+		if after, ok := a.newcomers.Allow(from, now); !ok || s.New {
+			return after, ok
+		}
+	}
+	return a.limits.Allow(s.HolderID, now)
 }
 
 // mayUpgrade checks the origin of what wants to be a WebSocket: browsers let any page open one.
@@ -180,5 +200,8 @@ func (a *API) mayUpgrade(r *http.Request) bool {
 	from, err := url.Parse(origin)
 	return err == nil && strings.EqualFold(from.Host, r.Host)
 }
+
+// documentID reports whether an id is one. Browsers take "." and ".." for steps in a path, however they are escaped.
+func documentID(id string) bool { return roomPattern.MatchString(id) && id != "." && id != ".." }
 
 var roomPattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -36,7 +37,11 @@ var (
 	errUnavailable = &apiError{http.StatusServiceUnavailable, "unavailable", "The store does not answer. Try again."}
 	errInternal    = &apiError{http.StatusInternalServerError, "internal_error", "Something went wrong in the server."}
 	errUpgrade     = &apiError{http.StatusUpgradeRequired, "upgrade_required", "Events are a WebSocket."}
-	errTooLarge    = &apiError{http.StatusRequestEntityTooLarge, "too_large", "The body is too large."}
+	errDocumentID  = &apiError{http.StatusBadRequest, "invalid_request",
+		`A document's id has 1 to 128 characters of A-Z a-z 0-9 . _ ~ - and is not "." or "..".`}
+	errLockAll  = &apiError{http.StatusForbidden, "not_allowed", "Locking all documents at once is not allowed; see --lock-all."}
+	errHost     = &apiError{http.StatusMisdirectedRequest, "wrong_host", "This server does not serve that host; see --host."}
+	errTooLarge = &apiError{http.StatusRequestEntityTooLarge, "too_large", "The body is too large."}
 )
 
 func invalid(message string) error {
@@ -73,6 +78,8 @@ func translate(err error) *apiError {
 		return &apiError{http.StatusConflict, "deadlock", "Waiting would never end: the holder waits for you."}
 	case errors.Is(err, locks.ErrReplaced):
 		return &apiError{http.StatusConflict, "replaced", "A later request has come with this ticket. Ask again if you still wait."}
+	case errors.Is(err, locks.ErrTooMany):
+		return &apiError{http.StatusTooManyRequests, "too_many_locks", sentence(err)}
 	case errors.Is(err, content.ErrNotFound):
 		return &apiError{http.StatusNotFound, "document_not_found", "The document has no content yet."}
 	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
@@ -119,6 +126,10 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 // plainErrors makes the router's own answers, 404 and 405, look like all others.
 func plainErrors(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if slices.ContainsFunc(strings.Split(r.URL.Path, "/"), func(part string) bool { return part == "." || part == ".." }) {
+			writeError(w, errDocumentID) // the router would send the client somewhere else
+			return
+		}
 		handler, pattern := mux.Handler(r)
 		if pattern != "" {
 			mux.ServeHTTP(w, r)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/server/locks"
@@ -19,6 +20,9 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	request, err := body.request(a)
 	if err != nil {
 		return err
+	}
+	if !a.LockAll && request.Mode != locks.Shared && slices.ContainsFunc(request.Paths, locks.AllDocuments) {
+		return errLockAll
 	}
 	if request.Holder, err = holder(s, body.HolderName, r.URL.Query()); err != nil {
 		return err

@@ -36,6 +36,9 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 			return lease, err
 		}
 	}
+	if !t.mayHaveMore(r.Holder.ID, r.Wait > 0) {
+		return Lease{}, ErrTooMany
+	}
 	// What this server has seen comes first: where somebody is in the way, the store need not look through all who wait.
 	met := t.glance(own)
 	for {
@@ -62,6 +65,15 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 		}
 		met = found{}
 	}
+}
+
+// mayHaveMore reports whether a holder is within its bounds.
+func (t *Table) mayHaveMore(holder string, waits bool) bool {
+	t.mirror.mu.Lock()
+	defer t.mirror.mu.Unlock()
+	held, waiting := t.mirror.graph.Count(holder)
+	c := t.config
+	return (c.MaxHeld == 0 || held < c.MaxHeld) && (!waits || c.MaxWaiting == 0 || waiting < c.MaxWaiting)
 }
 
 // makeWay ends or extends what may be ended or extended of what was met. Where it did, or where a slot is free, it leaves

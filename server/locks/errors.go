@@ -12,6 +12,8 @@ var (
 	// ErrReplaced means that the same place in line was asked for again. Most likely nobody hears this answer; to whoever does,
 	// because a request that was lost has come late, the place is still there.
 	ErrReplaced = errors.New("a later request has come with this ticket")
+	// ErrTooMany means that the holder has or waits for as much as one may.
+	ErrTooMany = errors.New("this session has or waits for too many locks; give some back")
 	// ErrDeadlock means that the caller would have waited for somebody who waits for the caller.
 	ErrDeadlock = errors.New("waiting would never end: the holder waits for this caller")
 )

@@ -22,6 +22,9 @@ func Document(room string) Path { return Path{documents, room} }
 
 const documents = "documents"
 
+// AllDocuments reports whether a path is the place of all documents.
+func AllDocuments(p Path) bool { return len(p) == 1 && p[0] == documents }
+
 // Room returns the room whose document the path is.
 func (p Path) Room() (string, bool) {
 	if len(p) == 2 && p[0] == documents {

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
-	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
 const (
@@ -105,7 +105,7 @@ func (m message) checkName() *refusal {
 	switch n := utf8.RuneCountInString(m.Name); {
 	case n < 1 || n > maxName:
 		return invalid("userName must have 1 to 24 characters.")
-	case strings.TrimSpace(m.Name) == "" || strings.ContainsFunc(m.Name, unicode.IsControl):
+	case !sessions.Readable(m.Name):
 		return invalid("userName must be readable.")
 	}
 	return nil

@@ -9,25 +9,21 @@ import (
 )
 
 const (
-	// idleAge is how long a key that does not ask is remembered. By then its bucket is full again.
+	// idleAge is how long a key that does not ask is remembered at least. By then its bucket is full again.
 	idleAge = 5 * time.Minute
-	// maxKeys bounds the memory; beyond it any may go.
-	maxKeys = 200_000
+	// maxKeys bounds the memory: of twice as many keys the older half is forgotten.
+	maxKeys = 100_000
 )
 
-// Limiter counts requests by key, each key by itself: a token bucket.
+// Limiter counts requests by key, each key by itself: a token bucket. A request costs the same however many keys there are.
 type Limiter struct {
 	limit rate.Limit
 	burst int
 
-	mu     sync.Mutex
-	keys   map[string]*bucket
-	tidied time.Time
-}
-
-type bucket struct {
-	*rate.Limiter
-	used time.Time
+	mu sync.Mutex
+	// Keys that were used since the last turn are in recent. A turn forgets the former ones and makes the recent ones former.
+	recent, former map[string]*rate.Limiter
+	turned         time.Time
 }
 
 // NewLimiter allows each key so many requests a second, and a burst at once. A rate of 0 or less allows everything.
@@ -36,42 +32,36 @@ func NewLimiter(perSecond float64, burst int) *Limiter {
 	if perSecond <= 0 {
 		limit = rate.Inf
 	}
-	return &Limiter{limit: limit, burst: burst, keys: map[string]*bucket{}}
+	return &Limiter{limit: limit, burst: burst, recent: map[string]*rate.Limiter{}}
 }
 
 // Allow counts a request, or says after how many whole seconds one will be allowed again.
 func (l *Limiter) Allow(key string, now time.Time) (retryAfter int, ok bool) {
-	if l.limit == rate.Inf {
-		return 0, true
-	}
-	l.mu.Lock()
-	b := l.keys[key]
-	if b == nil {
-		b = &bucket{Limiter: rate.NewLimiter(l.limit, l.burst)}
-		l.keys[key] = b
-	}
-	b.used = now
-	if now.Sub(l.tidied) > time.Minute || len(l.keys) > maxKeys {
-		l.tidy(now)
-	}
-	l.mu.Unlock()
-	if b.AllowN(now, 1) {
+	if l.limit == rate.Inf || l.bucket(key, now).AllowN(now, 1) {
 		return 0, true
 	}
 	return int(math.Ceil(max(1, 1/float64(l.limit)))), false
 }
 
-func (l *Limiter) tidy(now time.Time) {
-	l.tidied = now
-	for key, b := range l.keys {
-		if now.Sub(b.used) > idleAge {
-			delete(l.keys, key)
-		}
+// Known reports whether a key has asked lately.
+func (l *Limiter) Known(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limit == rate.Inf || l.recent[key] != nil || l.former[key] != nil
+}
+
+func (l *Limiter) bucket(key string, now time.Time) *rate.Limiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.recent) >= maxKeys || now.Sub(l.turned) > idleAge {
+		l.former, l.recent, l.turned = l.recent, map[string]*rate.Limiter{}, now
 	}
-	for key := range l.keys {
-		if len(l.keys) <= maxKeys {
-			return
+	b := l.recent[key]
+	if b == nil {
+		if b = l.former[key]; b == nil {
+			b = rate.NewLimiter(l.limit, l.burst)
 		}
-		delete(l.keys, key) // a flood of made-up sessions
+		l.recent[key] = b
 	}
+	return b
 }

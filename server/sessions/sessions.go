@@ -10,13 +10,13 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 const (
-	// CookieName is the cookie that holds a browser's secret.
-	CookieName = "holdfast_session"
+	// CookieName is the cookie that holds a browser's secret; over TLS it is SecureCookieName, which no other host of the
+	// domain can set and no plain connection.
+	CookieName       = "holdfast_session"
+	SecureCookieName = "__Host-" + CookieName
 
 	maxSecret = 512 // bytes
 	maxName   = 64  // characters
@@ -38,6 +38,8 @@ type Session struct {
 	TrustedName string
 	// New tells that the request bore no secret and was given one.
 	New bool
+	// Proven tells that the secret is one that this service has made. Anybody can invent another.
+	Proven bool
 }
 
 // Source makes sessions of requests.
@@ -47,6 +49,9 @@ type Source struct {
 	UserHeader string
 	// SecureCookie keeps the cookie to HTTPS, for a server behind a proxy that ends it.
 	SecureCookie bool
+	// Key signs the secrets in cookies, so that a browser cannot be given one that somebody made up. All servers of a
+	// store have the same.
+	Key []byte
 }
 
 // Of returns the session of a request. A browser that has none yet gets its cookie with the answer.
@@ -57,25 +62,40 @@ func (s Source) Of(w http.ResponseWriter, r *http.Request) (Session, error) {
 		return Session{}, err
 	}
 	if secret == "" {
-		secret = cookie(r)
+		secret = s.cookie(r)
+		session.Proven = secret != ""
 	}
 	if secret == "" {
 		secret, session.New = newSecret(), true
 		http.SetCookie(w, &http.Cookie{
-			Name: CookieName, Value: secret, Path: "/", MaxAge: yearInSec,
-			HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.SecureCookie || r.TLS != nil,
+			Name: s.cookieName(r), Value: secret + "." + s.sign(secret), Path: "/", MaxAge: yearInSec,
+			HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.secure(r),
 		})
 	}
 	session.HolderID = HolderID(secret)
 	return session, nil
 }
 
+func (s Source) secure(r *http.Request) bool { return s.SecureCookie || r.TLS != nil }
+
+func (s Source) cookieName(r *http.Request) string {
+	if s.secure(r) {
+		return SecureCookieName
+	}
+	return CookieName
+}
+
+func (s Source) sign(secret string) string {
+	mac := hmac.New(sha256.New, s.Key)
+	mac.Write([]byte(secret))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
 func (s Source) trustedName(r *http.Request) string {
 	if s.UserHeader == "" {
 		return ""
 	}
-	name := []rune(strings.TrimSpace(r.Header.Get(s.UserHeader)))
-	return string(name[:min(len(name), maxName)])
+	return Clean(r.Header.Get(s.UserHeader))
 }
 
 // bearer returns the secret of a program, or "" where there is no Authorization header.
@@ -92,17 +112,17 @@ func bearer(r *http.Request) (string, error) {
 	return secret, nil
 }
 
-// cookie returns the secret of a browser. One that this server cannot have made counts as none, so that nobody can
-// make a browser's owner of a secret that is easy to guess.
-func cookie(r *http.Request) string {
-	c, err := r.Cookie(CookieName)
+// cookie returns the secret of a browser. One that this service has not made counts as none.
+func (s Source) cookie(r *http.Request) string {
+	c, err := r.Cookie(s.cookieName(r))
 	if err != nil {
 		return ""
 	}
-	if raw, err := base64.RawURLEncoding.DecodeString(c.Value); err != nil || len(raw) != secretBytes {
+	secret, signature, _ := strings.Cut(c.Value, ".")
+	if !hmac.Equal([]byte(signature), []byte(s.sign(secret))) {
 		return ""
 	}
-	return c.Value
+	return secret
 }
 
 const secretBytes = 32
@@ -119,17 +139,4 @@ func HolderID(secret string) string {
 	mac := hmac.New(sha256.New, []byte("holdfast holder id 1"))
 	mac.Write([]byte(secret))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
-}
-
-// CheckName returns ErrName for what cannot be a holder's name.
-func CheckName(name string) error {
-	if !utf8.ValidString(name) || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > maxName {
-		return ErrName
-	}
-	for _, r := range name {
-		if !unicode.IsPrint(r) {
-			return ErrName
-		}
-	}
-	return nil
 }

@@ -48,7 +48,7 @@ func startServer(binary string) (*server, error) {
 	}
 	s := &server{dir: dir, base: "http://" + addr,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 10 * time.Second}}
-	s.process = exec.Command(binary, "serve", "--addr", addr, "--data-dir", filepath.Join(dir, "data"), "--rate", "0", "--new-rate", "0", "--max-wait", "5m")
+	s.process = exec.Command(binary, "serve", "--addr", addr, "--data-dir", filepath.Join(dir, "data"), "--rate", "0", "--new-rate", "0", "--address-rate", "0", "--max-wait", "5m")
 	s.process.Stderr = os.Stderr
 	begin := time.Now()
 	if err := s.process.Start(); err != nil {

@@ -43,7 +43,7 @@ func serve(addr, dir, etcd string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	c := server.DefaultConfig()
-	c.DataDir, c.Rate, c.NewRate = dir, 0, 0
+	c.DataDir, c.Rate, c.NewRate, c.AddressRate = dir, 0, 0, 0
 	c.LockTTL = time.Hour // locks do not run out here: the model is simple, and every surprise is a fault
 	if etcd != "" {
 		c.Etcd = []string{etcd}

@@ -88,7 +88,7 @@ func start(t *testing.T, planted bool) *run {
 	t.Logf("the same again: make soak SOAK=%v SEED=%d", *length, number)
 	r := &run{t: t, seed: number, random: rand.New(rand.NewPCG(number, 2)), planted: planted, faults: map[string]int{}}
 	dir := t.TempDir()
-	flags := []string{"--lock-ttl", ttl.String(), "--rate", "0", "--new-rate", "0", "--log-level", "error"}
+	flags := []string{"--lock-ttl", ttl.String(), "--rate", "0", "--new-rate", "0", "--address-rate", "0", "--host", "*", "--log-level", "error"}
 	r.servers[0] = serving.Run(t, append([]string{"--data-dir", dir}, flags...)...)
 	r.store = serving.NewWire(t, "unix", filepath.Join(dir, "etcd.sock"))
 	r.servers[1] = serving.Run(t, append([]string{"--etcd", r.store.Address()}, flags...)...)

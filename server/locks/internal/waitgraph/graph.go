@@ -138,6 +138,14 @@ func (g *Graph) Holds(name string) bool {
 	return o != nil && len(o.held) > 0
 }
 
+// Count returns how many leases an owner has, and how many tickets.
+func (g *Graph) Count(name string) (held, waiting int) {
+	if o := g.owners[name]; o != nil {
+		return len(o.held), len(o.waiting)
+	}
+	return 0, 0
+}
+
 // Way is what stands in somebody's way. Of a request that may go ahead, everything is empty but Slot.
 type Way struct {
 	// Ticket is the last of those ahead in line.

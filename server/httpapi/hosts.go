@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// CheckHost refuses requests for another host than this server's own: a page whose name was made to lead here would be of
+// the same origin otherwise. Loopback names are always this server's; probes of its health may use any.
+func CheckHost(hosts []string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !ownHost(hosts, r.Host) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
+			writeError(w, errHost)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func ownHost(hosts []string, asked string) bool {
+	name := asked
+	if host, _, err := net.SplitHostPort(asked); err == nil {
+		name = host
+	}
+	name = strings.ToLower(strings.Trim(name, "[]"))
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	if ip, err := netip.ParseAddr(name); err == nil && ip.IsLoopback() {
+		return true
+	}
+	return slices.ContainsFunc(hosts, func(host string) bool {
+		return host == "*" || strings.EqualFold(host, name) || strings.EqualFold(host, asked)
+	})
+}
+
+// Proxies are the addresses whose X-Forwarded-For is believed.
+type Proxies []netip.Prefix
+
+// ParseProxies reads addresses and ranges.
+func ParseProxies(list []string) (Proxies, error) {
+	var p Proxies
+	for _, text := range list {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			ip, ipErr := netip.ParseAddr(text)
+			if ipErr != nil {
+				return nil, fmt.Errorf("--trusted-proxy %q is no address and no range, as 10.0.0.0/8", text)
+			}
+			prefix = netip.PrefixFrom(ip, ip.BitLen())
+		}
+		p = append(p, prefix)
+	}
+	return p, nil
+}
+
+func (p Proxies) trusts(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	return err == nil && slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(ip.Unmap()) })
+}
+
+// Address returns where a request comes from: the last address on its way that is none of a trusted proxy.
+func (p Proxies) Address(r *http.Request) string {
+	from, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		from = r.RemoteAddr
+	}
+	way := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(way) - 1; i >= 0 && p.trusts(from); i-- {
+		if hop := strings.TrimSpace(way[i]); hop != "" {
+			from = hop
+		}
+	}
+	return from
+}

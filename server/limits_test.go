@@ -1,0 +1,146 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+// A client that invents a secret for each request gets no more than the allowance of its address.
+func TestInventedSecretsBringNoAllowance(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.NewRate, c.NewBurst = 0.001, 5 })
+	passed := 0
+	for i := range 30 {
+		if s.as(t, fmt.Sprint("invented-", i)).do("GET", lockOf("r"), nil).status == http.StatusOK {
+			passed++
+		}
+	}
+	assert.Equal(t, 5, passed)
+	assert.Equal(t, http.StatusOK, s.as(t, "invented-0").do("GET", lockOf("r"), nil).status, "one that is known goes on")
+
+	s = start(t, func(c *server.Config) { c.AddressRate, c.AddressBurst = 0.001, 7 })
+	passed = 0
+	for i := range 30 {
+		if s.as(t, fmt.Sprint(i%2)).do("GET", lockOf("r"), nil).status == http.StatusOK {
+			passed++
+		}
+	}
+	assert.Equal(t, 7, passed)
+}
+
+// Only a proxy that is trusted says where a request comes from.
+func TestAddressesBehindAProxy(t *testing.T) {
+	t.Parallel()
+	for trusted, passes := range map[string]int{"": 3, "127.0.0.0/8": 6} {
+		s := start(t, func(c *server.Config) {
+			c.AddressRate, c.AddressBurst = 0.001, 3
+			if trusted != "" {
+				c.TrustedProxies = []string{trusted}
+			}
+		})
+		passed := 0
+		for i := range 20 {
+			from := s.as(t, "ann").with("X-Forwarded-For", fmt.Sprintf("203.0.113.9, 198.51.100.%d", i%2))
+			if from.do("GET", lockOf("r"), nil).status == http.StatusOK {
+				passed++
+			}
+		}
+		assert.Equal(t, passes, passed, "trusted: %q", trusted)
+	}
+}
+
+func TestCookiesThatTheServerHasNotMadeAreNoSession(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	given := s.as(t, "").do("GET", lockOf("r"), nil).header.Get("Set-Cookie")
+	value, _, _ := strings.Cut(given, ";")
+	assert.Empty(t, s.as(t, "").with("Cookie", value).do("GET", lockOf("r"), nil).header.Get("Set-Cookie"))
+	other := s.another(t, nil)
+	assert.Empty(t, other.as(t, "").with("Cookie", value).do("GET", lockOf("r"), nil).header.Get("Set-Cookie"), "all servers of a store")
+	secret, _, _ := strings.Cut(value, ".")
+	for _, fixed := range []string{secret, secret + ".x", value[:len(value)-1] + "-"} {
+		if fixed == value {
+			continue
+		}
+		assert.NotEmpty(t, s.as(t, "").with("Cookie", fixed).do("GET", lockOf("r"), nil).header.Get("Set-Cookie"), fixed)
+	}
+
+	secure := start(t, func(c *server.Config) { c.SecureCookie = true })
+	given = secure.as(t, "").do("GET", lockOf("r"), nil).header.Get("Set-Cookie")
+	assert.True(t, strings.HasPrefix(given, sessions.SecureCookieName+"="), given)
+	assert.Contains(t, given, "Secure")
+	assert.NotContains(t, given, "Domain")
+	value, _, _ = strings.Cut(strings.TrimPrefix(given, "__Host-"), ";")
+	assert.NotEmpty(t, secure.as(t, "").with("Cookie", value).do("GET", lockOf("r"), nil).header.Get("Set-Cookie"), "set without TLS")
+}
+
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	ask := func(s *instance, host, path string) int {
+		request, err := http.NewRequestWithContext(t.Context(), "GET", s.http.URL+path, nil)
+		require.NoError(t, err)
+		request.Host = host
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		response.Body.Close()
+		return response.StatusCode
+	}
+	s := start(t, func(c *server.Config) { c.Hosts = []string{"locks.example.com"} })
+	for host, status := range map[string]int{
+		"localhost": 200, "localhost:8080": 200, "127.0.0.1:1": 200, "[::1]:80": 200, "app.localhost": 200,
+		"locks.example.com": 200, "LOCKS.example.com:443": 200,
+		"evil.example": 421, "localhost.evil.example": 421, "10.0.0.1": 421, "": 200,
+	} {
+		if host != "" {
+			assert.Equal(t, status, ask(s, host, lockOf("r")), host)
+		}
+	}
+	assert.Equal(t, 200, ask(s, "10.0.0.1", "/healthz"))
+	assert.Equal(t, 200, ask(start(t, func(c *server.Config) { c.Hosts = []string{"*"} }), "any.example", lockOf("r")))
+}
+
+func TestDotsAreNoDocuments(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	for _, id := range []string{".", "..", "%2e", "%2E%2e"} {
+		assertError(t, ann.do("GET", "/api/documents/"+id+"/lock", nil), http.StatusBadRequest, "invalid_request")
+	}
+	for _, id := range []string{"...", ".a", "a..b"} {
+		assert.Equal(t, http.StatusOK, ann.do("GET", lockOf(url.PathEscape(id)), nil).status, id)
+	}
+}
+
+func TestRoomsAreGot(t *testing.T) {
+	t.Parallel()
+	a := start(t, nil).as(t, "ann").do("POST", "/ws", nil)
+	assert.Equal(t, http.StatusMethodNotAllowed, a.status)
+	assert.Equal(t, "GET", a.header.Get("Allow"))
+}
+
+func TestASessionHasBounds(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxLocks = 3 })
+	ann := s.as(t, "ann")
+	for i := range 3 {
+		ann.lock(fmt.Sprint(i))
+	}
+	require.Eventually(t, func() bool { return ann.do("POST", lockOf("more"), nil).code() == "too_many_locks" },
+		5e9, 1e6, "as soon as the server has seen them")
+	ann.do("DELETE", lockOf("more"), nil)
+	assert.Equal(t, http.StatusOK, s.as(t, "bob").do("POST", lockOf("bobs"), nil).status)
+	ann.do("DELETE", lockOf("0"), nil)
+	require.Eventually(t, func() bool { return ann.do("POST", lockOf("0"), nil).status == http.StatusOK }, 5e9, 1e6)
+
+	all := object{"paths": [][]string{{"documents"}}}
+	assertError(t, ann.do("POST", "/api/locks", all), http.StatusForbidden, "not_allowed")
+}
