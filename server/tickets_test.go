@@ -128,6 +128,7 @@ func TestALockIsGivenBackByAClientThatHasGone(t *testing.T) {
 	leave()
 	for path, target := range map[string]string{"documents/r": lockOf("r"), "p": "/api/locks/" + lease} {
 		request := httptest.NewRequestWithContext(gone, "DELETE", target, nil)
+		request.Host = "localhost"
 		request.Header.Set("Authorization", "Bearer ann")
 		s.Handler().ServeHTTP(httptest.NewRecorder(), request)
 		assert.Empty(t, ann.do("GET", "/api/locks?path="+path, nil).body["holders"], path)
