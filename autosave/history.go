@@ -29,9 +29,6 @@ func (l *Layout) present(ctx context.Context) ([]Generation, error) {
 		if err != nil {
 			return nil, asError(err, CodeReadFailed, "the storage could not be looked at")
 		}
-		if len(names) == 0 {
-			return nil, nil
-		}
 		found, _, err := l.highest(ctx, names)
 		if err != nil {
 			return nil, asError(err, CodeReadFailed, "the index could not be read")
@@ -39,16 +36,15 @@ func (l *Layout) present(ctx context.Context) ([]Generation, error) {
 		if found != nil {
 			return found.generations, nil
 		}
-		left, err := l.files.List(ctx, FolderHistory)
-		if err != nil {
-			return nil, asError(err, CodeReadFailed, "the history could not be looked at")
-		}
-		if len(left) == 0 {
-			return nil, nil // the first page ever was killed as it began
+		if len(names) == 0 {
+			break // else the writer may have removed what was listed
 		}
 	}
-	return nil, &Error{Code: CodeCorrupted, Operation: OpRead, Resource: FolderIndex,
-		Detail: "no index is whole; the next editor makes one of the generations that are there"}
+	generations, err := l.orphans(ctx, nil, nil)
+	if err != nil {
+		return nil, asError(err, CodeReadFailed, "the history could not be looked at")
+	}
+	return generations, nil
 }
 
 // Read implements [Store].
@@ -85,13 +81,14 @@ func find(generations []Generation, id string) (Generation, bool) {
 
 // read returns the content of g, once it is sure that it is the one that was written.
 func (l *Layout) read(ctx context.Context, g Generation) ([]byte, error) {
-	content, err := l.files.Read(ctx, FolderHistory, g.ID)
+	file, err := l.files.Read(ctx, FolderHistory, g.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &Error{Code: CodeCorrupted, Operation: OpRead, Resource: g.ID, Detail: "its file is missing; other generations can be restored", Err: err}
 	}
 	if err != nil {
 		return nil, asError(err, CodeReadFailed, "the generation could not be read")
 	}
+	content := file[:min(g.Bytes, int64(len(file)))] // a seal may follow
 	sum, err := l.digest(ctx, content)
 	if err != nil {
 		return nil, asError(err, CodeReadFailed, "the checksum could not be made")
@@ -100,68 +97,6 @@ func (l *Layout) read(ctx context.Context, g Generation) ([]byte, error) {
 		return nil, &Error{Code: CodeCorrupted, Operation: OpRead, Resource: g.ID, Detail: "its content is not what was saved; other generations can be restored"}
 	}
 	return content, nil
-}
-
-// salvage returns what the new editor goes on with: the highest index. Where that one is
-// damaged, the generations that only it may have known are taken from the history as
-// well. They are whole, because an index is empty until its generation is written; to
-// bring back a commit that was killed at its last step does no harm, to forget one that
-// was acknowledged would.
-func (l *Layout) salvage(ctx context.Context, names []indexName) ([]Generation, error) {
-	found, damaged, err := l.highest(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	var base []Generation
-	if found != nil {
-		base = found.generations
-	}
-	if damaged == nil {
-		return base, nil
-	}
-	base = superseded(base)
-	listed, err := l.files.List(ctx, FolderHistory)
-	if err != nil {
-		return nil, err
-	}
-	var orphans []Generation
-	for _, id := range listed {
-		made, token, ok := parsePair(id)
-		g := begun(made, token)
-		if !ok || found != nil && (g.Token != damaged.token || !newer(g, base)) {
-			continue
-		}
-		content, err := l.files.Read(ctx, FolderHistory, id)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(content) == 0 {
-			continue // made for a commit that did not come
-		}
-		g.Bytes = int64(len(content))
-		if g.SHA256, err = l.digest(ctx, content); err != nil {
-			return nil, err
-		}
-		orphans = append(orphans, g)
-	}
-	written := func(i int) indexName { return indexName{orphans[i].Token, orphans[i].SavedAt.UnixMilli()} }
-	order(len(orphans), func(i, j int) bool { return written(i).compare(written(j)) < 0 },
-		func(i, j int) { orphans[i], orphans[j] = orphans[j], orphans[i] })
-	base = append(base, orphans...)
-	if n := len(base); n > 0 {
-		base[n-1].Current = true
-	}
-	return base, nil
-}
-
-// newer reports whether g came after all of them.
-func newer(g Generation, generations []Generation) bool {
-	return !slices.ContainsFunc(generations, func(other Generation) bool {
-		return other.Token > g.Token || other.Token == g.Token && !other.SavedAt.Before(g.SavedAt)
-	})
 }
 
 // collect removes the generations that are gone, the indexes before the last two, and

@@ -18,7 +18,7 @@ const (
 
 // Layout is the [Store] over [Files]. It has
 //
-//	history/<time>-<token>        the content of one generation, as given; empty before it is written
+//	history/<time>-<token>        the content of one generation, as given, and its seal; empty before it is written
 //	index/<token>-<number>.json   the generations there are, the current one last
 //
 // The highest whole index tells; a commit is the writing of a new one. No file is
@@ -92,18 +92,20 @@ func (l *Layout) fence(ctx context.Context, token int64) error {
 	if len(names) > 0 && names[0].token == token {
 		l.number = max(l.number, names[0].number+1)
 	}
-	if _, err := l.put(ctx, nil); err != nil {
+	own, err := l.put(ctx, nil)
+	if err != nil {
 		return err
 	}
 	if names, err = l.look(ctx, token); err != nil {
 		return err
 	}
-	base, err := l.salvage(ctx, names)
+	base, err := l.salvage(ctx, slices.DeleteFunc(names, func(n indexName) bool { return n == own }))
 	if err != nil {
 		return asError(err, CodeWriteFailed, "what was saved before could not be read")
 	}
 	name, err := l.put(ctx, encodeIndex(base))
 	if err != nil {
+		_ = l.files.Remove(ctx, FolderIndex, own.String()) // attempts must not pile up; nobody relies on it yet
 		return err
 	}
 	l.top = index{name, base}
@@ -271,6 +273,7 @@ func (l *Layout) name() indexName {
 func (l *Layout) put(ctx context.Context, content []byte) (indexName, error) {
 	name := l.name()
 	if err := l.files.Write(ctx, FolderIndex, name.String(), content); err != nil {
+		_ = l.files.Remove(ctx, FolderIndex, name.String()) // a full storage needs the room; else it is listed again
 		l.messy = true
 		return name, asError(err, CodeWriteFailed, "the index could not be written")
 	}
@@ -298,8 +301,8 @@ func indexNames(listed []string) (names []indexName) {
 }
 
 // highest reads the first whole index of those named, or returns nil where there is
-// none, and the first damaged one before it.
-func (l *Layout) highest(ctx context.Context, names []indexName) (found *index, damaged *indexName, err error) {
+// none, and the tokens of those above it that tell nothing.
+func (l *Layout) highest(ctx context.Context, names []indexName) (found *index, above []int64, err error) {
 	for _, n := range names {
 		content, err := l.files.Read(ctx, FolderIndex, n.String())
 		if errors.Is(err, fs.ErrNotExist) {
@@ -308,15 +311,10 @@ func (l *Layout) highest(ctx context.Context, names []indexName) (found *index, 
 		if err != nil {
 			return nil, nil, err
 		}
-		if len(content) == 0 {
-			continue // of a fence, or opened before its generation is whole
-		}
 		if generations, err := decodeIndex(content); err == nil {
-			return &index{n, generations}, damaged, nil
+			return &index{n, generations}, above, nil
 		}
-		if damaged == nil {
-			damaged = &n
-		}
+		above = append(above, n.token) // damaged, of a fence, or opened before its generation is whole
 	}
-	return nil, damaged, nil
+	return nil, above, nil
 }

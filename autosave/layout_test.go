@@ -146,10 +146,7 @@ func TestARottenIndex(t *testing.T) {
 			disk.Corrupt(path)
 		}
 	}
-	_, err := s.List(t.Context())
-	require.ErrorIs(t, err, autosave.ErrCorrupted)
-	_, err = s.Read(t.Context(), autosave.Current)
-	require.ErrorIs(t, err, autosave.ErrCorrupted)
+	require.Equal(t, []string{"2", "1", "0"}, contents(t, s), "without any index")
 	require.NoError(t, disk.Page().Fence(t.Context(), 9))
 	require.Equal(t, []string{"2", "1", "0"}, contents(t, disk.Page()))
 }
@@ -288,4 +285,65 @@ func TestWhatDidNotFitIsRemoved(t *testing.T) {
 	require.Equal(t, before, disk.Paths())
 	_, err = s.Commit(t.Context(), commit(strings.Repeat("x", 1000), 1))
 	require.NoError(t, err)
+}
+
+// A power loss cuts the newest index to nothing. The generation that only it knew is found in the history.
+func TestACutIndex(t *testing.T) {
+	for _, damage := range []func(*autosavetest.Disk, string){
+		(*autosavetest.Disk).Cut, (*autosavetest.Disk).Corrupt,
+	} {
+		disk := autosavetest.NewDisk()
+		s := disk.Page()
+		for n := range 3 {
+			_, err := s.Commit(t.Context(), commit(fmt.Sprint(n), 1))
+			require.NoError(t, err)
+		}
+		paths := disk.Paths()
+		damage(disk, paths[len(paths)-2]) // the last is empty, for the next commit
+		next := disk.Page()
+		require.NoError(t, next.Fence(t.Context(), 2))
+		require.Equal(t, []string{"2", "1", "0"}, contents(t, next))
+		_, err := next.Commit(t.Context(), commit("3", 2))
+		require.NoError(t, err)
+		require.Equal(t, []string{"3", "2", "1"}, contents(t, disk.Page()))
+	}
+}
+
+// A former editor that wakes writes a generation that was refused. Nobody finds it later.
+func TestARefusedGenerationIsNotFound(t *testing.T) {
+	disk := autosavetest.NewDisk()
+	files := disk.Client()
+	old := autosave.NewLayout(files, autosavetest.SHA256)
+	_, err := old.Commit(t.Context(), commit("one", 1))
+	require.NoError(t, err)
+	files.Before = func(operation string) {
+		if strings.HasPrefix(operation, "write history") {
+			files.Before = nil
+			require.NoError(t, disk.Page().Fence(t.Context(), 2))
+		}
+	}
+	_, err = old.Commit(t.Context(), commit("refused", 1))
+	require.ErrorIs(t, err, autosave.ErrStaleToken)
+	next := disk.Page()
+	require.NoError(t, next.Fence(t.Context(), 3))
+	require.Equal(t, []string{"one"}, contents(t, next))
+}
+
+// Where there is no room to begin, what was saved can be read all the same, and nothing is left behind.
+func TestAFullDiskAtTheStart(t *testing.T) {
+	disk := autosavetest.NewDisk()
+	_, err := disk.Page().Commit(t.Context(), commit("one", 1))
+	require.NoError(t, err)
+	disk.SetCapacity(disk.Used() + 10)
+	next := disk.Page()
+	for range 5 {
+		require.ErrorIs(t, next.Fence(t.Context(), 2), autosave.ErrQuota)
+		require.Equal(t, []string{"one"}, contents(t, next))
+	}
+	assert.Len(t, disk.Paths(), 2+3, "%v", disk.Paths())
+	disk.SetCapacity(0)
+	_, err = next.Commit(t.Context(), commit("two", 2))
+	require.NoError(t, err)
+	require.Equal(t, []string{"two", "one"}, contents(t, disk.Page()))
+	assert.LessOrEqual(t, len(disk.Paths()), 2+2+2, "%v", disk.Paths())
 }

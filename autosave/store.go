@@ -151,7 +151,7 @@ type Files interface {
 	Write(ctx context.Context, folder, name string, content []byte) error
 	// Remove removes a file; that it does not exist is no error.
 	Remove(ctx context.Context, folder, name string) error
-	// Save writes two files, the second once the first is durable, and returns the names
+	// Save writes two files, the first with its [Seal], the second once the first is durable, and returns the names
 	// in FolderIndex as List would after that. There may be empty files from the
 	// beginning. It is one call so that it can be fast: everything is at a distance from
 	// here, and the files can be opened while the content is taken. Where it fails with an

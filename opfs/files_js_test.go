@@ -37,8 +37,20 @@ func project(t *testing.T) autosavetest.Storage {
 			content := must(files().Read(context.Background(), autosave.FolderHistory, id))
 			h := must(openHandle(context.Background(), must(dir.file(context.Background(), id, false))))
 			defer h.close()
-			content[len(content)/2]++
+			content[0]++
 			require.NoError(t, h.write(context.Background(), 0, content))
+		},
+		Forget: func(cut bool) {
+			for _, f := range all {
+				f.Rest(context.Background())
+			}
+			f := files()
+			for _, name := range must(f.List(context.Background(), autosave.FolderIndex)) {
+				require.NoError(t, f.Remove(context.Background(), autosave.FolderIndex, name))
+				if cut {
+					require.NoError(t, f.Write(context.Background(), autosave.FolderIndex, name, nil))
+				}
+			}
 		},
 		Evict: func() {
 			for _, f := range all {

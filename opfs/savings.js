@@ -79,10 +79,11 @@ export class Savings {
       const bytes = taken(content);
       // Some engines have made the checksum when this returns: the files are made meanwhile.
       const digest = crypto.subtle.digest("SHA-256", bytes);
-      const told = [bytes.length, hex(await digest), await saving.listing].join("/");
+      const sum = hex(await digest);
+      const told = [bytes.length, sum, await saving.listing].join("/");
       // What is told goes first: writing keeps the thread busy.
       const asked = new Promise((/** @type {(value?: unknown) => void} */ begin) => { saving.begin = begin; });
-      saving.stored = Promise.race([asked, pause()]).then(() => stored(saving, bytes));
+      saving.stored = Promise.race([asked, pause()]).then(() => stored(saving, bytes, sum));
       saving.stored.catch(() => undefined); // finish tells
       return told;
     } catch (error) {
@@ -182,15 +183,21 @@ export function taken(content) {
 /** Lets go first what waits for this thread. */
 const pause = () => new Promise((done) => { setTimeout(done, 0); });
 
+/**
+ * What ends the file of a generation, so that a whole one can be told from a torn one: Seal of Go's autosave.
+ * @param {number} bytes @param {string} sum
+ */
+const seal = (bytes, sum) => new TextEncoder().encode(`\nholdfast ${String(bytes).padStart(16, "0")} ${sum}\n`);
+
 /** @param {Opened} files */
 async function closeAll({ file, next }) {
   await Promise.allSettled([file, next].map(async (one) => (await one).close()));
 }
 
-/** @param {Saving} saving @param {Uint8Array<ArrayBuffer>} bytes */
-async function stored({ file, next }, bytes) {
+/** @param {Saving} saving @param {Uint8Array<ArrayBuffer>} bytes @param {string} sum */
+async function stored({ file, next }, bytes, sum) {
   await next;
-  write(await file, bytes);
+  write(await file, bytes, seal(bytes.length, sum));
 }
 
 /** @param {string} root */
@@ -210,10 +217,14 @@ async function names(folder) {
 /**
  * Writes all that a new file has.
  * @param {SyncHandle} handle
- * @param {Uint8Array} content
+ * @param {Uint8Array[]} parts
  */
-function write(handle, content) {
-  if (handle.write(content, { at: 0 }) !== content.length) throw new DOMException("not all of it was written", "QuotaExceededError");
+function write(handle, ...parts) {
+  let at = 0;
+  for (const part of parts) {
+    if (handle.write(part, { at }) !== part.length) throw new DOMException("not all of it was written", "QuotaExceededError");
+    at += part.length;
+  }
   handle.flush();
 }
 

@@ -3,6 +3,7 @@ package autosavetest
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/autosave"
 )
@@ -134,10 +135,11 @@ func (c *Client) left(ctx context.Context, f Fault, s autosave.Saving, taken aut
 	if err := c.files.Write(ctx, autosave.FolderIndex, s.Index, nil); err != nil {
 		return err
 	}
+	file := slices.Concat(content, autosave.Seal(int64(len(content)), sum))
 	if f == Torn {
-		content = content[:len(content)/2]
+		file = file[:len(file)/2]
 	}
-	return c.files.Write(ctx, autosave.FolderHistory, s.Name, content)
+	return c.files.Write(ctx, autosave.FolderHistory, s.Name, file)
 }
 
 // PageOf returns an [autosave.Layout] over the files as the suite wants it.

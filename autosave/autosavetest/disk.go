@@ -158,7 +158,8 @@ func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.write(autosave.FolderHistory+"/"+s.Name, content, true); err != nil {
+	file := slices.Concat(content, autosave.Seal(int64(len(content)), sum))
+	if err := d.write(autosave.FolderHistory+"/"+s.Name, file, true); err != nil {
 		return nil, errors.Join(autosave.ErrNotBegun, err)
 	}
 	if err := d.write(index, told, true); err != nil {
@@ -178,6 +179,20 @@ func (d disk) Remove(_ context.Context, folder, name string) error {
 	return nil
 }
 
+// Cut cuts a file to nothing.
+func (d *Disk) Cut(path string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.files[path] = nil
+}
+
+// Used returns how many bytes there are.
+func (d *Disk) Used() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.used()
+}
+
 func (d *Disk) used() (n int) {
 	for _, content := range d.files {
 		n += len(content)
@@ -192,7 +207,22 @@ func (d *Disk) Evict() {
 	clear(d.files)
 }
 
-// Corrupt changes one byte of a file, or cuts it off where it is empty.
+// Forget removes the indexes or, where cut, cuts each of them to nothing.
+func (d *Disk) Forget(cut bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for path := range d.files {
+		switch {
+		case !strings.HasPrefix(path, autosave.FolderIndex+"/"):
+		case cut:
+			d.files[path] = nil
+		default:
+			delete(d.files, path)
+		}
+	}
+}
+
+// Corrupt changes the first byte of a file, or removes it where it is empty.
 func (d *Disk) Corrupt(path string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -202,7 +232,7 @@ func (d *Disk) Corrupt(path string) {
 		return
 	}
 	content = slices.Clone(content)
-	content[len(content)/2]++
+	content[0]++
 	d.files[path] = content
 }
 

@@ -13,5 +13,6 @@ func (d *Disk) Storage() Storage {
 		Open:    d.Page,
 		Corrupt: func(id string) { d.Corrupt(autosave.FolderHistory + "/" + id) },
 		Evict:   d.Evict,
+		Forget:  d.Forget,
 	}
 }

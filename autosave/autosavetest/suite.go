@@ -23,6 +23,8 @@ type Storage struct {
 	Corrupt func(id string)
 	// Evict empties the storage.
 	Evict func()
+	// Forget loses the indexes: their folder is removed or, where cut, each of them is cut to nothing.
+	Forget func(cut bool)
 }
 
 // Page is the store of one page.
@@ -64,6 +66,8 @@ func RunStore(t *testing.T, open func(t *testing.T) Storage) {
 		{"emptied storage is told and filled anew", testEvicted},
 		{"killed at any step it reads back whole", testKilled},
 		{"failed at any step it reads back whole", testFailed},
+		{"lost indexes are made anew from the history", testForgotten},
+		{"a torn generation is not taken for a whole one", testTornOrphan},
 		{"any content", testContent},
 		{"a generation has its draft and who saved it", testDescribed},
 	} {

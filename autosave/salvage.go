@@ -1,0 +1,89 @@
+package autosave
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+)
+
+// salvage returns what the new editor goes on with: the highest whole index, and the
+// generations that only a higher index may have known. A higher index may be damaged, or may be
+// empty although it was written: some systems cut a file to nothing in a power loss. Where no index
+// is whole, all generations in the history count. To bring back a commit that was
+// killed at its last step does no harm; to forget one that was acknowledged would.
+//
+// Only the editors of the higher indexes count. What a former editor writes later, when it
+// wakes, was refused.
+func (l *Layout) salvage(ctx context.Context, names []indexName) ([]Generation, error) {
+	found, above, err := l.highest(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return l.orphans(ctx, nil, nil)
+	}
+	if len(above) == 0 {
+		return found.generations, nil
+	}
+	return l.orphans(ctx, found.generations, func(g Generation) bool {
+		return slices.Contains(above, g.Token) && newer(g, found.generations)
+	})
+}
+
+// orphans returns the generations that base has and, after them, those in the history that no index has
+// and that are wanted; nil wants all. A file without its seal is torn, or was made for a
+// commit that did not come.
+func (l *Layout) orphans(ctx context.Context, base []Generation, wanted func(Generation) bool) ([]Generation, error) {
+	listed, err := l.files.List(ctx, FolderHistory)
+	if err != nil {
+		return nil, err
+	}
+	var orphans []Generation
+	for _, id := range listed {
+		made, token, ok := parsePair(id)
+		if !ok || wanted != nil && !wanted(begun(made, token)) {
+			continue
+		}
+		g, whole, err := l.orphan(ctx, begun(made, token))
+		if err != nil {
+			return nil, err
+		}
+		if whole {
+			orphans = append(orphans, g)
+		}
+	}
+	if len(orphans) == 0 {
+		return base, nil
+	}
+	written := func(i int) indexName { return indexName{orphans[i].Token, orphans[i].SavedAt.UnixMilli()} }
+	order(len(orphans), func(i, j int) bool { return written(i).compare(written(j)) < 0 },
+		func(i, j int) { orphans[i], orphans[j] = orphans[j], orphans[i] })
+	orphans[len(orphans)-1].Current = true
+	return append(superseded(base), orphans...), nil
+}
+
+// orphan reads the file of a generation and reports whether it is whole.
+func (l *Layout) orphan(ctx context.Context, g Generation) (_ Generation, whole bool, err error) {
+	file, err := l.files.Read(ctx, FolderHistory, g.ID)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return g, false, err
+	}
+	content, sum, ok := sealed(file)
+	if !ok {
+		return g, false, nil
+	}
+	g.Bytes = int64(len(content))
+	g.SHA256, err = l.digest(ctx, content)
+	return g, g.SHA256 == sum, err
+}
+
+// newer reports whether g came after all of them.
+func newer(g Generation, generations []Generation) bool {
+	return !slices.ContainsFunc(generations, func(other Generation) bool {
+		return other.Token > g.Token || other.Token == g.Token && !other.SavedAt.Before(g.SavedAt)
+	})
+}
