@@ -20,7 +20,6 @@ type writer struct {
 	*page
 	desk      *autosavetest.Desk
 	dead      atomic.Bool
-	torn      bool // it is killed in the middle of a write
 	lineages  int
 	id, base  string
 	number    int64 // counts the changes of this page

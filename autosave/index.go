@@ -107,12 +107,16 @@ func appendGeneration(b []byte, format int64, g Generation) []byte {
 	if format < indexFormat {
 		return b
 	}
+	return appendText(appendSnapshot(b, g), indexPinned, g.Name)
+}
+
+// appendSnapshot spells of which snapshot the generation is, and who saved it.
+func appendSnapshot(b []byte, g Generation) []byte {
 	b = appendText(b, indexDraft, g.Draft)
 	if g.Number != 0 {
 		b = strconv.AppendInt(append(b, indexNumber...), g.Number, 10)
 	}
-	b = appendText(b, indexOwner, g.OwnerName)
-	return appendText(b, indexPinned, g.Name)
+	return appendText(b, indexOwner, g.OwnerName)
 }
 
 func hex32(n uint32) string {
@@ -186,6 +190,13 @@ func (c *cursor) numberAfter(field string) int64 {
 	return c.number()
 }
 
+// snapshot reads what appendSnapshot spells.
+func (c *cursor) snapshot(g *Generation) {
+	g.Draft = c.textAfter(indexDraft)
+	g.Number = c.numberAfter(indexNumber)
+	g.OwnerName = c.textAfter(indexOwner)
+}
+
 func (c *cursor) generation(format int64) Generation {
 	c.literal(indexID)
 	made, token, ok := parsePair(c.until(`"`))
@@ -199,9 +210,7 @@ func (c *cursor) generation(format int64) Generation {
 	c.literal(indexSHA256)
 	g.SHA256 = c.until(`"`)
 	if format >= indexFormat {
-		g.Draft = c.textAfter(indexDraft)
-		g.Number = c.numberAfter(indexNumber)
-		g.OwnerName = c.textAfter(indexOwner)
+		c.snapshot(&g)
 		g.Name = c.textAfter(indexPinned)
 	}
 	c.literal("}")

@@ -180,6 +180,7 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 			g.describe(taken)
 			return taken.Content, err
 		},
+		Note: func() string { return encodeNote(g, c.Aside) },
 		Encode: func(bytes int64, sum string, listed []string) ([]byte, error) {
 			if err := l.check(indexNames(listed)); err != nil {
 				return nil, err
@@ -194,8 +195,7 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 	if err != nil {
 		if encoded && !errors.Is(err, ErrNotBegun) {
 			// The index may be there, and so must its generation be. The next commit first writes a
-			// whole index above: while the highest one may be torn, a page that dies in a save would
-			// leave a torn generation that salvage takes for a whole one.
+			// whole index above, so that the highest one is never torn for long.
 			l.messy, l.fenced = true, false
 			return g, nil, nil, asError(err, CodeWriteFailed, "the index could not be written")
 		}

@@ -119,7 +119,6 @@ func everyEnding(t *testing.T, run func(t *testing.T, w *world, shelf *autosavet
 			t.Run(fmt.Sprint(n, " ", fault), func(t *testing.T) {
 				drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
 					run(t, w, shelf, func(a *writer) {
-						a.torn = fault == autosavetest.Torn
 						a.files.Break(n, fault, true)
 						t.Cleanup(func() { steps = max(steps, a.files.Ops()) })
 					})
@@ -160,8 +159,7 @@ func TestAdoptionIsKilledAtAnyStep(t *testing.T) {
 func TestMergeIsKilledAtAnyStep(t *testing.T) {
 	everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf, kill func(*writer)) {
 		w.dispute(shelf)
-		// As any merge of three sides, it makes a change once that both sides have. A torn index makes the
-		// store forget what the merged generation contains, and the draft is merged into it once more.
+		// As any merge of three sides, it makes a change once that both sides have.
 		merge := func(_ context.Context, c autosave.Conflict) (autosave.Content, error) {
 			added := string(c.Mine[len(c.Base):])
 			return autosave.Bytes(strings.TrimSuffix(string(c.Theirs), added) + added), nil
@@ -197,8 +195,7 @@ func TestResolutionIsKilledAtAnyStep(t *testing.T) {
 				if err == nil && as == autosave.AsContent {
 					assert.Equal(t, "one, mine", heir.shows())
 				}
-				if as == autosave.AsGeneration && !b.torn {
-					// After a torn index, the store takes the generation that was written last for the current one.
+				if as == autosave.AsGeneration {
 					assert.Equal(t, "one, theirs", heir.shows())
 				}
 				slices.Sort(have)

@@ -31,54 +31,66 @@ func (l *Layout) salvage(ctx context.Context, names []indexName) ([]Generation, 
 	})
 }
 
-// orphans returns the generations that base has and, after them, those in the history that no index has
-// and that are wanted; nil wants all. A file without its seal is torn, or was made for a
+// orphans returns the generations that base has and those in the history that no index has
+// and that are wanted; nil wants all. They come after those of base, except that a generation
+// that was not to become the current one comes before that. A file without its seal is torn, or was made for a
 // commit that did not come.
 func (l *Layout) orphans(ctx context.Context, base []Generation, wanted func(Generation) bool) ([]Generation, error) {
 	listed, err := l.files.List(ctx, FolderHistory)
 	if err != nil {
 		return nil, err
 	}
-	var orphans []Generation
+	var orphans, asides []Generation
 	for _, id := range listed {
 		made, token, ok := parsePair(id)
 		if !ok || wanted != nil && !wanted(begun(made, token)) {
 			continue
 		}
-		g, whole, err := l.orphan(ctx, begun(made, token))
-		if err != nil {
+		g, aside, whole, err := l.orphan(ctx, begun(made, token))
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if whole {
+		case whole && aside:
+			asides = append(asides, g)
+		case whole:
 			orphans = append(orphans, g)
 		}
 	}
-	if len(orphans) == 0 {
-		return base, nil
+	byTime(orphans)
+	byTime(asides)
+	all := append(superseded(base), orphans...)
+	all = slices.Insert(all, max(0, len(all)-1), asides...)
+	if n := len(all); n > 0 {
+		all[n-1].Current = true
 	}
-	written := func(i int) indexName { return indexName{orphans[i].Token, orphans[i].SavedAt.UnixMilli()} }
-	order(len(orphans), func(i, j int) bool { return written(i).compare(written(j)) < 0 },
-		func(i, j int) { orphans[i], orphans[j] = orphans[j], orphans[i] })
-	orphans[len(orphans)-1].Current = true
-	return append(superseded(base), orphans...), nil
+	return all, nil
 }
 
-// orphan reads the file of a generation and reports whether it is whole.
-func (l *Layout) orphan(ctx context.Context, g Generation) (_ Generation, whole bool, err error) {
+// byTime orders generations as they were written.
+func byTime(all []Generation) {
+	written := func(i int) indexName { made, token, _ := parsePair(all[i].ID); return indexName{token, made} }
+	order(len(all), func(i, j int) bool { return written(i).compare(written(j)) < 0 },
+		func(i, j int) { all[i], all[j] = all[j], all[i] })
+}
+
+// orphan reads the file of a generation and reports whether it is whole, and whether it was
+// not to become the current one.
+func (l *Layout) orphan(ctx context.Context, g Generation) (_ Generation, aside, whole bool, err error) {
 	file, err := l.files.Read(ctx, FolderHistory, g.ID)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
-		return g, false, err
+		return g, false, false, err
 	}
-	content, sum, ok := sealed(file)
+	content, sum, note, ok := sealed(file)
 	if !ok {
-		return g, false, nil
+		return g, false, false, nil
 	}
+	g, aside = decodeNote(g, note)
 	g.Bytes = int64(len(content))
 	g.SHA256, err = l.digest(ctx, content)
-	return g, g.SHA256 == sum, err
+	return g, aside, g.SHA256 == sum, err
 }
 
 // newer reports whether g came after all of them.

@@ -1,37 +1,85 @@
 package autosave
 
 import (
+	"hash/crc32"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// The seal ends the file of a generation. It says how long the content is and what its
-// SHA-256 is, so that a whole file can be told from a torn one without an index. It has
-// always the same length.
+// The seal ends the file of a generation: a note that the index has as well, then, in a fixed
+// length, how long the note and the content are and the SHA-256 of the content. So a whole file
+// can be told from a torn one without an index, and an index can be made of the files.
 const (
-	sealHead   = "\nholdfast "
-	sealDigits = 16
-	sealLength = len(sealHead) + sealDigits + 1 + 64 + 1
+	sealHead    = "\nholdfast "
+	noteDigits  = 6
+	bytesDigits = 16
+	sealLength  = len(sealHead) + noteDigits + 1 + bytesDigits + 1 + 64 + 1
 )
 
 // Seal returns what [Files.Save] writes after a content of so many bytes and this SHA-256
 // in lower-case hex.
-func Seal(bytes int64, sha256 string) []byte {
-	n := strconv.FormatInt(bytes, 10)
-	n = strings.Repeat("0", max(0, sealDigits-len(n))) + n
-	return []byte(sealHead + n + " " + sha256 + "\n")
+func Seal(bytes int64, sha256, note string) []byte {
+	return []byte(note + sealHead + padded(int64(len(note)), noteDigits) + " " + padded(bytes, bytesDigits) + " " + sha256 + "\n")
 }
 
-// sealed returns the content of a file and the SHA-256 in its seal; ok is false where no seal
+func padded(n int64, digits int) string {
+	s := strconv.FormatInt(n, 10)
+	return strings.Repeat("0", max(0, digits-len(s))) + s
+}
+
+// sealed returns the content of a file, its SHA-256 and its note; ok is false where no seal
 // for a content of this length ends the file. It does not look at the content.
-func sealed(file []byte) (content []byte, sha256 string, ok bool) {
+func sealed(file []byte) (content []byte, sha256, note string, ok bool) {
 	n := len(file) - sealLength
 	if n < 0 {
-		return nil, "", false
+		return nil, "", "", false
 	}
-	sha256 = string(file[len(file)-65 : len(file)-1])
-	if !isSHA256(sha256) || string(file[n:]) != string(Seal(int64(n), sha256)) {
-		return nil, "", false
+	digits := strings.TrimLeft(string(file[n+len(sealHead):n+len(sealHead)+noteDigits]), "0")
+	noted, _ := strconv.Atoi(digits) // where it is no number, the comparison fails
+	if noted < 0 || noted > n {
+		return nil, "", "", false
 	}
-	return file[:n:n], sha256, true
+	end := n - noted
+	sha256, note = string(file[len(file)-65:len(file)-1]), string(file[end:n])
+	if !isSHA256(sha256) || string(file[end:]) != string(Seal(int64(end), sha256, note)) {
+		return nil, "", "", false
+	}
+	return file[:end:end], sha256, note, true
+}
+
+// The pieces of a note.
+const (
+	noteAt    = `{"savedAt":`
+	noteAside = `,"aside":true`
+	noteCheck = `,"crc32":"`
+	noteTail  = `"}`
+)
+
+// encodeNote spells what a generation has besides its content and its id, and whether it is
+// not to become the current one.
+func encodeNote(g Generation, aside bool) string {
+	b := strconv.AppendInt([]byte(noteAt), g.SavedAt.UnixMilli(), 10)
+	if aside {
+		b = append(b, noteAside...)
+	}
+	b = appendSnapshot(b, g)
+	return string(b) + noteCheck + hex32(crc32.ChecksumIEEE(b)) + noteTail
+}
+
+// decodeNote adds to a generation what its note says. A note in any other spelling than that of
+// encodeNote says nothing.
+func decodeNote(g Generation, note string) (_ Generation, aside bool) {
+	c := cursor{rest: note}
+	noted := g
+	c.literal(noteAt)
+	noted.SavedAt = time.UnixMilli(c.number())
+	if aside = strings.HasPrefix(c.rest, noteAside); aside {
+		c.literal(noteAside)
+	}
+	c.snapshot(&noted)
+	if !c.ok() || encodeNote(noted, aside) != note {
+		return g, false
+	}
+	return noted, aside
 }

@@ -175,6 +175,8 @@ type Saving struct {
 	Name  string                                     // in FolderHistory, with what
 	Take  func(ctx context.Context) (Content, error) // returns, once
 	Index string                                     // in FolderIndex, with what Encode returns
+	// Note returns what the [Seal] notes. It is called after Take.
+	Note func() string
 	// Encode is called once it is known what the content is, durable or not, with how many
 	// bytes it has, their SHA-256 in lower-case hex and the names in FolderIndex as they
 	// were at a moment since the call of Save. Where Take or it fails, the index is not

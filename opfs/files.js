@@ -103,10 +103,10 @@ export class Files {
   }
 
   /** Savings.store in the worker.
-   * @param {number} id @param {import("./savings.js").Content} content */
-  async store(id, content) {
+   * @param {number} id @param {import("./savings.js").Content} content @param {string} note */
+  async store(id, content, note) {
     const bytes = taken(content);
-    return this.#send("store", [id, { bytes }], [bytes.buffer]);
+    return this.#send("store", [id, { bytes }, note], [bytes.buffer]);
   }
 
   /** Savings.finish in the worker.

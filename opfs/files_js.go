@@ -169,7 +169,7 @@ func (f *Files) store(ctx context.Context, id int64, s autosave.Saving) (index s
 	var storing safejs.Value
 	content, err := s.Take(ctx)
 	if err == nil {
-		storing, err = f.pass(id, content)
+		storing, err = f.pass(id, content, s.Note())
 	}
 	if err != nil {
 		f.abandon(id, safejs.Undefined())
@@ -188,9 +188,9 @@ func (f *Files) store(ctx context.Context, id int64, s autosave.Saving) (index s
 	return index, err
 }
 
-func (f *Files) pass(id int64, content autosave.Content) (safejs.Value, error) {
+func (f *Files) pass(id int64, content autosave.Content, note string) (safejs.Value, error) {
 	if c, ok := content.(jsbridge.Content); ok {
-		return f.savings.Call("store", id, c.Object)
+		return f.savings.Call("store", id, c.Object, note)
 	}
 	bytes, err := content.Bytes()
 	if err != nil {
@@ -200,7 +200,7 @@ func (f *Files) pass(id int64, content autosave.Content) (safejs.Value, error) {
 	if err != nil {
 		return array, err
 	}
-	return f.savings.Call("store", id, map[string]any{"bytes": array})
+	return f.savings.Call("store", id, map[string]any{"bytes": array}, note)
 }
 
 // abandon closes the files of a save, once what is under way has ended.

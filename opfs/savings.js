@@ -72,8 +72,9 @@ export class Savings {
    * left; with a TimeoutError because the browser has not made a file in time.
    * @param {number} id
    * @param {Content} content which has the bytes no more
+   * @param {string} note for the seal
    */
-  async store(id, content) {
+  async store(id, content, note) {
     const saving = this.#of(id);
     try {
       const bytes = taken(content);
@@ -83,7 +84,7 @@ export class Savings {
       const told = [bytes.length, sum, await saving.listing].join("/");
       // What is told goes first: writing keeps the thread busy.
       const asked = new Promise((/** @type {(value?: unknown) => void} */ begin) => { saving.begin = begin; });
-      saving.stored = Promise.race([asked, pause()]).then(() => stored(saving, bytes, sum));
+      saving.stored = Promise.race([asked, pause()]).then(() => stored(saving, bytes, seal(bytes.length, sum, note)));
       saving.stored.catch(() => undefined); // finish tells
       return told;
     } catch (error) {
@@ -184,20 +185,24 @@ export function taken(content) {
 const pause = () => new Promise((done) => { setTimeout(done, 0); });
 
 /**
- * What ends the file of a generation, so that a whole one can be told from a torn one: Seal of Go's autosave.
- * @param {number} bytes @param {string} sum
+ * What ends the file of a generation: Seal of Go's autosave.
+ * @param {number} bytes @param {string} sum @param {string} note
  */
-const seal = (bytes, sum) => new TextEncoder().encode(`\nholdfast ${String(bytes).padStart(16, "0")} ${sum}\n`);
+function seal(bytes, sum, note) {
+  const encoder = new TextEncoder();
+  const noted = String(encoder.encode(note).length).padStart(6, "0");
+  return encoder.encode(`${note}\nholdfast ${noted} ${String(bytes).padStart(16, "0")} ${sum}\n`);
+}
 
 /** @param {Opened} files */
 async function closeAll({ file, next }) {
   await Promise.allSettled([file, next].map(async (one) => (await one).close()));
 }
 
-/** @param {Saving} saving @param {Uint8Array<ArrayBuffer>} bytes @param {string} sum */
-async function stored({ file, next }, bytes, sum) {
+/** @param {Saving} saving @param {Uint8Array<ArrayBuffer>} bytes @param {Uint8Array} end */
+async function stored({ file, next }, bytes, end) {
   await next;
-  write(await file, bytes, seal(bytes.length, sum));
+  write(await file, bytes, end);
 }
 
 /** @param {string} root */

@@ -135,7 +135,7 @@ func (c *Client) left(ctx context.Context, f Fault, s autosave.Saving, taken aut
 	if err := c.files.Write(ctx, autosave.FolderIndex, s.Index, nil); err != nil {
 		return err
 	}
-	file := slices.Concat(content, autosave.Seal(int64(len(content)), sum))
+	file := slices.Concat(content, autosave.Seal(int64(len(content)), sum, s.Note()))
 	if f == Torn {
 		file = file[:len(file)/2]
 	}

@@ -158,7 +158,7 @@ func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := slices.Concat(content, autosave.Seal(int64(len(content)), sum))
+	file := slices.Concat(content, autosave.Seal(int64(len(content)), sum, s.Note()))
 	if err := d.write(autosave.FolderHistory+"/"+s.Name, file, true); err != nil {
 		return nil, errors.Join(autosave.ErrNotBegun, err)
 	}

@@ -21,8 +21,13 @@ func testForgotten(h *harness) {
 			s := h.Open()
 			h.save(s, "one", 1)
 			h.save(s, "", 1)
-			h.save(s, "three", 3)
+			c := h.commit("three", 3)
+			c.Draft, c.Number, c.OwnerName = "d1", 7, `Ann "`+"\n日本語"
+			_, err := s.Commit(h.Context(), c)
+			require.NoError(h, err)
+			before := h.list(s)
 			h.Forget(cut)
+			assert.Equal(h, before, h.list(h.Open()), "with all that the index had")
 			h.holds(h.Open(), "three", "", "one")
 			next, token := s, int64(3)
 			if successor {
@@ -30,7 +35,7 @@ func testForgotten(h *harness) {
 				require.NoError(h, next.Fence(h.Context(), token))
 				h.holds(next, "three", "", "one")
 			}
-			_, err := next.Commit(h.Context(), h.commit("four", token))
+			_, err = next.Commit(h.Context(), h.commit("four", token))
 			if errors.Is(err, autosave.ErrEvicted) {
 				_, err = next.Commit(h.Context(), h.commit("four", token))
 			}
@@ -69,4 +74,23 @@ func testTornOrphan(h *harness) {
 			h.holds(h.Open(), want...)
 		}
 	}
+}
+
+// testForgottenAside loses all indexes after a generation was committed beside the current one.
+func testForgottenAside(h *harness) {
+	if h.Forget == nil {
+		h.Skip("this storage has no indexes that could be lost")
+	}
+	s := h.Open()
+	h.save(s, "one", 1)
+	h.save(s, "two", 1)
+	c := h.commit("aside", 1)
+	c.Aside = true
+	_, err := s.Commit(h.Context(), c)
+	require.NoError(h, err)
+	h.holds(s, "two", "aside", "one")
+	h.Forget(false)
+	h.holds(h.Open(), "two", "aside", "one")
+	require.NoError(h, h.Open().Fence(h.Context(), 2))
+	h.holds(h.Open(), "two", "aside", "one")
 }
