@@ -29,6 +29,8 @@ export class Files {
   /** @type {Map<number, {resolve: (value: any) => void, reject: (reason: unknown) => void}>} */
   #asked = new Map();
   #handles = 0;
+  /** @type {Map<number, unknown[]>} what bind was given */
+  #bound = new Map();
   #bytes = 0; // that it was given to write, until it had answered everything
   #heard = false; // it has answered before
   #patience = new Patience(() => this.#end(new DOMException("the helper worker did not answer in time", "TimeoutError")));
@@ -119,7 +121,10 @@ export class Files {
    * @type {Pick<Journals, JournalMethod>} */
   get journals() {
     /** @param {JournalMethod} name */
-    const asking = (name) => (/** @type {any[]} */ ...args) => this.#ask("journal", name, ...args);
+    const asking = (name) => (/** @type {any[]} */ ...args) => {
+      if (name === "bind") this.#bound.set(args[0], args);
+      return this.#ask("journal", name, ...args);
+    };
     return /** @type {any} */ (Object.fromEntries(journalMethods.map((name) => [name, asking(name)])));
   }
 
@@ -166,6 +171,8 @@ export class Files {
       event.preventDefault();
       this.#end(new DOMException(event.message || "the helper worker could not be loaded", "NetworkError"));
     };
+    // A worker that takes the place of another knows no page yet; what is asked now waits for that.
+    for (const args of this.#bound.values()) worker.postMessage({ file: 0, do: "journal", args: ["bind", ...args] });
     return worker;
   }
 

@@ -82,7 +82,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     const { holdfast } = this.#wire;
     const stop = holdfast.subscribe((event) => {
       if (event.type === "lock:acquired" || event.type === "lock:renewed") this.#leases.set(event.lease.leaseId, event.lease);
-      if (event.type === "lock:readonly-entered" && event.reason === "runtime-crashed") void this.#died();
+      if (event.type === "lock:readonly-entered" && event.reason === "runtime-crashed") void this.#died(event.lastError);
       if (event.type === "lock:released" || event.type === "lock:readonly-entered") this.#leases.delete(event.leaseId ?? "");
     });
     this.#over.signal.addEventListener("abort", stop);
@@ -104,8 +104,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   async #begin(signal?: AbortSignal): Promise<void> {
-    const { folder } = await this.#wire.call("autosave", this.#options, signal) as { folder: string };
-    this.#journal.folder = folder;
+    this.#journal.folder = (await this.#wire.call("autosave", this.#options, signal) as { folder: string }).folder;
   }
 
   get readOnly(): boolean { return this.#readOnly; }
@@ -234,10 +233,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   /** Events wait until the page has this object. */
-  #soon(tell: () => void): void {
-    if (this.#early) this.#early.push(tell);
-    else tell();
-  }
+  #soon(tell: () => void): void { void (this.#early ? this.#early.push(tell) : tell()); }
 
   #set({ readOnly, ...state }: RawState): void {
     if (readOnly !== undefined) this.#readOnly = readOnly || this.#loading > 0;
@@ -368,6 +364,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   /** The facade ends all that is held as the page goes into the back/forward cache. This begins anew when it comes back. */
   #sleep(): void {
     this.#asleep = true;
+    this.#journal.pause(true); // its file must be closed to be adopted
     this.#leases.clear();
     this.#readOnly = true;
     this.#became({ phase: "readonly", pendingBytes: 0 });
@@ -380,6 +377,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     try {
       await this.#begin();
       this.#asleep = false;
+      this.#journal.pause(false);
     } catch (failure) {
       this.#became({ lastError: this.#error(failure) });
     } finally {
@@ -387,14 +385,15 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     }
   }
 
-  /** The runtime has died: what the page has is offered to it once more, and kept. */
-  async #died(): Promise<void> {
+  /** The runtime has died: what the page has is offered to it once more, and kept. Where another runtime takes its place, this begins anew. */
+  async #died(lastError: Error & { code: string }): Promise<void> {
     const unsaved = this.#shots.unsaved ? this.#unsaved() : undefined;
     this.#keep();
-    const lastError = await this.#call("history").then(() => undefined, (error: Error & { code: string }) => error);
-    this.#end();
-    this.#became({ phase: "readonly", ...(lastError && { lastError }) });
+    this.#asleep = this.#readOnly = true;
+    this.#journal.pause(true);
+    this.#became({ phase: "readonly", lastError });
     this.tell("autosave:readonly", Object.freeze({ reason: "runtime-crashed", error: lastError, unsaved }));
-    this.changed();
+    await this.#wake();
+    if (this.#asleep) this.#end();
   }
 }

@@ -25,7 +25,8 @@ export class Journal {
   #paused = false;
   #stored: Shot | undefined;  // the last one that the file has
   #flying: Shot[] = [];       // on their way to it
-  #kept = 0;                  // number of the one that localStorage has
+  #kept = 0;                  // number of the one that localStorage has,
+  #keptShot: Shot | undefined; // which is, or was, this one
 
   constructor(shots: Shots, id: number, ownerId: string, everyMs: number, post: Host["journal"]) {
     this.#shots = shots;
@@ -102,17 +103,20 @@ export class Journal {
     if (!this.#keep(shot)) void this.#store(shot);
   }
 
-  #keep({ draft, number, base, at, text }: Shot): boolean {
+  #keep(shot: Shot): boolean {
+    const { draft, number, base, at, text } = shot;
     if (text === undefined || !this.folder) return false;
     if (this.#kept > number) return true;
     const { baseText } = this.#shots;
     const stored = [...(this.#stored ? [this.#stored] : []), ...this.#flying];
-    const bases: rescue.Basis[] = stored.map((shot) => ({ number: shot.number, text: shot.text }));
+    const bases: rescue.Basis[] = stored.map((one) => ({ number: one.number, text: one.text }));
     if (!this.#stored) bases.push(base ? { base, text: baseText } : { text: baseText });
     const kept = rescue.keep(this.folder, { draft, number, base, at, ownerId: this.#ownerId, binary: typeof text !== "string",
       differences: rescue.differences(text, bases) });
-    if (kept) this.#kept = number;
-    return kept;
+    if (!kept) return false;
+    this.#kept = number;
+    this.#keptShot = shot;
+    return true;
   }
 
   /** Stores a snapshot and lets other pages see it. Resolves with what the draft is then, where the file could be written. */
@@ -133,8 +137,8 @@ export class Journal {
   leave(cause: string): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#shots.unsaved) {
-      const shot = this.current && this.#stored ? this.#stored : this.#shots.take();
+    if (!this.current) { // else Go has had it sealed, or somebody has adopted it already
+      const shot = this.#shots.take();
       this.#keep(shot);
       const { draft, number } = shot;
       void this.seal(shot, cause).then(() => rescue.drop(this.folder, draft, number), () => undefined);
@@ -142,13 +146,16 @@ export class Journal {
     this.#stored = undefined;
     this.#flying = [];
     this.#kept = 0;
+    this.#keptShot = undefined;
   }
 
   /** Brings what pages that are gone have left into their files; of this page's own, only where it wakes. */
   async merge(waking: boolean): Promise<void> {
     await Promise.all(rescue.entries(this.folder).map(async (entry) => {
       if (entry.draft === this.#shots.draft && !waking) return;
-      if (await this.#post("merge", this.folder, entry) === "done") rescue.drop(this.folder, entry.draft, entry.number);
+      if (await this.#post("merge", this.folder, entry) !== "done") return;
+      rescue.drop(this.folder, entry.draft, entry.number);
+      if (this.#keptShot?.number === entry.number && this.#keptShot.draft === entry.draft) this.#stored = this.#keptShot;
     }));
   }
 

@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// The last autosave:editable or autosave:readonly is told again to a listener that comes late: once, in a task of its own, and
+// without the content where something was typed since.
+func TestAutoSaveLateListeners(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		ann := w.editor(t, named(host, "late "+host, "Ann"), "")
+		ann.MustEval("type('loaded'); await hf.close(); await start("+named(host, "late "+host, "Ann")+"); told.length = 0; await edit(); null", nil)
+		ann.WaitFor("heard('editable').length === 1", browser.Limit)
+		ann.MustEval(`
+			const late = [], task = () => new Promise(done => setTimeout(done, 20))
+			const listener = ({target, detail}) => late.push([target === autosave, detail.content && decode(detail.content), typeof detail.waitUntil])
+			const listen = async (type = 'autosave:editable', options) => { autosave.addEventListener(type, listener, options); const now = late.length; await task(); return late.length - now }
+			null`, nil)
+		assert.Equal(t, 1, browser.Get[int](ann, "await listen()"), "told once")
+		assert.Equal(t, []any{true, "loaded", "function"}, browser.Get[[]any](ann, "late[0]"))
+		assert.Equal(t, 0, browser.Get[int](ann, "await listen()"), "it has heard of it")
+		ann.MustEval("autosave.removeEventListener('autosave:editable', listener); null", nil)
+		assert.Equal(t, 0, browser.Get[int](ann, "await listen('autosave:readonly')"), "that is not what the page is")
+		ann.MustEval("const gone = () => late.push('gone'); autosave.addEventListener('autosave:editable', gone); autosave.removeEventListener('autosave:editable', gone); await task(); null", nil)
+		assert.NotContains(t, browser.Get[[]any](ann, "late"), "gone")
+
+		ann.MustEval("type(', typed'); const other = ({detail}) => late.push(detail.content === undefined); autosave.addEventListener('autosave:editable', other, {once: true}); await task(); null", nil)
+		assert.Equal(t, true, browser.Get[any](ann, "late.at(-1)"), "the page has another text by now")
+		ann.MustEval("await hf.close(); null", nil)
+		ann.Quiet()
+	})
+}
+
+// A listener of autosave:editable keeps the page read-only until the editor has loaded the content, for five seconds at most.
+func TestAutoSaveWaitsForEditor(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.editor(t, named(host, "loads "+host, "Ann"), "")
+		tab.MustEval("let load; autosave.addEventListener('autosave:editable', e => e.detail.waitUntil(new Promise(done => load = done))); null", nil)
+		other := w.editor(t, named(host, "loads "+host, "Ben"), "")
+		other.MustEval("await autosave.requestEdit(); type('theirs'); await autosave.flushNow(); null", nil)
+		tab.WaitFor("autosave.readOnly", browser.Limit)
+		tab.MustEval("load = undefined; null", nil)
+		other.MustEval("await hf.close(); null", nil)
+		tab.WaitFor("load", browser.Limit)
+		assert.True(t, browser.Get[bool](tab, "await new Promise(done => setTimeout(done, 100)), autosave.readOnly"))
+		tab.MustEval("load(); null", nil)
+		tab.WaitFor("!autosave.readOnly", browser.Limit)
+		tab.MustEval("type(', mine'); await autosave.flushNow(); null", nil)
+		assert.Equal(t, "theirs, mine", browser.Get[string](tab, "current()"))
+		tab.MustEval("await hf.close(); null", nil)
+		tab.Quiet()
+	})
+}
+
+// state() is the same object until something changes, and subscribers hear of each change.
+func TestAutoSaveState(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.editor(t, named(host, "state "+host, "Ann"), "")
+		tab.WaitFor("heard('editable').length === 1 && autosave.state().phase === 'idle'", browser.Limit)
+		tab.MustEval(`
+			const seen = []
+			const stop = autosave.subscribe(() => seen.push(autosave.state()))
+			const idle = autosave.state()
+			null`, nil)
+		assert.True(t, browser.Get[bool](tab, "autosave.state() === idle && Object.isFrozen(idle)"))
+		assert.True(t, browser.Get[bool](tab, "type('a'), autosave.state() !== idle && autosave.state() === autosave.state() && autosave.state().phase === 'debouncing'"))
+		tab.WaitFor("heard('saved').length === 1 && autosave.state().phase === 'idle'", browser.Limit)
+		assert.Equal(t, "debouncing", browser.Get[string](tab, "seen[0].phase"))
+		assert.True(t, browser.Get[bool](tab, "seen.at(-1) === autosave.state()"))
+		tab.MustEval("stop(); const heardOf = seen.length; type('b'); await autosave.flushNow(); null", nil)
+		assert.True(t, browser.Get[bool](tab, "seen.length === heardOf"))
+		tab.MustEval("await hf.close(); null", nil)
+		tab.Quiet()
+	})
+}
+
+// What a page gives is saved as it is, or refused.
+func TestAutoSaveSnapshots(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := w.tab(t, named("worker", "snapshots", "Ann"))
+	tab.MustEval(editing, nil)
+	tab.MustEval(`
+		let given
+		await edit({debounceMs: 60000, idleMs: 60000}, () => typeof given === 'function' ? given() : given)
+		const bytes = new Uint8Array([0, 1, 2, 255, 4, 5, 6, 7])
+		const save = async value => {
+			given = value
+			autosave.markDirty()
+			await autosave.flushNow()
+			return autosave.read('current')
+		}
+		null`, nil)
+	for name, c := range map[string]struct{ value, want string }{
+		"buffer":        {"bytes.buffer", "[0,1,2,255,4,5,6,7]"},
+		"view":          {"bytes.subarray(2, 4)", "[2,255]"},
+		"words":         {"new Uint16Array(bytes.buffer, 2, 1)", "[2,255]"},
+		"data view":     {"new DataView(bytes.buffer, 1, 2)", "[1,2]"},
+		"blob":          {"new Blob([bytes])", "[0,1,2,255,4,5,6,7]"},
+		"promise":       {"Promise.resolve(bytes.buffer)", "[0,1,2,255,4,5,6,7]"},
+		"object":        {"({then: 1})", "[123,34,116,104,101,110,34,58,49,125]"},
+		"lone in JSON":  {`({a: '\ud800'})`, "[123,34,97,34,58,34,92,117,100,56,48,48,34,125]"},
+		"empty object":  {"({})", "[123,125]"},
+		"mark of a BOM": {`'\ufeff'`, "[239,187,191]"},
+	} {
+		assert.Equal(t, c.want, browser.Get[string](tab, "JSON.stringify([...await save("+c.value+")])"), name)
+	}
+	for value, named := range map[string]string{
+		"new Map([[1, 2]])":            "Map",
+		"new Set([1])":                 "Set",
+		"({a: [{b: new Map()}]})":      "Map",
+		"/x/":                          "RegExp",
+		"new (class Secret { #a })":    "Secret",
+		"new Error('x')":               "Error",
+		"undefined":                    "undefined",
+		"null":                         "null",
+		"42":                           "number",
+		"() => () => 1":                "function",
+		`'half \ud83d'`:                "surrogate",
+		"() => { throw Error('why') }": "why",
+	} {
+		f := browser.Get[event](tab, "await failure(save("+value+"))")
+		assert.Equal(t, "snapshot-failed", f["code"], value)
+		assert.Contains(t, f["message"], named, value)
+	}
+
+	// A mark made while the snapshot is taken is a change of its own.
+	tab.MustEval("let n = 0; await save(() => { if (n++ === 0) autosave.markDirty(); return 'take ' + n }); null", nil)
+	assert.Equal(t, "debouncing", browser.Get[string](tab, "autosave.state().phase"))
+	tab.MustEval("await autosave.flushNow(); null", nil)
+	assert.Equal(t, "take 2", browser.Get[string](tab, "current()"))
+	tab.MustEval("await hf.close(); null", nil)
+	tab.Quiet()
+}
+
+// The worker ends with text that nobody has saved. Another one takes its place, and the page goes on with the text.
+func TestAutoSaveGoesOnWithAnotherWorker(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := w.editor(t, named("worker", "another worker", "Ann"), "{debounceMs: 60000, idleMs: 60000}")
+	tab.MustEval("type('before'); await autosave.flushNow(); type(', after'); null", nil)
+	tab.WorkerEval("setTimeout(() => self.close()); null", nil)
+	tab.WaitFor("heard('readonly').some(e => e.reason === 'runtime-crashed' && e.unsaved === 'before, after')", browser.Limit)
+	tab.WaitFor("!autosave.readOnly && heard('editable').length === 2", browser.Limit)
+	assert.Equal(t, "before, after", browser.Get[string](tab, "text"))
+	tab.MustEval("type('!'); await autosave.flushNow(); null", nil)
+	assert.Equal(t, "before, after!", browser.Get[string](tab, "current()"))
+	assert.Empty(t, browser.Get[[]any](tab, "autosave.drafts()"))
+	tab.MustEval("await hf.close(); null", nil)
+	assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+}
