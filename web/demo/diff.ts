@@ -1,12 +1,21 @@
-// What became of a text, word by word: a longest common subsequence, by dynamic programming on
-// what differs. Of texts that differ in too much for that, line by line; of larger ones, as a whole.
+// The difference of two texts: a longest common subsequence, by dynamic programming on the part that differs. It is
+// computed by words; by lines where the words are too many; as a whole where the lines are too many.
 
 export interface Piece { kind: "same" | "gone" | "new"; text: string }
 
 const mostCells = 4_000_000;
 
-export function diff(before: string, after: string): Piece[] {
-  for (const pattern of [/\s+|[^\s]+/g, /[^\n]*\n|[^\n]+/g]) {
+const words = /\s+|[^\s]+/g;
+const lines = /[^\n]*\n|[^\n]+/g;
+
+/** The difference word by word, or in larger pieces where the texts are too different for that. */
+export const diff = (before: string, after: string): Piece[] => inPieces(before, after, [words, lines]);
+
+/** The difference in whole lines. */
+export const diffLines = (before: string, after: string): Piece[] => inPieces(before, after, [lines]);
+
+function inPieces(before: string, after: string, patterns: RegExp[]): Piece[] {
+  for (const pattern of patterns) {
     const pieces = compare(before.match(pattern) ?? [], after.match(pattern) ?? []);
     if (pieces) return merge(pieces);
   }

@@ -1,7 +1,8 @@
 // The editor page: a plain text that saves itself, who writes it, and what it was. Open it in three tabs.
 
-import { diff } from "./diff.js";
-import { byId, make, setAttribute, setText } from "./dom.js";
+import { Decide } from "./decide.js";
+import { drawDiff } from "./diff-view.js";
+import { byId, setAttribute, setText } from "./dom.js";
 import { Machines, shared } from "./machines.js";
 import { drawCompany, drawHistory, drawTabs } from "./lists.js";
 import { friendlyName, loadName, saveName, shortName } from "./names.js";
@@ -35,6 +36,15 @@ const writer = new Writer({
 }, draw, () => presence.nudge(), shared ? { url: location.origin } : undefined);
 const machines = shared ? new Machines(name, draw, () => void writer.read()) : undefined;
 
+const decide = new Decide({
+  sides: (draft) => writer.sides(draft),
+  adopt: (draft) => writer.adopt(draft),
+  use: (draft, merged) => writer.use(draft, merged),
+  keep: (draft) => writer.resolve(draft, "generation"),
+  discard: (draft) => writer.resolve(draft, "discard"),
+  attempt,
+});
+
 open();
 
 function open(): void {
@@ -63,15 +73,13 @@ function draw(): void {
   setText(byId("answer"), headline);
   setText(byId("explain"), explainOf(kind, state));
   // A screen reader is told of changes, not of every save.
-  setText(byId("announce"), `${headline} ${state.unsaved === undefined ? "" : "Something of yours is not saved."}`);
+  setText(byId("announce"), `${headline} ${state.drafts.length === 0 ? "" : "There is text that is not saved. Decide about it below the editor."}`);
   setText(document.querySelector("title") as Element, `${kind === "holding" ? "Writing" : kind === "held" ? `${holder} writes` : "Reading"} · ${name}`);
   text.readOnly = state.readOnly;
   drawButtons(kind);
   drawMachines();
   drawFailure(state);
-  byId("offer").hidden = state.unsaved === undefined;
-  if (state.unsaved !== undefined) drawDiff(byId("offer-diff"), text.value, state.unsaved);
-  button("offer-use").disabled = state.readOnly;
+  decide.draw(state.drafts, state.readOnly, state.history[0]?.id ?? "");
   drawTabs(state, presence, writer.ownerId);
   drawHistory(state.history, compare, compared);
   button("restore").disabled = state.readOnly;
@@ -148,17 +156,6 @@ function drawMachines(): void {
   drawCompany(machines.company.state);
 }
 
-const marks = { same: "span", gone: "del", new: "ins" } as const;
-const shownDiffs = new WeakMap<HTMLElement, string>();
-
-function drawDiff(element: HTMLElement, before: string, after: string): void {
-  const shape = `${before.length} ${before} ${after}`;
-  if (shownDiffs.get(element) === shape) return;
-  shownDiffs.set(element, shape);
-  const pieces = before === after ? [] : diff(before, after);
-  element.replaceChildren(...(pieces.length > 0 ? pieces.map(({ kind, text }) => make(marks[kind], "", text)) : [make("span", "empty", "No difference.")]));
-}
-
 /** Shows what restoring a generation would change. */
 async function compare(id: string): Promise<void> {
   compared = id;
@@ -218,14 +215,6 @@ button("restore").addEventListener("click", () => void attempt(async () => {
   closeCompare();
   text.focus();
 }));
-button("offer-use").addEventListener("click", () => {
-  text.value = writer.state.unsaved ?? text.value;
-  writer.settle();
-  writer.typed();
-  text.focus();
-});
-button("offer-copy").addEventListener("click", () => void attempt(() => navigator.clipboard.writeText(writer.state.unsaved ?? "")));
-button("offer-drop").addEventListener("click", () => writer.settle());
 
 nameField.addEventListener("change", () => {
   name = nameField.value.trim() || friendlyName();

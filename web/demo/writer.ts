@@ -1,6 +1,8 @@
 // The text and the runtime that saves it: everything of the editor that is not looks.
 
-import { openHoldfast, type AutoSave, type AutoSaveState, type Generation, type HolderInfo, type Holdfast, type WaiterInfo } from "./holdfast.js";
+import { openHoldfast, type AutoSave, type AutoSaveState, type Draft, type Generation, type HolderInfo, type Holdfast, type WaiterInfo } from "./holdfast.js";
+
+import type { Sides } from "./decide.js";
 
 export interface Editor {
   /** The text that is shown, and saved. */
@@ -16,8 +18,8 @@ export interface WriterState {
   history: Generation[];
   held: HolderInfo[];
   pending: WaiterInfo[];
-  /** What this tab had when it lost the lock. */
-  unsaved: string | undefined;
+  /** Text that tabs had and nobody has saved. It waits for a decision. */
+  drafts: Draft[];
 }
 
 const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
@@ -25,7 +27,7 @@ const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 export class Writer {
   readonly state: WriterState = {
     runtime: "opening", failure: undefined, readOnly: true, asking: false,
-    save: { phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 }, history: [], held: [], pending: [], unsaved: undefined,
+    save: { phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 }, history: [], held: [], pending: [], drafts: [],
   };
   /** Whether a tab that asks is refused. */
   keep = false;
@@ -80,24 +82,20 @@ export class Writer {
       void this.look();
       this.#saved();
     });
-    autosave.addEventListener("autosave:editable", ({ detail: { content, unsaved } }) => {
+    autosave.addEventListener("autosave:editable", ({ detail: { content, drafts } }) => {
       if (content) this.#editor.text = decode(content);
-      this.#offer(unsaved);
+      this.state.drafts = [...drafts];
       follow();
       void this.look();
       this.#saved();
     });
-    autosave.addEventListener("autosave:readonly", ({ detail: { reason, error, unsaved } }) => {
-      this.#offer(unsaved);
+    autosave.addEventListener("autosave:readonly", ({ detail: { reason, error } }) => {
       follow();
       if (reason === "runtime-crashed") this.#set({ runtime: "failed", failure: error });
       void this.read();
     });
-  }
-
-  /** Keeps what could not be saved, unless it is what is shown anyway. */
-  #offer(bytes: Uint8Array | undefined): void {
-    if (bytes) this.state.unsaved = decode(bytes);
+    autosave.addEventListener("autosave:draft", () => void this.look());
+    autosave.addEventListener("autosave:conflict", () => void this.look());
   }
 
   /** Something was typed. */
@@ -122,8 +120,8 @@ export class Writer {
   /** Looks who is there, and what was saved. */
   async look(): Promise<void> {
     try {
-      const [people, history] = await Promise.all([this.#holdfast?.inspect(), this.#autosave?.history()]);
-      this.#set({ ...people, ...(history && { history }) });
+      const [people, history, drafts] = await Promise.all([this.#holdfast?.inspect(), this.#autosave?.history(), this.#autosave?.drafts()]);
+      this.#set({ ...people, ...(history && { history }), ...(drafts && { drafts }) });
     } catch {
       // It is over; whoever ended it says so.
     }
@@ -149,8 +147,34 @@ export class Writer {
     if (this.#autosave) this.#editor.text = decode(await this.#autosave.restore(id));
   }
 
-  /** The offer is over. */
-  settle(): void { this.#set({ unsaved: undefined }); }
+  /** The three sides of a draft: the text on which it was typed, the draft, and what is saved now. */
+  async sides({ id, base }: Draft): Promise<Sides> {
+    const [mine, theirs] = await Promise.all([this.content(id), this.#savedText()]);
+    return { base: base === undefined ? "" : await this.content(base).catch(() => undefined), mine, theirs };
+  }
+
+  async #savedText(): Promise<string> {
+    return this.state.history.length > 0 ? this.content("current") : "";
+  }
+
+  /** Makes the draft the content, and shows it. */
+  async adopt(draft: Draft): Promise<void> {
+    await this.resolve(draft, "content");
+    this.#editor.text = await this.content("current");
+  }
+
+  /** Saves a text that has the draft in it, then files the draft in the history. */
+  async use(draft: Draft, text: string): Promise<void> {
+    this.#editor.text = text;
+    this.typed();
+    await this.flush();
+    await this.resolve(draft, "generation");
+  }
+
+  async resolve({ id }: Draft, as: "content" | "generation" | "discard"): Promise<void> {
+    await this.#autosave?.resolveDraft(id, as);
+    await this.look();
+  }
 
   #set(change: Partial<WriterState>): void {
     Object.assign(this.state, change);

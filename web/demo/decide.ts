@@ -1,0 +1,114 @@
+// The view in which a person decides about a draft: text that a tab had and nobody has saved. It shows the three sides
+// beside each other, lets the person choose by pointer or keyboard, and shows what the choice changes before it is made.
+
+import type { Draft } from "./holdfast.js";
+import { drawDiff } from "./diff-view.js";
+import { byId, make, setText } from "./dom.js";
+import { size } from "./lists.js";
+import { merge } from "./merge.js";
+import { clock } from "./time.js";
+
+/** The three sides of a draft. There is no base where the draft began on an empty text, or the base is no longer kept. */
+export interface Sides { base: string | undefined; mine: string; theirs: string }
+
+export interface Actions {
+  sides(draft: Draft): Promise<Sides>;
+  /** Makes the draft the content. */
+  adopt(draft: Draft): Promise<void>;
+  /** Makes a text the content and keeps the draft in the history. */
+  use(draft: Draft, text: string): Promise<void>;
+  /** Keeps the saved text as it is, and the draft in the history. */
+  keep(draft: Draft): Promise<void>;
+  discard(draft: Draft): Promise<void>;
+  /** Runs an action of the person and shows its failure. */
+  attempt(action: () => Promise<void>): Promise<void>;
+}
+
+type Choice = "mine" | "theirs" | "both";
+
+const causes: Record<Draft["cause"], string> = {
+  closed: "the tab was closed", crashed: "the tab crashed", "lock-lost": "another tab took over",
+  offline: "the server was out of reach", "save-failed": "saving failed",
+};
+
+export class Decide {
+  readonly #actions: Actions;
+  readonly #select = byId<HTMLSelectElement>("decide-draft");
+  #drafts: Draft[] = [];
+  #sides: Sides | undefined;
+  #shown = "";
+
+  constructor(actions: Actions) {
+    this.#actions = actions;
+    this.#select.addEventListener("change", () => void this.#show());
+    for (const radio of this.#radios) radio.addEventListener("change", () => this.#drawResult());
+    this.#button("decide-use", (draft) => this.#decide(draft));
+    this.#button("decide-copy", () => navigator.clipboard.writeText(this.#sides?.mine ?? ""));
+    this.#button("decide-discard", (draft) => this.#actions.discard(draft));
+  }
+
+  get #radios(): HTMLInputElement[] { return [...document.querySelectorAll<HTMLInputElement>('input[name="decide-choice"]')]; }
+
+  get #choice(): Choice { return (this.#radios.find(({ checked }) => checked)?.value ?? "both") as Choice; }
+
+  get #draft(): Draft | undefined { return this.#drafts.find(({ id }) => id === this.#select.value) ?? this.#drafts[0]; }
+
+  #button(id: string, act: (draft: Draft) => Promise<void>): void {
+    byId(id).addEventListener("click", () => {
+      const draft = this.#draft;
+      if (draft) void this.#actions.attempt(() => act(draft));
+    });
+  }
+
+  /** Draws the drafts that wait for a decision. A page that may not write can look at them, copy and discard them. */
+  draw(drafts: Draft[], readOnly: boolean, revision: string): void {
+    byId("decide").hidden = drafts.length === 0;
+    byId<HTMLButtonElement>("decide-use").disabled = readOnly;
+    const shape = JSON.stringify([drafts, revision]);
+    if (shape === this.#shown) return;
+    this.#shown = shape;
+    const before = this.#draft?.id;
+    this.#drafts = drafts;
+    this.#select.replaceChildren(...drafts.map(({ id, at, bytes, ownerName, cause }) => {
+      const option = make("option", "", `${clock(at)}, ${size(bytes)}${ownerName ? `, by ${ownerName}` : ""}: ${causes[cause]}`);
+      option.value = id;
+      option.selected = id === before;
+      return option;
+    }));
+    setText(byId("decide-title"), drafts.length > 1 ? `Not saved: ${drafts.length} drafts` : "Not saved: one draft");
+    void this.#show();
+  }
+
+  async #show(): Promise<void> {
+    const draft = this.#draft;
+    if (!draft) return;
+    await this.#actions.attempt(async () => {
+      const sides = await this.#actions.sides(draft);
+      if (draft !== this.#draft) return; // the person has chosen another one meanwhile
+      this.#sides = sides;
+      const base = sides.base ?? "";
+      setText(byId("decide-base"), sides.base === undefined ? "Not kept any more." : base || "An empty text.");
+      drawDiff(byId("decide-mine"), base, sides.mine);
+      drawDiff(byId("decide-theirs"), base, sides.theirs);
+      this.#drawResult();
+    });
+  }
+
+  #drawResult(): void {
+    if (!this.#sides) return;
+    drawDiff(byId("decide-result"), this.#sides.theirs, this.#result(this.#sides).text);
+    const { overlaps } = this.#result(this.#sides);
+    setText(byId("decide-note"), overlaps === 0 ? "" : overlaps === 1 ? "One place was changed on both sides: it has both versions." : `${overlaps} places were changed on both sides: they have both versions.`);
+  }
+
+  #result({ base, mine, theirs }: Sides): { text: string; overlaps: number } {
+    if (this.#choice === "both") return merge(base ?? "", mine, theirs);
+    return { text: this.#choice === "mine" ? mine : theirs, overlaps: 0 };
+  }
+
+  #decide(draft: Draft): Promise<void> {
+    if (this.#choice === "mine") return this.#actions.adopt(draft);
+    if (this.#choice === "theirs" || !this.#sides) return this.#actions.keep(draft);
+    return this.#actions.use(draft, this.#result(this.#sides).text);
+  }
+}

@@ -1,0 +1,16 @@
+// Shows the difference of two texts as marked text.
+
+import { diff } from "./diff.js";
+import { make } from "./dom.js";
+
+const marks = { same: "span", gone: "del", new: "ins" } as const;
+const shown = new WeakMap<HTMLElement, string>();
+
+/** Draws the difference, unless the element shows it already. */
+export function drawDiff(element: HTMLElement, before: string, after: string): void {
+  const shape = `${before.length} ${before} ${after}`;
+  if (shown.get(element) === shape) return;
+  shown.set(element, shape);
+  const pieces = before === after ? [] : diff(before, after);
+  element.replaceChildren(...(pieces.length > 0 ? pieces.map(({ kind, text }) => make(marks[kind], "", text)) : [make("span", "empty", "No difference.")]));
+}
