@@ -12,3 +12,21 @@ func (tab *Tab) Type(text string) {
 	tab.Show()
 	tab.must("type", tab.do(func(ctx context.Context) error { return input.InsertText(text).Do(ctx) }))
 }
+
+// Press brings the tab to the front and presses and releases a key there, by the name of the key: "Enter", "ArrowDown".
+func (tab *Tab) Press(key string) {
+	tab.t.Helper()
+	tab.Show()
+	code, known := map[string]int64{"Enter": 13, "ArrowUp": 38, "ArrowDown": 40, "Tab": 9}[key]
+	if !known {
+		tab.t.Fatalf("no code is known for the key %s", key)
+	}
+	press := func(kind input.KeyType, text string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return input.DispatchKeyEvent(kind).WithKey(key).WithCode(key).WithWindowsVirtualKeyCode(code).WithText(text).Do(ctx)
+		}
+	}
+	text := map[string]string{"Enter": "\r"}[key]
+	tab.must("press "+key, tab.do(press(input.KeyDown, text)))
+	tab.must("release "+key, tab.do(press(input.KeyUp, "")))
+}

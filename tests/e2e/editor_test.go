@@ -105,14 +105,16 @@ func TestEditor(t *testing.T) {
 	cleo.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
 	ben.Continue()
 	ben.WorkerEval("wake()", nil)
-	ben.WaitFor("kind() === 'held' && !$('offer').hidden && $('offer-diff').textContent.includes('Unsaved words.')", browser.Limit)
-	editorShots(t, map[string]*browser.Tab{"offered": ben})
-	accessible(t, ben, "offered")
+	ben.WaitFor("kind() === 'held' && !$('decide').hidden && $('decide-mine').textContent.includes('Unsaved words.') && $('decide-theirs').textContent.includes('Hers.')", browser.Limit)
+	assert.Equal(t, "The quick brown fox.", browser.Get[string](ben, "$('decide-base').textContent"))
+	editorShots(t, map[string]*browser.Tab{"deciding": ben})
+	accessible(t, ben, "deciding")
+	assert.True(t, browser.Get[bool](ben, "$('decide-use').disabled"), "another tab writes")
 	press(ben, "ask")
-	ben.WaitFor("kind() === 'holding'", browser.Limit)
-	press(ben, "offer-use")
-	if err := ben.Wait("$('offer').hidden && $('text').value.endsWith('Unsaved words.')", browser.Limit); err != nil {
-		t.Fatal(err, browser.Get[[]any](ben, "[$('offer').hidden, $('text').value, $('offer-diff').textContent, $('answer').textContent, kind()]"))
+	ben.WaitFor("kind() === 'holding' && !$('decide-use').disabled", browser.Limit)
+	decideByKeyboard(t, ben)
+	if err := ben.Wait("$('decide').hidden && $('text').value === 'The quick brown fox. Hers.\\nThe quick brown fox. Unsaved words.'", browser.Limit); err != nil {
+		t.Fatal(err, browser.Get[[]any](ben, "[$('decide').hidden, $('text').value, $('decide-result').textContent, $('answer').textContent, kind(), $('outcome').textContent]"))
 	}
 	press(ben, "flush")
 
@@ -123,6 +125,23 @@ func TestEditor(t *testing.T) {
 	for _, tab := range []*browser.Tab{ann, cleo} {
 		tab.Quiet()
 	}
+}
+
+// decideByKeyboard goes through the choices with the arrow keys, back to both texts together, and decides.
+func decideByKeyboard(t *testing.T, tab *browser.Tab) {
+	t.Helper()
+	chosen := "document.querySelector('input[name=decide-choice]:checked').value"
+	tab.MustEval("document.querySelector('input[name=decide-choice]:checked').focus()", nil)
+	assert.Equal(t, "both", browser.Get[string](tab, chosen))
+	assert.Contains(t, browser.Get[string](tab, "$('decide-note').textContent"), "both versions")
+	tab.Press("ArrowDown")
+	tab.WaitFor(chosen+" === 'mine' && $('decide-result').querySelector('del')?.textContent.includes('Hers.')", browser.Limit)
+	tab.Press("ArrowDown")
+	tab.WaitFor(chosen+" === 'theirs' && $('decide-result').textContent === 'No difference.'", browser.Limit)
+	tab.Press("ArrowDown")
+	tab.WaitFor(chosen+" === 'both' && $('decide-result').querySelector('ins')?.textContent.includes('Unsaved words.')", browser.Limit)
+	tab.MustEval("$('decide-use').focus()", nil)
+	tab.Press("Enter")
 }
 
 func TestEditorFitsPhone(t *testing.T) {
