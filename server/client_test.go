@@ -2,12 +2,14 @@ package server_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,7 +25,8 @@ import (
 // instance is a running server of a test.
 type instance struct {
 	*server.Server
-	http *httptest.Server
+	http  *httptest.Server
+	blobs string
 }
 
 // start runs a server on a directory of its own, with changes to the defaults.
@@ -44,7 +47,7 @@ func startWith(t testing.TB, c server.Config) *instance {
 	}
 	s, err := server.Start(t.Context(), c, nil)
 	require.NoError(t, err)
-	i := &instance{s, httptest.NewServer(s.Handler())}
+	i := &instance{s, httptest.NewServer(s.Handler()), cmp.Or(c.Blobs, filepath.Join(c.DataDir, "blobs"))}
 	t.Cleanup(func() { i.stop(t) })
 	return i
 }
@@ -53,7 +56,7 @@ func startWith(t testing.TB, c server.Config) *instance {
 func (i *instance) another(t testing.TB, change func(*server.Config)) *instance {
 	t.Helper()
 	return start(t, func(c *server.Config) {
-		c.Etcd = []string{i.Store().Endpoint()}
+		c.Etcd, c.Blobs = []string{i.Store().Endpoint()}, i.blobs
 		if change != nil {
 			change(c)
 		}

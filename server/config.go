@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/server/content"
 )
 
 // Config is everything that can be set. [DefaultConfig] has the defaults, [Config.Flags] the flags.
@@ -15,6 +17,13 @@ type Config struct {
 	// instead if there are any.
 	DataDir string
 	Etcd    []string
+	// Blobs is where contents are kept: a directory, in DataDir if it is empty. Servers that share a store share it too.
+	Blobs string
+	// Keep is how many generations of each document are kept, MaxContent how many bytes one may have, Quota how many the
+	// store may.
+	Keep       int
+	MaxContent int64
+	Quota      int64
 	// History is how long the embedded etcd remembers what was, for clients that resume.
 	History time.Duration
 
@@ -61,9 +70,13 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// minQuota leaves room for some thousands of locks.
+const minQuota = 16 << 20
+
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{
+		Keep: 20, MaxContent: 8 << 20, Quota: 8 << 30,
 		DataDir: "holdfast-data", History: 5 * time.Minute, Name: "holdfast",
 		LockTTL: 30 * time.Second, Sweep: time.Minute, MaxWait: time.Minute, Ping: 20 * time.Second,
 		InstanceTTL: 5 * time.Second,
@@ -84,6 +97,10 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	duration := func(p *time.Duration, name, usage string) { flags.DurationVar(p, name, *p, usage) }
 
 	text(&c.DataDir, "data-dir", "`directory` of the embedded etcd")
+	text(&c.Blobs, "blobs", "`directory` of the contents, which servers on one store share; in the data directory by default")
+	flags.IntVar(&c.Keep, "keep", c.Keep, "generations of each document that are kept")
+	flags.Int64Var(&c.MaxContent, "max-content", c.MaxContent, "`bytes` that a content may have")
+	flags.Int64Var(&c.Quota, "quota", c.Quota, "`bytes` that the store of locks and names may take (embedded etcd)")
 	list(&c.Etcd, "etcd", "`host:port,…` of an external etcd cluster to use instead")
 	duration(&c.History, "history", "how long clients can resume from an old revision (embedded etcd)")
 	text(&c.Name, "name", "`name` of this member in a cluster of embedded etcds")
@@ -135,6 +152,15 @@ func (c *Config) check() error {
 	}
 	if c.Rate > 0 && c.Burst < 1 || c.NewRate > 0 && c.NewBurst < 1 || c.AddressRate > 0 && c.AddressBurst < 1 {
 		return errors.New("--burst, --new-burst and --address-burst must be 1 or more")
+	}
+	if c.Keep < 1 || c.Keep > content.MaxKeep {
+		return fmt.Errorf("--keep is from 1 to %d", content.MaxKeep)
+	}
+	if c.MaxContent < 1 || c.Quota < minQuota {
+		return fmt.Errorf("--max-content must be positive, and --quota %d or more", minQuota)
+	}
+	if c.Blobs == "" && (len(c.Etcd) > 0 || c.PeerURL != "") {
+		return errors.New("say with --blobs which directory of contents the servers share: they share the store of names")
 	}
 	if len(c.Etcd) > 0 && (c.PeerURL != "" || len(c.Join) > 0) {
 		return errors.New("--peer-url and --join are for the embedded etcd; they do not go with --etcd")

@@ -50,6 +50,9 @@ func recordContent(room string, saved content.Info) []kv.Op {
 	})}
 }
 
+// forgetDocument removes the events of a document that is deleted.
+func forgetDocument(room string) []kv.Op { return []kv.Op{events.Forget(room)} }
+
 // state reads the whole present state of a document.
 func state(table *locks.Table, contents *content.Store) func(context.Context, string) (events.Event, error) {
 	return func(ctx context.Context, room string) (events.Event, error) {

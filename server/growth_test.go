@@ -84,7 +84,7 @@ func described(info object) (list []string) {
 func TestGrowingToThreeNodes(t *testing.T) {
 	t.Parallel()
 	alone := server.DefaultConfig()
-	alone.DataDir = kvtest.Dir(t)
+	alone.DataDir, alone.Blobs = kvtest.Dir(t), t.TempDir()
 	alone.RoomGrace, alone.LockTTL = 10*time.Minute, 10*time.Minute // however slow this machine is, nobody has left and no lock has run out
 	s := startWith(t, alone)
 	ann := s.as(t, "ann").named("Ann")
@@ -108,7 +108,7 @@ func TestGrowingToThreeNodes(t *testing.T) {
 	for range 2 {
 		c := server.DefaultConfig()
 		c.RoomGrace, c.LockTTL = alone.RoomGrace, alone.LockTTL
-		c.DataDir, c.PeerURL, c.Join = kvtest.Dir(t), kvtest.FreeURL(t), []string{grown.ClientURL}
+		c.DataDir, c.Blobs, c.PeerURL, c.Join = kvtest.Dir(t), alone.Blobs, kvtest.FreeURL(t), []string{grown.ClientURL}
 		nodes = append(nodes, startWith(t, c))
 	}
 	check := func(nodes []*instance) {

@@ -3,10 +3,12 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/holdfast-dev/holdfast/server/asks"
+	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/httpapi"
@@ -75,7 +78,13 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	if err != nil {
 		return err
 	}
-	contents := content.New(s.store, s.table, recordContent)
+	bytes, err := blobs.OpenFiles(cmp.Or(c.Blobs, filepath.Join(c.DataDir, "blobs")))
+	if err != nil {
+		return err
+	}
+	contents := content.New(content.Config{
+		KV: s.store, Locks: s.table, Blobs: bytes, Keep: c.Keep, Record: recordContent, Forget: forgetDocument,
+	})
 	if s.hub, err = events.Open(ctx, s.store, state(s.table, contents)); err != nil {
 		return err
 	}
@@ -92,6 +101,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 		LockTTL: c.LockTTL, MaxWait: c.MaxWait, Ping: c.Ping, MissedPongs: missedPongs, WriteLimit: c.WriteLimit,
 		Rate: c.Rate, Burst: c.Burst, NewRate: c.NewRate, NewBurst: c.NewBurst,
 		AddressRate: c.AddressRate, AddressBurst: c.AddressBurst, Address: trusted.Address, LockAll: c.LockAll,
+		MaxContent: c.MaxContent,
 	})
 	if err != nil {
 		return err
@@ -164,18 +174,23 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// tidy clears away what requests that broke off have left.
+// tidy deletes the bytes of contents that were given up, and once, well after the start, those that a crash left.
 func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 	ticker := time.NewTicker(s.config.Sweep)
 	defer ticker.Stop()
-	for {
+	for swept := false; ; {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return
 		}
-		if err := contents.Tidy(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			s.config.Log.Warn("left-over pieces of contents could not be cleared away", "error", err)
+		err := contents.Tidy(ctx)
+		if err == nil && !swept {
+			err = contents.Sweep(ctx, time.Now())
+			swept = err == nil
+		}
+		if err != nil && ctx.Err() == nil {
+			s.config.Log.Warn("contents that are not needed could not be deleted; it is tried again", "error", err)
 		}
 	}
 }

@@ -130,9 +130,11 @@ func TestHealthAndMetrics(t *testing.T) {
 func TestConfigsThatCannotWork(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*server.Config){
-		"no time to live":       func(c *server.Config) { c.LockTTL = 0 },
-		"no burst":              func(c *server.Config) { c.Burst = 0 },
-		"peers of an external":  func(c *server.Config) { c.Etcd = []string{"x:1"}; c.PeerURL = "http://127.0.0.1:1" },
+		"no time to live":      func(c *server.Config) { c.LockTTL = 0 },
+		"no burst":             func(c *server.Config) { c.Burst = 0 },
+		"peers of an external": func(c *server.Config) { c.Etcd = []string{"x:1"}; c.PeerURL, c.Blobs = "http://127.0.0.1:1", "x" },
+		"an external store and contents of one's own": func(c *server.Config) { c.Etcd = []string{"x:1"} },
+		"no generation":         func(c *server.Config) { c.Keep = 0 },
 		"join without a place":  func(c *server.Config) { c.Join = []string{"http://127.0.0.1:1"} },
 		"an address, not a URL": func(c *server.Config) { c.PeerURL = "127.0.0.1:1" },
 		"an origin with a path": func(c *server.Config) { c.Origins = []string{"https://a.example/path"} },

@@ -1,4 +1,4 @@
-// Package content keeps the bytes of documents, written only by the holder of the document's lock.
+// Package content keeps the contents of documents, written only by the holder of the document's lock.
 //
 // # Fencing
 //
@@ -12,84 +12,111 @@
 // acknowledged, and the first arrives. So a write may say which save it is, and the transaction refuses an older one
 // under the same token, see [Save].
 //
-// # In the store
+// # Where things are
 //
-// content/<room> describes the present content; its bytes are in pieces under chunks/<room>/<save>/. A store of etcd's
-// kind takes requests of at most 1.5 MiB unless told otherwise, and large ones delay all others; so the pieces are
-// written one by one, and the commit is the small transaction that brings the last of them and the description. Until
-// then nobody sees them; pieces that no description names are cleared away after a while.
+// The bytes are a blob ([blobs.Blobs]). It is durable before the transaction that names it, so a content that was
+// acknowledged is there. The store has only names: content/<document> describes the present generation and lists those that are kept;
+// blobs/<blob> describes the generation of each blob. A blob has a name of its own even where its bytes are those of
+// another, so deleting one never harms a writer of the same bytes.
+//
+// A transaction that gives up a generation names its blob under garbage/, and [Store.Tidy] deletes what is named there. A
+// blob that a crash left without a transaction is found by [Store.Sweep].
 package content
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
+	"io"
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
 const (
-	prefix      = "content/"
-	chunkPrefix = "chunks/"
+	prefix        = "content/"
+	blobPrefix    = "blobs/"
+	garbagePrefix = "garbage/"
 
-	// chunkSize is how many bytes one piece has at most.
-	chunkSize = 1 << 20
-	// orphanAge is how old pieces without a description must be to be cleared away: older than any request can last.
-	orphanAge = 10 * time.Minute
+	// MaxKeep is how many generations one document may keep: each transaction has room for giving them all up.
+	MaxKeep = 50
 )
 
-// ErrNotFound means that the document has no content yet.
-var ErrNotFound = errors.New("the document has no content")
+var (
+	// ErrNotFound means that the document has no content, or not that generation.
+	ErrNotFound = errors.New("the document has no such content")
+	// ErrPrecondition means that the present content is not the one that the writer expects.
+	ErrPrecondition = errors.New("the document has another content than expected")
+)
 
-// Info describes a document's content.
+// Info describes a generation of a document's content.
 type Info struct {
-	ETag    string    // quoted, as HTTP has it: of the bytes alone
-	Token   int64     // of the lock under which it was written
-	SavedAt time.Time // in whole milliseconds
-	Size    int
-	Save    Save // what the client said of it
+	Generation string
+	ETag       string    // quoted, as HTTP has it: of the bytes alone
+	Token      int64     // of the lock under which it was written
+	SavedAt    time.Time // in whole milliseconds
+	Size       int
+	Save       Save // what the client said of it
+}
+
+// Config is what a store of contents stands on.
+type Config struct {
+	KV    *kv.Store
+	Locks *locks.Table
+	Blobs blobs.Blobs
+	// Keep is how many generations of each document are kept, at most MaxKeep; zero is one.
+	Keep int
+	// Record returns operations that a write carries out too; nil is none. Forget does so for a deletion.
+	Record func(room string, saved Info) []kv.Op
+	Forget func(room string) []kv.Op
 }
 
 // Store keeps contents.
-type Store struct {
-	kv     *kv.Store
-	table  *locks.Table
-	record func(room string, saved Info) []kv.Op
-}
+type Store struct{ Config }
 
-// New returns a store whose writes also carry out the operations that record returns for them; nil records nothing.
-func New(store *kv.Store, table *locks.Table, record func(room string, saved Info) []kv.Op) *Store {
-	if record == nil {
-		record = func(string, Info) []kv.Op { return nil }
+// New returns a store.
+func New(c Config) *Store {
+	if c.Record == nil {
+		c.Record = func(string, Info) []kv.Op { return nil }
 	}
-	return &Store{store, table, record}
+	if c.Forget == nil {
+		c.Forget = func(string) []kv.Op { return nil }
+	}
+	c.Keep = min(max(c.Keep, 1), MaxKeep)
+	return &Store{c}
 }
 
-// description is the value of content/<room>.
+// description is the value of content/<room>, and of each generation.
 type description struct {
-	ETag   string `json:"etag"`
-	Token  int64  `json:"token"`
-	Saved  int64  `json:"saved"` // milliseconds since 1970
-	Size   int    `json:"size"`
-	Save   string `json:"save"`
-	Chunks int    `json:"chunks"`
+	ETag  string `json:"etag"`
+	Token int64  `json:"token"`
+	Saved int64  `json:"saved"` // milliseconds since 1970
+	Size  int    `json:"size"`
+	Save  string `json:"save"` // names the generation
+	Blob  string `json:"blob,omitempty"`
+	// Chunks is how many pieces a content has that a former version of this server put into the store.
+	Chunks int `json:"chunks,omitempty"`
 	// What the client said of the save. A save that names no order keeps the order of the one before.
 	Draft  string `json:"draft,omitempty"`
 	Number int64  `json:"number,omitempty"`
 	Order  int64  `json:"order,omitempty"`
+	// Kept are the earlier generations that are kept, the latest first, each with its blob; of the present one only.
+	Kept []kept `json:"kept,omitempty"`
+}
+
+type kept struct {
+	Save string `json:"s"`
+	Blob string `json:"b"`
 }
 
 func (d description) info() Info {
-	return Info{d.ETag, d.Token, time.UnixMilli(d.Saved), d.Size, Save{d.Draft, d.Number, d.Order}}
+	return Info{d.Save, d.ETag, d.Token, time.UnixMilli(d.Saved), d.Size, Save{d.Draft, d.Number, d.Order}}
 }
 
 func (d description) encode() []byte {
@@ -98,123 +125,6 @@ func (d description) encode() []byte {
 		panic(err) // strings and numbers
 	}
 	return text
-}
-
-func chunkKey(room, save string, i int) string {
-	return fmt.Sprintf("%s%s/%s/%03d", chunkPrefix, room, save, i)
-}
-
-// Read returns a document's content, or [ErrNotFound].
-func (s *Store) Read(ctx context.Context, room string) ([]byte, Info, error) {
-	for {
-		e, revision, err := s.kv.Get(ctx, prefix+room)
-		if err != nil {
-			return nil, Info{}, err
-		}
-		d, err := decode(e)
-		if err != nil {
-			return nil, Info{}, err
-		}
-		// As of the description's revision: a save that comes meanwhile deletes these pieces.
-		chunks, err := s.kv.RangeAt(ctx, chunkPrefix+room+"/"+d.Save+"/", revision)
-		if errors.Is(err, kv.ErrCompacted) {
-			continue
-		}
-		if err != nil {
-			return nil, Info{}, err
-		}
-		data := make([]byte, 0, d.Size)
-		for _, c := range chunks {
-			data = append(data, c.Value...)
-		}
-		if len(data) != d.Size {
-			return nil, Info{}, fmt.Errorf("the content of %q is damaged: %d of %d bytes", room, len(data), d.Size)
-		}
-		return data, d.info(), nil
-	}
-}
-
-// Describe returns what is known of a document's content as it was at a revision, or [ErrNotFound].
-func (s *Store) Describe(ctx context.Context, room string, revision int64) (Info, error) {
-	e, err := s.kv.GetAt(ctx, prefix+room, revision)
-	if err != nil {
-		return Info{}, err
-	}
-	d, err := decode(e)
-	return d.info(), err
-}
-
-// Write replaces a document's content under the lock with the token given. It fails with [locks.ErrStaleToken] when that
-// lock is gone or another has come, with [locks.ErrNotHolder] when it never was the holder's, and with [ErrStaleSave] when
-// a later save is stored. A save that is stored already changes nothing: Write returns what is known of it.
-func (s *Store) Write(ctx context.Context, room, holder string, token int64, save Save, data []byte) (Info, error) {
-	for {
-		fence, err := s.table.Fence(ctx, locks.Document(room), holder, token)
-		if err != nil {
-			return Info{}, err
-		}
-		info, done, err := s.write(ctx, room, token, fence, save, data)
-		if done || err != nil {
-			return info, err
-		}
-	}
-}
-
-// write tries once; it is done unless something but the lock has changed meanwhile.
-func (s *Store) write(ctx context.Context, room string, token int64, fence kv.Cond, save Save, data []byte) (Info, bool, error) {
-	old, _, err := s.kv.Get(ctx, prefix+room)
-	if err != nil {
-		return Info{}, false, err
-	}
-	now := time.Now()
-	sum := sha256.Sum256(data)
-	d := description{
-		ETag: `"` + hex.EncodeToString(sum[:16]) + `"`, Token: token, Saved: now.UnixMilli(), Size: len(data),
-		Save: newSave(now), Draft: save.Draft, Number: save.Number, Order: save.Order,
-	}
-	conditions := []kv.Cond{fence, kv.ChangedAt(prefix+room, old.Modified)}
-	if before, err := decode(old); err == nil {
-		if stored, err := d.follow(before); stored || err != nil {
-			if err == nil && d.Order > before.Order {
-				before.Order = d.Order // what was sent in between is refused from now on
-				result, err := s.kv.Commit(ctx, kv.Txn{If: conditions, Then: []kv.Op{kv.Put(prefix+room, before.encode())}})
-				return before.info(), result.Held, err
-			}
-			return before.info(), stored, err
-		}
-	}
-	var last []kv.Op
-	for chunk := range slices.Chunk(data, chunkSize) {
-		key := chunkKey(room, d.Save, d.Chunks)
-		d.Chunks++
-		put := kv.Put(key, chunk)
-		if d.Chunks*chunkSize >= len(data) {
-			last = append(last, put)
-			break
-		}
-		if _, err := s.kv.Commit(ctx, kv.Txn{Then: []kv.Op{put}}); err != nil {
-			return Info{}, false, err
-		}
-		conditions = append(conditions, kv.Exists(key))
-	}
-	then := append(last, kv.Put(prefix+room, d.encode()))
-	if before, err := decode(old); err == nil && before.Chunks > 0 {
-		then = append(then, kv.DeleteUnder(chunkPrefix+room+"/"+before.Save+"/"))
-	}
-	then = append(then, s.record(room, d.info())...)
-	result, err := s.kv.Commit(ctx, kv.Txn{If: conditions, Then: then})
-	return d.info(), result.Held, err
-}
-
-// newSave names a save so that its age can be told.
-func newSave(now time.Time) string {
-	return strconv.FormatInt(now.UnixMilli(), 36) + "-" + rand.Text()[:10]
-}
-
-func savedAt(save string) (time.Time, bool) {
-	ms, _, ok := strings.Cut(save, "-")
-	n, err := strconv.ParseInt(ms, 36, 64)
-	return time.UnixMilli(n), ok && err == nil
 }
 
 func decode(e kv.Entry) (description, error) {
@@ -228,42 +138,143 @@ func decode(e kv.Entry) (description, error) {
 	return d, nil
 }
 
-// Tidy clears away the pieces of saves that were never committed.
-func (s *Store) Tidy(ctx context.Context, now time.Time) error {
-	keys, err := s.kv.Keys(ctx, chunkPrefix)
-	if err != nil {
-		return err
-	}
-	looked := map[string]bool{}
-	for _, key := range keys {
-		parts := strings.Split(strings.TrimPrefix(key, chunkPrefix), "/")
-		if len(parts) != 3 || looked[parts[0]+"/"+parts[1]] {
-			continue
-		}
-		room, save := parts[0], parts[1]
-		looked[room+"/"+save] = true
-		if saved, ok := savedAt(save); ok && now.Sub(saved) < orphanAge {
-			continue
-		}
-		if err := s.clear(ctx, room, save); err != nil {
-			return err
-		}
-	}
-	return nil
+func etag(data []byte) (tag, digest string) {
+	sum := sha256.Sum256(data)
+	digest = hex.EncodeToString(sum[:])
+	return `"` + digest[:32] + `"`, digest
 }
 
-// clear removes the pieces of a save unless they are the content.
-func (s *Store) clear(ctx context.Context, room, save string) error {
-	e, _, err := s.kv.Get(ctx, prefix+room)
+// Describe returns what is known of a document's content as it was at a revision, or [ErrNotFound].
+func (s *Store) Describe(ctx context.Context, room string, revision int64) (Info, error) {
+	e, err := s.KV.GetAt(ctx, prefix+room, revision)
 	if err != nil {
-		return err
+		return Info{}, err
 	}
-	if d, err := decode(e); err == nil && d.Save == save {
-		return nil
+	d, err := decode(e)
+	return d.info(), err
+}
+
+// Content is a generation that can be read. Its bytes are read only when [Content.Open] is called.
+type Content struct {
+	Info
+	d     description
+	store *Store
+	room  string
+}
+
+// Find returns a document's content, or with a generation an earlier one, or [ErrNotFound].
+func (s *Store) Find(ctx context.Context, room, generation string) (Content, error) {
+	e, _, err := s.KV.Get(ctx, prefix+room)
+	if err != nil {
+		return Content{}, err
 	}
-	_, err = s.kv.Commit(ctx, kv.Txn{
-		If:   []kv.Cond{kv.ChangedAt(prefix+room, e.Modified)},
-		Then: []kv.Op{kv.DeleteUnder(chunkPrefix + room + "/" + save + "/")},
-	})
-	return err
+	d, err := decode(e)
+	if err != nil || generation == "" || generation == d.Save {
+		return Content{d.info(), d, s, room}, err
+	}
+	for _, k := range d.Kept {
+		if k.Save == generation {
+			e, _, err := s.KV.Get(ctx, blobPrefix+k.Blob)
+			if err != nil {
+				return Content{}, err
+			}
+			d, err := decode(e)
+			return Content{d.info(), d, s, room}, err
+		}
+	}
+	return Content{}, ErrNotFound
+}
+
+// Open returns the bytes. It fails with [ErrNotFound] when the generation has been given up since.
+func (c Content) Open(ctx context.Context) (io.ReadSeekCloser, error) {
+	if c.d.Blob == "" {
+		return c.store.openChunks(ctx, c.room, c.d)
+	}
+	r, err := c.store.Blobs.Open(ctx, c.d.Blob)
+	if !errors.Is(err, blobs.ErrNotFound) {
+		return r, err
+	}
+	e, _, err := c.store.KV.Get(ctx, blobPrefix+c.d.Blob)
+	if err != nil {
+		return nil, err
+	}
+	if e.Found() {
+		return nil, fmt.Errorf("the content of %q is damaged: the blob %s is missing", c.room, c.d.Blob)
+	}
+	return nil, ErrNotFound
+}
+
+// Read returns a document's present content, or [ErrNotFound].
+func (s *Store) Read(ctx context.Context, room string) ([]byte, Info, error) {
+	for {
+		c, err := s.Find(ctx, room, "")
+		if err != nil {
+			return nil, Info{}, err
+		}
+		r, err := c.Open(ctx)
+		if errors.Is(err, ErrNotFound) {
+			continue // a later one has come
+		}
+		if err != nil {
+			return nil, Info{}, err
+		}
+		data, err := io.ReadAll(r)
+		return data, c.Info, errors.Join(err, r.Close())
+	}
+}
+
+// History returns the generations of a document that are kept, the latest first.
+func (s *Store) History(ctx context.Context, room string) ([]Info, error) {
+	e, _, err := s.KV.Get(ctx, prefix+room)
+	if err != nil {
+		return nil, err
+	}
+	d, err := decode(e)
+	if err != nil {
+		return nil, err
+	}
+	list := []Info{d.info()}
+	var reads []kv.Op
+	for _, k := range d.Kept {
+		reads = append(reads, kv.Read(blobPrefix+k.Blob))
+	}
+	result, err := s.KV.Commit(ctx, kv.Txn{Then: reads})
+	if err != nil {
+		return nil, err
+	}
+	for _, read := range result.Reads {
+		if len(read) == 0 {
+			continue // given up since
+		}
+		d, err := decode(read[0])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, d.info())
+	}
+	return list, nil
+}
+
+// Document is one that has a content.
+type Document struct {
+	Room string
+	Info
+}
+
+// Documents returns the documents whose names begin with a prefix and come after a name, in the order of their names, at
+// most limit.
+func (s *Store) Documents(ctx context.Context, begin, after string, limit int64) ([]Document, error) {
+	entries, err := s.KV.Page(ctx, prefix+begin, prefix+after, limit)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Document, 0, len(entries))
+	for _, e := range entries {
+		d, err := decode(e)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Document{strings.TrimPrefix(e.Key, prefix), d.info()})
+	}
+	return list, nil
 }

@@ -87,6 +87,9 @@ func Record(room string, list ...Event) kv.Op {
 	return kv.Put(prefix+room, text)
 }
 
+// Forget returns the operation that removes a document's events: who resumes gets the present state.
+func Forget(room string) kv.Op { return kv.Delete(prefix + room) }
+
 // decode reads the events of an entry; something unreadable has none.
 func decode(e kv.Entry) []Event {
 	var list []Event

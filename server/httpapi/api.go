@@ -49,13 +49,14 @@ type Config struct {
 	Burst, NewBurst, AddressBurst int
 	// Address returns where a request comes from; nil is the other end of its connection.
 	Address func(*http.Request) string
+	// MaxContent is how many bytes a content may have.
+	MaxContent int64
 	// LockAll lets a lock on all documents at once be taken.
 	LockAll bool
 }
 
 const (
-	maxBody    = 64 << 10
-	maxContent = 8 << 20
+	maxBody = 64 << 10
 )
 
 // API serves the paths under /api/.
@@ -97,6 +98,9 @@ func New(c Config) (*API, error) {
 		"POST /api/documents/{roomId}/lock/refuse": document(a.refuseAsk),
 		"GET /api/documents/{roomId}/content":      document(a.readContent),
 		"PUT /api/documents/{roomId}/content":      document(a.writeContent),
+		"GET /api/documents/{roomId}/history":      document(a.showHistory),
+		"DELETE /api/documents/{roomId}":           document(a.deleteDocument),
+		"GET /api/documents":                       a.listDocuments,
 		"GET /api/documents/{roomId}/events":       document(a.streamEvents),
 		"POST /api/locks":                          a.lockPaths,
 		"PUT /api/locks/{leaseId}":                 a.renewLease,

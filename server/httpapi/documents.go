@@ -173,49 +173,23 @@ func readToken(r *http.Request) (int64, error) {
 	return token, nil
 }
 
-func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Session, id string) error {
-	data, info, err := a.Contents.Read(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	header := w.Header()
-	header.Set("ETag", info.ETag)
-	header.Set(tokenHeader, strconv.FormatInt(info.Token, 10))
-	if save := info.Save.String(); save != "" {
-		header.Set(saveHeader, save)
-	}
-	header.Set("Holdfast-Saved-At", at(info.SavedAt)) // Last-Modified knows seconds alone
-	header.Set("Last-Modified", info.SavedAt.UTC().Format(http.TimeFormat))
-	// Bytes of somebody else's: never a page of this origin.
-	header.Set("Content-Type", "application/octet-stream")
-	header.Set("Content-Disposition", "attachment")
-	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	if r.Header.Get("If-None-Match") == info.ETag {
-		w.WriteHeader(http.StatusNotModified)
-		return nil
-	}
-	header.Set("Content-Length", strconv.Itoa(len(data)))
-	_, _ = w.Write(data)
-	return nil
-}
-
 func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	token, err := readToken(r)
 	if err != nil {
 		return err
 	}
-	if r.ContentLength > maxContent {
+	if r.ContentLength > a.MaxContent {
 		return errTooLarge
 	}
 	save, err := readSave(r)
 	if err != nil {
 		return err
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxContent))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, a.MaxContent))
 	if err != nil {
 		return bodyError(err)
 	}
-	info, err := a.Contents.Write(r.Context(), id, s.HolderID, token, save, data)
+	info, err := a.Contents.Write(r.Context(), id, s.HolderID, token, save, expected(r), data)
 	if err != nil {
 		return err
 	}

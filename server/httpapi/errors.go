@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/server/asks"
+	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
@@ -81,7 +82,11 @@ func translate(err error) *apiError {
 	case errors.Is(err, locks.ErrTooMany):
 		return &apiError{http.StatusTooManyRequests, "too_many_locks", sentence(err)}
 	case errors.Is(err, content.ErrNotFound):
-		return &apiError{http.StatusNotFound, "document_not_found", "The document has no content yet."}
+		return &apiError{http.StatusNotFound, "document_not_found", "The document has no such content."}
+	case errors.Is(err, content.ErrPrecondition):
+		return &apiError{http.StatusPreconditionFailed, "precondition_failed", "The document has another content than you expect."}
+	case errors.Is(err, blobs.ErrFull), errors.Is(err, kv.ErrFull):
+		return &apiError{http.StatusInsufficientStorage, "store_full", "The server has no room for it. Nothing was written; locks go on."}
 	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return errUnavailable
 	}

@@ -24,6 +24,8 @@ var (
 	ErrUnavailable = errors.New("the store is unavailable")
 	// ErrTooLarge means that a transaction holds more than [MaxOps] or [MaxRequest].
 	ErrTooLarge = errors.New("the transaction is too large")
+	// ErrFull means that the store has no room. Nothing was written.
+	ErrFull = errors.New("the store is full")
 	// ErrInUse means that another process has the data directory open.
 	ErrInUse = errors.New("the data directory is in use")
 )

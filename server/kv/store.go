@@ -138,6 +138,16 @@ func (s *Store) RangeAt(ctx context.Context, prefix string, revision int64) ([]E
 	return list, err
 }
 
+// Page reads the keys that begin with prefix and come after another key, in order, at most limit.
+func (s *Store) Page(ctx context.Context, prefix, after string, limit int64) ([]Entry, error) {
+	first := prefix
+	if after >= prefix {
+		first = after + "\x00"
+	}
+	list, _, err := s.get(ctx, first, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(limit))
+	return list, err
+}
+
 // Keys reads the keys alone that begin with prefix, in order.
 func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
 	list, _, err := s.get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
@@ -200,6 +210,8 @@ func plainError(err error) error {
 		return ErrCompacted
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps), oversized(err):
 		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return fmt.Errorf("%w: %w", ErrFull, err)
 	case errors.Is(err, rpctypes.ErrDuplicateKey), errors.Is(err, rpctypes.ErrFutureRev):
 		return err // a mistake of the caller's, which waiting does not mend
 	}

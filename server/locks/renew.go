@@ -64,6 +64,14 @@ func (t *Table) seenAt(p Path, holder string) (stand, bool) {
 	return h.stand(), true
 }
 
+// Seen reports whether somebody keeps others from a path, as far as this server has seen.
+func (t *Table) Seen(p Path) bool {
+	t.mirror.mu.Lock()
+	defer t.mirror.mu.Unlock()
+	list, _ := t.mirror.inTheWay(claim{Paths: []Path{p}, Mode: Exclusive})
+	return len(list) > 0
+}
+
 // seenGranted is the lease that a ticket's acquisition has got already, as far as this server has seen.
 func (t *Table) seenGranted(own *ticket) (stand, bool) {
 	t.mirror.mu.Lock()

@@ -51,7 +51,7 @@ func newWorld(t *testing.T) *world {
 	for range 2 {
 		wire := serving.NewWire(t, "unix", filepath.Join(dir, "etcd.sock"))
 		w.wires = append(w.wires, wire)
-		w.nodes = append(w.nodes, newNode(t, "", wire.Address()))
+		w.nodes = append(w.nodes, newNode(t, dir, wire.Address()))
 	}
 	for _, n := range w.nodes {
 		n.ready(t)

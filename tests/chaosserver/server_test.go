@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -46,7 +47,7 @@ func serve(addr, dir, etcd string) error {
 	c.DataDir, c.Rate, c.NewRate, c.AddressRate = dir, 0, 0, 0
 	c.LockTTL = time.Hour // locks do not run out here: the model is simple, and every surprise is a fault
 	if etcd != "" {
-		c.Etcd = []string{etcd}
+		c.Etcd, c.Blobs = []string{etcd}, filepath.Join(dir, "blobs")
 	}
 	s, err := server.Start(ctx, c, nil)
 	if err != nil {

@@ -91,7 +91,7 @@ func start(t *testing.T, planted bool) *run {
 	flags := []string{"--lock-ttl", ttl.String(), "--rate", "0", "--new-rate", "0", "--address-rate", "0", "--host", "*", "--log-level", "error"}
 	r.servers[0] = serving.Run(t, append([]string{"--data-dir", dir}, flags...)...)
 	r.store = serving.NewWire(t, "unix", filepath.Join(dir, "etcd.sock"))
-	r.servers[1] = serving.Run(t, append([]string{"--etcd", r.store.Address()}, flags...)...)
+	r.servers[1] = serving.Run(t, append([]string{"--etcd", r.store.Address(), "--blobs", filepath.Join(dir, "blobs")}, flags...)...)
 	for i, server := range r.servers {
 		r.ways[i] = serving.NewWire(t, "tcp", server.Address())
 	}

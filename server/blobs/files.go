@@ -1,0 +1,141 @@
+package blobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Files keeps each blob in a file, under a folder that is named by the first two digits.
+type Files struct{ dir string }
+
+var _ Blobs = (*Files)(nil)
+
+// partial begins the names of files that are being written.
+const partial = "tmp-"
+
+// OpenFiles returns the blobs of a directory, which is made if need be, and removes what a crash left half-written.
+func OpenFiles(dir string) (*Files, error) {
+	for i := range 256 {
+		if err := os.MkdirAll(filepath.Join(dir, fmt.Sprintf("%02x", i)), 0o700); err != nil {
+			return nil, fmt.Errorf("the folder of the contents cannot be made: %w", err)
+		}
+	}
+	if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
+		return nil, fmt.Errorf("the folder of the contents cannot be made durable: %w", err)
+	}
+	leftovers, err := filepath.Glob(filepath.Join(dir, "*", partial+"*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range leftovers {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("a half-written content cannot be removed: %w", err)
+		}
+	}
+	return &Files{dir}, nil
+}
+
+func (f *Files) path(name string) (string, error) {
+	if !ValidName(name) {
+		return "", fmt.Errorf("%q is no name of a blob", name)
+	}
+	return filepath.Join(f.dir, name[:2], name), nil
+}
+
+// Put writes a file beside, flushes it, gives it its name and flushes the folder.
+func (f *Files) Put(_ context.Context, name string, data []byte) error {
+	path, err := f.path(name)
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), partial+"*")
+	if err != nil {
+		return writeError(err)
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+		return writeError(err)
+	}
+	return nil
+}
+
+// writeError tells a full disk from a broken one.
+func writeError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return fmt.Errorf("a content cannot be written: %w", err)
+}
+
+// Open opens the file.
+func (f *Files) Open(_ context.Context, name string) (io.ReadSeekCloser, error) {
+	path, err := f.path(name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotFound
+	}
+	return file, err
+}
+
+// Delete removes the file. After a crash it may be back, until it is deleted again.
+func (f *Files) Delete(_ context.Context, name string) error {
+	path, err := f.path(name)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("a content cannot be removed: %w", err)
+	}
+	return nil
+}
+
+// Each reads one folder after the other.
+func (f *Files) Each(ctx context.Context, call func(name string) error) error {
+	for i := range 256 {
+		entries, err := os.ReadDir(filepath.Join(f.dir, fmt.Sprintf("%02x", i)))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if strings.HasPrefix(e.Name(), partial) {
+				continue
+			}
+			if err := call(e.Name()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,178 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/blobs"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+// faulty is a blob store that can be made to fail before it writes.
+type faulty struct {
+	*blobs.Files
+	mu   sync.Mutex
+	puts func() error
+}
+
+func (f *faulty) Put(ctx context.Context, name string, data []byte) error {
+	f.mu.Lock()
+	puts := f.puts
+	f.mu.Unlock()
+	if puts != nil {
+		if err := puts(); err != nil {
+			return err
+		}
+	}
+	return f.Files.Put(ctx, name, data)
+}
+
+func (f *faulty) names(t *testing.T) (list []string) {
+	t.Helper()
+	require.NoError(t, f.Each(t.Context(), func(name string) error { list = append(list, name); return nil }))
+	return list
+}
+
+// opened returns a store, its blobs, and a function that locks a document and returns the token.
+func opened(t *testing.T, keep int) (*Store, *faulty, func(room string) int64) {
+	t.Helper()
+	store := kvtest.Open(t)
+	table, err := locks.Open(t.Context(), store, locks.Config{})
+	require.NoError(t, err)
+	t.Cleanup(table.Close)
+	files, err := blobs.OpenFiles(t.TempDir())
+	require.NoError(t, err)
+	f := &faulty{Files: files}
+	lock := func(room string) int64 {
+		l, err := table.Acquire(t.Context(), locks.Request{
+			Paths: []locks.Path{locks.Document(room)}, Holder: locks.Holder{ID: "ann"}, TTL: time.Minute, Again: true})
+		require.NoError(t, err)
+		return l.Token
+	}
+	return New(Config{KV: store, Locks: table, Blobs: f, Keep: keep}), f, lock
+}
+
+func (s *Store) save(t *testing.T, room string, token int64, text string) (Info, error) {
+	t.Helper()
+	return s.Write(t.Context(), room, "ann", token, Save{}, nil, []byte(text))
+}
+
+// A full blob store refuses the save, and the content before it stays.
+func TestAFullBlobStore(t *testing.T) {
+	s, f, lock := opened(t, 2)
+	token := lock("r")
+	_, err := s.save(t, "r", token, "before")
+	require.NoError(t, err)
+	f.puts = func() error { return blobs.ErrFull }
+	_, err = s.save(t, "r", token, "after")
+	require.ErrorIs(t, err, blobs.ErrFull)
+	data, _, err := s.Read(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Equal(t, "before", string(data))
+	f.puts = nil
+	_, err = s.save(t, "r", token, "after")
+	require.NoError(t, err)
+}
+
+// The lock goes while the bytes are written: the save fails, and nothing of it is left.
+func TestASaveThatLosesItsLockLeavesNothing(t *testing.T) {
+	s, f, lock := opened(t, 2)
+	token := lock("r")
+	f.puts = func() error { return s.Locks.ReleaseAt(context.Background(), locks.Document("r"), "ann", token) }
+	_, err := s.save(t, "r", token, "late")
+	require.ErrorIs(t, err, locks.ErrStaleToken)
+	assert.Empty(t, f.names(t))
+	_, _, err = s.Read(t.Context(), "r")
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+// Two writers of the same bytes, and a collector that never rests: every content that was acknowledged is whole.
+func TestCollectingHarmsNoWriterOfTheSameBytes(t *testing.T) {
+	s, _, lock := opened(t, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	var collecting, writing sync.WaitGroup
+	collecting.Go(func() {
+		for ctx.Err() == nil {
+			if err := errors.Join(s.Tidy(ctx), s.Sweep(ctx, time.Now())); err != nil && ctx.Err() == nil {
+				assert.NoError(t, err)
+				return
+			}
+		}
+	})
+	for w := range 4 {
+		room := fmt.Sprint("r", w%4)
+		token := lock(room)
+		writing.Go(func() {
+			for i := range 60 {
+				text := strings.Repeat("same", i%2+1)
+				if _, err := s.save(t, room, token, text); !assert.NoError(t, err) {
+					return
+				}
+				data, _, err := s.Read(context.WithoutCancel(ctx), room)
+				if !assert.NoError(t, err) || !assert.Equal(t, text, string(data)) {
+					return
+				}
+			}
+		})
+	}
+	writing.Wait()
+	stop()
+	collecting.Wait()
+}
+
+// A crash between the blob and its transaction leaves a blob that nobody names. Only that goes, and only when it is old.
+func TestWhatACrashLeftIsSwept(t *testing.T) {
+	s, f, lock := opened(t, 5)
+	token := lock("r")
+	for i := range 3 {
+		_, err := s.save(t, "r", token, fmt.Sprint(i))
+		require.NoError(t, err)
+	}
+	_, digest := etag([]byte("x"))
+	left := digest + "-" + newSave(time.Now())
+	require.NoError(t, f.Put(t.Context(), left, []byte("x")))
+	foreign := "ab-somebody-elses"
+	require.NoError(t, f.Put(t.Context(), foreign, []byte("x")))
+	require.NoError(t, s.Sweep(t.Context(), time.Now()))
+	assert.Len(t, f.names(t), 5, "it may be on its way")
+	require.NoError(t, s.Sweep(t.Context(), time.Now().Add(orphanAge+time.Minute)))
+	names := f.names(t)
+	assert.Len(t, names, 4)
+	assert.NotContains(t, names, left)
+	history, err := s.History(t.Context(), "r")
+	require.NoError(t, err)
+	for i, info := range history {
+		c, err := s.Find(t.Context(), "r", info.Generation)
+		require.NoError(t, err)
+		r, err := c.Open(t.Context())
+		require.NoError(t, err)
+		data, err := io.ReadAll(r)
+		require.NoError(t, errors.Join(err, r.Close()))
+		assert.Equal(t, fmt.Sprint(2-i), string(data))
+	}
+}
+
+// Fewer generations are kept than before: the next save gives up the rest.
+func TestKeepingFewer(t *testing.T) {
+	s, f, lock := opened(t, MaxKeep)
+	token := lock("r")
+	for i := range MaxKeep + 3 {
+		_, err := s.save(t, "r", token, fmt.Sprint(i))
+		require.NoError(t, err)
+	}
+	s.Keep = 1
+	_, err := s.save(t, "r", token, "last")
+	require.NoError(t, err)
+	require.NoError(t, s.Tidy(t.Context()))
+	assert.Len(t, f.names(t), 1)
+}

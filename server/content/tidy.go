@@ -1,0 +1,100 @@
+package content
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+const (
+	// orphanAge is how old a blob must be that no transaction names to be a crash's: much older than any request can get.
+	orphanAge = time.Hour
+	// page is how many names are read at once.
+	page = 500
+)
+
+// Tidy deletes the blobs of generations that were given up. Its cost is what was given up since the last time.
+func (s *Store) Tidy(ctx context.Context) error {
+	for {
+		entries, err := s.KV.Page(ctx, garbagePrefix, garbagePrefix, page)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		var done []kv.Op
+		for _, e := range entries {
+			if err := s.Blobs.Delete(ctx, strings.TrimPrefix(e.Key, garbagePrefix)); err != nil {
+				return err
+			}
+			done = append(done, kv.Delete(e.Key))
+			if len(done) == kv.MaxOps || e.Key == entries[len(entries)-1].Key {
+				if _, err := s.KV.Commit(ctx, kv.Txn{Then: done}); err != nil {
+					return err
+				}
+				done = nil
+			}
+		}
+	}
+}
+
+// Sweep deletes the blobs that a crash left without a transaction. It looks at every blob, so it belongs after a start.
+func (s *Store) Sweep(ctx context.Context, now time.Time) error {
+	return s.Blobs.Each(ctx, func(name string) error {
+		digest, save, _ := strings.Cut(name, "-")
+		saved, ok := savedAt(save)
+		if !ok || len(digest) != 64 || now.Sub(saved) < orphanAge {
+			return nil // not one of ours, or too young
+		}
+		named, err := s.named(ctx, name)
+		if err != nil || named {
+			return err
+		}
+		return s.Blobs.Delete(ctx, name)
+	})
+}
+
+// named reports whether a transaction has named a blob.
+func (s *Store) named(ctx context.Context, blob string) (bool, error) {
+	e, _, err := s.KV.Get(ctx, blobPrefix+blob)
+	return e.Found(), err
+}
+
+func savedAt(save string) (time.Time, bool) {
+	ms, _, ok := strings.Cut(save, "-")
+	n, err := strconv.ParseInt(ms, 36, 64)
+	return time.UnixMilli(n), ok && err == nil
+}
+
+// chunkPrefix is where a former version of this server kept contents, in pieces under <room>/<save>/.
+const chunkPrefix = "chunks/"
+
+// openChunks reads a content that a former version has saved. The next save moves it into a blob.
+func (s *Store) openChunks(ctx context.Context, room string, d description) (io.ReadSeekCloser, error) {
+	chunks, _, err := s.KV.Range(ctx, chunkPrefix+room+"/"+d.Save+"/")
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, 0, d.Size)
+	for _, c := range chunks {
+		data = append(data, c.Value...)
+	}
+	if len(data) == d.Size {
+		return readCloser{bytes.NewReader(data)}, nil
+	}
+	if now, _, err := s.KV.Get(ctx, prefix+room); err == nil {
+		if present, err := decode(now); err != nil || present.Save != d.Save {
+			return nil, errors.Join(ErrNotFound, err) // another one has come meanwhile
+		}
+	}
+	return nil, fmt.Errorf("the content of %q is damaged: %d of %d bytes", room, len(data), d.Size)
+}
+
+type readCloser struct{ io.ReadSeeker }
+
+func (readCloser) Close() error { return nil }

@@ -1,0 +1,170 @@
+package content
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+// commitWithin bounds the time from a blob's name, which tells its age, to the transaction that names it. It is much less
+// than orphanAge, so a blob that waits for its transaction is never taken for a crash's.
+const commitWithin = time.Minute
+
+// Expected is what a writer expects to replace: it returns [ErrPrecondition] for another content. The ETag is empty where
+// there is none. Nil expects nothing.
+type Expected func(etag string) error
+
+// Write replaces a document's content under the lock with the token given. It fails with [locks.ErrStaleToken] when that
+// lock is gone or another has come, with [locks.ErrNotHolder] when it never was the holder's, with [ErrStaleSave] when
+// a later save is stored, and with [blobs.ErrFull]. A save that is stored already changes nothing: Write returns what is
+// known of it.
+func (s *Store) Write(ctx context.Context, room, holder string, token int64, save Save, expected Expected, data []byte) (Info, error) {
+	w := write{Store: s, room: room, token: token, save: save, expected: expected, data: data}
+	for {
+		fence, err := s.Locks.Fence(ctx, locks.Document(room), holder, token)
+		if err != nil {
+			return Info{}, w.giveUp(err)
+		}
+		info, done, err := w.try(ctx, fence)
+		if err != nil {
+			return Info{}, w.giveUp(err)
+		}
+		if done {
+			return info, nil
+		}
+	}
+}
+
+// write is one that may have to be tried several times, with one blob.
+type write struct {
+	*Store
+	room     string
+	token    int64
+	save     Save
+	expected Expected
+	data     []byte
+	d        description // of the blob that is there; without one, its Blob is empty
+	named    bool        // perhaps by a transaction whose outcome is unknown
+}
+
+// giveUp removes the blob of a write that failed.
+func (w *write) giveUp(err error) error {
+	if w.d.Blob != "" && !w.named {
+		ctx, cancel := context.WithTimeout(context.Background(), commitWithin)
+		defer cancel()
+		_ = w.Blobs.Delete(ctx, w.d.Blob) // otherwise it is found as a crash's
+	}
+	return err
+}
+
+// try tries once; it is done unless something but the lock has changed meanwhile.
+func (w *write) try(ctx context.Context, fence kv.Cond) (Info, bool, error) {
+	old, _, err := w.KV.Get(ctx, prefix+w.room)
+	if err != nil {
+		return Info{}, false, err
+	}
+	before, err := decode(old)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return Info{}, false, err
+	}
+	tag, digest := etag(w.data)
+	d := description{ETag: tag, Token: w.token, Size: len(w.data), Draft: w.save.Draft, Number: w.save.Number, Order: w.save.Order}
+	conditions := []kv.Cond{fence, kv.ChangedAt(prefix+w.room, old.Modified)}
+	if old.Found() {
+		if stored, err := d.follow(before); stored || err != nil {
+			if err == nil && d.Order > before.Order {
+				before.Order = d.Order // what was sent in between is refused from now on
+				result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: []kv.Op{kv.Put(prefix+w.room, before.encode())}})
+				return before.info(), result.Held, err
+			}
+			return before.info(), stored, err
+		}
+	}
+	if w.expected != nil {
+		if err := w.expected(before.ETag); err != nil {
+			return Info{}, false, err
+		}
+	}
+	if err := w.put(ctx, digest); err != nil {
+		return Info{}, false, err
+	}
+	d.Save, d.Blob, d.Saved = w.d.Save, w.d.Blob, w.d.Saved
+	then := append(w.replace(&d, before), w.Record(w.room, d.info())...)
+	w.named = true
+	result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: then})
+	w.named = err != nil
+	return d.info(), result.Held, err
+}
+
+// put makes the blob, unless an earlier try has, a moment ago.
+func (w *write) put(ctx context.Context, digest string) error {
+	now := time.Now()
+	if w.d.Blob != "" && now.Sub(time.UnixMilli(w.d.Saved)) < commitWithin {
+		return nil
+	}
+	if w.d.Blob != "" {
+		_ = w.giveUp(nil)
+	}
+	save := newSave(now)
+	w.d = description{Save: save, Blob: digest + "-" + save, Saved: now.UnixMilli()}
+	return w.Blobs.Put(ctx, w.d.Blob, w.data)
+}
+
+// replace returns the operations that make d the present generation, and give up those beyond what is kept.
+func (w *write) replace(d *description, before description) []kv.Op {
+	if before.Blob != "" {
+		d.Kept = append([]kept{{before.Save, before.Blob}}, before.Kept...)
+	}
+	var ops []kv.Op
+	for len(d.Kept) > w.Keep-1 {
+		last := d.Kept[len(d.Kept)-1]
+		d.Kept = d.Kept[:len(d.Kept)-1]
+		ops = append(ops, kv.Delete(blobPrefix+last.Blob), kv.Put(garbagePrefix+last.Blob, nil))
+	}
+	if before.Chunks > 0 {
+		ops = append(ops, kv.DeleteUnder(chunkPrefix+w.room+"/"))
+	}
+	generation := *d
+	generation.Kept = nil
+	return append(ops, kv.Put(prefix+w.room, d.encode()), kv.Put(blobPrefix+d.Blob, generation.encode()))
+}
+
+// Delete removes a document's content with its history, under the lock with the token given. It fails as Write does.
+func (s *Store) Delete(ctx context.Context, room, holder string, token int64) error {
+	for {
+		fence, err := s.Locks.Fence(ctx, locks.Document(room), holder, token)
+		if err != nil {
+			return err
+		}
+		old, _, err := s.KV.Get(ctx, prefix+room)
+		if err != nil {
+			return err
+		}
+		before, err := decode(old)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		ops := []kv.Op{kv.Delete(prefix + room), kv.DeleteUnder(chunkPrefix + room + "/")}
+		if before.Blob != "" {
+			before.Kept = append(before.Kept, kept{before.Save, before.Blob})
+		}
+		for _, k := range before.Kept {
+			ops = append(ops, kv.Delete(blobPrefix+k.Blob), kv.Put(garbagePrefix+k.Blob, nil))
+		}
+		ops = append(ops, s.Forget(room)...)
+		result, err := s.KV.Commit(ctx, kv.Txn{If: []kv.Cond{fence, kv.ChangedAt(prefix+room, old.Modified)}, Then: ops})
+		if err != nil || result.Held {
+			return err
+		}
+	}
+}
+
+// newSave names a save so that its age can be told, and that later ones come later in the order of names.
+func newSave(now time.Time) string {
+	return strconv.FormatInt(now.UnixMilli(), 36) + "-" + rand.Text()[:10]
+}

@@ -1,0 +1,180 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// files are the blobs of a server.
+func (i *instance) files(t testing.TB) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(i.blobs, "*", "*"))
+	require.NoError(t, err)
+	return list
+}
+
+func generations(a answer) (list []string) {
+	for _, g := range a.body["generations"].([]any) {
+		list = append(list, g.(map[string]any)["generation"].(string))
+	}
+	return list
+}
+
+func TestGenerationsAreKept(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.Keep, c.Sweep = 3, 50*time.Millisecond })
+	ann := s.as(t, "ann")
+	token := ann.lock("r")
+	for i := range 5 {
+		require.Equal(t, http.StatusOK, ann.save("r", token, fmt.Sprint("text ", i)).status)
+	}
+	history := generations(ann.do("GET", "/api/documents/r/history", nil))
+	require.Len(t, history, 3)
+	for i, generation := range history {
+		a := ann.do("GET", contentOf("r")+"?generation="+generation, nil)
+		assert.Equal(t, fmt.Sprint("text ", 4-i), string(a.text))
+		assert.Equal(t, generation, a.header.Get("Holdfast-Generation"))
+	}
+	for _, bad := range []string{"x", "..", history[0] + "0"} {
+		assertError(t, ann.do("GET", contentOf("r")+"?generation="+bad, nil), http.StatusNotFound, "document_not_found")
+	}
+	require.Eventually(t, func() bool { return len(s.files(t)) == 3 }, 10*time.Second, 10*time.Millisecond, "what was given up is deleted")
+	left, err := s.Store().Keys(t.Context(), "garbage/")
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestADocumentIsDeleted(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.Sweep = 50 * time.Millisecond })
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	token := ann.lock("r")
+	for i := range 3 {
+		require.Equal(t, http.StatusOK, ann.save("r", token, fmt.Sprint(i)).status)
+	}
+	deleted := func(c client, token int64) answer {
+		return c.with("Holdfast-Token", strconv.FormatInt(token, 10)).do("DELETE", "/api/documents/r", nil)
+	}
+	assertError(t, deleted(bob, token), http.StatusForbidden, "not_locked_by_user")
+	assertError(t, deleted(ann, token+1000), http.StatusConflict, "stale_token")
+	assertError(t, ann.do("DELETE", "/api/documents/r", nil), http.StatusBadRequest, "invalid_request")
+	require.Equal(t, http.StatusOK, deleted(ann, token).status)
+	require.Equal(t, http.StatusOK, deleted(ann, token).status, "nothing is there any more")
+	assertError(t, ann.do("GET", contentOf("r"), nil), http.StatusNotFound, "document_not_found")
+	assertError(t, ann.do("GET", "/api/documents/r/history", nil), http.StatusNotFound, "document_not_found")
+	require.Eventually(t, func() bool { return len(s.files(t)) == 0 }, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, http.StatusOK, ann.save("r", token, "anew").status)
+	require.Equal(t, http.StatusOK, ann.do("DELETE", lockOf("r"), nil).status)
+	for _, prefix := range []string{"blobs/", "content/"} {
+		keys, err := s.Store().Keys(t.Context(), prefix)
+		require.NoError(t, err)
+		assert.Len(t, keys, 1)
+	}
+}
+
+// The conditions and ranges of RFC 9110.
+func TestConditionsOfContents(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	token := ann.lock("r")
+	saved := ann.save("r", token, "0123456789")
+	etag := saved.body["etag"].(string)
+	read := func(name, value string) answer { return ann.with(name, value).do("GET", contentOf("r"), nil) }
+	for value, status := range map[string]int{
+		etag: 304, "W/" + etag: 304, `"x", ` + etag: 304, "*": 304, `"x"`: 200, "": 200,
+	} {
+		assert.Equal(t, status, read("If-None-Match", value).status, value)
+	}
+	assert.Equal(t, 200, read("If-Match", etag).status)
+	assert.Equal(t, 412, read("If-Match", `"x"`).status)
+	part := read("Range", "bytes=2-4")
+	assert.Equal(t, 206, part.status)
+	assert.Equal(t, "234", string(part.text))
+	assert.Equal(t, "bytes 2-4/10", part.header.Get("Content-Range"))
+	assert.Equal(t, "89", string(read("Range", "bytes=-2").text))
+	assert.Equal(t, 416, read("Range", "bytes=20-").status)
+	assert.Equal(t, 200, ann.with("Range", "bytes=2-4").with("If-Range", `"x"`).do("GET", contentOf("r"), nil).status)
+
+	write := func(name, value string) answer { return ann.with(name, value).save("r", token, "0123456789") }
+	assert.Equal(t, 200, write("If-Match", `"x", `+etag).status)
+	assertError(t, write("If-Match", `"x"`), http.StatusPreconditionFailed, "precondition_failed")
+	assertError(t, write("If-Match", "W/"+etag), http.StatusPreconditionFailed, "precondition_failed")
+	assertError(t, write("If-None-Match", "*"), http.StatusPreconditionFailed, "precondition_failed")
+	other := ann.lock("other")
+	assert.Equal(t, 412, ann.with("If-Match", "*").save("other", other, "x").status)
+	assert.Equal(t, 200, ann.with("If-None-Match", "*").save("other", other, "x").status)
+
+	for _, path := range s.files(t) {
+		require.NoError(t, os.Remove(path))
+	}
+	assert.Equal(t, 304, read("If-None-Match", etag).status, "the bytes are not read")
+	assertError(t, read("If-None-Match", ""), http.StatusInternalServerError, "internal_error")
+}
+
+func TestDocumentsAreListed(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	var want []string
+	for i := range 25 {
+		room := fmt.Sprintf("a%02d", i)
+		want = append(want, room)
+		token := ann.lock(room)
+		require.Equal(t, http.StatusOK, ann.save(room, token, room).status)
+		if i > 0 {
+			require.Equal(t, http.StatusOK, ann.do("DELETE", lockOf(room), nil).status)
+		}
+	}
+	b := ann.lock("b")
+	require.Equal(t, http.StatusOK, ann.save("b", b, "x").status)
+	var got []string
+	for after := ""; ; {
+		page := ann.do("GET", "/api/documents?prefix=a&limit=10&after="+after, nil)
+		require.Equal(t, http.StatusOK, page.status)
+		for _, d := range page.body["documents"].([]any) {
+			d := d.(map[string]any)
+			got = append(got, d["document"].(string))
+			assert.InDelta(t, 3, d["size"], 0)
+			assert.Equal(t, d["document"] == "a00", d["is_locked"])
+		}
+		next, more := page.body["next"].(string)
+		if !more {
+			break
+		}
+		after = next
+	}
+	assert.Equal(t, want, got)
+	assertError(t, ann.do("GET", "/api/documents?limit=0", nil), http.StatusBadRequest, "invalid_request")
+	assertError(t, ann.do("GET", "/api/documents?prefix=a/b", nil), http.StatusBadRequest, "invalid_request")
+}
+
+// A content that a former version of the server has put into the store is read, and the next save moves it.
+func TestContentsOfAFormerVersion(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	_, err := s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{
+		kv.Put("content/r", []byte(`{"etag":"\"x\"","token":1,"saved":1700000000000,"size":6,"save":"lk-AB","chunks":2}`)),
+		kv.Put("chunks/r/lk-AB/000", []byte("for")), kv.Put("chunks/r/lk-AB/001", []byte("mer")),
+	}})
+	require.NoError(t, err)
+	assert.Equal(t, "former", string(ann.do("GET", contentOf("r"), nil).text))
+	token := ann.lock("r")
+	require.Equal(t, http.StatusOK, ann.save("r", token, "now").status)
+	assert.Equal(t, "now", string(ann.do("GET", contentOf("r"), nil).text))
+	keys, err := s.Store().Keys(t.Context(), "chunks/")
+	require.NoError(t, err)
+	assert.Empty(t, keys)
+}

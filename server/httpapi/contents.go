@@ -1,0 +1,154 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Session, id string) error {
+	for {
+		c, err := a.Contents.Find(r.Context(), id, r.URL.Query().Get("generation"))
+		if err != nil {
+			return err
+		}
+		describe(w.Header(), c.Info)
+		if r.Header.Get("If-Match") == "" && matches(r.Header.Get("If-None-Match"), c.ETag) {
+			w.WriteHeader(http.StatusNotModified) // and the bytes stay where they are
+			return nil
+		}
+		data, err := c.Open(r.Context())
+		if errors.Is(err, content.ErrNotFound) && r.Context().Err() == nil {
+			continue // it was replaced just now
+		}
+		if err != nil {
+			clear(w.Header())
+			return err
+		}
+		// RFC 9110: the other conditions, and ranges.
+		http.ServeContent(w, r, "", c.SavedAt, data)
+		return data.Close()
+	}
+}
+
+// describe sets what is told of a content.
+func describe(header http.Header, info content.Info) {
+	header.Set("ETag", info.ETag)
+	header.Set(tokenHeader, strconv.FormatInt(info.Token, 10))
+	if save := info.Save.String(); save != "" {
+		header.Set(saveHeader, save)
+	}
+	header.Set("Holdfast-Generation", info.Generation)
+	header.Set("Holdfast-Saved-At", at(info.SavedAt)) // Last-Modified knows seconds alone
+	header.Set("Last-Modified", info.SavedAt.UTC().Format(http.TimeFormat))
+	// Bytes of somebody else's: never a page of this origin.
+	header.Set("Content-Type", "application/octet-stream")
+	header.Set("Content-Disposition", "attachment")
+	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+}
+
+// matches reports whether a list of entity tags has one, by the weak comparison of RFC 9110, section 8.8.3.2.
+func matches(list, tag string) bool {
+	for _, item := range strings.Split(list, ",") {
+		item = strings.TrimSpace(item)
+		if item == "*" || strings.TrimPrefix(item, "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// expected reads what a writer expects to replace, from If-Match and If-None-Match.
+func expected(r *http.Request) content.Expected {
+	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
+	if match == "" && none == "" {
+		return nil
+	}
+	return func(etag string) error {
+		// If-Match compares strongly: a weak tag never matches.
+		strong := match != "" && (etag == "" || !matches(match, etag) || strings.Contains(match, "W/"+etag))
+		if strong || none != "" && etag != "" && matches(none, etag) {
+			return content.ErrPrecondition
+		}
+		return nil
+	}
+}
+
+func (a *API) showHistory(w http.ResponseWriter, r *http.Request, _ sessions.Session, id string) error {
+	history, err := a.Contents.History(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	list := make([]map[string]any, len(history))
+	for i, info := range history {
+		list[i] = map[string]any{
+			"generation": info.Generation, "etag": info.ETag, "token": info.Token, "size": info.Size, "saved_at": at(info.SavedAt),
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"generations": list})
+	return nil
+}
+
+func (a *API) deleteDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
+	token, err := readToken(r)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
+		return bodyError(err)
+	}
+	if err := a.Contents.Delete(r.Context(), id, s.HolderID, token); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"success": true})
+	return nil
+}
+
+const defaultPage, maxPage = 100, 1000
+
+func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, _ sessions.Session) error {
+	query := r.URL.Query()
+	limit, err := pageSize(query.Get("limit"))
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"prefix", "after"} {
+		if text := query.Get(name); text != "" && !roomPattern.MatchString(text) {
+			return errDocumentID
+		}
+	}
+	documents, err := a.Contents.Documents(r.Context(), query.Get("prefix"), query.Get("after"), limit)
+	if err != nil {
+		return err
+	}
+	list := make([]map[string]any, len(documents))
+	for i, d := range documents {
+		list[i] = map[string]any{
+			"document": d.Room, "size": d.Size, "saved_at": at(d.SavedAt), "etag": d.ETag,
+			"is_locked": a.Locks.Seen(locks.Document(d.Room)),
+		}
+	}
+	body := map[string]any{"documents": list}
+	if int64(len(documents)) == limit {
+		body["next"] = documents[len(documents)-1].Room
+	}
+	writeJSON(w, http.StatusOK, body)
+	return nil
+}
+
+func pageSize(text string) (int64, error) {
+	if text == "" {
+		return defaultPage, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > maxPage {
+		return 0, invalid("limit is from 1 to " + strconv.Itoa(maxPage) + ".")
+	}
+	return n, nil
+}
