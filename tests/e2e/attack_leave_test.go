@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// A page that ends while it hands over has unsaved text still: the page that asked gets it, however it comes to edit.
+func TestNothingLostWhenPageLeavesDuringHandover(t *testing.T) {
+	t.Parallel()
+	eachSetup(t, func(t *testing.T, s setup) {
+		w := open(t, quick)
+		for _, end := range departures {
+			t.Run(end.name, func(t *testing.T) {
+				eachRound(t, 1, 20, func(t *testing.T, round int, root string) {
+					ann := w.attacked(t, s.project(root, "Ann"), unsaved)
+					ben := w.attacked(t, s.project(root, "Ben"), unsaved)
+					word := word()
+					ann.MustEval("hf.addEventListener('lock:handover-requested', e => e.detail.waitUntil(sleep(40))); type('"+word+"'); null", nil)
+					if end.abrupt {
+						w.WaitStored(t, word, browser.Limit)
+						_, err := ann.Renderer() // found beforehand: a handover is over sooner
+						assert.NoError(t, err)
+					}
+					ben.MustEval("result = failure(autosave.requestEdit()); null", nil)
+					time.Sleep(time.Duration(round*7%90) * time.Millisecond) // before, in and after the handover
+					end.leave(w, ann)
+					ben.MustEval("await result; null", nil)
+					assertFound(t, ben, word, anywhere...)
+					ben.MustEval("await hf.close(); null", nil)
+					ann.Spare()
+					ben.Spare()
+				})
+			})
+		}
+	})
+}
+
+// What was kept at a freeze is older than what was saved after it, and never comes back over that.
+func TestNothingLostByCrashAfterFreeze(t *testing.T) {
+	t.Parallel()
+	w := open(t, whole)
+	eachSetup(t, func(t *testing.T, s setup) {
+		eachRound(t, 1, 20, func(t *testing.T, round int, root string) {
+			options := []string{"", unsaved}[round%2]
+			word := word()
+			ann := w.attacked(t, s.project(root, "Ann"), options)
+			ann.MustEval("type('one'); null", nil)
+			ann.Freeze()
+			ann.Resume()
+			ann.WaitFor("!autosave.readOnly", browser.Limit)
+			ann.MustEval("type(', two'); await autosave.flushNow(); type(', "+word+"'); null", nil)
+			w.WaitStored(t, word, browser.Limit)
+			ann.Crash()
+			next := w.attacked(t, s.project(root, "Ben"), options)
+			want := "one, two, " + word
+			next.WaitFor("!autosave.readOnly && await current() === '"+want+"'", browser.Limit)
+			next.WaitFor("text === '"+want+"'", browser.Limit)
+			next.MustEval("await hf.close(); null", nil)
+			next.Close()
+			ann.Close()
+		})
+	})
+}
+
+// A page that lost the lock has its text as a draft, also after it was loaded again.
+func TestNothingLostByReloadAfterStolenLock(t *testing.T) {
+	t.Parallel()
+	eachSetup(t, func(t *testing.T, s setup) {
+		w := open(t, quick)
+		for _, end := range departures {
+			t.Run(end.name, func(t *testing.T) {
+				eachRound(t, 1, 20, func(t *testing.T, _ int, root string) {
+					word := word()
+					ann := w.attacked(t, s.project(root, "Ann"), unsaved)
+					ben := w.tab(t, s.project(root, "Ben"))
+					ann.MustEval("type('"+word+"'); null", nil)
+					ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+					ann.WaitFor("autosave.readOnly && heard('readonly').length === 1", browser.Limit)
+					if end.abrupt {
+						w.WaitStored(t, word, browser.Limit)
+					}
+					end.leave(w, ann)
+
+					next := w.attacked(t, s.project(root, "Ann"), unsaved)
+					next.WaitFor("await places('"+word+"') === 'draft'", browser.Limit) // somebody else holds the lock still
+					ben.MustEval("await lease.release(); null", nil)
+					assertFound(t, next, word, "content")
+					next.MustEval("await hf.close(); null", nil)
+					next.Spare()
+					ann.Spare()
+				})
+			})
+		}
+	})
+}
+
+// A page whose lease expired while it stood still finds another editor's text when it goes on. Its own is a draft beside that.
+func TestNothingLostByReloadAfterExpiredLease(t *testing.T) {
+	t.Parallel()
+	eachSetup(t, func(t *testing.T, s setup) {
+		w := open(t, quick)
+		eachRound(t, 1, 20, func(t *testing.T, round int, root string) {
+			const short = "{debounceMs: 60000, idleMs: 60000, lock: {ttlMs: 2000, heartbeatIntervalMs: 400}}"
+			word := word()
+			ann := w.attacked(t, s.project(root, "Ann"), short)
+			ben := w.attacked(t, s.project(root, "Ben"), short)
+			ann.MustEval("type('"+word+"'); null", nil)
+			ann.Suspend()
+			ben.WaitFor("!autosave.readOnly", browser.Limit)
+			ben.MustEval("type('theirs'); await autosave.flushNow(); null", nil)
+			ann.Continue()
+			ann.WaitFor("autosave.readOnly && heard('readonly').length === 1", browser.Limit)
+			if round%2 == 0 {
+				ann.Reload()
+			} else {
+				ann.Close()
+			}
+			ben.WaitFor("await places('"+word+"') !== 'nowhere'", browser.Limit)
+			ben.MustEval("await hf.close(); null", nil)
+			next := w.attacked(t, s.project(root, "Cleo"), short)
+			assertFound(t, next, word, anywhere...)
+			assertFound(t, next, "theirs", "content", "history")
+			next.MustEval("await hf.close(); null", nil)
+			next.Spare()
+			ann.Spare()
+			ben.Spare()
+		})
+	})
+}
