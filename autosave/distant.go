@@ -57,8 +57,8 @@ func (s *Saver) where(state State) State {
 	return state
 }
 
-// preview shows the page what this machine knows of a document that cannot be asked for. The
-// page has shown nothing yet.
+// preview shows the page what this machine knows of a document that cannot be asked for. A
+// page that shows a text, or into which something was typed, keeps that.
 func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step func(func()) bool) {
 	if reason != lock.ReasonAcquireFailed || !s.offline() {
 		return
@@ -70,7 +70,7 @@ func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step fu
 		return
 	}
 	step(func() {
-		if s.newest == nil {
+		if s.newest == nil && s.marks.Load() == 0 {
 			s.emit(Event{Type: EventPreview, Content: content, Loaded: true, Base: g.ID})
 		}
 	})

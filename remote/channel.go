@@ -37,10 +37,17 @@ type attendance struct {
 // answersKept is how many answers may wait to be sent; a page has few.
 const answersKept = 16
 
-// NewChannel returns the channel of a document. Local reaches the tabs of this browser.
+// NewChannel returns the channel of the project's document. Local reaches the tabs of this browser.
 func NewChannel(d *Document, local autosave.Channel) *Channel {
 	return &Channel{document: d, id: d.c.Room, path: d.path, local: local,
 		asking: make(map[string]context.CancelFunc), asked: make(map[string]*attendance)}
+}
+
+// At makes the channel that of the document at a path below the project, see [Contents.At].
+func (c *Channel) At(path []string) (*Channel, error) {
+	id, err := c.document.ID(path)
+	c.id, c.path = id, documentPath(id)
+	return c, err
 }
 
 // fromServer begins the rounds of questions that the server has passed on.

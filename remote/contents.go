@@ -22,6 +22,7 @@ var _ autosave.Distant = (*Contents)(nil)
 // machine; where that fails, the page edits and saves all the same.
 type Contents struct {
 	document *Document
+	path     string // of the content
 	history  history
 	digest   autosave.Digest
 
@@ -38,19 +39,17 @@ type listed struct {
 	bytes []byte
 }
 
-// NewContents returns the store of the document. History keeps the generations that were saved here,
+// NewContents returns the store of the project's document. History keeps the generations that were saved here,
 // for this document of this server alone; nil keeps none.
 func NewContents(d *Document, kept autosave.Store, digest autosave.Digest) *Contents {
-	return &Contents{document: d, history: history{store: kept, tokens: lock.WallTokens{Clock: lock.SystemClock{}}}, digest: digest}
+	return &Contents{document: d, path: d.path + "/content", history: history{store: kept, tokens: lock.WallTokens{Clock: lock.SystemClock{}}}, digest: digest}
 }
 
-// Saves reports a lock under which the server takes no content: it asks for that of the whole document.
-func (d *Document) Saves(o lock.AcquireOptions) error {
-	if len(o.Path) == 0 && o.Paths == nil && o.Slots < 2 && o.Mode != lock.Shared {
-		return nil
-	}
-	return &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Resource: d.resource,
-		Detail: "with a server, AutoSave saves under the lock of the whole project: leave lock.path, paths, mode and slots out"}
+// At makes the store that of the document at a path below the project. It fails for a path that no id of a document can have.
+func (c *Contents) At(path []string) (*Contents, error) {
+	id, err := c.document.ID(path)
+	c.path = documentPath(id) + "/content"
+	return c, err
 }
 
 // Fence implements [autosave.Store]. On the server, the lock is the fence.
@@ -88,7 +87,7 @@ func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave
 		return c.aside(ctx, commit)
 	}
 	save := c.next(commit)
-	reply, err := c.document.sendFor(ctx, commitLimit, Request{Method: "PUT", Path: c.document.path + "/content",
+	reply, err := c.document.sendFor(ctx, commitLimit, Request{Method: "PUT", Path: c.path,
 		Token: commit.Token, Save: save, Body: bytes})
 	if err != nil || reply.Status != statusOK {
 		return autosave.Generation{}, unsaved(reply, err)
@@ -168,7 +167,7 @@ type content struct {
 
 // current asks the server what it has; ok is false where it has nothing.
 func (c *Contents) current(ctx context.Context) (now content, ok bool, err error) {
-	reply, err := c.document.sendFor(ctx, commitLimit, Request{Method: "GET", Path: c.document.path + "/content"})
+	reply, err := c.document.sendFor(ctx, commitLimit, Request{Method: "GET", Path: c.path})
 	switch {
 	case passing(reply, err):
 		return now, false, &autosave.Error{Code: autosave.CodeReadFailed, Operation: autosave.OpRead,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -357,11 +358,16 @@ func TestAnEditorThatIsCutOff(t *testing.T) {
 	})
 }
 
-// The server takes content under the lock of the document, and not under one of its places.
-func TestContentsUnderTheLockOfTheWhole(t *testing.T) {
-	d := remote.NewDocument(remote.Config{URL: "https://locks.example", Room: "project"})
-	require.NoError(t, d.Saves(lock.AcquireOptions{Mode: lock.Exclusive, Path: []string{}}))
-	for _, o := range []lock.AcquireOptions{at("x"), shared(), {Paths: [][]string{{"x"}}}, {Slots: 2}} {
-		assert.ErrorIs(t, d.Saves(o), lock.ErrUnsupported)
+// A document at a path has an id of its own, which the server takes apart again.
+func TestIDsOfDocuments(t *testing.T) {
+	d := remote.NewDocument(remote.Config{URL: "https://locks.example", Room: "plan"})
+	for want, path := range map[string][]string{"plan": nil, "plan~.part~201": {"part 1"}, "plan~.a~.b": {"a", "b"}, "plan~.a~2Fb": {"a/b"}} {
+		id, err := d.ID(path)
+		require.NoError(t, err)
+		assert.Equal(t, want, id)
+	}
+	for _, path := range [][]string{{strings.Repeat("x", 123)}, slices.Repeat([]string{"x"}, 15)} {
+		_, err := d.ID(path)
+		assert.ErrorIs(t, err, lock.ErrInvalidArgument)
 	}
 }

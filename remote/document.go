@@ -41,9 +41,11 @@ type present struct {
 
 // NewDocument returns the lock of a document. Nothing is sent before the first request.
 func NewDocument(c Config) *Document {
-	path := "/api/documents/" + c.Room
+	path := documentPath(c.Room)
 	return &Document{link: &link{server: &reach{server: c.Server}, resource: strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
 }
+
+func documentPath(id string) string { return "/api/documents/" + id }
 
 // Backend returns the document as a manager wants it.
 func (d *Document) Backend() lock.Backend {
@@ -80,6 +82,24 @@ func Room(project string) (string, error) {
 }
 
 const maxRoom = 128
+
+// ID returns the id of a document of the project: that of the project itself, or of the one at a path below it. The lock of such a
+// document is the place on the server, so that it and the lock of the whole project exclude each other.
+func (d *Document) ID(path []string) (string, error) {
+	id := d.c.Room
+	for _, component := range path {
+		id += "~." + string(escaped(component))
+	}
+	if len(id) > maxRoom || len(path) > maxDepth {
+		return "", &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire, Resource: d.resource,
+			Detail: "with a server, root and path together must have at most " + strconv.Itoa(maxRoom) +
+				" characters, counting 2 for each component and 3 for each byte but letters, digits and . _ -"}
+	}
+	return id, nil
+}
+
+// maxDepth is how many components a path may have below the project.
+const maxDepth = 14
 
 func escaped(s string) (id []byte) {
 	const digits = "0123456789ABCDEF"
@@ -136,9 +156,13 @@ func (d *Document) asking(wait time.Duration, ticket string) Request {
 
 // question returns the request that asks the holder for the lock.
 func (d *Document) question(grace time.Duration, ticket string) Request {
+	return d.ask(d.c.Room, grace, ticket)
+}
+
+func (d *Document) ask(id string, grace time.Duration, ticket string) Request {
 	fields := d.fields()
 	fields["grace_ms"] = grace.Milliseconds()
-	return Request{Method: "POST", Path: d.path + "/lock/ask?fresh=true&ticket=" + ticket, Fields: fields}
+	return Request{Method: "POST", Path: documentPath(id) + "/lock/ask?fresh=true&ticket=" + ticket, Fields: fields}
 }
 
 // fields are those of every request for a lock.

@@ -90,6 +90,29 @@ func TestPageOpenedOfflineShowsWhatIsKnown(t *testing.T) {
 	})
 }
 
+// A page that has a text of its own, which nobody has saved yet, keeps it when it wakes offline.
+func TestPageThatHasTextGetsNoPreview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		m := n.journalling("A")
+		token, release := m.lock(t)
+		m.save(t, token, "old")
+		release()
+		n.wipe()
+		w := m.writer(t, "A")
+		require.Empty(t, w.now())
+		n.set(true)
+		w.type_("mine")
+		_ = w.Suspend(context.Background())
+		sleep(time.Second)
+		require.NoError(t, w.Resume(context.Background()))
+		sleep(10 * time.Second)
+		assert.True(t, w.State().ReadOnly)
+		assert.NotContains(t, w.events(), autosave.EventPreview)
+		assert.Equal(t, "mine", w.now())
+	})
+}
+
 // An editor keeps a copy of what it loads: as the base of a conflict, and for the time without a server.
 func TestEditorKeepsACopyOfWhatItLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -12,14 +13,22 @@ import (
 func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, ifAvailable bool) (lock.Far, error) {
 	fields := d.fields()
 	fields["paths"], fields["mode"], fields["slots"], fields["fresh"] = d.paths(p), string(p.Mode), max(1, p.Slots), true
-	reply, err := d.take(ctx, local, wish{ifAvailable: ifAvailable, nested: p.Nested, request: func(wait time.Duration, ticket string) Request {
+	w := wish{ifAvailable: ifAvailable, nested: p.Nested, request: func(wait time.Duration, ticket string) Request {
 		fields["wait_ms"], fields["ticket"] = wait.Milliseconds(), ticket
 		return Request{Method: "POST", Path: "/api/locks", Fields: fields}
-	}})
+	}}
+	if len(p.Paths) == 1 && p.Mode == lock.Exclusive && p.Slots < 2 {
+		if id, err := d.ID(p.Paths[0]); err == nil { // it is a document, whose holder can be asked
+			w.document = id
+			w.question = func(grace time.Duration, ticket string) Request { return d.ask(id, grace, ticket) }
+		}
+	}
+	reply, err := d.take(ctx, local, w)
 	if err != nil {
 		return nil, err
 	}
-	return &place{d.link, reply.claim("/api/locks/" + reply.Lease), reply.Slot}, nil
+	c := reply.claim("/api/locks/" + reply.Lease)
+	return &place{d.link, c, reply.Slot, d.held.add(c)}, nil
 }
 
 // paths spells the paths of a place on the server.
@@ -39,16 +48,23 @@ type place struct {
 	*link
 	claim claim
 	slot  int
+	held  *term
 }
 
 // Slot implements [lock.Far].
 func (p *place) Slot() int { return p.slot }
 
-// Lost never tells anything; the next renewal does.
-func (p *place) Lost() <-chan struct{} { return nil }
+// Lost tells that the place was passed on; what else was lost is told by the next renewal.
+func (p *place) Lost() <-chan struct{} { return p.held.lost }
 
 // Release gives it back. Nobody else has its id, so it can be said twice.
-func (p *place) Release(ctx context.Context) error { return p.giveBack(ctx, p.claim) }
+func (p *place) Release(ctx context.Context) error {
+	p.link.held.remove(p.held)
+	if wait.Closed(p.held.passed) {
+		return nil
+	}
+	return p.giveBack(ctx, p.claim)
+}
 
 // Claim implements [lock.Records]. The token is the server's.
 func (p *place) Claim(ctx context.Context, r lock.Record, _ bool) (int64, error) {

@@ -89,12 +89,7 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 	}
 	if !config.Disabled {
 		var err error
-		if s.document != nil {
-			err = s.document.Saves(config.Lock)
-		}
-		if err == nil {
-			config.Store, err = e.store(ctx, config.Lock.Path)
-		}
+		config.Store, err = e.store(ctx, config.Lock.Path)
 		if err == nil && e.files != nil {
 			config.Drafts, err = e.drafts(config.Lock.Path)
 		}
@@ -106,7 +101,9 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 		}
 		config.Channel = jsbridge.Edits{Channel: e.channel}
 		if s.document != nil {
-			config.Channel = remote.NewChannel(s.document, config.Channel)
+			if config.Channel, err = remote.NewChannel(s.document, config.Channel).At(config.Lock.Path); err != nil {
+				return nil, err
+			}
 		}
 	}
 	config.Snapshot, config.Listener, config.OnHandover = e.snapshot, e.publish, e.veto
@@ -176,11 +173,11 @@ func (e *editor) store(ctx context.Context, path []string) (autosave.Store, erro
 	}
 	switch {
 	case err == nil && s.document != nil:
-		return remote.NewContents(s.document, autosave.NewLayout(files, opfs.SHA256), opfs.SHA256), nil
+		return remote.NewContents(s.document, autosave.NewLayout(files, opfs.SHA256), opfs.SHA256).At(path)
 	case err == nil:
 		return autosave.NewLayout(files, opfs.SHA256), nil
 	case s.document != nil && errors.Is(err, lock.ErrUnsupported):
-		return remote.NewContents(s.document, nil, opfs.SHA256), nil // saved all the same
+		return remote.NewContents(s.document, nil, opfs.SHA256).At(path) // saved all the same
 	}
 	return nil, err
 }

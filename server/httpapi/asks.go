@@ -71,6 +71,7 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	a.withdrawUnheard(r, lease)
 	writeJSON(w, http.StatusOK, map[string]any{
 		"success": true, "locked_at": at(lease.LockedAt), "expires_at": at(lease.ExpiresAt), "token": lease.Token,
+		"lease_id": lease.ID,
 	})
 	return nil
 }

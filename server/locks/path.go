@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,20 +18,75 @@ const (
 // Path is a place in the tree: its components from the root down.
 type Path []string
 
-// Document is the path of a room's document.
-func Document(room string) Path { return Path{documents, room} }
+const (
+	documents = "documents"
+	// part begins each component below a project in the id of a document: "plan~.part%201" is "plan~.part~201".
+	part  = "~."
+	maxID = 128
+)
 
-const documents = "documents"
+// Document is the path of the document with an id. A document of a project that has several lies below the project's, so that
+// the lock of one and that of the other exclude each other: its id is the project's, and for each component [part] and the
+// component, in which every byte but letters, digits and ". _ -" is "~" and two hexadecimal digits. An id that is spelled in
+// any other way is one component.
+func Document(id string) Path {
+	pieces := strings.Split(id, part)
+	path := Path{documents, pieces[0]}
+	for _, piece := range pieces[1:] {
+		path = append(path, unescape(piece))
+	}
+	if spelled, ok := path.spell(); !ok || spelled != id {
+		return Path{documents, id}
+	}
+	return path
+}
 
 // AllDocuments reports whether a path is the place of all documents.
 func AllDocuments(p Path) bool { return len(p) == 1 && p[0] == documents }
 
-// Room returns the room whose document the path is.
+// Room returns the id of the document whose path it is.
 func (p Path) Room() (string, bool) {
 	if len(p) == 2 && p[0] == documents {
-		return p[1], true
+		return p[1], slices.Equal(Document(p[1]), p)
 	}
-	return "", false
+	id, ok := p.spell()
+	return id, ok && slices.Equal(Document(id), p)
+}
+
+// spell spells the id of a document.
+func (p Path) spell() (string, bool) {
+	if len(p) < 2 || p[0] != documents || p.check() != nil {
+		return "", false
+	}
+	var id strings.Builder
+	id.WriteString(p[1])
+	for _, component := range p[2:] {
+		id.WriteString(part)
+		for _, b := range []byte(component) {
+			if 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-", b) >= 0 {
+				id.WriteByte(b)
+			} else {
+				fmt.Fprintf(&id, "~%02X", b)
+			}
+		}
+	}
+	return id.String(), id.Len() <= maxID
+}
+
+// unescape reads a component as spell writes it. What is malformed does not read back.
+func unescape(piece string) string {
+	var text []byte
+	for i := 0; i < len(piece); i++ {
+		if piece[i] == '~' && i+2 < len(piece) {
+			if b, err := strconv.ParseUint(piece[i+1:i+3], 16, 8); err == nil {
+				text = append(text, byte(b))
+				i += 2
+				continue
+			}
+		}
+		text = append(text, piece[i])
+	}
+	return string(text)
 }
 
 // String joins the encoded components with slashes; no two paths look the same.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -70,4 +71,49 @@ func TestPageBeginsWhileTheServerIsAway(t *testing.T) {
 	server.Start(address)
 	ann.WaitFor("!saver.readOnly && saver.state().online", browser.Limit)
 	assert.Equal(t, "known here", browser.Get[string](ann, "text"))
+}
+
+// Each path is a document of its own on the server: with a lock, a content and a history. The lock of one and that of the whole
+// project exclude each other, and the holder can be asked in either direction.
+func TestDocumentsOfAProjectOnTheServer(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	browsers := profiles(t, 2)
+	ann, bob := server.member(t, browsers[0], "worker", "Ann"), server.member(t, browsers[1], "worker", "Bob")
+	open := func(tab *browser.Tab, name, options string) {
+		tab.MustEval(`globalThis.texts ??= {}; texts.`+name+` = ''
+			globalThis.`+name+` = await hf.initAutoSave(() => texts.`+name+`, `+options+`)
+			`+name+`.addEventListener('autosave:editable', ({detail}) => { if (detail.content) texts.`+name+` = new TextDecoder().decode(detail.content) }); null`, nil)
+	}
+	open(ann, "one", "{path: ['part 1', 'あ']}")
+	open(bob, "two", "{path: ['part 2']}")
+	assert.False(t, browser.Get[bool](ann, "one.readOnly"))
+	assert.False(t, browser.Get[bool](bob, "two.readOnly"), "they do not exclude each other")
+	ann.MustEval("texts.one = 'by Ann'; one.markDirty(); await one.flushNow()", nil)
+	bob.MustEval("texts.two = 'by Bob'; two.markDirty(); await two.flushNow()", nil)
+	const content = "await (await fetch('/api/documents/project%s/content')).text()"
+	assert.Equal(t, "by Ann", browser.Get[string](bob, fmt.Sprintf(content, "~.part~201~.~E3~81~82")))
+	assert.Equal(t, "by Bob", browser.Get[string](ann, fmt.Sprintf(content, "~.part~202")))
+
+	open(bob, "one", "{path: ['part 1', 'あ']}")
+	assert.True(t, browser.Get[bool](bob, "one.readOnly"))
+	ann.MustEval("texts.one += ', again'; one.markDirty(); null", nil)
+	bob.MustEval("await one.requestEdit()", nil)
+	assert.Equal(t, "by Ann, again", browser.Get[string](bob, "texts.one"))
+	ann.WaitFor("one.readOnly", browser.Limit)
+	assert.Equal(t, []bool{true}, browser.Get[[]bool](bob, "(await two.history()).map(g => g.current)"))
+
+	open(ann, "whole", "")
+	assert.True(t, browser.Get[bool](ann, "whole.readOnly"))
+	bob.MustEval("await one.dispose(); await two.dispose()", nil)
+	ann.MustEval("await one.dispose()", nil)
+	ann.WaitFor("!whole.readOnly", browser.Limit)
+	open(bob, "two", "{path: ['part 2']}")
+	assert.True(t, browser.Get[bool](bob, "two.readOnly"))
+	bob.MustEval("await two.requestEdit()", nil)
+	assert.Equal(t, "by Bob", browser.Get[string](bob, "texts.two"))
+	ann.WaitFor("whole.readOnly", browser.Limit)
+
+	long := browser.Get[failed](ann, "await failure(hf.initAutoSave(() => '', {path: ['x'.repeat(128)]}))")
+	assert.Equal(t, "invalid-argument", long.Code)
 }

@@ -118,7 +118,6 @@ func TestWithinBetweenBrowsers(t *testing.T) {
 	assert.Equal(t, "unsupported", browser.Get[failed](bob, "await failure(hf.acquireProjectLock({path: ['pool', 'x'], within: leases.slot}))").Code)
 
 	// Below the lease of AutoSave, which is the document's.
-	assert.Equal(t, "unsupported", browser.Get[failed](bob, "await failure(hf.initAutoSave(() => '', {path: ['book']}))").Code)
 	bob.MustEval("await give('slot'); globalThis.saver = await hf.initAutoSave(() => 'text'); null", nil)
 	bob.WaitFor("saver.lease", browser.Limit)
 	assert.Greater(t, take(bob, "chapter", "{path: ['book'], within: saver.lease}"), browser.Get[int64](bob, "saver.lease.token"))
