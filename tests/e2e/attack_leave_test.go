@@ -132,3 +132,27 @@ func TestNothingLostByReloadAfterExpiredLease(t *testing.T) {
 		})
 	})
 }
+
+// A page that types before it is told what was saved loads that over its own text, which becomes a draft.
+func TestNothingLostWhenTypedBeforeContentIsLoaded(t *testing.T) {
+	t.Parallel()
+	eachSetup(t, func(t *testing.T, s setup) {
+		w := open(t, quick)
+		eachRound(t, 1, 20, func(t *testing.T, _ int, root string) {
+			ann := w.attacked(t, s.project(root, "Ann"), unsaved)
+			ann.MustEval("type('saved'); await autosave.flushNow(); await hf.close(); null", nil)
+			ben, word := w.tab(t, s.project(root, "Ben")), word()
+			ben.MustEval(editing, nil)
+			ben.MustEval("await edit("+unsaved+"); type('"+word+"'); null", nil)
+			ben.WaitFor("heard('editable').length === 1 && text === 'saved'", browser.Limit)
+			ben.MustEval("type('!'); await autosave.flushNow(); await hf.close(); null", nil)
+			next := w.attacked(t, s.project(root, "Cleo"), unsaved)
+			assertFound(t, next, word, anywhere...)
+			assertFound(t, next, "saved!", "content")
+			next.MustEval("await hf.close(); null", nil)
+			for _, tab := range []*browser.Tab{ann, next} {
+				tab.Spare()
+			}
+		})
+	})
+}

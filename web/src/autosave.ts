@@ -263,19 +263,20 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     else if (base !== undefined && !this.#shots.unsaved) this.#shots.base = base;
     this.#leaseId = raw.leaseId ?? "";
     this.#readOnly = this.#loading > 0;
-    const { draft } = this.#shots, detail = this.#detail(raw) as Contract.AutoSaveEditable;
-    const waits: PromiseLike<unknown>[] = [];
+    const detail = this.#detail(raw) as Contract.AutoSaveEditable, early = this.#early !== undefined, waits: PromiseLike<unknown>[] = [];
     const waitUntil = (promise: PromiseLike<unknown>): void => {
       waits.push(promise);
       this.#readOnly = true;
     };
-    // Who comes later finds the content in the page, if something was typed since.
-    const later = (): unknown => {
-      const { content: loaded, unsaved: offered, ...rest } = detail;
-      return Object.freeze({ ...rest, ...(this.#shots.draft === draft && !this.#shots.touched && { ...(loaded && { content: loaded }), ...(offered && { unsaved: offered }) }), waitUntil: () => undefined });
-    };
-    const early = this.#early !== undefined;
     this.#soon(() => {
+      // What was typed before the page was given this content becomes a draft.
+      if (early && bytes && this.#shots.touched) this.#replace(base ?? "", bytes);
+      const { draft } = this.#shots;
+      // Who comes later finds the content in the page, if something was typed since.
+      const later = (): unknown => {
+        const { content: loaded, unsaved: offered, ...rest } = detail;
+        return Object.freeze({ ...rest, ...(this.#shots.draft === draft && !this.#shots.touched && { ...(loaded && { content: loaded }), ...(offered && { unsaved: offered }) }), waitUntil: () => undefined });
+      };
       this.tell(raw.type, Object.freeze({ ...detail, waitUntil }), later);
       if (this.#shots.unsaved) this.#marks.again();
       if (waits.length) this.#loaded = this.#load(waits);
