@@ -236,8 +236,9 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 	s.failures, s.next = 0, s.config.Retry.Delays()
 	s.emitPhase(s.phase())
 	s.background(func(ctx context.Context, step func(func()) bool) {
-		s.preview(ctx, reason, step)
-		holder := s.gather(ctx, l, named)
+		previewed := make(chan struct{})
+		s.work.Go(func() { defer close(previewed); s.preview(ctx, reason, step) })
+		holder := s.gather(ctx, l, named, previewed)
 		step(func() {
 			s.unnamed = nil
 			if s.holder == nil { // else the new editor has told it itself
@@ -249,6 +250,7 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 			s.standby(0)
 		})
 		s.askOn(ctx, step)
+		<-previewed // ctx ends with this function
 	})
 }
 
@@ -286,8 +288,9 @@ func (s *Saver) yield(r role, err error) {
 }
 
 // gather finds out who edits, and takes what the page could not save. Both have little
-// time, because the page has to know. What comes later is kept.
-func (s *Saver) gather(ctx context.Context, l loss, named chan struct{}) *lock.Holder {
+// time, because the page has to know. What comes later is kept. A preview that is ready in
+// that time comes before autosave:readonly.
+func (s *Saver) gather(ctx context.Context, l loss, named, previewed chan struct{}) *lock.Holder {
 	limited, stop := context.WithTimeout(ctx, noticeLimit)
 	defer stop()
 	holders := make(chan *lock.Holder, 1)
@@ -299,7 +302,7 @@ func (s *Saver) gather(ctx context.Context, l loss, named chan struct{}) *lock.H
 		close(kept)
 	}
 	var holder *lock.Holder
-	for holderIn, keptIn := holders, kept; holderIn != nil || keptIn != nil; {
+	for holderIn, keptIn := holders, kept; holderIn != nil || keptIn != nil || previewed != nil; {
 		select {
 		case holder = <-holderIn:
 			holderIn, named = nil, nil
@@ -307,6 +310,8 @@ func (s *Saver) gather(ctx context.Context, l loss, named chan struct{}) *lock.H
 			holderIn, named = nil, nil
 		case <-keptIn:
 			keptIn = nil
+		case <-previewed:
+			previewed = nil
 		case <-limited.Done():
 			return holder
 		}

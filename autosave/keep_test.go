@@ -100,6 +100,32 @@ func TestWhatIsTypedWhileLoadingIsKept(t *testing.T) {
 	})
 }
 
+// Something is typed during each snapshot, and there is no place for drafts: the page edits all the same.
+func TestTypingWithoutEndDuringLoading(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		b := w.prepare("b")
+		b.config.Snapshot = func(ctx context.Context) (autosave.Content, error) {
+			b.typed("+")
+			text, err := b.snapshot(ctx)
+			if b.ReadOnly() {
+				b.typed("-")
+			}
+			time.Sleep(10 * time.Millisecond)
+			return text, err
+		}
+		b.open()
+		a.typed("theirs")
+		b.typed("mine")
+		w.sleep(time.Second)
+		require.NoError(t, a.Dispose(t.Context()))
+		w.sleep(time.Second)
+		require.False(t, b.ReadOnly())
+		require.NotEmpty(t, b.offered())
+		assert.Contains(t, b.offered()[0], "mine+-")
+	})
+}
+
 func TestACancelledRequestIsForgotten(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")

@@ -32,7 +32,8 @@ type loaded struct {
 }
 
 // reloads bounds how often the content is loaded anew because somebody types meanwhile.
-// After that the page itself seals what is typed before it shows the content.
+// After that the page itself keeps what was typed since the last snapshot before it shows
+// the content.
 const reloads = 5
 
 // load shuts out the editor before and reads what that editor has left. The page learns
@@ -51,7 +52,7 @@ func (s *Saver) load(l lock.Lease) {
 				round++
 				if !step(func() {
 					// What was typed since the snapshot was taken belongs to it too.
-					again = found.foreign && s.since.Load() != 0 && s.marks.Load() != found.marked && (round < reloads || s.config.Drafts == nil)
+					again = found.foreign && s.since.Load() != 0 && s.marks.Load() != found.marked && round < reloads
 					if s.loadedOwn(found, text); !again {
 						s.edit(found)
 					}
