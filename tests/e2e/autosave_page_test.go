@@ -60,6 +60,59 @@ func TestAutoSaveWaitsForEditor(t *testing.T) {
 	})
 }
 
+// An editor that fails or hangs while it loads the content keeps nobody from typing; one that says late that it loads is waited
+// for all the same. A page that loses the lock while its editor loads stays read-only.
+func TestAutoSaveWaitsForEditorInTrouble(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		ann, ben := w.pair(t, host, "trouble "+host)
+		ben.MustEval("await openDocument('a', ['a']); await write('a', 'theirs')", nil)
+		ann.MustEval(`await openDocument('a', ['a'])
+			globalThis.asked = async () => { const since = now(); await documents.a.autosave.requestEdit(); return now() - since }
+			globalThis.later = () => new Promise(done => globalThis.load = done); null`, nil)
+		for loads, least := range map[string]float64{
+			"e => e.waitUntil(Promise.reject(new Error('not loaded')))": 0,
+			"e => e.waitUntil(new Promise(() => {}))":                   4900,
+			"e => e.waitUntil(7)":                                       0,
+		} {
+			ann.MustEval("globalThis.loads = "+loads+"; null", nil)
+			took := browser.Get[float64](ann, "asked()")
+			assert.GreaterOrEqual(t, took, least, loads)
+			assert.Less(t, took, least+4000, loads)
+			ann.WaitFor("!documents.a.autosave.readOnly", browser.Limit)
+			ann.MustEval("await write('a', 'mine')", nil)
+			ben.MustEval("await documents.a.autosave.requestEdit()", nil)
+			assert.Equal(t, "mine", browser.Get[string](ben, "documents.a.text"))
+			ann.WaitFor("documents.a.autosave.readOnly", browser.Limit)
+		}
+
+		ann.MustEval("globalThis.loads = async e => { await 0; await new Promise(done => setTimeout(done)); e.waitUntil(later()) }; await asked(); null", nil)
+		ann.WaitFor("globalThis.load", browser.Limit)
+		assert.True(t, browser.Get[bool](ann, "documents.a.autosave.readOnly && !documents.a.autosave.lease"))
+		ann.MustEval("load(); await 0; null", nil)
+		ann.WaitFor("!documents.a.autosave.readOnly", browser.Limit)
+		ann.MustEval("await write('a', 'after it was late')", nil)
+
+		ann.MustEval("globalThis.load = undefined; globalThis.loads = e => e.waitUntil(later()); null", nil)
+		ben.MustEval("await documents.a.autosave.requestEdit()", nil)
+		ann.WaitFor("documents.a.autosave.readOnly && documents.a.told.at(-1) === 'readonly'", browser.Limit)
+		ann.MustEval("asked().catch(() => undefined); null", nil)
+		ann.WaitFor("globalThis.load", browser.Limit)
+		ben.MustEval("globalThis.stolen = await hf.acquireProjectLock({path: ['a'], steal: true}); null", nil)
+		ann.WaitFor("documents.a.told.at(-1) === 'readonly'", browser.Limit)
+		assert.True(t, browser.Get[bool](ann, "load(), await new Promise(done => setTimeout(done, 50)), documents.a.autosave.readOnly"), "another page has the lock")
+		ann.MustEval("globalThis.loads = undefined; null", nil)
+		ben.MustEval("await stolen.release(); await documents.a.autosave.dispose()", nil)
+		ann.WaitFor("!documents.a.autosave.readOnly", browser.Limit)
+		for _, tab := range []*browser.Tab{ann, ben} {
+			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+			tab.MustEval("await hf.close()", nil)
+			tab.Quiet()
+		}
+	})
+}
+
 // state() is the same object until something changes, and subscribers hear of each change.
 func TestAutoSaveState(t *testing.T) {
 	t.Parallel()

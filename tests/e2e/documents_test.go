@@ -13,18 +13,25 @@ import (
 // document starts one more AutoSave in a tab, under a name, with its text, events and everything of its own.
 const document = `
 const documents = {}
+const decode = bytes => new TextDecoder().decode(bytes)
+const sidesOf = ({draft, base, mine, theirs}) => ({draft: plain(draft), ...(base && {base: decode(base)}), mine: decode(mine), theirs: decode(theirs)})
 const openDocument = async (name, path, more) => {
-	const doc = documents[name] = {text: '', told: []}
+	const doc = documents[name] = {text: '', told: [], drafts: [], conflicts: []}
 	doc.autosave = await hf.initAutoSave(() => doc.text, {path, debounceMs: 20, ...more})
 	for (const type of ['saved', 'readonly', 'editable']) doc.autosave.addEventListener('autosave:' + type, ({detail}) => {
 		doc.told.push(type)
-		if (type === 'editable' && detail.content) doc.text = new TextDecoder().decode(detail.content)
+		if (type === 'editable') doc.offered = plain(detail.drafts)
+		if (type === 'editable' && detail.content) doc.text = decode(detail.content)
+		if (type === 'editable') globalThis.loads?.(detail)
 	})
+	doc.autosave.addEventListener('autosave:draft', ({detail}) => doc.drafts.push(plain(detail)))
+	doc.autosave.addEventListener('autosave:conflict', ({detail}) => doc.conflicts.push(sidesOf(detail)))
 	await new Promise(told => setTimeout(told))
 	return doc
 }
 const write = async (name, text) => { documents[name].text = text; documents[name].autosave.markDirty(); await documents[name].autosave.flushNow() }
-const saved = async name => new TextDecoder().decode(await documents[name].autosave.read('current'))
+const saved = async name => decode(await documents[name].autosave.read('current'))
+const texts = async name => Promise.all((await documents[name].autosave.history()).map(async g => decode(await documents[name].autosave.read(g.id))))
 1`
 
 // Each path is a document: it has its own editor, content and history, in one page and across pages, over both strategies.

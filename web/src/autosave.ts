@@ -46,8 +46,8 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   readonly #options: object;
   readonly #state = new LastState();
   readonly #marks: Marks;
-  #readOnly = true;
-  #loading = 0; // how many contents are being loaded
+  #readOnly = true; // as Go says
+  #loading = 0; // how many contents the editor is loading: until then the page is read-only in any case
   #loaded = Promise.resolve(); // the last one is
   #leases = new Map<string, Contract.ProjectLockLease>();
   #leaseId = "";
@@ -107,9 +107,9 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     this.#journal.folder = (await this.#wire.call("autosave", this.#options, signal) as { folder: string }).folder;
   }
 
-  get readOnly(): boolean { return this.#readOnly; }
+  get readOnly(): boolean { return this.#readOnly || this.#loading > 0; }
 
-  get lease(): Contract.ProjectLockLease | undefined { return this.#readOnly ? undefined : this.#leases.get(this.#leaseId); }
+  get lease(): Contract.ProjectLockLease | undefined { return this.readOnly ? undefined : this.#leases.get(this.#leaseId); }
 
   state(): Contract.AutoSaveState { return this.#shots.news ? this.#state.marked : this.#state.now; }
 
@@ -159,7 +159,6 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     this.#replace(this.#restored, restored); // what was typed meanwhile is a draft
     return restored;
   }
-
 
   async requestEdit({ signal, ...options }: { force?: boolean; graceMs?: number; signal?: AbortSignal } = {}): Promise<void> {
     await this.#call("edit", options, signal);
@@ -236,7 +235,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   #soon(tell: () => void): void { void (this.#early ? this.#early.push(tell) : tell()); }
 
   #set({ readOnly, ...state }: RawState): void {
-    if (readOnly !== undefined) this.#readOnly = readOnly || this.#loading > 0;
+    if (readOnly !== undefined) this.#readOnly = readOnly;
     this.#state.set(state, ({ lastError, ...rest }: { lastError?: unknown }) => ({ ...rest, ...(lastError !== undefined && { lastError: this.#error(lastError) }) }) as Contract.AutoSaveState);
   }
 
@@ -262,38 +261,38 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     if (bytes) this.#replace(base ?? "", bytes);
     else if (base !== undefined && !this.#shots.unsaved) this.#shots.base = base;
     this.#leaseId = raw.leaseId ?? "";
-    this.#readOnly = this.#loading > 0;
-    const detail = this.#detail(raw) as Contract.AutoSaveEditable, early = this.#early !== undefined, waits: PromiseLike<unknown>[] = [];
-    const waitUntil = (promise: PromiseLike<unknown>): void => {
-      waits.push(promise);
-      this.#readOnly = true;
-    };
+    this.#readOnly = false;
+    const detail = this.#detail(raw) as Contract.AutoSaveEditable, early = this.#early !== undefined;
     this.#soon(() => {
       // What was typed before the page was given this content becomes a draft.
       if (early && bytes && this.#shots.touched) this.#replace(base ?? "", bytes);
       const { draft } = this.#shots;
+      const waitUntil = (promise: PromiseLike<unknown>): void => {
+        // A listener that calls this late may speak of a text that the page has no more.
+        if (this.#shots.draft === draft) this.#loaded = Promise.all([this.#loaded, this.#load(promise)]).then(() => undefined);
+      };
       // Who comes later finds the content in the page, if something was typed since.
       const later = (): unknown => {
         const { content: loaded, unsaved: offered, ...rest } = detail;
-        return Object.freeze({ ...rest, ...(this.#shots.draft === draft && !this.#shots.touched && { ...(loaded && { content: loaded }), ...(offered && { unsaved: offered }) }), waitUntil: () => undefined });
+        return Object.freeze({ ...rest, ...(this.#shots.draft === draft && !this.#shots.touched && { ...(loaded && { content: loaded }), ...(offered && { unsaved: offered }) }), waitUntil });
       };
       this.tell(raw.type, Object.freeze({ ...detail, waitUntil }), later);
       if (this.#shots.unsaved) this.#marks.again();
-      if (waits.length) this.#loaded = this.#load(waits);
       if (!early) void this.#answer(raw, this.#loaded);
       this.changed();
     });
     if (early) void this.#answer(raw, Promise.resolve()); // Go waits for that before the page gets this object
   }
 
-  /** Waits for editors that load the content. */
-  async #load(waits: PromiseLike<unknown>[]): Promise<void> {
-    this.#loading++;
-    this.#journal.pause(true);
-    await Promise.race([Promise.allSettled(waits), new Promise((done) => setTimeout(done, loadMs))]);
-    if (--this.#loading === 0) this.#readOnly = false;
-    this.#journal.pause(false);
-    this.changed();
+  /** Waits for an editor that loads the content. A page that loses the lock meanwhile stays read-only. */
+  async #load(editor: PromiseLike<unknown>): Promise<void> {
+    const count = (more: number): void => {
+      this.#journal.pause((this.#loading += more) > 0 || this.#asleep);
+      this.changed();
+    };
+    count(1);
+    await Promise.race([Promise.allSettled([editor]), new Promise((done) => setTimeout(done, loadMs))]);
+    count(-1);
   }
 
   #detail(raw: Told): object {
@@ -342,7 +341,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   #watch(): void {
     watch({
       keep: () => this.#keep(),
-      flush: () => { if (!this.#readOnly && this.#shots.unsaved) this.flushNow().catch(() => undefined); },
+      flush: () => { if (!this.readOnly && this.#shots.unsaved) this.flushNow().catch(() => undefined); },
       resume: () => { this.#resuming = this.#call("resume").then(() => undefined, () => undefined); },
       suspend: () => void this.#call("suspend").catch(() => undefined),
       sleep: () => this.#sleep(),

@@ -42,10 +42,18 @@ export function check(wire: Wire, snapshot: unknown, options: Contract.AutoSaveO
   }
 }
 
-/** Asks the page's merge function what becomes of the two sides of a conflict. */
+/**
+ * Asks the page's merge function what becomes of the two sides of a conflict. A failure of that function leaves the conflict
+ * to the person, and goes to the page's error handler.
+ */
 export async function merged(merge: Contract.AutoSaveOptions["merge"], { draft, base, mine, theirs }: Told): Promise<object> {
-  const result = await merge?.(Object.freeze({ draft, mine, theirs, ...(base !== undefined && { base }) }) as unknown as Contract.Conflict);
-  return result === undefined ? {} : { bytes: encoded(await content(result)) };
+  try {
+    const result = await merge?.(Object.freeze({ draft, mine, theirs, ...(base !== undefined && { base }) }) as unknown as Contract.Conflict);
+    return result === undefined ? {} : { bytes: encoded(await content(result)) };
+  } catch (failure) {
+    reportError(failure);
+    throw failure;
+  }
 }
 
 /** Asks the page's listeners whether the lock may be handed over. Rejects where it may not. */
