@@ -62,11 +62,11 @@ export function size(bytes: number): string {
 
 export function drawHistory(generations: Generation[], compare: (id: string) => void, compared: string | undefined): void {
   byId("history-empty").hidden = generations.length > 0;
-  fill(history, generations.map(({ id }) => id).join(" "), () => generations.map((generation) => {
+  fill(history, JSON.stringify(generations.map(({ id, name }) => [id, name])), () => generations.map((generation) => {
     const show = make("button", "quiet", make("time", "", clock(generation.savedAt)), make("span", "size", size(generation.bytes)));
     show.type = "button";
     show.dataset["id"] = generation.id;
-    show.append(make("span", "badge", generation.current ? "now" : ""), make("span", "unseen", ", show the difference"));
+    show.append(make("span", "badge", generation.current ? "now" : generation.name ?? ""), make("span", "unseen", ", show the difference"));
     show.addEventListener("click", () => compare(generation.id));
     return make("li", "", show);
   }));
