@@ -100,6 +100,9 @@ func TestIndexOfOlderFormats(t *testing.T) {
 	assert.Equal(t, []Generation{want}, got)
 
 	for _, wrong := range [][]byte{
+		reseal(`{"format":3,"generations":[{"id":"1-3","savedAt":1,"bytes":5,"sha256":"` + sum[1:] + `"}`),
+		reseal(`{"format":3,"generations":[{"id":"1-3","savedAt":1,"bytes":5,"sha256":"` + sum[1:] + `G"}`),
+		reseal(`{"format":3,"generations":[{"id":"1-","savedAt":1,"bytes":5,"sha256":"` + sum + `"}`),
 		old("0", ""), old("4", `,"savedAt":1700000000007`), old("1", `,"savedAt":1700000000007`), old("2", ""), old("02", ""), old("", ""), old("-1", ""),
 		reseal(`{"format":2,"generations":[{"id":"1-3","savedAt":1,"bytes":5,"sha256":"` + sum + `","draft":"d"}`),
 		reseal(`{"format":3,"generations":[{"id":"1-3","savedAt":1,"bytes":5,"sha256":"` + sum + `","draft":""}`),
