@@ -39,6 +39,7 @@ var scenarios = []struct {
 	{"close", testClose},
 	{"asyncDispose", testDispose},
 	{"AutoSave", testAutoSave},
+	{"AutoSave drafts", testAutoSaveDrafts},
 	{"AutoSave killed", testAutoSaveKilled},
 	{"insecure origin", testInsecure},
 	{"content security policy", testPolicy},
