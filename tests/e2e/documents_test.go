@@ -92,6 +92,41 @@ func TestTheEmptyPathIsTheProject(t *testing.T) {
 	tab.Quiet()
 }
 
+// An AutoSave without a path locks the whole project, so that no page edits a document of it meanwhile, not even the same page.
+// The two have contents, histories and drafts of their own.
+func TestADocumentBesideTheProject(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		ann, ben := w.pair(t, host, "beside "+host)
+		ann.MustEval("await openDocument('all'); await write('all', 'project'); await openDocument('part', ['part'])", nil)
+		assert.True(t, browser.Get[bool](ann, "!documents.all.autosave.readOnly && documents.part.autosave.readOnly"))
+		ann.MustEval("documents.part.text = 'typed in the part'; documents.part.autosave.markDirty(); await openDocument('same', ['part'])", nil)
+		assert.Equal(t, "read-only", browser.Get[event](ann, "await failure(documents.part.autosave.dispose())")["code"])
+		assert.Equal(t, []int{0, 1}, browser.Get[[]int](ann, "Promise.all(['all', 'same'].map(async name => (await documents[name].autosave.drafts()).length))"))
+		assert.Equal(t, "not-found", browser.Get[event](ann, "await failure(documents.all.autosave.resolveDraft((await documents.same.autosave.drafts())[0].id, 'discard'))")["code"])
+
+		ann.MustEval("await documents.all.autosave.dispose(); await documents.same.autosave.dispose()", nil)
+		ben.MustEval("await openDocument('part', ['part'])", nil)
+		assert.Equal(t, "typed in the part", browser.Get[string](ben, "documents.part.text"), "the draft continues an empty document")
+		assert.Equal(t, "Ann", browser.Get[string](ben, "(await documents.part.autosave.history())[0].ownerName"), "Ann has typed it")
+		ann.MustEval("await openDocument('all')", nil)
+		assert.True(t, browser.Get[bool](ann, "documents.all.autosave.readOnly"))
+		ben.MustEval("await write('part', 'part')", nil)
+		pinned := browser.Get[event](ben, "await documents.part.autosave.pin((await documents.part.autosave.history())[1].id, 'first')")
+		assert.Equal(t, []any{"first", "Ann"}, []any{pinned["name"], pinned["ownerName"]})
+		assert.Equal(t, "Ben", browser.Get[string](ben, "(await documents.part.autosave.history())[0].ownerName"))
+		ben.MustEval("await documents.part.autosave.dispose()", nil)
+
+		ann.WaitFor("!documents.all.autosave.readOnly", browser.Limit)
+		assert.Equal(t, []string{"project"}, browser.Get[[]string](ann, "texts('all')"))
+		for _, tab := range []*browser.Tab{ann, ben} {
+			tab.MustEval("await hf.close()", nil)
+			tab.Quiet()
+		}
+	})
+}
+
 // What no document can have is refused with its name, before anything is locked or stored.
 func TestOptionsThatNoDocumentHas(t *testing.T) {
 	t.Parallel()
