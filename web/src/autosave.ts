@@ -17,11 +17,9 @@ import { check, consent, merged, type RawState, type Saver, type Told, type Told
 
 export type { Saver } from "./wire";
 
-const journalMs = 200;
-const loadMs = 5000; // how long an editor may take to load the content
+const journalMs = 200, loadMs = 5000; // loadMs: how long an editor may take to load the content
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-
 let lastId = 0;
 
 // The arguments stand one by one, and not in a Wire: their names would weigh on the facade.
@@ -56,7 +54,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   #waking = false; // it is about to
   #flushing: Promise<unknown> | undefined;
   #resuming: Promise<void> | undefined; // it is found out whether a page that was frozen has the lock still
-  #restored = ""; // the generation that was made of what this page did not have
+  #restored = { id: "", moment: "" }; // the generation that was made of what this page did not have, and when
   #disposing: Promise<void> | undefined;
   #last: Shot | undefined; // the one that is taken as the page ends
 
@@ -108,7 +106,6 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   get readOnly(): boolean { return this.#readOnly || this.#loading > 0; }
-
   get lease(): Contract.ProjectLockLease | undefined { return this.readOnly ? undefined : this.#leases.get(this.#leaseId); }
 
   state(): Contract.AutoSaveState { return this.#shots.news ? this.#state.marked : this.#state.now; }
@@ -120,13 +117,13 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   flushNow(): Promise<Contract.Generation> {
-    const shot = this.#shots.pin();
+    const shot = this.#shots.loading ? undefined : this.#shots.pin(); // half a text is not saved
     const flush = async (): Promise<Contract.Generation> => {
       try {
         await this.#resuming;
-        return await this.#call("flush", { number: shot.number }) as Contract.Generation;
+        return await this.#call("flush", shot && { number: shot.number }) as Contract.Generation;
       } catch (failure) {
-        if (this.#shots.unsaved) this.#journal.keep(shot);
+        if (shot && this.#shots.unsaved) this.#journal.keep(shot);
         throw failure;
       } finally {
         this.#shots.unpin(shot);
@@ -145,9 +142,11 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   drafts(): Promise<Contract.Draft[]> { return this.#call("drafts") as Promise<Contract.Draft[]>; }
 
   async resolveDraft(id: string, as: "content" | "generation" | "discard"): Promise<void> {
-    const { draft, marks } = this.#shots;
+    const { sealed } = this.#journal;
     await this.#call("resolveDraft", { id, as });
-    if (draft === id && draft === this.#shots.draft && marks === this.#shots.marks) this.#shots.settled();
+    if (as !== "discard" || sealed?.draft !== id) return;
+    this.#journal.saved(id, sealed.number);
+    if (this.#readOnly) this.#shots.discarded(sealed); // an editor saves its text all the same
   }
 
   pin(id: string, name: string): Promise<Contract.Generation> { return this.#call("pin", { id, name }) as Promise<Contract.Generation>; }
@@ -156,7 +155,9 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
 
   async restore(id: string): Promise<Uint8Array> {
     const restored = await this.#call("restore", { id }) as Uint8Array;
-    this.#replace(this.#restored, restored); // what was typed meanwhile is a draft
+    const late = this.#restored.moment !== this.#shots.moment;
+    this.#replace(this.#restored.id, restored); // what was typed meanwhile is a draft
+    if (late) this.markDirty(); // Go may have saved the earlier text over it
     return restored;
   }
 
@@ -241,7 +242,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
 
   #saved(draft: string | undefined, number: number, generation: Contract.Generation): void {
     if (draft === undefined) { // what somebody else had
-      this.#restored = generation.id;
+      this.#restored = { id: generation.id, moment: this.#shots.moment };
       return;
     }
     this.#shots.saved(draft, number, generation.id);
@@ -267,9 +268,10 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       // What was typed before the page was given this content becomes a draft.
       if (early && bytes && this.#shots.touched) this.#replace(base ?? "", bytes);
       const { draft } = this.#shots;
+      let late = false;
       const waitUntil = (promise: PromiseLike<unknown>): void => {
         // A listener that calls this late may speak of a text that the page has no more.
-        if (this.#shots.draft === draft) this.#loaded = Promise.all([this.#loaded, this.#load(promise)]).then(() => undefined);
+        if (this.#shots.draft === draft) this.#loaded = Promise.all([this.#loaded, this.#load(promise, bytes && !(late && this.#shots.touched) ? 1 : 0)]).then(() => undefined);
       };
       // Who comes later finds the content in the page, if something was typed since.
       const later = (): unknown => {
@@ -277,6 +279,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
         return Object.freeze({ ...rest, ...(this.#shots.draft === draft && !this.#shots.touched && { ...(loaded && { content: loaded }), ...(offered && { unsaved: offered }) }), waitUntil });
       };
       this.tell(raw.type, Object.freeze({ ...detail, waitUntil }), later);
+      late = true;
       if (this.#shots.unsaved) this.#marks.again();
       if (!early) void this.#answer(raw, this.#loaded);
       this.changed();
@@ -285,8 +288,10 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   /** Waits for an editor that loads the content. A page that loses the lock meanwhile stays read-only. */
-  async #load(editor: PromiseLike<unknown>): Promise<void> {
+  async #load(editor: PromiseLike<unknown>, contents: number): Promise<void> {
     const count = (more: number): void => {
+      this.#shots.loading += more * contents;
+      if (this.#shots.unsaved) this.#marks.again();
       this.#journal.pause((this.#loading += more) > 0 || this.#asleep);
       this.changed();
     };
@@ -330,12 +335,8 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   /** Stores what nobody has saved where other pages find it. */
   async #seal(cause: string): Promise<object> {
     if (!this.#shots.unsaved) return {};
-    const shot = this.#last ?? this.#shots.take();
-    const { draft: id, number, base, at } = shot;
-    const bytes = encoded(await shot.ready).length;
-    this.#journal.keep(shot);
-    const sealed = await this.#journal.seal(shot, cause).catch(() => ({ id, number, base, at, bytes, cause, ownerId: this.#wire.holdfast.ownerId }));
-    return sealed ? { draft: sealed } : {};
+    const draft = await this.#journal.draft(this.#last ?? this.#shots.take(), cause);
+    return draft ? { draft } : {};
   }
 
   #watch(): void {

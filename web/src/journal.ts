@@ -5,6 +5,7 @@ import type { Found } from "../../opfs/journal.js";
 import type { Host } from "./protocol";
 import * as rescue from "./rescue";
 import { type Shot, Shots } from "./shots";
+import { encoded } from "./snapshot";
 
 /** At most this part of the main thread's time goes into journalling. */
 const share = 0.05;
@@ -23,6 +24,7 @@ export class Journal {
   #busy = false;
   #stopped = false;
   #paused = false;
+  sealed: Shot | undefined; // the last one that was made a draft while the page lives
   #stored: Shot | undefined;  // the last one that the file has
   #flying: Shot[] = [];       // on their way to it
   #kept = 0;                  // number of the one that localStorage has,
@@ -98,9 +100,15 @@ export class Journal {
     return { draft, number, base, at, cause };
   }
 
-  /** Stores a snapshot at once, as far as that is possible. Until the file has it, the next page finds it in localStorage. */
-  keep(shot: Shot): void {
-    if (!this.#keep(shot)) void this.#store(shot);
+  /**
+   * Stores a snapshot at once, as far as that is possible. Until the file has it, the next page finds it in localStorage.
+   * Returns whether localStorage has it. A text that was replaced since is a draft already.
+   */
+  keep(shot: Shot): boolean {
+    if (shot.draft !== this.#shots.draft) return true;
+    const kept = this.#keep(shot);
+    if (!kept) void this.#store(shot);
+    return kept;
   }
 
   #keep(shot: Shot): boolean {
@@ -110,7 +118,8 @@ export class Journal {
     const { baseText } = this.#shots;
     const stored = [...(this.#stored ? [this.#stored] : []), ...this.#flying];
     const bases: rescue.Basis[] = stored.map((one) => ({ number: one.number, text: one.text }));
-    if (!this.#stored) bases.push(base ? { base, text: baseText } : { text: baseText });
+    // A sealed file may be gone: another page may have adopted it, or a person discarded it.
+    if (!this.#stored || this.#stored === this.sealed) bases.push(base ? { base, text: baseText } : { text: baseText });
     const kept = rescue.keep(this.folder, { draft, number, base, at, ownerId: this.#ownerId, binary: typeof text !== "string",
       differences: rescue.differences(text, bases) });
     if (!kept) return false;
@@ -123,6 +132,19 @@ export class Journal {
   async seal(shot: Shot, cause: string): Promise<Found | undefined> {
     const found = await this.#post("seal", this.#id, this.#entry(shot, cause), await shot.ready);
     this.#landed(shot);
+    return found;
+  }
+
+  /** Makes a snapshot a draft. Where the file cannot be written, localStorage has it; rejects where nothing has. */
+  async draft(shot: Shot, cause: string): Promise<object | undefined> {
+    const { draft: id, number, base, at } = shot;
+    const bytes = encoded(await shot.ready).length;
+    const kept = this.keep(shot);
+    const found = await this.seal(shot, cause).catch((failure: unknown) => {
+      if (!kept) throw failure;
+      return { id, number, base, at, bytes, cause, ownerId: this.#ownerId };
+    });
+    this.sealed = shot;
     return found;
   }
 

@@ -25,13 +25,14 @@ export class Marks {
   }
 
   #due = (): void => {
-    if (this.#shots.marks === this.#told) return void (this.#armed = false);
+    if (this.#shots.marks === this.#told || this.#shots.loading) return void (this.#armed = false);
     this.#tell();
     this.#timer = setTimeout(this.#due, soonMs);
   };
 
-  /** Whether there is something that Go has not heard of. It hears of it now. */
+  /** Whether there is something that Go has not heard of. It hears of it now, or once the content is loaded. */
   news(): boolean {
+    if (this.#shots.loading) return false;
     const news = this.#shots.marks !== this.#told;
     this.#told = this.#shots.marks;
     return news;

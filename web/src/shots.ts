@@ -25,6 +25,8 @@ export class Shots {
   base = "";
   baseText: Content | undefined = "";
   marks = 0;
+  /** How many contents the editor is loading: until it has, the page shows neither the old text nor the new one. */
+  loading = 0;
   #number = 0;
   #savedMarks = 0;
   #firstMarks = 0; // how many there were when the text was replaced
@@ -38,7 +40,7 @@ export class Shots {
   mark(): void { this.marks++; }
 
   /** Whether something is marked that no generation has. */
-  get unsaved(): boolean { return this.marks > this.#savedMarks; }
+  get unsaved(): boolean { return this.loading === 0 && this.marks > this.#savedMarks; }
 
   /** Whether something is marked that Go was not given. */
   get news(): boolean { return this.marks > (this.#served?.marks ?? this.#savedMarks); }
@@ -77,8 +79,8 @@ export class Shots {
   }
 
   /** Forgets what was pinned for a call that has ended. */
-  unpin(shot: Shot): void {
-    const at = this.#pins.indexOf(shot);
+  unpin(shot: Shot | undefined): void {
+    const at = this.#pins.findIndex((one) => one === shot); // a snapshot may be pinned for two calls
     if (at >= 0) this.#pins.splice(at, 1);
   }
 
@@ -99,8 +101,13 @@ export class Shots {
     this.baseText = shot?.text;
   }
 
-  /** Says that nothing of the page is unsaved: somebody has decided so. */
-  settled(): void { this.#savedMarks = this.marks; }
+  /** Says that a snapshot needs no saving: a person has discarded it. What was marked after it does. */
+  discarded(shot: Shot): void {
+    if (shot.draft === this.draft) this.#savedMarks = Math.max(this.#savedMarks, shot.marks);
+  }
+
+  /** Changes with each mark, and with each snapshot that Go is given. */
+  get moment(): string { return `${this.marks} ${this.#served?.number}`; }
 
   /** The page's text is another one from here on. */
   replaced(base: string, text: Content | undefined): void {
