@@ -110,6 +110,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 		return err
 	}
 	registerRooms(registry, s.rooms)
+	registerRoom(registry, s.store)
 	s.running.Go(func() { sweeper.Run(background, s.table, c.Sweep, c.Log) })
 	s.running.Go(func() { s.tidy(background, contents) })
 	s.handler = s.routes(registry, site)
@@ -117,7 +118,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 }
 
 func storeConfig(c Config) kv.Config {
-	config := kv.Config{History: c.History, Log: c.Log, Endpoints: c.Etcd}
+	config := kv.Config{History: c.History, Log: c.Log, Endpoints: c.Etcd, Quota: c.Quota}
 	if len(c.Etcd) == 0 {
 		config.DataDir = c.DataDir
 		config.Member = kv.Member{Name: c.Name, PeerURL: c.PeerURL, ClientURL: c.ClientURL, Join: c.Join}
@@ -223,6 +224,10 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	if err := s.store.Ready(ctx); err != nil {
 		plain(w, http.StatusServiceUnavailable, "the store does not answer")
+		return
+	}
+	if room := s.store.Room(); room.Warn {
+		plain(w, http.StatusOK, "ready, but "+room.String())
 		return
 	}
 	plain(w, http.StatusOK, "ready")

@@ -90,6 +90,9 @@ func (w *write) try(ctx context.Context, fence kv.Cond) (Info, bool, error) {
 			return Info{}, false, err
 		}
 	}
+	if w.KV.Room().Full {
+		return Info{}, false, kv.ErrFull
+	}
 	if err := w.put(ctx, digest); err != nil {
 		return Info{}, false, err
 	}

@@ -39,6 +39,8 @@ type Config struct {
 
 	// History is how long old revisions can still be read and watched, at least; embedded only. Zero is 5 minutes.
 	History time.Duration
+	// Quota is how many bytes the embedded store may use; zero is 8 GiB. See [Store.Room].
+	Quota int64
 	// Member puts the embedded etcd into a cluster of several; the zero value is a cluster of one, which
 	// listens on nothing but a socket in its data directory.
 	Member Member
@@ -61,6 +63,7 @@ type Member struct {
 
 const (
 	defaultHistory = 5 * time.Minute
+	defaultQuota   = 8 << 30
 	defaultTimeout = 5 * time.Second
 	defaultName    = "holdfast"
 )
@@ -71,6 +74,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.History == 0 {
 		c.History = defaultHistory
+	}
+	if c.Quota == 0 {
+		c.Quota = defaultQuota
 	}
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout

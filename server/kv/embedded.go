@@ -2,20 +2,21 @@ package kv
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
+	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
 const (
-	// quota is how large the embedded database may grow before it refuses writes.
-	quota = 8 << 30
 	// defragMegabytes is how much must be free inside the database file for a start to shrink it.
 	defragMegabytes = 256
 	// socketName is the socket in the data directory through which etcd's own tools reach the store.
@@ -33,6 +34,10 @@ type embedded struct {
 	lock    *fileutil.LockedFile
 	alone   bool
 	closing atomic.Bool
+	room    atomic.Pointer[Room]
+	applied uint64 // the last entry of the log that the database had at the start
+	broken  bool   // its log cannot be gone on with
+	keeping func() // ends the keeper of its room
 	temp    string // the socket's directory where the data directory's path is too long for one
 }
 
@@ -42,6 +47,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	e := &embedded{alone: c.Member.PeerURL == ""}
+	e.room.Store(&Room{Quota: c.Quota, Free: -1})
 	if err := e.occupy(dir); err != nil {
 		return nil, err
 	}
@@ -54,31 +60,113 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	if err := joinCluster(ctx, c, dir, settings); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	if e.etcd, err = embed.StartEtcd(settings); err != nil {
-		return nil, errors.Join(fmt.Errorf("etcd does not start on %s: %w", c.DataDir, err), e.close())
+	if err = e.start(c, settings); err != nil {
+		return nil, errors.Join(err, e.close())
 	}
-	if err := e.ready(ctx); err != nil {
+	if err := e.ready(ctx, c); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	// In-process calls instead of gRPC over the socket: a third of the time and of the processor, same interface.
 	s := &Store{client: inProcess(e.etcd.Server), embedded: e, endpoint: "unix:" + socket, timeout: c.Timeout}
+	e.keepRoom(s, dir, c)
 	if err := s.announce(ctx, c.Member.PeerURL); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
+// start starts etcd. Where its files are damaged, it panics or ends the process by itself; here that is an error.
+func (e *embedded) start(c Config, settings *embed.Config) (err error) {
+	starting.Add(1)
+	defer starting.Add(-1)
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the files in %s are damaged (%v); restore a backup into an empty directory", c.DataDir, p)
+		}
+	}()
+	if e.applied, err = checkDatabase(filepath.Join(settings.Dir, "member", "snap", "db")); err != nil {
+		return fmt.Errorf("the files in %s are damaged (%w); restore a backup into an empty directory", c.DataDir, err)
+	}
+	e.etcd, err = embed.StartEtcd(settings)
+	if err != nil {
+		return fmt.Errorf("etcd does not start on %s: %w", c.DataDir, err)
+	}
+	return nil
+}
+
+// checkDatabase looks whether the file of the database is whole, as far as its first pages tell: etcd opens it in a goroutine
+// of its own and panics there, or is killed when it reads beyond the end. It returns the last entry of the log that is in it.
+func checkDatabase(path string) (applied uint64, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil // a new one
+	}
+	if err != nil {
+		return 0, err
+	}
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
+	if err != nil {
+		return 0, fmt.Errorf("member/snap/db: %w", err)
+	}
+	err = db.View(func(tx *bolt.Tx) error {
+		if tx.Size() > info.Size() {
+			return fmt.Errorf("member/snap/db has %d of %d bytes", info.Size(), tx.Size())
+		}
+		if meta := tx.Bucket([]byte("meta")); meta != nil {
+			if index := meta.Get([]byte("consistent_index")); len(index) == 8 {
+				applied = binary.BigEndian.Uint64(index)
+			}
+		}
+		return nil
+	})
+	return applied, errors.Join(err, db.Close())
+}
+
+func (e *embedded) keepRoom(s *Store, dir string, c Config) {
+	ctx, stop := context.WithCancel(context.Background())
+	k := &keeper{s: s, dir: dir, quota: c.Quota, log: c.Log}
+	done := make(chan struct{})
+	go func() { defer close(done); k.keep(ctx) }()
+	e.keeping = func() { stop(); <-done }
+}
+
 // ready waits until etcd answers. By then a member of several has applied that it joined, so it knows whether it is a
 // learner still.
-func (e *embedded) ready(ctx context.Context) error {
-	select {
-	case <-e.etcd.Server.ReadyNotify():
-		return e.promote(ctx)
-	case err := <-e.etcd.Err():
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("etcd did not become ready: %w", context.Cause(ctx))
+func (e *embedded) ready(ctx context.Context, c Config) error {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for behind := 0; ; {
+		select {
+		case <-e.etcd.Server.ReadyNotify():
+			if e.logIsBehind() {
+				return e.damagedLog(c)
+			}
+			return e.promote(ctx)
+		case <-ticker.C:
+			if behind++; !e.logIsBehind() {
+				behind = 0
+			}
+			if behind > 20 { // a leader commits at once
+				return e.damagedLog(c)
+			}
+		case err := <-e.etcd.Err():
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("etcd did not become ready: %w", context.Cause(ctx))
+		}
 	}
+}
+
+// logIsBehind reports whether the log of a cluster of one ends before what the database has of it. Etcd would not apply what
+// it commits then, until the log has caught up: acknowledged changes would be lost.
+func (e *embedded) logIsBehind() bool {
+	return e.alone && e.etcd.Server.Leader() != 0 && e.etcd.Server.CommittedIndex() < e.applied
+}
+
+func (e *embedded) damagedLog(c Config) error {
+	e.broken = true
+	return fmt.Errorf("the files in %s are damaged (member/wal ends before the database does); restore a backup into an empty directory",
+		c.DataDir)
 }
 
 // occupy makes sure that nobody else uses the directory. Without it etcd would wait for the other to end.
@@ -120,7 +208,7 @@ func etcdConfig(c Config, dir, socket string) *embed.Config {
 	e.AutoCompactionMode = embed.CompactorModePeriodic // etcd's default is to keep everything
 	e.AutoCompactionRetention = c.History.String()
 	e.BootstrapDefragThresholdMegabytes = defragMegabytes
-	e.QuotaBackendBytes = quota
+	e.QuotaBackendBytes = hardQuota(c.Quota)
 	e.MaxTxnOps = MaxOps
 	if c.Member.PeerURL == "" {
 		// Alone, nobody's heartbeat can be late, and a start waits for a random part of the election timeout. That has the
@@ -132,9 +220,16 @@ func etcdConfig(c Config, dir, socket string) *embed.Config {
 }
 
 func (e *embedded) close() error {
+	if e.keeping != nil {
+		e.keeping()
+	}
 	if e.etcd != nil {
 		e.closing.Store(true) // etcd complains of the listeners that it closes itself
-		e.etcd.Close()
+		if e.broken {
+			go e.etcd.Close() // which waits for entries that never come; the process is about to end
+		} else {
+			e.etcd.Close()
+		}
 	}
 	var err error
 	if e.temp != "" {

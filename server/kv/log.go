@@ -2,7 +2,9 @@ package kv
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -12,7 +14,28 @@ import (
 // zapOver returns a logger for etcd that writes to log. What etcd calls information is a detail here.
 // Nothing is written once quiet is true.
 func zapOver(log *slog.Logger, quiet *atomic.Bool) *zap.Logger {
-	return zap.New(slogCore{log.With("part", "etcd"), quiet})
+	return zap.New(slogCore{log.With("part", "etcd"), quiet}, zap.WithFatalHook(fatal{}))
+}
+
+// fatal ends what etcd would end the process for: while the store starts, as a panic of which Open makes an error, later the
+// process, with a sentence. What was acknowledged is on the disk.
+type fatal struct{}
+
+// starting counts the stores that start at the moment.
+var starting atomic.Int32
+
+func (fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+	reason := e.Message
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok {
+			reason += ": " + err.Error()
+		}
+	}
+	if starting.Load() > 0 {
+		panic(reason)
+	}
+	fmt.Fprintf(os.Stderr, "holdfast: the store cannot go on: %s; what was acknowledged is kept; start again when this is mended\n", reason)
+	os.Exit(1)
 }
 
 type slogCore struct {

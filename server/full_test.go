@@ -1,0 +1,107 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// locksGoOn checks that a lock is granted, extended and released.
+func locksGoOn(c client) {
+	c.t.Helper()
+	c.lock("goes-on")
+	assert.Equal(c.t, http.StatusOK, c.do("PUT", lockOf("goes-on"), nil).status)
+	assert.Equal(c.t, http.StatusOK, c.do("DELETE", lockOf("goes-on"), nil).status)
+}
+
+// The store reaches its quota: saves are refused and locks go on, until there is room.
+func TestAStoreAtItsQuota(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.Quota = 64 << 20 })
+	ann := s.as(t, "ann")
+	token := ann.lock("r")
+	require.Equal(t, http.StatusOK, ann.save("r", token, "before").status)
+	value := bytes.Repeat([]byte("x"), 1<<20)
+	for i := 0; !s.Store().Room().Full; i++ {
+		require.Less(t, i, 100)
+		_, err := s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("big/", i), value)}})
+		require.NoError(t, err)
+		time.Sleep(20 * time.Millisecond)
+	}
+	assertError(t, ann.save("r", token, "after"), http.StatusInsufficientStorage, "store_full")
+	assert.Equal(t, "before", string(ann.do("GET", contentOf("r"), nil).text))
+	locksGoOn(ann)
+	assert.Equal(t, http.StatusOK, ann.do("PUT", lockOf("r"), nil).status)
+	ready := ann.do("GET", "/readyz", nil)
+	assert.Equal(t, http.StatusOK, ready.status)
+	assert.Contains(t, string(ready.text), "the store is full")
+	assert.Contains(t, string(ann.do("GET", "/metrics", nil).text), "holdfast_store_full 1")
+
+	_, err := s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.DeleteUnder("big/")}})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return ann.save("r", token, "after").status == http.StatusOK }, 30*time.Second, 100*time.Millisecond)
+}
+
+// The disk gets full: saves are refused before the process is in danger, locks go on, and nothing acknowledged is lost.
+func TestAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	mounted := exec.Command("mount", "-t", "tmpfs", "-o", "size=360m", "tmpfs", dir).Run()
+	if mounted != nil {
+		t.Skip("a small file system cannot be mounted here")
+	}
+	t.Cleanup(func() { assert.NoError(t, exec.Command("umount", "-l", dir).Run()) })
+	c := server.DefaultConfig()
+	c.DataDir, c.Keep, c.Sweep = dir+"/d", 1, 100*time.Millisecond
+	s := startWith(t, c)
+	ann := s.as(t, "ann")
+	tokens := map[string]int64{}
+	full := ""
+	for i := 0; full == ""; i++ {
+		require.Less(t, i, 60)
+		room := fmt.Sprint("r", i)
+		token := ann.lock(room)
+		a := ann.save(room, token, strings.Repeat(strconv.Itoa(i%10), 8<<20))
+		if a.status != http.StatusOK {
+			assertError(t, a, http.StatusInsufficientStorage, "store_full")
+			full = room
+		}
+		tokens[room] = token
+		time.Sleep(50 * time.Millisecond)
+	}
+	require.NotEmpty(t, tokens)
+	locksGoOn(ann)
+
+	// Somebody else takes the rest.
+	rest, err := os.Create(dir + "/rest")
+	require.NoError(t, err)
+	for err == nil {
+		_, err = rest.Write(make([]byte, 1<<20))
+	}
+	require.NoError(t, rest.Close())
+	locksGoOn(ann)
+	for room := range tokens {
+		if room != full {
+			assert.Len(t, ann.do("GET", contentOf(room), nil).text, 8<<20)
+		}
+	}
+	require.NoError(t, os.Remove(dir+"/rest"))
+	for room, token := range tokens {
+		if room != full {
+			require.Equal(t, http.StatusOK,
+				ann.with("Holdfast-Token", strconv.FormatInt(token, 10)).do("DELETE", "/api/documents/"+room, nil).status)
+		}
+	}
+	require.Eventually(t, func() bool { return ann.save(full, tokens[full], "room").status == http.StatusOK }, 30*time.Second, 100*time.Millisecond)
+}
