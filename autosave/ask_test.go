@@ -23,9 +23,9 @@ func (p *page) asks(ctx context.Context, opts autosave.EditOptions) <-chan error
 	return result
 }
 
-var refusal = errors.New("not now")
+var errNotNow = errors.New("not now")
 
-func refuses(context.Context, string) error { return refusal }
+func refuses(context.Context, string) error { return errNotNow }
 
 // The editor that was asked leaves. The next one is asked as well, and says no.
 func TestNextEditorIsAskedBeforeForce(t *testing.T) {
@@ -205,7 +205,7 @@ func TestGrantIsNotTakenLongAfter(t *testing.T) {
 		var vetoes atomic.Int32
 		a.config.OnHandover = func(context.Context, string) error {
 			if vetoes.Add(1) > 1 {
-				return refusal
+				return errNotNow
 			}
 			return nil
 		}

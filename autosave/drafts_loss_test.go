@@ -118,7 +118,7 @@ func TestLaterLossIsOffered(t *testing.T) {
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, []string{"first", "first, second"}, a.offered())
 		a.typed(", third")
-		thief = w.thief()
+		w.thief()
 		w.sleep(100 * time.Millisecond)
 		assert.Equal(t, []string{"first", "first, second", "theirs, third"}, a.offered())
 	})

@@ -178,7 +178,7 @@ func (s *Saver) reconcile(ctx context.Context, r *reconciler, found *loaded, dir
 	found.settled = r.trouble == nil && s.config.Drafts != nil
 	if len(listed) == 0 || found.unfenced != nil {
 		r.waiting = listed
-		return nil
+		return nil //nolint:nilerr // the page is told of it with what it may edit; the drafts wait
 	}
 	if dirty && !found.foreign {
 		g, err := s.config.Store.Commit(ctx, Commit{Take: s.config.Snapshot, Token: r.token, SavedAt: s.config.Clock.Now().Wall,

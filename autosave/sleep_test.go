@@ -14,7 +14,7 @@ import (
 
 // The page is put to sleep while its veto is asked for. It does not edit again.
 func TestVetoDuringSuspend(t *testing.T) {
-	for name, answer := range map[string]error{"yes": nil, "no": refusal} {
+	for name, answer := range map[string]error{"yes": nil, "no": errNotNow} {
 		for _, nostandby := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				virtual(t, func(t *testing.T, w *world) {
@@ -51,7 +51,7 @@ func TestVetoDuringSuspend(t *testing.T) {
 
 // The page wakes and makes sure of its lease while its veto is asked for. The asker gets its answer.
 func TestResumeDuringVeto(t *testing.T) {
-	for name, answer := range map[string]error{"yes": nil, "no": refusal} {
+	for name, answer := range map[string]error{"yes": nil, "no": errNotNow} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
 				a := w.prepare("a")

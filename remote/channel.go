@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -110,7 +111,7 @@ func (c *Channel) ask(life context.Context, m autosave.Message) {
 		reply, err := c.document.questions.put(ctx, c.id, m.Grace, func() {
 			c.tell(autosave.Message{Kind: autosave.EditAccepted, Round: m.Round, Far: true})
 		})
-		if ctx.Err() != nil || err == errNotWaiting || granted(reply, err) {
+		if ctx.Err() != nil || errors.Is(err, errNotWaiting) || granted(reply, err) {
 			return
 		}
 		answer := autosave.Message{Kind: autosave.EditSilent, Round: m.Round, Far: true}

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -19,7 +20,7 @@ type reach struct {
 // vain for as long as an answer may take.
 func (r *reach) Send(ctx context.Context, request Request) (Reply, error) {
 	reply, err := r.server.Send(ctx, request)
-	if ctx.Err() == nil || context.Cause(ctx) == errSilent || err == nil {
+	if ctx.Err() == nil || errors.Is(context.Cause(ctx), errSilent) || err == nil {
 		r.note(err != nil || absent(reply))
 	}
 	return reply, err

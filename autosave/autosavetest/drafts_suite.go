@@ -108,9 +108,8 @@ func testLiveDraft(h *drafts) {
 
 func testLeftDraft(h *drafts) {
 	p := h.open()
-	want := h.draft("a", 1)
 	p.Journal(h.draft("a", 1), []byte("first"))
-	want = h.draft("a", 2)
+	want := h.draft("a", 2)
 	p.Journal(want, []byte("first, second"))
 	p.End()
 	got := h.holds(h.open(), "first, second")

@@ -54,7 +54,7 @@ func (b *Browser) Stored(text string) bool {
 	found := false
 	_ = filepath.WalkDir(b.profile, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || found || !entry.Type().IsRegular() || !strings.Contains(path, "/File System/") {
-			return nil // files come and go meanwhile
+			return nil //nolint:nilerr // files come and go meanwhile
 		}
 		content, err := os.ReadFile(path)
 		found = err == nil && bytes.Contains(content, []byte(text))
