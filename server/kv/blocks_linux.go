@@ -15,6 +15,6 @@ func reserveBlocks(path string, bytes int64) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // Fallocate has told whether it worked
 	return syscall.Fallocate(int(file.Fd()), keepSize, 0, bytes)
 }
