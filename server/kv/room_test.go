@@ -15,31 +15,43 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// The store says that it gets full before it is, refuses when etcd would, and goes on by itself when there is room: the
-// history is forgotten, the file gets smaller, the alarm is taken back.
+// A store that fills up warns first, then refuses contents, then refuses everything, as etcd would. It goes on by itself
+// when contents are deleted: it forgets the history, makes the file smaller and takes the alarm back.
 func TestAStoreThatFillsUpAndRecovers(t *testing.T) {
-	const quota = 64 << 20
+	const quota, mib = 64 << 20, 1 << 20
 	s, err := kv.Open(t.Context(), kv.Config{DataDir: kvtest.Dir(t), Quota: quota})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	value := bytes.Repeat([]byte("x"), 1<<20)
-	warned, full := -1, -1
-	var refused error
+	value := bytes.Repeat([]byte("x"), mib)
 	n := 0
-	for ; n < 200 && refused == nil; n++ {
-		_, refused = s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("big/", n), value)}})
-		if room := s.Room(); room.Warn && warned < 0 {
-			warned = n
+	put := func() error {
+		n++
+		_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("big/", n), value)}})
+		return err
+	}
+	// fill writes until the store has seen that a share of its quota, in hundredths, is used. The store looks now and then.
+	fill := func(share int64) kv.Room {
+		for int64(n)*mib < quota/100*share {
+			require.NoError(t, put())
 		}
-		if room := s.Room(); room.Full && full < 0 {
-			full = n
+		require.Eventually(t, func() bool { return s.Room().Used >= quota/100*share }, 30*time.Second, 10*time.Millisecond)
+		return s.Room()
+	}
+
+	assert.False(t, fill(70).Warn)
+	warned := fill(84)
+	assert.True(t, warned.Warn)
+	assert.False(t, warned.Full, "a warning comes first")
+	full := fill(96)
+	assert.True(t, full.Full)
+	assert.NoError(t, put(), "contents are refused before anything else is")
+	var refused error
+	for range 200 {
+		if refused = put(); refused != nil {
+			break
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	require.ErrorIs(t, refused, kv.ErrFull)
-	assert.Positive(t, warned)
-	assert.Greater(t, full, warned, "a warning comes first")
-	assert.Less(t, full, n-1, "contents are refused before anything else is")
 
 	_, err = s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.DeleteUnder("big/")}})
 	require.NoError(t, err, "deleting is always possible")
@@ -49,7 +61,7 @@ func TestAStoreThatFillsUpAndRecovers(t *testing.T) {
 	}, 30*time.Second, 100*time.Millisecond, "%v", s.Room())
 }
 
-// A data directory that was cut off is told in a sentence.
+// Opening a data directory whose files were truncated fails with an error that names the directory.
 func TestATruncatedDataDirectory(t *testing.T) {
 	for _, cut := range []struct {
 		file string
