@@ -6,6 +6,7 @@ import type * as Contract from "../holdfast";
 import { AutoSaveError, notSaved } from "./autosave-error";
 import { Journal } from "./journal";
 import { Listeners } from "./listeners";
+import { Loading } from "./loading";
 import { Marks } from "./marks";
 import { watch } from "./page-life";
 import type { Method } from "./protocol";
@@ -17,7 +18,7 @@ import { check, consent, merged, type RawState, type Saver, type Told, type Told
 
 export type { Saver } from "./wire";
 
-const journalMs = 200, loadMs = 5000; // loadMs: how long an editor may take to load the content
+const journalMs = 200;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 let lastId = 0;
@@ -44,9 +45,8 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   readonly #options: object;
   readonly #state = new LastState();
   readonly #marks: Marks;
+  readonly #loading: Loading;
   #readOnly = true; // as Go says
-  #loading = 0; // how many contents the editor is loading: until then the page is read-only in any case
-  #loaded = Promise.resolve(); // the last one is
   #leases = new Map<string, Contract.ProjectLockLease>();
   #leaseId = "";
   #early: (() => void)[] | undefined = []; // what the page is told once it has this object
@@ -68,6 +68,11 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       if (this.state() === this.#state.marked) this.changed();
       this.#journal.mark();
       void this.#call("mark").catch(() => undefined);
+    });
+    this.#loading = new Loading(this.#shots, () => {
+      if (this.#shots.unsaved) this.#marks.again();
+      this.#journal.pause(this.#loading.busy || this.#asleep);
+      this.changed();
     });
     const { signal, onReadonly, within, ...fields } = { ...lock };
     this.#onReadonly = onReadonly;
@@ -105,7 +110,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     this.#journal.folder = (await this.#wire.call("autosave", this.#options, signal) as { folder: string }).folder;
   }
 
-  get readOnly(): boolean { return this.#readOnly || this.#loading > 0; }
+  get readOnly(): boolean { return this.#readOnly || this.#loading.busy; }
   get lease(): Contract.ProjectLockLease | undefined { return this.readOnly ? undefined : this.#leases.get(this.#leaseId); }
 
   state(): Contract.AutoSaveState { return this.#shots.news ? this.#state.marked : this.#state.now; }
@@ -267,37 +272,12 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     this.#soon(() => {
       // What was typed before the page was given this content becomes a draft.
       if (early && bytes && this.#shots.touched) this.#replace(base ?? "", bytes);
-      const { draft } = this.#shots;
-      let late = false;
-      const waitUntil = (promise: PromiseLike<unknown>): void => {
-        // A listener that calls this late may speak of a text that the page has no more.
-        if (this.#shots.draft === draft) this.#loaded = Promise.all([this.#loaded, this.#load(promise, bytes && !(late && this.#shots.touched) ? 1 : 0)]).then(() => undefined);
-      };
-      // Who comes later finds the content in the page, if something was typed since.
-      const later = (): unknown => {
-        const { content: loaded, unsaved: offered, ...rest } = detail;
-        return Object.freeze({ ...rest, ...(this.#shots.draft === draft && !this.#shots.touched && { ...(loaded && { content: loaded }), ...(offered && { unsaved: offered }) }), waitUntil });
-      };
-      this.tell(raw.type, Object.freeze({ ...detail, waitUntil }), later);
-      late = true;
+      this.#loading.offer(detail, (now, later) => this.tell(raw.type, now, later));
       if (this.#shots.unsaved) this.#marks.again();
-      if (!early) void this.#answer(raw, this.#loaded);
+      if (!early) void this.#answer(raw, this.#loading.done);
       this.changed();
     });
     if (early) void this.#answer(raw, Promise.resolve()); // Go waits for that before the page gets this object
-  }
-
-  /** Waits for an editor that loads the content. A page that loses the lock meanwhile stays read-only. */
-  async #load(editor: PromiseLike<unknown>, contents: number): Promise<void> {
-    const count = (more: number): void => {
-      this.#shots.loading += more * contents;
-      if (this.#shots.unsaved) this.#marks.again();
-      this.#journal.pause((this.#loading += more) > 0 || this.#asleep);
-      this.changed();
-    };
-    count(1);
-    await Promise.race([Promise.allSettled([editor]), new Promise((done) => setTimeout(done, loadMs))]);
-    count(-1);
   }
 
   #detail(raw: Told): object {
@@ -325,7 +305,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
 
   /** What Go saves now, as bytes that are nobody else's. */
   async #serve(): Promise<{ bytes: Uint8Array; draft: string; number: number }> {
-    if (!this.#shots.pinned) await this.#loaded;
+    if (!this.#shots.pinned) await this.#loading.done;
     const shot = this.#shots.serve(), { draft, number } = shot;
     const text = await shot.ready;
     if (this.#shots.marks > shot.marks) this.#marks.again();

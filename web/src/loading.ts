@@ -1,0 +1,58 @@
+// Editors that load a content which AutoSave has given them. Until they have, the page is read-only and nothing is saved.
+
+import type * as Contract from "../holdfast";
+import type { Shots } from "./shots";
+
+/** How long an editor may take to load a content. */
+const limitMs = 5000;
+
+export class Loading {
+  readonly #shots: Shots;
+  readonly #changed: () => void;
+  #count = 0;
+  #done = Promise.resolve();
+
+  /** `changed` is called when an editor begins to load, and when it has loaded. */
+  constructor(shots: Shots, changed: () => void) {
+    this.#shots = shots;
+    this.#changed = changed;
+  }
+
+  /** Whether an editor is loading. */
+  get busy(): boolean { return this.#count > 0; }
+
+  /** Resolves when the editors that load by now have loaded. */
+  get done(): Promise<void> { return this.#done; }
+
+  /**
+   * Tells listeners that the page may edit, each with `waitUntil`. `tell` gets the detail for those that listen now, and makes
+   * the one for a listener that comes later: the content belongs to that only while nobody has typed since.
+   */
+  offer(detail: Omit<Contract.AutoSaveEditable, "waitUntil">, tell: (now: object, later: () => object) => void): void {
+    const { draft } = this.#shots;
+    let late = false;
+    const waitUntil = (promise: PromiseLike<unknown>): void => {
+      if (this.#shots.draft !== draft) return; // it loads a text that the page has no more
+      const contents = detail.content && !(late && this.#shots.touched) ? 1 : 0;
+      this.#done = Promise.all([this.#done, this.#wait(promise, contents)]).then(() => undefined);
+    };
+    const { content, unsaved, ...rest } = detail;
+    tell(Object.freeze({ ...detail, waitUntil }), () => {
+      const shown = this.#shots.draft === draft && !this.#shots.touched;
+      return Object.freeze({ ...rest, ...(shown && content && { content }), ...(shown && unsaved && { unsaved }), waitUntil });
+    });
+    late = true;
+  }
+
+  async #wait(editor: PromiseLike<unknown>, contents: number): Promise<void> {
+    this.#add(1, contents);
+    await Promise.race([Promise.allSettled([editor]), new Promise((done) => setTimeout(done, limitMs))]);
+    this.#add(-1, -contents);
+  }
+
+  #add(editors: number, contents: number): void {
+    this.#count += editors;
+    this.#shots.loading += contents;
+    this.#changed();
+  }
+}
