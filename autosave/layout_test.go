@@ -317,15 +317,18 @@ func TestARefusedGenerationIsNotFound(t *testing.T) {
 	_, err := old.Commit(t.Context(), commit("one", 1))
 	require.NoError(t, err)
 	files.Before = func(operation string) {
-		if strings.HasPrefix(operation, "write history") {
+		if strings.HasPrefix(operation, "write index") {
 			files.Before = nil
 			require.NoError(t, disk.Page().Fence(t.Context(), 2))
+			killed := disk.Page()
+			killed.Break(2, autosavetest.Refused, true)
+			require.Error(t, killed.Fence(t.Context(), 3), "it has made an empty index")
 		}
 	}
 	_, err = old.Commit(t.Context(), commit("refused", 1))
 	require.ErrorIs(t, err, autosave.ErrStaleToken)
 	next := disk.Page()
-	require.NoError(t, next.Fence(t.Context(), 3))
+	require.NoError(t, next.Fence(t.Context(), 4))
 	require.Equal(t, []string{"one"}, contents(t, next))
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 )
 
 func TestPin(t *testing.T) {
@@ -117,4 +118,28 @@ func TestPinDuringASave(t *testing.T) {
 			assert.Equal(t, a.shows(), w.saved())
 		}
 	})
+}
+
+// The files that were made for the next commit may be open when a generation is pinned. They are given up, and removed.
+func TestPinGivesUpExpectedFiles(t *testing.T) {
+	disk := autosavetest.NewDisk()
+	files := disk.Client()
+	s := autosave.NewLayout(files, autosavetest.SHA256)
+	at := time.UnixMilli(1_700_000_000_000)
+	save := func() {
+		_, err := s.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("x"), Token: 7, SavedAt: at}) // the clock stands
+		require.NoError(t, err)
+	}
+	save()
+	save()
+	files.Log()
+	_, err := s.Pin(t.Context(), 7, autosave.Current, "x")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"list index", "write index/7-5.json", "list index"}, files.Log(), "7-4 is expected")
+	save()
+	log := files.Log()
+	assert.NotContains(t, log, "write history/1700000000002-7", "it was expected")
+	assert.Contains(t, log, "remove history/1700000000002-7")
+	save()
+	assert.Len(t, disk.Paths(), 4+1+2+1, "%v", disk.Paths())
 }

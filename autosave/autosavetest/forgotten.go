@@ -2,7 +2,9 @@ package autosavetest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,6 +23,8 @@ func testForgotten(h *harness) {
 			s := h.Open()
 			h.save(s, "one", 1)
 			h.save(s, "", 1)
+			s = h.Open()
+			h.at = h.at.Add(-time.Hour) // a clock that was set back
 			c := h.commit("three", 3)
 			c.Draft, c.Number, c.OwnerName = "d1", 7, `Ann "`+"\n日本語"
 			_, err := s.Commit(h.Context(), c)
@@ -84,13 +88,16 @@ func testForgottenAside(h *harness) {
 	s := h.Open()
 	h.save(s, "one", 1)
 	h.save(s, "two", 1)
-	c := h.commit("aside", 1)
-	c.Aside = true
-	_, err := s.Commit(h.Context(), c)
-	require.NoError(h, err)
-	h.holds(s, "two", "aside", "one")
+	for token := range int64(2) {
+		h.at = h.at.Add(-time.Hour) // a clock that was set back
+		c := h.commit(fmt.Sprint("aside ", token), token+1)
+		c.Aside = true
+		_, err := h.Open().Commit(h.Context(), c)
+		require.NoError(h, err)
+	}
+	h.holds(s, "two", "aside 1", "aside 0", "one")
 	h.Forget(false)
-	h.holds(h.Open(), "two", "aside", "one")
-	require.NoError(h, h.Open().Fence(h.Context(), 2))
-	h.holds(h.Open(), "two", "aside", "one")
+	h.holds(h.Open(), "two", "aside 1", "aside 0", "one")
+	require.NoError(h, h.Open().Fence(h.Context(), 3))
+	h.holds(h.Open(), "two", "aside 1", "aside 0", "one")
 }
