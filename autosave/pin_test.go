@@ -74,6 +74,11 @@ func TestPinRefused(t *testing.T) {
 		require.ErrorIs(t, err, autosave.ErrWriteFailed)
 		assert.False(t, a.ReadOnly())
 		a.files.Mend()
+		a.typed("two")
+		w.sleep(time.Second)
+		all, err := a.History(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, g.Name, all[1].Name, "what failed is not saved later")
 
 		hangs.Store(true)
 		short, stop := context.WithTimeout(t.Context(), time.Second)
