@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
 // A page that ends while it hands over has unsaved text still: the page that asked gets it, however it comes to edit.
@@ -14,40 +15,36 @@ func TestNothingLostWhenPageLeavesDuringHandover(t *testing.T) {
 	t.Parallel()
 	eachSetup(t, func(t *testing.T, s setup) {
 		w := open(t, quick)
-		for _, end := range departures {
-			t.Run(end.name, func(t *testing.T) {
-				eachRound(t, 1, 20, func(t *testing.T, round int, root string) {
-					ann := w.attacked(t, s.project(root, "Ann"), unsaved)
-					ben := w.attacked(t, s.project(root, "Ben"), unsaved)
-					word := word()
-					ann.MustEval("hf.addEventListener('lock:handover-requested', e => e.detail.waitUntil(sleep(40))); type('"+word+"'); null", nil)
-					if end.abrupt {
-						w.WaitStored(t, word, browser.Limit)
-						_, err := ann.Renderer() // found beforehand: a handover is over sooner
-						assert.NoError(t, err)
-					}
-					ben.MustEval("result = failure(autosave.requestEdit()); null", nil)
-					time.Sleep(time.Duration(round*7%90) * time.Millisecond) // before, in and after the handover
-					end.leave(w, ann)
-					ben.MustEval("await result; null", nil)
-					assertFound(t, ben, word, anywhere...)
-					ben.MustEval("await hf.close(); null", nil)
-					ann.Spare()
-					ben.Spare()
-				})
-			})
-		}
+		eachEnding(t, func(t *testing.T, end endings.Ending, round int, root string) {
+			ann := w.attacked(t, s.project(root, "Ann"), endings.Unsaved)
+			ben := w.attacked(t, s.project(root, "Ben"), endings.Unsaved)
+			word := endings.Word()
+			ann.MustEval("hf.addEventListener('lock:handover-requested', e => e.detail.waitUntil(sleep(40))); type('"+word+"'); null", nil)
+			if end.Abrupt {
+				w.WaitStored(t, word, browser.Limit)
+				_, err := ann.Renderer() // found beforehand: a handover is over sooner
+				assert.NoError(t, err)
+			}
+			ben.MustEval("result = failure(autosave.requestEdit()); null", nil)
+			time.Sleep(time.Duration(round*7%90) * time.Millisecond) // before, in and after the handover
+			end.End(ann)
+			ben.MustEval("await result; null", nil)
+			endings.AssertFound(t, ben, word, endings.Anywhere...)
+			ben.MustEval("await hf.close(); null", nil)
+			ann.Spare()
+			ben.Spare()
+		})
 	})
 }
 
-// What was kept at a freeze is older than what was saved after it, and never comes back over that.
+// Text that was kept at a freeze is older than text that was saved later, and never comes back over it.
 func TestNothingLostByCrashAfterFreeze(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)
 	eachSetup(t, func(t *testing.T, s setup) {
 		eachRound(t, 1, 20, func(t *testing.T, round int, root string) {
-			options := []string{"", unsaved}[round%2]
-			word := word()
+			options := []string{"", endings.Unsaved}[round%2]
+			word := endings.Word()
 			ann := w.attacked(t, s.project(root, "Ann"), options)
 			ann.MustEval("type('one'); null", nil)
 			ann.Freeze()
@@ -72,30 +69,23 @@ func TestNothingLostByReloadAfterStolenLock(t *testing.T) {
 	t.Parallel()
 	eachSetup(t, func(t *testing.T, s setup) {
 		w := open(t, quick)
-		for _, end := range departures {
-			t.Run(end.name, func(t *testing.T) {
-				eachRound(t, 1, 20, func(t *testing.T, _ int, root string) {
-					word := word()
-					ann := w.attacked(t, s.project(root, "Ann"), unsaved)
-					ben := w.tab(t, s.project(root, "Ben"))
-					ann.MustEval("type('"+word+"'); null", nil)
-					ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
-					ann.WaitFor("autosave.readOnly && heard('readonly').length === 1", browser.Limit)
-					if end.abrupt {
-						w.WaitStored(t, word, browser.Limit)
-					}
-					end.leave(w, ann)
+		eachEnding(t, func(t *testing.T, end endings.Ending, _ int, root string) {
+			word := endings.Word()
+			ann := w.attacked(t, s.project(root, "Ann"), endings.Unsaved)
+			ben := w.tab(t, s.project(root, "Ben"))
+			ann.MustEval("type('"+word+"'); null", nil)
+			ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+			ann.WaitFor("autosave.readOnly && heard('readonly').length === 1", browser.Limit)
+			end.EndAfter(t, w.Browser, ann, word)
 
-					next := w.attacked(t, s.project(root, "Ann"), unsaved)
-					next.WaitFor("await places('"+word+"') === 'draft'", browser.Limit) // somebody else holds the lock still
-					ben.MustEval("await lease.release(); null", nil)
-					assertFound(t, next, word, "content")
-					next.MustEval("await hf.close(); null", nil)
-					next.Spare()
-					ann.Spare()
-				})
-			})
-		}
+			next := w.attacked(t, s.project(root, "Ann"), endings.Unsaved)
+			next.WaitFor("await places('"+word+"') === 'draft'", browser.Limit) // Ben still holds the lock
+			ben.MustEval("await lease.release(); null", nil)
+			endings.AssertFound(t, next, word, "content")
+			next.MustEval("await hf.close(); null", nil)
+			next.Spare()
+			ann.Spare()
+		})
 	})
 }
 
@@ -106,7 +96,7 @@ func TestNothingLostByReloadAfterExpiredLease(t *testing.T) {
 		w := open(t, quick)
 		eachRound(t, 1, 20, func(t *testing.T, round int, root string) {
 			const short = "{debounceMs: 60000, idleMs: 60000, lock: {ttlMs: 2000, heartbeatIntervalMs: 400}}"
-			word := word()
+			word := endings.Word()
 			ann := w.attacked(t, s.project(root, "Ann"), short)
 			ben := w.attacked(t, s.project(root, "Ben"), short)
 			ann.MustEval("type('"+word+"'); null", nil)
@@ -123,8 +113,8 @@ func TestNothingLostByReloadAfterExpiredLease(t *testing.T) {
 			ben.WaitFor("await places('"+word+"') !== 'nowhere'", browser.Limit)
 			ben.MustEval("await hf.close(); null", nil)
 			next := w.attacked(t, s.project(root, "Cleo"), short)
-			assertFound(t, next, word, anywhere...)
-			assertFound(t, next, "theirs", "content", "history")
+			endings.AssertFound(t, next, word, endings.Anywhere...)
+			endings.AssertFound(t, next, "theirs", "content", "history")
 			next.MustEval("await hf.close(); null", nil)
 			next.Spare()
 			ann.Spare()
@@ -133,26 +123,22 @@ func TestNothingLostByReloadAfterExpiredLease(t *testing.T) {
 	})
 }
 
-// A page that types before it is told what was saved loads that over its own text, which becomes a draft.
+// A page that types before it gets the saved content loads that over its own text, which becomes a draft.
 func TestNothingLostWhenTypedBeforeContentIsLoaded(t *testing.T) {
 	t.Parallel()
 	eachSetup(t, func(t *testing.T, s setup) {
 		w := open(t, quick)
 		eachRound(t, 1, 20, func(t *testing.T, _ int, root string) {
-			ann := w.attacked(t, s.project(root, "Ann"), unsaved)
+			ann := w.attacked(t, s.project(root, "Ann"), endings.Unsaved)
 			ann.MustEval("type('saved'); await autosave.flushNow(); await hf.close(); null", nil)
-			ben, word := w.tab(t, s.project(root, "Ben")), word()
+			ben, word := w.tab(t, s.project(root, "Ben")), endings.Word()
 			ben.MustEval(editing, nil)
-			ben.MustEval("await edit("+unsaved+"); type('"+word+"'); null", nil)
+			ben.MustEval("await edit("+endings.Unsaved+"); type('"+word+"'); null", nil)
 			ben.WaitFor("heard('editable').length === 1 && text === 'saved'", browser.Limit)
 			ben.MustEval("type('!'); await autosave.flushNow(); await hf.close(); null", nil)
-			next := w.attacked(t, s.project(root, "Cleo"), unsaved)
-			assertFound(t, next, word, anywhere...)
-			assertFound(t, next, "saved!", "content")
-			next.MustEval("await hf.close(); null", nil)
-			for _, tab := range []*browser.Tab{ann, next} {
-				tab.Spare()
-			}
+			w.assertLeft(t, s.project(root, "Cleo"), endings.Unsaved, word, endings.Anywhere...)
+			w.assertLeft(t, s.project(root, "Cleo"), endings.Unsaved, "saved!", "content")
+			ann.Spare()
 		})
 	})
 }

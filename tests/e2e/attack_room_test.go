@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
 // The browser is ended by the system, orderly or not. No page hears of it.
@@ -16,18 +17,15 @@ func TestNothingLostByEndOfBrowser(t *testing.T) {
 		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 			t.Run(signal.String(), func(t *testing.T) {
 				eachRound(t, 1, 20, func(t *testing.T, round int, root string) {
-					word := word()
-					ann := w.attacked(t, s.project(root, "Ann"), unsaved)
+					word := endings.Word()
+					ann := w.attacked(t, s.project(root, "Ann"), endings.Unsaved)
 					if round%2 == 1 {
 						ann.MustEval("type('saved, '); await autosave.flushNow(); null", nil)
 					}
 					ann.MustEval("type('"+word+"'); null", nil)
 					w.WaitStored(t, word, browser.Limit)
 					w.Restart(t, signal)
-					next := w.attacked(t, s.project(root, "Ann"), unsaved)
-					assertFound(t, next, word, "content")
-					next.MustEval("await hf.close(); null", nil)
-					next.Spare()
+					w.assertLeft(t, s.project(root, "Ann"), endings.Unsaved, word, "content")
 				})
 			})
 		}
@@ -40,26 +38,24 @@ func TestNothingLostWhenLocalStorageIsFull(t *testing.T) {
 	t.Parallel()
 	eachSetup(t, func(t *testing.T, s setup) {
 		w := open(t, quick)
-		for _, end := range departures {
-			for _, before := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s, full before: %v", end.name, before), func(t *testing.T) {
-					eachRound(t, 1, 20, func(t *testing.T, _ int, root string) {
-						word := word()
-						ann := w.tab(t, "")
-						ann.MustEval("localStorage.clear(); null", nil)
-						beginFull(ann, s.project(root, "Ann"), before)
-						ann.MustEval("type('"+word+"'); null", nil)
-						if before || end.abrupt {
-							w.WaitStored(t, word, browser.Limit)
-						}
-						end.leave(w, ann)
-						next := w.attacked(t, s.project(root, "Ann"), unsaved)
-						assertFound(t, next, word, "content")
-						next.MustEval("localStorage.clear(); await hf.close(); null", nil)
-						next.Spare()
-					})
+		for _, before := range []bool{true, false} {
+			t.Run(fmt.Sprintf("full before: %v", before), func(t *testing.T) {
+				eachEnding(t, func(t *testing.T, end endings.Ending, _ int, root string) {
+					word := endings.Word()
+					ann := w.tab(t, "")
+					ann.MustEval("localStorage.clear(); null", nil)
+					beginFull(ann, s.project(root, "Ann"), before)
+					ann.MustEval("type('"+word+"'); null", nil)
+					if before {
+						w.WaitStored(t, word, browser.Limit)
+					}
+					end.EndAfter(t, w.Browser, ann, word)
+					next := w.attacked(t, s.project(root, "Ann"), endings.Unsaved)
+					endings.AssertFound(t, next, word, "content")
+					next.MustEval("localStorage.clear(); await hf.close(); null", nil)
+					next.Spare()
 				})
-			}
+			})
 		}
 	})
 }
@@ -68,7 +64,7 @@ func beginFull(tab *browser.Tab, holdfast string, before bool) {
 	begin(tab, "")
 	tab.MustEval(editing, nil)
 	tab.MustEval(attacking, nil)
-	start := "await start(" + holdfast + "); await edit(" + unsaved + "); "
+	start := "await start(" + holdfast + "); await edit(" + endings.Unsaved + "); "
 	if before {
 		tab.MustEval("full(); "+start+"null", nil)
 	} else {
@@ -82,30 +78,23 @@ func TestNothingLostOfLargeDocument(t *testing.T) {
 	t.Parallel()
 	eachSetup(t, func(t *testing.T, s setup) {
 		w := open(t, quick)
-		for _, end := range departures {
-			for _, whole := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s, whole: %v", end.name, whole), func(t *testing.T) {
-					eachRound(t, 1, 20, func(t *testing.T, _ int, root string) {
-						word := word()
-						ann := w.attacked(t, s.project(root, "Ann"), unsaved)
-						ann.MustEval("const large = n => 'a line of sixteen'.repeat(n * 65536)", nil)
-						if whole {
-							ann.MustEval("text = large(6); type('"+word+"'); null", nil)
-						} else {
-							ann.MustEval("text = large(6); autosave.markDirty(); await autosave.flushNow(); text = large(3) + '"+word+"' + large(3); autosave.markDirty(); null", nil)
-						}
-						if whole || end.abrupt {
-							w.WaitStored(t, word, browser.Limit)
-						}
-						end.leave(w, ann)
-						next := w.attacked(t, s.project(root, "Ben"), unsaved)
-						assertFound(t, next, word, "content")
-						next.MustEval("await hf.close(); null", nil)
-						next.Spare()
-						ann.Spare()
-					})
+		for _, whole := range []bool{false, true} {
+			t.Run(fmt.Sprintf("whole: %v", whole), func(t *testing.T) {
+				eachEnding(t, func(t *testing.T, end endings.Ending, _ int, root string) {
+					word := endings.Word()
+					ann := w.attacked(t, s.project(root, "Ann"), endings.Unsaved)
+					ann.MustEval("const large = n => 'a line of sixteen'.repeat(n * 65536)", nil)
+					if whole {
+						ann.MustEval("text = large(6); type('"+word+"'); null", nil)
+						w.WaitStored(t, word, browser.Limit)
+					} else {
+						ann.MustEval("text = large(6); autosave.markDirty(); await autosave.flushNow(); text = large(3) + '"+word+"' + large(3); autosave.markDirty(); null", nil)
+					}
+					end.EndAfter(t, w.Browser, ann, word)
+					w.assertLeft(t, s.project(root, "Ben"), endings.Unsaved, word, "content")
+					ann.Spare()
 				})
-			}
+			})
 		}
 	})
 }
@@ -117,12 +106,12 @@ func TestNothingLostInBackForwardCache(t *testing.T) {
 	w := open(t, whole)
 	eachSetup(t, func(t *testing.T, s setup) {
 		eachRound(t, 2, 20, func(t *testing.T, round int, root string) {
-			word := word()
-			ann := w.attacked(t, s.project(root, "Ann"), unsaved)
+			word := endings.Word()
+			ann := w.attacked(t, s.project(root, "Ann"), endings.Unsaved)
 			ann.MustEval("globalThis.cached = 1; type('"+word+"'); null", nil)
 			ann.Navigate(w.URL("/blank?elsewhere"))
-			ben := w.attacked(t, s.project(root, "Ben"), unsaved)
-			assertFound(t, ben, word, "content")
+			ben := w.attacked(t, s.project(root, "Ben"), endings.Unsaved)
+			endings.AssertFound(t, ben, word, "content")
 			ben.WaitFor("text.includes('"+word+"')", browser.Limit)
 			ben.MustEval("type(', theirs'); await autosave.flushNow(); null", nil)
 			if round%2 == 0 { // it comes back
@@ -135,7 +124,7 @@ func TestNothingLostInBackForwardCache(t *testing.T) {
 				ann.Close()
 				ben.MustEval("await hf.close(); null", nil)
 			}
-			next := w.attacked(t, s.project(root, "Cleo"), unsaved)
+			next := w.attacked(t, s.project(root, "Cleo"), endings.Unsaved)
 			next.WaitFor("!autosave.readOnly && (await current()).startsWith('"+word+", theirs')", browser.Limit)
 			next.MustEval("await hf.close(); null", nil)
 			next.Close()

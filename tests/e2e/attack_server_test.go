@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
@@ -50,22 +51,20 @@ func TestNothingLostWhileCutOffFromServer(t *testing.T) {
 	t.Parallel()
 	eachHostShared(t, func(t *testing.T, s setup) {
 		w := openCutOff(t, quick)
-		for _, end := range departures {
-			for _, expired := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s, expired: %v", end.name, expired), func(t *testing.T) {
-					eachRound(t, 1, 20, func(t *testing.T, round int, root string) {
-						testCutOff(t, w, s, end, expired, round%2 == 0, root)
-					})
+		for _, expired := range []bool{true, false} {
+			t.Run(fmt.Sprintf("expired: %v", expired), func(t *testing.T) {
+				eachEnding(t, func(t *testing.T, end endings.Ending, round int, root string) {
+					testCutOff(t, w, s, end, expired, round%2 == 0, root)
 				})
-			}
+			})
 		}
 	})
 }
 
-func testCutOff(t *testing.T, w cutOff, s setup, end departure, expired, openedOffline bool, root string) {
+func testCutOff(t *testing.T, w cutOff, s setup, end endings.Ending, expired, openedOffline bool, root string) {
 	defer w.wire.Cut(false)
 	root = onlyLetters.ReplaceAllString(root, "-") // as names on the server are
-	first, second := word(), word()
+	first, second := endings.Word(), endings.Word()
 	ann := w.attacked(t, s.shared(root, "Ann"), soon)
 	ann.MustEval("type('before'); await autosave.flushNow(); null", nil)
 	w.wire.Cut(true)
@@ -76,13 +75,13 @@ func testCutOff(t *testing.T, w cutOff, s setup, end departure, expired, openedO
 	} else {
 		ann.MustEval("type(', "+second+"'); null", nil)
 	}
-	if end.abrupt {
+	if end.Abrupt {
 		w.WaitStored(t, first, browser.Limit)
 		if !expired {
 			w.WaitStored(t, second, browser.Limit)
 		}
 	}
-	end.leave(w.world, ann)
+	end.End(ann)
 	if !openedOffline {
 		w.wire.Cut(false)
 	}
@@ -97,9 +96,9 @@ func testCutOff(t *testing.T, w cutOff, s setup, end departure, expired, openedO
 	} else {
 		next.MustEval("await edit("+soon+"); null", nil)
 	}
-	assertFound(t, next, first, "content")
+	endings.AssertFound(t, next, first, "content")
 	if !expired {
-		assertFound(t, next, second, "content")
+		endings.AssertFound(t, next, second, "content")
 	}
 	assert.Contains(t, browser.Get[string](next, "current()"), "before")
 	next.MustEval("await hf.close(); null", nil)
@@ -115,25 +114,22 @@ func TestNothingLostWhenBothSidesChanged(t *testing.T) {
 		other := world{browser.Start(t, quick), w.Server}
 		eachRound(t, 1, 20, func(t *testing.T, round int, root string) {
 			root = onlyLetters.ReplaceAllString(root, "-") // as names on the server are
-			mine, theirs := word(), word()
+			mine, theirs := endings.Word(), endings.Word()
 			ann := w.attacked(t, s.shared(root, "Ann"), soon)
 			ann.MustEval("type('before'); await autosave.flushNow(); null", nil)
 			w.wire.Cut(true)
 			ann.MustEval("type(', "+mine+"'); null", nil)
 			ann.WaitFor("autosave.readOnly && heard('readonly').length === 1", 2*browser.Limit)
-			end := departures[round%len(departures)]
-			if end.abrupt {
-				w.WaitStored(t, mine, browser.Limit)
-			}
-			end.leave(w.world, ann)
+			end := endings.All[round%len(endings.All)]
+			end.EndAfter(t, w.Browser, ann, mine)
 			w.wire.Cut(false)
 			ben := other.attacked(t, s.shared(root, "Ben"), soon)
 			ben.WaitFor("!autosave.readOnly", 2*browser.Limit)
 			ben.MustEval("type(', "+theirs+"'); await autosave.flushNow(); await hf.close(); null", nil)
 
 			next := w.attacked(t, s.shared(root, "Ann"), soon)
-			assertFound(t, next, theirs, "content")
-			assertFound(t, next, mine, "draft")
+			endings.AssertFound(t, next, theirs, "content")
+			endings.AssertFound(t, next, mine, "draft")
 			next.WaitFor("autosave.state().drafts === 1", browser.Limit)
 			next.MustEval("await hf.close(); null", nil)
 			next.Spare()
@@ -149,38 +145,37 @@ func TestDraftsOfServerAndBrowserNeverMix(t *testing.T) {
 	eachHost(t, func(t *testing.T, host string) {
 		s := setup{host, "web-lock"}
 		w := openCutOff(t, quick)
-		for _, end := range departures {
-			for _, onServer := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s, on the server: %v", end.name, onServer), func(t *testing.T) {
-					eachRound(t, 1, 20, func(t *testing.T, _ int, root string) {
-						root = onlyLetters.ReplaceAllString(root, "-") // as names on the server are
-						mine, other := s.shared(root, "Ann"), s.project(root, "Ann")
-						if !onServer {
-							mine, other = other, mine
-						}
-						word := word()
-						ann := w.attacked(t, mine, late)
-						ann.MustEval("type('saved, '); await autosave.flushNow(); type('"+word+"'); null", nil)
-						if end.abrupt {
-							w.WaitStored(t, word, browser.Limit)
-						}
-						end.leave(w.world, ann)
-						ben := w.attacked(t, other, late)
-						ben.WaitFor("!autosave.readOnly && heard('editable').length === 1", browser.Limit)
-						ben.MustEval("type('of the other'); await autosave.flushNow(); null", nil)
-						assert.Equal(t, "nowhere", browser.Get[string](ben, "await places('"+word+"')"))
-						assert.Equal(t, "of the other", browser.Get[string](ben, "current()"))
-						ben.MustEval("await hf.close(); null", nil)
-						next := w.attacked(t, mine, late)
-						assertFound(t, next, word, "content")
-						assert.Equal(t, "nowhere", browser.Get[string](next, "await places('of the other')"))
-						next.MustEval("await hf.close(); null", nil)
-						for _, tab := range []*browser.Tab{ann, ben, next} {
-							tab.Spare()
-						}
-					})
+		for _, onServer := range []bool{true, false} {
+			t.Run(fmt.Sprintf("on the server: %v", onServer), func(t *testing.T) {
+				eachEnding(t, func(t *testing.T, end endings.Ending, _ int, root string) {
+					testNeverMix(t, w, s, end, onServer, root)
 				})
-			}
+			})
 		}
 	})
+}
+
+func testNeverMix(t *testing.T, w cutOff, s setup, end endings.Ending, onServer bool, root string) {
+	root = onlyLetters.ReplaceAllString(root, "-") // as names on the server are
+	mine, other := s.shared(root, "Ann"), s.project(root, "Ann")
+	if !onServer {
+		mine, other = other, mine
+	}
+	word := endings.Word()
+	ann := w.attacked(t, mine, late)
+	ann.MustEval("type('saved, '); await autosave.flushNow(); type('"+word+"'); null", nil)
+	end.EndAfter(t, w.Browser, ann, word)
+	ben := w.attacked(t, other, late)
+	ben.WaitFor("!autosave.readOnly && heard('editable').length === 1", browser.Limit)
+	ben.MustEval("type('of the other'); await autosave.flushNow(); null", nil)
+	assert.Equal(t, "nowhere", browser.Get[string](ben, "await places('"+word+"')"))
+	assert.Equal(t, "of the other", browser.Get[string](ben, "current()"))
+	ben.MustEval("await hf.close(); null", nil)
+	next := w.attacked(t, mine, late)
+	endings.AssertFound(t, next, word, "content")
+	assert.Equal(t, "nowhere", browser.Get[string](next, "await places('of the other')"))
+	next.MustEval("await hf.close(); null", nil)
+	for _, tab := range []*browser.Tab{ann, ben, next} {
+		tab.Spare()
+	}
 }

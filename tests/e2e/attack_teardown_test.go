@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
 // tearing gives a page snapshots of every kind, of a state that changes in place, and the attack on them.
@@ -83,7 +84,7 @@ func testTeardown(t *testing.T, w world, s setup, c teardown, root string) {
 	}
 	take := ", kinds." + c.kind
 	attack := fmt.Sprintf("result = attack('typed', '%s', '%s')", c.method, c.then)
-	ann.MustEval("await edit("+unsaved+take+"); null", nil)
+	ann.MustEval("await edit("+endings.Unsaved+take+"); null", nil)
 	switch c.role {
 	case "editing":
 		ann.MustEval(attack+"; null", nil)
@@ -98,7 +99,7 @@ func testTeardown(t *testing.T, w world, s setup, c teardown, root string) {
 		}, {once: true}); null`, nil)
 		ann.WaitFor("result", browser.Limit)
 		ann.MustEval("await result; await failure(hf.close()); null", nil)
-		assertKept(t, w, s, root, c, anywhere...)
+		assertKept(t, w, s, root, c, endings.Anywhere...)
 	case "read-only":
 		ben := w.tab(t, s.project(root, "Ben"))
 		ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
@@ -108,16 +109,16 @@ func testTeardown(t *testing.T, w world, s setup, c teardown, root string) {
 		assert.NotEmpty(t, got["code"], "it says what could not be saved: %v", got)
 		ann.MustEval("await failure(hf.close()); null", nil)
 		ben.MustEval("await hf.close(); null", nil)
-		assertKept(t, w, s, root, c, anywhere...)
+		assertKept(t, w, s, root, c, endings.Anywhere...)
 	case "handing over":
-		ben := w.attacked(t, s.project(root, "Ben"), unsaved)
+		ben := w.attacked(t, s.project(root, "Ben"), endings.Unsaved)
 		ann.MustEval(`hf.addEventListener('lock:handover-requested', () => { `+attack+` }, {once: true}); null`, nil)
 		ben.MustEval("await failure(autosave.requestEdit()); null", nil)
 		ann.MustEval("await result; null", nil)
-		assertFound(t, ben, "typed", anywhere...)
+		endings.AssertFound(t, ben, "typed", endings.Anywhere...)
 		ben.MustEval("await hf.close(); null", nil)
 		ann.MustEval("await failure(hf.close()); null", nil)
-		assertKept(t, w, s, root, c, anywhere...)
+		assertKept(t, w, s, root, c, endings.Anywhere...)
 		ben.Spare()
 	}
 	assert.Empty(t, browser.Get[[]string](ann, "uncaught"))
@@ -126,8 +127,8 @@ func testTeardown(t *testing.T, w world, s setup, c teardown, root string) {
 // assertKept opens the document anew and asserts where the typed word is, and that what was shown afterwards is nowhere.
 func assertKept(t *testing.T, w world, s setup, root string, c teardown, in ...string) {
 	t.Helper()
-	next := w.attacked(t, s.project(root, "Cleo"), unsaved)
-	assertFound(t, next, "typed", in...)
+	next := w.attacked(t, s.project(root, "Cleo"), endings.Unsaved)
+	endings.AssertFound(t, next, "typed", in...)
 	if c.then != "" {
 		assert.Equal(t, "nowhere", browser.Get[string](next, fmt.Sprintf("await places('%s')", c.then)), "what was shown afterwards")
 	}

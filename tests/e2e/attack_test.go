@@ -4,26 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/stretchr/testify/assert"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
-// attacking follows editing: it says where a word is, as anybody can find out who opens the document.
-const attacking = `
-const places = async (word, saver = autosave) => {
-  const has = async id => decode(await saver.read(id)).includes(word)
-  const history = await saver.history()
-  if (history.length > 0 && await has('current')) return 'content'
-  for (const {id} of history) if (await has(id)) return 'history'
-  return await drafted(word, saver) ? 'draft' : 'nowhere'
-}
-const drafted = async (word, saver = autosave) => {
-  for (const {id} of await saver.drafts()) if (decode(await saver.read(id)).includes(word)) return true
-  return false
-}
+// attacking follows editing: it says where a word is, and fills localStorage.
+const attacking = endings.Script + `
 const sleep = ms => new Promise(done => setTimeout(done, ms))
 // full leaves no room for a single character in localStorage.
 const full = () => {
@@ -31,9 +18,6 @@ const full = () => {
     for (;; n++) try { localStorage.setItem('full' + n, 'x'.repeat(size)) } catch { break }
 }
 1`
-
-// unsaved keeps AutoSave from saving by itself for as long as an attack takes.
-const unsaved = "{debounceMs: 60000, idleMs: 60000}"
 
 // attacked opens a tab that edits, or would, and can say where a word is.
 func (w world) attacked(t *testing.T, holdfast, options string) *browser.Tab {
@@ -51,26 +35,14 @@ func beginAttacked(tab *browser.Tab, holdfast, options string) {
 	tab.MustEval("await edit("+options+"); null", nil)
 }
 
-// assertFound waits until the page edits and asserts where the word is then: in one of the places.
-func assertFound(t *testing.T, tab *browser.Tab, word string, in ...string) {
+// assertLeft opens a document anew and asserts where a word is: in one of the places.
+func (w world) assertLeft(t *testing.T, holdfast, options, word string, in ...string) {
 	t.Helper()
-	if err := tab.Wait("!autosave.readOnly", browser.Limit); err != nil {
-		t.Errorf("the page does not become the editor: %v", err)
-		return
-	}
-	wanted := "'" + strings.Join(in, "', '") + "'"
-	looked := fmt.Sprintf("[%s].includes(await places('%s'))", wanted, word)
-	if err := tab.Wait(looked, browser.Limit/3); err == nil { // a draft is committed a little later
-		return
-	}
-	var place string
-	err := tab.Eval(fmt.Sprintf("await places('%s')", word), &place)
-	assert.NoError(t, err)
-	assert.Contains(t, in, place, "where %q is", word)
+	next := w.attacked(t, holdfast, options)
+	endings.AssertFound(t, next, word, in...)
+	next.MustEval("await hf.close(); null", nil)
+	next.Spare()
 }
-
-// anywhere are the places in which a word is not lost.
-var anywhere = []string{"content", "history", "draft"}
 
 // setup is a host of the runtime with a strategy.
 type setup struct{ host, strategy string }
@@ -95,9 +67,6 @@ func eachSetup(t *testing.T, test func(t *testing.T, s setup)) {
 	}
 }
 
-// word returns a word that no other document has.
-func word() string { return fmt.Sprintf("word-%d", time.Now().UnixNano()) }
-
 // eachRound numbers the rounds of an attack, in a project of its own each.
 func eachRound(t *testing.T, short, long int, test func(t *testing.T, round int, root string)) {
 	for round := range rounds(t, short, long) {
@@ -106,17 +75,11 @@ func eachRound(t *testing.T, short, long int, test func(t *testing.T, round int,
 	}
 }
 
-// departure is a way in which a page ends.
-type departure struct {
-	name  string
-	leave func(w world, tab *browser.Tab)
-	// abrupt ends run no handler of the page: only what is stored by then is kept.
-	abrupt bool
-}
-
-var departures = []departure{
-	{"closed", func(_ world, tab *browser.Tab) { tab.Close() }, false},
-	{"reloaded", func(_ world, tab *browser.Tab) { tab.Reload() }, false},
-	{"navigated", func(w world, tab *browser.Tab) { tab.Navigate(w.URL("/blank?elsewhere")) }, false},
-	{"crashed", func(_ world, tab *browser.Tab) { tab.Crash() }, true},
+// eachEnding runs a test with every way in which a page ends, and each in some rounds.
+func eachEnding(t *testing.T, test func(t *testing.T, end endings.Ending, round int, root string)) {
+	for _, end := range endings.All {
+		t.Run(end.Name, func(t *testing.T) {
+			eachRound(t, 1, 20, func(t *testing.T, round int, root string) { test(t, end, round, root) })
+		})
+	}
 }

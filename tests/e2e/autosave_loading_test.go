@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
 // What is typed after a draft was sealed is no part of what a person discards.
@@ -15,13 +16,14 @@ func TestDiscardSparesWhatIsTypedSince(t *testing.T) {
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "discard " + host
-		ann, ben := w.attacked(t, named(host, root, "Ann"), unsaved), w.tab(t, named(host, root, "Ben"))
+		// The journal waits, or it would open the sealed draft again while that is discarded.
+		ann, ben := w.attacked(t, named(host, root, "Ann"), "{...("+endings.Unsaved+"), journalMs: 60000}"), w.tab(t, named(host, root, "Ben"))
 		ann.MustEval("type('first'); null", nil)
 		ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
 		ann.WaitFor("autosave.readOnly && (await autosave.drafts()).length === 1", browser.Limit)
-		ann.MustEval("const [draft] = await autosave.drafts(); type(' and since'); await autosave.resolveDraft(draft.id, 'discard'); location.replace('/blank?left'); null", nil)
+		ann.MustEval("const [draft] = await autosave.drafts(); type(' and since'); await autosave.resolveDraft(draft.id, 'discard'); setTimeout(() => location.replace('/blank?left')); null", nil)
 		ann.WaitFor("location.search === '?left'", browser.Limit)
-		next := w.attacked(t, named(host, root, "Cem"), unsaved)
+		next := w.attacked(t, named(host, root, "Cem"), endings.Unsaved)
 		next.WaitFor("await drafted('and since')", browser.Limit)
 		ben.MustEval("await lease.release(); await hf.close(); null", nil)
 		next.MustEval("await hf.close(); null", nil)

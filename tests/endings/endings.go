@@ -1,0 +1,82 @@
+// Package endings ends pages in every way and finds the text that they left: for tests that nothing typed is lost.
+package endings
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// An Ending is a way in which a page ends.
+type Ending struct {
+	Name string
+	// End ends the page. The site has a page /blank.
+	End func(tab *browser.Tab)
+	// Abrupt endings run no handler of the page: only what is stored by then is kept.
+	Abrupt bool
+}
+
+// All are the endings that a page can have.
+var All = []Ending{
+	{"closed", (*browser.Tab).Close, false},
+	{"reloaded", (*browser.Tab).Reload, false},
+	{"navigated", func(tab *browser.Tab) { tab.Navigate(browser.Get[string](tab, "location.origin") + "/blank?elsewhere") }, false},
+	{"crashed", (*browser.Tab).Crash, true},
+}
+
+// EndAfter ends a page in which a word was typed. An abrupt end comes once the word is stored.
+func (e Ending) EndAfter(t *testing.T, b *browser.Browser, tab *browser.Tab, word string) {
+	t.Helper()
+	if e.Abrupt {
+		b.WaitStored(t, word, browser.Limit)
+	}
+	e.End(tab)
+}
+
+// Script gives a page with the AutoSave `autosave` the functions places and drafted: they say where a word is, as anybody can
+// find out who opens the document.
+const Script = `
+const places = async (word, saver = autosave) => {
+  const has = async id => new TextDecoder().decode(await saver.read(id)).includes(word)
+  const history = await saver.history()
+  if (history.length > 0 && await has('current')) return 'content'
+  for (const {id} of history) if (await has(id)) return 'history'
+  return await drafted(word, saver) ? 'draft' : 'nowhere'
+}
+const drafted = async (word, saver = autosave) => {
+  for (const {id} of await saver.drafts()) if (new TextDecoder().decode(await saver.read(id)).includes(word)) return true
+  return false
+}
+1`
+
+// Unsaved are options of an AutoSave that does not save by itself for as long as a test takes.
+const Unsaved = "{debounceMs: 60000, idleMs: 60000}"
+
+// Anywhere are the places in which a word is not lost.
+var Anywhere = []string{"content", "history", "draft"}
+
+// Word returns a word that no other document has.
+func Word() string { return fmt.Sprintf("word-%d", time.Now().UnixNano()) }
+
+// AssertFound waits until a page that has Script edits, and asserts where the word is then: in one of the places.
+func AssertFound(t *testing.T, tab *browser.Tab, word string, in ...string) {
+	t.Helper()
+	if err := tab.Wait("!autosave.readOnly", browser.Limit); err != nil {
+		t.Errorf("the page does not become the editor: %v", err)
+		return
+	}
+	wanted := "'" + strings.Join(in, "', '") + "'"
+	looked := fmt.Sprintf("[%s].includes(await places('%s'))", wanted, word)
+	if err := tab.Wait(looked, browser.Limit/3); err == nil { // a draft is committed a little later
+		return
+	}
+	var place string
+	err := tab.Eval(fmt.Sprintf("await places('%s')", word), &place)
+	assert.NoError(t, err)
+	assert.Contains(t, in, place, "where %q is", word)
+}
