@@ -65,7 +65,12 @@ type Config struct {
 	Merge func(ctx context.Context, sides Conflict) (Content, error)
 
 	// Dirty says that the page has text already that nobody has saved.
-	Dirty    bool
+	Dirty bool
+	// Shown and Lineage, where set, say what the page shows already: the generation on which its text was typed, and the id of
+	// its drafts. So a page goes on where the program of the Saver before this one has died: it loads that generation no
+	// second time.
+	Shown, Lineage string
+
 	Disabled bool          // nothing is ever written
 	Debounce time.Duration // default 500 ms: how long typing must pause before it is saved
 	Idle     time.Duration // default 2 s: the longest a change waits while typing goes on

@@ -103,6 +103,9 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 		inbox: make(chan func()), gone: make(chan struct{}), verdict: make(chan struct{}),
 		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
 	s.life, s.end = context.WithCancel(context.Background())
+	if c.Shown != "" {
+		s.newest, s.lineage = &Generation{ID: c.Shown}, c.Lineage
+	}
 	s.readOnly.Store(true)
 	if c.Dirty {
 		s.MarkDirty()

@@ -88,22 +88,9 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 		return nil, r.err
 	}
 	if !config.Disabled {
-		var err error
-		config.Store, err = e.store(ctx, config.Lock.Path)
-		if err == nil && e.files != nil {
-			config.Drafts, err = e.drafts(config.Lock.Path)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if e.channel, err = jsbridge.NewChannel(lock.Name(s.settings.key(), config.Lock.Path) + ":edit"); err != nil {
-			return nil, err
-		}
-		config.Channel = jsbridge.Edits{Channel: e.channel}
-		if s.document != nil {
-			if config.Channel, err = remote.NewChannel(s.document, config.Channel).At(config.Lock.Path); err != nil {
-				return nil, err
-			}
+		if err := e.prepare(ctx, &config); err != nil {
+			e.forget()
+			return nil, givenUp(ctx, err)
 		}
 	}
 	config.Snapshot, config.Listener, config.OnHandover = e.snapshot, e.publish, e.veto
@@ -113,22 +100,60 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 	s.editors.mu.Lock()
 	s.editors.all[e.id] = e
 	s.editors.mu.Unlock()
-	saver, err := autosave.New(ctx, config)
-	if err != nil {
+	if err := e.start(ctx, config); err != nil {
 		e.forget()
-		if ctx.Err() != nil {
-			err = &lock.Error{Code: lock.CodeAborted, Operation: lock.OpAcquire, Err: err}
-		}
-		return nil, err
+		return nil, givenUp(ctx, err)
 	}
-	e.mu.Lock()
-	e.saver = saver
-	e.mu.Unlock()
 	folder := "" // the page keeps no drafts
 	if e.files != nil {
 		folder = e.root + "/autosave"
 	}
-	return jsbridge.JSON(map[string]any{"folder": folder}), saver.Told(ctx)
+	return jsbridge.JSON(map[string]any{"folder": folder}), nil
+}
+
+// prepare opens what an AutoSave needs beside its lock.
+func (e *editor) prepare(ctx context.Context, config *autosave.Config) (err error) {
+	s := e.s
+	if config.Store, err = e.store(ctx, config.Lock.Path); err == nil && e.files != nil {
+		config.Drafts, err = e.drafts(config.Lock.Path)
+	}
+	if err != nil {
+		return err
+	}
+	if e.channel, err = jsbridge.NewChannel(lock.Name(s.settings.key(), config.Lock.Path) + ":edit"); err != nil {
+		return err
+	}
+	config.Channel = jsbridge.Edits{Channel: e.channel}
+	if s.document != nil {
+		config.Channel, err = remote.NewChannel(s.document, config.Channel).At(config.Lock.Path)
+	}
+	return err
+}
+
+// start returns when it is known whether the page edits, and the page has been told. Where it fails, nothing is held.
+func (e *editor) start(ctx context.Context, config autosave.Config) error {
+	saver, err := autosave.New(ctx, config)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.saver = saver
+	e.mu.Unlock()
+	if err := saver.Told(ctx); err != nil { // the page has given up, and will not dispose of it
+		ctx = context.WithoutCancel(ctx)
+		_ = saver.Dispose(ctx)
+		e.rest(ctx)
+		return err
+	}
+	return nil
+}
+
+// givenUp returns why an AutoSave could not start: the caller's own wish comes before what that led to.
+func givenUp(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &lock.Error{Code: lock.CodeAborted, Operation: lock.OpAcquire, Err: err}
+	}
+	return err
 }
 
 // locksWithin returns the locks of an AutoSave: under the lease that lock.within names, if it does.
@@ -189,6 +214,8 @@ func (r *reader) autosave() autosave.Config {
 		NoStandby: !r.flagOr("standby", true),
 		Debounce:  r.duration("debounceMs", 0),
 		Idle:      r.duration("idleMs", 0),
+		Shown:     r.text("shown"),
+		Lineage:   r.text("lineage"),
 		Limits:    autosave.Limits{MaxGenerations: r.whole("maxGenerations"), MaxBytes: int64(r.whole("maxBytes")), Keep: autosave.Keep(r.choice("keep"))},
 	}
 	if v, ok := r.get("lock", safejs.TypeObject, "an object"); ok {

@@ -146,3 +146,34 @@ func TestDeadOrStuckHelperIsReplaced(t *testing.T) {
 		}
 	}
 }
+
+// AutoSave begins anew by itself when its worker was replaced: what was typed before and meanwhile is saved, and nobody else has the lock.
+func TestAutoSaveOutlivesItsWorker(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	for _, strategy := range []string{"web-lock", "file-lock"} {
+		for way, script := range ways {
+			t.Run(strategy+"/"+way, func(t *testing.T) {
+				tab := w.editor(t, fmt.Sprintf("{strategy: %q, root: %q}", strategy, "goes on "+strategy+way), "{debounceMs: 20}")
+				tab.MustEval("type('one'); await autosave.flushNow(); told.length = 0; null", nil)
+				tab.WorkerEval(script, nil)
+				tab.MustEval("globalThis.begun = now(); type(' two'); result = failure(autosave.flushNow()); null", nil)
+				tab.WaitFor("heard('readonly').length > 0", browser.Limit)
+				assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "heard('readonly')[0].reason"))
+				assert.Less(t, browser.Get[float64](tab, "heard('readonly')[0].seen - begun"), noticed)
+				if way == "stuck in write" || way == "stuck in flush" { // else it may have been saved before
+					assert.Equal(t, "one two", browser.Get[string](tab, "heard('readonly')[0].unsaved"))
+				}
+				tab.WaitFor("!autosave.readOnly && heard('editable').length === 1", browser.Limit)
+				tab.MustEval("await result; null", nil)
+				assert.Equal(t, "one two", browser.Get[string](tab, "text"))
+				tab.MustEval("type(' three'); await autosave.flushNow()", nil)
+				assert.Equal(t, "one two three", browser.Get[string](tab, "current()"))
+				assert.Equal(t, 1, browser.Get[int](tab, "heard('readonly').filter(e => e.reason === 'runtime-crashed').length"))
+				assert.Equal(t, 0, browser.Get[int](tab, "(await autosave.drafts()).length"))
+				tab.MustEval("await autosave.dispose(); await hf.close()", nil)
+				assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+			})
+		}
+	}
+}

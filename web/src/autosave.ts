@@ -50,6 +50,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   #leases = new Map<string, Contract.ProjectLockLease>();
   #leaseId = "";
   #early: (() => void)[] | undefined = []; // what the page is told once it has this object
+  #crashes: number | undefined; // since it has begun
   #asleep = false; // from pagehide until it has begun anew
   #waking = false; // it is about to
   #flushing: Promise<unknown> | undefined;
@@ -82,13 +83,11 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   async #open(signal: AbortSignal | undefined): Promise<void> {
-    const { holdfast } = this.#wire;
-    const stop = holdfast.subscribe((event) => {
+    this.#over.signal.addEventListener("abort", this.#wire.holdfast.subscribe((event) => {
       if (event.type === "lock:acquired" || event.type === "lock:renewed") this.#leases.set(event.lease.leaseId, event.lease);
       if (event.type === "lock:readonly-entered" && event.reason === "runtime-crashed") void this.#died(event.lastError);
       if (event.type === "lock:released" || event.type === "lock:readonly-entered") this.#leases.delete(event.leaseId ?? "");
-    });
-    this.#over.signal.addEventListener("abort", stop);
+    }));
     rescue.hold();
     try {
       await this.#begin(signal);
@@ -96,9 +95,9 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       this.#end();
       throw this.#error(failure);
     }
+    this.#crashes = 0;
     this.#watch();
-    // The page gets this object before the events of how it began: not in a microtask, and not by a
-    // timer, which is slow in a hidden page.
+    // The page gets this object before the events of how it began: not in a microtask, nor by a timer, which is slow in a hidden page.
     void pause().then(() => {
       const early = this.#early ?? [];
       this.#early = undefined;
@@ -107,7 +106,8 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   async #begin(signal?: AbortSignal): Promise<void> {
-    this.#journal.folder = (await this.#wire.call("autosave", this.#options, signal) as { folder: string }).folder;
+    const options = { ...this.#options, ...(this.#crashes && { shown: this.#shots.base, lineage: this.#shots.draft }) };
+    this.#journal.folder = (await this.#wire.call("autosave", options, signal) as { folder: string }).folder;
   }
 
   get readOnly(): boolean { return this.#readOnly || this.#loading.busy; }
@@ -143,7 +143,6 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   history(): Promise<Contract.Generation[]> { return this.#call("history") as Promise<Contract.Generation[]>; }
-
   drafts(): Promise<Contract.Draft[]> { return this.#call("drafts") as Promise<Contract.Draft[]>; }
 
   async resolveDraft(id: string, as: "content" | "generation" | "discard"): Promise<void> {
@@ -325,7 +324,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       flush: () => { if (!this.readOnly && this.#shots.unsaved) this.flushNow().catch(() => undefined); },
       resume: () => { this.#resuming = this.#call("resume").then(() => undefined, () => undefined); },
       suspend: () => void this.#call("suspend").catch(() => undefined),
-      sleep: () => this.#sleep(),
+      sleep: () => this.#sleep({ pendingBytes: 0 }),
       wake: () => void this.#wake(),
     }, this.#over.signal);
   }
@@ -343,37 +342,38 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   /** The facade ends all that is held as the page goes into the back/forward cache. This begins anew when it comes back. */
-  #sleep(): void {
-    this.#asleep = true;
+  #sleep(part: Partial<Contract.AutoSaveState>): void {
+    this.#asleep = this.#readOnly = true;
     this.#journal.pause(true); // its file must be closed to be adopted
     this.#leases.clear();
-    this.#readOnly = true;
-    this.#became({ phase: "readonly", pendingBytes: 0 });
+    this.#became({ phase: "readonly", ...part });
   }
 
   /** The page is shown, perhaps after it was put to sleep again before it was awake: what was under way then has failed, or still waits for the runtime. */
   async #wake(): Promise<void> {
     if (!this.#asleep || this.#waking) return;
     this.#waking = true;
+    const crashes = this.#crashes;
     try {
       await this.#begin();
-      this.#asleep = false;
-      this.#journal.pause(false);
+      this.#asleep = this.#crashes !== crashes;
+      this.#journal.pause(this.#asleep);
     } catch (failure) {
       this.#became({ lastError: this.#error(failure) });
-    } finally {
-      this.#waking = false;
     }
+    this.#waking = false;
+    if (this.#crashes !== crashes) await this.#wake(); // the runtime has died meanwhile
   }
 
   /** The runtime has died: what the page has is offered to it once more, and kept. Where another runtime takes its place, this begins anew. */
   async #died(lastError: Error & { code: string }): Promise<void> {
+    if (this.#crashes === undefined || this.#disposing) return; // whoever waits for that is told
+    this.#crashes++;
     const unsaved = this.#shots.unsaved ? this.#unsaved() : undefined;
     this.#keep();
-    this.#asleep = this.#readOnly = true;
-    this.#journal.pause(true);
-    this.#became({ phase: "readonly", lastError });
+    this.#sleep({ lastError });
     this.tell("autosave:readonly", Object.freeze({ reason: "runtime-crashed", error: lastError, unsaved }));
+    if (this.#waking) return; // that goes on
     await this.#wake();
     if (this.#asleep) this.#end();
   }

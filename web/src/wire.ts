@@ -30,6 +30,9 @@ const odd = (path: unknown): boolean => path !== undefined
 export function check(wire: Wire, snapshot: unknown, options: Contract.AutoSaveOptions): void {
   const fault = (what: string): Contract.ProjectLockError =>
     wire.error({ code: "invalid-argument", operation: "acquire", retryable: false, message: `invalid-argument: ${what}` });
+  if (!globalThis.document) {
+    throw wire.error({ code: "unsupported", operation: "acquire", retryable: false, message: "unsupported: AutoSave saves what a page edits; start it in the page, not in a worker" });
+  }
   if (typeof snapshot !== "function") throw fault("the snapshot must be a function");
   if (typeof options !== "object" || options === null) throw fault("options must be an object");
   if ([options.path, options.lock?.path].some(odd)) throw fault("path must be an array of strings, without lone surrogates");
