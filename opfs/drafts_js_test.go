@@ -4,7 +4,10 @@ package opfs
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
+	"unicode/utf16"
 
 	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/require"
@@ -96,4 +99,27 @@ func TestDraftFileSurvives(t *testing.T) {
 		wrong := must(must(check.Invoke(seed)).String())
 		require.Empty(t, wrong, "seed %d", seed)
 	}
+}
+
+// What a page left as a difference to a generation becomes the text that the page had. The file of a generation has a seal
+// after the content, which is no part of it.
+func TestRescueBuildsOnAGeneration(t *testing.T) {
+	root := newRoot()
+	saved := "first line, " + strings.Repeat("the same, ", 2000) + "last line 🦀"
+	g := must(autosave.NewLayout(newFiles(root), SHA256).Commit(t.Context(), autosave.Commit{Content: autosave.Bytes(saved), Token: 1, SavedAt: time.Now()}))
+	journals := made("journal.js", "new module.Journals()")
+	drafts := must(NewDrafts(root, []string{"doc"}, journals, &draftPage{}))
+	units := len(utf16.Encode([]rune(saved)))
+	rescue := func(draft, base string, length int) string {
+		difference := map[string]any{"base": base, "length": length, "prefix": len("first line, "), "suffix": units - len("first line, "), "insert": "new words, "}
+		entry := map[string]any{"draft": draft, "number": 3, "base": base, "at": 1, "ownerId": "owner", "binary": false, "differences": []any{difference}}
+		return must(must(call(t.Context(), journals, "merge", drafts.Folder(), entry)).String())
+	}
+
+	require.Equal(t, "done", rescue("whole", g.ID, units))
+	text := must(drafts.Read(t.Context(), "whole"))
+	require.Equal(t, strings.Replace(saved, "first line, ", "first line, new words, ", 1), string(text))
+
+	require.Equal(t, "unreadable", rescue("other", g.ID, units+1), "another text than the one that it was made from")
+	require.Equal(t, "unreadable", rescue("gone", "1-1", units))
 }

@@ -8,7 +8,7 @@
 // It imports nothing but its neighbours, so that Go's own tests can load it too.
 
 import { DraftFile } from "./draftfile.js";
-import { open } from "./savings.js";
+import { open, unsealed } from "./savings.js";
 
 /** @typedef {import("./draftfile.js").Header} Header */
 /** @typedef {string | Uint8Array} Content a text is stored as UTF-8 */
@@ -18,10 +18,10 @@ import { open } from "./savings.js";
 /** @typedef {Header & { id: string }} Found */
 
 /**
- * The difference between a snapshot and one that is stored: the first `prefix` and the last `suffix` units of that, with
- * `insert` between them. Units are those of UTF-16, or bytes where `binary`; `insert` has bytes as the characters of the same
+ * The difference between a snapshot and a stored one that has `length` units: its first `prefix` and its last `suffix` units,
+ * with `insert` between them. Units are those of UTF-16, or bytes where `binary`; `insert` has bytes as the characters of the same
  * numbers. The one that is stored is the snapshot `number` of the same draft, or else the content of the generation `base`.
- * @typedef {{ number?: number, base?: string, prefix: number, suffix: number, insert: string }} Difference
+ * @typedef {{ number?: number, base?: string, length: number, prefix: number, suffix: number, insert: string }} Difference
  */
 
 /**
@@ -126,10 +126,11 @@ export class Journals {
     try {
       if (file.number >= number) return "done";
       for (const difference of differences) {
-        const before = await basis(folder, file, difference);
-        if (!before) continue;
+        const stored = await basis(folder, file, difference);
+        const text = stored && applied(stored, difference, binary);
+        if (!text) continue;
         const { ownerName = "" } = file.header ?? {};
-        file.put({ number, base, cause: "closed", ownerId, ownerName, at }, applied(before, difference, binary));
+        file.put({ number, base, cause: "closed", ownerId, ownerName, at }, text);
         file.flush();
         return "done";
       }
@@ -313,7 +314,7 @@ async function removed(dir, draft) {
 }
 
 /**
- * What a difference builds on; undefined where it is not there.
+ * The stored snapshot of a difference; undefined where there is none.
  * @param {string} folder @param {DraftFile} file @param {Difference} difference
  */
 async function basis(folder, file, { number, base }) {
@@ -321,21 +322,23 @@ async function basis(folder, file, { number, base }) {
   if (base === undefined) return new Uint8Array();
   try {
     const history = await (await place(folder)).getDirectoryHandle("history");
-    return new Uint8Array(await (await (await history.getFileHandle(base)).getFile()).arrayBuffer());
+    return unsealed(new Uint8Array(await (await (await history.getFileHandle(base)).getFile()).arrayBuffer()));
   } catch {
     return undefined;
   }
 }
 
-/** @param {Uint8Array} before @param {Difference} difference @param {boolean} binary */
-function applied(before, { prefix, suffix, insert }, binary) {
-  if (!binary) {
-    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(before);
-    return encoder.encode(text.slice(0, prefix) + insert + text.slice(text.length - suffix));
-  }
+/**
+ * Applies a difference to a stored snapshot; undefined where it was made from another one.
+ * @param {Uint8Array} stored @param {Difference} difference @param {boolean} binary
+ */
+function applied(stored, { length, prefix, suffix, insert }, binary) {
+  const before = binary ? stored : new TextDecoder("utf-8", { ignoreBOM: true }).decode(stored);
+  if (before.length !== length) return undefined;
+  if (typeof before === "string") return encoder.encode(before.slice(0, prefix) + insert + before.slice(length - suffix));
   const bytes = new Uint8Array(prefix + insert.length + suffix);
   bytes.set(before.subarray(0, prefix));
   for (let i = 0; i < insert.length; i++) bytes[prefix + i] = insert.charCodeAt(i);
-  bytes.set(before.subarray(before.length - suffix), prefix + insert.length);
+  bytes.set(before.subarray(length - suffix), prefix + insert.length);
   return bytes;
 }

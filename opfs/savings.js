@@ -194,6 +194,16 @@ function seal(bytes, sum, note) {
   return encoder.encode(`${note}\nholdfast ${noted} ${String(bytes).padStart(16, "0")} ${sum}\n`);
 }
 
+/**
+ * The content of a generation's file, which a seal may end.
+ * @param {Uint8Array} file
+ */
+export function unsealed(file) {
+  const end = new TextDecoder("latin1").decode(file.subarray(-99)); // the length of a seal without its note
+  const [, noted, bytes] = /^\nholdfast (\d{6}) (\d{16}) [0-9a-f]{64}\n$/.exec(end) ?? [];
+  return Number(bytes) + Number(noted) + end.length === file.length ? file.subarray(0, Number(bytes)) : file;
+}
+
 /** @param {Opened} files */
 async function closeAll({ file, next }) {
   await Promise.allSettled([file, next].map(async (one) => (await one).close()));

@@ -75,7 +75,7 @@ function parsed(value: string | null): Rescue | undefined {
 /** What an entry needs to say of a text, for each snapshot that may be the newest in the file. */
 export function differences(text: Content, bases: Basis[]): Difference[] {
   const all = text.length > whole ? bases.flatMap((basis) => difference(text, basis) ?? []) : [];
-  return all.length === bases.length && all.length > 0 ? all : [{ prefix: 0, suffix: 0, insert: spelled(text) }];
+  return all.length === bases.length && all.length > 0 ? all : [{ length: 0, prefix: 0, suffix: 0, insert: spelled(text) }];
 }
 
 function difference(text: Content, { text: before, ...basis }: Basis): Difference | undefined {
@@ -83,7 +83,7 @@ function difference(text: Content, { text: before, ...basis }: Basis): Differenc
   const limit = Math.min(text.length, before.length);
   const prefix = longest(limit, (from, to) => same(text, from, before, from, to - from));
   const suffix = longest(limit - prefix, (from, to) => same(text, text.length - to, before, before.length - to, to - from));
-  return { ...basis, prefix, suffix, insert: spelled(text.slice(prefix, text.length - suffix) as Content) };
+  return { ...basis, length: before.length, prefix, suffix, insert: spelled(text.slice(prefix, text.length - suffix) as Content) };
 }
 
 /** How far two texts are alike. Engines compare long pieces much faster than single characters. */
