@@ -145,6 +145,7 @@ func (c client) try(ctx context.Context, method, path string, body any) (answer,
 		return answer{}, err
 	}
 	request.Header = c.header.Clone()
+	request.Host = c.header.Get("Host")
 	if c.secret != "" {
 		request.Header.Set("Authorization", "Bearer "+c.secret)
 	}

@@ -52,6 +52,9 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	}
 	request := locks.Request{Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Again: true,
 		Fresh: query.Get("fresh") == "true", Ticket: query.Get("ticket")}
+	if request.Holder.ID, err = a.ownerFor(r.Context(), s, request); err != nil {
+		return err
+	}
 	ctx, end := a.patient(w, r, grace+asks.AcceptLimit)
 	defer end()
 	lease, err := a.Asks.Ask(ctx, request, grace)
@@ -78,7 +81,7 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 
 // acceptAsk says that the holder saves, and releases then.
 func (a *API) acceptAsk(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
-	by, _, err := readAnswer(w, r, s, id)
+	by, _, err := a.readAnswer(w, r, s, id)
 	if err != nil {
 		return err
 	}
@@ -91,7 +94,7 @@ func (a *API) acceptAsk(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 
 // refuseAsk says that the holder keeps the lock.
 func (a *API) refuseAsk(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
-	by, body, err := readAnswer(w, r, s, id)
+	by, body, err := a.readAnswer(w, r, s, id)
 	if err != nil {
 		return err
 	}
@@ -102,13 +105,16 @@ func (a *API) refuseAsk(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	return nil
 }
 
-func readAnswer(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) (by asks.Answer, body answerBody, err error) {
+func (a *API) readAnswer(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) (by asks.Answer, body answerBody, err error) {
 	if err = readBody(w, r, &body, true); err != nil {
 		return by, body, err
 	}
 	if len(body.Reason) > maxReason {
 		return by, body, invalid("reason has at most 1024 bytes.")
 	}
-	token, err := ownToken(r)
-	return asks.Answer{Room: id, Holder: s.HolderID, Token: token, Ask: body.Ask}, body, err
+	by = asks.Answer{Room: id, Ask: body.Ask}
+	if by.Token, err = ownToken(r); err == nil {
+		by.Holder, err = a.ownerAt(r.Context(), s, id)
+	}
+	return by, body, err
 }

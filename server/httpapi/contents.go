@@ -103,7 +103,11 @@ func (a *API) deleteDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	if _, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
 		return bodyError(err)
 	}
-	if err := a.Contents.Delete(r.Context(), id, s.HolderID, token); err != nil {
+	owner, err := a.ownerAt(r.Context(), s, id)
+	if err != nil {
+		return err
+	}
+	if err := a.Contents.Delete(r.Context(), id, owner, token); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"success": true})

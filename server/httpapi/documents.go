@@ -30,7 +30,7 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return err
 	}
-	lease, err := a.acquire(w, r, locks.Request{
+	lease, err := a.acquire(w, r, s, locks.Request{
 		Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Wait: wait, Again: true,
 		Fresh: query.Get("fresh") == "true", Ticket: query.Get("ticket"),
 	})
@@ -49,10 +49,13 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 }
 
 // acquire asks the table. A grant that comes when the client has gone is withdrawn.
-func (a *API) acquire(w http.ResponseWriter, r *http.Request, request locks.Request) (locks.Lease, error) {
+func (a *API) acquire(w http.ResponseWriter, r *http.Request, s sessions.Session, request locks.Request) (lease locks.Lease, err error) {
+	if request.Holder.ID, err = a.ownerFor(r.Context(), s, request); err != nil {
+		return lease, err
+	}
 	ctx, end := a.patient(w, r, request.Wait)
 	defer end()
-	lease, err := a.Locks.Acquire(ctx, request)
+	lease, err = a.Locks.Acquire(ctx, request)
 	if errors.Is(err, context.Canceled) && r.Context().Err() == nil {
 		err = errUnavailable
 	}
@@ -110,7 +113,11 @@ func (a *API) renewDocument(w http.ResponseWriter, r *http.Request, s sessions.S
 	if err != nil {
 		return err
 	}
-	lease, err := a.Locks.RenewAt(r.Context(), locks.Document(id), s.HolderID, token)
+	owner, err := a.ownerAt(r.Context(), s, id)
+	if err != nil {
+		return err
+	}
+	lease, err := a.Locks.RenewAt(r.Context(), locks.Document(id), owner, token)
 	if err != nil {
 		return err
 	}
@@ -125,7 +132,11 @@ func (a *API) unlockDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	}
 	ctx, cancel := a.whole(r)
 	defer cancel()
-	if err := a.Locks.ReleaseAt(ctx, locks.Document(id), s.HolderID, token); err != nil {
+	owner, err := a.ownerAt(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	if err := a.Locks.ReleaseAt(ctx, locks.Document(id), owner, token); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "You hold no lock on this document now."})
@@ -143,7 +154,7 @@ func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if lease.Token != 0 {
 		body = public(lease)
 		body["is_locked"] = true
-		body["is_my_lock"] = lease.Holder.ID == s.HolderID
+		body["is_my_lock"] = s.Owns(lease.Holder.ID)
 		body["token"] = lease.Token
 	}
 	writeJSON(w, http.StatusOK, body)
@@ -189,7 +200,11 @@ func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return bodyError(err)
 	}
-	info, err := a.Contents.Write(r.Context(), id, s.HolderID, token, save, expected(r), data)
+	owner, err := a.ownerAt(r.Context(), s, id)
+	if err != nil {
+		return err
+	}
+	info, err := a.Contents.Write(r.Context(), id, owner, token, save, expected(r), data)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if request.Holder, err = holder(s, body.HolderName, r.URL.Query()); err != nil {
 		return err
 	}
-	lease, err := a.acquire(w, r, request)
+	lease, err := a.acquire(w, r, s, request)
 	var denied *locks.DeniedError
 	switch {
 	case errors.Is(err, locks.ErrTimeout) && errors.As(err, &denied):
@@ -60,13 +60,17 @@ func holders(leases []locks.Lease, s sessions.Session) []map[string]any {
 		list[i]["mode"] = l.Mode
 		list[i]["slot"] = l.Slot
 		list[i]["token"] = l.Token
-		list[i]["is_mine"] = l.Holder.ID == s.HolderID
+		list[i]["is_mine"] = s.Owns(l.Holder.ID)
 	}
 	return list
 }
 
 func (a *API) renewLease(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
-	expires, err := a.Locks.Renew(r.Context(), r.PathValue("leaseId"), s.HolderID)
+	owner, err := a.ownerOf(r.Context(), s, r.PathValue("leaseId"))
+	if err != nil {
+		return err
+	}
+	expires, err := a.Locks.Renew(r.Context(), r.PathValue("leaseId"), owner)
 	if err != nil {
 		return err
 	}
@@ -82,7 +86,11 @@ func (a *API) whole(r *http.Request) (context.Context, context.CancelFunc) {
 func (a *API) releaseLease(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	ctx, cancel := a.whole(r)
 	defer cancel()
-	if err := a.Locks.Release(ctx, r.PathValue("leaseId"), s.HolderID); err != nil {
+	owner, err := a.ownerOf(ctx, s, r.PathValue("leaseId"))
+	if err != nil {
+		return err
+	}
+	if err := a.Locks.Release(ctx, r.PathValue("leaseId"), owner); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "You do not hold this lock now."})
@@ -102,7 +110,7 @@ func (a *API) showPath(w http.ResponseWriter, r *http.Request, s sessions.Sessio
 	for i, v := range waiting {
 		waiters[i] = map[string]any{
 			"holder_id": v.Holder.ID, "holder_name": v.Holder.Name, "paths": v.Paths, "mode": v.Mode,
-			"since": at(v.Since), "is_mine": v.Holder.ID == s.HolderID,
+			"since": at(v.Since), "is_mine": s.Owns(v.Holder.ID),
 		}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"holders": holders(leases, s), "waiters": waiters})

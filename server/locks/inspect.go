@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -97,4 +98,33 @@ func waiters(reads [][]kv.Entry) []Waiter {
 		list[i] = Waiter{Holder{t.Holder, t.Name}, t.Paths, t.Mode, time.UnixMilli(t.Locked)}
 	}
 	return list
+}
+
+// HolderOf returns the id of the holder of a lease, "" where the lease has ended.
+func (t *Table) HolderOf(ctx context.Context, id string) (string, error) {
+	s, err := t.byID(ctx, id, "")
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	if errors.Is(err, ErrNotHolder) {
+		err = nil
+	}
+	return s.Holder, err
+}
+
+// HolderOfTicket returns the first of the owners that has a lease under a ticket or a place in line, "" where none has.
+func (t *Table) HolderOfTicket(ctx context.Context, name string, owners []string) (string, error) {
+	for _, owner := range owners {
+		t.mirror.mu.Lock()
+		granted := t.mirror.asked[askedKey(claim{Holder: owner, Ticket: name})] != nil
+		t.mirror.mu.Unlock()
+		if granted {
+			return owner, nil
+		}
+		stub, _, err := t.store.Get(ctx, stubKey(owner, name))
+		if err != nil || stub.Found() {
+			return owner, err
+		}
+	}
+	return "", nil
 }

@@ -44,9 +44,11 @@ func newTicket(r Request, at time.Time) *ticket {
 	if t.first {
 		t.Place = front
 	}
-	t.stub = stubPrefix + t.Holder + "/" + cmp.Or(t.Ticket, t.Lease)
+	t.stub = stubKey(t.Holder, cmp.Or(t.Ticket, t.Lease))
 	return t
 }
+
+func stubKey(holder, name string) string { return stubPrefix + holder + "/" + name }
 
 // front is a place before those of all who came by themselves: no ticket is in the store at its first revision.
 const front = 1

@@ -1,26 +1,46 @@
-// Package sessions says who is asking. A browser has a random secret in a cookie, a program brings one of its own. The
-// secret is the owner; what others get to see is derived from it and does not lead back.
+// Package sessions says who is asking.
+//
+// A browser has a random secret in a cookie; a program brings one of its own. The secret is the owner. What others see is
+// derived from it and does not lead back.
+//
+// # Origins
+//
+// Browsers send one cookie from all ports of a host and from all origins of a site, but the locks by which tabs exclude
+// each other belong to one origin. So the owner behind a cookie is the secret together with the origin of the page: two
+// origins of one browser are two owners, and neither can touch what the other holds.
+//
+// # First visits
+//
+// Requests that are sent before a browser has its cookie each get a new secret. Every cookie has a name of its own, so a
+// late answer adds a cookie and never replaces one. The oldest secret is then the owner; what was granted under the others
+// belongs to the same browser, see [Session.Owns].
 package sessions
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 const (
-	// CookieName is the cookie that holds a browser's secret; over TLS it is SecureCookieName, which no other host of the
-	// domain can set and no plain connection.
+	// CookieName begins the names of the cookies that hold a browser's secrets. Over TLS, SecureCookieName does: no other host
+	// of the domain and no plain connection can set such a cookie.
 	CookieName       = "holdfast_session"
 	SecureCookieName = "__Host-" + CookieName
 
-	maxSecret = 512 // bytes
-	maxName   = 64  // characters
-	yearInSec = 365 * 24 * 60 * 60
+	maxSecret  = 512 // bytes
+	maxCookies = 64  // that are looked at
+	maxName    = 64  // characters
+	yearInSec  = 365 * 24 * 60 * 60
 )
 
 var (
@@ -30,16 +50,23 @@ var (
 	ErrName = errors.New("a name has 1 to 64 printable characters")
 )
 
-// Session is one who asks.
+// Session is the owner who asks.
 type Session struct {
 	// HolderID stands for the owner before others.
 	HolderID string
+	// Former are further ids of the same owner: a browser has them when its first requests ran in parallel.
+	Former []string
 	// TrustedName is what a reverse proxy calls the owner; empty without one.
 	TrustedName string
 	// New tells that the request bore no secret and was given one.
 	New bool
-	// Proven tells that the secret is one that this service has made. Anybody can invent another.
+	// Proven tells that this service made the secret. Anybody can invent another.
 	Proven bool
+}
+
+// Owns reports whether a holder is this owner.
+func (s Session) Owns(holderID string) bool {
+	return holderID == s.HolderID || slices.Contains(s.Former, holderID)
 }
 
 // Source makes sessions of requests.
@@ -61,19 +88,38 @@ func (s Source) Of(w http.ResponseWriter, r *http.Request) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	if secret == "" {
-		secret = s.cookie(r)
-		session.Proven = secret != ""
+	if secret != "" {
+		session.HolderID = HolderID(secret)
+		return session, nil
 	}
-	if secret == "" {
-		secret, session.New = newSecret(), true
+	made := s.cookies(r)
+	session.Proven = len(made) > 0
+	if !session.Proven {
+		made, session.New = []secretMade{{time.Now().UnixMilli(), newSecret()}}, true
 		http.SetCookie(w, &http.Cookie{
-			Name: s.cookieName(r), Value: secret + "." + s.sign(secret), Path: "/", MaxAge: yearInSec,
+			Name: s.cookieName(r) + "_" + newSecret()[:8], Value: s.value(made[0]), Path: "/", MaxAge: yearInSec,
 			HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.secure(r),
 		})
 	}
-	session.HolderID = HolderID(secret)
+	from := origin(r)
+	for _, m := range made {
+		session.Former = append(session.Former, HolderID(m.secret+"\n"+from))
+	}
+	session.HolderID, session.Former = session.Former[0], session.Former[1:]
 	return session, nil
+}
+
+// origin returns the origin of the page that asks. A request that is none of a page of another origin is of the server's own.
+func origin(r *http.Request) string {
+	own := strings.ToLower(r.Host)
+	text := r.Header.Get("Origin")
+	if text == "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" {
+		return own // browsers leave the header out of GET within one origin
+	}
+	if from, err := url.Parse(text); err == nil && strings.EqualFold(from.Host, r.Host) {
+		return own
+	}
+	return text
 }
 
 func (s Source) secure(r *http.Request) bool { return s.SecureCookie || r.TLS != nil }
@@ -112,17 +158,44 @@ func bearer(r *http.Request) (string, error) {
 	return secret, nil
 }
 
-// cookie returns the secret of a browser. One that this service has not made counts as none.
-func (s Source) cookie(r *http.Request) string {
-	c, err := r.Cookie(s.cookieName(r))
-	if err != nil {
-		return ""
+// secretMade is a secret that this service has made, and when, in milliseconds since 1970.
+type secretMade struct {
+	at     int64
+	secret string
+}
+
+// value returns what a cookie says: the secret, its time, and the signature of both.
+func (s Source) value(m secretMade) string {
+	text := m.secret + "." + strconv.FormatInt(m.at, 36)
+	return text + "." + s.sign(text)
+}
+
+// cookies returns the secrets of a browser, the oldest first. A cookie that this service has not made counts as none: servers
+// on other ports of the host set cookies of their own.
+func (s Source) cookies(r *http.Request) (made []secretMade) {
+	name := s.cookieName(r)
+	ours := slices.DeleteFunc(r.Cookies(), func(c *http.Cookie) bool { return c.Name != name && !strings.HasPrefix(c.Name, name+"_") })
+	for _, c := range ours[:min(len(ours), maxCookies)] {
+		if m, ok := s.read(c.Value); ok && !slices.Contains(made, m) {
+			made = append(made, m)
+		}
 	}
-	secret, signature, _ := strings.Cut(c.Value, ".")
-	if !hmac.Equal([]byte(signature), []byte(s.sign(secret))) {
-		return ""
+	slices.SortFunc(made, func(a, b secretMade) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.secret, b.secret))
+	})
+	return made
+}
+
+// read reads the value of a cookie. Cookies of earlier versions have no time and count as the oldest.
+func (s Source) read(value string) (m secretMade, ok bool) {
+	i := strings.LastIndexByte(value, '.')
+	if i < 0 || !hmac.Equal([]byte(value[i+1:]), []byte(s.sign(value[:i]))) {
+		return m, false
 	}
-	return secret
+	secret, at, _ := strings.Cut(value[:i], ".")
+	m.secret = secret
+	m.at, _ = strconv.ParseInt(at, 36, 64)
+	return m, true
 }
 
 const secretBytes = 32

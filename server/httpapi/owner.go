@@ -1,0 +1,52 @@
+package httpapi
+
+import (
+	"context"
+
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+// A browser whose first requests ran in parallel has several ids. The functions of this file choose the one under which
+// it has what a request is about; all others have one id, and nothing is looked up.
+
+// ownerAt returns the id under which the owner holds a document.
+func (a *API) ownerAt(ctx context.Context, s sessions.Session, document string) (string, error) {
+	if len(s.Former) == 0 {
+		return s.HolderID, nil
+	}
+	lease, _, err := a.Locks.At(ctx, locks.Document(document))
+	return known(s, lease.Holder.ID), err
+}
+
+// ownerOf returns the id under which the owner holds a lease.
+func (a *API) ownerOf(ctx context.Context, s sessions.Session, lease string) (string, error) {
+	if len(s.Former) == 0 {
+		return s.HolderID, nil
+	}
+	holder, err := a.Locks.HolderOf(ctx, lease)
+	return known(s, holder), err
+}
+
+// ownerFor returns the id under which the owner acquires: that of an earlier request with the ticket, or of what the owner
+// holds at the first of the paths.
+func (a *API) ownerFor(ctx context.Context, s sessions.Session, r locks.Request) (string, error) {
+	if len(s.Former) == 0 || len(r.Paths) == 0 {
+		return s.HolderID, nil
+	}
+	if r.Ticket != "" {
+		holder, err := a.Locks.HolderOfTicket(ctx, r.Ticket, append(s.Former, s.HolderID))
+		if err != nil || holder != "" {
+			return holder, err
+		}
+	}
+	lease, _, err := a.Locks.At(ctx, r.Paths[0])
+	return known(s, lease.Holder.ID), err
+}
+
+func known(s sessions.Session, holder string) string {
+	if s.Owns(holder) {
+		return holder
+	}
+	return s.HolderID
+}

@@ -1,0 +1,130 @@
+package server_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+// cookieOf returns the cookie that the server gives a browser with the answer.
+func cookieOf(t *testing.T, a answer) string {
+	t.Helper()
+	require.Less(t, a.status, 300, string(a.text))
+	cookie, _, ok := strings.Cut(a.header.Get("Set-Cookie"), ";")
+	require.True(t, ok)
+	return cookie
+}
+
+// browserWith returns a browser with these cookies.
+func (i *instance) browserWith(t *testing.T, cookies ...string) client {
+	return i.as(t, "").with("Cookie", strings.Join(cookies, "; "))
+}
+
+func (c client) speaking(token int64) client {
+	return c.with("Holdfast-Token", strconv.FormatInt(token, 10))
+}
+
+// Browsers send one cookie from all origins of a site and from all ports of a host, and each origin has Web Locks of its own.
+func TestOriginsOfOneBrowserAreDifferentOwners(t *testing.T) {
+	t.Parallel()
+	const friend = "http://localhost:3000"
+	s := start(t, func(c *server.Config) { c.Origins = []string{friend} })
+	browser := s.browserWith(t, cookieOf(t, s.as(t, "").do("GET", lockOf("x"), nil)))
+	for name, other := range map[string]client{
+		"another origin":          browser.with("Origin", friend),
+		"another port":            browser.with("Host", "localhost:1"),
+		"an origin of the site":   browser.with("Origin", friend).with("Sec-Fetch-Site", "same-site"),
+		"another port, by a page": browser.with("Host", "localhost:1").with("Origin", "http://localhost:1").with("Sec-Fetch-Site", "same-origin"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			token := browser.lock("r")
+			place := browser.do("POST", "/api/locks", object{"paths": [][]string{{"p"}}})
+			require.Equal(t, http.StatusOK, place.status)
+			lease := "/api/locks/" + place.body["lease_id"].(string)
+
+			for _, query := range []string{"", "?fresh=true"} {
+				assertError(t, other.do("POST", lockOf("r")+query, nil), http.StatusConflict, "already_locked")
+			}
+			assertError(t, other.do("POST", "/api/locks", object{"paths": [][]string{{"p"}}, "fresh": true}), http.StatusConflict, "acquire_denied")
+			for _, method := range []string{"PUT", "DELETE"} {
+				assertError(t, other.do(method, lockOf("r"), nil), http.StatusForbidden, "not_locked_by_user")
+				assertError(t, other.do(method, lease, nil), http.StatusForbidden, "not_locked_by_user")
+			}
+			assertError(t, other.save("r", token, "text"), http.StatusForbidden, "not_locked_by_user")
+			assert.Equal(t, false, other.do("GET", lockOf("r"), nil).body["is_my_lock"])
+
+			own := browser.with("Origin", s.http.URL).with("Sec-Fetch-Site", "same-origin")
+			assert.Equal(t, true, own.do("GET", lockOf("r"), nil).body["is_my_lock"])
+			assert.Equal(t, true, browser.do("GET", lockOf("r"), nil).body["is_my_lock"], "browsers leave the origin out of GET")
+			assert.Equal(t, http.StatusOK, own.speaking(token).do("PUT", lockOf("r"), nil).status)
+			assert.Equal(t, http.StatusOK, own.do("PUT", lease, nil).status)
+			assert.Equal(t, http.StatusOK, own.do("DELETE", lease, nil).status)
+			assert.Equal(t, http.StatusOK, own.do("DELETE", lockOf("r"), nil).status)
+		})
+	}
+}
+
+// A page sends two requests before the browser has a cookie. Their answers come in any order.
+func TestFirstVisitInParallelMakesOneOwner(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for name, late := range map[string]bool{"in order": false, "reordered": true} {
+		t.Run(name, func(t *testing.T) {
+			room, other, place := "r-"+strconv.FormatBool(late), "s-"+strconv.FormatBool(late), [][]string{{"p", name}}
+			nobody := s.as(t, "")
+			first, second := nobody.do("POST", lockOf(room)+"?ticket=a", nil), nobody.do("POST", lockOf(other), nil)
+			third := nobody.do("POST", "/api/locks", object{"paths": place})
+			cookies := []string{cookieOf(t, first), cookieOf(t, second), cookieOf(t, third)}
+			if late {
+				cookies = []string{cookies[2], cookies[1], cookies[0]}
+			}
+			jar := map[string]string{} // a browser has one cookie of each name
+			for _, c := range cookies {
+				name, _, _ := strings.Cut(c, "=")
+				jar[name] = c
+			}
+			all := make([]string, 0, len(jar))
+			for _, c := range jar {
+				all = append(all, c)
+			}
+			browser := s.browserWith(t, all...)
+
+			again := browser.do("POST", lockOf(room)+"?ticket=a", nil)
+			require.Equal(t, http.StatusOK, again.status, string(again.text))
+			assert.Equal(t, first.token(), again.token(), "its answer was lost")
+			for r, token := range map[string]int64{room: first.token(), other: second.token()} {
+				assert.Equal(t, http.StatusOK, browser.speaking(token).do("PUT", lockOf(r), nil).status)
+				assert.Equal(t, true, browser.do("GET", lockOf(r), nil).body["is_my_lock"])
+				assert.Equal(t, http.StatusOK, browser.save(r, token, "text").status)
+				fresh := browser.do("POST", lockOf(r)+"?fresh=true", nil)
+				require.Equal(t, http.StatusOK, fresh.status, string(fresh.text))
+				assert.Equal(t, http.StatusOK, browser.speaking(fresh.token()).do("DELETE", "/api/documents/"+r, nil).status)
+				assert.Equal(t, http.StatusOK, browser.speaking(fresh.token()).do("DELETE", lockOf(r), nil).status)
+			}
+			lease := "/api/locks/" + third.body["lease_id"].(string)
+			assert.Equal(t, http.StatusOK, browser.do("PUT", lease, nil).status)
+			assert.Equal(t, http.StatusOK, browser.do("DELETE", lease, nil).status)
+			assert.Empty(t, browser.do("POST", lockOf(room), nil).header.Get("Set-Cookie"))
+			browser.do("DELETE", lockOf(room), nil)
+		})
+	}
+}
+
+// Servers on different ports of one host get each other's cookies.
+func TestServersOfOneHostLeaveEachOtherTheirCookies(t *testing.T) {
+	t.Parallel()
+	one, two := start(t, nil), start(t, nil)
+	first := cookieOf(t, one.as(t, "").do("POST", lockOf("r"), nil))
+	second := cookieOf(t, two.browserWith(t, first).do("POST", lockOf("r"), nil))
+	name := func(cookie string) string { n, _, _ := strings.Cut(cookie, "="); return n }
+	assert.NotEqual(t, name(first), name(second), "the second would replace the first")
+	for _, s := range []*instance{one, two} {
+		assert.Equal(t, http.StatusOK, s.browserWith(t, first, second).do("PUT", lockOf("r"), nil).status)
+	}
+}
