@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ type faulty struct {
 	mu            sync.Mutex
 	before, after func(kv.Txn) error
 	reads         error
+	slow          bool // leases take longer than anybody waits
 }
 
 func (f *faulty) set(change func(*faulty)) {
@@ -45,6 +47,17 @@ func (f *faulty) Commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
 		}
 	}
 	return result, err
+}
+
+func (f *faulty) Countdown(ctx context.Context, ttl time.Duration) (*kv.Lease, error) {
+	f.mu.Lock()
+	slow := f.slow
+	f.mu.Unlock()
+	if slow {
+		<-ctx.Done()
+		return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, ctx.Err())
+	}
+	return f.Store.Countdown(ctx, ttl)
 }
 
 func (f *faulty) GetAt(ctx context.Context, key string, revision int64) (kv.Entry, error) {
@@ -138,4 +151,16 @@ func TestADeafServerSaysSo(t *testing.T) {
 	_, err = table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Minute})
 	require.ErrorIs(t, err, kv.ErrUnavailable)
 	assert.Less(t, time.Since(begun), 2*heardWithin)
+}
+
+// On a slow store the time to wait may be over before the place in line is taken. Nothing was granted then.
+func TestTimeIsUpBeforeThePlaceInLine(t *testing.T) {
+	table, store, _ := opensFaulty(t)
+	r := Request{Paths: []Path{{"p"}}, Holder: Holder{"ann", "Ann"}, TTL: time.Minute}
+	_, err := table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	store.set(func(f *faulty) { f.slow = true })
+	r.Holder, r.Wait = Holder{"bob", "Bob"}, 20*time.Millisecond
+	_, err = table.Acquire(t.Context(), r)
+	require.ErrorIs(t, err, ErrTimeout)
 }

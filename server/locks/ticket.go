@@ -126,11 +126,7 @@ func (t *ticket) asksFor(c claim) bool {
 // join puts a ticket in line: at the place of its stub, if there is one, otherwise at the end. One that was in line
 // before is put there again, unless a later request has come with its stub.
 func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error {
-	instance, err := t.instanceLease(ctx)
-	if err != nil {
-		return err
-	}
-	stubs, err := t.stubs.lease(ctx, t.store, wait+StubKept)
+	instance, stubs, err := t.leases(ctx, wait+StubKept)
 	if err != nil {
 		return err
 	}
@@ -165,6 +161,18 @@ func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error
 			return err
 		}
 	}
+}
+
+// leases returns what a place in line and its stub are bound to. Nothing was asked of the table yet, so the end of ctx is the
+// error then.
+func (t *Table) leases(ctx context.Context, kept time.Duration) (instance, stubs *kv.Lease, err error) {
+	if instance, err = t.instanceLease(ctx); err == nil {
+		stubs, err = t.stubs.lease(ctx, t.store, kept)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return instance, stubs, err
 }
 
 // adopt takes over the lease's name and the place of the stub that was read, on the condition that it returns. A stub that
