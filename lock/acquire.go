@@ -94,6 +94,7 @@ func (a *acquisition) acquire(ctx context.Context, b Backend, fallback bool) (Le
 	}
 	a.retry, a.delays = 0, a.opts.Backoff.Delays()
 	for {
+		began := a.m.config.Clock.Now()
 		grant, err := a.granted(ctx, b)
 		if err == nil && ctx.Err() != nil {
 			// The grant came at the same moment as the end: give it back.
@@ -103,7 +104,7 @@ func (a *acquisition) acquire(ctx context.Context, b Backend, fallback bool) (Le
 		if err != nil {
 			return Lease{}, a.failure(ctx, b, err)
 		}
-		lease, err := a.m.hold(ctx, b, grant, fallback, a.opts, a.within)
+		lease, err := a.m.hold(ctx, b, grant, began, fallback, a.opts, a.within)
 		if err == nil {
 			return lease, nil
 		}

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
@@ -65,6 +66,17 @@ func stillGranted(ctx context.Context, g Grant, since Instant) error {
 		return &Error{Code: CodeDenied, Detail: "another owner took it over at the same moment"}
 	}
 	return nil
+}
+
+// promptly is how long a grant and its claim take where nothing holds them up. After longer, the page may have been frozen.
+const promptly = time.Second
+
+// catchUp waits for a round trip to the keeper of the lock if a grant has taken long since it was asked for: a page that
+// wakes may find its grant and its token before the message that a thief came while it was frozen.
+func (m *Manager) catchUp(ctx context.Context, b Backend, since Instant) {
+	if m.config.Clock.Now().Since(since) >= promptly {
+		_, _ = bounded(ctx, answerLimit, b.beneath().Locker.Query) // the answer comes after that message
+	}
 }
 
 func freeAll(ctx context.Context, grants []Grant) error {

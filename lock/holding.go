@@ -42,9 +42,9 @@ type holding struct {
 
 var errReleased = errors.New("the lease was released")
 
-// hold makes the lease of a grant, tells of it and begins to keep it. Where that fails,
+// hold makes the lease of a grant that was asked for at since, tells of it and begins to keep it. Where that fails,
 // the grant is given back.
-func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback bool, opts AcquireOptions, within *holding) (Lease, error) {
+func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, since Instant, fallback bool, opts AcquireOptions, within *holding) (Lease, error) {
 	now := m.config.Clock.Now()
 	s := b.spot(opts.Mode)
 	slot, wants := s.taken(grant)
@@ -77,6 +77,7 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, fallback boo
 		token, err = bounded(ctx, lease.TTL, claim)
 	}
 	if err == nil {
+		m.catchUp(ctx, b, since)
 		err = stillGranted(ctx, grant, now)
 	}
 	if err != nil {

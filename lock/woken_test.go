@@ -1,0 +1,70 @@
+package lock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// woken is the Locker of a page that is frozen while it waits. When the page wakes, it finds its grant first, and the
+// message that the grant was stolen meanwhile no later than the answer to its next question.
+type woken struct {
+	lock.Locker
+	asleep func() // lasts as long as the freeze
+	grant  *lateGrant
+	told   sync.Once
+}
+
+func (l *woken) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
+	g, err := l.Locker.Request(ctx, r)
+	if err != nil || r.IfAvailable || l.grant != nil {
+		return g, err
+	}
+	l.asleep()
+	l.grant = &lateGrant{g, make(chan struct{})}
+	return plainGrant{l.grant}, nil
+}
+
+func (l *woken) Query(ctx context.Context) (lock.Snapshot, error) {
+	if l.grant != nil {
+		l.told.Do(func() { _ = l.grant.Look(ctx, lock.Instant{}) })
+	}
+	return l.Locker.Query(ctx)
+}
+
+// plainGrant has no Look, as that of a Web Lock.
+type plainGrant struct{ lock.Grant }
+
+// A page that was frozen while it waited was granted the lock and robbed before it woke. It makes no lease of that grant:
+// its token would be higher than that of the thief.
+func TestWaiterRobbedWhileFrozenMakesNoLease(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		holder, thief := w.tab("holder"), w.tab("thief")
+		held, b := holder.acquire(lock.AcquireOptions{}), w.backend("a")
+		b.Records = nil // the fake keeps one record; the file keeps those of both
+		stolen := make(chan lock.Lease, 1)
+		b.Locker = &woken{Locker: b.Locker, asleep: func() {
+			theft := lock.AcquireOptions{Steal: true}
+			stolen <- thief.acquire(theft)
+			time.Sleep(5 * time.Second)
+		}}
+		waiting := w.join("a", b).begin(t.Context(), patient)
+		w.sleep(time.Second)
+		holder.release(held)
+		now := <-stolen
+		w.sleep(20 * time.Second)
+		require.NoError(t, now.Err())
+		assert.Empty(t, waiting, "two leases")
+		thief.release(now)
+		o := <-waiting
+		require.NoError(t, o.err)
+		assert.Greater(t, o.lease.Token, now.Token)
+		require.NoError(t, o.lease.Release(t.Context()))
+	})
+}
