@@ -20,9 +20,9 @@ NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.pack
 # that say they may run beside others are run four at once: they mostly wait.
 BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 # Those of the server wait longest, so they begin first.
-NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|wpt)(/|$$)')
+NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|simulation|wpt)(/|$$)')
 
-.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-long test-soak test-engines race soak wpt clean
+.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-long test-soak test-simulation test-engines race simulate soak wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -44,6 +44,7 @@ test: ## check everything; installs what that takes
 	$(MAKE) tools
 	$(MAKE) -j4 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint test-docs
 	$(MAKE) test-e2e
+	$(MAKE) test-simulation
 
 bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages
 	go run ./tests/bench
@@ -138,6 +139,12 @@ test-long: build ## AutoSave: 200 handovers while typing, 200 takeovers from a f
 test-soak: build ## the short form of make soak, and that it finds what is planted
 	@tools/need chromium
 	go test -count=1 -v ./tests/soak -seed $(or $(SEED),0)
+
+test-simulation: ## a short form of make simulate
+	go test -count=1 -v -run 'TestSimulation$$' ./tests/simulation -for 30s
+
+simulate: ## tabs, browsers and servers in virtual time, run after run with other seeds; FOR= says for how long, SEED= repeats one run
+	go test -count=1 -timeout 0 -v -run 'TestSimulation$$' ./tests/simulation -for $(or $(FOR),10m) $(if $(SEED),-seed $(SEED) -runs 1)
 
 race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= say otherwise
 	@tools/need chromium

@@ -1,0 +1,228 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// checker sees what the programs see, and knows what happened to them. It relies on nothing of the code under test.
+type checker struct {
+	w *world
+
+	mu      sync.Mutex
+	beliefs []*belief
+	tokens  map[string]mark // the highest token of each name and mode in each domain
+	waits   map[*waiter]bool
+	held    map[*origin]string // what was held at the last look at those who wait
+	moved   map[*origin]bool
+}
+
+// mark is a token that was granted, and to whom.
+type mark struct {
+	token int64
+	what  string
+}
+
+func newChecker(w *world) *checker {
+	return &checker{w: w, tokens: make(map[string]mark), waits: make(map[*waiter]bool),
+		held: make(map[*origin]string), moved: make(map[*origin]bool)}
+}
+
+// name is a name that a lease has, and how.
+type name struct {
+	name      string
+	exclusive bool
+}
+
+// names are what a lease on the places of o has: the place in its mode, all that lies above it shared.
+func names(o lock.AcquireOptions, slot int) (all []name) {
+	paths := o.Paths
+	if paths == nil {
+		paths = [][]string{o.Path}
+	}
+	for _, path := range paths {
+		for i := range path {
+			all = append(all, name{"/" + strings.Join(path[:i], "/"), false})
+		}
+		at := "/" + strings.Join(path, "/")
+		all = append(all, name{at, o.Mode != lock.Shared && o.Slots < 2})
+		if o.Slots > 1 {
+			all = append(all, name{at + "//slot " + strconv.Itoa(slot), true})
+		}
+	}
+	return all
+}
+
+func conflict(a, b []name) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x.name == y.name && (x.exclusive || y.exclusive) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// belief is a lease that a program has.
+type belief struct {
+	tab      *tab
+	domain   string // leases exclude each other within one
+	lease    lock.Lease
+	names    []name
+	since    time.Time
+	sleeps   int  // of the tab, when it was granted
+	steal    bool // it was taken by force
+	recorded bool // its token comes from a record or a server, not from the clock
+	released bool
+}
+
+// live reports whether the program may believe in its lease now.
+func (b *belief) live() bool {
+	return !b.released && b.tab.runs(0) && b.lease.Err() == nil && b.lease.Context().Err() == nil
+}
+
+func (b *belief) String() string {
+	var held []string
+	for _, n := range b.names {
+		if n.exclusive {
+			held = append(held, n.name)
+		} else {
+			held = append(held, n.name+" (shared)")
+		}
+	}
+	return b.tab.name + " with token " + strconv.FormatInt(b.lease.Token, 10) + " of " + strings.Join(held, ", ")
+}
+
+// notice is how long a running program may take to notice that it was robbed.
+const notice = 500 * time.Millisecond
+
+// granted notes a lease that a program has just got.
+func (c *checker) granted(b *belief) {
+	b.since = time.Now()
+	_, b.sleeps = b.tab.slept()
+	c.w.count("grants")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, other := range c.beliefs {
+		if other.domain != b.domain || !other.live() || !conflict(other.names, b.names) {
+			continue
+		}
+		if c.mayNotKnow(other, b) {
+			time.AfterFunc(notice, func() { c.both(other, b) })
+			continue
+		}
+		c.w.found("exclusion", "%s was granted while %s holds", b, other)
+	}
+	c.rising(b)
+	c.beliefs = append(c.beliefs, b)
+}
+
+// mayNotKnow reports whether a holder may believe in its lease for another moment: it was robbed, or has just woken.
+func (c *checker) mayNotKnow(holder, successor *belief) bool {
+	return holder.tab.at == successor.tab.at && holder.tab.at.stolenSince(time.Now().Add(-notice)) || !holder.tab.runs(notice)
+}
+
+// both looks whether two leases are believed that exclude each other, a while after the second was granted.
+func (c *checker) both(a, b *belief) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a.live() && b.live() && a.tab.runs(notice) && b.tab.runs(notice) {
+		c.w.found("exclusion", "%s and %s both hold", a, b)
+	}
+}
+
+// woken looks, a while after a tab woke, whether it still believes in what somebody else has.
+func (c *checker) woken(t *tab) {
+	time.AfterFunc(notice, func() {
+		c.mu.Lock()
+		all := append([]*belief(nil), c.beliefs...)
+		c.mu.Unlock()
+		for _, a := range all {
+			for _, b := range all {
+				if a.tab == t && b.tab != t && a.domain == b.domain && conflict(a.names, b.names) {
+					c.both(a, b)
+				}
+			}
+		}
+	})
+}
+
+// rising checks that the token is higher than those of all leases before it that it excludes.
+func (c *checker) rising(b *belief) {
+	if b.tab.at.stolenSince(time.Now().Add(-notice)) {
+		return // a victim that does not know yet may have taken a token after the thief
+	}
+	if b.tab.at.clock.wasSetBack() && (!b.recorded || b.tab.at.faults.failedSince(c.w.began)) {
+		return // tokens are read from the clock where there is no record
+	}
+	kind := "clock"
+	if b.recorded {
+		kind = "record"
+	}
+	for _, n := range b.names {
+		key := strings.Join([]string{b.domain, kind, n.name}, " ")
+		for _, mode := range []string{"exclusive", "shared"} {
+			if m, ok := c.tokens[key+" "+mode]; ok && (n.exclusive || mode == "exclusive") && m.token >= b.lease.Token {
+				c.w.found("tokens", "%s came after %s", b, m.what)
+			}
+		}
+	}
+	for _, n := range b.names {
+		mode := "shared"
+		if n.exclusive {
+			mode = "exclusive"
+		}
+		key := strings.Join([]string{b.domain, kind, n.name, mode}, " ")
+		if m := c.tokens[key]; b.lease.Token > m.token {
+			c.tokens[key] = mark{b.lease.Token, b.String()}
+		}
+	}
+}
+
+// releases notes that a program is about to give its lease back.
+func (c *checker) releases(b *belief) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.released = true
+	for i, other := range c.beliefs {
+		if other == b {
+			c.beliefs = append(c.beliefs[:i], c.beliefs[i+1:]...)
+			break
+		}
+	}
+}
+
+// ended notes that a lease has ended though the program did not give it back. There must be a reason.
+func (c *checker) ended(b *belief) {
+	err := b.lease.Err()
+	c.releases(b)
+	_, sleeps := b.tab.slept()
+	window := b.since.Add(-slack)
+	if recent := time.Now().Add(-2 * b.lease.TTL); recent.After(window) {
+		window = recent
+	}
+	switch at := b.tab.at; {
+	case b.tab.gone(), sleeps > b.sleeps, at.disturbedSince(window):
+	case errors.Is(err, lock.ErrLost) && at.stolenSince(b.since.Add(-notice)):
+	default:
+		c.w.found("robbed", "%s lost its lease for no reason: %v", b, err)
+	}
+}
+
+// call checks that a call is settled within its limit, of the time that its tab runs.
+func (c *checker) call(t *tab, what string, limit time.Duration, f func(context.Context)) {
+	began := time.Now()
+	asleep, _ := t.slept()
+	f(context.Background())
+	now, _ := t.slept()
+	if took := time.Since(began) - (now - asleep); took > limit && !t.gone() {
+		c.w.found("settled", "%s: %s took %s, longer than %s", t.name, what, took.Round(time.Millisecond), limit)
+	}
+}

@@ -1,0 +1,60 @@
+package simulation
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// machineClock is the clock of one machine. Its wall clock drifts and can be set; its monotonic clock stands still while
+// the machine sleeps.
+type machineClock struct {
+	w     *world
+	drift float64 // of the wall clock, as a share of the time that passes
+
+	mu    sync.Mutex
+	set   time.Duration // what the wall clock was set forward by
+	slept time.Duration
+	last  time.Time // when it was set
+	back  bool      // it was set back
+}
+
+// now reads both clocks, whether or not the machine runs.
+func (c *machineClock) now() lock.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	passed := c.w.now()
+	wall := passed + c.set + time.Duration(float64(passed)*c.drift)
+	return lock.Instant{Wall: c.w.began.Add(wall).Round(0), Mono: passed - c.slept}
+}
+
+// setWall puts the wall clock forward, or back where d is negative.
+func (c *machineClock) setWall(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set += d
+	c.last = time.Now()
+	c.back = c.back || d < 0
+}
+
+// sleep notes that the machine has slept.
+func (c *machineClock) sleep(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slept += d
+}
+
+// setSince reports whether the wall clock was set since a moment.
+func (c *machineClock) setSince(t time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.last.Before(t)
+}
+
+// wasSetBack reports whether the wall clock was ever set back.
+func (c *machineClock) wasSetBack() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.back
+}

@@ -1,0 +1,96 @@
+package simulation
+
+import "time"
+
+// trouble brings about faults, one after the other, until the run calms down.
+func (r *run) trouble() {
+	d := r.w.dice("trouble")
+	for r.pause(d.between(r.plan.every/4, 2*r.plan.every)) {
+		at := r.origins[d.n(len(r.origins))]
+		tabs := at.others(nil)
+		if len(tabs) == 0 {
+			continue
+		}
+		t := tabs[d.n(len(tabs))]
+		fault := pick(d, allFaults...)
+		if !r.plan.faults[fault] {
+			continue
+		}
+		r.w.count(fault)
+		switch fault {
+		case faultFreeze:
+			r.freeze(t, d.between(10*time.Millisecond, 15*time.Minute))
+		case faultCrash:
+			r.crash(t)
+		case faultStorage:
+			r.failStorage(at, d)
+		case faultClock:
+			by := pick(d, time.Second, -time.Second, 40*time.Second, -40*time.Second, time.Hour, -time.Hour)
+			r.w.note(at.name, "sets its clock by %s", by)
+			at.clock.setWall(by)
+		case faultSleep:
+			r.sleep(at, d.between(time.Second, 5*time.Minute))
+		}
+	}
+}
+
+// freeze stops a tab for a while. Most freezes end before the run calms down.
+func (r *run) freeze(t *tab, long time.Duration) {
+	if !t.freeze() {
+		return
+	}
+	r.w.note(t.name, "is frozen for %s", long)
+	r.side.Go(func() {
+		r.pause(long)
+		if !t.gone() {
+			r.w.note(t.name, "wakes")
+		}
+		t.thaw()
+		r.checker.woken(t)
+	})
+}
+
+// sleep suspends a machine: its tabs stand still, and so does its monotonic clock.
+func (r *run) sleep(at *origin, long time.Duration) {
+	var slept []*tab
+	for _, t := range at.others(nil) {
+		if t.freeze() {
+			slept = append(slept, t)
+		}
+	}
+	r.w.note(at.name, "sleeps for %s", long)
+	began := time.Now()
+	r.side.Go(func() {
+		r.pause(long)
+		r.w.note(at.name, "wakes")
+		at.clock.sleep(time.Since(began))
+		for _, t := range slept {
+			t.thaw()
+			r.checker.woken(t)
+		}
+	})
+}
+
+// crash ends a tab and opens another one a moment later.
+func (r *run) crash(t *tab) {
+	r.w.note(t.name, "crashes")
+	t.crash()
+	r.side.Go(func() {
+		r.pause(r.w.steps.between(10*time.Millisecond, 10*time.Second))
+		if !r.calm() {
+			r.open(t.at)
+		}
+	})
+}
+
+func (r *run) failStorage(at *origin, d *dice) {
+	rate, slow := pick(d, 0.0, 0.1, 1.0), pick(d, 0, time.Second, 10*time.Second)
+	long := d.between(100*time.Millisecond, 2*time.Minute)
+	r.w.note(at.name, "storage fails for %s: %.0f %% of its calls, and they take up to %s", long, 100*rate, slow)
+	at.faults.set(rate, slow)
+	r.side.Go(func() {
+		r.pause(long)
+		r.w.note(at.name, "storage is well again")
+		at.faults.set(0, 0)
+	})
+}

@@ -1,0 +1,137 @@
+package simulation
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+)
+
+// origin is what the tabs of one origin in one browser share: the browser's locks, files and channel.
+type origin struct {
+	w       *world
+	name    string
+	clock   *machineClock
+	locks   *locktest.Space // Web Locks
+	files   *locktest.Space // the lock over a file
+	records *leaseTable
+	faults  *storageFaults
+	air     *air[lock.Message]
+
+	mu    sync.Mutex
+	tabs  []*tab
+	theft time.Time // the last time that a lock was stolen
+}
+
+func newOrigin(w *world, name string, clock *machineClock) *origin {
+	return &origin{w: w, name: name, clock: clock, locks: locktest.NewSpace(), files: locktest.NewSpace(),
+		records: &leaseTable{}, air: newAir[lock.Message](), faults: &storageFaults{dice: w.dice(name + " storage")}}
+}
+
+// open opens a tab.
+func (o *origin) open(name string) *tab {
+	t := newTab(o.w, name, o)
+	o.mu.Lock()
+	o.tabs = append(o.tabs, t)
+	o.mu.Unlock()
+	return t
+}
+
+// forget drops what a tab held that is gone, as the browser does.
+func (o *origin) forget(t *tab) {
+	o.mu.Lock()
+	o.tabs = slices.DeleteFunc(o.tabs, func(other *tab) bool { return other == t })
+	o.mu.Unlock()
+	o.locks.Kill(t.name)
+	o.files.Kill(t.name)
+	o.records.forget(t.name)
+}
+
+// others returns the tabs besides one.
+func (o *origin) others(t *tab) []*tab {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(o.tabs), func(other *tab) bool { return other == t })
+}
+
+// projectKey is the name of the project among the locks of its origin.
+const projectKey = "holdfast:project"
+
+// backend is how a tab of the origin locks: over Web Locks, or over Web Locks and a file.
+func (o *origin) backend(t *tab, file bool) lock.Backend {
+	web := &locker{tab: t, inner: o.locks.Client(t.name)}
+	records := &records{tab: t, table: o.records}
+	if !file {
+		return lock.Backend{Strategy: lock.WebLock, Resource: projectKey, Locker: web,
+			Records: lock.WithSpare(records, &lock.WallTokens{Clock: t}, nil)}
+	}
+	files := &locker{tab: t, inner: o.files.Client(t.name)}
+	return lock.Backend{Strategy: lock.FileLock, Resource: "opfs:project", Key: projectKey, Locker: lock.Both(web, files), Records: records}
+}
+
+// stolen notes that somebody steals.
+func (o *origin) stolen() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.theft = time.Now()
+}
+
+// stolenSince reports whether a lock was stolen since a moment.
+func (o *origin) stolenSince(t time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.theft.Before(t)
+}
+
+// disturbedSince reports whether something was wrong since a moment that can cost a lease: a clock was set, storage failed.
+func (o *origin) disturbedSince(t time.Time) bool {
+	return o.faults.failedSince(t) || o.clock.setSince(t)
+}
+
+// held tells who holds what.
+func (o *origin) held() string {
+	var text strings.Builder
+	for _, i := range o.snapshot() {
+		text.WriteString(i.ClientID + " " + i.Name + " " + string(i.Mode) + "; ")
+	}
+	return text.String()
+}
+
+func (o *origin) snapshot() []lock.Info {
+	now, _ := o.locks.Client("").Query(context.Background())
+	return now.Held
+}
+
+// keptByFrozen reports whether a frozen tab holds a name and nobody may take over from it yet: its record is valid, or it
+// has none. It has none for a place, and for the project where it waited for that when it was frozen; nobody takes over
+// from that one, on purpose: see decision 9.
+func (o *origin) keptByFrozen(remote bool) bool {
+	frozen := make(map[string]bool)
+	for _, t := range o.others(nil) {
+		frozen[t.name] = !t.runs(0)
+	}
+	return slices.ContainsFunc(o.snapshot(), func(i lock.Info) bool {
+		place := i.Name != projectKey || i.Mode == lock.Shared
+		recorded, valid := o.records.has(i.ClientID)
+		return frozen[i.ClientID] && (place || valid || !remote && !recorded)
+	})
+}
+
+// expireFiles takes the lock over the file from frozen tabs whose record has expired, as those who wait for it do. It does
+// so for a tab without a record too, once that tab has lost the Web Lock: the real file keeps such a tab's entry until it
+// wakes, which takes a thief that uses Web Locks alone beside tabs that use a file.
+func (o *origin) expireFiles() {
+	holds := make(map[string]bool)
+	for _, i := range o.snapshot() {
+		holds[i.ClientID] = true
+	}
+	for _, t := range o.others(nil) {
+		if recorded, valid := o.records.has(t.name); !t.runs(0) && !valid && (recorded || !holds[t.name]) {
+			o.files.Kill(t.name)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// plan is what the seed decides about a run as a whole. Each kind of fault is absent from some runs: what one kind hides
+// shows in the others.
+type plan struct {
+	origins, tabs int // of each origin
+	programs      int // in each tab
+	lasts         time.Duration
+	wholeOnly     bool    // nobody locks places, shares or uses slots
+	steals        bool    // some leases are taken by force
+	giveUp        float64 // the share of acquisitions that are given up early
+	shortTTL      bool
+	faults        map[string]bool
+	every         time.Duration // between two faults
+}
+
+// The kinds of faults.
+const (
+	faultFreeze  = "freeze"
+	faultCrash   = "crash"
+	faultStorage = "storage"
+	faultClock   = "clock"
+	faultSleep   = "sleep"
+)
+
+var allFaults = []string{faultFreeze, faultCrash, faultStorage, faultClock, faultSleep}
+
+func newPlan(d *dice) plan {
+	p := plan{origins: 1, tabs: 2 + d.n(3), programs: 1 + d.n(2), lasts: d.between(10*time.Second, 3*time.Minute),
+		wholeOnly: d.chance(0.5), steals: d.chance(0.3), shortTTL: d.chance(0.5), faults: make(map[string]bool),
+		every: d.between(time.Second, time.Minute)}
+	if d.chance(0.5) {
+		p.giveUp = 0.3
+	}
+	for _, f := range allFaults {
+		p.faults[f] = d.chance(0.4)
+	}
+	if d.chance(0.1) {
+		p.lasts = d.between(3*time.Minute, 15*time.Minute)
+	}
+	if p.faults[faultSleep] {
+		p.faults[faultClock] = false // both clocks wrong at once: nothing is promised
+	}
+	return p
+}
+
+// options draws what a program asks for.
+func (p *plan) options(d *dice, remote bool) lock.AcquireOptions {
+	o := lock.AcquireOptions{Mode: lock.Exclusive, Timeout: d.between(time.Second, 5*time.Minute),
+		HeartbeatInterval: lock.DefaultHeartbeatInterval, TTL: lock.DefaultTTL,
+		Backoff: lock.Backoff{MaxRetries: lock.Unlimited}}
+	if p.shortTTL && d.chance(0.5) {
+		o.TTL = pick(d, 4*time.Second, 10*time.Second)
+		o.HeartbeatInterval = o.TTL / 3
+	}
+	if !remote && d.chance(0.05) {
+		o.TTL = 10 * time.Minute
+	}
+	if d.chance(0.2) {
+		o.Backoff = lock.Backoff{}
+	}
+	switch n := d.n(100); {
+	case n < 10:
+		o.IfAvailable = true
+	case n < 15:
+		o.Timeout = lock.NoWait
+	case n < 20:
+		o.Steal = p.steals
+	}
+	if !p.wholeOnly {
+		p.place(d, &o)
+	}
+	return o
+}
+
+// place draws what is locked of the project.
+func (p *plan) place(d *dice, o *lock.AcquireOptions) {
+	switch n := d.n(10); {
+	case n < 4:
+	case n < 6:
+		o.Path = pick(d, []string{"u"}, []string{"u", "a"}, []string{"u", "a", "r"}, []string{"v"})
+	case n < 7:
+		o.Paths = [][]string{{"u", "a"}, {"v"}}
+	case n < 8:
+		o.Path, o.Slots = []string{"pool"}, 2
+	default:
+		o.Path = pick(d, nil, []string{"u"})
+		o.Mode, o.Steal = lock.Shared, false
+	}
+	if o.Slots > 1 {
+		o.Steal = false
+	}
+}

@@ -1,0 +1,160 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// run is one simulated run: a world with its origins and programs, and the faults that happen to them.
+type run struct {
+	w       *world
+	plan    plan
+	checker *checker
+	origins []*origin
+	calmed  chan struct{} // closed when no fault begins any more and nobody takes another lease
+
+	programs sync.WaitGroup
+	side     sync.WaitGroup // faults that last
+
+	mu       sync.Mutex
+	opened   int
+	managers map[*tab]*lock.Manager
+}
+
+// Result is what came of a run.
+type Result struct {
+	Seed     uint64
+	Findings []string
+	Trace    []string // the last steps
+	Counts   map[string]int
+}
+
+// Run simulates one run. It must be called in a bubble of testing/synctest, and leaves no goroutine there.
+func Run(seed uint64) Result {
+	w := newWorld(seed)
+	r := &run{w: w, plan: newPlan(w.dice("plan")), checker: newChecker(w), calmed: make(chan struct{}), managers: make(map[*tab]*lock.Manager)}
+	w.note("run", "plan %+v", r.plan)
+	r.build()
+	stop := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { r.checker.watch(stop) })
+	r.side.Go(r.trouble)
+	time.Sleep(r.plan.lasts)
+	r.end()
+	close(stop)
+	watching.Wait()
+	return Result{Seed: seed, Findings: w.findings, Trace: w.trace, Counts: w.counts}
+}
+
+func (r *run) build() {
+	d := r.w.dice("build")
+	for range r.plan.origins {
+		clock := &machineClock{w: r.w, drift: (2*d.random.Float64() - 1) / 1000}
+		at := newOrigin(r.w, fmt.Sprintf("origin%d", len(r.origins)), clock)
+		r.origins = append(r.origins, at)
+		r.checker.held[at] = ""
+		for range r.plan.tabs {
+			r.open(at)
+		}
+	}
+}
+
+// open opens a tab with its programs.
+func (r *run) open(at *origin) {
+	r.mu.Lock()
+	r.opened++
+	t := at.open(fmt.Sprintf("%s.tab%d", at.name, r.opened))
+	r.mu.Unlock()
+	file := t.dice.chance(0.3)
+	m, err := lock.NewManager(lock.Config{OwnerID: t.name, OwnerName: t.name, Clock: t,
+		Channel: &channel[lock.Message]{at.air, t}, Backends: []lock.Backend{at.backend(t, file)}})
+	if err != nil {
+		r.w.found("simulation", "no manager: %v", err)
+		return
+	}
+	r.w.note(t.name, "opens; file: %v", file)
+	r.mu.Lock()
+	r.managers[t] = m
+	r.mu.Unlock()
+	for i := range r.plan.programs {
+		p := &program{run: r, tab: t, dice: r.w.dice(fmt.Sprintf("%s.%d", t.name, i)), m: m, domain: at.name}
+		r.programs.Go(p.work)
+	}
+}
+
+// pause waits; it reports false when the run has calmed down by then.
+func (r *run) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return !r.calm()
+	case <-r.calmed:
+		return false
+	}
+}
+
+// calm reports whether the run has calmed down.
+func (r *run) calm() bool {
+	select {
+	case <-r.calmed:
+		return true
+	default:
+		return false
+	}
+}
+
+// settleLimit is how long everything may take to settle when the faults are over: the longest time limit of a call, after
+// the takeover from each tab.
+const settleLimit = 30 * time.Minute
+
+// end lets everything come to its end without faults, and looks what is left.
+func (r *run) end() {
+	r.w.note("run", "calms down")
+	close(r.calmed)
+	r.side.Wait() // all tabs are awake, storage is well
+	r.settle("programs", &r.programs)
+	var closing sync.WaitGroup
+	for t, m := range r.managers {
+		closing.Go(func() {
+			r.checker.call(t, "closing", slack, func(ctx context.Context) { _ = m.Close(ctx) })
+		})
+	}
+	r.settle("managers", &closing)
+	r.leftovers()
+	for _, at := range r.origins {
+		for _, t := range at.others(nil) {
+			t.crash()
+		}
+	}
+}
+
+// settle waits for a group, but not for ever.
+func (r *run) settle(what string, group *sync.WaitGroup) {
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	limit := time.NewTimer(settleLimit)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+		r.w.found("settled", "%s do not come to an end", what)
+	}
+}
+
+// leftovers looks for what nobody has and is still there, a TTL and a second after everything was closed.
+func (r *run) leftovers() {
+	time.Sleep(lock.DefaultTTL + time.Second)
+	for _, at := range r.origins {
+		if held := at.held(); held != "" {
+			r.w.found("leftover", "%s: locks that nobody has: %s", at.name, held)
+		}
+		if left := at.records.writtenSince(time.Now().Add(-lock.DefaultTTL - time.Second)); len(left) > 0 {
+			r.w.found("leftover", "%s: records that are written though everything is closed: %v", at.name, left)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package simulation
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+var errDead = errors.New("this tab is gone")
+
+// tab is one execution context: everything that runs in it stands still while it is frozen, and has no effect on anybody
+// once it is dead.
+type tab struct {
+	w    *world
+	name string
+	at   *origin
+	dice *dice
+	dead chan struct{} // closed when it crashes or is closed
+
+	mu      sync.Mutex
+	thawed  chan struct{} // not nil while it is frozen; closed when it wakes
+	since   time.Time     // of the present freeze, or of the last one's end
+	asleep  time.Duration // in all freezes that are over
+	freezes int
+
+	inbox *inbox
+}
+
+func newTab(w *world, name string, at *origin) *tab {
+	t := &tab{w: w, name: name, at: at, dice: w.dice(name), dead: make(chan struct{})}
+	t.inbox = newInbox(t)
+	return t
+}
+
+// awake returns when the tab may run. It fails when the tab is dead.
+func (t *tab) awake() error {
+	for {
+		t.mu.Lock()
+		thawed := t.thawed
+		t.mu.Unlock()
+		if t.gone() {
+			return errDead
+		}
+		if thawed == nil {
+			return nil
+		}
+		select {
+		case <-thawed:
+		case <-t.dead:
+		}
+	}
+}
+
+// step is one step of the tab's code. It takes a moment, and now and then a long one, because the tab has other work.
+func (t *tab) step() error {
+	if err := t.awake(); err != nil {
+		return err
+	}
+	pause := t.dice.between(20*time.Microsecond, 2*time.Millisecond)
+	if t.dice.chance(0.01) {
+		pause = t.dice.between(2*time.Millisecond, 100*time.Millisecond)
+	}
+	time.Sleep(pause)
+	return t.awake()
+}
+
+// freeze stops the tab until it is thawed. It reports whether it ran before.
+func (t *tab) freeze() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.thawed != nil || t.gone() {
+		return false
+	}
+	t.thawed, t.since = make(chan struct{}), time.Now()
+	t.freezes++
+	return true
+}
+
+func (t *tab) thaw() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.thawed != nil {
+		t.asleep += time.Since(t.since)
+		close(t.thawed)
+		t.thawed, t.since = nil, time.Now()
+	}
+}
+
+// crash ends the tab. Its goroutines unwind without any effect on others.
+func (t *tab) crash() {
+	t.mu.Lock()
+	if !t.gone() {
+		close(t.dead)
+	}
+	t.mu.Unlock()
+	t.thaw()
+	t.at.forget(t)
+}
+
+func (t *tab) gone() bool {
+	select {
+	case <-t.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// runs reports whether the tab has been running for so long.
+func (t *tab) runs(long time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.gone() && t.thawed == nil && (t.freezes == 0 || time.Since(t.since) >= long)
+}
+
+// slept is how long the tab has been frozen in all, and how often.
+func (t *tab) slept() (time.Duration, int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.thawed != nil {
+		return t.asleep + time.Since(t.since), t.freezes
+	}
+	return t.asleep, t.freezes
+}
+
+// Now implements [lock.Clock]: a frozen tab does not read a clock until it wakes.
+func (t *tab) Now() lock.Instant {
+	_ = t.awake()
+	return t.at.clock.now()
+}

@@ -1,0 +1,92 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// waiter is an acquisition that is under way.
+type waiter struct {
+	tab    *tab
+	domain string
+	remote bool
+	names  []name
+	since  time.Time
+	idle   time.Duration // how long nothing has justified the waiting
+}
+
+const (
+	// watchEvery is how often the checker looks at those who wait.
+	watchEvery = 5 * time.Second
+	// patience is how long one may wait although nobody who runs holds it and nothing was granted: a frozen holder is
+	// taken over from when its TTL is over, and a frozen one that takes over is too.
+	patience = lock.DefaultTTL + 60*time.Second
+)
+
+// waiting notes an acquisition until the function that it returns is called.
+func (c *checker) waiting(x *waiter) (done func()) {
+	x.since = time.Now()
+	c.mu.Lock()
+	c.waits[x] = true
+	c.mu.Unlock()
+	return func() {
+		c.mu.Lock()
+		delete(c.waits, x)
+		c.mu.Unlock()
+	}
+}
+
+// watch looks for waiters that nobody serves, until stop is closed.
+func (c *checker) watch(stop <-chan struct{}) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			c.lookAtWaiters()
+		case <-stop:
+			return
+		}
+	}
+}
+
+func (c *checker) lookAtWaiters() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.move()
+	for x := range c.waits {
+		if !x.tab.runs(watchEvery) || c.justified(x) {
+			x.idle = 0
+			continue
+		}
+		if x.idle += watchEvery; x.idle > patience {
+			c.w.found("wakeup", "%s waits for %v for %s, and nobody who runs has had it for %s; held: %s",
+				x.tab.name, x.names, time.Since(x.since), x.idle, x.tab.at.held())
+			x.idle = -time.Hour
+		}
+	}
+}
+
+// justified reports whether somebody who runs holds what is waited for or had it a moment ago; whether the lock has moved
+// on; whether a holder without a record is frozen, which is not taken over from; or whether faults keep everybody out.
+func (c *checker) justified(x *waiter) bool {
+	recently := time.Now().Add(-watchEvery)
+	at := x.tab.at
+	if at.disturbedSince(recently) || at.stolenSince(recently) || c.moved[at] || at.keptByFrozen(x.remote) {
+		return true
+	}
+	return slices.ContainsFunc(c.beliefs, func(b *belief) bool {
+		return b.domain == x.domain && conflict(b.names, x.names) && (b.live() || b.since.After(recently))
+	})
+}
+
+// move lets files expire, and notes of each origin whether its locks have moved on since the last look.
+func (c *checker) move() {
+	for at, last := range c.held {
+		at.expireFiles()
+		now := at.held()
+		c.held[at], c.moved[at] = now, now != last
+	}
+}
