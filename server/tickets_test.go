@@ -4,6 +4,9 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -24,7 +27,7 @@ func TestATicketKeepsAPlaceInLine(t *testing.T) {
 		"document": {path: "documents/r", target: lockOf("r") + "?wait_ms=20000", ticketed: lockOf("r") + "?wait_ms=20000&ticket=t-1",
 			body: object{}, withTicket: object{}},
 		"path": {path: "a/b", target: "/api/locks", ticketed: "/api/locks",
-			body: object{"paths": place, "wait_ms": 20000}, withTicket: object{"paths": place, "wait_ms": 20000, "ticket": "t-1"}},
+			body: object{"paths": place, "wait_ms": 20000}, withTicket: object{"paths": place, "wait_ms": 20000, "ticket": "t-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ann, bob, eve := first.as(t, "ann"), first.as(t, "bob"), first.as(t, "eve")
@@ -133,4 +136,71 @@ func TestALockIsGivenBackByAClientThatHasGone(t *testing.T) {
 		s.Handler().ServeHTTP(httptest.NewRecorder(), request)
 		assert.Empty(t, ann.do("GET", "/api/locks?path="+path, nil).body["holders"], path)
 	}
+}
+
+// A client that gives up says so by its ticket, and may not know whether it was granted. A copy of its request that comes later gets nothing.
+func TestGivingUpByTicket(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	bob, eve := s.as(t, "bob"), s.as(t, "eve")
+	place := object{"paths": [][]string{{"documents", "r", "x"}}, "ticket": "p"}
+	for _, c := range []struct {
+		ticket, target string
+		body           object
+	}{{"d", lockOf("r") + "?ticket=d", nil}, {"p", "/api/locks", place}} {
+		require.Equal(t, http.StatusOK, bob.do("POST", c.target, c.body).status)
+		assert.Equal(t, http.StatusOK, eve.do("DELETE", "/api/locks?ticket="+c.ticket, nil).status, "her own")
+		assert.Equal(t, true, bob.do("GET", lockOf("r"), nil).body["is_my_lock"])
+		assert.Equal(t, http.StatusOK, bob.do("DELETE", "/api/locks?ticket="+c.ticket, nil).status)
+		assert.Equal(t, false, bob.do("GET", lockOf("r"), nil).body["is_locked"])
+		assertError(t, bob.do("POST", c.target, c.body), http.StatusConflict, "given_up")
+		assert.Equal(t, false, bob.do("GET", lockOf("r"), nil).body["is_locked"])
+	}
+	for _, ticket := range []string{"", "a/b", strings.Repeat("x", 65)} {
+		assertError(t, bob.do("DELETE", "/api/locks?ticket="+url.QueryEscape(ticket), nil), http.StatusBadRequest, "invalid_request")
+	}
+}
+
+// A tab that holds the lock between the tabs names what another tab left. Whatever arrives later ends nothing else.
+func TestReplacingByToken(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	browser := s.as(t, "the session of a browser")
+	for name, c := range map[string]struct {
+		ask func(ticket string, replace ...int64) answer
+	}{
+		"a document": {func(ticket string, replace ...int64) answer {
+			return browser.do("POST", lockOf("r")+"?wait_ms=20000&ticket="+ticket+"&replace="+joined(replace), nil)
+		}},
+		"a place": {func(ticket string, replace ...int64) answer {
+			return browser.do("POST", "/api/locks", object{"paths": [][]string{{"p"}}, "wait_ms": 20000, "ticket": ticket, "replace": append([]int64{}, replace...)})
+		}},
+		"asked for": {func(ticket string, replace ...int64) answer {
+			return browser.do("POST", lockOf("s")+"/ask?ticket="+ticket+"&replace="+joined(replace), nil)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			prefix := strings.ReplaceAll(name, " ", "-")
+			left := c.ask(prefix + "-1")
+			require.Equal(t, http.StatusOK, left.status, string(left.text))
+			found := c.ask(prefix + "-2")
+			assertError(t, found, http.StatusConflict, "left_behind")
+			require.Equal(t, []any{float64(left.token())}, found.body["tokens"])
+			second := c.ask(prefix+"-2", left.token())
+			require.Equal(t, http.StatusOK, second.status, string(second.text))
+			require.Greater(t, second.token(), left.token())
+			assertError(t, c.ask(prefix+"-3", left.token()), http.StatusConflict, "left_behind")
+			again := c.ask(prefix+"-2", left.token())
+			require.Equal(t, second.token(), again.token(), "its answer was lost")
+		})
+	}
+	assertError(t, browser.do("POST", lockOf("r")+"?replace=x", nil), http.StatusBadRequest, "invalid_request")
+}
+
+func joined(tokens []int64) string {
+	var list []string
+	for _, token := range tokens {
+		list = append(list, strconv.FormatInt(token, 10))
+	}
+	return strings.Join(list, ",")
 }

@@ -105,6 +105,7 @@ func New(c Config) (*API, error) {
 		"POST /api/locks":                          a.lockPaths,
 		"PUT /api/locks/{leaseId}":                 a.renewLease,
 		"DELETE /api/locks/{leaseId}":              a.releaseLease,
+		"DELETE /api/locks":                        a.giveUp,
 		"GET /api/locks":                           a.showPath,
 	} {
 		mux.Handle(pattern, a.guard(f))

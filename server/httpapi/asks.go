@@ -50,8 +50,10 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 			return invalid("grace_ms is from 1 to " + millis(a.MaxWait) + ".")
 		}
 	}
-	request := locks.Request{Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Again: true,
-		Fresh: query.Get("fresh") == "true", Ticket: query.Get("ticket")}
+	request, err := a.documentRequest(id, who, query)
+	if err != nil {
+		return err
+	}
 	if request.Holder.ID, err = a.ownerFor(r.Context(), s, request); err != nil {
 		return err
 	}

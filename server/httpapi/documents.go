@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/server/content"
@@ -30,10 +32,12 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return err
 	}
-	lease, err := a.acquire(w, r, s, locks.Request{
-		Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Wait: wait, Again: true,
-		Fresh: query.Get("fresh") == "true", Ticket: query.Get("ticket"),
-	})
+	request, err := a.documentRequest(id, who, query)
+	if err != nil {
+		return err
+	}
+	request.Wait = wait
+	lease, err := a.acquire(w, r, s, request)
 	var denied *locks.DeniedError
 	if errors.As(err, &denied) {
 		writeJSON(w, http.StatusConflict, alreadyLocked(denied))
@@ -48,6 +52,20 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	return nil
 }
 
+// documentRequest reads from the query how a document's lock is asked for.
+func (a *API) documentRequest(id string, who locks.Holder, query url.Values) (r locks.Request, err error) {
+	r = locks.Request{Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Again: true,
+		Fresh: query.Get("fresh") == "true", Ticket: query.Get("ticket"), Exact: query.Has("replace")}
+	for _, text := range strings.FieldsFunc(query.Get("replace"), func(r rune) bool { return r == ',' }) {
+		token, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return r, invalid("replace is a list of tokens, with commas between them; it may be empty.")
+		}
+		r.Replace = append(r.Replace, token)
+	}
+	return r, nil
+}
+
 // acquire asks the table. A grant that comes when the client has gone is withdrawn.
 func (a *API) acquire(w http.ResponseWriter, r *http.Request, s sessions.Session, request locks.Request) (lease locks.Lease, err error) {
 	if request.Holder.ID, err = a.ownerFor(r.Context(), s, request); err != nil {
@@ -59,7 +77,7 @@ func (a *API) acquire(w http.ResponseWriter, r *http.Request, s sessions.Session
 	if errors.Is(err, context.Canceled) && r.Context().Err() == nil {
 		err = errUnavailable
 	}
-	if err == nil && (request.Wait > 0 || request.Fresh) {
+	if err == nil && (request.Wait > 0 || request.Fresh || request.Ticket != "") {
 		a.withdrawUnheard(r, lease)
 	}
 	return lease, err

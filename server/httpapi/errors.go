@@ -79,6 +79,8 @@ func translate(err error) *apiError {
 		return &apiError{http.StatusConflict, "deadlock", "Waiting would never end: the holder waits for you."}
 	case errors.Is(err, locks.ErrReplaced):
 		return &apiError{http.StatusConflict, "replaced", "A later request has come with this ticket. Ask again if you still wait."}
+	case errors.Is(err, locks.ErrGivenUp):
+		return &apiError{http.StatusConflict, "given_up", "The acquisition of this ticket has ended. Choose a new ticket for another one."}
 	case errors.Is(err, locks.ErrTooMany):
 		return &apiError{http.StatusTooManyRequests, "too_many_locks", sentence(err)}
 	case errors.Is(err, content.ErrNotFound):
@@ -97,6 +99,12 @@ func translate(err error) *apiError {
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) {
 		err = errUnavailable // most likely nobody listens any more; without an answer it would be 200
+	}
+	var left *locks.LeftError
+	if errors.As(err, &left) {
+		writeJSON(w, http.StatusConflict, map[string]any{"success": false, "error": "left_behind",
+			"message": "A tab of this browser that is gone holds a lock in the way. Name its token in replace.", "tokens": left.Tokens})
+		return
 	}
 	var limited *rateError
 	if errors.As(err, &limited) {

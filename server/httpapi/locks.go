@@ -97,6 +97,19 @@ func (a *API) releaseLease(w http.ResponseWriter, r *http.Request, s sessions.Se
 	return nil
 }
 
+// giveUp ends an acquisition by its ticket, whether or not it was granted.
+func (a *API) giveUp(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	ctx, cancel := a.whole(r)
+	defer cancel()
+	for _, owner := range append(s.Former, s.HolderID) {
+		if err := a.Locks.GiveUp(ctx, owner, r.URL.Query().Get("ticket")); err != nil {
+			return err
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "This acquisition has ended."})
+	return nil
+}
+
 func (a *API) showPath(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	path, err := queryPath(r.URL.Query().Get("path"))
 	if err != nil {

@@ -28,6 +28,7 @@ type pathsBody struct {
 	HolderName *string      `json:"holder_name"`
 	Fresh      bool         `json:"fresh"`
 	Ticket     string       `json:"ticket"`
+	Replace    *[]int64     `json:"replace"`
 }
 
 // readBody reads a JSON object into body. An empty one is none, where that is allowed.
@@ -101,6 +102,9 @@ const (
 
 func (b pathsBody) request(a *API) (locks.Request, error) {
 	r := locks.Request{Paths: b.Paths, Mode: b.Mode, Slots: 1, TTL: a.LockTTL, Fresh: b.Fresh, Ticket: b.Ticket}
+	if b.Replace != nil {
+		r.Exact, r.Replace = true, *b.Replace
+	}
 	if b.Slots != nil {
 		if *b.Slots < 1 {
 			return r, invalid("slots is 1 or more.")

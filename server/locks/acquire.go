@@ -91,6 +91,12 @@ func (t *Table) makeWay(ctx context.Context, r Request, own *ticket, met *found)
 	if err == nil && !moved {
 		moved, err = t.clearOverdue(ctx, met.claims)
 	}
+	if left := r.left(met.claims); err == nil && !moved && left != nil {
+		if met.confirm == nil || t.confirmed(ctx, met.confirm) {
+			return Lease{}, false, left
+		}
+		moved = true
+	}
 	if err != nil {
 		return Lease{}, false, err
 	}
@@ -143,6 +149,9 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 	} else {
 		w.add(own.stub, kv.Holds(own.stub, own.text), kv.Read(own.stub))
 	}
+	if own.named() {
+		w.add(own.gone(), kv.Absent(own.gone()), kv.Read(own.gone()))
+	}
 	now := time.Now()
 	c.Locked = now.UnixMilli()
 	expires := now.Add(c.ttl())
@@ -158,8 +167,11 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 	}
 	t.mirror.own.make(c, expires)
 	result, err := t.commit(ctx, kv.Txn{If: w.conditions, Then: then, Else: w.reads})
-	if errors.Is(err, kv.ErrTooLarge) {
+	switch {
+	case errors.Is(err, kv.ErrTooLarge):
 		err = tooMany
+	case err == nil && standing(result.Reads).gone:
+		err = ErrGivenUp
 	}
 	if err != nil || !result.Held {
 		t.mirror.own.drop(c.beatKey())
@@ -193,6 +205,7 @@ type found struct {
 	claims []stand
 	waited bool
 	stub   []byte
+	gone   bool // the acquisition was given up
 	// confirm holds while the store has what this server has seen; nil for what the store has answered.
 	confirm []kv.Cond
 }
@@ -218,6 +231,9 @@ func standing(reads [][]kv.Entry) found {
 				continue
 			case strings.HasPrefix(e.Key, stubPrefix):
 				f.stub = e.Value
+				continue
+			case strings.HasPrefix(e.Key, gonePrefix):
+				f.gone = true
 				continue
 			}
 			other, ok := decodeClaim(e)
@@ -252,7 +268,7 @@ func again(r Request, own *ticket, claims []stand) (stand, bool) {
 	if i := slices.IndexFunc(claims, func(s stand) bool { return own.got(s.claim) }); i >= 0 {
 		return claims[i], true
 	}
-	if !r.Again || r.Fresh || len(claims) != 1 {
+	if !r.Again || r.Fresh || r.Exact || len(claims) != 1 {
 		return stand{}, false
 	}
 	mine := claims[0]
@@ -268,14 +284,28 @@ func (t *Table) repeat(ctx context.Context, own *ticket, mine stand) (Lease, err
 	return lease, err
 }
 
-// replace ends the leases that a fresh request replaces, and reports whether there were any.
+// left returns an error that names what a tab of the holder left in the way.
+func (r Request) left(claims []stand) error {
+	var e LeftError
+	for _, s := range claims {
+		if r.Exact && r.supersedes(s) {
+			e.Tokens = append(e.Tokens, s.token)
+		}
+	}
+	if len(e.Tokens) == 0 {
+		return nil
+	}
+	return &e
+}
+
+// replace ends the leases that a request replaces, and reports whether there were any.
 func (t *Table) replace(ctx context.Context, r Request, claims []stand) (bool, error) {
 	replaced := false
 	for _, s := range claims {
-		if !r.replaces(s.claim) {
+		if !r.replaces(s) {
 			continue
 		}
-		if _, err := t.giveBack(ctx, s); err != nil {
+		if _, err := t.endAcquisition(ctx, s); err != nil {
 			return false, err
 		}
 		replaced = true

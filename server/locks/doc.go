@@ -28,7 +28,8 @@
 //
 // A claim, locks/claim/<path>/!x (exclusive), !x#<slots>#<slot> or !s<lease> (shared), says who holds. It is never changed,
 // only created and deleted, so the revision that created it is the token. The heartbeat is beside it, under locks/beat/, and
-// those who wait are under locks/wait/; what their places are known by is under locks/stub/. Components are percent-encoded
+// those who wait are under locks/wait/; what their places are known by is under locks/stub/, and locks/gone/ has the tickets
+// of acquisitions that have ended. Components are percent-encoded
 // and never begin with "!", so what is below a path is one range of keys, and that it is empty is one condition of a
 // transaction.
 package locks

@@ -12,6 +12,8 @@ var (
 	// ErrReplaced means that the same place in line was asked for again. Most likely nobody hears this answer; to whoever does,
 	// because a request that was lost has come late, the place is still there.
 	ErrReplaced = errors.New("a later request has come with this ticket")
+	// ErrGivenUp means that the acquisition of this ticket has ended: the client gave it up or released its lease.
+	ErrGivenUp = errors.New("the acquisition of this ticket has ended")
 	// ErrTooMany means that the holder has or waits for as much as one may.
 	ErrTooMany = errors.New("this session has or waits for too many locks; give some back")
 	// ErrDeadlock means that the caller would have waited for somebody who waits for the caller.
@@ -35,6 +37,13 @@ func (e *DeniedError) Error() string {
 
 // Is matches ErrTimeout.
 func (e *DeniedError) Is(target error) bool { return e.waited && target == ErrTimeout }
+
+// LeftError says which leases of the holder itself are in the way, see [Request.Exact].
+type LeftError struct{ Tokens []int64 }
+
+func (e *LeftError) Error() string {
+	return "a tab of this browser that is gone holds it"
+}
 
 // InvalidError says what is wrong with a request.
 type InvalidError struct{ Reason string }

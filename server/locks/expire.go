@@ -46,7 +46,7 @@ func (t *Table) Changed() <-chan struct{} { return t.mirror.earlier }
 // Expire ends a lease whose time is up, unless it was extended meanwhile: a heartbeat through another server, which this
 // one has not heard of yet, makes the transaction fail, and nothing happens. It reports whether it ended the lease.
 func (t *Table) Expire(ctx context.Context, d Due) (bool, error) {
-	ended, err := t.end(ctx, d.stand, Expired, kv.ChangedAt(d.beatKey(), d.beatAt))
+	ended, err := t.end(ctx, d.stand, Expired, nil, kv.ChangedAt(d.beatKey(), d.beatAt))
 	if ended {
 		t.config.Metrics.Expiries.Inc()
 		t.config.Metrics.SweepDelay.Observe(time.Since(d.deadline).Seconds())

@@ -17,6 +17,7 @@ const (
 	beatPrefix  = prefix + "beat/"
 	waitPrefix  = prefix + "wait/"
 	stubPrefix  = prefix + "stub/"
+	gonePrefix  = prefix + "gone/"
 
 	exclusiveMark = "!x"
 	sharedMark    = "!s"
@@ -35,12 +36,14 @@ type claim struct {
 	Locked int64  `json:"locked"` // milliseconds since 1970, as all times in the store
 	TTL    int64  `json:"ttl"`
 	Ticket string `json:"ticket,omitempty"` // under which it was asked for
+	Exact  bool   `json:"exact,omitempty"`  // see [Request.Exact]
 }
 
 func newClaim(r Request, at time.Time) claim {
 	return claim{
 		Holder: r.Holder.ID, Name: r.Holder.Name, Mode: r.Mode, Slots: r.Slots, Paths: r.Paths,
-		Locked: at.UnixMilli(), TTL: r.TTL.Milliseconds(), Ticket: r.Ticket, Lease: newID(),
+		Locked: at.UnixMilli(), TTL: r.TTL.Milliseconds(), Ticket: r.Ticket, Exact: r.Exact,
+		Lease: newID(),
 	}
 }
 

@@ -31,17 +31,114 @@ func (t *Table) ReleaseAt(ctx context.Context, p Path, holder string, token int6
 func (t *Table) Withdraw(ctx context.Context, l Lease) error {
 	s, err := t.byID(ctx, l.ID, l.Holder.ID)
 	if err == nil {
-		err = t.release(ctx, s, kv.ChangedAt(s.beatKey(), s.token))
+		_, err = t.giveBack(ctx, s, nil, kv.ChangedAt(s.beatKey(), s.token))
 	}
 	return unlessEnded(err)
 }
 
-func (t *Table) release(ctx context.Context, s stand, conditions ...kv.Cond) error {
-	ended, err := t.giveBack(ctx, s, conditions...)
+// GiveUp ends an acquisition by its ticket, whatever became of it: its place in line goes, a lease that was granted is given
+// back, and requests with the ticket that arrive later fail with [ErrGivenUp], for at least [StubKept].
+func (t *Table) GiveUp(ctx context.Context, holder, name string) error {
+	own := ticket{claim: claim{Holder: holder, Ticket: name}, stub: stubKey(holder, name)}
+	if !ticketName.MatchString(name) || !own.named() {
+		return &InvalidError{`a ticket has 1 to 64 letters, digits, "-" and "_"`}
+	}
+	revision, err := t.close(ctx, &own)
+	if err != nil {
+		return err
+	}
+	// What was granted under the ticket was granted before that revision.
+	if err := t.hear(ctx, revision); err != nil {
+		return err
+	}
+	t.mirror.mu.Lock()
+	h := t.mirror.asked[askedKey(own.claim)]
+	t.mirror.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	ended, err := t.giveBack(ctx, h.stand(), nil)
 	if ended {
 		t.config.Metrics.Releases.Inc()
 	}
 	return err
+}
+
+// close takes the place of a ticket out of the line, has later requests with it fail, and returns from which revision on.
+func (t *Table) close(ctx context.Context, own *ticket) (int64, error) {
+	lease, err := t.stubs.lease(ctx, t.store, StubKept)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		e, _, err := t.store.Get(ctx, own.stub)
+		if err != nil {
+			return 0, err
+		}
+		condition, ops := kv.Absent(own.stub), []kv.Op{kv.PutBound(own.gone(), nil, lease)}
+		if e.Found() {
+			condition, ops = kv.Unchanged(e), append(ops, kv.Delete(own.stub))
+			if waiting, ok := decodeTicket(e); ok {
+				ops = append(ops, waiting.absence()...)
+			}
+		}
+		result, err := t.store.Commit(ctx, kv.Txn{If: []kv.Cond{condition}, Then: ops})
+		if err != nil {
+			t.stubs.drop(lease)
+			return 0, err
+		}
+		if result.Held {
+			return result.Revision, nil
+		}
+	}
+}
+
+// hear waits until this server has heard of a revision.
+func (t *Table) hear(ctx context.Context, revision int64) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, heardWithin, errDeaf)
+	defer cancel()
+	w := &waiting{bell: make(bell, 1)}
+	defer t.forget(w)
+	t.mirror.mu.Lock()
+	heard := t.mirror.revision >= revision
+	if !heard {
+		t.mirror.rings.awaitRevision(w, revision)
+	}
+	t.mirror.mu.Unlock()
+	if heard {
+		return nil
+	}
+	select {
+	case <-w.bell:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// release gives back a lease, and ends its acquisition with it.
+func (t *Table) release(ctx context.Context, s stand) error {
+	ended, err := t.endAcquisition(ctx, s)
+	if ended {
+		t.config.Metrics.Releases.Inc()
+	}
+	return err
+}
+
+// endAcquisition gives back a lease, and has requests with its ticket that arrive late fail.
+func (t *Table) endAcquisition(ctx context.Context, s stand) (bool, error) {
+	if s.Ticket == "" {
+		return t.giveBack(ctx, s, nil)
+	}
+	lease, err := t.stubs.lease(ctx, t.store, StubKept)
+	if err != nil {
+		return false, err
+	}
+	ended, err := t.giveBack(ctx, s, []kv.Op{kv.PutBound(s.gone(), nil, lease)})
+	if err != nil {
+		t.stubs.drop(lease)
+	}
+	return ended, err
 }
 
 func unlessEnded(err error) error {
@@ -51,25 +148,25 @@ func unlessEnded(err error) error {
 	return err
 }
 
-// giveBack ends a lease for the reason that it is released or, where somebody waits for it, transferred. That nobody does
-// is confirmed by the transaction: this server may not have heard yet.
-func (t *Table) giveBack(ctx context.Context, s stand, conditions ...kv.Cond) (bool, error) {
+// giveBack ends a lease for the reason that it is released or, where somebody waits for it, transferred. The transaction
+// confirms that nobody waits: this server may not have heard yet. It carries out the further operations, too.
+func (t *Table) giveBack(ctx context.Context, s stand, ops []kv.Op, conditions ...kv.Cond) (bool, error) {
 	if !t.wanted(s) {
 		var w way
 		w.first(s.claim)
-		if ended, err := t.end(ctx, s, Released, append(w.conditions, conditions...)...); ended || err != nil {
+		if ended, err := t.end(ctx, s, Released, ops, append(w.conditions, conditions...)...); ended || err != nil {
 			return ended, err
 		}
 	}
-	return t.end(ctx, s, Transferred, conditions...)
+	return t.end(ctx, s, Transferred, ops, conditions...)
 }
 
 // end deletes a lease with all its claims if it is still there, and under the further conditions.
-func (t *Table) end(ctx context.Context, s stand, reason Reason, conditions ...kv.Cond) (bool, error) {
+func (t *Table) end(ctx context.Context, s stand, reason Reason, ops []kv.Op, conditions ...kv.Cond) (bool, error) {
 	keys := s.keys()
 	// A condition on the revision: an absent key would match a token of 0.
 	conditions = append(conditions, kv.CreatedAt(keys[0], s.token))
-	ops := []kv.Op{kv.Delete(s.beatKey())}
+	ops = append([]kv.Op{kv.Delete(s.beatKey())}, ops...)
 	for _, key := range keys {
 		ops = append(ops, kv.Delete(key))
 	}

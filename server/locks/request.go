@@ -3,6 +3,7 @@ package locks
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -37,8 +38,15 @@ type Request struct {
 	// Ticket, if it is not empty, names the holder's place in line. Who asks for the same again with it, because the
 	// request broke or its Wait was over, stands where it stood, for at least [StubKept] after its last Wait. While
 	// nobody asks, the place keeps nobody else waiting. It has letters, digits, "-" and "_", 64 at most; a later request
-	// ends an earlier one that waits with it.
+	// ends an earlier one that waits with it. A ticket is for one acquisition: once its lease was released, or
+	// [Table.GiveUp] was called, requests with it fail with [ErrGivenUp], however late they arrive.
 	Ticket string
+	// Exact is for a holder whose tabs exclude each other by a lock of their own. The request fails with *[LeftError] at once
+	// where leases of the holder are in the way that such a lock would have excluded: those of a tab that is gone. It ends
+	// those of them whose tokens are in Replace, and no others. So a request that arrives late ends nothing that was granted
+	// after the client has sent it. No request with Fresh ends a lease that was acquired so.
+	Exact   bool
+	Replace []int64
 	// First puts the request before all others in line, for as long as it waits: the holder passes the lock on to it. Its ticket
 	// keeps the place that it has otherwise.
 	First bool
@@ -46,7 +54,7 @@ type Request struct {
 	Queued func()
 	// Again lets the holder of exactly this lease ask again: that extends it and keeps its token.
 	Again bool
-	// Fresh ends the holder's own leases first that are in the way, as if they had been given back: for a holder whose
+	// Fresh is for clients that do not know Exact: it ends the holder's own leases first that are in the way, as if they had been given back: for a holder whose
 	// tabs keep each other out by a lock of their own, so that what is there is of one that is gone. Between
 	// slots and what is no slot of the same place there is no such lock: those stay.
 	Fresh bool
@@ -68,10 +76,15 @@ type Lease struct {
 	ExpiresAt time.Time
 }
 
-// replaces reports whether a claim in the way is one that a fresh request ends.
-func (r Request) replaces(c claim) bool {
-	return r.Fresh && c.Holder == r.Holder.ID &&
-		(whole(r.Mode, r.Slots) && cover(r.Paths, c.Paths) || whole(c.Mode, c.Slots) && cover(c.Paths, r.Paths))
+// replaces reports whether a request ends what stands in its way.
+func (r Request) replaces(s stand) bool {
+	return r.supersedes(s) && (r.Fresh && !s.Exact || r.Exact && slices.Contains(r.Replace, s.token))
+}
+
+// supersedes reports whether a lock between the tabs of the holder would have excluded the claim in the way.
+func (r Request) supersedes(s stand) bool {
+	return s.Holder == r.Holder.ID &&
+		(whole(r.Mode, r.Slots) && cover(r.Paths, s.Paths) || whole(s.Mode, s.Slots) && cover(s.Paths, r.Paths))
 }
 
 // whole reports whether a target is taken from everybody else.

@@ -48,6 +48,9 @@ func newTicket(r Request, at time.Time) *ticket {
 	return t
 }
 
+// gone is the key that is there once the acquisition of a named ticket was given up.
+func (c claim) gone() string { return gonePrefix + c.Holder + "/" + c.Ticket }
+
 func stubKey(holder, name string) string { return stubPrefix + holder + "/" + name }
 
 // front is a place before those of all who came by themselves: no ticket is in the store at its first revision.
@@ -134,6 +137,10 @@ func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error
 	if own.joined > 0 {
 		condition = kv.Holds(own.stub, own.text)
 	}
+	conditions, reads := []kv.Cond{condition}, []kv.Op{kv.Read(own.stub)}
+	if own.named() {
+		conditions, reads = append(conditions, kv.Absent(own.gone())), append(reads, kv.Read(own.gone()))
+	}
 	for {
 		own.Visit = newID()
 		if own.text, err = json.Marshal(own); err != nil {
@@ -143,7 +150,7 @@ func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error
 		for _, key := range own.waitKeys() {
 			puts = append(puts, kv.PutBound(key, own.text, instance))
 		}
-		result, err := t.commit(ctx, kv.Txn{If: []kv.Cond{condition}, Then: puts, Else: []kv.Op{kv.Read(own.stub)}})
+		result, err := t.commit(ctx, kv.Txn{If: conditions, Then: puts, Else: reads})
 		switch {
 		case err != nil:
 			t.stubs.drop(stubs)
@@ -154,10 +161,12 @@ func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error
 				own.Place = result.Revision
 			}
 			return nil
+		case standing(result.Reads).gone:
+			return ErrGivenUp
 		case own.joined > 0:
 			return ErrReplaced
 		}
-		if condition, err = own.adopt(result.Reads[0]); err != nil {
+		if conditions[0], err = own.adopt(result.Reads[0]); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,179 @@
+package locks_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+// A client gives its acquisition up, and knows neither whether it was granted nor on which server.
+func TestGivingUpEndsAnAcquisitionWhateverBecameOfIt(t *testing.T) {
+	store := kvtest.Open(t)
+	table, other := open(t, store), open(t, kvtest.Again(t, store))
+	for name, r := range map[string]locks.Request{
+		"exclusive": {Paths: []locks.Path{at("p")}},
+		"several":   {Paths: []locks.Path{at("p"), at("q")}},
+		"shared":    {Paths: []locks.Path{at("p")}, Mode: locks.Shared},
+		"slots":     {Paths: []locks.Path{at("p")}, Slots: 2},
+	} {
+		r.Holder, r.TTL = bob, long
+		nobody := func() {
+			leases, waiters, err := table.Inspect(t.Context(), at("p"))
+			require.NoError(t, err)
+			require.Empty(t, leases)
+			require.Empty(t, waiters)
+		}
+		t.Run("granted "+name, func(t *testing.T) {
+			r.Ticket = "granted-" + name
+			_, err := table.Acquire(t.Context(), r)
+			require.NoError(t, err)
+			require.NoError(t, other.GiveUp(t.Context(), bob.ID, r.Ticket), "by another server")
+			nobody()
+			_, err = table.Acquire(t.Context(), r)
+			require.ErrorIs(t, err, locks.ErrGivenUp, "a copy of the request arrives late")
+			require.NoError(t, other.GiveUp(t.Context(), bob.ID, r.Ticket), "twice")
+		})
+		t.Run("waiting "+name, func(t *testing.T) {
+			r.Ticket = "waiting-" + name
+			held, err := table.Acquire(t.Context(), want(ann, at("p")))
+			require.NoError(t, err)
+			outcomes := make(chan outcome, 2)
+			queue(t, table, outcomes, r, 1)
+			queue(t, table, outcomes, want(eve, at("p")), 2)
+			require.NoError(t, other.GiveUp(t.Context(), bob.ID, r.Ticket))
+			require.ErrorIs(t, (<-outcomes).err, locks.ErrGivenUp)
+			require.NoError(t, table.Release(t.Context(), held.ID, ann.ID))
+			next := <-outcomes
+			require.NoError(t, next.err)
+			require.Equal(t, eve.Name, next.who)
+			require.NoError(t, table.Release(t.Context(), next.lease.ID, eve.ID))
+			nobody()
+		})
+		t.Run("under way "+name, func(t *testing.T) {
+			r.Ticket = "early-" + name
+			require.NoError(t, table.GiveUp(t.Context(), bob.ID, r.Ticket))
+			for _, r.Wait = range []time.Duration{0, long} {
+				_, err := other.Acquire(t.Context(), r)
+				require.ErrorIs(t, err, locks.ErrGivenUp)
+			}
+			r.Wait = 0
+			nobody()
+		})
+		t.Run("released "+name, func(t *testing.T) {
+			r.Ticket = "released-" + name
+			lease, err := table.Acquire(t.Context(), r)
+			require.NoError(t, err)
+			require.NoError(t, table.Release(t.Context(), lease.ID, bob.ID))
+			_, err = other.Acquire(t.Context(), r)
+			require.ErrorIs(t, err, locks.ErrGivenUp, "a copy of the request arrives late")
+			nobody()
+		})
+	}
+	var wrong *locks.InvalidError
+	assert.ErrorAs(t, table.GiveUp(t.Context(), bob.ID, ""), &wrong)
+	assert.ErrorAs(t, table.GiveUp(t.Context(), bob.ID, "a/b"), &wrong)
+}
+
+// The request and its withdrawal arrive at the same moment, at two servers, in any order.
+func TestGivingUpRacesTheGrant(t *testing.T) {
+	store := kvtest.Open(t)
+	table, other := open(t, store), open(t, kvtest.Again(t, store))
+	for i := range 60 {
+		r := ticket(bob, strings.Repeat("x", i+1), at("p"))
+		if i%2 == 1 {
+			r.Wait = long
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := table.Acquire(context.Background(), r)
+			done <- err
+		}()
+		time.Sleep(time.Duration(i%10) * 300 * time.Microsecond) // the race is the test; every order has the same end
+		require.NoError(t, other.GiveUp(t.Context(), bob.ID, r.Ticket))
+		if err := <-done; err != nil {
+			require.ErrorIs(t, err, locks.ErrGivenUp)
+		}
+		leases, waiters, err := other.Inspect(t.Context(), at("p"))
+		require.NoError(t, err)
+		require.Empty(t, leases)
+		require.Empty(t, waiters)
+	}
+}
+
+func exact(name string, paths ...locks.Path) locks.Request {
+	r := ticket(bob, name, paths...)
+	r.Exact, r.Again = true, true
+	return r
+}
+
+// A tab finds what another tab of its browser left, and ends just that.
+func TestAnExactRequestEndsWhatItNames(t *testing.T) {
+	table := open(t, kvtest.Open(t))
+	left, err := table.Acquire(t.Context(), exact("one", at("p")))
+	require.NoError(t, err)
+	for _, wait := range []time.Duration{0, long} {
+		r := exact("two", at("p"))
+		r.Wait = wait
+		_, err = table.Acquire(t.Context(), r)
+		var found *locks.LeftError
+		require.ErrorAs(t, err, &found, "at once, also where it would wait")
+		require.Equal(t, []int64{left.Token}, found.Tokens)
+	}
+	named := exact("two", at("p"))
+	named.Replace = []int64{left.Token}
+	second, err := table.Acquire(t.Context(), named)
+	require.NoError(t, err)
+	require.Greater(t, second.Token, left.Token)
+
+	// The request arrives again after its lease was released and a third tab has the lock.
+	require.NoError(t, table.Release(t.Context(), second.ID, bob.ID))
+	third, err := table.Acquire(t.Context(), exact("three", at("p")))
+	require.NoError(t, err)
+	_, err = table.Acquire(t.Context(), named)
+	require.Error(t, err)
+	late := exact("four", at("p")) // of a tab that gave up, and that the server has not heard of
+	late.Replace = []int64{left.Token, second.Token}
+	_, err = table.Acquire(t.Context(), late)
+	require.Error(t, err)
+	fresh := ticket(bob, "old", at("p")) // of a page that does not know of this
+	fresh.Fresh = true
+	_, err = table.Acquire(t.Context(), fresh)
+	require.Error(t, err)
+	_, err = table.Renew(t.Context(), third.ID, bob.ID)
+	require.NoError(t, err, "the third tab has lost nothing")
+
+	// Nobody names what is another's.
+	theft := exact("two", at("p"))
+	theft.Holder, theft.Replace = eve, []int64{third.Token}
+	_, err = table.Acquire(t.Context(), theft)
+	var denied *locks.DeniedError
+	require.ErrorAs(t, err, &denied)
+	_, err = table.Renew(t.Context(), third.ID, bob.ID)
+	require.NoError(t, err)
+}
+
+// What was replaced is over: a request for it that arrives late gets nothing and waits for nothing.
+func TestAReplacedAcquisitionIsOver(t *testing.T) {
+	table := open(t, kvtest.Open(t))
+	left, err := table.Acquire(t.Context(), exact("one", at("p")))
+	require.NoError(t, err)
+	r := exact("two", at("p"))
+	r.Replace = []int64{left.Token}
+	_, err = table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	late := exact("one", at("p"))
+	late.Wait = long
+	_, err = table.Acquire(t.Context(), late)
+	require.True(t, errors.Is(err, locks.ErrGivenUp) || errors.As(err, new(*locks.LeftError)), "%v", err)
+	_, waiters, err := table.Inspect(t.Context(), at("p"))
+	require.NoError(t, err)
+	require.Empty(t, waiters)
+}
