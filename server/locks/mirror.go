@@ -29,6 +29,7 @@ type mirror struct {
 	own      promises
 	// announced is the deadline that the sweeper knows of.
 	announced time.Time
+	looks     int // of waiters, since the start; a test bounds them
 }
 
 // held is a lease as this server sees it.

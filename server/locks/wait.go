@@ -96,6 +96,7 @@ func (t *Table) lookAhead(own *ticket, w *waiting) (free bool, err error) {
 	m := t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.looks++
 	m.rings.forget(w)
 	m.rings.await(w, ticketEvent(own.Lease))
 	if must := max(own.joined, own.must); m.revision < must {

@@ -46,8 +46,8 @@ func run(binary, only string, rounds int, keep time.Duration) error {
 		{"redis", func(*server) error { return redis(&t, rounds, "redsync, Redis as it comes", "no") }},
 		{"redis", func(*server) error { return redis(&t, rounds, "redsync, Redis that syncs every write", "yes") }},
 		{"events", func(s *server) error { return fanOut(&t, s, 1000, 50) }},
-		{"waiting", func(s *server) error { return waiting(&t, s, 200) }},
-		{"waiting", func(s *server) error { return waiting(&t, s, 5000) }},
+		{"waiting", func(s *server) error { return waiting(&t, s, binary, 200) }},
+		{"waiting", func(s *server) error { return waiting(&t, s, binary, 5000) }},
 		{"alive", func(s *server) error { return keepAlive(&t, s, 10_000, keep) }},
 	} {
 		if only != "" && m.name != only {

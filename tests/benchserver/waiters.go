@@ -21,7 +21,7 @@ const longest = 5 * time.Minute
 // arrival is the pause between two who come: what is measured is the waiting, not a stampede.
 const arrival = 3 * time.Millisecond
 
-// line is a document with many who wait for it. Each also holds a lock of its own, so each might be in a deadlock.
+// line is a document with many waiters. Each waiter also holds a lock of its own, so each might be part of a deadlock.
 type line struct {
 	s       *server
 	many    *http.Client
@@ -33,14 +33,16 @@ type line struct {
 	served int
 }
 
-// waiting measures what many who wait for one document cost others, and how long each hand-over takes.
-func waiting(t *table, s *server, waiters int) error {
-	l := &line{s: s, waiters: waiters, many: &http.Client{
-		Transport: &http.Transport{MaxIdleConnsPerHost: waiters}, Timeout: longest + time.Minute}}
-	aloneBeat, aloneCycle, err := l.bystander(2 * time.Second)
+// waiting measures what many waiters for one document cost others, and how long each hand-over takes. The baseline comes from
+// a second server without waiters at the same moments, so that the disk and other programs slow both down alike.
+func waiting(t *table, s *server, binary string, waiters int) error {
+	quiet, err := startServer(binary)
 	if err != nil {
 		return err
 	}
+	defer quiet.stop()
+	l := &line{s: s, waiters: waiters, many: &http.Client{
+		Transport: &http.Transport{MaxIdleConnsPerHost: waiters}, Timeout: longest + time.Minute}}
 	first, err := l.lock("first", "documents/popular", 0)
 	if err != nil {
 		return err
@@ -53,49 +55,37 @@ func waiting(t *table, s *server, waiters int) error {
 	if err := l.standing(); err != nil {
 		return err
 	}
-	besideBeat, besideCycle, err := l.bystander(5 * time.Second)
+	alone, beside, err := bystanders(quiet, s)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
+	relay := startRelay(quiet)
 	if err := l.give("first", first); err != nil {
 		return err
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	took := time.Since(begin)
+	passed, err := relay.stop()
+	if err != nil {
+		return err
+	}
 	what := fmt.Sprintf("%d wait for one document, ", waiters)
 	pair := func(alone, beside []time.Duration) string {
 		return fmt.Sprintf("%.2f ms, %.2f ms", ms(quantile(alone, .99)), ms(quantile(beside, .99)))
 	}
-	t.add(what+"heartbeat of another: p99 without them and beside them", "holdfast", pair(aloneBeat, besideBeat), "twice")
-	t.add(what+"acquisition of another: p99 without them and beside them", "holdfast", pair(aloneCycle, besideCycle), "twice")
-	t.add(what+"from a release to the next grant: p50, p99", "holdfast",
-		fmt.Sprintf("%.1f ms, %.1f ms", ms(quantile(l.gaps, .5)), ms(quantile(l.gaps, .99))), "20 ms")
-	t.add(what+"served", "holdfast", fmt.Sprintf("%d in %.1f s", l.served, time.Since(begin).Seconds()), strconv.Itoa(waiters))
+	t.add(what+"heartbeat of another: p99 without them and beside them", "holdfast", pair(alone.beats, beside.beats), "twice")
+	t.add(what+"acquisition of another: p99 without them and beside them", "holdfast", pair(alone.cycles, beside.cycles), "twice")
+	t.add(what+"from a release to the next grant: p50, p99", "holdfast", halves(l.gaps), "20 ms")
+	t.add("two pass a lock on at the same time at a server of their own: p50, p99", "holdfast", halves(passed), "")
+	t.add(what+"served", "holdfast", fmt.Sprintf("%d in %.1f s", l.served, took.Seconds()), strconv.Itoa(waiters))
 	return nil
 }
 
-// bystander keeps a lock of its own alive and acquires others, and returns how long each took.
-func (l *line) bystander(long time.Duration) (beats, cycles []time.Duration, err error) {
-	if _, err := l.s.call("POST", "bystander", "bystander"); err != nil {
-		return nil, nil, err
-	}
-	cycle := holdfastCycle(l.s)
-	for begin, i := time.Now(), 0; time.Since(begin) < long; i++ {
-		sent := time.Now()
-		if _, err := l.s.call("PUT", "bystander", "bystander"); err != nil {
-			return nil, nil, err
-		}
-		beats = append(beats, time.Since(sent))
-		d, err := cycle(i)
-		if err != nil {
-			return nil, nil, err
-		}
-		cycles = append(cycles, d)
-		time.Sleep(5 * time.Millisecond)
-	}
-	return beats, cycles, nil
+func halves(times []time.Duration) string {
+	return fmt.Sprintf("%.1f ms, %.1f ms", ms(quantile(times, .5)), ms(quantile(times, .99)))
 }
 
 // wait is one of those in line: it holds a lock of its own, waits, and gives the document on at once.
