@@ -55,7 +55,7 @@ bench-server: build ## measure the server beside etcd's own mutex and a Redis lo
 	cd tests/benchserver && go run . $(CURDIR)/.cache/holdfast
 	go test -run '^$$' -bench FanOut -benchtime 100x ./server/rooms
 
-chaos-server: build ## the server's long tests: 100,000 operations under faults, 1,000 sockets through kills, 10,000 races, real durations
+chaos-server: build ## the server's long tests: 100,000 operations under faults, 1,000 sockets through kills, 10,000 races, real durations, contents in a real S3 server
 	CHAOS_OPERATIONS=100000 go test -count=1 -timeout 30m -v -run Linearizable ./tests/chaosserver
 	KILLS=20 EVENT_SOCKETS=1000 EVENT_KILLS=5 go test -count=1 -timeout 30m -v -run 'Lost|EveryEvent' ./tests/chaosserver
 	go build -o .cache/holdfast ./cmd/holdfast
@@ -63,6 +63,8 @@ chaos-server: build ## the server's long tests: 100,000 operations under faults,
 	RACES=10000 go test -count=1 -timeout 30m -run 'ParentsAndChildrenRace' ./server/locks
 	go test -count=1 -run Crowd ./server/rooms -crowd 1000
 	FENCING_RUNS=1000 REAL_TIMES=1 go test -count=1 -timeout 30m ./server
+	VERSITYGW=$$(go tool -modfile=tools/versitygw.mod -n versitygw) && export VERSITYGW && \
+	go test -count=1 -v -run 'S3|Bucket' ./server/blobs ./server
 
 tools: ## install Chromium, Node.js and a C compiler where they are missing
 	@tools/need chromium

@@ -17,7 +17,8 @@ type Config struct {
 	// instead if there are any.
 	DataDir string
 	Etcd    []string
-	// Blobs is where contents are kept: a directory, in DataDir if it is empty. Servers that share a store share it too.
+	// Blobs is where contents are kept: a directory, or a bucket as s3://bucket/prefix?endpoint=https://host. Empty is a directory in
+	// DataDir. Servers that share a store share the blobs too.
 	Blobs string
 	// Keep is how many generations of each document are kept, MaxContent how many bytes one may have, Quota how many the
 	// store may.
@@ -97,7 +98,7 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	duration := func(p *time.Duration, name, usage string) { flags.DurationVar(p, name, *p, usage) }
 
 	text(&c.DataDir, "data-dir", "`directory` of the embedded etcd")
-	text(&c.Blobs, "blobs", "`directory` of the contents, which servers on one store share; in the data directory by default")
+	text(&c.Blobs, "blobs", "`place` of the contents, which servers on one store share: a directory, by default in the data directory, or s3://bucket/prefix?endpoint=https://host&region=name")
 	flags.IntVar(&c.Keep, "keep", c.Keep, "generations of each document that are kept")
 	flags.Int64Var(&c.MaxContent, "max-content", c.MaxContent, "`bytes` that a content may have")
 	flags.Int64Var(&c.Quota, "quota", c.Quota, "`bytes` that the store of locks and names may take (embedded etcd)")
@@ -160,7 +161,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("--max-content must be positive, and --quota %d or more", minQuota)
 	}
 	if c.Blobs == "" && (len(c.Etcd) > 0 || c.PeerURL != "") {
-		return errors.New("say with --blobs which directory of contents the servers share: they share the store of names")
+		return errors.New("servers that share the store share the contents: name their bucket with --blobs s3://bucket/prefix?endpoint=https://host, " +
+			"or a directory that all servers mount")
 	}
 	if len(c.Etcd) > 0 && (c.PeerURL != "" || len(c.Join) > 0) {
 		return errors.New("--peer-url and --join are for the embedded etcd; they do not go with --etcd")

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,12 +18,12 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// files are the blobs of a server.
+// files are the blobs of a server, without the mark of the store.
 func (i *instance) files(t testing.TB) []string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(i.blobs, "*", "*"))
 	require.NoError(t, err)
-	return list
+	return slices.DeleteFunc(list, func(path string) bool { return strings.Contains(path, "00-home-") })
 }
 
 func generations(a answer) (list []string) {

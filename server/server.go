@@ -78,13 +78,16 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	if err != nil {
 		return err
 	}
-	bytes, err := blobs.OpenFiles(cmp.Or(c.Blobs, filepath.Join(c.DataDir, "blobs")))
+	bytes, err := blobs.Open(ctx, cmp.Or(c.Blobs, filepath.Join(c.DataDir, "blobs")))
 	if err != nil {
 		return err
 	}
 	contents := content.New(content.Config{
 		KV: s.store, Locks: s.table, Blobs: bytes, Keep: c.Keep, Record: recordContent, Forget: forgetDocument,
 	})
+	if err := contents.Bind(ctx); err != nil {
+		return err
+	}
 	if s.hub, err = events.Open(ctx, s.store, state(s.table, contents)); err != nil {
 		return err
 	}

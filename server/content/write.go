@@ -52,12 +52,17 @@ type write struct {
 	named    bool        // perhaps by a transaction whose outcome is unknown
 }
 
-// giveUp removes the blob of a write that failed.
+// giveUp removes the blob of a write that failed. Where the blob store does not answer, the blob becomes garbage.
 func (w *write) giveUp(err error) error {
 	if w.d.Blob != "" && !w.named {
 		ctx, cancel := context.WithTimeout(context.Background(), commitWithin)
 		defer cancel()
-		_ = w.Blobs.Delete(ctx, w.d.Blob) // otherwise it is found as a crash's
+		if w.Blobs.Delete(ctx, w.d.Blob) != nil {
+			_, _ = w.KV.Commit(ctx, kv.Txn{ // without it, Sweep finds the blob after a start
+				If:   []kv.Cond{kv.Absent(blobPrefix + w.d.Blob)},
+				Then: []kv.Op{kv.Put(garbagePrefix+w.d.Blob, nil)},
+			})
+		}
 	}
 	return err
 }

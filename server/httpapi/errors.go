@@ -89,7 +89,7 @@ func translate(err error) *apiError {
 		return &apiError{http.StatusPreconditionFailed, "precondition_failed", "The document has another content than you expect."}
 	case errors.Is(err, blobs.ErrFull), errors.Is(err, kv.ErrFull):
 		return &apiError{http.StatusInsufficientStorage, "store_full", "The server has no room for it. Nothing was written; locks go on."}
-	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, blobs.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return errUnavailable
 	}
 	return nil

@@ -1,0 +1,109 @@
+package blobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// object reads an object of a bucket. Seeking costs nothing until the next read, which then asks for the rest from there.
+type object struct {
+	ctx    context.Context
+	store  *S3
+	key    string
+	size   int64
+	offset int64 // of the next read
+
+	body   io.ReadCloser // nil until it is asked for
+	at     int64         // the offset of body
+	stop   context.CancelFunc
+	stalls *time.Timer // ends a body that brings nothing for s3Limit
+}
+
+// request asks for the bytes from offset on.
+func (o *object) request() error {
+	o.drop()
+	options := minio.GetObjectOptions{}
+	if o.offset > 0 {
+		if err := options.SetRange(o.offset, 0); err != nil {
+			return err
+		}
+	}
+	ctx, stop := context.WithCancel(o.ctx)
+	stalls := time.AfterFunc(s3Limit, stop)
+	body, info, _, err := o.store.client.GetObject(ctx, o.store.bucket, o.key, options)
+	if err != nil {
+		stalls.Stop()
+		stop()
+		if o.ctx.Err() != nil {
+			return context.Cause(o.ctx)
+		}
+		return o.store.failed("read", err)
+	}
+	o.body, o.at, o.stop, o.stalls = body, o.offset, stop, stalls
+	if o.offset == 0 {
+		o.size = info.Size
+	}
+	return nil
+}
+
+// drop gives up the body.
+func (o *object) drop() {
+	if o.body == nil {
+		return
+	}
+	o.stalls.Stop()
+	o.stop() // the rest need not arrive
+	_ = o.body.Close()
+	o.body = nil
+}
+
+// Read reads from the present offset.
+func (o *object) Read(p []byte) (int, error) {
+	if o.offset >= o.size {
+		return 0, io.EOF
+	}
+	if o.body == nil || o.at != o.offset {
+		if err := o.request(); err != nil {
+			return 0, err
+		}
+	}
+	o.stalls.Reset(s3Limit)
+	n, err := o.body.Read(p)
+	o.offset += int64(n)
+	o.at = o.offset
+	switch {
+	case err == nil || o.ctx.Err() != nil:
+		return n, err
+	case errors.Is(err, io.EOF) && o.offset == o.size:
+		return n, io.EOF
+	case errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF
+	}
+	return n, o.store.failed("read", err)
+}
+
+// Seek moves the offset.
+func (o *object) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += o.offset
+	case io.SeekEnd:
+		offset += o.size
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("blobs: seek to %d", offset)
+	}
+	o.offset = offset
+	return offset, nil
+}
+
+// Close ends the request.
+func (o *object) Close() error {
+	o.drop()
+	return nil
+}

@@ -1,0 +1,211 @@
+package blobs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+const (
+	// s3Limit bounds each request to the store, its retries included. The bytes of a blob that is read are bounded piece by piece.
+	s3Limit = 30 * time.Second
+	// s3Retries is how often the client sends one request at most.
+	s3Retries = 3
+)
+
+// s3Page is how many objects are listed at once, at most 1000. Tests change it.
+var s3Page = 1000
+
+// S3 keeps each blob as an object of a bucket. The keys are the paths that [Files] has, so a copy of the one is the other.
+type S3 struct {
+	client *minio.Core
+	bucket string
+	prefix string // empty, or it ends with a slash
+}
+
+var _ Blobs = (*S3)(nil)
+
+// OpenS3 returns the blobs of a bucket: s3://bucket/prefix?endpoint=https://host&region=name. Without an endpoint it is Amazon's.
+// The credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), from ~/.aws/credentials, or from the
+// machine's role. It fails when the bucket cannot be reached.
+func OpenS3(ctx context.Context, place string) (*S3, error) {
+	s, err := parseS3(place)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s3Limit)
+	defer cancel()
+	exists, err := s.client.BucketExists(ctx, s.bucket)
+	if err == nil && !exists {
+		err = errors.New("there is no such bucket")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the contents at %s cannot be reached: %w", place, err)
+	}
+	return s, nil
+}
+
+func parseS3(place string) (*S3, error) {
+	wrong := func(why string) error {
+		return fmt.Errorf("%q is no place for contents: %s; it is written s3://bucket/prefix?endpoint=https://host&region=name", place, why)
+	}
+	u, err := url.Parse(place)
+	if err != nil || u.Scheme != "s3" || u.Host == "" {
+		return nil, wrong("it names no bucket")
+	}
+	if u.User != nil {
+		return nil, errors.New("the place of the contents holds credentials; put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, wrong(err.Error())
+	}
+	for name := range query {
+		if name != "endpoint" && name != "region" {
+			return nil, wrong(fmt.Sprintf("it has an unknown setting %q", name))
+		}
+	}
+	endpoint, err := url.Parse(cmp.Or(query.Get("endpoint"), "https://s3.amazonaws.com"))
+	if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" || strings.Trim(endpoint.Path, "/") != "" {
+		return nil, wrong("its endpoint is no URL of a host")
+	}
+	client, err := minio.NewCore(endpoint.Host, &minio.Options{
+		Creds: credentials.NewChainCredentials([]credentials.Provider{
+			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: &http.Client{Timeout: s3Limit / 3}},
+		}),
+		Secure: endpoint.Scheme == "https", Region: query.Get("region"), MaxRetries: s3Retries,
+	})
+	if err != nil {
+		return nil, wrong(err.Error())
+	}
+	prefix := strings.Trim(u.Path, "/")
+	if prefix != "" {
+		prefix += "/"
+	}
+	return &S3{client, u.Host, prefix}, nil
+}
+
+func (s *S3) key(name string) (string, error) {
+	if !ValidName(name) {
+		return "", fmt.Errorf("%q is no name of a blob", name)
+	}
+	return s.prefix + name[:2] + "/" + name, nil
+}
+
+// Put stores an object in one request, whose signature contains the hash of its bytes. The store answers when the object is durable.
+func (s *S3) Put(ctx context.Context, name string, data []byte) error {
+	key, err := s.key(name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s3Limit)
+	defer cancel()
+	hash := sha256.Sum256(data)
+	// With the hash given, the body is sent as it is. Otherwise the client signs it in pieces, and an empty one has no length.
+	_, err = s.client.PutObject(ctx, s.bucket, key, bytes.NewReader(data), int64(len(data)), "", hex.EncodeToString(hash[:]),
+		minio.PutObjectOptions{ContentType: "application/octet-stream", DisableContentSha256: true})
+	return s.failed("written", err)
+}
+
+// Open sends the request for the bytes, so a blob that is missing is reported here.
+func (s *S3) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
+	key, err := s.key(name)
+	if err != nil {
+		return nil, err
+	}
+	o := &object{ctx: ctx, store: s, key: key}
+	if err := o.request(); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// Delete removes an object.
+func (s *S3) Delete(ctx context.Context, name string) error {
+	key, err := s.key(name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s3Limit)
+	defer cancel()
+	err = s.failed("removed", s.client.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}))
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Each lists the objects page by page. Objects that are no blobs are left out.
+func (s *S3) Each(ctx context.Context, call func(name string) error) error {
+	for after := ""; ; {
+		keys, err := s.page(ctx, after)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			folder, name, _ := strings.Cut(strings.TrimPrefix(key, s.prefix), "/")
+			if !ValidName(name) || name[:2] != folder {
+				continue
+			}
+			if err := call(name); err != nil {
+				return err
+			}
+		}
+		if len(keys) < s3Page {
+			return nil
+		}
+		after = keys[len(keys)-1]
+	}
+}
+
+// page lists the keys after a key.
+func (s *S3) page(ctx context.Context, after string) (keys []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s3Limit)
+	defer cancel()
+	for o := range s.client.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{
+		Prefix: s.prefix, Recursive: true, StartAfter: after, MaxKeys: s3Page,
+	}) {
+		if o.Err != nil {
+			return nil, s.failed("listed", o.Err)
+		}
+		if keys = append(keys, o.Key); len(keys) == s3Page {
+			break
+		}
+	}
+	return keys, nil
+}
+
+// failed puts the store's errors into this package's terms.
+func (s *S3) failed(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	answer := minio.ToErrorResponse(err)
+	err = fmt.Errorf("a content cannot be %s in s3://%s/%s: %w", what, s.bucket, s.prefix, err)
+	switch {
+	case answer.Code == minio.NoSuchKey:
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	case answer.StatusCode == http.StatusInsufficientStorage, fullCodes[answer.Code]:
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case answer.Code == minio.NoSuchBucket, answer.StatusCode == http.StatusForbidden, errors.Is(err, context.Canceled):
+		return err // a retry does not help
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// fullCodes are the codes with which stores refuse an object for want of room: S3 itself has none.
+var fullCodes = map[string]bool{
+	"XMinioStorageFull": true, "XMinioAdminBucketQuotaExceeded": true, "QuotaExceeded": true, "InsufficientStorage": true, "InsufficientCapacity": true,
+}
