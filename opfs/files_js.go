@@ -50,7 +50,7 @@ func (f *Files) Check(ctx context.Context) error {
 		err = probe(ctx, file)
 		_ = f.dir.remove(ctx, name)
 	}
-	if busy(err) { // another page checks
+	if busy(err) || isNamed(err, notFound) { // another page checks: it has the file open, or has removed it
 		err = nil
 	}
 	return f.dir.explain(ctx, f.dir.String(), err)

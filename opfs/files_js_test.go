@@ -176,3 +176,20 @@ func TestFilesWhereThereIsNoStorage(t *testing.T) {
 	_, err := NewFiles("../up", safejs.Undefined())
 	require.True(t, errors.Is(err, lock.ErrInvalidArgument))
 }
+
+// Pages that check at once share a file, which each of them removes.
+func TestChecksAtOnce(t *testing.T) {
+	const pages, checks = 8, 20
+	root, failed := newRoot(), make(chan error)
+	for range pages {
+		go func() {
+			files := newFiles(root)
+			for range checks {
+				failed <- files.Check(t.Context())
+			}
+		}()
+	}
+	for range pages * checks {
+		assert.NoError(t, <-failed)
+	}
+}

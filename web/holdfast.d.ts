@@ -283,7 +283,8 @@ export interface AutoSaveReadonly {
 }
 /** Detail of `autosave:editable`: this page may write. */
 export interface AutoSaveEditable {
-  /** What was saved last by whoever held it, for the page to load before it lets anyone type. Absent where the page has that already, or nothing was ever saved. */
+  /** What was saved last by whoever held it, for the page to load before it lets anyone type. Absent where the page has that already, or nothing was ever saved.
+   *  Text that is typed before this is told never replaces it: that text becomes a draft, and `flushNow()` and `dispose()` reject with "read-only". */
   readonly content?: Uint8Array;
   /** What this page had that is not in `content`; it is a draft as well until something has been saved. */
   readonly unsaved?: Uint8Array;

@@ -142,3 +142,89 @@ func TestNothingLostWhenTypedBeforeContentIsLoaded(t *testing.T) {
 		})
 	})
 }
+
+// A page that types before it loads the content has typed on nothing. That draft never replaces the content, however the page ends.
+func TestNothingLostWhenPageEndsThatTypedBeforeContentIsLoaded(t *testing.T) {
+	t.Parallel()
+	eachSetup(t, func(t *testing.T, s setup) {
+		w := open(t, quick)
+		eachEnding(t, func(t *testing.T, end endings.Ending, _ int, root string) {
+			word := endings.Word()
+			ben := w.early(t, s, root, "type('"+word+"')")
+			ben.WaitFor("heard('editable').length === 1 && text === 'saved'", browser.Limit)
+			w.WaitStored(t, word, browser.Limit)
+			end.End(ben)
+			w.assertTypedOnNothing(t, s, root, word)
+		})
+	})
+}
+
+// The same where the page saves or ends before it has loaded the content, and empties its editor.
+func TestNothingLostByCallBeforeContentIsLoaded(t *testing.T) {
+	t.Parallel()
+	eachSetup(t, func(t *testing.T, s setup) {
+		w := open(t, quick)
+		for name, call := range map[string]string{"close": "hf.close()", "dispose": "autosave.dispose()", "flushNow": "autosave.flushNow()"} {
+			t.Run(name, func(t *testing.T) {
+				eachRound(t, 1, 20, func(t *testing.T, _ int, root string) {
+					word := endings.Word()
+					ben := w.early(t, s, root, "type('"+word+"'); { const done = failure("+call+"); text = ''; result = await done }")
+					assert.Equal(t, "read-only", browser.Get[string](ben, "result.code"))
+					ben.Close()
+					w.assertTypedOnNothing(t, s, root, word)
+				})
+			})
+		}
+	})
+}
+
+// A page that types although it is read-only, and ends when it is given the content, has the runtime believe that it has something
+// to save. By the time the runtime asks for that, the editor is empty.
+func TestNothingLostByPageThatEndsWhenItMayEdit(t *testing.T) {
+	t.Parallel()
+	eachSetup(t, func(t *testing.T, s setup) {
+		w := open(t, quick)
+		eachRound(t, 2, 20, func(t *testing.T, _ int, root string) {
+			ann := w.attacked(t, s.project(root, "Ann"), endings.Unsaved)
+			ann.MustEval("type('saved'); null", nil)
+			ben := w.attacked(t, s.project(root, "Ben"), endings.Unsaved)
+			ben.MustEval(`{
+				const {port1, port2} = new MessageChannel()
+				globalThis.ended = false
+				port1.onmessage = () => { if (!ended) { type('.'); void failure(autosave.read('none')); setTimeout(() => port2.postMessage(0), 1) } }
+				port2.postMessage(0)
+				autosave.addEventListener('autosave:editable', () => { ended = true })
+			} null`, nil)
+			ann.MustEval("await hf.close(); null", nil)
+			ben.WaitFor("ended && autosave.state().phase !== 'awaiting-lock'", browser.Limit)
+			ben.MustEval("{ const done = hf.close(); text = ''; await done } null", nil)
+			next := w.attacked(t, s.project(root, "Cleo"), endings.Unsaved)
+			next.WaitFor("!autosave.readOnly", browser.Limit)
+			assert.Equal(t, "saved", browser.Get[string](next, "await current()"))
+			next.MustEval("await hf.close(); null", nil)
+		})
+	})
+}
+
+// early opens a page of a document in which somebody has saved. It does what is given before it is told the content.
+func (w world) early(t *testing.T, s setup, root, do string) *browser.Tab {
+	t.Helper()
+	ann := w.attacked(t, s.project(root, "Ann"), endings.Unsaved)
+	ann.MustEval("type('saved'); await autosave.flushNow(); await hf.close(); null", nil)
+	ann.Spare()
+	ben := w.tab(t, s.project(root, "Ben"))
+	ben.MustEval(editing, nil)
+	ben.MustEval("await edit("+endings.Unsaved+"); "+do+"; null", nil)
+	return ben
+}
+
+// assertTypedOnNothing asserts that the content is what was saved, and that a word that was typed without it is a draft.
+func (w world) assertTypedOnNothing(t *testing.T, s setup, root, word string) {
+	t.Helper()
+	next := w.attacked(t, s.project(root, "Cleo"), endings.Unsaved)
+	next.WaitFor("!autosave.readOnly", browser.Limit)
+	assert.Equal(t, "saved", browser.Get[string](next, "await current()"))
+	next.WaitFor("await places('"+word+"') === 'draft'", browser.Limit)
+	next.MustEval("await hf.close(); null", nil)
+	next.Spare()
+}

@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/holdfast-dev/holdfast/tests/browser"
 	"github.com/holdfast-dev/holdfast/tests/endings"
 )
@@ -91,7 +93,12 @@ func TestNothingLostOfLargeDocument(t *testing.T) {
 						ann.MustEval("text = large(6); autosave.markDirty(); await autosave.flushNow(); text = large(3) + '"+word+"' + large(3); autosave.markDirty(); null", nil)
 					}
 					end.EndAfter(t, w.Browser, ann, word)
-					w.assertLeft(t, s.project(root, "Ben"), endings.Unsaved, word, "content")
+					ben := w.attacked(t, s.project(root, "Ben"), endings.Unsaved)
+					endings.AssertFound(t, ben, word, "content")
+					same := browser.Get[bool](ben, "(await current()).replace('"+word+"', '') === 'a line of sixteen'.repeat(6 * 65536)")
+					assert.True(t, same, "the text around the word is the same")
+					ben.MustEval("await hf.close(); null", nil)
+					ben.Spare()
 					ann.Spare()
 				})
 			})

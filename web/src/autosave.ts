@@ -3,7 +3,7 @@
 // must know without asking.
 
 import type * as Contract from "../holdfast";
-import { AutoSaveError, notSaved } from "./autosave-error";
+import { AutoSaveError, notLoaded, notSaved } from "./autosave-error";
 import { Journal } from "./journal";
 import { Listeners } from "./listeners";
 import { Loading } from "./loading";
@@ -122,10 +122,12 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   flushNow(): Promise<Contract.Generation> {
+    const spared = this.#spare();
     const shot = this.#shots.loading ? undefined : this.#shots.pin(); // half a text is not saved
     const flush = async (): Promise<Contract.Generation> => {
       try {
         await this.#resuming;
+        if (spared) throw notLoaded();
         return await this.#call("flush", shot && { number: shot.number }) as Contract.Generation;
       } catch (failure) {
         if (shot && this.#shots.unsaved) this.#journal.keep(shot);
@@ -165,21 +167,21 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     return restored;
   }
 
-  async requestEdit({ signal, ...options }: { force?: boolean; graceMs?: number; signal?: AbortSignal } = {}): Promise<void> {
-    await this.#call("edit", options, signal);
-  }
+  async requestEdit({ signal, ...options }: { force?: boolean; graceMs?: number; signal?: AbortSignal } = {}): Promise<void> { await this.#call("edit", options, signal); }
 
   dispose(): Promise<void> {
     if (this.#over.signal.aborted) return Promise.resolve();
-    return this.#disposing ??= this.#dispose(this.#shots.unsaved && this.#journal.folder ? this.#shots.pin() : undefined);
+    const spared = this.#spare(), { unsaved, loading } = this.#shots;
+    // An editor may be asked for its text although it is saved, and the page may have emptied it by then.
+    return this.#disposing ??= this.#dispose(this.#journal.folder && (unsaved || (!this.#readOnly && !loading)) ? this.#shots.pin() : undefined, spared);
   }
 
-  async #dispose(shot: Shot | undefined): Promise<void> {
+  async #dispose(shot: Shot | undefined, spared: boolean): Promise<void> {
     this.#last = shot;
-    if (shot) this.#journal.keep(shot);
+    this.#keep();
     try {
       await this.#call("dispose", shot && { number: shot.number });
-      if (shot && this.#shots.unsaved) throw notSaved();
+      if (spared || (shot && this.#shots.unsaved)) throw spared ? notLoaded() : notSaved();
     } catch (failure) {
       if (shot && this.#shots.unsaved) await this.#journal.seal(shot, "closed").catch(() => undefined); // it is kept elsewhere
       throw failure;
@@ -227,7 +229,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     const generation = raw["generation"] as Contract.Generation | undefined;
     if (raw.type === "autosave:saved" && generation) this.#saved(raw["draft"] as string | undefined, raw["number"] as number, generation);
     this.#set(raw.state as RawState);
-    if (raw.type === "autosave:preview" && !this.#shots.unsaved) this.#replace(raw["base"] as string ?? "", raw["content"] as Uint8Array);
+    if (raw.type === "autosave:preview") return this.#soon(() => this.#preview(raw));
     if (raw.type === "autosave:editable") return this.#editable(raw as unknown as ToldEditable);
     const detail = this.#detail(raw);
     this.#soon(() => {
@@ -260,17 +262,34 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     this.#marks.news();
   }
 
+  /** What this machine knows of a document, for a page that shows nothing else. */
+  #preview(raw: Told): void {
+    if (this.#shots.unsaved) return;
+    if (this.hears(raw.type)) this.#replace(raw["base"] as string ?? "", raw["content"] as Uint8Array);
+    this.tell(raw.type, this.#detail(raw));
+  }
+
+  /** Until the editor is given the content, what is typed is typed on nothing: a draft, which is stored at once. Returns whether there is such. */
+  #spare(): boolean {
+    if (!this.#shots.tell()) return false;
+    const { unsaved } = this.#shots;
+    if (unsaved) this.#replace("", new Uint8Array());
+    this.#shots.hold();
+    return unsaved;
+  }
+
   /** From here on the page has the content, and what is typed belongs to that. */
   #editable(raw: ToldEditable): void {
-    const { content: bytes, base } = raw;
-    if (bytes) this.#replace(base ?? "", bytes);
+    const { content: bytes, base } = raw, early = this.#early !== undefined;
+    if (bytes && early) this.#shots.hold();
+    else if (bytes) this.#replace(base ?? "", bytes);
     else if (base !== undefined && !this.#shots.unsaved) this.#shots.base = base;
     this.#leaseId = raw.leaseId ?? "";
     this.#readOnly = false;
-    const detail = this.#detail(raw) as Contract.AutoSaveEditable, early = this.#early !== undefined;
+    const detail = this.#detail(raw) as Contract.AutoSaveEditable;
     this.#soon(() => {
-      // What was typed before the page was given this content becomes a draft.
-      if (early && bytes && this.#shots.touched) this.#replace(base ?? "", bytes);
+      this.#shots.tell();
+      if (early && bytes) this.#replace(base ?? "", bytes);
       this.#loading.offer(detail, (now, later) => this.tell(raw.type, now, later));
       if (this.#shots.unsaved) this.#marks.again();
       if (!early) void this.#answer(raw, this.#loading.done);
@@ -331,6 +350,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
 
   /** Keeps what nobody has saved, at once: nothing may run after this. */
   #keep(): void {
+    this.#spare();
     if (this.#shots.unsaved) this.#journal.keep(this.#last ?? this.#shots.take());
   }
 

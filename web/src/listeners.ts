@@ -24,7 +24,7 @@ export class Listeners extends EventTarget {
 
   override addEventListener(type: string, listener: Listener | null, options?: boolean | AddEventListenerOptions): void {
     super.addEventListener(type, listener, options);
-    if (!listener || !lasting.includes(type)) return;
+    if (!listener) return;
     const here = this.#here.get(type) ?? new Set();
     this.#here.set(type, here.add(listener));
     const last = this.#last;
@@ -45,6 +45,9 @@ export class Listeners extends EventTarget {
     super.removeEventListener(type, listener, options);
     if (listener) this.#here.get(type)?.delete(listener);
   }
+
+  /** Whether somebody listens to events of this kind. */
+  protected hears(type: string): boolean { return (this.#here.get(type)?.size ?? 0) > 0; }
 
   /** Dispatches an event. The detail of one that lasts is made anew for each who comes later. */
   protected tell(type: string, detail: unknown, later: () => unknown = () => detail): void {

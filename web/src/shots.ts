@@ -27,6 +27,7 @@ export class Shots {
   marks = 0;
   /** How many contents the editor is loading: until it has, the page shows neither the old text nor the new one. */
   loading = 0;
+  #untold = false;
   #number = 0;
   #savedMarks = 0;
   #firstMarks = 0; // how many there were when the text was replaced
@@ -76,6 +77,23 @@ export class Shots {
     this.#stands = shot?.marks === this.marks ? shot : this.#taken();
     this.#pins.push(this.#stands);
     return this.#stands;
+  }
+
+  /** Whether Go would be given what the page shows at this moment. */
+  get fresh(): boolean { return this.#pins.length === 0 && this.#stands?.marks !== this.marks && (!this.#served || this.news); }
+
+  /** There is a content that the editor is given in a later task. Until then it is like one that loads. */
+  hold(): void {
+    if (!this.#untold) this.loading++;
+    this.#untold = true;
+  }
+
+  /** The editor is given the content. Returns whether it was held. */
+  tell(): boolean {
+    const held = this.#untold;
+    if (held) this.loading--;
+    this.#untold = false;
+    return held;
   }
 
   /** Forgets what was pinned for a call that has ended. */
