@@ -23,6 +23,7 @@ func FuzzBodies(f *testing.F) {
 	f.Add("PUT", "/api/documents/r/content", "text", "7")
 	f.Add("DELETE", "/api/locks/x.eA", "", "")
 	f.Add("GET", "/api/locks?path=a/b%2Fc", "", "")
+	f.Add("GET", "/api/locks?path=a&limit=2&after=w1.x", "", "")
 	f.Add("GET", "/api/documents/r/events?after=1", "", "")
 	f.Fuzz(func(t *testing.T, method, path, body, token string) {
 		request, err := http.NewRequest(method, "http://x/", strings.NewReader(body))

@@ -23,6 +23,34 @@ func mustInt(t *testing.T, text string) int64 {
 
 type object = map[string]any
 
+// A listing comes in pages of the size that the client asks for.
+func TestListingsComeInPages(t *testing.T) {
+	t.Parallel()
+	ann := start(t, nil).as(t, "ann")
+	for i := range 5 {
+		require.Equal(t, http.StatusOK, ann.do("POST", "/api/locks", object{"paths": [][]string{{"u", strconv.Itoa(i)}}}).status)
+	}
+	var tokens []float64
+	var sizes []int
+	for after := ""; ; {
+		page := ann.do("GET", "/api/locks?path=u&limit=2&after="+after, nil)
+		require.Equal(t, http.StatusOK, page.status, string(page.text))
+		for _, h := range page.body["holders"].([]any) {
+			tokens = append(tokens, h.(object)["token"].(float64))
+		}
+		sizes = append(sizes, len(page.body["holders"].([]any)))
+		next, more := page.body["next"].(string)
+		if after = next; !more {
+			break
+		}
+	}
+	assert.Equal(t, []int{2, 2, 1}, sizes)
+	assert.True(t, slices.IsSorted(tokens))
+	for _, bad := range []string{"limit=0", "limit=x", "limit=1001", "after=x", "after=h1.b"} {
+		assertError(t, ann.do("GET", "/api/locks?path=u&"+bad, nil), http.StatusBadRequest, "invalid_request")
+	}
+}
+
 // The calls for locks on paths, row by row.
 func TestPathLocks(t *testing.T) {
 	t.Parallel()

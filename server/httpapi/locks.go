@@ -111,22 +111,31 @@ func (a *API) giveUp(w http.ResponseWriter, r *http.Request, s sessions.Session)
 }
 
 func (a *API) showPath(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
-	path, err := queryPath(r.URL.Query().Get("path"))
+	query := r.URL.Query()
+	path, err := queryPath(query.Get("path"))
 	if err != nil {
 		return err
 	}
-	leases, waiting, err := a.Locks.Inspect(r.Context(), path)
+	limit, err := pageSize(query.Get("limit"))
 	if err != nil {
 		return err
 	}
-	waiters := make([]map[string]any, len(waiting))
-	for i, v := range waiting {
+	page, err := a.Locks.List(r.Context(), path, query.Get("after"), int(limit))
+	if err != nil {
+		return err
+	}
+	waiters := make([]map[string]any, len(page.Waiters))
+	for i, v := range page.Waiters {
 		waiters[i] = map[string]any{
 			"holder_id": v.Holder.ID, "holder_name": v.Holder.Name, "paths": v.Paths, "mode": v.Mode,
-			"since": at(v.Since), "is_mine": s.Owns(v.Holder.ID),
+			"since": at(v.Since), "is_mine": v.Holder.ID == s.HolderID,
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"holders": holders(leases, s), "waiters": waiters})
+	body := map[string]any{"holders": holders(page.Holders, s), "waiters": waiters}
+	if page.Next != "" {
+		body["next"] = page.Next
+	}
+	writeJSON(w, http.StatusOK, body)
 	return nil
 }
 

@@ -1,5 +1,7 @@
 package locks
 
+import "testing"
+
 const Backstop = backstop
 
 // Waiting is how many requests this server has seen in line.
@@ -14,4 +16,11 @@ func (t *Table) Looks() int {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
 	return t.mirror.looks
+}
+
+// SetFew changes for one test how many leases a listing collects at once.
+func SetFew(t *testing.T, n int) {
+	former := few
+	few = n
+	t.Cleanup(func() { few = former })
 }

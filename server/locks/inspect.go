@@ -4,40 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
-
-// Waiter is a request in line.
-type Waiter struct {
-	Holder Holder
-	Paths  []Path
-	Mode   Mode
-	Since  time.Time
-}
-
-// Inspect reads who holds and who waits where it would stand against an exclusive lock on the path: on the path itself,
-// above it and below it. Both lists are in the order of arrival.
-func (t *Table) Inspect(ctx context.Context, p Path) ([]Lease, []Waiter, error) {
-	if err := p.check(); err != nil {
-		return nil, nil, err
-	}
-	var w way
-	asked := claim{Paths: []Path{p}, Mode: Exclusive, Slots: 1}
-	w.clear(asked)
-	w.first(asked)
-	result, err := t.store.Commit(ctx, kv.Txn{Then: w.reads})
-	if err != nil {
-		return nil, nil, err
-	}
-	alive, err := t.alive(ctx, standing(result.Reads).claims)
-	if err != nil {
-		return nil, nil, err
-	}
-	return t.name(alive), waiters(result.Reads), nil
-}
 
 // At reads the lease that keeps others from locking the path exclusively, the oldest if there are several, and says at
 // which revision. Where there is none, the lease is zero.
@@ -76,28 +45,6 @@ func (t *Table) alive(ctx context.Context, claims []stand) ([]stand, error) {
 		}
 	}
 	return list, nil
-}
-
-func waiters(reads [][]kv.Entry) []Waiter {
-	var tickets []ticket
-	seen := map[string]bool{}
-	for _, read := range reads {
-		for _, e := range read {
-			if !strings.HasPrefix(e.Key, waitPrefix) {
-				continue
-			}
-			if t, ok := decodeTicket(e); ok && !seen[t.Lease] {
-				seen[t.Lease] = true
-				tickets = append(tickets, t)
-			}
-		}
-	}
-	slices.SortFunc(tickets, func(a, b ticket) int { return int(a.Place - b.Place) })
-	list := make([]Waiter, len(tickets))
-	for i, t := range tickets {
-		list[i] = Waiter{Holder{t.Holder, t.Name}, t.Paths, t.Mode, time.UnixMilli(t.Locked)}
-	}
-	return list
 }
 
 // HolderOf returns the id of the holder of a lease, "" where the lease has ended.

@@ -18,6 +18,7 @@ type mirror struct {
 	revision int64 // of the store
 	graph    *waitgraph.Graph
 	held     map[string]*held   // by the lease's own name
+	order    byToken            // of held
 	homes    map[string]*held   // by the key of the first claim
 	asked    map[string]*held   // by holder and ticket
 	beats    map[string]beat    // by key
@@ -41,6 +42,7 @@ type held struct {
 	expires  time.Time // what the store says
 	beatAt   int64     // the revision of the last heartbeat
 	index    int       // in the queue; -1 outside of it
+	gone     bool      // from the mirror
 }
 
 type beat struct {
@@ -60,7 +62,7 @@ func (m *mirror) clear() {
 	m.graph = waitgraph.New()
 	m.held, m.homes, m.asked = map[string]*held{}, map[string]*held{}, map[string]*held{}
 	m.beats, m.tickets = map[string]beat{}, map[string]*ticket{}
-	m.touched, m.due = nil, nil
+	m.touched, m.due, m.order = nil, nil, byToken{}
 }
 
 // load replaces everything by what was read, as at the start. The tickets come in the order in which they joined, so that
@@ -70,6 +72,7 @@ func (m *mirror) load(entries []kv.Entry, revision int64, now time.Time) {
 	defer m.mu.Unlock()
 	m.clear()
 	m.revision = revision
+	m.order.loading = true
 	var waiting []kv.Entry
 	for _, e := range entries {
 		if strings.HasPrefix(e.Key, waitPrefix) {
@@ -78,6 +81,7 @@ func (m *mirror) load(entries []kv.Entry, revision int64, now time.Time) {
 			m.set(e, now, false)
 		}
 	}
+	m.order.loaded()
 	m.touched = nil // without tickets there is no cycle
 	slices.SortStableFunc(waiting, func(a, b kv.Entry) int { return int(a.Modified - b.Modified) })
 	for _, e := range waiting {
@@ -162,6 +166,7 @@ func (m *mirror) hold(e kv.Entry, c claim) {
 	if c.Ticket != "" {
 		m.asked[askedKey(c)] = h
 	}
+	m.order.add(h)
 	m.graph.Hold(&waitgraph.Claim{Want: c.want(), Slot: c.Slot})
 	m.touched = append(m.touched, c.Holder)
 	if b, ok := m.beats[beatOf(home)]; ok {
@@ -214,6 +219,7 @@ func (m *mirror) drop(home string, h *held) {
 	if m.asked[askedKey(h.claim)] == h {
 		delete(m.asked, askedKey(h.claim))
 	}
+	m.order.remove(h)
 	m.graph.Release(h.Lease)
 	if h.index >= 0 {
 		heap.Remove(&m.due, h.index)

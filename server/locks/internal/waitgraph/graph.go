@@ -17,7 +17,11 @@
 // wait for a place in line goes ahead.
 package waitgraph
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Want is what somebody has or asks for.
 type Want struct {
@@ -191,9 +195,9 @@ func (g *Graph) Wanted(w Want) bool {
 	return false
 }
 
-// Holders calls f with the leases in somebody's way, each once, until f returns false. Slots are among them only while none
-// is free.
-func (g *Graph) Holders(w Want, f func(*Claim) bool) {
+// Holders calls f with the leases in somebody's way, each once, until f returns false, and reports whether those were all. Slots are
+// among them only while none is free.
+func (g *Graph) Holders(w Want, f func(*Claim) bool) (all bool) {
 	seen := map[*Claim]bool{}
 	var mates []*Claim
 	for c := range g.claims.against(w) {
@@ -203,17 +207,64 @@ func (g *Graph) Holders(w Want, f func(*Claim) bool) {
 		case mate(w, c):
 			mates = append(mates, c)
 		case !f(c):
-			return
+			return false
 		}
 		seen[c] = true
 	}
 	if _, free := freeSlot(w, mates); !free {
 		for _, c := range mates {
 			if !f(c) {
-				return
+				return false
 			}
 		}
 	}
+	return true
+}
+
+// Conflicts reports whether a lease is in somebody's way, where no slots are asked for.
+func (g *Graph) Conflicts(w Want, id string) bool {
+	c := g.held[id]
+	if c == nil {
+		return false
+	}
+	for _, p := range w.Paths {
+		for _, q := range c.Paths {
+			n := min(len(p), len(q))
+			if !slices.Equal(p[:n], q[:n]) {
+				continue
+			}
+			above, below := len(q) < len(p), len(q) > len(p)
+			if above && !c.Shared || below && !w.Shared || !above && !below && (!c.Shared || !w.Shared) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Waiting returns the first n tickets in somebody's way, in the order of their places and, within one, of their IDs. Tickets before a
+// place are left out, and those that keep refuses.
+func (g *Graph) Waiting(w Want, place int64, n int, keep func(id string) bool) []*Ticket {
+	var list []*Ticket
+	seen := map[*Ticket]bool{}
+	for l := range g.lines.against(w) {
+		taken, last := 0, int64(0)
+		for _, t := range l.list[l.before(place):] {
+			if taken >= n && t.Place != last {
+				break
+			}
+			if !keep(t.ID) {
+				continue
+			}
+			taken, last = taken+1, t.Place
+			if !seen[t] {
+				seen[t] = true
+				list = append(list, t)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *Ticket) int { return cmp.Or(cmp.Compare(a.Place, b.Place), strings.Compare(a.ID, b.ID)) })
+	return list[:min(len(list), n)]
 }
 
 func (g *Graph) lastAhead(t *Ticket) *Ticket {

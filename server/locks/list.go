@@ -1,0 +1,272 @@
+package locks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/locks/internal/waitgraph"
+)
+
+// Waiter is a request in line.
+type Waiter struct {
+	Holder Holder
+	Paths  []Path
+	Mode   Mode
+	Since  time.Time
+
+	place int64
+	lease string
+}
+
+// Listing is a page of those who hold and those who wait, each in the order of arrival. The holders come first.
+type Listing struct {
+	Holders []Lease
+	Waiters []Waiter
+	// Next is what the next page comes after; it is empty after the last one.
+	Next string
+}
+
+// MaxPage is how many entries a page has at most.
+const MaxPage = 1000
+
+// List reads a page of the leases and the requests in line that stand against an exclusive lock on the path: on the path itself, above
+// it and below it. After is the Next of the page before, and empty for the first page. A page shows one moment, at or after the
+// call; an entry that is there during all pages is in one of them.
+func (t *Table) List(ctx context.Context, p Path, after string, limit int) (Listing, error) {
+	if err := p.check(); err != nil {
+		return Listing{}, err
+	}
+	from, err := parseCursor(after)
+	if err != nil {
+		return Listing{}, err
+	}
+	limit = max(1, min(limit, MaxPage))
+	list, whole, err := t.readAll(ctx, p)
+	if err == nil && !whole {
+		list, err = t.listSeen(ctx, p, from, limit)
+	}
+	if err != nil {
+		return Listing{}, err
+	}
+	return list.page(from, limit), nil
+}
+
+// Inspect is List for all pages.
+func (t *Table) Inspect(ctx context.Context, p Path) (holders []Lease, waiters []Waiter, err error) {
+	for after := ""; ; {
+		page, err := t.List(ctx, p, after, MaxPage)
+		if err != nil {
+			return nil, nil, err
+		}
+		holders, waiters = append(holders, page.Holders...), append(waiters, page.Waiters...)
+		if after = page.Next; after == "" {
+			return holders, waiters, nil
+		}
+	}
+}
+
+// readAll reads everything from the store, unless there is much of it: then whole is false.
+func (t *Table) readAll(ctx context.Context, p Path) (list Listing, whole bool, err error) {
+	var w way
+	asked := claim{Paths: []Path{p}, Mode: Exclusive, Slots: 1}
+	w.clear(asked)
+	w.first(asked)
+	result, err := t.store.Commit(ctx, kv.Txn{Then: w.reads})
+	if err != nil {
+		return Listing{}, false, err
+	}
+	for _, read := range result.Reads {
+		if len(read) >= maxNamed {
+			return Listing{}, false, nil
+		}
+	}
+	alive, err := t.alive(ctx, standing(result.Reads).claims)
+	if err != nil {
+		return Listing{}, false, err
+	}
+	return Listing{Holders: t.name(alive), Waiters: waiters(result.Reads)}, true, nil
+}
+
+// page leaves of a listing what comes after a place, at most limit entries.
+func (l Listing) page(from cursor, limit int) (page Listing) {
+	for _, h := range l.Holders {
+		if from.waiting || h.Token <= from.place {
+			continue
+		}
+		if len(page.Holders) == limit {
+			page.Next = cursor{place: page.Holders[limit-1].Token}.String()
+			return page
+		}
+		page.Holders = append(page.Holders, h)
+	}
+	for i, w := range l.Waiters {
+		if from.waiting && from.compare(w) >= 0 {
+			continue
+		}
+		if len(page.Holders)+len(page.Waiters) == limit {
+			page.Next = cursor{waiting: true}.String()
+			if i > 0 {
+				page.Next = cursorAfter(l.Waiters[i-1]).String()
+			}
+			return page
+		}
+		page.Waiters = append(page.Waiters, w)
+	}
+	return page
+}
+
+// cursor is a place in a listing: after a lease with a token, or after a request in line.
+type cursor struct {
+	waiting bool
+	place   int64
+	lease   string
+}
+
+func cursorAfter(w Waiter) cursor { return cursor{true, w.place, w.lease} }
+
+func (c cursor) compare(w Waiter) int {
+	return cmp.Or(cmp.Compare(c.place, w.place), strings.Compare(c.lease, w.lease))
+}
+
+func (c cursor) String() string {
+	if !c.waiting {
+		return fmt.Sprint("h", c.place)
+	}
+	return fmt.Sprint("w", c.place, ".", c.lease)
+}
+
+func parseCursor(text string) (c cursor, err error) {
+	if text == "" {
+		return cursor{}, nil
+	}
+	digits, lease, waiting := strings.Cut(text[1:], ".")
+	place, err := strconv.ParseInt(digits, 10, 64)
+	c = cursor{waiting, place, lease}
+	if err != nil || place < 0 || c.String() != text {
+		return c, &InvalidError{"after is the next of the page before"}
+	}
+	return c, nil
+}
+
+// heardKey is written to learn which revision this server must have heard of to answer for the present.
+const heardKey = prefix + "heard"
+
+// listSeen lists what this server has seen, once it has heard of everything that is there. It returns at least the page.
+func (t *Table) listSeen(ctx context.Context, p Path, from cursor, limit int) (list Listing, err error) {
+	result, err := t.commit(ctx, kv.Txn{Then: []kv.Op{kv.Put(heardKey, nil)}})
+	if err != nil {
+		return list, err
+	}
+	if err := t.hear(ctx, result.Revision); err != nil {
+		return list, err
+	}
+	want := claim{Paths: []Path{p}, Mode: Exclusive}.want()
+	if !from.waiting {
+		list.Holders = t.heldAfter(want, from.place, limit)
+	}
+	if len(list.Holders) <= limit {
+		list.Waiters = t.waitingAfter(want, from, limit)
+	}
+	return list, nil
+}
+
+// few is how many leases are collected and sorted, or looked at, while others wait for the mirror. Tests change it.
+var few = 5000
+
+// heldAfter returns the leases in conflict with a want whose tokens are greater than one, in their order: one more than limit, if there
+// are so many.
+func (t *Table) heldAfter(w waitgraph.Want, token int64, limit int) []Lease {
+	m := t.mirror
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found []*held
+	collected := 0
+	all := m.graph.Holders(w, func(c *waitgraph.Claim) bool {
+		if h := m.held[c.ID]; h.token > token {
+			found = append(found, h)
+		}
+		collected++
+		return collected < few
+	})
+	if all {
+		slices.SortFunc(found, func(a, b *held) int { return cmp.Compare(a.token, b.token) })
+		return present(found, limit)
+	}
+	// There are so many of them that going through all leases in order finds a page soon.
+	found = found[:0]
+	for {
+		step, last := m.order.after(token, few)
+		for _, h := range step {
+			if m.graph.Conflicts(w, h.Lease) {
+				found = append(found, h)
+			}
+		}
+		list := present(found, limit)
+		if len(list) > limit || len(step) == 0 {
+			return list
+		}
+		token = last
+		m.mu.Unlock() // others have their turn
+		m.mu.Lock()
+	}
+}
+
+// present makes leases of those whose time is not up, at most one more than limit.
+func present(found []*held, limit int) (list []Lease) {
+	now := time.Now()
+	for _, h := range found {
+		if h.beatAt != 0 && !h.deadline.After(now) {
+			continue
+		}
+		expires := h.expires
+		if expires.IsZero() {
+			expires = time.UnixMilli(h.Locked).Add(h.ttl())
+		}
+		if list = append(list, h.lease(h.token, expires)); len(list) > limit {
+			break
+		}
+	}
+	return list
+}
+
+// waitingAfter returns the requests in conflict with a want after a place, in their order: one more than limit, if there are so many.
+func (t *Table) waitingAfter(w waitgraph.Want, from cursor, limit int) (list []Waiter) {
+	m := t.mirror
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, ticket := range m.graph.Waiting(w, from.place, limit+1, func(lease string) bool {
+		return from.compare(m.tickets[lease].waiter()) < 0
+	}) {
+		list = append(list, m.tickets[ticket.ID].waiter())
+	}
+	return list
+}
+
+func (t *ticket) waiter() Waiter {
+	return Waiter{Holder{t.Holder, t.Name}, t.Paths, t.Mode, time.UnixMilli(t.Locked), t.Place, t.Lease}
+}
+
+// waiters reads the requests in line out of a transaction's reads, in the order of arrival.
+func waiters(reads [][]kv.Entry) []Waiter {
+	var list []Waiter
+	seen := map[string]bool{}
+	for _, read := range reads {
+		for _, e := range read {
+			if !strings.HasPrefix(e.Key, waitPrefix) {
+				continue
+			}
+			if t, ok := decodeTicket(e); ok && !seen[t.Lease] {
+				seen[t.Lease] = true
+				list = append(list, t.waiter())
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Waiter) int { return cursorAfter(a).compare(b) })
+	return list
+}
