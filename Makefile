@@ -134,9 +134,10 @@ test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs 
 	@tools/need webkit
 	go test -count=1 ./tests/engines/...
 
-test-long: build ## AutoSave: 200 handovers while typing, 200 takeovers from a frozen tab, 50 tabs closed in each way
+test-long: build $(NPM) ## AutoSave: 200 handovers while typing, 200 takeovers from a frozen tab, 50 tabs closed in each way
 	@tools/need chromium
 	go test -count=1 -timeout 1h -v -run 'TestAutoSave(Handovers|Frozen|TabsLeave)' ./tests/e2e -args -full
+	go test -count=1 -timeout 1h -v -run TestNothingLostByRecipes ./tests/docs -args -full
 
 test-soak: build ## the short form of make soak, and that it finds what is planted
 	@tools/need chromium

@@ -284,7 +284,8 @@ export interface AutoSaveReadonly {
 /** Detail of `autosave:editable`: this page may write. */
 export interface AutoSaveEditable {
   /** What was saved last by whoever held it, for the page to load before it lets anyone type. Absent where the page has that already, or nothing was ever saved.
-   *  Text that is typed before this is told never replaces it: that text becomes a draft, and `flushNow()` and `dispose()` reject with "read-only". */
+   *  Text that is typed before the page gets this event never replaces it: that text becomes a draft, and `flushNow()` and `dispose()` reject with "read-only".
+   *  A page that lost the lock with unsaved text and shows another text by now gets its own text again, which is saved next. */
   readonly content?: Uint8Array;
   /** What this page had that is not in `content`; it is a draft as well until something has been saved. */
   readonly unsaved?: Uint8Array;

@@ -27,6 +27,8 @@ type recipe struct {
 	policy func(policy string) string // what the editor asks of the site's policy
 	focus  string                     // what a person clicks before typing
 	text   string                     // what the editor shows
+	read   string                     // the same as the script can say it, also in a hidden tab
+	empty  string                     // how the script empties the editor
 }
 
 const nonce = "cmFuZG9tIGVub3VnaA"
@@ -37,6 +39,8 @@ var kitchen = []recipe{
 		policy: func(policy string) string { return policy },
 		focus:  "document.querySelector('#text').focus()",
 		text:   "document.querySelector('#text').value",
+		read:   "text.value",
+		empty:  "text.value = ''",
 	},
 	{
 		script: "codemirror.js",
@@ -45,6 +49,8 @@ var kitchen = []recipe{
 		},
 		focus: "document.querySelector('.cm-content').focus()",
 		text:  "[...document.querySelectorAll('.cm-line')].map((line) => line.textContent).join('\\n')",
+		read:  "view.state.doc.toString()",
+		empty: "view.dispatch({ changes: { from: 0, to: view.state.doc.length } })",
 	},
 	{
 		script: "monaco.js",
@@ -53,6 +59,8 @@ var kitchen = []recipe{
 		},
 		focus: "document.querySelector('.monaco-editor textarea, .monaco-editor .native-edit-context').focus()",
 		text:  "[...document.querySelectorAll('.view-line')].map((line) => line.textContent.replaceAll('\\u00a0', ' ')).join('\\n')",
+		read:  "editor.getValue()",
+		empty: "editor.setValue('')",
 	},
 }
 

@@ -228,3 +228,38 @@ func (w world) assertTypedOnNothing(t *testing.T, s setup, root, word string) {
 	next.MustEval("await hf.close(); null", nil)
 	next.Spare()
 }
+
+// A page that lost the lock shows what others have saved over its own text. That text stays a draft, or is saved.
+func TestNothingLostWhenPageShowsAnotherTextOverItsDraft(t *testing.T) {
+	t.Parallel()
+	eachSetup(t, func(t *testing.T, s setup) {
+		w := open(t, quick)
+		robbed := func(t *testing.T, root, word string) (ann, ben *browser.Tab) {
+			ann, ben = w.attacked(t, s.project(root, "Ann"), endings.Unsaved), w.tab(t, s.project(root, "Ben"))
+			ann.MustEval("type('saved'); await autosave.flushNow(); type('"+word+"'); null", nil)
+			ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+			ann.WaitFor("autosave.readOnly && heard('readonly').length === 1", browser.Limit)
+			ann.MustEval("text = await current(); null", nil)
+			return ann, ben
+		}
+		eachEnding(t, func(t *testing.T, end endings.Ending, _ int, root string) {
+			word := endings.Word()
+			ann, ben := robbed(t, root, word)
+			end.EndAfter(t, w.Browser, ann, word)
+			ben.MustEval("await hf.close(); null", nil)
+			w.assertLeft(t, s.project(root, "Cleo"), endings.Unsaved, word, "content")
+			ann.Spare()
+		})
+		eachRound(t, 1, 20, func(t *testing.T, _ int, root string) {
+			word := endings.Word()
+			ann, ben := robbed(t, root, word)
+			ben.MustEval("await hf.close(); null", nil)
+			ann.WaitFor("!autosave.readOnly", browser.Limit)
+			ann.MustEval("type(', more'); await autosave.flushNow(); null", nil)
+			endings.AssertFound(t, ann, word, endings.Anywhere...)
+			ann.MustEval("await hf.close(); null", nil)
+			w.assertLeft(t, s.project(root, "Cleo"), endings.Unsaved, word, endings.Anywhere...)
+			ann.Spare()
+		})
+	})
+}

@@ -3,6 +3,7 @@
 // must know without asking.
 
 import type * as Contract from "../holdfast";
+import { Answers } from "./answers";
 import { AutoSaveError, notLoaded, notSaved } from "./autosave-error";
 import { Journal } from "./journal";
 import { Listeners } from "./listeners";
@@ -12,7 +13,7 @@ import { watch } from "./page-life";
 import type { Method } from "./protocol";
 import * as rescue from "./rescue";
 import { type Shot, Shots } from "./shots";
-import { encoded, encodedApart, pause, type Taking } from "./snapshot";
+import { encoded, pause, type Taking } from "./snapshot";
 import { LastState } from "./state";
 import { check, consent, merged, type RawState, type Saver, type Told, type ToldEditable, type Wire } from "./wire";
 
@@ -46,6 +47,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   readonly #state = new LastState();
   readonly #marks: Marks;
   readonly #loading: Loading;
+  readonly #answers: Answers;
   #readOnly = true; // as Go says
   #leases = new Map<string, Contract.ProjectLockLease>();
   #leaseId = "";
@@ -57,7 +59,6 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   #resuming: Promise<void> | undefined; // it is found out whether a page that was frozen has the lock still
   #restored = { id: "", moment: "" }; // the generation that was made of what this page did not have, and when
   #disposing: Promise<void> | undefined;
-  #last: Shot | undefined; // the one that is taken as the page ends
 
   constructor(wire: Wire, take: Taking, { lock, merge, journalMs: every = journalMs, ...options }: Contract.AutoSaveOptions) {
     super();
@@ -75,6 +76,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       this.#journal.pause(this.#loading.busy || this.#asleep);
       this.changed();
     });
+    this.#answers = new Answers(this.#id, wire.call, this.#shots, this.#journal, this.#loading, this.#marks);
     const { signal, onReadonly, within, ...fields } = { ...lock };
     this.#onReadonly = onReadonly;
     wire.savers.set(this.#id, this);
@@ -177,7 +179,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   async #dispose(shot: Shot | undefined, spared: boolean): Promise<void> {
-    this.#last = shot;
+    this.#shots.end(shot);
     this.#keep();
     try {
       await this.#call("dispose", shot && { number: shot.number });
@@ -216,13 +218,13 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
 
   heard(raw: Told): void {
     switch (raw.type) {
-      case "autosave:snapshot": return void this.#answer(raw, this.#serve());
-      case "autosave:seal": return void this.#answer(raw, this.#seal(raw["cause"] as string));
-      case "autosave:merge": return void this.#answer(raw, merged(this.#merge, raw));
+      case "autosave:snapshot": return void this.#answers.give(raw, this.#answers.snapshot());
+      case "autosave:seal": return void this.#answers.give(raw, this.#answers.seal(raw["cause"] as string));
+      case "autosave:merge": return void this.#answers.give(raw, merged(this.#merge, raw));
       case "autosave:rescue":
         this.#journal.folder = raw["folder"] as string;
-        return void this.#answer(raw, this.#journal.merge(this.#waking));
-      case "lock:handover-requested": return void this.#answer(raw, consent(this.#wire, raw, this.#leases.get(this.#leaseId) ?? raw.lease as Contract.ProjectLockLease));
+        return void this.#answers.give(raw, this.#journal.merge(this.#waking));
+      case "lock:handover-requested": return void this.#answers.give(raw, consent(this.#wire, raw, this.#leases.get(this.#leaseId) ?? raw.lease as Contract.ProjectLockLease));
       case "lock:readonly-entered":
         return this.#onReadonly?.(Object.freeze({ ...raw, lastError: this.#wire.error(raw["lastError"]) }) as unknown as Contract.ProjectLockEvent);
     }
@@ -281,6 +283,9 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   /** From here on the page has the content, and what is typed belongs to that. */
   #editable(raw: ToldEditable): void {
     const { content: bytes, base } = raw, early = this.#early !== undefined;
+    // A page that was read-only may have shown another text over its own.
+    const covered = bytes ? undefined : this.#shots.covered;
+    if (covered !== undefined) raw = { ...raw, content: encoded(covered).slice() };
     if (bytes && early) this.#shots.hold();
     else if (bytes) this.#replace(base ?? "", bytes);
     else if (base !== undefined && !this.#shots.unsaved) this.#shots.base = base;
@@ -292,10 +297,10 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       if (early && bytes) this.#replace(base ?? "", bytes);
       this.#loading.offer(detail, (now, later) => this.tell(raw.type, now, later));
       if (this.#shots.unsaved) this.#marks.again();
-      if (!early) void this.#answer(raw, this.#loading.done);
+      if (!early) void this.#answers.give(raw, this.#loading.done);
       this.changed();
     });
-    if (early) void this.#answer(raw, Promise.resolve()); // Go waits for that before the page gets this object
+    if (early) void this.#answers.give(raw, Promise.resolve()); // Go waits for that before the page gets this object
   }
 
   #detail(raw: Told): object {
@@ -306,35 +311,17 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       case "autosave:draft": return Object.freeze(draft as object);
       case "autosave:conflict": detail["draft"] = draft;
     }
-    if (type === "autosave:readonly" && this.#shots.unsaved) detail["unsaved"] ??= this.#unsaved();
+    if (type === "autosave:readonly" && this.#shots.unsaved) {
+      this.#shots.stand(); // the page may show another text from here on
+      detail["unsaved"] ??= this.#unsaved();
+    }
     return Object.freeze({ ...detail, ...(error && { error: this.#error(error) }) });
   }
 
   /** What nobody has saved, where the page can say that at once. */
   #unsaved(): Uint8Array | undefined {
-    const { text } = this.#last ?? this.#shots.take();
+    const { text } = this.#shots.stand();
     return text === undefined ? undefined : encoded(text).slice();
-  }
-
-  async #answer({ ask }: Told, answer: Promise<object | void>): Promise<void> {
-    const found = await answer.catch((error: unknown) => ({ failed: String((error as Error)?.message || error || "no") }));
-    await this.#wire.call("answer", { ...found, ask, saver: this.#id }).catch(() => undefined);
-  }
-
-  /** What Go saves now, as bytes that are nobody else's. */
-  async #serve(): Promise<{ bytes: Uint8Array; draft: string; number: number }> {
-    if (!this.#shots.pinned) await this.#loading.done;
-    const shot = this.#shots.serve(), { draft, number } = shot;
-    const text = await shot.ready;
-    if (this.#shots.marks > shot.marks) this.#marks.again();
-    return { bytes: await encodedApart(text), draft, number };
-  }
-
-  /** Stores what nobody has saved where other pages find it. */
-  async #seal(cause: string): Promise<object> {
-    if (!this.#shots.unsaved) return {};
-    const draft = await this.#journal.draft(this.#last ?? this.#shots.take(), cause);
-    return draft ? { draft } : {};
   }
 
   #watch(): void {
@@ -351,7 +338,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   /** Keeps what nobody has saved, at once: nothing may run after this. */
   #keep(): void {
     this.#spare();
-    if (this.#shots.unsaved) this.#journal.keep(this.#last ?? this.#shots.take());
+    if (this.#shots.unsaved) this.#journal.keep(this.#shots.take());
   }
 
   /** Something of the state has changed without Go. */

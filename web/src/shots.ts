@@ -1,7 +1,7 @@
 // The snapshots of a page, numbered, and which of them are saved.
 
 import { uuid } from "./options";
-import { content, type Content, type Taking } from "./snapshot";
+import { content, type Content, equal, type Taking } from "./snapshot";
 
 /** What the page had at one moment. */
 export interface Shot {
@@ -35,6 +35,7 @@ export class Shots {
   #pins: Shot[] = []; // for Go to be given, in order
   #stands: Shot | undefined; // the last one that was pinned
   #given: Shot[] = []; // to Go, and not saved yet
+  #last: Shot | undefined; // the one that was taken as the page ended its AutoSave
 
   constructor(take: Taking) { this.#take = take; }
 
@@ -51,7 +52,27 @@ export class Shots {
 
   /** What the page has now. A pinned snapshot stands until something is marked. */
   take(): Shot {
-    return this.#stands?.marks === this.marks ? this.#stands : this.#taken();
+    return this.#last ?? (this.#stands?.marks === this.marks ? this.#stands : this.#taken());
+  }
+
+  /** From here on the page has this snapshot, whatever it shows. */
+  end(last: Shot | undefined): void { this.#last = last; }
+
+  /** What the page has now. It stands until something is marked, even where the page shows another text without saying so. */
+  stand(): Shot { return this.#stands = this.take(); }
+
+  /** The snapshot that stands and is not saved, where the page shows another text by now. */
+  get covered(): Content | undefined {
+    const { marks, text } = this.#stands ?? {};
+    if (marks !== this.marks || text === undefined || !this.unsaved) return undefined;
+    try {
+      const shown = content(this.#take());
+      if (!(shown instanceof Promise)) return equal(shown, text) ? undefined : text;
+      shown.catch(() => undefined); // that comes too late to be compared
+    } catch {
+      // The page cannot say what it shows.
+    }
+    return text;
   }
 
   /** Takes a snapshot. What the page throws, its `ready` rejects with. */
@@ -121,7 +142,10 @@ export class Shots {
 
   /** Says that a snapshot needs no saving: a person has discarded it. What was marked after it does. */
   discarded(shot: Shot): void {
-    if (shot.draft === this.draft) this.#savedMarks = Math.max(this.#savedMarks, shot.marks);
+    if (shot.draft !== this.draft) return;
+    this.#savedMarks = Math.max(this.#savedMarks, shot.marks);
+    if (this.#served === shot) this.#served = undefined;
+    if (this.#stands === shot) this.#stands = undefined;
   }
 
   /** Changes with each mark, and with each snapshot that Go is given. */

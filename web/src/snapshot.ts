@@ -57,6 +57,12 @@ export function content(snapshot: Contract.Snapshot | Promise<Contract.Snapshot>
   return json(snapshot);
 }
 
+/** Whether two contents are the same. */
+export function equal(a: Content, b: Content): boolean {
+  if (typeof a === "string" || typeof b === "string") return a === b;
+  return a.length === b.length && a.every((byte, at) => byte === b[at]);
+}
+
 const encoder = new TextEncoder();
 
 /** UTF-8, in a buffer that may be larger. Engines are several times as fast where they need not find out the size first. */

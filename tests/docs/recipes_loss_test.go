@@ -1,0 +1,305 @@
+package docs
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
+	"github.com/holdfast-dev/holdfast/tests/serving"
+)
+
+var full = flag.Bool("full", false, "end the pages of all recipes in all ways")
+
+// A table is where a recipe is tried: its page in a browser, and a server that can be cut off.
+type table struct {
+	*browser.Browser
+	*browser.Server
+	recipe
+	wire *serving.Wire
+}
+
+// asked makes the package that a page imports take the options of its address, and gives the test what it opens.
+const asked = `
+import * as itself from "./holdfast-itself.js";
+export * from "./holdfast-itself.js";
+const asked = JSON.parse(new URLSearchParams(location.search).get("with"));
+export const openHoldfast = async (options) => {
+  const hf = globalThis.hf = await itself.openHoldfast({ ...options, ...asked.open });
+  const init = hf.initAutoSave.bind(hf);
+  hf.initAutoSave = async (take, options) => globalThis.autosave = await init(take, { ...options, ...asked.autosave });
+  return hf;
+};
+`
+
+// set sets the table for a recipe.
+func set(t *testing.T, r recipe, parts map[string]string) table {
+	t.Helper()
+	server := serving.Run(t, "--data-dir", t.TempDir(), "--lock-ttl", "3s", "--rate", "0", "--new-rate", "0", "--log-level", "error")
+	wire := serving.NewWire(t, "tcp", server.Address())
+	served := map[string]string{}
+	for name, part := range parts {
+		served[name] = part
+	}
+	served[r.script] += fmt.Sprintf("globalThis.shown = () => %s;\nglobalThis.emptied = () => { %s; };\n", r.read, r.empty)
+	mux := http.NewServeMux()
+	mux.Handle("/", kitchenOf(t, r, served))
+	mux.Handle("/api/", wire.Proxy())
+	itself, err := os.ReadFile("../../web/site/holdfast.js")
+	require.NoError(t, err)
+	for path, script := range map[string]string{"/holdfast.js": asked, "/holdfast-itself.js": string(itself), "/blank": ""} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			kind := "text/javascript"
+			if path == "/blank" {
+				kind = "text/html"
+			}
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write([]byte(script))
+		})
+	}
+	return table{browser.Start(t, browser.Options{Shell: true}), browser.Serve(t, mux), r, wire}
+}
+
+type options map[string]any
+
+// local are the options of a document in this browser that does not save by itself for as long as a test takes.
+func local(root string) map[string]options {
+	return map[string]options{"open": {"root": root}, "autosave": {"debounceMs": 60000, "idleMs": 60000}}
+}
+
+// shared are those of a document on the server. Its page finds out within seconds that the server does not answer.
+func (k table) shared(root string) map[string]options {
+	return map[string]options{
+		"open": {"root": root, "server": options{"url": k.URL("/")}},
+		"autosave": {"debounceMs": 50, "lock": options{"ttlMs": 3000, "heartbeatIntervalMs": 600,
+			"backoff": options{"initialDelayMs": 200, "maxDelayMs": 500, "maxRetries": 0}}},
+	}
+}
+
+// open opens the page of the recipe.
+func (k table) open(t *testing.T, with map[string]options) *browser.Tab {
+	t.Helper()
+	text, err := json.Marshal(with)
+	require.NoError(t, err)
+	return ready(k.Open(t, k.URL("/recipe?with="+url.QueryEscape(string(text)))))
+}
+
+// again returns the page after an end: one that was reloaded is open, another is opened anew.
+func (k table) again(t *testing.T, tab *browser.Tab, end endings.Ending, with map[string]options) *browser.Tab {
+	t.Helper()
+	if end.Name == "reloaded" {
+		return ready(tab)
+	}
+	return k.open(t, with)
+}
+
+func ready(tab *browser.Tab) *browser.Tab {
+	tab.WaitFor("globalThis.autosave && globalThis.shown", browser.Limit)
+	tab.MustEval(endings.Script, nil)
+	return tab
+}
+
+// write opens the page in which a word is typed. Nobody has saved it.
+func (k table) write(t *testing.T, with map[string]options, word string) *browser.Tab {
+	t.Helper()
+	tab := k.open(t, with)
+	shows(tab, "You edit.")
+	k.typed(tab, word)
+	return tab
+}
+
+func (k table) typed(tab *browser.Tab, word string) {
+	tab.Show()
+	tab.MustEval(k.focus, nil)
+	tab.Type(word)
+	tab.WaitFor("shown().includes('"+word+"')", browser.Limit)
+}
+
+// assertLeft asserts that the word is the content in a page that was opened later, and shown.
+func assertLeft(t *testing.T, next *browser.Tab, word string) {
+	t.Helper()
+	endings.AssertFound(t, next, word, "content")
+	next.WaitFor("shown().includes('"+word+"')", browser.Limit)
+	leaves(next)
+}
+
+// thief opens a page without an editor that can take the lock.
+func (k table) thief(t *testing.T, root string) *browser.Tab {
+	t.Helper()
+	thief := k.Open(t, k.URL("/blank"))
+	thief.MustEval("const {openHoldfast} = await import('/holdfast-itself.js'); globalThis.hf = await openHoldfast({root: '"+root+"'}); null", nil)
+	return thief
+}
+
+const steal = "globalThis.lease = await hf.acquireProjectLock({steal: true}); "
+
+// robbed opens a page with saved text, types a word into it and has its lock stolen.
+func (k table) robbed(t *testing.T, root, word string) (tab, thief *browser.Tab) {
+	t.Helper()
+	tab = k.write(t, local(root), "before, ")
+	tab.MustEval("await autosave.flushNow(); null", nil)
+	k.typed(tab, word)
+	thief = k.thief(t, root)
+	thief.MustEval(steal+"null", nil)
+	shows(tab, lost)
+	return tab, thief
+}
+
+// leaves ends a page in an orderly way.
+func leaves(tab *browser.Tab) {
+	tab.MustEval("await hf.close(); null", nil)
+	tab.Close()
+}
+
+// An ordeal is a way in which a page loses what it has, if it loses anything.
+type ordeal struct {
+	name string
+	run  func(t *testing.T, k table, end endings.Ending, root, word string)
+	once bool // it does not end the page in all ways
+}
+
+var ordeals = []ordeal{
+	{"left", leave, false},
+	{"disposed", teardown("autosave.dispose()"), true},
+	{"closed", teardown("hf.close()"), true},
+	{"handing over", handOver, false},
+	{"lock stolen", lockStolen, false},
+	{"lock stolen and back", lockBack, true},
+	{"conflict", conflict, false},
+	{"cut off", cutOff, false},
+	{"end of the browser", endOfBrowser, true},
+}
+
+// The recipes lose nothing in whatever way their pages end.
+func TestNothingLostByRecipes(t *testing.T) {
+	t.Parallel()
+	parts := ingredients(t)
+	for _, r := range kitchen {
+		t.Run(r.script, func(t *testing.T) {
+			t.Parallel()
+			k := set(t, r, parts)
+			for i, o := range ordeals {
+				for n, end := range endings.All {
+					// The wiring is the same for all editors: each has one ending of an ordeal, the textarea all.
+					if o.once && n > 0 || !*full && r.script != "textarea.js" && n != i%len(endings.All) && !o.once {
+						continue
+					}
+					name := o.name
+					if !o.once {
+						name += ", " + end.Name
+					}
+					t.Run(name, func(t *testing.T) {
+						root := strings.NewReplacer(", ", "-", " ", "-").Replace(name)
+						o.run(t, k, end, root, endings.Word())
+					})
+				}
+			}
+		})
+	}
+}
+
+func leave(t *testing.T, k table, end endings.Ending, root, word string) {
+	tab := k.write(t, local(root), word)
+	end.EndAfter(t, k.Browser, tab, word)
+	assertLeft(t, k.again(t, tab, end, local(root)), word)
+}
+
+// teardown ends the AutoSave and empties the editor in the same task.
+func teardown(call string) func(t *testing.T, k table, end endings.Ending, root, word string) {
+	return func(t *testing.T, k table, _ endings.Ending, root, word string) {
+		tab := k.write(t, local(root), word)
+		tab.MustEval("const done = "+call+"; emptied(); await done; null", nil)
+		tab.Close()
+		assertLeft(t, k.open(t, local(root)), word)
+	}
+}
+
+// handOver ends the page as it is asked for the lock.
+func handOver(t *testing.T, k table, end endings.Ending, root, word string) {
+	tab, other := k.write(t, local(root), word), k.open(t, local(root))
+	if end.Abrupt {
+		k.WaitStored(t, word, browser.Limit)
+	}
+	other.MustEval("document.querySelector('#ask').click()", nil)
+	end.End(tab)
+	endings.AssertFound(t, other, word, endings.Anywhere...)
+	other.WaitFor("(shown() + document.querySelector('#drafts').textContent).includes('"+word+"')", browser.Limit)
+	leaves(other)
+}
+
+// lockStolen ends a page that lost the lock. It is opened again while another page still has that.
+func lockStolen(t *testing.T, k table, end endings.Ending, root, word string) {
+	tab, thief := k.robbed(t, root, word)
+	end.EndAfter(t, k.Browser, tab, word)
+	next := k.again(t, tab, end, local(root))
+	next.WaitFor("document.querySelector('#drafts').textContent.includes('"+word+"')", browser.Limit)
+	leaves(thief)
+	endings.AssertFound(t, next, word, "content")
+	next.WaitFor("shown().includes('"+word+"') && document.querySelector('#drafts').childElementCount === 0", browser.Limit)
+	leaves(next)
+}
+
+// lockBack lets a page that lost the lock have it again.
+func lockBack(t *testing.T, k table, _ endings.Ending, root, word string) {
+	tab, thief := k.robbed(t, root, word)
+	leaves(thief)
+	shows(tab, "You edit.")
+	k.typed(tab, " and more")
+	tab.MustEval("await autosave.flushNow(); null", nil)
+	leaves(tab)
+	assertLeft(t, k.open(t, local(root)), word)
+}
+
+// conflict has another page save before the draft of a page that lost the lock is found. The person takes the draft.
+func conflict(t *testing.T, k table, end endings.Ending, root, word string) {
+	tab := k.write(t, local(root), "before, ")
+	tab.MustEval("await autosave.flushNow(); null", nil)
+	k.typed(tab, word)
+	other := k.thief(t, root)
+	other.MustEval("globalThis.other = await hf.initAutoSave(() => 'theirs'); null", nil)
+	tab.Suspend() // so that the draft is found after the other one has saved
+	other.MustEval("await other.requestEdit({force: true, graceMs: 100}); other.markDirty(); await other.flushNow(); null", nil)
+	tab.Continue()
+	shows(tab, lost)
+	end.EndAfter(t, k.Browser, tab, word)
+	leaves(other)
+	next := k.again(t, tab, end, local(root))
+	next.WaitFor("!autosave.readOnly && shown() === 'theirs' && document.querySelector('#drafts').textContent.includes('"+word+"')", browser.Limit)
+	next.MustEval("document.querySelector('#drafts button').click()", nil)
+	next.WaitFor("shown().includes('"+word+"') && document.querySelector('#drafts').childElementCount === 0", browser.Limit)
+	endings.AssertFound(t, next, word, "content")
+	endings.AssertFound(t, next, "theirs", "history")
+	leaves(next)
+}
+
+// cutOff ends a page whose server is out of reach, and opens it again when it answers.
+func cutOff(t *testing.T, k table, end endings.Ending, root, word string) {
+	defer k.wire.Cut(false)
+	tab := k.write(t, k.shared(root), "before, ")
+	tab.MustEval("await autosave.flushNow(); null", nil)
+	k.wire.Cut(true)
+	k.typed(tab, word)
+	shows(tab, lost)
+	end.EndAfter(t, k.Browser, tab, word)
+	k.wire.Cut(false)
+	assertLeft(t, k.again(t, tab, end, k.shared(root)), word)
+}
+
+func endOfBrowser(t *testing.T, k table, _ endings.Ending, root, word string) {
+	k.write(t, local(root), word)
+	k.WaitStored(t, word, browser.Limit)
+	k.Restart(t, syscall.SIGKILL)
+	assertLeft(t, k.open(t, local(root)), word)
+}
+
+// lost is what a page shows that may not write any more and has text that nobody has saved.
+const lost = "What you typed last is not saved yet. It is kept as a draft."
