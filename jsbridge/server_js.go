@@ -102,6 +102,8 @@ func readReply(v safejs.Value) (remote.Reply, error) {
 		}
 		return t
 	}
+	tokens, err := readTokens(v)
+	errs = append(errs, err)
 	mine, err := v.Get("mine")
 	if err != nil {
 		return remote.Reply{}, err
@@ -112,11 +114,30 @@ func readReply(v safejs.Value) (remote.Reply, error) {
 		RetryAfter: time.Duration(number("retryAfter")) * time.Millisecond,
 		Token:      number("token"), LockedAt: instant("lockedAt"), ExpiresAt: instant("expiresAt"), SavedAt: instant("savedAt"),
 		Lease: text("lease"), Slot: int(number("slot")), HolderName: text("holderName"), Mine: own, ETag: text("etag"),
-		Save: readSave(text("save")), Reason: text("reason"),
+		Save: readSave(text("save")), Reason: text("reason"), Ticket: text("ticket"), Tokens: tokens,
 	}
 	if body, err := v.Get("body"); err == nil && !body.IsUndefined() {
 		reply.Body, err = Bytes(body)
 		errs = append(errs, err)
 	}
 	return reply, errors.Join(errs...)
+}
+
+// readTokens reads the tokens of leases that a tab left.
+func readTokens(v safejs.Value) (tokens []int64, err error) {
+	list, err := v.Get("tokens")
+	if err != nil || list.IsUndefined() {
+		return nil, err
+	}
+	n, err := list.Length()
+	for i := 0; i < n && err == nil; i++ {
+		var one safejs.Value
+		if one, err = list.Index(i); err == nil {
+			var token float64
+			if token, err = one.Float(); err == nil {
+				tokens = append(tokens, int64(token))
+			}
+		}
+	}
+	return tokens, err
 }

@@ -54,10 +54,10 @@ func TestServerReads(t *testing.T) {
 	assert.Equal(t, remote.Reply{Status: 409, RetryAfter: 3 * time.Second, Token: 1795223524605, HolderName: "Ann", Mine: true, ETag: `"x"`,
 		LockedAt: at.Local(), ExpiresAt: at.Add(30 * time.Second).Local(), SavedAt: at.Add(750 * time.Millisecond).Local()}, reply)
 
-	answering(t, `async () => Response.json({ lease_id: "x.y", slot: 2, holders: [{ holder_name: "Ben", is_mine: true }, { holder_name: "Cat" }] }, { status: 408 })`)
+	answering(t, `async () => Response.json({ lease_id: "x.y", slot: 2, ticket: "t", tokens: [1795223524605, 7], holders: [{ holder_name: "Ben", is_mine: true }, { holder_name: "Cat" }] }, { status: 408 })`)
 	reply, err = server.Send(t.Context(), remote.Request{Method: "POST"})
 	require.NoError(t, err)
-	assert.Equal(t, remote.Reply{Status: 408, Lease: "x.y", Slot: 2, HolderName: "Ben", Mine: true}, reply)
+	assert.Equal(t, remote.Reply{Status: 408, Lease: "x.y", Slot: 2, HolderName: "Ben", Mine: true, Ticket: "t", Tokens: []int64{1795223524605, 7}}, reply)
 
 	answering(t, `async () => new Response(new Uint8Array([1, 0, 255]), { headers: { ETag: '"x"', "Holdfast-Token": "7", "Holdfast-Save": "d-1/7", "Holdfast-Saved-At": "2026-11-21T10:00:01.000Z" } })`)
 	reply, err = server.Send(t.Context(), remote.Request{Method: "GET"})
@@ -65,7 +65,7 @@ func TestServerReads(t *testing.T) {
 	assert.Equal(t, remote.Reply{Status: 200, ETag: `"x"`, Token: 7, Save: remote.Save{Draft: "d-1", Number: 7}, SavedAt: at.Add(750 * time.Millisecond).Local(), Body: []byte{1, 0, 255}}, reply)
 
 	// Whatever answers at that address need not be a server of ours.
-	for _, body := range []string{`null`, `[]`, `{"token": "x", "error": {}, "locked_at": 7}`, `{"token": null}`, `{"holders": [null]}`, `{`} {
+	for _, body := range []string{`null`, `[]`, `{"token": "x", "error": {}, "locked_at": 7}`, `{"token": null}`, `{"holders": [null]}`, `{"tokens": [{}, "x", null]}`, `{`} {
 		answering(t, `async () => new Response(`+"`"+body+"`"+`, { headers: { "Content-Type": "application/json" } })`)
 		reply, err := server.Send(t.Context(), remote.Request{Method: "GET"})
 		if err == nil {

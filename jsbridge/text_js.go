@@ -24,6 +24,15 @@ func appendJSON(b []byte, v any) []byte {
 		return strconv.AppendInt(b, v, 10)
 	case float64:
 		return strconv.AppendFloat(b, v, 'f', -1, 64)
+	case []int64:
+		b = append(b, '[')
+		for i, n := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(b, n, 10)
+		}
+		return append(b, ']')
 	case [][]string:
 		return appendJSON(b, EncodePaths(v))
 	case []any:

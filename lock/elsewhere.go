@@ -21,6 +21,7 @@ type Place struct {
 	Mode   Mode
 	Slots  int  // more than 1: one of so many
 	Nested bool // other leases are held while it is waited for
+	Steal  bool // it was stolen from its holder on this machine: what that one has elsewhere is passed on to this lease
 }
 
 // Far is a place that is held elsewhere, and the Records of the lease that is made of it. It is released before
@@ -32,8 +33,10 @@ type Far interface {
 }
 
 // lockElsewhere completes what was granted on this machine.
-func (s *spot) lockElsewhere(ctx context.Context, local Grant, ifAvailable bool) (Grant, error) {
-	far, err := s.b.Elsewhere.Lock(ctx, &s.far, local, ifAvailable)
+func (s *spot) lockElsewhere(ctx context.Context, local Grant, r Request) (Grant, error) {
+	p := s.far
+	p.Steal = r.Steal
+	far, err := s.b.Elsewhere.Lock(ctx, &p, local, r.IfAvailable)
 	if err != nil {
 		_ = local.Release(context.WithoutCancel(ctx))
 		return nil, err

@@ -129,7 +129,7 @@ func (s *spot) Request(ctx context.Context, r Request) (Grant, error) {
 	if err != nil || s.b.Elsewhere == nil {
 		return grant, err
 	}
-	return s.lockElsewhere(ctx, grant, r.IfAvailable)
+	return s.lockElsewhere(ctx, grant, r)
 }
 
 func (s *spot) ask(ctx context.Context, ifAvailable bool, wants ...Want) (Grant, error) {

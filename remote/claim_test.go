@@ -74,7 +74,7 @@ func TestOvertakenBeforeTheFirstHeartbeat(t *testing.T) {
 		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
 		first := b.acquire(lock.AcquireOptions{})
 		waiting := a.begin(t.Context(), patient)
-		a.browser.onGrant = func() { a.browser.onGrant = nil; time.Sleep(31 * time.Second) }
+		a.browser.onReply = func(remote.Reply) { a.browser.onReply = nil; time.Sleep(31 * time.Second) }
 		b.release(first)
 		other := b.acquire(patient)
 		a.told()

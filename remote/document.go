@@ -42,7 +42,7 @@ type present struct {
 // NewDocument returns the lock of a document. Nothing is sent before the first request.
 func NewDocument(c Config) *Document {
 	path := documentPath(c.Room)
-	return &Document{link: &link{server: &reach{server: c.Server}, resource: strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
+	return &Document{link: &link{server: &reach{server: c.Server}, local: c.Local.Locker, resource: strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
 }
 
 func documentPath(id string) string { return "/api/documents/" + id }
@@ -133,11 +133,8 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 	if r.Here != nil {
 		r.Here()
 	}
-	reply, err := d.take(ctx, local, wish{request: d.asking, question: d.question, document: d.c.Room, ifAvailable: r.IfAvailable})
+	reply, err := d.take(ctx, local, wish{request: d.asking, question: d.question, document: d.c.Room, ifAvailable: r.IfAvailable, steal: r.Steal})
 	if err != nil {
-		if ctx.Err() != nil {
-			d.takeBack(ctx, local)
-		}
 		_ = local.Release(context.WithoutCancel(ctx))
 		return nil, err
 	}
@@ -148,21 +145,20 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 	return &grant{d: d, local: local, claim: c, held: d.held.add(c)}, nil
 }
 
-// asking returns the request for the lock. fresh gives the session that holds it already a new token: it was another
-// tab, which has lost the local lock.
-func (d *Document) asking(wait time.Duration, ticket string) Request {
-	return Request{Method: "POST", Path: d.path + "/lock?fresh=true&wait_ms=" + millis(wait) + "&ticket=" + ticket, Fields: d.fields()}
+// asking returns the request for the lock.
+func (d *Document) asking(wait time.Duration, a acquisition) Request {
+	return Request{Method: "POST", Path: d.path + "/lock?wait_ms=" + millis(wait) + "&" + a.query(), Fields: d.fields()}
 }
 
 // question returns the request that asks the holder for the lock.
-func (d *Document) question(grace time.Duration, ticket string) Request {
-	return d.ask(d.c.Room, grace, ticket)
+func (d *Document) question(grace time.Duration, a acquisition) Request {
+	return d.ask(d.c.Room, grace, a)
 }
 
-func (d *Document) ask(id string, grace time.Duration, ticket string) Request {
+func (d *Document) ask(id string, grace time.Duration, a acquisition) Request {
 	fields := d.fields()
 	fields["grace_ms"] = grace.Milliseconds()
-	return Request{Method: "POST", Path: documentPath(id) + "/lock/ask?fresh=true&ticket=" + ticket, Fields: fields}
+	return Request{Method: "POST", Path: documentPath(id) + "/lock/ask?" + a.query(), Fields: fields}
 }
 
 // fields are those of every request for a lock.
@@ -172,15 +168,6 @@ func (d *Document) fields() map[string]any {
 		fields["holder_name"] = d.c.Name
 	}
 	return fields
-}
-
-// takeBack gives back what the server may have granted at the moment when nobody waited for it any
-// more. Who stole the local lock has taken that over.
-func (d *Document) takeBack(ctx context.Context, local lock.Grant) {
-	if wait.Closed(local.Lost()) {
-		return
-	}
-	_, _ = d.send(context.WithoutCancel(ctx), Request{Method: "DELETE", Path: d.path + "/lock"})
 }
 
 // Query tells what is known on this machine and, of another one, who holds: by the name that the

@@ -29,9 +29,14 @@ type tab struct {
 
 // open opens a tab. Tabs with the same space are tabs of one browser.
 func open(t *testing.T, n *internet, space *locktest.Space, session, id string) *tab {
+	return openAt(t, n, space.Client(id), session, id)
+}
+
+// openAt opens a tab with a lock between the tabs of its own kind.
+func openAt(t *testing.T, n *internet, local lock.Locker, session, id string) *tab {
 	b := &browser{net: n, session: session}
 	document := remote.NewDocument(remote.Config{Server: b, URL: "https://locks.example/", Room: "project", Name: "tab " + id,
-		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: space.Client(id)}})
+		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: local}})
 	m, err := lock.NewManager(lock.Config{OwnerID: id, Backends: []lock.Backend{document.Backend()}})
 	require.NoError(t, err)
 	o := &tab{Manager: m, t: t, browser: b}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
@@ -72,18 +71,18 @@ func (b *browser) Listen(ctx context.Context, path string, handle func(remote.No
 }
 
 // ask is called with the mutex held, and returns so.
-func (b *browser) ask(ctx context.Context, r remote.Request) (remote.Reply, error) {
+func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (remote.Reply, error) {
 	n := b.net
 	grace, _ := r.Fields["grace_ms"].(int64)
-	whole := &leased{session: b.session, paths: [][]string{document}, mode: lock.Exclusive}
 	holder := n.now()
 	switch {
-	case holder == nil || holder.session == b.session:
-		return b.lock(ctx, whole, grace, true)
+	case holder == nil || holder.session == b.owner():
+		whole.wait = time.Duration(grace) * time.Millisecond
+		return b.lock(ctx, whole)
 	case n.question != nil:
 		return remote.Reply{Status: 409, Error: "handover_busy"}, nil
 	}
-	q := &inquiry{id: strconv.FormatInt(n.token, 10), token: holder.token, by: b.session}
+	q := &inquiry{id: strconv.FormatInt(n.token, 10), token: holder.token, by: b.owner()}
 	n.question = q
 	n.notify("document.asked", q)
 	defer func() { n.question = nil; n.change() }()
@@ -92,7 +91,8 @@ func (b *browser) ask(ctx context.Context, r remote.Request) (remote.Reply, erro
 		switch now := n.now(); {
 		case now == nil || now.token != q.token:
 			n.question = nil
-			return b.lock(ctx, whole, 0, true)
+			whole.first = true
+			return b.lock(ctx, whole)
 		case q.refused && q.busy:
 			return remote.Reply{Status: 409, Error: "handover_busy"}, nil
 		case q.refused:
@@ -102,21 +102,8 @@ func (b *browser) ask(ctx context.Context, r remote.Request) (remote.Reply, erro
 			n.notify("document.ask_ended", q)
 			return remote.Reply{Status: 408, Error: "handover_timeout"}, nil
 		}
-		changed, broken, end := n.changed, n.broken, time.NewTimer(min(time.Until(limit), time.Until(n.now().expires)))
 		accepted := q.accepted
-		n.mu.Unlock()
-		var err error
-		select {
-		case <-changed:
-		case <-end.C:
-		case <-broken:
-			err = errOffline
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		end.Stop()
-		n.mu.Lock()
-		if err != nil {
+		if err := n.pause(ctx, min(time.Until(limit), time.Until(n.now().expires))); err != nil {
 			n.notify("document.ask_ended", q)
 			return remote.Reply{}, err
 		}
@@ -133,7 +120,7 @@ func (b *browser) reply(r remote.Request) remote.Reply {
 	switch {
 	case holder == nil:
 		return remote.Reply{Status: 404, Error: "lock_not_found"}
-	case holder.session != b.session:
+	case holder.session != b.owner():
 		return remote.Reply{Status: 403, Error: "not_locked_by_user"}
 	case r.Token != holder.token:
 		return remote.Reply{Status: 409, Error: "stale_token"}

@@ -2,49 +2,10 @@ package remote_test
 
 import (
 	"bytes"
-	"context"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/remote"
 )
-
-// exchange carries out a request for content, which may come late, and whose answer may be lost. It is called with the mutex
-// held, and returns so.
-func (b *browser) exchange(ctx context.Context, r remote.Request) (remote.Reply, error) {
-	n := b.net
-	if n.answer == nil && n.delay == nil {
-		return b.access(r), nil
-	}
-	type result struct {
-		reply remote.Reply
-		err   error
-	}
-	done := make(chan result, 1)
-	delay, answer := n.delay, n.answer
-	n.mu.Unlock()
-	defer n.mu.Lock()
-	go func() {
-		if delay != nil {
-			delay(r)
-		}
-		n.mu.Lock()
-		got := result{reply: b.access(r)}
-		n.mu.Unlock()
-		if answer != nil {
-			got.err = answer(r)
-		}
-		done <- got
-	}()
-	select {
-	case got := <-done:
-		if got.err != nil {
-			return remote.Reply{}, got.err
-		}
-		return got.reply, nil
-	case <-ctx.Done():
-		return remote.Reply{}, context.Cause(ctx)
-	}
-}
 
 // access reads or writes the content.
 func (b *browser) access(r remote.Request) remote.Reply {
@@ -60,7 +21,7 @@ func (b *browser) access(r remote.Request) remote.Reply {
 		save := n.save
 		save.Order = 0
 		return remote.Reply{Status: 200, Body: n.content, Token: n.written, SavedAt: n.saved, Save: save}
-	case holder == nil || holder.session != b.session:
+	case holder == nil || holder.session != b.owner():
 		return remote.Reply{Status: 403, Error: "not_locked_by_user", Message: "It is not yours."}
 	case r.Token != holder.token:
 		return remote.Reply{Status: 409, Error: "stale_token", Message: "That lock has ended."}

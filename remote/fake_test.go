@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +21,9 @@ type internet struct {
 	leases  []*leased
 	token   int64
 	changed chan struct{}
-	broken  chan struct{} // closed when what waits for an answer is cut off
+	line    []*leased        // requests that wait, in the order of their places
+	stubs   map[string]*stub // by owner and ticket
+	broken  chan struct{}    // closed when what waits for an answer is cut off
 	down    bool
 	silent  bool         // nothing is answered, until the request is given up
 	circle  bool         // whoever has to wait is told that it waits in a circle
@@ -40,44 +41,13 @@ type internet struct {
 	// answer, where set, is called when a request was carried out, before the reply is on its way: an error is what the client gets
 	// instead. The mutex is not held.
 	answer func(remote.Request) error
-	// delay, where set, is called before a request is carried out, whether or not the client still waits. The mutex is not held.
-	delay func(remote.Request)
+	// delay, where set, is called before a request is carried out. Where it returns true, the request is carried out although its
+	// client may have given it up. The mutex is not held.
+	delay func(remote.Request) bool
 }
 
 func newInternet() *internet {
-	return &internet{ttl: 30 * time.Second, changed: make(chan struct{}), broken: make(chan struct{}), token: 100}
-}
-
-// leased is a lease of the server's.
-type leased struct {
-	session         string
-	paths           [][]string
-	mode            lock.Mode
-	slots, slot     int
-	token           int64
-	locked, expires time.Time
-}
-
-func (l *leased) whole() bool { return l.mode == lock.Exclusive && l.slots < 2 }
-
-func (l *leased) covers(other *leased) bool {
-	for _, p := range l.paths {
-		for _, q := range other.paths {
-			if len(p) <= len(q) && slices.Equal(p, q[:len(p)]) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// bars reports whether one keeps the other out, as the server has it.
-func (l *leased) bars(other *leased) bool {
-	at := l.covers(other) && other.covers(l)
-	if at && l.slots > 1 && other.slots > 1 {
-		return false
-	}
-	return l.mode == lock.Exclusive && l.covers(other) || other.mode == lock.Exclusive && other.covers(l)
+	return &internet{ttl: 30 * time.Second, changed: make(chan struct{}), broken: make(chan struct{}), token: 100, stubs: make(map[string]*stub)}
 }
 
 var errOffline = errors.New("the network is down")
@@ -86,9 +56,12 @@ var errOffline = errors.New("the network is down")
 type browser struct {
 	net     *internet
 	session string
-	deaf    bool // what it asks for is answered to nobody; guarded by the internet's mutex
+	origin  string // of its page; "" is that of the server
+	deaf    bool   // what it asks for is answered to nobody; guarded by the internet's mutex
 	// onGrant, where set, is called when the server has granted, before the reply is on its way.
 	onGrant func()
+	// onReply, where set, is called when a reply has arrived, before the page sees it, as when the page is frozen then.
+	onReply func(remote.Reply)
 }
 
 func (n *internet) set(down bool) {
@@ -190,160 +163,117 @@ func (n *internet) remove(gone *leased) {
 	n.change()
 }
 
-func (n *internet) note(waitMS int64, ticket string) {
-	if waitMS > 0 {
-		n.tickets = append(n.tickets, ticket)
+// owner is whose locks this browser's are: with the cookie, each origin is an owner of its own.
+func (b *browser) owner() string {
+	if b.origin == "" {
+		return b.session
 	}
+	return b.session + "@" + b.origin
 }
 
+// Send implements [remote.Server]: a network that may delay what it carries and lose the answers.
 func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, error) {
 	if ctx.Err() != nil {
 		return remote.Reply{}, context.Cause(ctx)
 	}
+	n := b.net
+	n.mu.Lock()
+	n.log = append(n.log, r.Method+" "+b.session)
+	silent, down, delay, answer := n.silent || b.deaf, n.down, n.delay, n.answer
+	n.mu.Unlock()
+	switch {
+	case silent:
+		<-ctx.Done()
+		return remote.Reply{}, context.Cause(ctx)
+	case down:
+		return remote.Reply{}, errOffline
+	}
+	type result struct {
+		reply remote.Reply
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var got result
+		served := ctx
+		if delay != nil && delay(r) {
+			served = context.WithoutCancel(ctx)
+		}
+		if got.err = context.Cause(served); got.err == nil {
+			n.mu.Lock()
+			got.reply, got.err = b.serve(served, r)
+			n.mu.Unlock()
+		}
+		if answer != nil && got.err == nil {
+			got.err = answer(r)
+		}
+		done <- got
+	}()
+	select {
+	case got := <-done:
+		if got.err != nil {
+			return remote.Reply{}, got.err
+		}
+		if b.onReply != nil {
+			b.onReply(got.reply)
+		}
+		return got.reply, nil
+	case <-ctx.Done():
+		return remote.Reply{}, context.Cause(ctx)
+	}
+}
+
+// serve carries out a request. It is called with the mutex held, and returns so.
+func (b *browser) serve(ctx context.Context, r remote.Request) (remote.Reply, error) {
+	n := b.net
 	target, err := url.Parse(r.Path)
 	if err != nil {
 		return remote.Reply{}, err
 	}
-	n := b.net
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.log = append(n.log, r.Method+" "+b.session)
-	id, place := strings.CutPrefix(r.Path, "/api/locks/")
+	place, isPlace := strings.CutPrefix(target.Path, "/api/locks/")
 	switch {
-	case n.silent || b.deaf:
-		n.mu.Unlock()
-		<-ctx.Done()
-		n.mu.Lock()
-		return remote.Reply{}, context.Cause(ctx)
-	case n.down:
-		return remote.Reply{}, errOffline
 	case n.refuse.Status != 0:
 		return n.refuse, nil
-	case strings.HasSuffix(r.Path, "/content"):
-		return b.exchange(ctx, r)
-	case r.Path == "/api/locks":
-		ms, _ := r.Fields["wait_ms"].(int64)
-		ticket, _ := r.Fields["ticket"].(string)
-		n.note(ms, ticket)
-		return b.lock(ctx, asked(b.session, r.Fields), ms, r.Fields["fresh"] == true)
+	case strings.HasSuffix(target.Path, "/content"):
+		return b.access(r), nil
+	case target.Path == "/api/locks" && r.Method == "DELETE":
+		return n.giveUp(b.owner(), target.Query().Get("ticket")), nil
+	case target.Path == "/api/locks":
+		return b.lock(ctx, asked(b.owner(), r.Fields))
 	case strings.HasSuffix(target.Path, "/lock/ask"):
-		return b.ask(ctx, r)
+		return b.ask(ctx, r, b.wholeRequest(target.Query()))
 	case strings.HasSuffix(target.Path, "/lock/accept"), strings.HasSuffix(target.Path, "/lock/refuse"):
 		return b.reply(r), nil
 	case r.Method == "POST":
-		ms, _ := strconv.ParseInt(target.Query().Get("wait_ms"), 10, 64)
-		n.note(ms, target.Query().Get("ticket"))
-		whole := &leased{session: b.session, paths: [][]string{document}, mode: lock.Exclusive}
-		return b.lock(ctx, whole, ms, target.Query().Has("fresh"))
+		return b.lock(ctx, b.wholeRequest(target.Query()))
 	}
 	found := n.now()
-	if place {
-		found = nil
-		for _, l := range n.live() {
-			if strconv.FormatInt(l.token, 10) == id {
-				found = l
-			}
-		}
+	if isPlace {
+		found = n.byName(place)
 	}
 	switch {
-	case r.Method == "GET" && found == nil:
-		return remote.Reply{Status: 200}, nil
 	case r.Method == "GET":
-		return remote.Reply{Status: 200, Token: found.token, LockedAt: found.locked, ExpiresAt: found.expires, HolderName: "tab " + found.session, Mine: found.session == b.session}, nil
+		return b.show(found), nil
 	case found == nil && r.Method == "DELETE":
 		return remote.Reply{Status: 200}, nil
 	case found == nil:
 		return remote.Reply{Status: 404, Error: "lock_not_found", Message: "There is no such lock."}, nil
-	case found.session != b.session:
+	case found.session != b.owner():
 		return remote.Reply{Status: 403, Error: "not_locked_by_user", Message: "It is somebody else's."}, nil
-	case r.Token != 0 && r.Token != found.token:
+	case !isPlace && r.Token != 0 && r.Token != found.token:
 		return remote.Reply{Status: 409, Error: "stale_token", Message: "That lock has ended."}, nil
 	case r.Method == "DELETE":
-		n.remove(found)
+		n.release(found)
 		return remote.Reply{Status: 200}, nil
 	}
 	found.expires = time.Now().Add(n.ttl)
 	return remote.Reply{Status: 200, ExpiresAt: found.expires}, nil
 }
 
-// asked reads a request for places.
-func asked(session string, fields map[string]any) *leased {
-	return &leased{session: session, mode: lock.Mode(fields["mode"].(string)), slots: fields["slots"].(int), paths: fields["paths"].([][]string)}
-}
-
-// inTheWay returns what keeps a request out, and gives it the lowest slot that is free.
-func (n *internet) inTheWay(r *leased) (in []*leased) {
-	taken := make(map[int]*leased)
-	if q := n.question; q != nil && q.by != r.session {
-		in = append(in, &leased{session: q.by, expires: time.Now().Add(time.Minute)}) // it is first in line
+// show tells of the lock of the document, or of none.
+func (b *browser) show(l *leased) remote.Reply {
+	if l == nil {
+		return remote.Reply{Status: 200}
 	}
-	for _, l := range n.live() {
-		if l.bars(r) {
-			in = append(in, l)
-		} else if l.covers(r) && r.covers(l) && l.slots > 1 && r.slots > 1 {
-			taken[l.slot] = l
-		}
-	}
-	for r.slot = 0; taken[r.slot] != nil; r.slot++ {
-	}
-	if r.slots > 1 && r.slot >= r.slots {
-		in = append(in, taken[0])
-	}
-	return in
-}
-
-// lock is called with the mutex held, and returns so.
-func (b *browser) lock(ctx context.Context, r *leased, waitMS int64, fresh bool) (remote.Reply, error) {
-	n := b.net
-	limit := time.After(time.Duration(waitMS) * time.Millisecond)
-	for in := n.inTheWay(r); len(in) > 0; in = n.inTheWay(r) {
-		first := in[0]
-		switch {
-		case fresh && first.session == b.session && (r.whole() && r.covers(first) || first.whole() && first.covers(r)):
-			n.remove(first)
-			continue
-		case n.circle && waitMS > 0:
-			return remote.Reply{Status: 409, Error: "deadlock", Message: "Waiting would never end."}, nil
-		}
-		changed, broken, expiry := n.changed, n.broken, time.NewTimer(time.Until(first.expires))
-		n.mu.Unlock()
-		done, gone, cut := false, false, false
-		select {
-		case <-changed:
-		case <-broken:
-			cut = true
-		case <-expiry.C:
-		case <-limit:
-			done = true
-		case <-ctx.Done():
-			gone = true
-		}
-		expiry.Stop()
-		n.mu.Lock()
-		switch {
-		case gone:
-			return remote.Reply{}, context.Cause(ctx)
-		case cut:
-			return remote.Reply{}, errOffline
-		case done:
-			return remote.Reply{Status: 409, Error: "acquire_denied", HolderName: "tab " + first.session, Mine: first.session == b.session}, nil
-		}
-	}
-	n.token++
-	r.token, r.locked, r.expires = n.token, time.Now(), time.Now().Add(n.ttl)
-	n.leases = append(n.leases, r)
-	n.change()
-	reply := remote.Reply{Status: 200, Lease: strconv.FormatInt(r.token, 10), Token: r.token, Slot: r.slot, LockedAt: r.locked, ExpiresAt: r.expires}
-	if b.onGrant != nil {
-		n.mu.Unlock()
-		b.onGrant()
-		n.mu.Lock()
-		if ctx.Err() != nil {
-			if !r.covers(&leased{paths: [][]string{document}}) {
-				n.remove(r) // the server sees that nobody reads its answer
-			}
-			return remote.Reply{}, context.Cause(ctx)
-		}
-	}
-	return reply, nil
+	return remote.Reply{Status: 200, Token: l.token, LockedAt: l.locked, ExpiresAt: l.expires, HolderName: "tab " + l.session, Mine: l.session == b.owner()}
 }

@@ -12,8 +12,10 @@ import (
 // link is the way to the server of what is locked there under one resource.
 type link struct {
 	server    *reach
-	resource  string // as leases and messages name it
+	resource  string      // as leases and messages name it
+	local     lock.Locker // of this machine
 	questions questions
+	owed      owed
 	held      held
 }
 
@@ -37,36 +39,48 @@ const (
 	pauseLimit  = 5 * time.Second // from one request to the next while the server cannot be reached
 )
 
-// wish is what a request wants of the server, under one ticket: its place in line outlasts a request that breaks.
+// wish is what an acquisition wants of the server.
 type wish struct {
 	// request returns the request for the lock that waits so long.
-	request func(long time.Duration, ticket string) Request
+	request func(long time.Duration, a acquisition) Request
 	// question returns the one that asks the holder for the document; nil where no holder is asked.
-	question func(grace time.Duration, ticket string) Request
+	question func(grace time.Duration, a acquisition) Request
 	document string // its id
 	// ifAvailable denies instead of waiting.
 	ifAvailable bool
-	// nested tells of a deadlock: others hold nothing on the server while they wait, so that what the server takes for one
-	// is a wait as any other.
+	// nested reports a deadlock. Otherwise this page holds nothing on the server while it waits, so a deadlock that the server
+	// finds is a wait like any other.
 	nested bool
+	// steal says that the lock of this machine was stolen.
+	steal bool
 }
 
-// take asks the server until it grants, refuses or, where nothing is waited for, denies.
+// take asks the server until it grants, refuses or, where nothing is waited for, denies. When it fails, nothing of the
+// acquisition stays on the server.
 func (l *link) take(ctx context.Context, local lock.Grant, w wish) (Reply, error) {
-	ctx, stop := whileHeld(ctx, local)
+	a := &acquisition{ticket: lock.NewID(), local: local, passOn: w.steal}
+	held, stop := whileHeld(ctx, local)
 	defer stop()
-	ticket := lock.NewID()
+	reply, err := l.ask(held, w, a)
+	if err != nil && a.unheard {
+		l.giveUp(ctx, a.ticket)
+	}
+	return reply, err
+}
+
+// ask is take, without the end of an acquisition that failed.
+func (l *link) ask(ctx context.Context, w wish, a *acquisition) (Reply, error) {
 	backoff := lock.Backoff{MaxDelay: pauseLimit}
 	pauses := backoff.Delays()
 	for {
 		asked, news := l.askedFor(w)
 		if asked != nil {
-			if reply, err := l.carry(ctx, asked, w.question(asked.grace, ticket)); granted(reply, err) {
+			if reply, err := l.carry(ctx, asked, w, a); granted(reply, err) {
 				return reply, nil
 			}
 		}
 		began := time.Now()
-		reply, err := l.await(ctx, news, w, ticket)
+		reply, err := l.await(ctx, news, w, a)
 		waited := time.Since(began) > time.Second // the server had us wait
 		if waited {
 			pauses = backoff.Delays()
@@ -106,25 +120,25 @@ func (l *link) askedFor(w wish) (*question, <-chan struct{}) {
 }
 
 // carry asks the holder. The asker gets the answer, too.
-func (l *link) carry(ctx context.Context, q *question, r Request) (Reply, error) {
+func (l *link) carry(ctx context.Context, q *question, w wish, a *acquisition) (Reply, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(q.ctx, func() { stop(context.Cause(q.ctx)) })()
 	q.begun()
-	reply, err := l.sendFor(ctx, q.grace+acceptLimit+answerLimit, r)
+	reply, err := l.acquire(ctx, q.grace+acceptLimit+answerLimit, a, func() Request { return w.question(q.grace, *a) })
 	q.answer <- answered{reply, err}
 	return reply, err
 }
 
 // await sends a request that waits in line, until there is news.
-func (l *link) await(ctx context.Context, news <-chan struct{}, w wish, ticket string) (Reply, error) {
+func (l *link) await(ctx context.Context, news <-chan struct{}, w wish, a *acquisition) (Reply, error) {
 	ctx, stop := until(ctx, news)
 	defer stop()
 	long := waitLimit
 	if w.ifAvailable {
 		long = 0
 	}
-	return l.sendFor(ctx, long+answerLimit, w.request(long, ticket))
+	return l.acquire(ctx, long+answerLimit, a, func() Request { return w.request(long, *a) })
 }
 
 func (l *link) rest(ctx context.Context, news <-chan struct{}, pause time.Duration) {
@@ -154,7 +168,7 @@ func whileHeld(ctx context.Context, g lock.Grant) (context.Context, func()) {
 	go func() {
 		select {
 		case <-g.Lost():
-			end(&lock.Error{Code: lock.CodeDenied, Operation: lock.OpAcquire, Detail: "another tab took it over at the same moment"})
+			end(robbed())
 		case <-ctx.Done():
 		}
 	}()

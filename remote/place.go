@@ -11,16 +11,19 @@ import (
 // Lock implements [lock.Elsewhere]: a place of the project is one below its document on the server. Each lease on
 // places is one of the server's, under its own id.
 func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, ifAvailable bool) (lock.Far, error) {
-	fields := d.fields()
-	fields["paths"], fields["mode"], fields["slots"], fields["fresh"] = d.paths(p), string(p.Mode), max(1, p.Slots), true
-	w := wish{ifAvailable: ifAvailable, nested: p.Nested, request: func(wait time.Duration, ticket string) Request {
-		fields["wait_ms"], fields["ticket"] = wait.Milliseconds(), ticket
+	w := wish{ifAvailable: ifAvailable, nested: p.Nested, steal: p.Steal, request: func(wait time.Duration, a acquisition) Request {
+		fields := d.fields()
+		fields["paths"], fields["mode"], fields["slots"] = d.paths(p), string(p.Mode), max(1, p.Slots)
+		fields["wait_ms"], fields["ticket"], fields["replace"] = wait.Milliseconds(), a.ticket, append([]int64{}, a.replace...)
+		if a.passOn {
+			fields["pass_on"] = true
+		}
 		return Request{Method: "POST", Path: "/api/locks", Fields: fields}
 	}}
 	if len(p.Paths) == 1 && p.Mode == lock.Exclusive && p.Slots < 2 {
 		if id, err := d.ID(p.Paths[0]); err == nil { // it is a document, whose holder can be asked
 			w.document = id
-			w.question = func(grace time.Duration, ticket string) Request { return d.ask(id, grace, ticket) }
+			w.question = func(grace time.Duration, a acquisition) Request { return d.ask(id, grace, a) }
 		}
 	}
 	reply, err := d.take(ctx, local, w)

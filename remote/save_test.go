@@ -37,10 +37,12 @@ func TestStalledSaveIsRefused(t *testing.T) {
 				defer release()
 				var stalls atomic.Bool
 				stalls.Store(true)
-				n.delay = func(r remote.Request) {
-					if r.Method == "PUT" && stalls.Load() {
+				n.delay = func(r remote.Request) bool {
+					late := r.Method == "PUT" && stalls.Load()
+					if late {
 						time.Sleep(time.Minute)
 					}
+					return late
 				}
 				ctx, stop := context.WithTimeout(context.Background(), time.Second)
 				defer stop()

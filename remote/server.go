@@ -33,7 +33,7 @@ type Request struct {
 	Path   string // from the server's root, with the query
 	Token  int64  // the fencing token in whose name it is made; 0 for none
 	Save   Save   // which save of content it is
-	// Fields are sent as a JSON object: string, int, int64, bool, [][]string.
+	// Fields are sent as a JSON object: string, int, int64, bool, []int64, [][]string.
 	Fields map[string]any
 	Body   []byte // instead of Fields; nil for none; nobody changes it until Send has returned
 }
@@ -58,7 +58,9 @@ type Reply struct {
 	LockedAt   time.Time
 	ExpiresAt  time.Time
 	SavedAt    time.Time
-	Lease      string // names a lock on places
+	Ticket     string  // of the acquisition that was granted
+	Tokens     []int64 // of leases that another tab left
+	Lease      string  // names a lock on places
 	Slot       int
 	Mine       bool   // the lock is this session's, or that of the first holder in the way
 	HolderName string // likewise

@@ -74,10 +74,9 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 		return err
 	}
 	a.withdrawUnheard(r, lease)
-	writeJSON(w, http.StatusOK, map[string]any{
-		"success": true, "locked_at": at(lease.LockedAt), "expires_at": at(lease.ExpiresAt), "token": lease.Token,
-		"lease_id": lease.ID,
-	})
+	answer := granted(lease, request)
+	answer["lease_id"] = lease.ID
+	writeJSON(w, http.StatusOK, answer)
 	return nil
 }
 

@@ -46,16 +46,26 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{
-		"success": true, "locked_at": at(lease.LockedAt), "expires_at": at(lease.ExpiresAt), "token": lease.Token,
-	})
+	writeJSON(w, http.StatusOK, granted(lease, request))
 	return nil
+}
+
+// granted is the answer with a grant.
+func granted(lease locks.Lease, r locks.Request) map[string]any {
+	body := map[string]any{
+		"success": true, "locked_at": at(lease.LockedAt), "expires_at": at(lease.ExpiresAt), "token": lease.Token,
+	}
+	if r.Ticket != "" {
+		body["ticket"] = r.Ticket
+	}
+	return body
 }
 
 // documentRequest reads from the query how a document's lock is asked for.
 func (a *API) documentRequest(id string, who locks.Holder, query url.Values) (r locks.Request, err error) {
 	r = locks.Request{Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Again: true,
-		Fresh: query.Get("fresh") == "true", Ticket: query.Get("ticket"), Exact: query.Has("replace")}
+		Fresh: query.Get("fresh") == "true", Ticket: query.Get("ticket"), Exact: query.Has("replace"),
+		PassOn: query.Get("pass_on") == "true"}
 	for _, text := range strings.FieldsFunc(query.Get("replace"), func(r rune) bool { return r == ',' }) {
 		token, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

@@ -39,10 +39,9 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	case err != nil:
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{
-		"success": true, "lease_id": lease.ID, "token": lease.Token, "locked_at": at(lease.LockedAt),
-		"expires_at": at(lease.ExpiresAt), "slot": lease.Slot,
-	})
+	answer := granted(lease, request)
+	answer["lease_id"], answer["slot"] = lease.ID, lease.Slot
+	writeJSON(w, http.StatusOK, answer)
 	return nil
 }
 

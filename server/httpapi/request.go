@@ -29,6 +29,7 @@ type pathsBody struct {
 	Fresh      bool         `json:"fresh"`
 	Ticket     string       `json:"ticket"`
 	Replace    *[]int64     `json:"replace"`
+	PassOn     bool         `json:"pass_on"`
 }
 
 // readBody reads a JSON object into body. An empty one is none, where that is allowed.
@@ -103,7 +104,7 @@ const (
 func (b pathsBody) request(a *API) (locks.Request, error) {
 	r := locks.Request{Paths: b.Paths, Mode: b.Mode, Slots: 1, TTL: a.LockTTL, Fresh: b.Fresh, Ticket: b.Ticket}
 	if b.Replace != nil {
-		r.Exact, r.Replace = true, *b.Replace
+		r.Exact, r.Replace, r.PassOn = true, *b.Replace, b.PassOn
 	}
 	if b.Slots != nil {
 		if *b.Slots < 1 {

@@ -49,6 +49,11 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 			}
 			met = standing(result.Reads)
 		}
+		if replaced := r.passedOn(met.claims); len(replaced) > 0 {
+			own.goBefore(passedOn)
+			r.Queued = func() { _, _ = t.replace(ctx, r, replaced) } // where it fails, the client asks again
+			return t.line(ctx, r, own)
+		}
 		lease, undecided, err := t.makeWay(ctx, r, own, &met)
 		if !undecided || err != nil {
 			return lease, err
@@ -282,6 +287,16 @@ func (t *Table) repeat(ctx context.Context, own *ticket, mine stand) (Lease, err
 		lease.LockedAt = lease.ExpiresAt.Add(-mine.ttl()) // as in an answer that came at once: it tells how long a lease lasts
 	}
 	return lease, err
+}
+
+// passedOn returns the leases that are passed on to a request: it stands in line before they end.
+func (r Request) passedOn(claims []stand) (replaced []stand) {
+	for _, s := range claims {
+		if r.PassOn && r.Wait > 0 && r.replaces(s) {
+			replaced = append(replaced, s)
+		}
+	}
+	return replaced
 }
 
 // left returns an error that names what a tab of the holder left in the way.

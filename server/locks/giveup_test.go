@@ -3,6 +3,7 @@ package locks_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -176,4 +177,35 @@ func TestAReplacedAcquisitionIsOver(t *testing.T) {
 	_, waiters, err := table.Inspect(t.Context(), at("p"))
 	require.NoError(t, err)
 	require.Empty(t, waiters)
+}
+
+// A user asks in one tab for what another tab of the browser edits, while another machine waits.
+func TestATabPassesItsLockOnToAnotherTab(t *testing.T) {
+	store := kvtest.Open(t)
+	table, other := open(t, store), open(t, kvtest.Again(t, store))
+	for i, near := range []*locks.Table{table, other} {
+		for _, passes := range []bool{true, false} {
+			name := func(tab string) string { return tab + strconv.Itoa(i) + strconv.FormatBool(passes) }
+			held, err := table.Acquire(t.Context(), exact(name("one"), at("p")))
+			require.NoError(t, err)
+			waiting := make(chan outcome, 1)
+			queue(t, table, waiting, want(eve, at("p")), 1)
+			r := exact(name("two"), at("p"))
+			r.Replace, r.PassOn, r.Wait = []int64{held.Token}, passes, long
+			second := make(chan outcome, 1)
+			go func() {
+				lease, err := near.Acquire(t.Context(), r)
+				second <- outcome{bob.Name, lease, err}
+			}()
+			order := []chan outcome{second, waiting}
+			if !passes {
+				order = []chan outcome{waiting, second} // the machine has waited longer
+			}
+			for _, next := range order {
+				o := <-next
+				require.NoError(t, o.err)
+				require.NoError(t, table.Release(t.Context(), o.lease.ID, o.lease.Holder.ID))
+			}
+		}
+	}
 }

@@ -50,6 +50,9 @@ type Request struct {
 	// First puts the request before all others in line, for as long as it waits: the holder passes the lock on to it. Its ticket
 	// keeps the place that it has otherwise.
 	First bool
+	// PassOn has the leases that the request replaces passed on to it, before all who wait: the holder passes the lock on
+	// between its own tabs.
+	PassOn bool
 	// Queued, where set, is called when the request is in line. A request that need not wait never is.
 	Queued func()
 	// Again lets the holder of exactly this lease ask again: that extends it and keeps its token.

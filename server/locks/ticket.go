@@ -32,7 +32,7 @@ type ticket struct {
 	// Visit tells the requests with one stub apart: that of the last alone is granted.
 	Visit string `json:"visit"`
 
-	first  bool   // see [Request.First]
+	first  int64  // the place that does not depend on when it came, see [Request.First]; 0 for none
 	joined int64  // the revision of the visit; 0 outside the line
 	must   int64  // what this server must have heard of before it tries again
 	stub   string // its key
@@ -40,9 +40,9 @@ type ticket struct {
 }
 
 func newTicket(r Request, at time.Time) *ticket {
-	t := &ticket{claim: newClaim(r, at), first: r.First}
-	if t.first {
-		t.Place = front
+	t := &ticket{claim: newClaim(r, at)}
+	if r.First {
+		t.goBefore(front)
 	}
 	t.stub = stubKey(t.Holder, cmp.Or(t.Ticket, t.Lease))
 	return t
@@ -53,8 +53,10 @@ func (c claim) gone() string { return gonePrefix + c.Holder + "/" + c.Ticket }
 
 func stubKey(holder, name string) string { return stubPrefix + holder + "/" + name }
 
-// front is a place before those of all who came by themselves: no ticket is in the store at its first revision.
-const front = 1
+func (t *ticket) goBefore(place int64) { t.first, t.Place = place, place }
+
+// front and passedOn are places before those of all who came by themselves: no ticket is in the store at its first revisions.
+const front, passedOn = 1, 2
 
 // named reports whether the client, who may come again, has named the ticket.
 func (t *ticket) named() bool { return t.Ticket != "" }
@@ -78,7 +80,7 @@ func (t *ticket) turn(stub kv.Entry) int64 {
 	switch {
 	case t.Turn > 0:
 		return t.Turn
-	case t.Place == front:
+	case t.Place <= passedOn:
 		return stub.Created
 	}
 	return t.Place
@@ -189,9 +191,7 @@ func (t *Table) leases(ctx context.Context, kept time.Duration) (instance, stubs
 func (t *ticket) adopt(stubs []kv.Entry) (kv.Cond, error) {
 	if len(stubs) == 0 {
 		t.Lease, t.Turn = newID(), 0
-		if !t.first {
-			t.Place = 0
-		}
+		t.Place = t.first
 		return kv.Absent(t.stub), nil
 	}
 	stub, ok := decodeTicket(stubs[0])
@@ -199,8 +199,8 @@ func (t *ticket) adopt(stubs []kv.Entry) (kv.Cond, error) {
 		return kv.Cond{}, &InvalidError{"this ticket is for another lock"}
 	}
 	t.Lease, t.Place, t.Locked = stub.Lease, stub.turn(stubs[0]), stub.Locked
-	if t.first {
-		t.Place, t.Turn = front, t.Place
+	if t.first > 0 {
+		t.Place, t.Turn = t.first, t.Place
 	}
 	return kv.Unchanged(stubs[0]), nil
 }

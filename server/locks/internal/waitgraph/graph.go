@@ -42,7 +42,7 @@ type Claim struct {
 // Ticket is a request in line.
 type Ticket struct {
 	Want
-	// Place orders the line. Two tickets never have one place.
+	// Place orders the line. Tickets at one place do not wait for each other.
 	Place int64
 	// Doomed tickets close a deadlock and are about to leave: nobody waits for them.
 	Doomed bool

@@ -165,9 +165,19 @@ func (l *line) before(place int64) int {
 	return sort.Search(len(l.list), func(i int) bool { return l.list[i].Place >= place })
 }
 
+// find returns where a ticket is, or where it would be.
+func (l *line) find(t *Ticket) (i int, found bool) {
+	for i = l.before(t.Place); i < len(l.list) && l.list[i].Place == t.Place; i++ {
+		if l.list[i] == t {
+			return i, true
+		}
+	}
+	return i, false
+}
+
 func (l *line) add(t *Ticket) {
-	i := l.before(t.Place)
-	if i < len(l.list) && l.list[i] == t {
+	i, found := l.find(t)
+	if found {
 		return // it has several paths below this place
 	}
 	l.list = append(l.list, nil)
@@ -176,8 +186,8 @@ func (l *line) add(t *Ticket) {
 }
 
 func (l *line) remove(t *Ticket) {
-	i := l.before(t.Place)
-	if i == len(l.list) || l.list[i] != t {
+	i, found := l.find(t)
+	if !found {
 		return
 	}
 	if i == 0 {

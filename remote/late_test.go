@@ -1,0 +1,278 @@
+package remote_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// post holds back the next request that it is told to, until it is let go: the network carries it although its client has given it up.
+type post struct {
+	mu   sync.Mutex
+	what string // the method and a part of the path of the request to hold back; "" for none
+	let  chan struct{}
+	held bool
+}
+
+func holdBack(n *internet) *post {
+	p := &post{let: make(chan struct{})}
+	n.delay = func(r remote.Request) bool {
+		p.mu.Lock()
+		late := p.what != "" && strings.Contains(r.Method+" "+r.Path, p.what)
+		if late {
+			p.what, p.held = "", true
+		}
+		p.mu.Unlock()
+		if late {
+			<-p.let
+		}
+		return late
+	}
+	return p
+}
+
+func (p *post) next(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.what = what
+}
+
+// deliver lets the request go that was held back.
+func (p *post) deliver(t *testing.T) {
+	t.Helper()
+	require.True(t, p.held)
+	close(p.let)
+	synctest.Wait()
+}
+
+// targets are the kinds of leases that a tab has on the server.
+var targets = map[string]lock.AcquireOptions{
+	"document": {}, "place": at("x"), "several": {Paths: [][]string{{"x"}, {"y"}}}, "shared": shared("x"), "slots": {Path: []string{"x"}, Slots: 2},
+}
+
+// A tab gives up, and what it has sent arrives when another tab of the browser has the lock. That one keeps it, and another
+// machine is not granted.
+func TestLateRequestTouchesNoOtherAcquisition(t *testing.T) {
+	for target, opts := range targets {
+		for _, what := range []string{"POST", "DELETE", "PUT"} {
+			t.Run(what+" of "+target, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n, space := newInternet(), locktest.NewSpace()
+					a, b := open(t, n, space, "A", "a"), open(t, n, space, "A", "b")
+					late := holdBack(n)
+					late.next(what)
+					first := opts
+					first.Timeout = time.Second
+					lease, err := a.AcquireProjectLock(context.Background(), first)
+					if what == "DELETE" {
+						require.NoError(t, err)
+						_ = a.ReleaseProjectLock(context.Background(), lease, lock.ReleaseOptions{})
+					} else {
+						require.ErrorIs(t, err, lock.ErrTimeout)
+					}
+					sleep(10 * time.Second)
+
+					second := b.acquire(waits(opts))
+					late.deliver(t)
+					held := n.places()
+					assert.Len(t, held, 1)
+					other := opts
+					other.Slots, other.IfAvailable, other.Mode = 0, true, lock.Exclusive
+					_, err = open(t, n, locktest.NewSpace(), "B", "c").AcquireProjectLock(context.Background(), other)
+					require.ErrorIs(t, err, lock.ErrDenied)
+					sleep(time.Minute)
+					require.NoError(t, second.Err())
+					assert.Equal(t, held, n.places())
+					b.release(second)
+					assert.Empty(t, n.places())
+				})
+			})
+		}
+	}
+}
+
+// An acquisition that is given up while the answer is under way leaves nothing on the server.
+func TestGivenUpWhileTheAnswerIsUnderWay(t *testing.T) {
+	for target, opts := range targets {
+		for _, ifAvailable := range []bool{false, true} {
+			name := target
+			if ifAvailable {
+				name += ", if available"
+			}
+			opts := opts
+			opts.IfAvailable = ifAvailable
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := newInternet()
+					a := open(t, n, locktest.NewSpace(), "A", "a")
+					ctx, abort := context.WithCancel(t.Context())
+					a.browser.onGrant = func() { a.browser.onGrant = nil; abort() }
+					_, err := a.AcquireProjectLock(ctx, opts)
+					require.ErrorIs(t, err, lock.ErrAborted)
+					sleep(time.Second)
+					assert.Empty(t, n.places())
+				})
+			})
+			t.Run(name+", answer lost", func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := newInternet()
+					a := open(t, n, locktest.NewSpace(), "A", "a")
+					n.answer = func(r remote.Request) error {
+						if r.Method == "POST" {
+							return errOffline
+						}
+						return nil
+					}
+					opts := opts
+					opts.Timeout = lock.NoWait
+					_, err := a.AcquireProjectLock(t.Context(), opts)
+					require.ErrorIs(t, err, lock.ErrTimeout)
+					sleep(time.Second)
+					assert.Empty(t, n.places())
+				})
+			})
+		}
+	}
+}
+
+// Where the server cannot be reached either, it hears of the end with the next request that it answers; its lease ends by itself.
+func TestGivenUpWhileTheServerIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := open(t, n, locktest.NewSpace(), "A", "a")
+		n.answer = func(remote.Request) error { n.set(true); return errOffline }
+		_, err := a.AcquireProjectLock(t.Context(), lock.AcquireOptions{Path: []string{"x"}, IfAvailable: true})
+		require.ErrorIs(t, err, lock.ErrTimeout)
+		n.answer = nil
+		assert.Len(t, n.places(), 1)
+		n.set(false)
+		a.release(a.acquire(at("y")))
+		assert.Empty(t, n.places())
+	})
+}
+
+// Browsers send one cookie from two origins of a site. Each origin has locks of its own between its tabs.
+func TestOriginsOfOneBrowserExcludeEachOther(t *testing.T) {
+	for target, opts := range targets {
+		if target == "shared" || target == "slots" {
+			continue // two have it at once
+		}
+		t.Run(target, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "A", "b")
+				a.browser.origin, b.browser.origin = "https://one.example", "https://two.example"
+				first := a.acquire(opts)
+				waiting := b.begin(t.Context(), waits(opts))
+				sleep(time.Minute)
+				assert.Empty(t, waiting)
+				require.NoError(t, first.Err())
+				a.release(first)
+				require.NoError(t, <-waiting)
+			})
+		})
+	}
+}
+
+// A tab of the browser has died with its lock. The next one replaces that lease, and only it.
+func TestDeadTabIsReplacedAtOnce(t *testing.T) {
+	for target, opts := range targets {
+		if target == "slots" {
+			continue // between slots there is no lock that says that the tab is gone
+		}
+		t.Run(target, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, space := newInternet(), locktest.NewSpace()
+				dead := open(t, n, space, "A", "a")
+				lease := dead.acquire(opts)
+				space.Kill("a")
+				dead.browser.net = newInternet() // nothing that it sends arrives
+				next := lock.AcquireOptions{Path: opts.Path, Paths: opts.Paths, IfAvailable: true}
+				assert.Greater(t, open(t, n, space, "A", "b").acquire(next).Token, lease.Token)
+				assert.Len(t, n.places(), 1)
+			})
+		})
+	}
+}
+
+// dozing is the lock between the tabs for a page that wakes: it hears of a theft with the answer to the next query.
+type dozing struct {
+	lock.Locker
+	mu     sync.Mutex
+	grants []*dozingGrant
+}
+
+type dozingGrant struct {
+	lock.Grant
+	lost chan struct{}
+	once sync.Once
+}
+
+func (g *dozingGrant) Lost() <-chan struct{} { return g.lost }
+
+func (d *dozing) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
+	g, err := d.Locker.Request(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	own := &dozingGrant{Grant: g, lost: make(chan struct{})}
+	d.grants = append(d.grants, own)
+	return own, nil
+}
+
+func (d *dozing) Query(ctx context.Context) (lock.Snapshot, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, g := range d.grants {
+		if wait.Closed(g.Grant.Lost()) {
+			g.once.Do(func() { close(g.lost) })
+		}
+	}
+	return d.Locker.Query(ctx)
+}
+
+// A tab asks for what another tab left, and freezes. A third tab steals the lock between the tabs and acquires on the server. When the first
+// one wakes, it finds an answer that names the third tab's lease, and replaces nothing.
+func TestFrozenTabReplacesNothingWhenItWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, space := newInternet(), locktest.NewSpace()
+		a, b := openAt(t, n, &dozing{Locker: space.Client("a")}, "A", "a"), open(t, n, space, "A", "b")
+		late := holdBack(n)
+		late.next("POST")
+		woken := make(chan struct{})
+		a.browser.onReply = func(remote.Reply) { a.browser.onReply = nil; <-woken }
+		waiting := a.begin(t.Context(), lock.AcquireOptions{Timeout: 10 * time.Minute, IfAvailable: true})
+		thief := b.acquire(lock.AcquireOptions{Steal: true})
+		late.deliver(t)
+		close(woken)
+		require.Error(t, <-waiting)
+		sleep(time.Minute)
+		require.NoError(t, thief.Err())
+		assert.Equal(t, "A", n.held())
+	})
+}
+
+// A page may be newer than its server. It takes nothing from a server that does not know tickets.
+func TestServerThatDoesNotKnowTickets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		now := time.Now()
+		n.refuse = remote.Reply{Status: 200, Token: 7, LockedAt: now, ExpiresAt: now.Add(n.ttl)}
+		_, err := open(t, n, locktest.NewSpace(), "A", "a").AcquireProjectLock(t.Context(), lock.AcquireOptions{})
+		require.ErrorIs(t, err, lock.ErrUnsupported)
+		assert.ErrorContains(t, err, "update the server")
+	})
+}
