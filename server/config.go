@@ -57,8 +57,9 @@ type Config struct {
 
 	// Rate and Burst bound the requests of one session, NewRate and NewBurst the sessions of one address that the server has
 	// not seen lately, AddressRate and AddressBurst all requests of one address. A rate of 0 is no bound.
-	Rate, NewRate, AddressRate    float64
-	Burst, NewBurst, AddressBurst int
+	// UserRate and UserBurst bound the requests of one user whom UserHeader names.
+	Rate, NewRate, AddressRate, UserRate     float64
+	Burst, NewBurst, AddressBurst, UserBurst int
 	// MaxLocks and MaxWaiting bound what one session holds and waits for. 0 is no bound. LockAll lets somebody lock all
 	// documents at once.
 	MaxLocks, MaxWaiting int
@@ -83,7 +84,7 @@ func DefaultConfig() Config {
 		InstanceTTL: 5 * time.Second,
 		RoomGrace:   2 * time.Second, RoomIdle: 30 * time.Minute, RoomScan: 5 * time.Minute,
 		RoomHeartbeat: 5 * time.Second, RoomDead: 20 * time.Second,
-		Rate: 100, Burst: 200, NewRate: 100, NewBurst: 2000, AddressRate: 1000, AddressBurst: 5000,
+		Rate: 100, Burst: 200, NewRate: 100, NewBurst: 2000, AddressRate: 1000, AddressBurst: 5000, UserRate: 300, UserBurst: 1000,
 		MaxLocks: 20_000, MaxWaiting: 1000,
 		HeaderLimit: 5 * time.Second, ReadLimit: 30 * time.Second, WriteLimit: 30 * time.Second,
 		StopLimit: 5 * time.Second,
@@ -132,6 +133,8 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	flags.IntVar(&c.NewBurst, "new-burst", c.NewBurst, "new sessions at once from one address")
 	flags.Float64Var(&c.AddressRate, "address-rate", c.AddressRate, "requests a second from one address; 0 is any number")
 	flags.IntVar(&c.AddressBurst, "address-burst", c.AddressBurst, "requests at once from one address")
+	flags.Float64Var(&c.UserRate, "user-rate", c.UserRate, "requests a second of one user of --user-header; 0 is any number")
+	flags.IntVar(&c.UserBurst, "user-burst", c.UserBurst, "requests at once of one user of --user-header")
 	flags.IntVar(&c.MaxLocks, "max-locks", c.MaxLocks, "locks that one session may hold; 0 is any number")
 	flags.IntVar(&c.MaxWaiting, "max-waiting", c.MaxWaiting, "requests of one session that may wait; 0 is any number")
 	flags.BoolVar(&c.LockAll, "lock-all", c.LockAll, "let anybody lock all documents at once, with the path documents")
@@ -151,8 +154,12 @@ func (c *Config) check() error {
 			return fmt.Errorf("--%s must be positive", name)
 		}
 	}
-	if c.Rate > 0 && c.Burst < 1 || c.NewRate > 0 && c.NewBurst < 1 || c.AddressRate > 0 && c.AddressBurst < 1 {
-		return errors.New("--burst, --new-burst and --address-burst must be 1 or more")
+	if c.Rate > 0 && c.Burst < 1 || c.NewRate > 0 && c.NewBurst < 1 || c.AddressRate > 0 && c.AddressBurst < 1 || c.UserRate > 0 && c.UserBurst < 1 {
+		return errors.New("--burst, --new-burst, --address-burst and --user-burst must be 1 or more")
+	}
+	if c.UserHeader != "" && len(c.TrustedProxies) == 0 {
+		return errors.New("--user-header needs --trusted-proxy with the addresses of the proxies that set the header, as 127.0.0.1; " +
+			"otherwise anybody could name himself")
 	}
 	if c.Keep < 1 || c.Keep > content.MaxKeep {
 		return fmt.Errorf("--keep is from 1 to %d", content.MaxKeep)

@@ -95,12 +95,28 @@ func TestConditionsOfContents(t *testing.T) {
 	etag := saved.body["etag"].(string)
 	read := func(name, value string) answer { return ann.with(name, value).do("GET", contentOf("r"), nil) }
 	for value, status := range map[string]int{
-		etag: 304, "W/" + etag: 304, `"x", ` + etag: 304, "*": 304, `"x"`: 200, "": 200,
+		etag: 304, "W/" + etag: 304, `"x", ` + etag: 304, `"a,b" ,W/"c",,` + etag: 304, "*": 304, `"x"`: 200, "": 200,
+		`"x`: 200, "x, " + etag: 200,
 	} {
 		assert.Equal(t, status, read("If-None-Match", value).status, value)
 	}
-	assert.Equal(t, 200, read("If-Match", etag).status)
-	assert.Equal(t, 412, read("If-Match", `"x"`).status)
+	for value, status := range map[string]int{
+		etag: 200, "*": 200, `"x", ` + etag: 200, `W/"y", ` + etag: 200, `"x"`: 412, "W/" + etag: 412, `"` + etag: 412,
+	} {
+		assert.Equal(t, status, read("If-Match", value).status, value)
+	}
+	lines := ann.with("If-Match", `"x"`)
+	lines.header.Add("If-Match", etag)
+	assert.Equal(t, 200, lines.do("GET", contentOf("r"), nil).status, "two lines are one list")
+	assert.Equal(t, 412, ann.with("If-Match", `"x"`).with("If-None-Match", etag).do("GET", contentOf("r"), nil).status)
+	past, future := time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+	assert.Equal(t, 304, read("If-Modified-Since", future).status)
+	assert.Equal(t, 200, read("If-Modified-Since", past).status)
+	assert.Equal(t, 412, read("If-Unmodified-Since", past).status)
+	assert.Equal(t, 200, ann.with("If-Match", etag).with("If-Unmodified-Since", past).do("GET", contentOf("r"), nil).status)
+	assert.Equal(t, 200, ann.with("If-None-Match", `"x"`).with("If-Modified-Since", future).do("GET", contentOf("r"), nil).status)
+	head := ann.do("HEAD", contentOf("r"), nil)
+	assert.Equal(t, []string{"10", etag, "bytes"}, []string{head.header.Get("Content-Length"), head.header.Get("ETag"), head.header.Get("Accept-Ranges")})
 	part := read("Range", "bytes=2-4")
 	assert.Equal(t, 206, part.status)
 	assert.Equal(t, "234", string(part.text))
@@ -109,18 +125,31 @@ func TestConditionsOfContents(t *testing.T) {
 	assert.Equal(t, 416, read("Range", "bytes=20-").status)
 	assert.Equal(t, 200, ann.with("Range", "bytes=2-4").with("If-Range", `"x"`).do("GET", contentOf("r"), nil).status)
 
+	assert.Equal(t, 206, ann.with("Range", "bytes=2-4").with("If-Range", etag).do("GET", contentOf("r"), nil).status)
+	assert.Equal(t, 206, ann.with("Range", "bytes=2-4").with("If-Match", etag).do("GET", contentOf("r"), nil).status)
+	several := read("Range", "bytes=0-1,5-6")
+	assert.Equal(t, 206, several.status)
+	assert.Contains(t, several.header.Get("Content-Type"), "multipart/byteranges")
+
 	write := func(name, value string) answer { return ann.with(name, value).save("r", token, "0123456789") }
 	assert.Equal(t, 200, write("If-Match", `"x", `+etag).status)
 	assertError(t, write("If-Match", `"x"`), http.StatusPreconditionFailed, "precondition_failed")
+	assert.Equal(t, 200, write("If-Match", "W/"+etag+", "+etag).status)
+	assert.Equal(t, 412, write("If-Unmodified-Since", past).status)
+	assert.Equal(t, 200, write("If-None-Match", `"x"`).status)
 	assertError(t, write("If-Match", "W/"+etag), http.StatusPreconditionFailed, "precondition_failed")
 	assertError(t, write("If-None-Match", "*"), http.StatusPreconditionFailed, "precondition_failed")
 	other := ann.lock("other")
 	assert.Equal(t, 412, ann.with("If-Match", "*").save("other", other, "x").status)
 	assert.Equal(t, 200, ann.with("If-None-Match", "*").save("other", other, "x").status)
 
+	deletion := ann.with("Holdfast-Token", strconv.FormatInt(other, 10)).with("If-Match", `"x"`)
+	assertError(t, deletion.do("DELETE", "/api/documents/other", nil), http.StatusPreconditionFailed, "precondition_failed")
+
 	for _, path := range s.files(t) {
 		require.NoError(t, os.Remove(path))
 	}
+	assert.Equal(t, 200, ann.do("HEAD", contentOf("r"), nil).status, "the bytes are not read")
 	assert.Equal(t, 304, read("If-None-Match", etag).status, "the bytes are not read")
 	assertError(t, read("If-None-Match", ""), http.StatusInternalServerError, "internal_error")
 }

@@ -91,19 +91,19 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	if s.hub, err = events.Open(ctx, s.store, state(s.table, contents)); err != nil {
 		return err
 	}
-	who := sessions.Source{UserHeader: c.UserHeader, SecureCookie: c.SecureCookie}
-	if who.Key, err = sessionKey(ctx, s.store); err != nil {
-		return err
-	}
 	trusted, err := httpapi.ParseProxies(c.TrustedProxies)
 	if err != nil {
+		return err
+	}
+	who := sessions.Source{UserHeader: c.UserHeader, Trusted: trusted.Sent, SecureCookie: c.SecureCookie}
+	if who.Key, err = sessionKey(ctx, s.store); err != nil {
 		return err
 	}
 	s.api, err = httpapi.New(httpapi.Config{
 		Locks: s.table, Asks: asks.New(s.store, s.table, recordAsk), Contents: contents, Events: s.hub, Metrics: counts, Log: c.Log, Sessions: who, Origins: c.Origins,
 		LockTTL: c.LockTTL, MaxWait: c.MaxWait, Ping: c.Ping, MissedPongs: missedPongs, WriteLimit: c.WriteLimit,
 		Rate: c.Rate, Burst: c.Burst, NewRate: c.NewRate, NewBurst: c.NewBurst,
-		AddressRate: c.AddressRate, AddressBurst: c.AddressBurst, Address: trusted.Address, LockAll: c.LockAll,
+		AddressRate: c.AddressRate, AddressBurst: c.AddressBurst, UserRate: c.UserRate, UserBurst: c.UserBurst, Address: trusted.Address, LockAll: c.LockAll,
 		MaxContent: c.MaxContent,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -60,12 +61,43 @@ func TestWrongAuthorization(t *testing.T) {
 
 func TestATrustedProxyGivesTheName(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *server.Config) { c.UserHeader = "X-User" })
+	s := start(t, func(c *server.Config) { c.UserHeader, c.TrustedProxies = "X-User", []string{"127.0.0.1"} })
 	s.as(t, "ann").with("X-User", "Ann Example").do("POST", lockOf("r"), object{"holder_name": "somebody else"})
 	assert.Equal(t, "Ann Example", s.as(t, "bob").do("GET", lockOf("r"), nil).body["holder_name"])
 	plain := start(t, nil)
 	plain.as(t, "ann").with("X-User", "Ann Example").do("POST", lockOf("r"), object{"holder_name": "Ann"})
 	assert.Equal(t, "Ann", plain.as(t, "bob").do("GET", lockOf("r"), nil).body["holder_name"])
+}
+
+// The header that names a user is an error, unless a trusted proxy sends it, once.
+func TestNobodyElseGivesTheName(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.UserHeader, c.TrustedProxies = "X-User", []string{"10.0.0.0/8"} })
+	ann := s.as(t, "ann").with("X-Forwarded-For", "10.0.0.1")
+	assertError(t, ann.with("X-User", "Bob").do("POST", lockOf("r"), nil), http.StatusBadRequest, "invalid_request")
+	assertError(t, ann.with("X-User", "").do("POST", lockOf("r"), nil), http.StatusBadRequest, "invalid_request")
+	assert.Equal(t, http.StatusOK, ann.do("POST", lockOf("r"), nil).status)
+
+	s = start(t, func(c *server.Config) { c.UserHeader, c.TrustedProxies = "X-User", []string{"127.0.0.1"} })
+	twice := s.as(t, "ann").with("X-User", "Bob")
+	twice.header.Add("X-User", "Ann")
+	assertError(t, twice.do("POST", lockOf("r"), nil), http.StatusBadRequest, "invalid_request")
+}
+
+// A user has one allowance in all sessions, however many secrets.
+func TestAUserHasOneAllowance(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) {
+		c.UserHeader, c.TrustedProxies, c.UserRate, c.UserBurst = "X-User", []string{"127.0.0.1"}, 0.001, 4
+	})
+	passed := 0
+	for i := range 10 {
+		if s.as(t, fmt.Sprint("secret-", i)).with("X-User", "Ann").do("GET", lockOf("r"), nil).status == http.StatusOK {
+			passed++
+		}
+	}
+	assert.Equal(t, 4, passed)
+	assert.Equal(t, http.StatusOK, s.as(t, "secret-1").with("X-User", "Bob").do("GET", lockOf("r"), nil).status)
 }
 
 func TestTooManyRequests(t *testing.T) {
@@ -136,10 +168,11 @@ func TestConfigsThatCannotWork(t *testing.T) {
 		"no burst":             func(c *server.Config) { c.Burst = 0 },
 		"peers of an external": func(c *server.Config) { c.Etcd = []string{"x:1"}; c.PeerURL, c.Blobs = "http://127.0.0.1:1", "x" },
 		"an external store and contents of one's own": func(c *server.Config) { c.Etcd = []string{"x:1"} },
-		"no generation":         func(c *server.Config) { c.Keep = 0 },
-		"join without a place":  func(c *server.Config) { c.Join = []string{"http://127.0.0.1:1"} },
-		"an address, not a URL": func(c *server.Config) { c.PeerURL = "127.0.0.1:1" },
-		"an origin with a path": func(c *server.Config) { c.Origins = []string{"https://a.example/path"} },
+		"a user's name from anywhere":                 func(c *server.Config) { c.UserHeader = "X-User" },
+		"no generation":                               func(c *server.Config) { c.Keep = 0 },
+		"join without a place":                        func(c *server.Config) { c.Join = []string{"http://127.0.0.1:1"} },
+		"an address, not a URL":                       func(c *server.Config) { c.PeerURL = "127.0.0.1:1" },
+		"an origin with a path":                       func(c *server.Config) { c.Origins = []string{"https://a.example/path"} },
 	} {
 		c := server.DefaultConfig()
 		c.DataDir = t.TempDir()

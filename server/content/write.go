@@ -15,9 +15,9 @@ import (
 // than orphanAge, so a blob that waits for its transaction is never taken for a crash's.
 const commitWithin = time.Minute
 
-// Expected is what a writer expects to replace: it returns [ErrPrecondition] for another content. The ETag is empty where
-// there is none. Nil expects nothing.
-type Expected func(etag string) error
+// Expected is what a writer expects to replace: it returns [ErrPrecondition] for another content. Where there is none, the
+// [Info] has no ETag. Nil expects nothing.
+type Expected func(before Info) error
 
 // Write replaces a document's content under the lock with the token given. It fails with [locks.ErrStaleToken] when that
 // lock is gone or another has come, with [locks.ErrNotHolder] when it never was the holder's, with [ErrStaleSave] when
@@ -91,7 +91,7 @@ func (w *write) try(ctx context.Context, fence kv.Cond) (Info, bool, error) {
 		}
 	}
 	if w.expected != nil {
-		if err := w.expected(before.ETag); err != nil {
+		if err := w.expected(before.info()); err != nil {
 			return Info{}, false, err
 		}
 	}
@@ -143,7 +143,7 @@ func (w *write) replace(d *description, before description) []kv.Op {
 }
 
 // Delete removes a document's content with its history, under the lock with the token given. It fails as Write does.
-func (s *Store) Delete(ctx context.Context, room, holder string, token int64) error {
+func (s *Store) Delete(ctx context.Context, room, holder string, token int64, expected Expected) error {
 	for {
 		fence, err := s.Locks.Fence(ctx, locks.Document(room), holder, token)
 		if err != nil {
@@ -156,6 +156,11 @@ func (s *Store) Delete(ctx context.Context, room, holder string, token int64) er
 		before, err := decode(old)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
+		}
+		if expected != nil && old.Found() {
+			if err := expected(before.info()); err != nil {
+				return err
+			}
 		}
 		ops := []kv.Op{kv.Delete(prefix + room), kv.DeleteUnder(chunkPrefix + room + "/")}
 		if before.Blob != "" {

@@ -4,6 +4,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -47,6 +48,9 @@ type Config struct {
 	// has not seen lately; AddressRate and AddressBurst all requests of one address, whatever sessions they claim.
 	Rate, NewRate, AddressRate    float64
 	Burst, NewBurst, AddressBurst int
+	// UserRate and UserBurst bound the requests of one user whom a proxy has named, in all sessions.
+	UserRate  float64
+	UserBurst int
 	// Address returns where a request comes from; nil is the other end of its connection.
 	Address func(*http.Request) string
 	// MaxContent is how many bytes a content may have.
@@ -62,7 +66,7 @@ const (
 // API serves the paths under /api/.
 type API struct {
 	Config
-	limits, newcomers, addresses *sessions.Limiter
+	limits, newcomers, addresses, users *sessions.Limiter
 
 	origins *http.CrossOriginProtection
 	handler http.Handler
@@ -77,7 +81,7 @@ type API struct {
 func New(c Config) (*API, error) {
 	a := &API{Config: c, origins: http.NewCrossOriginProtection(),
 		limits: sessions.NewLimiter(c.Rate, c.Burst), newcomers: sessions.NewLimiter(c.NewRate, c.NewBurst),
-		addresses: sessions.NewLimiter(c.AddressRate, c.AddressBurst)}
+		addresses: sessions.NewLimiter(c.AddressRate, c.AddressBurst), users: sessions.NewLimiter(c.UserRate, c.UserBurst)}
 	if a.Address == nil {
 		a.Address = address
 	}
@@ -172,6 +176,9 @@ func (a *API) identify(w http.ResponseWriter, r *http.Request) (sessions.Session
 		return sessions.Session{}, errOrigin
 	}
 	session, err := a.Sessions.Of(w, r)
+	if errors.Is(err, sessions.ErrUserHeader) {
+		return session, invalid(sentence(err))
+	}
 	if err != nil {
 		return session, &apiError{http.StatusUnauthorized, "unauthorized", sentence(err)}
 	}
@@ -182,11 +189,16 @@ func (a *API) identify(w http.ResponseWriter, r *http.Request) (sessions.Session
 	return session, nil
 }
 
-// allow counts a request by its address and by its session. A session that has not asked lately is a new one of its
+// allow counts a request by its address, by its user and by its session. A session that has not asked lately is a new one of its
 // address: so a secret that somebody makes up brings no new allowance.
 func (a *API) allow(s sessions.Session, from string, now time.Time) (retryAfter int, ok bool) {
 	if after, ok := a.addresses.Allow(from, now); !ok {
 		return after, false
+	}
+	if s.TrustedName != "" {
+		if after, ok := a.users.Allow(s.TrustedName, now); !ok {
+			return after, false
+		}
 	}
 	if s.New || !a.limits.Known(s.HolderID) {
 		if after, ok := a.newcomers.Allow(from, now); !ok || s.New {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/locks"
@@ -18,9 +17,19 @@ func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 		if err != nil {
 			return err
 		}
+		asked := conditions{r.Header}
+		if !asked.met(c.Info) {
+			return content.ErrPrecondition
+		}
 		describe(w.Header(), c.Info)
-		if r.Header.Get("If-Match") == "" && matches(r.Header.Get("If-None-Match"), c.ETag) {
+		if asked.fresh(c.Info) {
 			w.WriteHeader(http.StatusNotModified) // and the bytes stay where they are
+			return nil
+		}
+		if r.Method == http.MethodHead && r.Header.Get("Range") == "" {
+			w.Header().Set("Accept-Ranges", "bytes")
+			w.Header().Set("Content-Length", strconv.Itoa(c.Size))
+			w.WriteHeader(http.StatusOK)
 			return nil
 		}
 		data, err := c.Open(r.Context())
@@ -31,8 +40,7 @@ func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 			clear(w.Header())
 			return err
 		}
-		// RFC 9110: the other conditions, and ranges.
-		http.ServeContent(w, r, "", c.SavedAt, data)
+		http.ServeContent(w, unconditional(r), "", c.SavedAt, data)
 		return data.Close()
 	}
 }
@@ -51,33 +59,6 @@ func describe(header http.Header, info content.Info) {
 	header.Set("Content-Type", "application/octet-stream")
 	header.Set("Content-Disposition", "attachment")
 	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-}
-
-// matches reports whether a list of entity tags has one, by the weak comparison of RFC 9110, section 8.8.3.2.
-func matches(list, tag string) bool {
-	for _, item := range strings.Split(list, ",") {
-		item = strings.TrimSpace(item)
-		if item == "*" || strings.TrimPrefix(item, "W/") == tag {
-			return true
-		}
-	}
-	return false
-}
-
-// expected reads what a writer expects to replace, from If-Match and If-None-Match.
-func expected(r *http.Request) content.Expected {
-	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
-	if match == "" && none == "" {
-		return nil
-	}
-	return func(etag string) error {
-		// If-Match compares strongly: a weak tag never matches.
-		strong := match != "" && (etag == "" || !matches(match, etag) || strings.Contains(match, "W/"+etag))
-		if strong || none != "" && etag != "" && matches(none, etag) {
-			return content.ErrPrecondition
-		}
-		return nil
-	}
 }
 
 func (a *API) showHistory(w http.ResponseWriter, r *http.Request, _ sessions.Session, id string) error {
@@ -107,7 +88,7 @@ func (a *API) deleteDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	if err != nil {
 		return err
 	}
-	if err := a.Contents.Delete(r.Context(), id, owner, token); err != nil {
+	if err := a.Contents.Delete(r.Context(), id, owner, token, expected(r)); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"success": true})

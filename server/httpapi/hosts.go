@@ -63,12 +63,12 @@ func (p Proxies) trusts(address string) bool {
 	return err == nil && slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(ip.Unmap()) })
 }
 
+// Sent reports whether a request comes straight from a trusted proxy.
+func (p Proxies) Sent(r *http.Request) bool { return p.trusts(address(r)) }
+
 // Address returns where a request comes from: the last address on its way that is none of a trusted proxy.
 func (p Proxies) Address(r *http.Request) string {
-	from, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		from = r.RemoteAddr
-	}
+	from := address(r)
 	way := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(way) - 1; i >= 0 && p.trusts(from); i-- {
 		if hop := strings.TrimSpace(way[i]); hop != "" {

@@ -46,6 +46,8 @@ const (
 var (
 	// ErrSecret means that the secret of a program cannot be used.
 	ErrSecret = errors.New("the Authorization header must be Bearer with a secret of 1 to 512 characters")
+	// ErrUserHeader means that a request names a user, and comes from no proxy that may.
+	ErrUserHeader = errors.New("the header with the user's name may come once, from a proxy that is listed with --trusted-proxy")
 	// ErrName means that a name is empty, too long or not printable.
 	ErrName = errors.New("a name has 1 to 64 printable characters")
 )
@@ -71,9 +73,10 @@ func (s Session) Owns(holderID string) bool {
 
 // Source makes sessions of requests.
 type Source struct {
-	// UserHeader is a header that a reverse proxy sets to the user's name, and that no client can set past it. Empty is
-	// none.
+	// UserHeader is a header that a reverse proxy sets to the user's name; empty is none. Trusted reports whether a request comes
+	// from such a proxy. The header is an error in any other request, so no client names itself.
 	UserHeader string
+	Trusted    func(*http.Request) bool
 	// SecureCookie keeps the cookie to HTTPS, for a server behind a proxy that ends it.
 	SecureCookie bool
 	// Key signs the secrets in cookies, so that a browser cannot be given one that somebody made up. All servers of a
@@ -83,7 +86,11 @@ type Source struct {
 
 // Of returns the session of a request. A browser that has none yet gets its cookie with the answer.
 func (s Source) Of(w http.ResponseWriter, r *http.Request) (Session, error) {
-	session := Session{TrustedName: s.trustedName(r)}
+	name, err := s.trustedName(r)
+	if err != nil {
+		return Session{}, err
+	}
+	session := Session{TrustedName: name}
 	secret, err := bearer(r)
 	if err != nil {
 		return Session{}, err
@@ -137,11 +144,15 @@ func (s Source) sign(secret string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func (s Source) trustedName(r *http.Request) string {
-	if s.UserHeader == "" {
-		return ""
+func (s Source) trustedName(r *http.Request) (string, error) {
+	names := r.Header.Values(s.UserHeader)
+	switch {
+	case s.UserHeader == "" || len(names) == 0:
+		return "", nil
+	case len(names) > 1 || s.Trusted == nil || !s.Trusted(r):
+		return "", ErrUserHeader
 	}
-	return Clean(r.Header.Get(s.UserHeader))
+	return Clean(names[0]), nil
 }
 
 // bearer returns the secret of a program, or "" where there is no Authorization header.

@@ -1,0 +1,26 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Whatever a list of tags says, reading it ends, and a tag that is alone in it is found.
+func FuzzTags(f *testing.F) {
+	for _, text := range []string{"", "*", `"a"`, `W/"a", "b"`, `"a,b"`, `"`, "W/", `"a"W/"b`, "\x00"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		read := readTags([]string{text})
+		for _, tag := range read.list {
+			if !strings.Contains(text, tag) || !strings.HasSuffix(tag, `"`) {
+				t.Fatalf("%q is no tag of %q", tag, text)
+			}
+			if again := readTags([]string{tag}); len(again.list) != 1 || again.list[0] != tag {
+				t.Fatalf("%q reads as %q", tag, again.list)
+			}
+		}
+		_ = conditions{http.Header{"If-Match": {text}}}
+	})
+}
