@@ -77,7 +77,7 @@ lint test-native test-docs: | build
 
 lint: ## gofmt and golangci-lint (go vet and staticcheck among others), natively and for the browser
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
-	test -z "$$unformatted" || { echo "gofmt has to see:"; echo "$$unformatted"; exit 1; }
+	test -z "$$unformatted" || { echo "not formatted with gofmt:"; echo "$$unformatted"; exit 1; }
 	@linter=$$(go tool -modfile=tools/golangci.mod -n golangci-lint) && set -x && \
 	$$linter run ./... && $(JS) $$linter run $(JS_PACKAGES)
 

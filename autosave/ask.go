@@ -251,7 +251,7 @@ func (s *Saver) outranked(a *ask) (yes bool) {
 }
 
 // take takes the lock, by force from whoever holds it, and waits until this page edits.
-// Where ctx ends before, this page does not become the editor: it gives back what it has.
+// If ctx ends before, this page does not become the editor: it gives back what it has.
 func (s *Saver) take(ctx context.Context, a *ask, steal bool) error {
 	var verdict chan struct{}
 	var term int64

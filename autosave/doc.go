@@ -13,9 +13,9 @@
 //     and every later editor sees it.
 //   - Nothing is committed over what a later editor has saved, even by a page that was
 //     frozen in the middle of a commit and wakes at any time.
-//   - What a page could not save is a [Draft], where there is a place for [Drafts]. The next
+//   - Text that a page could not save is a [Draft], if there is a place for [Drafts]. The next
 //     editor makes it the content, merges it, or leaves it to a person. It is removed by a
-//     commit that contains it or by a decision. What the page had is offered with
+//     commit that contains it or by a decision. The text is offered with
 //     autosave:readonly and with autosave:editable as well, until the page has saved something.
 //   - A change waits at most Config.Idle before it is written, while the store works.
 //   - Nothing waits without a limit: not for a lock, a store, a listener, nor for another

@@ -238,7 +238,7 @@ func TestSuspendedPageLeavesADraft(t *testing.T) {
 	})
 }
 
-// The page is told even if its text takes a while, and the draft comes afterwards.
+// The page gets autosave:readonly even if its text takes a while. The draft comes later.
 func TestSlowSealDoesNotDelayReadonly(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
 		a := w.author("a", shelf)

@@ -90,8 +90,8 @@ func (a *writer) types(s string) {
 	a.MarkDirty()
 }
 
-// listen does what a page does. What was typed after the last seal is sealed before the
-// page shows another text.
+// listen does what a page does. It seals the text that was typed after the last seal
+// before it shows another one.
 func (a *writer) listen(e autosave.Event) {
 	a.mu.Lock()
 	switch {
@@ -144,7 +144,7 @@ func (a *writer) texts() (texts []string) {
 	return texts
 }
 
-// heard returns the drafts that the page was told of.
+// heard returns the drafts of which the saver told the page.
 func (a *writer) heard() []autosave.Draft {
 	synctest.Wait()
 	a.mu.Lock()
@@ -152,7 +152,7 @@ func (a *writer) heard() []autosave.Draft {
 	return slices.Clone(a.drafts)
 }
 
-// disputes returns the conflicts that the page was told of, as "base|mine|theirs".
+// disputes returns the conflicts of which the saver told the page, as "base|mine|theirs".
 func (a *writer) disputes() (told []string) {
 	synctest.Wait()
 	a.mu.Lock()

@@ -105,7 +105,7 @@ func TestConflictHasThreeSides(t *testing.T) {
 		assert.Equal(t, []string{"one|one, mine|one, theirs"}, c.disputes())
 		require.Len(t, c.waits, 1, "autosave:editable carries what waits")
 		assert.Equal(t, "a-1", c.waits[0].ID)
-		require.Len(t, c.heard(), 1, "autosave:draft was told once")
+		require.Len(t, c.heard(), 1, "autosave:draft comes once")
 		assert.Equal(t, autosave.CauseCrashed, c.heard()[0].Cause)
 		assert.Equal(t, 1, c.State().Drafts)
 		assert.Equal(t, []string{"one, mine"}, c.texts())

@@ -121,7 +121,7 @@ func (s *Saver) refused(err error) {
 }
 
 // stepBack gives the lease back, where there is one, and after a pause waits for the next
-// turn. The page is told where it does not know already that it may not edit.
+// turn. The page gets an event unless it knows already that it may not edit.
 func (s *Saver) stepBack(err error, pause time.Duration) {
 	s.release()
 	if !s.denied {
@@ -161,7 +161,7 @@ func (s *Saver) edit(found loaded) {
 		e.Content, e.Loaded, e.Unsaved = found.content, found.content != nil, s.unsaved.text
 		s.size = int64(len(found.content))
 	case dirty:
-		s.unsaved = unsaved{} // the page has it still, and saves it now
+		s.unsaved = unsaved{} // the page still shows that text, and saves it now
 	default:
 		e.Unsaved = s.unsaved.text
 	}
@@ -288,7 +288,7 @@ func (s *Saver) yield(r role, err error) {
 }
 
 // gather finds out who edits, and takes what the page could not save. Both have little
-// time, because the page has to know. What comes later is kept. A preview that is ready in
+// time, because the page has to know. An answer that comes later is kept. A preview that is ready in
 // that time comes before autosave:readonly.
 func (s *Saver) gather(ctx context.Context, l loss, named, previewed chan struct{}) *lock.Holder {
 	limited, stop := context.WithTimeout(ctx, noticeLimit)

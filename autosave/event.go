@@ -38,7 +38,7 @@ type Event struct {
 	Content []byte
 	Loaded  bool
 	LeaseID string // editable: of the lease under which this page edits
-	// Base is the ID of the generation in Content: editable, preview. What the page types from here on
+	// Base is the ID of the generation in Content: editable, preview. Text that the page types from here on
 	// is based on it. "" means that nothing is saved yet.
 	Base     string
 	Drafts   []Draft   // editable: drafts that wait for a decision

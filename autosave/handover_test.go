@@ -198,7 +198,7 @@ func TestAnAskerThatDies(t *testing.T) {
 
 // Who is giving the lock away asks nobody for it before it is known who has it: the news that the lease has ended would
 // reach it while it takes the lock back.
-func TestWhoGivesItAwayWantsItBack(t *testing.T) {
+func TestFormerEditorAsksForTheLockBack(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.slow()

@@ -56,7 +56,7 @@ func TestAStaleTokenEndsEditing(t *testing.T) {
 	})
 }
 
-func TestWhatIsTypedDuringARestoreIsBackedUp(t *testing.T) {
+func TestTextTypedDuringARestoreIsBackedUp(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.slow()
@@ -74,7 +74,7 @@ func TestWhatIsTypedDuringARestoreIsBackedUp(t *testing.T) {
 }
 
 // Even what is typed while the page becomes the editor is kept.
-func TestWhatIsTypedWhileLoadingIsKept(t *testing.T) {
+func TestTextTypedWhileLoadingIsKept(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		b := w.prepare("b")

@@ -21,10 +21,9 @@ const (
 //	history/<time>-<token>        the content of one generation, as given, and its seal; empty before it is written
 //	index/<token>-<number>.json   the generations there are, the current one last
 //
-// The highest whole index tells; a commit is the writing of a new one. No file is
-// written twice, so that an editor which was frozen in the middle of a commit and wakes
-// when its successor has long been writing has no file in which it could do harm: what
-// it writes bears its own, lower token.
+// The newest valid index is authoritative; a commit writes a new one. No file is
+// written twice. An editor that was frozen in the middle of a commit and wakes after its
+// successor has written does no harm: its files bear its own, lower token.
 //
 // That no acknowledged commit is lost at a takeover follows from an order, as in
 // Dekker's algorithm: Fence makes an index of its own, then looks for others; a commit

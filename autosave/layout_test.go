@@ -273,7 +273,7 @@ func TestAFileIsNotOpened(t *testing.T) {
 }
 
 // What could not be written for want of room does not keep that room.
-func TestWhatDidNotFitIsRemoved(t *testing.T) {
+func TestContentThatDoesNotFitIsRemoved(t *testing.T) {
 	disk := autosavetest.NewDisk()
 	s := disk.Page()
 	_, err := s.Commit(t.Context(), commit("good", 1))
@@ -332,7 +332,7 @@ func TestARefusedGenerationIsNotFound(t *testing.T) {
 	require.Equal(t, []string{"one"}, contents(t, next))
 }
 
-// Where there is no room to begin, what was saved can be read all the same, and nothing is left behind.
+// On a full disk, saved content can be read, and a failed begin leaves nothing behind.
 func TestAFullDiskAtTheStart(t *testing.T) {
 	disk := autosavetest.NewDisk()
 	_, err := disk.Page().Commit(t.Context(), commit("one", 1))

@@ -69,7 +69,7 @@ func (s *Saver) load(l lock.Lease) {
 				}
 				s.failures++
 				s.lastErr = err
-				s.settle() // read-only for now; callers that wait for an answer have it
+				s.settle() // read-only for now; waiting callers get an answer
 			})
 			_ = wait.For(ctx, next())
 		}
@@ -77,7 +77,7 @@ func (s *Saver) load(l lock.Lease) {
 }
 
 // find does what load says. Drafts of pages that are gone become part of the content, or
-// wait for a decision. Where the newest generation is damaged, the newest good one takes
+// wait for a decision. If the newest generation is damaged, the newest good one takes
 // its place. A store that can be read but not written, as a full disk, does not keep the
 // page from editing.
 func (s *Saver) find(ctx context.Context, l lock.Lease, h had) (found loaded, err error) {
@@ -112,7 +112,7 @@ func (s *Saver) find(ctx context.Context, l lock.Lease, h had) (found loaded, er
 	return found, s.open(ctx, r, &found)
 }
 
-// open reads what the page has to load. Where no generation is whole, the page keeps what
+// open reads what the page has to load. If no generation is whole, the page keeps what
 // it shows.
 func (s *Saver) open(ctx context.Context, r *reconciler, found *loaded) error {
 	found.waiting, found.sides = r.waiting, r.conflict
@@ -171,14 +171,14 @@ func (s *Saver) keep(ctx context.Context, h had, dirty bool, found *loaded) (err
 	return err
 }
 
-// reconcile decides about the drafts. Where the page goes on with a text of its own that
+// reconcile decides about the drafts. If the page goes on with a text of its own that
 // is not saved, that text is saved before any other draft is looked at.
 func (s *Saver) reconcile(ctx context.Context, r *reconciler, found *loaded, dirty bool) error {
 	listed := r.list(ctx)
 	found.settled = r.trouble == nil && s.config.Drafts != nil
 	if len(listed) == 0 || found.unfenced != nil {
 		r.waiting = listed
-		return nil //nolint:nilerr // the page is told of it with what it may edit; the drafts wait
+		return nil //nolint:nilerr // the event that lets the page edit reports it; the drafts wait
 	}
 	if dirty && !found.foreign {
 		g, err := s.config.Store.Commit(ctx, Commit{Take: s.config.Snapshot, Token: r.token, SavedAt: s.config.Clock.Now().Wall,

@@ -62,7 +62,7 @@ func is(id string) func(Generation) bool {
 	return func(g Generation) bool { return g.ID == id || id == Current && g.Current }
 }
 
-// maxName is the longest name of a pinned generation, in characters: every index has it.
+// maxName is the longest name of a pinned generation, in characters. Every index contains the name.
 const maxName = 256
 
 // Pin gives a generation a name and keeps it: it is never removed to make room, and counts
@@ -70,7 +70,7 @@ const maxName = 256
 // [Current]. It is for the page that edits.
 //
 // Errors match ErrReadOnly, ErrDisabled, ErrDisposed, ErrInvalidArgument where the name is
-// longer than 256 characters, or those of [Store]. Where ctx has ended its cause is returned,
+// longer than 256 characters, or those of [Store]. If ctx has ended, its cause is returned,
 // and the generation may be pinned or not.
 func (s *Saver) Pin(ctx context.Context, id, name string) (Generation, error) {
 	if utf8.RuneCountInString(name) > maxName {

@@ -12,7 +12,7 @@ func appendText(b []byte, field, text string) []byte {
 
 // appendQuoted appends the text as a JSON string. Each text has one spelling: a quote and
 // a backslash get a backslash, a control character is \u00xx, and every other byte stands for
-// itself. What is not UTF-8 is replaced, as JSON demands.
+// itself. Bytes that are not UTF-8 are replaced, as JSON demands.
 func appendQuoted(b []byte, text string) []byte {
 	b = append(b, '"')
 	text = validText(text)

@@ -69,7 +69,7 @@ func TestAStolenLockKeepsTheBuffer(t *testing.T) {
 	})
 }
 
-func TestWhatOthersSavedIsLoadedAndTheBufferOffered(t *testing.T) {
+func TestForeignContentIsLoadedAndTheBufferOffered(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.typed("mine")
@@ -173,7 +173,7 @@ func TestAReleaseThatFails(t *testing.T) {
 	})
 }
 
-func TestWhereNothingCanBeLocked(t *testing.T) {
+func TestNoLockerIsAvailable(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		locker := w.space.Client("a")

@@ -172,7 +172,7 @@ func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text [
 	return true, nil
 }
 
-// remove removes a draft that is contained. Where that fails, the next editor does it.
+// remove removes a draft that is contained. If that fails, the next editor does it.
 func (r *reconciler) remove(ctx context.Context, d Draft) { _ = r.Drafts.Remove(ctx, d.ID, d.Number) }
 
 // sides returns the three sides of a draft. The base is the last generation of its own

@@ -63,7 +63,7 @@ func (f forgetful) Claim(ctx context.Context, r lock.Record, stolen bool) (int64
 	return f.Records.Claim(ctx, r, stolen)
 }
 
-// The lock cannot learn the token of the store. The page pauses between its attempts and is told once.
+// The lock cannot learn the token of the store. The page pauses between its attempts and gets one event.
 func TestRefusedTokensAreNoLoop(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.savedUnder(1_000_000, "before")

@@ -39,7 +39,7 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	own := false
 	s.do(func() { own = s.role == editing && s.lineage == id })
 	switch {
-	case own && as != AsDiscard: // the page has it and what was typed since, and saves both
+	case own && as != AsDiscard: // the page shows the draft and newer text, and saves both
 		_, err = s.FlushNow(ctx)
 	case as == AsContent:
 		err = s.resolveContent(ctx, d)

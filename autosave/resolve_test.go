@@ -234,7 +234,7 @@ func TestOwnDraftIsResolvedBySaving(t *testing.T) {
 	}
 }
 
-// What is typed after the call is not part of what Dispose saves.
+// Dispose saves no text that is typed after the call.
 func TestDisposeOfAnEditorThatTypesOn(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
 		a := w.author("a", shelf)

@@ -9,7 +9,7 @@ import (
 const restoreWrites = 10
 
 // restore is a generation that becomes the current one again: a write whose content is
-// known. What the page has is saved before; what is typed during the write is saved too,
+// known. The text of the page is saved first; text typed during the write is saved too,
 // and then the write is made once more. So whoever restores has every keystroke in the
 // history, and the page and the store agree in the end.
 type restore struct {
@@ -20,7 +20,7 @@ type restore struct {
 }
 
 // Restore makes a generation the current one again and returns its content, for the
-// page to load. What the page has before the content is returned is saved. Errors are those
+// page to load. The text that the page shows until then is saved. Errors are those
 // of FlushNow and of [Store]; after an error, or where ctx has ended, the page's own text
 // is saved as the current one.
 func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {

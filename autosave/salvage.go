@@ -9,12 +9,12 @@ import (
 
 // salvage returns what the new editor goes on with: the highest whole index, and the
 // generations that only a higher index may have known. A higher index may be damaged, or may be
-// empty although it was written: some systems cut a file to nothing in a power loss. Where no index
+// empty although it was written: some systems cut a file to nothing in a power loss. If no index
 // is whole, all generations in the history count. To bring back a commit that was
 // killed at its last step does no harm; to forget one that was acknowledged would.
 //
-// Only the editors of the higher indexes count. What a former editor writes later, when it
-// wakes, was refused.
+// Only the editors of the higher indexes count. The store refused a former editor that wrote
+// after its awakening.
 func (l *Layout) salvage(ctx context.Context, names []indexName) ([]Generation, error) {
 	found, above, err := l.highest(ctx, names)
 	if err != nil {

@@ -58,7 +58,7 @@ type Saver struct {
 	after     int64           // the highest token that the store is known to have seen of others
 	refusals  int             // leases in a row whose token the store refused
 	patience  func() time.Duration
-	denied    bool               // the page was told that it is read-only, and not since that it may edit
+	denied    bool               // the last of autosave:readonly and autosave:editable was readonly
 	unfenced  bool               // the editor before could not be shut out: nothing is written before it is
 	verdict   chan struct{}      // closed, and replaced, when it is known who edits
 	stop      context.CancelFunc // ends what waits or loads in this term
@@ -81,7 +81,7 @@ type Saver struct {
 	own      *Draft  // sealed, of the present text, and not saved since
 	waiting  []Draft // for a decision, as far as this page knows
 	holder   *lock.Holder
-	unnamed  chan struct{} // closed when the new editor tells its name; nil once the page was told
+	unnamed  chan struct{} // closed when the new editor tells its name; nil once the page knows
 	shown    shown
 	timer    *time.Timer
 

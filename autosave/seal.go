@@ -9,7 +9,7 @@ import (
 
 // The seal ends the file of a generation: a note that the index has as well, then, in a fixed
 // length, how long the note and the content are and the SHA-256 of the content. So a whole file
-// can be told from a torn one without an index, and an index can be made of the files.
+// can be distinguished from a torn one without an index, and an index can be made of the files.
 const (
 	sealHead    = "\nholdfast "
 	noteDigits  = 6

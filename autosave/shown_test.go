@@ -48,7 +48,7 @@ func TestPageGoesOnWithWhatItShows(t *testing.T) {
 	})
 }
 
-// Where somebody else has saved since, the page loads that.
+// If another page has saved since, the page loads that content.
 func TestPageLoadsWhatItDoesNotShow(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		first := w.tab("a")

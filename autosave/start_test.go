@@ -178,7 +178,7 @@ func TestWipedServerLeavesHistoryAlone(t *testing.T) {
 	})
 }
 
-// The server was wiped while a page with a text was away. What is open is saved anew.
+// The server was wiped while a page with a text was away. The open text is saved anew.
 func TestWipedServerGetsTheOpenText(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")

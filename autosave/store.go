@@ -60,7 +60,7 @@ type Commit struct {
 	Draft     string
 	Number    int64
 	OwnerName string
-	// Aside makes the content a generation and leaves the current one current. Where nothing
+	// Aside makes the content a generation and leaves the current one current. If nothing
 	// is saved yet, the content becomes the current generation.
 	Aside bool
 	// Progress, where set, is told of the phases writing-current, updating-index and gc
@@ -106,7 +106,7 @@ func (c Commit) committed(g Generation) {
 	}
 }
 
-// Taken returns the commit with its content in place of Take. Where the content is
+// Taken returns the commit with its content in place of Take. If the content is
 // [Numbered], its draft and number are those of the commit.
 func (c Commit) Taken(ctx context.Context) (Commit, error) {
 	var err error

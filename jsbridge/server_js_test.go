@@ -115,7 +115,7 @@ func TestServerTellsOfEvents(t *testing.T) {
 	require.Error(t, server.Listen(t.Context(), "/a?after=3", func(n remote.Notice) { heard = append(heard, n) }))
 	assert.Equal(t, []remote.Notice{{Type: "wss://locks.example/a?after=3", Revision: 1795223524605, Token: 7, Ask: "x", HolderName: "Ann"}, {Type: "document.updated"}}, heard)
 
-	// What is not a server of ours ends the connection.
+	// A message that is not Holdfast's ends the connection.
 	socket(t, `constructor() { setTimeout(() => this.onmessage({ data: "{" })); }
 	close() { setTimeout(() => this.onclose()); }`)
 	require.Error(t, server.Listen(t.Context(), "", func(remote.Notice) { t.Error("heard") }))

@@ -55,7 +55,7 @@ func untilLost(ctx context.Context, g Grant) (context.Context, context.CancelFun
 	return ctx, stop
 }
 
-// Query implements [Locker]. What is in both Lockers is told once, as first knows it.
+// Query implements [Locker]. A lock that is in both Lockers comes once, as first knows it.
 func (b *both) Query(ctx context.Context) (Snapshot, error) {
 	s, err := b.first.Query(ctx)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestBothExcludesClientsOfEither(t *testing.T) {
 				synctest.Wait()
 				s, err := both.Query(t.Context())
 				require.NoError(t, err)
-				assert.Len(t, append(s.Held, s.Pending...), 2, "each is told once")
+				assert.Len(t, append(s.Held, s.Pending...), 2, "each comes once")
 				require.NoError(t, holder.Release(t.Context()))
 				g := <-granted
 				_, err = alone.Request(t.Context(), try)

@@ -88,7 +88,7 @@ func TestAHolderThatAnswersKeepsItsLockWithoutARecord(t *testing.T) {
 
 // One of many takes over. The others do not rob it, although it has no record: neither while
 // nobody can read any, nor when the old one of the holder that was frozen can be read again.
-func TestWhoTookOverWithoutARecordIsNotRobbed(t *testing.T) {
+func TestHolderWithoutRecordKeepsItsLockAfterATakeover(t *testing.T) {
 	for _, jammed := range []bool{true, false} {
 		virtual(t, func(t *testing.T, w *world) {
 			w.frozen(5 * time.Second)
@@ -184,8 +184,8 @@ func (r reading) Read(ctx context.Context, resource string) (lock.Record, bool, 
 	return r.Records.Read(ctx, resource)
 }
 
-// Where nobody can be asked, nobody is known to be silent.
-func TestWhoseQuestionIsNotHeardTakesNothingOver(t *testing.T) {
+// A waiter that cannot post its question knows of no silent holder.
+func TestNoTakeoverWhenPostFails(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(time.Second)
 		waiting := w.talkingOver("a", mute{locktest.NewAir().Join()}).begin(t.Context(), patient)
@@ -201,7 +201,7 @@ type mute struct{ *locktest.Channel }
 func (mute) Post(lock.Message) error { return errors.New("the channel is closed") }
 
 // A waiter that was about to take over may be suspended itself: the others wait for it, but not for ever.
-func TestWhoWasAboutToTakeOverMayBeFrozenToo(t *testing.T) {
+func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.frozen(5 * time.Second)
 		thief, err := w.space.Client("frozen thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})

@@ -42,7 +42,7 @@ type holding struct {
 
 var errReleased = errors.New("the lease was released")
 
-// hold makes the lease of a grant that was asked for at since, tells of it and begins to keep it. Where that fails,
+// hold makes the lease of a grant that was asked for at since, tells of it and begins to keep it. If that fails,
 // the grant is given back.
 func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, since Instant, fallback bool, opts AcquireOptions, within *holding) (Lease, error) {
 	now := m.config.Clock.Now()
@@ -301,8 +301,8 @@ func (h *holding) removeRecord(l Lease) error {
 	})
 }
 
-// close ends the lease. Who sees its end finds it among this owner's leases no more:
-// an Inspect would take it for the holder, and not ask who is.
+// close ends the lease. It removes the lease first, so that Inspect never reports an
+// ended one as the holder's.
 func (h *holding) close(why error) {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()

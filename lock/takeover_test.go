@@ -102,7 +102,7 @@ func TestAHolderThatAnswersIsNotTakenOver(t *testing.T) {
 	})
 }
 
-func TestWhoCannotAskTakesNothingOver(t *testing.T) {
+func TestNoTakeoverWithoutAQuestion(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(time.Second)
 		ctx, giveUp := context.WithTimeout(t.Context(), time.Hour)

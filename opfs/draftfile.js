@@ -20,7 +20,7 @@
 /** @typedef {import("./savings.js").SyncHandle} SyncHandle */
 
 /**
- * What a slot says of a snapshot.
+ * The header of a slot: a snapshot's number, origin and checksums.
  * @typedef {object} Header
  * @property {number} number of the snapshot; a page counts them up
  * @property {string} base id of the generation that the text was typed on; "" for an empty document
@@ -78,7 +78,7 @@ export class DraftFile {
   }
 
   /**
-   * Makes this the newest snapshot; without content it says that the draft is empty. Where it throws, the snapshot before stays.
+   * Makes this the newest snapshot; without content it says that the draft is empty. If it throws, the snapshot before stays.
    * @param {Omit<Header, "bytes">} header
    * @param {Uint8Array} [content]
    */
@@ -88,7 +88,7 @@ export class DraftFile {
     const slot = [0, 1, 2].find((one) => kept.every((other) => other.slot !== one)) ?? 0;
     const order = (this.header?.order ?? 0) + 1;
     const stored = { ...header, order, bytes: content ? content.length : -1, slot, offset: content ? room(kept, content.length) : 0, sum: content ? sum(content) : "" };
-    // What stood in the slot is no more, whether or not the writes below succeed.
+    // The slot's former snapshot is gone, whether or not the writes below succeed.
     this.#whole = this.#whole.filter((one) => kept.includes(one));
     if (content) write(this.#handle, content, stored.offset);
     write(this.#handle, spelled(stored), slot * block);

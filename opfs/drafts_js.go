@@ -50,7 +50,7 @@ func (d *Drafts) Bind(page int, ownerID, ownerName string) {
 
 // List implements [autosave.Drafts].
 func (d *Drafts) List(ctx context.Context) ([]autosave.Draft, error) {
-	// What cannot be brought into the folder stays where it is.
+	// A text that cannot be brought into the folder stays in localStorage.
 	_ = d.page.Rescue(ctx, d.Folder())
 	list, err := d.call(ctx, "list")
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Drafts) Read(ctx context.Context, id string) ([]byte, error) {
 	}
 	if text.Type() != safejs.TypeObject {
 		return nil, &autosave.Error{Code: autosave.CodeNotFound, Operation: autosave.OpRead, Resource: id,
-			Detail: "there is no such draft: it was resolved, or the page that has it still edits it"}
+			Detail: "there is no such draft: it was resolved, or its page still edits it"}
 	}
 	return jsbridge.Bytes(text)
 }

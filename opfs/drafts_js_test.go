@@ -101,7 +101,7 @@ func TestDraftFileSurvives(t *testing.T) {
 	}
 }
 
-// What a page left as a difference to a generation becomes the text that the page had. The file of a generation has a seal
+// A difference to a generation becomes the text that the page had. The file of a generation has a seal
 // after the content, which is no part of it.
 func TestRescueBuildsOnAGeneration(t *testing.T) {
 	root := newRoot()

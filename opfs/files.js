@@ -117,7 +117,7 @@ export class Files {
     return this.#ask("finish", id, index);
   }
 
-  /** A Journals in the worker. What is given to write is copied.
+  /** A Journals in the worker. Contents are copied.
    * @type {Pick<Journals, JournalMethod>} */
   get journals() {
     /** @param {JournalMethod} name */

@@ -25,7 +25,7 @@ import { open, unsealed } from "./savings.js";
  */
 
 /**
- * What a page left where it could write at once as it ended: differences to each snapshot that may be the newest in the
+ * The entry that a page wrote to localStorage as it ended: differences to each snapshot that may be the newest in the
  * file. One that needs nothing before it has neither `number` nor `base`.
  * @typedef {Omit<Entry, "cause"> & { ownerId: string, binary: boolean, differences: Difference[] }} Rescue
  */
@@ -50,7 +50,7 @@ export class Journals {
   #pages = new Map();
 
   /**
-   * Says where the drafts of a page are, and who it is. What the page asked before waits for this.
+   * Says where the drafts of a page are, and who it is. Earlier requests of the page wait for this.
    * @param {number} id @param {string} folder @param {string} ownerId @param {string} ownerName
    */
   bind(id, folder, ownerId, ownerName) {

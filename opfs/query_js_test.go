@@ -135,7 +135,7 @@ func TestQueryDoesNotWaitForTheDead(t *testing.T) {
 }
 
 // Two clients ask, and the table hears first of the one that asked last.
-func TestWhoAskedFirstIsGrantedFirst(t *testing.T) {
+func TestFirstRequestIsGrantedFirst(t *testing.T) {
 	root := newRoot()
 	a, b, c := newClient(t, root), newClient(t, root), newClient(t, root)
 	held := hold(t, a, "x")

@@ -185,7 +185,7 @@ export function taken(content) {
 const pause = () => new Promise((done) => { setTimeout(done, 0); });
 
 /**
- * What ends the file of a generation: Seal of Go's autosave.
+ * The end of a generation's file: Seal of Go's autosave.
  * @param {number} bytes @param {string} sum @param {string} note
  */
 function seal(bytes, sum, note) {

@@ -49,7 +49,7 @@ func TestBlockersAreThoseBeforeThatConflict(t *testing.T) {
 }
 
 // Who was passed while it stood still finds on waking that another one holds, behind it.
-func TestWhoPassedBarsTheWay(t *testing.T) {
+func TestPassedClaimIsInTheWay(t *testing.T) {
 	table := &table{queue: []*entry{
 		newEntry("frozen", "1", waiting, lock.Exclusive, "a"),
 		newEntry("passed", "2", granted, lock.Exclusive, "a"),
@@ -71,7 +71,7 @@ func asked(id string, after int64, names ...string) *entry {
 	return e
 }
 
-func TestWhoAskedFirstIsFirst(t *testing.T) {
+func TestFirstRequestIsFirstInLine(t *testing.T) {
 	holder := newEntry("h", "h", granted, lock.Exclusive, "a")
 	for name, test := range map[string]struct {
 		joining []*entry

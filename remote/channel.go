@@ -97,7 +97,7 @@ func (c *Channel) Post(m autosave.Message) error {
 	return c.local.Post(m)
 }
 
-// ask asks the holder on another machine, where the page waits for that one.
+// ask asks the holder on another machine, if the page waits for that holder.
 func (c *Channel) ask(life context.Context, m autosave.Message) {
 	ctx, stop := context.WithCancel(life)
 	c.mu.Lock()

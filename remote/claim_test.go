@@ -134,7 +134,7 @@ func TestOneAcquisitionHasOneTicket(t *testing.T) {
 }
 
 // Of two requests with one ticket the server hears the later one. Where that is the one that the network has kept back, who waits asks again.
-func TestWhoseRequestWasReplacedAsksAgain(t *testing.T) {
+func TestReplacedRequestIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := open(t, n, locktest.NewSpace(), "A", "a")

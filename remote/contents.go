@@ -208,8 +208,8 @@ func (c *Contents) known(ctx context.Context, now content, token int64) (autosav
 	return g, former, nil
 }
 
-// List implements [autosave.Store]. What somebody else saved is listed as the current generation
-// alone. Where the server has nothing, none is current.
+// List implements [autosave.Store]. A content of another page is listed as the current generation
+// alone. If the server has nothing, none is current.
 func (c *Contents) List(ctx context.Context) ([]autosave.Generation, error) {
 	now, ok, err := c.current(ctx)
 	if err != nil {

@@ -108,7 +108,7 @@ func TestTheServerHasWhatIsCurrent(t *testing.T) {
 }
 
 // Whoever becomes the editor lists and then reads what is current: that is one download.
-func TestWhatIsListedIsNotDownloadedAgain(t *testing.T) {
+func TestListedContentIsNotDownloadedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a, b := n.machine("A"), n.machine("B")

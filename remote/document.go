@@ -194,7 +194,7 @@ type grant struct {
 	once  sync.Once
 }
 
-// Lost tells of the local lock, and that the lock was passed on; what else was lost on the server is told by the next renewal.
+// Lost tells of the local lock, and that the lock was passed on; the next renewal tells of everything else that was lost on the server.
 func (g *grant) Lost() <-chan struct{} { return g.held.lostWith(g.local.Lost()) }
 
 // Release gives the lock back on the server, then here: the next tab is the same owner for the

@@ -79,7 +79,7 @@ func TestPageThatWasCutOffGoesOn(t *testing.T) {
 	})
 }
 
-// Where somebody else has saved meanwhile, there is a conflict, with the base that both have.
+// If another page has saved meanwhile, there is a conflict, with the base that both have.
 func TestPageThatWasCutOffHasAConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()

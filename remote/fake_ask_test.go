@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// inquiry is a question to the holder of the document, as the server has it.
+// inquiry is a question to the holder of the document, as the server keeps it.
 type inquiry struct {
 	id                      string
 	token                   int64

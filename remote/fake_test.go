@@ -34,7 +34,7 @@ type internet struct {
 	written int64 // token of the content; 0 for none
 	saved   time.Time
 	save    remote.Save
-	// What clients ask each other through the server.
+	// Questions of clients to each other, through the server.
 	question  *inquiry
 	notices   []remote.Notice
 	listening int // connections

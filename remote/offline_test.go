@@ -132,7 +132,7 @@ func TestEditorKeepsACopyOfWhatItLoads(t *testing.T) {
 	})
 }
 
-// What is kept of different servers is kept apart.
+// Copies of different servers are kept apart.
 func TestFoldersOfDifferentServers(t *testing.T) {
 	long := "https://a/" + string(make([]byte, 300))
 	seen := make(map[string]string)

@@ -57,7 +57,7 @@ type place struct {
 // Slot implements [lock.Far].
 func (p *place) Slot() int { return p.slot }
 
-// Lost tells that the place was passed on; what else was lost is told by the next renewal.
+// Lost tells that the place was passed on; the next renewal tells of everything else that was lost.
 func (p *place) Lost() <-chan struct{} { return p.held.lost }
 
 // Release gives it back. Nobody else has its id, so it can be said twice.

@@ -31,7 +31,7 @@ type questions struct {
 // acceptLimit is how long the server gives a holder that has accepted.
 const acceptLimit = 15 * time.Second
 
-// errNotWaiting means that no request of this page waits for the document at the server: a tab of this browser has it, or the
+// errNotWaiting means that no request of this page waits for the document at the server: a tab of this browser holds it, or the
 // server cannot be reached.
 var errNotWaiting = errors.New("this page does not wait for the document at the server")
 

@@ -104,13 +104,13 @@ func TestNameOfADraftThatTheServerRefuses(t *testing.T) {
 		for i, name := range []string{"a b", "é", "x.y", strings.Repeat("x", 65), ""} {
 			g, err := a.store.Commit(context.Background(), numbered(token, name, int64(i), name))
 			require.NoError(t, err)
-			assert.Equal(t, name, g.Draft, "the history has it")
+			assert.Equal(t, name, g.Draft, "the history keeps the draft")
 			assert.Empty(t, n.save.Draft)
 		}
 	})
 }
 
-// What the server has whole is loaded, whatever became of the copy on this machine.
+// A content that is whole on the server is loaded, even if the copy on this machine is damaged.
 func TestDamagedCopyOnThisMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -129,7 +129,7 @@ func TestDamagedCopyOnThisMachine(t *testing.T) {
 		}
 		assert.Equal(t, "newer", a.read(t, newer.ID))
 		_, err := a.store.Read(context.Background(), older.ID)
-		require.ErrorIs(t, err, autosave.ErrCorrupted, "the server has it no more")
+		require.ErrorIs(t, err, autosave.ErrCorrupted, "the server no longer keeps it")
 		n.set(true)
 		_, err = a.store.Read(context.Background(), newer.ID)
 		require.ErrorIs(t, err, autosave.ErrCorrupted)

@@ -72,7 +72,7 @@ func TestLivingWaiterOfServerIsNotTakenOver(t *testing.T) {
 		sleep(time.Hour)
 		require.Empty(t, first)
 		other.release(far)
-		require.NoError(t, <-first, "the first in line has it first")
+		require.NoError(t, <-first, "the first in line gets the lock first")
 		assert.Empty(t, second)
 	})
 }

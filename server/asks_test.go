@@ -74,7 +74,7 @@ func TestHolderPassesTheLockOn(t *testing.T) {
 	assert.Equal(t, []any{"document.locked", "Bob"}, []any{begun["type"], begun["holder_name"]})
 	bob.seesWaiting("documents/r", 1)
 
-	// Whoever asks again, because the answer was lost, gets the same lock.
+	// A client that asks again, because the answer was lost, gets the same lock.
 	again := <-bob.asks(t.Context(), "?ticket=b&fresh=true", map[string]any{"name": "Bob"})
 	assert.Equal(t, granted.token(), again.token(), string(again.text))
 	require.Equal(t, http.StatusOK, bob.do("DELETE", lockOf("r"), nil).status)

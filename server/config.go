@@ -140,7 +140,7 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	flags.BoolVar(&c.LockAll, "lock-all", c.LockAll, "let anybody lock all documents at once, with the path documents")
 	duration(&c.HeaderLimit, "header-limit", "how long a request's header may take to arrive")
 	duration(&c.ReadLimit, "read-limit", "how long a request may take to arrive")
-	duration(&c.WriteLimit, "write-limit", "how long an answer may take to be taken")
+	duration(&c.WriteLimit, "write-limit", "maximum time to write a response")
 	duration(&c.StopLimit, "stop-limit", "how long a graceful stop may take")
 }
 

@@ -102,7 +102,7 @@ func TestResumingAfterARevision(t *testing.T) {
 	assert.Equal(t, "document.locked", from.next()["type"])
 }
 
-func TestWhatIsCompactedComesAsTheState(t *testing.T) {
+func TestCompactedEventsComeAsTheState(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	ann := s.as(t, "ann").named("Ann")

@@ -130,7 +130,7 @@ func (e *editor) prepare(ctx context.Context, config *autosave.Config) (err erro
 	return err
 }
 
-// start returns when it is known whether the page edits, and the page has been told. Where it fails, nothing is held.
+// start returns when the page knows whether it edits. If it fails, nothing is held.
 func (e *editor) start(ctx context.Context, config autosave.Config) error {
 	saver, err := autosave.New(ctx, config)
 	if err != nil {

@@ -158,7 +158,7 @@ export type ProjectLockEvent = EventBase & (
   | { type: "lock:readonly-entered"; reason: ReadonlyReason; lastError: ProjectLockError; retryable: false }
 );
 
-/** The LockManager interface of the Web Locks API, served by whichever strategy is engaged. Where the browser has Web Locks, its names are
+/** The LockManager interface of the Web Locks API, served by whichever strategy is engaged. If the browser has Web Locks, its names are
  *  those of `navigator.locks`, in the whole origin. */
 export interface LockManagerLike {
   request<T>(name: string, callback: (lock: { name: string; mode: LockMode } | null) => T | Promise<T>): Promise<T>;
@@ -182,7 +182,7 @@ export interface WaiterInfo {
 
 // ---- AutoSave ------------------------------------------------------------------------------------
 
-/** What is saved: a string as UTF-8, an ArrayBuffer, a view of one or a Blob as its bytes, any other object as JSON.
+/** The content to save: a string as UTF-8, an ArrayBuffer, a view of one or a Blob as its bytes, any other object as JSON.
  *  Refused with "snapshot-failed": a string with a lone surrogate, and what JSON would leave empty, such as a Map. */
 export type Snapshot = string | ArrayBuffer | ArrayBufferView | Blob | object;
 export type AutoSavePhase =
@@ -190,10 +190,10 @@ export type AutoSavePhase =
   | "readonly" | "error";
 
 export interface AutoSaveOptions {
-  /** Which document of the project this is: it has a lock, a content, a history and drafts of its own. Default []: the
+  /** The document of the project: it has a lock, a content, a history and drafts of its own. Default []: the
    *  project itself. With `lock.path` it must say the same; `lock.paths`, `lock.slots` and mode "shared" are invalid here. */
   path?: string[];
-  /** Called where a draft and the saved content have both changed since their common base. What it returns is saved;
+  /** Called where a draft and the saved content have both changed since their common base. Its result is saved;
    *  undefined leaves the conflict to the person (autosave:conflict). */
   merge?: (sides: Conflict) => Snapshot | undefined | Promise<Snapshot | undefined>;
   /** How long typed text may exist in memory only while the browser could die. Default 200; grows with the cost of the
@@ -202,7 +202,7 @@ export interface AutoSaveOptions {
   enabled?: boolean;       // default true; false: phase "disabled", nothing is ever written
   debounceMs?: number;     // default 500
   idleMs?: number;         // default 2000: the longest a change waits while the person keeps typing
-  /** Which generations are kept. "spread" (default): the newest, then ever wider apart in time, so that the same number
+  /** The rule by which generations are kept. "spread" (default): the newest, then ever wider apart in time, so that the same number
    *  reaches back weeks. "latest": the newest ones. */
   keep?: "spread" | "latest";
   maxGenerations?: number; // default 20; pinned ones are not counted
@@ -213,7 +213,7 @@ export interface AutoSaveOptions {
 export interface AutoSaveState {
   phase: AutoSavePhase; lastSuccessAt?: number; pendingBytes: number; lastError?: Error & { code: string };
   retryCount: number; queuedGeneration?: number; holder?: HolderInfo;
-  /** Where the content is saved. */
+  /** The place of the content. */
   storage: "opfs" | "indexeddb" | "server";
   /** With a server: whether it answered last. */
   online?: boolean;
@@ -283,18 +283,18 @@ export interface AutoSaveReadonly {
 }
 /** Detail of `autosave:editable`: this page may write. */
 export interface AutoSaveEditable {
-  /** What was saved last by whoever held it, for the page to load before it lets anyone type. Absent where the page has that already, or nothing was ever saved.
+  /** The content that was saved last, by any page, for this page to load before it lets anyone type. Absent where the page has that already, or nothing was ever saved.
    *  Text that is typed before the page gets this event never replaces it: that text becomes a draft, and `flushNow()` and `dispose()` reject with "read-only".
    *  A page that lost the lock with unsaved text and shows another text by now gets its own text again, which is saved next. */
   readonly content?: Uint8Array;
-  /** What this page had that is not in `content`; it is a draft as well until something has been saved. */
+  /** Text of this page that is not in `content`; it is a draft as well until something has been saved. */
   readonly unsaved?: Uint8Array;
   /** Drafts of this document that wait for a decision. */
   readonly drafts: readonly Draft[];
   /** Keeps the page read-only until the promise settles, at most five seconds: the editor is loading the content. */
   waitUntil(promise: PromiseLike<unknown>): void;
 }
-/** The events of an AutoSave. The last `autosave:editable` or `autosave:readonly` is told again, once, to a listener that is
+/** The events of an AutoSave. The last `autosave:editable` or `autosave:readonly` comes again, once, to a listener that is
  *  added after it, in a task of its own; without `content` where something was typed since. */
 export interface AutoSaveEventMap {
   /** The content that is known here of a document whose server cannot be reached, to be shown read-only. */
@@ -348,7 +348,7 @@ export interface AutoSave extends EventTarget {
    * "handover-busy", "handover-timeout" or "aborted".
    */
   requestEdit(options?: { force?: boolean; graceMs?: number; signal?: AbortSignal }): Promise<void>;
-  /** Takes the snapshot before it returns, if something is dirty; saves it, then releases. What cannot be saved becomes a draft, and the promise rejects with why. */
+  /** Takes the snapshot before it returns, if something is dirty; saves it, then releases. Text that cannot be saved becomes a draft, and the promise rejects with why. */
   dispose(): Promise<void>;
   addEventListener<K extends keyof AutoSaveEventMap>(type: K, listener: (event: AutoSaveEventMap[K]) => void, options?: boolean | AddEventListenerOptions): void;
   addEventListener(type: string, listener: EventListenerOrEventListenerObject | null, options?: boolean | AddEventListenerOptions): void;
@@ -410,7 +410,7 @@ export interface Holdfast extends EventTarget {
   /** Who holds and who waits, in all tabs of the origin, in the order of time. */
   inspect(): Promise<{ held: HolderInfo[]; pending: WaiterInfo[] }>;
   /** Takes the snapshots of its AutoSaves before it returns, saves them, ends what is being acquired with "aborted", releases
-   *  everything and stops the runtime. What cannot be saved becomes a draft, and the promise rejects with why. */
+   *  everything and stops the runtime. Text that cannot be saved becomes a draft, and the promise rejects with why. */
   close(): Promise<void>;
 }
 

@@ -80,8 +80,8 @@ func testPinRefused(h *harness) {
 	}
 }
 
-// testPinFaults lets every operation of a pin fail, or kills the page there. What was
-// acknowledged is there, and nothing else has changed.
+// testPinFaults lets every operation of a pin fail, or kills the page there. Every
+// acknowledged change is there, and nothing else has changed.
 func testPinFaults(h *harness) {
 	if h.Open().Break == nil {
 		h.Skip("this storage cannot be made to fail")

@@ -12,7 +12,7 @@ import (
 )
 
 // Power is an [autosave.Files] that remembers which of its writes were flushed, so that a test can cut the
-// power at any moment. What was flushed stays. Of everything else any part may be lost, in any order, and
+// power at any moment. A flushed write stays. Of all others any part may be lost, in any order, and
 // a write may be torn, as SQLite's crash tests suppose of a disk.
 type Power struct {
 	// Hasty makes Save flush nothing before the end: a fault that a test of the store must see.

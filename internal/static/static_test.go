@@ -135,7 +135,7 @@ func TestPlainWhereGzipIsNotAccepted(t *testing.T) {
 	}
 }
 
-func TestWhatGainsNothingIsNotCompressed(t *testing.T) {
+func TestFilesThatGainNothingStayUncompressed(t *testing.T) {
 	h := newHandler(t)
 	for _, path := range []string{"/shot.png", "/tiny.css"} {
 		r := do(h, "GET", path, "Accept-Encoding", "gzip")

@@ -41,7 +41,7 @@ function applied(before, writes) {
   return bytes;
 }
 
-/** What a program finds that opens the file after this. */
+/** Returns what a program finds that opens the file after this. */
 function found(bytes) {
   const disk = new Disk();
   disk.durable = bytes;

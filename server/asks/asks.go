@@ -113,7 +113,7 @@ func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (l
 	announced := false
 	r.Queued = func() {
 		if announced {
-			return // it has lost its place in line, and has it again
+			return // it has lost its place in line and got it again
 		}
 		announced = true
 		if err := d.announce(asking, room, ask, held); err != nil {

@@ -21,7 +21,7 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// What a crash left half-written is no blob, and is removed at the next start.
+// A file that a crash left half-written is no blob. The next start removes it.
 func TestHalfWrittenFilesAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	f, err := blobs.OpenFiles(dir)

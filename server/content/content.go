@@ -58,7 +58,7 @@ var (
 // Info describes a generation of a document's content.
 type Info struct {
 	Generation string
-	ETag       string    // quoted, as HTTP has it: of the bytes alone
+	ETag       string    // quoted, as in HTTP: of the bytes alone
 	Token      int64     // of the lock under which it was written
 	SavedAt    time.Time // in whole milliseconds
 	Size       int
@@ -102,7 +102,7 @@ type description struct {
 	Blob  string `json:"blob,omitempty"`
 	// Chunks is how many pieces a content has that a former version of this server put into the store.
 	Chunks int `json:"chunks,omitempty"`
-	// What the client said of the save. A save that names no order keeps the order of the one before.
+	// The client's name of the save. A save that names no order keeps the order of the one before.
 	Draft  string `json:"draft,omitempty"`
 	Number int64  `json:"number,omitempty"`
 	Order  int64  `json:"order,omitempty"`

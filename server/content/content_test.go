@@ -131,7 +131,7 @@ func TestCollectingHarmsNoWriterOfTheSameBytes(t *testing.T) {
 }
 
 // A crash between the blob and its transaction leaves a blob that nobody names. Only that goes, and only when it is old.
-func TestWhatACrashLeftIsSwept(t *testing.T) {
+func TestBlobsLeftByACrashAreSwept(t *testing.T) {
 	s, f, lock := opened(t, 5)
 	token := lock("r")
 	for i := range 3 {

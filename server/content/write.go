@@ -52,7 +52,7 @@ type write struct {
 	named    bool        // perhaps by a transaction whose outcome is unknown
 }
 
-// giveUp removes the blob of a write that failed. Where the blob store does not answer, the blob becomes garbage.
+// giveUp removes the blob of a write that failed. If the blob store does not answer, the blob becomes garbage.
 func (w *write) giveUp(err error) error {
 	if w.d.Blob != "" && !w.named {
 		ctx, cancel := context.WithTimeout(context.Background(), commitWithin)
@@ -177,7 +177,7 @@ func (s *Store) Delete(ctx context.Context, room, holder string, token int64, ex
 	}
 }
 
-// newSave names a save so that its age can be told, and that later ones come later in the order of names.
+// newSave names a save so that its age is known, and later ones come later in the order of names.
 func newSave(now time.Time) string {
 	return strconv.FormatInt(now.UnixMilli(), 36) + "-" + rand.Text()[:10]
 }

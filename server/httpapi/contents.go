@@ -45,7 +45,7 @@ func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 	}
 }
 
-// describe sets what is told of a content.
+// describe sets the headers that describe a content.
 func describe(header http.Header, info content.Info) {
 	header.Set("ETag", info.ETag)
 	header.Set(tokenHeader, strconv.FormatInt(info.Token, 10))

@@ -75,7 +75,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// start starts etcd. Where its files are damaged, it panics or ends the process by itself; here that is an error.
+// start starts etcd. If its files are damaged, it panics or ends the process by itself; here that is an error.
 func (e *embedded) start(c Config, settings *embed.Config) (err error) {
 	starting.Add(1)
 	defer starting.Add(-1)

@@ -18,7 +18,7 @@ func zapOver(log *slog.Logger, quiet *atomic.Bool) *zap.Logger {
 }
 
 // fatal ends what etcd would end the process for: while the store starts, as a panic of which Open makes an error, later the
-// process, with a sentence. What was acknowledged is on the disk.
+// process, with a sentence. Acknowledged writes are on the disk.
 type fatal struct{}
 
 // starting counts the stores that start at the moment.

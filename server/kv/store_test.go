@@ -171,7 +171,7 @@ func many(n int) []kv.Cond {
 	return list
 }
 
-func TestWhatWasCommittedSurvivesARestart(t *testing.T) {
+func TestCommitsSurviveARestart(t *testing.T) {
 	dir := kvtest.Dir(t)
 	s := kvtest.OpenIn(t, dir)
 	at := put(t, s, "k", "v")

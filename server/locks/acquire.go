@@ -39,7 +39,7 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 	if !t.mayHaveMore(r.Holder.ID, r.Wait > 0) {
 		return Lease{}, ErrTooMany
 	}
-	// What this server has seen comes first: where somebody is in the way, the store need not look through all who wait.
+	// This server's own view comes first: if a lease is in the way, the store need not look through all who wait.
 	met := t.glance(own)
 	for {
 		if met.free() {
@@ -81,7 +81,7 @@ func (t *Table) mayHaveMore(holder string, waits bool) bool {
 	return (c.MaxHeld == 0 || held < c.MaxHeld) && (!waits || c.MaxWaiting == 0 || waiting < c.MaxWaiting)
 }
 
-// makeWay ends or extends what may be ended or extended of what was met. Where it did, or where a slot is free, it leaves
+// makeWay ends or extends what may be ended or extended of what was met. If it did, or if a slot is free, it leaves
 // met empty, so that the store is asked; undecided is false when there is an answer.
 func (t *Table) makeWay(ctx context.Context, r Request, own *ticket, met *found) (lease Lease, undecided bool, err error) {
 	if mine, ok := again(r, own, met.claims); ok {

@@ -11,10 +11,10 @@
 //     in their way is there: not even servers that race grant a parent and its child, or one path twice.
 //   - A lease's token is the revision that granted it: greater than that of every earlier grant, of any path.
 //   - A lease ends at its TTL after the last extension, never earlier, whichever server it went to. See [Table.Due].
-//   - Who waits is served in the order of arrival, over all servers. Nobody overtakes, except somebody the one ahead waits
-//     for, or while that one is away: a place in line outlasts its request and its server, see [Request.Ticket].
+//   - Waiters are served in the order of arrival, over all servers. No waiter overtakes another, unless the one ahead waits
+//     for it or is away: a place in line outlasts its request and its server, see [Request.Ticket].
 //   - A deadlock ends: the request that closes it fails with [ErrDeadlock]. Package waitgraph says what counts as one.
-//   - What a waiter costs does not depend on how many others wait, and it costs those nothing that do not wait with it.
+//   - The cost of a waiter does not depend on how many others wait. It costs nothing to those that do not wait with it.
 //
 // # What is not
 //

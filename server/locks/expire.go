@@ -57,7 +57,7 @@ func (t *Table) Expire(ctx context.Context, d Due) (bool, error) {
 // heardWithin bounds how long a request waits for this server to hear of what the store shows.
 const heardWithin = 5 * time.Second
 
-// settle ends a lease if its time is up, and reports whether it was. Where this server does not hear in time that another
+// settle ends a lease if its time is up, and reports whether it was. If this server does not hear in time that another
 // one has extended or ended the lease, it fails with [kv.ErrUnavailable].
 func (t *Table) settle(ctx context.Context, s stand) (bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, heardWithin, errDeaf)

@@ -161,7 +161,7 @@ func TestAnExactRequestEndsWhatItNames(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What was replaced is over: a request for it that arrives late gets nothing and waits for nothing.
+// A replaced lease is over: a request for it that arrives late gets nothing and waits for nothing.
 func TestAReplacedAcquisitionIsOver(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	left, err := table.Acquire(t.Context(), exact("one", at("p")))

@@ -73,7 +73,7 @@ func (p Path) spell() (string, bool) {
 	return id.String(), id.Len() <= maxID
 }
 
-// unescape reads a component as spell writes it. What is malformed does not read back.
+// unescape reads a component as spell writes it. A malformed component does not read back.
 func unescape(piece string) string {
 	var text []byte
 	for i := 0; i < len(piece); i++ {

@@ -73,7 +73,7 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 }
 
 // One that is over before the watch has shown it is refused as well.
-func TestWhatTheWatchHasNotShownEndsToo(t *testing.T) {
+func TestLeaseUnknownToTheWatchEnds(t *testing.T) {
 	table, err := Open(t.Context(), kvtest.Open(t), Config{})
 	require.NoError(t, err)
 	table.stop() // it sees nothing any more

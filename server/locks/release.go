@@ -47,7 +47,7 @@ func (t *Table) GiveUp(ctx context.Context, holder, name string) error {
 	if err != nil {
 		return err
 	}
-	// What was granted under the ticket was granted before that revision.
+	// A grant under the ticket is older than that revision.
 	if err := t.hear(ctx, revision); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 // Nobody is told twice of the same revision, of what was before they came, or of a state that looks like the last; but
 // who has just asked to enter is answered.
-func TestWhatAFeedTells(t *testing.T) {
+func TestFeedEvents(t *testing.T) {
 	r := must(room{ID: "r"}.enter("ann", "Ann", ""))(t)
 	f := &feed{id: "r", members: map[string]*member{}, vacant: func() {}}
 	s := &socket{token: "ann", out: newOutbox()}

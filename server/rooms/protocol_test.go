@@ -132,7 +132,7 @@ func TestOrigins(t *testing.T) {
 	eventually(t, "the sockets have ended", func() bool { return a.Stats().Sockets == 0 })
 }
 
-func TestWhoIsNotIdentifiedIsNotLetIn(t *testing.T) {
+func TestUnidentifiedParticipantIsRefused(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t)})
 	_, response, err := websocket.Dial(t.Context(), a.url, &websocket.DialOptions{
 		HTTPHeader: http.Header{"Cookie": {"session=stopped"}}})

@@ -183,7 +183,7 @@ func TestARoomIsLimited(t *testing.T) {
 	assert.ErrorIs(t, err, errFull)
 }
 
-func TestWhoMayComeBack(t *testing.T) {
+func TestParticipantComesBack(t *testing.T) {
 	r := room{ID: "r", Participants: []participant{
 		{Token: "a", Name: "Ann", Session: "s1"}, {Token: "b", Name: "Ben", Session: "s1"},
 		{Token: "c", Name: "Ann", Session: "s2"}, {Token: "d", Name: "Ann"}, {Token: "e", Name: "Ann", Session: "s1"},

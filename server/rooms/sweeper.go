@@ -57,7 +57,7 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// beat renews this instance's sign of life. Where that is gone, others took this instance for dead. Then it registers all
+// beat renews this instance's sign of life. If it is gone, others took this instance for dead. Then it registers all
 // its sockets again before it shows the sign: if one fails, the next beat begins anew. A socket that closes meanwhile may be
 // registered after its end; [sweeper.look] removes that.
 func (w *sweeper) beat(ctx context.Context) error {

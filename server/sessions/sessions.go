@@ -1,7 +1,7 @@
 // Package sessions says who is asking.
 //
-// A browser has a random secret in a cookie; a program brings one of its own. The secret is the owner. What others see is
-// derived from it and does not lead back.
+// A browser has a random secret in a cookie; a program brings one of its own. The secret is the owner. Others see a name
+// that is derived from it and does not lead back.
 //
 // # Origins
 //

@@ -97,7 +97,7 @@ func mentions(t *testing.T, dir, text string) (found bool) {
 }
 
 // What the package says of its Wasm is so, and its source maps bring their sources.
-func TestWhatIsInThePackage(t *testing.T) {
+func TestFilesOfThePackage(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(unpack(t, packed(t).tarball), "package")
 	origin := read[struct {

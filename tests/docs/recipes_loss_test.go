@@ -248,7 +248,7 @@ func lockStolen(t *testing.T, k table, end endings.Ending, root, word string) {
 	leaves(next)
 }
 
-// lockBack lets a page that lost the lock have it again.
+// lockBack gives the lock back to a page that lost it.
 func lockBack(t *testing.T, k table, _ endings.Ending, root, word string) {
 	tab, thief := k.robbed(t, root, word)
 	leaves(thief)

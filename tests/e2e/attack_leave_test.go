@@ -206,7 +206,7 @@ func TestNothingLostByPageThatEndsWhenItMayEdit(t *testing.T) {
 	})
 }
 
-// early opens a page of a document in which somebody has saved. It does what is given before it is told the content.
+// early opens a page of a document in which somebody has saved. It runs a script before it gets the content.
 func (w world) early(t *testing.T, s setup, root, do string) *browser.Tab {
 	t.Helper()
 	ann := w.attacked(t, s.project(root, "Ann"), endings.Unsaved)

@@ -32,7 +32,7 @@ func dispute(t *testing.T, ann, ben *browser.Tab, name, bens string) {
 	ben.MustEval("await write('"+name+"', 'one, theirs')", nil)
 }
 
-// A merge function decides about a conflict. Where it does not, the draft waits, and nothing of either side is lost.
+// A merge function decides about a conflict. If it does not, the draft waits, and nothing of either side is lost.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -68,7 +68,7 @@ func TestMerge(t *testing.T) {
 				assert.True(t, browser.Get[bool](ann, "(await texts('"+name+"')).includes('one, theirs')"), "the other side is kept")
 				if c.reported == "" {
 					assert.Empty(t, browser.Get[[]string](ann, "uncaught"))
-				} else if reported := browser.Get[[]string](ann, "uncaught"); assert.Len(t, reported, 1, "the page's error handler is told") {
+				} else if reported := browser.Get[[]string](ann, "uncaught"); assert.Len(t, reported, 1, "the page's error handler gets the error") {
 					assert.Contains(t, reported[0], c.reported)
 				}
 				ann.MustEval("await write('"+name+"', 'goes on'); await "+doc+".autosave.dispose()", nil)

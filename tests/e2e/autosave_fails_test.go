@@ -16,7 +16,7 @@ func freeAfter(t *testing.T, tab *browser.Tab, why string) {
 	assert.Equal(t, 0, browser.Get[int](tab, "(await hf.inspect()).pending.length"), why)
 }
 
-// What initAutoSave needs fails in turn. It rejects with why, and gives back what it has taken.
+// Each step of initAutoSave fails once. It rejects with the cause and releases everything that it has acquired.
 func TestAutoSaveThatFailsGivesBackItsLock(t *testing.T) {
 	t.Parallel()
 	const channel = "BroadcastChannel = class extends BroadcastChannel { constructor(name) { if (name.endsWith(':edit')) throw new DOMException('planted', 'SecurityError'); super(name) } };"

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
-// What is typed after a draft was sealed is no part of what a person discards.
+// A person who discards a draft does not discard text that was typed after the draft was sealed.
 func TestDiscardSparesWhatIsTypedSince(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// The last autosave:editable or autosave:readonly is told again to a listener that comes late: once, in a task of its own, and
+// The last autosave:editable or autosave:readonly comes again to a late listener: once, in a task of its own, and
 // without the content where something was typed since.
 func TestAutoSaveLateListeners(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestAutoSaveState(t *testing.T) {
 	})
 }
 
-// What a page gives is saved as it is, or refused.
+// A snapshot is saved as it is, or refused.
 func TestAutoSaveSnapshots(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

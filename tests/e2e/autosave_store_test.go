@@ -39,7 +39,7 @@ func TestAutoSaveHistory(t *testing.T) {
 			let kind = {a: [1, 'ü'], at: new Date(0)}
 			told.length = 0
 			await edit({}, async () => kind)
-			while (heard('editable').length === 0) await autosave.history() // the content is told in a task of its own
+			while (heard('editable').length === 0) await autosave.history() // the content comes in a task of its own
 			autosave.markDirty(); await autosave.flushNow(); null`, nil)
 		assert.Equal(t, `{"a":[1,"ü"],"at":"1970-01-01T00:00:00.000Z"}`, browser.Get[string](tab, "current()"))
 		tab.MustEval("kind = new Uint8Array([0, 255, 254, 10]); autosave.markDirty(); await autosave.flushNow(); null", nil)

@@ -66,7 +66,7 @@ func TestStrategiesExcludeEachOther(t *testing.T) {
 	})
 }
 
-// Whoever waits is served in the order of asking, whatever its strategy.
+// Waiters are served in the order of asking, whatever their strategy.
 func TestStrategiesShareOneQueue(t *testing.T) {
 	t.Parallel()
 	crossed(t, func(t *testing.T, a, b *browser.Tab) {
@@ -114,7 +114,7 @@ func TestStrategiesExcludeEachOtherOnPlacesAndSlots(t *testing.T) {
 	})
 }
 
-// Two that wait for each other across strategies are told, as those of one strategy are.
+// A deadlock across strategies is reported, like one within a strategy.
 func TestDeadlockAcrossStrategies(t *testing.T) {
 	t.Parallel()
 	crossed(t, func(t *testing.T, a, b *browser.Tab) {
@@ -131,7 +131,7 @@ func TestDeadlockAcrossStrategies(t *testing.T) {
 	})
 }
 
-// Whoever is robbed is told, and holds nothing that keeps the next one out.
+// A page whose lock is stolen gets an event, and holds nothing that keeps the next page out.
 func TestStealAcrossStrategies(t *testing.T) {
 	t.Parallel()
 	crossed(t, func(t *testing.T, a, b *browser.Tab) {

@@ -127,7 +127,7 @@ func TestADocumentBesideTheProject(t *testing.T) {
 	})
 }
 
-// What no document can have is refused with its name, before anything is locked or stored.
+// An option that no document can have is refused with its name, before anything is locked or stored.
 func TestOptionsThatNoDocumentHas(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

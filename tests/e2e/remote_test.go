@@ -173,7 +173,7 @@ func (s server) machine(t *testing.T, b *browser.Browser, name string) *browser.
 }
 
 // Whoever has the project open on another machine is shown, comes and goes, and is there again after the server was away.
-func TestWhoElseIsHere(t *testing.T) {
+func TestPresenceOfOtherPages(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
 	browsers := profiles(t, 2)

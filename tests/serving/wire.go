@@ -77,7 +77,7 @@ func (w *Wire) Cut(cut bool) {
 	}
 }
 
-// Proxy leads to a server over the wire. Where the wire is cut, or nobody listens, the connection of the page is cut too.
+// Proxy leads to a server over the wire. If the wire is cut, or nobody listens, the connection of the page is cut too.
 func (w *Wire) Proxy() http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {

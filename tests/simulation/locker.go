@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// locker is a tab's way to locks that another process keeps: the browser's. What the tab asks, gives up or gives back
-// takes effect a step later. What the browser answers, and that a lock was taken away, comes in one order.
+// locker is a tab's way to locks that another process keeps: the browser's. A request, an abort and a release of the tab
+// take effect a step later. Answers and losses come in one order.
 type locker struct {
 	tab   *tab
 	inner lock.Locker

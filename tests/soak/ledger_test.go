@@ -18,7 +18,7 @@ var (
 	shared  = []place{{Path: []string{"a"}, Shared: true}}
 )
 
-func TestWhatExcludesWhat(t *testing.T) {
+func TestExclusion(t *testing.T) {
 	for _, c := range []struct {
 		one, other []place
 		want       bool
@@ -98,7 +98,7 @@ func TestOneAfterTheOtherIsRight(t *testing.T) {
 	}
 }
 
-func TestWhoIsLateInTellingIsNoHolder(t *testing.T) {
+func TestLateReportMakesNoHolder(t *testing.T) {
 	l := newLedger()
 	l.ask(1*second, "slept", request{Domain: "d", Places: project})
 	take(l, 6*second, "b", 2, 4*second, project)
@@ -151,7 +151,7 @@ func TestADeadThief(t *testing.T) {
 	assert.Len(t, l.violations, 1)
 }
 
-func TestWhoIsLeftBehind(t *testing.T) {
+func TestHoldersLeftBehind(t *testing.T) {
 	l := newLedger()
 	l.ask(1*second, "a", request{Domain: "d", Places: project})
 	l.forgotten(30*second, time.Minute)
@@ -205,7 +205,7 @@ func TestTheSeedSaysWhatHappens(t *testing.T) {
 }
 
 // What is told out of turn would be taken for told again, and forgotten.
-func TestWhatIsToldOutOfTurnIsFound(t *testing.T) {
+func TestReportsOutOfOrderAreFound(t *testing.T) {
 	c := newChecker()
 	c.enter("a", "d")
 	for _, number := range []int{1, 1, 2} { // one of them again

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhereABuildGoes(t *testing.T) {
+func TestFoldersOfABuild(t *testing.T) {
 	root := t.TempDir()
 	other := t.TempDir()
 	dist, site := filepath.Join(root, "dist"), filepath.Join(root, "web/site")

@@ -47,7 +47,7 @@ func TestSegmentsAreMerged(t *testing.T) {
 	assert.Equal(t, out, again)
 }
 
-func TestWhatIsNoWasmOfGo(t *testing.T) {
+func TestWasmWithoutGo(t *testing.T) {
 	whole := append([]byte(preamble), dataSection, 7, 1, 0, i32Const, 16, end, 1, 'a')
 	_, err := merged(whole, asItIs)
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ func TestABudgetIsKeptUpToItsLastByte(t *testing.T) {
 	assert.EqualError(t, errs[1], "holdfast.wasm is 778241 bytes with brotli: 1 over its budget of 778240")
 }
 
-func TestWhatWasNotBuiltKeepsNoBudget(t *testing.T) {
+func TestMissingFilesExceedTheBudget(t *testing.T) {
 	assert.Len(t, exceeded(nil, budgets), len(budgets))
 }
 

@@ -52,7 +52,7 @@ func TestATarballWithoutOneOfItsFilesIsAnError(t *testing.T) {
 }
 
 // Who asks for a file that the manifest offers finds it in the tarball.
-func TestWhatIsExportedIsPacked(t *testing.T) {
+func TestExportedFilesArePacked(t *testing.T) {
 	assert.Subset(t, packedFiles(), exported())
 	assert.Subset(t, packedFiles(), newManifest("1.2.3").Files)
 }

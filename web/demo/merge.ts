@@ -1,5 +1,5 @@
 // Merges two texts that have changed since a common base, line by line (the idea of diff3). Changes of different lines
-// are both taken. Where both sides changed the same lines, both versions stay, theirs first: nothing is dropped.
+// are both taken. If both sides changed the same lines, both versions stay, theirs first: nothing is dropped.
 
 import { diffLines } from "./diff.js";
 

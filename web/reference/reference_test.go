@@ -84,7 +84,7 @@ Wrong ones are refused.
 `, page)
 }
 
-func TestWhatIsNoDeclaration(t *testing.T) {
+func TestTextWithoutDeclaration(t *testing.T) {
 	for _, source := range []string{"const a = 1;\n", "export interface Open {\n"} {
 		_, err := declared(source)
 		assert.Error(t, err, source)

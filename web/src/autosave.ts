@@ -264,7 +264,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     this.#marks.news();
   }
 
-  /** What this machine knows of a document, for a page that shows nothing else. */
+  /** Shows the content that this machine knows, where the page shows nothing else. */
   #preview(raw: Told): void {
     if (this.#shots.unsaved) return;
     if (this.hears(raw.type)) this.#replace(raw["base"] as string ?? "", raw["content"] as Uint8Array);
@@ -318,7 +318,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     return Object.freeze({ ...detail, ...(error && { error: this.#error(error) }) });
   }
 
-  /** What nobody has saved, where the page can say that at once. */
+  /** Returns the unsaved text, where the page can say it at once. */
   #unsaved(): Uint8Array | undefined {
     const { text } = this.#shots.stand();
     return text === undefined ? undefined : encoded(text).slice();
@@ -372,9 +372,9 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     if (this.#crashes !== crashes) await this.#wake(); // the runtime has died meanwhile
   }
 
-  /** The runtime has died: what the page has is offered to it once more, and kept. Where another runtime takes its place, this begins anew. */
+  /** The runtime has died. The unsaved text is offered to the page and kept. If another runtime takes its place, this begins anew. */
   async #died(lastError: Error & { code: string }): Promise<void> {
-    if (this.#crashes === undefined || this.#disposing) return; // whoever waits for that is told
+    if (this.#crashes === undefined || this.#disposing) return; // the caller that waits gets the error
     this.#crashes++;
     const unsaved = this.#shots.unsaved ? this.#unsaved() : undefined;
     this.#keep();

@@ -1,7 +1,7 @@
 // Tells the page of synchronous file calls before they begin, because a worker that is in one cannot say anything. Such a call
 // may never return: that was seen after the site's data was cleared.
 
-/** Calls in one task are told once, unless one of them moves so much that it may take longer. */
+/** Calls in one task are reported once, unless one of them moves so much that it may take longer. */
 const much = 1 << 20;
 
 interface Sync { [method: string]: (...args: unknown[]) => unknown }
@@ -26,7 +26,7 @@ export function watchCalls(tell: (bytes: number) => void): void {
       return call.apply(this, args);
     };
     let current = told(handle[method]!);
-    // What is put in its place later is told of too.
+    // A later replacement of the method is reported too.
     Object.defineProperty(handle, method, { configurable: true, get: () => current, set: (call: Sync[string]) => void (current = told(call)) });
   }
 }

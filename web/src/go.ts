@@ -20,7 +20,7 @@ interface Go {
 }
 declare const Go: new () => Go;
 
-/** What the program is lent: where handles are missing, files has them; savings saves; journals has the drafts. It ends with ended. */
+/** The services for the program: files opens files where handles are missing; savings saves; journals has the drafts. It ends with ended. */
 interface Lent { files?: Files; savings: Pick<Savings, "expect" | "prepare" | "store" | "finish">; journals: Pick<Journals, "bind" | "list" | "read" | "remove">; ended?: AbortSignal }
 
 /** Runs the program. When it has died, the locks it held are given back. */

@@ -304,7 +304,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     return this.#replaced.length <= 3;
   }
 
-  /** Every lease and every call ends, and the page is told once. Where another runtime begins, later calls wait for it. */
+  /** Every lease and every call ends, and the page gets one event. If another runtime begins, later calls wait for it. */
   #lose(lastError: ProjectLockError, reason: Contract.ReadonlyReason, begin?: (life: AbortController) => Promise<Host>): void {
     const entries = [...this.#leases.values()];
     this.#finish(lastError);

@@ -135,7 +135,7 @@ export class Journal {
     return found;
   }
 
-  /** Makes a snapshot a draft. Where the file cannot be written, localStorage has it; rejects where nothing has. */
+  /** Makes a snapshot a draft: in its file, else in localStorage. Rejects if neither can be written. */
   async draft(shot: Shot, cause: string): Promise<object | undefined> {
     const { draft: id, number, base, at } = shot;
     const bytes = encoded(await shot.ready).length;
@@ -155,7 +155,7 @@ export class Journal {
     void this.#post("saved", this.#id, draft, number).catch(() => undefined);
   }
 
-  /** The page's text is about to be replaced. What nobody has saved of it becomes a draft. */
+  /** The page's text is about to be replaced. Its unsaved part becomes a draft. */
   leave(cause: string): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

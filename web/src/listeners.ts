@@ -32,7 +32,7 @@ export class Listeners extends EventTarget {
     this.#told.set(listener, last);
     const { once = false, signal } = typeof options === "object" ? options : {};
     setTimeout(() => {
-      // Only where it still listens, and nothing newer was told.
+      // Only if it still listens, and no newer event came.
       if (this.#last !== last || !here.has(listener) || signal?.aborted) return;
       if (once) this.removeEventListener(type, listener, options);
       const event = new CustomEvent(type, { detail: last.detail() });
@@ -59,7 +59,7 @@ export class Listeners extends EventTarget {
   }
 }
 
-/** A listener that throws changes nothing for the others; the page's own error handler is told. */
+/** A listener that throws changes nothing for the others; the page's own error handler gets the error. */
 function quietly(listener: () => void): void {
   try {
     listener();

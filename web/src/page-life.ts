@@ -1,6 +1,6 @@
 // When a page is hidden, put to sleep, or ends.
 
-/** What an AutoSave does then. `keep` must be done when it returns: nothing may run after it. */
+/** The actions of an AutoSave then. `keep` must be done when it returns: nothing may run after it. */
 export interface Life { keep(): void; flush(): void; resume(): void; suspend(): void; sleep(): void; wake(): void }
 
 export function watch(page: Life, signal: AbortSignal): void {
@@ -11,7 +11,7 @@ export function watch(page: Life, signal: AbortSignal): void {
   document.addEventListener("visibilitychange", () => document.hidden && hide(), { signal });
   document.addEventListener("freeze", hide, { signal });
   document.addEventListener("resume", () => page.resume(), { signal });
-  // Twice: Firefox ends the script that runs as it closes a tab, be it in the midst of this, and only that one.
+  // Twice: Firefox ends the script that runs as it closes a tab, even in the midst of this, and runs the next one.
   let kept = false;
   addEventListener("pagehide", () => {
     kept = false;

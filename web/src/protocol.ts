@@ -34,7 +34,7 @@ export interface Reason {
 /** What a running Go tells without being asked. */
 export interface Listener {
   event(event: RawEvent): void;
-  /** The instance is dead; nothing comes any more. Where it did not die of itself, another one may live. */
+  /** The instance is dead; nothing comes any more. If it did not die by itself, another one may live. */
   died(why: string, replace?: boolean): void;
 }
 
@@ -61,7 +61,7 @@ export type FromWorker =
   | { kind: "error"; id: number; reason: Reason }
   | { kind: "callback"; id: number; callback: number; value: unknown };
 
-/** What a page asks of the one that writes its drafts. Go is not asked. */
+/** Requests of a page to the writer of its drafts. Go takes no part. */
 export type JournalMethod = "write" | "seal" | "saved" | "release" | "merge";
 
 /** A Go runtime somewhere, and beside it what writes drafts. */

@@ -1,4 +1,4 @@
-// What a page could not hand to its worker before it ended. localStorage is the one storage that can be written at once;
+// Text that a page could not hand to its worker before it ended. localStorage is the one storage that can be written at once;
 // it has room for a few megabytes, so only the difference to what is stored already goes there. The next page brings it into
 // the file of the draft: see opfs/journal.js, which says what an entry has.
 
@@ -72,7 +72,7 @@ function parsed(value: string | null): Rescue | undefined {
   }
 }
 
-/** What an entry needs to say of a text, for each snapshot that may be the newest in the file. */
+/** Returns the differences of a text to each snapshot that may be the newest in the file. */
 export function differences(text: Content, bases: Basis[]): Difference[] {
   const all = text.length > whole ? bases.flatMap((basis) => difference(text, basis) ?? []) : [];
   return all.length === bases.length && all.length > 0 ? all : [{ length: 0, prefix: 0, suffix: 0, insert: spelled(text) }];

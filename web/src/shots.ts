@@ -3,7 +3,7 @@
 import { uuid } from "./options";
 import { content, type Content, equal, type Taking } from "./snapshot";
 
-/** What the page had at one moment. */
+/** The text of the page at one moment. */
 export interface Shot {
   readonly draft: string;
   readonly number: number;
@@ -50,7 +50,7 @@ export class Shots {
   /** Whether something was marked since the text was replaced. */
   get touched(): boolean { return this.marks > this.#firstMarks; }
 
-  /** What the page has now. A pinned snapshot stands until something is marked. */
+  /** Returns the text of the page now. A pinned snapshot stands until something is marked. */
   take(): Shot {
     return this.#last ?? (this.#stands?.marks === this.marks ? this.#stands : this.#taken());
   }
@@ -58,7 +58,7 @@ export class Shots {
   /** From here on the page has this snapshot, whatever it shows. */
   end(last: Shot | undefined): void { this.#last = last; }
 
-  /** What the page has now. It stands until something is marked, even where the page shows another text without saying so. */
+  /** Returns the text of the page now. It stands until something is marked, even where the page shows another text without saying so. */
   stand(): Shot { return this.#stands = this.take(); }
 
   /** The snapshot that stands and is not saved, where the page shows another text by now. */
@@ -75,7 +75,7 @@ export class Shots {
     return text;
   }
 
-  /** Takes a snapshot. What the page throws, its `ready` rejects with. */
+  /** Takes a snapshot. If the page throws, `ready` rejects with that error. */
   #taken(): Shot {
     const { draft, base, marks } = this;
     let text: Content | Promise<Content>;
@@ -140,7 +140,7 @@ export class Shots {
     this.baseText = shot?.text;
   }
 
-  /** Says that a snapshot needs no saving: a person has discarded it. What was marked after it does. */
+  /** Says that a snapshot needs no saving: a person has discarded it. Later changes still need saving. */
   discarded(shot: Shot): void {
     if (shot.draft !== this.draft) return;
     this.#savedMarks = Math.max(this.#savedMarks, shot.marks);

@@ -1,4 +1,4 @@
-// What a page gives to be saved, as text or bytes that nobody else has.
+// A page's snapshot, as text or bytes that nobody else can change.
 
 import type * as Contract from "../holdfast";
 

@@ -1,4 +1,4 @@
-// What an AutoSave is doing: the same object until something changes.
+// The state of an AutoSave: the same object until something changes.
 
 import type * as Contract from "../holdfast";
 

@@ -1,4 +1,4 @@
-// What the facade lends an AutoSave, and what Go says to one.
+// The connection of an AutoSave to its facade, and the events that come from Go.
 
 import type * as Contract from "../holdfast";
 import type { Host, Method, RawEvent, Reason } from "./protocol";
@@ -8,14 +8,14 @@ export interface Wire {
   holdfast: Contract.Holdfast;
   call(method: Method, arg: object, signal?: AbortSignal): Promise<unknown>;
   journal: Host["journal"];
-  /** Where what Go tells of an AutoSave goes, by its number. */
+  /** The receivers of events from Go, by the number of their AutoSave. */
   savers: Map<number, Saver>;
   /** Tells the listeners of the lock; returns whether none of them prevented the default. */
   tell(event: Contract.ProjectLockEvent): boolean;
   error(reason: unknown): Contract.ProjectLockError;
 }
 
-/** What the facade needs of an AutoSave. */
+/** The methods that the facade calls on an AutoSave. */
 export interface Saver { heard(raw: RawEvent): void; dispose(): Promise<void> }
 
 export type RawState = Contract.AutoSaveState & { readOnly?: boolean; lastError?: Reason };

@@ -6,7 +6,7 @@ import "math"
 type Effects struct {
 	// Doomed are the tickets that closed a deadlock.
 	Doomed []*Ticket
-	// Look are tickets that may go ahead of somebody now, because that one waits for them.
+	// Look are tickets that may now go ahead of a waiter, because it waits for them.
 	Look []*Ticket
 }
 

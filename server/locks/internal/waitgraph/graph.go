@@ -48,7 +48,7 @@ type Ticket struct {
 	Doomed bool
 }
 
-// Graph is not safe for use by several goroutines. What was added to it must not be changed.
+// Graph is not safe for use by several goroutines. Callers must not change a claim after they have added it.
 type Graph struct {
 	claims  *claimNode
 	lines   *lineNode
