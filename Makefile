@@ -22,7 +22,7 @@ BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 # Those of the server wait longest, so they begin first.
 NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|simulation|wpt)(/|$$)')
 
-.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-long test-soak test-simulation test-engines race simulate soak wpt clean
+.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-long test-soak test-simulation test-campaign test-engines race simulate soak campaign wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -92,7 +92,7 @@ typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources a
 # Packages that another clone compiled serve here too: the paths are left out of them. Those of the server mostly wait for
 # leases to expire, so four run at once.
 test-native: ## Go tests outside the browser, with the race detector
-	go test -race -trimpath -p 4 -skip '^TestSoak' $(NATIVE_TESTS)
+	go test -race -trimpath -p 4 -skip '^Test(Soak|Campaign)' $(NATIVE_TESTS)
 
 test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a page, those of opfs in a worker
 	$(MAKE) -j3 --output-sync=target $(WASM_TESTS)
@@ -134,9 +134,9 @@ test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs 
 	@tools/need webkit
 	go test -count=1 ./tests/engines/...
 
-test-long: build $(NPM) ## AutoSave: 200 handovers while typing, 200 takeovers from a frozen tab, 50 tabs closed in each way
+test-long: build $(NPM) ## AutoSave: 200 handovers while typing, 200 takeovers from a frozen tab, 50 tabs closed in each way, every attack on unsaved text 20 times
 	@tools/need chromium
-	go test -count=1 -timeout 1h -v -run 'TestAutoSave(Handovers|Frozen|TabsLeave)' ./tests/e2e -args -full
+	go test -count=1 -timeout 3h -v -run 'TestAutoSave(Handovers|Frozen|TabsLeave)|TestNothingLost|TestDrafts' ./tests/e2e -args -full
 	go test -count=1 -timeout 1h -v -run TestNothingLostByRecipes ./tests/docs -args -full
 
 test-soak: build ## the short form of make soak, and that it finds what is planted
@@ -148,6 +148,14 @@ test-simulation: ## a short form of make simulate
 
 simulate: ## tabs, browsers and servers in virtual time, run after run with other seeds; FOR= says for how long, SEED= repeats one run
 	go test -count=1 -timeout 0 -v -run 'TestSimulation$$' ./tests/simulation -for $(or $(FOR),10m) $(if $(SEED),-seed $(SEED) -runs 1)
+
+test-campaign: build ## the short form of make campaign, and that its oracle finds what is planted
+	@tools/need chromium
+	go test -count=1 -v ./tests/campaign -seed $(or $(SEED),0)
+
+campaign: build ## pages, browsers and servers end in every way while people type; an oracle looks for lost words; FOR=, SEED= and ENDINGS= say otherwise
+	@tools/need chromium
+	go test -count=1 -timeout 0 -v -run 'TestCampaign$$' ./tests/campaign -for $(or $(FOR),30m) -seed $(or $(SEED),0) -endings $(or $(ENDINGS),0)
 
 race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= say otherwise
 	@tools/need chromium

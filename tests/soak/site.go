@@ -19,8 +19,10 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
+// Scripts are the programs of the pages; other long tests use parts of them.
+//
 //go:embed testdata/*.js
-var scripts embed.FS
+var Scripts embed.FS
 
 const siteDir = "../../web/site"
 
@@ -56,7 +58,7 @@ func newSite(t *testing.T, wires [machines]*serving.Wire, check http.Handler) *s
 	mux.Handle("/tell", check)
 	mux.HandleFunc("/soak", page("<script src=/soak/clock.js></script><script type=module src=/soak/page.js></script>"))
 	mux.HandleFunc("/away", page(""))
-	programs, err := fs.Sub(scripts, "testdata")
+	programs, err := fs.Sub(Scripts, "testdata")
 	require.NoError(t, err)
 	mux.HandleFunc("/soak/", script(programs))
 	mux.HandleFunc("/soak/ahead", s.clock)
@@ -84,7 +86,7 @@ func script(files fs.FS) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := path.Base(r.URL.Path)
 		body, err := fs.ReadFile(files, name)
-		clock, _ := scripts.ReadFile("testdata/clock.js")
+		clock, _ := Scripts.ReadFile("testdata/clock.js")
 		if err != nil {
 			http.NotFound(w, r)
 			return

@@ -1,0 +1,270 @@
+package campaign
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// action is one thing that happens. The page with the number i is the one that it happens to.
+type action struct {
+	name   string
+	weight int
+	do     func(r *run, i int)
+}
+
+var actions = []action{
+	{"closed", 4, func(r *run, i int) { r.leave(i, "closed") }},
+	{"reloaded", 4, func(r *run, i int) { r.leave(i, "reloaded") }},
+	{"navigated", 3, func(r *run, i int) { r.leave(i, "navigated") }},
+	{"crashed", 5, func(r *run, i int) { r.leave(i, "crashed") }},
+	{"back/forward cache", 3, (*run).cache},
+	{"frozen", 3, (*run).freeze},
+	{"torn down", 4, (*run).teardown},
+	{"handover", 5, (*run).handover},
+	{"forced", 2, (*run).force},
+	{"stolen", 2, (*run).steal},
+	{"drafts resolved", 2, (*run).resolve},
+	{"browser killed", 1, func(r *run, _ int) { r.restart(syscall.SIGKILL) }},
+	{"browser terminated", 1, func(r *run, _ int) { r.restart(syscall.SIGTERM) }},
+	{"server killed", 1, (*run).killServer},
+	{"network cut", 1, (*run).cut},
+	{"localStorage full", 1, (*run).crowd},
+	{"storage full", 1, (*run).fill},
+	{"storage wiped", 1, (*run).wipe},
+}
+
+// draw returns one of the actions.
+func (r *run) draw() action {
+	total := 0
+	for _, a := range actions {
+		total += a.weight
+	}
+	n := r.random.IntN(total)
+	for _, a := range actions {
+		if n -= a.weight; n < 0 {
+			return a
+		}
+	}
+	panic("unreachable")
+}
+
+func (r *run) pause(limit time.Duration) time.Duration {
+	return time.Duration(r.random.Int64N(int64(limit)))
+}
+
+// leave ends the page of a tab in one of four ways, and opens another in its place.
+func (r *run) leave(i int, how string) {
+	p := r.pages[i]
+	r.thaw(p)
+	if how == "crashed" {
+		if _, err := p.tab.Renderer(); err != nil {
+			how = "reloaded"
+		}
+	}
+	r.poll(i)
+	at := clock()
+	switch how {
+	case "closed":
+		p.tab.Close()
+		r.ended(i, how, false, at)
+		p.tab = r.browser.Open(r.t, r.home())
+	case "reloaded":
+		p.tab.Reload()
+		r.ended(i, how, false, at)
+	case "navigated":
+		// A page that the browser keeps in its cache is thrown away there.
+		p.tab.Navigate(r.site.URL("/away"))
+		r.ended(i, how, false, at)
+		p.tab.Close()
+		p.tab = r.browser.Open(r.t, r.home())
+	case "crashed":
+		p.tab.Crash()
+		r.ended(i, how, true, at)
+		p.tab.Navigate(r.home())
+	}
+	r.enter(i)
+}
+
+func (r *run) thaw(p *opened) {
+	if p.frozen {
+		p.tab.Resume()
+		p.frozen = false
+	}
+}
+
+// cache leads a tab elsewhere and back: its page comes back to life.
+func (r *run) cache(i int) {
+	p := r.pages[i]
+	r.thaw(p)
+	r.poll(i)
+	at := clock()
+	p.tab.Navigate(r.site.URL("/away"))
+	for _, s := range p.sessions { // what was typed before is kept, whether or not the page comes back
+		r.oracle.end(s, "in the cache", r.crowded, at)
+		s.ended = ""
+	}
+	p.cached = true
+	r.work(r.pause(2 * time.Second))
+	_ = p.tab.Eval("history.back(); null", nil)
+	if err := p.tab.Wait("location.pathname === '/campaign' && globalThis.loaded", browser.Limit); err != nil {
+		r.t.Fatalf("back from the cache: %v", err)
+	}
+	if browser.Get[int](p.tab, "sessions.size") == 0 { // it was thrown away
+		r.ended(i, "thrown away in the cache", false, at)
+		r.enter(i)
+		return
+	}
+	p.cached = false
+}
+
+// freeze freezes a page and lets it go on, or not.
+func (r *run) freeze(i int) {
+	p := r.pages[i]
+	r.poll(i)
+	p.tab.Freeze()
+	p.frozen = true
+	r.work(r.pause(1500 * time.Millisecond))
+	switch r.random.IntN(3) {
+	case 0:
+		r.poll(i)
+		at := clock()
+		p.tab.Crash()
+		r.ended(i, "crashed while frozen", true, at)
+		p.tab.Navigate(r.home())
+		r.enter(i)
+	case 1:
+		r.poll(i)
+		at := clock()
+		p.tab.Close()
+		r.ended(i, "closed while frozen", true, at)
+		p.tab = r.browser.Open(r.t, r.home())
+		r.enter(i)
+	default:
+		r.thaw(p)
+	}
+}
+
+// teardown ends the AutoSaves of a page and empties the editors in the same task.
+func (r *run) teardown(i int) {
+	p := r.pages[i]
+	r.thaw(p)
+	method := []string{"dispose", "close"}[r.random.IntN(2)]
+	for _, s := range p.sessions {
+		if !s.began {
+			r.leave(i, "reloaded")
+			return
+		}
+	}
+	at := clock()
+	err := p.tab.Eval(fmt.Sprintf("globalThis.down = Promise.all([...sessions.values()].map(session => session.teardown('%s'))); null", method), nil)
+	if err != nil {
+		r.oracle.accuse("teardown: %v", err)
+	}
+	r.poll(i) // every word was typed before the teardown
+	if err := p.tab.Eval("await down; null", nil); err != nil {
+		r.oracle.accuse("%s has not ended: %v", method, err)
+	}
+	r.ended(i, "torn down by "+method, false, at)
+	p.tab.Reload()
+	r.enter(i)
+}
+
+// other returns two pages that have the same document open.
+func (r *run) other(i int) (asker int, s *session, ok bool) {
+	for _, mine := range r.pages[i].sessions {
+		for k := range r.pages {
+			for _, theirs := range r.pages[k].sessions {
+				if k != i && !r.pages[k].cached && !r.pages[k].frozen && theirs.began && theirs.document == mine.document {
+					return k, theirs, true
+				}
+			}
+		}
+	}
+	return 0, nil, false
+}
+
+func (r *run) ask(i int, options string) (asked bool) {
+	k, s, ok := r.other(i)
+	if ok {
+		ok = r.pages[k].tab.Eval(fmt.Sprintf("sessions.get(%q).requestEdit(%s); null", s.id, options), nil) == nil
+	}
+	return ok
+}
+
+// handover has another page ask for the document. The page that hands over goes on, or ends in the midst of that.
+func (r *run) handover(i int) {
+	how := []string{"", "", "closed", "reloaded", "navigated", "crashed"}[r.random.IntN(6)]
+	if !r.ask(i, "{}") || how == "" {
+		return
+	}
+	time.Sleep(r.pause(60 * time.Millisecond))
+	r.leave(i, how)
+}
+
+// force has another page take the document from one whose process stands still.
+func (r *run) force(i int) {
+	p := r.pages[i]
+	r.thaw(p)
+	for _, other := range r.pages {
+		_, _ = other.tab.Renderer()
+	}
+	p.tab.Suspend()
+	r.ask(i, "{force: true, graceMs: 300}")
+	time.Sleep(r.pause(2 * time.Second))
+	p.tab.Continue()
+}
+
+// steal takes the lock of a document away from the page that edits.
+func (r *run) steal(i int) {
+	if k, s, ok := r.other(i); ok && !s.document.shared {
+		_ = r.pages[k].tab.Eval(fmt.Sprintf(`{ const { holdfast, options } = sessions.get(%q)
+			void holdfast.acquireProjectLock({path: options.path, steal: true, timeoutMs: 5000}).then(lease => new Promise(done => setTimeout(() => done(lease.release()), 300))).catch(() => {}) }`, s.id), nil)
+	}
+}
+
+// resolve has a page take over the words of the drafts that it is shown.
+func (r *run) resolve(i int) {
+	for _, s := range r.pages[i].sessions {
+		if s.began && !r.pages[i].frozen {
+			_ = r.pages[i].tab.Eval(fmt.Sprintf("void sessions.get(%q).resolve().catch(() => {})", s.id), nil)
+		}
+	}
+}
+
+// restart ends the browser by a signal and starts it again: every page ends.
+func (r *run) restart(signal syscall.Signal) {
+	for i := range r.pages {
+		r.poll(i)
+	}
+	r.undoDue(time.Now().Add(time.Hour)) // while there is a browser to tell
+	at := clock()
+	r.browser.Restart(r.t, signal)
+	for i := range r.pages {
+		r.ended(i, "browser "+signal.String(), true, at)
+	}
+	r.onlyInMemory(at)
+	r.warden = r.browser.Open(r.t, r.site.URL("/away"))
+	for i := range r.pages {
+		r.pages[i].tab = r.browser.Open(r.t, r.home())
+		r.enter(i)
+	}
+}
+
+// onlyInMemory no longer asks for words that lay in localStorage alone when the browser was killed: Chromium keeps that in
+// memory for some seconds before it writes it down.
+func (r *run) onlyInMemory(at float64) {
+	for s, ended := range r.ends {
+		if at-ended > float64(committed.Milliseconds()) || at == ended {
+			continue
+		}
+		for _, w := range s.words {
+			if !w.saved && !w.home && w.owed != "" && !s.due(w, journal, ended) {
+				w.owed = ""
+				r.oracle.count["words in localStorage alone when the browser ended"]++
+			}
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package campaign
+
+import (
+	"flag"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/serving"
+)
+
+var (
+	length  = flag.Duration("for", 25*time.Second, "how long pages end before the last look")
+	endings = flag.Int("endings", 0, "stop after so many endings; 0: when the time is over")
+	seed    = flag.Uint64("seed", 0, "of all that is drawn, to have the same actions again; 0 draws one")
+	output  = flag.String("report", "../../.cache/campaign.md", "file for the report")
+)
+
+// Whatever ends a page: no acknowledged word is lost from content and history, and no word older than the journal's interval is
+// lost from content, history and drafts together.
+func TestCampaign(t *testing.T) {
+	r := start(t, "")
+	defer func() { // also where something has failed before the end
+		report := r.report()
+		t.Log("\n" + report)
+		assert.NoError(t, write(*output, report))
+	}()
+	r.strike(*length, *endings)
+	r.finish()
+	assert.Empty(t, r.oracle.violations)
+	assert.Positive(t, r.oracle.count["saves acknowledged"])
+	assert.Positive(t, r.endings)
+}
+
+// plants break a promise each, in every worker and page.
+var plants = map[string]struct{ script, found string }{
+	"drafts are not written": {`{
+		const write = globalThis.FileSystemSyncAccessHandle?.prototype.write
+		const get = FileSystemDirectoryHandle.prototype.getFileHandle, open = FileSystemFileHandle.prototype.createSyncAccessHandle
+		const drafts = new WeakSet(), handles = new WeakSet()
+		FileSystemDirectoryHandle.prototype.getFileHandle = async function (...args) {
+			const file = await get.apply(this, args)
+			if (this.name === 'drafts') drafts.add(file)
+			return file
+		}
+		if (open) FileSystemFileHandle.prototype.createSyncAccessHandle = async function (...args) {
+			const handle = await open.apply(this, args)
+			if (drafts.has(this)) handles.add(handle)
+			return handle
+		}
+		if (write) FileSystemSyncAccessHandle.prototype.write = function (data, ...args) {
+			return handles.has(this) ? data.byteLength : write.call(this, data, ...args)
+		}
+	}`, "after it was typed"},
+	"saves are taken back": {`{
+		const takeBack = async folder => {
+			for await (const [name, child] of folder) {
+				if (child.kind !== 'directory') continue
+				if (name !== 'index') await takeBack(child)
+				else for (const file of (await Array.fromAsync(child.keys())).sort().slice(-1)) await child.removeEntry(file).catch(() => {})
+			}
+		}
+		if (globalThis.document) setInterval(async () => takeBack(await navigator.storage.getDirectory()), 3000)
+	}`, "acknowledged"},
+}
+
+// The oracle finds what is planted.
+func TestCampaignFindsWhatIsPlanted(t *testing.T) {
+	for name, plant := range plants {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, plant.script)
+			found := func() bool { return strings.Contains(strings.Join(r.oracle.violations, "\n"), plant.found) }
+			for limit := time.Now().Add(2 * time.Minute); !found() && time.Now().Before(limit); {
+				r.strike(time.Second, 0)
+			}
+			t.Log(r.report())
+			require.True(t, found())
+		})
+	}
+}
+
+func start(t *testing.T, plant string) *run {
+	number := *seed
+	if number == 0 {
+		number = rand.Uint64N(1_000_000)
+	}
+	t.Logf("the same again: make campaign FOR=%v ENDINGS=%d SEED=%d", *length, *endings, number)
+	r := &run{t: t, seed: number, random: rand.New(rand.NewPCG(number, 1)), oracle: newOracle(journal, patience), ends: map[*session]float64{}, lie: map[*document]place{}}
+	r.server = serving.Run(t, "--data-dir", t.TempDir(), "--lock-ttl", serverTTL.String(), "--rate", "0", "--new-rate", "0", "--log-level", "error")
+	r.wire = serving.NewWire(t, "tcp", r.server.Address())
+	r.site = newSite(t, r.wire, plant)
+	r.browser = browser.Start(t, browser.Options{})
+	r.warden = r.browser.Open(t, r.site.URL("/away"))
+	r.begun = time.Now()
+	for i := range r.pages {
+		r.pages[i] = &opened{tab: r.browser.Open(t, r.home())}
+		r.enter(i)
+	}
+	return r
+}
+
+// strike has things happen, until the time is over or there were enough endings.
+func (r *run) strike(length time.Duration, enough int) {
+	for end := time.Now().Add(length); time.Now().Before(end) && (enough == 0 || r.endings < enough); {
+		r.work(r.pause(600 * time.Millisecond))
+		for i := range r.pages {
+			if r.pages[i].tab.Crashed() { // by itself
+				r.oracle.count["pages that crashed by themselves"]++
+				r.ended(i, "crashed by itself", true, clock())
+				r.pages[i].tab.Navigate(r.home())
+				r.enter(i)
+			}
+		}
+		a, i := r.draw(), r.random.IntN(tabs)
+		r.t.Logf("%6.1f s: %s, page %d", time.Since(r.begun).Seconds(), a.name, i)
+		a.do(r, i)
+	}
+}
+
+// finish ends everything in good order, opens each document once more, and looks for every word.
+func (r *run) finish() {
+	r.undoDue(time.Now().Add(time.Hour))
+	r.work(2 * serverTTL) // what was cut off comes back
+	for i, p := range r.pages {
+		r.thaw(p)
+		r.poll(i)
+		at := clock()
+		p.tab.Close()
+		r.ended(i, "closed at the end", false, at)
+	}
+	tab := r.browser.Open(r.t, r.home())
+	tab.WaitFor("globalThis.loaded", browser.Limit)
+	for _, d := range r.oracle.documents {
+		r.last(tab, d)
+	}
+}

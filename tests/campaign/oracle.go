@@ -1,0 +1,247 @@
+package campaign
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// word is what somebody typed, once, in one session.
+type word struct {
+	text    string
+	session *session
+	typed   float64 // milliseconds of the wall clock, as the page read it
+	saved   bool    // the page was told so
+	home    bool    // seen in the content
+	owed    string  // why it must be kept; "" while it may be lost
+	missing time.Time
+	lost    bool // reported
+}
+
+// session is one document open in one page, until that page ends.
+type session struct {
+	id       string
+	document *document
+	words    []*word
+	controls []control // since the page began, in order
+	began    bool
+	ended    string
+	excused  bool // while it ran, the storage refused writes
+}
+
+// control is one write of the page's control worker.
+type control struct{ began, done float64 }
+
+// document is one that many sessions edit, one after the other.
+type document struct {
+	name   string
+	shared bool // on the server
+	words  map[string]*word
+}
+
+// oracle knows every word that was typed, every acknowledgement, and how each page ended. It reads in the documents what
+// became of them. A word is kept where the content, the history or a draft has it.
+type oracle struct {
+	journal    time.Duration // how old a word may be that a crash takes, without the margin
+	patience   time.Duration // how long after an end it may take until what was kept can be found
+	sessions   map[string]*session
+	documents  map[string]*document
+	violations []string
+	failures   []string // of sessions that did not begin, which is no violation
+	count      map[string]int
+	controls   []time.Duration // how long they took
+	lostAges   []time.Duration // of words that an abrupt end took, by right
+}
+
+func newOracle(journal, patience time.Duration) *oracle {
+	return &oracle{journal: journal, patience: patience, sessions: map[string]*session{}, documents: map[string]*document{}, count: map[string]int{}}
+}
+
+func (o *oracle) accuse(format string, values ...any) {
+	o.violations = append(o.violations, fmt.Sprintf(format, values...))
+}
+
+// open says that a session is about to begin.
+func (o *oracle) open(id, name string, shared bool) *session {
+	d := o.documents[name]
+	if d == nil {
+		d = &document{name: name, shared: shared, words: map[string]*word{}}
+		o.documents[name] = d
+	}
+	s := &session{id: id, document: d}
+	o.sessions[id] = s
+	return s
+}
+
+// entry is a line of what a page wrote down.
+type entry struct {
+	What, Session, Code, Why string
+	At, Began                float64
+	Words, Replaced          []string
+	Token                    int64
+}
+
+// heard takes a line of a page in which these sessions run.
+func (o *oracle) heard(sessions []*session, e entry) {
+	switch e.What {
+	case "control":
+		o.controls = append(o.controls, time.Duration((e.At-e.Began)*float64(time.Millisecond)))
+		for _, s := range sessions {
+			s.controls = append(s.controls, control{e.Began, e.At})
+		}
+		return
+	case "uncaught":
+		o.accuse("a page has an error that nobody caught: %s", e.Why)
+		return
+	}
+	s := o.sessions[e.Session]
+	if s == nil {
+		o.accuse("a page writes down %q of the session %q, which nobody began", e.What, e.Session)
+		return
+	}
+	switch e.What {
+	case "began":
+		s.began = true
+	case "typed":
+		for _, text := range e.Words {
+			w := &word{text: text, session: s, typed: e.At}
+			s.words, s.document.words[text] = append(s.words, w), w
+			o.count["words typed"]++
+		}
+	case "saved":
+		o.count["saves acknowledged"]++
+		for _, text := range e.Words {
+			if w := s.document.words[text]; w != nil {
+				w.saved, w.owed = true, "it was acknowledged"
+			}
+		}
+	case "loaded":
+		o.count["loads"]++
+		for _, text := range e.Replaced {
+			if w := s.document.words[text]; w != nil && w.owed == "" && !s.excused {
+				w.owed = "its page was given another text"
+			}
+		}
+	case "failed":
+		o.failures = append(o.failures, fmt.Sprintf("%s of %s: %s", s.id, s.document.name, e.Why))
+		fallthrough
+	case "refused":
+		o.count[e.What+" "+e.Code]++
+	}
+}
+
+// end says how a page with a session ended, and when. An end that the page hears of keeps every word that was written down
+// before it. An abrupt one keeps what was typed so long ago that the journal had its time: since then the same page finished
+// some control writes that began after the journal was due.
+func (o *oracle) end(s *session, how string, abrupt bool, at float64) {
+	s.ended = how
+	o.count["end: "+how]++
+	for _, w := range s.words {
+		if w.owed != "" || s.excused {
+			continue
+		}
+		if !abrupt || s.due(w, o.journal, at) {
+			w.owed = fmt.Sprintf("its page ended (%s) %.0f ms after it was typed", how, at-w.typed)
+		}
+	}
+}
+
+// margin is how many control writes, one after the other, say that the machine gave a journal its time.
+const margin = 5
+
+// due reports whether the journal had its time for a word before an instant.
+func (s *session) due(w *word, journal time.Duration, at float64) bool {
+	due, n := w.typed+float64(journal.Milliseconds()), 0
+	for _, c := range s.controls {
+		if c.began >= due && c.done <= at {
+			n++
+		}
+	}
+	return n >= margin
+}
+
+// seen is what a document has.
+type seen struct{ Drafts, Content, History []string }
+
+// inspect compares what a document has with what it must have. It returns whether the history is needed to tell.
+func (o *oracle) inspect(d *document, s seen, history bool, now time.Time) (more bool) {
+	content, saved := set(s.Content), set(slices.Concat(s.Content, s.History))
+	kept := set(slices.Concat(s.Drafts, s.Content, s.History))
+	for text := range content {
+		if w := d.words[text]; w != nil {
+			w.home = true
+		}
+	}
+	lost := map[*session][]*word{}
+	for _, text := range slices.Sorted(maps.Keys(d.words)) {
+		w := d.words[text]
+		switch {
+		case w.lost, w.owed == "":
+		case content[text] || kept[text] && !w.home && !w.saved:
+			w.missing = time.Time{}
+		case !history:
+			more = true
+		case saved[text]: // kept, although the content had it before
+			w.missing = time.Time{}
+			o.count["words found in the history only"]++
+		case w.missing.IsZero():
+			w.missing = now
+		case now.Sub(w.missing) > o.patience:
+			w.lost = true
+			lost[w.session] = append(lost[w.session], w)
+		}
+	}
+	for s, words := range lost {
+		o.accuse("%d of %d words of session %s (%s, ended: %s) are lost; the first: %s; the last: %s",
+			len(words), len(s.words), s.id, s.document.name, s.ended, words[0].story(), words[len(words)-1].story())
+	}
+	return more
+}
+
+func (w *word) story() string {
+	parts := []string{w.text}
+	if w.home {
+		parts = append(parts, "the content had it before: it was overwritten")
+	}
+	if w.saved {
+		parts = append(parts, "its save was acknowledged")
+	}
+	return strings.Join(append(parts, w.owed), "; ")
+}
+
+// settle counts, when everything is over, the words that an abrupt end took by right, and how old they were.
+func (o *oracle) settle(d *document, s seen, ends map[*session]float64) {
+	kept := set(slices.Concat(s.Drafts, s.Content, s.History))
+	for _, w := range d.words {
+		if at, ended := ends[w.session]; ended && w.owed == "" && !kept[w.text] && !w.session.excused {
+			o.lostAges = append(o.lostAges, time.Duration((at-w.typed)*float64(time.Millisecond)))
+		}
+	}
+}
+
+// waiting reports whether a word of the document is owed and missing.
+func (o *oracle) waiting(d *document) bool {
+	for _, w := range d.words {
+		if !w.missing.IsZero() && !w.lost {
+			return true
+		}
+	}
+	return false
+}
+
+// forgive says that the storage was wiped: what only lay there may be gone, acknowledged or not.
+func (o *oracle) forgive(chosen func(*word) bool) {
+	for _, d := range o.documents {
+		maps.DeleteFunc(d.words, func(_ string, w *word) bool { return chosen(w) })
+	}
+}
+
+func set(texts []string) map[string]bool {
+	m := make(map[string]bool, len(texts))
+	for _, text := range texts {
+		m[text] = true
+	}
+	return m
+}

@@ -1,0 +1,103 @@
+package campaign
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// typist is an oracle with one session that has typed words at these instants.
+func typist(at ...float64) (*oracle, *session) {
+	o := newOracle(200*time.Millisecond, time.Second)
+	s := o.open("s1", "web 0", false)
+	for i, typed := range at {
+		o.heard([]*session{s}, entry{What: "typed", Session: "s1", At: typed, Words: []string{[]string{"a", "b", "c"}[i]}})
+	}
+	return o, s
+}
+
+// look inspects twice, as far apart as the oracle is patient, and returns what it accuses.
+func look(o *oracle, s *session, found seen) string {
+	now := time.Now()
+	o.inspect(s.document, found, true, now)
+	o.inspect(s.document, found, true, now.Add(2*o.patience))
+	return strings.Join(o.violations, "\n")
+}
+
+func TestAcknowledgedWordMustBeInContentOrHistory(t *testing.T) {
+	for name, c := range map[string]struct {
+		found seen
+		lost  bool
+	}{
+		"content": {seen{Content: []string{"a"}}, false},
+		"history": {seen{History: []string{"a"}}, false},
+		"draft":   {seen{Drafts: []string{"a"}}, true},
+		"nowhere": {seen{}, true},
+	} {
+		o, s := typist(1000)
+		o.heard([]*session{s}, entry{What: "saved", Session: "s1", Words: []string{"a"}})
+		assert.Equal(t, c.lost, look(o, s, c.found) != "", name)
+	}
+}
+
+func TestAbruptEndOwesWhatTheJournalHadTimeFor(t *testing.T) {
+	o, s := typist(1000, 1100, 1200)
+	control := func(began, done float64) {
+		o.heard([]*session{s}, entry{What: "control", Began: began, At: done})
+	}
+	for range margin {
+		control(1150, 1160) // before the journal was due
+		control(1250, 1260) // after it was due for the first word
+	}
+	for range margin - 1 {
+		control(1310, 1320) // after it was due for the second word
+	}
+	control(1320, 1390) // it ends too late
+	o.end(s, "crashed", true, 1380)
+	found := look(o, s, seen{})
+	assert.Contains(t, found, "1 of 3 words")
+	assert.Contains(t, found, "the first: a;")
+	o.settle(s.document, seen{}, map[*session]float64{s: 1380})
+	assert.ElementsMatch(t, []time.Duration{280 * time.Millisecond, 180 * time.Millisecond}, o.lostAges)
+}
+
+func TestEndThatThePageHearsOfOwesEveryWord(t *testing.T) {
+	o, s := typist(1000, 1399)
+	o.end(s, "closed", false, 1400)
+	assert.Contains(t, look(o, s, seen{Drafts: []string{"a"}}), "1 of 2 words")
+}
+
+func TestOverwrittenWordIsReported(t *testing.T) {
+	o, s := typist(1000)
+	o.heard([]*session{s}, entry{What: "saved", Session: "s1", Words: []string{"a"}})
+	require.Empty(t, look(o, s, seen{Content: []string{"a"}}))
+	assert.Contains(t, look(o, s, seen{Content: []string{"older"}}), "overwritten")
+}
+
+func TestWordOfReplacedTextIsOwedWhileItsPageLives(t *testing.T) {
+	o, s := typist(1000)
+	require.Empty(t, look(o, s, seen{}))
+	o.heard([]*session{s}, entry{What: "loaded", Session: "s1", Replaced: []string{"a"}})
+	assert.Contains(t, look(o, s, seen{}), "another text")
+}
+
+func TestWordThatComesBackInTimeIsNotLost(t *testing.T) {
+	o, s := typist(1000)
+	o.end(s, "closed", false, 1400)
+	now := time.Now()
+	o.inspect(s.document, seen{}, true, now)
+	assert.True(t, o.waiting(s.document))
+	o.inspect(s.document, seen{Drafts: []string{"a"}}, true, now.Add(o.patience/2))
+	assert.False(t, o.waiting(s.document))
+	assert.Empty(t, look(o, s, seen{Content: []string{"a"}}))
+}
+
+func TestWipedStorageIsForgiven(t *testing.T) {
+	o, s := typist(1000)
+	o.end(s, "closed", false, 1400)
+	o.forgive(func(*word) bool { return true })
+	assert.Empty(t, look(o, s, seen{}))
+}

@@ -1,0 +1,241 @@
+// Package campaign ends pages, browsers and servers in every way while people type, and looks whether a word is lost. It knows
+// from outside of the browser what was typed and what was acknowledged.
+package campaign
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/serving"
+)
+
+const (
+	tabs      = 4
+	perPage   = 2 // sessions
+	journal   = 200 * time.Millisecond
+	patience  = 20 * time.Second
+	serverTTL = 3 * time.Second
+	committed = 8 * time.Second // Chromium writes localStorage to the disk within this time, and sooner at an orderly end
+)
+
+// run is one campaign.
+type run struct {
+	t       *testing.T
+	seed    uint64
+	random  *rand.Rand
+	browser *browser.Browser
+	site    *browser.Server
+	server  *serving.Server
+	wire    *serving.Wire
+	oracle  *oracle
+	warden  *browser.Tab // nothing happens to it
+	pages   [tabs]*opened
+	ends    map[*session]float64
+	lie     map[*document]place
+	born    int
+	endings int // of sessions
+	begun   time.Time
+	looked  time.Time
+	crowded bool      // localStorage has no room
+	scarce  bool      // OPFS has no room
+	offline bool      // the server cannot be reached
+	online  time.Time // since when it can, where it could not before
+	undo    []undo
+}
+
+// undo ends what lasts for a while.
+type undo struct {
+	kind string
+	at   time.Time
+	do   func()
+}
+
+// opened is a page and what is open in it.
+type opened struct {
+	tab      *browser.Tab
+	sessions []*session
+	cached   bool // it lies in the back/forward cache, behind another page of its tab
+	frozen   bool
+}
+
+func clock() float64 { return float64(time.Now().UnixMicro()) / 1000 }
+
+func (r *run) home() string { return r.site.URL("/campaign") }
+
+// place is where a document lies: a project, and a path in it.
+type place struct {
+	open map[string]any // the options of a Holdfast
+	path []string
+}
+
+func (p place) shared() bool { return p.open["server"] != nil }
+
+// name is the document's: on the server, what the server calls it.
+func (p place) name() string {
+	return strings.Join(append([]string{p.open["root"].(string)}, p.path...), "/")
+}
+
+// options are those of an AutoSave that the document needs.
+func (p place) options() map[string]any {
+	options := map[string]any{"path": p.path}
+	if p.shared() {
+		options["lock"] = map[string]any{"ttlMs": serverTTL.Milliseconds(), "heartbeatIntervalMs": serverTTL.Milliseconds() / 5,
+			"backoff": map[string]any{"initialDelayMs": 200, "maxDelayMs": 500, "maxRetries": 0}}
+	}
+	return options
+}
+
+// places are those of a page: documents of this chapter, so that none grows for ever. All pages of a chapter meet in the same ones,
+// except some that are elsewhere.
+func (r *run) places() (list []place) {
+	chapter := r.endings / 200
+	kind := chapter
+	if r.random.IntN(5) == 0 {
+		kind = r.random.IntN(3)
+	}
+	host := []string{"worker", "page"}[r.random.IntN(2)]
+	for n := range perPage {
+		var p place
+		switch kind % 3 {
+		case 0:
+			p = place{map[string]any{"root": fmt.Sprintf("web-%d", chapter), "strategy": "web-lock"}, []string{"book", fmt.Sprint(n)}}
+		case 1:
+			p = place{map[string]any{"root": fmt.Sprintf("file-%d", chapter), "strategy": "file-lock"}, []string{fmt.Sprint(n)}}
+		case 2:
+			p = place{map[string]any{"root": fmt.Sprintf("shared-%d-%d", chapter, n), "server": map[string]any{"url": r.site.URL("")}}, []string{}}
+		}
+		p.open["host"] = host
+		list = append(list, p)
+	}
+	return list
+}
+
+// enter has the page of a tab open documents and type. The page has been loaded.
+func (r *run) enter(i int) {
+	p := r.pages[i]
+	p.sessions, p.cached, p.frozen = nil, false, false
+	if err := p.tab.Wait("globalThis.loaded", browser.Limit); err != nil {
+		if !p.tab.Crashed() {
+			r.t.Fatalf("a page of the campaign does not load: %v", err)
+		}
+		p.tab.Navigate(r.home())
+		r.enter(i)
+		return
+	}
+	for _, place := range r.places() {
+		r.born++
+		s := r.oracle.open(fmt.Sprintf("s%d", r.born), place.name(), place.shared())
+		s.excused = r.scarce
+		r.lie[s.document] = place
+		options := place.options()
+		options["debounceMs"], options["idleMs"], options["journalMs"] = 50+r.random.IntN(2000), 5000, journal.Milliseconds()
+		text, err := json.Marshal(map[string]any{"id": s.id, "open": place.open, "options": options, "seed": r.random.Uint32(),
+			"pace": 10 + r.random.IntN(100), "merges": r.random.IntN(2) == 0, "stubborn": r.random.IntN(6) == 0})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		p.sessions = append(p.sessions, s)
+		if err := p.tab.Eval("void begin("+string(text)+")", nil); err != nil {
+			r.oracle.accuse("a session does not begin: %v", err)
+		}
+	}
+	_, _ = p.tab.Renderer() // to be known before it is killed
+}
+
+// poll takes what the page of a tab has written down.
+func (r *run) poll(i int) {
+	p := r.pages[i]
+	if p == nil || p.cached {
+		return
+	}
+	var entries []entry
+	if err := p.tab.Eval("globalThis.take?.() ?? []", &entries); err != nil {
+		return // it has crashed, or is about to
+	}
+	for _, e := range entries {
+		r.oracle.heard(p.sessions, e)
+	}
+}
+
+// ended says how a page ended, and at which moment.
+func (r *run) ended(i int, how string, abrupt bool, at float64) {
+	for _, s := range r.pages[i].sessions {
+		r.oracle.end(s, how, abrupt || r.crowded, at)
+		r.ends[s] = at
+		r.endings++
+	}
+	r.pages[i].sessions = nil
+}
+
+// work lets people type for a while, and looks at what the documents have.
+func (r *run) work(pause time.Duration) {
+	for end := time.Now().Add(pause); ; time.Sleep(20 * time.Millisecond) {
+		for i := range r.pages {
+			r.poll(i)
+		}
+		r.undoDue(time.Now())
+		if time.Since(r.looked) > time.Second {
+			r.inspectAll(false)
+			r.looked = time.Now()
+		}
+		if time.Now().After(end) {
+			return
+		}
+	}
+}
+
+// undoDue ends what has lasted long enough.
+func (r *run) undoDue(now time.Time) {
+	r.undo = slices.DeleteFunc(r.undo, func(u undo) bool {
+		if now.Before(u.at) {
+			return false
+		}
+		u.do()
+		return true
+	})
+}
+
+// inspectAll looks into every document that a page has open.
+func (r *run) inspectAll(all bool) {
+	done := map[*document]bool{}
+	for _, p := range r.pages {
+		if p == nil || p.cached || p.frozen || p.tab.Crashed() {
+			continue
+		}
+		for _, s := range p.sessions {
+			if s.began && !done[s.document] {
+				done[s.document] = r.inspect(p, s, all)
+			}
+		}
+	}
+}
+
+// inspect looks into a document through a session. It returns false where that was not possible.
+func (r *run) inspect(p *opened, s *session, history bool) bool {
+	if s.document.shared && (r.offline || time.Since(r.online) < 2*serverTTL) {
+		return false // the page may know no more than this browser does
+	}
+	var found seen
+	if err := p.tab.Eval(fmt.Sprintf("await sessions.get(%q).inspect(%v)", s.id, history), &found); err != nil {
+		r.oracle.count["inspections that failed"]++
+		return false
+	}
+	if s.document.shared {
+		content, err := contentOf(r.server.URL, s.document.name)
+		if err != nil {
+			return false
+		}
+		found.Content = content
+	}
+	r.oracle.count["inspections"]++
+	if r.oracle.inspect(s.document, found, history, time.Now()) {
+		return r.inspect(p, s, true)
+	}
+	return true
+}

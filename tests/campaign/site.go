@@ -1,0 +1,89 @@
+package campaign
+
+import (
+	"embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/static"
+	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/serving"
+	"github.com/holdfast-dev/holdfast/tests/soak"
+)
+
+//go:embed testdata/*.js
+var scripts embed.FS
+
+const siteDir = "../../web/site"
+
+// newSite serves the package, the pages of the campaign, and the way to the server. The worker scripts of the package begin
+// with a plant, which breaks something where the campaign is to prove that it finds that.
+func newSite(t *testing.T, wire *serving.Wire, plant string) *browser.Server {
+	t.Helper()
+	files := os.DirFS(siteDir)
+	bundle, err := static.Handler(files)
+	require.NoError(t, err, "the package is not built; run make build")
+	mux := http.NewServeMux()
+	mux.Handle("/", bundle)
+	mux.Handle("/api/", wire.Proxy())
+	mux.HandleFunc("/campaign", page("<script>"+plant+"</script><script type=module src=/campaign/page.js></script>"))
+	mux.HandleFunc("/away", page(""))
+	mux.HandleFunc("/campaign/", script(scripts, ""))
+	mux.HandleFunc("/soak/", script(soak.Scripts, ""))
+	for _, name := range []string{"/holdfast-worker.js", "/holdfast-helper.js"} {
+		mux.HandleFunc(name, script(files, plant))
+	}
+	return browser.Serve(t, mux)
+}
+
+func page(content string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprintf(w, "<!doctype html><title>campaign</title><link rel=icon href='data:,'>%s", content)
+	}
+}
+
+// script serves a script of some files, with another before it.
+func script(files fs.FS, before string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		name := path.Base(r.URL.Path)
+		body, err := fs.ReadFile(files, name)
+		if err != nil {
+			body, err = fs.ReadFile(files, "testdata/"+name)
+		}
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+		_, _ = w.Write(append([]byte(before+"\n"), body...))
+	}
+}
+
+var client = http.Client{Timeout: 3 * time.Second}
+
+// contentOf reads a document on the server itself, not through a page.
+func contentOf(server, document string) ([]string, error) {
+	answer, err := client.Get(server + "/api/documents/" + document + "/content")
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusNotFound {
+		return nil, nil
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", answer.Status, text)
+	}
+	return strings.Fields(string(text)), err
+}

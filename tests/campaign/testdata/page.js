@@ -1,0 +1,152 @@
+// A page of the campaign: people type numbered words into documents that save themselves. The page writes down what happens;
+// the campaign reads that from outside, and nothing in the page depends on it.
+import { openHoldfast } from "/holdfast.js";
+import { generator, sleep } from "/soak/common.js";
+import { sha256 } from "/soak/late.js";
+
+const now = () => performance.timeOrigin + performance.now();
+const decoder = new TextDecoder();
+const words = (text) => text.split("\n").filter(Boolean);
+const log = [];
+const note = (what, session, more = {}) => log.push({ what, session, at: now(), ...more });
+
+/** Hands over what was written down since the last time. */
+globalThis.take = () => log.splice(0);
+
+/** What the page edits, by the number of its session. */
+const sessions = new Map();
+globalThis.sessions = sessions;
+
+/** The text of both sides, each word once. */
+const union = (mine, theirs) => [...new Set([...words(theirs), ...words(mine)])].map((word) => `${word}\n`).join("");
+
+/** Documents of one project share a Holdfast. */
+const opened = new Map();
+const holdfastOf = (options) => {
+  const key = JSON.stringify(options);
+  if (!opened.has(key)) opened.set(key, openHoldfast(options));
+  return opened.get(key);
+};
+
+class Session {
+  text = "";
+  typed = 0;
+  snapshots = [];
+  pending = []; // typed here, not known to be saved
+  over = false;
+
+  constructor(options) {
+    Object.assign(this, options);
+    this.random = generator(options.seed);
+    sessions.set(options.id, this);
+  }
+
+  async begin() {
+    this.holdfast = await holdfastOf(this.open);
+    const merge = ({ mine, theirs }) => union(decoder.decode(mine), decoder.decode(theirs));
+    this.saver = await this.holdfast.initAutoSave(() => this.snapshot(), { ...this.options, ...(this.merges && { merge }) });
+    this.saver.addEventListener("autosave:editable", ({ detail }) => this.editable(detail));
+    this.saver.addEventListener("autosave:saved", ({ detail }) => void this.saved(detail));
+    this.saver.addEventListener("autosave:readonly", () => note("readonly", this.id));
+    note("began", this.id);
+    void this.type();
+  }
+
+  snapshot() {
+    this.snapshots = [...this.snapshots.slice(-20), this.text];
+    return this.text;
+  }
+
+  editable({ content }) {
+    if (!content) return note("editable", this.id);
+    this.text = decoder.decode(content);
+    const present = new Set(words(this.text));
+    const replaced = this.pending.filter((word) => !present.has(word));
+    this.pending = [];
+    note("loaded", this.id, { words: words(this.text), replaced });
+  }
+
+  async saved({ bytes, sha256: sum, token }) {
+    const text = this.snapshots.findLast((known) => known.length === bytes);
+    if (text === undefined || (await sha256(text)) !== sum) return; // the text of another page, which this one adopted
+    const present = new Set(words(text));
+    const saved = this.pending.filter((word) => present.has(word));
+    this.pending = this.pending.filter((word) => !present.has(word));
+    if (saved.length > 0) note("saved", this.id, { words: saved, token });
+  }
+
+  async type() {
+    while (!this.over) {
+      if (!this.saver.readOnly || this.stubborn) {
+        const word = `${this.id}.${this.typed++}`;
+        this.text += `${word}\n`;
+        this.pending.push(word);
+        this.saver.markDirty();
+        note("typed", this.id, { words: [word] });
+      }
+      await sleep(20 + this.random() * this.pace);
+    }
+  }
+
+  /** Ends the AutoSave in the given way and empties the editor in the same task. */
+  teardown(method) {
+    this.over = true;
+    const done = method === "close" ? this.holdfast.close() : this.saver.dispose();
+    this.text = "";
+    note("torn down", this.id);
+    return done.then(() => method === "close" || this.holdfast.close()).catch((error) => note("refused", this.id, { code: error.code }));
+  }
+
+  requestEdit(options) {
+    this.saver.requestEdit({ ...options, signal: AbortSignal.timeout(10_000) })
+      .catch((error) => note("refused", this.id, { code: error.code ?? error.name }));
+  }
+
+  /** What the document has, as this page sees it. Drafts come first: they become content, and never the other way round. */
+  async inspect(history) {
+    const drafts = [];
+    for (const { id } of await this.saver.drafts()) {
+      try {
+        drafts.push(...words(decoder.decode(await this.saver.read(id))));
+      } catch (error) {
+        if (error.code !== "not-found") throw error; // it has become the content meanwhile
+      }
+    }
+    const generations = await this.saver.history();
+    const content = generations.length > 0 ? words(decoder.decode(await this.saver.read("current"))) : [];
+    const kept = [];
+    for (const { id } of history ? generations : []) {
+      try {
+        kept.push(...words(decoder.decode(await this.saver.read(id))));
+      } catch (error) {
+        if (error.code !== "not-found") throw error; // it made room for another
+      }
+    }
+    return { drafts, content, history: kept };
+  }
+
+  /** A person who finds drafts takes their words over, saves, and only then throws them away. */
+  async resolve() {
+    for (const { id } of await this.saver.drafts()) {
+      if (this.saver.readOnly) return;
+      this.text = union(decoder.decode(await this.saver.read(id)), this.text);
+      this.saver.markDirty();
+      await this.saver.flushNow();
+      await this.saver.resolveDraft(id, "discard");
+    }
+  }
+}
+
+globalThis.begin = (options) => new Session(options).begin().catch((error) => note("failed", options.id, { code: error.code ?? "", why: String(error?.stack ?? error) }));
+
+addEventListener("error", (event) => note("uncaught", "", { why: String(event.error?.stack ?? event.message) }));
+addEventListener("unhandledrejection", (event) => note("uncaught", "", { why: String(event.reason?.stack ?? event.reason) }));
+
+// The control: a timer, a message to a worker, a write to a file, a message back. How long that takes here and now is how long
+// a journal may take beyond its interval.
+const control = new Worker("/campaign/control.js");
+control.onmessage = ({ data: began }) => {
+  if (began > 0) log.push({ what: "control", session: "", at: now(), began });
+  setTimeout(() => control.postMessage(now()), 50);
+};
+globalThis.loaded = true;
