@@ -254,14 +254,14 @@ func (r *run) restart(signal syscall.Signal) {
 }
 
 // onlyInMemory no longer asks for words that lay in localStorage alone when the browser was killed: Chromium keeps that in
-// memory for some seconds before it writes it down.
+// memory for a while before it writes it down. A page that looks for drafts of the document stores them in files.
 func (r *run) onlyInMemory(at float64) {
 	for s, ended := range r.ends {
 		if at-ended > float64(committed.Milliseconds()) || at == ended {
 			continue
 		}
 		for _, w := range s.words {
-			if !w.saved && !w.home && w.owed != "" && !s.due(w, journal, ended) {
+			if !w.saved && !w.home && !w.stored && w.owed != "" && !s.due(w, journal, ended) {
 				w.owed = ""
 				r.oracle.count["words in localStorage alone when the browser ended"]++
 			}

@@ -57,15 +57,8 @@ var plants = map[string]struct{ script, found string }{
 			return handles.has(this) ? data.byteLength : write.call(this, data, ...args)
 		}
 	}`, "after it was typed"},
-	"saves are taken back": {`{
-		const takeBack = async folder => {
-			for await (const [name, child] of folder) {
-				if (child.kind !== 'directory') continue
-				if (name !== 'index') await takeBack(child)
-				else for (const file of (await Array.fromAsync(child.keys())).sort().slice(-1)) await child.removeEntry(file).catch(() => {})
-			}
-		}
-		if (globalThis.document) setInterval(async () => takeBack(await navigator.storage.getDirectory()), 3000)
+	"saved text is overwritten by older": {`{
+		globalThis.planted = {options: {maxGenerations: 1}, older: text => text.slice(text.indexOf('\n', text.length / 10) + 1)}
 	}`, "acknowledged"},
 }
 

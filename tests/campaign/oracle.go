@@ -15,6 +15,7 @@ type word struct {
 	typed   float64 // milliseconds of the wall clock, as the page read it
 	saved   bool    // the page was told so
 	home    bool    // seen in the content
+	stored  bool    // seen anywhere, after its page had ended
 	owed    string  // why it must be kept; "" while it may be lost
 	missing time.Time
 	lost    bool // reported
@@ -49,7 +50,7 @@ type oracle struct {
 	sessions   map[string]*session
 	documents  map[string]*document
 	violations []string
-	failures   []string // of sessions that did not begin, which is no violation
+	failures   []string // what is no violation, and helps to find the cause of one
 	count      map[string]int
 	controls   []time.Duration // how long they took
 	lostAges   []time.Duration // of words that an abrupt end took, by right
@@ -119,6 +120,7 @@ func (o *oracle) heard(sessions []*session, e entry) {
 		}
 	case "loaded":
 		o.count["loads"]++
+		o.shrunk(s, set(e.Words))
 		for _, text := range e.Replaced {
 			if w := s.document.words[text]; w != nil && w.owed == "" && !s.excused {
 				w.owed = "its page was given another text"
@@ -129,6 +131,19 @@ func (o *oracle) heard(sessions []*session, e entry) {
 		fallthrough
 	case "refused":
 		o.count[e.What+" "+e.Code]++
+	}
+}
+
+// shrunk notes, for whoever looks for the cause of a loss, when an editor begins with less than the content had before.
+func (o *oracle) shrunk(s *session, content map[string]bool) {
+	lacks := map[string]int{}
+	for text, w := range s.document.words {
+		if w.home && !content[text] {
+			lacks[w.session.id]++
+		}
+	}
+	if len(lacks) > 0 {
+		o.failures = append(o.failures, fmt.Sprintf("%s begins to edit %s without words that the content had, of %v", s.id, s.document.name, lacks))
 	}
 }
 
@@ -177,6 +192,7 @@ func (o *oracle) inspect(d *document, s seen, history bool, now time.Time) (more
 	lost := map[*session][]*word{}
 	for _, text := range slices.Sorted(maps.Keys(d.words)) {
 		w := d.words[text]
+		w.stored = w.stored || kept[text] && w.session.ended != ""
 		switch {
 		case w.lost, w.owed == "":
 		case content[text] || kept[text] && !w.home && !w.saved:

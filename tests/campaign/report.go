@@ -30,7 +30,7 @@ func (r *run) report() string {
 		fmt.Fprintf(&b, "- %s\n", v)
 	}
 	if len(o.failures) > 0 {
-		fmt.Fprintf(&b, "\n## Sessions that did not begin\n\n- %s\n", strings.Join(o.failures[:min(len(o.failures), 10)], "\n- "))
+		fmt.Fprintf(&b, "\n## Besides\n\n- %s\n", strings.Join(o.failures[:min(len(o.failures), 10)], "\n- "))
 	}
 	return b.String()
 }

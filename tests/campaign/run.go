@@ -21,7 +21,7 @@ const (
 	journal   = 200 * time.Millisecond
 	patience  = 20 * time.Second
 	serverTTL = 3 * time.Second
-	committed = 8 * time.Second // Chromium writes localStorage to the disk within this time, and sooner at an orderly end
+	committed = 2 * time.Minute // Chromium writes localStorage to the disk within this time: after 5 s, and at most once a minute
 )
 
 // run is one campaign.

@@ -44,7 +44,7 @@ class Session {
   async begin() {
     this.holdfast = await holdfastOf(this.open);
     const merge = ({ mine, theirs }) => union(decoder.decode(mine), decoder.decode(theirs));
-    this.saver = await this.holdfast.initAutoSave(() => this.snapshot(), { ...this.options, ...(this.merges && { merge }) });
+    this.saver = await this.holdfast.initAutoSave(() => this.snapshot(), { ...this.options, ...globalThis.planted?.options, ...(this.merges && { merge }) });
     this.saver.addEventListener("autosave:editable", ({ detail }) => this.editable(detail));
     this.saver.addEventListener("autosave:saved", ({ detail }) => void this.saved(detail));
     this.saver.addEventListener("autosave:readonly", () => note("readonly", this.id));
@@ -79,6 +79,7 @@ class Session {
     while (!this.over) {
       if (!this.saver.readOnly || this.stubborn) {
         const word = `${this.id}.${this.typed++}`;
+        if (globalThis.planted && this.random() < 0.02) this.text = planted.older(this.text);
         this.text += `${word}\n`;
         this.pending.push(word);
         this.saver.markDirty();
