@@ -15,10 +15,12 @@ import (
 )
 
 var (
-	length  = flag.Duration("for", 25*time.Second, "how long pages end before the last look")
-	endings = flag.Int("endings", 0, "stop after so many endings; 0: when the time is over")
-	seed    = flag.Uint64("seed", 0, "of all that is drawn, to have the same actions again; 0 draws one")
-	output  = flag.String("report", "../../.cache/campaign.md", "file for the report")
+	length      = flag.Duration("for", 25*time.Second, "how long pages end before the last look")
+	endings     = flag.Int("endings", 0, "stop after so many endings; 0: when the time is over")
+	seed        = flag.Uint64("seed", 0, "of all that is drawn, to have the same actions again; 0 draws one")
+	generations = flag.Int("generations", 0, "of each document; 0: as many as by default. With 1, no history hides that a text is overwritten")
+	journalOf   = flag.String("log", "../../.cache/campaign.log", "file for all that happened")
+	output      = flag.String("report", "../../.cache/campaign.md", "file for the report")
 )
 
 // Whatever ends a page: no acknowledged word is lost from content and history, and no word older than the journal's interval is
@@ -84,6 +86,7 @@ func start(t *testing.T, plant string) *run {
 	}
 	t.Logf("the same again: make campaign FOR=%v ENDINGS=%d SEED=%d", *length, *endings, number)
 	r := &run{t: t, seed: number, random: rand.New(rand.NewPCG(number, 1)), oracle: newOracle(journal, patience), ends: map[*session]float64{}, lie: map[*document]place{}}
+	r.log = newRecord(t, *journalOf)
 	r.server = serving.Run(t, "--data-dir", t.TempDir(), "--lock-ttl", serverTTL.String(), "--rate", "0", "--new-rate", "0", "--log-level", "error")
 	r.wire = serving.NewWire(t, "tcp", r.server.Address())
 	r.site = newSite(t, r.wire, plant)
@@ -110,7 +113,7 @@ func (r *run) strike(length time.Duration, enough int) {
 			}
 		}
 		a, i := r.draw(), r.random.IntN(tabs)
-		r.t.Logf("%6.1f s: %s, page %d", time.Since(r.begun).Seconds(), a.name, i)
+		r.log.line(clock(), "## %s, page %d", a.name, i)
 		a.do(r, i)
 	}
 }

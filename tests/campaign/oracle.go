@@ -82,6 +82,8 @@ type entry struct {
 	At, Began                float64
 	Words, Replaced          []string
 	Token                    int64
+	Generation, Base, Draft  string
+	Bytes                    int64
 }
 
 // heard takes a line of a page in which these sessions run.
@@ -178,7 +180,7 @@ func (s *session) due(w *word, journal time.Duration, at float64) bool {
 }
 
 // seen is what a document has.
-type seen struct{ Drafts, Content, History []string }
+type seen struct{ Drafts, Content, History, Seen []string }
 
 // inspect compares what a document has with what it must have. It returns whether the history is needed to tell.
 func (o *oracle) inspect(d *document, s seen, history bool, now time.Time) (more bool) {

@@ -5,6 +5,7 @@ package campaign
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ type run struct {
 	server  *serving.Server
 	wire    *serving.Wire
 	oracle  *oracle
+	log     *record
 	warden  *browser.Tab // nothing happens to it
 	pages   [tabs]*opened
 	ends    map[*session]float64
@@ -134,13 +136,19 @@ func (r *run) enter(i int) {
 		s.excused = r.scarce
 		r.lie[s.document] = place
 		options := place.options()
+		if *generations > 0 {
+			options["maxGenerations"] = *generations
+		}
+		open := maps.Clone(place.open)
+		open["ownerName"] = s.id
 		options["debounceMs"], options["idleMs"], options["journalMs"] = 50+r.random.IntN(2000), 5000, journal.Milliseconds()
-		text, err := json.Marshal(map[string]any{"id": s.id, "open": place.open, "options": options, "seed": r.random.Uint32(),
+		text, err := json.Marshal(map[string]any{"id": s.id, "open": open, "options": options, "seed": r.random.Uint32(),
 			"pace": 10 + r.random.IntN(100), "merges": r.random.IntN(2) == 0, "stubborn": r.random.IntN(6) == 0})
 		if err != nil {
 			r.t.Fatal(err)
 		}
 		p.sessions = append(p.sessions, s)
+		r.log.line(clock(), "%s opens %s in page %d: %s", s.id, s.document.name, i, text)
 		if err := p.tab.Eval("void begin("+string(text)+")", nil); err != nil {
 			r.oracle.accuse("a session does not begin: %v", err)
 		}
@@ -159,12 +167,14 @@ func (r *run) poll(i int) {
 		return // it has crashed, or is about to
 	}
 	for _, e := range entries {
+		r.log.entry(r.oracle, e)
 		r.oracle.heard(p.sessions, e)
 	}
 }
 
 // ended says how a page ended, and at which moment.
 func (r *run) ended(i int, how string, abrupt bool, at float64) {
+	r.log.line(at, "page %d with %v ended: %s", i, names(r.pages[i].sessions), how)
 	for _, s := range r.pages[i].sessions {
 		r.oracle.end(s, how, abrupt || r.crowded, at)
 		r.ends[s] = at
@@ -234,6 +244,7 @@ func (r *run) inspect(p *opened, s *session, history bool) bool {
 		found.Content = content
 	}
 	r.oracle.count["inspections"]++
+	r.log.seen(s, found)
 	if r.oracle.inspect(s.document, found, history, time.Now()) {
 		return r.inspect(p, s, true)
 	}

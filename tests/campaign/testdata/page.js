@@ -47,7 +47,10 @@ class Session {
     this.saver = await this.holdfast.initAutoSave(() => this.snapshot(), { ...this.options, ...globalThis.planted?.options, ...(this.merges && { merge }) });
     this.saver.addEventListener("autosave:editable", ({ detail }) => this.editable(detail));
     this.saver.addEventListener("autosave:saved", ({ detail }) => void this.saved(detail));
-    this.saver.addEventListener("autosave:readonly", () => note("readonly", this.id));
+    this.saver.addEventListener("autosave:readonly", ({ detail }) => note("readonly", this.id, { code: detail.reason }));
+    for (const type of ["draft", "conflict"]) {
+      this.saver.addEventListener(`autosave:${type}`, ({ detail }) => note(type, this.id, { draft: (detail.draft ?? detail).id }));
+    }
     note("began", this.id);
     void this.type();
   }
@@ -57,16 +60,17 @@ class Session {
     return this.text;
   }
 
-  editable({ content }) {
-    if (!content) return note("editable", this.id);
+  editable({ content, base }) {
+    if (!content) return note("editable", this.id, { base, words: words(this.text) });
     this.text = decoder.decode(content);
     const present = new Set(words(this.text));
     const replaced = this.pending.filter((word) => !present.has(word));
     this.pending = [];
-    note("loaded", this.id, { words: words(this.text), replaced });
+    note("loaded", this.id, { base, words: words(this.text), replaced });
   }
 
-  async saved({ bytes, sha256: sum, token }) {
+  async saved({ id, bytes, sha256: sum, token }) {
+    note("committed", this.id, { generation: id, bytes });
     const text = this.snapshots.findLast((known) => known.length === bytes);
     if (text === undefined || (await sha256(text)) !== sum) return; // the text of another page, which this one adopted
     const present = new Set(words(text));
@@ -105,10 +109,12 @@ class Session {
 
   /** What the document has, as this page sees it. Drafts come first: they become content, and never the other way round. */
   async inspect(history) {
-    const drafts = [];
-    for (const { id } of await this.saver.drafts()) {
+    const drafts = [], seen = [];
+    for (const { id, number, base, cause } of await this.saver.drafts()) {
       try {
-        drafts.push(...words(decoder.decode(await this.saver.read(id))));
+        const found = words(decoder.decode(await this.saver.read(id)));
+        seen.push(`draft ${id}/${number} ${cause} on ${base}: ${found.length} words`);
+        drafts.push(...found);
       } catch (error) {
         if (error.code !== "not-found") throw error; // it has become the content meanwhile
       }
@@ -123,7 +129,7 @@ class Session {
         if (error.code !== "not-found") throw error; // it made room for another
       }
     }
-    return { drafts, content, history: kept };
+    return { drafts, content, history: kept, seen: [...seen, ...generations.map(({ id, bytes, ownerName }) => `generation ${id} of ${ownerName}: ${bytes} bytes`)] };
   }
 
   /** A person who finds drafts takes their words over, saves, and only then throws them away. */
@@ -132,8 +138,10 @@ class Session {
       if (this.saver.readOnly) return;
       this.text = union(decoder.decode(await this.saver.read(id)), this.text);
       this.saver.markDirty();
+      note("resolving", this.id, { draft: id });
       await this.saver.flushNow();
       await this.saver.resolveDraft(id, "discard");
+      note("resolved", this.id, { draft: id });
     }
   }
 }
