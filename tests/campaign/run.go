@@ -18,11 +18,10 @@ import (
 
 const (
 	tabs      = 4
-	perPage   = 2 // sessions
+	perPage   = 4 // sessions
 	journal   = 200 * time.Millisecond
 	patience  = 20 * time.Second
 	serverTTL = 3 * time.Second
-	committed = 2 * time.Minute // Chromium writes localStorage to the disk within this time: after 5 s, and at most once a minute
 )
 
 // run is one campaign.

@@ -13,6 +13,35 @@ const note = (what, session, more = {}) => log.push({ what, session, at: now(), 
 /** Hands over what was written down since the last time. */
 globalThis.take = () => log.splice(0);
 
+// A snapshot is journalled once the worker says so. That is heard on the way between the two, in either host.
+const writes = new WeakMap(); // of each worker, by the number of the call: the text
+const post = Worker.prototype.postMessage;
+Worker.prototype.postMessage = function (message, ...rest) {
+  const [id, method, text] = message?.kind === "journal" ? [message.id, message.method, message.args[2]]
+    : message?.do === "journal" ? [message.file, message.args[0], message.args[3]] : [];
+  if (method === "write" || method === "seal") {
+    if (!writes.has(this)) {
+      const asked = new Map();
+      writes.set(this, asked);
+      this.addEventListener("message", ({ data }) => {
+        const written = data.kind === "result" ? data.id : data.file !== undefined && !data.error ? data.file : undefined;
+        if (asked.has(written)) journalled(asked.get(written));
+        asked.delete(data.id ?? data.file);
+      });
+    }
+    writes.get(this).set(id, text);
+  }
+  return post.call(this, message, ...rest);
+};
+
+function journalled(text) {
+  for (const session of sessions.values()) {
+    const stored = session.fresh.filter((word) => text.includes(`${word}\n`));
+    session.fresh = session.fresh.filter((word) => !stored.includes(word));
+    if (stored.length > 0) note("journalled", session.id, { words: stored });
+  }
+}
+
 /** What the page edits, by the number of its session. */
 const sessions = new Map();
 globalThis.sessions = sessions;
@@ -33,6 +62,7 @@ class Session {
   typed = 0;
   snapshots = [];
   pending = []; // typed here, not known to be saved
+  fresh = []; // typed here, not known to be journalled
   over = false;
 
   constructor(options) {
@@ -86,6 +116,7 @@ class Session {
         if (globalThis.planted && this.random() < 0.02) this.text = planted.older(this.text);
         this.text += `${word}\n`;
         this.pending.push(word);
+        this.fresh.push(word);
         this.saver.markDirty();
         note("typed", this.id, { words: [word] });
       }
