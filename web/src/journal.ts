@@ -19,8 +19,8 @@ export class Journal {
   /** The document's folder; "" until Go has told it, and where no drafts are kept: AutoSave is switched off, or there are no files. */
   folder = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #lastAt = 0; // when the last snapshot was taken,
-  #costMs = 0; // and for how long that kept the page busy
+  #lastAt = 0; // when the last snapshot was taken
+  #costs: number[] = []; // for how long each of the last three kept the page busy, in ms
   #busy = false;
   #stopped = false;
   #paused = false;
@@ -41,11 +41,12 @@ export class Journal {
   /** Whether all that is marked is stored, as a draft at least. */
   get current(): boolean { return !this.#shots.unsaved || (this.#stored?.draft === this.#shots.draft && this.#stored.marks >= this.#shots.marks); }
 
-  /** Something was marked. */
-  mark(): void {
+  /** Something was marked, now or while the last snapshot was on its way. */
+  mark(begun = performance.now()): void {
     if (this.#timer !== undefined || this.#busy || this.#stopped || this.#paused || !this.#everyMs || !this.folder || this.current) return;
-    const wait = this.#lastAt + this.#costMs / share - performance.now();
-    this.#timer = setTimeout(() => void this.#tick(), Math.max(this.#everyMs, wait));
+    // A machine that is busy with something else makes one snapshot look dear, and not three in a row.
+    const due = Math.max(begun + this.#everyMs, this.#lastAt + (this.#costs.length ? Math.min(...this.#costs) / share : 0));
+    this.#timer = setTimeout(() => void this.#tick(), due - performance.now());
   }
 
   /** While the editor loads a content, what the page shows is neither the old text nor the new one. */
@@ -62,10 +63,10 @@ export class Journal {
     const shot = this.#shots.take();
     const storing = this.#store(shot);
     this.#lastAt = performance.now();
-    this.#costMs = this.#lastAt - begun;
+    this.#costs = [...this.#costs.slice(-2), this.#lastAt - begun];
     if (!await storing && shot.draft === this.#shots.draft) this.#keep(shot); // the file cannot be written
     this.#busy = false;
-    this.mark();
+    this.mark(this.#lastAt);
   }
 
   /** Writes a snapshot to the file. Returns whether the file has it. */
