@@ -153,9 +153,9 @@ test-campaign: build ## the short form of make campaign, and that its oracle fin
 	@tools/need chromium
 	go test -count=1 -v ./tests/campaign -seed $(or $(SEED),0)
 
-campaign: build ## pages, browsers and servers end in every way while people type; an oracle looks for lost words; FOR=, SEED= and ENDINGS= say otherwise
+campaign: build ## pages, browsers and servers end in every way while people type; an oracle looks for lost words; FOR=, SEED=, ENDINGS= and GENERATIONS= say otherwise
 	@tools/need chromium
-	go test -count=1 -timeout 0 -v -run 'TestCampaign$$' ./tests/campaign -for $(or $(FOR),30m) -seed $(or $(SEED),0) -endings $(or $(ENDINGS),0)
+	go test -count=1 -timeout 0 -v -run 'TestCampaign$$' ./tests/campaign -for $(or $(FOR),30m) -seed $(or $(SEED),0) -endings $(or $(ENDINGS),0) -generations $(or $(GENERATIONS),0)
 
 race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= say otherwise
 	@tools/need chromium

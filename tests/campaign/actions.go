@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -38,17 +39,13 @@ var actions = []action{
 
 // draw returns one of the actions.
 func (r *run) draw() action {
-	total := 0
+	var list []action // as often as they weigh
 	for _, a := range actions {
-		total += a.weight
-	}
-	n := r.random.IntN(total)
-	for _, a := range actions {
-		if n -= a.weight; n < 0 {
-			return a
+		if r.only == nil || slices.Contains(r.only, a.name) {
+			list = append(list, slices.Repeat([]action{a}, a.weight)...)
 		}
 	}
-	panic("unreachable")
+	return list[r.random.IntN(len(list))]
 }
 
 func (r *run) pause(limit time.Duration) time.Duration {
@@ -107,7 +104,7 @@ func (r *run) cache(i int) {
 		s.ended = ""
 	}
 	p.cached = true
-	r.work(r.pause(2 * time.Second))
+	r.work(r.pause(time.Second))
 	_ = p.tab.Eval("history.back(); null", nil)
 	if err := p.tab.Wait("location.pathname === '/campaign' && globalThis.loaded", browser.Limit); err != nil {
 		r.t.Fatalf("back from the cache: %v", err)
@@ -126,7 +123,7 @@ func (r *run) freeze(i int) {
 	r.poll(i)
 	p.tab.Freeze()
 	p.frozen = true
-	r.work(r.pause(1500 * time.Millisecond))
+	r.work(r.pause(800 * time.Millisecond))
 	switch r.random.IntN(3) {
 	case 0:
 		r.poll(i)

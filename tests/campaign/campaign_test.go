@@ -15,11 +15,11 @@ import (
 )
 
 var (
-	length      = flag.Duration("for", 25*time.Second, "how long pages end before the last look")
+	length      = flag.Duration("for", 12*time.Second, "how long pages end before the last look")
 	endings     = flag.Int("endings", 0, "stop after so many endings; 0: when the time is over")
 	seed        = flag.Uint64("seed", 0, "of all that is drawn, to have the same actions again; 0 draws one")
 	generations = flag.Int("generations", 0, "of each document; 0: as many as by default. With 1, no history hides that a text is overwritten")
-	journalOf   = flag.String("log", "../../.cache/campaign.log", "file for all that happened")
+	logFile     = flag.String("log", "../../.cache/campaign.log", "file for all that happened")
 	output      = flag.String("report", "../../.cache/campaign.md", "file for the report")
 )
 
@@ -39,8 +39,11 @@ func TestCampaign(t *testing.T) {
 	assert.Positive(t, r.endings)
 }
 
-// plants break a promise each, in every worker and page.
-var plants = map[string]struct{ script, found string }{
+// plants break a promise each, in every worker and page. They show where pages end in these ways.
+var plants = map[string]struct {
+	script, found string
+	ends          []string
+}{
 	"drafts are not written": {`{
 		const write = globalThis.FileSystemSyncAccessHandle?.prototype.write
 		const get = FileSystemDirectoryHandle.prototype.getFileHandle, open = FileSystemFileHandle.prototype.createSyncAccessHandle
@@ -58,10 +61,11 @@ var plants = map[string]struct{ script, found string }{
 		if (write) FileSystemSyncAccessHandle.prototype.write = function (data, ...args) {
 			return handles.has(this) ? data.byteLength : write.call(this, data, ...args)
 		}
-	}`, "after it was typed"},
+	}`, "it was journalled", []string{"crashed"}},
 	"saved text is overwritten by older": {`{
 		globalThis.planted = {options: {maxGenerations: 1}, older: text => text.slice(text.indexOf('\n', text.length / 10) + 1)}
-	}`, "acknowledged"},
+	}`, "acknowledged", []string{"reloaded", "handover"}},
+	"an editor is emptied before it is saved at close": {"globalThis.planted = {empties: true}", "torn down", []string{"torn down"}},
 }
 
 // The oracle finds what is planted.
@@ -69,6 +73,8 @@ func TestCampaignFindsWhatIsPlanted(t *testing.T) {
 	for name, plant := range plants {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, plant.script)
+			r.oracle.patience = patience / 4
+			r.only = plant.ends
 			found := func() bool { return strings.Contains(strings.Join(r.oracle.violations, "\n"), plant.found) }
 			for limit := time.Now().Add(2 * time.Minute); !found() && time.Now().Before(limit); {
 				r.strike(time.Second, 0)
@@ -86,7 +92,7 @@ func start(t *testing.T, plant string) *run {
 	}
 	t.Logf("the same again: make campaign FOR=%v ENDINGS=%d SEED=%d", *length, *endings, number)
 	r := &run{t: t, seed: number, random: rand.New(rand.NewPCG(number, 1)), oracle: newOracle(journal, patience), ends: map[*session]float64{}, lie: map[*document]place{}}
-	r.log = newRecord(t, *journalOf)
+	r.log = newRecord(t, *logFile)
 	r.server = serving.Run(t, "--data-dir", t.TempDir(), "--lock-ttl", serverTTL.String(), "--rate", "0", "--new-rate", "0", "--log-level", "error")
 	r.wire = serving.NewWire(t, "tcp", r.server.Address())
 	r.site = newSite(t, r.wire, plant)
@@ -103,7 +109,7 @@ func start(t *testing.T, plant string) *run {
 // strike has things happen, until the time is over or there were enough endings.
 func (r *run) strike(length time.Duration, enough int) {
 	for end := time.Now().Add(length); time.Now().Before(end) && (enough == 0 || r.endings < enough); {
-		r.work(r.pause(600 * time.Millisecond))
+		r.work(r.pause(400 * time.Millisecond))
 		for i := range r.pages {
 			if r.pages[i].tab.Crashed() { // by itself
 				r.oracle.count["pages that crashed by themselves"]++

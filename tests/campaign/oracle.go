@@ -15,7 +15,8 @@ type word struct {
 	typed   float64 // milliseconds of the wall clock, as the page read it
 	saved   bool    // the page was told so
 	home    bool    // seen in the content
-	kept    bool    // the journal's worker said so
+	posted  float64 // when the journal's worker was sent it; 0: never
+	kept    bool    // the journal's worker said that it is stored
 	stored  bool    // seen anywhere, after its page had ended
 	owed    string  // why it must be kept; "" while it may be lost
 	missing time.Time
@@ -122,6 +123,12 @@ func (o *oracle) heard(sessions []*session, e entry) {
 				w.saved, w.owed = true, "it was acknowledged"
 			}
 		}
+	case "posted":
+		for _, text := range e.Words {
+			if w := s.document.words[text]; w != nil {
+				w.posted = e.At
+			}
+		}
 	case "journalled":
 		for _, text := range e.Words {
 			if w := s.document.words[text]; w != nil {
@@ -171,6 +178,9 @@ func (o *oracle) end(s *session, how string, abrupt bool, at float64) {
 			w.owed = fmt.Sprintf("it was journalled, and its page ended (%s) %.0f ms after it was typed", how, at-w.typed)
 		case !s.excused && (!abrupt || s.due(w, o.journal, at)):
 			w.owed = fmt.Sprintf("its page ended (%s) %.0f ms after it was typed", how, at-w.typed)
+			if abrupt && w.posted > 0 {
+				w.owed += fmt.Sprintf(", %.0f ms after the journal's worker was sent it", at-w.posted)
+			}
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 const (
 	tabs      = 4
-	perPage   = 4 // sessions
+	perPage   = 6 // sessions
 	journal   = 200 * time.Millisecond
 	patience  = 20 * time.Second
 	serverTTL = 3 * time.Second
@@ -48,6 +48,7 @@ type run struct {
 	offline bool      // the server cannot be reached
 	online  time.Time // since when it can, where it could not before
 	undo    []undo
+	only    []string // the actions that may happen; nil: all
 }
 
 // undo ends what lasts for a while.
@@ -142,7 +143,7 @@ func (r *run) enter(i int) {
 		open["ownerName"] = s.id
 		options["debounceMs"], options["idleMs"], options["journalMs"] = 50+r.random.IntN(2000), 5000, journal.Milliseconds()
 		text, err := json.Marshal(map[string]any{"id": s.id, "open": open, "options": options, "seed": r.random.Uint32(),
-			"pace": 10 + r.random.IntN(100), "merges": r.random.IntN(2) == 0, "stubborn": r.random.IntN(6) == 0})
+			"pace": 30 + r.random.IntN(300), "merges": r.random.IntN(2) == 0, "stubborn": r.random.IntN(6) == 0})
 		if err != nil {
 			r.t.Fatal(err)
 		}

@@ -14,32 +14,39 @@ const note = (what, session, more = {}) => log.push({ what, session, at: now(), 
 globalThis.take = () => log.splice(0);
 
 // A snapshot is journalled once the worker says so. That is heard on the way between the two, in either host.
-const writes = new WeakMap(); // of each worker, by the number of the call: the text
+const writes = new WeakMap(); // of each worker, by the number of the call: what was posted
 const post = Worker.prototype.postMessage;
 Worker.prototype.postMessage = function (message, ...rest) {
   const [id, method, text] = message?.kind === "journal" ? [message.id, message.method, message.args[2]]
     : message?.do === "journal" ? [message.file, message.args[0], message.args[3]] : [];
   if (method === "write" || method === "seal") {
     if (!writes.has(this)) {
-      const asked = new Map();
-      writes.set(this, asked);
-      this.addEventListener("message", ({ data }) => {
-        const written = data.kind === "result" ? data.id : data.file !== undefined && !data.error ? data.file : undefined;
-        if (asked.has(written)) journalled(asked.get(written));
-        asked.delete(data.id ?? data.file);
-      });
+      writes.set(this, new Map());
+      this.addEventListener("message", ({ data }) => answered(writes.get(this), data));
     }
-    writes.get(this).set(id, text);
+    writes.get(this).set(id, posted(text));
   }
   return post.call(this, message, ...rest);
 };
 
-function journalled(text) {
-  for (const session of sessions.values()) {
-    const stored = session.fresh.filter((word) => text.includes(`${word}\n`));
-    session.fresh = session.fresh.filter((word) => !stored.includes(word));
-    if (stored.length > 0) note("journalled", session.id, { words: stored });
+/** The words that a snapshot has and none before it had, by session. */
+function posted(text) {
+  return [...sessions.values()].flatMap((session) => {
+    const words = session.fresh.filter((word) => text.includes(`${word}\n`));
+    if (words.length === 0) return [];
+    session.fresh = session.fresh.filter((word) => !words.includes(word));
+    note("posted", session.id, { words });
+    return [[session, words]];
+  });
+}
+
+function answered(asked, { kind, id, file, error }) {
+  const call = kind === "result" || kind === "error" ? id : file;
+  for (const [session, words] of asked.get(call) ?? []) {
+    if (kind === "error" || error) session.fresh.unshift(...words);
+    else note("journalled", session.id, { words });
   }
+  asked.delete(call);
 }
 
 /** What the page edits, by the number of its session. */
@@ -113,7 +120,7 @@ class Session {
     while (!this.over) {
       if (!this.saver.readOnly || this.stubborn) {
         const word = `${this.id}.${this.typed++}`;
-        if (globalThis.planted && this.random() < 0.02) this.text = planted.older(this.text);
+        if (globalThis.planted?.older && this.random() < 0.02) this.text = planted.older(this.text);
         this.text += `${word}\n`;
         this.pending.push(word);
         this.fresh.push(word);
@@ -127,6 +134,7 @@ class Session {
   /** Ends the AutoSave in the given way and empties the editor in the same task. */
   teardown(method) {
     this.over = true;
+    if (globalThis.planted?.empties) this.text = "";
     const done = method === "close" ? this.holdfast.close() : this.saver.dispose();
     this.text = "";
     note("torn down", this.id);
