@@ -3,6 +3,7 @@ package campaign
 import (
 	"flag"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ var (
 // Whatever ends a page: no acknowledged word is lost from content and history, and no word older than the journal's interval is
 // lost from content, history and drafts together.
 func TestCampaign(t *testing.T) {
-	r := start(t, "")
+	r := start(t, "", *logFile)
 	defer func() { // also where something has failed before the end
 		report := r.report()
 		t.Log("\n" + report)
@@ -72,7 +73,7 @@ var plants = map[string]struct {
 func TestCampaignFindsWhatIsPlanted(t *testing.T) {
 	for name, plant := range plants {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, plant.script)
+			r := start(t, plant.script, filepath.Join(t.TempDir(), "log"))
 			r.oracle.patience = patience / 4
 			r.only = plant.ends
 			found := func() bool { return strings.Contains(strings.Join(r.oracle.violations, "\n"), plant.found) }
@@ -85,14 +86,14 @@ func TestCampaignFindsWhatIsPlanted(t *testing.T) {
 	}
 }
 
-func start(t *testing.T, plant string) *run {
+func start(t *testing.T, plant, log string) *run {
 	number := *seed
 	if number == 0 {
 		number = rand.Uint64N(1_000_000)
 	}
 	t.Logf("the same again: make campaign FOR=%v ENDINGS=%d SEED=%d", *length, *endings, number)
 	r := &run{t: t, seed: number, random: rand.New(rand.NewPCG(number, 1)), oracle: newOracle(journal, patience), ends: map[*session]float64{}, lie: map[*document]place{}}
-	r.log = newRecord(t, *logFile)
+	r.log = newRecord(t, log)
 	r.server = serving.Run(t, "--data-dir", t.TempDir(), "--lock-ttl", serverTTL.String(), "--rate", "0", "--new-rate", "0", "--log-level", "error")
 	r.wire = serving.NewWire(t, "tcp", r.server.Address())
 	r.site = newSite(t, r.wire, plant)

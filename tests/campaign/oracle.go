@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,10 +30,15 @@ type session struct {
 	document *document
 	words    []*word
 	controls []control // since the page began, in order
+	posts    []posting // the last three of the journal, the newest last
+	waits    bool      // for the answer to the last one
 	began    bool
 	ended    string
 	excused  bool // while it ran, the storage refused writes
 }
+
+// posting is one snapshot that the page sent to the journal's worker.
+type posting struct{ at, cost float64 } // cost: for how long it kept the page busy
 
 // control is one write of the page's control worker.
 type control struct{ began, done float64 }
@@ -82,7 +88,7 @@ func (o *oracle) open(id, name string, shared bool) *session {
 // entry is a line of what a page wrote down.
 type entry struct {
 	What, Session, Code, Why string
-	At, Began                float64
+	At, Began, Cost          float64
 	Words, Replaced          []string
 	Token                    int64
 	Generation, Base, Draft  string
@@ -124,12 +130,14 @@ func (o *oracle) heard(sessions []*session, e entry) {
 			}
 		}
 	case "posted":
+		s.posts, s.waits = append(s.posts[max(0, len(s.posts)-2):], posting{e.At, e.Cost}), true
 		for _, text := range e.Words {
 			if w := s.document.words[text]; w != nil {
 				w.posted = e.At
 			}
 		}
 	case "journalled":
+		s.waits = false
 		for _, text := range e.Words {
 			if w := s.document.words[text]; w != nil {
 				w.kept = true
@@ -185,14 +193,27 @@ func (o *oracle) end(s *session, how string, abrupt bool, at float64) {
 	}
 }
 
-// margin is how many control writes, one after the other, say that the machine gave a journal its time. One is not enough: the
-// journal has another worker, which the system may leave waiting while that of the control runs, and a snapshot may wait for
-// the one before it. What the journal's worker has answered needs no such measure.
-const margin = 5
+const (
+	// margin is how many control writes, one after the other, say that the machine gave a journal its time. One is not enough:
+	// the journal has another worker, which the system may leave waiting while that of the control runs.
+	margin = 5
+	// share is the part of the page's time that the journal takes at most: by the cheapest of its last three snapshots.
+	share = 0.05
+	// stuck is when a journal that does not answer is at fault, and not the machine. In milliseconds.
+	stuck = 10_000
+)
 
-// due reports whether the journal had its time for a word before an instant.
+// due reports whether the journal had its time for a word before an instant: the snapshot before it was answered, and control
+// writes began and finished since the next one was due.
 func (s *session) due(w *word, journal time.Duration, at float64) bool {
 	due, n := w.typed+float64(journal.Milliseconds()), 0
+	if last := len(s.posts) - 1; last >= 0 {
+		cheapest := slices.MinFunc(s.posts, func(a, b posting) int { return cmp.Compare(a.cost, b.cost) })
+		due = max(due, s.posts[last].at+cheapest.cost/share)
+		if s.waits && at-s.posts[last].at < stuck {
+			return false
+		}
+	}
 	for _, c := range s.controls {
 		if c.began >= due && c.done <= at {
 			n++

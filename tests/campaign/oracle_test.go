@@ -64,6 +64,44 @@ func TestAbruptEndOwesWhatTheJournalHadTimeFor(t *testing.T) {
 	assert.ElementsMatch(t, []time.Duration{280 * time.Millisecond, 180 * time.Millisecond}, o.lostAges)
 }
 
+func TestAbruptEndOwesWhatTheJournalHasAcknowledged(t *testing.T) {
+	o, s := typist(1000, 1010, 1020)
+	hear := func(what string, at, cost float64, words ...string) {
+		o.heard([]*session{s}, entry{What: what, Session: "s1", At: at, Cost: cost, Words: words})
+	}
+	hear("posted", 1015, 1, "a", "b")
+	hear("journalled", 1018, 0, "a")
+	o.end(s, "crashed", true, 1021)
+	found := look(o, s, seen{})
+	assert.Contains(t, found, "1 of 3 words")
+	assert.Contains(t, found, "the first: a; it was journalled")
+}
+
+// A journal that waits for its worker, or that has cost much of the page's time, owes nothing yet.
+func TestAbruptEndOwesNothingWhileTheJournalHasNoTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		cost, end float64
+		answered  bool
+		owes      bool
+	}{
+		"in time":       {1, 2000, true, true},
+		"not answered":  {1, 2000, false, false},
+		"never answers": {1, 20_000, false, true},
+		"dear":          {100, 2000, true, false},
+	} {
+		o, s := typist(1000, 1020)
+		o.heard([]*session{s}, entry{What: "posted", Session: "s1", At: 1010, Cost: c.cost, Words: []string{"a"}})
+		if c.answered {
+			o.heard([]*session{s}, entry{What: "journalled", Session: "s1", At: 1012, Words: []string{"a"}})
+		}
+		for range margin {
+			o.heard([]*session{s}, entry{What: "control", Began: 1500, At: 1510})
+		}
+		o.end(s, "crashed", true, c.end)
+		assert.Equal(t, c.owes, strings.Contains(look(o, s, seen{Drafts: []string{"a"}}), "b; its page ended"), name)
+	}
+}
+
 func TestEndThatThePageHearsOfOwesEveryWord(t *testing.T) {
 	o, s := typist(1000, 1399)
 	o.end(s, "closed", false, 1400)

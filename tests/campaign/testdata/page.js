@@ -35,7 +35,7 @@ function posted(text) {
     const words = session.fresh.filter((word) => text.includes(`${word}\n`));
     if (words.length === 0) return [];
     session.fresh = session.fresh.filter((word) => !words.includes(word));
-    note("posted", session.id, { words });
+    note("posted", session.id, { words, cost: performance.now() - session.taken });
     return [[session, words]];
   });
 }
@@ -93,6 +93,7 @@ class Session {
   }
 
   snapshot() {
+    this.taken = performance.now();
     this.snapshots = [...this.snapshots.slice(-20), this.text];
     return this.text;
   }
