@@ -88,12 +88,17 @@ func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (rem
 	defer func() { n.question = nil; n.change() }()
 	limit := time.Now().Add(time.Duration(grace) * time.Millisecond)
 	for {
+		if reply, answered := n.repeated(whole); answered {
+			n.notify("document.ask_ended", q)
+			return reply, nil
+		}
 		switch now := n.now(); {
 		case now == nil || now.token != q.token:
 			n.question = nil
 			whole.first = true
 			return b.lock(ctx, whole)
 		case q.refused && q.busy:
+			n.notify("document.ask_ended", q)
 			return remote.Reply{Status: 409, Error: "handover_busy"}, nil
 		case q.refused:
 			n.notify("document.ask_ended", q)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,8 @@ type stub struct {
 
 // stubKept is for how long a place in line is kept.
 const stubKept = 30 * time.Second
+
+var ticketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func (l *leased) key() string { return l.session + "/" + l.ticket }
 
@@ -248,8 +251,11 @@ func (l *leased) reply() remote.Reply {
 
 // repeated returns the answer to a request whose ticket has an answer already.
 func (n *internet) repeated(r *leased) (reply remote.Reply, answered bool) {
-	if r.ticket == "" {
+	switch {
+	case r.ticket == "":
 		return reply, false
+	case !ticketName.MatchString(r.ticket):
+		return remote.Reply{Status: 400, Error: "invalid_request"}, true
 	}
 	for _, l := range n.live() {
 		if l.key() == r.key() && l.same(r) {
@@ -263,6 +269,8 @@ func (n *internet) repeated(r *leased) (reply remote.Reply, answered bool) {
 		return reply, false
 	case s.gone:
 		return remote.Reply{Status: 409, Error: "given_up"}, true
+	case r.wait > 0 && !s.visit.same(r):
+		return remote.Reply{Status: 400, Error: "invalid_request"}, true
 	case r.place != 0 && s.visit != r:
 		return remote.Reply{Status: 409, Error: "replaced"}, true
 	}

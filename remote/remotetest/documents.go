@@ -1,0 +1,145 @@
+package remotetest
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+func save(token int64, text string, which remote.Save) remote.Request {
+	return remote.Request{Method: "PUT", Path: "/api/documents/" + Document + "/content", Token: token, Save: which, Body: []byte(text)}
+}
+
+func testContents(h *harness) {
+	read := func() remote.Reply {
+		return h.send(h.b, remote.Request{Method: "GET", Path: "/api/documents/" + Document + "/content"})
+	}
+	h.refused(read(), 404, "document_not_found")
+	h.refused(h.send(h.a, save(1, "x", remote.Save{})), 403, "not_locked_by_user")
+	held := h.granted(h.a, lock())
+	first := remote.Save{Draft: "d", Number: 7, Order: 3}
+	require.Equal(h, 200, h.send(h.a, save(held.Token, "seven", first)).Status)
+	require.Equal(h, 200, h.send(h.a, save(held.Token, "seven", first)).Status, "again")
+	got := read()
+	require.Equal(h, "seven", string(got.Body))
+	require.Equal(h, held.Token, got.Token)
+	require.Equal(h, remote.Save{Draft: "d", Number: 7}, got.Save)
+	for _, stale := range []remote.Save{{Draft: "d", Number: 6, Order: 4}, {Draft: "e", Number: 1, Order: 2}, {Order: 2}} {
+		h.refused(h.send(h.a, save(held.Token, "late", stale)), 409, "stale_save")
+	}
+	require.Equal(h, 200, h.send(h.a, save(held.Token, "eight", remote.Save{Draft: "d", Number: 8, Order: 4})).Status)
+	h.refused(h.send(h.b, save(held.Token, "theft", remote.Save{})), 403, "not_locked_by_user")
+	h.release(h.a, lock(), held)
+	next := h.granted(h.b, lock())
+	require.Equal(h, 200, h.send(h.b, save(next.Token, "next", remote.Save{Draft: "d", Number: 1, Order: 1})).Status)
+	reply := h.send(h.a, save(held.Token, "late", remote.Save{Draft: "d", Number: 9, Order: 5}))
+	require.Contains(h, []int{403, 409}, reply.Status)
+	require.Equal(h, "next", string(read().Body))
+}
+
+// hears returns the notices of the document since a revision.
+func (h *harness) hears(s remote.Server, after int64) <-chan remote.Notice {
+	notices := make(chan remote.Notice, 64)
+	ctx, stop := context.WithCancel(h.Context())
+	done := make(chan struct{})
+	h.Cleanup(func() { stop(); <-done })
+	go func() {
+		defer close(done)
+		_ = s.Listen(ctx, "/api/documents/"+Document+"/events?after="+strconv.FormatInt(after, 10), func(n remote.Notice) {
+			notices <- n
+		})
+	}()
+	return notices
+}
+
+// next returns the next notice about a question.
+func (h *harness) next(notices <-chan remote.Notice) remote.Notice {
+	h.Helper()
+	limit := time.After(patience)
+	for {
+		select {
+		case n := <-notices:
+			if n.Ask != "" {
+				return n
+			}
+		case <-limit:
+			require.Fail(h, "no question came")
+		}
+	}
+}
+
+func asking(ticket string, grace time.Duration) remote.Request {
+	return remote.Request{Method: "POST", Path: lockPath + "/ask?replace=&ticket=" + ticket, Fields: map[string]any{"grace_ms": grace.Milliseconds()}}
+}
+
+func answering(how string, n remote.Notice, fields map[string]any) remote.Request {
+	fields["ask_id"] = n.Ask
+	return remote.Request{Method: "POST", Path: lockPath + "/" + how, Token: n.Token, Fields: fields}
+}
+
+func testAskAccepted(h *harness) {
+	held := h.granted(h.a, lock())
+	notices := h.hears(h.a, held.Token)
+	waiting := h.begin(h.c, waits(lock()), 1)
+	asked := h.begin(h.b, asking("t", 10*time.Second), 2)
+	n := h.next(notices)
+	require.Equal(h, "document.asked", n.Type)
+	require.Equal(h, held.Token, n.Token)
+	require.NotEmpty(h, n.HolderName)
+	h.refused(h.send(h.Browser("D", ""), asking("u", time.Second)), 409, "handover_busy")
+	h.refused(h.send(h.b, answering("accept", n, map[string]any{})), 403, "not_locked_by_user")
+	require.Equal(h, 200, h.send(h.a, answering("accept", n, map[string]any{})).Status)
+	h.release(h.a, lock(), held)
+	next := h.isGrant(h.answered(asked))
+	require.Equal(h, "t", next.Ticket)
+	h.refused(h.send(h.b, answering("accept", remote.Notice{Ask: n.Ask, Token: next.Token}, map[string]any{})), 404, "ask_not_found")
+	h.release(h.b, lock(), next)
+	h.isGrant(h.answered(waiting))
+}
+
+func testAskRefused(h *harness) {
+	held := h.granted(h.a, lock())
+	notices := h.hears(h.a, held.Token)
+	for i, c := range []struct {
+		fields map[string]any
+		code   string
+		reason string
+	}{{map[string]any{"reason": "in a call"}, "handover_refused", "in a call"}, {map[string]any{"busy": true}, "handover_busy", ""}} {
+		asked := h.begin(h.b, asking("t"+strconv.Itoa(i), 10*time.Second), 1)
+		n := h.next(notices)
+		require.Equal(h, "document.asked", n.Type)
+		require.Equal(h, 200, h.send(h.a, answering("refuse", n, c.fields)).Status)
+		reply := h.answered(asked)
+		h.refused(reply, 409, c.code)
+		require.Equal(h, c.reason, reply.Reason)
+		ended := h.next(notices)
+		require.Equal(h, "document.ask_ended", ended.Type)
+		require.Equal(h, n.Ask, ended.Ask)
+		h.refused(h.send(h.a, answering("accept", n, map[string]any{})), 404, "ask_not_found")
+	}
+	require.Equal(h, held.Token, h.send(h.a, of("GET", 0)).Token)
+}
+
+func testAskSilent(h *harness) {
+	held := h.granted(h.a, lock())
+	began := time.Now()
+	h.refused(h.send(h.b, asking("t", 200*time.Millisecond)), 408, "handover_timeout")
+	require.GreaterOrEqual(h, time.Since(began), 200*time.Millisecond)
+	asked := h.begin(h.b, asking("u", 10*time.Second), 1)
+	require.Equal(h, 200, h.send(h.b, giveUp("u")).Status)
+	h.refused(h.answered(asked), 409, "given_up")
+	require.Equal(h, held.Token, h.send(h.a, of("GET", 0)).Token)
+}
+
+func testAskOwn(h *harness) {
+	free := h.granted(h.a, asking("t", time.Second))
+	again := h.granted(h.a, asking("t", time.Second))
+	require.Equal(h, free.Token, again.Token, "its answer was lost")
+	reply := h.send(h.a, asking("u", time.Second))
+	h.refused(reply, 409, "left_behind")
+	require.Equal(h, []int64{free.Token}, reply.Tokens)
+}

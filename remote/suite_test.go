@@ -1,0 +1,38 @@
+package remote_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/remote"
+	"github.com/holdfast-dev/holdfast/remote/remotetest"
+)
+
+// The fake server behaves as the real one does.
+func TestServer(t *testing.T) {
+	remotetest.RunServer(t, func(t *testing.T, test func(*testing.T, remotetest.World)) {
+		synctest.Test(t, func(t *testing.T) {
+			n := newInternet()
+			n.ttl = 10 * time.Second
+			test(t, remotetest.World{TTL: n.ttl,
+				Browser: func(session, origin string) remote.Server {
+					return &browser{net: n, session: session, origin: origin}
+				},
+				Waiting: func(t *testing.T, want int) {
+					t.Helper()
+					synctest.Wait()
+					n.mu.Lock()
+					defer n.mu.Unlock()
+					waiting := len(n.line)
+					if n.question != nil {
+						waiting++
+					}
+					require.Equal(t, want, waiting)
+				}})
+			time.Sleep(time.Minute) // what it keeps of tickets goes
+		})
+	})
+}

@@ -1,0 +1,77 @@
+package remoteserver
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/remote"
+	"github.com/holdfast-dev/holdfast/remote/remotetest"
+	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+const ttl = 2 * time.Second
+
+var origins = []string{"https://one.example", "https://two.example"}
+
+// The real server passes the suite that the fake one of package remote passes.
+func TestServer(t *testing.T) {
+	remotetest.RunServer(t, func(t *testing.T, test func(*testing.T, remotetest.World)) {
+		t.Parallel()
+		c := server.DefaultConfig()
+		c.DataDir, c.LockTTL, c.Origins = kvtest.Dir(t), ttl, origins
+		c.Rate, c.NewRate, c.AddressRate = 0, 0, 0
+		s, err := server.Start(t.Context(), c, nil)
+		require.NoError(t, err)
+		listening := httptest.NewServer(s.Handler())
+		t.Cleanup(func() {
+			ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+			defer stop()
+			s.Drain(ctx)
+			listening.Close()
+			require.NoError(t, s.Close())
+		})
+		browsers := map[string]*http.Client{}
+		test(t, remotetest.World{TTL: ttl,
+			Browser: func(session, origin string) remote.Server {
+				if browsers[session] == nil {
+					browsers[session] = visit(t, listening.URL)
+				}
+				return browser{listening.URL, origin, browsers[session]}
+			},
+			Waiting: func(t *testing.T, n int) {
+				t.Helper()
+				require.Eventually(t, func() bool { return waiting(t, listening.URL) == n }, 10*time.Second, 5*time.Millisecond)
+			}})
+	})
+}
+
+// visit returns the client of a new browser.
+func visit(t *testing.T, url string) *http.Client {
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	client := &http.Client{Jar: jar}
+	response, err := client.Get(url + "/api/documents/" + remotetest.Document + "/lock")
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return client
+}
+
+// waiting returns how many requests wait for the document or for what lies below it.
+func waiting(t *testing.T, url string) int {
+	response, err := http.Get(url + "/api/locks?path=documents/" + remotetest.Document)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	var body struct {
+		Waiters []any `json:"waiters"`
+	}
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&body))
+	return len(body.Waiters)
+}
