@@ -68,6 +68,7 @@ func TestEditor(t *testing.T) {
 	ben.MustEval("$('ask').focus()", nil) // as one who uses the keyboard
 	press(ben, "ask")
 	ben.WaitFor("kind() === 'holding' && document.activeElement === $('text')", browser.Limit)
+	assert.Equal(t, 0, browser.Get[int](ben, "$('text').value.length - $('text').selectionStart"), "typing goes on behind the loaded text")
 	ann.WaitFor("$('answer').textContent === 'Ben writes.' && /Ben writes/.test($('announce').textContent)", browser.Limit)
 	ben.MustEval("$('text').value = 'The slow brown fox.'; write(' It sleeps.')", nil)
 	press(ben, "flush")
@@ -112,16 +113,20 @@ func TestEditor(t *testing.T) {
 	assert.True(t, browser.Get[bool](ben, "$('decide-use').disabled"), "another tab writes")
 	press(ben, "ask")
 	ben.WaitFor("kind() === 'holding' && !$('decide-use').disabled", browser.Limit)
+	cleo.WaitFor("!$('decide').hidden", browser.Limit)
 	decideByKeyboard(t, ben)
 	if err := ben.Wait("$('decide').hidden && $('text').value === 'The quick brown fox. Hers.\\nThe quick brown fox. Unsaved words.'", browser.Limit); err != nil {
 		t.Fatal(err, browser.Get[[]any](ben, "[$('decide').hidden, $('text').value, $('decide-result').textContent, $('answer').textContent, kind(), $('outcome').textContent]"))
 	}
 	press(ben, "flush")
+	cleo.WaitFor("$('decide').hidden", browser.Limit) // it sees the decision of another tab
 
 	// The next in line goes on when the tab is closed.
 	ben.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
+	ben.MustEval("write(' Last words.')", nil)
 	ben.Close()
-	ann.WaitFor("kind() === 'holding' && $('text').value.endsWith('Unsaved words.')", browser.Limit)
+	ann.WaitFor("kind() === 'holding' && $('text').value.endsWith('Unsaved words. Last words.')", browser.Limit)
+	assert.True(t, browser.Get[bool](ann, "$('outcome').hidden"), "a draft that is saved meanwhile is no failure")
 	for _, tab := range []*browser.Tab{ann, cleo} {
 		tab.Quiet()
 	}

@@ -83,8 +83,11 @@ export class Decide {
     const draft = this.#draft;
     if (!draft) return;
     await this.#actions.attempt(async () => {
-      const sides = await this.#actions.sides(draft);
-      if (draft !== this.#draft) return; // the person has chosen another one meanwhile
+      const sides = await this.#actions.sides(draft).catch((failure: unknown) => {
+        if ((failure as { code?: string }).code !== "not-found") throw failure;
+        return undefined; // it was saved, or another tab has decided
+      });
+      if (!sides || draft !== this.#draft) return; // the person has chosen another one meanwhile
       this.#sides = sides;
       const base = sides.base ?? "";
       setText(byId("decide-base"), sides.base === undefined ? "Not kept any more." : base || "An empty text.");

@@ -30,8 +30,9 @@ const writer = new Writer({
   set text(value) {
     if (value === text.value) return;
     const { selectionStart, selectionEnd } = text;
+    const atEnd = selectionStart === text.value.length; // typing goes on behind the loaded text
     text.value = value;
-    text.setSelectionRange(Math.min(selectionStart, value.length), Math.min(selectionEnd, value.length));
+    text.setSelectionRange(atEnd ? value.length : selectionStart, atEnd ? value.length : selectionEnd);
   },
 }, draw, () => presence.nudge(), shared ? { url: location.origin } : undefined);
 const machines = shared ? new Machines(name, draw, () => void writer.read()) : undefined;
@@ -101,15 +102,16 @@ function headlineOf(kind: Kind, holder: string | undefined): string {
   }
 }
 
-function explainOf(kind: Kind, { save, pending }: WriterState): string {
+function explainOf(kind: Kind, { save, pending, drafts }: WriterState): string {
   if (kind === "holding") {
     if (save.phase === "error") return `Could not save (${save.lastError?.code}); it is tried again, and nothing typed is lost.`;
-    return "What you type is saved by itself. The other tabs read along.";
+    return "Your text is saved by itself. The other tabs read along.";
   }
   if (kind === "opening") return "The runtime is starting.";
   if (kind === "waiting") return "The tab that writes saves first, then hands over.";
+  const unsaved = drafts.length > 0 ? " Text that is not saved waits below for your decision." : "";
   const place = pending.findIndex((waiter) => waiter.ownerId === writer.ownerId) + 1;
-  return place > 0 ? `You read along, and are ${ordinal(place)} in line: when that tab is closed, ${place === 1 ? "you go on" : "those before you come first"}.` : "You read along.";
+  return place > 0 ? `You read along, and are ${ordinal(place)} in line: when that tab is closed, ${place === 1 ? "you go on" : "those before you come first"}.${unsaved}` : `You read along.${unsaved}`;
 }
 
 const ordinal = (n: number): string => ["", "first", "second", "third"][n] ?? `number ${n}`;

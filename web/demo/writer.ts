@@ -147,7 +147,7 @@ export class Writer {
     if (this.#autosave) this.#editor.text = decode(await this.#autosave.restore(id));
   }
 
-  /** The three sides of a draft: the text on which it was typed, the draft, and what is saved now. */
+  /** The three sides of a draft: the text on which it was typed, the draft, and the saved text. */
   async sides({ id, base }: Draft): Promise<Sides> {
     const [mine, theirs] = await Promise.all([this.content(id), this.#savedText()]);
     return { base: base === undefined ? "" : await this.content(base).catch(() => undefined), mine, theirs };
@@ -173,6 +173,7 @@ export class Writer {
 
   async resolve({ id }: Draft, as: "content" | "generation" | "discard"): Promise<void> {
     await this.#autosave?.resolveDraft(id, as);
+    this.#saved(); // the other tabs show the draft too
     await this.look();
   }
 
