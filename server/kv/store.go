@@ -132,6 +132,29 @@ func (s *Store) Range(ctx context.Context, prefix string) ([]Entry, int64, error
 	return s.get(ctx, prefix, clientv3.WithPrefix())
 }
 
+// Each calls f with the entries of all keys that begin with prefix, in the order of the keys and at one revision, which it returns. It
+// reads limit entries at once, so neither the number of keys nor a time limit bounds what it can read. It fails with f's error, and with
+// [ErrCompacted] when the revision is compacted away meanwhile.
+func (s *Store) Each(ctx context.Context, prefix string, limit int64, f func([]Entry) error) (int64, error) {
+	first, at := prefix, int64(0)
+	for {
+		page, revision, err := s.get(ctx, first, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(limit), clientv3.WithRev(at))
+		if err != nil {
+			return 0, err
+		}
+		if at == 0 {
+			at = revision
+		}
+		if err := f(page); err != nil {
+			return 0, err
+		}
+		if int64(len(page)) < limit {
+			return at, nil
+		}
+		first = page[len(page)-1].Key + "\x00"
+	}
+}
+
 // RangeAt is Range as it was at a revision. It fails with [ErrCompacted] when that is no longer known.
 func (s *Store) RangeAt(ctx context.Context, prefix string, revision int64) ([]Entry, error) {
 	list, _, err := s.get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(revision))

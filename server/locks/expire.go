@@ -16,26 +16,30 @@ type Due struct {
 	deadline time.Time
 }
 
-// Due returns the leases whose time is up, and when the next one's will be; zero if there is none.
+// dueAtOnce is how many leases [Table.Due] returns at most. After a long stop all leases of a store are due together.
+const dueAtOnce = 1000
+
+// Due returns leases whose time is up, and when the next one's will be; zero if there is none.
 func (t *Table) Due(now time.Time) (due []Due, next time.Time) {
 	m := t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var look func(i int)
-	look = func(i int) {
+	for todo := []int{0}; len(todo) > 0; todo = todo[1:] {
+		i := todo[0]
 		switch {
 		case i >= len(m.due):
 		case m.due[i].deadline.After(now): // and so is everything below it in the heap
 			if next.IsZero() || m.due[i].deadline.Before(next) {
 				next = m.due[i].deadline
 			}
+		case len(due) == dueAtOnce:
+			m.announced = now
+			return due, now
 		default:
 			due = append(due, m.due[i].due())
-			look(2*i + 1)
-			look(2*i + 2)
+			todo = append(todo, 2*i+1, 2*i+2)
 		}
 	}
-	look(0)
 	m.announced = next
 	return due, next
 }

@@ -27,7 +27,7 @@ type mirror struct {
 	due      dueQueue           // of held
 	rings    rings
 	earlier  bell // rings when the earliest deadline may have changed
-	own      promises
+	own      *promises
 	// announced is the deadline that the sweeper knows of.
 	announced time.Time
 	looks     int // of waiters, since the start; a test bounds them
@@ -53,7 +53,7 @@ type beat struct {
 }
 
 func newMirror() *mirror {
-	m := &mirror{rings: newRings(), earlier: make(bell, 1), own: promises{until: map[string]promise{}}}
+	m := &mirror{rings: newRings(), earlier: make(bell, 1), own: &promises{until: map[string]promise{}}}
 	m.clear()
 	return m
 }
@@ -65,29 +65,45 @@ func (m *mirror) clear() {
 	m.touched, m.due, m.order = nil, nil, byToken{}
 }
 
-// load replaces everything by what was read, as at the start. The tickets come in the order in which they joined, so that
-// the same ones close deadlocks as everywhere else.
-func (m *mirror) load(entries []kv.Entry, revision int64, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.clear()
-	m.revision = revision
-	m.order.loading = true
-	var waiting []kv.Entry
+// loading is a mirror that is being filled with what is in the store.
+type loading struct {
+	*mirror
+	waiting []kv.Entry
+}
+
+// load begins to read everything anew. The mirror goes on meanwhile.
+func (m *mirror) load() *loading {
+	fresh := &mirror{rings: newRings(), earlier: make(bell, 1), own: m.own}
+	fresh.clear()
+	fresh.order.loading = true
+	return &loading{mirror: fresh}
+}
+
+// add adds entries at the revision that is read.
+func (l *loading) add(entries []kv.Entry, now time.Time) {
 	for _, e := range entries {
 		if strings.HasPrefix(e.Key, waitPrefix) {
-			waiting = append(waiting, e)
+			l.waiting = append(l.waiting, e)
 		} else {
-			m.set(e, now, false)
+			l.set(e, now, false)
 		}
 	}
-	m.order.loaded()
-	m.touched = nil // without tickets there is no cycle
-	slices.SortStableFunc(waiting, func(a, b kv.Entry) int { return int(a.Modified - b.Modified) })
-	for _, e := range waiting {
-		m.set(e, now, false)
-		m.check()
+	l.touched = l.touched[:0] // without tickets there is no cycle
+}
+
+// take replaces everything by what was read. The tickets come in the order in which they joined, so that the same ones close
+// deadlocks as everywhere else.
+func (m *mirror) take(l *loading, revision int64, now time.Time) {
+	l.order.loaded()
+	slices.SortStableFunc(l.waiting, func(a, b kv.Entry) int { return int(a.Modified - b.Modified) })
+	for _, e := range l.waiting {
+		l.set(e, now, false)
+		l.check()
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.revision, m.graph, m.order, m.due = revision, l.graph, l.order, l.due
+	m.held, m.homes, m.asked, m.beats, m.tickets = l.held, l.homes, l.asked, l.beats, l.tickets
 	m.rings.ringAll()
 	m.tell()
 }

@@ -34,7 +34,7 @@ type Table struct {
 type Store interface {
 	Get(ctx context.Context, key string) (kv.Entry, int64, error)
 	GetAt(ctx context.Context, key string, revision int64) (kv.Entry, error)
-	Range(ctx context.Context, prefix string) ([]kv.Entry, int64, error)
+	Each(ctx context.Context, prefix string, limit int64, f func([]kv.Entry) error) (int64, error)
 	Commit(ctx context.Context, txn kv.Txn) (kv.Result, error)
 	CommitEach(ctx context.Context, txns []kv.Txn) ([]bool, error)
 	Watch(ctx context.Context, prefix string, after int64, f func([]kv.Change) error) error
@@ -121,13 +121,20 @@ func (t *Table) Close() {
 	}
 }
 
+// readPage is how many entries are read at once. Etcd counts all that follow for each page, so few large pages cost less than many.
+const readPage = 50_000
+
 // read loads the mirror and returns the revision it shows.
 func (t *Table) read(ctx context.Context) (int64, error) {
-	entries, revision, err := t.store.Range(ctx, prefix)
+	l := t.mirror.load()
+	revision, err := t.store.Each(ctx, prefix, readPage, func(entries []kv.Entry) error {
+		l.add(entries, time.Now())
+		return nil
+	})
 	if err != nil {
 		return 0, err
 	}
-	t.mirror.load(entries, revision, time.Now())
+	t.mirror.take(l, revision, time.Now())
 	t.gauge()
 	return revision, nil
 }

@@ -1,0 +1,82 @@
+package locks
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+// A server starts with many locks in the store, reads them in pages, and goes on. LOCKS= sets the number of locks.
+func TestStartWithManyLocks(t *testing.T) {
+	many := 3000
+	if n, err := strconv.Atoi(os.Getenv("LOCKS")); err == nil {
+		many = n
+	}
+	dir := kvtest.Dir(t)
+	store := kvtest.OpenIn(t, dir)
+	now := time.Now()
+	var ops []kv.Op
+	for i := range many {
+		c := newClaim(Request{Paths: []Path{Document(fmt.Sprint("doc-", i))}, Mode: Exclusive, Slots: 1, TTL: time.Hour, Holder: Holder{ID: fmt.Sprint("h", i%1000), Name: "Ann"}}, now)
+		ops = append(ops, kv.Put(c.beatKey(), encodeBeat(now.Add(time.Hour))), kv.Put(c.keys()[0], c.encode()))
+		if len(ops) == kv.MaxOps || i == many-1 {
+			_, err := store.Commit(t.Context(), kv.Txn{Then: ops})
+			require.NoError(t, err)
+			ops = nil
+		}
+	}
+	before := heapBytes()
+	begun := time.Now()
+	table, err := Open(t.Context(), store, Config{})
+	require.NoError(t, err)
+	t.Logf("%d locks: %v, %d bytes each", many, time.Since(begun), (heapBytes()-before)/int64(many))
+	t.Cleanup(table.Close)
+	assert.Len(t, table.mirror.held, many)
+	assert.Len(t, table.mirror.order.list, many)
+	for i := range table.mirror.order.list[1:] {
+		assert.Less(t, table.mirror.order.list[i].token, table.mirror.order.list[i+1].token+1)
+	}
+	_, err = table.Acquire(t.Context(), Request{Paths: []Path{Document("doc-7")}, Holder: Holder{ID: "x", Name: "X"}, TTL: time.Minute})
+	var denied *DeniedError
+	require.ErrorAs(t, err, &denied)
+	l, err := table.Acquire(t.Context(), Request{Paths: []Path{Document("new")}, Holder: Holder{ID: "x", Name: "X"}, TTL: time.Minute})
+	require.NoError(t, err)
+	_, err = table.Renew(t.Context(), l.ID, "x")
+	require.NoError(t, err)
+}
+
+func heapBytes() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// All leases of a store are due together: they come in parts, until none is left.
+func TestManyLeasesAreDueTogether(t *testing.T) {
+	m := newMirror()
+	table := &Table{mirror: m}
+	now := time.Now()
+	for i := range 2*dueAtOnce + 10 {
+		c := claim{Lease: fmt.Sprint(i), Holder: "h", Mode: Exclusive, Slots: 1, TTL: 1000, Paths: []Path{{fmt.Sprint(i)}}}
+		m.set(kv.Entry{Key: c.beatKey(), Value: encodeBeat(now), Modified: int64(i + 1)}, now.Add(-time.Minute), true)
+		m.set(kv.Entry{Key: c.keys()[0], Value: c.encode(), Created: int64(i + 1), Modified: int64(i + 1)}, now.Add(-time.Minute), true)
+	}
+	for _, want := range []int{dueAtOnce, dueAtOnce, 10, 0} {
+		due, next := table.Due(now)
+		require.Len(t, due, want)
+		assert.Equal(t, want == dueAtOnce, next.Equal(now), "more are due now")
+		for _, d := range due {
+			m.unset(d.keys()[0])
+		}
+	}
+}
