@@ -24,6 +24,9 @@ const (
 	// catchUp is how many entries of the log one that has no followers keeps in memory. With etcd's 5000, those of heartbeats,
 	// which go by the dozen in an entry, take 25 MB after some minutes.
 	catchUp = 100
+	// memberCatchUp is the same for a member of several. A follower that is further behind gets the database instead of the entries.
+	// An entry with as many heartbeats as go together has some 30 KB, so the log takes 60 MB at most.
+	memberCatchUp = 2000
 	// maxSocketPath is how long the path of a socket may be everywhere.
 	maxSocketPath = 100
 )
@@ -210,6 +213,7 @@ func etcdConfig(c Config, dir, socket string) *embed.Config {
 	e.BootstrapDefragThresholdMegabytes = defragMegabytes
 	e.QuotaBackendBytes = hardQuota(c.Quota)
 	e.MaxTxnOps = MaxOps
+	e.SnapshotCatchUpEntries = memberCatchUp
 	if c.Member.PeerURL == "" {
 		// Alone, nobody's heartbeat can be late, and a start waits for a random part of the election timeout. That has the
 		// fewest ticks that etcd takes: each costs processor time, also when there is nothing to do.
