@@ -157,13 +157,18 @@ func (l *Layout) Commit(ctx context.Context, c Commit) (Generation, error) {
 	return g, nil
 }
 
-// write writes the content and an index that has it, under ever other names while the
-// storage does not open a file. It returns what indexes there are then, and what the new one
-// has no more.
+// attempts bounds how often a commit is begun whose files the storage does not open.
+const attempts = 4
+
+// write writes the content and an index that has it, under other names where the storage
+// does not open a file. It returns what indexes there are then, and what the new one has no
+// more.
 func (l *Layout) write(ctx context.Context, c Commit) (g Generation, names []indexName, gone []Generation, err error) {
 	c.progress(PhaseWriting)
-	for again := true; again; again = errors.Is(err, ErrNotOpened) && ctx.Err() == nil {
-		g, names, gone, err = l.attempt(ctx, c)
+	for range attempts {
+		if g, names, gone, err = l.attempt(ctx, c); !errors.Is(err, ErrNotOpened) || ctx.Err() != nil {
+			break
+		}
 	}
 	return g, names, gone, err
 }
@@ -198,7 +203,9 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 			l.messy, l.fenced = true, false
 			return g, nil, nil, asError(err, CodeWriteFailed, "the index could not be written")
 		}
-		l.discard(ctx, g, next.name)
+		if l.messy = l.messy || errors.Is(err, ErrNotOpened); !errors.Is(err, ErrNotOpened) {
+			l.discard(ctx, g, next.name)
+		}
 		return g, nil, nil, asError(err, CodeWriteFailed, "the content could not be written")
 	}
 	l.top = next

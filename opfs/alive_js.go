@@ -25,6 +25,7 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 	if a.file != nil {
 		return false, nil
 	}
+	silent := 0
 	for pause := shortest; ; pause = longer(pause) {
 		a.id = lock.NewID()
 		file, err := a.dir.file(ctx, a.id, true)
@@ -32,9 +33,14 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 			return false, err
 		}
 		a.file, err = openHandle(ctx, file)
+		if unanswered(err) {
+			silent++
+		}
 		switch {
 		case err == nil:
 			return true, nil
+		case silent == openings:
+			return false, a.dir.explain(ctx, a.dir.String(), err)
 		case isNamed(err, notFound) || busy(err):
 			// Somebody took it for one left behind, before it was open, or the browser does not
 			// answer: a new name.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hack-pad/safejs"
 
@@ -164,11 +165,34 @@ func storage(ctx context.Context) (root safejs.Value, err error) {
 	return call(ctx, manager, "getDirectory")
 }
 
-// call calls a method and awaits what it returns.
+// callLimit is how long the browser may take for one call of its file storage.
+const callLimit = 5 * time.Second
+
+// errSilent tells that the browser did not answer a call in time, and what can be done. After the data of a site was cleared
+// while a file was being opened, Chromium answers few calls, after many seconds, and those with an InvalidStateError.
+var errSilent = errors.New("the browser's file storage does not answer; close all tabs of this site, or restart the browser")
+
+// call calls a method and awaits what it returns. It fails with errSilent where the browser takes too long.
 func call(ctx context.Context, v safejs.Value, method string, args ...any) (safejs.Value, error) {
 	result, err := v.Call(method, args...)
 	if err != nil {
 		return safejs.Value{}, err
 	}
-	return jsbridge.Await(ctx, result)
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < callLimit {
+		return jsbridge.Await(ctx, result)
+	}
+	limited, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	half, halves := callLimit/2, 1
+	// In two halves: after a time in which the thread stood still, the browser's answer has the second one.
+	var timer *time.Timer
+	timer = time.AfterFunc(half, func() {
+		if halves--; halves < 0 {
+			end(errSilent)
+		} else {
+			timer.Reset(half)
+		}
+	})
+	defer timer.Stop()
+	return jsbridge.Await(limited, result)
 }

@@ -19,17 +19,21 @@ const (
 	noQuota      = "QuotaExceededError"
 	notOpened    = "TimeoutError" // of files.js, what errNotOpened is in Go
 	typeMismatch = "TypeMismatchError"
+	invalidState = "InvalidStateError"
 )
 
 // inUse are the names by which engines say that somebody else has the file open:
 // Chromium and Firefox the first, WebKit the second.
-var inUse = []string{"NoModificationAllowedError", "InvalidStateError"}
+var inUse = []string{"NoModificationAllowedError", invalidState}
 
 // busy reports whether a file could not be opened now, but may be later: somebody else has
 // it open, or the browser did not answer.
 func busy(err error) bool {
-	return errors.Is(err, errNotOpened) || isNamed(err, notOpened) || isNamed(err, inUse...)
+	return unanswered(err) || isNamed(err, inUse...)
 }
+
+// unanswered reports whether the browser did not answer when it was to open a file.
+func unanswered(err error) bool { return errors.Is(err, errNotOpened) || isNamed(err, notOpened) }
 
 func isNamed(err error, names ...string) bool {
 	return err != nil && slices.Contains(names, jsbridge.ExceptionName(err))
@@ -51,11 +55,15 @@ var refusals = map[string]string{
 }
 
 // explain turns an exception on a path into an error that says what can be done. What
-// is not an exception of the file system's, or NotFoundError, stays as it is.
+// is not an exception of the file system's, or NotFoundError, stays as it is. A storage that
+// does not answer may do so later: that is an error that can be retried.
 func (d *Dir) explain(ctx context.Context, path string, err error) error {
 	var explained *lock.Error
 	if err == nil || ctx.Err() != nil || errors.As(err, &explained) {
 		return err
+	}
+	if errors.Is(err, errSilent) || unanswered(err) || isNamed(err, invalidState) {
+		return &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Detail: path, Err: err}
 	}
 	detail, known := refusals[jsbridge.ExceptionName(err)]
 	if errors.Is(err, ErrNoStorage) {

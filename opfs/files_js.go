@@ -42,16 +42,15 @@ func NewFiles(root string, savings safejs.Value) (*Files, error) {
 }
 
 // Check fails with lock.ErrUnsupported, saying why and what can be done, where this browser
-// or context cannot store files.
+// or context cannot store files, and with lock.ErrTimeout where the storage does not answer.
 func (f *Files) Check(ctx context.Context) error {
 	const name = "probe"
 	file, err := f.dir.file(ctx, name, true)
 	if err == nil {
-		err = probe(ctx, file)
+		if err = probe(ctx, file); busy(err) || isNamed(err, notFound) { // another page checks: it has the file open, or has removed it
+			err = nil
+		}
 		_ = f.dir.remove(ctx, name)
-	}
-	if busy(err) || isNamed(err, notFound) { // another page checks: it has the file open, or has removed it
-		err = nil
 	}
 	return f.dir.explain(ctx, f.dir.String(), err)
 }

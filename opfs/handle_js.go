@@ -23,7 +23,10 @@ var errNoHandles = errors.New("createSyncAccessHandle is missing")
 // was seen never to answer.
 const openLimit = 2 * time.Second
 
-var errNotOpened = errors.New("the browser has not opened a file in time")
+var errNotOpened = errors.New("the browser has not opened a file in time; close all tabs of this site, or restart the browser")
+
+// openings bounds how often in a row a file is opened that the browser does not open.
+const openings = 3
 
 // openHandle opens a file. It fails with an error that is busy, at once where somebody has
 // it open. Where ctx or openLimit ends meanwhile, what is opened later is closed.

@@ -8,7 +8,7 @@
 // It imports nothing but its neighbours, so that Go's own tests can load it too.
 
 import { DraftFile } from "./draftfile.js";
-import { open, unsealed } from "./savings.js";
+import { inTime, names, open, unsealed } from "./savings.js";
 
 /** @typedef {import("./draftfile.js").Header} Header */
 /** @typedef {string | Uint8Array} Content a text is stored as UTF-8 */
@@ -33,8 +33,8 @@ import { open, unsealed } from "./savings.js";
 /** How long typing pauses before what was written is made safe against a loss of power, in milliseconds. */
 const flushMs = 1000;
 
-/** How often a file that another has open is tried again, and how long one try is apart from the next, in milliseconds. */
-const tries = 20, tryMs = 25;
+/** How often a file that another has open is tried again, and how long one try is apart from the next, and all of them take, in milliseconds. */
+const tries = 20, tryMs = 25, triesMs = 2000;
 
 /** How engines say that another has a file open: Chromium and Firefox the first, WebKit the second. */
 const inUse = ["NoModificationAllowedError", "InvalidStateError"];
@@ -148,9 +148,8 @@ export class Journals {
   async list(folder) {
     const dir = await drafts(folder);
     const mine = await this.#open(folder);
-    const names = [];
-    for await (const name of /** @type {any} */ (dir).keys()) if (!mine.has(name)) names.push(name);
-    const found = await Promise.all(names.map(async (id) => {
+    const others = (await inTime(names(dir))).split("/").filter((name) => name && !mine.has(name));
+    const found = await Promise.all(others.map(async (id) => {
       const file = await opened(dir, id, false, looks).catch(() => undefined); // one that cannot be read hides no other
       if (!file) return [];
       const header = file.filled ? file.header : undefined;
@@ -277,28 +276,31 @@ function quietly(step) {
 
 /** @param {string} folder @returns {Promise<FileSystemDirectoryHandle>} */
 async function place(folder) {
-  let dir = await navigator.storage.getDirectory();
-  for (const name of folder.split("/")) dir = await dir.getDirectoryHandle(name, { create: true });
+  let dir = await inTime(navigator.storage.getDirectory());
+  for (const name of folder.split("/")) dir = await inTime(dir.getDirectoryHandle(name, { create: true }));
   return dir;
 }
 
 /** @param {string} folder */
-const drafts = async (folder) => (await place(folder)).getDirectoryHandle("drafts", { create: true });
+const drafts = async (folder) => inTime((await place(folder)).getDirectoryHandle("drafts", { create: true }));
 
 /**
  * Opens the file of a draft. Undefined where there is none, or another has it open for all these tries.
  * @param {FileSystemDirectoryHandle} dir @param {string} draft @param {boolean} create @param {number} times
  */
 async function opened(dir, draft, create, times) {
+  const end = performance.now() + triesMs;
   for (let left = times; ; left--) {
+    let file;
     try {
-      return new DraftFile(await open(await dir.getFileHandle(draft, { create })));
+      file = await inTime(dir.getFileHandle(draft, { create }));
+      return new DraftFile(await open(file));
     } catch (error) {
       const { name } = /** @type {Error} */ (error);
       // Another looks at it, or removes it at this moment.
-      const passing = inUse.includes(name) || (create && name === "NotFoundError");
+      const passing = (file && inUse.includes(name)) || (create && name === "NotFoundError");
       if (!passing && name !== "NotFoundError") throw error;
-      if (!passing || left <= 1) return undefined;
+      if (!passing || left <= 1 || performance.now() > end) return undefined;
     }
     await new Promise((done) => { setTimeout(done, tryMs); });
   }
@@ -307,9 +309,9 @@ async function opened(dir, draft, create, times) {
 /** @param {FileSystemDirectoryHandle} dir @param {string} draft */
 async function removed(dir, draft) {
   try {
-    await dir.removeEntry(draft);
+    await inTime(dir.removeEntry(draft));
   } catch {
-    // It is gone, or its page has opened it again.
+    // It is gone, its page has opened it again, or the storage does not answer.
   }
 }
 
@@ -321,8 +323,9 @@ async function basis(folder, file, { number, base }) {
   if (number !== undefined) return file.content(number);
   if (base === undefined) return new Uint8Array();
   try {
-    const history = await (await place(folder)).getDirectoryHandle("history");
-    return unsealed(new Uint8Array(await (await (await history.getFileHandle(base)).getFile()).arrayBuffer()));
+    const history = await inTime((await place(folder)).getDirectoryHandle("history"));
+    const file = await inTime((await inTime(history.getFileHandle(base))).getFile());
+    return unsealed(new Uint8Array(await inTime(file.arrayBuffer())));
   } catch {
     return undefined;
   }

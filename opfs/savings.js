@@ -116,7 +116,7 @@ export class Savings {
       const next = await saving.next;
       write(next, index);
       next.close();
-      return names((await saving.making).folders.index);
+      return await inTime(names((await saving.making).folders.index));
     } finally {
       closeAll(saving); // takes as long as the names: what is flushed can be read before
     }
@@ -223,7 +223,7 @@ async function openFolders(root) {
 }
 
 /** @param {FileSystemDirectoryHandle} folder */
-async function names(folder) {
+export async function names(folder) {
   const all = [];
   for await (const name of /** @type {any} */ (folder).keys()) all.push(name);
   return all.join("/");
@@ -264,13 +264,13 @@ export async function open(file) {
  * @param {() => void} [abandon]
  * @returns {Promise<T>}
  */
-function inTime(answer, abandon) {
+export function inTime(answer, abandon) {
   /** @type {ReturnType<typeof setTimeout>} */
   let timer;
   const late = new Promise((_, reject) => {
     const over = () => {
       abandon?.();
-      reject(new DOMException("the browser has not opened a file in time", "TimeoutError"));
+      reject(new DOMException("the browser's file storage does not answer in time; restart the browser where that lasts", "TimeoutError"));
     };
     // In two halves: after a time in which the thread stood still, the browser's answers have the second.
     timer = setTimeout(() => { timer = setTimeout(over, openMs / 2); }, openMs / 2);

@@ -149,8 +149,9 @@ func (c *FileLocks) openTable(ctx context.Context, create bool) (h *handle, err 
 }
 
 // onTable calls use with the file, again and again for as long as the file cannot be opened
-// because somebody else has it open, or the browser does not answer.
+// because somebody else has it open, and some times where the browser does not answer.
 func (c *FileLocks) onTable(ctx context.Context, create bool, use func(file safejs.Value) error) error {
+	silent := 0
 	for pause := shortest; ; pause = longer(pause) {
 		if !c.open {
 			file, err := c.dir.file(ctx, lockFile, create)
@@ -160,10 +161,13 @@ func (c *FileLocks) onTable(ctx context.Context, create bool, use func(file safe
 			c.file, c.open = file, true
 		}
 		err := use(c.file)
+		if unanswered(err) {
+			silent++
+		}
 		switch {
 		case err == nil:
 			return nil
-		case busy(err):
+		case busy(err) && silent < openings:
 			if err := wait.For(ctx, pause/2+rand.N(pause)); err != nil {
 				return err
 			}

@@ -20,7 +20,8 @@ import (
 // editor is one AutoSave of the page.
 type editor struct {
 	s       *service
-	id      int // the page's number for it
+	id      int  // the page's number for it
+	again   bool // it has run in this page: the storage works here, or will
 	saver   *autosave.Saver
 	channel *jsbridge.Channel
 	files   *opfs.Files // in which it saves, where it does
@@ -78,7 +79,7 @@ func init() {
 // autosave starts an AutoSave and returns when it is known whether the page edits.
 func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error) {
 	r := reader{v: arg}
-	e := &editor{s: s, id: int(r.number("saver", 0)), waits: make(map[int]chan safejs.Value)}
+	e := &editor{s: s, id: int(r.number("saver", 0)), again: r.flag("again"), waits: make(map[int]chan safejs.Value)}
 	config := r.autosave()
 	config.Locks = s.locksWithin(&r)
 	if r.flag("onReadonly") {
@@ -190,8 +191,11 @@ func (e *editor) store(ctx context.Context, path []string) (autosave.Store, erro
 	root := s.folder(path)
 	e.root = root
 	files, err := opfs.NewFiles(root, s.settings.savings)
-	if err == nil {
+	if err == nil && !e.again {
 		err = files.Check(ctx)
+	}
+	if errors.Is(err, lock.ErrTimeout) {
+		err = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Err: err, Detail: "nothing can be saved now"}
 	}
 	if err == nil {
 		e.files = files

@@ -181,8 +181,16 @@ func (s *service) request(ctx context.Context, arg, callback safejs.Value) (any,
 	return nil, errors.Join(err, grant.Release(context.Background()))
 }
 
+// lookLimit bounds how long it may take to find out who holds and who waits.
+const lookLimit = 10 * time.Second
+
+var errLook = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire,
+	Detail: "the browser does not tell who holds and who waits; close all tabs of this site, or restart the browser"}
+
 // inspect tells who holds and who waits, as the declaration file describes it.
 func (s *service) inspect(ctx context.Context, _, _ safejs.Value) (any, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, lookLimit, errLook)
+	defer stop()
 	holders, waiters, err := s.manager.Inspect(ctx)
 	if err != nil {
 		return nil, err
@@ -191,6 +199,8 @@ func (s *service) inspect(ctx context.Context, _, _ safejs.Value) (any, error) {
 }
 
 func (s *service) query(ctx context.Context, _, _ safejs.Value) (any, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, lookLimit, errLook)
+	defer stop()
 	snapshot, err := s.state(ctx)
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   #early: (() => void)[] | undefined = []; // what the page is told once it has this object
   #crashes: number | undefined; // since it has begun
   #asleep = false; // from pagehide until it has begun anew
-  #waking = false; // it is about to
+  #waking: Promise<void> | undefined; // it is about to
   #flushing: Promise<unknown> | undefined;
   #resuming: Promise<void> | undefined; // it is found out whether a page that was frozen has the lock still
   #restored = { id: "", moment: "" }; // the generation that was made of what this page did not have, and when
@@ -108,7 +108,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   async #begin(signal?: AbortSignal): Promise<void> {
-    const options = { ...this.#options, ...(this.#crashes && { shown: this.#shots.base, lineage: this.#shots.draft }) };
+    const options = { ...this.#options, again: this.#crashes !== undefined, ...(this.#crashes && { shown: this.#shots.base, lineage: this.#shots.draft }) };
     this.#journal.folder = (await this.#wire.call("autosave", options, signal) as { folder: string }).folder;
   }
 
@@ -186,6 +186,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       if (spared || (shot && this.#shots.unsaved)) throw spared ? notLoaded() : notSaved();
     } catch (failure) {
       if (shot && this.#shots.unsaved) await this.#journal.seal(shot, "closed").catch(() => undefined); // it is kept elsewhere
+      else if ((failure as AutoSaveError).code === "disposed") return; // it has not begun
       throw failure;
     } finally {
       await this.#journal.stop();
@@ -196,6 +197,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   /** Calls Go, which hears first of what is marked. */
   async #call(method: Method, arg?: object, signal?: AbortSignal): Promise<unknown> {
     try {
+      if (this.#waking && method !== "mark") await this.#waking.catch(() => undefined);
       return await this.#wire.call(method, { ...arg, saver: this.#id, marked: this.#marks.news() }, signal);
     } catch (failure) {
       throw this.#error(failure);
@@ -223,7 +225,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       case "autosave:merge": return void this.#answers.give(raw, merged(this.#merge, raw));
       case "autosave:rescue":
         this.#journal.folder = raw["folder"] as string;
-        return void this.#answers.give(raw, this.#journal.merge(this.#waking));
+        return void this.#answers.give(raw, this.#journal.merge(this.#waking !== undefined));
       case "lock:handover-requested": return void this.#answers.give(raw, consent(this.#wire, raw, this.#leases.get(this.#leaseId) ?? raw.lease as Contract.ProjectLockLease));
       case "lock:readonly-entered":
         return this.#onReadonly?.(Object.freeze({ ...raw, lastError: this.#wire.error(raw["lastError"]) }) as unknown as Contract.ProjectLockEvent);
@@ -359,16 +361,15 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   /** The page is shown, perhaps after it was put to sleep again before it was awake: what was under way then has failed, or still waits for the runtime. */
   async #wake(): Promise<void> {
     if (!this.#asleep || this.#waking) return;
-    this.#waking = true;
     const crashes = this.#crashes;
     try {
-      await this.#begin();
+      await (this.#waking = this.#begin());
       this.#asleep = this.#crashes !== crashes;
       this.#journal.pause(this.#asleep);
     } catch (failure) {
       this.#became({ lastError: this.#error(failure) });
     }
-    this.#waking = false;
+    this.#waking = undefined;
     if (this.#crashes !== crashes) await this.#wake(); // the runtime has died meanwhile
   }
 

@@ -29,6 +29,7 @@ export class Journal {
   #flying: Shot[] = [];       // on their way to it
   #kept = 0;                  // number of the one that localStorage has,
   #keptShot: Shot | undefined; // which is, or was, this one
+  #unsure = false; // the file could not be written: what it has, and what is saved, may be gone
 
   constructor(shots: Shots, id: number, ownerId: string, everyMs: number, post: Host["journal"]) {
     this.#shots = shots;
@@ -79,6 +80,7 @@ export class Journal {
       this.#landed(shot);
       return true;
     } catch {
+      this.#unsure = true;
       return false; // the page could not say, or the file cannot be written
     } finally {
       this.#flying = this.#flying.filter((one) => one !== shot);
@@ -88,6 +90,7 @@ export class Journal {
   #landed(shot: Shot): void {
     if (shot.draft !== this.#shots.draft || shot.number < (this.#stored?.number ?? 0)) return;
     this.#stored = shot;
+    this.#unsure = false;
     this.#drop(shot.draft, shot.number);
   }
 
@@ -121,9 +124,9 @@ export class Journal {
     const bases: rescue.Basis[] = stored.map((one) => ({ number: one.number, text: one.text }));
     // A sealed file may be gone: another page may have adopted it, or a person discarded it.
     if (!this.#stored || this.#stored === this.sealed) bases.push(base ? { base, text: baseText } : { text: baseText });
-    const kept = rescue.keep(this.folder, { draft, number, base, at, ownerId: this.#ownerId, binary: typeof text !== "string",
-      differences: rescue.differences(text, bases) });
-    if (!kept) return false;
+    const keep = (from: rescue.Basis[]): boolean => rescue.keep(this.folder, { draft, number, base, at, ownerId: this.#ownerId,
+      binary: typeof text !== "string", differences: rescue.differences(text, from) });
+    if (!(this.#unsure && keep([])) && !keep(bases)) return false;
     this.#kept = number;
     this.#keptShot = shot;
     return true;
@@ -131,7 +134,15 @@ export class Journal {
 
   /** Stores a snapshot and lets other pages see it. Resolves with what the draft is then, where the file could be written. */
   async seal(shot: Shot, cause: string): Promise<Found | undefined> {
-    const found = await this.#post("seal", this.#id, this.#entry(shot, cause), await shot.ready);
+    const content = await shot.ready;
+    const found = await this.#post("seal", this.#id, this.#entry(shot, cause), content).catch((failure: unknown) => {
+      if (shot.draft === this.#shots.draft) {
+        this.#unsure = true;
+        this.#kept = 0; // it was kept as a difference to what may be gone
+        this.#keep(shot);
+      }
+      throw failure;
+    });
     this.#landed(shot);
     return found;
   }
