@@ -167,7 +167,7 @@ func (a *acquisition) takeOver(ctx context.Context, b Backend, queued *pendingRe
 		return answered.grant, answered.err, true
 	case turn == nil:
 		return nil, nil, false
-	case !a.stillFrozen(ctx, b, frozen) || wait.Closed(turn.Lost()):
+	case !a.foundFrozen(ctx, b, frozen) || wait.Closed(turn.Lost()):
 		a.m.giveBack(turn)
 		return nil, nil, false
 	}
@@ -204,6 +204,24 @@ func (a *acquisition) guard(ctx context.Context, b Backend, queued *pendingReque
 			return nil, nil
 		}
 	}
+}
+
+// lastLooks is how often a thief looks again because its look took long.
+const lastLooks = 5
+
+// foundFrozen looks once more at a holder that was found frozen. A look that took long proves nothing: this page may have been
+// frozen itself since, and the lock may be a successor's, who lives.
+func (a *acquisition) foundFrozen(ctx context.Context, b Backend, s suspect) bool {
+	for range lastLooks {
+		begun := a.m.config.Clock.Now()
+		if !a.stillFrozen(ctx, b, s) {
+			return false
+		}
+		if a.m.config.Clock.Now().Since(begun) < promptly {
+			return true
+		}
+	}
+	return false
 }
 
 // stillFrozen looks once more at a holder that was found frozen.

@@ -190,3 +190,58 @@ func TestFrozenSuccessorOfLongLeaseIsTakenOver(t *testing.T) {
 		between(t, 6*time.Second, got.at, 23*time.Second)
 	})
 }
+
+// drowsy is the Locker of a tab that is frozen when the answer to a query has come.
+type drowsy struct {
+	lock.Locker
+	freeze func()
+}
+
+func (d *drowsy) Query(ctx context.Context) (lock.Snapshot, error) {
+	s, err := d.Locker.Query(ctx)
+	if d.freeze != nil {
+		d.freeze()
+	}
+	return s, err
+}
+
+// A thief is frozen after its last look. The holder wakes and releases, and the next waiter has the lock when the thief wakes.
+func TestThiefThatFreezesAfterItsLookRobsNobody(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		victim, record := w.frozen(5 * time.Second)
+		successor := make(chan lock.Grant, 1)
+		go func() {
+			g, err := w.space.Client("successor").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})
+			assert.NoError(t, err)
+			successor <- g
+		}()
+		synctest.Wait()
+		b := w.backend("a")
+		thief := &drowsy{Locker: b.Locker}
+		b.Locker = thief
+		froze := false
+		thief.freeze = func() {
+			now, err := w.space.Client("x").Query(t.Context())
+			require.NoError(t, err)
+			taking := false
+			for _, held := range now.Held {
+				taking = taking || held.Name == "project takeover"
+			}
+			if !taking || froze {
+				return
+			}
+			froze = true
+			require.NoError(t, w.records.Remove(t.Context(), record))
+			require.NoError(t, victim.Release(t.Context()))
+			time.Sleep(4 * time.Second)
+		}
+		waiting := w.configured("a", lock.Config{Backends: []lock.Backend{b}, Channel: locktest.NewAir().Join()}).begin(t.Context(), patient)
+		g := <-successor
+		w.sleep(time.Minute)
+		assert.True(t, froze)
+		assert.False(t, isLost(g), "it lives")
+		assert.Empty(t, waiting)
+		require.NoError(t, g.Release(t.Context()))
+		require.NoError(t, (<-waiting).err)
+	})
+}
