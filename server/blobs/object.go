@@ -35,7 +35,7 @@ func (o *object) request() error {
 	}
 	ctx, stop := context.WithCancel(o.ctx)
 	stalls := time.AfterFunc(s3Limit, stop)
-	body, info, _, err := o.store.client.GetObject(ctx, o.store.bucket, o.key, options)
+	body, size, err := o.store.get(ctx, o.key, options)
 	if err != nil {
 		stalls.Stop()
 		stop()
@@ -46,7 +46,7 @@ func (o *object) request() error {
 	}
 	o.body, o.at, o.stop, o.stalls = body, o.offset, stop, stalls
 	if o.offset == 0 {
-		o.size = info.Size
+		o.size = size
 	}
 	return nil
 }

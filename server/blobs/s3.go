@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -30,9 +31,43 @@ var s3Page = 1000
 
 // S3 keeps each blob as an object of a bucket. The keys are the paths that [Files] has, so a copy of the one is the other.
 type S3 struct {
-	client *minio.Core
+	requests
 	bucket string
 	prefix string // empty, or it ends with a slash
+}
+
+// requests are what is asked of the store. They are functions, not a client: a type that holds a *minio.Client and becomes an interface
+// brings all of the client's methods into the binary, which are 2.4 MB.
+type requests struct {
+	exists func(ctx context.Context) (bool, error)
+	put    func(ctx context.Context, key string, data []byte) error
+	get    func(ctx context.Context, key string, options minio.GetObjectOptions) (io.ReadCloser, int64, error)
+	remove func(ctx context.Context, key string) error
+	list   func(ctx context.Context, options minio.ListObjectsOptions) iter.Seq[minio.ObjectInfo]
+}
+
+func requestsOf(client *minio.Client, bucket string) requests {
+	core := minio.Core{Client: client}
+	return requests{
+		exists: func(ctx context.Context) (bool, error) { return client.BucketExists(ctx, bucket) },
+		put: func(ctx context.Context, key string, data []byte) error {
+			hash := sha256.Sum256(data)
+			// With the hash given, the body is sent as it is. Otherwise the client signs it in pieces, and an empty one has no length.
+			_, err := core.PutObject(ctx, bucket, key, bytes.NewReader(data), int64(len(data)), "", hex.EncodeToString(hash[:]),
+				minio.PutObjectOptions{ContentType: "application/octet-stream", DisableContentSha256: true})
+			return err
+		},
+		get: func(ctx context.Context, key string, options minio.GetObjectOptions) (io.ReadCloser, int64, error) {
+			body, info, _, err := core.GetObject(ctx, bucket, key, options)
+			return body, info.Size, err
+		},
+		remove: func(ctx context.Context, key string) error {
+			return client.RemoveObject(ctx, bucket, key, minio.RemoveObjectOptions{})
+		},
+		list: func(ctx context.Context, options minio.ListObjectsOptions) iter.Seq[minio.ObjectInfo] {
+			return client.ListObjectsIter(ctx, bucket, options)
+		},
+	}
 }
 
 var _ Blobs = (*S3)(nil)
@@ -47,7 +82,7 @@ func OpenS3(ctx context.Context, place string) (*S3, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s3Limit)
 	defer cancel()
-	exists, err := s.client.BucketExists(ctx, s.bucket)
+	exists, err := s.exists(ctx)
 	if err == nil && !exists {
 		err = errors.New("there is no such bucket")
 	}
@@ -81,7 +116,7 @@ func parseS3(place string) (*S3, error) {
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" || strings.Trim(endpoint.Path, "/") != "" {
 		return nil, wrong("its endpoint is no URL of a host")
 	}
-	client, err := minio.NewCore(endpoint.Host, &minio.Options{
+	client, err := minio.New(endpoint.Host, &minio.Options{
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: &http.Client{Timeout: s3Limit / 3}},
 		}),
@@ -94,7 +129,7 @@ func parseS3(place string) (*S3, error) {
 	if prefix != "" {
 		prefix += "/"
 	}
-	return &S3{client, u.Host, prefix}, nil
+	return &S3{requestsOf(client, u.Host), u.Host, prefix}, nil
 }
 
 func (s *S3) key(name string) (string, error) {
@@ -112,11 +147,7 @@ func (s *S3) Put(ctx context.Context, name string, data []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s3Limit)
 	defer cancel()
-	hash := sha256.Sum256(data)
-	// With the hash given, the body is sent as it is. Otherwise the client signs it in pieces, and an empty one has no length.
-	_, err = s.client.PutObject(ctx, s.bucket, key, bytes.NewReader(data), int64(len(data)), "", hex.EncodeToString(hash[:]),
-		minio.PutObjectOptions{ContentType: "application/octet-stream", DisableContentSha256: true})
-	return s.failed("written", err)
+	return s.failed("written", s.put(ctx, key, data))
 }
 
 // Open sends the request for the bytes, so a blob that is missing is reported here.
@@ -140,7 +171,7 @@ func (s *S3) Delete(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s3Limit)
 	defer cancel()
-	err = s.failed("removed", s.client.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}))
+	err = s.failed("removed", s.remove(ctx, key))
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
@@ -174,7 +205,7 @@ func (s *S3) Each(ctx context.Context, call func(name string) error) error {
 func (s *S3) page(ctx context.Context, after string) (keys []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s3Limit)
 	defer cancel()
-	for o := range s.client.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{
+	for o := range s.list(ctx, minio.ListObjectsOptions{
 		Prefix: s.prefix, Recursive: true, StartAfter: after, MaxKeys: s3Page,
 	}) {
 		if o.Err != nil {

@@ -48,6 +48,9 @@ func run(binary, only string, rounds int, keep time.Duration) error {
 		{"events", func(s *server) error { return fanOut(&t, s, 1000, 50) }},
 		{"waiting", func(s *server) error { return waiting(&t, s, binary, 200) }},
 		{"waiting", func(s *server) error { return waiting(&t, s, binary, 5000) }},
+		{"save", func(s *server) error { return saves(&t, s, 200) }},
+		{"crowd", func(s *server) error { return crowd(&t, s, 5, 2*time.Second) }},
+		{"live", func(s *server) error { return live(&t, s, 25_000, 50_000, 100_000) }},
 		{"alive", func(s *server) error { return keepAlive(&t, s, 10_000, keep) }},
 	} {
 		if only != "" && m.name != only {

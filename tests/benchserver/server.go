@@ -23,6 +23,8 @@ import (
 // server is a running holdfast.
 type server struct {
 	process    *exec.Cmd
+	binary     string
+	addr       string
 	dir, base  string
 	readyAfter time.Duration
 	client     *http.Client
@@ -46,30 +48,41 @@ func startServer(binary string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{dir: dir, base: "http://" + addr,
+	s := &server{binary: binary, addr: addr, dir: dir, base: "http://" + addr,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 10 * time.Second}}
-	s.process = exec.Command(binary, "serve", "--addr", addr, "--data-dir", filepath.Join(dir, "data"), "--rate", "0", "--new-rate", "0", "--address-rate", "0", "--max-wait", "5m")
+	if err := s.run(); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// run starts the process and waits until it is ready.
+func (s *server) run() error {
+	s.process = exec.Command(s.binary, "serve", "--addr", s.addr, "--data-dir", filepath.Join(s.dir, "data"),
+		"--rate", "0", "--new-rate", "0", "--address-rate", "0", "--max-wait", "5m", "--max-locks", "0", "--log-level", "error")
 	s.process.Stderr = os.Stderr
 	begin := time.Now()
 	if err := s.process.Start(); err != nil {
-		return nil, err
+		return err
 	}
-	for time.Since(begin) < 20*time.Second {
+	for time.Since(begin) < time.Minute {
 		response, err := s.client.Get(s.base + "/readyz")
 		if err == nil {
 			response.Body.Close()
 			s.readyAfter = time.Since(begin)
-			return s, nil
+			return nil
 		}
 		time.Sleep(time.Millisecond)
 	}
-	s.stop()
-	return nil, fmt.Errorf("%s did not become ready", binary)
+	return fmt.Errorf("%s did not become ready", s.binary)
 }
 
 func (s *server) stop() {
-	_ = s.process.Process.Signal(os.Interrupt)
-	_ = s.process.Wait()
+	if s.process.Process != nil {
+		_ = s.process.Process.Signal(os.Interrupt)
+		_ = s.process.Wait()
+	}
 	_ = os.RemoveAll(s.dir)
 }
 
@@ -212,4 +225,36 @@ func fanOut(t *table, s *server, sockets, rounds int) error {
 	t.add(fmt.Sprintf("event to %d sockets in a room, p50 and p99", sockets), "holdfast",
 		fmt.Sprintf("%.0f ms, %.0f ms", ms(quantile(times, .5)), ms(quantile(times, .99))), "p99 50 ms")
 	return nil
+}
+
+func (s *server) do(method, path, secret string, body, answer any) error {
+	return s.send(s.client, method, path, secret, body, answer)
+}
+
+// send sends a request with a JSON body and reads the answer into answer, unless that is nil.
+func (s *server) send(client *http.Client, method, path, secret string, body, answer any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequest(method, s.base+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+secret)
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if text, err = io.ReadAll(response.Body); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s by %s: %s", method, path, secret, text)
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(text, answer)
 }

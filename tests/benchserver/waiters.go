@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -142,28 +141,5 @@ func (l *line) lock(who, path string, wait time.Duration) (id string, err error)
 }
 
 func (l *line) do(method, path, secret string, body, answer any) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequest(method, l.s.base+path, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Authorization", "Bearer "+secret)
-	response, err := l.many.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if text, err = io.ReadAll(response.Body); err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s %s by %s: %s", method, path, secret, text)
-	}
-	if answer == nil {
-		return nil
-	}
-	return json.Unmarshal(text, answer)
+	return l.s.send(l.many, method, path, secret, body, answer)
 }
