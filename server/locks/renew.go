@@ -64,6 +64,21 @@ func (t *Table) seenAt(p Path, holder string) (stand, bool) {
 	return h.stand(), true
 }
 
+// seenByID is the holder's lease with an id, as far as this server has seen.
+func (t *Table) seenByID(id, holder string) (stand, bool) {
+	name, _, ok := parseID(id)
+	if !ok {
+		return stand{}, false
+	}
+	t.mirror.mu.Lock()
+	defer t.mirror.mu.Unlock()
+	h := t.mirror.held[name]
+	if h == nil || h.Holder != holder {
+		return stand{}, false
+	}
+	return h.stand(), true
+}
+
 // Seen reports whether somebody keeps others from a path, as far as this server has seen.
 func (t *Table) Seen(p Path) bool {
 	t.mirror.mu.Lock()
