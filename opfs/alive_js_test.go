@@ -3,7 +3,9 @@
 package opfs
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,4 +39,38 @@ func TestClientThatOpensItsFileAfterTheProbeLives(t *testing.T) {
 	_, err = must(must(patch.Get("held")).Index(0)).Call("close")
 	require.NoError(t, err)
 	assert.True(t, a.alive.gone(ctx, client), "it has ended")
+}
+
+// A client is frozen between the opening of its liveness file and its first entry. The table waits for it once, and not again for each
+// client that comes later.
+func TestClientWithoutEntryIsWaitedForOnce(t *testing.T) {
+	ctx, root := t.Context(), newRoot()
+	options := Options{TTL: 2 * time.Second}
+	frozen, err := NewFileLocks(root, options)
+	require.NoError(t, err)
+	_, err = frozen.alive.begin(ctx)
+	require.NoError(t, err)
+	defer frozen.alive.end(context.Background())
+
+	var warnings []string
+	options.Warn = func(detail string) { warnings = append(warnings, detail) }
+	use := func() {
+		c, err := NewFileLocks(root, options)
+		require.NoError(t, err)
+		g, err := c.Request(ctx, lock.Request{Wants: []lock.Want{{Name: "x", Mode: lock.Exclusive}}})
+		require.NoError(t, err)
+		require.NoError(t, g.Release(ctx))
+		require.NoError(t, c.Close(ctx))
+	}
+	use()
+	require.NotEmpty(t, warnings, "nobody knows what it holds")
+	warnings = nil
+	for range 3 {
+		use()
+	}
+	assert.Empty(t, warnings, "the table knows of it now")
+
+	frozen.alive.end(ctx) // it wakes and ends
+	use()
+	assert.Empty(t, warnings)
 }

@@ -169,12 +169,25 @@ func (s *session) recover() {
 	case called && !missing:
 	case !s.now.Wall.Before(r.until):
 		s.warning = s.c.dir.String() + "/" + lockFile + " is in use again, although a tab that is open did not say what it holds"
+		if called {
+			s.introduce(s.c.present.living)
+		}
 	default:
 		s.look.roll, s.look.called = r.until, called
 		return
 	}
 	s.t.recovery = nil
 	s.changed = true
+}
+
+// introduce puts clients into the table that said nothing during a recovery. Otherwise each client that begins later would take
+// the table for another one, and begin a recovery again.
+func (s *session) introduce(silent []string) {
+	for _, client := range silent {
+		if !s.t.knows(client) {
+			s.t.queue = append(s.t.queue, &entry{id: client, client: client, state: present})
+		}
+	}
 }
 
 // investigate finds out who of the suspects lives. It reports whether another step may
