@@ -238,6 +238,30 @@ func TestSuspendedPageLeavesADraft(t *testing.T) {
 	})
 }
 
+// A mark that arrives just after the lock was lost belongs to the loss: its text is a draft, too.
+func TestTextTypedAsTheLockIsLostIsADraft(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.author("a", shelf)
+		a.config.NoStandby = true
+		listen, late := a.config.Listener, false
+		a.config.Listener = func(e autosave.Event) {
+			if e.Type == autosave.EventPhase && e.State.Phase == autosave.PhaseReadonly && !late {
+				late = true
+				a.types(", late")
+			}
+			listen(e)
+		}
+		a.start()
+		a.types("one")
+		w.sleep(time.Second)
+		w.thief()
+		w.sleep(100 * time.Millisecond)
+		assert.Equal(t, []string{"lock-lost: one, late"}, shelved(t, shelf))
+		assert.Len(t, a.heard(), 1)
+		assert.Equal(t, 1, a.State().Drafts)
+	})
+}
+
 // The page gets autosave:readonly even if its text takes a while. The draft comes later.
 func TestSlowSealDoesNotDelayReadonly(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {

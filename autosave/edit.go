@@ -246,6 +246,10 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 			}
 			s.denied = true
 			s.emit(Event{Type: EventReadonly, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.unsaved.text})
+			if !l.dirty && s.since.Load() != 0 { // the mark was on its way as the lock was lost
+				l.dirty, l.marked = true, s.marks.Load()
+				s.work.Go(func() { s.keepLoss(l) })
+			}
 			s.settle()
 			s.standby(0)
 		})
