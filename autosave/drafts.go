@@ -102,6 +102,19 @@ func (s *Saver) leaveCause(failed error) Cause {
 	return CauseSaveFailed
 }
 
+// recount finds out which drafts still wait for a decision, because another page may have
+// decided about some.
+func (s *Saver) recount() {
+	if len(s.waiting) == 0 {
+		return
+	}
+	s.work.Go(func() {
+		ctx, stop := context.WithTimeout(s.life, answerLimit)
+		defer stop()
+		_, _ = s.Drafts(ctx) // a person who asks for them gets the error
+	})
+}
+
 // Drafts returns the drafts of this document that wait for a decision, the newest first.
 // Errors match ErrReadFailed or ErrDisabled.
 func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {

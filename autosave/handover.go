@@ -43,7 +43,10 @@ func (s *Saver) answer(m Message) {
 		if s.asking != nil && s.asking.round == m.Round {
 			s.asking.hear(m)
 		}
+	case DraftResolved:
+		s.recount()
 	case Edits:
+		s.recount() // the new editor may have adopted some
 		if s.role == viewing {
 			s.named(m.Holder)
 		}

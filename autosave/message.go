@@ -36,6 +36,7 @@ const (
 	EditLeft      MessageKind = "edit-left"
 	EditSilent    MessageKind = "edit-silent" // from the server: the holder is on another machine and does not answer
 	Edits         MessageKind = "edits"
+	DraftResolved MessageKind = "draft-resolved" // a page has decided about a draft
 )
 
 // Message is what pages tell each other.

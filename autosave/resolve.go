@@ -53,6 +53,7 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 		return asError(err, CodeWriteFailed, "the draft could not be removed")
 	}
 	s.do(func() { s.resolved(id) })
+	s.post(Message{Kind: DraftResolved})
 	return nil
 }
 

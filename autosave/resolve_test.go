@@ -68,6 +68,30 @@ func TestResolveDraftOfAReadonlyPage(t *testing.T) {
 	})
 }
 
+// A page knows how many drafts wait, also after another page has decided about one.
+func TestDecisionOfAnotherPage(t *testing.T) {
+	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsDiscard} {
+		t.Run(string(as), func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+				w.dispute(shelf)
+				editor := w.author("editor", shelf).start()
+				c := w.author("c", shelf).start()
+				decides, other := c, editor
+				if as == autosave.AsContent { // an editor alone may do that
+					decides, other = editor, c
+				}
+				all, err := other.Drafts(t.Context())
+				require.NoError(t, err)
+				require.Len(t, all, 1)
+				require.Equal(t, 1, other.State().Drafts)
+				require.NoError(t, decides.ResolveDraft(t.Context(), "a-1", as))
+				w.sleep(time.Second)
+				assert.Zero(t, other.State().Drafts)
+			})
+		})
+	}
+}
+
 // A decision that cannot be carried out changes nothing, and can be repeated.
 func TestResolveDraftThatFails(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration, autosave.AsDiscard} {
