@@ -1,0 +1,39 @@
+package browser_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// A tab is frozen while its worker opens and closes a file again and again. The handle may be on its way to the worker then, which cannot close
+// it: nobody else can open the file until the tab goes on. (Chromium 156: 12 of 25 freezes.) When it goes on, the file is free.
+func TestFrozenWhileAHandleIsOnItsWay(t *testing.T) {
+	l := openLab(t, browser.Options{})
+	observer, tab := l.tab(t, "observer"), l.tab(t, "tab")
+	const prepare = `globalThis.opener = new Worker(URL.createObjectURL(new Blob([` + "`" + `
+		const file = navigator.storage.getDirectory().then(dir => dir.getFileHandle('shared', {create: true}));
+		const once = async () => { try { (await (await file).createSyncAccessHandle()).close(); return true } catch { return false } };
+		onmessage = async ({data}) => {
+			if (data === 'loop') { postMessage('looping'); for (;;) await once() }
+			const end = performance.now() + data;
+			while (performance.now() < end) if (await once()) return postMessage(true);
+			postMessage(false)
+		}` + "`" + `])));
+		globalThis.askOpener = what => new Promise(done => { opener.onmessage = ({data}) => done(data); opener.postMessage(what) });`
+	observer.MustEval(prepare+"1", nil)
+	tab.MustEval(prepare+"await askOpener('loop')", nil)
+	const times = 8
+	kept := 0
+	for range times {
+		tab.Freeze()
+		if !browser.Get[bool](observer, "await askOpener(1500)") {
+			kept++
+		}
+		tab.Resume()
+		assert.True(t, browser.Get[bool](observer, "await askOpener(20000)"), "it goes on")
+	}
+	t.Logf("a frozen tab kept the file open in %d of %d freezes", kept, times)
+}
