@@ -110,9 +110,12 @@ const giveUpLimit = 30 * time.Second
 // giveUp ends an acquisition on the server, which may have granted it without this page having heard, or may be about to. A
 // server that cannot be reached hears of it with the next request that it answers.
 func (l *link) giveUp(ctx context.Context, ticket string) {
-	if l.withdraw(context.WithoutCancel(ctx), ticket) {
-		return
+	if !l.withdraw(context.WithoutCancel(ctx), ticket) {
+		l.owe(ticket)
 	}
+}
+
+func (l *link) owe(ticket string) {
 	l.owed.mu.Lock()
 	defer l.owed.mu.Unlock()
 	if l.owed.until == nil {

@@ -162,6 +162,26 @@ func TestGivenUpWhileTheServerIsAway(t *testing.T) {
 	})
 }
 
+// A release that the server did not hear of reaches it with the next request that it answers.
+func TestReleaseWhileTheServerIsAway(t *testing.T) {
+	for target, opts := range targets {
+		t.Run(target, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				a := open(t, n, locktest.NewSpace(), "A", "a")
+				lease := a.acquire(opts)
+				n.set(true)
+				require.ErrorIs(t, a.ReleaseProjectLock(t.Context(), lease, lock.ReleaseOptions{}), lock.ErrReleaseFailed)
+				n.set(false)
+				next := a.acquire(at("elsewhere"))
+				assert.Len(t, n.places(), 1)
+				a.release(next)
+				assert.Empty(t, n.places())
+			})
+		})
+	}
+}
+
 // Browsers send one cookie from two origins of a site. Each origin has locks of its own between its tabs.
 func TestOriginsOfOneBrowserExcludeEachOther(t *testing.T) {
 	for target, opts := range targets {

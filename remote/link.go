@@ -21,14 +21,15 @@ type link struct {
 
 // claim is a lock that the server has granted.
 type claim struct {
-	path  string        // of its heartbeats and its release
-	token int64         // which these name; see [Request]
-	ttl   time.Duration // how long the server keeps it when it is not renewed
+	ticket string        // of the acquisition
+	path   string        // of its heartbeats and its release
+	token  int64         // which these name; see [Request]
+	ttl    time.Duration // how long the server keeps it when it is not renewed
 }
 
 // claim is what a reply grants, under the path that it has there.
 func (r Reply) claim(path string) claim {
-	return claim{path: path, token: r.Token, ttl: r.ExpiresAt.Sub(r.LockedAt)}
+	return claim{ticket: r.Ticket, path: path, token: r.Token, ttl: r.ExpiresAt.Sub(r.LockedAt)}
 }
 
 const (
@@ -238,10 +239,11 @@ func (l *link) renew(ctx context.Context, c claim) error {
 	return refused(lock.OpRenew, reply)
 }
 
-// giveBack gives a claim back.
+// giveBack gives a claim back. A server that cannot be reached hears of it with the next request that it answers.
 func (l *link) giveBack(ctx context.Context, c claim) error {
 	reply, err := l.send(ctx, Request{Method: "DELETE", Path: c.path, Token: c.token})
 	if passing(reply, err) {
+		l.owe(c.ticket)
 		return errors.Join(errors.New("the server did not hear of it and keeps the lock until it expires"), unanswered(reply, err))
 	}
 	return nil
