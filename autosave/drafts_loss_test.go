@@ -12,6 +12,17 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 )
 
+// savedOne opens a page that does not stand by and saves the text "one".
+func (w *world) savedOne(shelf *autosavetest.Shelf) *writer {
+	w.Helper()
+	a := w.author("a", shelf)
+	a.config.NoStandby = true
+	a.start()
+	a.types("one")
+	w.sleep(time.Second)
+	return a
+}
+
 // robbed takes the lock from a page that has typed the text, and leaves it to nobody.
 func (w *world) robbed(a *writer, text string) {
 	w.Helper()
@@ -22,7 +33,7 @@ func (w *world) robbed(a *writer, text string) {
 	require.NoError(w, thief.Release(w.Context()))
 }
 
-// dismiss lets another page without drafts save over what is there, while nobody holds the lock.
+// overwritten lets another page without drafts save over what is there, while nobody holds the lock.
 func (w *world) overwritten(text string) {
 	w.Helper()
 	b := w.prepare("overwriter")
@@ -41,11 +52,7 @@ func (w *world) overwritten(text string) {
 
 func TestLostLockMakesADraft(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
-		a := w.author("a", shelf)
-		a.config.NoStandby = true
-		a.start()
-		a.types("one")
-		w.sleep(time.Second)
+		a := w.savedOne(shelf)
 		w.robbed(a, ", mine")
 		assert.Equal(t, []string{"lock-lost: one, mine"}, shelved(t, shelf))
 		require.Len(t, a.heard(), 1)
@@ -66,11 +73,7 @@ func TestLostLockMakesADraft(t *testing.T) {
 
 func TestTextIsSealedBeforeItIsReplaced(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
-		a := w.author("a", shelf)
-		a.config.NoStandby = true
-		a.start()
-		a.types("one")
-		w.sleep(time.Second)
+		a := w.savedOne(shelf)
 		w.robbed(a, ", mine")
 		a.types(" in a read-only page")
 		w.overwritten("theirs")
@@ -86,11 +89,7 @@ func TestTextIsSealedBeforeItIsReplaced(t *testing.T) {
 // Defect 16 of issue 17: of two losses, the later one was forgotten.
 func TestEveryLossIsADraft(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
-		a := w.author("a", shelf)
-		a.config.NoStandby = true
-		a.start()
-		a.types("one")
-		w.sleep(time.Second)
+		a := w.savedOne(shelf)
 		for _, text := range []string{", first loss", ", second loss", ", third loss"} {
 			w.robbed(a, text)
 			w.overwritten("theirs")
@@ -164,11 +163,7 @@ func TestTypedTextBecomesTheContentWhenItsPageBegins(t *testing.T) {
 // A page that goes on with text of its own saves it before the draft of another page.
 func TestOwnTextComesBeforeDraftsOfOthers(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
-		a := w.author("a", shelf)
-		a.config.NoStandby = true
-		a.start()
-		a.types("one")
-		w.sleep(time.Second)
+		a := w.savedOne(shelf)
 		base := a.base
 		w.robbed(a, ", mine")
 		other := shelf.Page()

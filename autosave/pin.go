@@ -76,16 +76,7 @@ func (s *Saver) Pin(ctx context.Context, id, name string) (Generation, error) {
 	if utf8.RuneCountInString(name) > maxName {
 		return Generation{}, &Error{Code: CodeInvalidArgument, Detail: "name must not be longer than 256 characters"}
 	}
-	result := make(chan outcome, 1)
-	if !s.do(func() { s.pin(id, name, result) }) {
-		return Generation{}, s.over()
-	}
-	select {
-	case o := <-result:
-		return o.generation, o.err
-	case <-ctx.Done():
-		return Generation{}, context.Cause(ctx)
-	}
+	return s.generation(ctx, func(result chan outcome) { s.pin(id, name, result) })
 }
 
 func (s *Saver) pin(id, name string, result chan outcome) {

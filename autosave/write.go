@@ -286,8 +286,13 @@ func (s *Saver) FlushNow(ctx context.Context) (Generation, error) {
 }
 
 func (s *Saver) flush(ctx context.Context, as role) (Generation, error) {
+	return s.generation(ctx, func(result chan outcome) { s.queue(as, result) })
+}
+
+// generation asks for a generation and returns it. The answer may come later than ctx ends.
+func (s *Saver) generation(ctx context.Context, ask func(result chan outcome)) (Generation, error) {
 	result := make(chan outcome, 1)
-	if !s.do(func() { s.queue(as, result) }) {
+	if !s.do(func() { ask(result) }) {
 		return Generation{}, s.over()
 	}
 	select {

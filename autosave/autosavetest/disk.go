@@ -145,27 +145,34 @@ func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken, err := s.Take(ctx)
+	content, seal, told, err := encode(ctx, s, before)
 	if err != nil {
 		return nil, err
 	}
-	content, err := taken.Bytes()
-	if err != nil {
-		return nil, err
-	}
-	sum, _ := SHA256(ctx, content)
-	told, err := s.Encode(int64(len(content)), sum, before)
-	if err != nil {
-		return nil, err
-	}
-	file := slices.Concat(content, autosave.Seal(int64(len(content)), sum, s.Note()))
-	if err := d.write(autosave.FolderHistory+"/"+s.Name, file, true); err != nil {
+	if err := d.write(autosave.FolderHistory+"/"+s.Name, slices.Concat(content, seal), true); err != nil {
 		return nil, errors.Join(autosave.ErrNotBegun, err)
 	}
 	if err := d.write(index, told, true); err != nil {
 		return nil, err
 	}
 	return d.List(ctx, autosave.FolderIndex)
+}
+
+// encode takes the content of a saving and returns what is to be written: the content and its seal, and the index
+// that follows those with the names before.
+func encode(ctx context.Context, s autosave.Saving, before []string) (content, seal, index []byte, err error) {
+	taken, err := s.Take(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if content, err = taken.Bytes(); err != nil {
+		return nil, nil, nil, err
+	}
+	sum, _ := SHA256(ctx, content)
+	if index, err = s.Encode(int64(len(content)), sum, before); err != nil {
+		return nil, nil, nil, err
+	}
+	return content, autosave.Seal(int64(len(content)), sum, s.Note()), index, nil
 }
 
 func (d disk) Remove(_ context.Context, folder, name string) error {

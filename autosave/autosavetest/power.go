@@ -179,23 +179,13 @@ func (p *Power) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken, err := s.Take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	content, err := taken.Bytes()
-	if err != nil {
-		return nil, err
-	}
-	sum, _ := SHA256(ctx, content)
-	note := s.Note()
-	index, err := s.Encode(int64(len(content)), sum, before)
+	content, seal, index, err := encode(ctx, s, before)
 	if err != nil {
 		return nil, err
 	}
 	name, next := autosave.FolderHistory+"/"+s.Name, autosave.FolderIndex+"/"+s.Index
 	p.step(powerStep{path: name, kind: powerWrite, data: content})
-	p.step(powerStep{path: name, kind: powerWrite, data: autosave.Seal(int64(len(content)), sum, note), at: len(content)})
+	p.step(powerStep{path: name, kind: powerWrite, data: seal, at: len(content)})
 	if !p.Hasty {
 		p.step(powerStep{path: name, kind: powerFlush})
 	}
