@@ -120,6 +120,32 @@ func TestSharedOverHTTP(t *testing.T) {
 	assertError(t, s.as(t, "c").do("POST", "/api/locks", object{"paths": [][]string{{"doc"}}}), http.StatusConflict, "acquire_denied")
 }
 
+// A shared lock, or one of a place below, keeps others from locking a document. The answer says which lock it is, and there are no events of it:
+// the end of one of several would not tell that the document is free.
+func TestOtherLocksInTheWayOfADocument(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	for _, other := range []object{
+		{"paths": [][]string{{"documents", "r"}}, "mode": "shared"},
+		{"paths": [][]string{{"documents", "r", "chapter"}}, "mode": "exclusive"},
+	} {
+		taken := ann.do("POST", "/api/locks", other)
+		require.Equal(t, http.StatusOK, taken.status, string(taken.text))
+		shown := bob.do("GET", lockOf("r"), nil).body
+		assert.Equal(t, true, shown["is_locked"])
+		assert.Equal(t, other["mode"], shown["mode"])
+		assert.Len(t, shown["paths"], 1)
+		events, err := s.Store().Keys(t.Context(), "events/")
+		require.NoError(t, err)
+		assert.NotContains(t, events, "events/r")
+		require.Equal(t, http.StatusOK, ann.do("DELETE", "/api/locks/"+taken.body["lease_id"].(string), nil).status)
+		assert.Equal(t, false, bob.do("GET", lockOf("r"), nil).body["is_locked"])
+	}
+	ann.lock("r")
+	assert.NotContains(t, bob.do("GET", lockOf("r"), nil).body, "paths", "its own lock")
+}
+
 // The document's lock is the path documents/{roomId}.
 func TestADocumentIsAPath(t *testing.T) {
 	t.Parallel()

@@ -184,6 +184,9 @@ func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 		body["is_locked"] = true
 		body["is_my_lock"] = s.Owns(lease.Holder.ID)
 		body["token"] = lease.Token
+		if !lease.Records(locks.Document(id)) {
+			body["paths"], body["mode"] = lease.Paths, lease.Mode
+		}
 	}
 	writeJSON(w, http.StatusOK, body)
 	return nil

@@ -198,11 +198,17 @@ func (t *Table) commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
 func (t *Table) record(c Change) []kv.Op {
 	var ops []kv.Op
 	for _, p := range c.Lease.Paths {
-		if room, ok := p.Room(); ok && c.Lease.Mode == Exclusive {
+		if room, ok := p.Room(); ok && c.Lease.Records(p) {
 			ops = append(ops, t.config.Record(room, c)...)
 		}
 	}
 	return ops
+}
+
+// Records reports whether the begin and the end of a lease are events of a document. Those of a shared lease, and of one above or below
+// the document, are not: several of them may be there, so that the end of one does not tell that the document is free.
+func (l Lease) Records(document Path) bool {
+	return l.Mode == Exclusive && slices.ContainsFunc(l.Paths, func(p Path) bool { return slices.Equal(p, document) })
 }
 
 // found is what is in a request's way: what a refused transaction met, or what this server has seen.
