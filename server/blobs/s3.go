@@ -94,9 +94,12 @@ func OpenS3(ctx context.Context, place string) (*S3, error) {
 
 func parseS3(place string) (*S3, error) {
 	wrong := func(why string) error {
+		if scheme, rest, ok := strings.Cut(place, "@"); ok && strings.Contains(scheme, ":") {
+			place = "s3://…@" + rest // what comes before may be a secret
+		}
 		return fmt.Errorf("%q is no place for contents: %s; it is written s3://bucket/prefix?endpoint=https://host&region=name", place, why)
 	}
-	u, err := url.Parse(place)
+	u, err := url.Parse(place) // its error repeats the place
 	if err != nil || u.Scheme != "s3" || u.Host == "" {
 		return nil, wrong("it names no bucket")
 	}

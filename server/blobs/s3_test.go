@@ -163,6 +163,7 @@ func TestPlacesOfContents(t *testing.T) {
 		"s3://b?endpoint=https://x/path":     "endpoint",
 		"s3://b?secret=x":                    "unknown setting",
 		"s3://key:secret@b":                  "AWS_SECRET_ACCESS_KEY",
+		"s3://key:secret@b%zz":               "names no bucket",
 		"gs://b":                             "begins with s3://",
 		"s3://b?endpoint=http://127.0.0.1:1": "cannot be reached",
 	} {
