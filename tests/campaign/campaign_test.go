@@ -16,12 +16,11 @@ import (
 )
 
 var (
-	length      = flag.Duration("for", 12*time.Second, "how long pages end before the last look")
-	endings     = flag.Int("endings", 0, "stop after so many endings; 0: when the time is over")
-	seed        = flag.Uint64("seed", 0, "of all that is drawn, to have the same actions again; 0 draws one")
-	generations = flag.Int("generations", 0, "of each document; 0: as many as by default. With 1, no history hides that a text is overwritten")
-	logFile     = flag.String("log", "../../.cache/campaign.log", "file for all that happened")
-	output      = flag.String("report", "../../.cache/campaign.md", "file for the report")
+	length  = flag.Duration("for", 12*time.Second, "how long pages end before the last look")
+	endings = flag.Int("endings", 0, "stop after so many endings; 0: when the time is over")
+	seed    = flag.Uint64("seed", 0, "of all that is drawn, to have the same actions again; 0 draws one")
+	logFile = flag.String("log", "../../.cache/campaign.log", "file for all that happened")
+	output  = flag.String("report", "../../.cache/campaign.md", "file for the report")
 )
 
 // Whatever ends a page: no acknowledged word is lost from content and history, and no word older than the journal's interval is

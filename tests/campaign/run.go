@@ -4,6 +4,7 @@ package campaign
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -23,6 +24,8 @@ const (
 	patience  = 20 * time.Second
 	serverTTL = 3 * time.Second
 )
+
+var generations = flag.Int("generations", 0, "of each document; 0: as many as by default. With 1, no history hides that a text is overwritten")
 
 // run is one campaign.
 type run struct {
