@@ -34,7 +34,7 @@ function write(bytes) {
 }
 
 // In one piece, as an editor has it: the engine keeps a text that was put together as its parts.
-const text = (size) => new TextDecoder().decode(new TextEncoder().encode(`${Math.random()} `.padEnd(size, "All work and no play makes a dull text. ")));
+export const text = (size) => new TextDecoder().decode(new TextEncoder().encode(`${Math.random()} `.padEnd(size, "All work and no play makes a dull text. ")));
 
 /** Milliseconds of an action. */
 async function timed(action) {
@@ -62,19 +62,20 @@ async function blocking(action) {
   return longest;
 }
 
+export async function marking(autosave, n, apart) {
+  let sum = 0;
+  for (let i = 0; i < n; i += apart ? 1 : n) {
+    if (apart) await macrotask();
+    const begun = performance.now();
+    for (let j = 0; j < (apart ? 1 : n); j++) autosave.markDirty();
+    sum += performance.now() - begun;
+  }
+  return sum * 1000 / n;
+}
+
 export const autosave = {
   /** Microseconds of a call of markDirty: in a row, and each in a task of its own, as keys are typed. */
-  async mark(host, n, apart) {
-    const { autosave } = await editorOf(host);
-    let sum = 0;
-    for (let i = 0; i < n; i += apart ? 1 : n) {
-      if (apart) await macrotask();
-      const begun = performance.now();
-      for (let j = 0; j < (apart ? 1 : n); j++) autosave.markDirty();
-      sum += performance.now() - begun;
-    }
-    return sum * 1000 / n;
-  },
+  mark: async (host, n, apart) => marking((await editorOf(host)).autosave, n, apart),
 
   /** A commit of that many bytes, and another one that is watched. */
   async commit(host, size) {

@@ -28,6 +28,9 @@ func main() {
 	flag.IntVar(&o.saves, "saves", 5000, "saves after which the memory is looked at")
 	flag.BoolVar(&o.onlySaves, "only-saves", false, "measure AutoSave alone")
 	flag.BoolVar(&o.onlyPlaces, "only-places", false, "measure places, slots and deadlocks alone")
+	flag.BoolVar(&o.onlyJournal, "only-journal", false, "measure what the journal costs alone")
+	flag.StringVar(&o.before, "before", "", "the built site of an older version, whose save of 1 MiB is measured in turn with this one's")
+	flag.StringVar(&o.update, "update", "", "document into which the table of the journal is written")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "tests/bench:", err)
@@ -41,6 +44,9 @@ type options struct {
 	saves      int
 	onlySaves  bool
 	onlyPlaces bool
+
+	onlyJournal    bool
+	before, update string
 }
 
 func run(o options) (err error) {
@@ -58,6 +64,13 @@ func run(o options) (err error) {
 	r := report{Browser: browser.Get[string](page, `navigator.userAgent.match(/(?:Headless)?Chrom[^ ]*/)[0]`), Machine: machine(), Rounds: o.rounds}
 
 	open := func() *browser.Tab { return b.Open(p, server.URL("/bench")) }
+	if !o.onlySaves && !o.onlyPlaces {
+		journal, err := journals(p, o, r, b, open)
+		if err != nil || o.onlyJournal {
+			return err
+		}
+		r.Rows = journal.Rows
+	}
 	if !o.onlySaves && !o.onlyPlaces {
 		r.cycles(page, o.rounds)
 		r.handovers(page, open(), o.rounds)

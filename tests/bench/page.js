@@ -4,6 +4,7 @@
 import TabsLock from "browser-tabs-lock";
 import { LockManager as Polyfill } from "navigator.locks/dist/polyfill.js";
 import { autosave } from "./autosave.js";
+import { journal } from "./journal.js";
 
 const now = () => performance.timeOrigin + performance.now();
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -161,6 +162,7 @@ async function lockOf(contender) {
 
 globalThis.bench = {
   autosave,
+  journal,
 
   async open(names) {
     for (const name of names) await lockOf(name);

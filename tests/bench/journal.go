@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// typing is how long somebody types in one measurement.
+const typing = 4 * time.Second
+
+var journalSizes = []struct {
+	name  string
+	bytes int
+}{{"10 KB", 10_000}, {"1 MB", 1_000_000}, {"10 MB", 10_000_000}}
+
+// journals measures the journal, prints its table and writes that into a document where one is named. It returns a report
+// that begins as the given one does.
+func journals(p *program, o options, r report, b *browser.Browser, open func() *browser.Tab) (report, error) {
+	r.Rounds = max(3, o.rounds/6)
+	r.journals(open, r.Rounds)
+	if err := r.beforeAndAfter(p, o, b, open); err != nil {
+		return r, err
+	}
+	fmt.Println(r.journalTable())
+	if o.update == "" {
+		return r, nil
+	}
+	return r, r.write(o.update)
+}
+
+// journals measures what the journal takes of the page's main thread while somebody types, beside typing without a journal,
+// and how long the page's listeners take when it ends with 6 MB that nobody has saved.
+func (r *report) journals(open func() *browser.Tab, rounds int) {
+	for _, host := range []string{"worker", "page"} {
+		for _, size := range journalSizes {
+			marks := r.journal(open, host, size.name, size.bytes, rounds)
+			r.addRow("markDirty while the journal runs, each in a task", host+", "+size.name, "µs a call", marks, 5)
+		}
+	}
+	for _, host := range []string{"worker", "page"} {
+		for _, begun := range []string{"not journalled yet", "journalled"} {
+			var took []float64
+			for range rounds {
+				took = append(took, ending(open, host, begun == "journalled"))
+			}
+			r.addRow("end of a page with 6 MB unsaved, its listeners", host+", "+begun, "ms", took, 10)
+		}
+	}
+}
+
+// journal measures one document, with the journal and without in turn.
+func (r *report) journal(open func() *browser.Tab, host, name string, size, rounds int) (marks []float64) {
+	shares := map[int][]float64{}
+	for range rounds {
+		for _, every := range []int{0, 200} {
+			tab := open()
+			tab.WaitFor("globalThis.bench", browser.Limit)
+			tab.MustEval(fmt.Sprintf("await bench.journal.begin(%q, %d, %d); null", host, size, every), nil)
+			tab.MustEval("await bench.journal.type(1000); null", nil) // the interval has found its length
+			before, begun := tab.Busy(), time.Now()
+			tab.MustEval(fmt.Sprintf("await bench.journal.type(%d); null", typing.Milliseconds()), nil)
+			shares[every] = append(shares[every], 100*float64(tab.Busy()-before)/float64(time.Since(begun)))
+			if every > 0 {
+				tab.MustEval("await bench.journal.mark(1000); null", nil) // the engine has compiled it
+				marks = append(marks, browser.Get[float64](tab, "bench.journal.mark(1000)"))
+			}
+			tab.MustEval("await bench.journal.end(); null", nil)
+			tab.Close()
+		}
+	}
+	var more []float64
+	for i, with := range shares[200] {
+		more = append(more, max(with-shares[0][i], 0))
+	}
+	what := "share of the main thread while typing"
+	r.addRow(what, host+", "+name+", no journal", "%", shares[0], 0)
+	r.addRow(what, host+", "+name+", the journal's part", "%", more, 5)
+	return marks
+}
+
+// ending ends a page and returns how long its listeners of that took, in milliseconds.
+func ending(open func() *browser.Tab, host string, journalled bool) float64 {
+	tab := open()
+	defer tab.Close()
+	tab.WaitFor("globalThis.bench", browser.Limit)
+	tab.MustEval(fmt.Sprintf("await bench.journal.begin(%q, 1000, 200); bench.journal.put(6e6); null", host), nil)
+	if journalled {
+		time.Sleep(2 * time.Second) // no test depends on it: the figure alone does
+	}
+	tab.Reload()
+	tab.WaitFor("globalThis.bench", browser.Limit)
+	took := browser.Get[map[string]float64](tab, "bench.journal.took()")
+	return took["pagehide"] + took["visibilitychange"]
+}
+
+// beforeAndAfter measures a commit of 1 MiB of this version and of an older one, in turn.
+func (r *report) beforeAndAfter(p *program, o options, b *browser.Browser, open func() *browser.Tab) error {
+	if o.before == "" {
+		return nil
+	}
+	older, err := serve(p, o.before)
+	if err != nil {
+		return err
+	}
+	tabs := map[string]*browser.Tab{"before": b.Open(p, older.URL("/bench")), "now": open()}
+	took := map[string][]float64{}
+	for round := range r.Rounds*3 + 3 {
+		for _, when := range []string{"before", "now"} {
+			tab := tabs[when]
+			tab.WaitFor("globalThis.bench", browser.Limit)
+			for _, host := range []string{"worker", "page"} {
+				got := browser.Get[struct{ MS float64 }](tab, fmt.Sprintf("bench.autosave.commit(%q, %d)", host, mebibyte))
+				if round >= 3 { // until the engine has compiled what it will compile
+					took[host+", "+when] = append(took[host+", "+when], got.MS)
+				}
+			}
+		}
+	}
+	for _, host := range []string{"worker", "page"} {
+		for _, when := range []string{"before", "now"} {
+			r.addRow("save of 1 MiB", host+", "+when, "ms", took[host+", "+when], 0)
+		}
+	}
+	for _, tab := range tabs {
+		tab.Close()
+	}
+	return nil
+}
+
+const (
+	openMark  = "<!-- journal, measured -->"
+	closeMark = "<!-- end of journal -->"
+)
+
+// write replaces the table of the journal in a document.
+func (r *report) write(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := bytes.Cut(text, []byte(openMark))
+	_, after, ends := bytes.Cut(rest, []byte(closeMark))
+	if !begins || !ends {
+		return fmt.Errorf("%s has no marks %s and %s", path, openMark, closeMark)
+	}
+	text = fmt.Appendf(nil, "%s%s\n\n%s\n%s%s", before, openMark, strings.TrimSpace(r.journalTable()), closeMark, after)
+	return os.WriteFile(path, text, 0o644)
+}
+
+// journalTable is the table of what the journal costs, for a document.
+func (r *report) journalTable() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s on %s; medians of %d rounds:\n\n| | | median | target | |\n|---|---|--:|--:|---|\n", r.Browser, r.Machine, r.Rounds)
+	for _, row := range r.Rows {
+		fmt.Fprintf(&out, "| %s | %s |%s |%s | %s |\n", row.What, row.Who, row.value(), row.target(), row.mark())
+	}
+	return out.String()
+}

@@ -1,0 +1,21 @@
+package browser
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestBusyCountsTheWorkOfThePage(t *testing.T) {
+	b := Start(t, Options{})
+	s := Serve(t, Pages{"/": {Body: "<title>x</title>"}})
+	tab := b.Open(t, s.URL("/"))
+	before := tab.Busy()
+	tab.MustEval("await new Promise(done => setTimeout(done, 300)); null", nil)
+	idle := tab.Busy() - before
+	tab.MustEval("for (const end = performance.now() + 300; performance.now() < end;); null", nil)
+	busy := tab.Busy() - before - idle
+	assert.Less(t, idle, 100*time.Millisecond)
+	assert.Greater(t, busy, 2*idle)
+}
