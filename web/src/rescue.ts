@@ -14,10 +14,14 @@ const whole = 16_384;
 /** Room that is held for an entry, so that there is some where the page has filled the storage. */
 const reserveKey = "holdfast:reserve", reserve = " ".repeat(32_768);
 
+/** No engine gives a site more room than that, in UTF-16 units. To try would cost a page that ends tens of milliseconds. */
+const most = 5 << 20;
+
 const prefixOf = (folder: string): string => `holdfast:draft:${folder}:`;
 
 /** Keeps an entry; returns whether that was possible. */
 export function keep(folder: string, rescue: Rescue): boolean {
+  if (rescue.differences.reduce((sum, { insert }) => sum + insert.length, 0) > most) return false;
   const key = prefixOf(folder) + rescue.draft, value = JSON.stringify(rescue);
   try {
     try {
