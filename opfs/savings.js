@@ -230,15 +230,15 @@ export async function names(folder) {
 }
 
 /**
- * Writes all that a new file has.
+ * Writes all that a new file has, the last part first: so the browser is asked once for the room of all of them.
  * @param {SyncHandle} handle
  * @param {Uint8Array[]} parts
  */
 function write(handle, ...parts) {
-  let at = 0;
-  for (const part of parts) {
+  let at = parts.reduce((sum, part) => sum + part.length, 0);
+  for (const part of parts.reverse()) {
+    at -= part.length;
     if (handle.write(part, { at }) !== part.length) throw new DOMException("not all of it was written", "QuotaExceededError");
-    at += part.length;
   }
   handle.flush();
 }
