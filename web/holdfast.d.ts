@@ -340,8 +340,11 @@ export interface AutoSave extends EventTarget {
   read(id: "current" | string): Promise<Uint8Array>;
   /** Names a generation and keeps it. An empty name lets it go. For the page that edits; with a server, pins are this browser's. */
   pin(id: "current" | string, name: string): Promise<Generation>;
-  /** Backs up the present content, then makes generation `id` current and returns it. */
-  restore(id: string): Promise<Uint8Array>;
+  /**
+   * Backs up the present content, then makes generation `id` current and returns it. An editor that loads it asynchronously does
+   * so in `load`: until that settles, at most five seconds, the page is read-only and nothing is saved.
+   */
+  restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array>;
   /**
    * From read-only back to editing: asks the holder to save and hand over; with force, takes it after graceMs (default
    * 5000) from a holder that does not answer, never from one that says no. Rejects with "handover-refused",

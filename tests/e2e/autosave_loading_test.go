@@ -38,19 +38,24 @@ func TestHalfLoadedTextIsNotKept(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
-		for name, end := range map[string]string{"left": "", "disposed": "autosave.dispose().catch(() => {}); ", "flushed": "autosave.flushNow().catch(() => {}); "} {
+		for name, end := range map[string]string{"left": "", "disposed": "autosave.dispose().catch(() => {}); ", "disposed first": "", "flushed": "autosave.flushNow().catch(() => {}); "} {
 			t.Run(name, func(t *testing.T) {
 				root := "half " + host + " " + name
 				tab := w.attacked(t, named(host, root, "Ann"), "")
 				other := w.editor(t, named(host, root, "Ben"), "")
 				other.MustEval("await autosave.requestEdit(); type('whole text'); await autosave.flushNow(); null", nil)
 				tab.WaitFor("autosave.readOnly", browser.Limit)
+				first := ""
+				if name == "disposed first" {
+					first = "autosave.dispose().catch(() => {})"
+				}
 				tab.MustEval(fmt.Sprintf(`autosave.addEventListener('autosave:editable', ({detail}) => {
+					%s
 					detail.waitUntil(new Promise(() => {}))
 					text = 'half'
 					autosave.markDirty()
 					%ssleep(400).then(() => location.replace('/blank?left'))
-				}); null`, end), nil)
+				}); null`, first, end), nil)
 				other.MustEval("hf.close(); null", nil)
 				tab.WaitFor("location.search === '?left'", browser.Limit)
 				next := w.attacked(t, named(host, root, "Cem"), "")
@@ -63,5 +68,40 @@ func TestHalfLoadedTextIsNotKept(t *testing.T) {
 				other.Close()
 			})
 		}
+	})
+}
+
+// An editor that loads a restored generation asynchronously is waited for: until then nothing is saved, and nobody types.
+func TestRestoreWaitsForEditor(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.editor(t, named(host, "restores "+host, "Ann"), "{debounceMs: 20}")
+		tab.MustEval("type('first'); const {id} = await autosave.flushNow(); type(', second'); await autosave.flushNow(); null", nil)
+		tab.MustEval(`
+			globalThis.loading = undefined
+			result = autosave.restore(id, async content => {
+				autosave.markDirty() // some editors say so as they begin
+				loading = {readOnly: autosave.readOnly, flushed: autosave.flushNow()}
+				await new Promise(done => setTimeout(done, 300))
+				text = decode(content)
+			})
+			null`, nil)
+		tab.WaitFor("loading", browser.Limit)
+		tab.MustEval("const restored = decode(await result), flushed = await loading.flushed; null", nil)
+		assert.Equal(t, "first", browser.Get[string](tab, "restored"))
+		assert.True(t, browser.Get[bool](tab, "loading.readOnly"))
+		assert.False(t, browser.Get[bool](tab, "autosave.readOnly"))
+		assert.Equal(t, "first", browser.Get[string](tab, "decode(await autosave.read(flushed.id))"))
+		assert.Equal(t, "first", browser.Get[string](tab, "current()"))
+		tab.MustEval("type(', third'); await autosave.flushNow(); null", nil)
+		assert.Equal(t, "first, third", browser.Get[string](tab, "current()"))
+		// An editor that fails, or that hangs, keeps nobody from typing.
+		for _, load := range []string{"() => { throw new Error('planted') }", "() => new Promise(() => {})"} {
+			assert.Equal(t, "first", browser.Get[string](tab, "decode(await autosave.restore(id, "+load+"))"))
+			assert.False(t, browser.Get[bool](tab, "autosave.readOnly"))
+		}
+		tab.MustEval("await hf.close()", nil)
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 	})
 }

@@ -161,10 +161,11 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
 
   read(id: string): Promise<Uint8Array> { return this.#call("read", { id }) as Promise<Uint8Array>; }
 
-  async restore(id: string): Promise<Uint8Array> {
+  async restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array> {
     const restored = await this.#call("restore", { id }) as Uint8Array;
     const late = this.#restored.moment !== this.#shots.moment;
     this.#replace(this.#restored.id, restored); // what was typed meanwhile is a draft
+    if (load) await this.#loading.until(Promise.resolve(restored).then(load));
     if (late) this.markDirty(); // Go may have saved the earlier text over it
     return restored;
   }

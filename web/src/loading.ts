@@ -34,7 +34,7 @@ export class Loading {
     const waitUntil = (promise: PromiseLike<unknown>): void => {
       if (this.#shots.draft !== draft) return; // it loads a text that the page has no more
       const contents = detail.content && !(late && this.#shots.touched) ? 1 : 0;
-      this.#done = Promise.all([this.#done, this.#wait(promise, contents)]).then(() => undefined);
+      void this.until(promise, contents);
     };
     const { content, unsaved, ...rest } = detail;
     tell(Object.freeze({ ...detail, waitUntil }), () => {
@@ -42,6 +42,11 @@ export class Loading {
       return Object.freeze({ ...rest, ...(shown && content && { content }), ...(shown && unsaved && { unsaved }), waitUntil });
     });
     late = true;
+  }
+
+  /** Waits for an editor that loads so many contents: one, or none where it keeps its text. */
+  until(editor: PromiseLike<unknown>, contents = 1): Promise<void> {
+    return this.#done = Promise.all([this.#done, this.#wait(editor, contents)]).then(() => undefined);
   }
 
   async #wait(editor: PromiseLike<unknown>, contents: number): Promise<void> {
