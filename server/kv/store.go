@@ -79,6 +79,9 @@ func connect(c Config, endpoints []string) (*Store, error) {
 	return &Store{client: client, endpoint: endpoints[0], timeout: c.Timeout}, nil
 }
 
+// Over returns a store over a client that the caller has made; [Store.Close] closes the client.
+func Over(client *clientv3.Client) *Store { return &Store{client: client, timeout: defaultTimeout} }
+
 // Close ends every watch and lease of this store and, where etcd runs in this process, etcd itself. What has been
 // committed stays. Closing twice does no harm.
 func (s *Store) Close() error {

@@ -1,0 +1,73 @@
+// Package memory is an etcd in memory, for simulations in virtual time: it answers the requests of the package's client as
+// one member of a cluster does that never loses anything. What happens on the way there is the [Link]'s.
+//
+// It has transactions, revisions, reads at a revision, watches and leases. It does not compact.
+package memory
+
+import (
+	"context"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// Link is the way from one process to the store. It is called with each request, and may take its time: with before, the
+// request never arrives; with after, it is carried out and the answer is lost. Either is told to the client as an error.
+type Link func(ctx context.Context, request string) (before, after error)
+
+// ErrLost is what a client is told when a request or its answer is lost.
+var ErrLost = status.Error(codes.Unavailable, "the simulated connection to the store broke")
+
+// Store is the state that all clients share.
+type Store struct {
+	mu       sync.Mutex
+	revision int64
+	keys     map[string]*mvccpb.KeyValue
+	history  []*clientv3.Event // of all revisions, in order
+	changed  chan struct{}     // closed, and replaced, at each revision
+	leases   map[clientv3.LeaseID]*lease
+	last     clientv3.LeaseID
+}
+
+// New returns an empty store.
+func New() *Store {
+	return &Store{revision: 1, keys: make(map[string]*mvccpb.KeyValue), changed: make(chan struct{}), leases: make(map[clientv3.LeaseID]*lease)}
+}
+
+// Client returns the store as one process has it. Closing it ends its watches and keep-alives.
+func (s *Store) Client(link Link) *kv.Store {
+	client := clientv3.NewCtxClient(context.Background())
+	c := &connection{store: s, link: link, life: client.Ctx()}
+	client.KV = clientv3.NewKVFromKVClient(c, client)
+	client.Lease, client.Watcher = leases{c}, watcher{c}
+	return kv.Over(client)
+}
+
+// connection is the way of one client.
+type connection struct {
+	store *Store
+	link  Link
+	life  context.Context
+}
+
+// call carries out a request at the store, if it arrives.
+func (c *connection) call(ctx context.Context, request string, do func()) error {
+	before, after := c.link(ctx, request)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case c.life.Err() != nil:
+		return c.life.Err()
+	case before != nil:
+		return before
+	}
+	c.store.mu.Lock()
+	do()
+	c.store.mu.Unlock()
+	return after
+}

@@ -1,0 +1,234 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sort"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+)
+
+var _ pb.KVClient = (*connection)(nil)
+
+// Range implements [pb.KVClient].
+func (c *connection) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (response *pb.RangeResponse, err error) {
+	failed := c.call(ctx, "range", func() {
+		if r.Revision > c.store.revision {
+			err = rpctypes.ErrFutureRev
+			return
+		}
+		response = c.store.read(r)
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	return response, err
+}
+
+// Txn implements [pb.KVClient].
+func (c *connection) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption) (response *pb.TxnResponse, err error) {
+	err = c.call(ctx, "txn", func() {
+		t := &transaction{s: c.store, revision: c.store.revision + 1}
+		response = t.run(r)
+		t.commit()
+		response.Header = c.store.header()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// Put implements [pb.KVClient].
+func (c *connection) Put(context.Context, *pb.PutRequest, ...grpc.CallOption) (*pb.PutResponse, error) {
+	panic("memory: changes are made by transactions")
+}
+
+// DeleteRange implements [pb.KVClient].
+func (c *connection) DeleteRange(context.Context, *pb.DeleteRangeRequest, ...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
+	panic("memory: changes are made by transactions")
+}
+
+// RangeStream implements [pb.KVClient].
+func (c *connection) RangeStream(context.Context, *pb.RangeRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[pb.RangeStreamResponse], error) {
+	panic("memory: no streams of ranges")
+}
+
+// Compact implements [pb.KVClient]. It forgets nothing.
+func (c *connection) Compact(context.Context, *pb.CompactionRequest, ...grpc.CallOption) (*pb.CompactionResponse, error) {
+	return &pb.CompactionResponse{Header: c.store.header()}, nil
+}
+
+func (s *Store) header() *pb.ResponseHeader { return &pb.ResponseHeader{Revision: s.revision} }
+
+// read answers a range request from the present state, or as it was at a revision.
+func (s *Store) read(r *pb.RangeRequest) *pb.RangeResponse {
+	keys := s.keys
+	if r.Revision > 0 && r.Revision < s.revision {
+		keys = s.at(r.Revision)
+	}
+	found := inRange(keys, r.Key, r.RangeEnd)
+	if r.Limit > 0 && int64(len(found)) > r.Limit {
+		found = found[:r.Limit]
+	}
+	response := &pb.RangeResponse{Header: s.header(), Count: int64(len(found))}
+	for _, kv := range found {
+		if r.KeysOnly {
+			kv = &mvccpb.KeyValue{Key: kv.Key, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision}
+		}
+		response.Kvs = append(response.Kvs, kv)
+	}
+	return response
+}
+
+// at returns the keys as they were at a revision.
+func (s *Store) at(revision int64) map[string]*mvccpb.KeyValue {
+	keys := make(map[string]*mvccpb.KeyValue)
+	for _, e := range s.history {
+		switch {
+		case e.Kv.ModRevision > revision:
+			return keys
+		case e.Type == clientv3.EventTypeDelete:
+			delete(keys, string(e.Kv.Key))
+		default:
+			keys[string(e.Kv.Key)] = e.Kv
+		}
+	}
+	return keys
+}
+
+// inRange returns what is at key, or from key to end, in order. An end of one zero byte means everything from key on.
+func inRange(keys map[string]*mvccpb.KeyValue, key, end []byte) (found []*mvccpb.KeyValue) {
+	if len(end) == 0 {
+		if kv := keys[string(key)]; kv != nil {
+			found = append(found, kv)
+		}
+		return found
+	}
+	all := bytes.Equal(end, []byte{0})
+	for name, kv := range keys {
+		if name >= string(key) && (all || name < string(end)) {
+			found = append(found, kv)
+		}
+	}
+	sort.Slice(found, func(i, j int) bool { return bytes.Compare(found[i].Key, found[j].Key) < 0 })
+	return found
+}
+
+// transaction is one that is carried out. Nothing changes before its commit.
+type transaction struct {
+	s        *Store
+	revision int64
+	events   []*clientv3.Event
+}
+
+func (t *transaction) run(r *pb.TxnRequest) *pb.TxnResponse {
+	held := !slices.ContainsFunc(r.Compare, func(c *pb.Compare) bool { return !t.s.holds(c) })
+	ops := r.Failure
+	if held {
+		ops = r.Success
+	}
+	response := &pb.TxnResponse{Succeeded: held}
+	for _, op := range ops {
+		response.Responses = append(response.Responses, t.do(op))
+	}
+	return response
+}
+
+func (t *transaction) do(op *pb.RequestOp) *pb.ResponseOp {
+	switch {
+	case op.GetRequestRange() != nil:
+		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: t.s.read(op.GetRequestRange())}}
+	case op.GetRequestPut() != nil:
+		t.put(op.GetRequestPut())
+		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponsePut{ResponsePut: &pb.PutResponse{}}}
+	case op.GetRequestDeleteRange() != nil:
+		d := op.GetRequestDeleteRange()
+		for _, kv := range inRange(t.s.keys, d.Key, d.RangeEnd) {
+			t.events = append(t.events, &clientv3.Event{Type: clientv3.EventTypeDelete,
+				Kv: &mvccpb.KeyValue{Key: kv.Key, ModRevision: t.revision}})
+		}
+		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseDeleteRange{ResponseDeleteRange: &pb.DeleteRangeResponse{}}}
+	case op.GetRequestTxn() != nil:
+		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseTxn{ResponseTxn: t.run(op.GetRequestTxn())}}
+	}
+	panic("memory: an unknown operation")
+}
+
+func (t *transaction) put(r *pb.PutRequest) {
+	kv := &mvccpb.KeyValue{Key: r.Key, Value: r.Value, CreateRevision: t.revision, ModRevision: t.revision, Lease: r.Lease}
+	if old := t.s.keys[string(r.Key)]; old != nil {
+		kv.CreateRevision = old.CreateRevision
+		if r.IgnoreLease {
+			kv.Lease = old.Lease
+		}
+	}
+	t.events = append(t.events, &clientv3.Event{Type: clientv3.EventTypePut, Kv: kv})
+}
+
+// commit makes the changes at one revision, if there are any.
+func (t *transaction) commit() {
+	if len(t.events) == 0 {
+		return
+	}
+	s := t.s
+	s.revision = t.revision
+	for _, e := range t.events {
+		if e.Type == clientv3.EventTypeDelete {
+			delete(s.keys, string(e.Kv.Key))
+		} else {
+			s.keys[string(e.Kv.Key)] = e.Kv
+		}
+	}
+	s.history = append(s.history, t.events...)
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// holds reports whether a comparison holds for every key of its range. For a value there must be such a key.
+func (s *Store) holds(c *pb.Compare) bool {
+	found := inRange(s.keys, c.Key, c.RangeEnd)
+	if len(found) == 0 {
+		return c.Target != pb.Compare_VALUE && compare(c, &mvccpb.KeyValue{})
+	}
+	return !slices.ContainsFunc(found, func(kv *mvccpb.KeyValue) bool { return !compare(c, kv) })
+}
+
+func compare(c *pb.Compare, kv *mvccpb.KeyValue) bool {
+	order := 0
+	switch c.Target {
+	case pb.Compare_VALUE:
+		order = bytes.Compare(kv.Value, c.GetValue())
+	case pb.Compare_CREATE:
+		order = sign(kv.CreateRevision - c.GetCreateRevision())
+	case pb.Compare_MOD:
+		order = sign(kv.ModRevision - c.GetModRevision())
+	default:
+		panic("memory: an unknown comparison")
+	}
+	switch c.Result {
+	case pb.Compare_EQUAL:
+		return order == 0
+	case pb.Compare_NOT_EQUAL:
+		return order != 0
+	case pb.Compare_GREATER:
+		return order > 0
+	default:
+		return order < 0
+	}
+}
+
+func sign(n int64) int {
+	switch {
+	case n < 0:
+		return -1
+	case n > 0:
+		return 1
+	}
+	return 0
+}
