@@ -161,10 +161,13 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 	for a.retry++; !a.opts.Backoff.spent(a.retry); a.retry++ {
 		a.denied(b, err)
 		grant, err, settled := a.await(ctx, b, queued, frozen, a.delays())
-		if settled && errors.Is(err, ErrDenied) && ctx.Err() == nil && !a.opts.Steal {
+		if settled && errors.Is(err, ErrDenied) && ctx.Err() == nil {
 			// The lock of this machine was taken from it while it waited for another machine: it goes to the end of the line.
+			// A thief does not take it back.
 			queued.abandon()
 			a.m.here(a, false)
+			a.endTakeOver()
+			a.opts.Steal, request.Steal = false, false
 			queued, settled = a.m.request(ctx, b.Locker, request), false
 		}
 		if settled {

@@ -21,6 +21,11 @@ type checker struct {
 	waits   map[*waiter]bool
 	held    map[*origin]string // what was held at the last look at those who wait
 	moved   map[*origin]bool
+
+	service    *service // nil without one
+	heldThere  string   // on the server
+	movedThere bool
+	orphans    map[int64]time.Time // since when nobody has them, by token
 }
 
 // mark is a token that was granted, and to whom.
@@ -31,7 +36,7 @@ type mark struct {
 
 func newChecker(w *world) *checker {
 	return &checker{w: w, tokens: make(map[string]mark), waits: make(map[*waiter]bool),
-		held: make(map[*origin]string), moved: make(map[*origin]bool)}
+		held: make(map[*origin]string), orphans: make(map[int64]time.Time), moved: make(map[*origin]bool)}
 }
 
 // name is a name that a lease has, and how.
@@ -79,6 +84,7 @@ type belief struct {
 	since    time.Time
 	sleeps   int  // of the tab, when it was granted
 	steal    bool // it was taken by force
+	remote   bool
 	recorded bool // its token comes from a record or a server, not from the clock
 	released bool
 }
@@ -209,7 +215,7 @@ func (c *checker) ended(b *belief) {
 		window = recent
 	}
 	switch at := b.tab.at; {
-	case b.tab.gone(), sleeps > b.sleeps, at.disturbedSince(window):
+	case b.tab.gone(), sleeps > b.sleeps, at.disturbedSince(window, b.remote):
 	case errors.Is(err, lock.ErrLost) && at.stolenSince(b.since.Add(-notice)):
 	default:
 		c.w.found("robbed", "%s lost its lease for no reason: %v", b, err)

@@ -30,6 +30,8 @@ func (r *run) trouble() {
 			at.clock.setWall(by)
 		case faultSleep:
 			r.sleep(at, d.between(time.Second, 5*time.Minute))
+		default:
+			r.troubleBetween(at.browser, fault, d)
 		}
 	}
 }

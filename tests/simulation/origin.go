@@ -15,6 +15,8 @@ import (
 type origin struct {
 	w       *world
 	name    string
+	url     string
+	browser *browser
 	clock   *machineClock
 	locks   *locktest.Space // Web Locks
 	files   *locktest.Space // the lock over a file
@@ -25,10 +27,11 @@ type origin struct {
 	mu    sync.Mutex
 	tabs  []*tab
 	theft time.Time // the last time that a lock was stolen
+	death time.Time // the last time that a tab ended
 }
 
-func newOrigin(w *world, name string, clock *machineClock) *origin {
-	return &origin{w: w, name: name, clock: clock, locks: locktest.NewSpace(), files: locktest.NewSpace(),
+func newOrigin(w *world, name, url string, b *browser, clock *machineClock) *origin {
+	return &origin{w: w, name: name, url: url, browser: b, clock: clock, locks: locktest.NewSpace(), files: locktest.NewSpace(),
 		records: &leaseTable{}, air: newAir[lock.Message](), faults: &storageFaults{dice: w.dice(name + " storage")}}
 }
 
@@ -45,6 +48,7 @@ func (o *origin) open(name string) *tab {
 func (o *origin) forget(t *tab) {
 	o.mu.Lock()
 	o.tabs = slices.DeleteFunc(o.tabs, func(other *tab) bool { return other == t })
+	o.death = time.Now()
 	o.mu.Unlock()
 	o.locks.Kill(t.name)
 	o.files.Kill(t.name)
@@ -61,7 +65,7 @@ func (o *origin) others(t *tab) []*tab {
 // projectKey is the name of the project among the locks of its origin.
 const projectKey = "holdfast:project"
 
-// backend is how a tab of the origin locks: over Web Locks, or over Web Locks and a file.
+// backend is how a tab of the origin locks on this machine: over Web Locks, or over Web Locks and a file.
 func (o *origin) backend(t *tab, file bool) lock.Backend {
 	web := &locker{tab: t, inner: o.locks.Client(t.name)}
 	records := &records{tab: t, table: o.records}
@@ -87,9 +91,23 @@ func (o *origin) stolenSince(t time.Time) bool {
 	return !o.theft.Before(t)
 }
 
-// disturbedSince reports whether something was wrong since a moment that can cost a lease: a clock was set, storage failed.
-func (o *origin) disturbedSince(t time.Time) bool {
-	return o.faults.failedSince(t) || o.clock.setSince(t)
+// disturbedSince reports whether something was wrong since a moment that can cost a lease: a clock was set, storage
+// failed, a heartbeat did not arrive, or the server was not well.
+func (o *origin) disturbedSince(t time.Time, remote bool) bool {
+	if o.faults.failedSince(t) || o.clock.setSince(t) {
+		return true
+	}
+	if !remote {
+		return false
+	}
+	heartbeats, _ := o.browser.badSince(t)
+	return heartbeats || o.browser.service.illSince(t)
+}
+
+// unreachedSince reports whether any request of the browser was lost or late since a moment, or could not be served.
+func (o *origin) unreachedSince(t time.Time) bool {
+	_, any := o.browser.badSince(t)
+	return any || o.browser.service.illSince(t)
 }
 
 // held tells who holds what.
@@ -134,4 +152,12 @@ func (o *origin) expireFiles() {
 			o.files.Kill(t.name)
 		}
 	}
+}
+
+// unrestSince reports whether a tab was frozen or has ended since a moment.
+func (o *origin) unrestSince(t time.Time) bool {
+	o.mu.Lock()
+	death := o.death
+	o.mu.Unlock()
+	return death.After(t) || slices.ContainsFunc(o.others(nil), func(other *tab) bool { return !other.runs(time.Since(t)) })
 }

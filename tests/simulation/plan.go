@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
@@ -9,7 +10,10 @@ import (
 // plan is what the seed decides about a run as a whole. Each kind of fault is absent from some runs: what one kind hides
 // shows in the others.
 type plan struct {
-	origins, tabs int // of each origin
+	remote        bool // the tabs lock on a server too
+	browsers      int
+	origins, tabs int // origins of each browser, and tabs of each origin
+	instances     int // of the server
 	programs      int // in each tab
 	lasts         time.Duration
 	wholeOnly     bool    // nobody locks places, shares or uses slots
@@ -27,19 +31,33 @@ const (
 	faultStorage = "storage"
 	faultClock   = "clock"
 	faultSleep   = "sleep"
+	faultLoss    = "loss"   // the network loses requests and answers
+	faultLate    = "late"   // requests arrive late or twice
+	faultCut     = "cut"    // a browser is cut off
+	faultServer  = "server" // an instance of the server is killed
+	faultStore   = "store"  // the server's way to its store fails or stalls
 )
 
-var allFaults = []string{faultFreeze, faultCrash, faultStorage, faultClock, faultSleep}
+var (
+	localFaults  = []string{faultFreeze, faultCrash, faultStorage, faultClock, faultSleep}
+	remoteFaults = []string{faultLoss, faultLate, faultCut, faultServer, faultStore}
+	allFaults    = slices.Concat(localFaults, remoteFaults)
+)
 
 func newPlan(d *dice) plan {
-	p := plan{origins: 1, tabs: 2 + d.n(3), programs: 1 + d.n(2), lasts: d.between(10*time.Second, 3*time.Minute),
+	p := plan{browsers: 1, origins: 1, tabs: 2 + d.n(3), programs: 1 + d.n(2), lasts: d.between(10*time.Second, 3*time.Minute),
 		wholeOnly: d.chance(0.5), steals: d.chance(0.3), shortTTL: d.chance(0.5), faults: make(map[string]bool),
 		every: d.between(time.Second, time.Minute)}
 	if d.chance(0.5) {
 		p.giveUp = 0.3
 	}
-	for _, f := range allFaults {
-		p.faults[f] = d.chance(0.4)
+	faults := localFaults
+	if p.remote = d.chance(0.6); p.remote {
+		p.browsers, p.origins, p.tabs, p.instances = 1+d.n(3), 1+d.n(2), 1+d.n(3), 1+d.n(2)
+		faults = allFaults
+	}
+	for _, f := range faults {
+		p.faults[f] = d.chance(0.3)
 	}
 	if d.chance(0.1) {
 		p.lasts = d.between(3*time.Minute, 15*time.Minute)

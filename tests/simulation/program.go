@@ -85,11 +85,11 @@ func (p *program) refused(o lock.AcquireOptions, began time.Time, err error) {
 	switch {
 	case errors.Is(err, lock.ErrTimeout), errors.Is(err, lock.ErrAborted):
 	case errors.Is(err, lock.ErrDenied) || errors.Is(err, lock.ErrFallbackConflict):
-		if !o.IfAvailable && o.Timeout != lock.NoWait && !p.tab.at.disturbedSince(began) {
+		if !o.IfAvailable && o.Timeout != lock.NoWait && !p.tab.at.disturbedSince(began, p.remote) {
 			p.tab.w.found("denied", "%s was to wait for its lease, with time left, and got %v", p.tab.name, err)
 		}
 	default:
-		if !p.tab.at.disturbedSince(began) {
+		if !p.tab.at.disturbedSince(began, p.remote) {
 			p.tab.w.found("code", "%s got %v", p.tab.name, err)
 		}
 	}
@@ -97,7 +97,7 @@ func (p *program) refused(o lock.AcquireOptions, began time.Time, err error) {
 
 // keep keeps a lease for a while and gives it back.
 func (p *program) keep(o lock.AcquireOptions, lease lock.Lease) {
-	b := &belief{tab: p.tab, domain: p.domain, lease: lease, names: names(o, lease.Slot), steal: o.Steal, recorded: p.remote || len(o.Path) == 0 && o.Paths == nil && o.Slots < 2}
+	b := &belief{tab: p.tab, domain: p.domain, lease: lease, names: names(o, lease.Slot), steal: o.Steal, remote: p.remote, recorded: p.remote || len(o.Path) == 0 && o.Paths == nil && o.Slots < 2}
 	p.tab.w.note(p.tab.name, "acquired %s", b)
 	p.run.checker.granted(b)
 	long := p.dice.between(time.Millisecond, 3*lease.TTL)
@@ -121,7 +121,7 @@ func (p *program) keep(o lock.AcquireOptions, lease lock.Lease) {
 	p.run.checker.releases(b)
 	var err error
 	p.run.checker.call(p.tab, "releasing", slack, func(ctx context.Context) { err = lease.Release(ctx) })
-	if _, sleeps := p.tab.slept(); err != nil && !p.tab.gone() && sleeps == b.sleeps && !p.tab.at.disturbedSince(time.Now().Add(-slack)) {
+	if _, sleeps := p.tab.slept(); err != nil && !p.tab.gone() && sleeps == b.sleeps && !p.tab.at.disturbedSince(time.Now().Add(-slack), p.remote) && !(p.remote && p.tab.at.unreachedSince(time.Now().Add(-slack))) {
 		p.tab.w.found("code", "%s could not release: %v", p.tab.name, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // run is one simulated run: a world with its origins and programs, and the faults that happen to them.
@@ -14,6 +15,7 @@ type run struct {
 	w       *world
 	plan    plan
 	checker *checker
+	service *service // nil without one
 	origins []*origin
 	calmed  chan struct{} // closed when no fault begins any more and nobody takes another lease
 
@@ -41,7 +43,7 @@ func Run(seed uint64) Result {
 	r.build()
 	stop := make(chan struct{})
 	var watching sync.WaitGroup
-	watching.Go(func() { r.checker.watch(stop) })
+	watching.Go(func() { r.checker.watch(r.origins, stop) })
 	r.side.Go(r.trouble)
 	time.Sleep(r.plan.lasts)
 	r.end()
@@ -52,13 +54,25 @@ func Run(seed uint64) Result {
 
 func (r *run) build() {
 	d := r.w.dice("build")
-	for range r.plan.origins {
+	var urls []string
+	for i := range r.plan.origins {
+		urls = append(urls, fmt.Sprintf("http://localhost:%d", 8080+i)) // one host: they share the cookies
+	}
+	if r.plan.remote {
+		r.service = newService(r.w, r.plan.instances, urls)
+		r.checker.service = r.service
+	}
+	for i := range r.plan.browsers {
+		name := fmt.Sprintf("browser%d", i)
+		b := &browser{w: r.w, name: name, dice: r.w.dice(name), service: r.service}
 		clock := &machineClock{w: r.w, drift: (2*d.random.Float64() - 1) / 1000}
-		at := newOrigin(r.w, fmt.Sprintf("origin%d", len(r.origins)), clock)
-		r.origins = append(r.origins, at)
-		r.checker.held[at] = ""
-		for range r.plan.tabs {
-			r.open(at)
+		for j, url := range urls {
+			at := newOrigin(r.w, fmt.Sprintf("%s.%d", name, j), url, b, clock)
+			r.origins = append(r.origins, at)
+			r.checker.held[at] = ""
+			for range r.plan.tabs {
+				r.open(at)
+			}
 		}
 	}
 }
@@ -70,8 +84,13 @@ func (r *run) open(at *origin) {
 	t := at.open(fmt.Sprintf("%s.tab%d", at.name, r.opened))
 	r.mu.Unlock()
 	file := t.dice.chance(0.3)
+	backend, domain := at.backend(t, file), at.name
+	if r.plan.remote {
+		domain = "server"
+		backend = remote.NewDocument(remote.Config{Server: &wire{t, at.browser}, URL: serverURL, Room: "project", Name: t.name, Local: backend}).Backend()
+	}
 	m, err := lock.NewManager(lock.Config{OwnerID: t.name, OwnerName: t.name, Clock: t,
-		Channel: &channel[lock.Message]{at.air, t}, Backends: []lock.Backend{at.backend(t, file)}})
+		Channel: &channel[lock.Message]{at.air, t}, Backends: []lock.Backend{backend}})
 	if err != nil {
 		r.w.found("simulation", "no manager: %v", err)
 		return
@@ -81,7 +100,7 @@ func (r *run) open(at *origin) {
 	r.managers[t] = m
 	r.mu.Unlock()
 	for i := range r.plan.programs {
-		p := &program{run: r, tab: t, dice: r.w.dice(fmt.Sprintf("%s.%d", t.name, i)), m: m, domain: at.name}
+		p := &program{run: r, tab: t, dice: r.w.dice(fmt.Sprintf("%s.%d", t.name, i)), m: m, domain: domain, remote: r.plan.remote}
 		r.programs.Go(p.work)
 	}
 }
@@ -131,6 +150,12 @@ func (r *run) end() {
 			t.crash()
 		}
 	}
+	for _, at := range r.origins {
+		at.browser.traffic.Wait()
+	}
+	if r.service != nil {
+		r.service.close()
+	}
 }
 
 // settle waits for a group, but not for ever.
@@ -149,6 +174,11 @@ func (r *run) settle(what string, group *sync.WaitGroup) {
 // leftovers looks for what nobody has and is still there, a TTL and a second after everything was closed.
 func (r *run) leftovers() {
 	time.Sleep(lock.DefaultTTL + time.Second)
+	if r.service != nil {
+		if left := r.service.left(); len(left) > 0 {
+			r.w.found("leftover", "the server keeps %v", left)
+		}
+	}
 	for _, at := range r.origins {
 		if held := at.held(); held != "" {
 			r.w.found("leftover", "%s: locks that nobody has: %s", at.name, held)

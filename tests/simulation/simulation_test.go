@@ -17,11 +17,17 @@ import (
 var (
 	seedFlag = flag.Uint64("seed", 0, "the seed of the first run; the next ones count from it. 0 draws one")
 	forFlag  = flag.Duration("for", 20*time.Second, "how long to go on with other seeds")
+	stopFlag = flag.Int("findings", 1, "after how many failing runs to stop")
 	runsFlag = flag.Int("runs", 0, "how many runs; 0 is as many as -for allows")
 )
 
-// simulate runs one seed in a bubble of its own.
+// simulate runs one seed in a bubble of its own. In a run that hangs, virtual time stands still because a goroutine waits
+// for a mutex or computes for ever.
 func simulate(t *testing.T, seed uint64) (result Result) {
+	defer time.AfterFunc(time.Minute, func() {
+		debug.SetTraceback("all")
+		panic(fmt.Sprintf("the run with seed %d hangs", seed))
+	}).Stop()
 	synctest.Test(t, func(*testing.T) { result = Run(seed) })
 	return result
 }
@@ -46,7 +52,7 @@ func TestSimulation(t *testing.T) {
 	if first == 0 {
 		first = rand.Uint64N(1 << 32)
 	}
-	began, runs := time.Now(), 0
+	began, runs, failed := time.Now(), 0, 0
 	total := make(map[string]int)
 	defer func() {
 		took := time.Since(began)
@@ -60,7 +66,9 @@ func TestSimulation(t *testing.T) {
 		}
 		if len(r.Findings) > 0 {
 			report(t, r)
-			return
+			if failed++; failed >= *stopFlag {
+				return
+			}
 		}
 		if *runsFlag > 0 && runs >= *runsFlag || *runsFlag == 0 && time.Since(began) >= *forFlag {
 			return

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
@@ -38,14 +39,15 @@ func (c *checker) waiting(x *waiter) (done func()) {
 	}
 }
 
-// watch looks for waiters that nobody serves, until stop is closed.
-func (c *checker) watch(stop <-chan struct{}) {
+// watch looks for waiters that nobody serves and for leases that nobody has, until stop is closed.
+func (c *checker) watch(origins []*origin, stop <-chan struct{}) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
 			c.lookAtWaiters()
+			c.lookForOrphans(origins)
 		case <-stop:
 			return
 		}
@@ -74,7 +76,7 @@ func (c *checker) lookAtWaiters() {
 func (c *checker) justified(x *waiter) bool {
 	recently := time.Now().Add(-watchEvery)
 	at := x.tab.at
-	if at.disturbedSince(recently) || at.stolenSince(recently) || c.moved[at] || at.keptByFrozen(x.remote) {
+	if at.disturbedSince(recently, x.remote) || x.remote && at.unreachedSince(recently) || at.stolenSince(recently) || c.moved[at] || x.remote && c.movedThere || at.keptByFrozen(x.remote) {
 		return true
 	}
 	return slices.ContainsFunc(c.beliefs, func(b *belief) bool {
@@ -84,6 +86,10 @@ func (c *checker) justified(x *waiter) bool {
 
 // move lets files expire, and notes of each origin whether its locks have moved on since the last look.
 func (c *checker) move() {
+	if c.service != nil {
+		there := strings.Join(c.service.left(), " ")
+		c.heldThere, c.movedThere = there, there != c.heldThere
+	}
 	for at, last := range c.held {
 		at.expireFiles()
 		now := at.held()

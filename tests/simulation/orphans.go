@@ -1,0 +1,45 @@
+package simulation
+
+import (
+	"time"
+)
+
+// orphanLimit is how long the server may keep a lease that no program has, though all tabs run and the network is well:
+// the client gives it back. What a tab leaves behind that is frozen or gone stays for its TTL.
+const orphanLimit = 10 * time.Second
+
+// lookForOrphans looks for leases on the server that nobody has.
+func (c *checker) lookForOrphans(origins []*origin) {
+	if c.service == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	excused := time.Now().Add(-serverTTL - slack)
+	for _, at := range origins {
+		if at.unreachedSince(excused) || at.disturbedSince(excused, true) || at.unrestSince(excused) {
+			clear(c.orphans)
+			return
+		}
+	}
+	has := make(map[int64]bool)
+	for _, b := range c.beliefs {
+		has[b.lease.Token] = true
+	}
+	claims := c.service.claims()
+	for token := range c.orphans {
+		if claims[token] == "" || has[token] {
+			delete(c.orphans, token)
+		}
+	}
+	for token, claim := range claims {
+		switch {
+		case has[token]:
+		case c.orphans[token].IsZero():
+			c.orphans[token] = time.Now()
+		case time.Since(c.orphans[token]) > orphanLimit:
+			c.w.found("orphan", "the server keeps a lease with token %d that nobody has: %s", token, claim)
+			c.orphans[token] = time.Now().Add(time.Hour)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/asks"
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/httpapi"
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/memory"
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/metrics"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+	"github.com/holdfast-dev/holdfast/server/sweeper"
+)
+
+// service is a Holdfast server: one or more instances over one store.
+type service struct {
+	w       *world
+	dice    *dice
+	store   *memory.Store
+	look    *kv.Store // for the checker: without faults
+	blobs   *memoryBlobs
+	origins []string
+
+	mu        sync.Mutex
+	instances []*instance // nil where one is down
+	rate      float64     // of requests to the store that fail
+	stall     time.Duration
+	last      time.Time // when an instance or the store was last not well
+}
+
+// instance is one process of the server.
+type instance struct {
+	client  *kv.Store
+	table   *locks.Table
+	handler http.Handler
+	dead    chan struct{} // closed when the process ends
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+func newService(w *world, instances int, origins []string) *service {
+	s := &service{w: w, dice: w.dice("service"), store: memory.New(), blobs: newMemoryBlobs(), origins: origins, instances: make([]*instance, instances)}
+	s.look = s.store.Client(func(context.Context, string) (before, after error) { return nil, nil })
+	for i := range s.instances {
+		s.start(i)
+	}
+	return s
+}
+
+// link is the way of a process to the store.
+func (s *service) link(dead <-chan struct{}) memory.Link {
+	return func(ctx context.Context, request string) (before, after error) {
+		s.mu.Lock()
+		rate, stall := s.rate, s.stall
+		s.mu.Unlock()
+		long := s.dice.between(100*time.Microsecond, 5*time.Millisecond)
+		if stall > 0 && s.dice.chance(0.2) {
+			long = s.dice.between(5*time.Millisecond, stall)
+		}
+		if request == "grant" || request == "revoke" {
+			long = 0 // the table keeps a mutex meanwhile, for which virtual time would wait
+		}
+		timer := time.NewTimer(long)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err(), nil
+		case <-dead:
+			return memory.ErrLost, nil
+		}
+		select {
+		case <-dead:
+			return memory.ErrLost, nil
+		default:
+		}
+		switch {
+		case s.dice.chance(rate):
+			before = memory.ErrLost
+		case s.dice.chance(rate):
+			after = memory.ErrLost
+		}
+		if before != nil || after != nil || long > time.Second {
+			s.ill()
+		}
+		return before, after
+	}
+}
+
+// start begins an instance.
+func (s *service) start(i int) {
+	in := &instance{dead: make(chan struct{})}
+	in.client = s.store.Client(s.link(in.dead))
+	for {
+		if err := in.open(s); err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	s.mu.Lock()
+	s.instances[i] = in
+	s.mu.Unlock()
+}
+
+func (in *instance) open(s *service) (err error) {
+	log := slog.New(slog.DiscardHandler)
+	counts := metrics.New(nil)
+	in.table, err = locks.Open(context.Background(), in.client, locks.Config{Metrics: counts, Log: log, Alone: len(s.instances) == 1})
+	if err != nil {
+		return err
+	}
+	desk := asks.New(in.client, in.table, func(string, asks.Ask, asks.Outcome) []kv.Op { return nil })
+	in.handler, err = httpapi.New(httpapi.Config{Locks: in.table, Asks: desk, Metrics: counts, Log: log,
+		Contents: content.New(content.Config{KV: in.client, Locks: in.table, Blobs: s.blobs, Keep: 20}),
+		Sessions: sessions.Source{Key: []byte("of this simulation")}, Origins: s.origins, LockTTL: serverTTL, MaxWait: time.Minute,
+		WriteLimit: 30 * time.Second, MaxContent: 1 << 20, LockAll: true})
+	if err != nil {
+		panic(fmt.Errorf("the API does not start: %w", err))
+	}
+	background, stop := context.WithCancel(context.Background())
+	in.stop = stop
+	in.running.Go(func() { sweeper.Run(background, in.table, time.Minute, log) })
+	return nil
+}
+
+// kill ends a process at once. What it was doing is not finished, and who waits for its answer gets none.
+func (s *service) kill(i int) {
+	s.mu.Lock()
+	in := s.instances[i]
+	s.instances[i] = nil
+	s.mu.Unlock()
+	s.ill()
+	if in != nil {
+		close(in.dead)
+		in.close()
+	}
+}
+
+func (in *instance) close() {
+	in.stop()
+	in.running.Wait()
+	in.table.Close()
+	_ = in.client.Close()
+}
+
+// close ends everything.
+func (s *service) close() {
+	for i := range s.instances {
+		s.kill(i)
+	}
+	_ = s.look.Close()
+	s.store.Close()
+}
+
+// any returns one of the instances that run, or nil.
+func (s *service) any(d *dice) *instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var up []*instance
+	for _, in := range s.instances {
+		if in != nil {
+			up = append(up, in)
+		}
+	}
+	if len(up) == 0 || len(up) < len(s.instances) && d.chance(0.3) {
+		return nil
+	}
+	return up[d.n(len(up))]
+}
+
+// ill notes that something is wrong with the service.
+func (s *service) ill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = time.Now()
+}
+
+// set says how the way to the store behaves.
+func (s *service) set(rate float64, stall time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rate, s.stall = rate, stall
+}
+
+// illSince reports whether the service was not well since a moment.
+func (s *service) illSince(t time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, in := range s.instances {
+		if in == nil {
+			return true
+		}
+	}
+	return s.last.After(t)
+}
+
+// claims returns the leases that the server has, by their tokens.
+func (s *service) claims() map[int64]string {
+	found, _, err := s.look.Range(context.Background(), "locks/claim/")
+	if err != nil {
+		s.w.found("simulation", "the store cannot be read: %v", err)
+	}
+	all := make(map[int64]string)
+	for _, e := range found {
+		all[e.Created] = e.Key + " " + string(e.Value)
+	}
+	return all
+}
+
+// left names what is held on the server, and who waits there.
+func (s *service) left() (keys []string) {
+	for _, prefix := range []string{"locks/claim/", "locks/wait/"} {
+		found, err := s.look.Keys(context.Background(), prefix)
+		if err != nil {
+			s.w.found("simulation", "the store cannot be read: %v", err)
+		}
+		keys = append(keys, found...)
+	}
+	return keys
+}
