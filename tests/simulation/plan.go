@@ -18,6 +18,7 @@ type plan struct {
 	lasts         time.Duration
 	wholeOnly     bool    // nobody locks places, shares or uses slots
 	steals        bool    // some leases are taken by force
+	hasty         bool    // leases and the pauses between them are short
 	giveUp        float64 // the share of acquisitions that are given up early
 	shortTTL      bool
 	faults        map[string]bool
@@ -51,6 +52,9 @@ func newPlan(d *dice) plan {
 	if d.chance(0.5) {
 		p.giveUp = 0.3
 	}
+	if p.hasty = d.chance(0.2); p.hasty {
+		p.programs, p.lasts = 2+d.n(3), d.between(time.Second, 20*time.Second)
+	}
 	faults := localFaults
 	if p.remote = d.chance(0.6); p.remote {
 		p.browsers, p.origins, p.tabs, p.instances = 1+d.n(3), 1+d.n(2), 1+d.n(3), 1+d.n(2)
@@ -59,7 +63,7 @@ func newPlan(d *dice) plan {
 	for _, f := range faults {
 		p.faults[f] = d.chance(0.3)
 	}
-	if d.chance(0.1) {
+	if !p.hasty && d.chance(0.1) {
 		p.lasts = d.between(3*time.Minute, 15*time.Minute)
 	}
 	if p.faults[faultSleep] {

@@ -23,7 +23,11 @@ type program struct {
 func (p *program) work() {
 	for p.tab.step() == nil && !p.run.calm() {
 		p.once()
-		p.idle(p.dice.between(time.Millisecond, 10*time.Second))
+		if p.run.plan.hasty {
+			p.idle(p.dice.between(10*time.Microsecond, 100*time.Millisecond))
+		} else {
+			p.idle(p.dice.between(time.Millisecond, 10*time.Second))
+		}
 	}
 }
 
@@ -101,6 +105,9 @@ func (p *program) keep(o lock.AcquireOptions, lease lock.Lease) {
 	p.tab.w.note(p.tab.name, "acquired %s", b)
 	p.run.checker.granted(b)
 	long := p.dice.between(time.Millisecond, 3*lease.TTL)
+	if p.run.plan.hasty {
+		long = p.dice.between(10*time.Microsecond, 100*time.Millisecond)
+	}
 	pause := time.NewTimer(long)
 	defer pause.Stop()
 	select {

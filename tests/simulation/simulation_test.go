@@ -32,6 +32,9 @@ func simulate(t *testing.T, seed uint64) (result Result) {
 	return result
 }
 
+// maxFindings is how many findings of a run are printed. The first one tells most.
+const maxFindings = 5
+
 // report writes what a failing run did into a file, and fails the test.
 func report(t *testing.T, r Result) {
 	t.Helper()
@@ -41,7 +44,7 @@ func report(t *testing.T, r Result) {
 		t.Log(err)
 	}
 	t.Errorf("seed %d breaks a promise; its steps are in %s, and make simulate SEED=%d repeats it:\n%s",
-		r.Seed, name, r.Seed, strings.Join(r.Findings, "\n"))
+		r.Seed, name, r.Seed, strings.Join(r.Findings[:min(len(r.Findings), maxFindings)], "\n"))
 }
 
 // TestSimulation runs one seed after the other for as long as -for says, and stops at the first broken promise.
