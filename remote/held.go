@@ -53,7 +53,8 @@ func (h *held) remove(t *term) {
 // lose tells that the lock has ended without being released.
 func (t *term) lose() { t.losing.Do(func() { close(t.lost) }) }
 
-// lostWith returns the channel that is closed when the lock was passed on, or when the one of this machine is lost.
+// lostWith returns the channel that is closed when the lock was passed on, or when the one of this machine is lost. It is
+// closed already where that has happened: the first call may be the last look before there is a lease.
 func (t *term) lostWith(local <-chan struct{}) <-chan struct{} {
 	t.following.Do(func() {
 		go func() {
@@ -64,6 +65,9 @@ func (t *term) lostWith(local <-chan struct{}) <-chan struct{} {
 			}
 		}()
 	})
+	if wait.Closed(local) {
+		t.lose()
+	}
 	return t.lost
 }
 

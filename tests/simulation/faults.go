@@ -42,7 +42,7 @@ func (r *run) freeze(t *tab, long time.Duration) {
 		return
 	}
 	r.w.note(t.name, "is frozen for %s", long)
-	r.side.Go(func() {
+	r.faults.Go(func() {
 		r.pause(long)
 		if !t.gone() {
 			r.w.note(t.name, "wakes")
@@ -62,7 +62,7 @@ func (r *run) sleep(at *origin, long time.Duration) {
 	}
 	r.w.note(at.name, "sleeps for %s", long)
 	began := time.Now()
-	r.side.Go(func() {
+	r.faults.Go(func() {
 		r.pause(long)
 		r.w.note(at.name, "wakes")
 		at.clock.sleep(time.Since(began))
@@ -77,7 +77,7 @@ func (r *run) sleep(at *origin, long time.Duration) {
 func (r *run) crash(t *tab) {
 	r.w.note(t.name, "crashes")
 	t.crash()
-	r.side.Go(func() {
+	r.faults.Go(func() {
 		r.pause(r.w.steps.between(10*time.Millisecond, 10*time.Second))
 		if !r.calm() {
 			r.open(t.at)
@@ -90,7 +90,7 @@ func (r *run) failStorage(at *origin, d *dice) {
 	long := d.between(100*time.Millisecond, 2*time.Minute)
 	r.w.note(at.name, "storage fails for %s: %.0f %% of its calls, and they take up to %s", long, 100*rate, slow)
 	at.faults.set(rate, slow)
-	r.side.Go(func() {
+	r.faults.Go(func() {
 		r.pause(long)
 		r.w.note(at.name, "storage is well again")
 		at.faults.set(0, 0)

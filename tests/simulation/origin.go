@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
@@ -23,6 +25,9 @@ type origin struct {
 	records *leaseTable
 	faults  *storageFaults
 	air     *air[lock.Message]
+	letters *air[autosave.Message]
+	disk    *autosavetest.Disk  // the files of AutoSave
+	shelf   *autosavetest.Shelf // the drafts
 
 	mu    sync.Mutex
 	tabs  []*tab
@@ -32,7 +37,8 @@ type origin struct {
 
 func newOrigin(w *world, name, url string, b *browser, clock *machineClock) *origin {
 	return &origin{w: w, name: name, url: url, browser: b, clock: clock, locks: locktest.NewSpace(), files: locktest.NewSpace(),
-		records: &leaseTable{}, air: newAir[lock.Message](), faults: &storageFaults{dice: w.dice(name + " storage")}}
+		records: &leaseTable{}, air: newAir[lock.Message](), letters: newAir[autosave.Message](),
+		disk: autosavetest.NewDisk(), shelf: autosavetest.NewShelf(), faults: &storageFaults{dice: w.dice(name + " storage")}}
 }
 
 // open opens a tab.

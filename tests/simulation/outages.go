@@ -23,7 +23,7 @@ func (r *run) troubleBetween(b *browser, fault string, d *dice) {
 func (r *run) storm(b *browser, long time.Duration, net weather) {
 	r.w.note(b.name, "network for %s: %+v", long, net)
 	b.set(net)
-	r.side.Go(func() {
+	r.faults.Go(func() {
 		r.pause(long)
 		r.w.note(b.name, "network is well again")
 		b.set(weather{})
@@ -40,7 +40,7 @@ func (r *run) restart(i int, down time.Duration) {
 		return
 	}
 	r.service.kill(i)
-	r.side.Go(func() {
+	r.faults.Go(func() {
 		r.pause(down)
 		r.service.start(i)
 		r.w.note("service", "instance %d runs again", i)
@@ -51,7 +51,7 @@ func (r *run) restart(i int, down time.Duration) {
 func (r *run) failStore(long time.Duration, rate float64, stall time.Duration) {
 	r.w.note("service", "store for %s: %.0f %% of the requests fail, and they take up to %s", long, 100*rate, stall)
 	r.service.set(rate, stall)
-	r.side.Go(func() {
+	r.faults.Go(func() {
 		r.pause(long)
 		r.service.set(0, 0)
 		r.w.note("service", "store is well again")

@@ -12,9 +12,11 @@ import (
 type plan struct {
 	remote        bool // the tabs lock on a server too
 	browsers      int
-	origins, tabs int // origins of each browser, and tabs of each origin
-	instances     int // of the server
-	programs      int // in each tab
+	origins, tabs int           // origins of each browser, and tabs of each origin
+	instances     int           // of the server
+	programs      int           // in each tab
+	editors       bool          // the tabs have an editor each instead of programs
+	ttl           time.Duration // of editors
 	lasts         time.Duration
 	wholeOnly     bool    // nobody locks places, shares or uses slots
 	steals        bool    // some leases are taken by force
@@ -65,6 +67,9 @@ func newPlan(d *dice) plan {
 	}
 	if !p.hasty && d.chance(0.1) {
 		p.lasts = d.between(3*time.Minute, 15*time.Minute)
+	}
+	if p.editors = d.chance(0.4); p.editors {
+		p.wholeOnly, p.ttl = true, pick(d, 5*time.Second, lock.DefaultTTL)
 	}
 	if p.faults[faultSleep] {
 		p.faults[faultClock] = false // both clocks wrong at once: nothing is promised

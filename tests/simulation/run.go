@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/remote"
 )
@@ -17,10 +19,13 @@ type run struct {
 	checker *checker
 	service *service // nil without one
 	origins []*origin
+	words   *words
+	ended   chan struct{} // closed when all programs have ended
 	calmed  chan struct{} // closed when no fault begins any more and nobody takes another lease
 
 	programs sync.WaitGroup
-	side     sync.WaitGroup // faults that last
+	faults   sync.WaitGroup // that last
+	side     sync.WaitGroup // what looks at leases of editors
 
 	mu       sync.Mutex
 	opened   int
@@ -35,16 +40,17 @@ type Result struct {
 	Counts   map[string]int
 }
 
-// Run simulates one run. It must be called in a bubble of testing/synctest, and leaves no goroutine there.
-func Run(seed uint64) Result {
+// Run simulates one run; a verbose one notes every request. It must be called in a bubble of testing/synctest, and leaves no goroutine there.
+func Run(seed uint64, verbose bool) Result {
 	w := newWorld(seed)
-	r := &run{w: w, plan: newPlan(w.dice("plan")), checker: newChecker(w), calmed: make(chan struct{}), managers: make(map[*tab]*lock.Manager)}
+	w.verbose = verbose
+	r := &run{w: w, plan: newPlan(w.dice("plan")), checker: newChecker(w), words: newWords(w), ended: make(chan struct{}), calmed: make(chan struct{}), managers: make(map[*tab]*lock.Manager)}
 	w.note("run", "plan %+v", r.plan)
 	r.build()
 	stop := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() { r.checker.watch(r.origins, stop) })
-	r.side.Go(r.trouble)
+	r.faults.Go(r.trouble)
 	time.Sleep(r.plan.lasts)
 	r.end()
 	close(stop)
@@ -85,9 +91,11 @@ func (r *run) open(at *origin) {
 	r.mu.Unlock()
 	file := t.dice.chance(0.3)
 	backend, domain := at.backend(t, file), at.name
+	var document *remote.Document
 	if r.plan.remote {
 		domain = "server"
-		backend = remote.NewDocument(remote.Config{Server: &wire{t, at.browser}, URL: serverURL, Room: "project", Name: t.name, Local: backend}).Backend()
+		document = remote.NewDocument(remote.Config{Server: &wire{t, at.browser}, URL: serverURL, Room: "project", Name: t.name, Local: backend})
+		backend = document.Backend()
 	}
 	m, err := lock.NewManager(lock.Config{OwnerID: t.name, OwnerName: t.name, Clock: t,
 		Channel: &channel[lock.Message]{at.air, t}, Backends: []lock.Backend{backend}})
@@ -99,10 +107,36 @@ func (r *run) open(at *origin) {
 	r.mu.Lock()
 	r.managers[t] = m
 	r.mu.Unlock()
+	if r.plan.editors {
+		r.edit(t, m, document, domain)
+		return
+	}
 	for i := range r.plan.programs {
 		p := &program{run: r, tab: t, dice: r.w.dice(fmt.Sprintf("%s.%d", t.name, i)), m: m, domain: domain, remote: r.plan.remote}
 		r.programs.Go(p.work)
 	}
+}
+
+// edit opens an editor in a tab.
+func (r *run) edit(t *tab, m *lock.Manager, document *remote.Document, domain string) {
+	var store autosave.Store = autosave.NewLayout(files(t), autosavetest.SHA256)
+	if document != nil {
+		store = remote.NewContents(document, store, autosavetest.SHA256)
+	}
+	e := &editor{run: r, tab: t, dice: r.w.dice(t.name + ".editor"), m: m, remote: document != nil, domain: domain, desk: t.at.shelf.Desk(nil)}
+	t.end = e.desk.End
+	r.programs.Go(func() {
+		if err := e.open(store); err != nil {
+			r.w.note(t.name, "cannot open: %v", err)
+			return
+		}
+		e.work()
+		if !t.gone() {
+			e.call("disposing", time.Minute, e.saver.Dispose)
+		} else {
+			_ = e.saver.Dispose(context.Background())
+		}
+	})
 }
 
 // pause waits; it reports false when the run has calmed down by then.
@@ -135,8 +169,10 @@ const settleLimit = 30 * time.Minute
 func (r *run) end() {
 	r.w.note("run", "calms down")
 	close(r.calmed)
-	r.side.Wait() // all tabs are awake, storage is well
+	r.faults.Wait() // all tabs are awake, storage is well
 	r.settle("programs", &r.programs)
+	close(r.ended)
+	r.side.Wait()
 	var closing sync.WaitGroup
 	for t, m := range r.managers {
 		closing.Go(func() {
@@ -145,6 +181,9 @@ func (r *run) end() {
 	}
 	r.settle("managers", &closing)
 	r.leftovers()
+	if r.plan.editors {
+		r.lookAtTexts()
+	}
 	for _, at := range r.origins {
 		for _, t := range at.others(nil) {
 			t.crash()

@@ -15,10 +15,11 @@ import (
 )
 
 var (
-	seedFlag = flag.Uint64("seed", 0, "the seed of the first run; the next ones count from it. 0 draws one")
-	forFlag  = flag.Duration("for", 20*time.Second, "how long to go on with other seeds")
-	stopFlag = flag.Int("findings", 1, "after how many failing runs to stop")
-	runsFlag = flag.Int("runs", 0, "how many runs; 0 is as many as -for allows")
+	seedFlag    = flag.Uint64("seed", 0, "the seed of the first run; the next ones count from it. 0 draws one")
+	forFlag     = flag.Duration("for", 20*time.Second, "how long to go on with other seeds")
+	stopFlag    = flag.Int("findings", 1, "after how many failing runs to stop")
+	verboseFlag = flag.Bool("verbose", false, "note every request in the trace")
+	runsFlag    = flag.Int("runs", 0, "how many runs; 0 is as many as -for allows")
 )
 
 // simulate runs one seed in a bubble of its own. In a run that hangs, virtual time stands still because a goroutine waits
@@ -28,7 +29,7 @@ func simulate(t *testing.T, seed uint64) (result Result) {
 		debug.SetTraceback("all")
 		panic(fmt.Sprintf("the run with seed %d hangs", seed))
 	}).Stop()
-	synctest.Test(t, func(*testing.T) { result = Run(seed) })
+	synctest.Test(t, func(*testing.T) { result = Run(seed, *verboseFlag) })
 	return result
 }
 

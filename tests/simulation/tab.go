@@ -26,6 +26,7 @@ type tab struct {
 	freezes int
 
 	inbox *inbox
+	end   func() // where set, closes what the browser closes with the tab
 }
 
 func newTab(w *world, name string, at *origin) *tab {
@@ -96,6 +97,9 @@ func (t *tab) crash() {
 	}
 	t.mu.Unlock()
 	t.thaw()
+	if t.end != nil {
+		t.end()
+	}
 	t.at.forget(t)
 }
 

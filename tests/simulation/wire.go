@@ -75,20 +75,22 @@ func headers(r remote.Request) map[string]string {
 
 // body is the JSON of all answers.
 type body struct {
-	Error      string `json:"error"`
-	Message    string `json:"message"`
-	Reason     string `json:"reason"`
-	Token      int64  `json:"token"`
-	LockedAt   string `json:"locked_at"`
-	ExpiresAt  string `json:"expires_at"`
-	SavedAt    string `json:"saved_at"`
-	ETag       string `json:"etag"`
-	LeaseID    string `json:"lease_id"`
-	Slot       int    `json:"slot"`
-	HolderName string `json:"holder_name"`
-	IsMyLock   bool   `json:"is_my_lock"`
-	IsMine     bool   `json:"is_mine"`
-	Holders    []body `json:"holders"`
+	Error      string  `json:"error"`
+	Message    string  `json:"message"`
+	Reason     string  `json:"reason"`
+	Token      int64   `json:"token"`
+	LockedAt   string  `json:"locked_at"`
+	ExpiresAt  string  `json:"expires_at"`
+	SavedAt    string  `json:"saved_at"`
+	ETag       string  `json:"etag"`
+	LeaseID    string  `json:"lease_id"`
+	Ticket     string  `json:"ticket"`
+	Tokens     []int64 `json:"tokens"`
+	Slot       int     `json:"slot"`
+	HolderName string  `json:"holder_name"`
+	IsMyLock   bool    `json:"is_my_lock"`
+	IsMine     bool    `json:"is_mine"`
+	Holders    []body  `json:"holders"`
 }
 
 // read makes a reply of a response, as port.js does.
@@ -120,6 +122,7 @@ func read(response *http.Response) answer {
 	}
 	reply.Error, reply.Message, reply.Reason, reply.Token, reply.ETag = b.Error, b.Message, b.Reason, b.Token, b.ETag
 	reply.Lease, reply.Slot, reply.HolderName, reply.Mine = b.LeaseID, b.Slot, who.HolderName, who.IsMine || who.IsMyLock
+	reply.Ticket, reply.Tokens = b.Ticket, b.Tokens
 	reply.LockedAt, reply.ExpiresAt, reply.SavedAt = instant(b.LockedAt), instant(b.ExpiresAt), instant(b.SavedAt)
 	return answer{reply: reply}
 }

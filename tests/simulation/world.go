@@ -11,9 +11,10 @@ import (
 
 // world is one run: its seed, what happened, and what the checker found.
 type world struct {
-	seed  uint64
-	began time.Time
-	steps *dice // for what belongs to no actor
+	seed    uint64
+	verbose bool // every request is noted
+	began   time.Time
+	steps   *dice // for what belongs to no actor
 
 	mu       sync.Mutex
 	trace    []string

@@ -1,0 +1,31 @@
+package remote_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// A grant whose local lock was stolen is lost at the first look, too: a manager looks once before it makes a lease.
+func TestStolenGrantIsLostAtFirstLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		space := locktest.NewSpace()
+		d := remote.NewDocument(remote.Config{Server: &browser{net: newInternet(), session: "A"}, URL: "https://locks.example", Room: "project",
+			Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: space.Client("a")}})
+		b := d.Backend()
+		grant, err := b.Locker.Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: b.Name(), Mode: lock.Exclusive}}})
+		require.NoError(t, err)
+		thief, err := space.Client("thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "holdfast:project", Mode: lock.Exclusive}}, Steal: true})
+		require.NoError(t, err)
+		assert.True(t, wait.Closed(grant.Lost()))
+		require.NoError(t, thief.Release(t.Context()))
+		require.NoError(t, grant.Release(t.Context()))
+	})
+}

@@ -1,0 +1,221 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// editor is a page with AutoSave: it types words behind its text, saves, asks for the turn, sleeps and ends. It does what
+// the page's side of AutoSave does with the text: it numbers its snapshots and journals them.
+type editor struct {
+	run    *run
+	tab    *tab
+	dice   *dice
+	m      *lock.Manager
+	remote bool
+	domain string
+	desk   *autosavetest.Desk
+	saver  *autosave.Saver
+
+	mu       sync.Mutex
+	text     string
+	id, base string // of the lineage
+	lineages int
+	number   int64 // of changes
+	stored   int64 // the change that a commit or a draft has
+	lengths  map[int64]int
+	editable bool
+	lease    string // the last one that was seen
+}
+
+// numbered is a text as a snapshot of the page.
+func (e *editor) numbered() autosave.Draft {
+	return autosave.Draft{ID: e.id, Number: e.number, OwnerID: e.tab.name, OwnerName: e.tab.name, At: e.tab.at.clock.now().Wall, Base: e.base}
+}
+
+// renew begins another lineage, typed on a generation.
+func (e *editor) renew(base string) {
+	e.lineages++
+	e.id, e.base, e.stored = fmt.Sprintf("%s-%d", e.tab.name, e.lineages), base, e.number
+	e.lengths = map[int64]int{e.number: len(e.text)}
+}
+
+func (e *editor) config(store autosave.Store) autosave.Config {
+	return autosave.Config{Store: store, Locks: e.m, Clock: e.tab, Channel: &channel[autosave.Message]{e.tab.at.letters, e.tab},
+		Drafts: &drafts{e.tab, e.desk}, Listener: e.hear,
+		Limits: autosave.Limits{MaxGenerations: 10_000, Keep: autosave.KeepLatest},
+		Lock:   lock.AcquireOptions{TTL: e.run.plan.ttl, HeartbeatInterval: e.run.plan.ttl / 3},
+		Snapshot: func(context.Context) (autosave.Content, error) {
+			if err := e.tab.step(); err != nil {
+				return nil, err
+			}
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return autosave.Numbered{Content: autosave.Bytes(e.text), Draft: e.id, Number: e.number}, nil
+		}}
+}
+
+// open opens AutoSave. It must be called once.
+func (e *editor) open(store autosave.Store) error {
+	e.lengths = make(map[int64]int)
+	e.desk.Unsaved = func() (autosave.Draft, []byte, bool) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.numbered(), []byte(e.text), e.number > e.stored
+	}
+	e.renew("")
+	var err error
+	e.saver, err = autosave.New(context.Background(), e.config(store))
+	return err
+}
+
+// hear is the listener of the page.
+func (e *editor) hear(event autosave.Event) {
+	if e.tab.awake() != nil {
+		return
+	}
+	e.mu.Lock()
+	switch event.Type {
+	case autosave.EventSaved:
+		e.saved(event.Generation)
+	case autosave.EventEditable:
+		e.begin(event)
+	case autosave.EventReadonly:
+		e.editable = false
+	}
+	e.mu.Unlock()
+}
+
+// saved notes what was acknowledged.
+func (e *editor) saved(g *autosave.Generation) {
+	if g.Draft != e.id {
+		return
+	}
+	e.stored = max(e.stored, g.Number)
+	if g.Current {
+		e.base = g.ID
+	}
+	e.desk.Saved(e.id, g.Number)
+	if length, ok := e.lengths[g.Number]; ok {
+		e.run.words.acknowledge(e.tab, e.domain, e.text[:length], g.Current)
+	}
+}
+
+// begin shows what the editor begins with.
+func (e *editor) begin(event autosave.Event) {
+	if event.Loaded {
+		if e.number > e.stored {
+			e.mu.Unlock()
+			_, _ = e.desk.Seal(context.Background(), autosave.CauseLockLost)
+			e.mu.Lock()
+		}
+		e.text = string(event.Content)
+		e.renew(event.Base)
+	} else if e.number == e.stored {
+		e.base = event.Base
+	}
+	e.editable = true
+	lease, ok := e.m.Lease(event.LeaseID)
+	if !ok || lease.ID == e.lease {
+		return
+	}
+	e.lease = lease.ID
+	e.run.words.begins(e.tab, e.domain, e.text)
+	b := &belief{tab: e.tab, domain: e.domain, lease: lease, names: names(lock.AcquireOptions{Mode: lock.Exclusive}, 0), remote: e.remote, recorded: true}
+	e.tab.w.note(e.tab.name, "edits, with token %d, from %q", lease.Token, clipped(e.text))
+	e.run.checker.granted(b)
+	e.run.side.Go(func() {
+		select {
+		case <-lease.Done():
+		case <-e.tab.dead:
+		case <-e.run.ended:
+		}
+		if lease.Err() != nil && e.tab.awake() == nil {
+			e.tab.w.note(e.tab.name, "lost token %d: %v", lease.Token, lease.Err())
+			e.run.checker.ended(b)
+		} else {
+			e.run.checker.releases(b)
+		}
+	})
+}
+
+func clipped(text string) string { return text[max(0, len(text)-60):] }
+
+// types adds a word. The page journals it at once.
+func (e *editor) types() {
+	e.mu.Lock()
+	if !e.editable || e.saver.ReadOnly() {
+		e.mu.Unlock()
+		return
+	}
+	word := e.run.words.next(e.tab.name)
+	e.text += word
+	e.number++
+	e.lengths[e.number] = len(e.text)
+	draft, text := e.numbered(), []byte(e.text)
+	e.mu.Unlock()
+	e.desk.Journal(draft, text)
+	e.run.words.journalled(word)
+	e.saver.MarkDirty()
+}
+
+// work types and does what people do with a page, until the run calms down or the tab is gone.
+func (e *editor) work() {
+	for e.tab.step() == nil && !e.run.calm() {
+		switch n := e.dice.n(100); {
+		case n < 80:
+			e.types()
+		case n < 87:
+			e.call("flushing", time.Minute, func(ctx context.Context) error { _, err := e.saver.FlushNow(ctx); return err })
+		case n < 93:
+			options := autosave.EditOptions{Force: e.dice.chance(0.5), Grace: pick(e.dice, time.Second, 5*time.Second)}
+			e.call("asking for the turn", 2*time.Minute, func(ctx context.Context) error { return e.saver.RequestEdit(ctx, options) })
+		case n < 96:
+			e.call("sleeping", time.Minute, e.saver.Suspend)
+			e.idle(e.dice.between(10*time.Millisecond, time.Minute))
+			e.call("waking", time.Minute, e.saver.Resume)
+		case n < 97:
+			e.leave()
+			return
+		}
+		e.idle(e.dice.between(time.Millisecond, 4*time.Second))
+	}
+}
+
+func (e *editor) idle(d time.Duration) {
+	pause := time.NewTimer(d)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-e.tab.dead:
+	case <-e.run.calmed:
+	}
+}
+
+// call checks that a call settles. Its ctx ends a minute before the limit at the latest.
+func (e *editor) call(what string, limit time.Duration, f func(context.Context) error) {
+	if e.tab.step() != nil {
+		return
+	}
+	e.run.checker.call(e.tab, what, limit+slack, func(ctx context.Context) {
+		ctx, stop := context.WithTimeout(ctx, limit)
+		defer stop()
+		if err := f(ctx); err != nil {
+			e.tab.w.note(e.tab.name, "%s: %v", what, strings.SplitN(err.Error(), "\n", 2)[0])
+		}
+	})
+}
+
+// leave closes the page, and opens another one a while later.
+func (e *editor) leave() {
+	e.tab.w.note(e.tab.name, "is closed")
+	e.call("disposing", time.Minute, e.saver.Dispose)
+	e.run.crash(e.tab)
+}

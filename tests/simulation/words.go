@@ -1,0 +1,138 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// words knows each word that was typed and each that was acknowledged as saved. Words are only added, so every text that is
+// saved later has all that were acknowledged before.
+type words struct {
+	w *world
+
+	mu    sync.Mutex
+	last  int
+	typed []string            // and journalled
+	acked map[string][]string // by domain: what every later content has
+	kept  []string            // what the history has, at least
+}
+
+func newWords(w *world) *words { return &words{w: w, acked: make(map[string][]string)} }
+
+// next returns a word that was never used.
+func (s *words) next(by string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	s.w.count("words")
+	return fmt.Sprintf("<%d %s>", s.last, by)
+}
+
+func (s *words) journalled(word string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.typed = append(s.typed, word)
+}
+
+func split(text string) []string {
+	all := strings.SplitAfter(text, ">")
+	return all[:len(all)-1]
+}
+
+// acknowledge notes that a text was saved, as the content or beside it.
+func (s *words) acknowledge(t *tab, domain, text string, current bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.w.count("saves")
+	if !current {
+		s.kept = append(s.kept, split(text)...)
+		return
+	}
+	for _, word := range s.missing(domain, text) {
+		s.w.found("saved", "%s saved a text without %s, which was saved before", t.name, word)
+	}
+	s.acked[domain] = split(text)
+}
+
+// missing returns the acknowledged words that a text lacks.
+func (s *words) missing(domain, text string) (lost []string) {
+	for _, word := range s.acked[domain] {
+		if !strings.Contains(text, word) {
+			lost = append(lost, word)
+		}
+	}
+	return lost
+}
+
+// begins checks what an editor begins with.
+func (s *words) begins(t *tab, domain, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if lost := s.missing(domain, text); len(lost) > 0 {
+		s.w.found("loaded", "%s begins without %v, which was saved before", t.name, lost)
+	}
+}
+
+// settled checks what is left when everything is closed: the content has all that was acknowledged.
+func (s *words) settled(domain, content string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if lost := s.missing(domain, content); len(lost) > 0 {
+		s.w.found("saved", "the content of %s lacks %v", domain, lost)
+	}
+}
+
+// found checks that each word that was journalled or saved is in some text.
+func (s *words) found(all string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, word := range append(s.typed, s.kept...) {
+		if !strings.Contains(all, word) {
+			s.w.found("lost", "%s is nowhere", word)
+		}
+	}
+}
+
+// lookAtTexts reads what is left: of each origin its files and drafts, and of the server its content.
+func (r *run) lookAtTexts() {
+	var all strings.Builder
+	for _, at := range r.origins {
+		texts := at.texts(r.w)
+		all.WriteString(strings.Join(texts, ""))
+		all.WriteString(strings.Join(at.shelf.Texts(), ""))
+		if !r.plan.remote {
+			r.words.settled(at.name, strings.Join(texts[:min(1, len(texts))], ""))
+		}
+	}
+	if r.plan.remote {
+		x := r.origins[0].browser.send(r.origins[0].url, remote.Request{Method: "GET", Path: "/api/documents/project/content"})
+		content := string((<-x.reply).reply.Body)
+		close(x.given)
+		r.words.settled("server", content)
+		all.WriteString(content)
+	}
+	r.words.found(all.String())
+}
+
+// texts returns the generations of an origin, the current one first.
+func (o *origin) texts(w *world) (texts []string) {
+	store := autosave.NewLayout(o.disk.Stepped(nil), autosavetest.SHA256)
+	list, err := store.List(context.Background())
+	if err != nil {
+		w.found("saved", "the history of %s cannot be listed: %v", o.name, err)
+	}
+	for _, g := range list {
+		text, err := store.Read(context.Background(), g.ID)
+		if err != nil {
+			w.found("saved", "generation %s of %s cannot be read: %v", g.ID, o.name, err)
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
+}
