@@ -19,6 +19,7 @@ type plan struct {
 	ttl           time.Duration // of editors
 	lasts         time.Duration
 	wholeOnly     bool    // nobody locks places, shares or uses slots
+	sharing       bool    // most leases are shared
 	steals        bool    // some leases are taken by force
 	hasty         bool    // leases and the pauses between them are short
 	giveUp        float64 // the share of acquisitions that are given up early
@@ -55,7 +56,7 @@ func newPlan(d *dice) plan {
 		p.giveUp = 0.3
 	}
 	if p.hasty = d.chance(0.2); p.hasty {
-		p.programs, p.lasts = 2+d.n(3), d.between(time.Second, 20*time.Second)
+		p.programs, p.lasts, p.every = 2+d.n(3), d.between(time.Second, 20*time.Second), d.between(100*time.Millisecond, 5*time.Second)
 	}
 	faults := localFaults
 	if p.remote = d.chance(0.6); p.remote {
@@ -67,6 +68,9 @@ func newPlan(d *dice) plan {
 	}
 	if !p.hasty && d.chance(0.1) {
 		p.lasts = d.between(3*time.Minute, 15*time.Minute)
+	}
+	if p.sharing = d.chance(0.15); p.sharing {
+		p.wholeOnly = false
 	}
 	if p.editors = d.chance(0.4); p.editors {
 		p.wholeOnly, p.ttl = true, pick(d, 5*time.Second, lock.DefaultTTL)
@@ -108,6 +112,10 @@ func (p *plan) options(d *dice, remote bool) lock.AcquireOptions {
 
 // place draws what is locked of the project.
 func (p *plan) place(d *dice, o *lock.AcquireOptions) {
+	if p.sharing && d.chance(0.7) {
+		o.Mode, o.Steal = lock.Shared, false
+		return
+	}
 	switch n := d.n(10); {
 	case n < 4:
 	case n < 6:

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/cryptotest"
 	"testing/synctest"
 	"time"
 )
@@ -29,7 +30,14 @@ func simulate(t *testing.T, seed uint64) (result Result) {
 		debug.SetTraceback("all")
 		panic(fmt.Sprintf("the run with seed %d hangs", seed))
 	}).Stop()
-	synctest.Test(t, func(*testing.T) { result = Run(seed, *verboseFlag) })
+	t.Run("seed", func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, seed)
+		synctest.Test(t, func(*testing.T) {
+			seedRuntime(seed | 1<<63) // 0 is none
+			defer seedRuntime(0)
+			result = Run(seed, *verboseFlag)
+		})
+	})
 	return result
 }
 
@@ -51,7 +59,12 @@ func report(t *testing.T, r Result) {
 // TestSimulation runs one seed after the other for as long as -for says, and stops at the first broken promise.
 func TestSimulation(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one goroutine at a time
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	collect := 400
+	if Deterministic {
+		collect = -1 // between runs only
+		runtime.MemProfileRate = 0
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(collect))
 	first := *seedFlag
 	if first == 0 {
 		first = rand.Uint64N(1 << 32)
@@ -64,7 +77,9 @@ func TestSimulation(t *testing.T) {
 	}()
 	for seed := first; ; seed++ {
 		r := simulate(t, seed)
-		runs++
+		if runs++; Deterministic && runs%4 == 0 {
+			runtime.GC()
+		}
 		for what, n := range r.Counts {
 			total[what] += n
 		}
@@ -78,4 +93,34 @@ func TestSimulation(t *testing.T) {
 			return
 		}
 	}
+}
+
+// A seed leads to the same steps each time, where the runtime has no other source of random numbers.
+func TestSeedRepeats(t *testing.T) {
+	if !Deterministic {
+		t.Skip("the runtime draws random numbers of its own; make simulate builds with another one")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	first := *seedFlag
+	if first == 0 {
+		first = rand.Uint64N(1 << 32)
+	}
+	for seed := first; seed < first+20; seed++ {
+		one, other := simulate(t, seed), simulate(t, seed)
+		if strings.Join(one.Trace, "\n") != strings.Join(other.Trace, "\n") {
+			t.Errorf("seed %d leads to two runs:\n%s", seed, difference(one.Trace, other.Trace))
+		}
+		runtime.GC()
+	}
+}
+
+// difference returns the first steps in which two traces differ.
+func difference(one, other []string) string {
+	for i := range min(len(one), len(other)) {
+		if one[i] != other[i] {
+			return one[i] + "\n" + other[i]
+		}
+	}
+	return "one goes on for longer"
 }
