@@ -22,7 +22,7 @@ BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 # Those of the server wait longest, so they begin first.
 NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|simulation|wpt)(/|$$)')
 
-.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-long test-soak test-simulation test-campaign test-engines race simulate soak campaign wpt clean
+.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-long test-soak test-simulation test-campaign test-engines race simulate find-defects soak campaign wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -144,18 +144,16 @@ test-soak: build ## the short form of make soak, and that it finds what is plant
 	go test -count=1 -v ./tests/soak -seed $(or $(SEED),0)
 
 test-simulation: ## a short form of make simulate
-	go test -count=1 -v -run 'TestSimulation$$' ./tests/simulation -for 30s
+	go test -count=1 -v -run 'TestSimulation$$|TestDefectsApply' ./tests/simulation -for 30s
+
+SIMULATED = -tags simulated -overlay .cache/simulation/overlay.json
 
 simulate: ## tabs, browsers and servers in virtual time, run after run with other seeds; FOR= says for how long, SEED= repeats one run
-	go test -count=1 -timeout 0 -v -run 'TestSimulation$$' ./tests/simulation -for $(or $(FOR),10m) $(if $(SEED),-seed $(SEED) -runs 1)
+	go run ./tests/simulation/overlay .cache/simulation
+	go test -count=1 -timeout 0 -v $(SIMULATED) -run 'TestSimulation$$' ./tests/simulation -for $(or $(FOR),10m) $(if $(SEED),-seed $(SEED) -runs 1 -verbose)
 
-test-campaign: build ## the short form of make campaign, and that its oracle finds what is planted
-	@tools/need chromium
-	go test -count=1 -v ./tests/campaign -seed $(or $(SEED),0)
-
-campaign: build ## pages, browsers and servers end in every way while people type; an oracle looks for lost words; FOR=, SEED=, ENDINGS= and GENERATIONS= say otherwise
-	@tools/need chromium
-	go test -count=1 -timeout 0 -v -run 'TestCampaign$$' ./tests/campaign -for $(or $(FOR),30m) -seed $(or $(SEED),0) -endings $(or $(ENDINGS),0) -generations $(or $(GENERATIONS),0)
+find-defects: ## that make simulate finds each of nine defects when its fix is taken back; FOR= says for how long it may look for one
+	go test -count=1 -timeout 0 -v -run TestFindsDefects ./tests/simulation -find $(or $(FOR),10m)
 
 race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= say otherwise
 	@tools/need chromium

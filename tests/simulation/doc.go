@@ -12,11 +12,12 @@
 //
 // # Determinism
 //
-// Everything that the simulation itself decides comes from the seed, and no two of its steps happen at the same instant.
-// Three things are not the seed's: the order in which the scheduler runs goroutines that are ready at one instant, the
-// choice of a select among several ready cases, and the random numbers that the code under test draws itself (identifiers,
-// jitter). [Overlay] takes the last two, with the order of maps, from the seed as well: it replaces one file of the Go
-// runtime at build time. One P, no asynchronous preemption and no collector during a run leave the first to the
-// scheduler's queue. make simulate builds so, and a run can be repeated by its seed alone. Without the overlay, as in make
-// test, a seed mostly leads to the same run; what a failing run did is in its trace in any case.
+// Everything that the simulation itself decides comes from the seed, and two of its steps hardly ever happen at one instant.
+// What is left is the Go runtime's: the order of goroutines that are ready at one instant, the choice of a select among
+// several ready cases, the order of maps, preemption, and the random numbers that the code under test draws (identifiers,
+// jitter). The command overlay changes the runtime at build time so that these random numbers come from the seed too and
+// nothing is preempted; one P and no collector during a run leave the order to the scheduler's queue. make simulate builds
+// so: then about nine seeds of ten repeat each step. The others differ where a map has pointers as keys. Without the
+// overlay, as in make test, a seed decides the world and its faults but not each step; what a failing run did is in its
+// trace in any case.
 package simulation

@@ -200,7 +200,7 @@ func (s *Store) holds(c *pb.Compare) bool {
 }
 
 func compare(c *pb.Compare, kv *mvccpb.KeyValue) bool {
-	order := 0
+	var order int
 	switch c.Target {
 	case pb.Compare_VALUE:
 		order = bytes.Compare(kv.Value, c.GetValue())
