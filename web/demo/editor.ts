@@ -73,7 +73,7 @@ function draw(): void {
   const headline = headlineOf(kind, holder);
   setText(byId("answer"), headline);
   setText(byId("explain"), explainOf(kind, state));
-  // A screen reader is told of changes, not of every save.
+  // A screen reader reads changes, not every save.
   setText(byId("announce"), `${headline} ${state.drafts.length === 0 ? "" : "There is text that is not saved. Decide about it below the editor."}`);
   setText(document.querySelector("title") as Element, `${kind === "holding" ? "Writing" : kind === "held" ? `${holder} writes` : "Reading"} · ${name}`);
   text.readOnly = state.readOnly;
@@ -138,7 +138,7 @@ function drawButtons(kind: Kind): void {
   buttons.flush.hidden = byId("keep-label").hidden = kind !== "holding";
   buttons.leave.hidden = kind !== "holding" || !shared;
   buttons.ask.disabled = buttons.force.disabled = kind === "waiting";
-  // Who asked by the keyboard goes on in the text, not nowhere.
+  // A person who asked by the keyboard goes on in the text.
   if (focused && (focused === buttons.ask || focused === buttons.force) && kind === "holding") text.focus();
 }
 

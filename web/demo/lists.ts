@@ -31,7 +31,7 @@ export function drawTabs({ held, pending }: WriterState, presence: Presence, sel
 
 let told: Map<number, string> | undefined;
 
-/** Who has the project open on all machines; those who come and go are told to screen readers, too. */
+/** Lists the people who have the project open on all machines. Screen readers get arrivals and departures, too. */
 export function drawCompany({ connected, room }: RoomState): void {
   byId("company").hidden = !connected || !room;
   if (!room) return;

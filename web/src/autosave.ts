@@ -51,7 +51,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   #readOnly = true; // as Go says
   #leases = new Map<string, Contract.ProjectLockLease>();
   #leaseId = "";
-  #early: (() => void)[] | undefined = []; // what the page is told once it has this object
+  #early: (() => void)[] | undefined = []; // events for the page once it has this object
   #crashes: number | undefined; // since it has begun
   #asleep = false; // from pagehide until it has begun anew
   #waking: Promise<void> | undefined; // it is about to

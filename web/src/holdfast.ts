@@ -10,6 +10,7 @@ import { Lease, type LeaseFields } from "./lease";
 import { asked, both, Locks, type LockRequest, type Requester } from "./locks";
 import { checked, type Checked, checkOpen, uuid } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent, Reason } from "./protocol";
+import { quietly } from "./quietly";
 
 export { ProjectLockError };
 
@@ -263,7 +264,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     if (!entry && raw.type === "lock:acquired") this.#leases.set(id, entry = { end: new AbortController(), granted: true });
     const event = this.#event(raw, entry?.end.signal ?? AbortSignal.abort());
     if (event.type === "lock:acquired" && entry) entry.granted = true;
-    // The signal aborts before anybody is told, so that a listener finds it aborted.
+    // The signal aborts before the event comes, so that a listener finds it aborted.
     if (event.type === "lock:release-requested") entry?.end.abort();
     if (event.type === "lock:error" && !event.retryable) entry?.end.abort(event.error);
     this.#tell(event);
@@ -326,15 +327,6 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     this.#pending.clear();
     for (const { end } of this.#leases.values()) end.abort(why);
     this.#leases.clear();
-  }
-}
-
-/** A listener that throws changes nothing for the others; the page's own error handler is told. */
-function quietly(listener: () => void): void {
-  try {
-    listener();
-  } catch (error) {
-    reportError(error);
   }
 }
 

@@ -1,5 +1,7 @@
 // An EventTarget that tells the last event of a kind again to a listener that comes after it.
 
+import { quietly } from "./quietly";
+
 type Listener = EventListenerOrEventListenerObject;
 
 /** Of these, the last one says what the page is: an editor, or read-only. */
@@ -56,14 +58,5 @@ export class Listeners extends EventTarget {
       for (const listener of this.#here.get(type) ?? []) this.#told.set(listener, last);
     }
     this.dispatchEvent(new CustomEvent(type, { detail }));
-  }
-}
-
-/** A listener that throws changes nothing for the others; the page's own error handler gets the error. */
-function quietly(listener: () => void): void {
-  try {
-    listener();
-  } catch (error) {
-    reportError(error);
   }
 }

@@ -2,7 +2,7 @@
 
 import type { Journals } from "../../opfs/journal.js";
 
-/** What Go is told when it starts. */
+/** Settings for Go when it starts. */
 export interface Config {
   ownerId: string;
   ownerName: string;

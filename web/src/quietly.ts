@@ -1,0 +1,8 @@
+/** Calls a listener. If it throws, nothing changes for the others, and the page's own error handler gets the error. */
+export function quietly(listener: () => void): void {
+  try {
+    listener();
+  } catch (error) {
+    reportError(error);
+  }
+}
