@@ -35,6 +35,7 @@ type Server struct {
 	config  Config
 	store   *kv.Store
 	table   *locks.Table
+	names   *names // nil with an external store
 	hub     *events.Hub
 	api     *httpapi.API
 	rooms   *rooms.Rooms
@@ -71,8 +72,13 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	counts := metrics.New(registry)
+	ended := func(string, int64) {}
+	if len(c.Etcd) == 0 {
+		s.names = newNames(s.store, c.History)
+		ended = s.names.note
+	}
 	s.table, err = locks.Open(ctx, s.store, locks.Config{
-		Record: recordLock, Metrics: counts, Log: c.Log, InstanceTTL: c.InstanceTTL, Alone: s.store.Alone(),
+		Record: recordLock, Ended: ended, Metrics: counts, Log: c.Log, InstanceTTL: c.InstanceTTL, Alone: s.store.Alone(),
 		MaxHeld: c.MaxLocks, MaxWaiting: c.MaxWaiting,
 	})
 	if err != nil {
@@ -178,7 +184,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// tidy deletes the bytes of contents that were given up, and once, well after the start, those that a crash left.
+// tidy deletes the bytes of contents that were given up, and once, well after the start, those that a crash left. It removes the
+// events of names that are no longer used.
 func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 	ticker := time.NewTicker(s.config.Sweep)
 	defer ticker.Stop()
@@ -187,6 +194,11 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return
+		}
+		if s.names != nil {
+			if err := s.names.tidy(ctx, time.Now()); err != nil && ctx.Err() == nil {
+				s.config.Log.Warn("names that are not used could not be removed; the next start tries again", "error", err)
+			}
 		}
 		err := contents.Tidy(ctx)
 		if err == nil && !swept {

@@ -144,6 +144,9 @@ func etag(data []byte) (tag, digest string) {
 	return `"` + digest[:32] + `"`, digest
 }
 
+// None returns the condition that a document has no content.
+func None(room string) kv.Cond { return kv.Absent(prefix + room) }
+
 // Describe returns what is known of a document's content as it was at a revision, or [ErrNotFound].
 func (s *Store) Describe(ctx context.Context, room string, revision int64) (Info, error) {
 	e, err := s.KV.GetAt(ctx, prefix+room, revision)

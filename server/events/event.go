@@ -15,6 +15,9 @@ import (
 
 const prefix = "events/"
 
+// Prefix is what the keys of all events begin with; the rest is the document.
+const Prefix = prefix
+
 // The types of events.
 const (
 	Locked   = "document.locked"

@@ -197,12 +197,20 @@ func (t *Table) commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
 // record returns the operations for the events of all documents among a lease's paths.
 func (t *Table) record(c Change) []kv.Op {
 	var ops []kv.Op
-	for _, p := range c.Lease.Paths {
-		if room, ok := p.Room(); ok && c.Lease.Records(p) {
-			ops = append(ops, t.config.Record(room, c)...)
-		}
+	for _, room := range c.Lease.documents() {
+		ops = append(ops, t.config.Record(room, c)...)
 	}
 	return ops
+}
+
+// documents returns the documents that have events of the lease.
+func (l Lease) documents() (rooms []string) {
+	for _, p := range l.Paths {
+		if room, ok := p.Room(); ok && l.Records(p) {
+			rooms = append(rooms, room)
+		}
+	}
+	return rooms
 }
 
 // Records reports whether the begin and the end of a lease are events of a document. Those of a shared lease, and of one above or below

@@ -196,6 +196,11 @@ func (t *Table) end(ctx context.Context, s stand, reason Reason, ops []kv.Op, co
 	}
 	ops = append(ops, t.record(Change{Reason: reason, Lease: s.lease(s.token, time.Time{})})...)
 	result, err := t.store.Commit(ctx, kv.Txn{If: conditions, Then: ops})
+	if result.Held {
+		for _, room := range s.lease(s.token, time.Time{}).documents() {
+			t.config.Ended(room, result.Revision)
+		}
+	}
 	return result.Held, err
 }
 

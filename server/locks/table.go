@@ -47,6 +47,8 @@ type Config struct {
 	// Record returns the operations that make an event of the document part of the transaction that brings it about.
 	// Nil records nothing.
 	Record func(room string, changes ...Change) []kv.Op
+	// Ended is called when the exclusive lease of a document has ended, with the revision. Nil is not called.
+	Ended func(room string, revision int64)
 	// Metrics and Log may be nil.
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
@@ -80,6 +82,9 @@ const (
 func Open(ctx context.Context, store Store, c Config) (*Table, error) {
 	if c.Record == nil {
 		c.Record = func(string, ...Change) []kv.Op { return nil }
+	}
+	if c.Ended == nil {
+		c.Ended = func(string, int64) {}
 	}
 	if c.Metrics == nil {
 		c.Metrics = metrics.New(nil)

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/events"
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// names removes the events of documents that have no content and were not locked for long: otherwise each name that was ever locked
+// would leave a key. Clients that resume from before get the present state, as the history is gone by then. It is for the
+// embedded store, whose history this server bounds.
+type names struct {
+	store *kv.Store
+	delay time.Duration // longer than the history is kept: etcd compacts with a lag of up to 1.1 times its retention
+	begun time.Time
+
+	mu      sync.Mutex
+	ended   []endedLock // in the order of their ends
+	scanned bool        // for names that a former run has left
+}
+
+type endedLock struct {
+	room     string
+	revision int64
+	at       time.Time
+}
+
+const (
+	// maxEnded bounds the memory. What does not fit is found after the next start.
+	maxEnded = 100_000
+	// namesAtOnce is how many names go in one transaction.
+	namesAtOnce = 40
+)
+
+func newNames(store *kv.Store, history time.Duration) *names {
+	return &names{store: store, delay: 3 * history, begun: time.Now()}
+}
+
+// note is called when the lock of a document has ended.
+func (n *names) note(room string, revision int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.ended) < maxEnded {
+		n.ended = append(n.ended, endedLock{room, revision, time.Now()})
+	}
+}
+
+// tidy removes what is due. Its cost is what has ended since the last time, and once, after a start, the number of documents.
+func (n *names) tidy(ctx context.Context, now time.Time) error {
+	for due := n.due(now); len(due) > 0; due = n.due(now) {
+		if err := n.remove(ctx, due); err != nil {
+			return err
+		}
+	}
+	if n.scanned || now.Sub(n.begun) < n.delay {
+		return nil
+	}
+	_, err := n.store.Each(ctx, events.Prefix, namesAtOnce, func(entries []kv.Entry) error {
+		var left []endedLock
+		for _, e := range entries {
+			left = append(left, endedLock{room: strings.TrimPrefix(e.Key, events.Prefix), revision: e.Modified})
+		}
+		return n.remove(ctx, left)
+	})
+	n.scanned = err == nil
+	return err
+}
+
+// due takes the first of those that have ended long enough ago.
+func (n *names) due(now time.Time) (due []endedLock) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for len(n.ended) > 0 && len(due) < namesAtOnce && now.Sub(n.ended[0].at) >= n.delay {
+		due, n.ended = append(due, n.ended[0]), n.ended[1:]
+	}
+	return due
+}
+
+// remove removes events that are the last of their document, where it has no content. Two locks of one name are not in one
+// transaction: the later one alone has the last event.
+func (n *names) remove(ctx context.Context, list []endedLock) error {
+	last := map[string]int64{}
+	for _, l := range list {
+		last[l.room] = max(last[l.room], l.revision)
+	}
+	var txns []kv.Txn
+	for room, revision := range last {
+		txns = append(txns, kv.Txn{
+			If:   []kv.Cond{kv.ChangedAt(events.Prefix+room, revision), content.None(room)},
+			Then: []kv.Op{events.Forget(room)},
+		})
+	}
+	if len(txns) == 0 {
+		return nil
+	}
+	_, err := n.store.CommitEach(ctx, txns)
+	return err
+}

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/blobs"
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+// A name that was locked and has no content leaves nothing, whether this run of the server or a former one has seen its end. One that
+// has a content, or was locked again, keeps its events.
+func TestUnusedNamesLeaveNothing(t *testing.T) {
+	c := DefaultConfig()
+	c.DataDir, c.Sweep = kvtest.Dir(t), time.Hour
+	start := func() *Server {
+		s, err := Start(t.Context(), c, nil)
+		require.NoError(t, err)
+		return s
+	}
+	s := start()
+	lock := func(room string) locks.Lease {
+		l, err := s.table.Acquire(t.Context(), locks.Request{Paths: []locks.Path{locks.Document(room)}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour})
+		require.NoError(t, err)
+		return l
+	}
+	unlock := func(l locks.Lease) { require.NoError(t, s.table.Release(t.Context(), l.ID, "ann")) }
+	for i := range 100 {
+		unlock(lock(fmt.Sprint("unused-", i)))
+	}
+	saved := lock("saved")
+	files, err := blobs.OpenFiles(t.TempDir())
+	require.NoError(t, err)
+	contents := content.New(content.Config{KV: s.store, Locks: s.table, Blobs: files})
+	_, err = contents.Write(t.Context(), "saved", "ann", saved.Token, content.Save{}, nil, []byte("x"))
+	require.NoError(t, err)
+	unlock(saved)
+	unlock(lock("again"))
+	again := lock("again")
+	left := func() []string {
+		keys, err := s.store.Keys(t.Context(), "events/")
+		require.NoError(t, err)
+		return keys
+	}
+	require.Len(t, left(), 102)
+	require.NoError(t, s.names.tidy(t.Context(), time.Now()))
+	require.Len(t, left(), 102, "clients may resume from before")
+	later := time.Now().Add(s.names.delay + time.Second)
+	s.names.scanned = true
+	require.NoError(t, s.names.tidy(t.Context(), later))
+	assert.Equal(t, []string{"events/again", "events/saved"}, left())
+
+	unlock(again)
+	require.NoError(t, s.Close())
+	s = start()
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	require.NoError(t, s.names.tidy(t.Context(), later.Add(time.Minute)))
+	assert.Equal(t, []string{"events/saved"}, left())
+}
