@@ -152,7 +152,8 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 	}
 
 	defer a.m.waits(ctx, a, b)()
-	request.IfAvailable, request.Here = false, func() { a.m.here(a, true) }
+	a.opts.Steal = false // it was robbed while it waited for another machine, and does not take the lock back
+	request.IfAvailable, request.Steal, request.Here = false, false, func() { a.m.here(a, true) }
 	queued := a.m.request(ctx, b.Locker, request)
 	defer func() { queued.abandon() }()
 	watching, stop := context.WithCancel(ctx)
@@ -163,11 +164,10 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 		grant, err, settled := a.await(ctx, b, queued, frozen, a.delays())
 		if settled && errors.Is(err, ErrDenied) && ctx.Err() == nil {
 			// The lock of this machine was taken from it while it waited for another machine: it goes to the end of the line.
-			// A thief does not take it back.
 			queued.abandon()
 			a.m.here(a, false)
 			a.endTakeOver()
-			a.opts.Steal, request.Steal = false, false
+			a.opts.Steal = false
 			queued, settled = a.m.request(ctx, b.Locker, request), false
 		}
 		if settled {

@@ -1,8 +1,10 @@
 package remote_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,5 +29,27 @@ func TestStolenGrantIsLostAtFirstLook(t *testing.T) {
 		assert.True(t, wait.Closed(grant.Lost()))
 		require.NoError(t, thief.Release(t.Context()))
 		require.NoError(t, grant.Release(t.Context()))
+	})
+}
+
+// A thief that is robbed of the local lock while it waits for another machine waits on, and does not take it back.
+func TestThiefThatIsRobbedWaitsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		other := open(t, n, locktest.NewSpace(), "A", "a")
+		far := other.acquire(lock.AcquireOptions{})
+		h := newHousehold(n)
+		theft := patient
+		theft.Steal = true
+		done := h.open(t, "B", "b").begin(context.Background(), theft)
+		sleep(time.Second)
+		second, err := h.space.Client("second").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "holdfast:project", Mode: lock.Exclusive}}, Steal: true})
+		require.NoError(t, err)
+		sleep(20 * time.Second)
+		assert.Empty(t, done)
+		assert.False(t, wait.Closed(second.Lost()))
+		require.NoError(t, second.Release(t.Context()))
+		other.release(far)
+		require.NoError(t, <-done)
 	})
 }
