@@ -43,7 +43,7 @@ type browser struct {
 type weather struct {
 	lose      float64 // the share of requests that are lost, and of answers
 	duplicate float64 // of requests that arrive twice
-	late      float64 // of requests that take up to a minute, even when nobody waits for them any more
+	late      float64 // of requests that take up to 25 s, even when nobody waits for them any more
 	slow      time.Duration
 	cut       bool
 }
@@ -91,7 +91,7 @@ func (b *browser) leg(method string, net weather, request bool) (long time.Durat
 		long = b.dice.between(30*time.Millisecond, net.slow)
 	}
 	if request && b.dice.chance(net.late) {
-		long = b.dice.between(time.Second, time.Minute)
+		long = b.dice.between(time.Second, 25*time.Second) // the server remembers for 30 s what was given up
 	}
 	lost = net.cut || b.dice.chance(net.lose)
 	if lost || long > time.Second {
