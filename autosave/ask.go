@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
@@ -117,11 +118,39 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 		}
 		defer s.queueFar()()
 	}
-	err := s.negotiate(ctx, a, opts, verdict)
+	err := s.elsewhere(ctx)
+	if err == nil {
+		err = s.negotiate(ctx, a, opts, verdict)
+	}
 	if err != nil {
 		s.post(Message{Kind: EditCancelled, Round: a.round})
 	}
 	return err
+}
+
+// elsewhere returns an error where no page edits this document, but one edits a document around or below it: only there can
+// it be asked, and force does not reach there.
+func (s *Saver) elsewhere(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, rollCall)
+	defer stop()
+	holders, _, err := s.config.Locks.Inspect(ctx)
+	if err != nil {
+		return nil // the page that edits is asked, whoever it is
+	}
+	own, around := lock.Name("", s.config.Lock.Path), ""
+	for _, h := range holders {
+		if len(h.Paths) != 1 || h.OwnerID == s.config.Locks.OwnerID() || !bars(h, s.config.Lock.Path) {
+			continue
+		}
+		if lock.Name("", h.Paths[0]) == own {
+			return nil
+		}
+		around = cmp.Or(h.OwnerName, "another page") + ` edits "` + strings.Join(h.Paths[0], "/") + `"`
+	}
+	if around == "" {
+		return nil
+	}
+	return &Error{Code: CodeHandoverRefused, Detail: around + ", around or below this document; call requestEdit there, or wait until that ends"}
 }
 
 var errSuspended = &Error{Code: CodeReadOnly, Detail: "this page is suspended; resume it first"}

@@ -3,6 +3,7 @@ package autosave_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -274,4 +276,33 @@ type counted struct {
 func (c counted) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
 	c.n.Add(1)
 	return c.nestedLocks.AcquireProjectLock(ctx, opts)
+}
+
+// A page that asks for a document learns at once that a page edits one around or below it. Its turn comes when that ends.
+func TestDocumentAroundOrBelowIsNamed(t *testing.T) {
+	for holds, asks := range map[string]string{"book": "book/chapter", "book/chapter": "book", "": "book"} {
+		t.Run(holds+" "+asks, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				document := func(name, path string) *page {
+					p := w.prepare(name)
+					p.config.Store = autosave.NewLayout(autosavetest.NewDisk().Client(), autosavetest.SHA256)
+					p.config.Lock.Path = strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+					return p.open()
+				}
+				a, b := document("a", holds), document("b", asks)
+				require.False(t, a.ReadOnly())
+				require.True(t, b.ReadOnly())
+				for _, force := range []bool{false, true} {
+					since := time.Now()
+					err := b.RequestEdit(t.Context(), autosave.EditOptions{Force: force})
+					require.ErrorIs(t, err, autosave.ErrHandoverRefused)
+					require.ErrorContains(t, err, `"`+holds+`"`)
+					assert.Less(t, time.Since(since), time.Second)
+				}
+				require.NoError(t, a.Dispose(t.Context()))
+				w.sleep(time.Second)
+				assert.False(t, b.ReadOnly())
+			})
+		})
+	}
 }

@@ -150,3 +150,22 @@ func TestOptionsThatNoDocumentHas(t *testing.T) {
 	tab.MustEval("globalThis.autosave = await hf.initAutoSave(() => '', {path: ['a'], lock: {path: ['a']}}); await autosave.dispose(); await hf.close()", nil)
 	tab.Quiet()
 }
+
+// A page that asks for a document learns at once that another page edits one around or below it.
+func TestRequestEditNamesDocumentAround(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "around " + host
+		ann := w.editor(t, named(host, root, "Ann"), "{path: ['book']}")
+		ben := w.editor(t, named(host, root, "Ben"), "{path: ['book', 'chapter']}")
+		assert.True(t, browser.Get[bool](ben, "autosave.readOnly"))
+		failed := browser.Get[event](ben, "await failure(autosave.requestEdit({force: true}))")
+		assert.Equal(t, "handover-refused", failed["code"])
+		assert.Contains(t, failed["message"], `Ann edits "book"`)
+		assert.Less(t, failed.number("took"), 4000.0)
+		ann.MustEval("await hf.close()", nil)
+		ben.WaitFor("!autosave.readOnly", browser.Limit)
+		ben.MustEval("await hf.close()", nil)
+	})
+}
