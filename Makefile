@@ -143,8 +143,8 @@ test-soak: build ## the short form of make soak, and that it finds what is plant
 	@tools/need chromium
 	go test -count=1 -v ./tests/soak -seed $(or $(SEED),0)
 
-test-simulation: ## a short form of make simulate
-	go test -count=1 -v -run 'TestSimulation$$|TestDefectsApply' ./tests/simulation -for 30s
+test-simulation: ## a short form of make simulate, always from the same seed
+	go test -count=1 -v -run 'TestSimulation$$|TestDefectsApply' ./tests/simulation -for 30s -seed 1
 
 SIMULATED = -tags simulated -overlay .cache/simulation/overlay.json
 
@@ -154,6 +154,14 @@ simulate: ## tabs, browsers and servers in virtual time, run after run with othe
 
 find-defects: ## that make simulate finds each of nine defects when its fix is taken back; FOR= says for how long it may look for one
 	go test -count=1 -timeout 0 -v -run TestFindsDefects ./tests/simulation -find $(or $(FOR),10m)
+
+test-campaign: build ## the short form of make campaign, always with the same seed, and that its oracle finds what is planted
+	@tools/need chromium
+	go test -count=1 -v ./tests/campaign -seed $(or $(SEED),1)
+
+campaign: build ## pages, browsers and servers end in every way while people type; an oracle looks for lost words; FOR=, SEED=, ENDINGS= and GENERATIONS= say otherwise
+	@tools/need chromium
+	go test -count=1 -timeout 0 -v -run 'TestCampaign$$' ./tests/campaign -for $(or $(FOR),30m) -seed $(or $(SEED),0) -endings $(or $(ENDINGS),0) -generations $(or $(GENERATIONS),0)
 
 race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= say otherwise
 	@tools/need chromium

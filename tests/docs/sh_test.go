@@ -55,6 +55,17 @@ func TestCommandsThatAreWrong(t *testing.T) {
 	assert.Error(t, client.run(commands("curl --nonsense http://localhost:8080/")[0][1:]))
 }
 
+// Make does nothing, and says that it worked, for a phony target without a rule.
+func TestContinuousIntegrationRunsTargets(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("../../.ci/run")
+	require.NoError(t, err)
+	_, targets, found := strings.Cut(string(script), " make --no-print-directory ")
+	require.True(t, found)
+	require.NotEmpty(t, words(targets))
+	assert.NoError(t, knownTo(t, "../..").checkMake(words(targets)))
+}
+
 // commands splits a script into its commands, and these into words. Comments, continued lines, quotes and && are
 // known, nothing else of the shell.
 func commands(script string) [][]string {
