@@ -2,10 +2,13 @@ package browser
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,10 +60,40 @@ func (b *Browser) Stored(text string) bool {
 			return nil //nolint:nilerr // files come and go meanwhile
 		}
 		content, err := os.ReadFile(path)
-		found = err == nil && bytes.Contains(content, []byte(text))
+		found = err == nil && stored(content, text)
 		return nil
 	})
 	return found
+}
+
+// The slots of a draft's file, as opfs/draftfile.js describes them.
+const (
+	draftMagic = "HFDRAFT1"
+	draftSlots = 3
+	draftBlock = 4096
+	slotText   = 20
+)
+
+// stored reports whether a file has the text. A draft's content is written before the slot that names it: without the slot,
+// the file does not have that content yet.
+func stored(file []byte, text string) bool {
+	at := bytes.Index(file, []byte(text))
+	if at < draftSlots*draftBlock || !slices.Contains([]string{draftMagic, strings.Repeat("\x00", len(draftMagic))}, string(file[:len(draftMagic)])) {
+		return at >= 0
+	}
+	for slot := range draftSlots {
+		head := file[slot*draftBlock:]
+		if string(head[:len(draftMagic)]) != draftMagic {
+			continue
+		}
+		var header struct{ Offset, Bytes int }
+		length := int(binary.LittleEndian.Uint32(head[slotText-4:]))
+		if json.Unmarshal(head[slotText:min(slotText+length, draftBlock)], &header) == nil &&
+			header.Offset <= at && at+len(text) <= header.Offset+header.Bytes {
+			return true
+		}
+	}
+	return false
 }
 
 // WaitStored waits until the text is stored, and fails the test where that takes longer than the limit.

@@ -31,3 +31,19 @@ func TestRestartKeepsProfile(t *testing.T) {
 			"(await (await (await navigator.storage.getDirectory()).getFileHandle('draft')).getFile()).text()"))
 	}
 }
+
+// A browser that is killed between the content of a draft and the slot that names it has not stored that content.
+func TestStoredNeedsTheSlotOfADraft(t *testing.T) {
+	file := make([]byte, draftSlots*draftBlock)
+	file = append(file, "some words"...)
+	assert.False(t, stored(file, "words"))
+	copy(file[draftBlock:], draftMagic+"........\x18\x00\x00\x00"+`{"offset":12288,"bytes":5}`[:24])
+	assert.False(t, stored(file, "words"), "a torn slot")
+	header := `{"offset":12288,"bytes":10}`
+	copy(file[draftBlock:], draftMagic+"........"+string(rune(len(header)))+"\x00\x00\x00"+header)
+	assert.True(t, stored(file, "words"))
+	assert.False(t, stored(file, "verbs"))
+	copy(file[draftBlock:], draftMagic+"........"+string(rune(len(header)))+"\x00\x00\x00"+`{"offset":12288,"bytes": 4}`)
+	assert.False(t, stored(file, "words"), "the slot names another content")
+	assert.True(t, stored([]byte("a generation of some words"), "words"))
+}
