@@ -191,7 +191,7 @@ func TestNothingLostByPageThatEndsWhenItMayEdit(t *testing.T) {
 			ben.MustEval(`{
 				const {port1, port2} = new MessageChannel()
 				globalThis.ended = false
-				port1.onmessage = () => { if (!ended) { type('.'); void failure(autosave.read('none')); setTimeout(() => port2.postMessage(0), 1) } }
+				port1.onmessage = async () => { if (!ended) { type('.'); await failure(autosave.read('none')); port2.postMessage(0) } }
 				port2.postMessage(0)
 				autosave.addEventListener('autosave:editable', () => { ended = true })
 			} null`, nil)
