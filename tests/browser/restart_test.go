@@ -34,8 +34,8 @@ func TestRestartKeepsProfile(t *testing.T) {
 
 // A browser that is killed between the content of a draft and the slot that names it has not stored that content.
 func TestStoredNeedsTheSlotOfADraft(t *testing.T) {
-	file := make([]byte, draftSlots*draftBlock)
-	file = append(file, "some words"...)
+	file := make([]byte, draftSlots*draftBlock+len("some words"))
+	copy(file[draftSlots*draftBlock:], "some words")
 	assert.False(t, stored(file, "words"))
 	copy(file[draftBlock:], draftMagic+"........\x18\x00\x00\x00"+`{"offset":12288,"bytes":5}`[:24])
 	assert.False(t, stored(file, "words"), "a torn slot")
