@@ -100,9 +100,6 @@ export class Shots {
     return this.#stands;
   }
 
-  /** Whether Go would be given what the page shows at this moment. */
-  get fresh(): boolean { return this.#pins.length === 0 && this.#stands?.marks !== this.marks && (!this.#served || this.news); }
-
   /** There is a content that the editor is given in a later task. Until then it is like one that loads. */
   hold(): void {
     if (!this.#untold) this.loading++;

@@ -17,10 +17,10 @@ import (
 )
 
 // Link is the way from one process to the store. It is called with each request, and may take its time: with before, the
-// request never arrives; with after, it is carried out and the answer is lost. Either is told to the client as an error.
+// request never arrives; with after, it is carried out and the answer is lost. The client gets an error for both.
 type Link func(ctx context.Context, request string) (before, after error)
 
-// ErrLost is what a client is told when a request or its answer is lost.
+// ErrLost is the client's error for a lost request and for a lost answer.
 var ErrLost = status.Error(codes.Unavailable, "the simulated connection to the store broke")
 
 // Store is the state that all clients share.

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"sort"
@@ -205,9 +206,9 @@ func compare(c *pb.Compare, kv *mvccpb.KeyValue) bool {
 	case pb.Compare_VALUE:
 		order = bytes.Compare(kv.Value, c.GetValue())
 	case pb.Compare_CREATE:
-		order = sign(kv.CreateRevision - c.GetCreateRevision())
+		order = cmp.Compare(kv.CreateRevision, c.GetCreateRevision())
 	case pb.Compare_MOD:
-		order = sign(kv.ModRevision - c.GetModRevision())
+		order = cmp.Compare(kv.ModRevision, c.GetModRevision())
 	default:
 		panic("memory: an unknown comparison")
 	}
@@ -221,14 +222,4 @@ func compare(c *pb.Compare, kv *mvccpb.KeyValue) bool {
 	default:
 		return order < 0
 	}
-}
-
-func sign(n int64) int {
-	switch {
-	case n < 0:
-		return -1
-	case n > 0:
-		return 1
-	}
-	return 0
 }
