@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// post holds back the next request that it is told to, until it is let go: the network carries it although its client has given it up.
+// post holds back the next matching request until the test releases it: the network carries it although its client has given it up.
 type post struct {
 	mu   sync.Mutex
 	what string // the method and a part of the path of the request to hold back; "" for none
