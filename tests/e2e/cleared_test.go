@@ -67,8 +67,8 @@ func testCleared(t *testing.T, w world, options string, clear func(w world, tab 
 	}
 	t.Log(browser.Get[[]string](tab, "settled"))
 	tab.MustEval("type('!'); null", nil)
-	// A call waits for an AutoSave that begins anew, which asks the storage three times, and then asks itself: each has 5 s or 10 s.
-	answered(t, tab, 40_000, map[string][]string{
+	// A call waits for an AutoSave that begins anew, which asks the storage three times, and then asks itself: each has 5 s or 10 s. docs/guarantees.md promises half a minute.
+	answered(t, tab, 30_000, map[string][]string{
 		"autosave.flushNow()": {"", "write-failed", "read-only", "storage-evicted"},
 		"autosave.history()":  {"", "read-failed"},
 		"autosave.drafts()":   {"", "read-failed"},
