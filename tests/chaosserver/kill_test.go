@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -63,6 +62,16 @@ func (l *load) work(addr, name string) {
 	}
 }
 
+// waitFor returns when the server has promised a number of documents.
+func (l *load) waitFor(t *testing.T, documents int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.promises) >= documents
+	}, 10*patience, time.Millisecond)
+}
+
 // end waits for the workers and returns what they were promised.
 func (l *load) end() []*promise {
 	close(l.stop)
@@ -78,7 +87,8 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	var promises []*promise
 	for round := range kills {
 		l := newLoad(n.addr, fmt.Sprint("r", round), 8)
-		time.Sleep(200*time.Millisecond + rand.N(300*time.Millisecond))
+		l.waitFor(t, 10)
+		time.Sleep(rand.N(300 * time.Millisecond)) // any moment is one to be killed at
 		n.kill()
 		promises = append(promises, l.end()...)
 		require.NoError(t, n.start())
@@ -88,7 +98,6 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 		}
 	}
 	t.Logf("%d documents", len(promises))
-	assert.Greater(t, len(promises), 10*kills)
 }
 
 func request(client *http.Client, method, url string, token int64, body string) (int, []byte) {
