@@ -115,6 +115,39 @@ func TestBackendsThatShareAKey(t *testing.T) {
 	})
 }
 
+// slowLocker answers its requests late.
+type slowLocker struct {
+	lock.Locker
+	by time.Duration
+}
+
+func (s slowLocker) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
+	time.Sleep(s.by)
+	return s.Locker.Request(ctx, r)
+}
+
+// A page has the Web Lock and asks for the file: Inspect shows one waiter or one holder, and no holder without a name beside it.
+func TestInspectBetweenTheTwo(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		air := locktest.NewAir()
+		files := slowLocker{locktest.NewSpace().Client("file"), 100 * time.Millisecond}
+		web := w.talking("web", air.Join())
+		file := w.configured("file", lock.Config{Channel: air.Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock", Key: "project",
+			Locker: lock.Both(w.space.Client("file"), files), Records: w.records}}})
+		mine := web.acquire(lock.AcquireOptions{})
+		got := file.begin(t.Context(), patient)
+		w.sleep(time.Second)
+		web.release(mine)
+		w.sleep(50 * time.Millisecond)
+		holders, waiters, err := web.Inspect(t.Context())
+		require.NoError(t, err)
+		require.Len(t, holders, 1)
+		assert.Empty(t, waiters)
+		assert.Equal(t, "tab file", holders[0].OwnerName)
+		file.release((<-got).lease)
+	})
+}
+
 // A waiter over the file takes over from a frozen holder of the other strategy, as one of the same strategy does.
 func TestFileTakesOverFromAFrozenWebLock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {

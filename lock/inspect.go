@@ -89,7 +89,28 @@ const rollCall = 400 * time.Millisecond
 // Inspect tells who holds and who waits, in the order of time. It asks the Lockers, who
 // know all of them, and the owners, who know the rest: names, tokens, times.
 func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
-	r := roll{backends: make(map[string]Backend)}
+	r, err := m.look(ctx)
+	if err == nil && r.torn() {
+		r, err = m.look(ctx)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, i := range r.held {
+		r.holders = append(r.holders, Holder{Resource: r.shown(i.Name), Mode: i.Mode, Strategy: r.backends[i.Name].Strategy, OwnerID: i.ClientID, Wants: []Want{{i.Name, i.Mode}}})
+	}
+	for _, i := range r.pending {
+		r.waiters = append(r.waiters, Waiter{Resource: r.shown(i.Name), Mode: i.Mode, OwnerID: i.ClientID, Awaits: []Want{{i.Name, i.Mode}}})
+	}
+	byAge(r.holders, func(h *Holder) time.Time { return h.Since })
+	byAge(r.waiters, func(w *Waiter) time.Time { return w.Since })
+	r.link()
+	return r.holders, r.waiters, nil
+}
+
+// look asks the Lockers and the owners once.
+func (m *Manager) look(ctx context.Context) (*roll, error) {
+	r := &roll{backends: make(map[string]Backend)}
 	for _, b := range m.config.Backends {
 		s, err := b.Locker.Query(ctx)
 		if err != nil {
@@ -106,24 +127,13 @@ func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 		r.pending = append(r.pending, slices.DeleteFunc(s.Pending, foreign)...)
 	}
 	r.add(m.present())
-	if err := m.ask(ctx, &r); err != nil {
-		return nil, nil, err
-	}
-	for _, i := range r.held {
-		r.holders = append(r.holders, Holder{Resource: r.shown(i.Name), Mode: i.Mode, Strategy: r.backends[i.Name].Strategy, OwnerID: i.ClientID, Wants: []Want{{i.Name, i.Mode}}})
-	}
-	for _, i := range r.pending {
-		r.waiters = append(r.waiters, Waiter{Resource: r.shown(i.Name), Mode: i.Mode, OwnerID: i.ClientID, Awaits: []Want{{i.Name, i.Mode}}})
-	}
-	byAge(r.holders, func(h *Holder) time.Time { return h.Since })
-	byAge(r.waiters, func(w *Waiter) time.Time { return w.Since })
-	r.link()
-	return r.holders, r.waiters, nil
+	return r, m.ask(ctx, r)
 }
 
 // roll is what is known of who is there.
 type roll struct {
 	held, pending []Info             // of which nobody spoke yet
+	granted       []Want             // awaited, as an owner says, and in no queue
 	backends      map[string]Backend // by the names that their Lockers told of
 	holders       []Holder
 	waiters       []Waiter
@@ -151,8 +161,20 @@ func (r *roll) add(holders []Holder, waiters []Waiter) {
 		r.held = without(r.held, h.Wants)
 	}
 	for _, w := range waiters {
-		r.held, r.pending = without(r.held, w.Held), without(r.pending, w.Awaits)
+		r.held = without(r.held, w.Held)
+		for _, awaited := range w.Awaits {
+			before := len(r.pending)
+			if r.pending = without(r.pending, []Want{awaited}); len(r.pending) == before {
+				r.granted = append(r.granted, awaited)
+			}
+		}
 	}
+}
+
+// torn reports whether somebody may have been granted a name who does not know it yet: then one owner is a holder
+// without a name as well as a waiter.
+func (r *roll) torn() bool {
+	return slices.ContainsFunc(r.held, func(i Info) bool { return slices.Contains(r.granted, Want{i.Name, i.Mode}) })
 }
 
 func (r *roll) complete() bool { return len(r.held)+len(r.pending) == 0 }
