@@ -60,10 +60,10 @@ type Config struct {
 	// UserRate and UserBurst bound the requests of one user whom UserHeader names.
 	Rate, NewRate, AddressRate, UserRate     float64
 	Burst, NewBurst, AddressBurst, UserBurst int
-	// MaxLocks and MaxWaiting bound what one session holds and waits for. 0 is no bound. LockAll lets somebody lock all
-	// documents at once.
-	MaxLocks, MaxWaiting int
-	LockAll              bool
+	// MaxLocks, MaxWaiting and MaxTickets bound what one session holds, waits for and has tickets for, MaxDocuments how many
+	// documents there are that it has made. 0 is no bound. LockAll lets somebody lock all documents at once.
+	MaxLocks, MaxWaiting, MaxTickets, MaxDocuments int
+	LockAll                                        bool
 
 	// HeaderLimit, ReadLimit and WriteLimit bound how long a request's header, the whole request and the answer may take;
 	// StopLimit how long a graceful stop may.
@@ -85,7 +85,7 @@ func DefaultConfig() Config {
 		RoomGrace:   2 * time.Second, RoomIdle: 30 * time.Minute, RoomScan: 5 * time.Minute,
 		RoomHeartbeat: 5 * time.Second, RoomDead: 20 * time.Second,
 		Rate: 100, Burst: 200, NewRate: 100, NewBurst: 2000, AddressRate: 1000, AddressBurst: 5000, UserRate: 300, UserBurst: 1000,
-		MaxLocks: 20_000, MaxWaiting: 1000,
+		MaxLocks: 20_000, MaxWaiting: 1000, MaxTickets: 20_000, MaxDocuments: 20_000,
 		HeaderLimit: 5 * time.Second, ReadLimit: 30 * time.Second, WriteLimit: 30 * time.Second,
 		StopLimit: 5 * time.Second,
 		Log:       slog.New(slog.DiscardHandler),
@@ -137,6 +137,8 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	flags.IntVar(&c.UserBurst, "user-burst", c.UserBurst, "requests at once of one user of --user-header")
 	flags.IntVar(&c.MaxLocks, "max-locks", c.MaxLocks, "locks that one session may hold; 0 is any number")
 	flags.IntVar(&c.MaxWaiting, "max-waiting", c.MaxWaiting, "requests of one session that may wait; 0 is any number")
+	flags.IntVar(&c.MaxTickets, "max-tickets", c.MaxTickets, "tickets of one session that are remembered; 0 is any number")
+	flags.IntVar(&c.MaxDocuments, "max-documents", c.MaxDocuments, "documents that one session may make; 0 is any number")
 	flags.BoolVar(&c.LockAll, "lock-all", c.LockAll, "let anybody lock all documents at once, with the path documents")
 	duration(&c.HeaderLimit, "header-limit", "how long a request's header may take to arrive")
 	duration(&c.ReadLimit, "read-limit", "how long a request may take to arrive")

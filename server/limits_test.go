@@ -1,10 +1,13 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -143,4 +146,96 @@ func TestASessionHasBounds(t *testing.T) {
 
 	all := object{"paths": [][]string{{"documents"}}}
 	assertError(t, ann.do("POST", "/api/locks", all), http.StatusForbidden, "not_allowed")
+}
+
+// A session may wait with so many requests, and no more.
+func TestWaitersOfOneSessionHaveABound(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxWaiting = 2 })
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	ctx, stop := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	for i := range 3 {
+		ann.lock(fmt.Sprint(i))
+	}
+	for i := range 2 {
+		waiting.Go(func() { _, _ = bob.try(ctx, "POST", lockOf(fmt.Sprint(i))+"?wait_ms=20000", nil) })
+		ann.seesWaiting(fmt.Sprint("documents/", i), 1)
+	}
+	assertError(t, bob.do("POST", lockOf("2")+"?wait_ms=20000", nil), http.StatusTooManyRequests, "too_many_locks")
+	assert.Equal(t, http.StatusOK, bob.do("POST", lockOf("free"), nil).status, "a request that does not wait is no waiter")
+	stop()
+	waiting.Wait()
+}
+
+// The server remembers so many tickets of a session, whatever became of them. The session may still use and give up those that the
+// server remembers already.
+func TestTicketsOfOneSessionHaveABound(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxTickets = 4 })
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	ann.lock("r")
+	for i := range 2 { // places in line that nobody waits at
+		ctx, cut := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			_, _ = bob.try(ctx, "POST", lockOf("r")+fmt.Sprint("?wait_ms=20000&ticket=line-", i), nil)
+		}()
+		ann.seesWaiting("documents/r", 1)
+		cut()
+		<-left
+		ann.seesWaiting("documents/r", 0)
+	}
+	require.Equal(t, http.StatusOK, bob.do("DELETE", "/api/locks?ticket=given-up", nil).status)
+	released := bob.do("POST", lockOf("bobs")+"?ticket=released", nil)
+	require.Equal(t, http.StatusOK, released.status)
+	require.Equal(t, http.StatusOK, bob.do("DELETE", lockOf("bobs"), nil).status)
+
+	tooMany := func(a answer) bool { return a.status == http.StatusTooManyRequests && a.code() == "too_many_locks" }
+	n := 0
+	require.Eventually(t, func() bool {
+		n++
+		return tooMany(bob.do("DELETE", fmt.Sprint("/api/locks?ticket=more-", n), nil))
+	}, 5e9, 1e6, "as soon as the server has seen them")
+	assert.True(t, tooMany(bob.do("POST", lockOf("free")+"?ticket=new", nil)))
+	assert.Equal(t, http.StatusOK, bob.do("POST", lockOf("plain"), nil).status, "a request without a ticket")
+	assert.Equal(t, http.StatusOK, s.as(t, "eve").do("POST", lockOf("eves")+"?ticket=eves", nil).status, "another session")
+	assertError(t, bob.do("POST", lockOf("r")+"?wait_ms=1&ticket=line-0", nil), http.StatusConflict, "already_locked")
+	assert.Equal(t, http.StatusOK, bob.do("DELETE", "/api/locks?ticket=line-1", nil).status)
+	assertError(t, bob.do("POST", lockOf("r")+"?wait_ms=20000&ticket=line-1", nil), http.StatusConflict, "given_up")
+}
+
+// A lease is given back by its ticket also when the session has as many tickets as it may.
+func TestTheBoundOfTicketsKeepsNoLease(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxTickets = 2 })
+	bob := s.as(t, "bob")
+	require.Equal(t, http.StatusOK, bob.do("POST", lockOf("r")+"?ticket=held", nil).status)
+	for i := range 2 {
+		require.Equal(t, http.StatusOK, bob.do("DELETE", fmt.Sprint("/api/locks?ticket=", i), nil).status)
+	}
+	require.Equal(t, http.StatusOK, bob.do("DELETE", "/api/locks?ticket=held", nil).status)
+	assert.Equal(t, http.StatusOK, s.as(t, "ann").do("POST", lockOf("r"), nil).status)
+}
+
+// A session may make so many documents. A document that is deleted makes room for another, whoever deletes it.
+func TestDocumentsOfOneSessionHaveABound(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxDocuments = 2 })
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	tokens := map[string]int64{}
+	for _, room := range []string{"a", "b", "c"} {
+		tokens[room] = ann.lock(room)
+	}
+	for _, room := range []string{"a", "b", "a"} {
+		require.Equal(t, http.StatusOK, ann.save(room, tokens[room], "text").status)
+	}
+	assertError(t, ann.save("c", tokens["c"], "text"), http.StatusInsufficientStorage, "too_many_documents")
+	assert.Equal(t, http.StatusOK, bob.save("d", bob.lock("d"), "text").status)
+
+	require.Equal(t, http.StatusOK, ann.do("DELETE", lockOf("a"), nil).status)
+	token := strconv.FormatInt(bob.lock("a"), 10)
+	require.Equal(t, http.StatusOK, bob.with("Holdfast-Token", token).do("DELETE", "/api/documents/a", nil).status)
+	assert.Equal(t, http.StatusOK, ann.save("c", tokens["c"], "text").status)
 }

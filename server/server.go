@@ -79,7 +79,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	}
 	s.table, err = locks.Open(ctx, s.store, locks.Config{
 		Record: recordLock, Ended: ended, Metrics: counts, Log: c.Log, InstanceTTL: c.InstanceTTL, Alone: s.store.Alone(),
-		MaxHeld: c.MaxLocks, MaxWaiting: c.MaxWaiting,
+		MaxHeld: c.MaxLocks, MaxWaiting: c.MaxWaiting, MaxTickets: c.MaxTickets,
 	})
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 		return err
 	}
 	contents := content.New(content.Config{
-		KV: s.store, Locks: s.table, Blobs: bytes, Keep: c.Keep, Record: recordContent, Forget: forgetDocument,
+		KV: s.store, Locks: s.table, Blobs: bytes, Keep: c.Keep, MaxDocuments: c.MaxDocuments, Record: recordContent, Forget: forgetDocument,
 	})
 	if err := contents.Bind(ctx); err != nil {
 		return err

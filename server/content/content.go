@@ -16,7 +16,7 @@
 //
 // The bytes are a blob ([blobs.Blobs]). It is durable before the transaction that names it, so a content that was
 // acknowledged is there. The store has only names: content/<document> describes the present generation and lists those that are kept;
-// blobs/<blob> describes the generation of each blob. A blob has a name of its own even where its bytes are those of
+// blobs/<blob> describes the generation of each blob, and made/<holder>/<document> says whose save made the document. A blob has a name of its own even where its bytes are those of
 // another, so deleting one never harms a writer of the same bytes.
 //
 // A transaction that gives up a generation names its blob under garbage/, and [Store.Tidy] deletes what is named there. A
@@ -43,6 +43,7 @@ const (
 	prefix        = "content/"
 	blobPrefix    = "blobs/"
 	garbagePrefix = "garbage/"
+	madePrefix    = "made/"
 
 	// MaxKeep is how many generations one document may keep: each transaction has room for giving them all up.
 	MaxKeep = 50
@@ -53,6 +54,8 @@ var (
 	ErrNotFound = errors.New("the document has no such content")
 	// ErrPrecondition means that the present content is not the one that the writer expects.
 	ErrPrecondition = errors.New("the document has another content than expected")
+	// ErrTooMany means that the holder has made as many documents as one may.
+	ErrTooMany = errors.New("this session has made as many documents as one may")
 )
 
 // Info describes a generation of a document's content.
@@ -72,6 +75,9 @@ type Config struct {
 	Blobs blobs.Blobs
 	// Keep is how many generations of each document are kept, at most MaxKeep; zero is one.
 	Keep int
+	// MaxDocuments bounds how many documents there are that one holder was the first to save; 0 is no bound. Saves at the same time may
+	// exceed it by a few.
+	MaxDocuments int
 	// Record returns operations that a write carries out too; nil is none. Forget does so for a deletion.
 	Record func(room string, saved Info) []kv.Op
 	Forget func(room string) []kv.Op
@@ -100,6 +106,7 @@ type description struct {
 	Size  int    `json:"size"`
 	Save  string `json:"save"` // names the generation
 	Blob  string `json:"blob,omitempty"`
+	By    string `json:"by,omitempty"` // the holder that saved the document first
 	// Chunks is how many pieces a content has that a former version of this server put into the store.
 	Chunks int `json:"chunks,omitempty"`
 	// The client's name of the save. A save that names no order keeps the order of the one before.

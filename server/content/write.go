@@ -24,7 +24,7 @@ type Expected func(before Info) error
 // a later save is stored, and with [blobs.ErrFull]. A save that is stored already changes nothing: Write returns what is
 // known of it.
 func (s *Store) Write(ctx context.Context, room, holder string, token int64, save Save, expected Expected, data []byte) (Info, error) {
-	w := write{Store: s, room: room, token: token, save: save, expected: expected, data: data}
+	w := write{Store: s, room: room, holder: holder, token: token, save: save, expected: expected, data: data}
 	for {
 		fence, err := s.Locks.Fence(ctx, locks.Document(room), holder, token)
 		if err != nil {
@@ -44,6 +44,7 @@ func (s *Store) Write(ctx context.Context, room, holder string, token int64, sav
 type write struct {
 	*Store
 	room     string
+	holder   string
 	token    int64
 	save     Save
 	expected Expected
@@ -78,7 +79,7 @@ func (w *write) try(ctx context.Context, fence kv.Cond) (Info, bool, error) {
 		return Info{}, false, err
 	}
 	tag, digest := etag(w.data)
-	d := description{ETag: tag, Token: w.token, Size: len(w.data), Draft: w.save.Draft, Number: w.save.Number, Order: w.save.Order}
+	d := description{ETag: tag, By: before.By, Token: w.token, Size: len(w.data), Draft: w.save.Draft, Number: w.save.Number, Order: w.save.Order}
 	conditions := []kv.Cond{fence, kv.ChangedAt(prefix+w.room, old.Modified)}
 	if old.Found() {
 		if stored, err := d.follow(before); stored || err != nil {
@@ -95,18 +96,33 @@ func (w *write) try(ctx context.Context, fence kv.Cond) (Info, bool, error) {
 			return Info{}, false, err
 		}
 	}
-	if w.KV.Room().Full {
-		return Info{}, false, kv.ErrFull
+	if err := w.mayMake(ctx, old); err != nil {
+		return Info{}, false, err
 	}
 	if err := w.put(ctx, digest); err != nil {
 		return Info{}, false, err
 	}
 	d.Save, d.Blob, d.Saved = w.d.Save, w.d.Blob, w.d.Saved
-	then := append(w.replace(&d, before), w.Record(w.room, d.info())...)
+	then := append(w.Record(w.room, d.info()), w.replace(&d, old, before)...)
 	w.named = true
 	result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: then})
 	w.named = err != nil
 	return d.info(), result.Held, err
+}
+
+// mayMake returns an error when there is no room for a content, or when the holder may not make another document.
+func (w *write) mayMake(ctx context.Context, old kv.Entry) error {
+	if w.KV.Room().Full {
+		return kv.ErrFull
+	}
+	if w.MaxDocuments == 0 || old.Found() {
+		return nil
+	}
+	made, err := w.KV.Count(ctx, madePrefix+w.holder+"/")
+	if err == nil && made >= int64(w.MaxDocuments) {
+		err = ErrTooMany
+	}
+	return err
 }
 
 // put makes the blob, unless an earlier try has, a moment ago.
@@ -124,11 +140,15 @@ func (w *write) put(ctx context.Context, digest string) error {
 }
 
 // replace returns the operations that make d the present generation, and give up those beyond what is kept.
-func (w *write) replace(d *description, before description) []kv.Op {
+func (w *write) replace(d *description, old kv.Entry, before description) []kv.Op {
 	if before.Blob != "" {
 		d.Kept = append([]kept{{before.Save, before.Blob}}, before.Kept...)
 	}
 	var ops []kv.Op
+	if !old.Found() {
+		d.By = w.holder
+		ops = append(ops, kv.Put(made(d.By, w.room), nil))
+	}
 	for len(d.Kept) > w.Keep-1 {
 		last := d.Kept[len(d.Kept)-1]
 		d.Kept = d.Kept[:len(d.Kept)-1]
@@ -169,6 +189,9 @@ func (s *Store) Delete(ctx context.Context, room, holder string, token int64, ex
 		for _, k := range before.Kept {
 			ops = append(ops, kv.Delete(blobPrefix+k.Blob), kv.Put(garbagePrefix+k.Blob, nil))
 		}
+		if before.By != "" {
+			ops = append(ops, kv.Delete(made(before.By, room)))
+		}
 		ops = append(ops, s.Forget(room)...)
 		result, err := s.KV.Commit(ctx, kv.Txn{If: []kv.Cond{fence, kv.ChangedAt(prefix+room, old.Modified)}, Then: ops})
 		if err != nil || result.Held {
@@ -176,6 +199,8 @@ func (s *Store) Delete(ctx context.Context, room, holder string, token int64, ex
 		}
 	}
 }
+
+func made(holder, room string) string { return madePrefix + holder + "/" + room }
 
 // newSave names a save so that its age is known, and later ones come later in the order of names.
 func newSave(now time.Time) string {

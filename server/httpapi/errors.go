@@ -81,12 +81,14 @@ func translate(err error) *apiError {
 		return &apiError{http.StatusConflict, "replaced", "A later request has come with this ticket. Ask again if you still wait."}
 	case errors.Is(err, locks.ErrGivenUp):
 		return &apiError{http.StatusConflict, "given_up", "The acquisition of this ticket has ended. Choose a new ticket for another one."}
-	case errors.Is(err, locks.ErrTooMany):
+	case errors.Is(err, locks.ErrTooMany), errors.Is(err, locks.ErrTooManyTickets):
 		return &apiError{http.StatusTooManyRequests, "too_many_locks", sentence(err)}
 	case errors.Is(err, content.ErrNotFound):
 		return &apiError{http.StatusNotFound, "document_not_found", "The document has no such content."}
 	case errors.Is(err, content.ErrPrecondition):
 		return &apiError{http.StatusPreconditionFailed, "precondition_failed", "The document has another content than you expect."}
+	case errors.Is(err, content.ErrTooMany):
+		return &apiError{http.StatusInsufficientStorage, "too_many_documents", "This session has made as many documents as one may. Nothing was written."}
 	case errors.Is(err, blobs.ErrFull), errors.Is(err, kv.ErrFull):
 		return &apiError{http.StatusInsufficientStorage, "store_full", "The server has no room for it. Nothing was written; locks go on."}
 	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, blobs.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):

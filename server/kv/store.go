@@ -174,6 +174,17 @@ func (s *Store) Page(ctx context.Context, prefix, after string, limit int64) ([]
 	return list, err
 }
 
+// Count returns how many keys begin with prefix.
+func (s *Store) Count(ctx context.Context, prefix string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	response, err := s.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, plainError(err)
+	}
+	return response.Count, nil
+}
+
 // Keys reads the keys alone that begin with prefix, in order.
 func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
 	list, _, err := s.get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())

@@ -36,8 +36,8 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 			return lease, err
 		}
 	}
-	if !t.mayHaveMore(r.Holder.ID, r.Wait > 0) {
-		return Lease{}, ErrTooMany
+	if err := t.mayHaveMore(ctx, own, r.Wait > 0); err != nil {
+		return Lease{}, err
 	}
 	// This server's own view comes first: if a lease is in the way, the store need not look through all who wait.
 	met := t.glance(own)
@@ -70,15 +70,6 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 		}
 		met = found{}
 	}
-}
-
-// mayHaveMore reports whether a holder is within its bounds.
-func (t *Table) mayHaveMore(holder string, waits bool) bool {
-	t.mirror.mu.Lock()
-	defer t.mirror.mu.Unlock()
-	held, waiting := t.mirror.graph.Count(holder)
-	c := t.config
-	return (c.MaxHeld == 0 || held < c.MaxHeld) && (!waits || c.MaxWaiting == 0 || waiting < c.MaxWaiting)
 }
 
 // makeWay ends or extends what may be ended or extended of what was met. If it did, or if a slot is free, it leaves

@@ -16,6 +16,8 @@ var (
 	ErrGivenUp = errors.New("the acquisition of this ticket has ended")
 	// ErrTooMany means that the holder has or waits for as much as one may.
 	ErrTooMany = errors.New("this session has or waits for too many locks; give some back")
+	// ErrTooManyTickets means that the store remembers as many tickets of the holder as it does for one.
+	ErrTooManyTickets = errors.New("this session has used too many tickets lately; wait half a minute, or use fewer")
 	// ErrDeadlock means that the caller would have waited for somebody who waits for the caller.
 	ErrDeadlock = errors.New("waiting would never end: the holder waits for this caller")
 )

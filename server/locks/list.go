@@ -157,13 +157,18 @@ func parseCursor(text string) (c cursor, err error) {
 // heardKey is written to learn which revision this server must have heard of to answer for the present.
 const heardKey = prefix + "heard"
 
-// listSeen lists what this server has seen, once it has heard of everything that is there. It returns at least the page.
-func (t *Table) listSeen(ctx context.Context, p Path, from cursor, limit int) (list Listing, err error) {
+// hearAll waits until this server has heard of everything that is in the store now.
+func (t *Table) hearAll(ctx context.Context) error {
 	result, err := t.commit(ctx, kv.Txn{Then: []kv.Op{kv.Put(heardKey, nil)}})
 	if err != nil {
-		return list, err
+		return err
 	}
-	if err := t.hear(ctx, result.Revision); err != nil {
+	return t.hear(ctx, result.Revision)
+}
+
+// listSeen lists what this server has seen, once it has heard of everything that is there. It returns at least the page.
+func (t *Table) listSeen(ctx context.Context, p Path, from cursor, limit int) (list Listing, err error) {
+	if err := t.hearAll(ctx); err != nil {
 		return list, err
 	}
 	want := claim{Paths: []Path{p}, Mode: Exclusive}.want()

@@ -23,6 +23,7 @@ type mirror struct {
 	asked    map[string]*held   // by holder and ticket
 	beats    map[string]beat    // by key
 	tickets  map[string]*ticket // by the lease's own name
+	kept     map[string]int     // how many tickets of each holder the store remembers: places in line, and acquisitions that ended
 	touched  []string           // the holders that got a new edge in the present revision
 	due      dueQueue           // of held
 	rings    rings
@@ -61,7 +62,7 @@ func newMirror() *mirror {
 func (m *mirror) clear() {
 	m.graph = waitgraph.New()
 	m.held, m.homes, m.asked = map[string]*held{}, map[string]*held{}, map[string]*held{}
-	m.beats, m.tickets = map[string]beat{}, map[string]*ticket{}
+	m.beats, m.tickets, m.kept = map[string]beat{}, map[string]*ticket{}, map[string]int{}
 	m.touched, m.due, m.order = nil, nil, byToken{}
 }
 
@@ -103,7 +104,7 @@ func (m *mirror) take(l *loading, revision int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.revision, m.graph, m.order, m.due = revision, l.graph, l.order, l.due
-	m.held, m.homes, m.asked, m.beats, m.tickets = l.held, l.homes, l.asked, l.beats, l.tickets
+	m.held, m.homes, m.asked, m.beats, m.tickets, m.kept = l.held, l.homes, l.asked, l.beats, l.tickets, l.kept
 	m.rings.ringAll()
 	m.tell()
 }
@@ -172,6 +173,22 @@ func (m *mirror) set(e kv.Entry, now time.Time, live bool) {
 		m.graph.Join(&waitgraph.Ticket{Want: read.want(), Place: read.Place})
 		m.touched = append(m.touched, read.Holder)
 		m.rings.ring(ticketEvent(read.Lease))
+	case !live || e.Created == e.Modified:
+		m.keep(e.Key, 1)
+	}
+}
+
+// keep counts the keys of a ticket that the store remembers. Other keys are not counted.
+func (m *mirror) keep(key string, n int) {
+	name, ok := strings.CutPrefix(key, stubPrefix)
+	if !ok {
+		if name, ok = strings.CutPrefix(key, gonePrefix); !ok {
+			return
+		}
+	}
+	holder := name[:max(strings.LastIndexByte(name, '/'), 0)]
+	if m.kept[holder] += n; m.kept[holder] <= 0 {
+		delete(m.kept, holder)
 	}
 }
 
@@ -226,6 +243,8 @@ func (m *mirror) unset(key string) {
 			m.graph.Leave(lease)
 		}
 		m.rings.ring(ticketEvent(lease))
+	default:
+		m.keep(key, -1)
 	}
 }
 

@@ -96,6 +96,9 @@ func (t *Table) close(ctx context.Context, own *ticket) (int64, error) {
 	}
 	for {
 		e, _, err := t.store.Get(ctx, own.stub)
+		if err == nil && !e.Found() {
+			err = t.mayForbid(ctx, own)
+		}
 		if err != nil {
 			return 0, err
 		}

@@ -54,9 +54,9 @@ type Config struct {
 	Log     *slog.Logger
 	// InstanceTTL is how long the places in line of a server that died are kept; zero is 5 s.
 	InstanceTTL time.Duration
-	// MaxHeld and MaxWaiting bound how many leases one holder has and how many of its requests wait; 0 is no bound. They are
-	// what this server has seen, so a few more may get in at once.
-	MaxHeld, MaxWaiting int
+	// MaxHeld bounds how many leases one holder has, MaxWaiting how many of its requests wait, and MaxTickets how many of its tickets
+	// the store remembers; 0 is no bound. The table counts what this server has seen, so a few more may get in at once.
+	MaxHeld, MaxWaiting, MaxTickets int
 	// Alone says that no other server uses the store: places in line that are found at the start are nobody's.
 	Alone bool
 }

@@ -79,6 +79,9 @@ func (s *Store) read(r *pb.RangeRequest) *pb.RangeResponse {
 	}
 	response := &pb.RangeResponse{Header: s.header(), Count: int64(len(found))}
 	for _, kv := range found {
+		if r.CountOnly {
+			break
+		}
 		if r.KeysOnly {
 			kv = &mvccpb.KeyValue{Key: kv.Key, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision}
 		}
