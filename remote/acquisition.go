@@ -44,10 +44,11 @@ func (a acquisition) query() string {
 // replaceLimit is how often a request is repeated because the server names more that a tab left.
 const replaceLimit = 8
 
-// acquire sends a request of the acquisition. Where the server names leases that a tab of this browser left, it asks again
-// and replaces them. It never replaces what another tab acquired meanwhile: after the answer it makes sure that this page
+// acquire sends a request of the acquisition. The server grants nothing to a browser that bears no session yet, and answers with
+// one: acquire asks again. Where the server names leases that a tab of this browser left, it asks again and replaces them. It never replaces what another tab acquired meanwhile: after the answer it makes sure that this page
 // still has the lock between the tabs.
 func (l *link) acquire(ctx context.Context, limit time.Duration, a *acquisition, request func() Request) (reply Reply, err error) {
+	bare := false // the request before this one bore no session
 	for range replaceLimit {
 		reply, err = l.sendFor(ctx, limit, request())
 		if passing(reply, err) {
@@ -61,9 +62,15 @@ func (l *link) acquire(ctx context.Context, limit time.Duration, a *acquisition,
 		case reply.Error == "given_up": // by an earlier life of this ticket, which nobody remembers
 			a.ticket, a.unheard = lock.NewID(), false
 			return reply, nil
+		case reply.Error == "no_session" && bare:
+			return Reply{}, l.cookieless()
+		case reply.Error == "no_session":
+			bare = true
+			continue
 		case reply.Error != "left_behind":
 			return reply, nil
 		}
+		bare = false
 		if err = l.stillHere(ctx, a.local); err != nil {
 			return Reply{}, err
 		}
@@ -96,6 +103,12 @@ func robbed() error {
 func (l *link) outdated() error {
 	return &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Resource: l.resource,
 		Detail: "the server is older than this page and does not know tickets; update the server"}
+}
+
+// cookieless is the error for a browser that does not send the cookie that the server has just set.
+func (l *link) cookieless() error {
+	return &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Resource: l.resource,
+		Detail: "the browser does not send the cookie of the server, which tells whose lock it is; allow cookies, and serve the page from the server's own site"}
 }
 
 // owed are the acquisitions that the server has not heard the end of, each with the time until which it may keep a lease.

@@ -76,6 +76,8 @@ func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (rem
 	grace, _ := r.Fields["grace_ms"].(int64)
 	holder := n.now()
 	switch {
+	case b.visitor && whole.exact:
+		return noSession, nil
 	case holder == nil || holder.session == b.owner():
 		whole.wait = time.Duration(grace) * time.Millisecond
 		return b.lock(ctx, whole)

@@ -277,9 +277,15 @@ func (n *internet) repeated(r *leased) (reply remote.Reply, answered bool) {
 	return reply, false
 }
 
+// noSession is the answer to a browser that bears no session yet.
+var noSession = remote.Reply{Status: 409, Error: "no_session"}
+
 // lock is called with the mutex held, and returns so.
 func (b *browser) lock(ctx context.Context, r *leased) (remote.Reply, error) {
 	n := b.net
+	if b.visitor && r.exact {
+		return noSession, nil
+	}
 	if r.wait > 0 {
 		n.tickets = append(n.tickets, r.ticket)
 	}

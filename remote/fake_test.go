@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -55,8 +56,10 @@ var errOffline = errors.New("the network is down")
 // browser sends in a session of its own.
 type browser struct {
 	net     *internet
-	session string
+	session string // "" for a browser that has never been there; the first answer brings one. Guarded by the internet's mutex
 	origin  string // of its page; "" is that of the server
+	visitor bool   // this request bears no session
+	blocked bool   // it keeps no cookie
 	deaf    bool   // what it asks for is answered to nobody; guarded by the internet's mutex
 	// onGrant, where set, is called when the server has granted, before the reply is on its way.
 	onGrant func()
@@ -180,6 +183,10 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 	n.mu.Lock()
 	n.log = append(n.log, r.Method+" "+b.session)
 	silent, down, delay, answer := n.silent || b.deaf, n.down, n.delay, n.answer
+	as := b
+	if b.session == "" {
+		as = &browser{net: n, session: lock.NewID(), origin: b.origin, visitor: true}
+	}
 	n.mu.Unlock()
 	switch {
 	case silent:
@@ -201,7 +208,7 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 		}
 		if got.err = context.Cause(served); got.err == nil {
 			n.mu.Lock()
-			got.reply, got.err = b.serve(served, r)
+			got.reply, got.err = as.serve(served, r)
 			n.mu.Unlock()
 		}
 		if answer != nil && got.err == nil {
@@ -214,6 +221,11 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 		if got.err != nil {
 			return remote.Reply{}, got.err
 		}
+		n.mu.Lock()
+		if !b.blocked {
+			b.session = cmp.Or(b.session, as.session)
+		}
+		n.mu.Unlock()
 		if b.onReply != nil {
 			b.onReply(got.reply)
 		}

@@ -51,7 +51,10 @@ func (p *post) next(what string) {
 // deliver lets the request go that was held back.
 func (p *post) deliver(t *testing.T) {
 	t.Helper()
-	require.True(t, p.held)
+	p.mu.Lock()
+	held := p.held
+	p.mu.Unlock()
+	require.True(t, held)
 	close(p.let)
 	synctest.Wait()
 }
@@ -99,6 +102,67 @@ func TestLateRequestTouchesNoOtherAcquisition(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A page on its first visit gives up before its first answer has come. Its browser has no session yet, so the server cannot tell
+// that both requests are of one browser. Nothing stays on the server, whichever of them arrives first.
+func TestFirstVisitThatGivesUp(t *testing.T) {
+	for target, opts := range targets {
+		for _, what := range []string{"POST", "nothing"} {
+			t.Run(target+", held back: "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := newInternet()
+					visitor := open(t, n, locktest.NewSpace(), "", "a")
+					late := holdBack(n)
+					late.next(what)
+					n.answer = func(r remote.Request) error {
+						if r.Method == "POST" {
+							return errOffline // the answer is lost, and the cookie with it
+						}
+						return nil
+					}
+					opts := opts
+					opts.Timeout = time.Second
+					_, err := visitor.AcquireProjectLock(t.Context(), opts)
+					require.ErrorIs(t, err, lock.ErrTimeout)
+					if what == "POST" {
+						late.deliver(t)
+					}
+					sleep(time.Second)
+					assert.Empty(t, n.places())
+				})
+			})
+		}
+		t.Run(target+", granted", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				visitor := open(t, n, locktest.NewSpace(), "", "a")
+				lease := visitor.acquire(opts)
+				assert.Len(t, n.places(), 1)
+				visitor.release(lease)
+				assert.Empty(t, n.places())
+			})
+		})
+	}
+}
+
+// A browser that sends no cookie is granted nothing. The page is told why, at once.
+func TestBrowserWithoutCookies(t *testing.T) {
+	for target, opts := range targets {
+		t.Run(target, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				visitor := open(t, n, locktest.NewSpace(), "", "a")
+				visitor.browser.blocked = true
+				began := time.Now()
+				_, err := visitor.AcquireProjectLock(t.Context(), waits(opts))
+				require.ErrorIs(t, err, lock.ErrUnsupported)
+				require.ErrorContains(t, err, "cookie")
+				assert.Less(t, time.Since(began), time.Second)
+				assert.Empty(t, n.places())
+			})
+		})
 	}
 }
 

@@ -93,6 +93,8 @@ func (l *link) ask(ctx context.Context, w wish, a *acquisition) (Reply, error) {
 			return reply, context.Cause(ctx)
 		case wait.Closed(news): // there is a question now
 			continue
+		case final(err):
+			return reply, err
 		case passing(reply, err) && w.ifAvailable:
 			return reply, l.unreachable(reply, err)
 		case passing(reply, err):
@@ -119,6 +121,9 @@ func (l *link) askedFor(w wish) (*question, <-chan struct{}) {
 	}
 	return l.questions.take(w.document)
 }
+
+// final reports an error of this side, which no later answer of the server changes.
+func final(err error) bool { return errors.As(err, new(*lock.Error)) }
 
 // carry asks the holder. The asker gets the answer, too.
 func (l *link) carry(ctx context.Context, q *question, w wish, a *acquisition) (Reply, error) {

@@ -21,6 +21,7 @@ func TestServer(t *testing.T) {
 				Browser: func(session, origin string) remote.Server {
 					return &browser{net: n, session: session, origin: origin}
 				},
+				Visitor: func() remote.Server { return &browser{net: n} },
 				Waiting: func(t *testing.T, want int) {
 					t.Helper()
 					synctest.Wait()

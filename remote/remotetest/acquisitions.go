@@ -128,6 +128,23 @@ func testGivingUp(h *harness) {
 	h.refused(h.send(h.a, giveUp("")), 400, "invalid_request")
 }
 
+// The browser of a first visit has no session yet: what it asks for and what it gives up could be of two sessions.
+func testFirstVisit(h *harness) {
+	for name, r := range kinds() {
+		for _, r := range []remote.Request{named(r, "first-"+name), waits(named(r, "waits-"+name))} {
+			visitor := h.Visitor()
+			h.refused(h.send(visitor, r), 409, "no_session")
+			h.free()
+			h.release(visitor, r, h.granted(visitor, r))
+		}
+		require.Equal(h, 200, h.send(h.Visitor(), giveUp("given-up-"+name)).Status)
+		h.refused(h.send(h.Visitor(), named(r, "given-up-"+name)), 409, "no_session")
+		h.free()
+	}
+	h.refused(h.send(h.Visitor(), asking("asks", time.Second)), 409, "no_session")
+	h.granted(h.Visitor(), lock()) // without "replace" it says nothing about other tabs
+}
+
 func testLeftBehind(h *harness) {
 	for name, r := range kinds() {
 		if name == "slots" {

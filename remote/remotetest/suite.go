@@ -21,6 +21,8 @@ type World struct {
 	// Browser returns the way of a page to the server. Browsers with one session have one cookie; origin is that of the
 	// page, "" for the server's own.
 	Browser func(session, origin string) remote.Server
+	// Visitor returns the way of a page whose browser has never been there.
+	Visitor func() remote.Server
 	// Waiting returns once so many requests wait for the document, or for what lies below it.
 	Waiting func(t *testing.T, n int)
 	// TTL is how long the server keeps a lease of the document that nobody renews.
@@ -47,6 +49,7 @@ func RunServer(t *testing.T, within func(t *testing.T, test func(*testing.T, Wor
 		{"a ticket is for one lock", testTicketForOneLock},
 		{"a released acquisition is over", testReleasedIsOver},
 		{"giving up ends an acquisition, whatever became of it", testGivingUp},
+		{"a first visit is granted nothing before it has its session", testFirstVisit},
 		{"what a tab left is named and replaced", testLeftBehind},
 		{"what is replaced is passed on", testPassedOn},
 		{"fresh ends what is not exact", testFresh},

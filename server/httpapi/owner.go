@@ -29,8 +29,12 @@ func (a *API) ownerOf(ctx context.Context, s sessions.Session, lease string) (st
 }
 
 // ownerFor returns the id under which the owner acquires: that of an earlier request with the ticket, or of what the owner
-// holds at the first of the paths.
+// holds at the first of the paths. A request with Replace, which promises that the tabs of the session exclude each other,
+// must show its session: the client that gives it up does not know the session that this answer makes.
 func (a *API) ownerFor(ctx context.Context, s sessions.Session, r locks.Request) (string, error) {
+	if s.New && r.Exact {
+		return "", errNoSession
+	}
 	if len(s.Former) == 0 || len(r.Paths) == 0 {
 		return s.HolderID, nil
 	}

@@ -46,6 +46,11 @@ func TestServer(t *testing.T) {
 				}
 				return browser{listening.URL, origin, browsers[session]}
 			},
+			Visitor: func() remote.Server {
+				jar, err := cookiejar.New(nil)
+				require.NoError(t, err)
+				return browser{listening.URL, "", &http.Client{Jar: jar}}
+			},
 			Waiting: func(t *testing.T, n int) {
 				t.Helper()
 				require.Eventually(t, func() bool { return waiting(t, listening.URL) == n }, 10*time.Second, 5*time.Millisecond)

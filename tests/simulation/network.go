@@ -33,7 +33,6 @@ type browser struct {
 
 	mu      sync.Mutex
 	cookies []*http.Cookie
-	visited time.Time // when the first cookie came
 	net     weather
 	last    time.Time // when a heartbeat was lost or late
 	any     time.Time // when anything was
@@ -75,13 +74,6 @@ func (b *browser) badSince(t time.Time) (heartbeats, any bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.last.After(t) || b.net.cut, b.any.After(t) || b.net.cut
-}
-
-// newSince reports whether the browser had no cookie yet at a moment.
-func (b *browser) newSince(t time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.cookies) == 0 || b.visited.After(t)
 }
 
 // leg returns how long one way of a request takes; lost is true where it never arrives.
@@ -215,9 +207,6 @@ func (x *exchange) back(net weather, a answer, cookies []*http.Cookie) {
 func (b *browser) keep(cookies []*http.Cookie) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.cookies) == 0 && len(cookies) > 0 {
-		b.visited = time.Now()
-	}
 	for _, c := range cookies {
 		kept := b.cookies[:0]
 		for _, old := range b.cookies {

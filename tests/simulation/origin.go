@@ -23,6 +23,7 @@ type origin struct {
 	locks   *locktest.Space // Web Locks
 	files   *locktest.Space // the lock over a file
 	records *leaseTable
+	bare    bool // it has no files
 	faults  *storageFaults
 	air     *air[lock.Message]
 	letters *air[autosave.Message]
@@ -71,9 +72,13 @@ func (o *origin) others(t *tab) []*tab {
 // projectKey is the name of the project among the locks of its origin.
 const projectKey = "holdfast:project"
 
-// backend is how a tab of the origin locks on this machine: over Web Locks, or over Web Locks and a file.
+// backend is how a tab of the origin locks on this machine: over Web Locks, with records in a file or without, or over Web Locks
+// and a file.
 func (o *origin) backend(t *tab, file bool) lock.Backend {
 	web := &locker{tab: t, inner: o.locks.Client(t.name)}
+	if o.bare {
+		return lock.Backend{Strategy: lock.WebLock, Resource: projectKey, Locker: web}
+	}
 	records := &records{tab: t, table: o.records}
 	if !file {
 		return lock.Backend{Strategy: lock.WebLock, Resource: projectKey, Locker: web,

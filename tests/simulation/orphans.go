@@ -5,8 +5,7 @@ import (
 )
 
 // orphanLimit is how long the server may keep a lease that no program has, though all tabs run and the network is well:
-// the client gives it back. What a tab leaves behind that is frozen or gone stays for its TTL; so does what a browser gives
-// up before its first cookie has come, because the server does not know yet that both requests are of one browser.
+// the client gives it back. What a tab leaves behind that is frozen or gone stays for its TTL.
 const orphanLimit = 10 * time.Second
 
 // lookForOrphans looks for leases on the server that nobody has.
@@ -18,7 +17,7 @@ func (c *checker) lookForOrphans(origins []*origin) {
 	defer c.mu.Unlock()
 	excused := time.Now().Add(-serverTTL - slack)
 	for _, at := range origins {
-		if at.unreachedSince(excused) || at.disturbedSince(excused, true) || at.unrestSince(excused) || at.browser.newSince(excused) {
+		if at.unreachedSince(excused) || at.disturbedSince(excused, true) || at.unrestSince(excused) {
 			clear(c.orphans)
 			return
 		}

@@ -18,11 +18,14 @@ type plan struct {
 	editors       bool          // the tabs have an editor each instead of programs
 	ttl           time.Duration // of editors
 	lasts         time.Duration
-	wholeOnly     bool    // nobody locks places, shares or uses slots
-	sharing       bool    // most leases are shared
-	steals        bool    // some leases are taken by force
-	hasty         bool    // leases and the pauses between them are short
-	giveUp        float64 // the share of acquisitions that are given up early
+	wholeOnly     bool          // nobody locks places, shares or uses slots
+	sharing       bool          // most leases are shared
+	steals        bool          // some leases are taken by force
+	hasty         bool          // leases and the pauses between them are short
+	bare          bool          // there are no files: leases have no records, and tokens are read from the clock
+	keeps, rests  time.Duration // how long a lease lasts at most in a hasty run, and the pause before the next one
+	beat          time.Duration // where it is not 0, programs begin at its multiples, as those do that a timer starts
+	giveUp        float64       // the share of acquisitions that are given up early
 	shortTTL      bool
 	faults        map[string]bool
 	every         time.Duration // between two faults
@@ -55,8 +58,8 @@ func newPlan(d *dice) plan {
 	if d.chance(0.5) {
 		p.giveUp = 0.3
 	}
-	if p.hasty = d.chance(0.2); p.hasty {
-		p.programs, p.lasts, p.every = 2+d.n(3), d.between(time.Second, 20*time.Second), d.between(100*time.Millisecond, 5*time.Second)
+	if p.hasty = d.chance(0.3); p.hasty {
+		p.hurry(d)
 	}
 	faults := localFaults
 	if p.remote = d.chance(0.6); p.remote {
@@ -69,16 +72,31 @@ func newPlan(d *dice) plan {
 	if !p.hasty && d.chance(0.1) {
 		p.lasts = d.between(3*time.Minute, 15*time.Minute)
 	}
-	if p.sharing = d.chance(0.15); p.sharing {
+	if p.sharing = d.chance(0.2); p.sharing {
 		p.wholeOnly = false
 	}
-	if p.editors = d.chance(0.4); p.editors {
-		p.wholeOnly, p.ttl = true, pick(d, 5*time.Second, lock.DefaultTTL)
+	p.bare = !p.remote && d.chance(0.2)
+	editing := 0.4
+	if p.hasty {
+		editing = 0.1
+	}
+	if p.editors = d.chance(editing); p.editors {
+		p.wholeOnly, p.bare, p.ttl = true, false, pick(d, 5*time.Second, lock.DefaultTTL)
 	}
 	if p.faults[faultSleep] {
 		p.faults[faultClock] = false // both clocks wrong at once: nothing is promised
 	}
 	return p
+}
+
+// hurry makes a run short and crowded.
+func (p *plan) hurry(d *dice) {
+	p.programs, p.lasts, p.every = 2+d.n(5), d.between(time.Second, 20*time.Second), d.between(100*time.Millisecond, 5*time.Second)
+	p.keeps = pick(d, 200*time.Microsecond, 2*time.Millisecond, 100*time.Millisecond)
+	p.rests = pick(d, 2*time.Millisecond, 100*time.Millisecond)
+	if d.chance(0.5) {
+		p.beat = d.between(5*time.Millisecond, 200*time.Millisecond)
+	}
 }
 
 // options draws what a program asks for.

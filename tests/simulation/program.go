@@ -24,11 +24,20 @@ func (p *program) work() {
 	for p.tab.step() == nil && !p.run.calm() {
 		p.once()
 		if p.run.plan.hasty {
-			p.idle(p.dice.between(10*time.Microsecond, 100*time.Millisecond))
+			p.idle(p.rest())
 		} else {
 			p.idle(p.dice.between(time.Millisecond, 10*time.Second))
 		}
 	}
+}
+
+// rest is the pause before the next lease of a hasty run.
+func (p *program) rest() time.Duration {
+	pause := p.dice.between(10*time.Microsecond, p.run.plan.rests)
+	if beat := p.run.plan.beat; beat > 0 {
+		pause = beat - p.run.w.now()%beat
+	}
+	return pause
 }
 
 // idle waits, but not beyond the end of the tab or the beginning of the calm.
@@ -101,12 +110,12 @@ func (p *program) refused(o lock.AcquireOptions, began time.Time, err error) {
 
 // keep keeps a lease for a while and gives it back.
 func (p *program) keep(o lock.AcquireOptions, lease lock.Lease) {
-	b := &belief{tab: p.tab, domain: p.domain, lease: lease, names: names(o, lease.Slot), steal: o.Steal, remote: p.remote, recorded: p.remote || len(o.Path) == 0 && o.Paths == nil && o.Slots < 2}
+	b := &belief{tab: p.tab, domain: p.domain, lease: lease, names: names(o, lease.Slot), steal: o.Steal, remote: p.remote, recorded: p.remote || !p.run.plan.bare && len(o.Path) == 0 && o.Paths == nil && o.Slots < 2}
 	p.tab.w.note(p.tab.name, "acquired %s", b)
 	p.run.checker.granted(b)
 	long := p.dice.between(time.Millisecond, 3*lease.TTL)
 	if p.run.plan.hasty {
-		long = p.dice.between(10*time.Microsecond, 100*time.Millisecond)
+		long = p.dice.between(10*time.Microsecond, p.run.plan.keeps)
 	}
 	pause := time.NewTimer(long)
 	defer pause.Stop()

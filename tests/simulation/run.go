@@ -74,6 +74,7 @@ func (r *run) build() {
 		clock := &machineClock{w: r.w, drift: (2*d.random.Float64() - 1) / 1000}
 		for j, url := range urls {
 			at := newOrigin(r.w, fmt.Sprintf("%s.%d", name, j), url, b, clock)
+			at.bare = r.plan.bare
 			r.origins = append(r.origins, at)
 			r.checker.held[at] = ""
 			for range r.plan.tabs {
