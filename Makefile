@@ -22,13 +22,13 @@ BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 # Those of the server wait longest, so they begin first.
 NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|simulation|wpt)(/|$$)')
 
-.PHONY: help build package docs run test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-long test-soak test-simulation test-campaign test-engines race simulate find-defects soak campaign wpt clean
+.PHONY: help build package docs run check test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-long test-soak test-simulation test-campaign test-engines race simulate find-defects soak campaign wpt clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-build: ## make the npm package in dist/ and the site that the server carries
-	go run ./web/build
+build: ## make the npm package in dist/ and the site that the server carries; DEBUG=1 keeps line numbers in the Wasm
+	go run ./web/build $(if $(DEBUG),-debug)
 
 package: ## build, then pack dist/ as an npm tarball in .cache/package/
 	go run ./web/build -pack .cache/package
@@ -39,6 +39,9 @@ docs: ## write the reference pages of docs/ anew, from the declaration file and 
 run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes the port)
 	go build -o .cache/holdfast ./cmd/holdfast
 	exec .cache/holdfast serve --addr 127.0.0.1:$(PORT) --data-dir .cache/holdfast-data
+
+check: ## in less than a minute, check what changed since main: format, lint, types, native tests; BASE= names another commit
+	@tools/check
 
 test: ## check everything; installs what that takes
 	$(MAKE) tools

@@ -36,7 +36,7 @@ var exempt = []string{"text", "json", "html"}
 
 // pages lists the documentation, relative to root.
 func pages(root string) ([]string, error) {
-	found := []string{"README.md", "ARCHITECTURE.md", "CHANGELOG.md"}
+	found := []string{"README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
 	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".md" {
 			return err

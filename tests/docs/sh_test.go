@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -45,7 +46,7 @@ func TestCommandsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	known := knownTo(t, "../..")
 	for _, line := range []string{
-		"make nonsense", "make test NONSENSE=1", "holdfast serve --nonsense 1", "holdfast nonsense",
+		"make nonsense", "make test NONSENSE=1", "go test -run TestNonsense ./tests/e2e", "holdfast serve --nonsense 1", "holdfast nonsense",
 		"go run ./nonsense", "go test ./tests/docs -nonsense", "nonsense",
 	} {
 		assert.Error(t, known.check(commands(line)[0]), line)
@@ -130,10 +131,27 @@ func (v vocabulary) check(command []string) error {
 	case command[0] == "go" && len(command) == 3 && slices.Contains([]string{"run", "test", "build"}, command[1]):
 		_, err := os.Stat(filepath.Join(v.root, command[2]))
 		return err
+	case command[0] == "go" && len(command) == 5 && command[1] == "test" && command[2] == "-run":
+		return hasTest(filepath.Join(v.root, command[4]), command[3])
 	case slices.Contains(foreign, command[0]):
 		return nil
 	}
 	return fmt.Errorf("no test knows how to check %q", command)
+}
+
+// hasTest fails where no file of the folder has a test of that name.
+func hasTest(folder, name string) error {
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(text), "func "+name+"(t *testing.T)") {
+			return nil
+		}
+	}
+	return errors.Join(err, fmt.Errorf("%s has no test %s", folder, name))
 }
 
 func (v vocabulary) checkMake(args []string) error {

@@ -38,6 +38,16 @@ func TestATestBuildNeverBecomesThePackage(t *testing.T) {
 	}
 }
 
+func TestADebugBuildIsNotPacked(t *testing.T) {
+	root := t.TempDir()
+	o, err := parse(root, []string{"-debug"})
+	require.NoError(t, err)
+	assert.True(t, o.debug)
+	assert.Equal(t, filepath.Join(root, "dist"), o.out)
+	_, err = parse(root, []string{"-debug", "-pack", t.TempDir()})
+	assert.Error(t, err)
+}
+
 func TestVersion(t *testing.T) {
 	root := t.TempDir()
 	_, err := readVersion(root)

@@ -6,7 +6,7 @@
 // fails when a size budget is exceeded.
 //
 // A build with -tags or -out is a variant for tests: it goes only where -out (and -site) say, and
-// is not measured.
+// is not measured. A build with -debug goes where the package goes, keeps line numbers and names, and is not measured either.
 package main
 
 import (
@@ -33,6 +33,8 @@ type options struct {
 	site string // the demo with the package's files beside it; "" for none
 	tags string // Go build tags of the Wasm
 	pack string // where the package's tarball goes; "" for none
+
+	debug bool // the Wasm keeps its line numbers and names
 }
 
 // variant tells a build for tests from the one that is published.
@@ -46,6 +48,7 @@ func parse(root string, args []string) (options, error) {
 	out := flags.String("out", "", "directory of the npm package (default dist)")
 	site := flags.String("site", "", "directory of the site (default web/site, or none with -out)")
 	pack := flags.String("pack", "", "directory of the package's npm tarball (default none)")
+	debug := flags.Bool("debug", false, "keep line numbers and names in the Wasm, which makes it much larger")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}
@@ -55,7 +58,10 @@ func parse(root string, args []string) (options, error) {
 	if *tags != "" && *out == "" {
 		return options{}, errors.New("-tags needs -out, so that a test build never becomes the package")
 	}
-	o := options{root: root, tags: *tags, out: filepath.Join(root, "dist"), site: filepath.Join(root, "web/site")}
+	if *debug && *pack != "" {
+		return options{}, errors.New("-debug and -pack exclude each other: a build for debugging is not published")
+	}
+	o := options{root: root, tags: *tags, debug: *debug, out: filepath.Join(root, "dist"), site: filepath.Join(root, "web/site")}
 	if *out != "" {
 		dir, err := filepath.Abs(*out)
 		if err != nil {
@@ -116,7 +122,7 @@ func run(args []string) error {
 			return err
 		}
 	}
-	if !o.variant() {
+	if !o.variant() && !o.debug {
 		if err := checkSizes(o); err != nil {
 			return err
 		}
