@@ -35,7 +35,7 @@ type instance struct {
 
 var running atomic.Int64 // servers that have not been closed
 
-var ourReceivers = regexp.MustCompile(`/server/rooms\.\(\*(Rooms|socket|feed|sweeper|table)\)`)
+var ourReceivers = regexp.MustCompile(`/server/rooms\.\(\*(Rooms|socket|feed|sweeper|presence|table)\)`)
 
 // ours returns the stacks of the goroutines that serve something. Those of the store are not counted.
 func ours() []string {
@@ -267,7 +267,9 @@ func names(r roomInfo) []string {
 }
 
 // keys returns what the store holds under a prefix.
-func keys(t testing.TB, store Store, prefix string) map[string]string {
+func keys(t testing.TB, store interface {
+	Range(ctx context.Context, prefix string) ([]kv.Entry, int64, error)
+}, prefix string) map[string]string {
 	t.Helper()
 	entries, _, err := store.Range(t.Context(), prefix)
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,8 +21,9 @@ type faulty struct {
 	*kv.Store
 	mu      sync.Mutex
 	cuts    map[int]context.CancelCauseFunc
-	count   int
-	gate    chan struct{}      // where set, watches begin when it is closed
+	begun   int                // watches of any kind
+	count   int                // watches of rooms
+	gate    chan struct{}      // where set, watches of rooms begin when it is closed
 	commits func(kv.Txn) error // nil lets everything pass
 	done    func(kv.Txn)       // runs after each commit
 }
@@ -29,14 +31,19 @@ type faulty struct {
 func (f *faulty) Watch(ctx context.Context, prefix string, after int64, call func([]kv.Change) error) error {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
+	room := strings.HasPrefix(prefix, roomPrefix)
 	f.mu.Lock()
 	if f.cuts == nil {
 		f.cuts = map[int]context.CancelCauseFunc{}
 	}
-	f.count++
-	own := f.count
+	f.begun++
+	own := f.begun
 	f.cuts[own] = cut
-	gate := f.gate
+	var gate chan struct{}
+	if room {
+		f.count++
+		gate = f.gate
+	}
 	f.mu.Unlock()
 	if gate != nil {
 		<-gate
@@ -66,7 +73,7 @@ func (f *faulty) watches() int {
 	return f.count
 }
 
-// hold makes watches wait that begin from now on, until the function it returns is called.
+// hold makes watches of rooms wait that begin from now on, until the function it returns is called.
 func (f *faulty) hold() (goOn func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -192,6 +192,6 @@ func TestClosingALargeRoomSparesThoseWhoLeftIt(t *testing.T) {
 			})
 		}
 	})
-	require.NoError(t, newSweeper(a.Rooms).closeIdle(t.Context()))
+	closeIdle(t, a)
 	assert.Equal(t, map[string]string{last: "another"}, keys(t, store, memberPrefix))
 }

@@ -20,9 +20,10 @@ import (
 
 // Rooms serves the sockets of one instance. Its methods may be called from any goroutine.
 type Rooms struct {
-	config Config
-	table  *table
-	counts counts
+	config  Config
+	table   *table
+	counts  counts
+	sweeper *sweeper
 
 	ctx        context.Context // ends with Close
 	stop       context.CancelFunc
@@ -61,9 +62,8 @@ func New(config Config) (*Rooms, error) {
 		store: config.Store, now: config.Now, limit: config.StoreLimit, waiting: map[string][]*job{},
 		conflict: func() { r.counts.conflicts.Add(1) },
 	}}
-	sweeper := newSweeper(r)
-	r.background.Go(func() { sweeper.heartbeats(ctx) })
-	r.background.Go(func() { sweeper.idleScans(ctx) })
+	r.sweeper = newSweeper(r)
+	r.sweeper.start(ctx, r.background.Go)
 	return r, nil
 }
 
@@ -248,7 +248,8 @@ func (r *Rooms) left(s *socket) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.config.StoreLimit)
 	defer cancel()
 	if err := r.table.unregister(ctx, s.token); err != nil {
-		r.config.Log.Warn("a socket could not be unregistered", "error", err)
+		r.sweeper.seen.stray(s.token)
+		r.config.Log.Warn("a socket could not be unregistered; the sweeper tries again", "error", err)
 	}
 	if !s.entered {
 		return

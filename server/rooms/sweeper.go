@@ -10,22 +10,28 @@ import (
 
 // sweeper shows that this instance lives, and clears away what others left when they died. Every instance
 // has one; what two of them do at once does no harm, since each step is checked in its transaction.
+//
+// Its cost depends on what has changed or is due, and on the number of instances. Rooms and sockets at rest cost nothing.
 type sweeper struct {
 	rooms *Rooms
-	// seen tells when the sign of life of each instance last changed. Time is measured here, from one
-	// change to the next: the clocks of two machines are never compared.
-	seen map[string]sighting
-	// orphans tells since when a participant has been seen without a socket.
-	orphans map[string]time.Time
-}
-
-type sighting struct {
-	revision int64 // of the sign of life; 0 where there is none
-	since    time.Time
+	seen  *presence
 }
 
 func newSweeper(r *Rooms) *sweeper {
-	return &sweeper{rooms: r, seen: map[string]sighting{}, orphans: map[string]time.Time{}}
+	return &sweeper{rooms: r, seen: newPresence(r.config.Instance, r.connected)}
+}
+
+// start runs what the sweeper needs until ctx ends.
+func (w *sweeper) start(ctx context.Context, run func(func())) {
+	for _, k := range w.seen.kinds() {
+		run(func() {
+			w.seen.follow(ctx, w.rooms.config.Store, k, func(err error) {
+				w.rooms.config.Log.Warn("a watch of the rooms ended and begins again", "of", k.prefix, "error", err)
+			})
+		})
+	}
+	run(func() { w.heartbeats(ctx) })
+	run(func() { w.idleScans(ctx) })
 }
 
 // heartbeats runs until ctx ends.
@@ -78,107 +84,86 @@ func (w *sweeper) beat(ctx context.Context) error {
 // look removes the sockets of instances that died, the registrations of this instance that have no socket, and the
 // participants that have had no socket for longer than the time of grace.
 func (w *sweeper) look(ctx context.Context, now time.Time) error {
-	store := w.rooms.config.Store
-	instances, _, err := store.Range(ctx, instancePrefix)
-	if err != nil {
-		return err
+	if !w.seen.complete() {
+		return nil // what has not been read yet would count as missing
 	}
-	sockets, _, err := store.Range(ctx, socketPrefix)
-	if err != nil {
-		return err
-	}
-	members, _, err := store.Range(ctx, memberPrefix)
-	if err != nil {
-		return err
-	}
-	dead := w.dead(instances, sockets, now)
-	var gone []kv.Entry
-	connected := map[string]bool{}
-	for _, e := range sockets {
-		token := e.Key[len(socketPrefix):]
-		if since, ok := dead[string(e.Value)]; ok {
-			gone = append(gone, e)
-			w.orphans[token] = since
-		} else if string(e.Value) == w.rooms.config.Instance && !w.rooms.connected(token) {
-			gone = append(gone, e)
-		} else {
-			connected[token] = true
-		}
-	}
-	for _, e := range instances {
-		if _, ok := dead[e.Key[len(instancePrefix):]]; ok {
-			gone = append(gone, e)
-		}
-	}
-	if err := w.remove(ctx, gone); err != nil {
-		return err
-	}
-	return w.evict(ctx, members, connected, now)
-}
-
-// dead returns the instances that have shown no sign of life for too long, each with the time since when.
-func (w *sweeper) dead(instances, sockets []kv.Entry, now time.Time) map[string]time.Time {
-	revisions := map[string]int64{}
-	for _, e := range sockets {
-		revisions[string(e.Value)] = 0
-	}
-	for _, e := range instances {
-		revisions[e.Key[len(instancePrefix):]] = e.Modified
-	}
-	dead := map[string]time.Time{}
-	seen := map[string]sighting{}
-	for id, revision := range revisions {
-		s, known := w.seen[id]
-		if !known || s.revision != revision {
-			s = sighting{revision, now}
-		}
-		seen[id] = s
-		if now.Sub(s.since) >= w.rooms.config.Dead && id != w.rooms.config.Instance {
-			dead[id] = s.since
-		}
-	}
-	w.seen = seen
-	return dead
-}
-
-// remove deletes entries that are still as they were read.
-func (w *sweeper) remove(ctx context.Context, gone []kv.Entry) error {
-	for _, e := range gone {
-		txn := kv.Txn{If: []kv.Cond{kv.Unchanged(e)}, Then: []kv.Op{kv.Delete(e.Key)}}
-		if _, err := w.rooms.config.Store.Commit(ctx, txn); err != nil {
+	for _, d := range w.seen.dead(now, w.rooms.config.Dead) {
+		if err := w.bury(ctx, d, now); err != nil {
 			return err
 		}
 	}
-	if len(gone) > 0 {
-		w.rooms.config.Log.Info("removed what a socket or an instance left behind", "keys", len(gone))
+	if _, err := w.remove(ctx, w.seen.ownStrays()); err != nil {
+		return err
 	}
-	return nil
+	return w.evict(ctx, now)
+}
+
+// deadPeer is an instance that seems to have died, as it was seen.
+type deadPeer struct {
+	id      string
+	sign    int64
+	since   time.Time
+	sockets []kv.Entry
+}
+
+// bury removes the sockets of an instance that died, and then its sign of life. The store has the last word on the sign: the watch may
+// be late.
+func (w *sweeper) bury(ctx context.Context, d deadPeer, now time.Time) error {
+	key := instancePrefix + d.id
+	sign, _, err := w.rooms.config.Store.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	if sign.Modified != d.sign {
+		w.seen.alive(d.id, now)
+		return nil
+	}
+	unsigned := kv.Absent(key)
+	if sign.Found() {
+		unsigned = kv.Unchanged(sign)
+	}
+	removed, err := w.remove(ctx, d.sockets, unsigned)
+	w.seen.orphaned(d.id, removed, d.since)
+	if err != nil || !sign.Found() {
+		return err
+	}
+	_, err = w.rooms.config.Store.Commit(ctx, kv.Txn{If: []kv.Cond{unsigned}, Then: []kv.Op{kv.Delete(key)}})
+	return err
+}
+
+// remove deletes entries that are still as they were seen, under the further conditions, and returns those that it deleted.
+func (w *sweeper) remove(ctx context.Context, gone []kv.Entry, conditions ...kv.Cond) (removed []kv.Entry, err error) {
+	for batch := range slices.Chunk(gone, kv.MaxOps) {
+		var txns []kv.Txn
+		for _, e := range batch {
+			txns = append(txns, kv.Txn{If: append([]kv.Cond{kv.Unchanged(e)}, conditions...), Then: []kv.Op{kv.Delete(e.Key)}})
+		}
+		held, err := w.rooms.config.Store.CommitEach(ctx, txns)
+		if err != nil {
+			return removed, err
+		}
+		for i, e := range batch {
+			if held[i] {
+				removed = append(removed, e)
+			}
+		}
+	}
+	if len(removed) > 0 {
+		w.rooms.config.Log.Info("removed what a socket or an instance left behind", "keys", len(removed))
+	}
+	return removed, nil
 }
 
 // evict has those participants leave that have been without a socket for too long. One that cannot leave stops no other.
-func (w *sweeper) evict(ctx context.Context, members []kv.Entry, connected map[string]bool, now time.Time) error {
-	orphans := map[string]time.Time{}
+func (w *sweeper) evict(ctx context.Context, now time.Time) error {
 	var failed error
-	for _, e := range members {
-		token := e.Key[len(memberPrefix):]
-		if connected[token] {
-			continue
-		}
-		since, known := w.orphans[token]
-		if !known {
-			since = now
-		}
-		orphans[token] = since
-		if now.Sub(since) < w.rooms.config.Grace {
-			continue
-		}
+	for _, token := range w.seen.orphansSince(now.Add(-w.rooms.config.Grace)) {
 		if err := w.rooms.table.leave(ctx, token, w.rooms.connected); err != nil {
 			failed = err
 			continue
 		}
-		delete(orphans, token)
+		w.seen.wait(token, now) // until the watch has told of it; if the participant has stayed, it is not an orphan any more
 	}
-	w.orphans = orphans
 	return failed
 }
 
@@ -194,21 +179,11 @@ func (w *sweeper) idleScans(ctx context.Context) {
 }
 
 func (w *sweeper) closeIdle(ctx context.Context) error {
-	updates, _, err := w.rooms.config.Store.Range(ctx, updatePrefix)
-	if err != nil {
-		return err
-	}
-	limit := w.rooms.config.Now().Add(-w.rooms.config.Idle)
-	updates = slices.DeleteFunc(updates, func(e kv.Entry) bool {
-		at, err := decodeTime(e.Value)
-		return err == nil && at.After(limit)
-	})
-	for _, e := range updates {
-		id := e.Key[len(updatePrefix):]
-		if err := w.rooms.table.close(ctx, id, e); err != nil {
+	for _, u := range w.seen.idleSince(w.rooms.config.Now().Add(-w.rooms.config.Idle)) {
+		if err := w.rooms.table.close(ctx, u.room, u.entry()); err != nil {
 			return err
 		}
-		w.rooms.config.Log.Info("closed an idle room", "room", id)
+		w.rooms.config.Log.Info("closed an idle room", "room", u.room)
 	}
 	return nil
 }

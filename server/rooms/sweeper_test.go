@@ -78,25 +78,60 @@ func TestOrphansLeave(t *testing.T) {
 func TestWithin35Seconds(t *testing.T) {
 	config, err := Config{Store: kvtest.Open(t)}.withDefaults()
 	require.NoError(t, err)
-	r := &Rooms{config: config, table: &table{}}
-	w := newSweeper(r)
-	instances := []kv.Entry{{Key: instancePrefix + "x", Modified: 7}}
-	sockets := []kv.Entry{{Key: socketPrefix + "t", Value: []byte("x"), Modified: 6}}
+	seen := newPresence("own", noSocket)
 	died := time.Now()
+	seen.registered("t", kv.Entry{Value: []byte("x"), Modified: 6}, died)
+	seen.signed("x", kv.Entry{Modified: 7}, died)
 	var gone time.Duration
-	for since := config.Heartbeat; gone == 0; since += config.Heartbeat {
-		if len(w.dead(instances, sockets, died.Add(since))) > 0 {
+	for since := config.Heartbeat - time.Millisecond; gone == 0; since += config.Heartbeat { // it died right after a look
+		if dead := seen.dead(died.Add(since), config.Dead); len(dead) > 0 {
 			gone = since
+			assert.Len(t, dead[0].sockets, 1)
 		}
 		require.Less(t, since, time.Minute)
 	}
-	assert.Equal(t, 25*time.Second, gone)
+	assert.Less(t, gone, 25*time.Second)
 	assert.GreaterOrEqual(t, gone, config.Dead)
 
-	instances[0].Modified = 8
-	assert.Empty(t, w.dead(instances, sockets, died.Add(time.Hour)), "it lives after all")
-	assert.Empty(t, w.dead(nil, sockets, died.Add(2*time.Hour)), "without a sign of life it is given its time too")
-	assert.NotEmpty(t, w.dead(nil, sockets, died.Add(3*time.Hour)))
+	seen.signed("x", kv.Entry{Modified: 8}, died.Add(time.Hour))
+	assert.Empty(t, seen.dead(died.Add(time.Hour), config.Dead), "it lives after all")
+	seen.unsigned("x", died.Add(2*time.Hour))
+	assert.Empty(t, seen.dead(died.Add(2*time.Hour), config.Dead), "without a sign of life it is given its time too")
+	assert.NotEmpty(t, seen.dead(died.Add(3*time.Hour), config.Dead))
+}
+
+// A watch that lags shows an instance as dead that lives. The store has the last word: nothing is removed.
+func TestAnInstanceThatLivesIsNotBuried(t *testing.T) {
+	store := kvtest.Open(t)
+	a := start(t, Config{Store: store, Heartbeat: time.Hour, Dead: 2 * time.Hour})
+	ann := connect(t, a)
+	eventually(t, "its sign of life", func() bool { return len(keys(t, store, instancePrefix)) == 1 })
+	sign, _, err := store.Get(t.Context(), instancePrefix+a.config.Instance)
+	require.NoError(t, err)
+	socket, _, err := store.Get(t.Context(), socketPrefix+ann.token)
+	require.NoError(t, err)
+	late := sign.Modified - 1
+
+	b := &Rooms{config: a.config, table: a.table}
+	b.config.Instance = "b"
+	w := newSweeper(b)
+	now := time.Now()
+	w.seen.signed(a.config.Instance, kv.Entry{Modified: late}, now)
+	w.seen.registered(ann.token, socket, now)
+	for _, k := range w.seen.kinds() {
+		w.seen.read[k.prefix] = true
+	}
+	require.NoError(t, w.look(t.Context(), now.Add(3*time.Hour)))
+	assert.Len(t, keys(t, store, socketPrefix), 1)
+	assert.Len(t, keys(t, store, instancePrefix), 1)
+	assert.Empty(t, w.seen.dead(now.Add(3*time.Hour), a.config.Dead), "it has its time anew")
+}
+
+// closeIdle closes the one room that is idle, as soon as the instance has seen it.
+func closeIdle(t *testing.T, a *instance) {
+	t.Helper()
+	eventually(t, "the room is seen", func() bool { return len(a.sweeper.seen.idleSince(time.Now().Add(-time.Minute))) == 1 })
+	require.NoError(t, a.sweeper.closeIdle(t.Context()))
 }
 
 // A room as large as a room can be is closed whole, though one transaction does not hold it.
@@ -111,7 +146,7 @@ func TestALargeRoomIsClosedWhole(t *testing.T) {
 	}
 	must(store.Commit(t.Context(), kv.Txn{Then: []kv.Op{
 		kv.Put(roomPrefix+r.ID, must(r.encode())(t)), kv.Put(updatePrefix+r.ID, encodeTime(time.Now().Add(-time.Hour)))}}))(t)
-	require.NoError(t, newSweeper(a.Rooms).closeIdle(t.Context()))
+	closeIdle(t, a)
 	for _, prefix := range []string{roomPrefix, updatePrefix, memberPrefix} {
 		assert.Empty(t, keys(t, store, prefix), prefix)
 	}

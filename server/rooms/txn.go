@@ -11,7 +11,7 @@ import (
 // Store is what rooms need of the store; [kv.Store] is one.
 type Store interface {
 	Get(ctx context.Context, key string) (kv.Entry, int64, error)
-	Range(ctx context.Context, prefix string) ([]kv.Entry, int64, error)
+	Each(ctx context.Context, prefix string, limit int64, f func([]kv.Entry) error) (int64, error)
 	Commit(ctx context.Context, txn kv.Txn) (kv.Result, error)
 	CommitEach(ctx context.Context, txns []kv.Txn) ([]bool, error)
 	Watch(ctx context.Context, prefix string, after int64, f func([]kv.Change) error) error
