@@ -52,6 +52,7 @@ type FileLocks struct {
 	questions int64            // that were asked
 	answers   map[string]int64 // the number of the last that a client answered
 
+	order chan struct{} // has one place: the operation that fills it goes on, later ones wait in the order in which they came
 	turn  chan struct{} // has one place: who fills it may use what follows
 	file  safejs.Value  // of the table, where opened
 	open  bool
@@ -118,7 +119,7 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 	if options.Clock == nil {
 		options.Clock = lock.SystemClock{}
 	}
-	c := &FileLocks{dir: dir, options: options, poke: make(chan struct{}, 1), waits: make(chan struct{}, 1), turn: make(chan struct{}, 1),
+	c := &FileLocks{dir: dir, options: options, poke: make(chan struct{}, 1), waits: make(chan struct{}, 1), turn: make(chan struct{}, 1), order: make(chan struct{}, 1),
 		waiters: make(map[string]*waiter), grants: make(map[string]*grant), name: lock.NewID(), answers: make(map[string]int64), hearing: hearing}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	c.bell = sync.OnceValue(func() *bell { return newBell("holdfast:"+root+":.lock", c.heard) })

@@ -155,6 +155,11 @@ func (c *FileLocks) fail(err error) {
 
 // leave removes what this client has in the table under the id.
 func (c *FileLocks) leave(ctx context.Context, id string) error {
+	if !enter(ctx, c.order) {
+		c.disown(id)
+		return context.Cause(ctx)
+	}
+	defer exit(c.order)
 	if !c.take(ctx) {
 		c.disown(id)
 		return context.Cause(ctx)
@@ -164,7 +169,7 @@ func (c *FileLocks) leave(ctx context.Context, id string) error {
 	if none {
 		return nil
 	}
-	err := c.visit(ctx, func(s *session) error {
+	err := c.use(ctx, func(s *session) error {
 		e := s.t.find(id)
 		if e == nil || e.client != c.alive.id {
 			return nil

@@ -55,6 +55,10 @@ func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
 
 // Remove implements [lock.Records].
 func (c *FileLocks) Remove(ctx context.Context, r lock.Record) error {
+	if !enter(ctx, c.order) {
+		return context.Cause(ctx)
+	}
+	defer exit(c.order)
 	if !c.take(ctx) {
 		return context.Cause(ctx)
 	}
@@ -63,7 +67,7 @@ func (c *FileLocks) Remove(ctx context.Context, r lock.Record) error {
 	if !known { // it went with its lock
 		return nil
 	}
-	return c.visit(ctx, func(s *session) error {
+	return c.use(ctx, func(s *session) error {
 		if e := s.t.leased(r.LeaseID); e != nil && e.client == c.alive.id {
 			for _, gone := range s.t.unlease(e) {
 				s.gave[gone.id] = true

@@ -246,13 +246,18 @@ func (c *FileLocks) investigate(ctx context.Context, look suspects) (news bool) 
 }
 
 // take waits for the turn; give ends it.
-func (c *FileLocks) take(ctx context.Context) bool {
+func (c *FileLocks) take(ctx context.Context) bool { return enter(ctx, c.turn) }
+
+func (c *FileLocks) give() { exit(c.turn) }
+
+// enter fills the one place of a channel. Goroutines that wait for it get it in the order in which they came.
+func enter(ctx context.Context, place chan struct{}) bool {
 	select {
-	case c.turn <- struct{}{}:
+	case place <- struct{}{}:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-func (c *FileLocks) give() { <-c.turn }
+func exit(place chan struct{}) { <-place }

@@ -54,14 +54,23 @@ type suspects struct {
 	strangers []string  // have a file, but no entry
 }
 
-// visit makes a step, finds out whether those who bar the way live, and makes it again
-// where one of them does not. change may be called several times.
+// visit waits for the operations that this client began before. Then it makes a step, finds out whether the clients that
+// bar the way live, and makes the step again where one of them does not. change may be called several times.
 func (c *FileLocks) visit(ctx context.Context, change func(*session) error) error {
+	if !enter(ctx, c.order) {
+		return context.Cause(ctx)
+	}
+	defer exit(c.order)
+	return c.use(ctx, change)
+}
+
+// use is visit for a caller whose turn in the order it is.
+func (c *FileLocks) use(ctx context.Context, change func(*session) error) error {
 	c.used = c.options.Clock.Now().Mono
 	return c.revisit(ctx, change)
 }
 
-// revisit is visit for the keeper, which does not count as use.
+// revisit is visit for the keeper: the keeper does not count as use, and waits for no operation.
 func (c *FileLocks) revisit(ctx context.Context, change func(*session) error) error {
 	for {
 		look, err := c.step(ctx, change)

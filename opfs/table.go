@@ -135,6 +135,26 @@ func (t *table) steal(e *entry) (robbed []*entry) {
 	return robbed
 }
 
+// restore gives a client the entries that it had in an earlier state of the table. Others that hold what one of these held
+// wait for it again.
+func (t *table) restore(client string, before *table) {
+	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return e.client == client })
+	at := 0
+	for _, e := range before.queue {
+		if e.client != client {
+			at = max(at, 1+slices.IndexFunc(t.queue, func(other *entry) bool { return other.id == e.id }))
+			continue
+		}
+		for _, other := range t.queue {
+			if e.state == granted && other.state == granted && other.client != client && conflict(other, e) {
+				other.state = waiting
+			}
+		}
+		t.queue = slices.Insert(t.queue, at, e)
+		at++
+	}
+}
+
 // next returns the waiting entries that nothing bars.
 func (t *table) next() (free []*entry) {
 	if t.recovery != nil {

@@ -283,3 +283,22 @@ func TestRandomSequences(t *testing.T) {
 		}
 	}
 }
+
+// A query shows what its client had when it asked, also where the table has moved on.
+func TestRestoreShowsTheClientAsItWas(t *testing.T) {
+	before := &table{queue: []*entry{
+		newEntry("mine", "me", granted, lock.Exclusive, "a"),
+		newEntry("theirs", "1", granted, lock.Exclusive, "b"),
+		newEntry("waits", "me", waiting, lock.Exclusive, "b"),
+		newEntry("next", "2", waiting, lock.Exclusive, "a"),
+	}}
+	later := &table{queue: []*entry{
+		newEntry("next", "2", granted, lock.Exclusive, "a"), // after a release of mine
+		newEntry("new", "2", waiting, lock.Exclusive, "b"),
+		newEntry("asked later", "me", granted, lock.Exclusive, "c"),
+	}}
+	later.restore("me", before)
+	assert.Equal(t, []string{"mine", "waits", "next", "new"}, ids(later.queue))
+	assert.Equal(t, waiting, later.find("next").state, "it waits for mine")
+	assert.Equal(t, []string{"waits"}, ids(later.next()), "theirs was released")
+}

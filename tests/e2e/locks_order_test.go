@@ -1,0 +1,162 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// orderScript defines the ways in which the operations of one page can overtake each other. Each function runs one of
+// them with a name that nobody else uses, and returns nothing where the order was kept.
+const orderScript = `
+const nextTask = () => new Promise(done => setTimeout(done))
+const holding = (locks, name, options = {}) => new Promise((held, refused) => {
+  const ended = locks.request(name, options, () => new Promise(release => queueMicrotask(() => held({release, ended}))))
+  ended.catch(refused)
+})
+const count = async (locks, name) => {
+  const {held, pending} = await locks.query()
+  const of = list => list.filter(lock => lock.name.startsWith(name)).length
+  return 'held ' + of(held) + ', pending ' + of(pending)
+}
+const available = (locks, name) => locks.request(name, {ifAvailable: true}, lock => lock ? 'granted' : 'not available')
+const expect = (expected, found) => String(found) === String(expected) ? undefined : expected + ', but found ' + found
+const orders = {
+  async 'two releases, a task, a query'(locks, name) {
+    const [a, b] = [await holding(locks, name + 'a'), await holding(locks, name + 'b')]
+    a.release(); b.release()
+    await nextTask()
+    return expect('held 0, pending 0', await count(locks, name))
+  },
+  async 'two releases, a task, ifAvailable'(locks, name) {
+    const [a, b] = [await holding(locks, name + 'a'), await holding(locks, name + 'b')]
+    a.release(); b.release()
+    await nextTask()
+    return expect('granted,granted', await Promise.all([available(locks, name + 'a'), available(locks, name + 'b')]))
+  },
+  async 'a release, a task, a release, a task, ifAvailable'(locks, name) {
+    const [a, b] = [await holding(locks, name), await holding(locks, name + 'b')]
+    a.release()
+    await nextTask()
+    b.release()
+    await nextTask()
+    return expect('granted', await available(locks, name))
+  },
+  async 'a query, a release'(locks, name) {
+    const a = await holding(locks, name)
+    const state = count(locks, name)
+    a.release()
+    return expect('held 1, pending 0', await state)
+  },
+  async 'requests, a query, a release'(locks, name) {
+    let release
+    const first = locks.request(name, () => new Promise(done => { release = done }))
+    const second = locks.request(name, () => {})
+    const state = await count(locks, name)
+    while (!release) await nextTask()
+    release()
+    await first
+    await second
+    return expect('held 1, pending 1', state)
+  },
+  async 'a request, ifAvailable'(locks, name) {
+    const first = holding(locks, name)
+    const second = await available(locks, name)
+    ;(await first).release()
+    return expect('not available', second)
+  },
+  async 'ifAvailable, a request'(locks, name) {
+    const first = available(locks, name)
+    const second = holding(locks, name)
+    const found = await first
+    ;(await second).release()
+    return expect('granted', found)
+  },
+  async 'an abort, a query'(locks, name) {
+    const a = await holding(locks, name), controller = new AbortController()
+    const waiting = locks.request(name, {signal: controller.signal}, () => 'ran').catch(reason => reason)
+    controller.abort('enough')
+    const state = await count(locks, name)
+    a.release()
+    await a.ended
+    return expect('held 1, pending 0, enough', state + ', ' + await waiting)
+  },
+  async 'an abort among waiters, a release'(locks, name) {
+    const a = await holding(locks, name), controller = new AbortController(), ran = []
+    const second = locks.request(name, {signal: controller.signal}, () => { ran.push('second') }).catch(() => {})
+    const third = locks.request(name, () => { ran.push('third') })
+    controller.abort()
+    a.release()
+    await Promise.all([a.ended, second, third])
+    return expect('third', ran)
+  },
+  async 'a release, a request'(locks, name) {
+    const a = await holding(locks, name)
+    a.release()
+    const again = locks.request(name, {mode: 'shared'}, async () => count(locks, name))
+    return expect('held 1, pending 0', await again)
+  },
+}
+const keepsOrder = async (locks, which, rounds, prefix) => {
+  const wrong = []
+  for (let i = 0; i < rounds; i++) {
+    const found = await orders[which](locks, prefix + ' ' + which + i + ' ')
+    if (found) wrong.push(i + ': ' + found)
+  }
+  return wrong
+}
+`
+
+// A page finds its own requests, releases, queries and aborts in the order in which it made them, as with Web Locks.
+func TestLocksKeepTheOrderOfAPage(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, quick), browser.Serve(t, pages(t, siteDir))}
+	alone := world{w.Browser, browser.Serve(t, served(t, withoutWebLocks))}
+	for name, c := range map[string]struct {
+		world
+		before, options string
+	}{
+		"file alone":      {alone, withoutWebLocks, "strategy: 'file-lock'"},
+		"file, Web Locks": {w, "", "strategy: 'file-lock'"},
+		"Web Locks":       {w, "", "strategy: 'web-lock'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachHost(t, func(t *testing.T, host string) {
+				tab := c.tab(t, "")
+				tab.MustEval("const raw = navigator.locks; "+c.before+orderScript, nil)
+				options := func(root string) string {
+					return "{host: '" + host + "', root: 'order " + host + " ' + " + root + ", " + c.options + "}"
+				}
+				for _, which := range browser.Get[[]string](tab, "Object.keys(orders)") {
+					t.Run(which, func(t *testing.T) {
+						js := "'" + which + "'"
+						assert.Empty(t, browser.Get[[]string](tab, "await keepsOrder(raw, "+js+", 3, 'control')"), "the control")
+						assert.Empty(t, browser.Get[[]string](tab, `await (async () => {
+							const wrong = []
+							for (let i = 0; i < `+fmt.Sprint(rounds(t, 1, 200))+`; i++) {
+								const cold = await openHoldfast(`+options(js+" + i")+`)
+								wrong.push(...await keepsOrder(cold.locks, `+js+`, 1, 'cold ' + i))
+								await cold.close()
+							}
+							return wrong
+						})()`), "cold")
+						assert.Empty(t, browser.Get[[]string](tab, `await (async () => {
+							const [warm, other] = [await openHoldfast(`+options("0")+`), await openHoldfast(`+options("0")+`)]
+							const beside = await holding(other.locks, 'beside')
+							const wrong = await keepsOrder(warm.locks, `+js+`, `+fmt.Sprint(rounds(t, 5, 200))+`, 'warm')
+							beside.release()
+							await beside.ended
+							await warm.close()
+							await other.close()
+							return wrong
+						})()`), "warm, beside another client")
+					})
+				}
+				tab.Quiet()
+			})
+		})
+	}
+}
