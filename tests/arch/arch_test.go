@@ -95,6 +95,8 @@ func TestSources(t *testing.T) {
 	sources := files(t)
 	assert.Empty(t, tooLong(sources))
 	assert.Empty(t, machineNames(sources))
+	assert.Empty(t, oddDecisions(sources))
+	assert.Empty(t, unclearSentences(sources))
 	for _, s := range sources {
 		if filepath.Ext(s.path) != ".go" {
 			continue

@@ -169,3 +169,22 @@ func TestPlantedBuildTags(t *testing.T) {
 	assert.NotEmpty(t, unmarkedJS(goSource(t, "wasm/b_js.go", "package a")), "its name says so")
 	assert.Empty(t, unmarkedJS(goSource(t, "wasm/doc.go", "// Package a.\npackage a")))
 }
+
+func TestPlantedDecisions(t *testing.T) {
+	whole := "# 1. Title\n\n## Context\n\n## Decision\n\n## Consequences\n" + strings.Repeat("word ", maxDecision-3)
+	one := func(name, text string) []source { return []source{{"docs/adr/" + name, []byte(text)}} }
+	assert.Empty(t, oddDecisions(one("0001-title.md", whole)))
+	assert.NotEmpty(t, oddDecisions(one("0001-title.md", whole+"word")))
+	assert.NotEmpty(t, oddDecisions(one("0001-title.md", strings.Replace(whole, "## Context\n", "", 1))))
+	assert.NotEmpty(t, oddDecisions(append(one("0001-title.md", whole), one("0001-other.md", whole)...)))
+}
+
+func TestPlantedSentences(t *testing.T) {
+	for _, text := range []string{"- **Who asks** gets it.", "It waits. What it has is kept.", "The page is told.", "The tab that has it."} {
+		assert.NotEmpty(t, unclearSentences([]source{{"docs/guide.md", []byte(text)}}), text)
+	}
+	for _, text := range []string{"Who may write?", "```sh\nWho asks\n```", "The holder gets what it asked for."} {
+		assert.Empty(t, unclearSentences([]source{{"docs/guide.md", []byte(text)}}), text)
+	}
+	assert.Empty(t, unclearSentences([]source{{"docs/reference.md", []byte("Who asks")}}))
+}
