@@ -24,14 +24,13 @@ func Bytes(array safejs.Value) ([]byte, error) {
 	return b, err
 }
 
-// Content is what a page gave to be saved: an object with the bytes, as bytes. Where they need not
-// be in Go, the object is given on. Go has no reference to the bytes themselves then, which would
-// keep them until Go collects its own, little, garbage.
+// Content is a text that a page wants saved: an object with the bytes, as bytes. If Go does not need them, the object is
+// passed on. Go then has no reference to the bytes, which would keep them until its next collection.
 type Content struct{ Object safejs.Value }
 
 // Bytes copies what is to be saved into Go.
 func (c Content) Bytes() ([]byte, error) {
-	array, _ := c.Object.Get("bytes") // what is no array is told
+	array, _ := c.Object.Get("bytes") // bytes checks the type
 	return Bytes(array)
 }
 

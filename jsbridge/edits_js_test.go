@@ -34,7 +34,7 @@ func TestEditsReachTheOtherPages(t *testing.T) {
 		{Kind: autosave.Edits, From: "a", Holder: lock.Holder{Resource: "p", Mode: lock.Exclusive, Strategy: lock.WebLock,
 			OwnerID: "a", OwnerName: "Ann", LeaseID: "l", Token: 7, Since: at, ExpiresAt: at.Add(time.Second)}},
 	}
-	// What other scripts of the origin post is no message, or an empty one.
+	// A post of another script of the origin is no message, or an empty one.
 	for _, foreign := range []any{7, "text", nil, map[string]any{"kind": 7}, map[string]any{"kind": "edits", "holder": "me", "force": "yes"}} {
 		_, err := a.value.Call("postMessage", foreign)
 		require.NoError(t, err)

@@ -1,6 +1,6 @@
-// The JavaScript half of package jsbridge. What Go waits for is known here by a number,
-// and told with one call: tell(number, what), both numbers. So a promise costs Go one call
-// out and one call in, and nothing of it crosses as an object: those are dear.
+// The JavaScript half of package jsbridge. Each thing that Go waits for has a number here, and one call reports its
+// end: tell(number, what), both numbers. So a promise costs Go one call out and one call in, and no object crosses,
+// which would be slow.
 //
 // It is loaded beside the Go program (see web/src/go.ts) and has no imports, so that Go's
 // own tests can load it too.
@@ -9,7 +9,7 @@
 /** @typedef {{args: unknown[], resolve: (value: unknown) => void, reject: (reason: unknown) => void}} Call */
 /** @typedef {{abort?: AbortController, release?: () => void, over?: Promise<unknown>}} Asked */
 
-// What is told of a lock, and of a function that ran; port_js.go has the same.
+// The results of a request for a lock and of a function; port_js.go has the same.
 const GRANTED = 0, DENIED = 1, FAILED = 2;
 const DONE = 0, THREW = 1;
 
@@ -89,7 +89,7 @@ export class Port {
   }
 
   /**
-   * Runs a function of the page and tells how it ended.
+   * Runs a function of the page and reports its result.
    * @param {number} id
    * @param {(value: unknown) => Promise<unknown>} fn
    * @param {unknown} value
@@ -223,7 +223,7 @@ export class Port {
     else asked.abort?.abort();
   }
 
-  /** What the browser knows of locks, after it has back what was released before. */
+  /** The browser's snapshot of its locks, taken after earlier releases have arrived. */
   async query() {
     await Promise.allSettled(this.#releasing);
     return navigator.locks.query();
@@ -289,7 +289,7 @@ export class Port {
 const plain = (value, isText) => (isText ? JSON.parse(/** @type {string} */ (value)) : value);
 
 /**
- * What is worth knowing of a server's reply; times are milliseconds.
+ * The fields of a server's reply that Go needs; times are milliseconds.
  * @param {Response} response
  */
 async function read(response) {

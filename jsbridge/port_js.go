@@ -7,7 +7,7 @@ import "github.com/hack-pad/safejs"
 // port is the JavaScript half of this package, port.js.
 var port safejs.Value
 
-// What port.js tells of a lock, and of a function that ran.
+// The results of a request for a lock and of a function, as port.js reports them.
 const (
 	lockGranted = iota
 	lockDenied
@@ -50,7 +50,7 @@ func note(id, what int) bool {
 	return true
 }
 
-// reason returns why what is known by id failed, while that is told.
+// reason returns the error of a failed call. It is known only while port.js reports the failure.
 func reason(id int) safejs.Value {
 	v, _ := port.Call("reason", id)
 	return v

@@ -27,7 +27,7 @@ func answering(t *testing.T, fetch string) {
 
 func TestServerSends(t *testing.T) {
 	noLeaks(t)
-	// The reply tells what was asked.
+	// The reply repeats the request.
 	answering(t, `async (url, { method, headers, body, credentials, redirect }) => Response.json({
 		error: method + " " + url, message: JSON.stringify([headers, body && typeof body !== "string" ? [...body] : body ?? null, credentials, redirect]) })`)
 	server := jsbridge.NewServer("https://locks.example")
@@ -64,7 +64,7 @@ func TestServerReads(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, remote.Reply{Status: 200, ETag: `"x"`, Token: 7, Save: remote.Save{Draft: "d-1", Number: 7}, SavedAt: at.Add(750 * time.Millisecond).Local(), Body: []byte{1, 0, 255}}, reply)
 
-	// Whatever answers at that address need not be a server of ours.
+	// Another server may answer at that address.
 	for _, body := range []string{`null`, `[]`, `{"token": "x", "error": {}, "locked_at": 7}`, `{"token": null}`, `{"holders": [null]}`, `{"tokens": [{}, "x", null]}`, `{`} {
 		answering(t, `async () => new Response(`+"`"+body+"`"+`, { headers: { "Content-Type": "application/json" } })`)
 		reply, err := server.Send(t.Context(), remote.Request{Method: "GET"})

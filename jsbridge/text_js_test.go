@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-// What is spelled as JSON is what the engine's own JSON reads.
+// The engine's own JSON reads what Go wrote.
 func TestJSON(t *testing.T) {
 	texts := []string{"", `a "quoted" \ back/slash`, "line\nbreak\ttab\x00\x1f\x7f", "日本語 🔒 \u2028\u2029", `{"not": "an object"}`}
 	object := map[string]any{"no": nil, "yes": true, "whole": -3, "long": int64(1) << 53, "half": 0.5, "small": 1e-7, "empty": map[string]any{}, "none": []any{},

@@ -19,7 +19,7 @@ type WebLocks struct {
 	missing error // why there is none
 }
 
-// NewWebLocks returns the Locker of this page or worker. Where there are no Web Locks,
+// NewWebLocks returns the Locker of this page or worker. Without Web Locks,
 // every request fails with ErrWebLockUnsupported and says why.
 func NewWebLocks() *WebLocks {
 	var manager safejs.Value

@@ -18,8 +18,8 @@ type acquisition struct {
 	end      context.CancelCauseFunc
 	retry    int                  // number of the attempt
 	delays   func() time.Duration // before the next one
-	degraded bool                 // fallback-degraded was told
-	warned   bool                 // self-wait was told
+	degraded bool                 // fallback-degraded was sent
+	warned   bool                 // self-wait was sent
 	turn     Grant                // to take over from a frozen holder, where it is this one's
 }
 
@@ -32,7 +32,7 @@ func newAcquisition(m *Manager, opts AcquireOptions, within *holding) *acquisiti
 	if within == nil {
 		return &acquisition{m: m, opts: opts, backends: preferring(opts.PreferredStrategy, m.config.Backends)}
 	}
-	// What the enclosing lease holds counts under its own strategy only.
+	// Names of the enclosing lease count under its own strategy only.
 	b := within.backend
 	if s, ok := b.Locker.(*spot); ok {
 		b = s.b
@@ -232,7 +232,7 @@ func (a *acquisition) attempt(b Backend) {
 	a.emit(b, Event{Type: EventAttempt, Strategy: b.Strategy, Retry: a.retry})
 }
 
-// denied tells that the lock is held elsewhere.
+// denied sends the event for a lock that somebody else holds.
 func (a *acquisition) denied(b Backend, err error) {
 	e := asError(err, CodeDenied, OpAcquire, b.Resource)
 	a.emit(b, Event{Type: EventError, Operation: OpAcquire, Err: e})

@@ -149,7 +149,7 @@ func (m *Manager) probed(msg Message) {
 	}
 }
 
-// compare tells whether the acquisition began to wait before a probe's initiator did
+// compare returns whether the acquisition began to wait before a probe's initiator did
 // (negative), after it, or is the initiator.
 func (w *waiting) compare(p Probe) int {
 	return age(w.Since, w.LeaseID, p.Since, p.Initiator)

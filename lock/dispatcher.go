@@ -9,8 +9,8 @@ import (
 
 // dispatcher hands every event to every listener in one order.
 //
-// Each listener has a queue and a goroutine of its own, so that one which blocks or
-// panics harms nobody else, and no lock is held while a listener runs.
+// Each listener has a queue and a goroutine of its own, so a listener that blocks or
+// panics harms no other. No lock is held while a listener runs.
 type dispatcher struct {
 	mu        sync.Mutex
 	listeners map[*listener]struct{}

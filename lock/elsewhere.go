@@ -7,8 +7,8 @@ type Elsewhere interface {
 	// Here returns the Locker of this machine, for the names that the resource of the backend has.
 	Here() Locker
 	// Lock locks a place that is locked on this machine, by local: nobody here is in its way. It fails as
-	// [Locker].Request does, and with ErrDeadlock. Where local is lost there is nothing left to wait for;
-	// it stays the caller's.
+	// [Locker].Request does, and with ErrDeadlock. If local is lost, Lock returns, because
+	// waiting is useless then; local stays the caller's.
 	Lock(ctx context.Context, p *Place, local Grant, ifAvailable bool) (Far, error)
 }
 
@@ -21,11 +21,11 @@ type Place struct {
 	Mode   Mode
 	Slots  int  // more than 1: one of so many
 	Nested bool // other leases are held while it is waited for
-	Steal  bool // it was stolen from its holder on this machine: what that one has elsewhere is passed on to this lease
+	Steal  bool // it was stolen from its holder on this machine, whose remote locks pass to this lease
 }
 
 // Far is a place that is held elsewhere, and the Records of the lease that is made of it. It is released before
-// the lock of this machine. Lost may be nil: what was lost elsewhere is told by the next renewal.
+// the lock of this machine. Lost may be nil: the next renewal then reports a remote loss.
 type Far interface {
 	Grant
 	Records
@@ -64,8 +64,8 @@ func (h *holding) missing(p *Place) *Error {
 	return nil
 }
 
-// around tells what the lease and those around it mean for one more at a path: whether they keep everybody else
-// out already, and whether they are in the way elsewhere.
+// around returns what the lease and those around it mean for another lease at a path: whether they already exclude everybody
+// else, and whether their remote locks bar it.
 func (h *holding) around(path []string, p *Place) (covered, barred bool) {
 	for ; h != nil; h = h.within {
 		slots := h.opts.Slots > 1

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// These force what happens where a process was suspended in the midst of a step over the
-// file of the records, which it has open until it wakes.
+// These force the moments in which a process is suspended during a step over the file of the records, which stays open
+// until the process wakes.
 
 // spared joins as an owner that goes on without a record where it cannot write one.
 func (w *world) spared(id string, air *locktest.Air) *owner {
@@ -67,7 +67,7 @@ func TestARecordThatCannotBeReadAnyMoreIsHeldForItsTTL(t *testing.T) {
 	})
 }
 
-// Whoever lives answers, and keeps its lock although its record cannot be read.
+// A live holder answers, and keeps its lock although its record cannot be read.
 func TestAHolderThatAnswersKeepsItsLockWithoutARecord(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewAir()
@@ -125,7 +125,7 @@ func TestHolderWithoutRecordKeepsItsLockAfterATakeover(t *testing.T) {
 	}
 }
 
-// What was found out about one holder says nothing of the next.
+// Knowledge about one holder does not count for the next.
 func TestTheTTLBeginsAnewWithAnotherHolder(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		first, _ := w.frozen(25 * time.Second)
@@ -230,7 +230,7 @@ func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 	})
 }
 
-// Whoever waits to take over keeps its place in the queue, and is granted in its turn.
+// A waiter that is about to take over keeps its place in the queue, and gets the lock when its turn comes.
 func TestAHolderWakesWhileTakingOverIsWaitedFor(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(5 * time.Second)

@@ -37,13 +37,13 @@ type holding struct {
 	scheduled Instant // when the next heartbeat was scheduled, and
 	pause     time.Duration
 	delays    func() time.Duration
-	warned    bool // heartbeat-delayed was told
+	warned    bool // heartbeat-delayed was sent
 }
 
 var errReleased = errors.New("the lease was released")
 
-// hold makes the lease of a grant that was asked for at since, tells of it and begins to keep it. If that fails,
-// the grant is given back.
+// hold makes a lease of a grant that was requested at since, sends its event and begins to keep it. If that fails,
+// it releases the grant.
 func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, since Instant, fallback bool, opts AcquireOptions, within *holding) (Lease, error) {
 	now := m.config.Clock.Now()
 	s := b.spot(opts.Mode)
@@ -204,7 +204,7 @@ func (h *holding) write(l Lease, limit time.Duration) (interrupted bool, err err
 	return true, nil
 }
 
-// retry tells of a failed renewal and of the next attempt.
+// retry sends the events of a failed renewal and of the next attempt.
 func (h *holding) retry(cause error) error {
 	e := asError(cause, CodeRenewFailed, OpRenew, h.backend.Resource)
 	if e.Detail == "" {
@@ -251,8 +251,8 @@ func (h *holding) lapse() *Error {
 	return nil
 }
 
-// over ends a lease that its owner did not release: the owner is told, then the lock
-// is given back so that nobody waits for one who may not write.
+// over ends a lease that its owner did not release. The owner gets its event first, then the lock
+// is released, so that nobody waits for an owner that may not write.
 func (h *holding) over(e *Error) error {
 	reason := ReasonRenewFailed
 	if e.Code == CodeLost {

@@ -73,7 +73,7 @@ type Waiter struct {
 	Here      bool     // it holds the resource on this machine, and waits for another machine
 }
 
-// here notes that the acquisition holds the lock of this machine and waits for another one, or does so no more.
+// here notes whether the acquisition holds the lock of this machine and waits for another one.
 func (m *Manager) here(a *acquisition, holds bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,8 +86,8 @@ func (m *Manager) here(a *acquisition, holds bool) {
 // waits of whom nothing is known yet.
 const rollCall = 400 * time.Millisecond
 
-// Inspect tells who holds and who waits, in the order of time. It asks the Lockers, who
-// know all of them, and the owners, who know the rest: names, tokens, times.
+// Inspect returns the holders and the waiters, the oldest first. It asks the Lockers, which know
+// all of them, and the owners, which know the rest: names, tokens, times.
 func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 	r, err := m.look(ctx)
 	if err == nil && r.torn() {

@@ -7,15 +7,15 @@ import (
 
 // A wait for one of several slots is over when any of their holders leaves, so a probe that
 // went through one and came back proves nothing: the others may go on. Then the
-// initiator takes a census of all owners, and takes out who can go on until nobody is left
-// who can: whoever waits for a name that nobody in the rest holds, or for slots one of which
-// nobody in the rest holds. The rest is the greatest set of those who wait for each other, the
+// initiator takes a census of all owners, and removes waiters that can go on until none is left:
+// a waiter for a name that nobody in the rest holds, or for slots one of which
+// nobody in the rest holds. The rest is the greatest set of waiters that wait for each other, the
 // deadlock of the AND-OR model (T. Herman and K. M. Chandy, "A Distributed Procedure to
 // Detect AND/OR Deadlock", 1983, find it by messages alone).
 //
-// A census is no snapshot: its answers are of different moments. So it is taken twice, and only
-// those count who were the same in both. What an acquisition holds and awaits never
-// returns to what it was, so they were that between the two, all at once.
+// A census is no snapshot: its answers come from different moments. So it is taken twice, and only
+// acquisitions count that are the same in both. An acquisition never returns to an earlier state,
+// so between the two, all of them were in these states at once.
 
 // standing is an acquisition that waits, with all that is held meanwhile: by itself, and by the
 // leases around it.
@@ -24,7 +24,7 @@ type standing struct {
 	holds []Want
 }
 
-// census tells who waits among all owners, and what they hold.
+// census returns the waiters of all owners, and what they hold.
 func (m *Manager) census(ctx context.Context) (all []*standing) {
 	holders, waiters, _ := m.Inspect(ctx)
 	for _, w := range waiters {

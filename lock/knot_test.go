@@ -104,7 +104,7 @@ func TestACycleThroughSlotsThatAnotherEndOpens(t *testing.T) {
 	})
 }
 
-// Who holds all slots itself, and wants one more within, waits for itself alone.
+// An owner that holds all slots and wants another one within waits for itself alone.
 func TestSlotsOfOnesOwn(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")

@@ -50,7 +50,7 @@ type Request struct {
 //     does not pass an exclusive one that waits before it.
 type Locker interface {
 	Request(ctx context.Context, r Request) (Grant, error)
-	// Query tells who holds and who waits, at one moment in the past.
+	// Query returns the holders and the waiters, as they were at one moment in the past.
 	Query(ctx context.Context) (Snapshot, error)
 }
 

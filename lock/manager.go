@@ -121,9 +121,9 @@ func (m *Manager) SubscribeAll(listener func([]Event)) (unsubscribe func()) {
 // when ctx ends.
 func (m *Manager) Flush(ctx context.Context) error { return m.events.flush(ctx) }
 
-// AcquireResources acquires one lease on several resources of an account. Whoever takes
-// what it needs in one such call is never part of a deadlock, in whatever order the
-// ids come.
+// AcquireResources acquires one lease on several resources of an account. A caller that acquires
+// all it needs in one such call is never part of a deadlock, whatever the order of the
+// ids.
 func (m *Manager) AcquireResources(ctx context.Context, account AccountPath, ids []string, opts AcquireOptions) (Lease, error) {
 	opts.Path, opts.Paths = nil, account.Resources(ids...)
 	return m.AcquireProjectLock(ctx, opts)
@@ -278,7 +278,7 @@ func (m *Manager) begin() bool {
 	return true
 }
 
-// Warn tells the listeners what an adapter noticed about the resource, such as a damaged
+// Warn reports to the listeners what an adapter noticed about the resource, such as a damaged
 // record: lock:warning(fallback-degraded) with the detail.
 func (m *Manager) Warn(resource, detail string) {
 	m.emit(resource, "", Event{Type: EventWarning, Warning: WarnFallbackDegraded, Detail: detail})

@@ -38,7 +38,7 @@ type AcquireOptions struct {
 	HeartbeatInterval time.Duration // default 10 s; must be shorter than TTL
 	Timeout           time.Duration // default 10 min; NoWait for one attempt
 	Backoff           Backoff
-	PreferredStrategy Strategy // tried first, where the manager has it
+	PreferredStrategy Strategy // tried first, if the manager supports it
 	IfAvailable       bool     // fail with ErrDenied instead of waiting, with ErrTimeout where nobody answers for 5 s
 	Steal             bool     // take it from the holder, whose lease ends with ErrLost
 	// After is a token that the new lease must exceed. A store knows it where the records were lost or set back.
@@ -104,8 +104,8 @@ func (o AcquireOptions) check(backends []Backend) *Error {
 
 // ReleaseOptions say how to give a lease back.
 type ReleaseOptions struct {
-	// Force makes Release succeed where the record could not be removed. The lock is
-	// given back in any case, and lock:error tells of the failure in any case.
+	// Force makes Release succeed although the record could not be removed. The lock is
+	// released in any case, and lock:error reports the failure in any case.
 	Force bool
 }
 

@@ -232,7 +232,7 @@ func (o *owner) spell(e lock.Event) string {
 	return s + "}"
 }
 
-// short names leases A, B, C in the order in which they are told of.
+// short names leases A, B, C in the order of their first events.
 func (o *owner) short(id string) string {
 	if _, ok := o.leases[id]; !ok {
 		o.leases[id] = string(rune('A' + len(o.leases)))
@@ -240,7 +240,7 @@ func (o *owner) short(id string) string {
 	return o.leases[id]
 }
 
-// count tells how many events of the type were seen.
+// count returns how many events of the type came.
 func (o *owner) count(t lock.EventType) (n int) {
 	for _, e := range o.seen() {
 		if e.Type == t {

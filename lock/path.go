@@ -64,7 +64,7 @@ func Name(project string, path []string) string {
 }
 
 // slotName is the name of a slot of the place, or of the line of those who wait for one.
-// No path has it: two slashes come once in the name of a path.
+// No path has this name: two slashes come once in the name of a path.
 func slotName(place string, root bool, slot int) string {
 	if root {
 		place += "//"
@@ -149,8 +149,8 @@ func (o AcquireOptions) checkTree() *Error {
 
 // wants returns what has to be locked for the places: their ancestors, the project
 // included, shared and themselves in the mode; each name once, in the global order, in
-// which an ancestor comes before what lies below it. What lies below a place that is
-// locked exclusively is left out: nobody else can have it.
+// which an ancestor comes before its descendants. Descendants of a place that is
+// locked exclusively are left out: nobody else can hold them.
 func wants(project string, places [][]string, mode Mode) (merged []Want) {
 	// As text: the name, and a mode of which the exclusive comes first. Each is put where it belongs, because the sort of
 	// the library is large.

@@ -113,8 +113,8 @@ func TestLateAnswersAreGivenBack(t *testing.T) {
 	})
 }
 
-// Whatever hangs while the record is written, the caller has its answer in time and the
-// lock goes on to the next.
+// If a write of the record hangs, the caller gets its answer in time, and the next waiter gets the
+// lock.
 func TestRecordsThatHang(t *testing.T) {
 	for _, c := range []struct {
 		opts lock.AcquireOptions

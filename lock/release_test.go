@@ -53,7 +53,7 @@ func TestReleaseIsBounded(t *testing.T) {
 	})
 }
 
-// What a caller forgets most easily: its context has ended before it gives back.
+// Callers forget most easily that their context has ended before they release.
 func TestReleaseGoesOnWithoutItsContext(t *testing.T) {
 	for range 50 {
 		virtual(t, func(t *testing.T, w *world) {

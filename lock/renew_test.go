@@ -39,7 +39,7 @@ func (o *owner) watched(opts lock.AcquireOptions) (lock.Lease, chan lock.Event) 
 	return lease, readonly
 }
 
-// over fails unless the lease has ended so, and its owner was told once.
+// over fails unless the lease ended with that error, and its owner got one event.
 func (o *owner) over(l lock.Lease, readonly chan lock.Event, why error) {
 	o.w.Helper()
 	select {

@@ -12,7 +12,7 @@ const claimLimit = 3 * time.Second
 
 // WithSpare returns Records for leases whose lock does not depend on them: those of best,
 // but of spare for a lease whose Claim fails there or takes longer than three seconds or half its TTL.
-// Such a lease has no record, and warn, where not nil, is told why. It must not block.
+// Such a lease has no record, and warn, unless nil, is called with the reason. It must not block.
 func WithSpare(best, spare Records, warn func(error)) Records {
 	return &spared{best: best, spare: spare, warn: warn, leases: make(map[string]bool)}
 }
@@ -63,7 +63,7 @@ func (s *spared) Remove(ctx context.Context, r Record) error {
 	s.mu.Lock()
 	delete(s.leases, r.LeaseID)
 	s.mu.Unlock()
-	// What a Claim has done that did not answer in time is not known; nobody waits for it.
+	// Nobody waits for a Claim that did not answer in time, and its effect is unknown.
 	go func() {
 		ctx, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), claimLimit, errNoAnswer)
 		defer stop()

@@ -20,8 +20,8 @@ const (
 	lookLimit = 15 * time.Second
 	// readLimit is how long a waiter tries to read a record, and darkLimit, where it could not be read before.
 	readLimit, darkLimit = 2 * time.Second, 300 * time.Millisecond
-	// guardLimit is how long a waiter lets another one, who found the holder frozen too, take over before
-	// that one counts as frozen itself; it waits up to half as long again, and never as long as the next.
+	// guardLimit is how long a waiter lets another waiter take over before it regards that waiter as frozen itself. It waits
+	// up to half as long again, each waiter for another time.
 	guardLimit = 10 * time.Second
 )
 
@@ -65,11 +65,10 @@ func (r Record) validity() time.Duration {
 	return DefaultTTL
 }
 
-// watch looks at the holder's record while an exclusive acquisition waits. The channel has
-// a holder that does not answer either, and has not renewed its record in time, or
-// left it such that nobody can read it for as long: one that is frozen. A record is left so
-// by a process that is suspended in the midst of a step over the file, which it has open. Expiry
-// alone says nothing, since the Locker knows who is gone; nor does it that there is no record.
+// watch looks at the holder's record while an exclusive acquisition waits. Its channel gets
+// a frozen holder: one that does not answer, and whose record has expired or could not be read
+// for as long. A record cannot be read while a process is suspended during a step over the file, which it keeps
+// open. An expired or missing record alone proves nothing, because the Locker knows which clients are gone.
 func (a *acquisition) watch(ctx context.Context, b Backend) <-chan suspect {
 	frozen := make(chan suspect)
 	if l := b.beneath(); a.opts.Mode != Exclusive || !l.keepsFrozen() || l.Records == nil || a.m.config.Channel == nil || l.spot(a.opts.Mode).m != nil {
@@ -157,8 +156,8 @@ func (s *suspect) patience() time.Duration {
 	return s.record.validity() + expiryGrace
 }
 
-// takeOver steals the lock from a holder that is frozen. Of several waiters that found
-// it so one does, and only while that one still holds it: the others would rob the
+// takeOver steals the lock from a frozen holder. Of several waiters that found
+// it frozen, one steals, and only while that holder still has the lock: the others would rob the
 // first. ok reports whether the request was answered; otherwise the waiting goes on.
 func (a *acquisition) takeOver(ctx context.Context, b Backend, queued *pendingRequest, frozen suspect) (grant Grant, err error, ok bool) {
 	turn, answered := a.guard(ctx, b, queued)
@@ -181,10 +180,10 @@ func (a *acquisition) takeOver(ctx context.Context, b Backend, queued *pendingRe
 	return grant, err, true
 }
 
-// guard waits for the lock under which holders are taken over from; it returns no turn
-// where that could not be had. Whoever has it may be frozen in its turn, and is robbed of
-// it; should it wake, it finds out before it takes anything. The place in the
-// queue goes on counting meanwhile.
+// guard waits for the lock that a waiter needs to take over; it returns no turn
+// if it cannot get that lock. The holder of that lock may be frozen too, and is then robbed of
+// it; it notices that when it wakes, before it takes anything. The place in the
+// queue keeps counting meanwhile.
 func (a *acquisition) guard(ctx context.Context, b Backend, queued *pendingRequest) (turn Grant, answered *answer) {
 	limit := time.NewTimer(guardLimit + rand.N(guardLimit/2))
 	defer limit.Stop()
@@ -287,7 +286,7 @@ func (a *acquisition) read(ctx context.Context, b Backend, dark bool) (Record, b
 
 // answers asks whether the owner of a lease lives, or anybody else who lives holds some of
 // the resource: places of the project, where a record was left behind by one that is gone.
-// Where it cannot be asked, somebody may live.
+// If nobody can be asked, the owner may live.
 func (m *Manager) answers(ctx context.Context, resource, leaseID string) bool {
 	holders, waiters := m.present()
 	if speaks(resource, leaseID, holders, waiters) {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// frozen is a holder that runs no more: its lock and its record stand, nobody answers.
+// frozen is a holder that does not run: its lock and its record stay, and nobody answers.
 func (w *world) frozen(expires time.Duration) (lock.Grant, lock.Record) {
 	w.Helper()
 	grant, err := w.space.Client("frozen").Request(w.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})

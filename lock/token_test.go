@@ -132,7 +132,7 @@ func TestTokensOfPlacesInOnePageRiseAcrossAClockSetBack(t *testing.T) {
 	})
 }
 
-// lateGrant tells that it was taken away only when it is looked at.
+// lateGrant reports its loss only when it is asked.
 type lateGrant struct {
 	lock.Grant
 	lost chan struct{}
@@ -149,8 +149,8 @@ func (g *lateGrant) Look(context.Context, lock.Instant) error {
 	return nil
 }
 
-// Who was robbed before its lease had a token would have a higher one than the thief. Nothing comes of such a grant,
-// also where the Locker has not told yet.
+// A client that is robbed before its lease has a token would get a higher token than the thief. Such a grant makes no lease,
+// even if the Locker has not reported the loss yet.
 func TestRobbedBeforeTheToken(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		place := lock.AcquireOptions{Path: []string{"u1"}}
@@ -183,7 +183,7 @@ func TestRobbedBeforeTheToken(t *testing.T) {
 	})
 }
 
-// Who gives up just as its grant turns out to be stolen is told that: without it the wait would go on.
+// A caller that gives up just as its grant turns out to be stolen gets an answer. Without it, the wait would go on.
 func TestGivesUpJustAsItIsRobbed(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		for code, end := range map[lock.Code]func(abort func()){

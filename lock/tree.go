@@ -79,9 +79,9 @@ func (b Backend) spot(mode Mode) *spot {
 }
 
 // Places returns the Locker of places of the project that b locks, as opts names them by
-// Path, Paths, Mode and Slots: what a lease on them stands on, without the lease. Each
-// request to it is for all of them, whatever its Wants say. Nobody is told of its
-// holders and waiters, and cycles are not looked for. The error matches
+// Path, Paths, Mode and Slots: the locks below a lease, without the lease. Each
+// request to it is for all of them, whatever its Wants say. Inspect does not show its
+// holders and waiters, and deadlocks are not found. The error matches
 // ErrInvalidArgument.
 func Places(b Backend, opts AcquireOptions) (Locker, error) {
 	opts = opts.withDefaults()
@@ -91,7 +91,7 @@ func Places(b Backend, opts AcquireOptions) (Locker, error) {
 	return newSpot(b, opts, nil), nil
 }
 
-// taken tells what a grant holds.
+// taken returns what a grant holds.
 func (s *spot) taken(g Grant) (slot int, wants []Want) {
 	switch g, ok := g.(*bundle); {
 	case !ok:
@@ -107,7 +107,7 @@ func (s *spot) taken(g Grant) (slot int, wants []Want) {
 	return 0, s.wants
 }
 
-// Query implements [Locker]: it tells of this machine.
+// Query implements [Locker], for this machine.
 func (s *spot) Query(ctx context.Context) (Snapshot, error) { return s.here.Query(ctx) }
 
 // Request implements [Locker].

@@ -12,7 +12,7 @@ var errEnclosingEnded = errors.New("the lease that encloses it has ended")
 
 // Within returns a context in which acquisitions of the lease's manager are nested in the
 // lease: what it and the leases around it hold counts as granted, asking for more of
-// the same is reentrant, and a cycle of those who wait is told exactly. The caller keeps
+// the same is reentrant, and a cycle of waiters is found exactly. The caller keeps
 // the lease while it waits. A nested lease ends with the one around it at the latest.
 //
 // The context that WithProjectLock passes is of this kind.

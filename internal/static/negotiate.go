@@ -36,8 +36,8 @@ func kindOf(name string) kind {
 	return kind{contentType: "application/octet-stream"}
 }
 
-// acceptsGzip reads the Accept-Encoding fields of a request (RFC 9110, section 12.5.3). What is said
-// of gzip by name goes before what is said of "*".
+// acceptsGzip reads the Accept-Encoding fields of a request (RFC 9110, section 12.5.3). A weight for
+// gzip by name overrides one for "*".
 func acceptsGzip(fields []string) bool {
 	accepted := false
 	for _, item := range strings.Split(strings.Join(fields, ","), ",") {

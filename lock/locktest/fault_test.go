@@ -41,7 +41,7 @@ var faults = map[string]struct {
 			}
 			g, err = l.Request(ctx, r)
 			if err == nil {
-				_ = g.Release(ctx) // its turn came, but nobody is told
+				_ = g.Release(ctx) // its turn came, but nobody hears of it
 				<-ctx.Done()
 				err = context.Cause(ctx)
 			}

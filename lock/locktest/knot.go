@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// testSlotCycle has a waiter for one of two slots and their holders wait for each other: who closes
-// the cycle is told, not before both holders wait.
+// testSlotCycle makes a waiter for one of two slots and their holders wait for each other. The one that closes
+// the cycle gets deadlock, not before both holders wait.
 func testSlotCycle(g *grove) {
 	a, b, c := g.owner(), g.owner(), g.owner()
 	pool := lock.AcquireOptions{Path: []string{"pool"}, Slots: 2}

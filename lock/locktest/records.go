@@ -18,8 +18,8 @@ type Records struct {
 	OnClaim, OnRenew, OnRemove func(lock.Record) error
 }
 
-// Open has the file open until the function it returns is called, as a process has that was
-// suspended in the midst of a step over it: every call waits, for as long as its context lasts.
+// Open keeps the file open until the function that it returns is called, like a process that is
+// suspended during a step over it: every call waits, for as long as its context lasts.
 func (r *Records) Open() (end func()) {
 	open := make(chan struct{})
 	r.mu.Lock()

@@ -125,7 +125,7 @@ func (h *harness) waiting(w waiter) {
 }
 
 // eventually looks again until the state is as wanted. The queue has no events, and
-// its state may be told with a delay.
+// its state may show late.
 func (h *harness) eventually(ok func(lock.Snapshot) bool) {
 	h.Helper()
 	observer := h.client()

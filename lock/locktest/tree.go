@@ -182,7 +182,7 @@ func testUnordered(g *grove) {
 	a2 := g.queued(lock.Within(g.ctx, a1), a, at(account.Resource("r2")...))
 	closed := time.Now()
 	b1 := g.queued(lock.Within(g.ctx, b2), b, at(account.Resource("r1")...))
-	// Who began last is told; within one millisecond, that can be either.
+	// The youngest gets deadlock; within one millisecond, that can be either.
 	victim, other, left, kept := b2, a2, b1, a1
 	select {
 	case err := <-b1.err:
@@ -378,7 +378,7 @@ func testStealPlace(g *grove) {
 	require.ErrorIs(g, below.Err(), lock.ErrLost)
 	require.NoError(g, beside.Err())
 
-	// What lies below is taken from whoever holds the whole.
+	// A place is stolen from the holder of the whole.
 	second := g.lease(g.ctx, a, lock.AcquireOptions{Path: []string{"u1", "a2"}, Steal: true})
 	<-thief.Done()
 	require.ErrorIs(g, thief.Err(), lock.ErrLost)

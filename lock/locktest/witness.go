@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Witness finds out whether a lock keeps its promises, and relies on nothing of it but
-// its tokens. Contenders tell it what they do; each of them has an id that is used once.
-// What they tell may arrive late, but a contender must wait for the answer of Enter
+// Witness finds out whether a lock keeps its promises, and relies only on its tokens.
+// Contenders report what they do; each of them has an id that is used once.
+// Reports may arrive late, but a contender must wait for the answer of Enter
 // before it goes on.
 type Witness struct {
 	mu         sync.Mutex
@@ -89,7 +89,7 @@ func (w *Witness) Fail(id string) {
 	w.fail(id)
 }
 
-// End is called before a contender is killed: what it tells from now on does not count.
+// End is called before a contender is killed: later reports of it do not count.
 func (w *Witness) End(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,7 +126,7 @@ func (w *Witness) Entries() int {
 	return w.entries
 }
 
-// Violations tells what was found, in the order in which it was.
+// Violations returns the broken promises, in the order in which they were found.
 func (w *Witness) Violations() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
