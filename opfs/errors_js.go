@@ -46,7 +46,7 @@ var refusals = map[string]string{
 	"NotAllowedError":          "the browser refuses storage here, as it does in private windows, in frames of other sites and where the site's data is blocked; open the page in a normal window and allow it to store data",
 	"UnknownError":             "the browser's storage does not work, as in some private windows; open the page in a normal window",
 	"InvalidStateError":        "the browser's storage does not work in this document; open the page in a normal window",
-	"NotSupportedError":        "this browser has no sync access handles, which file locks need; Chrome 102, Firefox 111 and Safari 15.2 were the first to have them",
+	"NotSupportedError":        "there are no sync access handles here, which file locks need: they exist in dedicated workers, which shared workers and service workers cannot start, since Chrome 102, Firefox 111 and Safari 15.2",
 	"NetworkError":             "the helper worker that opens files for a page does not run; is holdfast-helper.js there, and does the content security policy allow it (worker-src)?",
 	noQuota:                    "the storage of this site is full; free some space and try again",
 	typeMismatch:               "there is a folder where the file should be, or a file where a folder should be; remove it",

@@ -295,11 +295,14 @@ func (g *grant) Look(ctx context.Context, since lock.Instant) error {
 
 func (g *grant) lose() { g.losing.Do(func() { close(g.lost) }) }
 
+var errNotReleased = &lock.Error{Code: lock.CodeReleaseFailed, Operation: lock.OpRelease, Err: context.DeadlineExceeded,
+	Detail: "the browser's file storage did not answer in time; the lock is free when it answers, or when this page is closed"}
+
 // Release implements [lock.Grant]. Where the table cannot be written, the entry is
 // removed at the next step that succeeds, or by others once this client has ended.
 func (g *grant) Release(ctx context.Context) error {
 	g.leaving.Do(func() {
-		ctx, stop := context.WithTimeout(ctx, stepLimit)
+		ctx, stop := context.WithTimeoutCause(ctx, stepLimit, errNotReleased)
 		defer stop()
 		g.locks.mu.Lock()
 		delete(g.locks.grants, g.id)

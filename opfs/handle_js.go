@@ -76,8 +76,7 @@ func openFile(file safejs.Value) (promise safejs.Value, err error) {
 	}
 	method, err := file.Get("createSyncAccessHandle")
 	if err != nil || method.Type() != safejs.TypeFunction {
-		return promise, unsupported("this browser has no sync access handles, or has them in dedicated workers only, and this is none",
-			errNoHandles)
+		return promise, unsupported(refusals["NotSupportedError"], errNoHandles)
 	}
 	return file.Call("createSyncAccessHandle")
 }

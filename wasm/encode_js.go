@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"syscall/js"
 	"time"
@@ -82,7 +83,13 @@ func encodeEvent(e lock.Event) map[string]any {
 // reason describes an error; the facade makes a ProjectLockError of it.
 func reason(err error) any {
 	var e *lock.Error
-	if !errors.As(err, &e) {
+	switch {
+	case errors.As(err, &e):
+	case errors.Is(err, context.DeadlineExceeded): // a limit inside: the same call may succeed later
+		e = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Detail: "the browser did not answer in time; try again"}
+	case errors.Is(err, context.Canceled):
+		e = &lock.Error{Code: lock.CodeAborted, Operation: lock.OpAcquire, Detail: "it was given up before it was done"}
+	default:
 		e = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Detail: "the browser behaved unexpectedly", Err: err}
 	}
 	m := map[string]any{

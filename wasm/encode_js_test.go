@@ -1,0 +1,33 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// A limit inside is reported as such: the same call may succeed later.
+func TestReasonOfAForeignError(t *testing.T) {
+	for _, c := range []struct {
+		err       error
+		code      lock.Code
+		retryable bool
+	}{
+		{context.DeadlineExceeded, lock.CodeTimeout, true},
+		{errors.Join(nil, context.DeadlineExceeded), lock.CodeTimeout, true},
+		{context.Canceled, lock.CodeAborted, false},
+		{errors.New("strange"), lock.CodeUnsupported, false},
+		{&lock.Error{Code: lock.CodeReleaseFailed, Err: context.DeadlineExceeded}, lock.CodeReleaseFailed, false},
+	} {
+		told, ok := reason(c.err).(map[string]any)
+		assert.True(t, ok)
+		assert.Equal(t, string(c.code), told["code"], "%v", c.err)
+		assert.Equal(t, c.retryable, told["retryable"], "%v", c.err)
+	}
+}
