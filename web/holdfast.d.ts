@@ -362,7 +362,12 @@ export interface AutoSave extends EventTarget {
 /** How to open. Wrong options reject with "invalid-argument" and their name. */
 export interface OpenOptions {
   baseURL?: string | URL;          // where holdfast.wasm and the worker lie; default: beside the module
-  host?: "worker" | "page";        // where the Go runtime lives; default "worker"; workers can open one too
+  /**
+   * Where the Go runtime lives; default "worker". Workers can open a Holdfast too. In a shared worker or a service worker, which
+   * cannot start a worker in every browser, the runtime lives in that worker itself, over Web Locks; a service worker imports
+   * `holdfast-page.js` beside `holdfast.js`.
+   */
+  host?: "worker" | "page";
   strategy?: "auto" | "web-lock" | "file-lock"; // default "auto": Web Locks, else OPFS; pages of different strategies exclude each other
   root?: string;                   // default "project": the OPFS folder that holds `.lock` and everything else
   ownerName?: string;              // what other tabs are shown

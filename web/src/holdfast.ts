@@ -8,6 +8,7 @@ import { asError, problem, ProjectLockError } from "./errors";
 import { startWorker } from "./host";
 import { Lease, type LeaseFields } from "./lease";
 import { asked, both, Locks, type LockRequest, Order, type Requester } from "./locks";
+import { pageKey } from "./page-key";
 import { checked, type Checked, checkOpen, uuid } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent, Reason } from "./protocol";
 import { quietly } from "./quietly";
@@ -331,6 +332,15 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 }
 
+/** Loads what runs Go in the page, unless it is loaded already: a service worker may not import() anything. */
+async function page(baseURL: URL | undefined): Promise<typeof import("./page").startPage> {
+  const loaded = (globalThis as Record<symbol, unknown>)[pageKey];
+  if (loaded) return loaded as typeof import("./page").startPage;
+  if ("ServiceWorkerGlobalScope" in globalThis) throw new Error("a service worker has to import holdfast-page.js beside holdfast.js, with an import declaration");
+  const module = (baseURL ? import(/* @vite-ignore */ new URL("holdfast-page.js", baseURL).href) : import("./holdfast-page.js")) as Promise<typeof import("./page")>;
+  return (await module).startPage;
+}
+
 export async function openHoldfast(options?: Contract.OpenOptions): Promise<Contract.Holdfast> {
   const { baseURL, host, root, ownerName, server, ...asked } = checkOpen(options);
   // File locks need file storage; where Web Locks are, nobody asks for them.
@@ -342,9 +352,8 @@ export async function openHoldfast(options?: Contract.OpenOptions): Promise<Cont
   return new Holdfast(config, async (listener, ended) => {
     const module = compile(wasm.href, ended);
     module.catch(() => undefined); // told by whoever waits for it, and nobody does where the worker fails first
-    if (host === "page") {
-      const page = (baseURL ? import(/* @vite-ignore */ new URL("holdfast-page.js", baseURL).href) : import("./holdfast-page.js")) as Promise<typeof import("./page")>;
-      const [{ startPage }, compiled] = await Promise.all([page, module]);
+    if (host === "page" || typeof Worker === "undefined") { // shared workers and service workers cannot start one
+      const [startPage, compiled] = await Promise.all([page(baseURL), module]);
       return startPage(compiled, baseURL, config, listener, ended);
     }
     const worker = baseURL ? new Worker(new URL("holdfast-worker.js", baseURL), { type: "module" })

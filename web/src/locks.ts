@@ -75,14 +75,20 @@ const refuse = (why: string): DOMException => new DOMException(why, "NotSupporte
 
 export class Locks implements LockManagerLike {
   readonly #run: Requester;
-  declare readonly query: LockManagerLike["query"];
+  readonly #query: () => Promise<unknown>;
 
   constructor(run: Requester, query: () => Promise<unknown>) {
     this.#run = run;
-    this.query = query as LockManagerLike["query"];
+    this.#query = query;
+  }
+
+  async query(): ReturnType<LockManagerLike["query"]> {
+    checkActive();
+    return await this.#query() as Awaited<ReturnType<LockManagerLike["query"]>>;
   }
 
   async request<T>(...args: unknown[]): Promise<T> {
+    checkActive();
     if (args.length < 2) throw new TypeError("request needs a name and a callback");
     const name = `${args[0]}`; // unlike String(), this throws for a symbol
     const callback = args.length > 2 ? args[2] : args[1];
@@ -98,6 +104,11 @@ export class Locks implements LockManagerLike {
       throw exception(failure, signal);
     }
   }
+}
+
+/** The frame of a document that was removed from its page runs no workers and no timers, and has no locks. */
+function checkActive(): void {
+  if (globalThis.document && !document.defaultView) throw new DOMException("this document is not in a window any more", "InvalidStateError");
 }
 
 /** Converts and checks the options as a browser does. */

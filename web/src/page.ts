@@ -3,6 +3,7 @@
 
 import { Files } from "../../opfs/files.js";
 import { startGo } from "./go";
+import { pageKey } from "./page-key";
 import { stopTimers, startTimers } from "./page-timers";
 import type { Config, Host, Listener } from "./protocol";
 
@@ -10,7 +11,10 @@ export async function startPage(module: WebAssembly.Module, baseURL: URL | undef
   ended.throwIfAborted();
   // The literal form is what bundlers look for: they make a file of the worker, which a policy with
   // worker-src 'self' admits. A mere URL they may write into the page as data.
-  const helper = (): Worker => baseURL ? new Worker(new URL("holdfast-helper.js", baseURL)) : new Worker(new URL("./holdfast-helper.js", import.meta.url));
+  const helper = (): Worker => {
+    if (typeof Worker === "undefined") throw new DOMException("there are no dedicated workers here", "NotSupportedError");
+    return baseURL ? new Worker(new URL("holdfast-helper.js", baseURL)) : new Worker(new URL("./holdfast-helper.js", import.meta.url));
+  };
   startTimers(helper);
   // Each Holdfast has a worker of its own for files: ending it closes what a dead program had open.
   const files = new Files(helper);
@@ -25,3 +29,6 @@ export async function startPage(module: WebAssembly.Module, baseURL: URL | undef
     journal: (method, ...args) => (journals[method] as (...args: unknown[]) => unknown)(...args) as never,
   };
 }
+
+// A service worker may not import() this module. It imports it beside holdfast.js, and openHoldfast finds it here.
+(globalThis as Record<symbol, unknown>)[pageKey] = startPage;

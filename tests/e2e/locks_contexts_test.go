@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/internal/static"
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// lockingWorker answers a message with what holdfast.locks does for it. It runs in each kind of worker.
+const lockingWorker = `
+const opened = new Map()
+const answer = async ({options, name, hold}) => {
+  const key = JSON.stringify(options)
+  if (!opened.has(key)) opened.set(key, openHoldfast(options))
+  const hf = await opened.get(key)
+  try {
+    if (hold) return await new Promise((held, failed) => hf.locks.request(name, () => { held('held'); return new Promise(() => {}) }).catch(failed))
+    const mode = await hf.locks.request(name, async lock => lock.mode + ' ' + (await hf.locks.query()).held.filter(lock => lock.name === name).length)
+    const lease = await hf.acquireProjectLock({timeoutMs: 10000})
+    await lease.release()
+    return mode + ' ' + lease.strategy
+  } catch (error) { return error.code + ': ' + error.message }
+}
+const serve = (target, post) => target.onmessage = async event => post(event, await answer(event.data))
+if ('DedicatedWorkerGlobalScope' in self) serve(self, (_, said) => postMessage(said))
+else if ('SharedWorkerGlobalScope' in self) onconnect = ({ports: [port]}) => serve(port, (_, said) => port.postMessage(said))
+else serve(self, (event, said) => event.source.postMessage(said))
+`
+
+// askWorker defines ask, which has a worker of a kind answer a message.
+const askWorker = `
+const workers = {
+  dedicated: () => { const worker = new Worker('/locking-worker.js', {type: 'module'}); return {to: worker, from: worker} },
+  shared: () => { const {port} = new SharedWorker('/locking-worker.js', {type: 'module'}); return {to: port, from: port} },
+  service: async () => {
+    const {installing: worker} = await navigator.serviceWorker.register('/service-worker.js', {type: 'module'})
+    await new Promise(active => { worker.onstatechange = () => { if (worker.state === 'activated') active() } })
+    navigator.serviceWorker.startMessages()
+    return {to: worker, from: navigator.serviceWorker}
+  },
+}
+const started = {}
+const ask = async (kind, message) => {
+  const {to, from} = await (started[kind] ??= workers[kind]())
+  return new Promise((resolve, reject) => {
+    to.onerror = event => reject(event.message ?? 'the worker was not loaded')
+    from.onmessage = ({data}) => resolve(data)
+    to.postMessage(message)
+  })
+}
+null`
+
+// The package runs in each kind of worker, with the default host too. Where files cannot be opened, it says why.
+func TestLocksInEveryWorker(t *testing.T) {
+	t.Parallel()
+	mux := pages(t, siteDir)
+	script := func(imports string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			static.SecurityHeaders(w.Header())
+			w.Header().Set("Content-Type", "text/javascript")
+			_, _ = w.Write([]byte("import {openHoldfast} from '/holdfast.js'\n" + imports + lockingWorker))
+		}
+	}
+	mux.HandleFunc("/locking-worker.js", script(""))
+	mux.HandleFunc("/service-worker.js", script("import '/holdfast-page.js'\n"))
+	w := world{browser.Start(t, whole), browser.Serve(t, mux)}
+	tab := w.tab(t, "")
+	tab.MustEval(askWorker, nil)
+	for _, kind := range []string{"dedicated", "shared", "service"} {
+		for _, strategy := range []string{"web-lock", "file-lock"} {
+			eachHost(t, func(t *testing.T, host string) {
+				t.Run(kind+"/"+strategy, func(t *testing.T) {
+					message := "{name: 'in a worker', options: {strategy: '" + strategy + "', host: '" + host + "', root: 'worker " + kind + host + "'}}"
+					said := browser.Get[string](tab, "await ask('"+kind+"', "+message+")")
+					if strategy == "file-lock" && kind != "dedicated" {
+						assert.Contains(t, said, "unsupported: ")
+						assert.Contains(t, said, "which shared workers and service workers cannot start")
+					} else {
+						assert.Equal(t, "exclusive 1 "+strategy, said)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A service worker that lacks the module for Go hears what to import.
+func TestServiceWorkerHearsWhatToImport(t *testing.T) {
+	t.Parallel()
+	mux := pages(t, siteDir)
+	mux.HandleFunc("/service-worker.js", func(w http.ResponseWriter, _ *http.Request) {
+		static.SecurityHeaders(w.Header())
+		w.Header().Set("Content-Type", "text/javascript")
+		_, _ = w.Write([]byte("import {openHoldfast} from '/holdfast.js'\n" + lockingWorker))
+	})
+	w := world{browser.Start(t, whole), browser.Serve(t, mux)}
+	tab := w.tab(t, "")
+	tab.MustEval(askWorker, nil)
+	said := browser.Get[string](tab, "await ask('service', {name: 'x', options: {strategy: 'web-lock'}})")
+	assert.Contains(t, said, "unsupported: ")
+	assert.Contains(t, said, "import holdfast-page.js beside holdfast.js")
+}
+
+// A frame that is removed gives back what it holds and leaves every queue, and its locks refuse as the browser's do.
+func TestLocksOfADetachedFrame(t *testing.T) {
+	t.Parallel()
+	mux := pages(t, siteDir)
+	mux.HandleFunc("/framed", blank(func(h http.Header) { h.Del("Content-Security-Policy") }))
+	hidden := served(t, withoutWebLocks)
+	hidden.HandleFunc("/framed", blank(func(h http.Header) { h.Del("Content-Security-Policy") }))
+	both := world{browser.Start(t, quick), browser.Serve(t, mux)}
+	alone := world{both.Browser, browser.Serve(t, hidden)}
+	for name, c := range map[string]struct {
+		world
+		before string
+	}{"file alone": {alone, withoutWebLocks}, "file, Web Locks": {both, ""}} {
+		t.Run(name, func(t *testing.T) {
+			eachHost(t, func(t *testing.T, host string) {
+				options := filesAt(host, "detached "+host, "")
+				tab := c.Open(t, c.URL("/framed"))
+				tab.MustEval(c.before, nil)
+				begin(tab, options)
+				tab.MustEval(`
+					const open = async () => {
+						const frame = document.createElement('iframe')
+						frame.src = '/framed'
+						await new Promise(loaded => { frame.onload = loaded; document.body.append(frame) })
+						frame.contentWindow.eval("`+c.before+`")
+						const {openHoldfast} = await frame.contentWindow.eval("import('/holdfast.js')")
+						const {locks} = await openHoldfast(`+options+`)
+						return {frame, locks, DOMException: frame.contentWindow.DOMException}
+					}
+					const [holder, waiter] = [await open(), await open()]
+					await new Promise(held => holder.locks.request('detached', () => { held(); return new Promise(() => {}) }))
+					waiter.locks.request('detached', () => { globalThis.granted = true })
+					for (let state; (state = await hf.locks.query()).pending.filter(lock => lock.name === 'detached').length < 1;);
+					waiter.frame.remove()
+					holder.frame.remove()
+					await hf.locks.request('detached', () => {})
+					null`, nil)
+				assert.False(t, browser.Get[bool](tab, "globalThis.granted === true"))
+				for _, call := range []string{"holder.locks.query()", "holder.locks.request('x', () => {})", "holder.locks.request('x', {ifAvailable: true}, () => {})"} {
+					assert.Equal(t, "InvalidStateError true", browser.Get[string](tab, call+".then(() => 'nothing', error => error.name + ' ' + (error instanceof holder.DOMException))"), call)
+				}
+				tab.MustEval("await hf.close()", nil)
+			})
+		})
+	}
+}
+
+// A release that the file storage does not answer is reported as a failed release, not as a browser that cannot lock.
+func TestReleaseThatIsNotAnsweredSaysSo(t *testing.T) {
+	t.Parallel()
+	const stuck = withoutWebLocks + `
+		const create = globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle
+		let still = false
+		new BroadcastChannel('storage').onmessage = ({data}) => { still = data }
+		if (create) FileSystemFileHandle.prototype.createSyncAccessHandle = function () { return still ? new Promise(() => {}) : create.call(this) }
+	`
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, "{"+stuck+"}"))}
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.tab(t, "")
+		tab.MustEval(withoutWebLocks+"await start("+filesAt(host, "stuck "+host, "")+")", nil)
+		failed := browser.Get[event](tab, `await failure(new Promise((resolve, reject) => {
+			const storage = new BroadcastChannel('storage')
+			hf.locks.request('stuck', async () => {
+				storage.postMessage(true)
+				await new Promise(done => setTimeout(done, 300)) // the message has no answer
+			}).then(resolve, reject)
+		}))`)
+		assert.Equal(t, "release-failed", failed["code"])
+		assert.Contains(t, failed["message"], "did not answer in time")
+	})
+}
