@@ -8,3 +8,6 @@ func SetPage(t *testing.T, n int) {
 	s3Page = n
 	t.Cleanup(func() { s3Page = former })
 }
+
+// SetFault has each step of a write fail with what fault returns.
+func (f *Files) SetFault(fault func(step string) error) { f.fault = fault }

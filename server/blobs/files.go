@@ -13,7 +13,11 @@ import (
 )
 
 // Files keeps each blob in a file, under a folder that is named by the first two digits.
-type Files struct{ dir string }
+type Files struct {
+	dir string
+	// fault runs before each step of a write; a test makes the step fail. Nil is none.
+	fault func(step string) error
+}
 
 var _ Blobs = (*Files)(nil)
 
@@ -39,7 +43,7 @@ func OpenFiles(dir string) (*Files, error) {
 			return nil, fmt.Errorf("a half-written content cannot be removed: %w", err)
 		}
 	}
-	return &Files{dir}, nil
+	return &Files{dir: dir}, nil
 }
 
 func (f *Files) path(name string) (string, error) {
@@ -55,26 +59,41 @@ func (f *Files) Put(_ context.Context, name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), partial+"*")
-	if err != nil {
+	var file *os.File
+	if err = f.step("create", func() (err error) {
+		file, err = os.CreateTemp(filepath.Dir(path), partial+"*")
+		return err
+	}); err != nil {
 		return writeError(err)
 	}
-	_, err = file.Write(data)
+	err = f.step("write", func() error { _, err := file.Write(data); return err })
 	if err == nil {
-		err = file.Sync()
+		err = f.step("flush", file.Sync)
 	}
-	err = errors.Join(err, file.Close())
+	err = errors.Join(err, f.step("close", func() error { return nil }), file.Close())
 	if err == nil {
-		err = os.Rename(file.Name(), path)
+		err = f.step("rename", func() error { return os.Rename(file.Name(), path) })
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		if err = f.step("flush the folder", func() error { return syncDir(filepath.Dir(path)) }); err != nil {
+			_ = os.Remove(path) // nobody may rely on it
+		}
 	}
 	if err != nil {
 		_ = os.Remove(file.Name())
 		return writeError(err)
 	}
 	return nil
+}
+
+// step takes one step of a write.
+func (f *Files) step(name string, do func() error) error {
+	if f.fault != nil {
+		if err := f.fault(name); err != nil {
+			return err
+		}
+	}
+	return do()
 }
 
 // writeError tells a full disk from a broken one.

@@ -1,8 +1,10 @@
 package blobs_test
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,4 +34,40 @@ func TestHalfWrittenFilesAreRemoved(t *testing.T) {
 	_, err = blobs.OpenFiles(dir)
 	require.NoError(t, err)
 	assert.NoFileExists(t, left)
+}
+
+// The disk is full at any step of a write. The write fails with ErrFull and leaves nothing, and the next one succeeds.
+func TestDiskThatIsFullAtEachStep(t *testing.T) {
+	dir := t.TempDir()
+	f, err := blobs.OpenFiles(dir)
+	require.NoError(t, err)
+	var steps []string
+	f.SetFault(func(step string) error { steps = append(steps, step); return nil })
+	require.NoError(t, f.Put(t.Context(), "ab-first", []byte("first")))
+	require.Len(t, steps, 6)
+	for _, failing := range steps {
+		for _, reason := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+			f.SetFault(func(step string) error {
+				if step == failing {
+					return &os.PathError{Op: step, Path: dir, Err: reason}
+				}
+				return nil
+			})
+			require.ErrorIs(t, f.Put(t.Context(), "ab-second", []byte("second")), blobs.ErrFull, failing)
+			_, err := f.Open(t.Context(), "ab-second")
+			require.ErrorIs(t, err, blobs.ErrNotFound, failing)
+			left, err := os.ReadDir(filepath.Join(dir, "ab"))
+			require.NoError(t, err)
+			require.Len(t, left, 1, failing)
+		}
+		f.SetFault(nil)
+		require.NoError(t, f.Put(t.Context(), "ab-second", []byte("second")))
+		require.NoError(t, f.Delete(t.Context(), "ab-second"))
+	}
+	r, err := f.Open(t.Context(), "ab-first")
+	require.NoError(t, err)
+	data, err := io.ReadAll(r)
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	assert.Equal(t, "first", string(data))
 }

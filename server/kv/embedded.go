@@ -214,6 +214,7 @@ func etcdConfig(c Config, dir, socket string) *embed.Config {
 	e.QuotaBackendBytes = hardQuota(c.Quota)
 	e.MaxTxnOps = MaxOps
 	e.SnapshotCatchUpEntries = memberCatchUp
+	e.SnapshotCount, e.MaxWalFiles = snapshotCount, keptSegments
 	if c.Member.PeerURL == "" {
 		// Alone, nobody's heartbeat can be late, and a start waits for a random part of the election timeout. That has the
 		// fewest ticks that etcd takes: each costs processor time, also when there is nothing to do.

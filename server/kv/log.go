@@ -2,10 +2,12 @@ package kv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync/atomic"
+	"syscall"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -14,7 +16,7 @@ import (
 // zapOver returns a logger for etcd that writes to log. What etcd calls information is a detail here.
 // Nothing is written once quiet is true.
 func zapOver(log *slog.Logger, quiet *atomic.Bool) *zap.Logger {
-	return zap.New(slogCore{log.With("part", "etcd"), quiet}, zap.WithFatalHook(fatal{}))
+	return zap.New(slogCore{log.With("part", "etcd"), quiet}, zap.WithFatalHook(fatal{}), zap.WithPanicHook(panics{}))
 }
 
 // fatal ends what etcd would end the process for: while the store starts, as a panic of which Open makes an error, later the
@@ -26,16 +28,33 @@ var starting atomic.Int32
 
 func (fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	reason := e.Message
-	for _, f := range fields {
-		if err, ok := f.Interface.(error); ok {
-			reason += ": " + err.Error()
-		}
+	for _, err := range errorsIn(fields) {
+		reason += ": " + err.Error()
 	}
 	if starting.Load() > 0 {
 		panic(reason)
 	}
 	fmt.Fprintf(os.Stderr, "holdfast: the store cannot go on: %s; what was acknowledged is kept; start again when this is mended\n", reason)
 	os.Exit(1)
+}
+
+// panics ends the process with a sentence where etcd panics because the disk is full. Any other panic is a defect and keeps its trace.
+type panics struct{}
+
+func (panics) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+	if errors.Is(errors.Join(errorsIn(fields)...), syscall.ENOSPC) {
+		fatal{}.OnWrite(e, fields)
+	}
+	panic(e.Message)
+}
+
+func errorsIn(fields []zapcore.Field) (list []error) {
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok {
+			list = append(list, err)
+		}
+	}
+	return list
 }
 
 type slogCore struct {

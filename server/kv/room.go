@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -40,11 +41,6 @@ const (
 	// Shares of the quota, in hundredths: where contents are refused, where a warning comes, and where contents are taken
 	// again.
 	fullAt, warnAt, goodAt = 95, 80, 90
-	// diskReserve is what must be free on the disk for contents to be taken: the store's next segment of the log with its
-	// successor, and growth of the database. Without it a full disk would end the process.
-	diskReserve = 160 << 20
-	// growth is how much larger than it is the database may get on a disk that is full.
-	growth = 32 << 20
 	// lockShare is the part of the quota that locks may take beyond it, where contents may not.
 	lockShare = 4
 )
@@ -67,7 +63,9 @@ type keeper struct {
 	quota     int64
 	log       *slog.Logger
 	compacted time.Time
+	used      int64 // the bytes in use then
 	reserved  int64 // bytes of the database's file whose blocks are taken
+	holds     bool  // the reserve file
 }
 
 // keep runs until ctx ends.
@@ -97,13 +95,13 @@ func (k *keeper) look(ctx context.Context) error {
 	case before.Full && !now.Full:
 		k.log.Info("the store has room again", "used", now.Used, "quota", now.Quota, "disk_free", now.Free)
 	}
-	return k.makeRoom(ctx, now)
+	return errors.Join(k.hold(now), k.makeRoom(ctx, now))
 }
 
-// reserve takes the disk's blocks for the database as it is and for growth by locks, while there are any. Etcd's log takes
-// its own, for the present segment and the next one.
+// reserve takes the disk's blocks for the database as it is and for growth by locks. On a disk that is full it takes none, since the
+// log needs them. Etcd's log takes its own, for the present segment and the next one.
 func (k *keeper) reserve(r Room) {
-	if want := r.Size + growth/2; want <= k.reserved {
+	if r.Size+growth/2 <= k.reserved || r.Free >= 0 && r.Free < diskReserve() {
 		return
 	}
 	want := r.Size + growth
@@ -119,8 +117,8 @@ func (k *keeper) measure(wasFull bool) Room {
 	if wasFull {
 		full = goodAt // not back and forth
 	}
-	r.Full = r.Used >= k.quota/100*full || r.Free >= 0 && r.Free < diskReserve || k.alarmed()
-	r.Warn = r.Full || r.Used >= k.quota/100*warnAt || r.Free >= 0 && r.Free < 2*diskReserve
+	r.Full = r.Used >= k.quota/100*full || r.Free >= 0 && r.Free < diskReserve() || k.alarmed()
+	r.Warn = r.Full || r.Used >= k.quota/100*warnAt || r.Free >= 0 && r.Free < 2*diskReserve()
 	return r
 }
 
@@ -136,8 +134,9 @@ func (k *keeper) alarmed() bool {
 // makeRoom forgets the history when the store is full, gives unused pages of the file back, and takes back etcd's alarm,
 // which nobody else does.
 func (k *keeper) makeRoom(ctx context.Context, r Room) error {
-	if r.Used >= k.quota/100*goodAt && time.Since(k.compacted) > 10*time.Second {
-		k.compacted = time.Now()
+	late := time.Since(k.compacted) > 10*time.Second || r.Used > k.used+growth/4
+	if (r.Full || r.Used >= k.quota/100*goodAt) && late {
+		k.compacted, k.used = time.Now(), r.Used
 		_, revision, err := k.s.Get(ctx, "ready")
 		if err == nil {
 			err = k.s.Compact(ctx, revision)

@@ -1,0 +1,14 @@
+package kv
+
+import (
+	"testing"
+
+	"go.etcd.io/etcd/server/v3/storage/wal"
+)
+
+// SetSizes makes segments of the log, the growth of the database and the pause between snapshots smaller for one test.
+func SetSizes(t *testing.T, segment, grow int64, snapshots uint64) {
+	formerSegment, formerGrowth, formerSnapshots := wal.SegmentSizeBytes, growth, snapshotCount
+	wal.SegmentSizeBytes, growth, snapshotCount = segment, grow, snapshots
+	t.Cleanup(func() { wal.SegmentSizeBytes, growth, snapshotCount = formerSegment, formerGrowth, formerSnapshots })
+}

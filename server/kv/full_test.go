@@ -1,0 +1,113 @@
+//go:build linux
+
+package kv_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// small mounts a small file system for one test.
+func small(t *testing.T, mib int) string {
+	t.Helper()
+	dir := t.TempDir()
+	if exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", mib), "tmpfs", dir).Run() != nil {
+		t.Skip("a small file system cannot be mounted here")
+	}
+	t.Cleanup(func() { assert.NoError(t, exec.Command("umount", "-l", dir).Run()) })
+	return dir
+}
+
+// fill takes what is free on a disk but some bytes, as another program would.
+func fill(t *testing.T, path string, but int64) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	require.NoError(t, err)
+	for err == nil {
+		_, err = file.Write(make([]byte, 64<<10))
+	}
+	info, err := file.Stat()
+	require.NoError(t, err)
+	require.NoError(t, file.Truncate(max(info.Size()-but, 0)))
+	require.NoError(t, file.Close())
+}
+
+// tidied commits something small, and reports whether the log has its next segment and room for another one.
+func tidied(t *testing.T, s *kv.Store, dir string, segment int64) bool {
+	t.Helper()
+	_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("small", nil)}})
+	require.NoError(t, err)
+	var disk syscall.Statfs_t
+	require.NoError(t, syscall.Statfs(dir, &disk))
+	next, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.tmp"))
+	require.NoError(t, err)
+	if len(next) != 1 || int64(disk.Bavail)*disk.Bsize < segment+segment/8 {
+		return false
+	}
+	info, err := os.Stat(next[0])
+	return err == nil && info.Size() == segment
+}
+
+// Another program fills the disk, up to its last bytes. The store goes on over several segments of its log and many snapshots, for
+// whichever write the room runs out first. Nothing acknowledged is lost, and when there is room again, the store says so.
+func TestADiskThatOthersFill(t *testing.T) {
+	const segment = 1 << 20
+	kv.SetSizes(t, segment, 6<<20, 50)
+	for _, left := range []int64{0, 4 << 10, 64 << 10, 512 << 10, segment} {
+		t.Run(fmt.Sprint(left), func(t *testing.T) {
+			dir := small(t, 64)
+			config := kv.Config{DataDir: filepath.Join(dir, "d")}
+			s, err := kv.Open(t.Context(), config)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			reserve := filepath.Join(dir, "d", "reserve")
+			require.Eventually(t, func() bool { _, err := os.Stat(reserve); return err == nil }, 30*time.Second, 10*time.Millisecond)
+			fill(t, filepath.Join(dir, "rest"), left)
+			require.Eventually(t, func() bool { _, err := os.Stat(reserve); return s.Room().Full && os.IsNotExist(err) }, 30*time.Second, 10*time.Millisecond)
+
+			value := strings.Repeat("x", 4<<10)
+			const puts = 1200 // five segments, 24 snapshots
+			for i := range puts {
+				_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("k", i%7), fmt.Append(nil, i, value))}})
+				require.NoError(t, err, "put %d", i)
+				if i%100 == 99 { // a log of a real size does not grow faster than the store looks for room
+					require.Eventually(t, func() bool { return tidied(t, s, config.DataDir, segment) }, 30*time.Second, 5*time.Millisecond)
+				}
+				if i%400 == 399 {
+					require.Eventually(t, func() bool {
+						return tidied(t, s, config.DataDir, segment) && s.Room().Used < 1<<20
+					}, 30*time.Second, 10*time.Millisecond, "the history is forgotten")
+				}
+			}
+			assert.True(t, s.Room().Full)
+			check := func(s *kv.Store) {
+				for i := puts - 7; i < puts; i++ {
+					e, _, err := s.Get(t.Context(), fmt.Sprint("k", i%7))
+					require.NoError(t, err)
+					require.Equal(t, fmt.Sprint(i, value), string(e.Value))
+				}
+			}
+			check(s)
+			require.NoError(t, s.Close())
+			again, err := kv.Open(t.Context(), config) // a start needs no room either
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, again.Close()) })
+			check(again)
+			require.NoError(t, os.Remove(filepath.Join(dir, "rest")))
+			require.Eventually(t, func() bool { return !again.Room().Full }, 30*time.Second, 10*time.Millisecond)
+			_, err = again.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("later", []byte("x"))}})
+			require.NoError(t, err)
+		})
+	}
+}
