@@ -89,7 +89,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 		return err
 	}
 	contents := content.New(content.Config{
-		KV: s.store, Locks: s.table, Blobs: bytes, Keep: c.Keep, MaxDocuments: c.MaxDocuments, Record: recordContent, Forget: forgetDocument,
+		KV: s.store, Locks: s.table, Blobs: blobs.Counted(bytes, counts.Blobs), Collected: counts.Blobs.Collected.Inc, Keep: c.Keep, MaxDocuments: c.MaxDocuments, Record: recordContent, Forget: forgetDocument,
 	})
 	if err := contents.Bind(ctx); err != nil {
 		return err

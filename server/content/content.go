@@ -78,6 +78,8 @@ type Config struct {
 	// MaxDocuments bounds how many documents there are that one holder was the first to save; 0 is no bound. Saves at the same time may
 	// exceed it by a few.
 	MaxDocuments int
+	// Collected is called for each blob that is deleted because nothing names it any more; nil is not called.
+	Collected func()
 	// Record returns operations that a write carries out too; nil is none. Forget does so for a deletion.
 	Record func(room string, saved Info) []kv.Op
 	Forget func(room string) []kv.Op
@@ -93,6 +95,9 @@ func New(c Config) *Store {
 	}
 	if c.Forget == nil {
 		c.Forget = func(string) []kv.Op { return nil }
+	}
+	if c.Collected == nil {
+		c.Collected = func() {}
 	}
 	c.Keep = min(max(c.Keep, 1), MaxKeep)
 	return &Store{c}

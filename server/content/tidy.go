@@ -32,6 +32,7 @@ func (s *Store) Tidy(ctx context.Context) error {
 			if err := s.Blobs.Delete(ctx, strings.TrimPrefix(e.Key, garbagePrefix)); err != nil {
 				return err
 			}
+			s.Collected()
 			done = append(done, kv.Delete(e.Key))
 			if len(done) == kv.MaxOps || e.Key == entries[len(entries)-1].Key {
 				if _, err := s.KV.Commit(ctx, kv.Txn{Then: done}); err != nil {
@@ -55,7 +56,11 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 		if err != nil || named {
 			return err
 		}
-		return s.Blobs.Delete(ctx, name)
+		if err := s.Blobs.Delete(ctx, name); err != nil {
+			return err
+		}
+		s.Collected()
+		return nil
 	})
 }
 

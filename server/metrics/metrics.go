@@ -14,7 +14,18 @@ type Metrics struct {
 	WatchLag prometheus.Histogram
 	// SweepDelay is how long after its time a lock was swept, in seconds.
 	SweepDelay prometheus.Histogram
+	Blobs      Blobs
 }
+
+// Blobs are the counters of the blob store.
+type Blobs struct {
+	Reads, Writes, Deletes, Errors     prometheus.Counter
+	ReadBytes, WrittenBytes, Collected prometheus.Counter
+	ReadTime, WriteTime, DeleteTime    prometheus.Observer
+}
+
+// buckets are those of all durations, in seconds.
+var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
 // New registers the metrics. A nil registry counts for nobody, as tests like it.
 func New(registry *prometheus.Registry) *Metrics {
@@ -33,11 +44,26 @@ func New(registry *prometheus.Registry) *Metrics {
 	}
 	histogram := func(name, help string) prometheus.Histogram {
 		h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "holdfast", Name: name, Help: help,
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}})
+			Buckets: buckets})
 		registry.MustRegister(h)
 		return h
 	}
+	blobTime := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "holdfast", Name: "blob_seconds",
+		Help: "How long one operation of the blob store took; a read until its first bytes.", Buckets: buckets}, []string{"operation"})
+	registry.MustRegister(blobTime)
 	return &Metrics{
+		Blobs: Blobs{
+			Reads:        counter("blob_reads_total", "Contents read from the blob store."),
+			Writes:       counter("blob_writes_total", "Contents written to the blob store."),
+			Deletes:      counter("blob_deletes_total", "Contents deleted from the blob store."),
+			Errors:       counter("blob_errors_total", "Operations of the blob store that failed."),
+			ReadBytes:    counter("blob_read_bytes_total", "Bytes read from the blob store."),
+			WrittenBytes: counter("blob_written_bytes_total", "Bytes written to the blob store."),
+			Collected:    counter("blob_garbage_collected_total", "Contents deleted because nothing names them any more."),
+			ReadTime:     blobTime.WithLabelValues("read"),
+			WriteTime:    blobTime.WithLabelValues("write"),
+			DeleteTime:   blobTime.WithLabelValues("delete"),
+		},
 		Grants:          counter("grants_total", "Locks granted."),
 		Conflicts:       counter("conflicts_total", "Requests refused because somebody else holds."),
 		Renewals:        counter("renewals_total", "Heartbeats that extended a lock."),

@@ -1,0 +1,71 @@
+package blobs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/holdfast-dev/holdfast/server/metrics"
+)
+
+// Counted counts what is asked of blobs. A blob that is not there is an answer, and no error of the store.
+func Counted(b Blobs, m metrics.Blobs) Blobs { return counted{b, m} }
+
+type counted struct {
+	Blobs
+	m metrics.Blobs
+}
+
+// done counts an operation that began at a time.
+func (c counted) done(err error, begun time.Time, took prometheus.Observer, count prometheus.Counter) {
+	took.Observe(time.Since(begun).Seconds())
+	count.Inc()
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, context.Canceled) {
+		c.m.Errors.Inc()
+	}
+}
+
+func (c counted) Put(ctx context.Context, name string, data []byte) error {
+	begun := time.Now()
+	err := c.Blobs.Put(ctx, name, data)
+	c.done(err, begun, c.m.WriteTime, c.m.Writes)
+	if err == nil {
+		c.m.WrittenBytes.Add(float64(len(data)))
+	}
+	return err
+}
+
+func (c counted) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
+	begun := time.Now()
+	r, err := c.Blobs.Open(ctx, name)
+	c.done(err, begun, c.m.ReadTime, c.m.Reads)
+	if err != nil {
+		return nil, err
+	}
+	return &countedReader{r, c.m}, nil
+}
+
+func (c counted) Delete(ctx context.Context, name string) error {
+	begun := time.Now()
+	err := c.Blobs.Delete(ctx, name)
+	c.done(err, begun, c.m.DeleteTime, c.m.Deletes)
+	return err
+}
+
+// countedReader counts the bytes that are read, and errors on the way.
+type countedReader struct {
+	io.ReadSeekCloser
+	m metrics.Blobs
+}
+
+func (r *countedReader) Read(p []byte) (int, error) {
+	n, err := r.ReadSeekCloser.Read(p)
+	r.m.ReadBytes.Add(float64(n))
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled) {
+		r.m.Errors.Inc()
+	}
+	return n, err
+}
