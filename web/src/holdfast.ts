@@ -7,7 +7,7 @@ import { compile } from "./compile";
 import { asError, problem, ProjectLockError } from "./errors";
 import { startWorker } from "./host";
 import { Lease, type LeaseFields } from "./lease";
-import { asked, both, Locks, type LockRequest, Order, type Requester } from "./locks";
+import { asked, both, Locks, type LockRequest, type Requester } from "./locks";
 import { pageKey } from "./page-key";
 import { checked, type Checked, checkOpen, uuid } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent, Reason } from "./protocol";
@@ -60,9 +60,8 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     const file: Requester = (request, signal, run) => this.#run("request", { ...request, asked: asked() }, signal, run);
     // Web Locks need no Go between the page and the browser.
     const browser: Requester = (...request) => this.#direct(...request);
-    const order = new Order();
     this.locks = navigator.locks
-      ? new Locks(strategy === "file-lock" ? both(browser, file, order) : browser, () => order.next(() => this.#untilOver(() => navigator.locks.query())))
+      ? new Locks(strategy === "file-lock" ? both(browser, file) : browser, () => this.#untilOver(() => navigator.locks.query()))
       : new Locks(file, () => this.#call("query"));
     this.#start = start;
     this.#starting = this.#begin();

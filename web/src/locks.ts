@@ -21,52 +21,45 @@ try {
 /** When a request was made, in milliseconds. No two of the frames of a page have the same, and the later one has more. */
 export const asked = (): number => (clock.holdfast = Math.max(clock.holdfast! + 0.002 || 0, Date.now()));
 
-/** Keeps the operations of a page in the order in which the page makes them, where a lock is not free at the moment of its release. */
-export class Order {
-  #releasing = new Set<Promise<unknown>>();
-  #last: Promise<unknown> | undefined; // what the last operation that has not begun waits for
-
-  /** Calls begin when the locks that the page has released are free, and after the operations that wait for that already. */
-  next<T>(begin: () => Promise<T>): Promise<T> {
-    if (!this.#last && this.#releasing.size === 0) return begin();
-    const turn = this.#last = Promise.allSettled([this.#last, ...this.#releasing]);
-    return turn.then(() => {
-      if (this.#last === turn) this.#last = undefined;
-      return begin();
-    });
-  }
-
-  /** The lock of this request is released. It is free when the request settles. */
-  releasing(request: Promise<unknown>): void {
-    const free = (): unknown => this.#releasing.delete(request);
-    this.#releasing.add(request);
-    request.then(free, free);
-  }
-}
+/** How long a request with ifAvailable that has the first lock waits for the second: for the release of the holder before it. */
+const followMs = 1000;
 
 /**
- * Requests a lock of the first, then of the second, and holds both: so pages that ask the first alone are excluded too. When the
+ * Requests a lock of the first, then of the second, and holds both: so pages that ask the first alone are excluded too. The first is
+ * free at the moment of the release, so that pages find its order; its next holder waits until the second is free too. When the
  * first is stolen, the second is given back although what runs goes on.
  */
-export const both = (first: Requester, second: Requester, order: Order): Requester => (request, signal, run) => order.next(() => {
+export const both = (first: Requester, second: Requester): Requester => async (request, signal, run) => {
   const lost = new AbortController();
+  const late = request.ifAvailable ? AbortSignal.timeout(followMs) : undefined;
   const robbed = new Promise<never>((_, reject) => lost.signal.addEventListener("abort", reject));
   robbed.catch(() => undefined);
-  const whole = first(request, signal, (lock) => {
-    if (!lock) return run(null);
-    let granted = false;
-    const over = (): void => order.releasing(whole);
-    // An abort that comes before the second has granted the lock gives the first back.
-    signal?.addEventListener("abort", () => granted || over(), { signal: lost.signal });
-    return second(request, signal ? AbortSignal.any([signal, lost.signal]) : lost.signal, (lock) => {
-      granted = true;
-      const result = attempt(() => run(lock));
-      result.then(over, over);
-      return Promise.race([result, robbed]);
-    });
-  });
-  return whole.finally(() => lost.abort());
-});
+  let follows: Promise<unknown> | undefined;
+  try {
+    const value = await first(request, signal, (lock) => lock ? new Promise((resolve, reject) => {
+      let granted = false;
+      // Before the second grants the lock, an abort ends the request at once.
+      signal?.addEventListener("abort", () => granted || reject(signal.reason), { signal: lost.signal });
+      follows = second({ ...request, ifAvailable: false }, AbortSignal.any([signal, late, lost.signal].filter((one) => one !== undefined)), (lock) => {
+        granted = true;
+        const result = attempt(() => {
+          lost.signal.throwIfAborted();
+          return run(lock);
+        });
+        result.then(resolve, reject);
+        return Promise.race([result, robbed]);
+      }).catch((failure: unknown) => {
+        if (granted || !late?.aborted) throw failure;
+        return run(null);
+      });
+      follows.then(resolve, reject);
+    }) : run(null));
+    await follows; // and what goes wrong with it
+    return value;
+  } finally {
+    lost.abort();
+  }
+};
 
 /** What a function returns or throws, as a promise. */
 const attempt = async (run: () => unknown): Promise<unknown> => run();
