@@ -87,7 +87,7 @@ func assertNothingAsked(t *testing.T, s *instance) {
 	require.Eventually(t, func() bool {
 		keys, err := s.Store().Keys(t.Context(), "asks/")
 		return err == nil && len(keys) == 0
-	}, 5*time.Second, 10*time.Millisecond, "a question leaves nothing behind")
+	}, 30*time.Second, 10*time.Millisecond, "a question leaves nothing behind")
 }
 
 func TestHolderRefuses(t *testing.T) {

@@ -119,7 +119,7 @@ func (c client) seesWaiting(path string, n int) {
 	require.Eventually(c.t, func() bool {
 		list, _ := c.do("GET", "/api/locks?path="+path, nil).body["waiters"].([]any)
 		return len(list) == n
-	}, 5*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 }
 
 func (c client) try(ctx context.Context, method, path string, body any) (answer, error) {

@@ -200,10 +200,12 @@ func TestAStoreThatWasAwayIsFound(t *testing.T) {
 	for away := time.Now(); time.Since(away) < 11*time.Second; { // as many attempts to connect as come in that time
 		require.False(t, answers())
 	}
-	require.Equal(t, first.Endpoint(), kvtest.OpenIn(t, dir).Endpoint())
+	again := kvtest.OpenIn(t, dir)
+	require.Equal(t, first.Endpoint(), again.Endpoint())
+	kvtest.Again(t, again) // the time begins when a new connection answers: a busy machine is late with that too
 	back := time.Now()
 	require.Eventually(t, answers, 20*time.Second, 10*time.Millisecond)
-	assert.Less(t, time.Since(back), 2500*time.Millisecond)
+	assert.Less(t, time.Since(back), 5*time.Second, "without a limit, the next attempt comes after 7 to 11 s")
 }
 
 func TestASecondProcessIsTold(t *testing.T) {

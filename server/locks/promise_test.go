@@ -69,7 +69,7 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 		table.mirror.own.mu.Lock()
 		defer table.mirror.own.mu.Unlock()
 		return len(table.mirror.own.until) == 0
-	}, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 }
 
 // One that is over before the watch has shown it is refused as well.

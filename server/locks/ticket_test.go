@@ -96,7 +96,7 @@ func TestATicketOutlastsItsWait(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, waiters, err := table.Inspect(t.Context(), at("p"))
 		return err == nil && len(waiters) == 1
-	}, 5*time.Second, time.Millisecond, "it has come into the line before its time is over")
+	}, 30*time.Second, time.Millisecond, "it has come into the line before its time is over")
 	require.ErrorIs(t, <-timedOut, locks.ErrTimeout)
 	outcomes := make(chan outcome, 2)
 	queue(t, table, outcomes, want(eve, at("p")), 1)
@@ -149,7 +149,7 @@ func TestALaterRequestEndsTheEarlierOneWithItsTicket(t *testing.T) {
 		}
 		first := visit()
 		queue(t, second, later, ticket(bob, name, at("p")), 2)
-		require.Eventually(t, func() bool { return visit() > first }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return visit() > first }, 30*time.Second, time.Millisecond)
 		again := visit()
 		require.ErrorIs(t, (<-former).err, locks.ErrReplaced, "table %d", i)
 		_, waiters, err := tables[0].Inspect(t.Context(), at("p"))
@@ -227,7 +227,7 @@ func TestATicketIsGrantedOnce(t *testing.T) {
 				require.Eventually(t, func() bool {
 					seen, _ := server.Due(time.Now().Add(2 * long))
 					return len(seen) == 1 && strings.HasPrefix(unheard.ID, seen[0].Lease+".")
-				}, 5*time.Second, time.Millisecond)
+				}, 30*time.Second, time.Millisecond)
 				again, err := server.Acquire(t.Context(), r)
 				require.NoError(t, err)
 				assert.Equal(t, unheard.ID, again.ID)

@@ -43,7 +43,7 @@ func TestTransferredToOneWhomThisServerHasNotSeen(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, waiters, err := other.Inspect(t.Context(), room)
 		return err == nil && len(waiters) == 1
-	}, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	require.NoError(t, blind.Release(t.Context(), held.ID, "ann"))
 	require.NoError(t, <-granted)
 	assert.Equal(t, Transferred, reasons[len(reasons)-1])
@@ -87,7 +87,7 @@ func TestTheEarlierRequestLeavesTheLineThatItsSuccessorNeverJoined(t *testing.T)
 		blind.mirror.mu.Lock()
 		defer blind.mirror.mu.Unlock()
 		return blind.mirror.revision >= former.joined
-	}, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	blind.stop()
 	blind.running.Wait()
 	lease, err := table.Acquire(t.Context(), r)

@@ -39,7 +39,7 @@ func queueUntil(ctx context.Context, t *testing.T, table *locks.Table, outcomes 
 	require.Eventually(t, func() bool {
 		_, waiters, err := table.Inspect(t.Context(), r.Paths[0])
 		return err == nil && len(waiters) >= n
-	}, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 }
 
 func who(name string) locks.Holder { return locks.Holder{ID: name + "-1", Name: name} }
@@ -103,7 +103,7 @@ func TestAnAbandonedLockGoesToTheFirstInLine(t *testing.T) {
 	_, err = table.Acquire(t.Context(), w)
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, time.Since(start), r.TTL, "never earlier")
-	assert.Less(t, time.Since(start), r.TTL+600*time.Millisecond)
+	assert.Less(t, time.Since(start), r.TTL+locks.Backstop, "something has rung")
 }
 
 func TestACircleEndsAtItsYoungest(t *testing.T) {
@@ -137,7 +137,7 @@ func TestACircleEndsAtItsYoungest(t *testing.T) {
 			}
 			first := <-outcomes
 			require.ErrorIs(t, first.err, locks.ErrDeadlock)
-			assert.Less(t, time.Since(closed), time.Second)
+			assert.Less(t, time.Since(closed), locks.Backstop, "something has rung")
 			// The victim gives up what it has, and everybody else gets through.
 			victim := int(first.who[0] - '0')
 			require.NoError(t, tables[victim].Release(t.Context(), leases[victim].ID, first.who+"-1"))

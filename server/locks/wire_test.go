@@ -88,12 +88,12 @@ func TestAPlaceIsGivenUpOnceTheStoreAnswersAgain(t *testing.T) {
 		require.NoError(t, err)
 		return len(waiters)
 	}
-	require.Eventually(t, func() bool { return waiting() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return waiting() == 1 }, 30*time.Second, time.Millisecond)
 	wire.there.Lock()
 	giveUp()
 	require.ErrorIs(t, <-gaveUp, context.Canceled)
 	wire.there.Unlock()
-	require.Eventually(t, func() bool { return waiting() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return waiting() == 0 }, 30*time.Second, time.Millisecond)
 	require.NoError(t, near.Release(t.Context(), held.ID, "ann"))
 	_, err = near.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "eve"}, TTL: time.Minute})
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestAGrantIsToldThoughItsContextHasEnded(t *testing.T) {
 	require.Eventually(t, func() bool {
 		claims, _, err := store.Range(t.Context(), claimPrefix)
 		return err == nil && len(claims) == 1
-	}, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	giveUp()
 	time.AfterFunc(100*time.Millisecond, wire.back.Unlock)
 	o := <-done
