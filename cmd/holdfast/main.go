@@ -31,10 +31,16 @@ var errUsage = errors.New("wrong usage")
 // gcPercent trades a little processor time for memory: what is live is small and what is passing is much.
 const gcPercent = 30
 
-func main() {
+// saveMemory collects garbage early from now on. It runs after the start: while a server reads its store, everything is live, and
+// collecting that often takes half of the time.
+func saveMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+		debug.FreeOSMemory()
 	}
+}
+
+func main() {
 	os.Exit(command(os.Args[1:], web.Site()))
 }
 

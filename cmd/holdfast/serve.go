@@ -54,6 +54,7 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 	if err != nil {
 		return err
 	}
+	go saveMemory()
 	spare := &unused{}
 	httpServer := &http.Server{
 		ConnState:         spare.note,
