@@ -67,7 +67,7 @@ type EditOptions struct {
 // Errors match ErrHandoverRefused, ErrHandoverBusy (another page asked before),
 // ErrHandoverNoAnswer, ErrReadOnly (granted, but the lock could not be taken),
 // ErrAborted with the cause of ctx, ErrDisabled or ErrDisposed. None takes longer than
-// Grace and some thirty seconds for each of at most four pages that are asked.
+// Grace and nine seconds, and some twenty more for each of at most four pages that answer.
 func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 	opts.Grace = cmp.Or(opts.Grace, DefaultGrace)
 	a := &ask{round: lock.NewID(), force: opts.Force, grace: opts.Grace, answers: make(chan Message, 16), withdrawn: make(chan struct{}),
@@ -168,7 +168,7 @@ func (s *Saver) tryFree(ctx context.Context, a *ask) (done bool, err error) {
 		return false, nil
 	}
 	err = s.take(ctx, a, false)
-	return err == nil || !errors.Is(err, ErrReadOnly), err
+	return err == nil || !errors.Is(err, ErrReadOnly) || errors.Is(err, context.DeadlineExceeded), err
 }
 
 // await waits until it is known who edits.
@@ -279,9 +279,12 @@ func (s *Saver) outranked(a *ask) (yes bool) {
 	return yes
 }
 
-// take takes the lock, by force from whoever holds it, and waits until this page edits.
-// If ctx ends before, this page does not become the editor: it gives back what it has.
-func (s *Saver) take(ctx context.Context, a *ask, steal bool) error {
+// take takes the lock, by force from any holder, and waits until this page edits.
+// If the caller ends ctx before, this page does not become the editor: it gives back what it has. If the store does not answer,
+// take returns, and the page edits as soon as the store answers.
+func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
+	ctx, stop := context.WithTimeout(caller, takeLimit)
+	defer stop()
 	var verdict chan struct{}
 	var term int64
 	already, withdrawn := false, false
@@ -317,6 +320,8 @@ func (s *Saver) take(ctx context.Context, a *ask, steal bool) error {
 			err = nil
 		case err == nil:
 			err = s.refusal()
+		case caller.Err() == nil && ctx.Err() != nil:
+			err = late(ctx, CodeReadOnly, theStore)
 		case term != 0 && (s.term == term || s.role == loading && s.term == term+1):
 			s.stepBack(s.lastErr, lateRollCall) // the page that was robbed is in the queue by then
 		}

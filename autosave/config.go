@@ -17,10 +17,15 @@ const (
 
 // What is not bounded by the caller is bounded here: nothing hangs.
 const (
+	callLimit     = 14 * time.Second      // any call, but for the time in which it waits for a person
+	startLimit    = 9 * time.Second       // until it is known whether this page edits
+	takeLimit     = 8 * time.Second       // until a page edits that may take the lock
 	writeLimit    = 30 * time.Second      // a snapshot and its commit
 	answerLimit   = 5 * time.Second       // a lock or a store that is asked and need not wait
 	vetoLimit     = 3 * time.Second       // Config.OnHandover
 	handoverLimit = 10 * time.Second      // saving for a handover; taking what was handed over
+	draftLimit    = 2 * time.Second       // storing a draft, where a call that ends has used up its time,
+	releaseLimit  = time.Second           // and giving the lock back
 	rollCall      = 40 * time.Millisecond // asking who edits
 	lateRollCall  = time.Second           // asking again,
 	lateRollCalls = 5                     // so often

@@ -23,7 +23,8 @@ func (s *Saver) seal(ctx context.Context, cause Cause) (*Draft, error) {
 	}
 	ctx, stop := context.WithTimeout(ctx, answerLimit)
 	defer stop()
-	d, err := s.config.Drafts.Seal(ctx, cause)
+	var d *Draft
+	err := answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) (err error) { d, err = s.config.Drafts.Seal(ctx, cause); return err })
 	if err != nil {
 		return nil, asError(err, CodeWriteFailed, "what this page has could not be stored as a draft")
 	}
@@ -124,12 +125,16 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 	if s.config.Drafts == nil {
 		return nil, nil
 	}
-	listed, err := s.config.Drafts.List(ctx)
+	ctx, stop := bounded(ctx)
+	defer stop()
+	listed, err := listFrom(ctx, s.config.Drafts)
 	if err != nil {
 		return nil, asError(err, CodeReadFailed, "the drafts of this document could not be listed")
 	}
 	if len(listed) > 0 {
-		all, _ := s.config.Store.List(ctx) // without it, a draft that is saved already is offered once more
+		limited, stop := context.WithTimeout(ctx, answerLimit)
+		defer stop()
+		all, _ := s.list(limited) // without it, a draft that is saved already is offered once more
 		listed = slices.DeleteFunc(slices.Clone(listed), func(d Draft) bool {
 			return slices.ContainsFunc(all, func(g Generation) bool { return g.contains(d) })
 		})

@@ -22,6 +22,8 @@ func (s *Saver) Suspend(ctx context.Context) error {
 
 // depart saves for the last time, releases and takes on the role.
 func (s *Saver) depart(ctx context.Context, r role) error {
+	ctx, stop := bounded(ctx)
+	defer stop()
 	var had bool
 	var lease lock.Lease
 	var asker string
@@ -58,7 +60,7 @@ func (s *Saver) flushLast(ctx context.Context) error {
 	if clean {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(ctx, handoverLimit)
+	ctx, stop := before(ctx, handoverLimit, draftLimit+releaseLimit)
 	defer stop()
 	_, err := s.flush(ctx, leaving)
 	return err
@@ -80,25 +82,19 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 	}) || !dirty {
 		return failed
 	}
+	ctx, stop := before(ctx, answerLimit, releaseLimit)
+	defer stop()
 	var draft *Draft
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		draft, err = s.seal(context.WithoutCancel(ctx), l.cause)
-		if draft != nil {
+	err := answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) (err error) {
+		if draft, err = s.seal(context.WithoutCancel(ctx), l.cause); draft != nil {
 			s.do(func() { s.sealed(*draft, l.text) })
 		}
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		return errors.Join(failed, context.Cause(ctx))
-	}
+		return err
+	})
 	switch {
 	case failed != nil:
 		return errors.Join(failed, err)
-	case r == suspended || draft == nil && err == nil:
+	case r == suspended || err == nil && draft == nil:
 		return err // the page has its text still, or everything is saved
 	}
 	return errors.Join(refusal, err)
@@ -109,6 +105,8 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 // for the lock anew, also one that wakes before Suspend has returned; one that slept with its
 // lock makes sure that it still has it.
 func (s *Saver) Resume(ctx context.Context) error {
+	ctx, stop := bounded(ctx)
+	defer stop()
 	for leaves := true; leaves; {
 		var verdict chan struct{}
 		if !s.do(func() {
@@ -134,7 +132,7 @@ func (s *Saver) Resume(ctx context.Context) error {
 		case <-s.gone:
 			return s.over()
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return late(ctx, CodeReadFailed, theStore)
 		}
 	}
 	return nil
@@ -191,6 +189,8 @@ func (s *Saver) discard() {
 // or with the cause when ctx ends. The error is that of saving or releasing. Disposing
 // again does no harm.
 func (s *Saver) Dispose(ctx context.Context) error {
+	ctx, stop := bounded(ctx)
+	defer stop()
 	err := s.depart(ctx, ended)
 	if errors.Is(err, ErrDisposed) || errors.Is(err, ErrDisabled) {
 		s.events.close()

@@ -76,6 +76,8 @@ func (s *Saver) Pin(ctx context.Context, id, name string) (Generation, error) {
 	if utf8.RuneCountInString(name) > maxName {
 		return Generation{}, &Error{Code: CodeInvalidArgument, Detail: "name must not be longer than 256 characters"}
 	}
+	ctx, stop := bounded(ctx)
+	defer stop()
 	return s.generation(ctx, func(result chan outcome) { s.pin(id, name, result) })
 }
 

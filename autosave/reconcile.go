@@ -58,7 +58,7 @@ func (r *reconciler) list(ctx context.Context) []Draft {
 	}
 	limited, stop := context.WithTimeout(ctx, answerLimit)
 	defer stop()
-	listed, err := r.Drafts.List(limited)
+	listed, err := listFrom(limited, r.Drafts)
 	if err != nil {
 		r.trouble = asError(err, CodeReadFailed, "the drafts of this document could not be listed")
 		return nil
@@ -124,7 +124,7 @@ func (r *reconciler) uncontained(ctx context.Context, listed []Draft) (texts map
 			r.remove(ctx, d)
 			continue
 		}
-		text, err := r.Drafts.Read(ctx, d.ID)
+		text, err := r.read(ctx, d)
 		if errors.Is(err, ErrNotFound) {
 			continue // another page has removed it, or its page types on
 		}
@@ -146,6 +146,12 @@ func (r *reconciler) uncontained(ctx context.Context, listed []Draft) (texts map
 		left = append(left, d)
 	}
 	return texts, left, nil
+}
+
+func (r *reconciler) read(ctx context.Context, d Draft) ([]byte, error) {
+	ctx, stop := context.WithTimeout(ctx, answerLimit)
+	defer stop()
+	return readFrom(ctx, theDrafts, r.Drafts.Read, d.ID)
 }
 
 // continues reports whether the draft was typed on what is current now.

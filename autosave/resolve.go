@@ -27,6 +27,8 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	if as != AsContent && as != AsGeneration && as != AsDiscard {
 		return &Error{Code: CodeInvalidArgument, Detail: `as must be "content", "generation" or "discard"`}
 	}
+	ctx, stop := bounded(ctx)
+	defer stop()
 	listed, err := s.Drafts(ctx)
 	if err != nil {
 		return err
@@ -49,12 +51,16 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	if err != nil {
 		return err
 	}
-	if err := s.config.Drafts.Remove(ctx, d.ID, d.Number); err != nil {
+	if err := s.removeDraft(ctx, d); err != nil {
 		return asError(err, CodeWriteFailed, "the draft could not be removed")
 	}
 	s.do(func() { s.resolved(id) })
 	s.post(Message{Kind: DraftResolved})
 	return nil
+}
+
+func (s *Saver) removeDraft(ctx context.Context, d Draft) error {
+	return answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) error { return s.config.Drafts.Remove(ctx, d.ID, d.Number) })
 }
 
 // resolved forgets a draft that was decided about. A page that has the text still, and
@@ -79,12 +85,15 @@ func (s *Saver) resolveGeneration(ctx context.Context, d Draft) error {
 	if !ok {
 		return s.refusedNow()
 	}
-	text, err := s.config.Drafts.Read(ctx, d.ID)
+	text, err := s.readDraft(ctx, d.ID)
 	if err != nil {
 		return asError(err, CodeReadFailed, "the draft could not be read")
 	}
-	_, err = s.config.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: d.ID, Number: d.Number, Aside: true, Token: lease.Token,
-		SavedAt: s.config.Clock.Now().Wall, OwnerName: cmp.Or(d.OwnerName, lease.OwnerName), Limits: s.config.Limits})
+	err = answered(ctx, CodeWriteFailed, theStore, func(ctx context.Context) error {
+		_, err := s.config.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: d.ID, Number: d.Number, Aside: true, Token: lease.Token,
+			SavedAt: s.config.Clock.Now().Wall, OwnerName: cmp.Or(d.OwnerName, lease.OwnerName), Limits: s.config.Limits})
+		return err
+	})
 	if err != nil {
 		return asError(err, CodeWriteFailed, "the draft could not be kept as a generation")
 	}
@@ -101,7 +110,7 @@ func (s *Saver) refusedNow() (err error) {
 
 // resolveContent makes the draft the content, and gives it to the page.
 func (s *Saver) resolveContent(ctx context.Context, d Draft) error {
-	text, err := s.config.Drafts.Read(ctx, d.ID)
+	text, err := s.readDraft(ctx, d.ID)
 	if err != nil {
 		return asError(err, CodeReadFailed, "the draft could not be read")
 	}

@@ -24,6 +24,8 @@ type restore struct {
 // of FlushNow and of [Store]; after an error, or where ctx has ended, the page's own text
 // is saved as the current one.
 func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
+	ctx, stop := bounded(ctx)
+	defer stop()
 	content, err := s.Read(ctx, id)
 	if err != nil {
 		return nil, err
@@ -50,7 +52,7 @@ func (s *Saver) makeCurrent(ctx context.Context, r *restore) error {
 	case err := <-r.result:
 		return err
 	case <-ctx.Done():
-		s.do(func() { s.settleRestore(r, context.Cause(ctx)) })
+		s.do(func() { s.settleRestore(r, late(ctx, CodeWriteFailed, theStore)) })
 		return <-r.result // it may have ended just before
 	}
 }

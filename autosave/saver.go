@@ -92,7 +92,8 @@ type Saver struct {
 
 // New starts AutoSave and returns once it is known whether this page edits and, if so,
 // the listener was given what was saved last. The lock has five seconds for its answer
-// and the listener for returning. A page that may not edit is no error: it is read-only. Errors match
+// and the listener for returning. After nine seconds New returns in any case: until the store and the lock
+// answer, the page is read-only. A page that may not edit is no error. Errors match
 // ErrInvalidArgument and lock.ErrInvalidArgument, or are the cause of ctx.
 func New(ctx context.Context, c Config) (*Saver, error) {
 	c = c.withDefaults()
@@ -135,6 +136,8 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	s.do(func() { verdict = s.verdict; s.begin() })
 	select {
 	case <-verdict:
+	case <-time.After(startLimit):
+		s.do(s.unanswered)
 	case <-ctx.Done():
 		s.discard()
 		return nil, context.Cause(ctx)
@@ -190,29 +193,6 @@ func (s *Saver) State() State {
 // Told returns when the listener has seen all events so far, or with the cause when ctx
 // ends. It must not be called by the listener.
 func (s *Saver) Told(ctx context.Context) error { return s.events.flush(ctx) }
-
-// History returns all generations, the current one first.
-func (s *Saver) History(ctx context.Context) ([]Generation, error) {
-	if s.config.Disabled {
-		return nil, ErrDisabled
-	}
-	return s.config.Store.List(ctx)
-}
-
-// Read returns the content of a generation or the text of a draft; see [Store] and [Drafts].
-func (s *Saver) Read(ctx context.Context, id string) ([]byte, error) {
-	if s.config.Disabled {
-		return nil, ErrDisabled
-	}
-	if _, _, generation := parsePair(id); !generation && id != Current && s.config.Drafts != nil {
-		text, err := s.config.Drafts.Read(ctx, id)
-		if err != nil {
-			err = asError(err, CodeReadFailed, "the draft could not be read")
-		}
-		return text, err
-	}
-	return s.config.Store.Read(ctx, id)
-}
 
 // do runs f on the goroutine that owns the state and returns when it has run. It
 // reports whether it has.
@@ -374,6 +354,19 @@ func (s *Saver) leave() {
 			s.settleRestore(s.restores[i], s.refusal())
 		}
 	}
+}
+
+// unanswered notes that it is not known yet whether this page may edit.
+func (s *Saver) unanswered() {
+	switch {
+	case s.lastErr != nil || s.role != starting && s.role != loading:
+		return
+	case s.role == loading:
+		s.lastErr = &Error{Code: CodeReadFailed, Detail: theStore + " does not answer; this page is read-only until it does"}
+	default:
+		s.lastErr = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Detail: "the lock does not answer; this page is read-only until it does"}
+	}
+	s.events.push(Event{Type: EventPhase, State: s.state()})
 }
 
 // settle tells those who wait for it that it is known who edits.

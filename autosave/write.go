@@ -280,8 +280,11 @@ func (s *Saver) recovered() {
 //
 // Errors match ErrReadOnly (with the reason as its cause), ErrDisabled, ErrDisposed,
 // ErrSnapshotFailed or those of [Store]; after these the change stays and is tried again
-// by itself. Where ctx has ended its cause is returned, and saving goes on.
+// by itself. If ctx has ended its cause is returned, after fourteen seconds ErrWriteFailed;
+// saving goes on.
 func (s *Saver) FlushNow(ctx context.Context) (Generation, error) {
+	ctx, stop := bounded(ctx)
+	defer stop()
 	return s.flush(ctx, editing)
 }
 
@@ -299,7 +302,7 @@ func (s *Saver) generation(ctx context.Context, ask func(result chan outcome)) (
 	case o := <-result:
 		return o.generation, o.err
 	case <-ctx.Done():
-		return Generation{}, context.Cause(ctx)
+		return Generation{}, late(ctx, CodeWriteFailed, theStore)
 	}
 }
 

@@ -28,7 +28,7 @@ func (e *editor) read(ctx context.Context, arg reader) (any, error) {
 
 func (e *editor) restore(ctx context.Context, arg reader) (any, error) {
 	value, err := content(e.saver.Restore(ctx, arg.text("id")))
-	return e.done(value, err)
+	return e.done(ctx, value, err)
 }
 
 func (e *editor) pin(ctx context.Context, arg reader) (any, error) {

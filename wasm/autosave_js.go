@@ -68,6 +68,11 @@ func init() {
 			if e == nil || name != "answer" && e.running() == nil {
 				return nil, autosave.ErrDisposed
 			}
+			if limit := r.duration("limitMs", 0); limit != 0 {
+				var stop context.CancelFunc
+				ctx, stop = context.WithTimeout(ctx, limit)
+				defer stop()
+			}
 			if saver := e.running(); saver != nil && r.flag("marked") {
 				saver.MarkDirty()
 			}
@@ -80,6 +85,8 @@ func init() {
 func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error) {
 	r := reader{v: arg}
 	e := &editor{s: s, id: int(r.number("saver", 0)), again: r.flag("again"), waits: make(map[int]chan safejs.Value)}
+	ctx, stop := context.WithTimeout(ctx, startLimit)
+	defer stop()
 	config := r.autosave()
 	config.Locks = s.locksWithin(&r)
 	if r.flag("onReadonly") {
@@ -112,6 +119,11 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 	return jsbridge.JSON(map[string]any{"folder": folder}), nil
 }
 
+const (
+	startLimit = 14 * time.Second // an AutoSave begins: it looks at the storage, for at most
+	checkLimit = 5 * time.Second  // and then at the lock and the content
+)
+
 // prepare opens what an AutoSave needs beside its lock.
 func (e *editor) prepare(ctx context.Context, config *autosave.Config) (err error) {
 	s := e.s
@@ -140,7 +152,7 @@ func (e *editor) start(ctx context.Context, config autosave.Config) error {
 	e.mu.Lock()
 	e.saver = saver
 	e.mu.Unlock()
-	if err := saver.Told(ctx); err != nil { // the page has given up, and will not dispose of it
+	if err := saver.Told(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) { // the page has given up, and will not dispose of it
 		ctx = context.WithoutCancel(ctx)
 		_ = saver.Dispose(ctx)
 		e.rest(ctx)
@@ -151,8 +163,11 @@ func (e *editor) start(ctx context.Context, config autosave.Config) error {
 
 // givenUp returns why an AutoSave could not start: the caller's own wish comes before what that led to.
 func givenUp(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return &lock.Error{Code: lock.CodeAborted, Operation: lock.OpAcquire, Err: err}
+	}
+	if ctx.Err() != nil {
+		return &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Detail: "the lock and the store do not answer", Err: err}
 	}
 	return err
 }
@@ -183,32 +198,6 @@ type nested struct {
 
 func (n nested) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
 	return n.Manager.AcquireProjectLock(lock.Within(ctx, n.within), opts)
-}
-
-// store returns where the document is saved: on the server, where there is one, with the history here.
-func (e *editor) store(ctx context.Context, path []string) (autosave.Store, error) {
-	s := e.s
-	root := s.folder(path)
-	e.root = root
-	files, err := opfs.NewFiles(root, s.settings.savings)
-	if err == nil && !e.again {
-		err = files.Check(ctx)
-	}
-	if errors.Is(err, lock.ErrTimeout) {
-		err = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Err: err, Detail: "nothing can be saved now"}
-	}
-	if err == nil {
-		e.files = files
-	}
-	switch {
-	case err == nil && s.document != nil:
-		return remote.NewContents(s.document, autosave.NewLayout(files, opfs.SHA256), opfs.SHA256).At(path)
-	case err == nil:
-		return autosave.NewLayout(files, opfs.SHA256), nil
-	case s.document != nil && errors.Is(err, lock.ErrUnsupported):
-		return remote.NewContents(s.document, nil, opfs.SHA256).At(path) // saved all the same
-	}
-	return nil, err
 }
 
 // autosave reads the options of initAutoSave.
@@ -328,9 +317,13 @@ func (e *editor) running() *autosave.Saver {
 // mark does nothing: what is marked is said with every call.
 func (e *editor) mark(context.Context, reader) (any, error) { return nil, nil }
 
-// done lets the facade see the events of an operation before its result.
-func (e *editor) done(value any, err error) (any, error) {
-	ctx, stop := context.WithTimeout(context.Background(), askLimit)
+// done lets the facade see the events of an operation before its result, if its deadline leaves time for that.
+func (e *editor) done(ctx context.Context, value any, err error) (any, error) {
+	limit := askLimit
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end))
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer stop()
 	_ = e.saver.Told(ctx)
 	return value, err
@@ -341,7 +334,7 @@ func (e *editor) flush(ctx context.Context, _ reader) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.done(jsbridge.JSON(encodeGeneration(g)), nil)
+	return e.done(ctx, jsbridge.JSON(encodeGeneration(g)), nil)
 }
 
 func (e *editor) edit(ctx context.Context, arg reader) (any, error) {
@@ -349,16 +342,16 @@ func (e *editor) edit(ctx context.Context, arg reader) (any, error) {
 	if arg.err != nil {
 		return nil, arg.err
 	}
-	return e.done(nil, e.saver.RequestEdit(ctx, opts))
+	return e.done(ctx, nil, e.saver.RequestEdit(ctx, opts))
 }
 
 func (e *editor) suspend(ctx context.Context, _ reader) (any, error) {
 	defer e.rest(ctx)
-	return e.done(nil, e.saver.Suspend(ctx))
+	return e.done(ctx, nil, e.saver.Suspend(ctx))
 }
 
 func (e *editor) resume(ctx context.Context, _ reader) (any, error) {
-	return e.done(nil, e.saver.Resume(ctx))
+	return e.done(ctx, nil, e.saver.Resume(ctx))
 }
 
 func (e *editor) dispose(ctx context.Context, _ reader) (any, error) {

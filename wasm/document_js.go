@@ -3,8 +3,13 @@
 package main
 
 import (
+	"context"
+	"errors"
+
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/opfs"
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // folder returns the folder of a document: its content, history and drafts are in "autosave" below it. Documents of this browser
@@ -30,4 +35,34 @@ func (r *reader) document(c *autosave.Config) {
 	if r.err == nil {
 		r.err = autosave.CheckDocument(c.Lock)
 	}
+}
+
+var errSilent = errors.New("the browser's file storage does not answer; close all tabs of this site, or restart the browser")
+
+// store returns where the document is saved: on the server, where there is one, with the history here.
+func (e *editor) store(ctx context.Context, path []string) (autosave.Store, error) {
+	s := e.s
+	root := s.folder(path)
+	e.root = root
+	files, err := opfs.NewFiles(root, s.settings.savings)
+	if err == nil && !e.again {
+		limited, stop := context.WithTimeoutCause(ctx, checkLimit, errSilent)
+		defer stop()
+		err = files.Check(limited)
+	}
+	if errors.Is(err, lock.ErrTimeout) || errors.Is(err, errSilent) {
+		err = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Err: err, Detail: "nothing can be saved now"}
+	}
+	if err == nil {
+		e.files = files
+	}
+	switch {
+	case err == nil && s.document != nil:
+		return remote.NewContents(s.document, autosave.NewLayout(files, opfs.SHA256), opfs.SHA256).At(path)
+	case err == nil:
+		return autosave.NewLayout(files, opfs.SHA256), nil
+	case s.document != nil && errors.Is(err, lock.ErrUnsupported):
+		return remote.NewContents(s.document, nil, opfs.SHA256).At(path) // saved all the same
+	}
+	return nil, err
 }

@@ -76,7 +76,7 @@ func (e *editor) listDrafts(ctx context.Context, _ reader) (any, error) {
 }
 
 func (e *editor) resolveDraft(ctx context.Context, arg reader) (any, error) {
-	return e.done(nil, e.saver.ResolveDraft(ctx, arg.text("id"), autosave.Resolution(arg.text("as"))))
+	return e.done(ctx, nil, e.saver.ResolveDraft(ctx, arg.text("id"), autosave.Resolution(arg.text("as"))))
 }
 
 func encodeDrafts(drafts []autosave.Draft) []any {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -208,16 +209,17 @@ func (s *service) query(ctx context.Context, _, _ safejs.Value) (any, error) {
 	return jsbridge.JSON(encodeSnapshot(snapshot)), nil
 }
 
-// closeLimit bounds close: the program ends even where a mechanism does not answer.
+// closeLimit bounds close where the page does not: the program ends even where a mechanism does not answer.
 const closeLimit = 10 * time.Second
 
 var errClose = &lock.Error{Code: lock.CodeReleaseFailed, Operation: lock.OpRelease, Err: context.DeadlineExceeded,
 	Detail: "the browser did not take everything back in time; what is left is free when this page is closed"}
 
 // close ends everything; run returns after it.
-func (s *service) close(ctx context.Context, _, _ safejs.Value) (any, error) {
+func (s *service) close(ctx context.Context, limit, _ safejs.Value) (any, error) {
 	defer s.once.Do(func() { close(s.closed) })
-	ctx, stop := context.WithTimeoutCause(ctx, closeLimit, errClose)
+	r := reader{v: limit}
+	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(r.duration("limitMs", 0), closeLimit), errClose)
 	defer stop()
 	return nil, errors.Join(s.manager.Close(ctx), s.end(ctx))
 }

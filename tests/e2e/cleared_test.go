@@ -67,15 +67,14 @@ func testCleared(t *testing.T, w world, options string, clear func(w world, tab 
 	}
 	t.Log(browser.Get[[]string](tab, "settled"))
 	tab.MustEval("type('!'); null", nil)
-	// A call waits for an AutoSave that begins anew, which asks the storage three times, and then asks itself: each has 5 s or 10 s. docs/guarantees.md promises half a minute.
-	answered(t, tab, 30_000, map[string][]string{
+	answered(t, tab, callMs, map[string][]string{
 		"autosave.flushNow()": {"", "write-failed", "read-only", "storage-evicted"},
 		"autosave.history()":  {"", "read-failed"},
 		"autosave.drafts()":   {"", "read-failed"},
 		"hf.acquireProjectLock({path: ['place'], timeoutMs: 9000}).then(lease => lease.release())": {"", "acquire-timeout", "unsupported"},
 		"hf.initAutoSave(() => '', {path: ['other']}).then(other => other.dispose())":              {"", "unsupported"},
 	})
-	answered(t, tab, 40_000, map[string][]string{"hf.close()": {"", "write-failed", "read-only", "storage-evicted"}})
+	answered(t, tab, callMs, map[string][]string{"hf.close()": {"", "write-failed", "read-only", "storage-evicted"}})
 	assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 	typed := browser.Get[int](tab, "text.length")
 	w.Restart(t, syscall.SIGTERM)

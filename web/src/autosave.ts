@@ -26,8 +26,8 @@ let lastId = 0;
 
 // The arguments stand one by one, and not in a Wire: their names would weigh on the facade.
 export async function startAutoSave(holdfast: Contract.Holdfast, snapshot: Taking, options: Contract.AutoSaveOptions = {},
-  savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], tell: Wire["tell"], error: Wire["error"]): Promise<AutoSave> {
-  const wire: Wire = { holdfast, savers, call, journal, tell, error };
+  savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], inTime: Wire["inTime"], deadline: Wire["deadline"], tell: Wire["tell"], error: Wire["error"]): Promise<AutoSave> {
+  const wire: Wire = { holdfast, savers, call, journal, inTime, deadline, tell, error };
   check(wire, snapshot, options);
   const autosave = new AutoSave(wire, snapshot, options);
   await autosave.ready;
@@ -124,13 +124,14 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   }
 
   flushNow(): Promise<Contract.Generation> {
+    const end = this.#wire.deadline();
     const spared = this.#spare();
     const shot = this.#shots.loading ? undefined : this.#shots.pin(); // half a text is not saved
     const flush = async (): Promise<Contract.Generation> => {
       try {
         await this.#resuming;
         if (spared) throw notLoaded();
-        return await this.#call("flush", shot && { number: shot.number }) as Contract.Generation;
+        return await this.#call("flush", shot && { number: shot.number }, undefined, end) as Contract.Generation;
       } catch (failure) {
         if (shot && this.#shots.unsaved) this.#journal.keep(shot);
         throw failure;
@@ -170,36 +171,38 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     return restored;
   }
 
-  async requestEdit({ signal, ...options }: { force?: boolean; graceMs?: number; signal?: AbortSignal } = {}): Promise<void> { await this.#call("edit", options, signal); }
+  async requestEdit({ signal, ...options }: { force?: boolean; graceMs?: number; signal?: AbortSignal } = {}): Promise<void> { await this.#call("edit", options, signal, Infinity); }
 
-  dispose(): Promise<void> {
+  dispose(): Promise<void> { return this.leave(this.#wire.deadline()); }
+
+  leave(end: number): Promise<void> {
     if (this.#over.signal.aborted) return Promise.resolve();
     const spared = this.#spare(), { unsaved, loading } = this.#shots;
     // An editor may be asked for its text although it is saved, and the page may have emptied it by then.
-    return this.#disposing ??= this.#dispose(this.#journal.folder && (unsaved || (!this.#readOnly && !loading)) ? this.#shots.pin() : undefined, spared);
+    return this.#disposing ??= this.#dispose(this.#journal.folder && (unsaved || (!this.#readOnly && !loading)) ? this.#shots.pin() : undefined, spared, end);
   }
 
-  async #dispose(shot: Shot | undefined, spared: boolean): Promise<void> {
+  async #dispose(shot: Shot | undefined, spared: boolean, end: number): Promise<void> {
     this.#shots.end(shot);
     this.#keep();
     try {
-      await this.#call("dispose", shot && { number: shot.number });
+      await this.#call("dispose", shot && { number: shot.number }, undefined, end - 1000);
       if (spared || (shot && this.#shots.unsaved)) throw spared ? notLoaded() : notSaved();
     } catch (failure) {
-      if (shot && this.#shots.unsaved) await this.#journal.seal(shot, "closed").catch(() => undefined); // it is kept elsewhere
+      if (shot && this.#shots.unsaved) await this.#wire.inTime(this.#journal.seal(shot, "closed"), end - 500).catch(() => undefined); // it is kept elsewhere
       else if ((failure as AutoSaveError).code === "disposed") return; // it has not begun
       throw failure;
     } finally {
-      await this.#journal.stop();
+      await this.#wire.inTime(this.#journal.stop(), end).catch(() => undefined);
       this.#end();
     }
   }
 
-  /** Calls Go, which hears first of what is marked. */
-  async #call(method: Method, arg?: object, signal?: AbortSignal): Promise<unknown> {
+  /** Calls Go, which hears first of what is marked. The time in which this AutoSave begins anew is part of the call's. */
+  async #call(method: Method, arg?: object, signal?: AbortSignal, end = this.#wire.deadline()): Promise<unknown> {
     try {
-      if (this.#waking && method !== "mark") await this.#waking.catch(() => undefined);
-      return await this.#wire.call(method, { ...arg, saver: this.#id, marked: this.#marks.news() }, signal);
+      if (this.#waking && method !== "mark") await this.#wire.inTime(this.#waking.catch(() => undefined), end, method);
+      return await this.#wire.inTime(this.#wire.call(method, { ...arg, saver: this.#id, marked: this.#marks.news() }, signal, end), end, method);
     } catch (failure) {
       throw this.#error(failure);
     }

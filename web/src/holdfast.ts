@@ -4,6 +4,7 @@
 import type * as Contract from "../holdfast";
 import type { Saver } from "./autosave";
 import { compile } from "./compile";
+import { beforeClose, deadline, inTime, limitOf } from "./deadline";
 import { asError, problem, ProjectLockError } from "./errors";
 import { startWorker } from "./host";
 import { Lease, type LeaseFields } from "./lease";
@@ -130,7 +131,7 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
 
   initAutoSave(snapshot: () => Contract.Snapshot | Promise<Contract.Snapshot>, options?: Contract.AutoSaveOptions): Promise<Contract.AutoSave> {
     return this.#settling(this.#autosave().then(({ startAutoSave }) => startAutoSave(this, snapshot, options, this.#savers,
-      (...call) => this.#call(...call), this.#journal, (event) => this.#tell(event), asError)));
+      (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError)));
   }
 
   close(): Promise<void> {
@@ -138,13 +139,14 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 
   async #close(): Promise<void> {
-    const saved = await Promise.allSettled([...this.#savers.values()].map((saver) => saver.dispose()));
-    const closing = this.#over || !this.#host ? Promise.resolve() : this.#call("close");
+    const end = deadline();
+    const saved = await Promise.allSettled([...this.#savers.values()].map((saver) => saver.leave(beforeClose(end))));
+    const closing = this.#over || !this.#host ? Promise.resolve() : this.#call("close", { limitMs: limitOf(end) });
     this.#over ??= problem("aborted", "this Holdfast was closed; open a new one");
     try {
-      await closing;
+      await inTime(closing, end);
     } catch {
-      // It died meanwhile, which is an end as well.
+      // It has died, or does not answer: both are ends as well.
     } finally {
       this.#finish(this.#over);
     }

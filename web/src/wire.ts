@@ -6,8 +6,13 @@ import { content, encoded } from "./snapshot";
 
 export interface Wire {
   holdfast: Contract.Holdfast;
-  call(method: Method, arg: object, signal?: AbortSignal): Promise<unknown>;
+  /** Calls Go, which answers before the deadline. */
+  call(method: Method, arg: object, signal?: AbortSignal, end?: number): Promise<unknown>;
   journal: Host["journal"];
+  /** The deadline of a call that begins now. */
+  deadline(): number;
+  /** The promise, or an error where the deadline comes first. */
+  inTime<T>(promise: Promise<T>, end: number, method?: Method): Promise<T>;
   /** The receivers of events from Go, by the number of their AutoSave. */
   savers: Map<number, Saver>;
   /** Tells the listeners of the lock; returns whether none of them prevented the default. */
@@ -16,7 +21,7 @@ export interface Wire {
 }
 
 /** The methods that the facade calls on an AutoSave. */
-export interface Saver { heard(raw: RawEvent): void; dispose(): Promise<void> }
+export interface Saver { heard(raw: RawEvent): void; leave(end: number): Promise<void> }
 
 export type RawState = Contract.AutoSaveState & { readOnly?: boolean; lastError?: Reason };
 export type Told = RawEvent & { state?: RawState; ask?: number; error?: Reason; lease?: Contract.ProjectLockLease };

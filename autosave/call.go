@@ -1,0 +1,107 @@
+package autosave
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// bounded gives a call its one deadline. Everything that the call waits for shares that deadline.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, callLimit)
+}
+
+// before returns a context that ends earlier than ctx by so much, so that what comes next has that time, and after the limit at
+// the latest.
+func before(ctx context.Context, limit, next time.Duration) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end)-next)
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+// late says what did not answer before ctx has ended. If the caller has ended ctx, its cause is returned.
+func late(ctx context.Context, code Code, what string) error {
+	cause := context.Cause(ctx)
+	if !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	return &Error{Code: code, Detail: what + " does not answer; try again, and restart the browser where that lasts", Err: cause}
+}
+
+// answered calls a port and returns when that has answered or ctx has ended. A port that never answers keeps a goroutine, and no
+// caller. After an error, call may still run: what it sets must not be used.
+func answered(ctx context.Context, code Code, what string, call func(context.Context) error) error {
+	answer := make(chan error, 1)
+	go func() { answer <- call(ctx) }()
+	select {
+	case err := <-answer:
+		if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+			return late(ctx, code, what)
+		}
+		return err
+	case <-ctx.Done():
+		return late(ctx, code, what)
+	}
+}
+
+// What a message calls the ports.
+const (
+	theStore  = "the store"
+	theDrafts = "the drafts' storage"
+)
+
+// History returns all generations, the current one first. The error is that of [Store.List].
+func (s *Saver) History(ctx context.Context) ([]Generation, error) {
+	if s.config.Disabled {
+		return nil, ErrDisabled
+	}
+	ctx, stop := bounded(ctx)
+	defer stop()
+	return s.list(ctx)
+}
+
+// Read returns the content of a generation or the text of a draft; see [Store] and [Drafts].
+func (s *Saver) Read(ctx context.Context, id string) ([]byte, error) {
+	if s.config.Disabled {
+		return nil, ErrDisabled
+	}
+	ctx, stop := bounded(ctx)
+	defer stop()
+	if _, _, generation := parsePair(id); !generation && id != Current && s.config.Drafts != nil {
+		text, err := s.readDraft(ctx, id)
+		if err != nil {
+			err = asError(err, CodeReadFailed, "the draft could not be read")
+		}
+		return text, err
+	}
+	return readFrom(ctx, theStore, s.config.Store.Read, id)
+}
+
+func (s *Saver) readDraft(ctx context.Context, id string) ([]byte, error) {
+	return readFrom(ctx, theDrafts, s.config.Drafts.Read, id)
+}
+
+func readFrom(ctx context.Context, what string, read func(context.Context, string) ([]byte, error), id string) ([]byte, error) {
+	var found []byte
+	if err := answered(ctx, CodeReadFailed, what, func(ctx context.Context) (err error) { found, err = read(ctx, id); return err }); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+func (s *Saver) list(ctx context.Context) ([]Generation, error) {
+	var all []Generation
+	if err := answered(ctx, CodeReadFailed, theStore, func(ctx context.Context) (err error) { all, err = s.config.Store.List(ctx); return err }); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func listFrom(ctx context.Context, d Drafts) ([]Draft, error) {
+	var all []Draft
+	if err := answered(ctx, CodeReadFailed, theDrafts, func(ctx context.Context) (err error) { all, err = d.List(ctx); return err }); err != nil {
+		return nil, err
+	}
+	return all, nil
+}

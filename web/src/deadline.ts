@@ -1,0 +1,33 @@
+// The one deadline of a call: everything that the call waits for shares it.
+
+import type { Method, Reason } from "./protocol";
+
+/** How long a call may take that waits for no person, in milliseconds. */
+export const callMs = 15_000;
+
+/** So much earlier Go has to answer, and so much earlier AutoSaves have to end than what closes them. */
+const answerMs = 1000, closeMs = 2000;
+
+/** The deadline of a call that begins now. */
+export const deadline = (): number => performance.now() + callMs;
+
+/** The deadline of AutoSaves whose Holdfast closes by `end`. */
+export const beforeClose = (end: number): number => end - closeMs;
+
+/** The time that Go has for an answer; undefined without a deadline. */
+export const limitOf = (end: number): number | undefined =>
+  (end === Infinity ? undefined : Math.max(1, end - answerMs - performance.now()));
+
+/** The promise, or an error where the deadline comes first. */
+export function inTime<T>(promise: Promise<T>, end: number, method?: Method): Promise<T> {
+  if (end === Infinity) return promise;
+  let timer: ReturnType<typeof setTimeout>;
+  const late = new Promise<never>((_, reject) => {
+    const reads = ["history", "read", "drafts"].includes(method as string);
+    const code = reads ? "read-failed" : "write-failed";
+    const reason: Reason = { code, operation: reads ? "read" : "save", retryable: true,
+      message: code + ": the Go runtime has not answered in time; try again, and restart the browser where that lasts" };
+    timer = setTimeout(reject, end - performance.now(), reason);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
