@@ -45,6 +45,21 @@ func answered(ctx context.Context, code Code, what string, call func(context.Con
 	}
 }
 
+// reading gives a call that reads its deadline and waits for its turn, which lasts until the call of end. A page that asks again and
+// again without waiting for the answers must not keep the storage from its own saves.
+func (s *Saver) reading(ctx context.Context) (_ context.Context, end func(), err error) {
+	ctx, stop := bounded(ctx)
+	select {
+	case s.reads <- struct{}{}:
+		return ctx, func() { <-s.reads; stop() }, nil
+	case <-ctx.Done():
+		if err = context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) {
+			err = &Error{Code: CodeReadFailed, Detail: "this page has asked for more than the storage can read in time; wait for an answer before you ask again", Err: err}
+		}
+		return ctx, stop, err
+	}
+}
+
 // What a message calls the ports.
 const (
 	theStore  = "the store"
@@ -56,8 +71,11 @@ func (s *Saver) History(ctx context.Context) ([]Generation, error) {
 	if s.config.Disabled {
 		return nil, ErrDisabled
 	}
-	ctx, stop := bounded(ctx)
-	defer stop()
+	ctx, end, err := s.reading(ctx)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
 	return s.list(ctx)
 }
 
@@ -66,8 +84,11 @@ func (s *Saver) Read(ctx context.Context, id string) ([]byte, error) {
 	if s.config.Disabled {
 		return nil, ErrDisabled
 	}
-	ctx, stop := bounded(ctx)
-	defer stop()
+	ctx, end, err := s.reading(ctx)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
 	if _, _, generation := parsePair(id); !generation && id != Current && s.config.Drafts != nil {
 		text, err := s.readDraft(ctx, id)
 		if err != nil {

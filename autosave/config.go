@@ -26,6 +26,7 @@ const (
 	handoverLimit = 10 * time.Second      // saving for a handover; taking what was handed over
 	draftLimit    = 2 * time.Second       // storing a draft, where a call that ends has used up its time,
 	releaseLimit  = time.Second           // and giving the lock back
+	readsAtOnce   = 2                     // calls that read; the others wait, so that saves have their turn
 	rollCall      = 40 * time.Millisecond // asking who edits
 	lateRollCall  = time.Second           // asking again,
 	lateRollCalls = 5                     // so often

@@ -35,7 +35,7 @@ func (s *Saver) seal(ctx context.Context, cause Cause) (*Draft, error) {
 // whether the page still has it.
 func (s *Saver) sealed(d Draft, text int64) {
 	if s.text == text {
-		s.lineage, s.own = d.ID, &d
+		s.lineage, s.own, s.ownMarks = d.ID, &d, s.marks.Load()
 	}
 	s.waiting = append([]Draft{d}, slices.DeleteFunc(s.waiting, func(w Draft) bool { return w.ID == d.ID })...)
 	s.emit(Event{Type: EventDraft, Draft: &d})
@@ -125,8 +125,11 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 	if s.config.Drafts == nil {
 		return nil, nil
 	}
-	ctx, stop := bounded(ctx)
-	defer stop()
+	ctx, end, err := s.reading(ctx)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
 	listed, err := listFrom(ctx, s.config.Drafts)
 	if err != nil {
 		return nil, asError(err, CodeReadFailed, "the drafts of this document could not be listed")
@@ -140,6 +143,9 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 		})
 	}
 	s.do(func() {
+		if d := s.own; d != nil && s.marks.Load() != s.ownMarks && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
+			listed = append([]Draft{*d}, listed...) // typing has reopened its file
+		}
 		if len(s.waiting) != len(listed) {
 			s.waiting = listed
 			s.events.push(Event{Type: EventPhase, State: s.state()})

@@ -110,6 +110,9 @@ func (s *Saver) refusedNow() (err error) {
 
 // resolveContent makes the draft the content, and gives it to the page.
 func (s *Saver) resolveContent(ctx context.Context, d Draft) error {
+	if _, ok := s.Lease(); !ok {
+		return s.refusedNow()
+	}
 	text, err := s.readDraft(ctx, d.ID)
 	if err != nil {
 		return asError(err, CodeReadFailed, "the draft could not be read")

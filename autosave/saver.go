@@ -41,6 +41,7 @@ type Saver struct {
 	wake  chan struct{} // has one place
 
 	inbox chan func()
+	reads chan struct{} // has a place for each call that may read
 	mail  letters
 	gone  chan struct{} // closed when run has ended
 	life  context.Context
@@ -79,6 +80,7 @@ type Saver struct {
 	text     int64   // counts the texts that the page was given
 	lineage  string  // of the present one; "" where it is unknown
 	own      *Draft  // sealed, of the present text, and not saved since
+	ownMarks int64   // how many changes there were then
 	waiting  []Draft // for a decision, as far as this page knows
 	holder   *lock.Holder
 	unnamed  chan struct{} // closed when the new editor tells its name; nil once the page knows
@@ -101,7 +103,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 		return nil, err
 	}
 	s := &Saver{config: c, events: newMailbox(c.Listener), began: time.Now().Add(-1), wake: make(chan struct{}, 1),
-		inbox: make(chan func()), gone: make(chan struct{}), verdict: make(chan struct{}),
+		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), verdict: make(chan struct{}),
 		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
 	s.life, s.end = context.WithCancel(context.Background())
 	if c.Shown != "" {

@@ -1,0 +1,70 @@
+package autosave_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+// A page was told of the draft of its own text, and its user types on: the file of the draft is open again. The draft waits for a
+// decision nevertheless. To discard it discards what the person was told of, and not what was typed since.
+func TestDraftThatTypingHasReopenedIsDiscarded(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.savedOne(shelf)
+		w.robbed(a, ", mine")
+		a.types(", more")
+		all, err := a.Drafts(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		assert.Equal(t, "a-1", all[0].ID)
+		assert.Equal(t, 1, a.State().Drafts)
+		for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration} {
+			require.ErrorIs(t, a.ResolveDraft(t.Context(), "a-1", as), autosave.ErrReadOnly)
+		}
+
+		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+		assert.Zero(t, a.State().Drafts)
+		assert.Empty(t, a.texts())
+		assert.Equal(t, []string{"one, mine, more"}, shelf.Texts(), "what was typed since is journalled")
+		require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
+		assert.Equal(t, []string{"closed: one, mine, more"}, shelved(t, shelf))
+	})
+}
+
+// The page edits again, and decides before it has saved.
+func TestDraftThatTypingHasReopenedIsSaved(t *testing.T) {
+	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration, autosave.AsDiscard} {
+		t.Run(string(as), func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+				a := w.savedOne(shelf)
+				w.robbed(a, ", mine")
+				a.types(", more")
+				require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+				require.NoError(t, a.ResolveDraft(t.Context(), "a-1", as))
+				w.sleep(time.Second)
+				assert.Equal(t, "one, mine, more", w.saved(), "an editor saves its text all the same")
+				assert.Empty(t, shelf.Texts())
+				assert.Zero(t, a.State().Drafts)
+				require.ErrorIs(t, a.ResolveDraft(t.Context(), "a-1", as), autosave.ErrNotFound)
+			})
+		})
+	}
+}
+
+// Another page has taken the sealed draft over, and nothing was typed since: no draft waits.
+func TestSealedDraftThatIsGoneIsNotListed(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		a := w.savedOne(shelf)
+		w.robbed(a, ", mine")
+		b := w.author("b", shelf).start()
+		require.Equal(t, "one, mine", b.shows())
+		w.sleep(time.Second)
+		assert.Empty(t, a.texts())
+		require.ErrorIs(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard), autosave.ErrNotFound)
+	})
+}
