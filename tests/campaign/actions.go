@@ -23,7 +23,7 @@ var actions = []action{
 	{"crashed", 5, func(r *run, i int) { r.leave(i, "crashed") }},
 	{"back/forward cache", 3, (*run).cache},
 	{"frozen", 3, (*run).freeze},
-	{"torn down", 4, (*run).teardown},
+	{"torn down", 8, (*run).teardown},
 	{"handover", 5, (*run).handover},
 	{"forced", 2, (*run).force},
 	{"stolen", 2, (*run).steal},
@@ -100,8 +100,7 @@ func (r *run) cache(i int) {
 	at := clock()
 	p.tab.Navigate(r.site.URL("/away"))
 	for _, s := range p.sessions { // what was typed before is kept, whether or not the page comes back
-		r.oracle.end(s, "in the cache", r.crowded, at)
-		s.ended = ""
+		r.oracle.end(s, inCache, r.crowded, at)
 	}
 	p.cached = true
 	r.work(r.pause(time.Second))
@@ -113,6 +112,9 @@ func (r *run) cache(i int) {
 		r.ended(i, "thrown away in the cache", false, at)
 		r.enter(i)
 		return
+	}
+	for _, s := range p.sessions {
+		r.oracle.back(s)
 	}
 	p.cached = false
 }
@@ -144,7 +146,8 @@ func (r *run) freeze(i int) {
 	}
 }
 
-// teardown ends the AutoSaves of a page and empties the editors in the same task.
+// teardown ends the AutoSaves of a page and empties the editors in the same task. The page goes on with other documents, or is
+// loaded again.
 func (r *run) teardown(i int) {
 	p := r.pages[i]
 	r.thaw(p)
@@ -165,7 +168,9 @@ func (r *run) teardown(i int) {
 		r.oracle.accuse("%s has not ended: %v", method, err)
 	}
 	r.ended(i, "torn down by "+method, false, at)
-	p.tab.Reload()
+	if r.random.IntN(3) == 0 {
+		p.tab.Reload()
+	}
 	r.enter(i)
 }
 

@@ -78,6 +78,7 @@ func (r *run) wipe(int) {
 			s.excused = true
 		}
 	}
-	r.oracle.forgive(func(w *word) bool { return !w.session.document.shared || !w.saved })
 	r.restart(syscall.SIGKILL)
+	// Until the browser ended, journals went on in files that the wipe had taken out of their folders.
+	r.oracle.forgive(func(w *word) bool { return w.session.ended != "" && (!w.session.document.shared || !w.saved) })
 }

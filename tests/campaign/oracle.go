@@ -20,6 +20,7 @@ type word struct {
 	kept    bool    // the journal's worker said that it is stored
 	stored  bool    // seen anywhere, after its page had ended
 	owed    string  // why it must be kept; "" while it may be lost
+	cached  bool    // owed only while its page lies in the back/forward cache
 	missing time.Time
 	lost    bool // reported
 }
@@ -126,7 +127,7 @@ func (o *oracle) heard(sessions []*session, e entry) {
 		o.count["saves acknowledged"]++
 		for _, text := range e.Words {
 			if w := s.document.words[text]; w != nil {
-				w.saved, w.owed = true, "it was acknowledged"
+				w.saved, w.owed, w.cached = true, "it was acknowledged", false
 			}
 		}
 	case "posted":
@@ -180,6 +181,7 @@ func (o *oracle) end(s *session, how string, abrupt bool, at float64) {
 	s.ended = how
 	o.count["end: "+how]++
 	for _, w := range s.words {
+		before := w.owed
 		switch {
 		case w.owed != "":
 		case w.kept:
@@ -189,6 +191,21 @@ func (o *oracle) end(s *session, how string, abrupt bool, at float64) {
 			if abrupt && w.posted > 0 {
 				w.owed += fmt.Sprintf(", %.0f ms after the journal's worker was sent it", at-w.posted)
 			}
+		}
+		w.cached = how == inCache && before == ""
+	}
+}
+
+// inCache is how a page ends that the back/forward cache has.
+const inCache = "in the cache"
+
+// back says that a page has come back from the cache. It shows its text, and may have opened its draft again, so that nobody else
+// sees that. What it owed because it was gone is owed again when it ends.
+func (o *oracle) back(s *session) {
+	s.ended = ""
+	for _, w := range s.words {
+		if w.cached {
+			w.owed, w.cached, w.missing = "", false, time.Time{}
 		}
 	}
 }
@@ -225,8 +242,9 @@ func (s *session) due(w *word, journal time.Duration, at float64) bool {
 // seen is what a document has.
 type seen struct{ Drafts, Content, History, Seen []string }
 
-// inspect compares what a document has with what it must have. It returns whether the history is needed to tell.
-func (o *oracle) inspect(d *document, s seen, history bool, now time.Time) (more bool) {
+// inspect compares what a document has with what it must have. That was read between two instants. It returns whether the history is
+// needed to tell.
+func (o *oracle) inspect(d *document, s seen, history bool, begun, now time.Time) (more bool) {
 	content, saved := set(s.Content), set(slices.Concat(s.Content, s.History))
 	kept := set(slices.Concat(s.Drafts, s.Content, s.History))
 	for text := range content {
@@ -249,7 +267,7 @@ func (o *oracle) inspect(d *document, s seen, history bool, now time.Time) (more
 			o.count["words found in the history only"]++
 		case w.missing.IsZero():
 			w.missing = now
-		case now.Sub(w.missing) > o.patience:
+		case begun.Sub(w.missing) > o.patience:
 			w.lost = true
 			lost[w.session] = append(lost[w.session], w)
 		}
