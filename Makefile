@@ -139,7 +139,9 @@ test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs 
 
 test-long: build $(NPM) ## AutoSave: 200 handovers while typing, 200 takeovers from a frozen tab, 50 tabs closed in each way, every attack on unsaved text 20 times
 	@tools/need chromium
-	go test -count=1 -timeout 3h -v -run 'TestAutoSave(Handovers|Frozen|TabsLeave)|TestNothingLost|TestDrafts' ./tests/e2e -args -full
+	@tools/need firefox
+	go test -count=1 -timeout 3h -v -run 'TestAutoSave(Handovers|Frozen|TabsLeave)|TestNothingLost' ./tests/e2e -args -full
+	go test -count=1 -timeout 3h -v -run TestNothingLost ./tests/engines -args -full
 	go test -count=1 -timeout 1h -v -run TestNothingLostByRecipes ./tests/docs -args -full
 
 test-soak: build ## the short form of make soak, and that it finds what is planted

@@ -53,10 +53,13 @@ func (b *Browser) stop(pid int, signal syscall.Signal) error {
 
 // Stored reports whether a file of the origins' private file systems has the text, on the disk of this machine. It looks from
 // outside: what it finds survives the end of every process of the browser.
-func (b *Browser) Stored(text string) bool {
+func (b *Browser) Stored(text string) bool { return StoredBelow(b.profile, "/File System/", text) }
+
+// StoredBelow is Stored for the profile of any browser. part is in the path of each file of a private file system.
+func StoredBelow(profile, part, text string) bool {
 	found := false
-	_ = filepath.WalkDir(b.profile, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || found || !entry.Type().IsRegular() || !strings.Contains(path, "/File System/") {
+	_ = filepath.WalkDir(profile, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || found || !entry.Type().IsRegular() || !strings.Contains(path, part) {
 			return nil //nolint:nilerr // files come and go meanwhile
 		}
 		content, err := os.ReadFile(path)

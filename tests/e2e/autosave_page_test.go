@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
 // The last autosave:editable or autosave:readonly comes again to a late listener: once, in a task of its own, and
@@ -142,7 +143,7 @@ func TestAutoSaveSnapshots(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	tab := w.tab(t, named("worker", "snapshots", "Ann"))
-	tab.MustEval(editing, nil)
+	tab.MustEval(endings.Editing, nil)
 	tab.MustEval(`
 		let given
 		await edit({debounceMs: 60000, idleMs: 60000}, () => typeof given === 'function' ? given() : given)

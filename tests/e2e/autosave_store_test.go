@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
 // What is saved comes back byte for byte, as often and as much as the limits say.
@@ -106,7 +107,7 @@ func TestAutoSaveOptions(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	tab := w.tab(t, named("worker", "options", "Ann"))
-	tab.MustEval(editing, nil)
+	tab.MustEval(endings.Editing, nil)
 	for call, word := range map[string]string{
 		"hf.initAutoSave()":                                   "snapshot",
 		"hf.initAutoSave(() => '', null)":                     "options",
@@ -139,7 +140,7 @@ func TestAutoSaveWithinALease(t *testing.T) {
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		tab := w.tab(t, named(host, "within "+host, "Ann"))
-		tab.MustEval(editing, nil)
+		tab.MustEval(endings.Editing, nil)
 		tab.MustEval(`
 			const outer = await hf.acquireProjectLock({path: ['book']})
 			await edit({path: ['book', 'one'], lock: {within: outer}})

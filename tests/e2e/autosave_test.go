@@ -8,30 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
-
-// editing gives a page that has the prelude an editor: a text that saves by itself, and
-// what it was told.
-const editing = `
-let autosave, text = ''
-const told = [], offered = []
-const decode = bytes => new TextDecoder().decode(bytes)
-const edit = async (options, take = () => text) => {
-  const since = now()
-  autosave = await hf.initAutoSave(take, options)
-  autosave.took = now() - since
-  for (const type of ['phase', 'saved', 'readonly', 'editable']) autosave.addEventListener('autosave:' + type, ({detail: {content, unsaved, ...detail}}) => {
-    const event = {...plain(detail), type, seen: now()}
-    if (content) text = event.content = decode(content)
-    if (unsaved) offered.push(event.unsaved = decode(unsaved))
-    told.push(event)
-  })
-  return autosave
-}
-const heard = type => told.filter(e => e.type === type)
-const type = more => { text += more; autosave.markDirty() }
-const current = async () => decode(await autosave.read('current'))
-1`
 
 // editor opens a tab that edits, or would, with these options of initAutoSave.
 func (w world) editor(t *testing.T, holdfast, options string) *browser.Tab {
@@ -42,7 +20,7 @@ func (w world) editor(t *testing.T, holdfast, options string) *browser.Tab {
 }
 
 func beginEditing(tab *browser.Tab, options string) {
-	tab.MustEval(editing, nil)
+	tab.MustEval(endings.Editing, nil)
 	tab.MustEval("await edit("+options+"); null", nil)
 }
 

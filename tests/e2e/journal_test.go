@@ -6,16 +6,17 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
 // A single slow snapshot does not delay the next one: the machine may be busy with something else. Three slow ones in a row do: the
 // journal takes at most a twentieth of the page's time.
 func TestJournalAfterSlowSnapshots(t *testing.T) {
 	t.Parallel()
-	eachSetup(t, func(t *testing.T, s setup) {
+	eachHost(t, func(t *testing.T, host string) {
 		w := open(t, quick)
-		tab := w.tab(t, s.project("slow snapshots", "Ann"))
-		tab.MustEval(editing, nil)
+		tab := w.tab(t, named(host, "slow snapshots", "Ann"))
+		tab.MustEval(endings.Editing, nil)
 		tab.MustEval(`
 			let slow = 0
 			const taken = []

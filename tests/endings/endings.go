@@ -29,6 +29,8 @@ var All = []Ending{
 	{"crashed", (*browser.Tab).Crash, true},
 }
 
+var closed, crashed = All[0], All[3]
+
 // EndAfter ends a page in which a word was typed. An abrupt end comes once the word is stored.
 func (e Ending) EndAfter(t *testing.T, b *browser.Browser, tab *browser.Tab, word string) {
 	t.Helper()
@@ -37,22 +39,6 @@ func (e Ending) EndAfter(t *testing.T, b *browser.Browser, tab *browser.Tab, wor
 	}
 	e.End(tab)
 }
-
-// Script gives a page with the AutoSave `autosave` the functions places and drafted: they say where a word is, as anybody can
-// find out who opens the document.
-const Script = `
-const places = async (word, saver = autosave) => {
-  const has = async id => new TextDecoder().decode(await saver.read(id)).includes(word)
-  const history = await saver.history()
-  if (history.length > 0 && await has('current')) return 'content'
-  for (const {id} of history) if (await has(id)) return 'history'
-  return await drafted(word, saver) ? 'draft' : 'nowhere'
-}
-const drafted = async (word, saver = autosave) => {
-  for (const {id} of await saver.drafts()) if (new TextDecoder().decode(await saver.read(id)).includes(word)) return true
-  return false
-}
-1`
 
 // Unsaved are options of an AutoSave that does not save by itself for as long as a test takes.
 const Unsaved = "{debounceMs: 60000, idleMs: 60000}"
@@ -63,8 +49,14 @@ var Anywhere = []string{"content", "history", "draft"}
 // Word returns a word that no other document has.
 func Word() string { return fmt.Sprintf("word-%d", time.Now().UnixNano()) }
 
+// An Asker is a page of which one can ask something, by scripts that may await.
+type Asker interface {
+	Eval(expression string, out any) error
+	Wait(expression string, limit time.Duration) error
+}
+
 // AssertFound waits until a page that has Script edits, and asserts where the word is then: in one of the places.
-func AssertFound(t *testing.T, tab *browser.Tab, word string, in ...string) {
+func AssertFound(t *testing.T, tab Asker, word string, in ...string) {
 	t.Helper()
 	if err := tab.Wait("!autosave.readOnly", browser.Limit); err != nil {
 		t.Errorf("the page does not become the editor: %v", err)

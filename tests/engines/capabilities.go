@@ -39,6 +39,10 @@ var Known = map[string]map[string]string{
 // Limits are what the tests cannot do in an engine, with the reason: by engine and by what a scenario needs. What is
 // not listed can be done.
 var Limits = map[string]map[string]string{
+	"Firefox": {
+		"freeze a page":                         "it freezes no page, and has no command for that",
+		"keep a page in the back/forward cache": "a page that edits is loaded anew",
+	},
 	"WebKitGTK": {
 		"kill":                  "WebKitWebDriver ends its session, with every tab, when the process of any page dies",
 		"hear a worker console": "neither WebKitWebDriver nor MiniBrowser in automation mode tells the console",

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,6 +56,13 @@ func (c *chromium) Errors() (found []string) {
 	return found
 }
 
+func (c *chromium) Restart(signal syscall.Signal) error {
+	c.browser.Restart(c.t, signal)
+	return nil
+}
+
+func (c *chromium) Stored(text string) bool { return c.browser.Stored(text) }
+
 // Quit does nothing: the harness ends its browser with the test, and fails it if something is left.
 func (c *chromium) Quit() error { return nil }
 
@@ -71,8 +79,9 @@ func (tab *chromiumTab) Run(expression string) (out string, err error) {
 	return out, nil
 }
 
-func (tab *chromiumTab) Reload() error { tab.tab.Reload(); return nil }
-func (tab *chromiumTab) Close() error  { tab.tab.Close(); return nil }
+func (tab *chromiumTab) Reload() error             { tab.tab.Reload(); return nil }
+func (tab *chromiumTab) Navigate(url string) error { tab.tab.Navigate(url); return nil }
+func (tab *chromiumTab) Close() error              { tab.tab.Close(); return nil }
 
 func (tab *chromiumTab) Kill() (time.Time, error) {
 	if _, err := tab.tab.Renderer(); err != nil { // takes a while, so not under the clock
@@ -81,4 +90,13 @@ func (tab *chromiumTab) Kill() (time.Time, error) {
 	now := time.Now()
 	tab.tab.Crash()
 	return now, nil
+}
+
+func (tab *chromiumTab) Suspend(on bool) error {
+	if on {
+		tab.tab.Suspend()
+	} else {
+		tab.tab.Continue()
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -29,6 +30,13 @@ type Engine interface {
 	// and violated policies included. It says what the engine tells, which may come a moment later; see [Limits].
 	Errors() []string
 
+	// Restart ends the browser by a signal, SIGKILL goes to each of its processes, and starts it again with the same profile. Its
+	// tabs are gone. It is [errors.ErrUnsupported] where there is no profile to start with.
+	Restart(signal syscall.Signal) error
+
+	// Stored reports whether a file of the pages' private file systems has the text, on the disk of this machine.
+	Stored(text string) bool
+
 	// Quit ends the browser and everything it started, and removes its profile. It fails if a process is left.
 	Quit() error
 }
@@ -43,12 +51,19 @@ type Tab interface {
 	// Reload loads the page again and returns when it has fired "load".
 	Reload() error
 
+	// Navigate leads the tab to another page and returns when that has fired "load".
+	Navigate(url string) error
+
 	// Close closes the tab as a person does. What the tab held may be freed a little later.
 	Close() error
 
 	// Kill ends the process of the page, which it shares with no other tab, and returns the moment at which it was
 	// killed. No handler of the page runs. It is [errors.ErrUnsupported] where the driver does not survive that.
 	Kill() (time.Time, error)
+
+	// Suspend stops the process of the page, which it shares with no other tab, or lets it go on. It is [errors.ErrUnsupported]
+	// where the driver does not say which process that is.
+	Suspend(on bool) error
 }
 
 // Options of a start.

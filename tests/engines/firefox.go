@@ -27,13 +27,16 @@ type firefox struct {
 	chrome    string // the browser's own window, in which its tabs can be asked for their processes
 	version   string
 
+	path, profile string
+
 	mu     sync.Mutex
 	errors []string
 }
 
 type firefoxTab struct {
-	engine *firefox
-	id     string
+	engine    *firefox
+	id        string
+	suspended int // the process that stands still
 }
 
 // preferences of the fresh profile: an origin that is not secure, a process for each tab, no calls to the outside.
@@ -74,16 +77,19 @@ func startFirefox(_ testing.TB, o Options) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &firefox{processes: p}
-	if err := f.start(path, o); err != nil {
+	f := &firefox{processes: p, path: path, profile: filepath.Join(p.home, "profile")}
+	if err = f.prepare(o); err == nil {
+		err = f.start()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s does not start: %w", path, err), f.Quit())
 	}
 	return f, nil
 }
 
-func (f *firefox) start(path string, o Options) error {
-	profile := filepath.Join(f.processes.home, "profile")
-	if err := os.Mkdir(profile, 0o700); err != nil {
+// prepare makes the profile.
+func (f *firefox) prepare(o Options) error {
+	if err := os.Mkdir(f.profile, 0o700); err != nil {
 		return err
 	}
 	var user strings.Builder
@@ -96,14 +102,16 @@ func (f *firefox) start(path string, o Options) error {
 		}
 		fmt.Fprintf(&user, "user_pref(%q, %s);\n", name, text)
 	}
-	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(user.String()), 0o600); err != nil {
-		return err
-	}
+	return os.WriteFile(filepath.Join(f.profile, "user.js"), []byte(user.String()), 0o600)
+}
+
+// start starts the browser's process with its profile.
+func (f *firefox) start() error {
 	output, input := io.Pipe()
 	address := make(chan string, 1)
 	go listening(output, address)
 	environment := []string{"MOZ_CRASHREPORTER_DISABLE=1", "MOZ_DISABLE_AUTO_SAFE_MODE=1", "DBUS_SESSION_BUS_ADDRESS=disabled:"}
-	err := f.processes.start(input, environment, nil, path, "--headless", "--no-remote", "--profile", profile,
+	err := f.processes.start(input, environment, nil, f.path, "--headless", "--no-remote", "--profile", f.profile,
 		"--remote-debugging-port", "0", "--remote-allow-system-access", "about:blank")
 	if err != nil {
 		return err
@@ -177,10 +185,22 @@ func (f *firefox) Open(url string) (Tab, error) {
 	if err := f.bidi.call("browsingContext.create", map[string]any{"type": "tab"}, &created); err != nil {
 		return nil, err
 	}
-	err := f.bidi.call("browsingContext.navigate",
-		map[string]any{"context": created.Context, "url": url, "wait": "complete"}, nil)
-	return &firefoxTab{f, created.Context}, err
+	tab := &firefoxTab{engine: f, id: created.Context}
+	return tab, tab.Navigate(url)
 }
+
+// Restart has SIGTERM end the browser orderly: that takes its main process alone.
+func (f *firefox) Restart(signal syscall.Signal) error {
+	err := f.processes.stop(signal)
+	f.bidi.close()
+	if err != nil {
+		return err
+	}
+	return f.start()
+}
+
+// Stored looks where Firefox keeps the private file system of each origin.
+func (f *firefox) Stored(text string) bool { return browser.StoredBelow(f.profile, "/fs/", text) }
 
 func (f *firefox) Quit() error {
 	if f.bidi != nil {
@@ -201,11 +221,33 @@ func (tab *firefoxTab) Close() error {
 	return tab.engine.bidi.call("browsingContext.close", map[string]any{"context": tab.id}, nil)
 }
 
-// Kill gives the page a title by which the browser's window knows it, and asks the window for the process.
+func (tab *firefoxTab) Navigate(url string) error {
+	return tab.engine.bidi.call("browsingContext.navigate", map[string]any{"context": tab.id, "url": url, "wait": "complete"}, nil)
+}
+
 func (tab *firefoxTab) Kill() (time.Time, error) {
+	pid, err := tab.process()
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Now(), syscall.Kill(pid, syscall.SIGKILL)
+}
+
+func (tab *firefoxTab) Suspend(on bool) (err error) {
+	if !on {
+		return syscall.Kill(tab.suspended, syscall.SIGCONT)
+	}
+	if tab.suspended, err = tab.process(); err != nil {
+		return err
+	}
+	return syscall.Kill(tab.suspended, syscall.SIGSTOP)
+}
+
+// process gives the page a title by which the browser's window knows it, and asks the window for the process.
+func (tab *firefoxTab) process() (int, error) {
 	title := "to be killed " + tab.id
 	if err := Eval(tab, "document.title = "+strconv.Quote(title), nil); err != nil {
-		return time.Time{}, err
+		return 0, err
 	}
 	pid := func(browser string) string { return browser + ".browsingContext.currentWindowGlobal?.osPid" }
 	for deadline := time.Now().Add(Limit); ; time.Sleep(5 * time.Millisecond) {
@@ -216,19 +258,19 @@ func (tab *firefoxTab) Kill() (time.Time, error) {
 			return JSON.stringify({pid: mine ? `+pid("mine")+` : 0, shared: shared.length})
 		})()`)
 		if err != nil {
-			return time.Time{}, err
+			return 0, err
 		}
 		var process struct{ PID, Shared int }
 		if err := json.Unmarshal([]byte(answer), &process); err != nil {
-			return time.Time{}, err
+			return 0, err
 		}
 		switch {
 		case process.Shared > 0:
-			return time.Time{}, fmt.Errorf("process %d is shared by other tabs", process.PID)
+			return 0, fmt.Errorf("process %d is shared by other tabs", process.PID)
 		case process.PID > 0:
-			return time.Now(), syscall.Kill(process.PID, syscall.SIGKILL)
+			return process.PID, nil
 		case time.Now().After(deadline):
-			return time.Time{}, fmt.Errorf("the process of the tab is not known within %v", Limit)
+			return 0, fmt.Errorf("the process of the tab is not known within %v", Limit)
 		}
 	}
 }

@@ -51,25 +51,42 @@ func (p *processes) start(output io.Writer, environment []string, extra *os.File
 
 // quit kills everything that was started, in the groups and outside, and removes what it left on disk.
 func (p *processes) quit() error {
-	for _, cmd := range p.commands {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	if err := p.stop(syscall.SIGKILL); err != nil {
+		return err
 	}
-	deadline := time.Now().Add(5 * time.Second)
+	return os.RemoveAll(p.home)
+}
+
+// stop ends everything that was started. SIGKILL goes to all processes, in the groups and outside; another signal to those that
+// were started here, which end the others.
+func (p *processes) stop(signal syscall.Signal) error {
+	limit := 5 * time.Second
+	for _, cmd := range p.commands {
+		if signal == syscall.SIGKILL {
+			_ = syscall.Kill(-cmd.Process.Pid, signal)
+		} else {
+			limit = 2 * Limit
+			_ = cmd.Process.Signal(signal)
+		}
+	}
+	deadline := time.Now().Add(limit)
 	left := p.alive()
 	for ; len(left) > 0 && time.Now().Before(deadline); left = p.alive() {
-		for _, pid := range left {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+		if signal == syscall.SIGKILL {
+			for _, pid := range left {
+				_ = syscall.Kill(pid, signal)
+			}
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("processes are left after %v: %v", signal, left)
 	}
 	for _, cmd := range p.commands {
 		_ = cmd.Wait() // killed, so an error
 	}
 	p.commands = nil
-	if len(left) > 0 {
-		return fmt.Errorf("processes are left: %v", left)
-	}
-	return os.RemoveAll(p.home)
+	return nil
 }
 
 // alive returns the processes that bear the mark and have not ended.

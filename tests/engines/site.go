@@ -37,8 +37,9 @@ const (
 	shoutPath = "/shout.js"
 )
 
-// Serve serves the package that lies in a folder, until the test ends. It fails the test where it is not built.
-func Serve(t testing.TB, folder string) *Site {
+// Serve serves the package that lies in a folder, until the test ends, with the answers of a server's API where one is given. It
+// fails the test where the package is not built.
+func Serve(t testing.TB, folder string, api ...http.Handler) *Site {
 	t.Helper()
 	files := os.DirFS(folder)
 	if _, err := fs.Stat(files, "holdfast.wasm"); err != nil {
@@ -51,6 +52,9 @@ func Serve(t testing.TB, folder string) *Site {
 	site := &Site{}
 	mux := http.NewServeMux()
 	mux.Handle("/", bundle)
+	for _, handler := range api {
+		mux.Handle("/api/", handler)
+	}
 	mux.Handle(OctetBase, http.StripPrefix(strings.TrimSuffix(OctetBase, "/"), octet(bundle)))
 	mux.HandleFunc(BlankPage, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, "text/html; charset=utf-8", []byte("<!doctype html><title>blank</title>"+
@@ -107,7 +111,7 @@ func (s *Site) report(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, kind string, body []byte) {
 	static.SecurityHeaders(w.Header())
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Cache-Control", "no-cache") // with "no-store", the back/forward cache has no page
 	_, _ = w.Write(body)
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -137,10 +138,7 @@ func (w *webkit) Open(url string) (Tab, error) {
 		return nil, err
 	}
 	tab := &webkitTab{w, handle}
-	if err := w.driver.in(handle, http.MethodPost, "/url", map[string]any{"url": url}, nil); err != nil {
-		return nil, err
-	}
-	return tab, tab.loaded("location.href === " + strconv.Quote(url))
+	return tab, tab.Navigate(url)
 }
 
 // loaded waits for a document that is another one than before. The driver takes the end of any load for that of the
@@ -156,6 +154,12 @@ func (tab *webkitTab) loaded(other string) error {
 		}
 	}
 }
+
+// Restart is not possible: a session of the driver keeps nothing on disk.
+func (w *webkit) Restart(syscall.Signal) error { return errors.ErrUnsupported }
+
+// Stored finds nothing: pages have no file storage.
+func (w *webkit) Stored(string) bool { return false }
 
 // Quit kills the browser: an orderly end would save what is thrown away.
 func (w *webkit) Quit() error { return w.processes.quit() }
@@ -177,12 +181,22 @@ func (tab *webkitTab) Reload() error {
 	return tab.loaded("performance.timeOrigin !== " + before)
 }
 
+func (tab *webkitTab) Navigate(url string) error {
+	if err := tab.engine.driver.in(tab.handle, http.MethodPost, "/url", map[string]any{"url": url}, nil); err != nil {
+		return err
+	}
+	return tab.loaded("location.href === " + strconv.Quote(url))
+}
+
 func (tab *webkitTab) Close() error {
 	return tab.engine.driver.close(tab.handle)
 }
 
 // Kill is not possible: WebKitWebDriver ends its session, and with it every tab, when any page's process dies.
 func (tab *webkitTab) Kill() (time.Time, error) { return time.Time{}, errors.ErrUnsupported }
+
+// Suspend is not possible: the driver does not say which process has a page.
+func (tab *webkitTab) Suspend(bool) error { return errors.ErrUnsupported }
 
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,0 +1,130 @@
+package endings
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// A Setup is a host of the runtime with a strategy. The strategy "remote" is that of documents on a server.
+type Setup struct{ Host, Strategy string }
+
+func (s Setup) String() string { return s.Strategy + " " + s.Host }
+
+// holdfast returns the options of a Holdfast of somebody in a project.
+func (s Setup) holdfast(root, owner string) string {
+	lies := "strategy: '" + s.Strategy + "'"
+	if s.Strategy == "remote" {
+		lies = "server: {url: location.origin}"
+	}
+	return fmt.Sprintf("{host: '%s', %s, root: '%s', ownerName: '%s'}", s.Host, lies, root, owner)
+}
+
+// An Attack is a way in which a page loses the text that it has and nobody has saved, if it loses anything.
+type Attack struct {
+	Name   string
+	Needs  string // what a browser's driver must be able to do; "" for what all can
+	Server bool   // the documents lie on a server, from which the pages can be cut off
+	play   func(s *series)
+}
+
+// What an attack may need of a driver.
+const (
+	Freezing   = "freeze a page"
+	Suspending = "suspend a page"
+	Caching    = "keep a page in the back/forward cache"
+)
+
+// A Form is how much of an attack is made.
+type Form int
+
+// Forms of an attack.
+const (
+	Brief Form = iota // in one setup, with one of its variants and one ending, which differ from attack to attack
+	Short             // in two setups, which have both hosts and both strategies, with all variants and endings, a round or two each
+	Full              // in each setup, with twenty rounds
+)
+
+// A series is an attack in one setup, with as many rounds as the form has.
+type series struct {
+	*testing.T
+	Stage
+	Setup
+	form   Form
+	number int // of the attack
+}
+
+// Attacks are for browsers whose pages have file storage.
+var Attacks = []Attack{
+	{"teardown", "", false, teardown},
+	{"handover", "", false, leaveDuringHandover},
+	{"stolen lock", "", false, stolenLock},
+	{"expired lease", Suspending, false, expiredLease},
+	{"crash after freeze", Freezing, false, crashAfterFreeze},
+	{"back/forward cache", Caching, false, backForwardCache},
+	{"another text over the draft", "", false, anotherText},
+	{"typed before the content is loaded", "", false, typedBeforeContent},
+	{"page ends before the content is loaded", "", false, endsBeforeContent},
+	{"call before the content is loaded", "", false, callBeforeContent},
+	{"page ends when it may edit", "", false, endsWhenItMayEdit},
+	{"conflict", "", false, conflict},
+	{"full localStorage", "", false, fullLocalStorage},
+	{"large document", "", false, largeDocument},
+	{"cut off", "", true, cutOff},
+	{"both sides changed", "", true, bothSidesChanged},
+	{"server and browser", "", true, neverMix},
+	{"end of the browser", "", false, endOfBrowser},
+}
+
+// Play makes an attack in hosts and with strategies, as the form says.
+func (a Attack) Play(t *testing.T, form Form, stage func(*testing.T) Stage) {
+	number := slices.IndexFunc(Attacks, func(other Attack) bool { return a.Name == other.Name })
+	setups := []Setup{{"worker", "web-lock"}, {"page", "file-lock"}, {"worker", "file-lock"}, {"page", "web-lock"}}
+	if a.Server {
+		setups = []Setup{{"worker", "remote"}, {"page", "remote"}}
+	}
+	switch form {
+	case Brief:
+		setups = setups[number%2:][:1]
+	case Short:
+		setups = setups[:2]
+	}
+	for _, setup := range setups {
+		t.Run(setup.String(), func(t *testing.T) { a.play(&series{t, stage(t), setup, form, number}) })
+	}
+}
+
+// rounds plays the rounds of an attack, in a project of its own each.
+func (s *series) rounds(short, full int, round func(*Scene)) {
+	count := map[Form]int{Brief: 1, Short: short, Full: full}[s.form]
+	for n := range count {
+		s.Run(fmt.Sprint("round ", n), func(t *testing.T) { round(&Scene{t, s.Stage, s.Setup, n, name(t)}) })
+	}
+}
+
+// parts plays the variants of an attack. The brief form has one of them.
+func parts[T any](s *series, variants []T, name func(T) string, play func(*series, T)) {
+	if s.form == Brief {
+		variants = variants[s.number%len(variants):][:1]
+	}
+	each(s, variants, name, play)
+}
+
+// each plays all of some variants of an attack.
+func each[T any](s *series, variants []T, name func(T) string, play func(*series, T)) {
+	for _, variant := range variants {
+		s.Run(name(variant), func(t *testing.T) { play(&series{t, s.Stage, s.Setup, s.form, s.number / 2}, variant) })
+	}
+}
+
+// yesOrNo plays the attack with something and without it.
+func (s *series) yesOrNo(what string, play func(s *series, yes bool)) {
+	parts(s, []bool{true, false}, func(yes bool) string { return fmt.Sprintf("%s: %v", what, yes) }, play)
+}
+
+// ends plays the attack with every way in which a page ends, and each in some rounds.
+func (s *series) ends(round func(s *Scene, end Ending)) {
+	parts(s, All, func(end Ending) string { return end.Name }, func(s *series, end Ending) {
+		s.rounds(1, 20, func(s *Scene) { round(s, end) })
+	})
+}

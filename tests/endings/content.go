@@ -1,0 +1,83 @@
+package endings
+
+import (
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// early opens a page of a document in which somebody has saved. It runs statements before it gets the content.
+func (s *Scene) early(statements string) *page {
+	s.Helper()
+	ann := s.edits("Ann", Unsaved)
+	ann.do("type('saved'); await autosave.flushNow(); await hf.close()")
+	ben := s.open(s.project("Ben"))
+	ben.do("await edit(" + Unsaved + "); " + statements)
+	return ben
+}
+
+// typedOnNothing asserts that the content is what was saved, and that a word that was typed without it is a draft.
+func (s *Scene) typedOnNothing(word string) {
+	s.Helper()
+	next := s.edits("Cleo", Unsaved)
+	s.is(next, "saved")
+	next.wait("await places('" + word + "') === 'draft'")
+	next.do("await hf.close()")
+}
+
+// A page that types before it gets the saved content loads that over its own text, which becomes a draft.
+func typedBeforeContent(s *series) {
+	s.rounds(1, 20, func(s *Scene) {
+		word := Word()
+		ben := s.early("type('" + word + "')")
+		ben.wait("heard('editable').length === 1 && text === 'saved'")
+		ben.do("type('!'); await autosave.flushNow(); await hf.close()")
+		s.left(word, Anywhere...)
+		s.left("saved!", "content")
+	})
+}
+
+// A page that types before it loads the content has typed on nothing. That draft never replaces the content, however the page ends.
+func endsBeforeContent(s *series) {
+	s.ends(func(s *Scene, end Ending) {
+		word := Word()
+		ben := s.early("type('" + word + "')")
+		ben.wait("heard('editable').length === 1 && text === 'saved'")
+		s.WaitStored(s.T, word)
+		require.NoError(s, ben.End(end))
+		s.typedOnNothing(word)
+	})
+}
+
+// The same where the page saves or ends before it has loaded the content, and empties its editor.
+func callBeforeContent(s *series) {
+	parts(s, []string{"hf.close()", "autosave.dispose()", "autosave.flushNow()"}, func(call string) string { return call }, func(s *series, call string) {
+		s.rounds(1, 20, func(s *Scene) {
+			word := Word()
+			ben := s.early("type('" + word + "'); const done = failure(" + call + "); text = ''; globalThis.answer = await done")
+			assert.Equal(s, "read-only", get[string](ben, "answer.code"))
+			require.NoError(s, ben.End(closed))
+			s.typedOnNothing(word)
+		})
+	})
+}
+
+// A page that types although it is read-only, and ends when it is given the content, has the runtime believe that it has something
+// to save. By the time the runtime asks for that, the editor is empty.
+func endsWhenItMayEdit(s *series) {
+	s.rounds(2, 20, func(s *Scene) {
+		ann := s.edits("Ann", Unsaved)
+		ann.do("type('saved')")
+		ben := s.edits("Ben", Unsaved)
+		ben.do(`const {port1, port2} = new MessageChannel()
+			globalThis.ended = false
+			port1.onmessage = async () => { if (!ended) { type('.'); await failure(autosave.read('none')); port2.postMessage(0) } }
+			port2.postMessage(0)
+			autosave.addEventListener('autosave:editable', () => { ended = true })`)
+		ann.do("await hf.close()")
+		ben.wait("ended && autosave.state().phase !== 'awaiting-lock'")
+		ben.do("const done = hf.close(); text = ''; await done")
+		next := s.edits("Cleo", Unsaved)
+		s.is(next, "saved")
+		next.do("await hf.close()")
+	})
+}

@@ -1,0 +1,168 @@
+package endings
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const robbed = "autosave.readOnly && heard('readonly').length === 1"
+
+// A page that ends while it hands over has unsaved text still: the page that asked gets it, however it comes to edit.
+func leaveDuringHandover(s *series) {
+	s.ends(func(s *Scene, end Ending) {
+		ann, ben, word := s.edits("Ann", Unsaved), s.edits("Ben", Unsaved), Word()
+		ann.do("hf.addEventListener('lock:handover-requested', e => e.detail.waitUntil(sleep(40))); type('" + word + "')")
+		if end.Abrupt {
+			s.WaitStored(s.T, word)
+			require.NoError(s, ann.Prepare(end)) // a handover is over sooner
+		}
+		ben.do("globalThis.asked = failure(autosave.requestEdit())")
+		time.Sleep(time.Duration(s.round*7%90) * time.Millisecond) // before, in and after the handover
+		require.NoError(s, ann.End(end))
+		ben.do("await asked")
+		s.found(ben, word, Anywhere...)
+		ben.do("await hf.close()")
+	})
+}
+
+// robbedPage opens a page that lost the lock after a word was typed, and the thief that has it.
+func (s *Scene) robbedPage(word string) (ann, ben *page) {
+	s.Helper()
+	ann, ben = s.edits("Ann", Unsaved), s.open(s.project("Ben"))
+	ann.do("type('saved'); await autosave.flushNow(); type('" + word + "')")
+	ben.do("globalThis.thief = await hf.acquireProjectLock({steal: true})")
+	ann.wait(robbed)
+	return ann, ben
+}
+
+// A page that lost the lock has its text as a draft. The next page shows it while the thief still has the lock.
+func stolenLock(s *series) {
+	s.ends(func(s *Scene, end Ending) {
+		word := Word()
+		ann, ben := s.robbedPage(word)
+		s.ends(ann, end, word)
+		next := s.edits("Ann", Unsaved)
+		next.wait("await places('" + word + "') === 'draft'")
+		ben.do("await thief.release()")
+		s.found(next, word, "content")
+		next.do("await hf.close()")
+	})
+}
+
+// A page that lost the lock shows what others have saved over its own text. That text stays a draft, or is saved.
+func anotherText(s *series) {
+	s.ends(func(s *Scene, end Ending) {
+		word := Word()
+		ann, ben := s.robbedPage(word)
+		ann.do("text = await current()")
+		s.ends(ann, end, word)
+		ben.do("await hf.close()")
+		s.left(word, "content")
+	})
+	s.rounds(1, 20, func(s *Scene) {
+		word := Word()
+		ann, ben := s.robbedPage(word)
+		ann.do("text = await current()")
+		ben.do("await hf.close()")
+		ann.wait("!autosave.readOnly")
+		ann.do("type(', more'); await autosave.flushNow()")
+		s.found(ann, word, Anywhere...)
+		ann.do("await hf.close()")
+		s.left(word, Anywhere...)
+	})
+}
+
+// Somebody else saves while a page has a draft on the content before that: both texts are kept, and a person decides.
+func conflict(s *series) {
+	s.ends(func(s *Scene, end Ending) {
+		mine, theirs := Word(), Word()+"-theirs"
+		ann, ben := s.edits("Ann", Unsaved), s.edits("Ben", Unsaved)
+		ann.do("type('base, '); await autosave.flushNow()")
+		ben.do("await autosave.requestEdit(); type('" + theirs + "'); await autosave.flushNow()")
+		ann.wait("autosave.readOnly")
+		ann.do("type('" + mine + "')")
+		s.ends(ann, end, mine)
+		ben.wait("await places('" + mine + "') === 'draft'")
+		ben.do("await hf.close()")
+
+		next := s.edits("Cleo", Unsaved)
+		s.is(next, "base, "+theirs)
+		next.wait("(await autosave.drafts()).length === 1")
+		next.do("await autosave.resolveDraft((await autosave.drafts())[0].id, 'content')")
+		next.wait(fmt.Sprintf("text === 'base, %s'", mine))
+		s.found(next, mine, "content")
+		s.found(next, theirs, "history")
+		next.wait("autosave.state().drafts === 0")
+		next.do("await hf.close()")
+	})
+}
+
+// A page whose lease expired while it stood still finds another editor's text when it goes on. Its own is a draft beside that.
+func expiredLease(s *series) {
+	s.rounds(1, 20, func(s *Scene) {
+		word := Word()
+		ann, ben := s.edits("Ann", late), s.edits("Ben", late)
+		ann.do("type('" + word + "')")
+		require.NoError(s, ann.Suspend(true))
+		ben.wait("!autosave.readOnly")
+		ben.do("type('theirs'); await autosave.flushNow()")
+		require.NoError(s, ann.Suspend(false))
+		ann.wait(robbed)
+		require.NoError(s, ann.End(All[s.round%2])) // reloaded, or closed
+		ben.wait("await places('" + word + "') !== 'nowhere'")
+		ben.do("await hf.close()")
+		next := s.edits("Cleo", late)
+		s.found(next, word, Anywhere...)
+		s.found(next, "theirs", "content", "history")
+		next.do("await hf.close()")
+	})
+}
+
+// Text that was kept at a freeze is older than text that was saved later, and never comes back over it.
+func crashAfterFreeze(s *series) {
+	s.rounds(1, 20, func(s *Scene) {
+		options := []string{"{}", Unsaved}[s.round%2]
+		word, ann := Word(), s.edits("Ann", options)
+		ann.do("type('one')")
+		require.NoError(s, ann.Freeze(true))
+		require.NoError(s, ann.Freeze(false))
+		ann.wait("!autosave.readOnly")
+		ann.do("type(', two'); await autosave.flushNow(); type(', " + word + "')")
+		s.ends(ann, crashed, word)
+		next := s.edits("Ben", options)
+		want := "one, two, " + word
+		next.wait("!autosave.readOnly && await current() === '" + want + "'")
+		next.wait("text === '" + want + "'")
+		next.do("await hf.close()")
+	})
+}
+
+// A page in the back/forward cache is thrown away there, or comes back: what was typed before is kept, and is not put over what
+// others saved meanwhile.
+func backForwardCache(s *series) {
+	s.rounds(2, 20, func(s *Scene) {
+		word, ann := Word(), s.edits("Ann", Unsaved)
+		ann.do("globalThis.cached = 1; type('" + word + "')")
+		require.NoError(s, ann.Navigate("/blank?elsewhere"))
+		ben := s.edits("Ben", Unsaved)
+		s.found(ben, word, "content")
+		ben.wait("text.includes('" + word + "')")
+		ben.do("type(', theirs'); await autosave.flushNow()")
+		if s.round%2 == 0 { // it comes back
+			_ = ann.Run("history.back()") // its answer may be lost with the page
+			ann.wait("globalThis.cached === 1")
+			ann.wait("autosave.readOnly")
+			ben.do("await hf.close()")
+			ann.wait("!autosave.readOnly && text === '" + word + ", theirs'")
+			ann.do("type('!'); await autosave.flushNow(); await hf.close()")
+		} else {
+			require.NoError(s, ann.End(closed))
+			ben.do("await hf.close()")
+		}
+		next := s.edits("Cleo", Unsaved)
+		next.wait("!autosave.readOnly && (await current()).startsWith('" + word + ", theirs')")
+		next.do("await hf.close()")
+	})
+}

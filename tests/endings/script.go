@@ -1,0 +1,50 @@
+package endings
+
+// Script gives a page with the AutoSave `autosave` the functions places and drafted: they say where a word is, as anybody can
+// find out who opens the document.
+const Script = `{
+const has = async (id, word, saver) => new TextDecoder().decode(await saver.read(id)).includes(word)
+const places = async (word, saver = autosave) => {
+  const history = await saver.history()
+  if (history.length > 0 && await has('current', word, saver)) return 'content'
+  for (const {id} of history) if (await has(id, word, saver)) return 'history'
+  return await drafted(word, saver) ? 'draft' : 'nowhere'
+}
+const drafted = async (word, saver = autosave) => {
+  for (const {id} of await saver.drafts()) if (await has(id, word, saver)) return true
+  return false
+}
+Object.assign(globalThis, {places, drafted})
+}
+1`
+
+// Editing gives a page that has a prelude an editor, as properties of globalThis: a text that saves by itself, and what it was told.
+const Editing = `{
+globalThis.autosave = undefined
+globalThis.text = ''
+const told = [], offered = []
+const decode = bytes => new TextDecoder().decode(bytes)
+const edit = async (options, take = () => text) => {
+  const since = now()
+  globalThis.autosave = await hf.initAutoSave(take, options)
+  autosave.took = now() - since
+  for (const type of ['phase', 'saved', 'readonly', 'editable']) autosave.addEventListener('autosave:' + type, ({detail: {content, unsaved, ...detail}}) => {
+    const event = {...plain(detail), type, seen: now()}
+    if (content) globalThis.text = event.content = decode(content)
+    if (unsaved) offered.push(event.unsaved = decode(unsaved))
+    told.push(event)
+  })
+  return autosave
+}
+const heard = type => told.filter(e => e.type === type)
+const type = more => { text += more; autosave.markDirty() }
+const current = async () => decode(await autosave.read('current'))
+const sleep = ms => new Promise(done => setTimeout(done, ms))
+// full leaves no room for a single character in localStorage.
+const full = () => {
+  for (let size = 1 << 20, n = 0; size >= 1; size >>= 1)
+    for (;; n++) try { localStorage.setItem('full' + n, 'x'.repeat(size)) } catch { break }
+}
+Object.assign(globalThis, {told, offered, decode, edit, heard, type, current, sleep, full})
+}
+1`
