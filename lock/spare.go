@@ -10,16 +10,22 @@ import (
 // it needs is the token.
 const claimLimit = 3 * time.Second
 
+// maxLead is how far a token of the better Records may be ahead of the clock when its Claim returns: Records count on where there is
+// more than one grant in a millisecond. The spare ones know the clock alone, and let as much time pass.
+const maxLead = 2 * time.Millisecond
+
 // WithSpare returns Records for leases whose lock does not depend on them: those of best,
 // but of spare for a lease whose Claim fails there or takes longer than three seconds or half its TTL.
-// Such a lease has no record, and warn, unless nil, is called with the reason. It must not block.
-func WithSpare(best, spare Records, warn func(error)) Records {
+// Such a lease has no record, and warn, unless nil, is called with the reason. It must not block. Tokens rise from lease to lease,
+// whichever of the two they come from: those of best are not far ahead of the clock, and those of spare begin behind them.
+func WithSpare(best Records, spare *WallTokens, warn func(error)) Records {
 	return &spared{best: best, spare: spare, warn: warn, leases: make(map[string]bool)}
 }
 
 type spared struct {
-	best, spare Records
-	warn        func(error)
+	best  Records
+	spare *WallTokens
+	warn  func(error)
 
 	mu     sync.Mutex
 	leases map[string]bool // those that the spare serves
@@ -30,6 +36,9 @@ func (s *spared) Claim(ctx context.Context, r Record, stolen bool) (int64, error
 	limited, stop := context.WithTimeoutCause(ctx, min(claimLimit, r.ExpiresAt.Sub(r.AcquiredAt)/2), errNoAnswer)
 	defer stop()
 	token, err := s.best.Claim(limited, r, stolen)
+	if err == nil {
+		s.spare.reach(limited, token-maxLead.Milliseconds())
+	}
 	if err == nil || ctx.Err() != nil {
 		return token, err
 	}
@@ -39,6 +48,9 @@ func (s *spared) Claim(ctx context.Context, r Record, stolen bool) (int64, error
 	s.mu.Lock()
 	s.leases[r.LeaseID] = true
 	s.mu.Unlock()
+	if err := s.spare.pass(ctx, s.spare.now()+maxLead.Milliseconds()); err != nil {
+		return 0, err
+	}
 	return s.spare.Claim(ctx, r, stolen)
 }
 

@@ -69,3 +69,41 @@ func TestSpareRecords(t *testing.T) {
 		})
 	}
 }
+
+// ahead are Records whose tokens are ahead of the clock, as they are after many grants in one millisecond, and which fail then.
+type ahead struct {
+	lock.WallTokens
+	by     time.Duration
+	failed bool
+}
+
+func (r *ahead) Claim(context.Context, lock.Record, bool) (int64, error) {
+	if r.failed {
+		return 0, errors.New("the storage is full")
+	}
+	return time.Now().Add(r.by).UnixMilli(), nil
+}
+
+// A token that is read from the clock is higher than the one before it, which came from a record and was ahead of the clock.
+func TestSpareTokensRise(t *testing.T) {
+	for _, by := range []time.Duration{0, time.Millisecond, 2 * time.Millisecond, 9 * time.Millisecond, 150 * time.Millisecond} {
+		t.Run(by.String(), func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				best := &ahead{by: by}
+				b := w.backend("a")
+				b.Records = lock.WithSpare(best, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
+				a := w.join("a", b)
+				begun := time.Now()
+				first := a.acquire(lock.AcquireOptions{})
+				assert.LessOrEqual(t, time.Since(begun), by)
+				a.release(first)
+				best.failed = true
+				begun = time.Now()
+				second := a.acquire(lock.AcquireOptions{})
+				assert.Less(t, time.Since(begun), 10*time.Millisecond)
+				assert.Greater(t, second.Token, first.Token)
+				a.release(second)
+			})
+		})
+	}
+}
