@@ -63,7 +63,11 @@ func newPlan(d *dice) plan {
 	}
 	faults := localFaults
 	if p.remote = d.chance(0.6); p.remote {
-		p.browsers, p.origins, p.tabs, p.instances = 1+d.n(3), 1+d.n(2), 1+d.n(3), 1+d.n(2)
+		most := 3
+		if p.hasty || d.chance(0.5) {
+			most = 2
+		}
+		p.browsers, p.origins, p.tabs, p.instances = 1+d.n(most), 1+d.n(2), 1+d.n(most), 1+d.n(2)
 		faults = allFaults
 	}
 	for _, f := range faults {

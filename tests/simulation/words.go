@@ -3,6 +3,9 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,12 +21,14 @@ type words struct {
 
 	mu    sync.Mutex
 	last  int
-	typed []string            // and journalled
-	acked map[string][]string // by domain: what every later content has
-	kept  []string            // what the history has, at least
+	typed []string          // and journalled
+	acked map[string]string // by domain: the content that was acknowledged last; every later one has all its words
+	kept  map[string]bool   // what the history has, at least
 }
 
-func newWords(w *world) *words { return &words{w: w, acked: make(map[string][]string)} }
+func newWords(w *world) *words {
+	return &words{w: w, acked: make(map[string]string), kept: make(map[string]bool)}
+}
 
 // next returns a word that was never used.
 func (s *words) next(by string) string {
@@ -40,9 +45,25 @@ func (s *words) journalled(word string) {
 	s.typed = append(s.typed, word)
 }
 
-func split(text string) []string {
-	all := strings.SplitAfter(text, ">")
-	return all[:len(all)-1]
+// split takes a text apart.
+func split(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for end := strings.IndexByte(text, '>'); end >= 0; end = strings.IndexByte(text, '>') {
+			if !yield(text[:end+1]) {
+				return
+			}
+			text = text[end+1:]
+		}
+	}
+}
+
+// in returns the words of a text as a set.
+func in(text string) map[string]bool {
+	all := make(map[string]bool)
+	for word := range split(text) {
+		all[word] = true
+	}
+	return all
 }
 
 // acknowledge notes that a text was saved, as the content or beside it.
@@ -51,19 +72,24 @@ func (s *words) acknowledge(t *tab, domain, text string, current bool) {
 	defer s.mu.Unlock()
 	s.w.count("saves")
 	if !current {
-		s.kept = append(s.kept, split(text)...)
+		maps.Copy(s.kept, in(text))
 		return
 	}
 	for _, word := range s.missing(domain, text) {
 		s.w.found("saved", "%s saved a text without %s, which was saved before", t.name, word)
 	}
-	s.acked[domain] = split(text)
+	s.acked[domain] = text
 }
 
 // missing returns the acknowledged words that a text lacks.
 func (s *words) missing(domain, text string) (lost []string) {
-	for _, word := range s.acked[domain] {
-		if !strings.Contains(text, word) {
+	before := s.acked[domain]
+	if strings.HasPrefix(text, before) {
+		return nil
+	}
+	has := in(text)
+	for word := range split(before) {
+		if !has[word] {
 			lost = append(lost, word)
 		}
 	}
@@ -92,8 +118,9 @@ func (s *words) settled(domain, content string) {
 func (s *words) found(all string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, word := range append(s.typed, s.kept...) {
-		if !strings.Contains(all, word) {
+	has := in(all)
+	for _, word := range append(s.typed, slices.Sorted(maps.Keys(s.kept))...) {
+		if !has[word] {
 			s.w.found("lost", "%s is nowhere", word)
 		}
 	}
