@@ -157,7 +157,7 @@ simulate: ## tabs, browsers and servers in virtual time, run after run with othe
 	go run ./tests/simulation/overlay .cache/simulation
 	go test -count=1 -timeout 0 -v $(SIMULATED) -run 'TestSimulation$$' ./tests/simulation -for $(or $(FOR),10m) $(if $(SEED),-seed $(SEED) -runs 1 -verbose)
 
-find-defects: ## that make simulate finds each of nine defects when its fix is taken back; FOR= says for how long it may look for one
+find-defects: ## that make simulate finds each of ten defects when its fix is taken back; FOR= says for how long it may look for one
 	go test -count=1 -timeout 0 -v -run TestFindsDefects ./tests/simulation -find $(or $(FOR),10m)
 
 test-campaign: build ## the short form of make campaign, always with the same seed, and that its oracle finds what is planted
