@@ -14,7 +14,7 @@ import { inTime, names, open, unsealed } from "./savings.js";
 /** @typedef {string | Uint8Array} Content a text is stored as UTF-8 */
 /** @typedef {{ draft: string, number: number, base: string, at: number, cause?: string }} Entry a snapshot of a page */
 /** @typedef {{ folder: string, ownerId: string, ownerName: string }} Bound */
-/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, file?: DraftFile | undefined, timer?: ReturnType<typeof setTimeout> }} Page */
+/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, file?: DraftFile | undefined, timer?: ReturnType<typeof setTimeout> }} Page */
 /** @typedef {Header & { id: string }} Found */
 
 /**
@@ -32,6 +32,9 @@ import { inTime, names, open, unsealed } from "./savings.js";
 
 /** How long typing pauses before what was written is made safe against a loss of power, in milliseconds. */
 const flushMs = 1000;
+
+/** How long a file may be written without a look whether it still has its name, in milliseconds. */
+const seenMs = 1000;
 
 /** How often a file that another has open is tried again, and how long one try is apart from the next, and all of them take, in milliseconds. */
 const tries = 20, tryMs = 25, triesMs = 2000;
@@ -74,10 +77,40 @@ export class Journals {
       if (number > known || (number === known && file.filled && cause)) {
         put(page, { number, base, cause, ownerId, ownerName, at }, typeof content === "string" ? encoder.encode(content) : content);
         clearTimeout(page.timer);
-        page.timer = setTimeout(() => quietly(() => file.flush()), flushMs);
+        page.timer = setTimeout(() => void this.#rest(id), flushMs);
       }
       return file.number;
     });
+  }
+
+  /** Typing pauses: makes the file safe. Resolves in any case.
+   * @param {number} id */
+  #rest(id) {
+    return this.#inTurn(id, async (page) => {
+      await this.#look(page);
+      page.file?.flush();
+    }).catch(() => undefined); // the snapshot before it stays, and the next one is tried
+  }
+
+  /**
+   * Makes sure that the file still has its name. The browser goes on writing a file that it removed because somebody cleared the
+   * storage, and text there would be lost with the page. So the file is made anew; if that is not possible, look rejects.
+   * @param {Page} page
+   */
+  async #look(page) {
+    const { file, draft } = page;
+    if (!file) return;
+    try {
+      await inTime((await drafts((await page.bound).folder)).getFileHandle(draft));
+      page.seen = performance.now();
+    } catch {
+      const { header } = file, content = file.filled ? file.content() : undefined;
+      page.file = undefined;
+      quietly(() => file.close());
+      if (!header || !content) return;
+      const made = await this.#file(page, draft);
+      if (made.number < header.number) made.put(header, content);
+    }
   }
 
   /**
@@ -196,7 +229,7 @@ export class Journals {
       let bind = () => undefined;
       /** @type {Promise<Bound>} */
       const bound = new Promise((resolve) => { bind = resolve; });
-      this.#pages.set(id, page = { bound, bind, turn: bound, draft: "" });
+      this.#pages.set(id, page = { bound, bind, turn: bound, draft: "", seen: 0 });
     }
     return page;
   }
@@ -225,12 +258,14 @@ export class Journals {
 
   /** @param {Page} page @param {string} draft */
   async #file(page, draft) {
+    if (page.file && page.draft === draft && performance.now() - page.seen > seenMs) await this.#look(page);
     if (page.file && page.draft === draft) return page.file;
     await this.#close(page);
     const { folder } = await page.bound;
     const file = await opened(await drafts(folder), draft, true, tries);
     if (!file) throw new DOMException("the file of the draft is open elsewhere", "NoModificationAllowedError");
     page.draft = draft;
+    page.seen = performance.now();
     return page.file = file;
   }
 

@@ -1,0 +1,40 @@
+package e2e
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// The site's data is cleared while a page types. Chromium goes on writing the removed file of the draft without an error, so the
+// journal has to notice that the file is gone. Then the text goes to a new file, or to localStorage if the storage does not answer any
+// more, and survives the end of the browser.
+func TestNothingLostAfterClearing(t *testing.T) {
+	t.Parallel()
+	eachHost(t, func(t *testing.T, host string) {
+		w := world{browser.Start(t, quick), browser.Serve(t, clearing(t))}
+		tab := w.editor(t, "{strategy: 'web-lock', host: '"+host+"'}", "{debounceMs: 600_000, idleMs: 600_000}")
+		tab.MustEval("type('typed before'); null", nil)
+		w.WaitStored(t, "typed before", browser.Limit)
+		tab.Clear(w.URL(""))
+		tab.MustEval("for (const word of [', ', 'and ', 'after']) { type(word); await new Promise(done => setTimeout(done, 300)) }", nil)
+		const text = "typed before, and after"
+		kept := func() bool {
+			return browser.Get[bool](tab, "Object.values(localStorage).some(entry => entry.includes('"+text+"'))") || w.Stored(text)
+		}
+		require.Eventually(t, kept, 2*browser.Limit, 50*time.Millisecond)
+		w.Restart(t, syscall.SIGTERM)
+
+		next := w.tab(t, "{strategy: 'web-lock', host: '"+host+"'}")
+		beginEditing(next, "")
+		next.WaitFor("!autosave.readOnly", browser.Limit)
+		next.WaitFor("text === 'typed before, and after'", browser.Limit)
+		assert.Empty(t, browser.Get[[]string](next, "uncaught"))
+		next.MustEval("await hf.close()", nil)
+	})
+}
