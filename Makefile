@@ -55,7 +55,7 @@ bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed 
 bench-server: build ## measure the server beside etcd's own mutex and a Redis lock; installs Redis for that
 	@tools/need redis
 	go build -trimpath -ldflags="-s -w" -o .cache/holdfast ./cmd/holdfast
-	cd tests/benchserver && go run . $(CURDIR)/.cache/holdfast
+	cd tests/benchserver && go run . -update $(CURDIR)/docs/performance.md $(CURDIR)/.cache/holdfast
 	go test -run '^$$' -bench FanOut -benchtime 100x ./server/rooms
 
 chaos-server: build ## the server's long tests: 100,000 operations under faults, 1,000 sockets through kills, 10,000 races, real durations, contents in a real S3 server

@@ -8,27 +8,35 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
 func main() {
 	seconds := flag.Int("seconds", 20, "how long 10,000 locks are kept alive")
-	only := flag.String("only", "", "measure only what bears this `name`, as waiting")
+	only := flag.String("only", "", "measure only what bears one of these `names`, as waiting,save")
+	update := flag.String("update", "", "write the table into this `document`, between its marks")
 	rounds := flag.Int("rounds", 3000, "how often each contender acquires and releases")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: benchserver [-seconds 20] path/to/holdfast")
+		fmt.Fprintln(os.Stderr, "usage: benchserver [-seconds 20] [-update document] path/to/holdfast")
 		os.Exit(2)
 	}
-	if err := run(flag.Arg(0), *only, *rounds, time.Duration(*seconds)*time.Second); err != nil {
+	t := table{load: load()}
+	err := t.run(flag.Arg(0), strings.FieldsFunc(*only, func(r rune) bool { return r == ',' }), *rounds, time.Duration(*seconds)*time.Second)
+	if err == nil {
+		fmt.Print(t.String())
+		err = t.write(*update)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "benchserver:", err)
 		os.Exit(1)
 	}
 }
 
-func run(binary, only string, rounds int, keep time.Duration) error {
-	var t table
-	if only == "" {
+func (t *table) run(binary string, only []string, rounds int, keep time.Duration) error {
+	if len(only) == 0 {
 		if err := t.start(binary); err != nil {
 			return err
 		}
@@ -41,19 +49,19 @@ func run(binary, only string, rounds int, keep time.Duration) error {
 		{"cycle", func(s *server) error {
 			return t.acquire("holdfast, HTTP on loopback", "0.5 ms, 3 ms", rounds, holdfastCycle(s))
 		}},
-		{"etcd", func(s *server) error { return etcdPut(&t, s, rounds) }},
-		{"etcd", func(s *server) error { return etcdMutex(&t, s, rounds) }},
-		{"redis", func(*server) error { return redis(&t, rounds, "redsync, Redis as it comes", "no") }},
-		{"redis", func(*server) error { return redis(&t, rounds, "redsync, Redis that syncs every write", "yes") }},
-		{"events", func(s *server) error { return fanOut(&t, s, 1000, 50) }},
-		{"waiting", func(s *server) error { return waiting(&t, s, binary, 200) }},
-		{"waiting", func(s *server) error { return waiting(&t, s, binary, 5000) }},
-		{"save", func(s *server) error { return saves(&t, s, 200) }},
-		{"crowd", func(s *server) error { return crowd(&t, s, 5, 2*time.Second) }},
-		{"live", func(s *server) error { return live(&t, s, 25_000, 50_000, 100_000) }},
-		{"alive", func(s *server) error { return keepAlive(&t, s, 10_000, keep) }},
+		{"etcd", func(s *server) error { return etcdPut(t, s, rounds) }},
+		{"etcd", func(s *server) error { return etcdMutex(t, s, rounds) }},
+		{"redis", func(*server) error { return redis(t, rounds, "redsync, Redis as it comes", "no") }},
+		{"redis", func(*server) error { return redis(t, rounds, "redsync, Redis that syncs every write", "yes") }},
+		{"events", func(s *server) error { return fanOut(t, s, 1000, 50) }},
+		{"waiting", func(s *server) error { return waiting(t, s, binary, 200) }},
+		{"waiting", func(s *server) error { return waiting(t, s, binary, 5000) }},
+		{"save", func(s *server) error { return saves(t, s, 200) }},
+		{"crowd", func(s *server) error { return crowd(t, s, 5, 2*time.Second) }},
+		{"live", func(s *server) error { return live(t, s, 25_000, 50_000, 100_000) }},
+		{"alive", func(s *server) error { return keepAlive(t, s, 10_000, keep) }},
 	} {
-		if only != "" && m.name != only {
+		if len(only) > 0 && !slices.Contains(only, m.name) {
 			continue
 		}
 		s, err := startServer(binary)
@@ -65,6 +73,5 @@ func run(binary, only string, rounds int, keep time.Duration) error {
 		}
 		s.stop()
 	}
-	t.print()
 	return nil
 }

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
+	"strings"
 	"time"
 )
 
 // table is what is printed: a line a figure, with the target where there is one.
-type table struct{ rows []row }
+type table struct {
+	load string // of the machine before the first figure
+	rows []row
+}
 
 type row struct{ what, who, figure, target string }
 
@@ -16,12 +22,52 @@ func (t *table) add(what, who, figure, target string) {
 	t.rows = append(t.rows, row{what, who, figure, target})
 }
 
-func (t *table) print() {
-	fmt.Println("| What | Who | Figure | Target |")
-	fmt.Println("|---|---|---|---|")
+// String returns the table with the machine that it was measured on.
+func (t *table) String() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s, %s/%s, %d cores, load %s before the run:\n\n", processor(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), t.load)
+	fmt.Fprint(&out, "| What | Who | Figure | Target |\n|---|---|---|---|\n")
 	for _, r := range t.rows {
-		fmt.Printf("| %s | %s | %s | %s |\n", r.what, r.who, r.figure, r.target)
+		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", r.what, r.who, r.figure, r.target)
 	}
+	return out.String()
+}
+
+const (
+	openMark  = "<!-- server, measured -->"
+	closeMark = "<!-- end of server -->"
+)
+
+// write replaces the table of the server in a document; an empty path is none.
+func (t *table) write(path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(text), openMark)
+	_, after, ends := strings.Cut(rest, closeMark)
+	if !begins || !ends {
+		return fmt.Errorf("%s has no marks %s and %s", path, openMark, closeMark)
+	}
+	return os.WriteFile(path, []byte(before+openMark+"\n\n"+t.String()+closeMark+after), 0o644)
+}
+
+// load returns how many programs ran or waited for a processor in the last minute, on average.
+func load() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	first, _, _ := strings.Cut(string(text), " ")
+	return cmp.Or(first, "unknown")
+}
+
+// processor returns the name of the processor.
+func processor() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	_, rest, _ := strings.Cut(string(text), "model name")
+	line, _, _ := strings.Cut(rest, "\n")
+	return cmp.Or(strings.Trim(line, "\t :"), "unknown processor")
 }
 
 // acquire measures the acquisitions of a cycle of acquire and release.
