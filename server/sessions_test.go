@@ -102,7 +102,7 @@ func TestAUserHasOneAllowance(t *testing.T) {
 
 func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *server.Config) { c.Rate, c.Burst, c.NewRate, c.NewBurst = 5, 10, 1, 3 })
+	s := start(t, func(c *server.Config) { c.Rate, c.Burst, c.NewRate, c.NewBurst = 0.001, 10, 0.001, 3 })
 	limited := 0
 	for range 15 {
 		if a := s.as(t, "ann").do("GET", lockOf("r"), nil); a.status == http.StatusTooManyRequests {
