@@ -149,7 +149,7 @@ export class Journals {
 
   /**
    * Brings what a page that is gone left elsewhere into the file of its draft. Resolves with "done" where that needs it no
-   * more, with "busy" where the page lives, and with "unreadable" where what it builds on cannot be read.
+   * more, with "busy" where the page lives, and with "unreadable" where what it builds on is gone.
    * @param {string} folder @param {Rescue} rescue
    */
   async merge(folder, rescue) {
@@ -361,7 +361,8 @@ async function basis(folder, file, { number, base }) {
     const history = await inTime((await place(folder)).getDirectoryHandle("history"));
     const file = await inTime((await inTime(history.getFileHandle(base))).getFile());
     return unsealed(new Uint8Array(await inTime(file.arrayBuffer())));
-  } catch {
+  } catch (error) {
+    if (/** @type {Error} */ (error).name !== "NotFoundError") throw error; // it may be read later
     return undefined;
   }
 }

@@ -1,7 +1,7 @@
 // Keeps what the page has and nobody has saved: in the draft's file, some times a second, and in localStorage where there is
 // no time for that.
 
-import type { Found } from "../../opfs/journal.js";
+import type { Found, Rescue } from "../../opfs/journal.js";
 import type { Host } from "./protocol";
 import * as rescue from "./rescue";
 import { type Shot, Shots } from "./shots";
@@ -185,12 +185,16 @@ export class Journal {
 
   /** Brings what pages that are gone have left into their files; of this page's own, only where it wakes. */
   async merge(waking: boolean): Promise<void> {
+    const unreadable: Rescue[] = [];
     await Promise.all(rescue.entries(this.folder).map(async (entry) => {
       if (entry.draft === this.#shots.draft && !waking) return;
-      if (await this.#post("merge", this.folder, entry) !== "done") return;
+      const became = await this.#post("merge", this.folder, entry);
+      if (became === "unreadable") unreadable.push(entry);
+      if (became !== "done") return;
       rescue.drop(this.folder, entry.draft, entry.number);
       if (this.#keptShot?.number === entry.number && this.#keptShot.draft === entry.draft) this.#stored = this.#keptShot;
     }));
+    rescue.bound(this.folder, unreadable);
   }
 
   /** Ends journalling, and lets go of the file. */

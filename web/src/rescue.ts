@@ -67,6 +67,18 @@ export function entries(folder: string): Rescue[] {
   }
 }
 
+/** So many entries of a document stay that cannot be read. */
+const mostUnreadable = 8;
+
+/**
+ * Forgets the oldest of the entries whose snapshot is gone, which no version can read. An entry of a newer version that stores
+ * something else has a field more, and stays.
+ */
+export function bound(folder: string, unreadable: Rescue[]): void {
+  const known = unreadable.filter((entry) => Object.keys(entry).length === 7).sort((a, b) => b.at - a.at);
+  for (const { draft, number } of known.slice(mostUnreadable)) drop(folder, draft, number);
+}
+
 function parsed(value: string | null): Rescue | undefined {
   try {
     const { draft, number, differences } = JSON.parse(value ?? "") as Rescue;
