@@ -172,33 +172,57 @@ func TestFramesOverAFileAreServedInTheOrderOfAsking(t *testing.T) {
 	})
 }
 
-// A request that is aborted before it is granted never runs its callback, however close the grant was.
+// A request that is aborted before it is granted never runs its callback, however close the grant was: with a runtime that is
+// still loading, and with one that is ready.
 func TestAbortBeforeGrantRunsNoCallback(t *testing.T) {
 	t.Parallel()
-	w := world{browser.Start(t, quick), browser.Serve(t, served(t, withoutWebLocks))}
-	eachHost(t, func(t *testing.T, host string) {
-		tab := w.tab(t, "")
-		tab.MustEval(withoutWebLocks+"await start("+filesAt(host, "abort "+host, "")+")", nil)
-		ran := browser.Get[[]string](tab, `await (async () => {
-			const wrong = []
-			for (let i = 0; i < 60; i++) {
-				const controller = new AbortController()
-				let ran = false
-				const answer = hf.locks.request('aborted', {signal: controller.signal}, () => { ran = true }).then(() => 'granted', reason => reason)
-				if (i % 3 === 1) await undefined
-				if (i % 3 === 2) { // the grant comes meanwhile, and waits for this turn to end
-					await new Promise(done => setTimeout(done))
-					for (const until = performance.now() + 20; performance.now() < until;);
-				}
-				const granted = ran
-				controller.abort('enough')
-				const said = await answer
-				if (!granted && (ran || said !== 'enough')) wrong.push(i + ': ' + ran + ', ' + said)
-			}
-			return wrong
-		})()`)
-		assert.Empty(t, ran)
-		tab.MustEval(`await hf.close()`, nil)
-		tab.Quiet()
-	})
+	with := open(t, quick)
+	without := world{with.Browser, browser.Serve(t, served(t, withoutWebLocks))}
+	for name, c := range map[string]struct {
+		world
+		before string
+	}{"file alone": {without, withoutWebLocks}, "file, Web Locks": {with, ""}} {
+		t.Run(name, func(t *testing.T) {
+			eachHost(t, func(t *testing.T, host string) {
+				tab := c.tab(t, "")
+				tab.MustEval(c.before+abortScript, nil)
+				options := "{strategy: 'file-lock', host: '" + host + "', root: 'abort " + host + " ' + root}"
+				run := fmt.Sprintf("await abortRounds(root => openHoldfast(%s), %d, %d)", options, rounds(t, 3, 200), rounds(t, 60, 200))
+				tab.MustEval("globalThis.wrong = undefined; ("+"async () => { globalThis.wrong = "+run+" })().catch(error => { globalThis.wrong = [String(error)] }); null", nil)
+				tab.WaitFor("globalThis.wrong", 20*browser.Limit)
+				assert.Empty(t, browser.Get[[]string](tab, "wrong"))
+				tab.Quiet()
+			})
+		})
+	}
 }
+
+// abortScript defines abortRounds, which aborts at one of three moments and returns what went wrong.
+const abortScript = `
+const abortOnce = async (locks, i) => {
+	const controller = new AbortController()
+	let ran = false
+	const answer = locks.request('aborted', {signal: controller.signal}, () => { ran = true }).then(() => 'granted', reason => reason)
+	if (i % 3 === 1) await undefined
+	if (i % 3 === 2) { // the grant comes meanwhile, and waits for this turn to end
+		await new Promise(done => setTimeout(done))
+		for (const until = performance.now() + 20; performance.now() < until;);
+	}
+	const granted = ran
+	controller.abort('enough')
+	const said = await answer
+	return !granted && (ran || said !== 'enough') ? [i + ': ' + ran + ', ' + said] : []
+}
+const abortRounds = async (open, cold, warm) => {
+	const wrong = []
+	for (let i = 0; i < cold; i++) {
+		const hf = await open(i)
+		wrong.push(...await abortOnce(hf.locks, i))
+		await hf.close()
+	}
+	const hf = await open('warm')
+	for (let i = 0; i < warm; i++) wrong.push(...await abortOnce(hf.locks, i))
+	await hf.close()
+	return wrong
+}
+`
