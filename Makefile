@@ -176,12 +176,12 @@ soak: build ## tabs and two servers at work under all kinds of faults, for 30 mi
 	@tools/need chromium
 	go test -count=1 -timeout 0 -v -run 'TestSoak$$' ./tests/soak -for $(or $(SOAK),30m) -seed $(or $(SEED),0) -pace $(or $(PACE),2s)
 
-wpt: build ## the public web-platform-tests for web-locks against holdfast.locks; WPT= names a checkout of them
+wpt: build ## the public web-platform-tests for web-locks against holdfast.locks; WPT= names a checkout, ROUNDS= says how often each test runs
 	@tools/need chromium
 	@test -n "$(WPT)" || test -d .cache/wpt/web-locks || { \
 		git clone --quiet --depth 1 --filter=blob:none --sparse https://github.com/web-platform-tests/wpt .cache/wpt && \
 		git -C .cache/wpt sparse-checkout set web-locks resources; }
-	go test -count=1 -v ./tests/wpt -suite $(abspath $(or $(WPT),.cache/wpt))
+	go test -count=1 -timeout 0 -v ./tests/wpt -suite $(abspath $(or $(WPT),.cache/wpt)) -rounds $(or $(ROUNDS),20)
 
 clean: ## remove what the other targets made
 	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules
