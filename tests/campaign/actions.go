@@ -23,7 +23,7 @@ var actions = []action{
 	{"crashed", 5, func(r *run, i int) { r.leave(i, "crashed") }},
 	{"back/forward cache", 3, (*run).cache},
 	{"frozen", 3, (*run).freeze},
-	{"torn down", 8, (*run).teardown},
+	{"torn down", 4, (*run).teardown},
 	{"handover", 5, (*run).handover},
 	{"forced", 2, (*run).force},
 	{"stolen", 2, (*run).steal},
@@ -146,8 +146,7 @@ func (r *run) freeze(i int) {
 	}
 }
 
-// teardown ends the AutoSaves of a page and empties the editors in the same task. The page goes on with other documents, or is
-// loaded again.
+// teardown ends the AutoSaves of a page and empties the editors in the same task.
 func (r *run) teardown(i int) {
 	p := r.pages[i]
 	r.thaw(p)
@@ -168,9 +167,7 @@ func (r *run) teardown(i int) {
 		r.oracle.accuse("%s has not ended: %v", method, err)
 	}
 	r.ended(i, "torn down by "+method, false, at)
-	if r.random.IntN(3) == 0 {
-		p.tab.Reload()
-	}
+	p.tab.Reload()
 	r.enter(i)
 }
 

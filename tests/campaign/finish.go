@@ -27,18 +27,13 @@ func (r *run) last(tab *browser.Tab, d *document) {
 		r.oracle.accuse("%s cannot be edited at the end: %v; the page says %+v", d.name, err, log[max(0, len(log)-3):])
 		return
 	}
-	var found seen
-	for limit := time.Now().Add(2 * patience); ; time.Sleep(200 * time.Millisecond) {
-		l := begin([]*reading{{tab: tab, asked: []*session{s}}}, true, r.server.URL)
-		<-l.done
-		r.judge(l)
-		found = l.readings[0].found[s.id]
-		if !r.oracle.waiting(d) || time.Now().After(limit) {
-			break
-		}
+	p := &opened{tab: tab, sessions: []*session{s}}
+	for limit := time.Now().Add(2 * patience); r.inspect(p, s, true) && r.oracle.waiting(d) && time.Now().Before(limit); {
+		time.Sleep(200 * time.Millisecond)
 	}
-	if found.Drafts == nil {
-		r.oracle.accuse("%s cannot be read at the end", d.name)
+	var found seen
+	if err := tab.Eval(fmt.Sprintf("await sessions.get(%q).inspect(true)", s.id), &found); err != nil {
+		r.oracle.accuse("%s cannot be read at the end: %v", d.name, err)
 		return
 	}
 	r.oracle.settle(d, found, r.ends)

@@ -242,9 +242,8 @@ func (s *session) due(w *word, journal time.Duration, at float64) bool {
 // seen is what a document has.
 type seen struct{ Drafts, Content, History, Seen []string }
 
-// inspect compares what a document has with what it must have. That was read between two instants. It returns whether the history is
-// needed to tell.
-func (o *oracle) inspect(d *document, s seen, history bool, begun, now time.Time) (more bool) {
+// inspect compares what a document has with what it must have. It returns whether the history is needed to tell.
+func (o *oracle) inspect(d *document, s seen, history bool, now time.Time) (more bool) {
 	content, saved := set(s.Content), set(slices.Concat(s.Content, s.History))
 	kept := set(slices.Concat(s.Drafts, s.Content, s.History))
 	for text := range content {
@@ -267,7 +266,7 @@ func (o *oracle) inspect(d *document, s seen, history bool, begun, now time.Time
 			o.count["words found in the history only"]++
 		case w.missing.IsZero():
 			w.missing = now
-		case begun.Sub(w.missing) > o.patience:
+		case now.Sub(w.missing) > o.patience:
 			w.lost = true
 			lost[w.session] = append(lost[w.session], w)
 		}

@@ -19,13 +19,10 @@ import (
 
 const (
 	tabs      = 4
-	perPage   = 12              // sessions
-	perText   = 24              // pages that meet in a document, so that none grows for ever
-	looking   = 2 * time.Second // from one look at all documents to the next
+	perPage   = 6 // sessions
 	journal   = 200 * time.Millisecond
 	patience  = 20 * time.Second
 	serverTTL = 3 * time.Second
-	polling   = 100 * time.Millisecond
 )
 
 var generations = flag.Int("generations", 0, "of each document; 0: as many as by default. With 1, no history hides that a text is overwritten")
@@ -48,9 +45,7 @@ type run struct {
 	born    int
 	endings int // of sessions
 	begun   time.Time
-	looks   *look     // under way
-	looked  time.Time // when the last one was over
-	turn    int       // of the tab that is polled next
+	looked  time.Time
 	crowded bool      // localStorage has no room
 	scarce  bool      // OPFS has no room
 	offline bool      // the server cannot be reached
@@ -101,10 +96,10 @@ func (p place) options() map[string]any {
 	return options
 }
 
-// places are those of a page: documents of this chapter. All pages of a chapter meet in the same ones, except some that are
-// elsewhere.
+// places are those of a page: documents of this chapter, so that none grows for ever. All pages of a chapter meet in the same ones,
+// except some that are elsewhere.
 func (r *run) places() (list []place) {
-	chapter := r.endings / (perPage * perText)
+	chapter := r.endings / 200
 	kind := chapter
 	if r.random.IntN(5) == 0 {
 		kind = r.random.IntN(3)
@@ -118,10 +113,7 @@ func (r *run) places() (list []place) {
 		case 1:
 			p = place{map[string]any{"root": fmt.Sprintf("file-%d", chapter), "strategy": "file-lock"}, []string{fmt.Sprint(n)}}
 		case 2:
-			p = place{map[string]any{"root": fmt.Sprintf("shared-%d", chapter), "server": map[string]any{"url": r.site.URL("")}}, []string{fmt.Sprint(n)}}
-			if n < 2 { // a project with one document
-				p = place{map[string]any{"root": fmt.Sprintf("shared-%d-%d", chapter, n), "server": map[string]any{"url": r.site.URL("")}}, []string{}}
-			}
+			p = place{map[string]any{"root": fmt.Sprintf("shared-%d-%d", chapter, n), "server": map[string]any{"url": r.site.URL("")}}, []string{}}
 		}
 		p.open["host"] = host
 		list = append(list, p)
@@ -141,41 +133,30 @@ func (r *run) enter(i int) {
 		r.enter(i)
 		return
 	}
-	var all []string
 	for _, place := range r.places() {
-		s, text := r.session(place)
-		p.sessions, all = append(p.sessions, s), append(all, text)
+		r.born++
+		s := r.oracle.open(fmt.Sprintf("s%d", r.born), place.name(), place.shared())
+		s.excused = r.scarce
+		r.lie[s.document] = place
+		options := place.options()
+		if *generations > 0 {
+			options["maxGenerations"] = *generations
+		}
+		open := maps.Clone(place.open)
+		open["ownerName"] = s.id
+		options["debounceMs"], options["idleMs"], options["journalMs"] = 50+r.random.IntN(2000), 5000, journal.Milliseconds()
+		text, err := json.Marshal(map[string]any{"id": s.id, "open": open, "options": options, "seed": r.random.Uint32(),
+			"pace": 30 + r.random.IntN(300), "merges": r.random.IntN(2) == 0, "stubborn": r.random.IntN(6) == 0})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		p.sessions = append(p.sessions, s)
 		r.log.line(clock(), "%s opens %s in page %d: %s", s.id, s.document.name, i, text)
-	}
-	if err := p.tab.Eval("for (const session of ["+strings.Join(all, ", ")+"]) void begin(session); null", nil); err != nil {
-		r.oracle.accuse("the sessions of a page do not begin: %v", err)
+		if err := p.tab.Eval("void begin("+string(text)+")", nil); err != nil {
+			r.oracle.accuse("a session does not begin: %v", err)
+		}
 	}
 	_, _ = p.tab.Renderer() // to be known before it is killed
-}
-
-// session draws somebody who opens a document and types. It returns what the page needs to know.
-func (r *run) session(place place) (*session, string) {
-	r.born++
-	s := r.oracle.open(fmt.Sprintf("s%d", r.born), place.name(), place.shared())
-	s.excused = r.scarce
-	r.lie[s.document] = place
-	options := place.options()
-	if *generations > 0 {
-		options["maxGenerations"] = *generations
-	}
-	open := maps.Clone(place.open)
-	open["ownerName"] = s.id
-	options["debounceMs"], options["idleMs"], options["journalMs"] = 50+r.random.IntN(2000), 5000, journal.Milliseconds()
-	pace := 30 + r.random.IntN(300)
-	if r.random.IntN(4) > 0 {
-		pace *= 5 // most people think before they type
-	}
-	text, err := json.Marshal(map[string]any{"id": s.id, "open": open, "options": options, "seed": r.random.Uint32(),
-		"pace": pace, "merges": r.random.IntN(2) == 0, "stubborn": r.random.IntN(10) == 0})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return s, string(text)
 }
 
 // poll takes what the page of a tab has written down.
@@ -207,11 +188,15 @@ func (r *run) ended(i int, how string, abrupt bool, at float64) {
 
 // work lets people type for a while, and looks at what the documents have.
 func (r *run) work(pause time.Duration) {
-	for end := time.Now().Add(pause); ; time.Sleep(min(time.Until(end), polling)) {
-		r.turn++
-		r.poll(r.turn % tabs)
+	for end := time.Now().Add(pause); ; time.Sleep(20 * time.Millisecond) {
+		for i := range r.pages {
+			r.poll(i)
+		}
 		r.undoDue(time.Now())
-		r.lookAround()
+		if time.Since(r.looked) > time.Second {
+			r.inspectAll(false)
+			r.looked = time.Now()
+		}
 		if time.Now().After(end) {
 			return
 		}
@@ -227,4 +212,44 @@ func (r *run) undoDue(now time.Time) {
 		u.do()
 		return true
 	})
+}
+
+// inspectAll looks into every document that a page has open.
+func (r *run) inspectAll(all bool) {
+	done := map[*document]bool{}
+	for _, p := range r.pages {
+		if p == nil || p.cached || p.frozen || p.tab.Crashed() {
+			continue
+		}
+		for _, s := range p.sessions {
+			if s.began && !done[s.document] {
+				done[s.document] = r.inspect(p, s, all)
+			}
+		}
+	}
+}
+
+// inspect looks into a document through a session. It returns false where that was not possible.
+func (r *run) inspect(p *opened, s *session, history bool) bool {
+	if s.document.shared && (r.offline || time.Since(r.online) < 2*serverTTL) {
+		return false // the page may know no more than this browser does
+	}
+	var found seen
+	if err := p.tab.Eval(fmt.Sprintf("await sessions.get(%q).inspect(%v)", s.id, history), &found); err != nil {
+		r.oracle.count["inspections that failed"]++
+		return false
+	}
+	if s.document.shared {
+		content, err := contentOf(r.server.URL, s.document.name)
+		if err != nil {
+			return false
+		}
+		found.Content = content
+	}
+	r.oracle.count["inspections"]++
+	r.log.seen(s, found)
+	if r.oracle.inspect(s.document, found, history, time.Now()) {
+		return r.inspect(p, s, true)
+	}
+	return true
 }

@@ -32,7 +32,6 @@ Worker.prototype.postMessage = function (message, ...rest) {
 /** The words that a snapshot has and none before it had, by session. */
 function posted(text) {
   return [...sessions.values()].flatMap((session) => {
-    if (session.fresh.length === 0) return [];
     const words = session.fresh.filter((word) => text.includes(`${word}\n`));
     if (words.length === 0) return [];
     session.fresh = session.fresh.filter((word) => !words.includes(word));
@@ -140,9 +139,7 @@ class Session {
     const done = method === "close" ? this.holdfast.close() : this.saver.dispose();
     this.text = "";
     note("torn down", this.id);
-    opened.clear(); // who comes next opens anew
-    return done.then(() => method === "close" || this.holdfast.close()).catch((error) => note("refused", this.id, { code: error.code }))
-      .finally(() => sessions.delete(this.id));
+    return done.then(() => method === "close" || this.holdfast.close()).catch((error) => note("refused", this.id, { code: error.code }));
   }
 
   requestEdit(options) {
@@ -188,12 +185,6 @@ class Session {
     }
   }
 }
-
-/** What the documents of some sessions have; nothing about one that cannot be read within a while. */
-globalThis.look = async (ids, history) => Object.fromEntries(await Promise.all(ids.map(async (id) => {
-  const found = sessions.get(id)?.inspect(history).catch(() => undefined);
-  return [id, await Promise.race([found, sleep(10_000)])];
-})));
 
 globalThis.begin = (options) => new Session(options).begin().catch((error) => note("failed", options.id, { code: error.code ?? "", why: String(error?.stack ?? error) }));
 
