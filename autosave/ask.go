@@ -131,7 +131,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 // elsewhere returns an error where no page edits this document, but one edits a document around or below it: only there can
 // it be asked, and force does not reach there.
 func (s *Saver) elsewhere(ctx context.Context) error {
-	ctx, stop := context.WithTimeout(ctx, rollCall)
+	ctx, stop := context.WithTimeout(ctx, lateRollCall)
 	defer stop()
 	holders, _, err := s.config.Locks.Inspect(ctx)
 	if err != nil {
@@ -201,6 +201,9 @@ func (s *Saver) negotiate(ctx context.Context, a *ask, opts EditOptions, verdict
 			if s.askNext(ctx, a) {
 				timer.Reset(opts.Grace)
 				continue
+			}
+			if err := s.elsewhere(ctx); err != nil { // that page was too busy to say so before
+				return err
 			}
 			if !opts.Force || a.far {
 				return &Error{Code: CodeHandoverNoAnswer, Detail: "the page that edits does not answer; force takes the lock from it"}

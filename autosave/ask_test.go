@@ -278,6 +278,32 @@ func (c counted) AcquireProjectLock(ctx context.Context, opts lock.AcquireOption
 	return c.nestedLocks.AcquireProjectLock(ctx, opts)
 }
 
+// busyChannel posts late, as a page does that is busy.
+type busyChannel struct{ lock.Channel }
+
+func (c busyChannel) Post(m lock.Message) error {
+	time.Sleep(300 * time.Millisecond)
+	return c.Channel.Post(m)
+}
+
+// A page that edits a document around another one is never robbed because it is too busy to say so at once.
+func TestBusyEditorOfDocumentAroundIsNotRobbed(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.prepare("a"), w.prepare("b")
+		a.options.Channel = busyChannel{a.options.Channel}
+		b.config.Lock.Path = []string{"chapter"}
+		b.config.Channel = autosavetest.NewAir().Join() // each document has its own
+		b.files = autosavetest.NewDisk().Client()
+		b.store = autosave.NewLayout(b.files, autosavetest.SHA256)
+		a.open()
+		b.open()
+		require.False(t, a.ReadOnly())
+		require.True(t, b.ReadOnly())
+		require.ErrorIs(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true}), autosave.ErrHandoverRefused)
+		assert.False(t, a.ReadOnly())
+	})
+}
+
 // A page that asks for a document learns at once that a page edits one around or below it. Its turn comes when that ends.
 func TestDocumentAroundOrBelowIsNamed(t *testing.T) {
 	for holds, asks := range map[string]string{"book": "book/chapter", "book/chapter": "book", "": "book"} {

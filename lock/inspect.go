@@ -90,11 +90,13 @@ const rollCall = 400 * time.Millisecond
 // all of them, and the owners, which know the rest: names, tokens, times.
 func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 	r, err := m.look(ctx)
-	if err == nil && r.torn() {
-		r, err = m.look(ctx)
-	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if r.torn() {
+		if again, err := m.look(ctx); err == nil && ctx.Err() == nil { // a look without time sees nobody
+			r = again
+		}
 	}
 	for _, i := range r.held {
 		r.holders = append(r.holders, Holder{Resource: r.shown(i.Name), Mode: i.Mode, Strategy: r.backends[i.Name].Strategy, OwnerID: i.ClientID, Wants: []Want{{i.Name, i.Mode}}})

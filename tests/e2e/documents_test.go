@@ -163,7 +163,6 @@ func TestRequestEditNamesDocumentAround(t *testing.T) {
 		failed := browser.Get[event](ben, "await failure(autosave.requestEdit({force: true}))")
 		assert.Equal(t, "handover-refused", failed["code"])
 		assert.Contains(t, failed["message"], `Ann edits "book"`)
-		assert.Less(t, failed.number("took"), 4000.0)
 		ann.MustEval("await hf.close()", nil)
 		ben.WaitFor("!autosave.readOnly", browser.Limit)
 		ben.MustEval("await hf.close()", nil)
