@@ -11,9 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// The site's data is cleared while a page types. Chromium goes on writing the removed file of the draft without an error, so the
-// journal has to notice that the file is gone. Then the text goes to a new file, or to localStorage if the storage does not answer any
-// more, and survives the end of the browser.
+// The site's data is cleared while a page types. Text that was typed before and after that survives the end of the browser, in a new
+// file, or in localStorage if the storage does not answer any more.
 func TestNothingLostAfterClearing(t *testing.T) {
 	t.Parallel()
 	eachHost(t, func(t *testing.T, host string) {
