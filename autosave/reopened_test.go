@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 )
 
-// A page was told of the draft of its own text, and its user types on: the file of the draft is open again. The draft waits for a
-// decision nevertheless. To discard it discards what the person was told of, and not what was typed since.
+// A page got the event of a draft of its own text, and its user types on: the file of the draft is open again. The draft still waits for a
+// decision. Discarding it removes the text that the event named, and keeps the text that was typed since.
 func TestDraftThatTypingHasReopenedIsDiscarded(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
 		a := w.savedOne(shelf)

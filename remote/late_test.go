@@ -147,7 +147,7 @@ func TestFirstVisitThatGivesUp(t *testing.T) {
 	}
 }
 
-// A browser that sends no cookie is granted nothing. The page is told why, at once.
+// The server grants nothing to a browser that sends no cookie. The error says why, at once.
 func TestBrowserWithoutCookies(t *testing.T) {
 	for target, opts := range targets {
 		t.Run(target, func(t *testing.T) {

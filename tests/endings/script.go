@@ -18,7 +18,7 @@ Object.assign(globalThis, {places, drafted})
 }
 1`
 
-// Editing gives a page that has a prelude an editor, as properties of globalThis: a text that saves by itself, and what it was told.
+// Editing gives a page that has a prelude an editor, as properties of globalThis: a text that saves by itself, and its events.
 const Editing = `{
 globalThis.autosave = undefined
 globalThis.text = ''

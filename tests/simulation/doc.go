@@ -13,7 +13,7 @@
 // # Determinism
 //
 // Everything that the simulation itself decides comes from the seed, and two of its steps hardly ever happen at one instant.
-// What is left is the Go runtime's: the order of goroutines that are ready at one instant, the choice of a select among
+// The rest is the Go runtime's: the order of goroutines that are ready at one instant, the choice of a select among
 // several ready cases, the order of maps, preemption, and the random numbers that the code under test draws (identifiers,
 // jitter). The command overlay changes the runtime at build time so that these random numbers come from the seed too and
 // nothing is preempted; one P and no collector during a run leave the order to the scheduler's queue. make simulate builds

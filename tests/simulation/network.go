@@ -120,8 +120,8 @@ func (b *browser) send(origin string, r remote.Request) *exchange {
 	return x
 }
 
-// travel takes a request to an instance and the answer back. What has left arrives though the sender has given up, now
-// and then; the server hears later that nobody waits.
+// travel takes a request to an instance and the answer back. Now and then, a request arrives although its
+// sender has given up; the server hears later that nobody waits.
 func (x *exchange) travel() {
 	net := x.b.weather()
 	long, lost := x.b.leg(x.r.Method, net, true)
