@@ -27,7 +27,7 @@ NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consume
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-build: ## make the npm package in dist/ and the site that the server carries; DEBUG=1 keeps line numbers in the Wasm
+build: ## make the npm package in dist/ and the site that the server carries; DEBUG=1 keeps the names for a debugger in the Wasm
 	go run ./web/build $(if $(DEBUG),-debug)
 
 package: ## build, then pack dist/ as an npm tarball in .cache/package/

@@ -2,14 +2,17 @@
 
 package jsbridge
 
-import "strconv"
+import (
+	"strconv"
+	"time"
+)
 
 // Text is a value spelled as JSON. It crosses to JavaScript at once, where an object would
 // cross field by field, each of which costs as much as the whole.
 type Text string
 
-// JSON spells what syscall/js would make an object of: maps, slices, texts, numbers and
-// booleans; and paths. Anything else becomes null.
+// JSON spells maps, slices, texts, whole numbers and booleans, as syscall/js would make an object of them; paths; and
+// durations, in milliseconds. Anything else becomes null.
 func JSON(v any) Text { return Text(appendJSON(make([]byte, 0, 512), v)) }
 
 func appendJSON(b []byte, v any) []byte {
@@ -22,8 +25,8 @@ func appendJSON(b []byte, v any) []byte {
 		return strconv.AppendInt(b, int64(v), 10)
 	case int64:
 		return strconv.AppendInt(b, v, 10)
-	case float64:
-		return strconv.AppendFloat(b, v, 'f', -1, 64)
+	case time.Duration:
+		return appendMilliseconds(b, v)
 	case []int64:
 		b = append(b, '[')
 		for i, n := range v {
@@ -56,6 +59,24 @@ func appendJSON(b []byte, v any) []byte {
 		return append(b, '}')
 	}
 	return append(b, "null"...)
+}
+
+// appendMilliseconds writes whole and fraction by itself: the library's code and tables for floating-point numbers would
+// take 20 KB of the Wasm.
+func appendMilliseconds(b []byte, d time.Duration) []byte {
+	if d < 0 {
+		b, d = append(b, '-'), -d
+	}
+	b = strconv.AppendInt(b, int64(d/time.Millisecond), 10)
+	rest := d % time.Millisecond
+	if rest > 0 {
+		b = append(b, '.')
+	}
+	for digit := time.Millisecond / 10; rest > 0; digit /= 10 {
+		b = append(b, byte('0'+rest/digit))
+		rest %= digit
+	}
+	return b
 }
 
 // appendText escapes what must not stand in a text of JSON as it is.

@@ -4,6 +4,7 @@ package jsbridge_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/assert"
@@ -15,7 +16,7 @@ import (
 // The engine's own JSON reads what Go wrote.
 func TestJSON(t *testing.T) {
 	texts := []string{"", `a "quoted" \ back/slash`, "line\nbreak\ttab\x00\x1f\x7f", "日本語 🔒 \u2028\u2029", `{"not": "an object"}`}
-	object := map[string]any{"no": nil, "yes": true, "whole": -3, "long": int64(1) << 53, "half": 0.5, "small": 1e-7, "empty": map[string]any{}, "none": []any{},
+	object := map[string]any{"no": nil, "yes": true, "whole": -3, "long": int64(1) << 53, "half": 500 * time.Microsecond, "small": time.Nanosecond, "before": -1500050 * time.Nanosecond, "second": time.Second, "empty": map[string]any{}, "none": []any{},
 		"paths": [][]string{{"a", "b\"c"}, {}}}
 	for i, s := range texts {
 		object[s] = []any{s, i}
@@ -33,7 +34,7 @@ func TestJSON(t *testing.T) {
 		value := must(t)(parsed.Get(name))
 		return text(t, must(t)(must(t)(safejs.Global().Get("JSON")).Call("stringify", value)))
 	}
-	for name, want := range map[string]string{"no": "null", "yes": "true", "whole": "-3", "long": "9007199254740992", "half": "0.5", "small": "1e-7", "empty": "{}", "none": "[]", "paths": `[["a","b\"c"],[]]`} {
+	for name, want := range map[string]string{"no": "null", "yes": "true", "whole": "-3", "long": "9007199254740992", "half": "0.5", "small": "0.000001", "before": "-1.50005", "second": "1000", "empty": "{}", "none": "[]", "paths": `[["a","b\"c"],[]]`} {
 		assert.Equal(t, want, spelled(name), name)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"syscall/js"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
@@ -26,8 +25,8 @@ func encodeLease(l lock.Lease) map[string]any {
 		"mode":                string(l.Mode),
 		"paths":               jsbridge.EncodePaths(l.Paths),
 		"token":               l.Token,
-		"ttlMs":               ms(l.TTL),
-		"heartbeatIntervalMs": ms(l.HeartbeatInterval),
+		"ttlMs":               l.TTL,
+		"heartbeatIntervalMs": l.HeartbeatInterval,
 		"acquiredAt":          l.AcquiredAt.UnixMilli(),
 		"expiresAt":           l.ExpiresAt.UnixMilli(),
 		"nextHeartbeatAt":     l.NextHeartbeatAt.UnixMilli(),
@@ -62,9 +61,9 @@ func encodeEvent(e lock.Event) map[string]any {
 	case lock.EventAttempt:
 		m["strategy"], m["retry"] = string(e.Strategy), e.Retry
 	case lock.EventWaiting:
-		m["retry"], m["delayMs"] = e.Retry, ms(e.Delay)
+		m["retry"], m["delayMs"] = e.Retry, e.Delay
 	case lock.EventRenewScheduled:
-		m["nextHeartbeatInMs"] = ms(e.NextHeartbeatIn)
+		m["nextHeartbeatInMs"] = e.NextHeartbeatIn
 	case lock.EventWarning:
 		m["warning"] = string(e.Warning)
 		if e.Detail != "" {
@@ -132,7 +131,5 @@ func encodeInfos(infos []lock.Info) []any {
 	}
 	return values
 }
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func emptyObject() js.Value { return js.ValueOf(map[string]any{}) }

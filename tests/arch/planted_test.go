@@ -170,6 +170,15 @@ func TestPlantedBuildTags(t *testing.T) {
 	assert.Empty(t, unmarkedJS(goSource(t, "wasm/doc.go", "// Package a.\npackage a")))
 }
 
+func TestPlantedStandins(t *testing.T) {
+	for _, call := range []string{"strconv.AppendFloat(b, f, 'f', -1, 64)", "lease.At.Format(time.RFC3339)", "time.ParseDuration(s)"} {
+		text := []byte("x := " + call)
+		assert.NotEmpty(t, unbuilt([]source{{"autosave/a.go", text}}), call)
+		assert.Empty(t, unbuilt([]source{{"autosave/a_test.go", text}, {"server/a.go", text}}), call)
+	}
+	assert.Empty(t, unbuilt([]source{{"lock/a.go", []byte("strconv.AppendInt(b, n, 10)")}}))
+}
+
 func TestPlantedDecisions(t *testing.T) {
 	whole := "# 1. Title\n\n## Context\n\n## Decision\n\n## Consequences\n" + strings.Repeat("word ", maxDecision-3)
 	one := func(name, text string) []source { return []source{{"docs/adr/" + name, []byte(text)}} }

@@ -20,6 +20,9 @@ type source struct {
 	text []byte
 }
 
+// wasmRooms are the folders whose code runs in the browser.
+var wasmRooms = []string{"lock", "autosave", "remote", "jsbridge", "opfs", "wasm"}
+
 const maxLines = 400
 
 // declaration is one file whatever its length: a page's editor reads it as a whole, and it has little but comments.
@@ -38,6 +41,24 @@ func tooLong(files []source) []string {
 		}
 		if lines > maxLines {
 			found = append(found, fmt.Sprintf("%s has %d lines, more than %d", f.path, lines, maxLines))
+		}
+	}
+	return found
+}
+
+// numbersOrDates are functions for which the Wasm has stand-ins that give rough answers or fail.
+var numbersOrDates = regexp.MustCompile(`\bstrconv\.(?:Append|Format|Parse)(?:Float|Complex)\(|\.(?:Append)?Format\(|\btime\.Parse`)
+
+// unbuilt: no code of the Wasm calls what its build replaces; see web/build/standins.
+func unbuilt(files []source) []string {
+	var found []string
+	for _, f := range files {
+		top, _, _ := strings.Cut(f.path, "/")
+		if !slices.Contains(wasmRooms, top) || path.Ext(f.path) != ".go" || strings.HasSuffix(f.path, "_test.go") {
+			continue
+		}
+		if m := numbersOrDates.Find(f.text); m != nil {
+			found = append(found, fmt.Sprintf("%s calls %s, which the Wasm does not have", f.path, m))
 		}
 	}
 	return found

@@ -6,7 +6,7 @@
 // fails when a size budget is exceeded.
 //
 // A build with -tags or -out is a variant for tests: it goes only where -out (and -site) say, and
-// is not measured. A build with -debug goes where the package goes, keeps line numbers and names, and is not measured either.
+// is not measured. A build with -debug goes where the package goes, keeps the names for a debugger, and is not measured either.
 package main
 
 import (
@@ -34,7 +34,7 @@ type options struct {
 	tags string // Go build tags of the Wasm
 	pack string // where the package's tarball goes; "" for none
 
-	debug bool // the Wasm keeps its line numbers and names
+	debug bool // the Wasm keeps the names for a debugger
 }
 
 // variant tells a build for tests from the one that is published.
@@ -48,7 +48,7 @@ func parse(root string, args []string) (options, error) {
 	out := flags.String("out", "", "directory of the npm package (default dist)")
 	site := flags.String("site", "", "directory of the site (default web/site, or none with -out)")
 	pack := flags.String("pack", "", "directory of the package's npm tarball (default none)")
-	debug := flags.Bool("debug", false, "keep line numbers and names in the Wasm, which makes it much larger")
+	debug := flags.Bool("debug", false, "keep the names for a debugger in the Wasm, which makes it much larger")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}

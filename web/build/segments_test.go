@@ -26,8 +26,6 @@ func TestSegmentsKeepTheMemory(t *testing.T) {
 	})
 }
 
-func asItIs([]byte) error { return nil }
-
 func TestSegmentsAreMerged(t *testing.T) {
 	data := []byte{2, // segments
 		0, i32Const, 16, end, 1, 'a',
@@ -36,32 +34,32 @@ func TestSegmentsAreMerged(t *testing.T) {
 	wasm := append([]byte(preamble), 1, 2, 'x', 'y') // a section that stays as it is
 	wasm = append(append(wasm, dataSection, byte(len(data))), data...)
 
-	out, err := merged(wasm, asItIs)
+	out, err := merged(wasm)
 
 	require.NoError(t, err)
 	zeros := make([]byte, gap-1)
 	want := append(append([]byte{1, 0, i32Const, 16, end, gap + 1, 'a'}, zeros...), 'b')
 	assert.Equal(t, append([]byte(preamble+"\x01\x02xy\x0b"), append([]byte{byte(len(want))}, want...)...), out)
-	again, err := merged(out, asItIs)
+	again, err := merged(out)
 	require.NoError(t, err)
 	assert.Equal(t, out, again)
 }
 
 func TestWasmWithoutGo(t *testing.T) {
 	whole := append([]byte(preamble), dataSection, 7, 1, 0, i32Const, 16, end, 1, 'a')
-	_, err := merged(whole, asItIs)
+	_, err := merged(whole)
 	require.NoError(t, err)
 	for n := range whole {
 		if n == len(preamble) {
 			continue // no section at all is a module too
 		}
-		_, err := merged(whole[:n], asItIs)
+		_, err := merged(whole[:n])
 		assert.Error(t, err, n)
 	}
 	passive := append([]byte(preamble), dataSection, 4, 1, 1, 1, 'a')
-	_, err = merged(passive, asItIs)
+	_, err = merged(passive)
 	assert.ErrorContains(t, err, "the Go linker does not write")
 	tooFar := append([]byte(preamble), dataSection, 11, 1, 0, i32Const, 0xff, 0xff, 0xff, 0xff, 0x07, end, 1, 'a')
-	_, err = merged(tooFar, asItIs)
+	_, err = merged(tooFar)
 	assert.Error(t, err)
 }

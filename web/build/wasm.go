@@ -1,19 +1,29 @@
 package main
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// smallFmt takes the place of the standard library's fmt in the Wasm.
+// standins has small files that take the place of packages of the standard library in the Wasm: a NAME.go.txt for each.
 //
-//go:embed fmt.go.txt
-var smallFmt []byte
+//go:embed standins
+var standins embed.FS
+
+// replaced has the packages for which there is a stand-in, each with the files of the library that it replaces: all where none is named.
+var replaced = map[string][]string{
+	"fmt":              nil,
+	"internal/godebug": nil,
+	"internal/strconv": {"atoc.go", "atof.go", "atofeisel.go", "ctoa.go", "decimal.go", "deps.go", "ftoa.go", "ftoadbox.go", "ftoafixed.go", "math.go", "pow10tab.go"},
+	"time":             {"format.go", "format_rfc3339.go"},
+}
 
 // smallFlags leave out what only a debugger reads. Inlining is code twice: where only the packages have it through which every
 // call to JavaScript goes, the compressed Wasm is 6 % smaller.
@@ -26,16 +36,14 @@ var smallFlags = []string{
 // compileWasm builds ./wasm. The bytes depend on the sources, the toolchain and the tags alone: no
 // path, no time and no commit gets in.
 func compileWasm(o options) error {
-	overlay, err := overlayFmt(filepath.Join(o.root, ".cache", "fmt"))
+	overlay, err := overlayStandins(filepath.Join(o.root, ".cache", "standins"))
 	if err != nil {
 		return err
 	}
 	linked := filepath.Join(o.root, ".cache", "linked.wasm")
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-overlay=" + overlay, "-tags=" + o.tags, "-o", linked}
-	edit := func([]byte) error { return nil }
 	if !o.debug {
 		args = append(args, smallFlags...)
-		edit = forgetLines
 	}
 	cmd := exec.Command("go", append(args, "./wasm")...)
 	cmd.Dir = o.root
@@ -49,37 +57,54 @@ func compileWasm(o options) error {
 	if err != nil {
 		return err
 	}
-	if wasm, err = merged(wasm, edit); err != nil {
+	if wasm, err = merged(wasm); err != nil {
 		return fmt.Errorf("pack %s: %w", linked, err)
 	}
 	return os.WriteFile(filepath.Join(o.out, "holdfast.wasm"), wasm, 0o644)
 }
 
-// overlayFmt writes into dir what go build's -overlay needs to take smallFmt for fmt.
-func overlayFmt(dir string) (string, error) {
-	library, err := goOutput("list", "-f", `{{.Dir}}{{range .GoFiles}} {{.}}{{end}}`, "fmt")
-	if err != nil {
-		return "", err
-	}
+// overlayStandins writes into dir what go build's -overlay needs to take each stand-in for its package.
+func overlayStandins(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	stand := filepath.Join(dir, "fmt.go")
-	if err := os.WriteFile(stand, smallFmt, 0o644); err != nil {
-		return "", err
-	}
-	names := strings.Fields(library)
 	replace := map[string]string{}
-	for i, name := range names[1:] {
-		replace[filepath.Join(names[0], name)] = "" // is left out
-		if i == 0 {
-			replace[filepath.Join(names[0], name)] = stand
+	for pkg, files := range replaced {
+		if err := standIn(pkg, files, dir, replace); err != nil {
+			return "", fmt.Errorf("replace package %s: %w", pkg, err)
 		}
 	}
 	data, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "overlay.json")
-	return path, os.WriteFile(path, data, 0o644)
+	file := filepath.Join(dir, "overlay.json")
+	return file, os.WriteFile(file, data, 0o644)
+}
+
+// standIn adds files of pkg to replace. The stand-in, which it writes into dir, takes the place of the first, and the others are left out.
+func standIn(pkg string, files []string, dir string, replace map[string]string) error {
+	small, err := standins.ReadFile("standins/" + path.Base(pkg) + ".go.txt")
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, path.Base(pkg)+".go")
+	if err := os.WriteFile(file, small, 0o644); err != nil {
+		return err
+	}
+	library, err := goOutput("list", "-f", `{{.Dir}}{{range .GoFiles}} {{.}}{{end}}`, pkg)
+	if err != nil {
+		return err
+	}
+	names := strings.Fields(library)
+	if files == nil {
+		files = names[1:]
+	}
+	for _, name := range files {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("the library has no file %s: this version of Go is new to web/build", name)
+		}
+		replace[filepath.Join(names[0], name)], file = file, ""
+	}
+	return nil
 }

@@ -39,12 +39,13 @@ func main() {
 	_, _ = fmt.Fprintf(&s, "%q", "one")
 	_, _ = fmt.Fprint(&s, " ", "two")
 	println(s.text)
+	println(1.5, -0.0625, 1e300)
 }
 `
 
-func TestTheSmallFmt(t *testing.T) {
+func TestStandins(t *testing.T) {
 	dir := t.TempDir()
-	overlay, err := overlayFmt(dir)
+	overlay, err := overlayStandins(dir)
 	require.NoError(t, err)
 	program := filepath.Join(t.TempDir(), "main.go")
 	require.NoError(t, os.WriteFile(program, []byte(speaker), 0o644))
@@ -57,5 +58,6 @@ func TestTheSmallFmt(t *testing.T) {
 		"true alone",
 		"100% <nil>? %",
 		"one two",
+		"1.500 -0.062 2^63 or more",
 	}, strings.Split(strings.TrimSpace(string(out)), "\n"))
 }
