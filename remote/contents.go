@@ -42,7 +42,7 @@ type listed struct {
 // NewContents returns the store of the project's document. History keeps the generations that were saved here,
 // for this document of this server alone; nil keeps none.
 func NewContents(d *Document, kept autosave.Store, digest autosave.Digest) *Contents {
-	return &Contents{document: d, path: d.path + "/content", history: history{store: kept, tokens: lock.WallTokens{Clock: lock.SystemClock{}}}, digest: digest}
+	return &Contents{document: d, path: d.path + "/content", history: newHistory(kept), digest: digest}
 }
 
 // At makes the store that of the document at a path below the project. It fails for a path that no id of a document can have.

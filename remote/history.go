@@ -19,10 +19,15 @@ import (
 type history struct {
 	store  autosave.Store // nil keeps none
 	tokens lock.WallTokens
+	turn   chan struct{} // has room for the one that fences
 
-	mu     sync.Mutex
-	server int64 // the server's token of the lease for which local was made
+	mu     sync.Mutex // is never held while storage works
+	server int64      // the server's token of the lease for which local was made
 	local  int64
+}
+
+func newHistory(store autosave.Store) history {
+	return history{store: store, tokens: lock.WallTokens{Clock: lock.SystemClock{}}, turn: make(chan struct{}, 1)}
 }
 
 // historyLimit bounds each operation: a storage that does not answer must not keep a save from being acknowledged.
@@ -33,10 +38,14 @@ func (h *history) fence(ctx context.Context, server int64) (local int64, ok bool
 	if h.store == nil {
 		return 0, false
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.server == server {
-		return h.local, true
+	select {
+	case h.turn <- struct{}{}:
+	case <-ctx.Done():
+		return 0, false
+	}
+	defer func() { <-h.turn }()
+	if local, ok = h.fenced(server); ok {
+		return local, true
 	}
 	ctx, stop := context.WithTimeout(ctx, historyLimit)
 	defer stop()
@@ -51,8 +60,17 @@ func (h *history) fence(ctx context.Context, server int64) (local int64, ok bool
 	if err != nil {
 		return 0, false
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.server, h.local = server, local
 	return local, true
+}
+
+// fenced returns the token under which the lease with the server's token commits; ok is false where fence has not made one.
+func (h *history) fenced(server int64) (local int64, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.local, h.server == server
 }
 
 // highest returns the highest token of a generation.
@@ -97,10 +115,7 @@ func (h *history) commit(ctx context.Context, c autosave.Commit) (g autosave.Gen
 
 // keep copies what somebody else saved, for the editor that holds the lease of the server's token; ok is false where that failed.
 func (h *history) keep(ctx context.Context, server int64, g autosave.Generation, content []byte) (autosave.Generation, bool) {
-	h.mu.Lock()
-	fenced := server != 0 && h.server == server
-	h.mu.Unlock()
-	if !fenced {
+	if _, fenced := h.fenced(server); server == 0 || !fenced {
 		return g, false
 	}
 	return h.commit(ctx, autosave.Commit{Content: autosave.Bytes(content), Token: server, SavedAt: g.SavedAt,
