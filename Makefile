@@ -17,7 +17,7 @@ WASM_TESTS := test-opfs-store test-opfs-faults test-opfs-helped test-opfs test-j
 NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json
 
 # What drives whole tabs runs after the rest, one package at a time, so that its timing means something. The tests
-# that say they may run beside others are run four at once: they mostly wait.
+# that say they may run beside others are run six at once: they mostly wait.
 BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 # Those of the server wait longest, so they begin first.
 NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|simulation|wpt)(/|$$)')
@@ -124,7 +124,7 @@ test-docs: $(NPM) ## every code block, name and command of the documentation
 
 test-e2e: build web/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
-	go test -count=1 -p 1 -parallel 4 $(BROWSER_TESTS)
+	go test -count=1 -p 1 -parallel 6 $(BROWSER_TESTS)
 
 test-package: ## pack the package twice, and use it as others do: in a Vite project, a plain page, a Go program; takes Node.js 20.19
 	@tools/need chromium
@@ -135,7 +135,7 @@ test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs 
 	@tools/need chromium
 	@tools/need firefox
 	@tools/need webkit
-	go test -count=1 ./tests/engines/...
+	go test -count=1 -parallel 3 ./tests/engines/...
 
 test-long: build $(NPM) ## AutoSave: 200 handovers while typing, 200 takeovers from a frozen tab, 50 tabs closed in each way, every attack on unsaved text 20 times
 	@tools/need chromium
@@ -162,7 +162,7 @@ find-defects: ## that make simulate finds each of ten defects when its fix is ta
 
 test-campaign: build ## the short form of make campaign, always with the same seed, and that its oracle finds what is planted
 	@tools/need chromium
-	go test -count=1 -v ./tests/campaign -seed $(or $(SEED),1)
+	go test -count=1 -parallel 3 -v ./tests/campaign -seed $(or $(SEED),1)
 
 campaign: build ## pages, browsers and servers end in every way while people type; an oracle looks for lost words; FOR=, SEED=, ENDINGS= and GENERATIONS= say otherwise
 	@tools/need chromium

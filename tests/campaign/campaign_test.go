@@ -68,10 +68,11 @@ var plants = map[string]struct {
 	"an editor is emptied before it is saved at close": {"globalThis.planted = {empties: true}", "torn down", []string{"torn down"}},
 }
 
-// The oracle finds what is planted.
+// The oracle finds what is planted. Each plant has a browser and a server of its own.
 func TestCampaignFindsWhatIsPlanted(t *testing.T) {
 	for name, plant := range plants {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := start(t, plant.script, filepath.Join(t.TempDir(), "log"))
 			r.oracle.patience = patience / 4
 			r.only = plant.ends

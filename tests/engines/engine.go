@@ -76,11 +76,14 @@ type Options struct {
 	Private bool
 }
 
-// All are the engines, in the order in which they are tested.
-var All = []struct {
+// Brand is an engine that can be started.
+type Brand struct {
 	Name  string
 	Start func(testing.TB, Options) (Engine, error)
-}{
+}
+
+// All are the engines, in the order of the tables.
+var All = []Brand{
 	{"Chromium", startChromium},
 	{"Firefox", startFirefox},
 	{"WebKitGTK", startWebKit},

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,42 +56,51 @@ var scenarios = []struct {
 	{"file tree", testFileTree},
 }
 
-// TestEngines plays every scenario in every engine and host, one browser at a time, and measures what each has.
+// TestEngines plays every scenario in every engine and host, and measures what each has. The browsers mostly wait, so they run
+// side by side, except where their speed is written down.
 func TestEngines(t *testing.T) {
-	var rows []Row
-	var figures []Figures
-	for _, e := range All {
-		t.Run(e.Name, func(t *testing.T) {
-			site := Serve(t, siteFolder)
-			engine := launch(t, e.Start, Options{InsecureProxy: site.Address()})
-			took := map[string]float64{}
-			play := func(host, name string, scenario func(*stage)) {
-				t.Run(host+"/"+name, func(t *testing.T) {
-					root := strings.ReplaceAll(host+" "+name, " ", "-")
-					s := &stage{T: t, engine: engine, engineName: e.Name, site: site, host: host, root: root, took: took}
-					s.play(scenario)
-				})
-			}
-			row := Row{Engine: e.Name}
-			play("page", "clocks", testClocks)
-			play("page", "controls", testControls)
-			play("page", "capabilities", func(s *stage) { row.Has = probe(s) })
-			row.Version = engine.Version()
-			rows = append(rows, row)
-			for _, host := range []string{"worker", "page"} {
-				took = map[string]float64{}
-				for _, scenario := range scenarios {
-					play(host, scenario.name, scenario.play)
+	rows, figures := make([]Row, len(All)), make([][]Figures, len(All))
+	t.Run("in", func(t *testing.T) {
+		for i, brand := range All {
+			t.Run(brand.Name, func(t *testing.T) {
+				if !*update {
+					t.Parallel()
 				}
-				figures = append(figures, Figures{e.Name, host, took})
-			}
-		})
-	}
-	measured := "\n" + Markdown(rows) + "\n" + FiguresMarkdown(figures)
+				rows[i], figures[i] = playAll(t, brand)
+			})
+		}
+	})
+	measured := "\n" + Markdown(rows) + "\n" + FiguresMarkdown(slices.Concat(figures...))
 	t.Log(measured)
 	if !t.Failed() && *update {
 		require.NoError(t, write(measured))
 	}
+}
+
+func playAll(t *testing.T, brand Brand) (row Row, figures []Figures) {
+	site := Serve(t, siteFolder)
+	engine := launch(t, brand.Start, Options{InsecureProxy: site.Address()})
+	took := map[string]float64{}
+	play := func(host, name string, scenario func(*stage)) {
+		t.Run(host+"/"+name, func(t *testing.T) {
+			root := strings.ReplaceAll(host+" "+name, " ", "-")
+			s := &stage{T: t, engine: engine, engineName: brand.Name, site: site, host: host, root: root, took: took}
+			s.play(scenario)
+		})
+	}
+	row.Engine = brand.Name
+	play("page", "clocks", testClocks)
+	play("page", "controls", testControls)
+	play("page", "capabilities", func(s *stage) { row.Has = probe(s) })
+	row.Version = engine.Version()
+	for _, host := range []string{"worker", "page"} {
+		took = map[string]float64{}
+		for _, scenario := range scenarios {
+			play(host, scenario.name, scenario.play)
+		}
+		figures = append(figures, Figures{brand.Name, host, took})
+	}
+	return row, figures
 }
 
 // The table in the documentation is that of capabilities.go, which TestEngines compares with what it measures.
