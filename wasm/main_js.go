@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// run serves the facade until it calls close.
+// run serves the facades of a page until the last one calls close.
 func run() error {
 	name, ok := syscall.Getenv("HOLDFAST_BOOT")
 	if !ok {
@@ -35,6 +35,30 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	if err := serve(boot); err != nil {
+		return err
+	}
+	serving.Wait()
+	jsbridge.Shutdown()
+	return nil
+}
+
+func init() {
+	methods["open"] = func(_ *service, _ context.Context, boot, _ safejs.Value) (any, error) { return nil, serve(boot) }
+}
+
+// serving counts the services of this program, those that are about to begin included.
+var serving sync.WaitGroup
+
+// serve gives the facade of a boot object a service of its own, until that facade calls close. The boot objects of one program
+// have the same port and the same files.
+func serve(boot safejs.Value) (err error) {
+	serving.Add(1)
+	defer func() {
+		if err != nil {
+			serving.Done()
+		}
+	}()
 	s, err := newService(boot)
 	if err != nil {
 		return err
@@ -46,10 +70,12 @@ func run() error {
 	if _, err := boot.Call("ready", exports); err != nil {
 		return err
 	}
-	<-s.closed
-	s.exports.Close()
-	s.channel.Close()
-	jsbridge.Shutdown()
+	go func() {
+		<-s.closed
+		s.exports.Close()
+		s.channel.Close()
+		serving.Done()
+	}()
 	return nil
 }
 

@@ -112,7 +112,8 @@ export interface ProjectLockLease {
   readonly signal: AbortSignal;
   /** Gives the lease back. Releasing what has ended already is no error. */
   release(): Promise<void>;
-  [Symbol.asyncDispose]?(): Promise<void>; // where the engine has the symbol: `await using lease = …`
+  /** Releases it at the end of the block: `await using lease = …`. Engines that lack the symbol get it. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface WithLockOptions extends AcquireOptions {
@@ -190,6 +191,8 @@ export type AutoSavePhase =
   | "readonly" | "error";
 
 export interface AutoSaveOptions {
+  /** Ends the AutoSave as dispose() does, also before it is ready. */
+  signal?: AbortSignal;
   /** The document of the project: it has a lock, a content, a history and drafts of its own. Default []: the
    *  project itself. With `lock.path` it must say the same; `lock.paths`, `lock.slots` and mode "shared" are invalid here. */
   path?: string[];
@@ -264,7 +267,7 @@ export type AutoSaveErrorCode =
   | "handover-timeout"; // edit, retryable: the page that edits does not answer; force takes the lock from it
 
 /** A failure of AutoSave. The message says what failed and what can be done. */
-export interface AutoSaveError extends Error {
+export class AutoSaveError extends Error {
   readonly name: "AutoSaveError";
   readonly code: AutoSaveErrorCode;
   readonly retryable: boolean;
@@ -353,6 +356,8 @@ export interface AutoSave extends EventTarget {
   requestEdit(options?: { force?: boolean; graceMs?: number; signal?: AbortSignal }): Promise<void>;
   /** Takes the snapshot before it returns, if something is dirty; saves it, then releases. Text that cannot be saved becomes a draft, and the promise rejects with why. */
   dispose(): Promise<void>;
+  /** Disposes of it at the end of the block: `await using autosave = …`. */
+  [Symbol.asyncDispose](): Promise<void>;
   addEventListener<K extends keyof AutoSaveEventMap>(type: K, listener: (event: AutoSaveEventMap[K]) => void, options?: boolean | AddEventListenerOptions): void;
   addEventListener(type: string, listener: EventListenerOrEventListenerObject | null, options?: boolean | AddEventListenerOptions): void;
 }
@@ -361,6 +366,8 @@ export interface AutoSave extends EventTarget {
 
 /** How to open. Wrong options reject with "invalid-argument" and their name. */
 export interface OpenOptions {
+  /** Closes it as close() does, also before it is ready. */
+  signal?: AbortSignal;
   baseURL?: string | URL;          // where holdfast.wasm and the worker lie; default: beside the module
   /**
    * Where the Go runtime lives; default "worker". Workers can open a Holdfast too. In a shared worker or a service worker, which
@@ -414,12 +421,20 @@ export interface Holdfast extends EventTarget {
    * "runtime-crashed".
    */
   initAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): Promise<AutoSave>;
+  /** Returns at once. The AutoSave tells by `ready` when it is known whether this page edits; `ready` rejects as initAutoSave does. Calls made
+   *  before wait for it. Text that is marked before is kept: it is saved if nothing was, and a draft otherwise. An AutoSave that is disposed
+   *  of before it is ready ends cleanly: `ready` rejects with "aborted". */
+  createAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): AutoSave;
   readonly locks: LockManagerLike;
   /** Who holds and who waits, in all tabs of the origin, in the order of time. */
   inspect(): Promise<{ held: HolderInfo[]; pending: WaiterInfo[] }>;
   /** Takes the snapshots of its AutoSaves before it returns, saves them, ends what is being acquired with "aborted", releases
    *  everything and stops the runtime. Text that cannot be saved becomes a draft, and the promise rejects with why. */
   close(): Promise<void>;
+  /** Closes it at the end of the block: `await using holdfast = …`. */
+  [Symbol.asyncDispose](): Promise<void>;
+  addEventListener<K extends ProjectLockEvent["type"]>(type: K, listener: (event: CustomEvent<Extract<ProjectLockEvent, { type: K }>>) => void, options?: boolean | AddEventListenerOptions): void;
+  addEventListener(type: string, listener: EventListenerOrEventListenerObject | null, options?: boolean | AddEventListenerOptions): void;
 }
 
 /**
@@ -428,3 +443,7 @@ export interface Holdfast extends EventTarget {
  * there is a content security policy.
  */
 export function openHoldfast(options?: OpenOptions): Promise<Holdfast>;
+
+/** Returns at once, or throws "invalid-argument". The Holdfast tells by `ready` when it runs; calls made before wait for it. On a server (Node.js, server-side
+ *  rendering) it does nothing, and `ready` rejects with "unsupported"; `openHoldfast` rejects with it there. */
+export function createHoldfast(options?: OpenOptions): Holdfast;

@@ -23,7 +23,7 @@ type entry struct {
 // one host needs is a module of its own.
 var entries = []entry{
 	{source: "web/src/holdfast.ts", output: "holdfast", external: []string{"./holdfast-page.js", "./holdfast-autosave.js"}},
-	{source: "web/src/autosave.ts", output: "holdfast-autosave"},
+	{source: "web/src/start-autosave.ts", output: "holdfast-autosave"},
 	{source: "web/src/worker.ts", output: "holdfast-worker"},
 	// In a page, timers slow down in the background: Go's runtime gets those of a helper worker. It opens
 	// files, too.

@@ -1,12 +1,12 @@
-// AutoSave's part in the page: a module of its own, loaded when a page wants it. What is saved,
+// AutoSave's part in the page. What is saved,
 // when and under which lock is decided in Go; here are the events, the snapshots, and what a page
 // must know without asking.
 
 import type * as Contract from "../holdfast";
 import { Answers } from "./answers";
-import { AutoSaveError, notLoaded, notSaved } from "./autosave-error";
+import { notLoaded, notSaved } from "./autosave-error";
+import type { AutoSaveError } from "./errors";
 import { Journal } from "./journal";
-import { Listeners } from "./listeners";
 import { Loading } from "./loading";
 import { Marks } from "./marks";
 import { watch } from "./page-life";
@@ -15,31 +15,25 @@ import * as rescue from "./rescue";
 import { type Shot, Shots } from "./shots";
 import { encoded, pause, type Taking } from "./snapshot";
 import { LastState } from "./state";
-import { check, consent, merged, type RawState, type Saver, type Told, type ToldEditable, type Wire } from "./wire";
-
-export type { Saver } from "./wire";
+import * as twice from "./twice";
+import { consent, merged, type RawState, type Saver, type Told, type ToldEditable, type Wire } from "./wire";
 
 const journalMs = 200;
 
+/** How long nobody types before text that may not be saved becomes a draft. */
+const asideMs = 500;
+
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-let lastId = 0;
 
-// The arguments stand one by one, and not in a Wire: their names would weigh on the facade.
-export async function startAutoSave(holdfast: Contract.Holdfast, snapshot: Taking, options: Contract.AutoSaveOptions = {},
-  savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], inTime: Wire["inTime"], deadline: Wire["deadline"], tell: Wire["tell"], error: Wire["error"]): Promise<AutoSave> {
-  const wire: Wire = { holdfast, savers, call, journal, inTime, deadline, tell, error };
-  check(wire, snapshot, options);
-  const autosave = new AutoSave(wire, snapshot, options);
-  await autosave.ready;
-  return autosave;
-}
+/** Copies of this module may share a runtime, which knows an AutoSave by its number. */
+const newId = (): number => crypto.getRandomValues(new Uint32Array(1))[0]! + 1;
 
-class AutoSave extends Listeners implements Contract.AutoSave, Saver {
+export class AutoSave implements Saver {
   readonly ready: Promise<void>;
   readonly #wire: Wire;
   readonly #onReadonly: Contract.AcquireOptions["onReadonly"];
   readonly #merge: Contract.AutoSaveOptions["merge"];
-  readonly #id = ++lastId;
+  readonly #id = newId();
   readonly #over = new AbortController(); // takes the listeners off the page
   readonly #shots: Shots;
   readonly #journal: Journal;
@@ -59,29 +53,31 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   #resuming: Promise<void> | undefined; // it is found out whether a page that was frozen has the lock still
   #restored = { id: "", moment: "" }; // the generation that was made of what this page did not have, and when
   #disposing: Promise<void> | undefined;
+  #aside: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(wire: Wire, take: Taking, { lock, merge, journalMs: every = journalMs, ...options }: Contract.AutoSaveOptions) {
-    super();
+  constructor(wire: Wire, take: Taking, { signal: ended, lock, merge, journalMs: every = journalMs, ...options }: Contract.AutoSaveOptions) {
     this.#wire = wire;
     this.#merge = merge;
     this.#shots = new Shots(take);
     this.#journal = new Journal(this.#shots, this.#id, wire.holdfast.ownerId, every, wire.journal);
     this.#marks = new Marks(this.#shots, () => {
-      if (this.state() === this.#state.marked) this.changed();
+      if (this.state() === this.#state.marked) this.#changed();
       this.#journal.mark();
       void this.#call("mark").catch(() => undefined);
+      clearTimeout(this.#aside);
+      if (this.#readOnly) this.#aside = setTimeout(() => void this.#setAside().catch(() => undefined), asideMs); // the journal has it, or localStorage
     });
     this.#loading = new Loading(this.#shots, () => {
       if (this.#shots.unsaved) this.#marks.again();
       this.#journal.pause(this.#loading.busy || this.#asleep);
-      this.changed();
+      this.#changed();
     });
     this.#answers = new Answers(this.#id, wire.call, this.#shots, this.#journal, this.#loading, this.#marks);
     const { signal, onReadonly, within, ...fields } = { ...lock };
     this.#onReadonly = onReadonly;
     wire.savers.set(this.#id, this);
     this.#options = { ...options, merge: merge !== undefined, onReadonly: onReadonly !== undefined, ...(lock !== undefined && { lock: { ...fields, ...(within && { within: within.leaseId }) } }), saver: this.#id };
-    this.ready = this.#open(signal);
+    this.ready = this.#open(ended && signal ? AbortSignal.any([ended, signal]) : ended ?? signal);
   }
 
   async #open(signal: AbortSignal | undefined): Promise<void> {
@@ -95,13 +91,14 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       await this.#begin(signal);
     } catch (failure) {
       this.#end();
-      throw this.#error(failure);
+      throw this.#wire.error(failure);
     }
     this.#crashes = 0;
+    twice.add(this, this.#journal.folder);
     this.#watch();
     // The page gets this object before the events of how it began: not in a microtask, nor by a timer, which is slow in a hidden page.
     void pause().then(() => {
-      const early = this.#early ?? [];
+      const early = this.#disposing ? [] : this.#early ?? [];
       this.#early = undefined;
       for (const tell of early) tell();
     });
@@ -130,7 +127,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     const flush = async (): Promise<Contract.Generation> => {
       try {
         await this.#resuming;
-        if (spared) throw notLoaded();
+        if (spared) throw this.#wire.error(notLoaded);
         return await this.#call("flush", shot && { number: shot.number }, undefined, end) as Contract.Generation;
       } catch (failure) {
         if (shot && this.#shots.unsaved) this.#journal.keep(shot);
@@ -173,8 +170,6 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
 
   async requestEdit({ signal, ...options }: { force?: boolean; graceMs?: number; signal?: AbortSignal } = {}): Promise<void> { await this.#call("edit", options, signal, Infinity); }
 
-  dispose(): Promise<void> { return this.leave(this.#wire.deadline()); }
-
   leave(end: number): Promise<void> {
     if (this.#over.signal.aborted) return Promise.resolve();
     const spared = this.#spare(), { unsaved, loading } = this.#shots;
@@ -184,10 +179,11 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
 
   async #dispose(shot: Shot | undefined, spared: boolean, end: number): Promise<void> {
     this.#shots.end(shot);
+    twice.forget(this);
     this.#keep();
     try {
       await this.#call("dispose", shot && { number: shot.number }, undefined, end - 1000);
-      if (spared || (shot && this.#shots.unsaved)) throw spared ? notLoaded() : notSaved();
+      if (spared || (shot && this.#shots.unsaved)) throw this.#wire.error(spared ? notLoaded : notSaved);
     } catch (failure) {
       if (shot && this.#shots.unsaved) await this.#wire.inTime(this.#journal.seal(shot, "closed"), end - 500).catch(() => undefined); // it is kept elsewhere
       else if ((failure as AutoSaveError).code === "disposed") return; // it has not begun
@@ -204,19 +200,26 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       if (this.#waking && method !== "mark") await this.#wire.inTime(this.#waking.catch(() => undefined), end, method);
       return await this.#wire.inTime(this.#wire.call(method, { ...arg, saver: this.#id, marked: this.#marks.news() }, signal, end), end, method);
     } catch (failure) {
-      throw this.#error(failure);
+      throw this.#wire.error(failure);
     }
   }
 
-  /** What is AutoSave's own has a name of its own; the rest is as the lock layer tells it. */
-  #error(failure: unknown): Error & { code: string } {
-    if (failure instanceof AutoSaveError) return failure;
-    const error = this.#wire.error(failure);
-    return ["save", "read", "edit"].includes(error.operation) ? new AutoSaveError(error) : error;
+  #changed(): void { this.#wire.handle.changed(); }
+
+  /** Makes text that was typed in a page that may not write a draft, which every page sees. */
+  async #setAside(): Promise<void> {
+    if (!this.#readOnly || this.#asleep || this.#disposing || !this.#shots.unsaved) return;
+    const { draft } = this.#shots;
+    await this.#journal.draft(this.#shots.stand(), "lock-lost");
+    const drafts = await this.drafts();
+    this.#became({ drafts: drafts.length });
+    for (const one of drafts) if (one.id === draft) this.#wire.handle.tell("autosave:draft", Object.freeze(one));
   }
 
   #end(): void {
     this.#over.abort();
+    clearTimeout(this.#aside);
+    twice.forget(this);
     this.#marks.stop();
     this.#wire.savers.delete(this.#id);
     this.#readOnly = true;
@@ -241,8 +244,8 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     if (raw.type === "autosave:editable") return this.#editable(raw as unknown as ToldEditable);
     const detail = this.#detail(raw);
     this.#soon(() => {
-      this.tell(raw.type, detail);
-      this.changed();
+      this.#wire.handle.tell(raw.type, detail);
+      this.#changed();
     });
   }
 
@@ -251,7 +254,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
 
   #set({ readOnly, ...state }: RawState): void {
     if (readOnly !== undefined) this.#readOnly = readOnly;
-    this.#state.set(state, ({ lastError, ...rest }: { lastError?: unknown }) => ({ ...rest, ...(lastError !== undefined && { lastError: this.#error(lastError) }) }) as Contract.AutoSaveState);
+    this.#state.set(state, ({ lastError, ...rest }: { lastError?: unknown }) => ({ ...rest, ...(lastError !== undefined && { lastError: this.#wire.error(lastError) }) }) as Contract.AutoSaveState);
   }
 
   #saved(draft: string | undefined, number: number, generation: Contract.Generation): void {
@@ -273,8 +276,8 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   /** Shows the content that this machine knows, where the page shows nothing else. */
   #preview(raw: Told): void {
     if (this.#shots.unsaved) return;
-    if (this.hears(raw.type)) this.#replace(raw["base"] as string ?? "", raw["content"] as Uint8Array);
-    this.tell(raw.type, this.#detail(raw));
+    if (this.#wire.handle.hears(raw.type)) this.#replace(raw["base"] as string ?? "", raw["content"] as Uint8Array);
+    this.#wire.handle.tell(raw.type, this.#detail(raw));
   }
 
   /** Until the editor is given the content, what is typed is typed on nothing: a draft, which is stored at once. Returns whether there is such. */
@@ -301,10 +304,10 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     this.#soon(() => {
       this.#shots.tell();
       if (early && bytes) this.#replace(base ?? "", bytes);
-      this.#loading.offer(detail, (now, later) => this.tell(raw.type, now, later));
+      this.#loading.offer(detail, (now, later) => this.#wire.handle.tell(raw.type, now, later));
       if (this.#shots.unsaved) this.#marks.again();
       if (!early) void this.#answers.give(raw, this.#loading.done);
-      this.changed();
+      this.#changed();
     });
     if (early) void this.#answers.give(raw, Promise.resolve()); // Go waits for that before the page gets this object
   }
@@ -321,7 +324,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       this.#shots.stand(); // the page may show another text from here on
       detail["unsaved"] ??= this.#unsaved();
     }
-    return Object.freeze({ ...detail, ...(error && { error: this.#error(error) }) });
+    return Object.freeze({ ...detail, ...(error && { error: this.#wire.error(error) }) });
   }
 
   /** Returns the unsaved text, where the page can say it at once. */
@@ -350,8 +353,8 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
   /** Something of the state has changed without Go. */
   #became(part: Partial<Contract.AutoSaveState>): void {
     this.#state.set({ ...this.#state.now, ...part });
-    this.tell("autosave:phase", this.#state.now);
-    this.changed();
+    this.#wire.handle.tell("autosave:phase", this.#state.now);
+    this.#changed();
   }
 
   /** The facade ends all that is held as the page goes into the back/forward cache. This begins anew when it comes back. */
@@ -371,7 +374,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
       this.#asleep = this.#crashes !== crashes;
       this.#journal.pause(this.#asleep);
     } catch (failure) {
-      this.#became({ lastError: this.#error(failure) });
+      this.#became({ lastError: this.#wire.error(failure) });
     }
     this.#waking = undefined;
     if (this.#crashes !== crashes) await this.#wake(); // the runtime has died meanwhile
@@ -384,7 +387,7 @@ class AutoSave extends Listeners implements Contract.AutoSave, Saver {
     const unsaved = this.#shots.unsaved ? this.#unsaved() : undefined;
     this.#keep();
     this.#sleep({ lastError });
-    this.tell("autosave:readonly", Object.freeze({ reason: "runtime-crashed", error: lastError, unsaved }));
+    this.#wire.handle.tell("autosave:readonly", Object.freeze({ reason: "runtime-crashed", error: lastError, unsaved }));
     if (this.#waking) return; // that goes on
     await this.#wake();
     if (this.#asleep) this.#end();

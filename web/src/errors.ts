@@ -1,10 +1,10 @@
-import type { LockErrorCode, Operation, ProjectLockError as Contract } from "../holdfast";
+import type * as Contract from "../holdfast";
 import type { Reason } from "./protocol";
 
-export class ProjectLockError extends Error implements Contract {
+export class ProjectLockError extends Error implements Contract.ProjectLockError {
   override readonly name = "ProjectLockError";
-  declare readonly code: LockErrorCode;
-  declare readonly operation: Operation;
+  declare readonly code: Contract.LockErrorCode;
+  declare readonly operation: Contract.Operation;
   declare readonly retryable: boolean;
   declare readonly resource?: string;
 
@@ -14,15 +14,27 @@ export class ProjectLockError extends Error implements Contract {
   }
 }
 
-/** Any failure as a ProjectLockError: Go rejects with descriptions, the browser with its own errors. */
-export function asError(failure: unknown, operation: Operation = "acquire"): ProjectLockError {
-  if (failure instanceof ProjectLockError) return failure;
-  const { code } = failure as Reason;
-  if (typeof code === "string") return new ProjectLockError(failure as Reason);
-  return problem("unsupported", String(failure), operation);
+export class AutoSaveError extends Error implements Contract.AutoSaveError {
+  override readonly name = "AutoSaveError";
+  declare readonly code: Contract.AutoSaveErrorCode;
+  declare readonly retryable: boolean;
+  declare readonly generation?: string;
+
+  constructor({ message, code, retryable, resource: generation }: Omit<Reason, "operation">) {
+    super(message);
+    Object.assign(this, { code, retryable, ...(generation !== undefined && { generation }) });
+  }
+}
+
+/** Any failure as an error of ours: Go rejects with descriptions, the browser with its own errors. */
+export function asError(failure: unknown, operation: Contract.Operation = "acquire"): ProjectLockError | AutoSaveError {
+  if (failure instanceof ProjectLockError || failure instanceof AutoSaveError) return failure;
+  const reason = failure as Reason;
+  if (typeof reason.code !== "string") return problem("unsupported", String(failure), operation);
+  return ["save", "read", "edit"].includes(reason.operation) ? new AutoSaveError(reason) : new ProjectLockError(reason);
 }
 
 /** An error that arises in the page; none of these can be retried. */
-export function problem(code: LockErrorCode, why: string, operation: Operation = "acquire"): ProjectLockError {
+export function problem(code: Contract.LockErrorCode, why: string, operation: Contract.Operation = "acquire"): ProjectLockError {
   return new ProjectLockError({ code, operation, retryable: false, message: `${code}: ${why}` });
 }

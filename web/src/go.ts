@@ -6,7 +6,7 @@ import type { Files } from "../../opfs/files.js";
 import type { Journals } from "../../opfs/journal.js";
 import type { Savings } from "../../opfs/savings.js";
 import { withNames } from "./names";
-import type { Config, Exports, Listener, RawEvent } from "./protocol";
+import type { Config, Died, Exports, Listener, RawEvent } from "./protocol";
 
 /** The class that wasm_exec.js defines, with the parts that are used here. */
 interface Go {
@@ -23,34 +23,59 @@ declare const Go: new () => Go;
 /** The services for the program: files opens files where handles are missing; savings saves; journals has the drafts. It ends with ended. */
 interface Lent { files?: Files; savings: Pick<Savings, "expect" | "prepare" | "store" | "finish">; journals: Pick<Journals, "bind" | "list" | "read" | "remove">; ended?: AbortSignal }
 
-/** Runs the program. When it has died, the locks it held are given back. */
-export async function startGo(module: WebAssembly.Module, config: Config, listener: Listener, { files, savings, journals, ended }: Lent): Promise<Exports> {
+/** Serves one more Holdfast, whose events it tells. */
+export type Open = (config: Config, event: Listener["event"]) => Promise<Exports>;
+
+/** Readies the program, which runs from the first Holdfast until the last one is closed. When it has died, the locks it held are given back. */
+export async function startGo(module: WebAssembly.Module, tell: Died, { files, savings, journals, ended }: Lent): Promise<Open> {
   const go = new Go();
   let port: Port | undefined;
   const died = (why: string): void => {
     if (!stop(go)) return;
     port?.close();
-    listener.died(why);
+    tell(why);
   };
   guard(go, died);
   const instance = await WebAssembly.instantiate(module, go.importObject);
   port = new Port();
   ended?.throwIfAborted();
   ended?.addEventListener("abort", () => stop(go) && port?.close()); // in a page nothing else ends it
-  return new Promise((resolve, reject) => {
-    const name = `holdfast ${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
-    const globals = globalThis as unknown as Record<string, unknown>;
+
+  const served = new Set<Exports>(); // what does not close
+  let turn: Promise<unknown> = Promise.resolve();
+  const open: Open = (config, event) => new Promise((resolve, reject) => {
     const ready = (exports: Exports): void => {
-      delete globals[name];
-      resolve(withNames(exports));
+      const own = withNames(exports);
+      served.add(own);
+      resolve({ ...own, close: (...args) => {
+        served.delete(own);
+        return own.close(...args);
+      } });
     };
-    const events = (all: string): void => (JSON.parse(all) as RawEvent[]).forEach(listener.event);
-    globals[name] = { config, port, files, savings, journals, event: listener.event, events, ready };
-    go.env = { HOLDFAST_BOOT: name };
-    go.run(instance)
-      .catch((error: unknown) => died(String(error)))
-      .then(() => reject(new Error("the runtime ended while it started")));
+    const events = (all: string): void => (JSON.parse(all) as RawEvent[]).forEach(event);
+    const boot = { config, port, files, savings, journals, event, events, ready };
+    const [one] = served;
+    if (one) one.open(boot).catch(reject);
+    else run(go, instance, boot, died).then(() => reject(new Error("the runtime ended while it started")), reject);
   });
+  return (...asked) => {
+    const opening = turn.then(() => open(...asked)); // one after the other: the first one runs the program
+    turn = opening.catch(() => undefined);
+    return opening;
+  };
+}
+
+/** Runs the program until it ends. It finds its boot object by the name of a global. */
+function run(go: Go, instance: WebAssembly.Instance, boot: object & { ready(exports: Exports): void }, died: (why: string) => void): Promise<void> {
+  const name = `holdfast ${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
+  const globals = globalThis as unknown as Record<string, unknown>;
+  const { ready } = boot;
+  globals[name] = { ...boot, ready: (exports: Exports) => {
+    delete globals[name];
+    ready(exports);
+  } };
+  go.env = { HOLDFAST_BOOT: name };
+  return go.run(instance).catch((error: unknown) => died(String(error)));
 }
 
 /** Notices when the program dies, and makes late callbacks of a dead one harmless. */

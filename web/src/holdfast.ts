@@ -2,19 +2,21 @@
 // the Go runtime is there. See holdfast.d.ts for what it guarantees.
 
 import type * as Contract from "../holdfast";
-import type { Saver } from "./autosave";
-import { compile } from "./compile";
+import "./dispose";
 import { beforeClose, deadline, inTime, limitOf } from "./deadline";
-import { asError, problem, ProjectLockError } from "./errors";
-import { startWorker } from "./host";
+import { asError, AutoSaveError, problem, ProjectLockError } from "./errors";
+import { Handle } from "./handle";
 import { Lease, type LeaseFields } from "./lease";
 import { asked, both, Locks, type LockRequest, type Requester } from "./locks";
-import { pageKey } from "./page-key";
 import { checked, type Checked, checkOpen, uuid } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent, Reason } from "./protocol";
 import { quietly } from "./quietly";
+import { join, type SharedHost } from "./runtime";
+import type { Taking } from "./snapshot";
+import { start, wasmURL } from "./start";
+import type { Saver } from "./wire";
 
-export { ProjectLockError };
+export { AutoSaveError, ProjectLockError };
 
 declare const __VERSION__: string;
 
@@ -30,30 +32,34 @@ interface Entry {
 /** How long the runtime may take to load. */
 const loadLimitMs = 30_000;
 
-class Holdfast extends EventTarget implements Contract.Holdfast {
+const Target = EventTarget as new () => Pick<Contract.Holdfast, keyof EventTarget>;
+
+class Holdfast extends Target implements Contract.Holdfast {
   declare readonly ownerId: string;
   readonly version = __VERSION__;
   declare readonly ready: Promise<void>;
   declare readonly locks: Contract.LockManagerLike;
 
-  #host: Host | undefined;
-  #starting: Promise<Host>;
+  #host: SharedHost | undefined;
+  #starting: Promise<SharedHost>;
   #over: ProjectLockError | undefined; // why no call is possible any more
   #closing: Promise<void> | undefined;
-  readonly #start: (listener: Listener, ended: AbortSignal) => Promise<Host>;
+  #gone = new AbortController(); // aborts when it closes
+  readonly #start: (listener: Listener, ended: AbortSignal) => Promise<SharedHost>;
   #ended = new AbortController(); // ends the host, whether it runs or is still loading
   #pending = new Set<(reason: ProjectLockError) => void>();
   #listeners = new Set<(event: Contract.ProjectLockEvent) => void>();
   #leases = new Map<string, Entry>();
 
   #savers = new Map<number, Saver>();
+  #handles = new Set<Handle>();
 
   #replaced: number[] = []; // when the runtime was, lately
 
   readonly #resource: string;
-  readonly #autosave: () => Promise<typeof import("./autosave")>;
+  readonly #autosave: () => Promise<typeof import("./start-autosave")>;
 
-  constructor({ ownerId, root, strategy }: Config, start: (listener: Listener, ended: AbortSignal) => Promise<Host>, autosave: () => Promise<typeof import("./autosave")>) {
+  constructor({ ownerId, root, strategy }: Config, signal: AbortSignal | undefined, start: (listener: Listener, ended: AbortSignal) => Promise<SharedHost>, autosave: () => Promise<typeof import("./start-autosave")>) {
     super();
     this.#autosave = autosave;
     this.ownerId = ownerId;
@@ -61,34 +67,40 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     const file: Requester = (request, signal, run) => this.#run("request", { ...request, asked: asked() }, signal, run);
     // Web Locks need no Go between the page and the browser.
     const browser: Requester = (...request) => this.#direct(...request);
-    this.locks = navigator.locks
+    this.locks = globalThis.navigator?.locks
       ? new Locks(strategy === "file-lock" ? both(browser, file) : browser, () => this.#untilOver(() => navigator.locks.query()))
       : new Locks(file, () => this.#call("query"));
     this.#start = start;
-    this.#starting = this.#begin();
+    if (!inBrowser) this.#over = problem("unsupported", "there is no page here; on a server, open a Holdfast in the code that runs in the browser alone");
+    if (signal?.aborted) this.#over = problem("aborted", "its signal has aborted");
+    this.#starting = this.#over ? Promise.reject(this.#over) : this.#begin();
     this.ready = this.#settling(this.#starting.then(() => undefined));
     this.ready.catch(() => undefined); // every call tells of it
+    const abort = (): void => void this.close().catch(() => undefined); // what is not saved is a draft
+    signal?.addEventListener("abort", abort, { signal: this.#gone.signal });
   }
 
-  #begin(): Promise<Host> {
+  #begin(): Promise<SharedHost> {
     const limit = setTimeout(() => this.#died(`nothing was loaded in ${loadLimitMs / 1000} s`), loadLimitMs);
     const { signal } = this.#ended;
     signal.addEventListener("abort", () => clearTimeout(limit));
     // In the back/forward cache nothing runs, and whoever waits for what is held there would starve.
     addEventListener("pagehide", ({ persisted }) => {
-      if (persisted && this.#host && this.#leases.size + this.#savers.size) this.#sleep();
+      if (persisted && this.#holds) this.#host?.sleep();
     }, { signal });
     const starting = this.#start({ // one that was replaced may say something yet
       event: (e) => signal.aborted || this.#dispatch(e),
       died: (...why) => signal.aborted || this.#died(...why),
+      slept: () => this.#sleep(),
     }, signal);
     starting.then((host) => {
       clearTimeout(limit);
       this.#host = host;
-      if (this.#over) void host.call("close").catch(() => undefined); // it was closed at this very moment
     }, (error: unknown) => this.#died(error instanceof Error ? error.message : String(error)));
     return starting;
   }
+
+  get #holds(): number { return this.#leases.size + this.#savers.size; }
 
   /** Ends the runtime with all it holds; it begins anew when the page is shown. */
   #sleep(): void {
@@ -129,18 +141,35 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
     return this.#call("inspect") as ReturnType<Contract.Holdfast["inspect"]>;
   }
 
-  initAutoSave(snapshot: () => Contract.Snapshot | Promise<Contract.Snapshot>, options?: Contract.AutoSaveOptions): Promise<Contract.AutoSave> {
-    return this.#settling(this.#autosave().then(({ startAutoSave }) => startAutoSave(this, snapshot, options, this.#savers,
-      (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError)));
+  async initAutoSave(snapshot: Taking, options?: Contract.AutoSaveOptions): Promise<Contract.AutoSave> {
+    const autosave = this.createAutoSave(snapshot, options);
+    await autosave.ready;
+    return autosave;
+  }
+
+  createAutoSave(snapshot: Taking, options?: Contract.AutoSaveOptions): Contract.AutoSave {
+    const make = async (handle: Handle, take: Taking, given: AbortSignal): Promise<Saver> => {
+      const { startAutoSave } = await this.#autosave();
+      return startAutoSave(handle, this.#starting, given, this, typeof snapshot === "function" ? take : snapshot, options, this.#savers,
+        (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError);
+    };
+    const signal: unknown = options?.signal;
+    const handle = new Handle(snapshot, signal instanceof AbortSignal ? signal : undefined,
+      (...made) => this.#over ? Promise.reject(this.#over) : this.#settling(make(...made)), (gone) => this.#handles.delete(gone));
+    this.#handles.add(handle);
+    return handle;
   }
 
   close(): Promise<void> {
     return (this.#closing ??= this.#close());
   }
 
+  [Symbol.asyncDispose](): Promise<void> { return this.close(); }
+
   async #close(): Promise<void> {
+    this.#gone.abort();
     const end = deadline();
-    const saved = await Promise.allSettled([...this.#savers.values()].map((saver) => saver.leave(beforeClose(end))));
+    const saved = await Promise.allSettled([...this.#handles].map((handle) => handle.leave(beforeClose(end))));
     const closing = this.#over || !this.#host ? Promise.resolve() : this.#call("close", { limitMs: limitOf(end) });
     this.#over ??= problem("aborted", "this Holdfast was closed; open a new one");
     try {
@@ -309,14 +338,15 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 
   /** Every lease and every call ends, and the page gets one event. If another runtime begins, later calls wait for it. */
-  #lose(lastError: ProjectLockError, reason: Contract.ReadonlyReason, begin?: (life: AbortController) => Promise<Host>): void {
-    const entries = [...this.#leases.values()];
+  #lose(lastError: ProjectLockError, reason: Contract.ReadonlyReason, begin?: (life: AbortController) => Promise<SharedHost>): void {
+    const entries = [...this.#leases.values()], silent = reason === "lease-lost" && !this.#holds;
     this.#finish(lastError);
     if (begin) {
       this.#host = undefined;
       this.#starting = begin(this.#ended = new AbortController());
       this.#starting.catch(() => undefined);
     }
+    if (silent) return; // another Holdfast of this page has lost something
     const event = Object.freeze({
       type: "lock:readonly-entered", at: Date.now(), ownerId: this.ownerId, resource: this.#resource, reason, lastError, retryable: false,
     } as const);
@@ -333,32 +363,23 @@ class Holdfast extends EventTarget implements Contract.Holdfast {
   }
 }
 
-/** Loads what runs Go in the page, unless it is loaded already: a service worker may not import() anything. */
-async function page(baseURL: URL | undefined): Promise<typeof import("./page").startPage> {
-  const loaded = (globalThis as Record<symbol, unknown>)[pageKey];
-  if (loaded) return loaded as typeof import("./page").startPage;
-  if ("ServiceWorkerGlobalScope" in globalThis) throw new Error("a service worker has to import holdfast-page.js beside holdfast.js, with an import declaration");
-  const module = (baseURL ? import(/* @vite-ignore */ new URL("holdfast-page.js", baseURL).href) : import("./holdfast-page.js")) as Promise<typeof import("./page")>;
-  return (await module).startPage;
+/** Whether this runs in a page or in a worker of one. */
+const inBrowser = "document" in globalThis || "WorkerGlobalScope" in globalThis;
+
+export function createHoldfast(options?: Contract.OpenOptions): Contract.Holdfast {
+  const { baseURL, host, root, ownerName, server, signal, ...asked } = checkOpen(options, inBrowser);
+  // File locks need file storage; where Web Locks are, nobody asks for them.
+  const spare = globalThis.isSecureContext && !navigator.locks;
+  const strategy = asked.strategy === "auto" && !spare ? "web-lock" : asked.strategy;
+  const config = { ownerId: uuid(), ownerName, root, strategy, server };
+  const inPage = host === "page" || typeof Worker === "undefined"; // shared workers and service workers cannot start one
+  return new Holdfast(config, signal, (listener, ended) =>
+    join(`${inPage} ${wasmURL(baseURL)}`, (died, end) => start(baseURL, inPage, died, end), config, listener, ended),
+  () => (baseURL ? import(/* @vite-ignore */ new URL("holdfast-autosave.js", baseURL).href) : import("./holdfast-autosave.js")) as Promise<typeof import("./start-autosave")>);
 }
 
 export async function openHoldfast(options?: Contract.OpenOptions): Promise<Contract.Holdfast> {
-  const { baseURL, host, root, ownerName, server, ...asked } = checkOpen(options);
-  // File locks need file storage; where Web Locks are, nobody asks for them.
-  const spare = isSecureContext && !navigator.locks;
-  const strategy = asked.strategy === "auto" && !spare ? "web-lock" : asked.strategy;
-  const config = { ownerId: uuid(), ownerName, root, strategy, server };
-  // The literal forms are what bundlers look for.
-  const wasm = baseURL ? new URL("holdfast.wasm", baseURL) : new URL("./holdfast.wasm", import.meta.url);
-  return new Holdfast(config, async (listener, ended) => {
-    const module = compile(wasm.href, ended);
-    module.catch(() => undefined); // told by whoever waits for it, and nobody does where the worker fails first
-    if (host === "page" || typeof Worker === "undefined") { // shared workers and service workers cannot start one
-      const [startPage, compiled] = await Promise.all([page(baseURL), module]);
-      return startPage(compiled, baseURL, config, listener, ended);
-    }
-    const worker = baseURL ? new Worker(new URL("holdfast-worker.js", baseURL), { type: "module" })
-      : new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" });
-    return startWorker(worker, module, config, listener, ended);
-  }, () => (baseURL ? import(/* @vite-ignore */ new URL("holdfast-autosave.js", baseURL).href) : import("./holdfast-autosave.js")) as Promise<typeof import("./autosave")>);
+  const holdfast = createHoldfast(options);
+  if (!inBrowser || options?.signal?.aborted) await holdfast.ready; // says why
+  return holdfast;
 }

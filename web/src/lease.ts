@@ -1,3 +1,4 @@
+import "./dispose";
 import type { LockMode, ProjectLockLease, Strategy } from "../holdfast";
 
 /** The fields of a lease as Go describes it. */
@@ -37,10 +38,6 @@ export class Lease implements ProjectLockLease {
   release(): Promise<void> {
     return this.#release(this);
   }
-}
 
-// Engines without the symbol have leases without the method.
-const { asyncDispose } = Symbol;
-if (asyncDispose !== undefined) {
-  Object.defineProperty(Lease.prototype, asyncDispose, { value(this: Lease) { return this.release(); } });
+  [Symbol.asyncDispose](): Promise<void> { return this.release(); }
 }

@@ -20,7 +20,8 @@ export class Listeners extends EventTarget {
     return () => void this.#subscribed.delete(own);
   }
 
-  protected changed(): void {
+  /** Says that the state has changed. */
+  changed(): void {
     for (const listener of this.#subscribed) quietly(listener);
   }
 
@@ -49,10 +50,10 @@ export class Listeners extends EventTarget {
   }
 
   /** Whether somebody listens to events of this kind. */
-  protected hears(type: string): boolean { return (this.#here.get(type)?.size ?? 0) > 0; }
+  hears(type: string): boolean { return (this.#here.get(type)?.size ?? 0) > 0; }
 
   /** Dispatches an event. The detail of one that lasts is made anew for each who comes later. */
-  protected tell(type: string, detail: unknown, later: () => unknown = () => detail): void {
+  tell(type: string, detail: unknown, later: () => unknown = () => detail): void {
     if (lasting.includes(type)) {
       const last = this.#last = { type, detail: later };
       for (const listener of this.#here.get(type) ?? []) this.#told.set(listener, last);

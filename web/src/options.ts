@@ -13,7 +13,7 @@ export type Checked<T extends AcquireOptions> = Omit<T, "within"> & { within?: s
 export function checked<T extends AcquireOptions>(options: T | undefined): Checked<T> {
   if (options !== undefined && (typeof options !== "object" || options === null)) throw invalid("options", "must be an object");
   const { signal, onReadonly, within, ...fields } = { ...options } as T;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal", "must be an AbortSignal");
+  checkSignal(signal);
   if (onReadonly !== undefined && typeof onReadonly !== "function") throw invalid("onReadonly", "must be a function");
   if (within !== undefined && !(within instanceof Lease)) throw invalid("within", "must be a lease");
   const { path, paths, backoff, ...plain } = fields;
@@ -22,6 +22,10 @@ export function checked<T extends AcquireOptions>(options: T | undefined): Check
   primitive("", { ...plain, backoff: typeof backoff === "object" ? 0 : backoff });
   primitive("backoff.", backoff);
   return { ...fields, ...(within && { within: within.leaseId }), signal, onReadonly } as Checked<T>;
+}
+
+function checkSignal(signal: unknown): void {
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal", "must be an AbortSignal");
 }
 
 // Go has no lone surrogates: two that differ would become one name.
@@ -36,23 +40,25 @@ function primitive(prefix: string, fields: object | undefined): void {
 }
 
 /** Options of openHoldfast with their defaults. */
-export interface Opening { baseURL?: URL; host: string; strategy: string; root: string; ownerName: string; server: string }
+export interface Opening { baseURL?: URL; host: string; strategy: string; root: string; ownerName: string; server: string; signal: AbortSignal | undefined }
 
-export function checkOpen(options: OpenOptions = {}): Opening {
+/** On a server, URLs have no base: they are not looked at. */
+export function checkOpen(options: OpenOptions = {}, inBrowser = true): Opening {
   if (typeof options !== "object" || options === null) throw invalid("options", "must be an object");
-  const { baseURL, host = "worker", strategy = "auto", root = "project", ownerName = "", server } = options;
+  const { baseURL, host = "worker", strategy = "auto", root = "project", ownerName = "", server, signal } = options;
   if (!["worker", "page"].includes(host)) throw invalid("host", 'must be "worker" or "page"');
   if (!["auto", "web-lock", "file-lock"].includes(strategy)) throw invalid("strategy", 'must be "auto", "web-lock" or "file-lock"');
   if (typeof root !== "string" || !/^[^/\\\0]+(\/[^/\\\0]+)*$/.test(root) || root.split("/").some((part) => part === "." || part === "..")) {
     throw invalid("root", 'must name a folder, like "project" or "team/project"');
   }
+  checkSignal(signal);
   if (typeof ownerName !== "string") throw invalid("ownerName", "must be a string");
   if (server !== undefined && (typeof server !== "object" || server === null)) throw invalid("server", "must be an object with a url");
   if (server && ownerName.length > 64) throw invalid("ownerName", "must not be longer than 64 where there is a server");
-  const at = server && address("server.url", server.url);
+  const at = server && inBrowser && address("server.url", server.url);
   if (at && !/^https?:$/.test(at.protocol)) throw invalid("server.url", "must begin with https: or http:");
-  const opening = { host, strategy, root, ownerName, server: at ? (at.origin + at.pathname).slice(0, -1) : "" };
-  return baseURL === undefined ? opening : { ...opening, baseURL: address("baseURL", baseURL) };
+  const opening = { host, strategy, root, ownerName, signal, server: at ? (at.origin + at.pathname).slice(0, -1) : "" };
+  return baseURL === undefined || !inBrowser ? opening : { ...opening, baseURL: address("baseURL", baseURL) };
 }
 
 /** The URL of a folder. */

@@ -5,9 +5,9 @@ import { Files } from "../../opfs/files.js";
 import { startGo } from "./go";
 import { pageKey } from "./page-key";
 import { stopTimers, startTimers } from "./page-timers";
-import type { Config, Host, Listener } from "./protocol";
+import type { Died, Runtime } from "./protocol";
 
-export async function startPage(module: WebAssembly.Module, baseURL: URL | undefined, config: Config, listener: Listener, ended: AbortSignal): Promise<Host> {
+export async function startPage(module: WebAssembly.Module, baseURL: URL | undefined, died: Died, ended: AbortSignal): Promise<Runtime> {
   ended.throwIfAborted();
   // The literal form is what bundlers look for: they make a file of the worker, which a policy with
   // worker-src 'self' admits. A mere URL they may write into the page as data.
@@ -16,17 +16,22 @@ export async function startPage(module: WebAssembly.Module, baseURL: URL | undef
     return baseURL ? new Worker(new URL("holdfast-helper.js", baseURL)) : new Worker(new URL("./holdfast-helper.js", import.meta.url));
   };
   startTimers(helper);
-  // Each Holdfast has a worker of its own for files: ending it closes what a dead program had open.
+  // Each program has a worker of its own for files: ending it closes what a dead program had open.
   const files = new Files(helper);
   const { journals } = files;
   ended.addEventListener("abort", () => {
     stopTimers();
     files.close();
   });
-  const exports = await startGo(module, config, listener, { files, savings: files, journals, ended });
+  const open = await startGo(module, died, { files, savings: files, journals, ended });
   return {
-    call: (method, ...args) => exports[method](...args),
-    journal: (method, ...args) => (journals[method] as (...args: unknown[]) => unknown)(...args) as never,
+    open: async (...asked) => {
+      const exports = await open(...asked);
+      return {
+        call: (method, ...args) => exports[method](...args),
+        journal: (method, ...args) => (journals[method] as (...args: unknown[]) => unknown)(...args) as never,
+      };
+    },
   };
 }
 

@@ -12,7 +12,7 @@ export interface Config {
 }
 
 /** The functions that Go exports. */
-export type Method = "acquire" | "renew" | "release" | "with" | "request" | "query" | "inspect" | "close"
+export type Method = "acquire" | "renew" | "release" | "with" | "request" | "query" | "inspect" | "close" | "open"
   // of an AutoSave, wasm/autosave_js.go
   | "autosave" | "mark" | "answer" | "flush" | "history" | "read" | "drafts" | "resolveDraft" | "pin" | "restore" | "edit" | "suspend" | "resume" | "dispose";
 
@@ -31,20 +31,27 @@ export interface Reason {
   resource?: string;
 }
 
-/** What a running Go tells without being asked. */
+/** A Holdfast hears from its runtime without asking. */
 export interface Listener {
   event(event: RawEvent): void;
   /** The instance is dead; nothing comes any more. If it did not die by itself, another one may live. */
-  died(why: string, replace?: boolean): void;
+  died: Died;
+  /** The page was put to sleep, and a Holdfast of it held something: the instance has ended. */
+  slept(): void;
 }
+
+export type Died = (why: string, replace?: boolean) => void;
+
+/** A Go program that runs. It serves each Holdfast of the page apart. */
+export interface Runtime { open(config: Config, event: Listener["event"]): Promise<Host> }
 
 /** An event as Go describes it: leases and errors are plain objects. One of an AutoSave bears its number. */
 export type RawEvent = Record<string, unknown> & { type: string; leaseId?: string; saver?: number };
 
-/** Page to worker. The first message starts Go. A call says whether its signal has aborted already, if it has one. */
+/** Page to worker. The first message starts Go; each Holdfast has a number. A call says whether its signal has aborted already, if it has one. */
 export type ToWorker =
-  | { kind: "start"; module: WebAssembly.Module; config: Config }
-  | { kind: "call"; id: number; method: Method; arg: unknown; aborted: boolean | undefined; callback: boolean }
+  | { kind: "start"; client: number; module: WebAssembly.Module; config: Config }
+  | { kind: "call"; client: number; id: number; method: Method; arg: unknown; aborted: boolean | undefined; callback: boolean }
   | { kind: "abort"; id: number }
   | { kind: "ping" }
   | { kind: "journal"; id: number; method: JournalMethod; args: unknown[] }
@@ -52,8 +59,8 @@ export type ToWorker =
 
 /** Worker to page. */
 export type FromWorker =
-  | { kind: "ready" }
-  | { kind: "event"; event: RawEvent }
+  | { kind: "ready"; client: number }
+  | { kind: "event"; client: number; event: RawEvent }
   | { kind: "died"; why: string }
   | { kind: "ended" } | { kind: "pong" }         // see watch.ts
   | { kind: "file call"; bytes: number }         // see calls.ts

@@ -1,10 +1,13 @@
 // The connection of an AutoSave to its facade, and the events that come from Go.
 
 import type * as Contract from "../holdfast";
+import type { Listeners } from "./listeners";
 import type { Host, Method, RawEvent, Reason } from "./protocol";
 import { content, encoded } from "./snapshot";
 
 export interface Wire {
+  /** The AutoSave as the page has it. */
+  handle: Listeners;
   holdfast: Contract.Holdfast;
   /** Calls Go, which answers before the deadline. */
   call(method: Method, arg: object, signal?: AbortSignal, end?: number): Promise<unknown>;
@@ -17,11 +20,14 @@ export interface Wire {
   savers: Map<number, Saver>;
   /** Tells the listeners of the lock; returns whether none of them prevented the default. */
   tell(event: Contract.ProjectLockEvent): boolean;
-  error(reason: unknown): Contract.ProjectLockError;
+  error(reason: unknown): Contract.ProjectLockError | Contract.AutoSaveError;
 }
 
-/** The methods that the facade calls on an AutoSave. */
-export interface Saver { heard(raw: RawEvent): void; leave(end: number): Promise<void> }
+/** The methods of an AutoSave that its handle gives the page. */
+type Shown = "readOnly" | "lease" | "state" | "markDirty" | "flushNow" | "history" | "drafts" | "resolveDraft" | "pin" | "read" | "restore" | "requestEdit";
+
+/** An AutoSave that has begun. */
+export interface Saver extends Pick<Contract.AutoSave, Shown> { heard(raw: RawEvent): void; leave(end: number): Promise<void> }
 
 export type RawState = Contract.AutoSaveState & { readOnly?: boolean; lastError?: Reason };
 export type Told = RawEvent & { state?: RawState; ask?: number; error?: Reason; lease?: Contract.ProjectLockLease };
@@ -33,7 +39,7 @@ const odd = (path: unknown): boolean => path !== undefined
 
 /** Refuses options that no AutoSave can have. Go checks the rest. */
 export function check(wire: Wire, snapshot: unknown, options: Contract.AutoSaveOptions): void {
-  const fault = (what: string): Contract.ProjectLockError =>
+  const fault = (what: string): Error =>
     wire.error({ code: "invalid-argument", operation: "acquire", retryable: false, message: `invalid-argument: ${what}` });
   if (!globalThis.document) {
     throw wire.error({ code: "unsupported", operation: "acquire", retryable: false, message: "unsupported: AutoSave saves what a page edits; start it in the page, not in a worker" });
@@ -43,6 +49,8 @@ export function check(wire: Wire, snapshot: unknown, options: Contract.AutoSaveO
   if ([options.path, options.lock?.path].some(odd)) throw fault("path must be an array of strings, without lone surrogates");
   const within: unknown = options.lock?.within;
   if (within !== undefined && typeof (within as Contract.ProjectLockLease | null)?.leaseId !== "string") throw fault("lock.within must be a lease");
+  const { signal } = options as { signal?: unknown };
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw fault("signal must be an AbortSignal");
   const { merge, journalMs } = options as { merge?: unknown; journalMs?: unknown };
   if (merge !== undefined && typeof merge !== "function") throw fault("merge must be a function");
   if (journalMs !== undefined && !(typeof journalMs === "number" && journalMs >= 0 && journalMs < 2 ** 31)) {

@@ -4,13 +4,14 @@
 import { Journals } from "../../opfs/journal.js";
 import { Savings } from "../../opfs/savings.js";
 import { watchCalls } from "./calls";
-import { startGo } from "./go";
+import { type Open, startGo } from "./go";
 import type { Callback, Exports, FromWorker, Reason, ToWorker } from "./protocol";
 
 const scope = self as unknown as { postMessage(message: FromWorker, transfer: Transferable[]): void; onmessage: ((e: MessageEvent<ToWorker>) => void) | null };
 const post = (message: FromWorker, value?: unknown): void => scope.postMessage(message, buffersOf(value));
 
-let exports: Promise<Exports>;
+let program: Promise<Open> | undefined;
+const clients = new Map<number, Promise<Exports>>();
 const journals = new Journals();
 const aborts = new Map<number, AbortController>();
 const callbacks = new Map<number, { resolve: () => void; reject: (reason: unknown) => void }>();
@@ -25,13 +26,14 @@ self.close = () => {
 
 scope.onmessage = ({ data }) => {
   switch (data.kind) {
-    case "start":
-      exports = startGo(data.module, data.config, {
-        event: (event) => post({ kind: "event", event }, event),
-        died: (why) => post({ kind: "died", why }),
-      }, { savings: new Savings(), journals });
-      exports.then(() => post({ kind: "ready" }), ({ message }: Error) => post({ kind: "died", why: message }));
+    case "start": {
+      const { client, module, config } = data;
+      program ??= startGo(module, (why) => post({ kind: "died", why }), { savings: new Savings(), journals });
+      const exports = program.then((open) => open(config, (event) => post({ kind: "event", client, event }, event)));
+      clients.set(client, exports);
+      exports.then(() => post({ kind: "ready", client }), ({ message }: Error) => post({ kind: "died", why: message }));
       break;
+    }
     case "call":
       void call(data);
       break;
@@ -53,12 +55,12 @@ scope.onmessage = ({ data }) => {
   }
 };
 
-async function call({ id, method, arg, aborted, callback }: ToWorker & { kind: "call" }): Promise<void> {
+async function call({ client, id, method, arg, aborted, callback }: ToWorker & { kind: "call" }): Promise<void> {
   let controller: AbortController | undefined;
   if (aborted !== undefined) aborts.set(id, (controller = new AbortController()));
   if (aborted) controller?.abort(); // not in a message of its own: Go could have begun to wait
   try {
-    const value = await (await exports)[method](arg, controller?.signal, callback ? inPage(id) : undefined);
+    const value = await (await clients.get(client)!)[method](arg, controller?.signal, callback ? inPage(id) : undefined);
     post({ kind: "result", id, value }, value);
   } catch (reason) {
     post({ kind: "error", id, reason: reason as Reason });

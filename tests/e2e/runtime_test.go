@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// programs counts the Go programs and the workers of a page.
+func programs(tab *browser.Tab) [2]int {
+	return [2]int{tab.Instances("WebAssembly.Instance"), tab.Workers()}
+}
+
+// Everything that a page opens shares one worker and one Wasm instance, and the last close ends it.
+func TestOneRuntimeForAPage(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		tab := creating(t, w, host, "one-"+host)
+		one := map[string][2]int{"page": {1, 1}, "worker": {0, 1}}[host]
+		tab.MustEval(`
+			const all = [hf]
+			for (let n = 0; n < 9; n++) all.push(createHoldfast({host: '`+host+`', root: 'one-`+host+`' + n % 2}))
+			await Promise.all(all.map(one => one.ready))
+			const ids = new Set(all.map(one => one.ownerId)).size`, nil)
+		assert.Equal(t, 10, browser.Get[int](tab, "ids"))
+		eventually(t, func() bool { return programs(tab) == one }, fmt.Sprint("programs and workers: ", programs(tab)))
+
+		// They exclude each other as before, and each hears of its own alone.
+		tab.MustEval(`
+			const [a, b] = [all[1], all[3]]
+			const heardBy = one => { const types = []; one.subscribe(e => types.push(e.type + (e.ownerId === one.ownerId ? '' : ' of another'))); return types }
+			const heardA = heardBy(a), heardB = heardBy(b)
+			const held = await a.acquireProjectLock()
+			result = await failure(b.acquireProjectLock({ifAvailable: true}))
+			const holder = (await b.inspect()).held[0].ownerId`, nil)
+		assert.Equal(t, "acquire-denied", browser.Get[event](tab, "result")["code"])
+		assert.True(t, browser.Get[bool](tab, "holder === a.ownerId && held.ownerId === a.ownerId"))
+		assert.Equal(t, []string{"lock:attempt", "lock:acquired", "lock:renew-scheduled"}, browser.Get[[]string](tab, "heardA"))
+		assert.NotContains(t, browser.Get[[]string](tab, "heardB"), "lock:acquired")
+
+		// One that closes gives back its own, and leaves the others alone.
+		tab.MustEval("const next = b.acquireProjectLock(); await all[0].close(); await a.close(); const lease2 = await next", nil)
+		assert.True(t, browser.Get[bool](tab, "held.signal.aborted && !lease2.signal.aborted"))
+		tab.MustEval("const made = create({}, all[5]), other = create({}, all[2]); await made.ready; await other.ready", nil)
+		assert.Equal(t, []bool{true, false}, browser.Get[[]bool](tab, "[made.readOnly, other.readOnly]"), "the lease of b is in the way of the first")
+		tab.MustEval("await Promise.all(all.slice(4).map(one => one.close())); await b.renewProjectLock(lease2)", nil)
+		assert.Equal(t, map[string][2]int{"page": {1, 2}, "worker": {0, 1}}[host], programs(tab), "in a page, another worker opens files")
+		tab.MustEval("const closing = b.close(); const late = await openHoldfast({host: '"+host+"'}); await late.ready; await closing; await (await late.acquireProjectLock()).release(); await late.close(); await all[2].close()", nil)
+		eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Quiet()
+	})
+}
+
+// A module that runs again, as with hot module replacement, finds the runtime of the one before it. So does another copy of the package.
+func TestModuleThatRunsAgainSharesTheRuntime(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		tab := creating(t, w, host, "again-"+host)
+		tab.MustEval(`
+			const again = await import('/holdfast.js?t=1')
+			const others = [again.createHoldfast(`+at(host, "again-"+host)+`), again.createHoldfast(`+at(host, "again-"+host)+`)]
+			const made = [create({path: ['a']}), create({path: ['b']}, others[0]), create({path: ['c']}, others[1])]
+			await Promise.all(made.map(one => one.ready))
+			text = 'typed'
+			for (const one of made) one.markDirty()
+			await Promise.all(made.map(one => one.flushNow()))`, nil)
+		eventually(t, func() bool { return tab.Workers() == map[string]int{"page": 2, "worker": 1}[host] }, "in a page, another worker opens files")
+		tab.MustEval("await hf.close(); await others[0].close(); result = new TextDecoder().decode(await made[2].read('current'))", nil)
+		assert.Equal(t, "typed", browser.Get[string](tab, "result"))
+		tab.MustEval("await others[1].close()", nil)
+		eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+		tab.Quiet()
+	})
+}
+
+// The death of the program ends all that the page has opened; whoever opens anew gets another one.
+func TestCrashOfASharedRuntime(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := creating(t, w, "page", "crash-shared")
+	tab.MustEval(`
+		const other = createHoldfast({host: 'page'})
+		await other.ready
+		const lease3 = await hf.acquireProjectLock()
+		await other.close()
+		await hf.renewProjectLock(lease3)
+		const third = createHoldfast({host: 'page'})
+		await (await third.acquireProjectLock()).release()
+		await hf.close()
+		await (await third.acquireProjectLock()).release()
+		await third.close()`, nil)
+	assert.Equal(t, 0, tab.Workers())
+	assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+	tab.Quiet()
+}

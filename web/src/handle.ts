@@ -1,0 +1,112 @@
+// An AutoSave as a page has it, from the call that creates it on. The module that saves, and the runtime, are loaded meanwhile.
+
+import type * as Contract from "../holdfast";
+import { deadline, inTime } from "./deadline";
+import "./dispose";
+import { Listeners } from "./listeners";
+import type { Taking } from "./snapshot";
+import type { Saver } from "./wire";
+
+/** The state until there is one. */
+const first: Contract.AutoSaveState = Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 });
+
+export class Handle extends Listeners implements Contract.AutoSave {
+  readonly ready: Promise<void>;
+  #saver: Saver | undefined; // once it is ready
+  #marks = 0; // before that
+  readonly #take: Taking;
+  #fixed: { text: ReturnType<Taking> } | undefined; // the snapshot of a page that has ended this before it was ready
+  readonly #given = new AbortController(); // aborts where nobody waits for it any more
+  #leaving: Promise<void> | undefined;
+  #ended = (): void => undefined;
+
+  /** `make` resolves when the AutoSave is ready, or rejects when its signal aborts. `gone` is called when this ends. */
+  constructor(take: Taking, signal: AbortSignal | undefined, make: (handle: Handle, take: Taking, given: AbortSignal) => Promise<Saver>, gone: (handle: Handle) => void) {
+    super();
+    this.#take = take;
+    const abort = (): void => void this.dispose().catch(() => undefined); // its text is a draft
+    this.#ended = () => {
+      signal?.removeEventListener("abort", abort);
+      gone(this);
+    };
+    const making = make(this, () => (this.#fixed ? this.#fixed.text : take()), this.#given.signal);
+    this.ready = making.then((saver) => {
+      this.#saver = saver;
+      if (this.#marks) saver.markDirty();
+    });
+    this.ready.catch(this.#ended); // every call tells of it
+    if (signal?.aborted) abort();
+    signal?.addEventListener("abort", abort);
+  }
+
+  get readOnly(): boolean { return this.#saver?.readOnly ?? true; }
+  get lease(): Contract.ProjectLockLease | undefined { return this.#saver?.lease; }
+  /** Whether the page has ended it. */
+  get left(): boolean { return this.#leaving !== undefined; }
+
+  state(): Contract.AutoSaveState { return this.#saver?.state() ?? first; }
+
+  markDirty(): void {
+    if (this.#saver) this.#saver.markDirty();
+    else if (!this.#leaving) this.#marks++;
+  }
+
+  flushNow(): Promise<Contract.Generation> {
+    const marks = this.#marks;
+    if (!this.#saver) this.#fix();
+    return this.#do((saver) => {
+      const flushing = saver.flushNow();
+      if (!this.#fixed || this.#leaving) return flushing;
+      this.#fixed = undefined;
+      if (this.#marks > marks) saver.markDirty(); // the page has another text since
+      return flushing;
+    });
+  }
+
+  history(): Promise<Contract.Generation[]> { return this.#do((saver) => saver.history()); }
+  drafts(): Promise<Contract.Draft[]> { return this.#do((saver) => saver.drafts()); }
+  resolveDraft(...args: Parameters<Saver["resolveDraft"]>): Promise<void> { return this.#do((saver) => saver.resolveDraft(...args)); }
+  pin(...args: Parameters<Saver["pin"]>): Promise<Contract.Generation> { return this.#do((saver) => saver.pin(...args)); }
+  read(id: string): Promise<Uint8Array> { return this.#do((saver) => saver.read(id)); }
+  restore(...args: Parameters<Saver["restore"]>): Promise<Uint8Array> { return this.#do((saver) => saver.restore(...args)); }
+  requestEdit(options?: Parameters<Saver["requestEdit"]>[0]): Promise<void> { return this.#do((saver) => saver.requestEdit(options)); }
+  dispose(): Promise<void> { return this.leave(deadline()); }
+
+  [Symbol.asyncDispose](): Promise<void> { return this.dispose(); }
+
+  /** Ends it by then. Before it is ready, what the page has is saved or kept once it is. */
+  leave(end: number): Promise<void> {
+    return (this.#leaving ??= this.#saver ? this.#saver.leave(end) : this.#leave(end)).finally(this.#ended);
+  }
+
+  async #leave(end: number): Promise<void> {
+    const aborted = this.#given.signal;
+    if (!this.#marks) this.#given.abort();
+    else this.#fix();
+    try {
+      await inTime(this.ready, end);
+    } catch (failure) {
+      if (aborted.aborted) return; // nothing was typed
+      this.#given.abort();
+      throw failure;
+    }
+    await this.#saver!.leave(end);
+  }
+
+  /** Keeps what the page has now. */
+  #fix(): void {
+    try {
+      this.#fixed = { text: this.#take() };
+    } catch (error) {
+      const text = Promise.reject<string>(error);
+      text.catch(() => undefined); // whoever asks for the snapshot gets it
+      this.#fixed = { text };
+    }
+  }
+
+  /** Calls the AutoSave as soon as it is ready. */
+  async #do<T>(call: (saver: Saver) => Promise<T>): Promise<T> {
+    if (!this.#saver) await this.ready;
+    return call(this.#saver!);
+  }
+}

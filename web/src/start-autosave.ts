@@ -1,0 +1,24 @@
+// The module that saves, which is loaded when a page wants it.
+
+import type * as Contract from "../holdfast";
+import { AutoSave } from "./autosave";
+import type { Listeners } from "./listeners";
+import type { Taking } from "./snapshot";
+import { check, type Saver, type Wire } from "./wire";
+
+/**
+ * Starts to save what a page has. The page has `handle` of it, on which the events are told. The arguments stand one by one, and not
+ * in a Wire: their names would weigh on the facade. `running` settles when there is a runtime; nobody waits for
+ * this any more when `given` aborts.
+ */
+export async function startAutoSave(handle: Listeners, running: Promise<unknown>, given: AbortSignal, holdfast: Contract.Holdfast, snapshot: Taking, options: Contract.AutoSaveOptions = {},
+  savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], inTime: Wire["inTime"], deadline: Wire["deadline"], tell: Wire["tell"], error: Wire["error"]): Promise<Saver> {
+  const wire: Wire = { handle, holdfast, savers, call, journal, inTime, deadline, tell, error };
+  check(wire, snapshot, options);
+  const enough = new Promise((done) => given.addEventListener("abort", done));
+  if (!given.aborted) await Promise.race([running, enough]);
+  if (given.aborted) throw wire.error({ code: "aborted", operation: "acquire", retryable: false, message: "aborted: this AutoSave was ended before it was ready" });
+  const autosave = new AutoSave(wire, snapshot, { ...options, signal: given });
+  await autosave.ready;
+  return autosave;
+}
