@@ -14,7 +14,8 @@ OPFS_TEST = cd opfs && ../.cache/wasmworker ../.cache/opfs.wasm -test.timeout 10
 WASM_TESTS := test-opfs-store test-opfs-faults test-opfs-helped test-opfs test-js
 
 # What the tests install, each in its own folder, while others compute.
-NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json
+NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json \
+	tests/docs/frameworks/node_modules/.package-lock.json
 
 # What drives whole tabs runs after the rest, one package at a time, so that its timing means something. The tests
 # that say they may run beside others are run six at once: they mostly wait.
@@ -184,5 +185,5 @@ wpt: build ## the public web-platform-tests for web-locks against holdfast.locks
 	go test -count=1 -timeout 0 -v ./tests/wpt -suite $(abspath $(or $(WPT),.cache/wpt)) -rounds $(or $(ROUNDS),20)
 
 clean: ## remove what the other targets made
-	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules
+	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules tests/docs/frameworks/node_modules
 	find web/site -mindepth 1 ! -name .keep -delete

@@ -1,6 +1,6 @@
 // Package docs runs every code block of the documentation: JavaScript in a browser, Go as a program of another
 // module, commands against the Makefile, the server's flags or a running server. Blocks of other languages have to be
-// text, json, html or ts; see exempt.
+// text, json, html, jsx, vue or svelte; see exempt. The blocks of docs/frameworks.md are components, which run as a page of their framework.
 //
 // A comment before or after a block tells what the test needs to know and a reader does not:
 //
@@ -31,8 +31,8 @@ func (b block) name() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 // generated pages are made from their sources, with which a test compares them.
 var generated = []string{"docs/reference.md", "docs/reference-go.md"}
 
-// exempt languages are not code, or are used by the tests of the recipes.
-var exempt = []string{"text", "json", "html"}
+// exempt languages are not code, or are used by the tests of the recipes and of the frameworks.
+var exempt = []string{"text", "json", "html", "jsx", "vue", "svelte"}
 
 // pages lists the documentation, relative to root.
 func pages(root string) ([]string, error) {

@@ -29,6 +29,10 @@ var entries = []entry{
 	// files, too.
 	{source: "web/src/page.ts", output: "holdfast-page", inject: []string{"web/src/page-timers.ts"}},
 	{source: "web/src/helper.ts", output: "holdfast-helper"},
+
+	{source: "web/src/react.ts", output: "react", external: []string{"react", "./holdfast.js"}},
+	{source: "web/src/vue.ts", output: "vue", external: []string{"vue", "./holdfast.js"}},
+	{source: "web/src/svelte.ts", output: "svelte", external: []string{"./holdfast.js"}},
 }
 
 // demoEntries are the modules of the demo's pages.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,8 +22,23 @@ type manifest struct {
 	Exports     map[string]any `json:"exports"`
 	Files       []string       `json:"files"`
 	SideEffects bool           `json:"sideEffects"`
-	Repository  repository     `json:"repository"`
+
+	PeerDependencies     map[string]string       `json:"peerDependencies"`
+	PeerDependenciesMeta map[string]optionalPeer `json:"peerDependenciesMeta"`
+
+	Repository repository `json:"repository"`
 }
+
+// frameworks are the entries for frameworks, with the versions that they work with.
+var frameworks = map[string]string{"react": ">=18", "svelte": ">=4", "vue": ">=3.3"}
+
+// optionalPeer marks a package that only the users of one entry have.
+type optionalPeer struct {
+	Optional bool `json:"optional"`
+}
+
+// declared are the entries beside the main one that have declarations.
+func declared() []string { return slices.Sorted(maps.Keys(frameworks)) }
 
 type repository struct {
 	Type string `json:"type"`
@@ -41,6 +57,9 @@ func exported() []string {
 // published are the files that the manifest names. npm adds those of always.
 func published() []string {
 	names := []string{"holdfast.d.ts", "holdfast.wasm", noticesFile, provenanceFile}
+	for _, name := range declared() {
+		names = append(names, name+".d.ts")
+	}
 	for _, e := range entries {
 		names = append(names, e.output+".js", e.output+".js.map")
 	}
@@ -62,6 +81,13 @@ func newManifest(version string) manifest {
 	for _, name := range exported() {
 		exports["./"+name] = "./" + name
 	}
+	optional := map[string]optionalPeer{}
+	for _, name := range declared() {
+		exports["./"+name] = conditions{Types: "./" + name + ".d.ts", Default: "./" + name + ".js"}
+	}
+	for name := range frameworks {
+		optional[name] = optionalPeer{Optional: true}
+	}
 	return manifest{
 		Name:        "holdfast",
 		Version:     version,
@@ -74,7 +100,11 @@ func newManifest(version string) manifest {
 		Exports:     exports,
 		Files:       published(),
 		SideEffects: false,
-		Repository:  repository{Type: "git", URL: "git+https://github.com/holdfast-dev/holdfast.git"},
+
+		PeerDependencies:     frameworks,
+		PeerDependenciesMeta: optional,
+
+		Repository: repository{Type: "git", URL: "git+https://github.com/holdfast-dev/holdfast.git"},
 	}
 }
 
@@ -87,6 +117,11 @@ type conditions struct {
 func writePackage(o options, version string) error {
 	if err := copyFile(filepath.Join(o.root, "web", "holdfast.d.ts"), o.out); err != nil {
 		return err
+	}
+	for _, name := range declared() {
+		if err := copyFile(filepath.Join(o.root, "web", name+".d.ts"), o.out); err != nil {
+			return err
+		}
 	}
 	if err := copyFile(filepath.Join(o.root, "LICENSE"), o.out); err != nil {
 		return err

@@ -85,7 +85,7 @@ func table(sizes []size, budgets []budget) string {
 // costs time.
 func measureAll(dir, cache string) ([]size, error) {
 	var paths []string
-	for _, pattern := range []string{"holdfast*.js", "holdfast*.wasm"} {
+	for _, pattern := range []string{"*.js", "holdfast*.wasm"} {
 		found, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return nil, err

@@ -1,0 +1,216 @@
+package docs
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evanw/esbuild/pkg/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/static"
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// field is what the shown component lets the person type in.
+const field = "document.querySelector('#app textarea')"
+
+// TestFrameworks types into the components of docs/frameworks.md, which the published compilers and packages of the frameworks
+// made and run. React is in its development form, under StrictMode.
+func TestFrameworks(t *testing.T) {
+	t.Parallel()
+	chromium := browser.Start(t, browser.Options{})
+	for app, parts := range map[string][]string{
+		"react-app.jsx": {"Notes", "Uncontrolled"},
+		"vue-app.js":    {"Notes"},
+		"svelte-app.js": {"Notes", "Field"},
+	} {
+		server := browser.Serve(t, shop(t, app))
+		for _, part := range parts {
+			t.Run(app+"/"+part, func(t *testing.T) { testPart(t, chromium, server, part) })
+		}
+		if app == "react-app.jsx" {
+			t.Run("route", func(t *testing.T) { testRoute(t, chromium, server) })
+			t.Run("state", func(t *testing.T) { testBoard(t, chromium, server) })
+			t.Run("suspended", func(t *testing.T) { testSuspended(t, chromium, server) })
+		}
+	}
+}
+
+// One tab edits, and its component goes while something is unsaved; the next one, there or in another tab, has all of it.
+func testPart(t *testing.T, chromium *browser.Browser, server *browser.Server, part string) {
+	first := chromium.Open(t, server.URL("/app"))
+	first.MustEval("show('"+part+"')", nil)
+	edits(first)
+	first.Type("typed, ")
+	first.Type("and gone at once")
+	first.MustEval("show()", nil)
+	first.WaitFor("document.querySelector('#app textarea') === null", browser.Limit)
+	first.MustEval("show('"+part+"')", nil)
+	first.WaitFor(field+".value === 'typed, and gone at once' && !"+field+".readOnly", browser.Limit)
+	assert.Equal(t, 1, first.Workers())
+
+	second := chromium.Open(t, server.URL("/app"))
+	second.MustEval("show('"+part+"')", nil)
+	second.WaitFor(field+".readOnly && "+field+".value === 'typed, and gone at once'", browser.Limit)
+	first.MustEval("show()", nil)
+	edits(second)
+	second.Type("!")
+	second.WaitFor(field+".value.includes('!')", browser.Limit)
+	second.MustEval("show()", nil)
+	first.MustEval("show('"+part+"')", nil)
+	first.WaitFor(field+".value.length === 'typed, and gone at once!'.length && !"+field+".readOnly", browser.Limit)
+	for _, tab := range []*browser.Tab{first, second} {
+		tab.MustEval("show()", nil)
+		assert.Eventually(t, func() bool { return tab.Workers() == 0 }, browser.Limit, 5*time.Millisecond, "the runtime is left")
+		quiet(tab)
+		tab.Close()
+	}
+}
+
+// Another component takes the place of the first in one commit, with the same document.
+func testRoute(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "route.localhost", 1))
+	tab.MustEval("show('Notes')", nil)
+	edits(tab)
+	tab.Type("on the way")
+	for _, part := range []string{"Other", "Notes", "Other"} {
+		tab.MustEval("show('"+part+"')", nil)
+		tab.WaitFor(field+".value === 'on the way' && !"+field+".readOnly && "+field+".ariaLabel === "+map[string]string{"Other": "'Other'", "Notes": "null"}[part], browser.Limit)
+	}
+	assert.Equal(t, 1, tab.Workers())
+	quiet(tab)
+	tab.Close()
+}
+
+func testBoard(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "board.localhost", 1))
+	tab.MustEval("show('Board')", nil)
+	tab.WaitFor("document.querySelector('#app button').textContent === 'Add'", browser.Limit)
+	tab.MustEval("for (let n = 0; n < 3; n++) { document.querySelector('#app button').click(); await null } show(); null", nil)
+	tab.WaitFor("document.querySelector('#app button') === null", browser.Limit)
+	tab.MustEval("show('Board')", nil)
+	tab.WaitFor("[...document.querySelectorAll('#app li')].map(li => li.textContent).join() === 'Card 1,Card 2,Card 3'", browser.Limit)
+	quiet(tab)
+	tab.Close()
+}
+
+// A component that is hidden while its neighbour suspends keeps its text, and one that goes meanwhile too.
+func testSuspended(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "suspended.localhost", 1))
+	tab.MustEval("show('Suspending')", nil)
+	edits(tab)
+	tab.Type("hidden")
+	tab.MustEval("suspend()", nil)
+	tab.WaitFor("!!document.querySelector('#fallback')", browser.Limit)
+	tab.MustEval("resume()", nil)
+	tab.WaitFor("!document.querySelector('#fallback') && "+field+".value === 'hidden' && !"+field+".readOnly", browser.Limit)
+	tab.MustEval(field+".focus()", nil)
+	tab.Type(" again")
+	tab.MustEval("suspend()", nil)
+	tab.WaitFor("!!document.querySelector('#fallback')", browser.Limit)
+	tab.MustEval("show()", nil)
+	tab.WaitFor("!document.querySelector('#app textarea')", browser.Limit)
+	tab.MustEval("show('Uncontrolled')", nil)
+	tab.WaitFor(field+"?.value.length === 'hidden again'.length && !"+field+".readOnly", browser.Limit)
+	quiet(tab)
+	tab.Close()
+}
+
+// edits waits until the person may type, and clicks.
+func edits(tab *browser.Tab) {
+	tab.WaitFor("!!"+field+" && !"+field+".readOnly", browser.Limit)
+	tab.MustEval(field+".focus(); "+field+".setSelectionRange(1e6, 1e6)", nil)
+}
+
+// quiet leaves out what React says to developers.
+func quiet(tab *browser.Tab) { tab.Quiet("React DevTools", "development build") }
+
+// shop serves a page in which an app shows the components of docs/frameworks.md, beside the site's files.
+func shop(t *testing.T, app string) http.Handler {
+	t.Helper()
+	dir := t.TempDir()
+	for _, b := range slices.Concat(blocksIn(t, "jsx"), blocksIn(t, "vue"), blocksIn(t, "svelte")) {
+		name := regexp.MustCompile(`\w+\.(jsx|vue|svelte)`).FindString(b.text)
+		require.NotEmpty(t, name, "%s does not begin with its name", b.name())
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(b.text), 0o644))
+	}
+	source, err := os.ReadFile(filepath.Join("frameworks", app))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, app), source, 0o644))
+	script := assemble(t, filepath.Join(dir, app))
+
+	files, err := static.Handler(os.DirFS("../../web/site"))
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.Handle("/", files)
+	mux.HandleFunc("/app.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		_, _ = w.Write(script)
+	})
+	mux.HandleFunc("/app", func(w http.ResponseWriter, _ *http.Request) {
+		static.SecurityHeaders(w.Header())
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprint(w, "<!doctype html><html lang=en><title>App</title><link rel=icon href='data:,'><div id=app></div><script type=module src=app.js></script>")
+	})
+	return mux
+}
+
+// assemble bundles an app with its framework, and leaves the import of holdfast.js an import.
+func assemble(t *testing.T, app string) []byte {
+	t.Helper()
+	modules, err := filepath.Abs("frameworks/node_modules")
+	require.NoError(t, err)
+	require.DirExists(t, modules, "the frameworks are not installed; run make test-docs")
+	result := api.Build(api.BuildOptions{
+		EntryPoints: []string{app},
+		Bundle:      true,
+		Format:      api.FormatESModule,
+		Platform:    api.PlatformBrowser,
+		Target:      api.ES2022,
+		JSX:         api.JSXAutomatic,
+		NodePaths:   []string{modules},
+		Define: map[string]string{"process.env.NODE_ENV": `"development"`,
+			"__VUE_OPTIONS_API__": "false", "__VUE_PROD_DEVTOOLS__": "false", "__VUE_PROD_HYDRATION_MISMATCH_DETAILS__": "false"},
+		Plugins:  []api.Plugin{entriesOf(t), components},
+		LogLevel: api.LogLevelSilent,
+	})
+	require.Empty(t, api.FormatMessages(result.Errors, api.FormatMessagesOptions{}))
+	require.Len(t, result.OutputFiles, 1)
+	return result.OutputFiles[0].Contents
+}
+
+// entriesOf finds the entries of the package where the build has put them.
+func entriesOf(t *testing.T) api.Plugin {
+	t.Helper()
+	dist, err := filepath.Abs("../../dist")
+	require.NoError(t, err)
+	return api.Plugin{Name: "entries", Setup: func(build api.PluginBuild) {
+		build.OnResolve(api.OnResolveOptions{Filter: `^holdfast/`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+			return api.OnResolveResult{Path: filepath.Join(dist, strings.TrimPrefix(args.Path, "holdfast/")+".js")}, nil
+		})
+		build.OnResolve(api.OnResolveOptions{Filter: `^(holdfast|\./holdfast\.js)$`}, func(api.OnResolveArgs) (api.OnResolveResult, error) {
+			return api.OnResolveResult{Path: "./holdfast.js", External: true}, nil
+		})
+	}}
+}
+
+// components compiles those of Vue and Svelte.
+var components = api.Plugin{Name: "components", Setup: func(build api.PluginBuild) {
+	build.OnLoad(api.OnLoadOptions{Filter: `\.(vue|svelte)$`}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+		out, err := exec.Command("node", "frameworks/compile.mjs", args.Path).Output()
+		if err != nil {
+			return api.OnLoadResult{}, err
+		}
+		code := string(out)
+		return api.OnLoadResult{Contents: &code, Loader: api.LoaderJS}, nil
+	})
+}}

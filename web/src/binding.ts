@@ -1,0 +1,84 @@
+// An AutoSave as the hooks of frameworks use it: what a component shows is one object that never changes, and loading and the state
+// of a page that may not write are seen to.
+
+import type { AutoSave, AutoSaveOptions, AutoSaveState, Holdfast, Snapshot } from "../holdfast";
+
+/** What a component shows. The same object until something changes. */
+export interface View {
+  readonly autosave: AutoSave | undefined;
+  readonly readOnly: boolean;
+  readonly state: AutoSaveState;
+  readonly error?: Error & { code: string };
+}
+
+export interface BindingOptions extends AutoSaveOptions {
+  /** Shows a content: what was saved last, by any page. Until its promise settles, nothing is saved. */
+  load?: (content: Uint8Array) => unknown;
+}
+
+/** What is shown until there is an AutoSave, and on a server. */
+export const unbound: View = Object.freeze({
+  autosave: undefined, readOnly: true, state: Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 }),
+});
+
+export class Binding {
+  readonly autosave: AutoSave;
+  #view: View;
+  #error: (Error & { code: string }) | undefined;
+  #touched = false; // something was marked since a content was loaded
+  readonly #load: BindingOptions["load"];
+  readonly #changed: () => void;
+
+  /** `changed` is called when there is another view. */
+  constructor(holdfast: Holdfast, snapshot: () => Snapshot | Promise<Snapshot>, { load, ...options }: BindingOptions, changed: () => void) {
+    this.#load = load;
+    this.#changed = changed;
+    this.autosave = holdfast.createAutoSave(snapshot, options);
+    this.#view = this.#made();
+    this.autosave.subscribe(this.#refresh);
+    this.autosave.addEventListener("autosave:editable", ({ detail }) => {
+      if (detail.content) detail.waitUntil(this.#show(detail.content));
+    });
+    this.autosave.addEventListener("autosave:preview", ({ detail }) => void this.#show(detail.content));
+    this.autosave.addEventListener("autosave:readonly", ({ detail }) => {
+      if (!detail.unsaved) void this.#follow(); // else the person sees what is not saved, and may copy it
+    });
+    this.autosave.ready.then(this.#refresh, (error: Error & { code: string }) => {
+      this.#error = error;
+      this.#refresh();
+    });
+  }
+
+  get view(): View { return this.#view; }
+
+  markDirty(): void {
+    this.#touched = true;
+    this.autosave.markDirty();
+  }
+
+  /** Ends the AutoSave. It saves what the page has; text that cannot be saved is a draft. */
+  end(): void { this.autosave.dispose().catch(() => undefined); }
+
+  #made(): View {
+    const { autosave } = this;
+    return Object.freeze({ autosave, readOnly: autosave.readOnly, state: autosave.state(), ...(this.#error && { error: this.#error }) });
+  }
+
+  #refresh = (): void => {
+    const { readOnly, state, error } = this.#view, now = this.#made();
+    if (now.readOnly === readOnly && now.state === state && now.error === error) return;
+    this.#view = now;
+    this.#changed();
+  };
+
+  async #show(content: Uint8Array): Promise<void> {
+    this.#touched = false;
+    await this.#load?.(content);
+  }
+
+  /** A page that may not write shows what is saved. */
+  async #follow(): Promise<void> {
+    const saved = await this.autosave.read("current").catch(() => undefined); // nothing may be saved yet
+    if (saved && this.autosave.readOnly && !this.#touched) await this.#show(saved);
+  }
+}

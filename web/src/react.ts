@@ -1,0 +1,110 @@
+"use client";
+
+// holdfast/react: hooks that own what they open. Nothing is opened while rendering, so that a render that never shows leaves nothing.
+
+import { useCallback, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import type { Holdfast, OpenOptions } from "../holdfast";
+import { Binding, type BindingOptions, unbound } from "./binding";
+import { createHoldfast } from "./holdfast.js";
+import { keyOf, noText, TextEditor } from "./text-editor";
+import type { Taking } from "./snapshot";
+
+/** On a server, layout effects only warn. */
+const useLayout = "document" in globalThis ? useLayoutEffect : useEffect;
+
+/** A Holdfast for as long as the component lives; undefined in the first render and on a server. */
+export function useHoldfast(options?: OpenOptions): Holdfast | undefined {
+  const [holdfast, setHoldfast] = useState<Holdfast>();
+  const latest = useLatest(options);
+  const key = keyOf(options);
+  useEffect(() => {
+    const opened = createHoldfast(latest.current);
+    setHoldfast(opened);
+    return () => void opened.close().catch(() => undefined); // text that cannot be saved is a draft
+  }, [key]);
+  return holdfast;
+}
+
+/** Saves what `snapshot` returns while the component lives. It is read as it was in the last commit, and once more before the elements of the component go. */
+export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, options: BindingOptions = {}) {
+  const latest = useLatest({ snapshot, options });
+  const key = keyOf(options);
+  const bound = useRef<Binding>(undefined);
+  const marked = useRef(false);
+  const kept = useRef<{ text: ReturnType<Taking> }>(undefined);
+  const [listeners] = useState(() => new Set<() => void>());
+
+  // Elements are gone by the time that effects are cleaned up: what they show is read while they are there.
+  useLayout(() => {
+    kept.current = undefined;
+    return () => { kept.current = reading(latest.current.snapshot); };
+  }, []);
+
+  useEffect(() => {
+    if (!holdfast) return;
+    const { merge, load } = latest.current.options;
+    const binding = bound.current = new Binding(holdfast, () => (kept.current ? kept.current.text : latest.current.snapshot()), {
+      ...latest.current.options,
+      ...(merge && { merge: (sides) => latest.current.options.merge?.(sides) }),
+      ...(load && { load: (content) => latest.current.options.load?.(content) }),
+    }, () => listeners.forEach((listener) => listener()));
+    listeners.forEach((listener) => listener());
+    return () => {
+      binding.end();
+      bound.current = undefined;
+      listeners.forEach((listener) => listener());
+    };
+  }, [holdfast, key]);
+
+  // What was marked before this commit may have been read before it.
+  useLayout(() => {
+    if (marked.current) bound.current?.markDirty();
+    marked.current = false;
+  });
+
+  const subscribe = useCallback((listener: () => void) => {
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }, [listeners]);
+  const view = useSyncExternalStore(subscribe, () => bound.current?.view ?? unbound, () => unbound);
+  const markDirty = useCallback(() => {
+    marked.current = true;
+    bound.current?.markDirty();
+  }, []);
+  return { ...view, markDirty };
+}
+
+/** A text that saves itself, for a controlled field: `text`, `setText`, `readOnly`. Without a Holdfast it opens one by its options. */
+export function useEditor({ holdfast, open, ...options }: Omit<BindingOptions, "load"> & { holdfast?: Holdfast | undefined; open?: OpenOptions } = {}) {
+  const [editor] = useState(() => new TextEditor());
+  const latest = useLatest({ options, open });
+  const own = !holdfast;
+  const key = keyOf([options, own && open]);
+  useEffect(() => {
+    const used = holdfast ?? createHoldfast(latest.current.open);
+    const end = editor.begin(used, latest.current.options);
+    return () => {
+      end();
+      if (own) void used.close().catch(() => undefined);
+    };
+  }, [editor, holdfast, own, key]);
+  const view = useSyncExternalStore(editor.subscribe, () => editor.view, () => noText);
+  return { ...view, setText: editor.setText };
+}
+
+/** The value of the last commit. */
+function useLatest<T>(value: T): { current: T } {
+  const latest = useRef(value);
+  useLayout(() => { latest.current = value; });
+  return latest;
+}
+
+function reading(snapshot: Taking): { text: ReturnType<Taking> } {
+  try {
+    return { text: snapshot() };
+  } catch (error) {
+    const text = Promise.reject<string>(error);
+    text.catch(() => undefined); // whoever asks for the snapshot gets it
+    return { text };
+  }
+}

@@ -1,0 +1,73 @@
+// holdfast/svelte: an action for fields, and stores. Neither needs the package svelte.
+
+import type { Holdfast, OpenOptions } from "../holdfast";
+import type { BindingOptions } from "./binding";
+import { createHoldfast } from "./holdfast.js";
+import { noText, TextEditor, type TextView } from "./text-editor";
+
+export type EditorOptions = Omit<BindingOptions, "load"> & { holdfast?: Holdfast | undefined; open?: OpenOptions };
+
+type Run<T> = (value: T) => void;
+
+/** A text that saves itself while somebody subscribes to it: `text` is for bind:value. */
+export function editorStore(options: EditorOptions = {}) {
+  const editor = new TextEditor();
+  let users = 0;
+  let end = (): void => undefined;
+  const store = <T>(pick: (view: TextView) => T) => ({
+    subscribe(run: Run<T>): () => void {
+      if (users++ === 0) end = begin(editor, options);
+      let last = pick(editor.view);
+      run(last);
+      const forget = editor.subscribe(() => {
+        const now = pick(editor.view);
+        if (now === last) return;
+        last = now;
+        run(now);
+      });
+      return () => {
+        forget();
+        if (--users === 0) end();
+      };
+    },
+  });
+  const text = {
+    ...store((view) => view.text),
+    set: editor.setText,
+    update: (change: (text: string) => string) => editor.setText(change(editor.view.text)),
+  };
+  return { text, readOnly: store((view) => view.readOnly), view: store((view) => view) };
+}
+
+type Field = HTMLTextAreaElement | HTMLInputElement;
+
+/** An action: the field saves itself, and is read-only where this page may not write. */
+export function autosave(field: Field, options: EditorOptions = {}): { destroy(): void } {
+  const editor = new TextEditor();
+  const forget = editor.subscribe(() => {
+    const { text, readOnly } = editor.view;
+    if (field.value !== text) field.value = text;
+    field.readOnly = readOnly;
+  });
+  const typed = (): void => editor.setText(field.value);
+  field.addEventListener("input", typed);
+  field.readOnly = noText.readOnly;
+  const end = begin(editor, options);
+  return {
+    destroy() {
+      field.removeEventListener("input", typed);
+      end();
+      forget();
+    },
+  };
+}
+
+/** Opens what the editor needs. On a server that does nothing. */
+function begin(editor: TextEditor, { holdfast, open, ...options }: EditorOptions): () => void {
+  const used = holdfast ?? createHoldfast(open);
+  const end = editor.begin(used, options);
+  return () => {
+    end();
+    if (!holdfast) void used.close().catch(() => undefined); // text that cannot be saved is a draft
+  };
+}

@@ -1,0 +1,56 @@
+// A text that saves itself, for the hooks of frameworks: the text lives here, so that a snapshot is always what was typed last.
+
+import type { AutoSaveOptions, Holdfast } from "../holdfast";
+import { Binding, unbound, type View } from "./binding";
+
+/** What a component shows of a text. */
+export interface TextView extends View { readonly text: string }
+
+export const noText: TextView = Object.freeze({ ...unbound, text: "" });
+
+export class TextEditor {
+  #binding: Binding | undefined;
+  #view = noText;
+  readonly #listeners = new Set<() => void>();
+
+  get view(): TextView { return this.#view; }
+
+  /** Calls the listener after each change of the view, until the returned function is called. */
+  subscribe = (listener: () => void): (() => void) => {
+    const own = (): void => listener();
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  };
+
+  /** The person has typed. */
+  setText = (text: string): void => {
+    if (text === this.#view.text) return;
+    this.#become({ text });
+    this.#binding?.markDirty();
+  };
+
+  /** Saves the text from here on, until the returned function is called. */
+  begin(holdfast: Holdfast, options: AutoSaveOptions): () => void {
+    let ended = false;
+    const binding = new Binding(holdfast, () => this.#view.text, {
+      ...options,
+      load: (content) => { if (!ended) this.#become({ text: new TextDecoder().decode(content) }); },
+    }, () => { if (!ended) this.#become(binding.view); });
+    this.#binding = binding;
+    this.#become(binding.view);
+    return () => {
+      binding.end();
+      ended = true;
+      if (this.#binding === binding) this.#binding = undefined;
+      this.#become({ ...unbound, error: undefined });
+    };
+  }
+
+  #become(part: { [name in keyof TextView]?: TextView[name] | undefined }): void {
+    this.#view = Object.freeze({ ...this.#view, ...part }) as TextView;
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
+/** What of the options makes another document or another Holdfast of it; functions are always those of the last call. */
+export const keyOf = (options: object | undefined): string => JSON.stringify(options, (_, value: unknown) => (value instanceof AbortSignal ? undefined : value));
