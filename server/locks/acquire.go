@@ -173,6 +173,7 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 		t.mirror.own.drop(c.beatKey())
 		return Lease{}, result, err
 	}
+	t.mirror.note(c, result.Revision)
 	t.config.Metrics.Grants.Inc()
 	return c.lease(result.Revision, expires), result, nil
 }

@@ -2,6 +2,7 @@ package locks
 
 import (
 	"container/heap"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ type mirror struct {
 	order    byToken            // of held
 	homes    map[string]*held   // by the key of the first claim
 	asked    map[string]*held   // by holder and ticket
+	granted  map[string]stand   // by the key of the first claim: this server has granted them, and its watch has not shown them yet
 	beats    map[string]beat    // by key
 	tickets  map[string]*ticket // by the lease's own name
 	kept     map[string]int     // how many tickets of each holder the store remembers: places in line, and acquisitions that ended
@@ -61,7 +63,7 @@ func newMirror() *mirror {
 
 func (m *mirror) clear() {
 	m.graph = waitgraph.New()
-	m.held, m.homes, m.asked = map[string]*held{}, map[string]*held{}, map[string]*held{}
+	m.held, m.homes, m.asked, m.granted = map[string]*held{}, map[string]*held{}, map[string]*held{}, map[string]stand{}
 	m.beats, m.tickets, m.kept = map[string]beat{}, map[string]*ticket{}, map[string]int{}
 	m.touched, m.due, m.order = nil, nil, byToken{}
 }
@@ -105,6 +107,7 @@ func (m *mirror) take(l *loading, revision int64, now time.Time) {
 	defer m.mu.Unlock()
 	m.revision, m.graph, m.order, m.due = revision, l.graph, l.order, l.due
 	m.held, m.homes, m.asked, m.beats, m.tickets, m.kept = l.held, l.homes, l.asked, l.beats, l.tickets, l.kept
+	maps.DeleteFunc(m.granted, func(_ string, s stand) bool { return s.token <= revision })
 	m.rings.ringAll()
 	m.tell()
 }
@@ -196,6 +199,9 @@ func (m *mirror) hold(e kv.Entry, c claim) {
 	h := &held{claim: c, token: e.Created, index: -1}
 	home := c.keys()[0]
 	m.held[c.Lease], m.homes[home] = h, h
+	if m.granted[home].token <= h.token {
+		delete(m.granted, home)
+	}
 	if c.Ticket != "" {
 		m.asked[askedKey(c)] = h
 	}
@@ -262,8 +268,38 @@ func (m *mirror) drop(home string, h *held) {
 	m.rings.ring(claimEvent(h.Lease))
 }
 
-// granted returns the lease that a ticket's acquisition has got already.
-func (m *mirror) granted(own *ticket) *held {
+// note notes what this server has granted: the holder may come back before the watch shows it.
+func (m *mirror) note(c claim, token int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.revision < token {
+		home := c.keys()[0]
+		m.granted[home] = stand{c, home, token}
+	}
+}
+
+// unnote forgets a grant that has ended.
+func (m *mirror) unnote(home string, token int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.granted[home].token == token {
+		delete(m.granted, home)
+	}
+}
+
+// at returns the lease whose first claim has a key, as far as this server knows, if it is the holder's.
+func (m *mirror) at(home, holder string) (stand, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.granted[home]
+	if h := m.homes[home]; h != nil && h.token > s.token {
+		s, ok = h.stand(), true
+	}
+	return s, ok && s.Holder == holder
+}
+
+// got returns the lease that a ticket's acquisition has got already.
+func (m *mirror) got(own *ticket) *held {
 	if h := m.asked[askedKey(own.claim)]; own.named() && h != nil && own.got(h.claim) {
 		return h
 	}

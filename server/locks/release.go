@@ -200,6 +200,7 @@ func (t *Table) end(ctx context.Context, s stand, reason Reason, ops []kv.Op, co
 	ops = append(ops, t.record(Change{Reason: reason, Lease: s.lease(s.token, time.Time{})})...)
 	result, err := t.store.Commit(ctx, kv.Txn{If: conditions, Then: ops})
 	if result.Held {
+		t.mirror.unnote(keys[0], s.token)
 		for _, room := range s.lease(s.token, time.Time{}).documents() {
 			t.config.Ended(room, result.Revision)
 		}

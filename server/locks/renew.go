@@ -54,29 +54,17 @@ func (t *Table) extend(ctx context.Context, s stand) (Lease, error) {
 
 // seenAt is the holder's exclusive lease on a path as this server saw it last.
 func (t *Table) seenAt(p Path, holder string) (stand, bool) {
-	key := node(claimPrefix, p) + exclusiveMark
-	t.mirror.mu.Lock()
-	defer t.mirror.mu.Unlock()
-	h := t.mirror.homes[key]
-	if h == nil || h.Holder != holder {
-		return stand{}, false
-	}
-	return h.stand(), true
+	return t.mirror.at(node(claimPrefix, p)+exclusiveMark, holder)
 }
 
 // seenByID is the holder's lease with an id, as far as this server has seen.
 func (t *Table) seenByID(id, holder string) (stand, bool) {
-	name, _, ok := parseID(id)
+	name, home, ok := parseID(id)
 	if !ok {
 		return stand{}, false
 	}
-	t.mirror.mu.Lock()
-	defer t.mirror.mu.Unlock()
-	h := t.mirror.held[name]
-	if h == nil || h.Holder != holder {
-		return stand{}, false
-	}
-	return h.stand(), true
+	s, ok := t.mirror.at(home, holder)
+	return s, ok && s.Lease == name
 }
 
 // Seen reports whether somebody keeps others from a path, as far as this server has seen.
@@ -91,7 +79,7 @@ func (t *Table) Seen(p Path) bool {
 func (t *Table) seenGranted(own *ticket) (stand, bool) {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
-	h := t.mirror.granted(own)
+	h := t.mirror.got(own)
 	if h == nil {
 		return stand{}, false
 	}

@@ -155,3 +155,59 @@ func TestAGrantIsFoundByItsTicket(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, unheard.Token, heard.Token)
 }
+
+// countedReads counts how often a store is read.
+type countedReads struct {
+	Store
+	reads int
+}
+
+func (c *countedReads) Get(ctx context.Context, key string) (kv.Entry, int64, error) {
+	c.reads++
+	return c.Store.Get(ctx, key)
+}
+
+// A holder may extend and release before this server's watch has shown the grant. The server knows what it has granted.
+func TestServerKnowsItsOwnGrantsBeforeTheWatchShowsThem(t *testing.T) {
+	store := &countedReads{Store: kvtest.Open(t)}
+	blind, err := Open(t.Context(), store, Config{})
+	require.NoError(t, err)
+	blind.stop()
+	blind.running.Wait()
+	defer blind.Close()
+	for range 3 {
+		lease, err := blind.Acquire(t.Context(), Request{Paths: []Path{Document("r")}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
+		require.NoError(t, err)
+		_, seen := blind.seenAt(Document("r"), "bob")
+		assert.False(t, seen, "it is somebody else's")
+		s, seen := blind.seenAt(Document("r"), "ann")
+		assert.True(t, seen)
+		assert.Equal(t, lease.Token, s.token)
+		require.NoError(t, blind.Release(t.Context(), lease.ID, "ann"))
+	}
+	assert.Zero(t, store.reads)
+	assert.Empty(t, blind.mirror.granted, "what has ended leaves nothing")
+}
+
+// What another server has done since takes precedence over what this one remembers of its own grant.
+func TestRememberedGrantThatEndedElsewhere(t *testing.T) {
+	store := kvtest.Open(t)
+	blind, err := Open(t.Context(), store, Config{})
+	require.NoError(t, err)
+	blind.stop()
+	blind.running.Wait()
+	defer blind.Close()
+	other, err := Open(t.Context(), kvtest.Again(t, store), Config{})
+	require.NoError(t, err)
+	defer other.Close()
+	request := Request{Paths: []Path{Document("r")}, Holder: Holder{ID: "ann"}, TTL: time.Minute}
+	_, err = blind.Acquire(t.Context(), request)
+	require.NoError(t, err)
+	require.NoError(t, other.ReleaseAt(t.Context(), Document("r"), "ann", 0))
+	later, err := other.Acquire(t.Context(), request)
+	require.NoError(t, err)
+	require.NoError(t, blind.ReleaseAt(t.Context(), Document("r"), "ann", later.Token))
+	lease, _, err := other.At(t.Context(), Document("r"))
+	require.NoError(t, err)
+	assert.Zero(t, lease.Token)
+}

@@ -110,7 +110,7 @@ func (t *Table) lookAhead(own *ticket, w *waiting) (free bool, err error) {
 	case seen.joined > own.joined:
 		return false, ErrReplaced
 	}
-	if m.granted(own) != nil {
+	if m.got(own) != nil {
 		return false, errGranted
 	}
 	if m.graph.Ticket(own.Lease).Doomed {
