@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/web"
@@ -27,18 +26,6 @@ const usage = `Usage:
 
 // errUsage means that the command line was wrong and that the reason has been printed.
 var errUsage = errors.New("wrong usage")
-
-// gcPercent trades a little processor time for memory: what is live is small and what is passing is much.
-const gcPercent = 30
-
-// saveMemory collects garbage early from now on. It runs after the start: while a server reads its store, everything is live, and
-// collecting that often takes half of the time.
-func saveMemory() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-		debug.FreeOSMemory()
-	}
-}
 
 func main() {
 	os.Exit(command(os.Args[1:], web.Site()))
