@@ -9,6 +9,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/storage"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
@@ -45,8 +46,11 @@ const (
 	lockShare = 4
 )
 
-// hardQuota is what etcd itself refuses beyond.
-func hardQuota(quota int64) int64 { return quota + quota/lockShare + 8<<20 }
+// hardQuota is what etcd itself refuses beyond. The part for locks does not lift it over etcd's recommended maximum: etcd warns of
+// that at every start, and only who sets such a quota shall see it.
+func hardQuota(quota int64) int64 {
+	return min(quota+quota/lockShare+8<<20, max(quota, storage.MaxQuotaBytes))
+}
 
 // Room returns how much room there was at the last look.
 func (s *Store) Room() Room {

@@ -3,8 +3,10 @@ package kv_test
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,4 +92,31 @@ func TestATruncatedDataDirectory(t *testing.T) {
 		assert.NotContains(t, err.Error(), "goroutine")
 		t.Log(err)
 	}
+}
+
+// A first start with the defaults has nothing to warn of.
+func TestDefaultQuotaIsNoReasonForAWarning(t *testing.T) {
+	var out lockedBuffer
+	s, err := kv.Open(t.Context(), kv.Config{DataDir: kvtest.Dir(t), Log: slog.New(slog.NewTextHandler(&out, nil))})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	assert.NotContains(t, out.String(), "quota exceeds")
+}
+
+// lockedBuffer is a log that several goroutines write.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
