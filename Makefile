@@ -59,8 +59,9 @@ bench-server: build ## measure the server beside etcd's own mutex and a Redis lo
 	cd tests/benchserver && go run . -update $(CURDIR)/docs/performance.md $(CURDIR)/.cache/holdfast
 	go test -run '^$$' -bench FanOut -benchtime 100x ./server/rooms
 
-chaos-server: build ## the server's long tests: 100,000 operations under faults, 1,000 sockets through kills, 10,000 races, real durations, contents in a real S3 server
-	CHAOS_OPERATIONS=100000 go test -count=1 -timeout 30m -v -run Linearizable ./tests/chaosserver
+chaos-server: build ## the server's long tests: 100,000 operations under faults (OPERATIONS= says otherwise), a start with 1,000,000 locks, 1,000 sockets through kills, 10,000 races, real durations, contents in a real S3 server
+	CHAOS_OPERATIONS=$(or $(OPERATIONS),100000) go test -count=1 -timeout 0 -v -run Linearizable ./tests/chaosserver
+	LOCKS=1000000 go test -count=1 -timeout 30m -v -run StartWithManyLocks ./server/locks
 	KILLS=20 EVENT_SOCKETS=1000 EVENT_KILLS=5 go test -count=1 -timeout 30m -v -run 'Lost|EveryEvent' ./tests/chaosserver
 	go build -o .cache/holdfast ./cmd/holdfast
 	HOLDFAST_BINARY=$(CURDIR)/.cache/holdfast go test -count=1 -v -run SIGTERM ./cmd/holdfast

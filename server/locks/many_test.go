@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,23 +23,18 @@ func TestStartWithManyLocks(t *testing.T) {
 		many = n
 	}
 	dir := kvtest.Dir(t)
-	store := kvtest.OpenIn(t, dir)
-	now := time.Now()
-	var ops []kv.Op
-	for i := range many {
-		c := newClaim(Request{Paths: []Path{Document(fmt.Sprint("doc-", i))}, Mode: Exclusive, Slots: 1, TTL: time.Hour, Holder: Holder{ID: fmt.Sprint("h", i%1000), Name: "Ann"}}, now)
-		ops = append(ops, kv.Put(c.beatKey(), encodeBeat(now.Add(time.Hour))), kv.Put(c.keys()[0], c.encode()))
-		if len(ops) == kv.MaxOps || i == many-1 {
-			_, err := store.Commit(t.Context(), kv.Txn{Then: ops})
-			require.NoError(t, err)
-			ops = nil
-		}
-	}
-	before := heapBytes()
 	begun := time.Now()
+	kvtest.Fill(t, dir, func(s *kv.Store) { fill(t, s, many) })
+	t.Logf("%d locks: filled in %v", many, time.Since(begun))
+
+	begun = time.Now()
+	store := kvtest.OpenIn(t, dir)
+	t.Logf("the store opens in %v", time.Since(begun))
+	before := heapBytes()
+	begun = time.Now()
 	table, err := Open(t.Context(), store, Config{})
 	require.NoError(t, err)
-	t.Logf("%d locks: %v, %d bytes each", many, time.Since(begun), (heapBytes()-before)/int64(many))
+	t.Logf("the table opens in %v, %d bytes each; the process has %d MB", time.Since(begun), (heapBytes()-before)/int64(many), resident(t)>>20)
 	t.Cleanup(table.Close)
 	assert.Len(t, table.mirror.held, many)
 	assert.Len(t, table.mirror.order.list, many)
@@ -52,6 +48,38 @@ func TestStartWithManyLocks(t *testing.T) {
 	require.NoError(t, err)
 	_, err = table.Renew(t.Context(), l.ID, "x")
 	require.NoError(t, err)
+}
+
+// fill puts locks into a store, some 500 in each transaction: one by one, a million would take an hour.
+func fill(t *testing.T, store *kv.Store, many int) {
+	const locksInPart, parts = 25, 20
+	now := time.Now()
+	var txns []kv.Txn
+	var ops []kv.Op
+	for i := range many {
+		c := newClaim(Request{Paths: []Path{Document(fmt.Sprint("doc-", i))}, Mode: Exclusive, Slots: 1, TTL: time.Hour, Holder: Holder{ID: fmt.Sprint("h", i%1000), Name: "Ann"}}, now)
+		ops = append(ops, kv.Put(c.beatKey(), encodeBeat(now.Add(time.Hour))), kv.Put(c.keys()[0], c.encode()))
+		if len(ops) == 2*locksInPart || i == many-1 {
+			txns, ops = append(txns, kv.Txn{Then: ops}), nil
+		}
+		if len(txns) == parts || i == many-1 {
+			_, err := store.CommitEach(t.Context(), txns)
+			require.NoError(t, err)
+			txns = nil
+		}
+	}
+}
+
+// resident is the memory of this process.
+func resident(t *testing.T) int64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Log("the memory of the process is not known:", err)
+		return 0
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	require.NoError(t, err)
+	return pages * int64(os.Getpagesize())
 }
 
 func heapBytes() int64 {

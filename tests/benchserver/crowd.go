@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -11,55 +13,121 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
 // clients is how many clients acquire and release at once.
 const clients = 64
 
+// contender is one way to carry out a cycle of acquire and release, with what its cycles took so far.
+type contender struct {
+	who, target string
+	cycle       func(who, i int) error
+
+	cycles         int64
+	took           time.Duration
+	server, client time.Duration // processor time
+}
+
 // crowd measures how many cycles of acquire and release the clients get through in a second, beside the same transactions on the
-// etcd inside the server. The two take turns, so that a busy machine slows both down alike.
+// etcd inside the server, and beside two HTTP requests and two gRPC calls that do nothing. They take turns, so that a busy machine slows all down alike.
+// Other programs change how many cycles a second has, but hardly the processor time of one.
 func crowd(t *table, s *server, turns int, turn time.Duration) error {
 	etcd, err := dialEtcd(s)
 	if err != nil {
 		return err
 	}
 	defer etcd.Close()
-	var ours, bare float64
+	ours := &contender{who: "holdfast, HTTP on loopback", target: "80 %", cycle: func(who, i int) error { return holdfastTurn(s, who, i) }}
+	bare := &contender{who: "etcd with the same transactions, gRPC over a socket", cycle: func(who, i int) error {
+		return etcdCycle(etcd, fmt.Sprint("bare-", who, "-", i))
+	}}
+	idle := &contender{who: "two HTTP requests that do nothing", cycle: func(int, int) error { return idleTurn(s) }}
+	health := healthpb.NewHealthClient(etcd.ActiveConnection())
+	idleRPC := &contender{who: "two gRPC calls over the socket that do nothing", cycle: func(int, int) error { return idleCalls(health) }}
+	list := []*contender{ours, bare, idle, idleRPC}
 	for i := range turns + 1 {
-		h, err := cycles(turn, func(who, i int) error {
-			room := fmt.Sprint("crowd-", who, "-", i)
-			if _, err := s.call("POST", room, "bench-"+strconv.Itoa(who)); err != nil {
-				return err
+		for _, c := range list {
+			if i == 1 { // the first turn is the warm-up
+				*c = contender{who: c.who, target: c.target, cycle: c.cycle}
 			}
-			_, err := s.call("DELETE", room, "bench-"+strconv.Itoa(who))
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		e, err := cycles(turn, func(who, i int) error { return etcdCycle(etcd, fmt.Sprint("bare-", who, "-", i)) })
-		if err != nil {
-			return err
-		}
-		if i > 0 { // the first turn is the warm-up
-			ours, bare = ours+h, bare+e
+			if err := c.turn(s, turn); err != nil {
+				return fmt.Errorf("%s: %w", c.who, err)
+			}
 		}
 	}
-	what := fmt.Sprintf("%d clients acquire and release, cycles a second", clients)
-	t.add(what, "holdfast, HTTP on loopback", fmt.Sprintf("%.0f, %.0f %% of etcd's", ours/float64(turns), ours/bare*100), "80 %")
-	t.add(what, "etcd with the same transactions, gRPC over a socket", fmt.Sprintf("%.0f", bare/float64(turns)), "")
+	what := fmt.Sprintf("%d clients acquire and release, ", clients)
+	for _, c := range list {
+		figure := fmt.Sprintf("%.0f, %.0f %% of etcd's", c.perSecond(), 100*c.perSecond()/bare.perSecond())
+		t.add(what+"cycles a second", c.who, figure, c.target)
+	}
+	for _, c := range list {
+		figure := fmt.Sprintf("%.0f µs, %.0f µs", c.each(c.server), c.each(c.client))
+		t.add(what+"processor time of a cycle in the server, in the clients", c.who, figure, "")
+	}
 	return nil
 }
 
-// cycles has all clients run cycles for a time, and returns how many ended in a second.
-func cycles(long time.Duration, cycle func(who, i int) error) (float64, error) {
+func holdfastTurn(s *server, who, i int) error {
+	room, secret := fmt.Sprint("crowd-", who, "-", i), "bench-"+strconv.Itoa(who)
+	if _, err := s.call("POST", room, secret); err != nil {
+		return err
+	}
+	_, err := s.call("DELETE", room, secret)
+	return err
+}
+
+// idleTurn sends as many requests as a cycle has to a path that needs no store.
+func idleTurn(s *server) error {
+	for range 2 {
+		response, err := s.client.Get(s.base + "/healthz")
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			return err
+		}
+		if err := response.Body.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// idleCalls makes as many calls as the transactions of a cycle, which need no store.
+func idleCalls(health healthpb.HealthClient) error {
+	for range 2 {
+		if _, err := health.Check(context.Background(), &healthpb.HealthCheckRequest{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *contender) perSecond() float64 { return float64(c.cycles) / c.took.Seconds() }
+
+// each is a processor time in microseconds of one cycle.
+func (c *contender) each(d time.Duration) float64 {
+	return float64(d.Microseconds()) / float64(max(c.cycles, 1))
+}
+
+// turn has all clients run cycles for a time.
+func (c *contender) turn(s *server, long time.Duration) error {
+	serverBefore, _, err := s.usage()
+	if err != nil {
+		return err
+	}
+	clientBefore, _, err := usageOf(os.Getpid())
+	if err != nil {
+		return err
+	}
 	var group errgroup.Group
 	var done atomic.Int64
 	begin := time.Now()
 	for who := range clients {
 		group.Go(func() error {
-			for i := 0; time.Since(begin) < long; i++ {
-				if err := cycle(who, i); err != nil {
+			for i := int(c.cycles); time.Since(begin) < long; i++ {
+				if err := c.cycle(who, i); err != nil {
 					return err
 				}
 				done.Add(1)
@@ -67,8 +135,19 @@ func cycles(long time.Duration, cycle func(who, i int) error) (float64, error) {
 			return nil
 		})
 	}
-	err := group.Wait()
-	return float64(done.Load()) / time.Since(begin).Seconds(), err
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	c.took += time.Since(begin)
+	c.cycles += done.Load()
+	serverAfter, _, err := s.usage()
+	if err != nil {
+		return err
+	}
+	clientAfter, _, err := usageOf(os.Getpid())
+	c.server += serverAfter - serverBefore
+	c.client += clientAfter - clientBefore
+	return err
 }
 
 // etcdCycle carries out what the server does for one cycle: the transactions of an acquisition and of a release.

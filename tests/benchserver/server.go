@@ -126,7 +126,11 @@ func holdfastCycle(s *server) func(int) (time.Duration, error) {
 
 // usage is the processor time and the memory that the server has used.
 func (s *server) usage() (cpu time.Duration, rss int64, err error) {
-	pid := strconv.Itoa(s.process.Process.Pid)
+	return usageOf(s.process.Process.Pid)
+}
+
+func usageOf(process int) (cpu time.Duration, rss int64, err error) {
+	pid := strconv.Itoa(process)
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
 		return 0, 0, err

@@ -58,6 +58,10 @@ func waiting(t *table, s *server, binary string, waiters int) error {
 	if err != nil {
 		return err
 	}
+	busy, _, err := s.usage()
+	if err != nil {
+		return err
+	}
 	begin := time.Now()
 	relay := startRelay(quiet)
 	if err := l.give("first", first); err != nil {
@@ -71,6 +75,10 @@ func waiting(t *table, s *server, binary string, waiters int) error {
 	if err != nil {
 		return err
 	}
+	ended, _, err := s.usage()
+	if err != nil {
+		return err
+	}
 	what := fmt.Sprintf("%d wait for one document, ", waiters)
 	pair := func(alone, beside []time.Duration) string {
 		return fmt.Sprintf("%.2f ms, %.2f ms", ms(quantile(alone, .99)), ms(quantile(beside, .99)))
@@ -78,6 +86,7 @@ func waiting(t *table, s *server, binary string, waiters int) error {
 	t.add(what+"heartbeat of another: p99 without them and beside them", "holdfast", pair(alone.beats, beside.beats), "twice")
 	t.add(what+"acquisition of another: p99 without them and beside them", "holdfast", pair(alone.cycles, beside.cycles), "twice")
 	t.add(what+"from a release to the next grant: p50, p99", "holdfast", halves(l.gaps), "20 ms")
+	t.add(what+"processor time of the server for each", "holdfast", fmt.Sprintf("%.2f ms", ms(ended-busy)/float64(waiters)), "")
 	t.add("two pass a lock on at the same time at a server of their own: p50, p99", "holdfast", halves(passed), "")
 	t.add(what+"served", "holdfast", fmt.Sprintf("%d in %.1f s", l.served, took.Seconds()), strconv.Itoa(waiters))
 	return nil

@@ -1,0 +1,30 @@
+package kvtest
+
+import (
+	"net/url"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// Fill calls put with a store on a data directory that syncs nothing, and closes it. A store that is opened there later has what was put.
+func Fill(t testing.TB, dir string, put func(*kv.Store)) {
+	t.Helper()
+	at := url.URL{Scheme: "unix", Path: filepath.Join(dir, "etcd.sock")}
+	c := embed.NewConfig()
+	c.Name, c.Dir, c.LogLevel, c.UnsafeNoFsync = "holdfast", dir, "fatal", true
+	c.ListenClientUrls, c.AdvertiseClientUrls, c.ListenPeerUrls = []url.URL{at}, []url.URL{at}, nil
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	c.SnapshotCount, c.SnapshotCatchUpEntries = 100, 10 // or it would keep gigabytes of its log in memory
+	c.MaxTxnOps, c.QuotaBackendBytes = kv.MaxOps, 8<<30
+	etcd, err := embed.StartEtcd(c)
+	require.NoError(t, err)
+	defer etcd.Close()
+	<-etcd.Server.ReadyNotify()
+	put(kv.Over(v3client.New(etcd.Server)))
+}
