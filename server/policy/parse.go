@@ -1,0 +1,120 @@
+package policy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var words = map[string]Permission{
+	"read": Read, "lock": Read | Lock, "write": Read | Write, "break": Read | Break, "admin": all,
+}
+
+// Parse reads a policy. Its errors name the line.
+func Parse(r io.Reader) (*Policy, error) {
+	p := &Policy{}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		fields := strings.Fields(text)
+		if len(fields) == 0 {
+			continue
+		}
+		rule, err := parseRule(fields)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		p.Rules = append(p.Rules, rule)
+	}
+	return p, lines.Err()
+}
+
+func parseRule(fields []string) (r Rule, err error) {
+	if len(fields) < 2 {
+		return r, fmt.Errorf("%q has no path: a rule is who, a path and what they may do", fields[0])
+	}
+	if r.Who, err = parseWho(fields[0]); err != nil {
+		return r, err
+	}
+	if r.Path, err = parsePattern(fields[1]); err != nil {
+		return r, err
+	}
+	for _, field := range fields[2:] {
+		if name, value, limit := strings.Cut(field, "="); limit {
+			if err := r.setLimit(name, value); err != nil {
+				return r, err
+			}
+			continue
+		}
+		may, known := words[field]
+		if !known {
+			return r, fmt.Errorf("%q is nothing that one may do: read, lock, write, break or admin", field)
+		}
+		r.May |= may
+	}
+	return r, nil
+}
+
+func parseWho(text string) (Who, error) {
+	switch text {
+	case "anyone":
+		return Who{kind: anyone}, nil
+	case "signed-in":
+		return Who{kind: signedIn}, nil
+	}
+	kind, escaped, _ := strings.Cut(text, ":")
+	name, err := url.PathUnescape(escaped)
+	if err != nil || name == "" || kind != "user" && kind != "group" {
+		return Who{}, fmt.Errorf("%q is nobody: user:NAME, group:NAME, signed-in or anyone", text)
+	}
+	return Who{kind: kind[0], name: name}, nil
+}
+
+func parsePattern(text string) (p Pattern, err error) {
+	for _, part := range strings.Split(text, "/") {
+		c := component{text: part}
+		if c.text, c.open = strings.CutSuffix(part, "*"); strings.Contains(c.text, "*") {
+			return nil, fmt.Errorf("the path %q has a star inside a component: only its end may be one; %%2A is a star itself", text)
+		}
+		if c.text, err = url.PathUnescape(c.text); err != nil {
+			return nil, fmt.Errorf("the path %q is not well escaped: %w", text, err)
+		}
+		if c.text == "" && !c.open {
+			return nil, fmt.Errorf("the path %q has an empty component", text)
+		}
+		p = append(p, c)
+	}
+	return p, nil
+}
+
+func (l *Limits) setLimit(name, value string) (err error) {
+	switch name {
+	case "max-ttl":
+		l.TTL, err = time.ParseDuration(value)
+		if err == nil && l.TTL < 100*time.Millisecond {
+			err = fmt.Errorf("the shortest is 100ms")
+		}
+	case "max-locks":
+		l.Locks, err = positive(value)
+	case "max-documents":
+		l.Documents, err = positive(value)
+	default:
+		err = fmt.Errorf("the limits are max-ttl, max-locks and max-documents")
+	}
+	if err != nil {
+		return fmt.Errorf("%s=%s: %w", name, value, err)
+	}
+	return nil
+}
+
+func positive(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err == nil && n < 1 {
+		err = fmt.Errorf("the least is 1")
+	}
+	return n, err
+}

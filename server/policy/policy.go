@@ -1,0 +1,163 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/users"
+)
+
+// Permission is a set of what somebody may do.
+type Permission uint8
+
+// The permissions.
+const (
+	Read Permission = 1 << iota
+	Lock
+	Write
+	Break
+	Admin
+)
+
+// all is what admin brings with it.
+const all = Read | Lock | Write | Break | Admin
+
+// Rule says what some may do at a path and below it.
+type Rule struct {
+	Who  Who
+	Path Pattern
+	May  Permission
+	Limits
+}
+
+// Limits bound what a user whom a rule allows something may have. Zero is no bound.
+type Limits struct {
+	TTL              time.Duration
+	Locks, Documents int
+}
+
+// Who is whom a rule is for.
+type Who struct {
+	kind byte
+	name string
+}
+
+const (
+	anyone   = 'a'
+	signedIn = 's'
+	user     = 'u'
+	group    = 'g'
+)
+
+func (w Who) matches(u users.User) bool {
+	switch w.kind {
+	case user:
+		return u.Name == w.name
+	case group:
+		return slices.Contains(u.Groups, w.name)
+	case signedIn:
+		return u.SignedIn()
+	}
+	return true
+}
+
+// Pattern is a path whose components may end with a star.
+type Pattern []component
+
+type component struct {
+	text string
+	open bool // anything may follow
+}
+
+func (c component) matches(text string) bool {
+	if c.open {
+		return strings.HasPrefix(text, c.text)
+	}
+	return text == c.text
+}
+
+// covers reports whether everything that other matches matches c.
+func (c component) covers(other component) bool {
+	if c.open {
+		return strings.HasPrefix(other.text, c.text)
+	}
+	return !other.open && c.text == other.text
+}
+
+// matches reports whether a path is at the pattern or below it.
+func (p Pattern) matches(path []string) bool { return len(p) <= len(path) && p.agrees(path) }
+
+// agrees reports whether the components that both have match.
+func (p Pattern) agrees(path []string) bool {
+	for i := range min(len(p), len(path)) {
+		if !p[i].matches(path[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// below returns the part of a pattern that is below a path.
+func (p Pattern) below(path []string) Pattern {
+	narrow := make(Pattern, 0, len(p))
+	for _, text := range path {
+		narrow = append(narrow, component{text: text})
+	}
+	return append(narrow, p[len(path):]...)
+}
+
+func (p Pattern) covers(other Pattern) bool {
+	if len(p) > len(other) {
+		return false
+	}
+	for i, c := range p {
+		if !c.covers(other[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Policy is a list of rules. The zero value allows nothing.
+type Policy struct{ Rules []Rule }
+
+// May reports whether a user may do something at a path, apart from what is below it.
+func (p *Policy) May(u users.User, path []string, what Permission) bool {
+	return p.rule(u, path).May&what == what
+}
+
+// Limits returns the bounds for what a user does at a path.
+func (p *Policy) Limits(u users.User, path []string) Limits { return p.rule(u, path).Limits }
+
+// rule returns the first rule that matches.
+func (p *Policy) rule(u users.User, path []string) Rule {
+	for i := range p.Rules {
+		if r := &p.Rules[i]; r.Path.matches(path) && r.Who.matches(u) {
+			return *r
+		}
+	}
+	return Rule{}
+}
+
+// MayBelow reports whether a user may do something at a path and everywhere below it. It is exact: a rule that forbids something below
+// counts unless an earlier one decides everything that it matches. (One rule does, or none: in the place of a star, the rules that decide
+// include one for a text that no rule names, and that one matches all texts there.)
+func (p *Policy) MayBelow(u users.User, path []string, what Permission) bool {
+	var earlier []Pattern
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if !r.Path.agrees(path) || !r.Who.matches(u) {
+			continue
+		}
+		if len(r.Path) <= len(path) {
+			return r.May&what == what // it decides whatever the earlier ones did not
+		}
+		part := r.Path.below(path)
+		if r.May&what != what && !slices.ContainsFunc(earlier, func(e Pattern) bool { return e.covers(part) }) {
+			return false
+		}
+		earlier = append(earlier, part)
+	}
+	return false
+}

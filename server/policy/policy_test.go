@@ -1,0 +1,170 @@
+package policy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/users"
+)
+
+func parse(t testing.TB, text string) *Policy {
+	p, err := Parse(strings.NewReader(text))
+	require.NoError(t, err)
+	return p
+}
+
+func TestFirstRuleDecides(t *testing.T) {
+	p := parse(t, `
+		user:root      *                    admin
+		anyone         documents/secret     # nothing
+		group:editors  documents/blog-*     read lock write max-ttl=10m max-locks=3 max-documents=7
+		signed-in      documents            read
+		anyone         a%20b/%2A            read
+	`)
+	root, ann, bob, nobody := users.User{Name: "root"}, users.User{Name: "ann", Groups: []string{"editors"}}, users.User{Name: "bob"}, users.User{}
+	for _, c := range []struct {
+		who  users.User
+		path string
+		may  Permission
+	}{
+		{root, "documents/secret", all}, {root, "x", all}, {ann, "documents/secret", 0}, {ann, "documents/blog-1", Read | Lock | Write},
+		{ann, "documents/blog-1/line", Read | Lock | Write}, {ann, "documents/other", Read}, {bob, "documents/blog-1", Read}, {bob, "x", 0},
+		{nobody, "documents/blog-1", 0}, {nobody, "a b/*", Read}, {nobody, "a b/c", 0}, {nobody, "a b", 0},
+	} {
+		for what := Read; what <= Admin; what <<= 1 {
+			assert.Equal(t, c.may&what != 0, p.May(c.who, strings.Split(c.path, "/"), what), "%v %s %d", c.who, c.path, what)
+		}
+	}
+	assert.Equal(t, Limits{10 * time.Minute, 3, 7}, p.Limits(ann, []string{"documents", "blog-1"}))
+	assert.Zero(t, p.Limits(bob, []string{"documents", "blog-1"}))
+}
+
+func TestBrokenPoliciesNameTheLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"anyone a read\nbob a read":      `line 2: "bob" is nobody`,
+		"user: a read":                   "is nobody",
+		"anyone":                         "no path",
+		"anyone a fly":                   `"fly" is nothing that one may do`,
+		"anyone a//b read":               "empty component",
+		"anyone a*b read":                "star inside a component",
+		"anyone a%zz read":               "not well escaped",
+		"anyone a read max-ttl=1ms":      "max-ttl=1ms: the shortest is 100ms",
+		"anyone a read max-locks=0":      "max-locks=0: the least is 1",
+		"anyone a read max-everything=1": "the limits are",
+	} {
+		_, err := Parse(strings.NewReader(text))
+		assert.ErrorContains(t, err, want, text)
+	}
+}
+
+// reference is what a policy means, in ten lines: the first rule that matches a path, tried at each path of a small world.
+func reference(rules []string, u users.User, path, what string) bool {
+	for _, rule := range rules {
+		f := strings.Fields(rule)
+		matches, pattern, parts := true, strings.Split(f[1], "/"), strings.Split(path, "/")
+		for i, c := range pattern {
+			matches = matches && i < len(parts) && (parts[i] == c || strings.HasSuffix(c, "*") && strings.HasPrefix(parts[i], c[:len(c)-1]))
+		}
+		if kind, name, _ := strings.Cut(f[0], ":"); matches && (kind == "anyone" || kind == "signed-in" && u.Name != "" || kind == "user" && name == u.Name || kind == "group" && slices.Contains(u.Groups, name)) {
+			return slices.Contains(f[2:], what)
+		}
+	}
+	return false
+}
+
+// Random policies and requests decide as the reference does. It tries each path below, in a world whose components are those that rules
+// name and one that they do not.
+func TestRandomPoliciesAgreeWithTheReference(t *testing.T) {
+	const seed = 19
+	random := rand.New(rand.NewPCG(seed, seed))
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	names := []string{"x", "xa", "xab", "y", "other"}
+	var world []string
+	for _, a := range names {
+		world = append(world, a)
+		for _, b := range names {
+			world = append(world, a+"/"+b)
+			for _, c := range names {
+				world = append(world, a+"/"+b+"/"+c)
+			}
+		}
+	}
+	who := []users.User{{}, {Name: "ann"}, {Name: "bob", Groups: []string{"g"}}}
+	allowed, below := 0, 0
+	for range 3000 {
+		var rules []string
+		for range 1 + random.IntN(8) {
+			var parts []string
+			for range 1 + random.IntN(3) {
+				parts = append(parts, pick("*", "x*", "xa*", "x", "xa", "y"))
+			}
+			may := pick("", "read", "read lock", "read lock", "read lock write")
+			rules = append(rules, fmt.Sprint(pick("anyone", "anyone", "signed-in", "user:ann", "group:g"), " ", strings.Join(parts, "/"), " ", may))
+		}
+		p := parse(t, strings.Join(rules, "\n"))
+		for range 10 {
+			u, path := who[random.IntN(len(who))], world[random.IntN(len(world))]
+			parts := strings.Split(path, "/")
+			want := reference(rules, u, path, "lock")
+			require.Equal(t, want, p.May(u, parts, Lock), "%v %s in\n%s", u, path, strings.Join(rules, "\n"))
+			everywhere := true
+			for _, place := range world {
+				if place == path || strings.HasPrefix(place, path+"/") {
+					everywhere = everywhere && reference(rules, u, place, "lock")
+				}
+			}
+			require.Equal(t, everywhere, p.MayBelow(u, parts, Lock), "%v at and below %s in\n%s", u, path, strings.Join(rules, "\n"))
+			if want {
+				allowed++
+			}
+			if everywhere {
+				below++
+			}
+		}
+	}
+	assert.Greater(t, allowed, 1000)
+	assert.Greater(t, below, 500)
+}
+
+// A place may be locked by who may lock everything below it.
+func TestBelow(t *testing.T) {
+	p := parse(t, "anyone a/secret\nanyone a lock\nanyone b/x lock\nanyone b/x\nanyone b lock")
+	assert.False(t, p.MayBelow(users.User{}, []string{"a"}, Lock))
+	assert.True(t, p.MayBelow(users.User{}, []string{"a", "open"}, Lock))
+	assert.True(t, p.MayBelow(users.User{}, []string{"b"}, Lock), "the rule that forbids never decides")
+	assert.False(t, p.MayBelow(users.User{}, []string{"c"}, Lock))
+}
+
+// The last of 1,000 rules decides.
+func BenchmarkThousandRules(b *testing.B) {
+	var text strings.Builder
+	for i := range 999 {
+		fmt.Fprintf(&text, "group:g%d documents/team-%d-* read lock write\n", i, i)
+	}
+	text.WriteString("signed-in documents read lock\n")
+	p := parse(b, text.String())
+	u := users.User{Name: "ann", Groups: []string{"g5", "g7", "g9"}}
+	path := []string{"documents", "team-998-plan"}
+	for b.Loop() {
+		if !p.MayBelow(u, path, Lock) {
+			b.Fatal("refused")
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("anyone a/b* read lock max-ttl=1m\n# x\nuser:a%20b * admin")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := Parse(strings.NewReader(text))
+		if err == nil {
+			p.MayBelow(users.User{Name: "x"}, []string{"a"}, Lock)
+		}
+	})
+}
