@@ -36,6 +36,11 @@ type Config struct {
 	// user's name; SecureCookie is for a proxy that ends HTTPS.
 	Origins      []string
 	UserHeader   string
+	GroupsHeader string
+	// APIKeys is a file of API keys, see [users.ParseKeys].
+	APIKeys string
+	// Policy is a file of rules, see package policy. Empty allows everybody, or with users those who have signed in, to read, lock and write.
+	Policy       string
 	SecureCookie bool
 
 	// LockTTL is how long a document's lock lasts without a heartbeat, Sweep how often everything is looked through,
@@ -57,7 +62,7 @@ type Config struct {
 
 	// Rate and Burst bound the requests of one session, NewRate and NewBurst the sessions of one address that the server has
 	// not seen lately, AddressRate and AddressBurst all requests of one address. A rate of 0 is no bound.
-	// UserRate and UserBurst bound the requests of one user whom UserHeader names.
+	// UserRate and UserBurst bound the requests of one user who has signed in.
 	Rate, NewRate, AddressRate, UserRate     float64
 	Burst, NewBurst, AddressBurst, UserBurst int
 	// MaxLocks, MaxWaiting and MaxTickets bound what one session holds, waits for and has tickets for, MaxDocuments how many
@@ -114,6 +119,9 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	list(&c.Hosts, "host", "`name,…` that clients call this server by, besides localhost; * is any")
 	list(&c.TrustedProxies, "trusted-proxy", "`range,…` of proxies whose X-Forwarded-For is believed, as 10.0.0.0/8")
 	text(&c.UserHeader, "user-header", "`name` of the header in which a trusted reverse proxy gives the user's name")
+	text(&c.GroupsHeader, "groups-header", "`name` of the header in which that proxy gives the user's groups, with commas between them")
+	text(&c.APIKeys, "api-keys", "`file` of API keys: a name, sha256:HASH and groups in each line; it is read again when it changes")
+	text(&c.Policy, "policy", "`file` of rules that say who may do what; it is read again when it changes")
 	flags.BoolVar(&c.SecureCookie, "secure-cookie", c.SecureCookie, "send the cookie over HTTPS only, behind a proxy that ends it")
 
 	duration(&c.LockTTL, "lock-ttl", "how long a document's lock lasts without a heartbeat")
@@ -133,8 +141,8 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	flags.IntVar(&c.NewBurst, "new-burst", c.NewBurst, "new sessions at once from one address")
 	flags.Float64Var(&c.AddressRate, "address-rate", c.AddressRate, "requests a second from one address; 0 is any number")
 	flags.IntVar(&c.AddressBurst, "address-burst", c.AddressBurst, "requests at once from one address")
-	flags.Float64Var(&c.UserRate, "user-rate", c.UserRate, "requests a second of one user of --user-header; 0 is any number")
-	flags.IntVar(&c.UserBurst, "user-burst", c.UserBurst, "requests at once of one user of --user-header")
+	flags.Float64Var(&c.UserRate, "user-rate", c.UserRate, "requests a second of one signed-in user; 0 is any number")
+	flags.IntVar(&c.UserBurst, "user-burst", c.UserBurst, "requests at once of one signed-in user")
 	flags.IntVar(&c.MaxLocks, "max-locks", c.MaxLocks, "locks that one session may hold; 0 is any number")
 	flags.IntVar(&c.MaxWaiting, "max-waiting", c.MaxWaiting, "requests of one session that may wait; 0 is any number")
 	flags.IntVar(&c.MaxTickets, "max-tickets", c.MaxTickets, "tickets of one session that are remembered; 0 is any number")
@@ -145,6 +153,9 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	duration(&c.WriteLimit, "write-limit", "maximum time to write a response")
 	duration(&c.StopLimit, "stop-limit", "how long a graceful stop may take")
 }
+
+// Users reports whether users can sign in.
+func (c *Config) Users() bool { return c.UserHeader != "" || c.APIKeys != "" }
 
 func (c *Config) check() error {
 	for name, d := range map[string]time.Duration{
@@ -158,6 +169,9 @@ func (c *Config) check() error {
 	}
 	if c.Rate > 0 && c.Burst < 1 || c.NewRate > 0 && c.NewBurst < 1 || c.AddressRate > 0 && c.AddressBurst < 1 || c.UserRate > 0 && c.UserBurst < 1 {
 		return errors.New("--burst, --new-burst, --address-burst and --user-burst must be 1 or more")
+	}
+	if c.GroupsHeader != "" && c.UserHeader == "" {
+		return errors.New("--groups-header needs --user-header: groups are those of a user")
 	}
 	if c.UserHeader != "" && len(c.TrustedProxies) == 0 {
 		return errors.New("--user-header needs --trusted-proxy with the addresses of the proxies that set the header, as 127.0.0.1; " +

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/holdfast-dev/holdfast/internal/follow"
 	"github.com/holdfast-dev/holdfast/server/asks"
 	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/content"
@@ -25,9 +26,11 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/metrics"
+	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/rooms"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 	"github.com/holdfast-dev/holdfast/server/sweeper"
+	"github.com/holdfast-dev/holdfast/server/users"
 )
 
 // Server is a running service. It has no listener of its own: [Server.Handler] goes into one.
@@ -40,6 +43,9 @@ type Server struct {
 	api     *httpapi.API
 	rooms   *rooms.Rooms
 	handler http.Handler
+	keys    *follow.Files[users.Keys] // nil for none
+	rules   func() *policy.Policy     // nil without a file
+	files   []followed
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -97,11 +103,14 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	if s.hub, err = events.Open(ctx, s.store, state(s.table, contents)); err != nil {
 		return err
 	}
+	if err := s.openFiles(); err != nil {
+		return err
+	}
 	trusted, err := httpapi.ParseProxies(c.TrustedProxies)
 	if err != nil {
 		return err
 	}
-	who := sessions.Source{UserHeader: c.UserHeader, Trusted: trusted.Sent, SecureCookie: c.SecureCookie}
+	who := sessions.Source{Users: s.users(trusted), SecureCookie: c.SecureCookie}
 	if who.Key, err = sessionKey(ctx, s.store); err != nil {
 		return err
 	}
@@ -110,6 +119,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 		LockTTL: c.LockTTL, MaxWait: c.MaxWait, Ping: c.Ping, MissedPongs: missedPongs, WriteLimit: c.WriteLimit,
 		Rate: c.Rate, Burst: c.Burst, NewRate: c.NewRate, NewBurst: c.NewBurst,
 		AddressRate: c.AddressRate, AddressBurst: c.AddressBurst, UserRate: c.UserRate, UserBurst: c.UserBurst, Address: trusted.Address, LockAll: c.LockAll,
+		Policy: s.policy(who.Users), SignIn: who.Users.Enabled(),
 		MaxContent: c.MaxContent,
 	})
 	if err != nil {
@@ -122,6 +132,9 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	registerRoom(registry, s.store)
 	s.running.Go(func() { sweeper.Run(background, s.table, c.Sweep, c.Log) })
 	s.running.Go(func() { s.tidy(background, contents) })
+	for _, f := range s.files {
+		s.running.Go(func() { f.Follow(background, c.Log) })
+	}
 	s.handler = s.routes(registry, site)
 	return nil
 }
@@ -136,9 +149,9 @@ func storeConfig(c Config) kv.Config {
 }
 
 func roomsConfig(c Config, store *kv.Store, api *httpapi.API) rooms.Config {
-	identify := func(w http.ResponseWriter, r *http.Request) (string, bool) {
+	identify := func(w http.ResponseWriter, r *http.Request) (string, rooms.Access, bool) {
 		session, ok := api.Identify(w, r)
-		return session.HolderID, ok
+		return session.HolderID, func(room string, change bool) bool { return api.MayEnter(session, room, change) }, ok
 	}
 	return rooms.Config{
 		Store: store, Log: c.Log, Origins: c.Origins, Identify: identify, Ping: c.Ping,

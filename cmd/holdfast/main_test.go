@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -89,5 +90,22 @@ func TestSiteURL(t *testing.T) {
 		resolved, err := net.ResolveTCPAddr("tcp", addr)
 		require.NoError(t, err)
 		assert.Equal(t, want, siteURL(resolved))
+	}
+}
+
+// Where other machines reach the server, somebody must be able to sign in, or the operator says that nobody needs to.
+func TestServeRefusesToBeAnonymousOnTheNetwork(t *testing.T) {
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.7:0", "example.com:0"} {
+		err := run(t.Context(), []string{"serve", "--addr", addr}, site, io.Discard, io.Discard)
+		assert.ErrorContains(t, err, "--anonymous", addr)
+	}
+	for _, args := range [][]string{
+		{"--addr", "127.0.0.1:0"}, {"--addr", "localhost:0"}, {"--addr", "[::1]:0"}, {"--addr", "0.0.0.0:0", "--anonymous"}, {"--addr", ":0", "--api-keys", "file"},
+	} {
+		options := defaultOptions()
+		flags := flag.NewFlagSet("test", flag.ContinueOnError)
+		options.flags(flags)
+		require.NoError(t, flags.Parse(args))
+		assert.NoError(t, options.checkAnonymous(), args)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -19,9 +21,10 @@ import (
 
 // options are what the flags of serve set.
 type options struct {
-	addr     string
-	logLevel slog.Level
-	server   server.Config
+	addr      string
+	anonymous bool
+	logLevel  slog.Level
+	server    server.Config
 }
 
 func defaultOptions() options {
@@ -30,6 +33,7 @@ func defaultOptions() options {
 
 func (o *options) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.addr, "addr", o.addr, "`address` to listen on")
+	flags.BoolVar(&o.anonymous, "anonymous", o.anonymous, "serve addresses other than loopback ones although nobody can sign in")
 	flags.TextVar(&o.logLevel, "log-level", o.logLevel, "`level` of the log: debug, info, warn or error")
 	o.server.Flags(flags)
 }
@@ -42,6 +46,9 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 		return errors.New(`the site has not been built: run "make build", then build holdfast again`)
 	}
 	if err != nil {
+		return err
+	}
+	if err := o.checkAnonymous(); err != nil {
 		return err
 	}
 	listener, err := listen(o.addr)
@@ -69,6 +76,7 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 	served := make(chan error, 1)
 	go func() { served <- httpServer.Serve(listener) }()
 	httpServer.RegisterOnShutdown(spare.close)
+	defer reloadOnHangup(service)()
 	fmt.Fprintf(stdout, "Holdfast is at %s (Ctrl+C stops it)\n", siteURL(listener.Addr()))
 
 	select {
@@ -78,6 +86,36 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 	case <-ctx.Done():
 	}
 	return errors.Join(err, stop(context.WithoutCancel(ctx), httpServer, service, o.server.StopLimit))
+}
+
+// checkAnonymous refuses to serve other machines while anybody there could read, lock and overwrite everything.
+func (o *options) checkAnonymous() error {
+	host, _, err := net.SplitHostPort(o.addr)
+	if err != nil || o.anonymous || o.server.Users() {
+		return nil // a malformed address is an error of its own
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("other machines reach %s, and nobody can sign in: anybody there could read and lock every document. "+
+		"Name the users with --api-keys or --user-header, listen on 127.0.0.1, or allow it with --anonymous", o.addr)
+}
+
+// reloadOnHangup has the service read its files again at each SIGHUP, until the function that it returns is called.
+func reloadOnHangup(service *server.Server) (stop func()) {
+	hangups, ended := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		for {
+			select {
+			case <-hangups:
+				service.Reload()
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() { signal.Stop(hangups); close(ended) }
 }
 
 // storeShare is the part of a graceful stop that is left for closing the store.

@@ -19,7 +19,9 @@ import (
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/metrics"
+	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/sessions"
+	"github.com/holdfast-dev/holdfast/server/users"
 )
 
 // Config is what the API stands on. All fields without a default are needed.
@@ -57,6 +59,9 @@ type Config struct {
 	MaxContent int64
 	// LockAll lets a lock on all documents at once be taken.
 	LockAll bool
+	// Policy returns the present rules of who may do what; nil allows everything but to break locks. SignIn tells that users can sign in.
+	Policy func() *policy.Policy
+	SignIn bool
 }
 
 const (
@@ -82,6 +87,9 @@ func New(c Config) (*API, error) {
 	a := &API{Config: c, origins: http.NewCrossOriginProtection(),
 		limits: sessions.NewLimiter(c.Rate, c.Burst), newcomers: sessions.NewLimiter(c.NewRate, c.NewBurst),
 		addresses: sessions.NewLimiter(c.AddressRate, c.AddressBurst), users: sessions.NewLimiter(c.UserRate, c.UserBurst)}
+	if a.Policy == nil {
+		a.Policy = func() *policy.Policy { return policy.Anonymous }
+	}
 	if a.Address == nil {
 		a.Address = address
 	}
@@ -93,19 +101,19 @@ func New(c Config) (*API, error) {
 	a.drain, a.drainer = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
 	for pattern, f := range map[string]serve{
-		"POST /api/documents/{roomId}/lock":        document(a.lockDocument),
-		"PUT /api/documents/{roomId}/lock":         document(a.renewDocument),
-		"DELETE /api/documents/{roomId}/lock":      document(a.unlockDocument),
-		"GET /api/documents/{roomId}/lock":         document(a.showDocument),
-		"POST /api/documents/{roomId}/lock/ask":    document(a.askForDocument),
-		"POST /api/documents/{roomId}/lock/accept": document(a.acceptAsk),
-		"POST /api/documents/{roomId}/lock/refuse": document(a.refuseAsk),
-		"GET /api/documents/{roomId}/content":      document(a.readContent),
-		"PUT /api/documents/{roomId}/content":      document(a.writeContent),
-		"GET /api/documents/{roomId}/history":      document(a.showHistory),
-		"DELETE /api/documents/{roomId}":           document(a.deleteDocument),
+		"POST /api/documents/{roomId}/lock":        a.document(policy.Lock, a.lockDocument),
+		"PUT /api/documents/{roomId}/lock":         a.document(policy.Lock, a.renewDocument),
+		"DELETE /api/documents/{roomId}/lock":      a.document(policy.Read, a.unlockDocument),
+		"GET /api/documents/{roomId}/lock":         a.document(policy.Read, a.showDocument),
+		"POST /api/documents/{roomId}/lock/ask":    a.document(policy.Lock, a.askForDocument),
+		"POST /api/documents/{roomId}/lock/accept": a.document(policy.Lock, a.acceptAsk),
+		"POST /api/documents/{roomId}/lock/refuse": a.document(policy.Lock, a.refuseAsk),
+		"GET /api/documents/{roomId}/content":      a.document(policy.Read, a.readContent),
+		"PUT /api/documents/{roomId}/content":      a.document(policy.Write, a.writeContent),
+		"GET /api/documents/{roomId}/history":      a.document(policy.Read, a.showHistory),
+		"DELETE /api/documents/{roomId}":           a.document(policy.Write, a.deleteDocument),
 		"GET /api/documents":                       a.listDocuments,
-		"GET /api/documents/{roomId}/events":       document(a.streamEvents),
+		"GET /api/documents/{roomId}/events":       a.document(policy.Read, a.streamEvents),
 		"POST /api/locks":                          a.lockPaths,
 		"PUT /api/locks/{leaseId}":                 a.renewLease,
 		"DELETE /api/locks/{leaseId}":              a.releaseLease,
@@ -146,12 +154,15 @@ func (a *API) Identify(w http.ResponseWriter, r *http.Request) (sessions.Session
 // serve answers the request of a session, unless it returns an error.
 type serve func(http.ResponseWriter, *http.Request, sessions.Session) error
 
-// document reads from the path which document a request is about.
-func document(f func(http.ResponseWriter, *http.Request, sessions.Session, string) error) serve {
+// document reads from the path which document a request is about, and checks that the session may do something with it.
+func (a *API) document(what policy.Permission, f func(http.ResponseWriter, *http.Request, sessions.Session, string) error) serve {
 	return func(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 		id := r.PathValue("roomId")
 		if !documentID(id) {
 			return errDocumentID
+		}
+		if err := a.may(s, locks.Document(id), what); err != nil {
+			return err
 		}
 		return f(w, r, s, id)
 	}
@@ -176,11 +187,8 @@ func (a *API) identify(w http.ResponseWriter, r *http.Request) (sessions.Session
 		return sessions.Session{}, errOrigin
 	}
 	session, err := a.Sessions.Of(w, r)
-	if errors.Is(err, sessions.ErrUserHeader) {
-		return session, invalid(sentence(err))
-	}
 	if err != nil {
-		return session, &apiError{http.StatusUnauthorized, "unauthorized", sentence(err)}
+		return session, notIdentified(err)
 	}
 	if after, ok := a.allow(session, a.Address(r), time.Now()); !ok {
 		a.Metrics.RateLimited.Inc()
@@ -189,14 +197,27 @@ func (a *API) identify(w http.ResponseWriter, r *http.Request) (sessions.Session
 	return session, nil
 }
 
+// notIdentified says why a request has no session.
+func notIdentified(err error) error {
+	switch {
+	case errors.Is(err, users.ErrHeader), errors.Is(err, sessions.ErrSessionHeader):
+		return invalid(sentence(err))
+	case errors.Is(err, users.ErrUnavailable):
+		return &apiError{http.StatusServiceUnavailable, "unavailable", sentence(err)}
+	case errors.Is(err, users.ErrUnauthenticated):
+		return &apiError{http.StatusUnauthorized, "unauthenticated", "The Authorization header must be Bearer with a valid API key or token."}
+	}
+	return &apiError{http.StatusUnauthorized, "unauthorized", sentence(err)}
+}
+
 // allow counts a request by its address, by its user and by its session. A session that has not asked lately is a new one of its
 // address: so a secret that somebody makes up brings no new allowance.
 func (a *API) allow(s sessions.Session, from string, now time.Time) (retryAfter int, ok bool) {
 	if after, ok := a.addresses.Allow(from, now); !ok {
 		return after, false
 	}
-	if s.TrustedName != "" {
-		if after, ok := a.users.Allow(s.TrustedName, now); !ok {
+	if s.User.SignedIn() {
+		if after, ok := a.users.Allow(s.User.Name, now); !ok {
 			return after, false
 		}
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
@@ -97,7 +99,7 @@ func (a *API) deleteDocument(w http.ResponseWriter, r *http.Request, s sessions.
 
 const defaultPage, maxPage = 100, 1000
 
-func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, _ sessions.Session) error {
+func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	query := r.URL.Query()
 	limit, err := pageSize(query.Get("limit"))
 	if err != nil {
@@ -108,7 +110,7 @@ func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, _ sessions.S
 			return errDocumentID
 		}
 	}
-	documents, err := a.Contents.Documents(r.Context(), query.Get("prefix"), query.Get("after"), limit)
+	documents, err := a.readableDocuments(r.Context(), s, query.Get("prefix"), query.Get("after"), limit)
 	if err != nil {
 		return err
 	}
@@ -116,7 +118,7 @@ func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, _ sessions.S
 	for i, d := range documents {
 		list[i] = map[string]any{
 			"document": d.Room, "size": d.Size, "saved_at": at(d.SavedAt), "etag": d.ETag,
-			"is_locked": a.Locks.Seen(locks.Document(d.Room)),
+			"is_locked": a.Locks.Seen(locks.Document(d.Room), func(paths []locks.Path) bool { return len(a.readable(s, paths)) > 0 }),
 		}
 	}
 	body := map[string]any{"documents": list}
@@ -125,6 +127,27 @@ func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, _ sessions.S
 	}
 	writeJSON(w, http.StatusOK, body)
 	return nil
+}
+
+// readableDocuments lists the documents that the session may read. It goes on until the page is full.
+func (a *API) readableDocuments(ctx context.Context, s sessions.Session, prefix, after string, limit int64) (list []content.Document, err error) {
+	rules := a.Policy()
+	for {
+		page, err := a.Contents.Documents(ctx, prefix, after, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range page {
+			if after = d.Room; rules.May(s.User, locks.Document(d.Room), policy.Read) {
+				if list = append(list, d); int64(len(list)) == limit {
+					return list, nil
+				}
+			}
+		}
+		if int64(len(page)) < limit {
+			return list, nil
+		}
+	}
 }
 
 func pageSize(text string) (int64, error) {

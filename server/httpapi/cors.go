@@ -3,6 +3,8 @@ package httpapi
 import (
 	"net/http"
 	"slices"
+
+	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
 // cors lets pages of the origins that are listed, and of no other, read what the API answers: browsers ask for that
@@ -25,7 +27,7 @@ func (a *API) cors(next http.Handler) http.Handler {
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			header.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
 			header.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
-			header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match, "+tokenHeader+", "+saveHeader+", "+orderHeader)
+			header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match, "+sessions.SessionHeader+", "+tokenHeader+", "+saveHeader+", "+orderHeader)
 			header.Set("Access-Control-Max-Age", "7200") // the most that Chromium keeps
 			w.WriteHeader(http.StatusNoContent)
 			return

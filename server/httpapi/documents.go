@@ -37,6 +37,9 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 		return err
 	}
 	request.Wait = wait
+	if err := a.mayLockDocument(s, &request); err != nil {
+		return err
+	}
 	lease, err := a.acquire(w, r, s, request)
 	var denied *locks.DeniedError
 	if errors.As(err, &denied) {
@@ -173,6 +176,9 @@ func (a *API) unlockDocument(w http.ResponseWriter, r *http.Request, s sessions.
 
 func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	lease, revision, err := a.Locks.At(r.Context(), locks.Document(id))
+	if err == nil && lease.Token != 0 && len(a.readable(s, lease.Paths)) == 0 {
+		lease, err = a.readableLock(r.Context(), s, locks.Document(id))
+	}
 	if err != nil {
 		return err
 	}
@@ -185,7 +191,7 @@ func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 		body["is_my_lock"] = s.Owns(lease.Holder.ID)
 		body["token"] = lease.Token
 		if !lease.Records(locks.Document(id)) {
-			body["paths"], body["mode"] = lease.Paths, lease.Mode
+			body["paths"], body["mode"] = a.readable(s, lease.Paths), lease.Mode
 		}
 	}
 	writeJSON(w, http.StatusOK, body)

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
@@ -21,8 +21,8 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if err != nil {
 		return err
 	}
-	if !a.LockAll && request.Mode != locks.Shared && slices.ContainsFunc(request.Paths, locks.AllDocuments) {
-		return errLockAll
+	if err := a.mayLock(s, &request); err != nil {
+		return err
 	}
 	if request.Holder, err = holder(s, body.HolderName, r.URL.Query()); err != nil {
 		return err
@@ -31,10 +31,10 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	var denied *locks.DeniedError
 	switch {
 	case errors.Is(err, locks.ErrTimeout) && errors.As(err, &denied):
-		writeJSON(w, http.StatusRequestTimeout, refusal("acquire_timeout", "The lock did not become free in time.", denied, s))
+		writeJSON(w, http.StatusRequestTimeout, a.occupied("acquire_timeout", "The lock did not become free in time.", denied, s))
 		return nil
 	case errors.As(err, &denied):
-		writeJSON(w, http.StatusConflict, refusal("acquire_denied", "Somebody else holds a lock in the way.", denied, s))
+		writeJSON(w, http.StatusConflict, a.occupied("acquire_denied", "Somebody else holds a lock in the way.", denied, s))
 		return nil
 	case err != nil:
 		return err
@@ -45,17 +45,18 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	return nil
 }
 
-func refusal(code, message string, denied *locks.DeniedError, s sessions.Session) map[string]any {
+func (a *API) occupied(code, message string, denied *locks.DeniedError, s sessions.Session) map[string]any {
 	return map[string]any{
-		"success": false, "error": code, "message": message, "holders": holders(denied.Holders, s),
+		"success": false, "error": code, "message": message, "holders": a.holders(denied.Holders, s),
 	}
 }
 
-func holders(leases []locks.Lease, s sessions.Session) []map[string]any {
+// holders describes leases, with those of their paths that the session may read.
+func (a *API) holders(leases []locks.Lease, s sessions.Session) []map[string]any {
 	list := make([]map[string]any, len(leases))
 	for i, l := range leases {
 		list[i] = public(l)
-		list[i]["paths"] = l.Paths
+		list[i]["paths"] = a.readable(s, l.Paths)
 		list[i]["mode"] = l.Mode
 		list[i]["slot"] = l.Slot
 		list[i]["token"] = l.Token
@@ -65,6 +66,9 @@ func holders(leases []locks.Lease, s sessions.Session) []map[string]any {
 }
 
 func (a *API) renewLease(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	if err := a.mayRenew(s, r.PathValue("leaseId")); err != nil {
+		return err
+	}
 	owner, err := a.ownerOf(r.Context(), s, r.PathValue("leaseId"))
 	if err != nil {
 		return err
@@ -119,23 +123,51 @@ func (a *API) showPath(w http.ResponseWriter, r *http.Request, s sessions.Sessio
 	if err != nil {
 		return err
 	}
-	page, err := a.Locks.List(r.Context(), path, query.Get("after"), int(limit))
+	if err := a.may(s, path, policy.Read); err != nil {
+		return err
+	}
+	page, err := a.listLocks(r.Context(), s, path, query.Get("after"), int(limit))
 	if err != nil {
 		return err
 	}
 	waiters := make([]map[string]any, len(page.Waiters))
 	for i, v := range page.Waiters {
 		waiters[i] = map[string]any{
-			"holder_id": v.Holder.ID, "holder_name": v.Holder.Name, "paths": v.Paths, "mode": v.Mode,
+			"holder_id": v.Holder.ID, "holder_name": v.Holder.Name, "paths": a.readable(s, v.Paths), "mode": v.Mode,
 			"since": at(v.Since), "is_mine": v.Holder.ID == s.HolderID,
 		}
 	}
-	body := map[string]any{"holders": holders(page.Holders, s), "waiters": waiters}
+	body := map[string]any{"holders": a.holders(page.Holders, s), "waiters": waiters}
 	if page.Next != "" {
 		body["next"] = page.Next
 	}
 	writeJSON(w, http.StatusOK, body)
 	return nil
+}
+
+// listLocks lists the locks and requests of which the session may read a path. It goes on until the page is full, so that no page tells of
+// others by its length.
+func (a *API) listLocks(ctx context.Context, s sessions.Session, path locks.Path, after string, limit int) (page locks.Listing, err error) {
+	for {
+		next, err := a.Locks.List(ctx, path, after, limit-len(page.Holders)-len(page.Waiters))
+		if err != nil {
+			return page, err
+		}
+		for _, l := range next.Holders {
+			if len(a.readable(s, l.Paths)) > 0 {
+				page.Holders = append(page.Holders, l)
+			}
+		}
+		for _, v := range next.Waiters {
+			if len(a.readable(s, v.Paths)) > 0 {
+				page.Waiters = append(page.Waiters, v)
+			}
+		}
+		after, page.Next = next.Next, next.Next
+		if after == "" || len(page.Holders)+len(page.Waiters) == limit {
+			return page, nil
+		}
+	}
 }
 
 // queryPath takes a path apart whose components are joined by slashes; one inside a component is escaped as %2F.

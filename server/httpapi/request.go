@@ -82,8 +82,8 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 func holder(s sessions.Session, fromBody *string, query url.Values) (locks.Holder, error) {
 	h := locks.Holder{ID: s.HolderID, Name: "Guest " + s.HolderID[:4]}
 	switch {
-	case s.TrustedName != "":
-		h.Name = s.TrustedName
+	case s.Name != "":
+		h.Name = s.Name
 		return h, nil
 	case fromBody != nil:
 		h.Name = *fromBody

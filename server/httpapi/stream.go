@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-dev/holdfast/server/events"
+	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
@@ -18,7 +19,7 @@ import (
 const maxIncoming = 4 << 10
 
 // streamEvents serves a document's events over a WebSocket.
-func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, _ sessions.Session, id string) error {
+func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	after, err := resumeAfter(r)
 	if err != nil {
 		return err
@@ -46,8 +47,12 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, _ sessions.Se
 	ctx, cancel := context.WithCancelCause(a.drain)
 	defer cancel(nil)
 	go readAway(cancel, conn)
-	go a.ping(ctx, cancel, conn)
+	mayRead := func() error { return a.stillReads(s, locks.Document(id)) }
+	go a.ping(ctx, cancel, conn, mayRead)
 	err = a.Events.Stream(ctx, id, after, func(text []byte) error {
+		if err := mayRead(); err != nil {
+			return err
+		}
 		limited, done := context.WithTimeout(ctx, a.WriteLimit)
 		defer done()
 		return conn.Write(limited, websocket.MessageText, text)
@@ -57,6 +62,8 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, _ sessions.Se
 		_ = conn.Close(websocket.StatusGoingAway, "The server is stopping.")
 	case errors.Is(err, events.ErrSlow):
 		_ = conn.Close(websocket.StatusTryAgainLater, "Too slow; resume with ?after=.")
+	case errors.Is(err, errNotAllowed), errors.Is(err, errUnauthenticated):
+		_ = conn.Close(websocket.StatusPolicyViolation, err.Error())
 	case errors.Is(err, errGone):
 	default:
 		_ = conn.Close(websocket.StatusInternalError, "Resume with ?after=.")
@@ -99,14 +106,18 @@ func readAway(cancel context.CancelCauseFunc, conn *websocket.Conn) {
 	}
 }
 
-// ping asks again and again whether somebody is there, and ends the stream when nobody is.
-func (a *API) ping(ctx context.Context, cancel context.CancelCauseFunc, conn *websocket.Conn) {
+// ping asks again and again whether somebody is there who may read, and ends the stream when nobody is.
+func (a *API) ping(ctx context.Context, cancel context.CancelCauseFunc, conn *websocket.Conn, mayRead func() error) {
 	ticker := time.NewTicker(a.Ping)
 	defer ticker.Stop()
 	for missed := 0; missed < a.MissedPongs; {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
+			return
+		}
+		if err := mayRead(); err != nil {
+			cancel(err)
 			return
 		}
 		limited, done := context.WithTimeout(ctx, a.Ping)

@@ -141,7 +141,7 @@ func (s *Store) Range(ctx context.Context, prefix string) ([]Entry, int64, error
 func (s *Store) Each(ctx context.Context, prefix string, limit int64, f func([]Entry) error) (int64, error) {
 	first, at := prefix, int64(0)
 	for {
-		page, revision, err := s.get(ctx, first, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(limit), clientv3.WithRev(at))
+		page, revision, err := s.getWithin(ctx, max(s.timeout, pageTimeout), first, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(limit), clientv3.WithRev(at))
 		if err != nil {
 			return 0, err
 		}
@@ -196,7 +196,15 @@ func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
 }
 
 func (s *Store) get(ctx context.Context, key string, options ...clientv3.OpOption) ([]Entry, int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	return s.getWithin(ctx, s.timeout, key, options...)
+}
+
+// pageTimeout is how long one page of [Store.Each] may take. Etcd counts all keys that follow, so on a busy machine a page of a million
+// keys takes longer than any other request.
+const pageTimeout = time.Minute
+
+func (s *Store) getWithin(ctx context.Context, limit time.Duration, key string, options ...clientv3.OpOption) ([]Entry, int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	response, err := s.client.Get(ctx, key, options...)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -67,12 +68,26 @@ func (t *Table) seenByID(id, holder string) (stand, bool) {
 	return s, ok && s.Lease == name
 }
 
-// Seen reports whether somebody keeps others from a path, as far as this server has seen.
-func (t *Table) Seen(p Path) bool {
+// SeenPaths returns the paths of a lease, as far as this server has seen it.
+func (t *Table) SeenPaths(id string) []Path {
+	name, home, _ := parseID(id)
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
+	if h := t.mirror.held[name]; h != nil {
+		return h.Paths
+	}
+	if s := t.mirror.granted[home]; s.Lease == name {
+		return s.Paths
+	}
+	return nil
+}
+
+// Seen reports whether somebody keeps others from a path, as far as this server has seen. Only locks on paths that count are looked at.
+func (t *Table) Seen(p Path, counts func([]Path) bool) bool {
+	t.mirror.mu.Lock()
 	list, _ := t.mirror.inTheWay(claim{Paths: []Path{p}, Mode: Exclusive})
-	return len(list) > 0
+	t.mirror.mu.Unlock()
+	return slices.ContainsFunc(list, func(s stand) bool { return counts(s.Paths) })
 }
 
 // seenGranted is the lease that a ticket's acquisition has got already, as far as this server has seen.

@@ -2,8 +2,8 @@ package policy
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
-	"io"
 	"net/url"
 	"strconv"
 	"strings"
@@ -15,9 +15,9 @@ var words = map[string]Permission{
 }
 
 // Parse reads a policy. Its errors name the line.
-func Parse(r io.Reader) (*Policy, error) {
+func Parse(texts ...[]byte) (*Policy, error) {
 	p := &Policy{}
-	lines := bufio.NewScanner(r)
+	lines := bufio.NewScanner(bytes.NewReader(bytes.Join(texts, []byte("\n"))))
 	for n := 1; lines.Scan(); n++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		fields := strings.Fields(text)

@@ -15,7 +15,7 @@ import (
 )
 
 func parse(t testing.TB, text string) *Policy {
-	p, err := Parse(strings.NewReader(text))
+	p, err := Parse([]byte(text))
 	require.NoError(t, err)
 	return p
 }
@@ -59,7 +59,7 @@ func TestBrokenPoliciesNameTheLine(t *testing.T) {
 		"anyone a read max-locks=0":      "max-locks=0: the least is 1",
 		"anyone a read max-everything=1": "the limits are",
 	} {
-		_, err := Parse(strings.NewReader(text))
+		_, err := Parse([]byte(text))
 		assert.ErrorContains(t, err, want, text)
 	}
 }
@@ -162,7 +162,7 @@ func BenchmarkThousandRules(b *testing.B) {
 func FuzzParse(f *testing.F) {
 	f.Add("anyone a/b* read lock max-ttl=1m\n# x\nuser:a%20b * admin")
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := Parse(strings.NewReader(text))
+		p, err := Parse([]byte(text))
 		if err == nil {
 			p.MayBelow(users.User{Name: "x"}, []string{"a"}, Lock)
 		}

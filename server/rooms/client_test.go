@@ -49,16 +49,16 @@ func ours() []string {
 // start runs a server until the test ends. Its session is the cookie "session", as a browser would keep it.
 func start(t testing.TB, config Config) *instance {
 	t.Helper()
-	config.Identify = func(w http.ResponseWriter, r *http.Request) (string, bool) {
+	config.Identify = func(w http.ResponseWriter, r *http.Request) (string, Access, bool) {
 		cookie, err := r.Cookie("session")
 		if err != nil {
-			return "", true
+			return "", nil, true
 		}
 		if cookie.Value == "stopped" {
 			http.Error(w, "Too many requests.", http.StatusTooManyRequests)
-			return "", false
+			return "", nil, false
 		}
-		return cookie.Value, true
+		return cookie.Value, nil, true
 	}
 	rooms, err := New(config)
 	require.NoError(t, err)

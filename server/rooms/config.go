@@ -15,10 +15,10 @@ type Config struct {
 	// Origins are patterns of further origins that may open sockets, as "https://*.example.com"; the
 	// request's own host always may.
 	Origins []string
-	// Identify runs before each upgrade. It returns what stands for the session of the request, "" for none:
-	// not the secret itself, since it is stored with the participant. ok is false when it has answered the
-	// request with an error. Nil lets everybody in, without a session.
-	Identify func(http.ResponseWriter, *http.Request) (session string, ok bool)
+	// Identify runs before each upgrade. It returns what stands for the session of the request, "" for none: not the secret itself, since
+	// it is stored with the participant; and what the session may do. ok is false when it has answered the request with an error. Nil
+	// lets everybody in, without a session.
+	Identify func(http.ResponseWriter, *http.Request) (session string, may Access, ok bool)
 	Log      *slog.Logger
 	// Now is the wall clock that idle rooms are measured by.
 	Now func() time.Time
@@ -39,6 +39,10 @@ type Config struct {
 	StoreLimit time.Duration
 }
 
+// Access reports whether a client may see a room or, with change, enter and change it. It is asked for every message; nil allows
+// everything. A room that a client may not see is none to it.
+type Access func(room string, change bool) bool
+
 func (c Config) withDefaults() (Config, error) {
 	if c.Store == nil {
 		return c, errors.New("rooms: a store is needed")
@@ -47,7 +51,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Instance = newToken()
 	}
 	if c.Identify == nil {
-		c.Identify = func(http.ResponseWriter, *http.Request) (string, bool) { return "", true }
+		c.Identify = func(http.ResponseWriter, *http.Request) (string, Access, bool) { return "", nil, true }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -19,6 +19,7 @@ var (
 	errFull         = &refusal{"room_full", "The room holds as much as a room can hold."}
 	errClosed       = &refusal{"room_closed", "The room was closed."}
 	errRemoved      = &refusal{"removed", "This socket is no longer in its room; it may enter again."}
+	errNotAllowed   = &refusal{"not_allowed", "You may not do this in this room, or there is none."}
 	errUnavailable  = &refusal{"unavailable", "The server cannot reach its store; try again."}
 )
 

@@ -75,7 +75,7 @@ func (r *Rooms) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	defer r.serving.Done()
-	session, ok := r.config.Identify(w, request)
+	session, may, ok := r.config.Identify(w, request)
 	if !ok {
 		return
 	}
@@ -89,7 +89,7 @@ func (r *Rooms) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if err != nil {
 		return // Accept has answered
 	}
-	s := newSocket(r, conn, session)
+	s := newSocket(r, conn, session, may)
 	if err := r.open(s); err != nil {
 		r.config.Log.Warn("a socket could not be registered", "error", err)
 		_ = conn.Close(websocket.StatusTryAgainLater, errUnavailable.message)
@@ -128,10 +128,20 @@ func (r *Rooms) open(s *socket) error {
 
 // carryOut does what a valid message asks for.
 func (r *Rooms) carryOut(ctx context.Context, s *socket, m message) error {
+	if m.Type == typeCreate {
+		m.RoomID = uuid.NewString()
+	}
+	if m.Type == typeExists && !s.mayDo(m.RoomID, false) {
+		s.tell(existsMessage(false))
+		return nil
+	}
+	if m.Type != typeExists && !s.mayDo(m.RoomID, true) {
+		return errNotAllowed
+	}
 	switch m.Type {
 	case typeCreate:
 		return r.move(s, func() (string, int64, error) {
-			id := uuid.NewString()
+			id := m.RoomID
 			revision, err := r.table.create(ctx, id, s.participant(m.Name))
 			if err == nil {
 				s.tell(createdMessage(id))

@@ -25,6 +25,7 @@ type socket struct {
 	conn    *websocket.Conn
 	token   string
 	session string
+	may     Access
 	out     *outbox
 
 	// Used by the goroutine that reads alone.
@@ -32,10 +33,12 @@ type socket struct {
 	entered bool  // whether it ever was in one
 }
 
-func newSocket(r *Rooms, conn *websocket.Conn, session string) *socket {
+func newSocket(r *Rooms, conn *websocket.Conn, session string, may Access) *socket {
 	conn.SetReadLimit(hardLimit)
-	return &socket{rooms: r, conn: conn, token: newToken(), session: session, out: newOutbox()}
+	return &socket{rooms: r, conn: conn, token: newToken(), session: session, may: may, out: newOutbox()}
 }
+
+func (s *socket) mayDo(room string, change bool) bool { return s.may == nil || s.may(room, change) }
 
 func (s *socket) participant(name string) participant {
 	return participant{Token: s.token, Name: name, Session: s.session}

@@ -9,6 +9,11 @@
 // each other belong to one origin. So the owner behind a cookie is the secret together with the origin of the page: two
 // origins of one browser are two owners, and neither can touch what the other holds.
 //
+// # Users
+//
+// A session belongs to the user who has signed in, and so does what it holds: the same cookie or secret without the user, or with another
+// one, is another owner. A program that signs in with a key or token is the same owner wherever it runs, unless it names its session.
+//
 // # First visits
 //
 // Requests that are sent before a browser has its cookie each get a new secret. Every cookie has a name of its own, so a
@@ -29,6 +34,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/server/users"
 )
 
 const (
@@ -46,8 +53,8 @@ const (
 var (
 	// ErrSecret means that the secret of a program cannot be used.
 	ErrSecret = errors.New("the Authorization header must be Bearer with a secret of 1 to 512 characters")
-	// ErrUserHeader means that a request names a user, and comes from no proxy that may.
-	ErrUserHeader = errors.New("the header with the user's name may come once, from a proxy that is listed with --trusted-proxy")
+	// ErrSessionHeader means that the header that names a program's session cannot be used.
+	ErrSessionHeader = errors.New("the header Holdfast-Session has 1 to 128 printable ASCII characters")
 	// ErrName means that a name is empty, too long or not printable.
 	ErrName = errors.New("a name has 1 to 64 printable characters")
 )
@@ -58,8 +65,11 @@ type Session struct {
 	HolderID string
 	// Former are further ids of the same owner: a browser has them when its first requests ran in parallel.
 	Former []string
-	// TrustedName is what a reverse proxy calls the owner; empty without one.
-	TrustedName string
+	// User is who has signed in, and Name what others see of it; both are empty for nobody. UserEnds is until when that holds; zero is
+	// no bound.
+	User     users.User
+	Name     string
+	UserEnds time.Time
 	// New tells that the request bore no secret and was given one.
 	New bool
 	// Proven tells that this service made the secret. Anybody can invent another.
@@ -73,10 +83,8 @@ func (s Session) Owns(holderID string) bool {
 
 // Source makes sessions of requests.
 type Source struct {
-	// UserHeader is a header that a reverse proxy sets to the user's name; empty is none. Trusted reports whether a request comes
-	// from such a proxy. The header is an error in any other request, so no client names itself.
-	UserHeader string
-	Trusted    func(*http.Request) bool
+	// Users says which user a request is of.
+	Users users.Source
 	// SecureCookie keeps the cookie to HTTPS, for a server behind a proxy that ends it.
 	SecureCookie bool
 	// Key signs the secrets in cookies, so that a browser cannot be given one that somebody made up. All servers of a
@@ -84,36 +92,76 @@ type Source struct {
 	Key []byte
 }
 
-// Of returns the session of a request. A browser that has none yet gets its cookie with the answer.
+// Of returns the session of a request. A browser that has none yet gets its cookie with the answer. Besides this package's errors it fails
+// with those of [users.Source.Of].
 func (s Source) Of(w http.ResponseWriter, r *http.Request) (Session, error) {
-	name, err := s.trustedName(r)
+	id, err := s.Users.Of(r)
 	if err != nil {
 		return Session{}, err
 	}
-	session := Session{TrustedName: name}
-	secret, err := bearer(r)
-	if err != nil {
-		return Session{}, err
+	session := Session{User: id.User, Name: Clean(id.Name), UserEnds: id.Ends}
+	if id.SignedIn() && session.Name == "" {
+		return session, users.ErrUnauthenticated // nobody could see who it is
 	}
-	if secret != "" {
-		session.HolderID = HolderID(secret)
-		return session, nil
+	switch made := s.cookies(r); {
+	case !s.Users.Bearers() && r.Header.Get("Authorization") != "":
+		secret, err := users.Bearer(r, maxSecret)
+		if err != nil {
+			return Session{}, ErrSecret
+		}
+		session.HolderID = HolderID(secret + belongsTo(id.User))
+	case id.Bearer && len(made) == 0 && r.Header.Get("Sec-Fetch-Site") == "":
+		named, err := programSession(r)
+		if err != nil {
+			return Session{}, err
+		}
+		session.HolderID = HolderID(named + belongsTo(id.User))
+	default:
+		session.Proven = len(made) > 0
+		if !session.Proven {
+			made, session.New = []secretMade{s.newCookie(w, r)}, true
+		}
+		from := origin(r)
+		for _, m := range made {
+			session.Former = append(session.Former, HolderID(m.secret+"\n"+from+belongsTo(id.User)))
+		}
+		session.HolderID, session.Former = session.Former[0], session.Former[1:]
 	}
-	made := s.cookies(r)
-	session.Proven = len(made) > 0
-	if !session.Proven {
-		made, session.New = []secretMade{{time.Now().UnixMilli(), newSecret()}}, true
-		http.SetCookie(w, &http.Cookie{
-			Name: s.cookieName(r) + "_" + newSecret()[:8], Value: s.value(made[0]), Path: "/", MaxAge: yearInSec,
-			HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.secure(r),
-		})
-	}
-	from := origin(r)
-	for _, m := range made {
-		session.Former = append(session.Former, HolderID(m.secret+"\n"+from))
-	}
-	session.HolderID, session.Former = session.Former[0], session.Former[1:]
 	return session, nil
+}
+
+// belongsTo is the part of an owner that is its user: one secret in the hands of two users is two owners.
+func belongsTo(u users.User) string {
+	if !u.SignedIn() {
+		return ""
+	}
+	return "\nuser\n" + u.Name
+}
+
+// SessionHeader lets programs of one user exclude each other: each of its values is an owner of its own.
+const SessionHeader = "Holdfast-Session"
+
+// programSession returns the name of a program's session; programs that give none are one owner, their user.
+func programSession(r *http.Request) (string, error) {
+	names := r.Header.Values(SessionHeader)
+	if len(names) == 0 {
+		return "", nil
+	}
+	name := names[0]
+	if len(names) > 1 || name == "" || len(name) > 128 || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return "", ErrSessionHeader
+	}
+	return "\n" + name, nil
+}
+
+// newCookie makes a secret and sets the cookie that keeps it.
+func (s Source) newCookie(w http.ResponseWriter, r *http.Request) secretMade {
+	m := secretMade{time.Now().UnixMilli(), newSecret()}
+	http.SetCookie(w, &http.Cookie{
+		Name: s.cookieName(r) + "_" + newSecret()[:8], Value: s.value(m), Path: "/", MaxAge: yearInSec,
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.secure(r),
+	})
+	return m
 }
 
 // origin returns the origin of the page that asks. A request that is none of a page of another origin is of the server's own.
@@ -142,31 +190,6 @@ func (s Source) sign(secret string) string {
 	mac := hmac.New(sha256.New, s.Key)
 	mac.Write([]byte(secret))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-}
-
-func (s Source) trustedName(r *http.Request) (string, error) {
-	names := r.Header.Values(s.UserHeader)
-	switch {
-	case s.UserHeader == "" || len(names) == 0:
-		return "", nil
-	case len(names) > 1 || s.Trusted == nil || !s.Trusted(r):
-		return "", ErrUserHeader
-	}
-	return Clean(names[0]), nil
-}
-
-// bearer returns the secret of a program, or "" where there is no Authorization header.
-func bearer(r *http.Request) (string, error) {
-	header := r.Header.Get("Authorization")
-	if header == "" {
-		return "", nil
-	}
-	scheme, secret, ok := strings.Cut(header, " ")
-	secret = strings.TrimSpace(secret)
-	if !ok || !strings.EqualFold(scheme, "Bearer") || secret == "" || len(secret) > maxSecret {
-		return "", ErrSecret
-	}
-	return secret, nil
 }
 
 // secretMade is a secret that this service has made, and when, in milliseconds since 1970.

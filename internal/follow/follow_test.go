@@ -1,0 +1,55 @@
+package follow
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func join(texts ...[]byte) (string, error) {
+	all := ""
+	for _, text := range texts {
+		all += string(text)
+	}
+	if all == "broken" {
+		return "", errors.New("it is broken")
+	}
+	return all, nil
+}
+
+func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	_, err := Open(join, path)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write("broken")
+	_, err = Open(join, path)
+	require.ErrorContains(t, err, path+": it is broken")
+	write("one")
+	f, err := Open(join, path)
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		go f.Follow(t.Context(), slog.New(slog.DiscardHandler))
+		after := func(text string) string {
+			if text == "" {
+				require.NoError(t, os.Remove(path))
+			} else {
+				write(text)
+			}
+			time.Sleep(2 * every)
+			synctest.Wait()
+			return f.Get()
+		}
+		assert.Equal(t, "second", after("second"))
+		assert.Equal(t, "second", after("broken"), "what it said before stays")
+		assert.Equal(t, "second", after(""), "also while there is none")
+		assert.Equal(t, "third", after("third"))
+	})
+}

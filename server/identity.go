@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/holdfast-dev/holdfast/internal/follow"
+	"github.com/holdfast-dev/holdfast/server/httpapi"
+	"github.com/holdfast-dev/holdfast/server/policy"
+	"github.com/holdfast-dev/holdfast/server/users"
+)
+
+// followed is a file that is read again when it changes.
+type followed interface {
+	Follow(context.Context, *slog.Logger)
+	Reload() error
+	Report(error, *slog.Logger)
+}
+
+// openFiles reads the files that say who may do what.
+func (s *Server) openFiles() error {
+	if path := s.config.APIKeys; path != "" {
+		keys, err := follow.Open(users.ParseKeys, path)
+		if err != nil {
+			return errors.Join(errors.New("the API keys cannot be read"), err)
+		}
+		s.keys, s.files = keys, append(s.files, keys)
+	}
+	if path := s.config.Policy; path != "" {
+		rules, err := follow.Open(policy.Parse, path)
+		if err != nil {
+			return errors.Join(errors.New("the policy cannot be read"), err)
+		}
+		s.rules, s.files = rules.Get, append(s.files, rules)
+	}
+	return nil
+}
+
+// policy says who may do what.
+func (s *Server) policy(who users.Source) func() *policy.Policy {
+	switch {
+	case s.rules != nil:
+		return s.rules
+	case who.Enabled():
+		return func() *policy.Policy { return policy.SignedIn }
+	}
+	return func() *policy.Policy { return policy.Anonymous }
+}
+
+// Reload reads the files of users and permissions again. A file that is broken is an error in the log, and what it said before stays.
+func (s *Server) Reload() {
+	for _, f := range s.files {
+		f.Report(f.Reload(), s.config.Log)
+	}
+}
+
+// users says who can sign in.
+func (s *Server) users(trusted httpapi.Proxies) users.Source {
+	source := users.Source{Header: s.config.UserHeader, GroupsHeader: s.config.GroupsHeader, Trusted: trusted.Sent}
+	if s.keys != nil {
+		source.Keys = s.keys.Get
+	}
+	return source
+}

@@ -1,0 +1,129 @@
+package users
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrHeader means that a request names a user, and comes from no proxy that may.
+	ErrHeader = errors.New("the header with the user's name may come once, from a proxy that is listed with --trusted-proxy")
+	// ErrUnauthenticated means that a request bears a key or token that is nobody's.
+	ErrUnauthenticated = errors.New("the Authorization header must be Bearer with a valid API key or token")
+	// ErrUnavailable means that a token cannot be checked at the moment.
+	ErrUnavailable = errors.New("the issuer of tokens does not answer")
+)
+
+// maxToken bounds what is looked at: 8 KB, as most servers bound a header.
+const maxToken = 8 << 10
+
+// Source says which user a request is of. The zero value knows none.
+type Source struct {
+	// Header is a header that a reverse proxy sets to the user's name, GroupsHeader one with the user's groups, separated by commas;
+	// empty is none. Trusted reports whether a request comes from such a proxy. In any other request the headers are an error.
+	Header, GroupsHeader string
+	Trusted              func(*http.Request) bool
+	// Keys returns the present API keys; nil is none.
+	Keys func() Keys
+	// Tokens checks bearer tokens; nil is none.
+	Tokens Tokens
+}
+
+// Tokens checks bearer tokens.
+type Tokens interface {
+	// User returns the user of a token and until when it may be used. It fails with [ErrUnauthenticated] or [ErrUnavailable].
+	User(ctx context.Context, token string) (User, time.Time, error)
+}
+
+// Enabled reports whether users can sign in.
+func (s Source) Enabled() bool { return s.Header != "" || s.Bearers() }
+
+// Bearers reports whether a bearer is a user's key or token, and no session's secret.
+func (s Source) Bearers() bool { return s.Keys != nil || s.Tokens != nil }
+
+// Identity is a user with what vouches for it.
+type Identity struct {
+	User
+	// Bearer tells that the Authorization header has named the user. Ends is until when the identity holds, and zero without a bound.
+	Bearer bool
+	Ends   time.Time
+}
+
+// Of returns the user of a request: nobody, if it names none. It fails with [ErrHeader], [ErrUnauthenticated] and [ErrUnavailable].
+func (s Source) Of(r *http.Request) (Identity, error) {
+	named, err := s.named(r)
+	if err != nil {
+		return Identity{}, err
+	}
+	if !s.Bearers() || r.Header.Get("Authorization") == "" {
+		return Identity{User: named}, nil
+	}
+	token, err := Bearer(r, maxToken)
+	if err != nil {
+		return Identity{}, fmt.Errorf("%w: %w", ErrUnauthenticated, err)
+	}
+	return s.bearer(r.Context(), token)
+}
+
+func (s Source) bearer(ctx context.Context, token string) (Identity, error) {
+	if s.Keys != nil {
+		if u, ok := s.Keys().Of(token); ok {
+			return Identity{User: u, Bearer: true}, nil
+		}
+	}
+	if s.Tokens == nil {
+		return Identity{}, ErrUnauthenticated
+	}
+	u, ends, err := s.Tokens.User(ctx, token)
+	return Identity{User: u, Bearer: true, Ends: ends}, err
+}
+
+// named returns the user whom a proxy names.
+func (s Source) named(r *http.Request) (User, error) {
+	name, err := s.header(r, s.Header)
+	if err != nil {
+		return User{}, err
+	}
+	groups, err := s.header(r, s.GroupsHeader)
+	if name == "" || err != nil {
+		return User{}, err
+	}
+	u := User{Name: name}
+	for _, group := range strings.Split(groups, ",") {
+		if group = strings.TrimSpace(group); group != "" {
+			u.Groups = append(u.Groups, group)
+		}
+	}
+	return u, nil
+}
+
+func (s Source) header(r *http.Request, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	values := r.Header.Values(name)
+	switch {
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1 || s.Trusted == nil || !s.Trusted(r):
+		return "", ErrHeader
+	}
+	return strings.TrimSpace(values[0]), nil
+}
+
+// errBearer means that the Authorization header is of another kind.
+var errBearer = errors.New("the header is not Bearer and one word")
+
+// Bearer returns what the Authorization header bears.
+func Bearer(r *http.Request, longest int) (string, error) {
+	scheme, secret, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	secret = strings.TrimSpace(secret)
+	if !ok || !strings.EqualFold(scheme, "Bearer") || secret == "" || len(secret) > longest {
+		return "", errBearer
+	}
+	return secret, nil
+}

@@ -1,0 +1,142 @@
+package server_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+// writeFile makes a file of a test.
+func writeFile(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// keyLine is a line of a file of API keys; the key of a user is their name and "-key".
+func keyLine(user, groups string) string {
+	return fmt.Sprintf("%s sha256:%x %s\n", user, sha256.Sum256([]byte(user+"-key")), groups)
+}
+
+// startWithUsers starts a server with the users root, ann (an editor) and bob, and with rules.
+func startWithUsers(t testing.TB, rules string) *instance {
+	t.Helper()
+	return start(t, func(c *server.Config) {
+		c.APIKeys = writeFile(t, keyLine("root", "")+keyLine("ann", "editors")+keyLine("bob", ""))
+		if rules != "" {
+			c.Policy = writeFile(t, rules)
+		}
+	})
+}
+
+func TestAnAPIKeyIsAUser(t *testing.T) {
+	t.Parallel()
+	s := startWithUsers(t, "")
+	ann, bob := s.as(t, "ann-key"), s.as(t, "bob-key").named("Ann, I swear")
+	require.Equal(t, http.StatusOK, ann.do("POST", lockOf("r"), nil).status)
+	denied := bob.do("POST", lockOf("r"), nil)
+	assertError(t, denied, http.StatusConflict, "already_locked")
+	assert.Equal(t, "ann", denied.body["holder_name"])
+	require.Equal(t, http.StatusOK, ann.do("PUT", lockOf("r"), nil).status, "wherever she comes from")
+	require.Equal(t, http.StatusOK, bob.do("POST", lockOf("b"), nil).status)
+	assert.Equal(t, "bob", ann.do("GET", lockOf("b"), nil).body["holder_name"], "nobody chooses another name")
+
+	for _, secret := range []string{"", "eve-key", "ann", "ann-key "[:3]} {
+		assertError(t, s.as(t, secret).do("GET", lockOf("r"), nil), http.StatusUnauthorized, "unauthenticated")
+	}
+	// Two programs of one user exclude each other when they name their sessions.
+	one, other := ann.with("Holdfast-Session", "one"), ann.with("Holdfast-Session", "other")
+	require.Equal(t, http.StatusOK, one.do("POST", lockOf("programs"), nil).status)
+	assertError(t, other.do("POST", lockOf("programs"), nil), http.StatusConflict, "already_locked")
+	assertError(t, bob.with("Holdfast-Session", "one").do("PUT", lockOf("programs"), nil), http.StatusForbidden, "not_locked_by_user")
+	assertError(t, ann.with("Holdfast-Session", strings.Repeat("x", 129)).do("GET", lockOf("r"), nil), http.StatusBadRequest, "invalid_request")
+}
+
+// One browser in the hands of two users is two owners.
+func TestASessionBelongsToItsUser(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) {
+		c.UserHeader, c.GroupsHeader, c.TrustedProxies = "X-User", "X-Groups", []string{"127.0.0.1"}
+		c.Policy = writeFile(t, "group:editors * read lock write\nsigned-in * read")
+	})
+	first := s.as(t, "").with("X-User", "ann").with("X-Groups", "editors").do("GET", lockOf("r"), nil)
+	cookie, _, _ := strings.Cut(first.header.Get("Set-Cookie"), ";")
+	browser := s.as(t, "").with("Cookie", cookie).with("X-Groups", "editors")
+	ann, bob := browser.with("X-User", "ann"), browser.with("X-User", "bob")
+	require.Equal(t, http.StatusOK, ann.do("POST", lockOf("r"), nil).status)
+	require.Equal(t, http.StatusOK, ann.do("PUT", lockOf("r"), nil).status)
+	assertError(t, bob.do("PUT", lockOf("r"), nil), http.StatusForbidden, "not_locked_by_user")
+	assertError(t, bob.do("POST", lockOf("r"), nil), http.StatusConflict, "already_locked")
+	assertError(t, bob.with("X-Groups", "guests").do("POST", lockOf("b"), nil), http.StatusForbidden, "not_allowed")
+	assertError(t, browser.with("X-Groups", "editors").do("PUT", lockOf("r"), nil), http.StatusUnauthorized, "unauthenticated")
+}
+
+// A file that has changed counts; a broken one does not, and the rules before stay.
+func TestFilesOfUsersAndRulesAreReadAgain(t *testing.T) {
+	t.Parallel()
+	keys, rules := writeFile(t, keyLine("ann", "")), writeFile(t, "signed-in documents/r read")
+	s := start(t, func(c *server.Config) { c.APIKeys, c.Policy = keys, rules })
+	ann, bob := s.as(t, "ann-key"), s.as(t, "bob-key")
+	require.Equal(t, http.StatusOK, ann.do("GET", lockOf("r"), nil).status)
+	assertError(t, ann.do("POST", lockOf("r"), nil), http.StatusForbidden, "not_allowed")
+
+	require.NoError(t, os.WriteFile(keys, []byte(keyLine("bob", "")), 0o600))
+	require.NoError(t, os.WriteFile(rules, []byte("signed-in documents/r read lock"), 0o600))
+	s.Reload()
+	assertError(t, ann.do("GET", lockOf("r"), nil), http.StatusUnauthorized, "unauthenticated")
+	require.Equal(t, http.StatusOK, bob.do("POST", lockOf("r"), nil).status)
+	require.NoError(t, os.WriteFile(rules, []byte("everybody may"), 0o600))
+	s.Reload()
+	require.Equal(t, http.StatusOK, bob.do("PUT", lockOf("r"), nil).status)
+
+	// Without a signal it takes some seconds.
+	require.NoError(t, os.WriteFile(rules, []byte("# nothing at all"), 0o600))
+	require.Eventually(t, func() bool { return bob.do("PUT", lockOf("r"), nil).status == http.StatusForbidden }, 30*time.Second, 100*time.Millisecond)
+
+	for _, broken := range []func(*server.Config){
+		func(c *server.Config) { c.Policy = rules + ".none" },
+		func(c *server.Config) { c.APIKeys = writeFile(t, "ann key") },
+	} {
+		c := server.DefaultConfig()
+		c.DataDir = t.TempDir()
+		broken(&c)
+		_, err := server.Start(t.Context(), c, nil)
+		assert.ErrorContains(t, err, "cannot be read")
+	}
+}
+
+// A socket ends when its user may read no longer.
+func TestASocketEndsWithThePermission(t *testing.T) {
+	t.Parallel()
+	rules := writeFile(t, "signed-in documents read lock")
+	s := start(t, func(c *server.Config) {
+		c.APIKeys, c.Policy, c.Ping = writeFile(t, keyLine("ann", "")+keyLine("bob", "")), rules, 50*time.Millisecond
+	})
+	_, response, err := websocket.Dial(t.Context(), s.http.URL+"/api/documents/r/events", nil)
+	require.Error(t, err)
+	assert.Equal(t, http.StatusUnauthorized, response.StatusCode)
+	conn, _, err := websocket.Dial(t.Context(), s.http.URL+"/api/documents/r/events", &websocket.DialOptions{
+		HTTPHeader: http.Header{"Authorization": {"Bearer bob-key"}}})
+	require.NoError(t, err)
+	defer conn.CloseNow()
+	require.NoError(t, os.WriteFile(rules, []byte("user:ann documents read lock"), 0o600))
+	s.Reload()
+	require.Equal(t, http.StatusOK, s.as(t, "ann-key").do("POST", lockOf("r"), nil).status)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, text, err := conn.Read(ctx)
+	assert.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), string(text))
+}
