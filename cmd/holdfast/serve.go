@@ -90,9 +90,12 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 
 // checkAnonymous refuses to serve other machines while anybody there could read, lock and overwrite everything.
 func (o *options) checkAnonymous() error {
+	if o.anonymous || o.server.Users() {
+		return nil
+	}
 	host, _, err := net.SplitHostPort(o.addr)
-	if err != nil || o.anonymous || o.server.Users() {
-		return nil // a malformed address is an error of its own
+	if err != nil {
+		return fmt.Errorf("--addr %s is no address, as 127.0.0.1:8080: %w", o.addr, err)
 	}
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil

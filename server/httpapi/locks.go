@@ -31,10 +31,10 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	var denied *locks.DeniedError
 	switch {
 	case errors.Is(err, locks.ErrTimeout) && errors.As(err, &denied):
-		writeJSON(w, http.StatusRequestTimeout, a.occupied("acquire_timeout", "The lock did not become free in time.", denied, s))
+		writeJSON(w, http.StatusRequestTimeout, a.refusal("acquire_timeout", "The lock did not become free in time.", denied, s))
 		return nil
 	case errors.As(err, &denied):
-		writeJSON(w, http.StatusConflict, a.occupied("acquire_denied", "Somebody else holds a lock in the way.", denied, s))
+		writeJSON(w, http.StatusConflict, a.refusal("acquire_denied", "Somebody else holds a lock in the way.", denied, s))
 		return nil
 	case err != nil:
 		return err
@@ -45,7 +45,7 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	return nil
 }
 
-func (a *API) occupied(code, message string, denied *locks.DeniedError, s sessions.Session) map[string]any {
+func (a *API) refusal(code, message string, denied *locks.DeniedError, s sessions.Session) map[string]any {
 	return map[string]any{
 		"success": false, "error": code, "message": message, "holders": a.holders(denied.Holders, s),
 	}

@@ -18,8 +18,8 @@ var (
 	errNotAllowed      = &apiError{http.StatusForbidden, "not_allowed", "You may not do this here."}
 )
 
-// refusal is the error for what a session may not do.
-func (a *API) refusal(s sessions.Session) error {
+// refused is the error for what a session may not do.
+func (a *API) refused(s sessions.Session) error {
 	if a.SignIn && !s.User.SignedIn() {
 		return errUnauthenticated
 	}
@@ -29,7 +29,7 @@ func (a *API) refusal(s sessions.Session) error {
 // may checks that a session may do something at a path.
 func (a *API) may(s sessions.Session, p locks.Path, what policy.Permission) error {
 	if !a.Policy().May(s.User, p, what) {
-		return a.refusal(s)
+		return a.refused(s)
 	}
 	return nil
 }
@@ -38,8 +38,11 @@ func (a *API) may(s sessions.Session, p locks.Path, what policy.Permission) erro
 func (a *API) mayLock(s sessions.Session, r *locks.Request) error {
 	rules := a.Policy()
 	for _, p := range r.Paths {
+		if len(p) == 0 {
+			continue // which is no path, so the table refuses it
+		}
 		if !rules.MayBelow(s.User, p, policy.Lock) {
-			return a.refusal(s)
+			return a.refused(s)
 		}
 		if locks.AllDocuments(p) && r.Mode != locks.Shared && !a.LockAll && !rules.May(s.User, p, policy.Admin) {
 			return errLockAll
@@ -63,7 +66,7 @@ func (a *API) mayLockDocument(s sessions.Session, r *locks.Request) error {
 func (a *API) mayRenew(s sessions.Session, lease string) error {
 	for _, p := range a.Locks.SeenPaths(lease) {
 		if !a.Policy().MayBelow(s.User, p, policy.Lock) {
-			return a.refusal(s)
+			return a.refused(s)
 		}
 	}
 	return nil
