@@ -45,7 +45,7 @@ func TestClientThatOpensItsFileAfterTheProbeLives(t *testing.T) {
 // client that comes later.
 func TestClientWithoutEntryIsWaitedForOnce(t *testing.T) {
 	ctx, root := t.Context(), newRoot()
-	options := Options{TTL: 2 * time.Second}
+	options := Options{Tables: newTables(), TTL: 2 * time.Second}
 	frozen, err := NewFileLocks(root, options)
 	require.NoError(t, err)
 	_, err = frozen.alive.begin(ctx)

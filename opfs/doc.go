@@ -15,6 +15,8 @@
 //
 //   - Nobody reads or changes the table but under a sync access handle on the file, which
 //     every engine gives to one opener at a time.
+//   - A client may keep that handle between its steps. It closes it as soon as another
+//     client rings, and after a tenth of a second without a step (tables.js).
 //   - A table is written beside the one before it, never over it. A program that ends at
 //     any byte of a write leaves the old table or the new one.
 //   - A client is in the table only while it keeps its file in .alive open. The browser

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
+	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -28,13 +29,34 @@ func image(t *testing.T, dir *Dir) []byte {
 	return content
 }
 
+// read returns the whole content. A file larger than limit is cut there.
+func (h *handle) read(ctx context.Context, limit int) ([]byte, error) {
+	size, err := call(ctx, h.value, "getSize")
+	if err != nil {
+		return nil, err
+	}
+	n, err := size.Int()
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	n = min(n, limit)
+	buffer, err := jsbridge.NewBytes(n)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := call(ctx, h.value, "read", buffer, map[string]any{"at": 0}); err != nil {
+		return nil, err
+	}
+	return jsbridge.Bytes(buffer)
+}
+
 func put(t *testing.T, dir *Dir, content []byte) {
 	t.Helper()
 	h := raw(t, dir)
 	defer h.close()
 	must(h.value.Call("truncate", 0))
 	if len(content) > 0 {
-		require.NoError(t, h.write(t.Context(), 0, content))
+		require.NoError(t, h.write(t.Context(), content))
 	}
 }
 
@@ -279,7 +301,7 @@ func TestOpeningIsNotAnswered(t *testing.T) {
 
 func TestRootIsChecked(t *testing.T) {
 	for _, root := range []string{"", "/", "a//b", "a/", "../a", "a/./b", `a\b`} {
-		_, err := NewFileLocks(root, Options{})
+		_, err := NewFileLocks(root, Options{Tables: newTables()})
 		assert.ErrorIs(t, err, lock.ErrInvalidArgument, "%q", root)
 	}
 }

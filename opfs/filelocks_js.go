@@ -26,6 +26,8 @@ type Options struct {
 	// living owner. It must not block.
 	Warn  func(detail string)
 	Clock lock.Clock // default: lock.SystemClock
+	// Tables makes the steps: a Tables of tables.js or, for a program in a page, a Files of files.js.
+	Tables safejs.Value
 }
 
 // FileLocks are the [lock.Locker] and the [lock.Records] over one `.lock` file. What
@@ -56,7 +58,7 @@ type FileLocks struct {
 	turn  chan struct{} // has one place: who fills it may use what follows
 	file  safejs.Value  // of the table, where opened
 	open  bool
-	image []byte // of the table's file as it was last, where a helper opens it
+	image []byte // of the table's file as it was last
 	clientState
 
 	hook    func(step string) // for tests: called between the steps

@@ -20,7 +20,7 @@ import (
 func newRoot() string { return "test " + lock.NewID() + "/project" }
 
 func newClient(t *testing.T, root string) *FileLocks {
-	c, err := NewFileLocks(root, Options{Warn: func(detail string) { t.Log("warning:", detail) }})
+	c, err := NewFileLocks(root, Options{Tables: newTables(), Warn: func(detail string) { t.Log("warning:", detail) }})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
@@ -54,9 +54,9 @@ func TestClose(t *testing.T) {
 	require.NoError(t, err)
 	goroutines, callbacks := runtime.NumGoroutine(), jsbridge.LiveCallbacks()
 	for range 5 {
-		a, err := NewFileLocks(root, Options{})
+		a, err := NewFileLocks(root, Options{Tables: newTables()})
 		require.NoError(t, err)
-		b, err := NewFileLocks(root, Options{})
+		b, err := NewFileLocks(root, Options{Tables: newTables()})
 		require.NoError(t, err)
 		g, err := a.Request(t.Context(), want("x"))
 		require.NoError(t, err)

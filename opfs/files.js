@@ -7,9 +7,9 @@
 import { Journals } from "./journal.js";
 import { callMs, Patience } from "./patience.js";
 import { open, Savings, taken } from "./savings.js";
+import { Tables } from "./tables.js";
 
 /** @typedef {import("./savings.js").SyncHandle} SyncHandle */
-/** @typedef {{ at: number, data: Uint8Array }} Patch */
 /** @typedef {"bind" | "write" | "seal" | "saved" | "release" | "merge" | "list" | "read" | "remove"} JournalMethod */
 /** @typedef {{ file: number, do: string, args: unknown[] }} Ask */
 /** @typedef {{ file: number, value?: unknown, error?: unknown }} Answer */
@@ -31,6 +31,7 @@ export class Files {
   #handles = 0;
   /** @type {Map<number, unknown[]>} what bind was given */
   #bound = new Map();
+  #may = true; // files of locks may stay open
   #bytes = 0; // that it was given to write, until it had answered everything
   #heard = false; // it has answered before
   #patience = new Patience(() => this.#end(new DOMException("the helper worker did not answer in time", "TimeoutError")));
@@ -67,19 +68,15 @@ export class Files {
     };
   }
 
-  /**
-   * Applies patches to a file, and cuts it to size where size is not 0, if it has the content
-   * that is expected; then it resolves with null. If not, it changes nothing and resolves with
-   * the content, cut at limit. The file is open for no longer than that takes.
-   * @param {unknown} file a FileSystemFileHandle
-   * @param {Uint8Array} expected
-   * @param {Patch[]} patches
-   * @param {number} size
-   * @param {number} limit
-   * @returns {Promise<Uint8Array | null>}
-   */
-  swap(file, expected, patches, size, limit) {
-    return this.#ask("swap", file, expected, patches, size, limit);
+  /** Tables.swap in the worker. @param {Parameters<Tables["swap"]>} args @returns {Promise<Uint8Array | null>} */
+  swap(...args) {
+    return this.#ask("swap", ...args);
+  }
+
+  /** Tables.keep in the worker, if it runs. @param {boolean} may */
+  keep(may) {
+    this.#may = may;
+    this.#worker?.postMessage({ file: 0, do: "keep", args: [may] });
   }
 
   /**
@@ -173,6 +170,8 @@ export class Files {
     };
     // A worker that takes the place of another knows no page yet; what is asked now waits for that.
     for (const args of this.#bound.values()) worker.postMessage({ file: 0, do: "journal", args: ["bind", ...args] });
+    this.#worker = worker;
+    this.keep(this.#may);
     return worker;
   }
 
@@ -187,7 +186,7 @@ export class Files {
   }
 }
 
-const savings = new Savings(), journals = new Journals();
+const savings = new Savings(), journals = new Journals(), tables = new Tables();
 
 /** @type {Map<number, SyncHandle>} */
 const handles = new Map();
@@ -207,7 +206,7 @@ export async function serve({ file, do: name, args }) {
 
 /** @param {string} name @param {any[]} args */
 async function work(name, args) {
-  if (name === "swap") return swap.apply(undefined, /** @type {Parameters<typeof swap>} */ (args));
+  if (name === "swap" || name === "keep") return /** @type {any} */ (tables)[name](...args);
   if (name === "probe") return (await open(args[0])).close();
   if (name === "expect" || name === "prepare" || name === "store" || name === "finish") return /** @type {any} */ (savings)[name](...args);
   if (name === "journal") return /** @type {any} */ (journals)[args[0]](...args.slice(1));
@@ -229,33 +228,5 @@ async function work(name, args) {
     case "close":
       handles.delete(id);
       return handle.close();
-  }
-}
-
-/**
- * From the opening to the closing nothing waits.
- * @param {unknown} file
- * @param {Uint8Array} expected
- * @param {Patch[]} patches
- * @param {number} size
- * @param {number} limit
- */
-async function swap(file, expected, patches, size, limit) {
-  const handle = await open(file);
-  try {
-    const content = new Uint8Array(Math.min(handle.getSize(), limit));
-    handle.read(content, { at: 0 });
-    if (content.length !== expected.length || content.some((byte, i) => byte !== expected[i])) return content;
-    for (const { at, data } of patches) {
-      if (handle.write(data, { at }) !== data.length) throw new DOMException("not all of it was written", "QuotaExceededError");
-      handle.flush();
-    }
-    if (size) {
-      handle.truncate(size);
-      handle.flush();
-    }
-    return null;
-  } finally {
-    handle.close();
   }
 }

@@ -102,7 +102,7 @@ func (f *Files) Write(ctx context.Context, folder, name string, content []byte) 
 		return noRoom(err)
 	}
 	defer h.close()
-	return noRoom(h.write(ctx, 0, content))
+	return noRoom(h.write(ctx, content))
 }
 
 // noRoom tells that the storage is full, by whichever of its signs.

@@ -38,7 +38,7 @@ func project(t *testing.T) autosavetest.Storage {
 			h := must(openHandle(context.Background(), must(dir.file(context.Background(), id, false))))
 			defer h.close()
 			content[0]++
-			require.NoError(t, h.write(context.Background(), 0, content))
+			require.NoError(t, h.write(context.Background(), content))
 		},
 		Forget: func(cut bool) {
 			for _, f := range all {
@@ -75,7 +75,7 @@ func TestAFileThatIsBeingWrittenIsNotThere(t *testing.T) {
 	files := newFiles(newRoot())
 	dir := files.folders[autosave.FolderIndex]
 	h := must(openHandle(t.Context(), must(dir.file(t.Context(), "1-1.json", true))))
-	require.NoError(t, h.write(t.Context(), 0, []byte("half of it")))
+	require.NoError(t, h.write(t.Context(), []byte("half of it")))
 	content, err := files.Read(t.Context(), autosave.FolderIndex, "1-1.json")
 	if err == nil {
 		t.Logf("this engine reads beside a writer: %q", content)

@@ -92,34 +92,13 @@ func (h *handle) close() {
 	_, _ = jsbridge.Await(ctx, closing)
 }
 
-// read returns the whole content. A file larger than limit is cut there.
-func (h *handle) read(ctx context.Context, limit int) ([]byte, error) {
-	size, err := call(ctx, h.value, "getSize")
-	if err != nil {
-		return nil, err
-	}
-	n, err := size.Int()
-	if err != nil || n == 0 {
-		return nil, err
-	}
-	n = min(n, limit)
-	buffer, err := jsbridge.NewBytes(n)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := call(ctx, h.value, "read", buffer, map[string]any{"at": 0}); err != nil {
-		return nil, err
-	}
-	return jsbridge.Bytes(buffer)
-}
-
-// write writes data at an offset and has it stored before it returns.
-func (h *handle) write(ctx context.Context, offset int, data []byte) error {
+// write writes data to the beginning of the file and has it stored before it returns.
+func (h *handle) write(ctx context.Context, data []byte) error {
 	buffer, err := jsbridge.Uint8Array(data)
 	if err != nil {
 		return err
 	}
-	written, err := call(ctx, h.value, "write", buffer, map[string]any{"at": offset})
+	written, err := call(ctx, h.value, "write", buffer, map[string]any{"at": 0})
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,7 @@ func TestFailsInTimeWhileTheTableIsHeldOpen(t *testing.T) {
 	theirs, err := asker.AcquireProjectLock(t.Context(), lock.AcquireOptions{Mode: lock.Shared})
 	require.NoError(t, err)
 	p := startPeer(t, root, safejs.Null())
-	p.tell("stop at", "opened", "1")
-	p.tell("request", "other")
+	p.tell("keep open")
 	p.expect("stopped")
 
 	begun := time.Now()

@@ -26,6 +26,14 @@ func newFiles(root string) *Files {
 	return must(NewFiles(root, made("savings.js", "new module.Savings()")))
 }
 
+// newTables returns what makes the steps of a client: the helper where there is one.
+func newTables() safejs.Value {
+	if helped() {
+		return helper
+	}
+	return made("tables.js", "new module.Tables()")
+}
+
 // withHelper has a helper worker open the files of this program, as for one in a page,
 // until the test ends. The runner serves the folder of the package.
 func withHelper(t *testing.T) {
@@ -57,6 +65,8 @@ func TestThroughAHelper(t *testing.T) {
 		{"rest", TestClientRests},
 		{"leases", TestLeases},
 		{"killed", TestKilledBetweenAnyTwoSteps},
+		{"kept", TestTheTableIsKept},
+		{"rung", TestAKeeperYieldsAtOnce},
 		{"killed waiter", TestKilledWaiter},
 		{"damage", TestDamageUnderAHolder},
 		{"directory", TestDirectoryInItsPlace},

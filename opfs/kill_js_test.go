@@ -17,40 +17,99 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
+// operationsOfALease are what a peer is told in turn, and what it answers.
+var operationsOfALease = []struct {
+	words  []string
+	answer string
+}{{[]string{"request", "x"}, "granted"}, {[]string{"claim", "x", "30s"}, "claimed"}, {[]string{"renew", "x", "30s"}, "renewed"}, {[]string{"release", "x"}, "released"}}
+
+// before has a peer do what comes before an operation.
+func (p *peer) before(operation int) {
+	p.t.Helper()
+	for _, o := range operationsOfALease[:operation] {
+		p.tell(o.words...)
+		p.expect(o.answer)
+	}
+}
+
 // A worker ends between any two steps of acquire, claim, renew and release: another one
 // has the lock within a second, the token rises, and nothing is left behind.
 func TestKilledBetweenAnyTwoSteps(t *testing.T) {
 	root := newRoot()
 	c := newClient(t, root)
-	var highest int64
-	for _, operation := range [][]string{{"request", "x"}, {"claim", "x", "30s"}, {"renew", "x", "30s"}, {"release", "x"}} {
-		for _, step := range []string{"alive", "opened", "read", "written", "closed"} {
-			t.Run(operation[0]+" "+step, func(t *testing.T) {
+	heir := heirOf(t, c)
+	for i, o := range operationsOfALease {
+		for _, step := range []string{"alive", "decided", "written", "closed"} {
+			t.Run(o.words[0]+" "+step, func(t *testing.T) {
 				p := startPeer(t, root, safejs.Null())
-				for _, before := range [][]string{{"request", "x"}, {"claim", "x", "30s"}, {"renew", "x", "30s"}} {
-					if before[0] == operation[0] {
-						break
-					}
-					p.tell(before...)
-					p.expect(map[string]string{"request": "granted", "claim": "claimed", "renew": "renewed"}[before[0]])
-				}
+				p.before(i)
 				p.tell("stop at", step, "1")
-				p.tell(operation...)
+				p.tell(o.words...)
 				p.expect("stopped")
-				begun := time.Now()
 				p.kill()
-				g, err := within(5*time.Second, c, "x")
-				require.NoError(t, err)
-				assert.Less(t, time.Since(begun), time.Second)
-				now := time.Now()
-				token, err := c.Claim(t.Context(), lock.Record{Resource: "x", LeaseID: lock.NewID(), AcquiredAt: now, ExpiresAt: now.Add(time.Minute)}, false)
-				require.NoError(t, err)
-				assert.Greater(t, token, highest)
-				highest = token
-				require.NoError(t, g.Release(t.Context()))
-				assertOnly(t, c)
+				heir(t)
 			})
 		}
+	}
+}
+
+// A worker ends before any call of the browser's file storage that an operation makes, or that follows when it keeps the
+// table no longer.
+func TestKilledBeforeAnyFileCall(t *testing.T) {
+	root := newRoot()
+	c := newClient(t, root)
+	heir := heirOf(t, c)
+	for i, o := range operationsOfALease {
+		for n, over := 0, false; !over; n++ {
+			t.Run(fmt.Sprint(o.words[0], n), func(t *testing.T) {
+				p := startPeer(t, root, safejs.Null())
+				p.before(i)
+				p.tell("hang", fmt.Sprint(n))
+				p.tell(o.words...)
+				answer := p.expectOr("at ", o.answer)
+				over = strings.HasPrefix(answer, o.answer)
+				t.Log("killed", answer)
+				p.kill()
+				ended(t, c)
+				heir(t)
+			})
+		}
+	}
+}
+
+// ended returns when the browser has closed the files of all other clients. It ends a worker that is inside a call after
+// two seconds.
+func ended(t *testing.T, c *FileLocks) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		all, err := c.alive.others(context.Background())
+		for _, client := range all {
+			file, missing := c.alive.dir.file(context.Background(), client, false)
+			if missing == nil && probe(context.Background(), file) != nil {
+				return false
+			}
+		}
+		return err == nil
+	}, 10*time.Second, 20*time.Millisecond)
+}
+
+// heirOf returns what checks that a client has the lock soon after another one was killed.
+func heirOf(t *testing.T, c *FileLocks) func(*testing.T) {
+	t.Helper()
+	var highest int64
+	return func(t *testing.T) {
+		t.Helper()
+		begun := time.Now()
+		g, err := within(5*time.Second, c, "x")
+		require.NoError(t, err)
+		assert.Less(t, time.Since(begun), time.Second)
+		now := time.Now()
+		token, err := c.Claim(t.Context(), lock.Record{Resource: "x", LeaseID: lock.NewID(), AcquiredAt: now, ExpiresAt: now.Add(time.Minute)}, false)
+		require.NoError(t, err)
+		assert.Greater(t, token, highest)
+		highest = token
+		require.NoError(t, g.Release(t.Context()))
+		assertOnly(t, c)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
 )
@@ -96,12 +98,29 @@ func (p *peer) expect(prefix string) string {
 	}
 }
 
+// expectOr returns the next message that begins with one of the prefixes.
+func (p *peer) expectOr(prefixes ...string) string {
+	p.t.Helper()
+	limit := time.After(20 * time.Second)
+	for {
+		select {
+		case text := <-p.heard:
+			if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) }) {
+				return text
+			}
+			require.NotContains(p.t, text, "failed", "while one of %q was expected", prefixes)
+		case <-limit:
+			require.Failf(p.t, "the peer did not answer", "expected one of %q", prefixes)
+		}
+	}
+}
+
 // kill ends the worker as the end of its tab does: at once, without a word.
 func (p *peer) kill() { _, _ = p.worker.Call("terminate") }
 
 // runPeer is the peer's side: commands are words between bars.
 func runPeer(root string) {
-	c := must(NewFileLocks(root, Options{}))
+	c := must(NewFileLocks(root, Options{Tables: newTables()}))
 	grants := make(map[string]lock.Grant)
 	commands := make(chan []string, 100)
 	var scope jsbridge.Scope
@@ -148,6 +167,15 @@ func runPeer(root string) {
 					}
 				}
 			}
+		case "hang": // before the n-th operation of the browser
+			plant(number(words[1]), hang)
+		case "keep open": // hangs with the table open
+			file := must(c.dir.file(ctx, lockFile, true))
+			for _, err := openHandle(ctx, file); err != nil; _, err = openHandle(ctx, file) {
+				must(0, wait.For(ctx, time.Millisecond))
+			}
+			say("stopped")
+			select {}
 		case "save": // stops before the n-th operation
 			saveUntil(root, number(words[1]))
 		case "save over": // stops before the n-th operation of the browser

@@ -21,9 +21,8 @@ const (
 // open for a millisecond or two, and only one that is frozen keeps it for so long.
 func longer(pause time.Duration) time.Duration { return min(pause+pause/16, longest) }
 
-// session is the table while this client has it open. From its opening to its closing
-// nothing waits: a tab that is frozen is frozen between two tasks, and must not keep the
-// file open then.
+// session is the table as one step of this client sees it and changes it. The step counts
+// if the file still has the content on which it was decided.
 type session struct {
 	c         *FileLocks
 	now       lock.Instant
@@ -36,6 +35,7 @@ type session struct {
 	patches   []patch         // what has to be written,
 	size      int             // how large the file is then, where not 0,
 	number    int64           // and the number of the version that it is then
+	keep      bool            // the file may stay open: nobody else is about to use it
 	strangers []string        // of the client, after this step
 	gave      map[string]bool // own entries removed on purpose
 	ring      []string        // who is to look at the table
@@ -152,6 +152,7 @@ func (c *FileLocks) decide(image []byte, change func(*session) error) (s *sessio
 // compose says what has to be written where the table changed.
 func (s *session) compose() {
 	s.number = s.slot.number
+	s.keep = !s.c.leaving && !slices.ContainsFunc(s.t.queue, func(e *entry) bool { return e.state == waiting && e.client == s.c.alive.id })
 	if !s.changed {
 		return
 	}
@@ -169,6 +170,7 @@ func (s *session) compose() {
 			s.ring = append(s.ring, e.id)
 		}
 	}
+	s.keep = s.keep && len(s.ring) == 0
 }
 
 // written ends a step that is in the file now.

@@ -84,6 +84,7 @@ type settings struct {
 	ownerID, ownerName, root, strategy string
 	server                             string                        // its URL; "" for none
 	files                              safejs.Value                  // who opens files for a program in a page
+	tables                             safejs.Value                  // who makes the steps over the file of locks
 	savings                            safejs.Value                  // who writes for AutoSave
 	journals                           safejs.Value                  // who writes drafts
 	warn                               func(resource, detail string) // once the manager is there
@@ -104,7 +105,7 @@ type mechanism struct {
 func wire(s settings) (mechanism, error) {
 	opfs.UseHelper(s.files)
 	resource := opfs.Resource(s.root)
-	files, err := opfs.NewFileLocks(s.root, opfs.Options{Warn: func(detail string) { s.warn(resource, detail) }})
+	files, err := opfs.NewFileLocks(s.root, opfs.Options{Tables: s.tables, Warn: func(detail string) { s.warn(resource, detail) }})
 	if err != nil {
 		return mechanism{}, err
 	}
@@ -178,14 +179,10 @@ func newService(boot safejs.Value) (s *service, err error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	if c.files, err = boot.Get("files"); err != nil {
-		return nil, err
-	}
-	if c.savings, err = boot.Get("savings"); err != nil {
-		return nil, err
-	}
-	if c.journals, err = boot.Get("journals"); err != nil {
-		return nil, err
+	for name, lent := range map[string]*safejs.Value{"files": &c.files, "tables": &c.tables, "savings": &c.savings, "journals": &c.journals} {
+		if *lent, err = boot.Get(name); err != nil {
+			return nil, err
+		}
 	}
 	port, err := boot.Get("port")
 	if err != nil {

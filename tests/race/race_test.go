@@ -43,9 +43,10 @@ type runner struct {
 
 // Nobody holds what another one holds, and nobody waits for ever, whatever ends in between.
 func TestRace(t *testing.T) {
-	for _, strategy := range []string{"web-lock", "file-lock"} {
-		t.Run(strategy, func(t *testing.T) {
-			r := start(t, strategy, false)
+	// With Web Locks beside it, the file arbitrates nothing: a page takes the Web Lock first.
+	for name, strategy := range map[string]string{"web-lock": "web-lock", "file-lock": "file-lock", "file alone": "file-lock"} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, strategy, name == "file alone", false)
 			begun := time.Now()
 			// A seed says what is done to whom; when that comes is the machine's affair.
 			for limit := begun.Add(time.Duration(*grants) * time.Second); r.referee.Entries() < *grants && time.Now().Before(limit); {
@@ -64,7 +65,7 @@ func TestRace(t *testing.T) {
 
 // The same race finds out a lock that grants to several.
 func TestRaceFindsADoubleGrant(t *testing.T) {
-	r := start(t, "web-lock", true)
+	r := start(t, "web-lock", false, true)
 	require.Eventually(t, func() bool {
 		return strings.Contains(strings.Join(r.referee.Violations(), "\n"), "double holder")
 	}, browser.Limit, 10*time.Millisecond)
@@ -83,7 +84,8 @@ func TestEndedBeforeItsFirstTurn(t *testing.T) {
 	assert.False(t, r.hear(told{Client: "tab2.page.2", What: "begin"}).Stop)
 }
 
-func start(t *testing.T, strategy string, fault bool) *runner {
+// start begins a race. alone takes Web Locks from all scripts.
+func start(t *testing.T, strategy string, alone, fault bool) *runner {
 	number := *seed
 	if number == 0 {
 		number = rand.Uint64()
@@ -91,7 +93,7 @@ func start(t *testing.T, strategy string, fault bool) *runner {
 	t.Logf("play it again with: go test ./tests/race -run '%s' -grants %d -every %v -seed %d", t.Name(), *grants, *every, number)
 	r := &runner{t: t, browser: browser.Start(t, browser.Options{Shell: true}), referee: newReferee(*grants), strategy: strategy, fault: fault,
 		random: rand.New(rand.NewPCG(number, 0)), events: map[string]int{}}
-	r.server = serve(t, r.referee)
+	r.server = serve(t, r.referee, alone)
 	for i := range r.tabs {
 		r.tabs[i] = r.browser.Open(t, r.server.URL("/race"))
 		r.enter(i)

@@ -133,9 +133,13 @@ func (r *referee) failures() []string {
 	return append([]string(nil), r.failure...)
 }
 
-func serve(t *testing.T, r *referee) *browser.Server {
+// withoutWebLocks makes a page or a worker one of a browser that has no Web Locks.
+const withoutWebLocks = "Object.defineProperty(navigator, 'locks', {value: undefined, configurable: true});\n"
+
+func serve(t *testing.T, r *referee, alone bool) *browser.Server {
 	t.Helper()
-	files, err := static.Handler(os.DirFS("../../web/site"))
+	const site = "../../web/site"
+	files, err := static.Handler(os.DirFS(site))
 	if err != nil {
 		t.Fatalf("race: %v; run make build", err)
 	}
@@ -155,6 +159,19 @@ func serve(t *testing.T, r *referee) *browser.Server {
 			w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
 			_, _ = w.Write(body)
 		})
+	}
+	if alone {
+		for _, name := range []string{"holdfast.js", "holdfast-worker.js", "holdfast-page.js", "holdfast-helper.js"} {
+			mux.HandleFunc("/"+name, func(w http.ResponseWriter, _ *http.Request) {
+				body, err := os.ReadFile(site + "/" + name)
+				if err != nil {
+					panic(err)
+				}
+				static.SecurityHeaders(w.Header())
+				w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+				_, _ = w.Write(append([]byte(withoutWebLocks), body...))
+			})
+		}
 	}
 	return browser.Serve(t, mux)
 }

@@ -32,6 +32,9 @@ interface Entry {
 /** How long the runtime may take to load. */
 const loadLimitMs = 30_000;
 
+/** For how long after a call the worker may have the file of locks open: twice what opfs/tables.js says. */
+const keptMs = 200;
+
 const Target = EventTarget as new () => Pick<Contract.Holdfast, keyof EventTarget>;
 
 class Holdfast extends Target implements Contract.Holdfast {
@@ -48,6 +51,7 @@ class Holdfast extends Target implements Contract.Holdfast {
   readonly #start: (listener: Listener, ended: AbortSignal) => Promise<SharedHost>;
   #ended = new AbortController(); // ends the host, whether it runs or is still loading
   #pending = new Set<(reason: ProjectLockError) => void>();
+  #used = 0; // when a call began or ended
   #listeners = new Set<(event: Contract.ProjectLockEvent) => void>();
   #leases = new Map<string, Entry>();
 
@@ -84,9 +88,9 @@ class Holdfast extends Target implements Contract.Holdfast {
     const limit = setTimeout(() => this.#died(`nothing was loaded in ${loadLimitMs / 1000} s`), loadLimitMs);
     const { signal } = this.#ended;
     signal.addEventListener("abort", () => clearTimeout(limit));
-    // In the back/forward cache nothing runs, and whoever waits for what is held there would starve.
+    // In the back/forward cache nothing runs: others would wait for what is held there, and for the file of locks if it is open.
     addEventListener("pagehide", ({ persisted }) => {
-      if (persisted && this.#holds) this.#host?.sleep();
+      if (persisted && (this.#holds || performance.now() - this.#used < keptMs)) this.#host?.sleep();
     }, { signal });
     const starting = this.#start({ // one that was replaced may say something yet
       event: (e) => signal.aborted || this.#dispatch(e),
@@ -200,8 +204,11 @@ class Holdfast extends Target implements Contract.Holdfast {
     return new Promise((resolve, reject) => {
       if (this.#over) reject(this.#over); // in the page, the very call may have been its end
       this.#pending.add(reject);
-      promise.then(resolve, (failure: unknown) => reject(this.#over ?? asError(failure, operation)))
-        .finally(() => this.#pending.delete(reject));
+      this.#used = performance.now();
+      promise.then(resolve, (failure: unknown) => reject(this.#over ?? asError(failure, operation))).finally(() => {
+        this.#pending.delete(reject);
+        this.#used = performance.now();
+      });
     });
   }
 

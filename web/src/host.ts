@@ -1,6 +1,7 @@
 // Starts the worker in which Go runs, and speaks with it.
 
 import type { Callback, Died, FromWorker, Host, Listener, Runtime, ToWorker } from "./protocol";
+import { watchHidden } from "./hidden";
 import { watch } from "./watch";
 
 interface Call {
@@ -50,6 +51,7 @@ export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>,
     }),
   });
 
+  watchHidden((hidden) => worker.postMessage({ kind: "hidden", hidden } satisfies ToWorker), ended);
   const watched = watch(worker, () => calls.size > 0, (why) => died(why, true), ended);
   worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
     switch (data.kind) {

@@ -3,6 +3,7 @@
 
 import { Files } from "../../opfs/files.js";
 import { startGo } from "./go";
+import { watchHidden } from "./hidden";
 import { pageKey } from "./page-key";
 import { stopTimers, startTimers } from "./page-timers";
 import type { Died, Runtime } from "./protocol";
@@ -19,11 +20,12 @@ export async function startPage(module: WebAssembly.Module, baseURL: URL | undef
   // Each program has a worker of its own for files: ending it closes what a dead program had open.
   const files = new Files(helper);
   const { journals } = files;
+  watchHidden((hidden) => files.keep(!hidden), ended);
   ended.addEventListener("abort", () => {
     stopTimers();
     files.close();
   });
-  const open = await startGo(module, died, { files, savings: files, journals, ended });
+  const open = await startGo(module, died, { files, tables: files, savings: files, journals, ended });
   return {
     open: async (...asked) => {
       const exports = await open(...asked);

@@ -54,6 +54,7 @@ export type ToWorker =
   | { kind: "call"; client: number; id: number; method: Method; arg: unknown; aborted: boolean | undefined; callback: boolean }
   | { kind: "abort"; id: number }
   | { kind: "ping" }
+  | { kind: "hidden"; hidden: boolean }          // of the page
   | { kind: "journal"; id: number; method: JournalMethod; args: unknown[] }
   | { kind: "returned"; callback: number; failed: boolean };
 

@@ -3,6 +3,7 @@
 
 import { Journals } from "../../opfs/journal.js";
 import { Savings } from "../../opfs/savings.js";
+import { Tables } from "../../opfs/tables.js";
 import { watchCalls } from "./calls";
 import { type Open, startGo } from "./go";
 import type { Callback, Exports, FromWorker, Reason, ToWorker } from "./protocol";
@@ -13,6 +14,7 @@ const post = (message: FromWorker, value?: unknown): void => scope.postMessage(m
 let program: Promise<Open> | undefined;
 const clients = new Map<number, Promise<Exports>>();
 const journals = new Journals();
+const tables = new Tables();
 const aborts = new Map<number, AbortController>();
 const callbacks = new Map<number, { resolve: () => void; reject: (reason: unknown) => void }>();
 let lastCallback = 0;
@@ -28,7 +30,7 @@ scope.onmessage = ({ data }) => {
   switch (data.kind) {
     case "start": {
       const { client, module, config } = data;
-      program ??= startGo(module, (why) => post({ kind: "died", why }), { savings: new Savings(), journals });
+      program ??= startGo(module, (why) => post({ kind: "died", why }), { tables, savings: new Savings(), journals });
       const exports = program.then((open) => open(config, (event) => post({ kind: "event", client, event }, event)));
       clients.set(client, exports);
       exports.then(() => post({ kind: "ready", client }), ({ message }: Error) => post({ kind: "died", why: message }));
@@ -36,6 +38,9 @@ scope.onmessage = ({ data }) => {
     }
     case "call":
       void call(data);
+      break;
+    case "hidden":
+      tables.keep(!data.hidden);
       break;
     case "ping":
       post({ kind: "pong" });

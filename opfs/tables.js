@@ -1,0 +1,290 @@
+// The file of locks, for a Go program: a step reads it and writes it while nobody else can. A sync access handle is exclusive
+// in itself, so a client keeps it from step to step while nobody else asks.
+//
+// A client that finds the file open rings over a BroadcastChannel: {want: id}. The keeper closes the file at once and says
+// who asked first: {next: id}. The others let that one go first; if nobody asked, the id is empty. Every client also tries again by itself, so a lost message,
+// a dead keeper or a client without a channel costs milliseconds and nothing else.
+//
+// It imports nothing but its neighbour, so that Go's own tests can load it too.
+
+import { open } from "./savings.js";
+
+/** @typedef {import("./savings.js").SyncHandle} SyncHandle */
+/** @typedef {{ at: number, data: Uint8Array }} Patch */
+/**
+ * The arguments of a step: a FileSystemFileHandle, the content that is expected, what is to be written if the file has it, the size to
+ * which the file is cut afterwards unless that is 0 (-1 says that the content is all the client wants), the limit at which a content is
+ * cut, and whether the file may stay open.
+ * @typedef {[file: unknown, expected: Uint8Array, patches: Patch[], size: number, limit: number, keep: boolean]} Step
+ */
+
+/** All in milliseconds. */
+const idleMs = 100, // without a step, after which the file is closed: keptMs of web/src/holdfast.ts is longer
+  longestMs = 500, // after which the file is opened anew: somebody may have removed it
+  decideMs = 20, // for a client that has heard the content to decide again, before others are let in
+  headMs = 5, // for the one whose turn it is, before others try
+  tryMs = 50, // after which a step fails with what the browser said; the client tries again
+  repeatMs = 16, // between two rings of one step
+  breatheMs = 4; // of steps without a pause, in which no message is heard
+
+/** The clients in this thread. */
+export class Tables {
+  /** @type {Map<string, Table>} */
+  #all = new Map();
+  #may = true;
+  #limits;
+
+  /** @param {number} [idle] @param {number} [longest] */
+  constructor(idle = idleMs, longest = longestMs) {
+    this.#limits = { idle, longest };
+  }
+
+  /**
+   * Writes patches to a file if it has the content that is expected; then it answers null. If not, it changes nothing and answers
+   * the content. The answer may be a promise.
+   * @param {string} client a name that no other client has
+   * @param {string} channel the name of the file for those who ring
+   * @param {Step} step
+   * @returns {Promise<Uint8Array | null> | Uint8Array | null}
+   */
+  swap(client, channel, ...step) {
+    let table = this.#all.get(client);
+    if (!table) this.#all.set(client, table = new Table(client, channel, () => this.#may, this.#limits));
+    return table.swap(step);
+  }
+
+  /**
+   * Allows or forbids that files stay open between steps. A page that is hidden may be frozen.
+   * @param {boolean} may
+   */
+  keep(may) {
+    this.#may = may;
+    if (!may) for (const table of this.#all.values()) table.close();
+  }
+}
+
+/** One client and the file. */
+class Table {
+  #client;
+  #name;
+  #may;
+  #limits;
+  /** @type {SyncHandle | undefined} */
+  #handle;
+  #content = new Uint8Array(0); // of the file while it is open
+  #dirty = false; // it was written to since the last flush
+  #kept = false; // its client has written to it since it was opened
+  #opened = 0;
+  #used = 0;
+  #breathed = 0;
+  #deciding = 0; // until when the client that has heard the content may decide again
+  /** @type {Promise<unknown>} */
+  #last = Promise.resolve(); // of the steps that take time
+  #slow = 0; // how many of them there are
+  /** @type {BroadcastChannel | undefined} */
+  #channel;
+  /** @type {string[]} */
+  #rung = []; // who asked, in this order
+  #others = 0; // until when others go first
+  #rang = 0; // when this client asked, in the step that it makes
+  #asked = false; // it has asked, and others may let it go first
+  #named = false; // it was said that it is this client's turn
+  #mine = false; // and the client has not tried since
+  #turn = () => {};
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+
+  /** @param {string} client @param {string} name @param {() => boolean} may @param {{ idle: number, longest: number }} limits */
+  constructor(client, name, may, limits) {
+    this.#client = client;
+    this.#name = name;
+    this.#may = may;
+    this.#limits = limits;
+  }
+
+  /** @param {Step} step */
+  swap(step) {
+    const now = performance.now();
+    if (this.#handle && !this.#slow && now - this.#breathed < breatheMs && now - this.#opened < this.#limits.longest) return this.#step(...step);
+    this.#slow++;
+    const done = this.#last.then(() => this.#slowly(step));
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  /** @param {Step} step */
+  async #slowly(step) {
+    try {
+      if (this.#handle) await breathe();
+      if (performance.now() - this.#opened >= this.#limits.longest) this.close();
+      this.#breathed = performance.now();
+      await this.#open(step[0], step[4]);
+      return this.#step(...step);
+    } finally {
+      this.#slow--;
+    }
+  }
+
+  /** Nothing waits in here. @type {(...step: Step) => Uint8Array | null} */
+  #step(_, expected, patches, size, __, keep) {
+    this.#used = performance.now();
+    this.#rest();
+    const content = this.#content;
+    const same = content.length === expected.length && content.every((byte, i) => byte === expected[i]);
+    if (same) this.#write(patches, size);
+    const again = !same && size >= 0 && this.#channel && this.#may();
+    this.#deciding = again ? this.#used + decideMs : 0;
+    // Who only reads, and leaves the file alone then, does not begin to keep it.
+    if (patches.length) this.#kept = true;
+    if (again) setTimeout(() => this.#yield(), decideMs);
+    else if (!keep || !this.#kept || !this.#channel || !this.#may() || this.#rung.length) this.#pass();
+    return same ? null : content.slice();
+  }
+
+  /** @param {Patch[]} patches @param {number} size */
+  #write(patches, size) {
+    const handle = /** @type {SyncHandle} */ (this.#handle);
+    try {
+      for (const { at, data } of patches) {
+        this.#dirty = true;
+        if (handle.write(data, { at }) !== data.length) throw new DOMException("not all of it was written", "QuotaExceededError");
+        this.#content = written(this.#content, at, data);
+      }
+      if (size > 0) {
+        handle.truncate(size);
+        this.#content = this.#content.slice(0, size);
+      }
+    } catch (error) {
+      this.close(); // nobody knows what it has now
+      throw error;
+    }
+  }
+
+  /** @param {unknown} file @param {number} limit */
+  async #open(file, limit) {
+    const end = performance.now() + tryMs;
+    for (let pause = 1; !this.#handle; pause = Math.min(pause * 1.25, 16)) {
+      if (performance.now() >= this.#others) {
+        this.#mine = false;
+        try {
+          this.#begin(await open(file), limit);
+          break;
+        } catch (/** @type {any} */ error) {
+          if (!["NoModificationAllowedError", "InvalidStateError"].includes(error?.name) || performance.now() > end) throw error;
+        }
+      }
+      this.#ring();
+      if (!this.#mine) await new Promise((/** @type {(value?: unknown) => void} */ turn) => {
+        this.#turn = turn;
+        setTimeout(turn, pause * (0.5 + Math.random()));
+      });
+    }
+    if (this.#rang && !this.#named) this.#channel?.postMessage({ next: this.#client });
+    this.#rang = 0;
+    this.#named = false;
+  }
+
+  /** @param {SyncHandle} handle @param {number} limit */
+  #begin(handle, limit) {
+    try {
+      this.#content = new Uint8Array(Math.min(handle.getSize(), limit));
+      if (this.#content.length) handle.read(this.#content, { at: 0 });
+    } catch (error) {
+      handle.close();
+      throw error;
+    }
+    this.#handle = handle;
+    this.#kept = false;
+    this.#opened = performance.now();
+    this.#listen();
+  }
+
+  #listen() {
+    if (this.#channel || typeof BroadcastChannel === "undefined") return;
+    this.#channel = new BroadcastChannel(this.#name);
+    this.#channel.onmessage = ({ data }) => {
+      this.#rung = this.#rung.filter((id) => id !== data.next);
+      if (data.want && !this.#rung.includes(data.want)) this.#rung.push(data.want);
+      if (data.next && data.next !== this.#client) {
+        this.#others = performance.now() + headMs;
+      } else if (!data.want) {
+        this.#others = 0;
+        this.#mine = true;
+        this.#named = Boolean(data.next);
+        this.#turn();
+      }
+      this.#yield();
+    };
+  }
+
+  /** Asks for the file. */
+  #ring() {
+    this.#listen();
+    const now = performance.now();
+    if (this.#rang && now - this.#rang < repeatMs) return;
+    this.#rang = now;
+    this.#asked = true;
+    this.#channel?.postMessage({ want: this.#client });
+  }
+
+  /** Closes the file for those who have asked, unless its client is about to write. */
+  #yield() {
+    if (this.#handle && this.#rung.length && performance.now() >= this.#deciding) this.#pass();
+  }
+
+  /** Closes the file and says whose turn it is. */
+  #pass() {
+    this.close();
+    const next = this.#rung.shift() ?? "";
+    if (!next && !this.#asked) return;
+    this.#asked = false;
+    if (next) this.#others = performance.now() + headMs;
+    this.#channel?.postMessage({ next });
+  }
+
+  /** Closes the file. */
+  close() {
+    const handle = this.#handle;
+    this.#handle = undefined;
+    if (!handle) return;
+    try {
+      if (this.#dirty) handle.flush(); // for a loss of power: whoever opens the file next sees what was written
+    } catch { // and without it
+    } finally {
+      this.#dirty = false;
+      handle.close();
+    }
+  }
+
+  /** Closes everything some time after the last step. */
+  #rest() {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      if (this.#slow || performance.now() - this.#used < this.#limits.idle) return this.#rest();
+      this.#pass();
+      this.#channel?.close();
+      this.#channel = undefined;
+      this.#rung = [];
+    }, Math.max(1, this.#used + this.#limits.idle - performance.now()));
+  }
+}
+
+/** @param {Uint8Array<ArrayBuffer>} content @param {number} at @param {Uint8Array} data */
+function written(content, at, data) {
+  if (content.length < at + data.length) {
+    const grown = new Uint8Array(at + data.length);
+    grown.set(content);
+    content = grown;
+  }
+  content.set(data, at);
+  return content;
+}
+
+/** Lets go first what waits for this thread: messages above all. */
+function breathe() {
+  return new Promise((/** @type {(value?: unknown) => void} */ done) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => { port1.close(); done(); };
+    port2.postMessage(null);
+  });
+}

@@ -1,0 +1,154 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// tableIsOpen reports whether somebody has the table open.
+func tableIsOpen(t *testing.T, dir *Dir) bool {
+	t.Helper()
+	file, err := dir.file(t.Context(), lockFile, false)
+	require.NoError(t, err)
+	err = probe(t.Context(), file)
+	if err != nil {
+		require.True(t, busy(err), "%v", err)
+	}
+	return err != nil
+}
+
+func makeStep(t *testing.T, c *FileLocks) {
+	t.Helper()
+	require.NoError(t, c.visit(t.Context(), func(s *session) error { s.changed = true; return nil }))
+}
+
+// keeper returns a client that keeps the table until somebody asks.
+func keeper(t *testing.T, root string) *FileLocks {
+	c := newClient(t, root)
+	if !helped() {
+		c.options.Tables = made("tables.js", "new module.Tables(1e9)")
+	}
+	return c
+}
+
+// A client keeps the table after a step, closes it when it makes none for a tenth of a second, and keeps nothing that
+// another client is rung for.
+func TestTheTableIsKept(t *testing.T) {
+	c := newClient(t, newRoot())
+	kept := false
+	for end := time.Now().Add(5 * time.Second); !kept && time.Now().Before(end); {
+		makeStep(t, c)
+		kept = tableIsOpen(t, c.dir)
+	}
+	assert.True(t, kept)
+	require.Eventually(t, func() bool { return !tableIsOpen(t, c.dir) }, 5*time.Second, 10*time.Millisecond, "it is kept for ever")
+
+	require.NoError(t, c.visit(t.Context(), func(s *session) error {
+		s.changed, s.ring = true, []string{"somebody"}
+		return nil
+	}))
+	assert.False(t, tableIsOpen(t, c.dir))
+}
+
+// A page that is hidden keeps nothing, and closes at once what it has kept.
+func TestAHiddenPageKeepsNothing(t *testing.T) {
+	c := keeper(t, newRoot())
+	makeStep(t, c)
+	require.True(t, tableIsOpen(t, c.dir))
+	must(c.options.Tables.Call("keep", false))
+	assert.False(t, tableIsOpen(t, c.dir))
+	makeStep(t, c)
+	assert.False(t, tableIsOpen(t, c.dir))
+	must(c.options.Tables.Call("keep", true))
+	makeStep(t, c)
+	assert.True(t, tableIsOpen(t, c.dir))
+}
+
+// A keeper closes the table for each client that asks, and also for one in another thread.
+func TestAKeeperYieldsAtOnce(t *testing.T) {
+	root := newRoot()
+	a, b := keeper(t, root), keeper(t, root)
+	var times []time.Duration
+	for range 20 {
+		makeStep(t, a)
+		begun := time.Now()
+		makeStep(t, b)
+		times = append(times, time.Since(begun))
+		a, b = b, a
+	}
+	t.Log("a step after another client's:", times)
+
+	p := startPeer(t, root, safejs.Null())
+	for range 5 {
+		makeStep(t, a)
+		p.tell("request", "x")
+		p.expect("granted")
+		makeStep(t, a)
+		p.tell("release", "x")
+		p.expect("released")
+	}
+}
+
+// A client that makes one step after the other, without a pause, does not keep others out.
+func TestABusyKeeperYields(t *testing.T) {
+	root := newRoot()
+	ctx, stop := context.WithCancel(t.Context())
+	busy, done := keeper(t, root), make(chan int)
+	go func() {
+		steps := 0
+		for ctx.Err() == nil && busy.visit(ctx, func(s *session) error { s.changed = true; return nil }) == nil {
+			steps++
+		}
+		done <- steps
+	}()
+	p := startPeer(t, root, safejs.Null())
+	begun := time.Now()
+	for range 20 {
+		p.tell("request", "x")
+		p.expect("granted")
+		p.tell("release", "x")
+		p.expect("released")
+	}
+	took := time.Since(begun)
+	stop()
+	t.Logf("20 cycles of one client took %v beside %d steps of the other", took, <-done)
+}
+
+// A content that was heard is decided on before others are let in, but not for long.
+func TestWhoDecidesAgainIsWaitedFor(t *testing.T) {
+	root := newRoot()
+	c, other := keeper(t, root), newClient(t, root)
+	makeStep(t, other)
+	same, err := c.exchange(t.Context(), true, &session{}) // it knows nothing of the file, and does not decide again
+	require.NoError(t, err)
+	require.False(t, same)
+	makeStep(t, other)
+}
+
+// The storage of the site is cleared under a keeper: soon it finds the new file.
+func TestAKeeperOpensTheTableAnew(t *testing.T) {
+	c := keeper(t, newRoot())
+	makeStep(t, c)
+	c.options.Tables = made("tables.js", "new module.Tables(1e9, 20)")
+	makeStep(t, c)
+	<-time.After(30 * time.Millisecond)
+	opened := counting(t)
+	makeStep(t, c)
+	assert.Equal(t, 1, opened())
+}
+
+// counting returns how often a file was opened since.
+func counting(t *testing.T) func() int {
+	t.Helper()
+	counter := must(must(safejs.Global().Get("Object")).New())
+	require.NoError(t, counter.Set("n", 0))
+	replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", "return function () { argument.n++; return before.call(this) }", counter)
+	return func() int { return must(must(counter.Get("n")).Int()) }
+}

@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// opened tells all who listen how often a worker has opened the `.lock` file.
+const opened = `
+if (globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) {
+	const open = FileSystemFileHandle.prototype.createSyncAccessHandle, told = new BroadcastChannel('opened')
+	FileSystemFileHandle.prototype.createSyncAccessHandle = function () {
+		if (this.name === '.lock') told.postMessage(1)
+		return open.call(this)
+	}
+}`
+
+// A page that takes one lock after the other keeps the file of locks open meanwhile. A page that is hidden does not: it
+// may be frozen.
+func TestAPageKeepsTheFileOfLocks(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks+opened))}
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.tab(t, "")
+		tab.MustEval(withoutWebLocks+`
+			globalThis.opened = 0
+			new BroadcastChannel('opened').onmessage = () => opened++
+			await start(`+filesAt(host, "kept-"+host, "")+`)
+			const cycles = async n => { const begun = now(); for (let i = 0; i < n; i++) await hf.locks.request('x', () => {}); return (now() - begun) / n }
+			await cycles(10)
+			null`, nil)
+		const n = 100
+		for visible, assertion := range map[bool]assert.ComparisonAssertionFunc{true: assert.Less, false: assert.GreaterOrEqual} {
+			if visible {
+				tab.Show()
+			} else {
+				tab.Hide()
+			}
+			before := browser.Get[int](tab, "opened")
+			took := browser.Get[float64](tab, fmt.Sprintf("await cycles(%d)", n))
+			opened := browser.Get[int](tab, "opened") - before
+			t.Logf("visible %v: a cycle takes %.2f ms; %d cycles opened the file %d times", visible, took, n, opened)
+			// Once in half a second, and after each tenth in which the machine did something else.
+			assertion(t, opened, n)
+		}
+		tab.MustEval("await hf.close()", nil)
+		tab.Quiet()
+	})
+}
+
+// A page that goes into the back/forward cache right after a step has closed the file of locks: others take theirs.
+func TestACachedPageDoesNotKeepTheFileOfLocks(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks))}
+	eachHost(t, func(t *testing.T, host string) {
+		options := filesAt(host, "asleep-"+host, "")
+		other := w.tab(t, "")
+		other.MustEval(withoutWebLocks+"await start("+options+"); null", nil)
+		for range 4 {
+			keeper := w.Open(t, w.URL("/blank"))
+			begin(keeper, "")
+			keeper.MustEval(withoutWebLocks+"await start("+options+"); for (let i = 0; i < 20; i++) await hf.locks.request('x', () => {}); null", nil)
+			keeper.Navigate(w.URL("/blank?elsewhere"))
+			took := browser.Get[float64](other, `await (async () => {
+				const begun = now()
+				await hf.locks.request('y', {signal: AbortSignal.timeout(10_000)}, () => {})
+				return now() - begun
+			})()`)
+			t.Logf("another page waits %.1f ms", took)
+			keeper.Close()
+		}
+	})
+}
