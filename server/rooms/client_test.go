@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// limit is how long a test waits for what must come; patience is how long it makes sure that nothing does.
+// limit is how long a test waits for an expected message. patience is how long it checks that no message comes.
 const (
 	limit    = 10 * time.Second
 	patience = 150 * time.Millisecond
@@ -33,11 +33,11 @@ type instance struct {
 	url    string
 }
 
-var running atomic.Int64 // servers that have not been closed
+var running atomic.Int64 // servers that are not closed yet
 
 var ourReceivers = regexp.MustCompile(`/server/rooms\.\(\*(Rooms|socket|feed|sweeper|presence|table)\)`)
 
-// ours returns the stacks of the goroutines that serve something. Those of the store are not counted.
+// ours returns the stacks of the goroutines that serve something. It does not count those of the store.
 func ours() []string {
 	stacks := make([]byte, 16<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -46,7 +46,7 @@ func ours() []string {
 	})
 }
 
-// start runs a server until the test ends. Its session is the cookie "session", as a browser would keep it.
+// start runs a server until the test ends. The cookie "session" is the session, as in a browser.
 func start(t testing.TB, config Config) *instance {
 	t.Helper()
 	config.Identify = func(w http.ResponseWriter, r *http.Request) (string, Access, bool) {
@@ -76,7 +76,7 @@ func start(t testing.TB, config Config) *instance {
 	return &instance{rooms, server, server.URL}
 }
 
-// pair starts two servers on one store, each with its own way into it.
+// pair starts two servers on one store, each with its own connection to it.
 func pair(t testing.TB, config Config) (a, b *instance, store *kv.Store) {
 	t.Helper()
 	store = kvtest.Open(t)
@@ -103,12 +103,12 @@ type client struct {
 	token string
 	room  string
 	inbox chan string // closed at the end of the socket
-	heard []string    // everything the test has taken from inbox
+	heard []string    // all messages that the test has taken from inbox
 }
 
 type dialOption func(*websocket.DialOptions)
 
-// session makes the socket one of a browser that has this cookie.
+// session gives the socket this session cookie.
 func session(name string) dialOption {
 	return func(o *websocket.DialOptions) { o.HTTPHeader.Set("Cookie", "session="+name) }
 }
@@ -179,7 +179,7 @@ func (c *client) drain() {
 	}
 }
 
-// info waits for the next message, which must be a state of the room.
+// info waits for the next message, which must be a room state.
 func (c *client) info() heard {
 	c.t.Helper()
 	h := c.next()
@@ -197,7 +197,7 @@ func (c *client) until(what string, condition func(roomInfo) bool) heard {
 	}
 }
 
-// quiet makes sure that nothing comes.
+// quiet checks that no message comes.
 func (c *client) quiet(why string) {
 	c.t.Helper()
 	select {
@@ -257,7 +257,7 @@ func (c *client) refused(code string) {
 // close closes the socket as a browser does.
 func (c *client) close() { _ = c.conn.Close(websocket.StatusGoingAway, "") }
 
-// names returns who is in the room, each as name=answer.
+// names returns the participants of the room, each as name=answer.
 func names(r roomInfo) []string {
 	list := []string{}
 	for _, p := range r.Room.Participants {
@@ -280,7 +280,7 @@ func keys(t testing.TB, store interface {
 	return found
 }
 
-// eventually waits for a condition that the store or a count shows, but no message.
+// eventually waits for a condition that no message announces, such as a key in the store or a count.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, limit, 5*time.Millisecond, what)

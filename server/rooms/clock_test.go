@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fakeClock stands until it is advanced.
+// fakeClock stands still until the test advances it.
 type fakeClock struct {
 	mu sync.Mutex
 	at time.Time

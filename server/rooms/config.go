@@ -7,35 +7,36 @@ import (
 	"time"
 )
 
-// Config says what rooms stand on. Store is needed; every zero is the default of its field.
+// Config configures [Rooms]. Store is required. The zero value of every other field means its default.
 type Config struct {
 	Store Store
-	// Instance names this server among those that share the store. By default it is random.
+	// Instance is the name of this server among those that share the store. The default is random.
 	Instance string
-	// Origins are patterns of further origins that may open sockets, as "https://*.example.com"; the
-	// request's own host always may.
+	// Origins are patterns of further origins that may open sockets, such as "https://*.example.com". The request's
+	// own host is always allowed.
 	Origins []string
-	// Identify runs before each upgrade. It returns what stands for the session of the request, "" for none: not the secret itself, since
-	// it is stored with the participant; and what the session may do. ok is false when it has answered the request with an error. Nil
-	// lets everybody in, without a session.
+	// Identify runs before each upgrade. It returns an identifier of the request's session, or "" for none, and the
+	// session's permissions. The identifier is stored with the participant, so it must not be the secret itself.
+	// Identify returns ok = false after it has answered the request with an error. A nil Identify admits every request
+	// without a session.
 	Identify func(http.ResponseWriter, *http.Request) (session string, may Access, ok bool)
 	Log      *slog.Logger
-	// Now is the wall clock that idle rooms are measured by.
+	// Now is the wall clock that measures how long a room has been idle.
 	Now func() time.Time
 
-	// Grace is how long a participant whose socket closed keeps its place. 2 s.
+	// Grace is how long a participant keeps its place after its socket closes. Default: 2 s.
 	Grace time.Duration
-	// Idle is how long a room may go unchanged before it is closed, IdleScan how often that is looked
-	// for. 30 min, 5 min.
+	// Idle is how long a room may stay unchanged before the sweeper closes it. IdleScan is the interval of that
+	// check. Defaults: 30 min, 5 min.
 	Idle, IdleScan time.Duration
-	// Heartbeat is how often this instance shows that it lives and looks at the others, Dead how long one
-	// must have shown nothing to be taken for dead. 5 s, 20 s.
+	// Heartbeat is the interval at which this instance renews its sign of life and checks the others. Dead is how
+	// long an instance may go without a sign of life before the others treat it as dead. Defaults: 5 s, 20 s.
 	Heartbeat, Dead time.Duration
-	// Ping is the pause between pings; two that are missed end the socket. 20 s.
+	// Ping is the pause between pings. Two missed pongs end the socket. Default: 20 s.
 	Ping time.Duration
-	// MessageLimit bounds how long one message may take to arrive or to be written. 10 s.
+	// MessageLimit is the maximum time to receive or to write one message. Default: 10 s.
 	MessageLimit time.Duration
-	// StoreLimit bounds how long a message may take to be carried out. 5 s.
+	// StoreLimit is the maximum time to carry out one message. Default: 5 s.
 	StoreLimit time.Duration
 }
 
@@ -75,7 +76,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	if c.Dead < 2*c.Heartbeat {
-		return c, errors.New("rooms: an instance must be given two heartbeats before it is taken for dead")
+		return c, errors.New("rooms: Dead must be at least twice Heartbeat")
 	}
 	return c, nil
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The short forms run with the other tests; -crowd=1000 is the long one.
+// crowd is small by default; -crowd=1000 runs the long form.
 var crowd = flag.Int("crowd", 200, "how many sockets the tests of a crowd open")
 
-// everyone runs f for each client at once.
+// everyone runs f for all clients concurrently.
 func everyone(clients []*client, f func(i int, c *client)) {
 	var wait sync.WaitGroup
 	for i, c := range clients {
@@ -25,8 +25,8 @@ func everyone(clients []*client, f func(i int, c *client)) {
 	wait.Wait()
 }
 
-// enterAll opens a crowd of sockets, each at the next of the instances, has them all enter one room at once,
-// and waits until each knows of all.
+// enterAll opens a crowd of sockets, distributed over the instances. All enter one room concurrently, and enterAll
+// waits until each of them sees all.
 func enterAll(t *testing.T, at ...*instance) []*client {
 	clients := make([]*client, *crowd)
 	for i := range clients {
@@ -38,8 +38,8 @@ func enterAll(t *testing.T, at ...*instance) []*client {
 	return clients
 }
 
-// skip takes states until one that the condition holds for. It decodes none of them: that would be most of
-// the work in a crowd.
+// skip takes states until the condition holds for one. It decodes none of them, because decoding would be most of the
+// work in a crowd.
 func (c *client) skip(condition func(text string) bool) string {
 	c.t.Helper()
 	for {
@@ -53,13 +53,13 @@ func (c *client) skip(condition func(text string) bool) string {
 
 func present(text string) int { return strings.Count(text, `"userNumber":`) }
 
-// No join and no answer is lost, however many of them meet in one room at the same moment.
+// No entry and no answer is lost, however many of them reach one room at the same moment.
 func TestACrowdLosesNothing(t *testing.T) {
 	a, b, store := pair(t, Config{StoreLimit: time.Minute})
 	clients := enterAll(t, a, b)
 	id := clients[0].room
 	everyone(clients, func(i int, c *client) {
-		for range 4 { // so that the instances surely get in each other's way
+		for range 4 { // enough to make the instances conflict
 			c.answer("")
 		}
 		c.answer(fmt.Sprint("answer ", i))
@@ -88,8 +88,8 @@ func TestACrowdLosesNothing(t *testing.T) {
 	assert.NotZero(t, a.Stats().Conflicts+b.Stats().Conflicts, "without conflicts this shows nothing")
 }
 
-// A crowd that loses its server comes back to another one as the same participants. From then on each is
-// told each state once and in order.
+// A crowd that loses its server comes back at another one as the same participants. From then on each participant
+// receives each state once and in order.
 func TestACrowdComesBack(t *testing.T) {
 	a, b, store := pair(t, Config{Grace: time.Minute, StoreLimit: time.Minute})
 	former := enterAll(t, a)
@@ -109,7 +109,8 @@ func TestACrowdComesBack(t *testing.T) {
 	after := must(decodeRoom([]byte(keys(t, store, roomPrefix)[id])))(t)
 	require.True(t, before.looksLike(after), "the same participants")
 
-	// Who came first may have been told of those who came later; those states are behind them all now.
+	// The first participants may have received states with some of the later ones. By now all those states have been
+	// read.
 	const rounds = 25
 	_, start, err := store.Get(t.Context(), "none")
 	require.NoError(t, err)
@@ -118,7 +119,7 @@ func TestACrowdComesBack(t *testing.T) {
 	}
 	clients[0].send("clearAnswer", map[string]any{"roomId": id})
 	var mu sync.Mutex
-	told := map[string]int{} // how many were told of these revisions
+	told := map[string]int{} // how many participants received each of these revisions
 	everyone(clients, func(i int, c *client) {
 		last, revisions, rounds := int64(0), "", 0
 		c.skip(func(text string) bool {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// BenchmarkFanOut has one participant of a room of a thousand answer again and again, and measures from its
-// message to the last byte of the new state at each of the others.
+// BenchmarkFanOut measures a room of a thousand participants. One of them answers repeatedly. The measured time is
+// from its message to the last byte of the new state at each other participant.
 //
 //	go test -run '^$' -bench FanOut -benchtime 100x ./server/rooms
 func BenchmarkFanOut(b *testing.B) {
@@ -59,11 +59,11 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// sinks take what listeners read: one for each that reads at the moment.
+// sinks are the read buffers of listeners: one for each that currently reads.
 var sinks = sync.Pool{New: func() any { return new([1 << 17]byte) }}
 
-// listen enters a room and notes when each message has come. The clients share the machine with the server, so this
-// one only reads.
+// listen enters a room and records when each message arrives. The clients share the machine with the server, so this
+// client only reads.
 func listen(b *testing.B, a *instance, id, name string, told chan<- time.Time) {
 	c := connectOnly(b, a)
 	c.enter(id, name)
@@ -83,7 +83,7 @@ func listen(b *testing.B, a *instance, id, name string, told chan<- time.Time) {
 	}()
 }
 
-// connectOnly opens a socket that the caller reads.
+// connectOnly opens a socket and leaves reading to the caller.
 func connectOnly(b *testing.B, a *instance) *client {
 	conn, _, err := websocket.Dial(b.Context(), a.url, nil)
 	require.NoError(b, err)

@@ -16,15 +16,15 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// faulty is a store whose watches can be cut and whose commits can be made to fail.
+// faulty is a store whose watches a test can interrupt and whose commits a test can make fail.
 type faulty struct {
 	*kv.Store
 	mu      sync.Mutex
 	cuts    map[int]context.CancelCauseFunc
 	begun   int                // watches of any kind
 	count   int                // watches of rooms
-	gate    chan struct{}      // where set, watches of rooms begin when it is closed
-	commits func(kv.Txn) error // nil lets everything pass
+	gate    chan struct{}      // if set, new watches of rooms wait until it is closed
+	commits func(kv.Txn) error // nil lets all commits succeed
 	done    func(kv.Txn)       // runs after each commit
 }
 
@@ -58,7 +58,7 @@ func (f *faulty) Watch(ctx context.Context, prefix string, after int64, call fun
 	return err
 }
 
-// cut ends every watch with an error; they may begin again.
+// cut ends every watch with an error. Watches may begin again.
 func (f *faulty) cut(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,7 +73,7 @@ func (f *faulty) watches() int {
 	return f.count
 }
 
-// hold makes watches of rooms wait that begin from now on, until the function it returns is called.
+// hold makes new watches of rooms wait until the returned function is called.
 func (f *faulty) hold() (goOn func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *faulty) fail(commits func(kv.Txn) error) {
 	f.commits = commits
 }
 
-// after has a function run after each commit.
+// after sets a function that runs after each commit.
 func (f *faulty) after(done func(kv.Txn)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,7 +110,7 @@ func (f *faulty) Commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
 	return f.Store.Commit(ctx, txn)
 }
 
-// A watch that ends with an error goes on where it was: what changed meanwhile is told, each state once.
+// A watch that ends with an error resumes where it was: each state of the meantime arrives once.
 func TestAWatchResumes(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store})
@@ -131,7 +131,7 @@ func TestAWatchResumes(t *testing.T) {
 	assert.Zero(t, b.Stats().Resumes)
 }
 
-// Where the history is gone by then, the present state is told instead; also that the room is gone.
+// If the history is compacted by then, the present state arrives instead, or the end of the room.
 func TestAWatchResumesAfterCompaction(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store})
@@ -161,7 +161,7 @@ func TestAWatchResumesAfterCompaction(t *testing.T) {
 	assert.Greater(t, ann.info().Revision, info.Revision)
 }
 
-// There is one watch per room and instance, however many participants it has there.
+// An instance has one watch per room, however many participants it has there.
 func TestOneWatchPerRoom(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store, Grace: time.Millisecond})
@@ -179,7 +179,7 @@ func TestOneWatchPerRoom(t *testing.T) {
 	eventually(t, "the last one out stops it", func() bool { return a.Stats().Rooms == 0 })
 }
 
-// While the store fails, clients are told so and nothing else happens to them.
+// While the store fails, clients receive an error and nothing else happens to them.
 func TestTheStoreFails(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store})
@@ -199,7 +199,7 @@ func TestTheStoreFails(t *testing.T) {
 	assert.Equal(t, []string{"Ann=x"}, names(ann.info().roomInfo))
 }
 
-// A change that other changes keep coming before is computed again until it holds.
+// A change that meets conflicts is computed again until it is committed.
 func TestConflictsAreRetried(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store})
@@ -224,8 +224,8 @@ func TestConflictsAreRetried(t *testing.T) {
 	assert.Zero(t, interruptions)
 }
 
-// Who comes back in the very moment in which the grace ends stays: the change that removes it holds only while there
-// is no socket.
+// A participant that comes back at the very end of the grace period stays: the change that removes it requires that
+// there is no socket.
 func TestLeavingYieldsToAReturn(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store, Grace: limit})

@@ -11,29 +11,28 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// feed is this instance's one watch of a room: it tells every local participant each state, once and in
-// order.
+// feed is this instance's one watch of a room. It sends each state to every local participant once and in order.
 type feed struct {
 	id      string
 	stop    context.CancelFunc
-	resumed func() // counts
-	vacant  func() // runs when the room has told its last member that it is none any more
+	resumed func() // counts an interrupted watch
+	vacant  func() // runs when the room has no local members left
 	log     *slog.Logger
 	mu      sync.Mutex
 	members map[string]*member // by token
 	current *view              // nil until the first state came
 }
 
-// member is a socket that a feed tells.
+// member is a socket that receives the states of a feed.
 type member struct {
 	socket *socket
-	since  int64 // the revision that made it a participant: earlier states are none of its business
-	last   int64 // the revision it was told last
-	moving bool  // it has asked to enter a room: if that is another, it need not be told that it is out of this one
+	since  int64 // the revision that made it a participant; it receives no earlier state
+	last   int64 // the last revision that it received
+	moving bool  // it has asked to enter a room; when it enters another one, it receives no "removed" for this one
 }
 
-// join adds a socket that has been a participant since a revision. The state of that revision, or a later
-// one, is the first it is told.
+// join adds a socket that has been a participant since a revision. The first state that it receives has that revision
+// or a later one.
 func (f *feed) join(s *socket, since int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,7 +43,7 @@ func (f *feed) join(s *socket, since int64) {
 	}
 	m.moving = false
 	if m.last >= since {
-		return // it has been told of its entry already
+		return // the member has already received its entry
 	}
 	m.since, m.last = since, 0
 	if f.current != nil {
@@ -65,8 +64,8 @@ func (f *feed) empty() bool {
 	return len(f.members) == 0
 }
 
-// publish tells everybody a state. Who was a participant and is none any more hears that last. A nil state
-// is the end of the room, in that revision.
+// publish sends a state to all members. A member that is no longer a participant receives an error and leaves the
+// feed. A nil state means that the room ended in that revision.
 func (f *feed) publish(v *view, revision int64) {
 	if f.tellAll(v, revision); f.empty() {
 		f.vacant()
@@ -80,7 +79,7 @@ func (f *feed) tellAll(v *view, revision int64) {
 	f.current = v
 	for token, m := range f.members {
 		if v == nil && revision < m.since {
-			continue // of a room of this name that was made anew
+			continue // a former room of this name ended; the member is in the new one
 		} else if v == nil {
 			f.dismiss(m, errClosed)
 		} else if _, in := v.index[token]; !in && v.revision >= m.since {
@@ -91,7 +90,7 @@ func (f *feed) tellAll(v *view, revision int64) {
 	}
 }
 
-// dismiss tells a member that it is none any more. f.mu is held.
+// dismiss removes a member and sends it the reason. The caller holds f.mu.
 func (f *feed) dismiss(m *member, why *refusal) {
 	delete(f.members, m.socket.token)
 	if !m.moving {
@@ -99,7 +98,7 @@ func (f *feed) dismiss(m *member, why *refusal) {
 	}
 }
 
-// move notes whether a socket is on its way to another room.
+// move records whether a socket is moving to another room.
 func (f *feed) move(s *socket, moving bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,12 +107,12 @@ func (f *feed) move(s *socket, moving bool) {
 	}
 }
 
-// tell sends a state to a member, unless it is older than its entry or it has been told the same already.
+// tell sends a state to a member, unless the state precedes its entry or the member has received it already.
 func (m *member) tell(v, former *view) {
 	if v.revision < m.since || v.revision <= m.last {
 		return
 	}
-	// Who has just asked to enter is answered, even if nothing changed thereby.
+	// A member that has just asked to enter always receives an answer, even if the state looks the same.
 	unchanged := !m.moving && m.last != 0 && former != nil && v.room.looksLike(former.room)
 	m.last = v.revision
 	if !unchanged {
@@ -121,7 +120,7 @@ func (m *member) tell(v, former *view) {
 	}
 }
 
-// run watches the room until ctx ends; revision is that of a change this instance made and is told first.
+// run watches the room until ctx ends. It starts with the state at revision, a change that this instance made.
 func (f *feed) run(ctx context.Context, store Store, revision int64) {
 	key := roomPrefix + f.id
 	after := revision - 1
@@ -158,7 +157,7 @@ func (f *feed) run(ctx context.Context, store Store, revision int64) {
 	}
 }
 
-// resumeAfter paces a watch that cannot be had.
+// resumeAfter is the pause before a failed watch begins again.
 const resumeAfter = 100 * time.Millisecond
 
 func (f *feed) take(c kv.Change) {

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// Nobody is told twice of the same revision, of what was before they came, or of a state that looks like the last; but
-// who has just asked to enter is answered.
+// A member receives no revision twice, no state from before its entry, and no state that looks like the last one. But
+// a member that has just asked to enter always receives an answer.
 func TestFeedEvents(t *testing.T) {
 	r := must(room{ID: "r"}.enter("ann", "Ann", ""))(t)
 	f := &feed{id: "r", members: map[string]*member{}, vacant: func() {}}
@@ -40,7 +40,7 @@ func TestFeedEvents(t *testing.T) {
 	assert.Equal(t, 0, tell(r, 10))
 }
 
-// The watch stops with the last local socket, at once: not only when its participant leaves after the grace.
+// The watch stops at once with the last local socket, not only when its participant leaves after the grace period.
 func TestTheLastSocketStopsTheWatch(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t), Grace: limit})
 	ann, ben := connect(t, a), connect(t, a)

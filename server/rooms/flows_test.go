@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The flows are those of seed 002, with two servers on one store.
+// These tests follow the flows of the contract, with two servers on one store.
 
 func TestFlowCreate(t *testing.T) {
 	a, _, store := pair(t, Config{Instance: ""})

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// lastUpdate is when a room changed last.
+// lastUpdate is the time of a room's last change.
 type lastUpdate struct {
 	room     string
 	at       time.Time
@@ -15,12 +15,12 @@ type lastUpdate struct {
 	index    int // in the queue
 }
 
-// entry is the key that says so, as it was seen.
+// entry returns the key that stores the time, with the revision that was read.
 func (u *lastUpdate) entry() kv.Entry {
 	return kv.Entry{Key: updatePrefix + u.room, Modified: u.revision}
 }
 
-// idleQueue has the rooms in the order of their last changes, for container/heap.
+// idleQueue orders the rooms by their last changes, for container/heap.
 type idleQueue []*lastUpdate
 
 var _ heap.Interface = (*idleQueue)(nil)
@@ -40,7 +40,7 @@ func (q *idleQueue) Push(x any) {
 	*q = append(*q, u)
 }
 
-// Pop takes the last one off.
+// Pop removes the last element.
 func (q *idleQueue) Pop() any {
 	last := (*q)[len(*q)-1]
 	(*q)[len(*q)-1] = nil
@@ -48,7 +48,7 @@ func (q *idleQueue) Pop() any {
 	return last
 }
 
-// idleSince returns the rooms that have not changed since a moment.
+// idleSince returns the rooms that have not changed since limit.
 func (p *presence) idleSince(limit time.Time) (due []lastUpdate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,7 +24,7 @@ func unregisters(txn kv.Txn) bool {
 	return len(txn.If) == 0 && len(txn.Then) == 1 && !txn.Then[0].Puts()
 }
 
-// A socket closes while the store fails once. Its participant leaves at the end of the grace all the same.
+// A socket closes while the store fails once. Its participant still leaves after the grace period.
 func TestParticipantLeavesWhenUnregisteringFailsOnce(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store, Grace: 50 * time.Millisecond})
@@ -47,8 +47,9 @@ func TestParticipantLeavesWhenUnregisteringFailsOnce(t *testing.T) {
 	assert.Equal(t, map[string]string{ann.token: a.config.Instance}, keys(t, store, socketPrefix))
 }
 
-// A registration of this instance without a socket is removed by the sweeper: the store failed when it closed.
-func TestSweeperRemovesOwnGhosts(t *testing.T) {
+// The sweeper removes a registration of this instance without a socket, which remains when the store fails at the
+// socket's close.
+func TestSweeperRemovesOwnRegistrationWithoutSocket(t *testing.T) {
 	store := kvtest.Open(t)
 	a := start(t, Config{Store: store, Heartbeat: 20 * time.Millisecond, Dead: time.Hour, Grace: 50 * time.Millisecond})
 	ann := connect(t, a)
@@ -63,7 +64,7 @@ func TestSweeperRemovesOwnGhosts(t *testing.T) {
 	assert.Equal(t, []string{ann.token}, sortedKeys(keys(t, store, socketPrefix)))
 }
 
-// A socket whose place was taken over enters again, as the error allows. It stays: it is registered again.
+// A socket that lost its place to another one enters again, as the error allows. It is registered again and stays.
 func TestRemovedSocketThatEntersAgainStays(t *testing.T) {
 	store := kvtest.Open(t)
 	a := start(t, Config{Store: store, Heartbeat: 20 * time.Millisecond, Dead: time.Hour, Grace: 40 * time.Millisecond})
@@ -80,7 +81,7 @@ func TestRemovedSocketThatEntersAgainStays(t *testing.T) {
 	assert.Equal(t, a.config.Instance, keys(t, store, socketPrefix)[former.token])
 }
 
-// An instance that was taken for dead registers all its sockets before it shows its sign of life, or tries again.
+// An instance that others took for dead registers all its sockets before it shows its sign of life, or tries again.
 func TestAllSocketsAreRegisteredAgain(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store, Heartbeat: 20 * time.Millisecond, Dead: time.Hour})
@@ -106,7 +107,8 @@ func TestAllSocketsAreRegisteredAgain(t *testing.T) {
 	assert.GreaterOrEqual(t, failures.Load(), int64(3))
 }
 
-// So many leave at once that one transaction cannot hold it. Each leaves, and what else is asked at that moment is done.
+// More participants leave at once than one transaction holds. Each of them leaves, and other requests of that moment
+// succeed.
 func TestManyLeaveAtOnce(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store, Grace: limit})
@@ -149,7 +151,8 @@ func TestManyLeaveAtOnce(t *testing.T) {
 	ann.until("alone", func(r roomInfo) bool { return len(r.Room.Participants) == 1 })
 }
 
-// A room whose value cannot be read stops nobody else's eviction, and whoever was in it may enter another.
+// An unreadable room does not stop the removal of participants from other rooms, and its own participants may enter
+// another room.
 func TestUnreadableRoomHarmsNobodyElse(t *testing.T) {
 	store := kvtest.Open(t)
 	a := start(t, Config{Store: store, Heartbeat: 20 * time.Millisecond, Dead: time.Hour, Grace: 40 * time.Millisecond})
@@ -172,7 +175,7 @@ func TestUnreadableRoomHarmsNobodyElse(t *testing.T) {
 }
 
 // A large room is closed in several transactions. A participant that has entered another room meanwhile stays there.
-func TestClosingALargeRoomSparesThoseWhoLeftIt(t *testing.T) {
+func TestClosingALargeRoomKeepsThoseWhoLeftIt(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store})
 	r := room{ID: "large"}

@@ -12,7 +12,7 @@ import (
 const (
 	maxName   = 24
 	maxAnswer = 256
-	// maxMessage has room for the longest valid message with every character escaped.
+	// maxMessage fits the longest valid message with every character escaped.
 	maxMessage = 8 << 10
 )
 
@@ -25,16 +25,16 @@ const (
 	typeClear  = "clearAnswer"
 )
 
-// message is a message from a client, with every field its type has checked.
+// message is a message from a client. Every field that its type uses has been checked.
 type message struct {
 	Type     string `json:"type"`
 	Token    string `json:"userToken"`
 	Name     string `json:"userName"`
 	RoomID   string `json:"roomId"`
 	Answer   text   `json:"answer"`
-	Previous string `json:"previousToken"` // the former token of one who comes back
-	Everyone bool   `json:"everyone"`      // clearAnswer: not only one's own
-	Create   bool   `json:"create"`        // enterTheRoom: make it, if there is none
+	Previous string `json:"previousToken"` // the former token of a participant that comes back
+	Everyone bool   `json:"everyone"`      // clearAnswer: clear the answers of all participants
+	Create   bool   `json:"create"`        // enterTheRoom: create the room if it does not exist
 }
 
 // text is a string that may be empty but not missing.
@@ -53,8 +53,8 @@ func (t *text) UnmarshalJSON(data []byte) error {
 
 var roomID = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)
 
-// decode reads a message that came over the socket that was given token. Every error is a *refusal.
-// Fields that the type does not have are ignored.
+// decode reads a message that came over the socket with this token. Every error is a *refusal. It ignores fields that
+// the type does not use.
 func decode(data []byte, token string) (message, *refusal) {
 	var m message
 	switch {

@@ -91,7 +91,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Whatever arrives, it is refused with a code or every field is within its limits.
+// For every input, decode returns a refusal with a code or a message whose fields are all within their limits.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"createRoom","userToken":"` + mine + `","userName":"Ann"}`,

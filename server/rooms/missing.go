@@ -6,14 +6,14 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// complete reports whether all kinds of keys have been read.
+// complete reports whether presence has read all kinds of keys.
 func (p *presence) complete() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.read) == len(p.kinds())
 }
 
-// dead returns the other instances that have shown no sign of life for too long.
+// dead returns the other instances that have shown no sign of life for at least limit.
 func (p *presence) dead(now time.Time, limit time.Duration) (list []deadPeer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,7 +32,7 @@ func (p *presence) dead(now time.Time, limit time.Duration) (list []deadPeer) {
 	return list
 }
 
-// alive notes that an instance lives although the watch has not told of it.
+// alive records that an instance lives although the watch has not reported it.
 func (p *presence) alive(id string, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +41,7 @@ func (p *presence) alive(id string, now time.Time) {
 	}
 }
 
-// orphaned notes that sockets of an instance are gone since a moment that is past.
+// orphaned records that the sockets of an instance have been gone since a past moment.
 func (p *presence) orphaned(id string, sockets []kv.Entry, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,7 @@ func (p *presence) orphaned(id string, sockets []kv.Entry, since time.Time) {
 	}
 }
 
-// ownStrays returns the registrations of this instance that have no socket here.
+// ownStrays returns the registrations of this instance that have no open socket here.
 func (p *presence) ownStrays() (list []kv.Entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *presence) ownStrays() (list []kv.Entry) {
 	return list
 }
 
-// orphansSince returns the participants that have had no socket since a moment, or longer.
+// orphansSince returns the participants that have had no socket since limit or longer.
 func (p *presence) orphansSince(limit time.Time) (list []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func (p *presence) orphansSince(limit time.Time) (list []string) {
 	return list
 }
 
-// wait begins the time of grace of an orphan again.
+// wait restarts the grace period of an orphan.
 func (p *presence) wait(token string, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

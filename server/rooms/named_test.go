@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Those who know the name of a room meet there, whoever comes first.
+// Participants that use the same room name meet there, in any order of arrival.
 func TestMeetingInARoomByName(t *testing.T) {
 	a, b, store := pair(t, Config{})
 	named := func(c *client, name string) {
@@ -24,7 +24,8 @@ func TestMeetingInARoomByName(t *testing.T) {
 	ben.info()
 	ann.until("Ann is alone", func(r roomInfo) bool { return !two(r) })
 
-	// The last one goes and somebody comes: it is their room then, and they are not told of the end of the former.
+	// The last participant leaves and another one enters. The room is then theirs, and they do not receive the end of
+	// the former room.
 	cleo := connect(t, a)
 	for range 4 {
 		ann.create("Ann")

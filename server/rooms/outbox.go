@@ -3,26 +3,27 @@ package rooms
 import "sync"
 
 const (
-	// maxReplies is how many replies may wait to be written: whoever does not read them is not read either.
+	// maxReplies is how many replies may wait to be written. Above it the server reads no more messages from that
+	// client.
 	maxReplies = 16
-	// maxStates is how many states of its room may wait for a socket that does not keep up. After that it
-	// is told the newest only: each says everything, so that no one is told something that is no longer so.
+	// maxStates is how many states of a room may wait for a slow socket. Above it the outbox keeps only the newest
+	// one. Each state is complete, so the client never ends with an outdated one.
 	maxStates = 16
 )
 
-// outgoing is a message that waits to be written: bytes, or a state of which the socket's own message is
-// made when it is written.
+// outgoing is a message that waits to be written: either bytes, or a state from which the socket's own message is
+// made at writing.
 type outgoing struct {
 	data  []byte
 	state *view
 }
 
-// outbox holds what a socket is still to be told, in order. It never makes the one who tells wait.
+// outbox holds the messages for a socket, in order. Adding a message never blocks.
 type outbox struct {
 	mu      sync.Mutex
 	waiting []outgoing
 	states  int
-	wake    chan struct{} // holds an item when there may be something
+	wake    chan struct{} // holds an item when a message may be waiting
 	space   chan struct{} // holds an item when there may be room for a reply
 }
 
@@ -30,7 +31,7 @@ func newOutbox() *outbox {
 	return &outbox{wake: make(chan struct{}, 1), space: make(chan struct{}, 1)}
 }
 
-// add puts a message behind the others.
+// add appends a message.
 func (o *outbox) add(message outgoing) {
 	o.mu.Lock()
 	if message.state != nil {
@@ -56,7 +57,7 @@ func (o *outbox) dropStates() {
 	o.states = 0
 }
 
-// take returns the message at the head; ok is false when there is none.
+// take removes and returns the first message. ok is false when the outbox is empty.
 func (o *outbox) take() (message outgoing, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -73,7 +74,7 @@ func (o *outbox) take() (message outgoing, ok bool) {
 	return message, true
 }
 
-// full reports whether replies should wait.
+// full reports whether the server must read no further messages because replies wait.
 func (o *outbox) full() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

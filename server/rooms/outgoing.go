@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// marshal encodes a message of ours, whose types cannot fail to.
+// marshal encodes one of this package's own messages, whose types cannot fail to encode.
 func marshal(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -43,14 +43,14 @@ func (r *refusal) encoded() []byte {
 	}{"error", r.code, r.message})
 }
 
-// view is a state of a room as its participants are told. What all of them see alike is encoded once; a
-// message for one of them is that with a piece of its own put in, so that telling a thousand costs little
-// more than copying.
+// view is a state of a room as its participants see it. The part that all of them see alike is encoded once. A
+// participant's message is a copy of it with one piece replaced, so that a message to a thousand participants costs
+// little more than copying.
 type view struct {
 	revision int64
 	room     room
 	index    map[string]int // by token
-	common   []byte         // the whole message as one sees it who is not in the room
+	common   []byte         // the whole message as a client outside the room sees it
 	start    []int          // where each participant begins in common
 	end      []int
 }
@@ -77,7 +77,7 @@ func newView(r room, revision int64) *view {
 	return v
 }
 
-// appendMessage appends the message for one participant; ok is false for somebody who is not in the room.
+// appendMessage appends the message for one participant. ok is false if the token is not in the room.
 func (v *view) appendMessage(to []byte, token string) (message []byte, ok bool) {
 	i, ok := v.index[token]
 	if !ok {
@@ -88,9 +88,9 @@ func (v *view) appendMessage(to []byte, token string) (message []byte, ok bool) 
 	return append(to, v.common[v.end[i]:]...), true
 }
 
-// appendParticipant encodes what may be told of a participant: never its token, its answer only where
-// that is shown. "hasAnswered" stands in for an answer that is not; it is left out where it would be false,
-// since a large room is told often.
+// appendParticipant encodes the public data of a participant. It never includes the token, and includes the answer
+// only if shown. "hasAnswered" replaces a hidden answer. It is omitted when false, because the server sends large
+// rooms often.
 func appendParticipant(to []byte, p participant, isMe, shown bool) []byte {
 	to = append(to, `{"name":`...)
 	to = append(to, marshal(p.Name)...)

@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// presence is what this instance has seen of the sockets, the participants, the rooms and the signs of life in the store. Watches
-// keep it up to date. So the sweeper finds what has changed or is due, and never looks through what is at rest.
+// presence holds what this instance knows of the sockets, participants, rooms and signs of life in the store. Watches
+// keep it up to date. The sweeper therefore finds entries that changed or are due, and never scans entries at rest.
 //
-// The watches may lag, and one may be behind another. The sweeper confirms in a transaction whatever it does.
+// The watches may lag, and one may be behind another. The sweeper confirms each of its actions in a transaction.
 type presence struct {
 	own       string // this instance
 	connected func(token string) bool
@@ -27,22 +27,22 @@ type presence struct {
 	peers   map[string]*peer
 	sockets map[string]*peer // by token
 	members map[string]struct{}
-	// orphans has the participants without a socket, and since when. Strays are the tokens that are registered here and may have no
-	// socket here.
+	// orphans maps each participant without a socket to the time since when. strays are the tokens that are
+	// registered here and may have no socket here.
 	orphans map[string]time.Time
 	strays  map[string]struct{}
 	idle    idleQueue
 	updates map[string]*lastUpdate // by room
-	looked  int                    // at how many entries the sweeper has looked; a test bounds them
+	looked  int                    // the number of entries that the sweeper has looked at; a test bounds it
 }
 
-// peer is an instance, this one among them.
+// peer is an instance, possibly this one.
 type peer struct {
 	id      string
 	sign    int64            // the revision of its sign of life, 0 without one
 	sockets map[string]int64 // the revision of each registration, by token
-	// since is when the sign changed last. Time is measured here, from one change to the next: the clocks of two machines are
-	// never compared.
+	// since is the time of the sign's last change, measured on this machine. The clocks of two machines are never
+	// compared.
 	since time.Time
 }
 
@@ -54,7 +54,7 @@ func newPresence(own string, connected func(token string) bool) *presence {
 	}
 }
 
-// kind is one kind of keys that presence follows. A name is what follows the prefix in the key.
+// kind is one kind of keys that presence follows. A name is the part of the key after the prefix.
 type kind struct {
 	prefix string
 	put    func(name string, e kv.Entry, now time.Time)
@@ -71,7 +71,7 @@ func (p *presence) kinds() []kind {
 	}
 }
 
-// presencePage is how many entries are read at once. Tests change it.
+// presencePage is the number of entries per read. Tests change it.
 var presencePage int64 = 10_000
 
 // follow reads the keys of a kind and watches them until ctx ends.
@@ -98,7 +98,7 @@ func (p *presence) follow(ctx context.Context, store Store, k kind, log func(err
 	}
 }
 
-// readAll replaces what is known of a kind, and returns the revision of it.
+// readAll replaces all known entries of a kind and returns the revision of the read.
 func (p *presence) readAll(ctx context.Context, store Store, k kind) (int64, error) {
 	found := map[string]kv.Entry{}
 	revision, err := store.Each(ctx, k.prefix, presencePage, func(entries []kv.Entry) error {
@@ -138,7 +138,7 @@ func (p *presence) apply(k kind, changes []kv.Change, now time.Time) {
 	}
 }
 
-// peer returns an instance. p.mu is held.
+// peer returns an instance and creates it if needed. The caller holds p.mu.
 func (p *presence) peer(id string, now time.Time) *peer {
 	i := p.peers[id]
 	if i == nil {
@@ -148,7 +148,7 @@ func (p *presence) peer(id string, now time.Time) *peer {
 	return i
 }
 
-// tidy forgets an instance of which nothing is left. p.mu is held.
+// tidy removes an instance that has neither a sign of life nor sockets. The caller holds p.mu.
 func (p *presence) tidy(i *peer) {
 	if i.sign == 0 && len(i.sockets) == 0 {
 		delete(p.peers, i.id)
@@ -203,7 +203,7 @@ func (p *presence) left(token string, _ time.Time) {
 	delete(p.orphans, token)
 }
 
-// orphan notes since when a participant has no socket. p.mu is held.
+// orphan records the time since when a participant has no socket. The caller holds p.mu.
 func (p *presence) orphan(token string, since time.Time) {
 	_, member := p.members[token]
 	_, known := p.orphans[token]
@@ -215,7 +215,7 @@ func (p *presence) orphan(token string, since time.Time) {
 func (p *presence) updated(room string, e kv.Entry, _ time.Time) {
 	at, err := decodeTime(e.Value)
 	if err != nil {
-		at = time.Time{} // nobody can say when it was; it counts as idle
+		at = time.Time{} // the time cannot be read; the room counts as idle
 	}
 	u := p.updates[room]
 	if u == nil {
@@ -235,7 +235,7 @@ func (p *presence) closed(room string, _ time.Time) {
 	}
 }
 
-// stray notes that a token may be registered here without a socket.
+// stray records that a token may be registered here without a socket.
 func (p *presence) stray(token string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

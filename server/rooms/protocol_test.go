@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// Every row of the protocol's table that is an error, over one socket that stays open through all of them.
+// One socket stays open through every error of the protocol's table.
 func TestErrorsLeaveTheSocketOpen(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t)})
 	ann, ben := connect(t, a), connect(t, a)
@@ -79,7 +79,7 @@ func TestErrorsLeaveTheSocketOpen(t *testing.T) {
 	assert.Equal(t, []string{"Ben=", "Ann="}, names(ann.info().roomInfo))
 }
 
-// No message ever bears a token but that of the socket it is sent to.
+// A message never contains a token other than that of the socket that receives it.
 func TestTokensStayWithTheirSocket(t *testing.T) {
 	a, b, _ := pair(t, Config{Grace: 50 * time.Millisecond})
 	ann, ben, cleo := connect(t, a), connect(t, b), connect(t, a)
@@ -141,11 +141,11 @@ func TestUnidentifiedParticipantIsRefused(t *testing.T) {
 	assert.Zero(t, a.Stats().Sockets)
 }
 
-func TestAPlainRequestIsToldToUpgrade(t *testing.T) {
+func TestPlainRequestIsAskedToUpgrade(t *testing.T) {
 	assertHTTPError(t, start(t, Config{Store: kvtest.Open(t)}), http.StatusUpgradeRequired, "upgrade_required")
 }
 
-// assertHTTPError asks without an upgrade and expects an error in the form of the API's.
+// assertHTTPError sends a request without an upgrade and expects an error in the API's format.
 func assertHTTPError(t *testing.T, a *instance, status int, code string) {
 	t.Helper()
 	response, err := http.Get(a.url)
@@ -162,7 +162,7 @@ func assertHTTPError(t *testing.T, a *instance, status int, code string) {
 	assert.NotEmpty(t, body.Message)
 }
 
-// Who floods the server is slowed down, not cut off.
+// The server slows down a client that floods it, but keeps the connection.
 func TestAFloodIsSlowedDown(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t)})
 	ann := connect(t, a)
@@ -179,7 +179,7 @@ func TestAFloodIsSlowedDown(t *testing.T) {
 	assert.GreaterOrEqual(t, time.Since(began), extra*time.Second/messagesPerSecond-20*time.Millisecond)
 }
 
-// A message beyond all measure, or one that does not end, costs its sender the connection and nobody else.
+// A message above the hard limit, or one that does not end, closes its sender's connection and no other.
 func TestCutOff(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t), MessageLimit: 200 * time.Millisecond, Ping: 50 * time.Millisecond})
 	bystander := connect(t, a)
@@ -200,7 +200,7 @@ func TestCutOff(t *testing.T) {
 	slow := connect(t, a)
 	writer, err := slow.conn.Writer(t.Context(), websocket.MessageText)
 	require.NoError(t, err)
-	_, err = writer.Write([]byte(`{"type":`)) // and never the rest
+	_, err = writer.Write([]byte(`{"type":`)) // the rest never follows
 	require.NoError(t, err)
 	ended(slow)
 
@@ -209,7 +209,7 @@ func TestCutOff(t *testing.T) {
 	assert.Equal(t, "pong", bystander.next().Type)
 }
 
-// Whoever reads nothing, pings included, is gone after two missed pongs.
+// The server drops a client that reads nothing, pings included, after two missed pongs.
 func TestSilentClientsAreGone(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t), Ping: 30 * time.Millisecond})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
@@ -222,8 +222,8 @@ func TestSilentClientsAreGone(t *testing.T) {
 	eventually(t, "it is gone", func() bool { return a.Stats().Sockets == 0 })
 }
 
-// A client that sends requests but reads no reply fills its own connection, not the server's memory; and one that
-// does not read the states of its room is told the newest when it does.
+// A client that sends requests but reads no replies fills its own connection, not the server's memory. A client that
+// does not read the states of its room receives the newest one when it reads again.
 func TestOutbox(t *testing.T) {
 	o := newOutbox()
 	for range maxReplies {
@@ -268,7 +268,7 @@ func TestAConfigThatCannotWork(t *testing.T) {
 	}
 }
 
-// Close ends every socket and everything that ran for it, and participants may come back elsewhere.
+// Close ends every socket and all its tasks, and participants may come back at another instance.
 func TestCloseLeavesNothingRunning(t *testing.T) {
 	store := kvtest.Open(t)
 	a := start(t, Config{Store: store})

@@ -9,42 +9,41 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// queue carries out the changes that come from this instance. Those of one room go in the order in which
-// they came, and what has gathered while one transaction was under way goes into the next together:
-// a thousand who come back at once would otherwise wait for a thousand commits.
+// queue carries out the changes that come from this instance. The changes of one room run in the order of their
+// arrival. Changes that arrive during a transaction share the next one. Otherwise a thousand returning participants
+// would wait for a thousand commits.
 type queue struct {
 	store    Store
 	now      func() time.Time
-	limit    time.Duration // of one transaction with its repetitions
-	conflict func()        // counts
+	limit    time.Duration // limits one transaction with its retries
+	conflict func()        // counts a conflict
 
 	mu      sync.Mutex
-	waiting map[string][]*job // by room; there is a worker for each key that is there
+	waiting map[string][]*job // by room; each key has a running worker
 	workers sync.WaitGroup
 }
 
 const (
-	// breath is the pause between two transactions of a room that has more to do. In it the other instances
-	// get their turn, who would otherwise keep finding that this one was faster, and more jobs gather.
+	// breath is the pause between two transactions of a room that has more jobs. It gives other instances a chance to
+	// commit, and lets more jobs gather.
 	breath = 5 * time.Millisecond
-	// maxRetry bounds the pause before a transaction that met another one is tried again. It is short, so
-	// that the one who lost is the one who wins next.
+	// maxRetry bounds the pause before a retry after a conflict. It is short, so that the instance that lost usually
+	// commits next.
 	maxRetry = 10 * time.Millisecond
 )
 
 type job struct {
 	ctx     context.Context
 	compute func(*txn) error
-	done    chan struct{} // closed when the other two are set
+	done    chan struct{} // closed when revision and err are set
 
 	revision int64
 	err      error
 }
 
-// change carries out a change of a room and returns the revision that holds it. When another change came
-// between reading and committing, it is computed anew from what is there now. It fails with the
-// function's own refusal, or with errUnavailable; after the latter the change may have been made, or may
-// still be.
+// change carries out a change of a room and returns the revision that contains it. If another change comes between
+// reading and committing, change computes it again from the new state. It fails with the function's own refusal or
+// with errUnavailable. After errUnavailable the change may have been made, or may still be made.
 func (q *queue) change(ctx context.Context, id string, compute func(*txn) error) (int64, error) {
 	j := &job{ctx: ctx, compute: compute, done: make(chan struct{})}
 	q.mu.Lock()
@@ -86,8 +85,7 @@ func (q *queue) work(id string) {
 	}
 }
 
-// commit carries out as many of the jobs, from the first on, as one transaction holds, at least one, and
-// returns how many.
+// commit carries out the first jobs, as many as one transaction holds but at least one, and returns their number.
 func (q *queue) commit(jobs []*job) int {
 	ctx, cancel := context.WithTimeout(context.Background(), q.limit)
 	defer cancel()
@@ -99,7 +97,7 @@ func (q *queue) commit(jobs []*job) int {
 		n := gather(x, jobs)
 		t, err := x.encode(q.now())
 		if errors.Is(err, errFull) && n > 1 {
-			jobs = jobs[:1] // which of them was too much shows when they go alone
+			jobs = jobs[:1] // each job alone shows which one is too large
 			continue
 		}
 		if err != nil {
@@ -121,19 +119,19 @@ func (q *queue) commit(jobs []*job) int {
 	}
 }
 
-// gather computes jobs until the transaction is full, notes the error of those that fail, and returns how
-// many it has computed.
+// gather computes jobs until the transaction is full and stores the error of each failed job. It returns the number
+// of computed jobs.
 func gather(x *txn, jobs []*job) int {
 	for i, j := range jobs {
 		if j.err = j.ctx.Err(); j.err != nil {
-			continue // nobody waits for it any more
+			continue // the caller has stopped waiting
 		}
 		fits, err := x.try(j.compute)
 		if !fits && i > 0 {
 			return i
 		}
 		if !fits {
-			err = errFull // alone, it is larger than a transaction
+			err = errFull // this job alone exceeds a transaction
 		}
 		if err != nil {
 			j.err = known(err)
@@ -142,7 +140,7 @@ func gather(x *txn, jobs []*job) int {
 	return len(jobs)
 }
 
-// settle notes the outcome of jobs that have not failed by themselves.
+// settle stores the outcome in every job that has no error of its own.
 func settle(jobs []*job, revision int64, err error) int {
 	for _, j := range jobs {
 		if j.err == nil {
@@ -152,7 +150,7 @@ func settle(jobs []*job, revision int64, err error) int {
 	return len(jobs)
 }
 
-// known returns a refusal as it is; every other error is the store's, whose words are not for clients.
+// known returns a refusal unchanged. Any other error comes from the store and its text must not reach clients.
 func known(err error) error {
 	var refused *refusal
 	if errors.As(err, &refused) {

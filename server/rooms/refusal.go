@@ -2,7 +2,7 @@ package rooms
 
 import "net/http"
 
-// A refusal is an error that the client is told: a code for programs, a sentence for people.
+// A refusal is an error for the client: a code for programs, a sentence for people.
 type refusal struct{ code, message string }
 
 func (r *refusal) Error() string { return r.code + ": " + r.message }
@@ -25,7 +25,7 @@ var (
 
 func invalid(message string) *refusal { return &refusal{"invalid_request", message} }
 
-// answer refuses a request that is not a WebSocket yet, in the form of the API's errors.
+// answer refuses a request before its upgrade, in the API's error format.
 func (r *refusal) answer(w http.ResponseWriter, status int) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -33,5 +33,5 @@ func (r *refusal) answer(w http.ResponseWriter, status int) {
 		Success bool   `json:"success"`
 		Code    string `json:"error"`
 		Message string `json:"message"`
-	}{false, r.code, r.message})) // whoever does not read has gone
+	}{false, r.code, r.message})) // an error means that the client is gone
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// counting counts what is asked of a store: requests, and the entries that they bring.
+// counting counts the requests to a store and the entries that they return.
 type counting struct {
 	*kv.Store
 	requests, entries atomic.Int64
@@ -43,7 +43,7 @@ func (c *counting) CommitEach(ctx context.Context, txns []kv.Txn) ([]bool, error
 	return c.Store.CommitEach(ctx, txns)
 }
 
-// settleRooms puts rooms at rest into a store: each has one participant, whose socket is at another instance that lives.
+// settleRooms puts rooms at rest into a store. Each has one participant, whose socket is at another living instance.
 func settleRooms(t *testing.T, store *kv.Store, n int) {
 	t.Helper()
 	ops := []kv.Op{kv.Put(instancePrefix+"other", nil)}
@@ -59,7 +59,7 @@ func settleRooms(t *testing.T, store *kv.Store, n int) {
 	}
 }
 
-// The periodic work of an instance does not grow with the rooms at rest, nor with their sockets.
+// The periodic work of an instance does not grow with the number of rooms or sockets at rest.
 func TestRoomsAtRestCostNothing(t *testing.T) {
 	work := func(rooms int) [3]int64 {
 		inner := kvtest.Open(t)
@@ -94,7 +94,7 @@ func TestRoomsAtRestCostNothing(t *testing.T) {
 	assert.Equal(t, [3]int64{10, 0, 30}, few, "a sign of life each time, and a look at two instances and the room that changed first")
 }
 
-// After a compaction an instance reads everything again, and forgets what has gone meanwhile.
+// After a compaction an instance reads everything again and forgets the entries that were deleted meanwhile.
 func TestPresenceAfterACompaction(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	settleRooms(t, store.Store, 3)

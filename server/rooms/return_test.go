@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// A reload closes one socket and opens another. Nobody else notices; the answer and the number stay.
+// A reload closes one socket and opens another. The answer and the number stay, and the other participants notice
+// nothing.
 func TestReloadIsTheSameParticipant(t *testing.T) {
 	for what, way := range map[string]struct {
 		session string
@@ -48,7 +49,7 @@ func TestReloadIsTheSameParticipant(t *testing.T) {
 				assert.Greater(t, after.Revision, before.Revision)
 				assert.Equal(t, map[string]string{again.token: id, ben.token: id}, keys(t, store, memberPrefix))
 
-				time.Sleep(600 * time.Millisecond) // past the time of grace, which ends nothing any more
+				time.Sleep(600 * time.Millisecond) // longer than the grace period, which no longer removes the participant
 				ben.quiet("a reload is nobody else's business")
 				again.quiet("told twice")
 				again.room = id
@@ -59,7 +60,7 @@ func TestReloadIsTheSameParticipant(t *testing.T) {
 	}
 }
 
-// Without a proof one is somebody new, whatever the name.
+// Without a proof the server adds a new participant, even if the name is the same.
 func TestAStrangerDoesNotTakeAnAbsentParticipantsPlace(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t), Grace: limit})
 	ann, ben := connect(t, a, session("browser-1")), connect(t, a, session("browser-2"))
@@ -87,7 +88,7 @@ func TestAStrangerDoesNotTakeAnAbsentParticipantsPlace(t *testing.T) {
 	assert.NotContains(t, other.info().text, "secret", "another tab of the same browser has another name")
 }
 
-// While somebody is connected, the session alone does not take their place: two tabs may have one name.
+// While a participant is connected, the session alone does not take its place: two tabs may use one name.
 func TestTwoTabsOfOneBrowser(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t)})
 	one, two := connect(t, a, session("browser")), connect(t, a, session("browser"))
@@ -97,7 +98,7 @@ func TestTwoTabsOfOneBrowser(t *testing.T) {
 	assert.Len(t, one.info().Room.Participants, 2)
 }
 
-// A former token is exact: it works while the server still holds the former socket for alive, which ends then.
+// A former token is exact. It works while the former socket still counts as alive; that socket then leaves the room.
 func TestATokenTakesOverALivingSocket(t *testing.T) {
 	a, b, _ := pair(t, Config{})
 	for _, to := range []*instance{a, b} {
@@ -117,7 +118,7 @@ func TestATokenTakesOverALivingSocket(t *testing.T) {
 	}
 }
 
-// Whoever enters or creates another room leaves the one they were in, at once and without a word of it.
+// A participant that enters or creates another room leaves its former room at once, without a message.
 func TestMovingOn(t *testing.T) {
 	a, b, store := pair(t, Config{})
 	ann, ben := connect(t, a), connect(t, b)

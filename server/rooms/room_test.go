@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever people do in whatever order, the room agrees with a plain list of who is there and what they
-// said, and what each of them is told agrees with both.
+// For every order of operations, the room agrees with a plain list of participants and answers, and each
+// participant's message agrees with both.
 func TestRoomAgreesWithItsModel(t *testing.T) {
 	type person struct {
 		token, name, answer string
@@ -118,7 +118,7 @@ func TestRoomAgreesWithItsModel(t *testing.T) {
 	})
 }
 
-// roomInfo is what a client reads.
+// roomInfo is a client's view of a room.
 type roomInfo struct {
 	Type     string
 	Revision int64
@@ -129,7 +129,7 @@ type roomInfo struct {
 	}
 }
 
-// told is what a client reads of a participant.
+// told is a client's view of a participant.
 type told struct {
 	Name, Answer string
 	HidesAnswer  bool `json:"hasAnswered"`
@@ -139,7 +139,7 @@ type told struct {
 
 func (p told) answered() bool { return p.Answer != "" || p.HidesAnswer }
 
-// hear decodes what a participant is told, and makes sure that no token is in it.
+// hear decodes the message for a participant, and checks that it contains no token.
 func hear(t require.TestingT, v *view, token string) roomInfo {
 	data, ok := v.appendMessage(nil, token)
 	require.True(t, ok)
@@ -153,7 +153,7 @@ func hear(t require.TestingT, v *view, token string) roomInfo {
 	return info
 }
 
-// must returns a value that came without an error.
+// must returns the value and requires that there is no error.
 func must[T any](value T, err error) func(require.TestingT) T {
 	return func(t require.TestingT) T {
 		require.NoError(t, err)
@@ -169,13 +169,13 @@ func TestARoomIsLimited(t *testing.T) {
 	_, err := r.enter("one more", "Ben", "")
 	assert.ErrorIs(t, err, errFull)
 	_, err = r.enter("7", "Ann", "")
-	assert.NoError(t, err, "who is there already may enter again")
+	assert.NoError(t, err, "a participant may enter again")
 
 	for i := range r.Participants {
 		r.Participants[i].Answer = strings.Repeat("猫", maxAnswer)
 	}
 	data, err := r.encode()
-	assert.NoError(t, err, "%d bytes: a full room of long answers can be stored", len(data))
+	assert.NoError(t, err, "%d bytes: a full room of long answers fits the store", len(data))
 	for i := range r.Participants {
 		r.Participants[i].Answer = strings.Repeat("\x01", maxAnswer)
 	}

@@ -27,27 +27,27 @@ type Rooms struct {
 
 	ctx        context.Context // ends with Close
 	stop       context.CancelFunc
-	serving    sync.WaitGroup // what runs for a socket or a participant
-	background sync.WaitGroup // what runs until ctx ends
+	serving    sync.WaitGroup // tasks of a socket or a participant
+	background sync.WaitGroup // tasks that run until ctx ends
 
 	mu      sync.Mutex
 	closing bool
 	sockets map[string]*socket
 	feeds   map[string]*feed
-	graces  map[string]*time.Timer // those whose socket closed a moment ago
+	graces  map[string]*time.Timer // by token; participants whose socket closed less than Grace ago
 }
 
-// Stats are counts for those who watch the server.
+// Stats are counts for monitoring.
 type Stats struct {
-	Sockets int // open at the moment
-	Rooms   int // watched at the moment
-	// Conflicts counts changes that had to be computed again, Resumes watches that had to begin again.
+	Sockets int // currently open
+	Rooms   int // currently watched
+	// Conflicts counts changes that were computed again. Resumes counts watches that began again.
 	Conflicts, Resumes int64
 }
 
 type counts struct{ conflicts, resumes atomic.Int64 }
 
-// New starts what serves rooms. [Rooms.Close] ends it; the store must outlive that.
+// New starts the tasks that serve rooms. [Rooms.Close] ends them. The store must stay open until then.
 func New(config Config) (*Rooms, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -67,8 +67,8 @@ func New(config Config) (*Rooms, error) {
 	return r, nil
 }
 
-// ServeHTTP upgrades to a WebSocket and serves it until it ends. Other origins than the own one and those
-// configured are refused with 403.
+// ServeHTTP upgrades to a WebSocket and serves it until it ends. It refuses origins other than its own and the
+// configured ones with 403.
 func (r *Rooms) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if !r.begin() {
 		(&refusal{"unavailable", "The server is stopping."}).answer(w, http.StatusServiceUnavailable)
@@ -100,7 +100,7 @@ func (r *Rooms) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	s.serve(r.ctx)
 }
 
-// begin counts a task in, unless the server is stopping.
+// begin registers a task, unless the server is stopping.
 func (r *Rooms) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +126,7 @@ func (r *Rooms) open(s *socket) error {
 	return err
 }
 
-// carryOut does what a valid message asks for.
+// carryOut carries out a valid message.
 func (r *Rooms) carryOut(ctx context.Context, s *socket, m message) error {
 	if m.Type == typeCreate {
 		m.RoomID = uuid.NewString()
@@ -173,9 +173,9 @@ func (r *Rooms) carryOut(ctx context.Context, s *socket, m message) error {
 	return nil
 }
 
-// move puts a socket into a room, and out of the one it was in.
+// move moves a socket into a room and out of its former room.
 func (r *Rooms) move(s *socket, enter func() (id string, revision int64, err error)) error {
-	s.entered = true // perhaps: after an error of the store nobody knows
+	s.entered = true // also after an error: the store may have made the change
 	former := s.feed
 	if former != nil {
 		former.move(s, true)
@@ -190,7 +190,7 @@ func (r *Rooms) move(s *socket, enter func() (id string, revision int64, err err
 	return err
 }
 
-// told is what the client hears of an error.
+// told returns the refusal that the client receives for an error.
 func (r *Rooms) told(err error) *refusal {
 	var refused *refusal
 	if !errors.As(err, &refused) {
@@ -202,7 +202,7 @@ func (r *Rooms) told(err error) *refusal {
 	return refused
 }
 
-// follow has a socket told the states of a room from a revision on, and no longer those of another room.
+// follow subscribes a socket to the states of a room from a revision on, and ends its subscription to another room.
 func (r *Rooms) follow(s *socket, id string, revision int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,7 +217,7 @@ func (r *Rooms) follow(s *socket, id string, revision int64) {
 	f.join(s, revision)
 }
 
-// newFeed starts the watch of a room. r.mu is held.
+// newFeed starts the watch of a room. The caller holds r.mu.
 func (r *Rooms) newFeed(id string, revision int64) *feed {
 	ctx, stop := context.WithCancel(r.ctx)
 	f := &feed{id: id, stop: stop, members: map[string]*member{}, log: r.config.Log}
@@ -232,7 +232,7 @@ func (r *Rooms) newFeed(id string, revision int64) *feed {
 	return f
 }
 
-// unfollow ends what follow began; the last one out stops the watch. r.mu is held.
+// unfollow ends the subscription of a socket. The watch stops with the last one. The caller holds r.mu.
 func (r *Rooms) unfollow(s *socket) {
 	if s.feed != nil {
 		s.feed.part(s)
@@ -241,7 +241,7 @@ func (r *Rooms) unfollow(s *socket) {
 	}
 }
 
-// endIfEmpty stops the watch of a room without local participants. r.mu is held.
+// endIfEmpty stops the watch of a room without local participants. The caller holds r.mu.
 func (r *Rooms) endIfEmpty(f *feed) {
 	if r.feeds[f.id] == f && f.empty() {
 		delete(r.feeds, f.id)
@@ -249,7 +249,7 @@ func (r *Rooms) endIfEmpty(f *feed) {
 	}
 }
 
-// left runs when a socket has ended: its participant keeps its place for the time of grace.
+// left runs after a socket has ended. Its participant keeps its place for the grace period.
 func (r *Rooms) left(s *socket) {
 	r.mu.Lock()
 	delete(r.sockets, s.token)
@@ -267,13 +267,13 @@ func (r *Rooms) left(s *socket) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closing {
-		return // it may come back to another instance; if not, the sweeper of that one sees to it
+		return // the participant may come back at another instance; otherwise the sweeper there removes it
 	}
 	r.graces[s.token] = time.AfterFunc(r.config.Grace, func() { r.graceOver(s.token) })
 }
 
-// graceOver takes a participant that did not come back out of its room. Where the store does not answer,
-// the sweeper makes up for it.
+// graceOver removes a participant that did not come back from its room. If the store fails, the sweeper removes it
+// later.
 func (r *Rooms) graceOver(token string) {
 	r.mu.Lock()
 	_, ours := r.graces[token]
@@ -301,14 +301,14 @@ func (r *Rooms) connected(token string) bool {
 	return r.sockets[token] != nil
 }
 
-// tokens returns those of the sockets that are open.
+// tokens returns the tokens of the open sockets.
 func (r *Rooms) tokens() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Keys(r.sockets))
 }
 
-// Stats counts what is there at the moment.
+// Stats returns the current counts.
 func (r *Rooms) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -316,11 +316,11 @@ func (r *Rooms) Stats() Stats {
 		Conflicts: r.counts.conflicts.Load(), Resumes: r.counts.resumes.Load()}
 }
 
-// handshake is how long sockets are given to answer that the server goes away.
+// handshake is how long sockets may take to answer the close message.
 const handshake = time.Second
 
-// Close tells every socket that the server goes away, and returns when all that was started has ended, or
-// with ctx's error. The participants keep their places: they may come back to another instance.
+// Close tells every socket that the server is going away. It returns when all tasks have ended, or with ctx's error.
+// The participants keep their places, so they may come back at another instance.
 func (r *Rooms) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closing = true

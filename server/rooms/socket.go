@@ -10,13 +10,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// hardLimit is the length of a message at which the connection is cut rather than the message refused.
+// hardLimit is the message length at which the server cuts the connection instead of refusing the message.
 const hardLimit = 1 << 20
 
-// A socket may send so many messages.
+// A socket may send this many messages per second, and this many in a burst.
 const messagesPerSecond, messagesAtOnce = 100, 200
 
-// missedPongs is how many pongs in a row may be missing before a socket counts as gone.
+// missedPongs is how many pongs in a row may be missing before the server treats a socket as gone.
 const missedPongs = 2
 
 // socket is one client's connection.
@@ -28,9 +28,9 @@ type socket struct {
 	may     Access
 	out     *outbox
 
-	// Used by the goroutine that reads alone.
-	feed    *feed // of the room it entered last
-	entered bool  // whether it ever was in one
+	// Only the reading goroutine uses these fields.
+	feed    *feed // of the last room that it entered
+	entered bool  // whether it has ever asked to enter a room
 }
 
 func newSocket(r *Rooms, conn *websocket.Conn, session string, may Access) *socket {
@@ -44,7 +44,7 @@ func (s *socket) participant(name string) participant {
 	return participant{Token: s.token, Name: name, Session: s.session}
 }
 
-// serve lives as long as the socket. It returns when everything that it started has ended.
+// serve runs as long as the socket. It returns when everything that it started has ended.
 func (s *socket) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -59,7 +59,7 @@ func (s *socket) serve(ctx context.Context) {
 
 // read carries out one message after the other until the connection ends.
 func (s *socket) read(ctx context.Context) {
-	// Whoever sends faster is read more slowly, and so is the store that everybody shares.
+	// The limiter slows the reading of a client that sends faster. That protects the shared store.
 	pace := rate.NewLimiter(messagesPerSecond, messagesAtOnce)
 	for s.mayReply(ctx) && pace.Wait(ctx) == nil {
 		kind, reader, err := s.conn.Reader(ctx)
@@ -81,8 +81,8 @@ func (s *socket) read(ctx context.Context) {
 	}
 }
 
-// receive reads one message. A longer one than any valid is cut, but read to its end; one that takes too
-// long ends the connection.
+// receive reads one message. It truncates a message that is longer than any valid one, but reads it to its end. A
+// message that takes too long ends the connection.
 func (s *socket) receive(reader io.Reader) ([]byte, error) {
 	slow := time.AfterFunc(s.rooms.config.MessageLimit, func() { _ = s.conn.CloseNow() })
 	defer slow.Stop()
@@ -93,7 +93,7 @@ func (s *socket) receive(reader io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// mayReply waits while the client leaves its replies unread.
+// mayReply waits while too many replies to the client are unread.
 func (s *socket) mayReply(ctx context.Context) bool {
 	for s.out.full() {
 		select {
@@ -107,7 +107,7 @@ func (s *socket) mayReply(ctx context.Context) bool {
 
 func (s *socket) tell(data []byte) { s.out.add(outgoing{data: data}) }
 
-// write writes what the outbox holds until the connection ends.
+// write writes the messages of the outbox until the connection ends.
 func (s *socket) write(ctx context.Context) {
 	for {
 		message, ok := s.out.take()
@@ -125,7 +125,7 @@ func (s *socket) write(ctx context.Context) {
 	}
 }
 
-// buffers hold messages made of states: those of a large room are too large to be made anew each time.
+// buffers are reused for messages made of states. Those of a large room are too large to allocate each time.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 func (s *socket) writeOne(ctx context.Context, message outgoing) error {
@@ -144,7 +144,7 @@ func (s *socket) writeOne(ctx context.Context, message outgoing) error {
 	return s.conn.Write(ctx, websocket.MessageText, data)
 }
 
-// ping asks again and again whether somebody is there, and returns when nobody is.
+// ping sends pings and returns when the client no longer answers.
 func (s *socket) ping(ctx context.Context) {
 	ticker := time.NewTicker(s.rooms.config.Ping)
 	defer ticker.Stop()
@@ -165,14 +165,14 @@ func (s *socket) ping(ctx context.Context) {
 	}
 }
 
-// handle carries out a message; whatever goes wrong with it, the client is told and the socket stays.
+// handle carries out a message. After any failure the client receives an error and the socket stays open.
 func (s *socket) handle(ctx context.Context, data []byte) {
 	m, refused := decode(data, s.token)
 	if refused != nil {
 		s.tell(refused.encoded())
 		return
 	}
-	// What has begun is ended, even if the client goes meanwhile: it may have been committed already.
+	// A change that has begun is finished even if the client leaves meanwhile: it may already be committed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.rooms.config.StoreLimit)
 	defer cancel()
 	if err := s.rooms.carryOut(ctx, s, m); err != nil {

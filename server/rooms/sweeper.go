@@ -8,10 +8,11 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// sweeper shows that this instance lives, and clears away what others left when they died. Every instance
-// has one; what two of them do at once does no harm, since each step is checked in its transaction.
+// sweeper shows that this instance lives, and removes the remains of instances that died. Every instance has one. Two
+// sweepers that do the same thing at once do no harm, because each step is checked in its transaction.
 //
-// Its cost depends on what has changed or is due, and on the number of instances. Rooms and sockets at rest cost nothing.
+// The cost depends on the number of instances and on the entries that changed or are due. Rooms and sockets at rest
+// cost nothing.
 type sweeper struct {
 	rooms *Rooms
 	seen  *presence
@@ -21,7 +22,7 @@ func newSweeper(r *Rooms) *sweeper {
 	return &sweeper{rooms: r, seen: newPresence(r.config.Instance, r.connected)}
 }
 
-// start runs what the sweeper needs until ctx ends.
+// start runs the sweeper's tasks until ctx ends.
 func (w *sweeper) start(ctx context.Context, run func(func())) {
 	for _, k := range w.seen.kinds() {
 		run(func() {
@@ -34,7 +35,7 @@ func (w *sweeper) start(ctx context.Context, run func(func())) {
 	run(func() { w.idleScans(ctx) })
 }
 
-// heartbeats runs until ctx ends.
+// heartbeats renews the sign of life and looks for remains until ctx ends.
 func (w *sweeper) heartbeats(ctx context.Context) {
 	every(ctx, w.rooms.config.Heartbeat, func() {
 		ctx, cancel := context.WithTimeout(ctx, w.rooms.config.StoreLimit)
@@ -49,7 +50,7 @@ func (w *sweeper) heartbeats(ctx context.Context) {
 	})
 }
 
-// every calls f now and in intervals, until ctx ends.
+// every calls f now and at each interval, until ctx ends.
 func every(ctx context.Context, interval time.Duration, f func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -63,9 +64,9 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// beat renews this instance's sign of life. If it is gone, others took this instance for dead. Then it registers all
-// its sockets again before it shows the sign: if one fails, the next beat begins anew. A socket that closes meanwhile may be
-// registered after its end; [sweeper.look] removes that.
+// beat renews this instance's sign of life. If the sign is gone, other instances took this one for dead. Then beat
+// registers all sockets again before it shows the sign. If one registration fails, the next beat starts over. A
+// socket that closes meanwhile may be registered after its end; [sweeper.look] removes that registration.
 func (w *sweeper) beat(ctx context.Context) error {
 	t := w.rooms.table
 	key := instancePrefix + t.instance
@@ -81,11 +82,11 @@ func (w *sweeper) beat(ctx context.Context) error {
 	return err
 }
 
-// look removes the sockets of instances that died, the registrations of this instance that have no socket, and the
-// participants that have had no socket for longer than the time of grace.
+// look removes the sockets of dead instances, the registrations of this instance without a socket, and the
+// participants that have had no socket for longer than the grace period.
 func (w *sweeper) look(ctx context.Context, now time.Time) error {
 	if !w.seen.complete() {
-		return nil // what has not been read yet would count as missing
+		return nil // unread entries would count as missing
 	}
 	for _, d := range w.seen.dead(now, w.rooms.config.Dead) {
 		if err := w.bury(ctx, d, now); err != nil {
@@ -98,7 +99,7 @@ func (w *sweeper) look(ctx context.Context, now time.Time) error {
 	return w.evict(ctx, now)
 }
 
-// deadPeer is an instance that seems to have died, as it was seen.
+// deadPeer is the last known state of an instance that seems to have died.
 type deadPeer struct {
 	id      string
 	sign    int64
@@ -106,8 +107,8 @@ type deadPeer struct {
 	sockets []kv.Entry
 }
 
-// bury removes the sockets of an instance that died, and then its sign of life. The store has the last word on the sign: the watch may
-// be late.
+// bury removes the sockets of a dead instance, and then its sign of life. It reads the sign from the store, because
+// the watch may be late.
 func (w *sweeper) bury(ctx context.Context, d deadPeer, now time.Time) error {
 	key := instancePrefix + d.id
 	sign, _, err := w.rooms.config.Store.Get(ctx, key)
@@ -131,7 +132,8 @@ func (w *sweeper) bury(ctx context.Context, d deadPeer, now time.Time) error {
 	return err
 }
 
-// remove deletes entries that are still as they were seen, under the further conditions, and returns those that it deleted.
+// remove deletes the entries that have not changed since they were read, under the further conditions. It returns the
+// deleted ones.
 func (w *sweeper) remove(ctx context.Context, gone []kv.Entry, conditions ...kv.Cond) (removed []kv.Entry, err error) {
 	for batch := range slices.Chunk(gone, kv.MaxOps) {
 		var txns []kv.Txn
@@ -154,7 +156,8 @@ func (w *sweeper) remove(ctx context.Context, gone []kv.Entry, conditions ...kv.
 	return removed, nil
 }
 
-// evict has those participants leave that have been without a socket for too long. One that cannot leave stops no other.
+// evict removes the participants that have had no socket for too long. A failure with one participant does not stop
+// the others.
 func (w *sweeper) evict(ctx context.Context, now time.Time) error {
 	var failed error
 	for _, token := range w.seen.orphansSince(now.Add(-w.rooms.config.Grace)) {
@@ -162,12 +165,12 @@ func (w *sweeper) evict(ctx context.Context, now time.Time) error {
 			failed = err
 			continue
 		}
-		w.seen.wait(token, now) // until the watch has told of it; if the participant has stayed, it is not an orphan any more
+		w.seen.wait(token, now) // until the watch reports it; a participant that stayed is no longer an orphan
 	}
 	return failed
 }
 
-// idleScans closes rooms where nothing has happened for long, until ctx ends.
+// idleScans closes idle rooms until ctx ends.
 func (w *sweeper) idleScans(ctx context.Context) {
 	every(ctx, w.rooms.config.IdleScan, func() {
 		ctx, cancel := context.WithTimeout(ctx, w.rooms.config.StoreLimit)

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// An instance that dies leaves sockets registered and participants in rooms. The others clear both away, and a room
-// that waited only for the dead one's participants opens.
-func TestADeadInstanceIsClearedAway(t *testing.T) {
+// An instance that dies leaves registered sockets and participants behind. The others remove both, and a room that
+// waited only for the dead instance's participants opens.
+func TestDeadInstanceIsRemoved(t *testing.T) {
 	store := kvtest.Open(t)
 	quick := Config{Store: store, Heartbeat: 20 * time.Millisecond, Dead: 200 * time.Millisecond, Grace: 50 * time.Millisecond}
 	b := start(t, quick)
@@ -37,7 +37,7 @@ func TestADeadInstanceIsClearedAway(t *testing.T) {
 		return err == nil && e.Modified > before
 	})
 	dead := time.Now()
-	dying.fail(func(kv.Txn) error { return context.DeadlineExceeded }) // it can write no more, as good as dead
+	dying.fail(func(kv.Txn) error { return context.DeadlineExceeded }) // it can no longer write, like a dead instance
 
 	info := ben.until("Ann is gone", func(r roomInfo) bool { return len(r.Room.Participants) == 1 })
 	assert.GreaterOrEqual(t, time.Since(dead), 100*time.Millisecond, "not before it must be taken for dead")
@@ -47,7 +47,7 @@ func TestADeadInstanceIsClearedAway(t *testing.T) {
 	assert.NotContains(t, keys(t, store, instancePrefix), a.config.Instance)
 	ann.refused("removed")
 
-	dying.fail(nil) // it was only frozen: its sockets are alive, and count again
+	dying.fail(nil) // it was only frozen: its sockets are alive and count again
 	eventually(t, "it registers its sockets anew", func() bool { return keys(t, store, socketPrefix)[ann.token] == a.config.Instance })
 	ann.enter(id, "Ann")
 	assert.Len(t, ann.info().Room.Participants, 2)
@@ -55,7 +55,7 @@ func TestADeadInstanceIsClearedAway(t *testing.T) {
 	ben.quiet("Ann stays")
 }
 
-// Participants without a socket, left for instance by a server that was stopped, leave after the time of grace.
+// Participants without a socket, for instance those of a stopped server, leave after the grace period.
 func TestOrphansLeave(t *testing.T) {
 	store := kvtest.Open(t)
 	a := start(t, Config{Store: store})
@@ -73,8 +73,8 @@ func TestOrphansLeave(t *testing.T) {
 	assert.Empty(t, keys(t, store, updatePrefix))
 }
 
-// With the durations of the contract, a dead instance's sockets are gone within 35 s, measured by a clock that the
-// test sets: the last sign of life may have come just after a look, and the next look may come as late as it can.
+// With the contract's durations, a dead instance's sockets are gone within 35 s. The test sets the clock to the worst
+// case: the last sign of life comes right after a look, and the next look comes as late as possible.
 func TestWithin35Seconds(t *testing.T) {
 	config, err := Config{Store: kvtest.Open(t)}.withDefaults()
 	require.NoError(t, err)
@@ -100,8 +100,8 @@ func TestWithin35Seconds(t *testing.T) {
 	assert.NotEmpty(t, seen.dead(died.Add(3*time.Hour), config.Dead))
 }
 
-// A watch that lags shows an instance as dead that lives. The store has the last word: nothing is removed.
-func TestAnInstanceThatLivesIsNotBuried(t *testing.T) {
+// A lagging watch shows a living instance as dead. The store is authoritative: nothing is removed.
+func TestLivingInstanceIsNotRemoved(t *testing.T) {
 	store := kvtest.Open(t)
 	a := start(t, Config{Store: store, Heartbeat: time.Hour, Dead: 2 * time.Hour})
 	ann := connect(t, a)
@@ -127,14 +127,14 @@ func TestAnInstanceThatLivesIsNotBuried(t *testing.T) {
 	assert.Empty(t, w.seen.dead(now.Add(3*time.Hour), a.config.Dead), "it has its time anew")
 }
 
-// closeIdle closes the one room that is idle, as soon as the instance has seen it.
+// closeIdle closes the only idle room, as soon as the instance has seen it.
 func closeIdle(t *testing.T, a *instance) {
 	t.Helper()
 	eventually(t, "the room is seen", func() bool { return len(a.sweeper.seen.idleSince(time.Now().Add(-time.Minute))) == 1 })
 	require.NoError(t, a.sweeper.closeIdle(t.Context()))
 }
 
-// A room as large as a room can be is closed whole, though one transaction does not hold it.
+// A room of maximum size is closed completely, although one transaction does not hold it.
 func TestALargeRoomIsClosedWhole(t *testing.T) {
 	store := kvtest.Open(t)
 	a := start(t, Config{Store: store})
@@ -152,8 +152,8 @@ func TestALargeRoomIsClosedWhole(t *testing.T) {
 	}
 }
 
-// Nothing is closed that has changed since it was found idle.
-func TestARoomThatWakesUpIsNotClosed(t *testing.T) {
+// A room that has changed since the scan found it idle is not closed.
+func TestRoomThatChangesAgainIsNotClosed(t *testing.T) {
 	store := kvtest.Open(t)
 	a := start(t, Config{Store: store})
 	ann := connect(t, a)

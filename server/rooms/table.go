@@ -16,16 +16,16 @@ const (
 	instancePrefix = "instances/"
 )
 
-// maxAlike bounds how many participants of one session and name are looked at when somebody comes back.
+// maxAlike bounds how many participants with the same session and name a returning client is compared with.
 const maxAlike = 16
 
-// table makes the changes of rooms in the store. Each is part of one transaction.
+// table changes rooms in the store. Each change is part of one transaction.
 type table struct {
 	queue
 	instance string
 }
 
-// create makes a room with one participant, who leaves the one they were in.
+// create makes a room with one participant, and takes that participant out of its former room.
 func (t *table) create(ctx context.Context, id string, who participant) (int64, error) {
 	return t.change(ctx, id, func(x *txn) error {
 		if err := leaveFormer(x, who.Token, id); err != nil {
@@ -41,8 +41,8 @@ func (t *table) create(ctx context.Context, id string, who participant) (int64, 
 	})
 }
 
-// place notes the room of a token, and that its socket is connected here: the registration may have gone when another
-// socket took over the token's place.
+// place stores the room of a token and registers its socket at this instance. The registration may be gone because
+// another socket took over the token's place.
 func (t *table) place(x *txn, token, id string) {
 	x.put(memberPrefix+token, []byte(id))
 	x.put(socketPrefix+token, []byte(t.instance))
@@ -56,8 +56,8 @@ func (t *table) exists(ctx context.Context, id string) (bool, error) {
 	return entry.Found(), nil
 }
 
-// enter puts somebody into a room, out of the one they were in. Who comes back (see the package
-// documentation) takes the place of the former token. Where there is no such room, create makes it.
+// enter puts a participant into a room and takes it out of its former room. A participant that comes back (see the
+// package documentation) takes the place of the former token. With create, enter makes a room that does not exist.
 func (t *table) enter(ctx context.Context, id string, who participant, previous string, create bool) (int64, error) {
 	return t.change(ctx, id, func(x *txn) error {
 		r, err := x.room(id)
@@ -90,7 +90,7 @@ func (t *table) enter(ctx context.Context, id string, who participant, previous 
 	})
 }
 
-// returning finds the token of the participant as whom somebody comes back, "" for none.
+// returning finds the token of the participant that comes back, "" for a new one.
 func returning(x *txn, r room, who participant, previous string) (string, error) {
 	if r.index(who.Token) >= 0 {
 		return "", nil
@@ -130,8 +130,8 @@ func (t *table) update(ctx context.Context, id string, compute func(room) (room,
 	})
 }
 
-// leave takes a participant out of its room, unless it has a socket at another instance. Connected reports whether this
-// instance has one; a registration here without a socket is removed.
+// leave takes a participant out of its room, unless it has a socket at another instance. connected reports whether
+// this instance has its socket. A registration here without a socket is removed.
 func (t *table) leave(ctx context.Context, token string, connected func(string) bool) error {
 	entry, _, err := t.store.Get(ctx, memberPrefix+token)
 	if err != nil {
@@ -156,7 +156,7 @@ func (t *table) leave(ctx context.Context, token string, connected func(string) 
 	return err
 }
 
-// forget removes the registration of a socket that was connected to this instance and is no longer.
+// forget removes the registration of a socket that is no longer connected to this instance.
 func (t *table) forget(ctx context.Context, token string, connected func(string) bool) error {
 	if connected(token) {
 		return nil
@@ -166,8 +166,7 @@ func (t *table) forget(ctx context.Context, token string, connected func(string)
 	return err
 }
 
-// leaveFormer takes a participant out of the room it is in, if that is another than id. A room that cannot be read keeps
-// nobody.
+// leaveFormer takes a participant out of its room if that room is not id. An unreadable room does not prevent this.
 func leaveFormer(x *txn, token, id string) error {
 	former, err := x.get(memberPrefix + token)
 	if err != nil || former == nil || string(former) == id {
@@ -185,10 +184,10 @@ func leaveFormer(x *txn, token, id string) error {
 	return nil
 }
 
-// closeBatch is how many participants of a closed room are removed in one transaction.
+// closeBatch is how many participants of a closed room one transaction removes.
 const closeBatch = kv.MaxOps - 2
 
-// close removes a room with its participants, unless it has changed since updated was read.
+// close removes a room and its participants, unless the room has changed since updated was read.
 func (t *table) close(ctx context.Context, id string, updated kv.Entry) error {
 	entry, _, err := t.store.Get(ctx, roomPrefix+id)
 	if err != nil {
@@ -207,7 +206,8 @@ func (t *table) close(ctx context.Context, id string, updated kv.Entry) error {
 	if err != nil || !result.Held {
 		return err
 	}
-	// The rest of a large room follows. Without its room it means nothing, but a participant may have entered another one.
+	// The remaining keys of a large room follow. They mean nothing without the room, but a participant may have
+	// entered another room meanwhile.
 	for rest := range slices.Chunk(r.Participants[len(now):], closeBatch) {
 		var each []kv.Txn
 		for _, p := range rest {
@@ -221,13 +221,13 @@ func (t *table) close(ctx context.Context, id string, updated kv.Entry) error {
 	return nil
 }
 
-// register notes that the token's socket is connected to this instance.
+// register stores that the token's socket is connected to this instance.
 func (t *table) register(ctx context.Context, token string) error {
 	_, err := t.store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.Put(socketPrefix+token, []byte(t.instance))}})
 	return err
 }
 
-// registerAll registers sockets, as many in one transaction as it holds.
+// registerAll registers sockets, as many per transaction as fit.
 func (t *table) registerAll(ctx context.Context, tokens []string) error {
 	for chunk := range slices.Chunk(tokens, kv.MaxOps) {
 		var puts []kv.Op

@@ -8,10 +8,10 @@ import (
 
 var tokenForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// newToken returns a secret of 128 random bits, in characters that fit in a key.
+// newToken returns a secret of 128 random bits, encoded in characters that a key may contain.
 func newToken() string {
 	var secret [16]byte
-	_, _ = rand.Read(secret[:]) // which never fails
+	_, _ = rand.Read(secret[:]) // never fails
 	return hex.EncodeToString(secret[:])
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// Store is what rooms need of the store; [kv.Store] is one.
+// Store is the part of the store that rooms need. [kv.Store] implements it.
 type Store interface {
 	Get(ctx context.Context, key string) (kv.Entry, int64, error)
 	Each(ctx context.Context, prefix string, limit int64, f func([]kv.Entry) error) (int64, error)
@@ -17,16 +17,15 @@ type Store interface {
 	Watch(ctx context.Context, prefix string, after int64, f func([]kv.Change) error) error
 }
 
-// txn gathers what changes read and write. Its commit does nothing when anything they read has changed
-// since.
+// txn collects the reads and writes of changes. Its commit does nothing if any of the values read has changed since.
 type txn struct {
 	ctx   context.Context
 	store Store
 	state
 }
 
-// state is what changes have read and left so far: keys, and rooms, which are encoded once at the end. A nil value
-// deletes its key, and so does a room without participants.
+// state holds the reads and pending writes so far: keys, and rooms, which are encoded once at the end. A nil value
+// deletes its key. A room without participants is deleted too.
 type state struct {
 	reads map[string]kv.Entry
 	keys  map[string][]byte
@@ -37,8 +36,8 @@ func newTxn(ctx context.Context, store Store) *txn {
 	return &txn{ctx, store, state{map[string]kv.Entry{}, map[string][]byte{}, map[string]room{}}}
 }
 
-// try computes one more change. If it fails, or no longer fits into one transaction with those before,
-// the transaction is as it was: what the change has read is no condition either.
+// try computes one more change. If the change fails or does not fit into the transaction, the transaction stays as it
+// was, without conditions on the values that the change read.
 func (x *txn) try(compute func(*txn) error) (fits bool, err error) {
 	before := state{maps.Clone(x.reads), maps.Clone(x.keys), maps.Clone(x.rooms)}
 	err = compute(x)
@@ -49,7 +48,7 @@ func (x *txn) try(compute func(*txn) error) (fits bool, err error) {
 	return fits, err
 }
 
-// get reads a key. One that is not there is nil.
+// get reads a key. It returns nil for a missing key.
 func (x *txn) get(key string) ([]byte, error) {
 	if value, ok := x.keys[key]; ok {
 		return value, nil
@@ -88,10 +87,10 @@ func (x *txn) room(id string) (room, error) {
 	return r, nil
 }
 
-// save changes a room, or removes it when nobody is left.
+// save stores a room, or deletes it if it has no participants.
 func (x *txn) save(r room) { x.rooms[r.ID] = r }
 
-// encode returns the transaction; it fails with errFull when a room has grown too large.
+// encode returns the transaction. It fails with errFull if a room is too large.
 func (x *txn) encode(now time.Time) (kv.Txn, error) {
 	var t kv.Txn
 	for key, entry := range x.reads {
