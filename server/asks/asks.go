@@ -1,12 +1,13 @@
-// Package asks lets a client ask the holder of a document's lock for it.
+// Package asks lets a client ask the holder of a document's lock to hand it over.
 //
 // # In the store
 //
-// asks/<room> is the question to the holder of that document's lock, one at a time. The holder answers by changing it:
-// accepted, so that it may take its time for saving, or refused. Whichever server the asker and the holder use, both see it.
+// asks/<room> is the question to the holder of that document's lock. There is at most one at a time. The holder
+// answers by changing the key: accepted, so that it has time to save, or refused. Both the asker and the holder see
+// the key, whichever servers they use.
 //
-// The holder hears of the question when the asker waits first in line. So a release by the holder, or the end of its lock, passes
-// the lock on to the asker, and nobody comes in between.
+// The holder receives the question only when the asker is first in the queue. So when the holder releases the lock or
+// the lock ends, the asker gets it, and no other client comes in between.
 package asks
 
 import (
@@ -22,15 +23,15 @@ import (
 
 const prefix = "asks/"
 
-// AcceptLimit is how long a holder that has accepted may take to save and to release.
+// AcceptLimit is how long a holder that accepted may take to save and release.
 const AcceptLimit = 15 * time.Second
 
 var (
-	// ErrBusy means that somebody else has asked already.
+	// ErrBusy means that another client has already asked.
 	ErrBusy = errors.New("somebody else has asked for this lock already")
-	// ErrTimeout means that the holder did not answer, or did not release in time.
+	// ErrTimeout means that the holder did not answer or release in time.
 	ErrTimeout = errors.New("the holder did not pass the lock on in time")
-	// ErrNotAsked means that nobody asks for the lock, or no longer.
+	// ErrNotAsked means that no client asks for the lock now.
 	ErrNotAsked = errors.New("nobody asks for this lock now")
 
 	errOver = errors.New("the question is over")
@@ -39,15 +40,15 @@ var (
 // RefusedError is the answer of a holder that keeps the lock.
 type RefusedError struct {
 	Reason string
-	Busy   bool // it passes the lock on to somebody else
+	Busy   bool // the holder hands the lock over to another client
 }
 
 func (e *RefusedError) Error() string { return "the holder keeps the lock: " + e.Reason }
 
-// Ask is a question, and what became of it.
+// Ask is a question with the holder's answer.
 type Ask struct {
 	ID       string       `json:"id"`
-	Token    int64        `json:"token"` // of the lock that is asked for
+	Token    int64        `json:"token"` // of the requested lock
 	By       locks.Holder `json:"by"`
 	At       int64        `json:"at"` // milliseconds since 1970
 	Accepted bool         `json:"accepted,omitempty"`
@@ -56,25 +57,25 @@ type Ask struct {
 	Busy     bool         `json:"busy,omitempty"`
 }
 
-// Outcome is why a question ended without a grant.
+// Outcome says why a question ended without a grant.
 type Outcome string
 
 // The outcomes.
 const (
 	Refused   Outcome = "refused"
 	TimedOut  Outcome = "timeout"
-	Cancelled Outcome = "cancelled" // the asker has gone
+	Cancelled Outcome = "cancelled" // the asker left
 )
 
-// Desk passes the questions on.
+// Desk passes questions to holders and answers to askers.
 type Desk struct {
 	store  *kv.Store
 	table  *locks.Table
 	record func(room string, a Ask, ended Outcome) []kv.Op
 }
 
-// New returns a desk. Record returns the operations for the event of a question that was asked, or has ended if ended is not
-// empty; nil records nothing.
+// New returns a desk. record returns the operations that record an event: a new question if ended is empty, otherwise
+// the end of a question. A nil record records nothing.
 func New(store *kv.Store, table *locks.Table, record func(room string, a Ask, ended Outcome) []kv.Op) *Desk {
 	if record == nil {
 		record = func(string, Ask, Outcome) []kv.Op { return nil }
@@ -82,9 +83,9 @@ func New(store *kv.Store, table *locks.Table, record func(room string, a Ask, en
 	return &Desk{store, table, record}
 }
 
-// Ask asks the holder that is in the way of the request, and returns the lease when the lock was passed on. It fails with
-// *[RefusedError], with [ErrBusy], with [ErrTimeout] when grace has passed without an answer, and with those of [locks.Table.Acquire]. When
-// ctx ends, the question is taken back.
+// Ask asks the holder that blocks the request, and returns the lease after the handover. It fails with
+// *[RefusedError], [ErrBusy], the errors of [locks.Table.Acquire], and [ErrTimeout] when the holder does not answer
+// within grace. When ctx ends, the question is withdrawn.
 func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
 	ask := Ask{ID: rand.Text()[:16], By: r.Holder, At: time.Now().UnixMilli()}
 	room, revision := "", int64(0)
@@ -94,7 +95,7 @@ func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (l
 		if held, _, err = d.table.At(ctx, r.Paths[0]); err != nil {
 			return locks.Lease{}, err
 		}
-		if held.Token == 0 || held.Holder.ID == r.Holder.ID { // there is nobody to ask
+		if held.Token == 0 || held.Holder.ID == r.Holder.ID { // no other client holds the lock
 			r.Wait = grace
 			return d.table.Acquire(ctx, r)
 		}
@@ -113,7 +114,7 @@ func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (l
 	announced := false
 	r.Queued = func() {
 		if announced {
-			return // it has lost its place in line and got it again
+			return // the request lost its place in the queue and got it back
 		}
 		announced = true
 		if err := d.announce(asking, room, ask, held); err != nil {
@@ -143,7 +144,7 @@ func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (l
 	return locks.Lease{}, cause
 }
 
-// roomOf is the document whose holder is asked.
+// roomOf returns the document whose holder is asked.
 func roomOf(held locks.Lease, r locks.Request) string {
 	for _, p := range append(held.Paths, r.Paths...) {
 		if room, ok := p.Room(); ok {
@@ -153,11 +154,11 @@ func roomOf(held locks.Lease, r locks.Request) string {
 	return ""
 }
 
-// put reserves the place for a question, unless another one is open for the same lock, and returns the revision of it: 0 where something has
-// changed meanwhile.
+// put stores a question, unless another one is open for the same lock. It returns the revision of the question, or 0
+// if something changed meanwhile.
 func (d *Desk) put(ctx context.Context, room string, a Ask, held locks.Lease, grace time.Duration) (int64, error) {
 	key := prefix + room
-	lease, err := d.store.Countdown(ctx, grace+2*AcceptLimit) // should this server die
+	lease, err := d.store.Countdown(ctx, grace+2*AcceptLimit) // in case this server dies
 	if err != nil {
 		return 0, err
 	}
@@ -180,13 +181,14 @@ func (d *Desk) put(ctx context.Context, room string, a Ask, held locks.Lease, gr
 	return result.Revision, nil
 }
 
-// announce lets the holder hear of a question. A lock that has ended needs nobody's consent.
+// announce records the event of a question, so that the holder receives it. If the lock has ended, it does nothing:
+// no consent is needed.
 func (d *Desk) announce(ctx context.Context, room string, a Ask, held locks.Lease) error {
 	_, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(prefix+room, a.encode()), held.Stands()}, Then: d.record(room, a, "")})
 	return err
 }
 
-// follow waits for the holder's answer and ends the asker's waiting when it is no, or none comes.
+// follow waits for the holder's answer. It ends the asker's waiting on a refusal or without an answer.
 func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, room string, revision int64, grace time.Duration) {
 	silence := time.AfterFunc(grace, func() { end(ErrTimeout) })
 	defer silence.Stop()
@@ -210,14 +212,14 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, room str
 	}
 }
 
-// end removes a question, whatever became of ctx.
+// end removes a question, even after ctx has ended.
 func (d *Desk) end(ctx context.Context, room string, a Ask, outcome Outcome) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	for {
 		e, _, err := d.store.Get(ctx, prefix+room)
 		if err != nil {
-			return // it goes with its lease, and nobody takes it for an open one once the lock is another's
+			return // the key ends with its lease, and a question about a former lock counts as closed
 		}
 		if now, ok := decode(e); !e.Found() || !ok || now.ID != a.ID {
 			return
@@ -233,20 +235,20 @@ func (d *Desk) end(ctx context.Context, room string, a Ask, outcome Outcome) {
 	}
 }
 
-// Answer says who answers which question.
+// Answer identifies the holder that answers and the question.
 type Answer struct {
 	Room, Holder string
-	Token        int64  // of the holder's lock; 0 is the one that it has
-	Ask          string // the id of the question; "" is the one that is open
+	Token        int64  // of the holder's lock; 0 means its current lock
+	Ask          string // the id of the question; "" means the open question
 }
 
-// Accept says that the holder will pass the lock on once it has saved. It fails with [ErrNotAsked], and as
-// [locks.Table.RenewAt] does.
+// Accept says that the holder will hand the lock over once it has saved. It fails with [ErrNotAsked] and the errors
+// of [locks.Table.RenewAt].
 func (d *Desk) Accept(ctx context.Context, by Answer) error {
 	return d.answer(ctx, by, func(a *Ask) { a.Accepted = true })
 }
 
-// Refuse says that the holder keeps the lock, and why. Otherwise it is as Accept.
+// Refuse says that the holder keeps the lock, with a reason. Its errors are those of Accept.
 func (d *Desk) Refuse(ctx context.Context, by Answer, reason string, busy bool) error {
 	return d.answer(ctx, by, func(a *Ask) { a.Refused, a.Reason, a.Busy = true, reason, busy })
 }
@@ -266,7 +268,7 @@ func (d *Desk) answer(ctx context.Context, by Answer, change func(*Ask)) error {
 			return ErrNotAsked
 		}
 		change(&a)
-		// It keeps the lease that it is bound to.
+		// The key keeps its lease.
 		result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{fence, kv.Unchanged(e)}, Then: []kv.Op{kv.PutKept(e.Key, a.encode())}})
 		if err != nil || result.Held {
 			return err

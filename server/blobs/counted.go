@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/metrics"
 )
 
-// Counted counts what is asked of blobs. A blob that is not there is an answer, and no error of the store.
+// Counted counts the operations of b. A missing blob does not count as an error.
 func Counted(b Blobs, m metrics.Blobs) Blobs { return counted{b, m} }
 
 type counted struct {
@@ -19,7 +19,7 @@ type counted struct {
 	m metrics.Blobs
 }
 
-// done counts an operation that began at a time.
+// done counts an operation that began at begun.
 func (c counted) done(err error, begun time.Time, took prometheus.Observer, count prometheus.Counter) {
 	took.Observe(time.Since(begun).Seconds())
 	count.Inc()
@@ -55,7 +55,7 @@ func (c counted) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// countedReader counts the bytes that are read, and errors on the way.
+// countedReader counts the bytes read and the read errors.
 type countedReader struct {
 	io.ReadSeekCloser
 	m metrics.Blobs

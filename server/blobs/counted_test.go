@@ -26,7 +26,7 @@ func TestCountedBlobsAreBlobs(t *testing.T) {
 	})
 }
 
-// full is a blob store without room.
+// full is a blob store without space.
 type full struct{ blobs.Blobs }
 
 func (full) Put(context.Context, string, []byte) error { return blobs.ErrFull }

@@ -12,19 +12,20 @@ import (
 	"syscall"
 )
 
-// Files keeps each blob in a file, under a folder that is named by the first two digits.
+// Files keeps each blob in a file, in a folder named by the first two digits.
 type Files struct {
 	dir string
-	// fault runs before each step of a write; a test makes the step fail. Nil is none.
+	// fault runs before each step of a write; a test uses it to make the step fail. Nil means no fault.
 	fault func(step string) error
 }
 
 var _ Blobs = (*Files)(nil)
 
-// partial begins the names of files that are being written.
+// partial is the prefix of files that are being written.
 const partial = "tmp-"
 
-// OpenFiles returns the blobs of a directory, which is made if need be, and removes what a crash left half-written.
+// OpenFiles returns the blobs of a directory. It creates the directory if needed and removes half-written files of a
+// crash.
 func OpenFiles(dir string) (*Files, error) {
 	for i := range 256 {
 		if err := os.MkdirAll(filepath.Join(dir, fmt.Sprintf("%02x", i)), 0o700); err != nil {
@@ -53,7 +54,7 @@ func (f *Files) path(name string) (string, error) {
 	return filepath.Join(f.dir, name[:2], name), nil
 }
 
-// Put writes a file beside, flushes it, gives it its name and flushes the folder.
+// Put writes a temporary file, flushes it, renames it and flushes the folder.
 func (f *Files) Put(_ context.Context, name string, data []byte) error {
 	path, err := f.path(name)
 	if err != nil {
@@ -76,7 +77,7 @@ func (f *Files) Put(_ context.Context, name string, data []byte) error {
 	}
 	if err == nil {
 		if err = f.step("flush the folder", func() error { return syncDir(filepath.Dir(path)) }); err != nil {
-			_ = os.Remove(path) // nobody may rely on it
+			_ = os.Remove(path) // the blob is not durable
 		}
 	}
 	if err != nil {
@@ -86,7 +87,7 @@ func (f *Files) Put(_ context.Context, name string, data []byte) error {
 	return nil
 }
 
-// step takes one step of a write.
+// step runs one step of a write.
 func (f *Files) step(name string, do func() error) error {
 	if f.fault != nil {
 		if err := f.fault(name); err != nil {
@@ -96,7 +97,7 @@ func (f *Files) step(name string, do func() error) error {
 	return do()
 }
 
-// writeError tells a full disk from a broken one.
+// writeError distinguishes a full disk from other errors.
 func writeError(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
 		return fmt.Errorf("%w: %w", ErrFull, err)
@@ -104,7 +105,6 @@ func writeError(err error) error {
 	return fmt.Errorf("a content cannot be written: %w", err)
 }
 
-// Open opens the file.
 func (f *Files) Open(_ context.Context, name string) (io.ReadSeekCloser, error) {
 	path, err := f.path(name)
 	if err != nil {
@@ -117,7 +117,7 @@ func (f *Files) Open(_ context.Context, name string) (io.ReadSeekCloser, error) 
 	return file, err
 }
 
-// Delete removes the file. After a crash it may be back, until it is deleted again.
+// Delete removes the file. A crash may undo the deletion; a second Delete then removes the file again.
 func (f *Files) Delete(_ context.Context, name string) error {
 	path, err := f.path(name)
 	if err != nil {
@@ -129,7 +129,7 @@ func (f *Files) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// Each reads one folder after the other.
+// Each reads the folders one after the other.
 func (f *Files) Each(ctx context.Context, call func(name string) error) error {
 	for i := range 256 {
 		entries, err := os.ReadDir(filepath.Join(f.dir, fmt.Sprintf("%02x", i)))

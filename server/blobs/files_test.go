@@ -23,7 +23,7 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// A file that a crash left half-written is no blob. The next start removes it.
+// A half-written file after a crash is not a blob. The next start removes it.
 func TestHalfWrittenFilesAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	f, err := blobs.OpenFiles(dir)
@@ -36,8 +36,9 @@ func TestHalfWrittenFilesAreRemoved(t *testing.T) {
 	assert.NoFileExists(t, left)
 }
 
-// The disk is full at any step of a write. The write fails with ErrFull and leaves nothing, and the next one succeeds.
-func TestDiskThatIsFullAtEachStep(t *testing.T) {
+// The disk is full at each step of a write. The write fails with ErrFull and leaves nothing behind, and the next one
+// succeeds.
+func TestFullDiskAtEachStep(t *testing.T) {
 	dir := t.TempDir()
 	f, err := blobs.OpenFiles(dir)
 	require.NoError(t, err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever the place of contents says, it is read or refused, and an error never shows credentials.
+// For every place, OpenS3 accepts or refuses it, and its error never shows credentials.
 func FuzzPlace(f *testing.F) {
 	for _, place := range []string{
 		"s3://b", "s3://b/p/q?endpoint=http://h:1&region=r", "s3://k:secretsecret@b", "s3://b?endpoint=https://h/path", "s3://%zz", "s3://b?%",

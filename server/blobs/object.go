@@ -10,7 +10,7 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// object reads an object of a bucket. Seeking costs nothing until the next read, which then asks for the rest from there.
+// object reads an object of a bucket. Seek sends nothing; the next read requests the bytes from the new offset on.
 type object struct {
 	ctx    context.Context
 	store  *S3
@@ -18,13 +18,13 @@ type object struct {
 	size   int64
 	offset int64 // of the next read
 
-	body   io.ReadCloser // nil until it is asked for
+	body   io.ReadCloser // nil before the first request
 	at     int64         // the offset of body
 	stop   context.CancelFunc
-	stalls *time.Timer // ends a body that brings nothing for s3Limit
+	stalls *time.Timer // ends a body that delivers nothing for s3Limit
 }
 
-// request asks for the bytes from offset on.
+// request requests the bytes from offset on.
 func (o *object) request() error {
 	o.drop()
 	options := minio.GetObjectOptions{}
@@ -51,7 +51,7 @@ func (o *object) request() error {
 	return nil
 }
 
-// drop gives up the body.
+// drop ends the current body.
 func (o *object) drop() {
 	if o.body == nil {
 		return
@@ -62,7 +62,7 @@ func (o *object) drop() {
 	o.body = nil
 }
 
-// Read reads from the present offset.
+// Read reads from the current offset.
 func (o *object) Read(p []byte) (int, error) {
 	if o.offset >= o.size {
 		return 0, io.EOF

@@ -20,24 +20,24 @@ import (
 )
 
 const (
-	// s3Limit bounds each request to the store, its retries included. The bytes of a blob that is read are bounded piece by piece.
+	// s3Limit limits each request to the store, including its retries. While a blob is read, it limits each piece.
 	s3Limit = 30 * time.Second
-	// s3Retries is how often the client sends one request at most.
+	// s3Retries is the maximum number of attempts for one request.
 	s3Retries = 3
 )
 
-// s3Page is how many objects are listed at once, at most 1000. Tests change it.
+// s3Page is the number of objects per list request, at most 1000. Tests change it.
 var s3Page = 1000
 
-// S3 keeps each blob as an object of a bucket. The keys are the paths that [Files] has, so a copy of the one is the other.
+// S3 keeps each blob as an object of a bucket. The keys are the paths of [Files], so one can be copied to the other.
 type S3 struct {
 	requests
 	bucket string
-	prefix string // empty, or it ends with a slash
+	prefix string // empty, or ends with a slash
 }
 
-// requests are what is asked of the store. They are functions, not a client: a type that holds a *minio.Client and becomes an interface
-// brings all of the client's methods into the binary, which are 2.4 MB.
+// requests are the requests to the store, as functions. A type that holds a *minio.Client and is converted to an
+// interface would link all of the client's methods into the binary, which are 2.4 MB.
 type requests struct {
 	exists func(ctx context.Context) (bool, error)
 	put    func(ctx context.Context, key string, data []byte) error
@@ -52,7 +52,8 @@ func requestsOf(client *minio.Client, bucket string) requests {
 		exists: func(ctx context.Context) (bool, error) { return client.BucketExists(ctx, bucket) },
 		put: func(ctx context.Context, key string, data []byte) error {
 			hash := sha256.Sum256(data)
-			// With the hash given, the body is sent as it is. Otherwise the client signs it in pieces, and an empty one has no length.
+			// With this hash, the client sends the body unchanged. Otherwise it signs the body in pieces, and an
+			// empty body has no length.
 			_, err := core.PutObject(ctx, bucket, key, bytes.NewReader(data), int64(len(data)), "", hex.EncodeToString(hash[:]),
 				minio.PutObjectOptions{ContentType: "application/octet-stream", DisableContentSha256: true})
 			return err
@@ -72,9 +73,9 @@ func requestsOf(client *minio.Client, bucket string) requests {
 
 var _ Blobs = (*S3)(nil)
 
-// OpenS3 returns the blobs of a bucket: s3://bucket/prefix?endpoint=https://host&region=name. Without an endpoint it is Amazon's.
-// The credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), from ~/.aws/credentials, or from the
-// machine's role. It fails when the bucket cannot be reached.
+// OpenS3 returns the blobs of a bucket: s3://bucket/prefix?endpoint=https://host&region=name. The default endpoint is
+// Amazon's. The credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), from
+// ~/.aws/credentials, or from the machine's role. OpenS3 fails if it cannot reach the bucket.
 func OpenS3(ctx context.Context, place string) (*S3, error) {
 	s, err := parseS3(place)
 	if err != nil {
@@ -95,7 +96,7 @@ func OpenS3(ctx context.Context, place string) (*S3, error) {
 func parseS3(place string) (*S3, error) {
 	wrong := func(why string) error {
 		if scheme, rest, ok := strings.Cut(place, "@"); ok && strings.Contains(scheme, ":") {
-			place = "s3://…@" + rest // what comes before may be a secret
+			place = "s3://…@" + rest // the part before the @ may be a secret
 		}
 		return fmt.Errorf("%q is no place for contents: %s; it is written s3://bucket/prefix?endpoint=https://host&region=name", place, why)
 	}
@@ -142,7 +143,8 @@ func (s *S3) key(name string) (string, error) {
 	return s.prefix + name[:2] + "/" + name, nil
 }
 
-// Put stores an object in one request, whose signature contains the hash of its bytes. The store answers when the object is durable.
+// Put stores an object in one request. The signature contains the hash of the bytes. The store answers when the
+// object is durable.
 func (s *S3) Put(ctx context.Context, name string, data []byte) error {
 	key, err := s.key(name)
 	if err != nil {
@@ -153,7 +155,7 @@ func (s *S3) Put(ctx context.Context, name string, data []byte) error {
 	return s.failed("written", s.put(ctx, key, data))
 }
 
-// Open sends the request for the bytes, so a blob that is missing is reported here.
+// Open sends the request for the bytes, so it reports a missing blob itself.
 func (s *S3) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
 	key, err := s.key(name)
 	if err != nil {
@@ -181,7 +183,7 @@ func (s *S3) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// Each lists the objects page by page. Objects that are no blobs are left out.
+// Each lists the objects page by page. It skips objects that are not blobs.
 func (s *S3) Each(ctx context.Context, call func(name string) error) error {
 	for after := ""; ; {
 		keys, err := s.page(ctx, after)
@@ -204,7 +206,7 @@ func (s *S3) Each(ctx context.Context, call func(name string) error) error {
 	}
 }
 
-// page lists the keys after a key.
+// page lists the keys that follow a key.
 func (s *S3) page(ctx context.Context, after string) (keys []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s3Limit)
 	defer cancel()
@@ -221,7 +223,7 @@ func (s *S3) page(ctx context.Context, after string) (keys []string, err error) 
 	return keys, nil
 }
 
-// failed puts the store's errors into this package's terms.
+// failed translates the store's errors into this package's errors.
 func (s *S3) failed(what string, err error) error {
 	if err == nil {
 		return nil
@@ -239,7 +241,7 @@ func (s *S3) failed(what string, err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// fullCodes are the codes with which stores refuse an object for want of room: S3 itself has none.
+// fullCodes are the error codes of stores without space. S3 itself has no such code.
 var fullCodes = map[string]bool{
 	"XMinioStorageFull": true, "XMinioAdminBucketQuotaExceeded": true, "QuotaExceeded": true, "InsufficientStorage": true, "InsufficientCapacity": true,
 }

@@ -24,7 +24,7 @@ func TestS3(t *testing.T) {
 	})
 }
 
-// faulty answers requests instead of the store while it has an answer.
+// faulty answers requests instead of the store while answer is set.
 type faulty struct {
 	answer atomic.Pointer[func(w http.ResponseWriter, r *http.Request) (answered bool)]
 	sent   atomic.Int64
@@ -52,7 +52,7 @@ func refuse(status int, code string) func(http.ResponseWriter, *http.Request) bo
 	}
 }
 
-// The errors of a store come in this package's terms: the API tells them apart.
+// The store's errors become this package's errors, which the API distinguishes.
 func TestS3Errors(t *testing.T) {
 	var f faulty
 	place := blobstest.S3Behind(t, f.wrap)
@@ -80,8 +80,9 @@ func TestS3Errors(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// A store that breaks off in the middle of a blob causes an error, never a blob that ends early. The reader asks for the rest.
-func TestS3BreaksOffWhileABlobIsRead(t *testing.T) {
+// A connection that breaks in the middle of a blob causes an error, never a truncated blob. The reader requests the
+// rest.
+func TestS3ConnectionBreaksWhileABlobIsRead(t *testing.T) {
 	var f faulty
 	s, err := blobs.OpenS3(t.Context(), blobstest.S3Behind(t, f.wrap))
 	require.NoError(t, err)
@@ -111,7 +112,7 @@ func TestS3BreaksOffWhileABlobIsRead(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// Seeking sends nothing: reading a range takes one request more than reading all.
+// Seek sends nothing: reading a range takes one request more than reading everything.
 func TestS3SeekSendsNothing(t *testing.T) {
 	var f faulty
 	s, err := blobs.OpenS3(t.Context(), blobstest.S3Behind(t, f.wrap))
@@ -132,7 +133,7 @@ func TestS3SeekSendsNothing(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// The list of a bucket comes in pages. Objects of others are left out.
+// A bucket is listed page by page. Foreign objects are skipped.
 func TestS3ListsInPages(t *testing.T) {
 	blobs.SetPage(t, 7)
 	place := blobstest.S3(t)

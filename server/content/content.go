@@ -1,26 +1,27 @@
-// Package content keeps the contents of documents, written only by the holder of the document's lock.
+// Package content keeps the contents of documents. Only the holder of a document's lock writes them.
 //
 // # Fencing
 //
-// A write bears the token of the lock under which it was made. The transaction that commits it has the condition that
-// this very lock is still there, so a holder that was suspended past its time cannot overwrite its successor, whatever it
-// believes and however late its request arrives.
+// A write carries the token of the lock under which it was made. The transaction that commits it requires that this
+// exact lock still exists. So a holder that was suspended past its TTL cannot overwrite its successor, however late
+// its request arrives.
 //
 // # The order of saves
 //
-// Two writes under one token can overtake each other on their way: a client gives up the first, the second is
-// acknowledged, and the first arrives. So a write may say which save it is, and the transaction refuses an older one
-// under the same token, see [Save].
+// Two writes under one token can overtake each other: a client abandons the first one, the second is acknowledged,
+// and then the first arrives. So a write may state its save order, and the transaction refuses an older save under
+// the same token, see [Save].
 //
-// # Where things are
+// # Storage
 //
-// The bytes are a blob ([blobs.Blobs]). It is durable before the transaction that names it, so a content that was
-// acknowledged is there. The store has only names: content/<document> describes the present generation and lists those that are kept;
-// blobs/<blob> describes the generation of each blob, and made/<holder>/<document> says whose save made the document. A blob has a name of its own even where its bytes are those of
-// another, so deleting one never harms a writer of the same bytes.
+// The bytes are a blob ([blobs.Blobs]). The blob is durable before the transaction that names it, so an acknowledged
+// content exists. The store has only names: content/<document> describes the present generation and lists the kept
+// ones, blobs/<blob> describes the generation of each blob, and made/<holder>/<document> records which holder saved
+// the document first. Every blob has its own name, even if another blob has the same bytes. So deleting one never
+// harms a writer of the same bytes.
 //
-// A transaction that gives up a generation names its blob under garbage/, and [Store.Tidy] deletes what is named there. A
-// blob that a crash left without a transaction is found by [Store.Sweep].
+// A transaction that drops a generation names its blob under garbage/, and [Store.Tidy] deletes the blobs named
+// there. [Store.Sweep] finds a blob that a crash left without a transaction.
 package content
 
 import (
@@ -45,7 +46,7 @@ const (
 	garbagePrefix = "garbage/"
 	madePrefix    = "made/"
 
-	// MaxKeep is how many generations one document may keep: each transaction has room for giving them all up.
+	// MaxKeep is the maximum number of kept generations of a document: one transaction can drop them all.
 	MaxKeep = 50
 )
 
@@ -54,33 +55,34 @@ var (
 	ErrNotFound = errors.New("the document has no such content")
 	// ErrPrecondition means that the present content is not the one that the writer expects.
 	ErrPrecondition = errors.New("the document has another content than expected")
-	// ErrTooMany means that the holder has made as many documents as one may.
+	// ErrTooMany means that the holder has created the maximum number of documents.
 	ErrTooMany = errors.New("this session has made as many documents as one may")
 )
 
 // Info describes a generation of a document's content.
 type Info struct {
 	Generation string
-	ETag       string    // quoted, as in HTTP: of the bytes alone
+	ETag       string    // quoted, as in HTTP; depends only on the bytes
 	Token      int64     // of the lock under which it was written
 	SavedAt    time.Time // in whole milliseconds
 	Size       int
-	Save       Save // what the client said of it
+	Save       Save // as stated by the client
 }
 
-// Config is what a store of contents stands on.
+// Config configures a [Store].
 type Config struct {
 	KV    *kv.Store
 	Locks *locks.Table
 	Blobs blobs.Blobs
-	// Keep is how many generations of each document are kept, at most MaxKeep; zero is one.
+	// Keep is the number of kept generations per document, at most MaxKeep. Zero means one.
 	Keep int
-	// MaxDocuments bounds how many documents there are that one holder was the first to save; 0 is no bound. Saves at the same time may
-	// exceed it by a few.
+	// MaxDocuments limits the documents that one holder created with their first save. 0 means no limit. Concurrent
+	// saves may exceed it by a few.
 	MaxDocuments int
-	// Collected is called for each blob that is deleted because nothing names it any more; nil is not called.
+	// Collected is called for each deleted blob that nothing names any more. It may be nil.
 	Collected func()
-	// Record returns operations that a write carries out too; nil is none. Forget does so for a deletion.
+	// Record returns operations that a write includes in its transaction. Nil adds none. Forget is the same for a
+	// deletion.
 	Record func(room string, saved Info) []kv.Op
 	Forget func(room string) []kv.Op
 }
@@ -103,7 +105,7 @@ func New(c Config) *Store {
 	return &Store{c}
 }
 
-// description is the value of content/<room>, and of each generation.
+// description is the value of content/<room> and of each generation.
 type description struct {
 	ETag  string `json:"etag"`
 	Token int64  `json:"token"`
@@ -111,14 +113,14 @@ type description struct {
 	Size  int    `json:"size"`
 	Save  string `json:"save"` // names the generation
 	Blob  string `json:"blob,omitempty"`
-	By    string `json:"by,omitempty"` // the holder that saved the document first
-	// Chunks is how many pieces a content has that a former version of this server put into the store.
+	By    string `json:"by,omitempty"` // the holder that first saved the document
+	// Chunks is the number of pieces of a content that a former version of this server put into the store.
 	Chunks int `json:"chunks,omitempty"`
-	// The client's name of the save. A save that names no order keeps the order of the one before.
+	// The client's name of the save. A save without an order keeps the order of the previous save.
 	Draft  string `json:"draft,omitempty"`
 	Number int64  `json:"number,omitempty"`
 	Order  int64  `json:"order,omitempty"`
-	// Kept are the earlier generations that are kept, the latest first, each with its blob; of the present one only.
+	// Kept are the kept earlier generations, newest first, each with its blob. Only the present generation has it.
 	Kept []kept `json:"kept,omitempty"`
 }
 
@@ -159,7 +161,7 @@ func etag(data []byte) (tag, digest string) {
 // None returns the condition that a document has no content.
 func None(room string) kv.Cond { return kv.Absent(prefix + room) }
 
-// Describe returns what is known of a document's content as it was at a revision, or [ErrNotFound].
+// Describe returns the description of a document's content as of a revision, or [ErrNotFound].
 func (s *Store) Describe(ctx context.Context, room string, revision int64) (Info, error) {
 	e, err := s.KV.GetAt(ctx, prefix+room, revision)
 	if err != nil {
@@ -169,7 +171,7 @@ func (s *Store) Describe(ctx context.Context, room string, revision int64) (Info
 	return d.info(), err
 }
 
-// Content is a generation that can be read. Its bytes are read only when [Content.Open] is called.
+// Content is a readable generation. [Content.Open] reads its bytes.
 type Content struct {
 	Info
 	d     description
@@ -177,7 +179,7 @@ type Content struct {
 	room  string
 }
 
-// Find returns a document's content, or with a generation an earlier one, or [ErrNotFound].
+// Find returns a document's present content, or the given earlier generation, or [ErrNotFound].
 func (s *Store) Find(ctx context.Context, room, generation string) (Content, error) {
 	e, _, err := s.KV.Get(ctx, prefix+room)
 	if err != nil {
@@ -200,7 +202,7 @@ func (s *Store) Find(ctx context.Context, room, generation string) (Content, err
 	return Content{}, ErrNotFound
 }
 
-// Open returns the bytes. It fails with [ErrNotFound] when the generation has been given up since.
+// Open returns the bytes. It fails with [ErrNotFound] if the generation has been dropped meanwhile.
 func (c Content) Open(ctx context.Context) (io.ReadSeekCloser, error) {
 	if c.d.Blob == "" {
 		return c.store.openChunks(ctx, c.room, c.d)
@@ -228,7 +230,7 @@ func (s *Store) Read(ctx context.Context, room string) ([]byte, Info, error) {
 		}
 		r, err := c.Open(ctx)
 		if errors.Is(err, ErrNotFound) {
-			continue // a later one has come
+			continue // a later generation has replaced it
 		}
 		if err != nil {
 			return nil, Info{}, err
@@ -238,7 +240,7 @@ func (s *Store) Read(ctx context.Context, room string) ([]byte, Info, error) {
 	}
 }
 
-// History returns the generations of a document that are kept, the latest first.
+// History returns the kept generations of a document, newest first.
 func (s *Store) History(ctx context.Context, room string) ([]Info, error) {
 	e, _, err := s.KV.Get(ctx, prefix+room)
 	if err != nil {
@@ -259,7 +261,7 @@ func (s *Store) History(ctx context.Context, room string) ([]Info, error) {
 	}
 	for _, read := range result.Reads {
 		if len(read) == 0 {
-			continue // given up since
+			continue // dropped meanwhile
 		}
 		d, err := decode(read[0])
 		if err != nil {
@@ -270,14 +272,13 @@ func (s *Store) History(ctx context.Context, room string) ([]Info, error) {
 	return list, nil
 }
 
-// Document is one that has a content.
+// Document is a document with content.
 type Document struct {
 	Room string
 	Info
 }
 
-// Documents returns the documents whose names begin with a prefix and come after a name, in the order of their names, at
-// most limit.
+// Documents returns at most limit documents whose names begin with begin and follow after, in order of names.
 func (s *Store) Documents(ctx context.Context, begin, after string, limit int64) ([]Document, error) {
 	entries, err := s.KV.Page(ctx, prefix+begin, prefix+after, limit)
 	if err != nil {

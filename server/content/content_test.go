@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
-// faulty is a blob store that can be made to fail before it writes.
+// faulty is a blob store whose writes a test can make fail.
 type faulty struct {
 	*blobs.Files
 	mu   sync.Mutex
@@ -67,7 +67,7 @@ func (s *Store) save(t *testing.T, room string, token int64, text string) (Info,
 	return s.Write(t.Context(), room, "ann", token, Save{}, nil, []byte(text))
 }
 
-// A full blob store refuses the save, and the content before it stays.
+// A full blob store refuses the save, and the previous content stays.
 func TestAFullBlobStore(t *testing.T) {
 	s, f, lock := opened(t, 2)
 	token := lock("r")
@@ -84,7 +84,7 @@ func TestAFullBlobStore(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The lock goes while the bytes are written: the save fails, and nothing of it is left.
+// The lock ends while the bytes are written: the save fails and leaves nothing behind.
 func TestASaveThatLosesItsLockLeavesNothing(t *testing.T) {
 	s, f, lock := opened(t, 2)
 	token := lock("r")
@@ -96,7 +96,7 @@ func TestASaveThatLosesItsLockLeavesNothing(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-// Two writers of the same bytes, and a collector that never rests: every content that was acknowledged is whole.
+// Two writers write the same bytes while a collector runs all the time. Every acknowledged content is complete.
 func TestCollectingHarmsNoWriterOfTheSameBytes(t *testing.T) {
 	s, _, lock := opened(t, 1)
 	ctx, stop := context.WithCancel(t.Context())
@@ -130,7 +130,8 @@ func TestCollectingHarmsNoWriterOfTheSameBytes(t *testing.T) {
 	collecting.Wait()
 }
 
-// A crash between the blob and its transaction leaves a blob that nobody names. Only that goes, and only when it is old.
+// A crash between the blob and its transaction leaves a blob without a name. The sweep deletes only that blob, and
+// only once it is old.
 func TestBlobsLeftByACrashAreSwept(t *testing.T) {
 	s, f, lock := opened(t, 5)
 	token := lock("r")
@@ -162,7 +163,7 @@ func TestBlobsLeftByACrashAreSwept(t *testing.T) {
 	}
 }
 
-// Fewer generations are kept than before: the next save gives up the rest.
+// The limit of kept generations is lower than before: the next save drops the surplus ones.
 func TestKeepingFewer(t *testing.T) {
 	s, f, lock := opened(t, MaxKeep)
 	token := lock("r")

@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// homeKey holds the name of a blob that marks the blob store of this store of names.
+// homeKey holds the name of a blob, the mark. The mark shows that the blob store belongs to this store of names.
 const homeKey = "contents-home"
 
-// Bind makes sure that the blobs belong to the names: a server with another directory or bucket than the rest would save contents
-// that nobody else finds. The first server leaves a mark among the blobs, and each later one looks for it. A server that has the store
-// for itself makes a missing mark again while there are no contents.
+// Bind checks that the blobs belong to the names. A server with another directory or bucket than the others would
+// save contents that they cannot find. The first server leaves a mark among the blobs, and each later one looks for
+// it. A server that is alone recreates a missing mark while there are no contents.
 func (s *Store) Bind(ctx context.Context) error {
 	mark, err := s.mark(ctx)
 	if errors.Is(err, blobs.ErrFull) || errors.Is(err, kv.ErrFull) {
@@ -37,13 +37,13 @@ func (s *Store) Bind(ctx context.Context) error {
 		return err
 	}
 	if len(names) > 0 || !s.KV.Alone() {
-		return fmt.Errorf("--blobs is not where the contents of this store are: their mark %s is missing there. "+
-			"Name the directory or bucket that the other servers have, or restore the blobs from a backup", mark)
+		return fmt.Errorf("--blobs does not have the contents of this store: their mark %s is missing. "+
+			"Use the same directory or bucket as the other servers, or restore the blobs from a backup", mark)
 	}
 	return s.Blobs.Put(ctx, mark, nil)
 }
 
-// mark returns the name of the mark. It makes the mark where there is none.
+// mark returns the name of the mark, and creates the mark if it does not exist.
 func (s *Store) mark(ctx context.Context) (string, error) {
 	e, _, err := s.KV.Get(ctx, homeKey)
 	if err != nil || e.Found() {
@@ -60,6 +60,6 @@ func (s *Store) mark(ctx context.Context) (string, error) {
 	if err != nil || result.Held {
 		return name, err
 	}
-	_ = s.Blobs.Delete(ctx, name) // a mark that nobody looks for does no harm
+	_ = s.Blobs.Delete(ctx, name) // an unused mark does no harm
 	return string(result.Reads[0][0].Value), nil
 }

@@ -14,13 +14,15 @@ import (
 )
 
 const (
-	// orphanAge is how old a blob must be that no transaction names to be a crash's: much older than any request can get.
+	// orphanAge is the minimum age of a blob without a transaction that counts as left by a crash: much longer than
+	// any request can take.
 	orphanAge = time.Hour
-	// page is how many names are read at once.
+	// page is the number of names per read.
 	page = 500
 )
 
-// Tidy deletes the blobs of generations that were given up. Its cost is what was given up since the last time.
+// Tidy deletes the blobs of dropped generations. Its cost depends on the number of generations dropped since the last
+// call.
 func (s *Store) Tidy(ctx context.Context) error {
 	for {
 		entries, err := s.KV.Page(ctx, garbagePrefix, garbagePrefix, page)
@@ -44,13 +46,14 @@ func (s *Store) Tidy(ctx context.Context) error {
 	}
 }
 
-// Sweep deletes the blobs that a crash left without a transaction. It looks at every blob, so it belongs after a start.
+// Sweep deletes the blobs that a crash left without a transaction. It looks at every blob, so it runs only after a
+// start.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.Blobs.Each(ctx, func(name string) error {
 		digest, save, _ := strings.Cut(name, "-")
 		saved, ok := savedAt(save)
 		if !ok || len(digest) != 64 || now.Sub(saved) < orphanAge {
-			return nil // not one of ours, or too young
+			return nil // a foreign blob, or too young
 		}
 		named, err := s.named(ctx, name)
 		if err != nil || named {
@@ -76,10 +79,11 @@ func savedAt(save string) (time.Time, bool) {
 	return time.UnixMilli(n), ok && err == nil
 }
 
-// chunkPrefix is where a former version of this server kept contents, in pieces under <room>/<save>/.
+// chunkPrefix is the prefix under which a former version of this server kept contents, in pieces under
+// <room>/<save>/.
 const chunkPrefix = "chunks/"
 
-// openChunks reads a content that a former version has saved. The next save moves it into a blob.
+// openChunks reads a content that a former version saved. The next save moves it into a blob.
 func (s *Store) openChunks(ctx context.Context, room string, d description) (io.ReadSeekCloser, error) {
 	chunks, _, err := s.KV.Range(ctx, chunkPrefix+room+"/"+d.Save+"/")
 	if err != nil {
@@ -94,7 +98,7 @@ func (s *Store) openChunks(ctx context.Context, room string, d description) (io.
 	}
 	if now, _, err := s.KV.Get(ctx, prefix+room); err == nil {
 		if present, err := decode(now); err != nil || present.Save != d.Save {
-			return nil, errors.Join(ErrNotFound, err) // another one has come meanwhile
+			return nil, errors.Join(ErrNotFound, err) // a later content has replaced it
 		}
 	}
 	return nil, fmt.Errorf("the content of %q is damaged: %d of %d bytes", room, len(data), d.Size)

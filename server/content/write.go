@@ -11,18 +11,18 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
-// commitWithin bounds the time from a blob's name, which tells its age, to the transaction that names it. It is much less
-// than orphanAge, so a blob that waits for its transaction is never taken for a crash's.
+// commitWithin limits the time from a blob's name, which contains its time, to the transaction that names the blob.
+// It is much less than orphanAge, so Sweep never deletes a blob that waits for its transaction.
 const commitWithin = time.Minute
 
-// Expected is what a writer expects to replace: it returns [ErrPrecondition] for another content. Where there is none, the
-// [Info] has no ETag. Nil expects nothing.
+// Expected checks the content that the writer is about to replace. It returns [ErrPrecondition] for an unexpected
+// one. If there is no content, the [Info] has no ETag. A nil Expected accepts any content.
 type Expected func(before Info) error
 
-// Write replaces a document's content under the lock with the token given. It fails with [locks.ErrStaleToken] when that
-// lock is gone or another has come, with [locks.ErrNotHolder] when it never was the holder's, with [ErrStaleSave] when
-// a later save is stored, and with [blobs.ErrFull]. A save that is stored already changes nothing: Write returns what is
-// known of it.
+// Write replaces a document's content under the lock with the given token. It fails with [locks.ErrStaleToken] if
+// that lock is gone or another one replaced it, with [locks.ErrNotHolder] if it never belonged to the holder, with
+// [ErrStaleSave] if a later save is stored, and with [blobs.ErrFull]. If the same save is already stored, Write
+// changes nothing and returns its description.
 func (s *Store) Write(ctx context.Context, room, holder string, token int64, save Save, expected Expected, data []byte) (Info, error) {
 	w := write{Store: s, room: room, holder: holder, token: token, save: save, expected: expected, data: data}
 	for {
@@ -40,7 +40,7 @@ func (s *Store) Write(ctx context.Context, room, holder string, token int64, sav
 	}
 }
 
-// write is one that may have to be tried several times, with one blob.
+// write is a write that may need several tries, with one blob.
 type write struct {
 	*Store
 	room     string
@@ -49,17 +49,17 @@ type write struct {
 	save     Save
 	expected Expected
 	data     []byte
-	d        description // of the blob that is there; without one, its Blob is empty
-	named    bool        // perhaps by a transaction whose outcome is unknown
+	d        description // of the existing blob; without a blob, its Blob is empty
+	named    bool        // a transaction with an unknown outcome may have named the blob
 }
 
-// giveUp removes the blob of a write that failed. If the blob store does not answer, the blob becomes garbage.
+// giveUp removes the blob of a failed write. If the blob store does not answer, the blob becomes garbage.
 func (w *write) giveUp(err error) error {
 	if w.d.Blob != "" && !w.named {
 		ctx, cancel := context.WithTimeout(context.Background(), commitWithin)
 		defer cancel()
 		if w.Blobs.Delete(ctx, w.d.Blob) != nil {
-			_, _ = w.KV.Commit(ctx, kv.Txn{ // without it, Sweep finds the blob after a start
+			_, _ = w.KV.Commit(ctx, kv.Txn{ // if this fails too, Sweep finds the blob after a start
 				If:   []kv.Cond{kv.Absent(blobPrefix + w.d.Blob)},
 				Then: []kv.Op{kv.Put(garbagePrefix+w.d.Blob, nil)},
 			})
@@ -68,7 +68,7 @@ func (w *write) giveUp(err error) error {
 	return err
 }
 
-// try tries once; it is done unless something but the lock has changed meanwhile.
+// try tries once. It is not done if something other than the lock has changed meanwhile.
 func (w *write) try(ctx context.Context, fence kv.Cond) (Info, bool, error) {
 	old, _, err := w.KV.Get(ctx, prefix+w.room)
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *write) try(ctx context.Context, fence kv.Cond) (Info, bool, error) {
 	if old.Found() {
 		if stored, err := d.follow(before); stored || err != nil {
 			if err == nil && d.Order > before.Order {
-				before.Order = d.Order // what was sent in between is refused from now on
+				before.Order = d.Order // writes that were sent in between are refused from now on
 				result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: []kv.Op{kv.Put(prefix+w.room, before.encode())}})
 				return before.info(), result.Held, err
 			}
@@ -110,7 +110,7 @@ func (w *write) try(ctx context.Context, fence kv.Cond) (Info, bool, error) {
 	return d.info(), result.Held, err
 }
 
-// mayMake returns an error when there is no room for a content, or when the holder may not make another document.
+// mayMake returns an error if the store has no space for contents, or if the holder may not create another document.
 func (w *write) mayMake(ctx context.Context, old kv.Entry) error {
 	if w.KV.Room().Full {
 		return kv.ErrFull
@@ -125,7 +125,7 @@ func (w *write) mayMake(ctx context.Context, old kv.Entry) error {
 	return err
 }
 
-// put makes the blob, unless an earlier try has, a moment ago.
+// put writes the blob, unless a recent try has already written it.
 func (w *write) put(ctx context.Context, digest string) error {
 	now := time.Now()
 	if w.d.Blob != "" && now.Sub(time.UnixMilli(w.d.Saved)) < commitWithin {
@@ -139,7 +139,7 @@ func (w *write) put(ctx context.Context, digest string) error {
 	return w.Blobs.Put(ctx, w.d.Blob, w.data)
 }
 
-// replace returns the operations that make d the present generation, and give up those beyond what is kept.
+// replace returns the operations that make d the present generation and drop the generations above the limit.
 func (w *write) replace(d *description, old kv.Entry, before description) []kv.Op {
 	if before.Blob != "" {
 		d.Kept = append([]kept{{before.Save, before.Blob}}, before.Kept...)
@@ -162,7 +162,7 @@ func (w *write) replace(d *description, old kv.Entry, before description) []kv.O
 	return append(ops, kv.Put(prefix+w.room, d.encode()), kv.Put(blobPrefix+d.Blob, generation.encode()))
 }
 
-// Delete removes a document's content with its history, under the lock with the token given. It fails as Write does.
+// Delete removes a document's content and history under the lock with the given token. It fails like Write.
 func (s *Store) Delete(ctx context.Context, room, holder string, token int64, expected Expected) error {
 	for {
 		fence, err := s.Locks.Fence(ctx, locks.Document(room), holder, token)
@@ -202,7 +202,7 @@ func (s *Store) Delete(ctx context.Context, room, holder string, token int64, ex
 
 func made(holder, room string) string { return madePrefix + holder + "/" + room }
 
-// newSave names a save so that its age is known, and later ones come later in the order of names.
+// newSave returns a name for a save that contains its time. Later names sort after earlier ones.
 func newSave(now time.Time) string {
 	return strconv.FormatInt(now.UnixMilli(), 36) + "-" + rand.Text()[:10]
 }

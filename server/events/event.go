@@ -1,9 +1,10 @@
-// Package events tells everybody in a document what happens to it, each event exactly once and in the order of
+// Package events reports every change of a document to its listeners, each event exactly once and in order of
 // revisions.
 //
-// An event is written by the transaction that brings it about, to one key for each document, events/<room>; so an event
-// exists if and only if what it tells of happened, and its revision is that of the change. The key has the last events
-// alone: those before are the key's history, which a watch replays from any revision that the store still remembers.
+// The transaction that makes a change also writes its event to the document's key, events/<room>. So an event exists
+// if and only if the change happened, and the event's revision is that of the change. The key contains only the
+// latest events. The earlier ones are the key's history, which a watch replays from any revision that the store still
+// keeps.
 package events
 
 import (
@@ -15,7 +16,7 @@ import (
 
 const prefix = "events/"
 
-// Prefix is what the keys of all events begin with; the rest is the document.
+// Prefix is the prefix of all event keys; the rest of a key is the document.
 const Prefix = prefix
 
 // The types of events.
@@ -25,16 +26,16 @@ const (
 	Updated  = "document.updated"
 	State    = "document.state"
 	Asked    = "document.asked"
-	AskEnded = "document.ask_ended" // it was not passed on
+	AskEnded = "document.ask_ended" // the lock was not handed over
 )
 
-// Event is one message of the stream. Which fields it has depends on its type.
+// Event is one message of the stream. Its type determines its fields.
 type Event struct {
 	Type     string `json:"type"`
 	RoomID   string `json:"room_id"`
 	Revision int64  `json:"revision"`
 
-	IsLocked   *bool  `json:"is_locked,omitempty"` // of a state
+	IsLocked   *bool  `json:"is_locked,omitempty"` // for a state
 	HolderID   string `json:"holder_id,omitempty"`
 	HolderName string `json:"holder_name,omitempty"`
 	LockedAt   *Time  `json:"locked_at,omitempty"`
@@ -42,16 +43,16 @@ type Event struct {
 	Reason     string `json:"reason,omitempty"`
 	Token      int64  `json:"token,omitempty"`
 
-	Ask     string `json:"ask_id,omitempty"` // of asked and ask_ended; Token is that of the lock asked for
+	Ask     string `json:"ask_id,omitempty"` // for asked and ask_ended; Token is the token of the requested lock
 	AskedAt *Time  `json:"asked_at,omitempty"`
 
 	ETag    string `json:"etag,omitempty"`
 	SavedAt *Time  `json:"saved_at,omitempty"`
-	// ContentToken is, of a state, the token with which the content was written; Token is the lock's.
+	// ContentToken is set in a state: the token under which the content was written. Token is the lock's.
 	ContentToken int64 `json:"content_token,omitempty"`
 }
 
-// Time is a time as the API writes it: RFC 3339 with milliseconds, in UTC.
+// Time is a time in the API's format: RFC 3339 with milliseconds, in UTC.
 type Time time.Time
 
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
@@ -64,21 +65,18 @@ func At(t time.Time) *Time {
 	return (*Time)(&t)
 }
 
-// String formats the time.
 func (t Time) String() string { return time.Time(t).UTC().Format(timeFormat) }
 
-// MarshalJSON formats the time.
 func (t Time) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), nil }
 
-// UnmarshalJSON reads what MarshalJSON writes.
 func (t *Time) UnmarshalJSON(text []byte) error {
 	parsed, err := time.Parse(`"`+timeFormat+`"`, string(text))
 	*t = Time(parsed)
 	return err
 }
 
-// Record returns the operation that makes events part of the transaction that brings them about. One transaction holds
-// at most one for each room.
+// Record returns the operation that adds events to the transaction of their change. A transaction contains at most
+// one such operation per room.
 func Record(room string, list ...Event) kv.Op {
 	for i := range list {
 		list[i].RoomID = room
@@ -90,10 +88,10 @@ func Record(room string, list ...Event) kv.Op {
 	return kv.Put(prefix+room, text)
 }
 
-// Forget returns the operation that removes a document's events: who resumes gets the present state.
+// Forget returns the operation that removes a document's events. A client that resumes then gets the present state.
 func Forget(room string) kv.Op { return kv.Delete(prefix + room) }
 
-// decode reads the events of an entry; something unreadable has none.
+// decode reads the events of an entry. An unreadable entry has no events.
 func decode(e kv.Entry) []Event {
 	var list []Event
 	if json.Unmarshal(e.Value, &list) != nil {
@@ -102,7 +100,7 @@ func decode(e kv.Entry) []Event {
 	for i := range list {
 		list[i].Revision = e.Modified
 		if list[i].Type == Locked {
-			list[i].Token = e.Modified // the revision that granted it, which only the commit knows
+			list[i].Token = e.Modified // the revision of the grant, known only at the commit
 		}
 	}
 	return list

@@ -9,16 +9,17 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// queueLength is how many events may wait for one slow reader before it is cut off; it can resume.
+// queueLength is how many events may wait for a slow reader. Above it the hub ends the stream, and the reader can
+// resume.
 const queueLength = 256
 
-// ErrSlow means that a reader did not keep up.
+// ErrSlow means that a reader is too slow.
 var ErrSlow = errors.New("the reader is too slow; resume from the last revision seen")
 
-// Hub follows the events of all documents and hands them to those who listen at this server.
+// Hub follows the events of all documents and sends them to the listeners at this server.
 type Hub struct {
 	store *kv.Store
-	// state reads the whole present state of a document, with the revision it is of.
+	// state reads the present state of a document, with its revision.
 	state   func(context.Context, string) (Event, error)
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -28,7 +29,7 @@ type Hub struct {
 	recent    recent
 }
 
-// message is an event as it is sent: encoded once for all listeners.
+// message is an encoded event, shared by all listeners.
 type message struct {
 	revision int64
 	text     []byte
@@ -39,7 +40,7 @@ type listener struct {
 	slow  chan struct{} // closed when the queue overflowed
 }
 
-// Open begins to follow the events that come from now on. State is asked where the past is not known any more.
+// Open starts to follow new events. state provides the present state when past events are no longer known.
 func Open(ctx context.Context, store *kv.Store, state func(context.Context, string) (Event, error)) (*Hub, error) {
 	_, revision, err := store.Get(ctx, prefix)
 	if err != nil {
@@ -53,7 +54,7 @@ func Open(ctx context.Context, store *kv.Store, state func(context.Context, stri
 	return h, nil
 }
 
-// Close stops following; streams that still run get nothing more.
+// Close stops following. Running streams receive nothing more.
 func (h *Hub) Close() {
 	h.stop()
 	h.running.Wait()
@@ -69,7 +70,8 @@ func (h *Hub) follow(ctx context.Context, revision int64) {
 		if !errors.Is(err, kv.ErrCompacted) {
 			continue
 		}
-		// Cut off for longer than the store remembers: nobody here can know what was missed, so all start again.
+		// The watch was interrupted for longer than the store's history. The missed events are unknown, so all
+		// streams end and start again.
 		if _, now, err := h.store.Get(ctx, prefix); err == nil {
 			revision = now
 			h.cutOff(now)
@@ -107,7 +109,7 @@ func (h *Hub) drop(key string, l *listener) {
 	delete(h.listeners[strings.TrimPrefix(key, prefix)], l)
 }
 
-// cutOff ends all streams; what comes after the revision is known again.
+// cutOff ends all streams. Events after the revision are known again.
 func (h *Hub) cutOff(revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,8 +121,8 @@ func (h *Hub) cutOff(revision int64) {
 	}
 }
 
-// listen begins to listen and returns what there was before and after a revision, if that is known here: then nothing
-// falls between the two, and nothing comes twice.
+// listen adds a listener and returns the changes after a revision, if the hub still knows them. No event is missed
+// between the two, and none comes twice.
 func (h *Hub) listen(room string, after int64) (l *listener, past []kv.Entry, known bool) {
 	l = &listener{make(chan message, queueLength), make(chan struct{})}
 	h.mu.Lock()

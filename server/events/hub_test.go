@@ -11,8 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// On a busy machine the watch of a server that has just started may begin after a compaction of what it has not heard of yet. It cannot
-// know what it missed, so its streams end, and a client that resumes gets the state.
+// On a busy machine, the watch of a server that has just started may begin after a compaction that removed changes
+// unknown to it. The server does not know the missed events. So its streams end, and a client that resumes gets the
+// state.
 func TestHubThatMissesACompaction(t *testing.T) {
 	store := kvtest.Open(t)
 	_, before, err := store.Get(t.Context(), prefix)

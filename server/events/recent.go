@@ -6,20 +6,20 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// recentLength is how many changes are remembered: enough for all who lost their connection for a moment, and less than a
-// megabyte.
+// recentLength is how many changes the hub keeps: enough for clients that lose their connection for a moment, and
+// less than a megabyte.
 const recentLength = 1024
 
-// recent are the latest changes of all documents. Whoever comes back in time is served from here: a watch of the past
-// costs the store a search for each, and waits for up to 100 ms until etcd gets around to it.
+// recent contains the latest changes of all documents. It serves clients that come back in time, because a watch of
+// past changes costs the store a search and waits up to 100 ms for etcd.
 type recent struct {
-	since   int64      // every change after this revision is here, up to last
+	since   int64      // all changes after this revision are here, up to last
 	last    int64      // the revision of the latest change
-	changes []kv.Entry // a ring, once it is full
+	changes []kv.Entry // a ring, once full
 	oldest  int
 }
 
-// begin forgets everything up to a revision.
+// begin forgets all changes up to a revision.
 func (r *recent) begin(revision int64) { *r = recent{since: revision, last: revision} }
 
 func (r *recent) add(e kv.Entry) {
@@ -33,8 +33,8 @@ func (r *recent) add(e kv.Entry) {
 	r.oldest = (r.oldest + 1) % recentLength
 }
 
-// after returns the changes of a room after a revision; known is false where not all of them are here, and for a
-// revision that has not been heard of.
+// after returns the changes of a room after a revision. known is false if some of them are missing or the revision is
+// in the future.
 func (r *recent) after(room string, revision int64) (list []kv.Entry, known bool) {
 	if revision < r.since || revision > r.last {
 		return nil, false

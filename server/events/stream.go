@@ -7,14 +7,15 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// Now is the revision to pass to [Hub.Stream] for what comes from now on.
+// Now is the revision for [Hub.Stream] to receive only new events.
 const Now int64 = -1
 
-// Stream calls send with every event of a room after a revision, each exactly once and in order, until ctx ends or send
-// fails. Where those events are not known any more, or the revision is one that the store has not reached, the first is
-// a [State], and those that came after it follow.
+// Stream calls send with every event of a room after a revision, each exactly once and in order, until ctx ends or
+// send fails. If those events are no longer known, or the store has not reached the revision, the first event is a
+// [State], followed by the events after it.
 func (h *Hub) Stream(ctx context.Context, room string, after int64, send func([]byte) error) error {
-	// Listening begins before the past is read, so nothing falls between; what comes twice then is left out.
+	// The listener starts before the past is read, so no event is missed. The loop below skips events that come
+	// twice.
 	l, past, known := h.listen(room, after)
 	defer h.leave(room, l)
 	switch {
@@ -48,27 +49,27 @@ func (h *Hub) Stream(ctx context.Context, room string, after int64, send func([]
 	}
 }
 
-// remembered reports whether the store still knows what came after a revision: the answer to a client is the same
-// whether or not this server happens to have it in memory.
+// remembered reports whether the store still has the history after a revision. With this check the client gets the
+// same answer whether or not this server has the events in memory.
 func (h *Hub) remembered(ctx context.Context, room string, revision int64) bool {
 	_, err := h.store.GetAt(ctx, prefix+room, max(revision, 1))
 	return err == nil
 }
 
-// errCaughtUp ends the watch of a replay.
+// errCaughtUp ends the watch of replay.
 var errCaughtUp = errors.New("caught up")
 
-// replay sends what is past and returns the revision up to which everything has been sent.
+// replay sends past events and returns the last revision that it covers.
 func (h *Hub) replay(ctx context.Context, room string, after int64, send func([]byte) error) (int64, error) {
 	last, now, err := h.store.Get(ctx, prefix+room)
 	if err != nil {
 		return 0, err
 	}
 	if after > now {
-		return h.sendState(ctx, room, send) // a revision of another store, or of one that was lost
+		return h.sendState(ctx, room, send) // a revision of another store, or one that was lost
 	}
 	if last.Modified <= after {
-		// Nothing since, unless the key has been cleared away together with the history before it.
+		// Nothing came since, unless the key was deleted and that history compacted.
 		_, err := h.store.GetAt(ctx, prefix+room, max(after, 1))
 		if errors.Is(err, kv.ErrCompacted) && !last.Found() {
 			return h.sendState(ctx, room, send)
@@ -82,7 +83,7 @@ func (h *Hub) replay(ctx context.Context, room string, after int64, send func([]
 	err = h.store.Watch(ctx, prefix+room, after, func(changes []kv.Change) error {
 		for _, c := range changes {
 			if c.Key != prefix+room {
-				continue // a room whose name begins with this one's
+				continue // a room whose name begins with this room's name
 			}
 			if err := sendAll(c.Entry, send); err != nil {
 				return err

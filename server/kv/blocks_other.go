@@ -2,5 +2,5 @@
 
 package kv
 
-// reserveBlocks does nothing where a file cannot take blocks before it is written.
+// reserveBlocks does nothing on systems where a file cannot allocate blocks in advance.
 func reserveBlocks(string, int64) error { return nil }

@@ -9,55 +9,57 @@ import (
 )
 
 const (
-	// MaxOps is how many conditions, and how many operations, one transaction may hold: etcd's default, so that
-	// an external cluster needs no setting.
+	// MaxOps is the maximum number of conditions, and of operations, in one transaction. It is etcd's default, so an
+	// external cluster needs no setting.
 	MaxOps = 128
-	// MaxRequest is how many bytes one transaction may hold, with some room left under etcd's default of 1.5 MiB.
-	// Whoever stores more cuts it into pieces: larger requests would delay every other one in the raft log.
+	// MaxRequest is the maximum size of one transaction in bytes. It leaves some margin below etcd's default of 1.5
+	// MiB. Callers split larger values into pieces: larger requests would delay all others in the raft log.
 	MaxRequest = 1<<20 + 256<<10
 )
 
 var (
-	// ErrCompacted means that the history asked for has been compacted away.
+	// ErrCompacted means that the requested history has been compacted.
 	ErrCompacted = errors.New("the revision asked for has been compacted")
-	// ErrUnavailable means that the store cannot be reached or has no leader at the moment.
+	// ErrUnavailable means that the store cannot be reached or currently has no leader.
 	ErrUnavailable = errors.New("the store is unavailable")
-	// ErrTooLarge means that a transaction holds more than [MaxOps] or [MaxRequest].
+	// ErrTooLarge means that a transaction exceeds [MaxOps] or [MaxRequest].
 	ErrTooLarge = errors.New("the transaction is too large")
-	// ErrFull means that the store has no room. Nothing was written.
+	// ErrFull means that the store has no space left. Nothing was written.
 	ErrFull = errors.New("the store is full")
 	// ErrInUse means that another process has the data directory open.
 	ErrInUse = errors.New("the data directory is in use")
 )
 
-// Config says where the keys are kept. Exactly one of DataDir and Endpoints is set.
+// Config says where the store keeps its keys. Exactly one of DataDir and Endpoints is set.
 type Config struct {
-	// DataDir starts an etcd in this process that keeps its files here. The directory is made if need be.
+	// DataDir is the directory for the files of an etcd that runs in this process. It is created if needed.
 	DataDir string
 	// Endpoints are the addresses of an external cluster: host:port, URLs, or unix:/path.
 	Endpoints []string
 
-	// History is how long old revisions can still be read and watched, at least; embedded only. Zero is 5 minutes.
+	// History is the minimum time for which old revisions can still be read and watched; embedded only. Zero means 5
+	// minutes.
 	History time.Duration
-	// Quota is how many bytes the embedded store may use; zero is 8 GiB. See [Store.Room].
+	// Quota is the maximum size of the embedded store in bytes; zero means 8 GiB. See [Store.Room].
 	Quota int64
-	// Member puts the embedded etcd into a cluster of several; the zero value is a cluster of one, which
-	// listens on nothing but a socket in its data directory.
+	// Member makes the embedded etcd a member of a cluster. The zero value is a cluster of one, which listens only on
+	// a socket in its data directory.
 	Member Member
-	// Timeout bounds every read and commit that has no earlier deadline. Zero is 5 seconds.
+	// Timeout limits every read and commit that has no earlier deadline. Zero means 5 seconds.
 	Timeout time.Duration
-	// Log gets what etcd has to say; nil is silence.
+	// Log receives etcd's log messages; nil discards them.
 	Log *slog.Logger
 }
 
-// Member is an embedded etcd's place in a cluster of several.
+// Member describes an embedded etcd in a cluster of several.
 type Member struct {
-	// Name is what the other members call this one. Empty is "holdfast".
+	// Name is this member's name in the cluster. Empty means "holdfast".
 	Name string
-	// PeerURL is where the other members reach this one, and ClientURL where clients do, as http://ip:port.
+	// PeerURL is the address of this member for the other members, and ClientURL its address for clients, as
+	// http://ip:port.
 	PeerURL, ClientURL string
-	// Join are client addresses of a running cluster that an empty data directory is to join; one that has
-	// joined before ignores it.
+	// Join are client addresses of a running cluster that a member with an empty data directory joins. A member that
+	// has joined before ignores them.
 	Join []string
 }
 
@@ -85,7 +87,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Member.Name = defaultName
 	}
 	if c.Member.Name == defaultName && len(c.Member.Join) > 0 {
-		c.Member.Name += "-" + c.Member.PeerURL // no two members may have one name
+		c.Member.Name += "-" + c.Member.PeerURL // no two members may have the same name
 	}
 	for _, text := range []string{c.Member.PeerURL, c.Member.ClientURL} {
 		if u, err := url.Parse(text); text != "" && (err != nil || u.Scheme != "http" || u.Port() == "") {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// Many who begin to watch and end again, as clients that come back and want to know what they missed do, keep nobody from
-// being told.
+// Many watches that begin and end, as those of clients that reconnect, do not keep another watch from receiving
+// changes.
 func TestAWatchGoesOnWhileManyOthersEnd(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *kv.Store) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

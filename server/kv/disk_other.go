@@ -2,5 +2,5 @@
 
 package kv
 
-// freeOn returns -1: what is free is unknown.
+// freeOn returns -1: the free space is unknown.
 func freeOn(string) int64 { return -1 }

@@ -4,7 +4,7 @@ package kv
 
 import "syscall"
 
-// freeOn returns the bytes that are free for this process where a directory lies, or -1 if that is unknown.
+// freeOn returns the bytes on the disk of a directory that this process may still use, or -1 if unknown.
 func freeOn(dir string) int64 {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(dir, &fs) != nil {

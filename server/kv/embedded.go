@@ -17,31 +17,32 @@ import (
 )
 
 const (
-	// defragMegabytes is how much must be free inside the database file for a start to shrink it.
+	// defragMegabytes is how much free space inside the database file makes a start shrink it.
 	defragMegabytes = 256
-	// socketName is the socket in the data directory through which etcd's own tools reach the store.
+	// socketName is the name of the socket in the data directory. etcd's own tools reach the store through it.
 	socketName = "etcd.sock"
-	// catchUp is how many entries of the log one that has no followers keeps in memory. With etcd's 5000, those of heartbeats,
-	// which go by the dozen in an entry, take 25 MB after some minutes.
+	// catchUp is how many log entries a member without followers keeps in memory. With etcd's default of 5000,
+	// entries with dozens of heartbeats each take 25 MB after some minutes.
 	catchUp = 100
-	// memberCatchUp is the same for a member of several. A follower that is further behind gets the database instead of the entries.
-	// An entry with as many heartbeats as go together has some 30 KB, so the log takes 60 MB at most.
+	// memberCatchUp is catchUp for a member of several. A follower that is further behind receives the database
+	// instead of the entries. An entry with a full batch of heartbeats has about 30 KB, so the log takes at most 60
+	// MB.
 	memberCatchUp = 2000
-	// maxSocketPath is how long the path of a socket may be everywhere.
+	// maxSocketPath is the length of a socket path that works on every system.
 	maxSocketPath = 100
 )
 
-// embedded is the etcd in this process with what must go when it does.
+// embedded is the etcd in this process and everything that close must release.
 type embedded struct {
 	etcd    *embed.Etcd
 	lock    *fileutil.LockedFile
 	alone   bool
 	closing atomic.Bool
 	room    atomic.Pointer[Room]
-	applied uint64 // the last entry of the log that the database had at the start
-	broken  bool   // its log cannot be gone on with
-	keeping func() // ends the keeper of its room
-	temp    string // the socket's directory where the data directory's path is too long for one
+	applied uint64 // the last log entry that the database contained at the start
+	broken  bool   // its log cannot continue
+	keeping func() // stops the keeper of its room
+	temp    string // the directory of the socket if the data directory's path is too long for one
 }
 
 func openEmbedded(ctx context.Context, c Config) (*Store, error) {
@@ -69,7 +70,8 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	if err := e.ready(ctx, c); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	// In-process calls instead of gRPC over the socket: a third of the time and of the processor, same interface.
+	// Calls in the process need a third of the time and of the CPU of gRPC over the socket. The interface is the
+	// same.
 	s := &Store{client: inProcess(e.etcd.Server), embedded: e, endpoint: "unix:" + socket, timeout: c.Timeout}
 	e.keepRoom(s, dir, c)
 	if err := s.announce(ctx, c.Member.PeerURL); err != nil {
@@ -78,7 +80,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// start starts etcd. If its files are damaged, it panics or ends the process by itself; here that is an error.
+// start starts etcd. With damaged files etcd panics or ends the process; start returns an error instead.
 func (e *embedded) start(c Config, settings *embed.Config) (err error) {
 	starting.Add(1)
 	defer starting.Add(-1)
@@ -97,12 +99,13 @@ func (e *embedded) start(c Config, settings *embed.Config) (err error) {
 	return nil
 }
 
-// checkDatabase looks whether the file of the database is whole, as far as its first pages tell: etcd opens it in a goroutine
-// of its own and panics there, or is killed when it reads beyond the end. It returns the last entry of the log that is in it.
+// checkDatabase checks the length of the database file against its first pages. Without the check etcd panics in a
+// goroutine of its own, or is killed when it reads beyond the end of the file. It returns the last log entry that the
+// database contains.
 func checkDatabase(path string) (applied uint64, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil // a new one
+		return 0, nil // a new database
 	}
 	if err != nil {
 		return 0, err
@@ -133,8 +136,8 @@ func (e *embedded) keepRoom(s *Store, dir string, c Config) {
 	e.keeping = func() { stop(); <-done }
 }
 
-// ready waits until etcd answers. By then a member of several has applied that it joined, so it knows whether it is a
-// learner still.
+// ready waits until etcd answers. By then a member of several has applied its own joining, so it knows whether it is
+// still a learner.
 func (e *embedded) ready(ctx context.Context, c Config) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
@@ -149,7 +152,7 @@ func (e *embedded) ready(ctx context.Context, c Config) error {
 			if behind++; !e.logIsBehind() {
 				behind = 0
 			}
-			if behind > 20 { // a leader commits at once
+			if behind > 20 { // a healthy leader commits at once
 				return e.damagedLog(c)
 			}
 		case err := <-e.etcd.Err():
@@ -160,8 +163,8 @@ func (e *embedded) ready(ctx context.Context, c Config) error {
 	}
 }
 
-// logIsBehind reports whether the log of a cluster of one ends before what the database has of it. Etcd would not apply what
-// it commits then, until the log has caught up: acknowledged changes would be lost.
+// logIsBehind reports whether the log of a cluster of one ends before the last entry in the database. Then etcd would
+// not apply the entries that it commits until the log has caught up, and acknowledged changes would be lost.
 func (e *embedded) logIsBehind() bool {
 	return e.alone && e.etcd.Server.Leader() != 0 && e.etcd.Server.CommittedIndex() < e.applied
 }
@@ -172,7 +175,7 @@ func (e *embedded) damagedLog(c Config) error {
 		c.DataDir)
 }
 
-// occupy makes sure that nobody else uses the directory. Without it etcd would wait for the other to end.
+// occupy locks the directory. Without the lock, etcd would wait for the other process to end.
 func (e *embedded) occupy(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w", err)
@@ -208,7 +211,7 @@ func etcdConfig(c Config, dir, socket string) *embed.Config {
 	e.ListenPeerUrls = nil
 	e.InitialCluster = e.InitialClusterFromName(e.Name)
 	e.EnableGRPCGateway = false
-	e.AutoCompactionMode = embed.CompactorModePeriodic // etcd's default is to keep everything
+	e.AutoCompactionMode = embed.CompactorModePeriodic // by default etcd keeps everything
 	e.AutoCompactionRetention = c.History.String()
 	e.BootstrapDefragThresholdMegabytes = defragMegabytes
 	e.QuotaBackendBytes = hardQuota(c.Quota)
@@ -216,8 +219,8 @@ func etcdConfig(c Config, dir, socket string) *embed.Config {
 	e.SnapshotCatchUpEntries = memberCatchUp
 	e.SnapshotCount, e.MaxWalFiles = snapshotCount, keptSegments
 	if c.Member.PeerURL == "" {
-		// Alone, nobody's heartbeat can be late, and a start waits for a random part of the election timeout. That has the
-		// fewest ticks that etcd takes: each costs processor time, also when there is nothing to do.
+		// In a cluster of one no heartbeat can be late, and a start waits for a random part of the election timeout.
+		// This is the lowest number of ticks that etcd accepts. Each tick costs CPU time even when idle.
 		e.TickMs, e.ElectionMs = 20, 100
 		e.SnapshotCatchUpEntries = catchUp
 	}
@@ -229,9 +232,9 @@ func (e *embedded) close() error {
 		e.keeping()
 	}
 	if e.etcd != nil {
-		e.closing.Store(true) // etcd complains of the listeners that it closes itself
+		e.closing.Store(true) // etcd logs errors about the listeners that it closes itself
 		if e.broken {
-			go e.etcd.Close() // which waits for entries that never come; the process is about to end
+			go e.etcd.Close() // Close waits for entries that never come; the process is about to end
 		} else {
 			e.etcd.Close()
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// A counter that several processes may raise: read, decide, commit if nothing came between, start again otherwise.
+// A counter that several processes may raise: read, decide, commit if nothing changed meanwhile, else start again.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "kv")
@@ -52,7 +52,7 @@ func Example() {
 	}
 	fmt.Printf("%s, created at %d, now %d\n", counter.Value, counter.Created, revision)
 
-	// Whatever happened after the revision that was read, and whatever comes.
+	// Watch delivers the changes after the revision that was read.
 	ctx, stop := context.WithCancel(ctx)
 	err = store.Watch(ctx, "counter", counter.Created, func(changes []kv.Change) error {
 		for _, c := range changes {

@@ -29,7 +29,7 @@ func small(t *testing.T, mib int) string {
 	return dir
 }
 
-// fill takes what is free on a disk but some bytes, as another program would.
+// fill takes all free space of a disk except some bytes, as another program would.
 func fill(t *testing.T, path string, but int64) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -43,7 +43,7 @@ func fill(t *testing.T, path string, but int64) {
 	require.NoError(t, file.Close())
 }
 
-// tidied commits something small, and reports whether the log has its next segment and room for another one.
+// tidied commits a small change, and reports whether the log has its next segment and space for another one.
 func tidied(t *testing.T, s *kv.Store, dir string, segment int64) bool {
 	t.Helper()
 	_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("small", nil)}})
@@ -59,9 +59,10 @@ func tidied(t *testing.T, s *kv.Store, dir string, segment int64) bool {
 	return err == nil && info.Size() == segment
 }
 
-// Another program fills the disk, up to its last bytes. The store goes on over several segments of its log and many snapshots, for
-// whichever write the room runs out first. Nothing acknowledged is lost, and when there is room again, the store says so.
-func TestADiskThatOthersFill(t *testing.T) {
+// Another program fills the disk, up to its last bytes. The store continues over several log segments and many
+// snapshots, whichever write finds the disk full first. No acknowledged change is lost, and the store reports when
+// there is space again.
+func TestDiskFilledByOtherPrograms(t *testing.T) {
 	const segment = 1 << 20
 	kv.SetSizes(t, segment, 6<<20, 50)
 	for _, left := range []int64{0, 4 << 10, 64 << 10, 512 << 10, segment} {
@@ -81,7 +82,7 @@ func TestADiskThatOthersFill(t *testing.T) {
 			for i := range puts {
 				_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("k", i%7), fmt.Append(nil, i, value))}})
 				require.NoError(t, err, "put %d", i)
-				if i%100 == 99 { // a log of a real size does not grow faster than the store looks for room
+				if i%100 == 99 { // a log of real size does not grow faster than the store measures its room
 					require.Eventually(t, func() bool { return tidied(t, s, config.DataDir, segment) }, 30*time.Second, 5*time.Millisecond)
 				}
 				if i%400 == 399 {
@@ -100,7 +101,7 @@ func TestADiskThatOthersFill(t *testing.T) {
 			}
 			check(s)
 			require.NoError(t, s.Close())
-			again, err := kv.Open(t.Context(), config) // a start needs no room either
+			again, err := kv.Open(t.Context(), config) // a start needs no space either
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, again.Close()) })
 			check(again)

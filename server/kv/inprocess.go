@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// inProcess returns a client that calls the server instead of dialling it.
+// inProcess returns a client that calls the server directly, without a connection.
 func inProcess(s *etcdserver.EtcdServer) *clientv3.Client {
 	client := v3client.New(s)
 	watches := adapter.WatchServerToWatchClient(v3rpc.NewWatchServer(s))
@@ -21,12 +21,12 @@ func inProcess(s *etcdserver.EtcdServer) *clientv3.Client {
 	return client
 }
 
-// queuedWatches gives the requests of watches a queue on their way to a server in this process.
+// queuedWatches puts a queue between the watch requests of the client and a server in this process.
 //
-// etcd's own pipe has no room: its client hands over one request at a time and reads no answer meanwhile, and its server
-// takes no request while nobody reads its answers. When some dozens of watches end at once, each waits for the other,
-// and all watches of the process stand still for good (https://github.com/etcd-io/etcd/issues/20716). Over a
-// connection the buffers of gRPC prevent it. With the queue the client always comes to read.
+// etcd's own pipe has no buffer. Its client sends one request at a time and reads no answer meanwhile. Its server
+// takes no request while nobody reads its answers. When some dozens of watches end at once, each side waits for the
+// other, and all watches of the process stop for good (https://github.com/etcd-io/etcd/issues/20716). Over a
+// connection, gRPC's buffers prevent this. With the queue, the client always returns to reading.
 type queuedWatches struct{ pb.WatchClient }
 
 func (q queuedWatches) Watch(ctx context.Context, options ...grpc.CallOption) (pb.Watch_WatchClient, error) {
@@ -44,18 +44,18 @@ type queuedStream struct {
 	more chan struct{}
 
 	mu sync.Mutex
-	// queue is as long as there are watches, at most twice: each is begun once and ended once.
+	// queue has at most two requests per watch: its beginning and its end.
 	queue []*pb.WatchRequest
 }
 
-// Send never waits. An error of the stream is told by Recv.
+// Send never blocks. Recv reports the errors of the stream.
 func (s *queuedStream) Send(r *pb.WatchRequest) error {
 	s.mu.Lock()
 	s.queue = append(s.queue, r)
 	s.mu.Unlock()
 	select {
 	case s.more <- struct{}{}:
-	default: // forward is called already
+	default: // forward already has a signal
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// pipe is the watch of a server that takes a request when somebody gets around to it.
+// pipe is the watch of a server that is late to take requests.
 type pipe struct {
 	pb.WatchClient
 	pb.Watch_WatchClient
@@ -35,7 +35,7 @@ func (p *pipe) Send(r *pb.WatchRequest) error {
 	}
 }
 
-// Whoever ends many watches is free to read the answers before the server has taken a single request.
+// A client that ends many watches can read the answers before the server has taken any request.
 func TestRequestsOfWatchesDoNotWaitForTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -56,6 +56,6 @@ func TestRequestsOfWatchesDoNotWaitForTheServer(t *testing.T) {
 		}
 		send(200, 210)
 		synctest.Wait()
-		cancel() // nothing stays behind, though nobody takes these
+		cancel() // no goroutine stays behind, although nobody takes these requests
 	})
 }

@@ -10,7 +10,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// A member stops after it has joined and before it is a full one. Its next start finishes that, so that a third may join.
+// A member stops after it has joined but before it is a full member. Its next start promotes it, so that a third one
+// may join.
 func TestLearnerIsPromotedAtItsNextStart(t *testing.T) {
 	first := Member{PeerURL: freeURL(t), ClientURL: freeURL(t)}
 	cluster := openMember(t, first)

@@ -7,8 +7,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Lease keeps keys alive for as long as this process does: when it dies, the keys bound to the lease go after the
-// lease's time. It is a backstop, not a clock: after a change of the cluster's leader its time starts anew.
+// Lease keeps keys alive while this process lives. After the process dies, the keys bound to the lease are deleted at
+// the end of its TTL. The TTL is a safety net, not an exact clock: it restarts when the cluster changes its leader.
 type Lease struct {
 	id     clientv3.LeaseID
 	client *clientv3.Client
@@ -16,7 +16,7 @@ type Lease struct {
 	lost   chan struct{}
 }
 
-// Lease takes a lease and renews it until it is closed. Its time is at least one second, in whole seconds.
+// Lease acquires a lease and renews it until Close. The TTL has whole seconds, at least one.
 func (s *Store) Lease(ctx context.Context, ttl time.Duration) (*Lease, error) {
 	l, err := s.grant(ctx, ttl)
 	if err != nil {
@@ -31,13 +31,14 @@ func (s *Store) Lease(ctx context.Context, ttl time.Duration) (*Lease, error) {
 	l.stop = stop
 	go func() {
 		defer close(l.lost)
-		for range answers { // until it expires, is revoked, or the store is closed
+		for range answers { // until the lease expires or is revoked, or the store is closed
 		}
 	}()
 	return l, nil
 }
 
-// Countdown takes a lease that nobody renews: the keys bound to it go after its time, whatever becomes of this process.
+// Countdown acquires a lease without renewing it. The keys bound to it are deleted at the end of its TTL, whatever
+// happens to this process.
 func (s *Store) Countdown(ctx context.Context, ttl time.Duration) (*Lease, error) {
 	l, err := s.grant(ctx, ttl)
 	if err == nil {
@@ -56,11 +57,11 @@ func (s *Store) grant(ctx context.Context, ttl time.Duration) (*Lease, error) {
 	return &Lease{id: granted.ID, client: s.client, stop: func() {}, lost: make(chan struct{})}, nil
 }
 
-// Lost is closed when the lease is renewed no longer: it expired or was closed. Take another one then and put the keys
-// again.
+// Lost returns a channel that is closed when the lease is no longer renewed: it expired or was closed. The caller
+// then acquires another lease and puts the keys again.
 func (l *Lease) Lost() <-chan struct{} { return l.lost }
 
-// Close gives the lease back; the keys bound to it go at once.
+// Close revokes the lease. The keys bound to it are deleted at once.
 func (l *Lease) Close(ctx context.Context) error {
 	l.stop()
 	<-l.lost

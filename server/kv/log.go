@@ -13,17 +13,17 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// zapOver returns a logger for etcd that writes to log. What etcd calls information is a detail here.
-// Nothing is written once quiet is true.
+// zapOver returns a logger for etcd that writes to log. It maps etcd's level info to debug. It writes nothing once
+// quiet is true.
 func zapOver(log *slog.Logger, quiet *atomic.Bool) *zap.Logger {
 	return zap.New(slogCore{log.With("part", "etcd"), quiet}, zap.WithFatalHook(fatal{}), zap.WithPanicHook(panics{}))
 }
 
-// fatal ends what etcd would end the process for: while the store starts, as a panic of which Open makes an error, later the
-// process, with a sentence. Acknowledged writes are on the disk.
+// fatal handles an error for which etcd would end the process. While a store starts, it panics and Open returns an
+// error. Later it ends the process with one sentence. Acknowledged writes are on disk.
 type fatal struct{}
 
-// starting counts the stores that start at the moment.
+// starting counts the stores that are currently starting.
 var starting atomic.Int32
 
 func (fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
@@ -34,11 +34,12 @@ func (fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	if starting.Load() > 0 {
 		panic(reason)
 	}
-	fmt.Fprintf(os.Stderr, "holdfast: the store cannot go on: %s; what was acknowledged is kept; start again when this is mended\n", reason)
+	fmt.Fprintf(os.Stderr, "holdfast: the store cannot continue: %s; acknowledged changes are kept; fix the cause and start again\n", reason)
 	os.Exit(1)
 }
 
-// panics ends the process with a sentence where etcd panics because the disk is full. Any other panic is a defect and keeps its trace.
+// panics ends the process with one sentence if etcd panics because the disk is full. Any other panic is a defect and
+// keeps its stack trace.
 type panics struct{}
 
 func (panics) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
@@ -62,7 +63,7 @@ type slogCore struct {
 	quiet *atomic.Bool
 }
 
-// routine is what etcd warns of at every start of a cluster of one, or of a new one.
+// routine are the warnings that etcd logs at every start of a new store or of a cluster of one.
 var routine = map[string]bool{
 	"Running http and grpc server on single port. This is not recommended for production.": true,
 	"simple token is not cryptographically signed":                                         true,
@@ -109,7 +110,7 @@ func (c slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 
 func (slogCore) Sync() error { return nil }
 
-// attributes leaves out the requests that etcd found slow or failing: the keys in them name sockets by their tokens.
+// attributes omits the requests that etcd logs as slow or failing, because their keys contain socket tokens.
 func attributes(fields []zapcore.Field) []slog.Attr {
 	values := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {

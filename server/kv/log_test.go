@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/txn"
 )
 
-// etcd tells of slow requests with their keys, and some of those are secrets.
-func TestSlowRequestsAreToldWithoutTheirKeys(t *testing.T) {
+// etcd logs slow requests with their keys, and some keys are secrets.
+func TestSlowRequestsAreLoggedWithoutKeys(t *testing.T) {
 	var out strings.Builder
 	log := zapOver(slog.New(slog.NewTextHandler(&out, nil)), new(atomic.Bool))
 	txn.WarnOfExpensiveReadOnlyRangeRequest(log, 0, time.Now().Add(-time.Second), &pb.RangeRequest{Key: []byte("socket_instances/secret")}, nil, nil)

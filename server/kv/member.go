@@ -17,8 +17,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 )
 
-// joinCluster sets the addresses of a member of several, and, where the data directory is empty and there is a cluster to
-// join, adds it there: as a learner, so that the cluster never waits for one that has yet to catch up.
+// joinCluster sets the addresses of a member of several. If the data directory is empty and there is a cluster to
+// join, it adds the member there as a learner, so that the cluster never waits for a member that must still catch up.
 func joinCluster(ctx context.Context, c Config, dir string, e *embed.Config) error {
 	if c.Member.PeerURL == "" {
 		return nil
@@ -38,7 +38,7 @@ func joinCluster(ctx context.Context, c Config, dir string, e *embed.Config) err
 	}
 	e.InitialCluster = e.Name + "=" + c.Member.PeerURL
 	if _, err := os.Stat(filepath.Join(dir, "member")); err == nil || len(c.Member.Join) == 0 {
-		return nil // it knows its cluster, or is the first of one
+		return nil // it already belongs to a cluster, or is the first member
 	}
 	return addMember(ctx, c, e)
 }
@@ -57,7 +57,7 @@ func addMember(ctx context.Context, c Config, e *embed.Config) error {
 	var initial []string
 	for _, m := range members {
 		if slices.Contains(m.PeerURLs, c.Member.PeerURL) {
-			added = true // by an earlier start that did not get further
+			added = true // by an earlier start that did not finish
 			continue
 		}
 		for _, at := range m.PeerURLs {
@@ -65,7 +65,7 @@ func addMember(ctx context.Context, c Config, e *embed.Config) error {
 		}
 	}
 	if !added {
-		// A cluster takes one after the other: the last must have been there for a few seconds.
+		// A cluster accepts one member at a time: the last one must have been present for some seconds.
 		err := retry(ctx, func() error {
 			_, err := cluster.client.MemberAddAsLearner(ctx, []string{c.Member.PeerURL})
 			return err
@@ -79,15 +79,15 @@ func addMember(ctx context.Context, c Config, e *embed.Config) error {
 	return nil
 }
 
-// promote makes a full member of this one if it is a learner and has caught up: one that joins now, or one that was stopped
-// before it became a full member.
+// promote makes this member a full member if it is a learner and has caught up. The learner either joins now, or
+// stopped earlier before it became a full member.
 func (e *embedded) promote(ctx context.Context) error {
 	if !e.etcd.Server.IsLearner() {
 		return nil
 	}
 	own := uint64(e.etcd.Server.MemberID())
 	err := retry(ctx, func() error {
-		_, err := e.etcd.Server.PromoteMember(ctx, own) // which asks the leader
+		_, err := e.etcd.Server.PromoteMember(ctx, own) // it asks the leader
 		if errors.Is(err, membership.ErrMemberNotLearner) {
 			return nil
 		}
@@ -99,10 +99,10 @@ func (e *embedded) promote(ctx context.Context) error {
 	return nil
 }
 
-// joinLimit is how long a cluster may take to accept a member.
+// joinLimit is the maximum time for a cluster to accept a member.
 const joinLimit = time.Minute
 
-// retry calls f until it succeeds, ctx ends or joinLimit has passed; it returns the last error then.
+// retry calls f until it succeeds, ctx ends or joinLimit has passed. It returns f's last error.
 func retry(ctx context.Context, f func() error) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, 500*time.Millisecond
@@ -111,7 +111,7 @@ func retry(ctx context.Context, f func() error) error {
 	return err
 }
 
-// announce tells the cluster where this member is reached, if that has changed: a cluster of one begins without an
+// announce publishes this member's peer address in the cluster if it has changed. A cluster of one starts without an
 // address.
 func (s *Store) announce(ctx context.Context, peerURL string) error {
 	if peerURL == "" {

@@ -12,41 +12,43 @@ import (
 	"go.uber.org/zap"
 )
 
-// The embedded etcd ends the process when a write of its log, its snapshot or its database finds the disk full. So this server keeps
-// room for all three, and contents never take it:
+// The embedded etcd ends the process when a write of its log, its snapshot or its database finds the disk full. So
+// the server reserves space for all three, and contents never use it:
 //
-//   - Contents are refused while less than [diskReserve] is free.
-//   - A reserve file holds the blocks of one more segment of the log. When other programs fill the disk, the server gives it up.
-//   - Then it also removes the segments that no snapshot needs. A snapshot is taken more often than a segment fills, so one segment
-//     becomes free for each that the log takes.
-//   - The database has its blocks ahead of time, and its history is forgotten, so that pages become free.
+//   - The server refuses contents while less than [diskReserve] is free.
+//   - A reserve file holds the blocks of one more log segment. The server deletes it when other programs fill the disk.
+//   - The server then also removes the segments that no snapshot needs. Snapshots are more frequent than full segments, so each new
+//     segment frees an old one.
+//   - The database has its blocks in advance, and the server compacts its history so that pages become free.
 //
-// What remains: programs that take this room too, as soon as it is free, end the process. Nothing acknowledged is lost then.
+// One case remains: if other programs immediately take this space too, the process ends. No acknowledged change is
+// lost.
 
-// The sizes. Tests make them smaller.
+// These sizes are variables because tests make them smaller.
 var (
-	// growth is how much larger than it is the database may get on a disk that is full.
+	// growth is how much the database may still grow on a full disk.
 	growth int64 = 32 << 20
-	// snapshotCount is how many entries of the log come between two snapshots. Entries of heartbeats have some 30 KB.
+	// snapshotCount is the number of log entries between two snapshots. An entry of heartbeats has about 30 KB.
 	snapshotCount uint64 = 1000
 )
 
 const (
 	// reserveName is the reserve file in the data directory.
 	reserveName = "reserve"
-	// keptSegments is how many segments of the log are kept that no snapshot needs, at most, the present one included.
+	// keptSegments is the maximum number of log segments to keep that no snapshot needs, including the current one.
 	keptSegments = 2
 )
 
-// diskReserve is what must be free on the disk for contents to be taken: the store's next segment of the log with its successor, and
-// growth of the database.
+// diskReserve is the free disk space below which the server refuses contents: the next log segment with its
+// successor, and the growth of the database.
 func diskReserve() int64 { return 2*wal.SegmentSizeBytes + growth }
 
-// reserveSize is the size of the reserve file: a segment, snapshots, which are small, and the entries that exceed a segment.
+// reserveSize is the size of the reserve file: one segment, the small snapshots, and the entries that exceed a
+// segment.
 func reserveSize() int64 { return wal.SegmentSizeBytes + 4<<20 }
 
-// hold keeps the reserve file while there is room for it beside what contents leave, and gives it up when other programs have filled
-// the disk.
+// hold keeps the reserve file while there is space beyond diskReserve for it. It deletes the file when other programs
+// have filled the disk.
 func (k *keeper) hold(r Room) error {
 	path := filepath.Join(k.dir, reserveName)
 	switch {
@@ -72,10 +74,11 @@ func (k *keeper) hold(r Room) error {
 	return nil
 }
 
-// drop removes the segments of the log that no snapshot needs, or the snapshots but the latest. Etcd does so every 30 s, and keeps more.
+// drop removes the log segments that no snapshot needs, or all snapshots but the latest. etcd itself does this every
+// 30 s and keeps more.
 func (k *keeper) drop(folder, suffix string) error {
 	stop := make(chan struct{})
-	close(stop) // after one look
+	close(stop) // after one pass
 	done, failed := fileutil.PurgeFileWithDoneNotify(zap.NewNop(), filepath.Join(k.dir, "member", folder), suffix, 1, time.Hour, stop)
 	<-done
 	select {

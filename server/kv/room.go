@@ -14,17 +14,18 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
-// Room is how much room the embedded store has. Of an external cluster nothing is known.
+// Room describes the free space of the embedded store. For an external cluster it is unknown.
 type Room struct {
-	// Used are the bytes in use, Size those of the database's file, Quota those that Used may reach.
+	// Used is the number of bytes in use, Size the size of the database file, and Quota the limit of Used.
 	Used, Size, Quota int64
-	// Free are the bytes that are free on the disk, or -1.
+	// Free is the free space on the disk in bytes, or -1 if unknown.
 	Free int64
-	// Full tells that contents are refused: what is left is for locks. Warn tells that this is near.
+	// Full means that the store refuses contents and keeps the remaining space for locks. Warn means that the store
+	// is nearly full.
 	Full, Warn bool
 }
 
-// String says what there is, in a sentence.
+// String describes the room in one sentence.
 func (r Room) String() string {
 	state := "has room"
 	switch {
@@ -37,22 +38,23 @@ func (r Room) String() string {
 }
 
 const (
-	// lookForRoom is how often the embedded store looks how much room it has: its cost is a look at two numbers.
+	// lookForRoom is the interval at which the embedded store measures its room. A measurement is cheap: it reads a
+	// few numbers.
 	lookForRoom = time.Second
-	// Shares of the quota, in hundredths: where contents are refused, where a warning comes, and where contents are taken
-	// again.
+	// Percentages of the quota: at fullAt the store refuses contents, at warnAt it warns, and below goodAt it accepts
+	// contents again.
 	fullAt, warnAt, goodAt = 95, 80, 90
-	// lockShare is the part of the quota that locks may take beyond it, where contents may not.
+	// lockShare is the divisor of the quota for the extra space that only locks may use: a quarter of the quota.
 	lockShare = 4
 )
 
-// hardQuota is what etcd itself refuses beyond. The part for locks does not lift it over etcd's recommended maximum: etcd warns of
-// that at every start, and only who sets such a quota shall see it.
+// hardQuota is the limit at which etcd itself refuses changes. The share for locks does not raise it above etcd's
+// recommended maximum, because etcd then warns at every start. Only an operator that sets such a quota sees the warning.
 func hardQuota(quota int64) int64 {
 	return min(quota+quota/lockShare+8<<20, max(quota, storage.MaxQuotaBytes))
 }
 
-// Room returns how much room there was at the last look.
+// Room returns the result of the last measurement.
 func (s *Store) Room() Room {
 	if s.embedded == nil {
 		return Room{Free: -1}
@@ -60,23 +62,23 @@ func (s *Store) Room() Room {
 	return *s.embedded.room.Load()
 }
 
-// keeper watches the room of an embedded store and makes more.
+// keeper measures the room of an embedded store and frees space.
 type keeper struct {
 	s         *Store
 	dir       string
 	quota     int64
 	log       *slog.Logger
 	compacted time.Time
-	used      int64 // the bytes in use then
-	reserved  int64 // bytes of the database's file whose blocks are taken
-	holds     bool  // the reserve file
+	used      int64 // the bytes in use at that time
+	reserved  int64 // bytes of the database file whose blocks are allocated
+	holds     bool  // whether the reserve file exists
 }
 
 // keep runs until ctx ends.
 func (k *keeper) keep(ctx context.Context) {
 	for {
 		if err := k.look(ctx); err != nil && ctx.Err() == nil {
-			k.log.Warn("no room could be made in the store; it is tried again", "error", err)
+			k.log.Warn("the store could not free space; it tries again", "error", err)
 		}
 		if wait.For(ctx, lookForRoom) != nil {
 			return
@@ -84,7 +86,7 @@ func (k *keeper) keep(ctx context.Context) {
 	}
 }
 
-// look notes how much room there is, and makes some where there is little.
+// look measures the room, and frees space if there is little.
 func (k *keeper) look(ctx context.Context) error {
 	before := k.s.Room()
 	now := k.measure(before.Full)
@@ -102,8 +104,8 @@ func (k *keeper) look(ctx context.Context) error {
 	return errors.Join(k.hold(now), k.makeRoom(ctx, now))
 }
 
-// reserve takes the disk's blocks for the database as it is and for growth by locks. On a disk that is full it takes none, since the
-// log needs them. Etcd's log takes its own, for the present segment and the next one.
+// reserve allocates disk blocks for the database file and for its growth by locks. On a full disk it allocates none,
+// because the log needs them. etcd's log allocates its own blocks for the current segment and the next one.
 func (k *keeper) reserve(r Room) {
 	if r.Size+growth/2 <= k.reserved || r.Free >= 0 && r.Free < diskReserve() {
 		return
@@ -119,7 +121,7 @@ func (k *keeper) measure(wasFull bool) Room {
 	r := Room{Used: backend.SizeInUse(), Size: backend.Size(), Quota: k.quota, Free: freeOn(k.dir)}
 	full := int64(fullAt)
 	if wasFull {
-		full = goodAt // not back and forth
+		full = goodAt // prevents alternating between full and not full
 	}
 	r.Full = r.Used >= k.quota/100*full || r.Free >= 0 && r.Free < diskReserve() || k.alarmed()
 	r.Warn = r.Full || r.Used >= k.quota/100*warnAt || r.Free >= 0 && r.Free < 2*diskReserve()
@@ -135,8 +137,8 @@ func (k *keeper) alarmed() bool {
 	return false
 }
 
-// makeRoom forgets the history when the store is full, gives unused pages of the file back, and takes back etcd's alarm,
-// which nobody else does.
+// makeRoom compacts the history when the store is nearly full, returns unused pages of the file to the disk, and
+// clears etcd's alarm, which etcd never clears itself.
 func (k *keeper) makeRoom(ctx context.Context, r Room) error {
 	late := time.Since(k.compacted) > 10*time.Second || r.Used > k.used+growth/4
 	if (r.Full || r.Used >= k.quota/100*goodAt) && late {
@@ -150,8 +152,8 @@ func (k *keeper) makeRoom(ctx context.Context, r Room) error {
 		}
 	}
 	if r.Size >= k.quota/100*goodAt && r.Used < r.Size/2 || k.alarmed() && r.Used < r.Size {
-		// It keeps the store waiting, for some milliseconds for each MiB in use.
-		k.reserved = 0 // it makes another file
+		// Defrag blocks the store for some milliseconds per MiB in use.
+		k.reserved = 0 // Defrag creates a new file
 		if err := k.s.embedded.etcd.Server.Backend().Defrag(); err != nil {
 			return err
 		}

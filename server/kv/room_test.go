@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// A store that fills up warns first, then refuses contents, then refuses everything, as etcd would. It goes on by itself
-// when contents are deleted: it forgets the history, makes the file smaller and takes the alarm back.
+// A store that fills up first warns, then refuses contents, then refuses every change, as etcd does. It recovers by
+// itself after contents are deleted: it compacts the history, shrinks the file and clears the alarm.
 func TestAStoreThatFillsUpAndRecovers(t *testing.T) {
 	const quota, mib = 64 << 20, 1 << 20
 	s, err := kv.Open(t.Context(), kv.Config{DataDir: kvtest.Dir(t), Quota: quota})
@@ -31,7 +31,8 @@ func TestAStoreThatFillsUpAndRecovers(t *testing.T) {
 		_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("big/", n), value)}})
 		return err
 	}
-	// fill writes until the store has seen that a share of its quota, in hundredths, is used. The store looks now and then.
+	// fill writes until the store has measured that a percentage of its quota is in use. The store measures
+	// periodically.
 	fill := func(share int64) kv.Room {
 		for int64(n)*mib < quota/100*share {
 			require.NoError(t, put())

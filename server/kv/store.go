@@ -26,7 +26,7 @@ type Store struct {
 	closeErr error
 }
 
-// Entry is a key with its value. The zero Entry stands for a key that is not there.
+// Entry is a key with its value. The zero Entry means that the key does not exist.
 type Entry struct {
 	Key   string
 	Value []byte
@@ -34,13 +34,13 @@ type Entry struct {
 	Created, Modified int64
 }
 
-// Found reports whether the key is there.
+// Found reports whether the key exists.
 func (e Entry) Found() bool { return e.Modified != 0 }
 
-// Open opens the store. The context bounds the opening alone; [Store.Close] ends what was opened.
+// Open opens the store. ctx limits only the opening; [Store.Close] closes the store.
 //
-// It fails with [ErrInUse] when another process has the data directory, and with [ErrUnavailable] when no endpoint of
-// an external cluster answers before the context ends.
+// It fails with [ErrInUse] when another process uses the data directory, and with [ErrUnavailable] when no endpoint
+// of an external cluster answers before ctx ends.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -59,14 +59,14 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// connect makes a client of the endpoints without waiting for them.
+// connect creates a client for the endpoints without waiting for them.
 func connect(c Config, endpoints []string) (*Store, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:            endpoints,
 		DialTimeout:          2 * time.Second,
 		DialKeepAliveTime:    5 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
-		// Left to itself, gRPC tries a store that was away for long once in two minutes.
+		// By default gRPC retries a store that has been away for long only every two minutes.
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 2 * time.Second,
@@ -79,17 +79,17 @@ func connect(c Config, endpoints []string) (*Store, error) {
 	return &Store{client: client, endpoint: endpoints[0], timeout: c.Timeout}, nil
 }
 
-// Over returns a store over a client that the caller has made; [Store.Close] closes the client.
+// Over returns a store that uses the caller's client; [Store.Close] closes that client.
 func Over(client *clientv3.Client) *Store { return &Store{client: client, timeout: defaultTimeout} }
 
-// Close ends every watch and lease of this store and, where etcd runs in this process, etcd itself. What has been
-// committed stays. Closing twice does no harm.
+// Close ends every watch and lease of this store, and the embedded etcd. Committed changes stay. A second Close does
+// nothing.
 func (s *Store) Close() error {
 	s.close.Do(func() {
-		// The client goes first: it would wait for a server that no longer answers.
+		// The client must close first, because it would wait for a server that no longer answers.
 		s.closeErr = s.client.Close()
 		if errors.Is(s.closeErr, context.Canceled) {
-			s.closeErr = nil // how the in-process client says that it is closed
+			s.closeErr = nil // the in-process client reports its own closing this way
 		}
 		if s.embedded != nil {
 			s.closeErr = errors.Join(s.closeErr, s.embedded.close())
@@ -98,14 +98,14 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// Endpoint is an address under which another [Open] reaches the same store: with an embedded etcd, its socket.
+// Endpoint is an address through which another [Open] reaches the same store. For an embedded etcd it is the socket.
 func (s *Store) Endpoint() string { return s.endpoint }
 
-// Alone reports whether no other process can have the store open as well: it is embedded, in a cluster of one.
+// Alone reports whether no other process can have the store open: the store is embedded in a cluster of one.
 func (s *Store) Alone() bool { return s.embedded != nil && s.embedded.alone }
 
-// Failed delivers the error that ended an embedded etcd which nobody closed. It is nil, and so blocks forever, with
-// an external cluster.
+// Failed delivers the error of an embedded etcd that ended without Close. With an external cluster the channel is
+// nil, so receiving blocks forever.
 func (s *Store) Failed() <-chan error {
 	if s.embedded == nil {
 		return nil
@@ -113,31 +113,31 @@ func (s *Store) Failed() <-chan error {
 	return s.embedded.etcd.Err()
 }
 
-// Ready reports whether the store answers: nil, or an error that says why not.
+// Ready returns nil if the store answers, or an error that says why not.
 func (s *Store) Ready(ctx context.Context) error {
 	_, _, err := s.Get(ctx, "ready")
 	return err
 }
 
-// Get reads one key and says at which revision. A key that is not there is the zero [Entry].
+// Get reads one key and returns the revision of the read. A missing key is the zero [Entry].
 func (s *Store) Get(ctx context.Context, key string) (Entry, int64, error) {
 	return one(s.get(ctx, key))
 }
 
-// GetAt reads a key as it was at a revision. It fails with [ErrCompacted] when that is no longer known.
+// GetAt reads a key as of a revision. It fails with [ErrCompacted] if that revision has been compacted.
 func (s *Store) GetAt(ctx context.Context, key string, revision int64) (Entry, error) {
 	e, _, err := one(s.get(ctx, key, clientv3.WithRev(revision)))
 	return e, err
 }
 
-// Range reads every key that begins with prefix, in the order of the keys, and says at which revision.
+// Range reads every key that begins with prefix, in order of keys. It returns the revision of the read.
 func (s *Store) Range(ctx context.Context, prefix string) ([]Entry, int64, error) {
 	return s.get(ctx, prefix, clientv3.WithPrefix())
 }
 
-// Each calls f with the entries of all keys that begin with prefix, in the order of the keys and at one revision, which it returns. It
-// reads limit entries at once, so neither the number of keys nor a time limit bounds what it can read. It fails with f's error, and with
-// [ErrCompacted] when the revision is compacted away meanwhile.
+// Each calls f with the entries of all keys that begin with prefix, in order of keys and as of one revision, which it
+// returns. It reads limit entries at a time, so neither the number of keys nor the timeout limits the total. It fails
+// with f's error, or with [ErrCompacted] if the revision is compacted meanwhile.
 func (s *Store) Each(ctx context.Context, prefix string, limit int64, f func([]Entry) error) (int64, error) {
 	first, at := prefix, int64(0)
 	for {
@@ -158,13 +158,13 @@ func (s *Store) Each(ctx context.Context, prefix string, limit int64, f func([]E
 	}
 }
 
-// RangeAt is Range as it was at a revision. It fails with [ErrCompacted] when that is no longer known.
+// RangeAt is Range as of a revision. It fails with [ErrCompacted] if that revision has been compacted.
 func (s *Store) RangeAt(ctx context.Context, prefix string, revision int64) ([]Entry, error) {
 	list, _, err := s.get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(revision))
 	return list, err
 }
 
-// Page reads the keys that begin with prefix and come after another key, in order, at most limit.
+// Page reads at most limit keys that begin with prefix and follow the key after, in order.
 func (s *Store) Page(ctx context.Context, prefix, after string, limit int64) ([]Entry, error) {
 	first := prefix
 	if after >= prefix {
@@ -174,7 +174,7 @@ func (s *Store) Page(ctx context.Context, prefix, after string, limit int64) ([]
 	return list, err
 }
 
-// Count returns how many keys begin with prefix.
+// Count returns the number of keys that begin with prefix.
 func (s *Store) Count(ctx context.Context, prefix string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -185,7 +185,7 @@ func (s *Store) Count(ctx context.Context, prefix string) (int64, error) {
 	return response.Count, nil
 }
 
-// Keys reads the keys alone that begin with prefix, in order.
+// Keys reads the keys that begin with prefix, without values, in order.
 func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
 	list, _, err := s.get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	keys := make([]string, len(list))
@@ -213,7 +213,7 @@ func (s *Store) getWithin(ctx context.Context, limit time.Duration, key string, 
 	return entries(response.Kvs), response.Header.Revision, nil
 }
 
-// Compact forgets what was before a revision; that revision itself can still be read.
+// Compact deletes the history before a revision. The revision itself can still be read.
 func (s *Store) Compact(ctx context.Context, revision int64) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -240,13 +240,13 @@ func entry(kv *mvccpb.KeyValue) Entry {
 	return Entry{Key: string(kv.Key), Value: kv.Value, Created: kv.CreateRevision, Modified: kv.ModRevision}
 }
 
-// oversized reports whether the client refused to send a request for its size.
+// oversized reports whether the client refused to send a request because of its size.
 func oversized(err error) bool {
 	var known rpctypes.EtcdError
 	return status.Code(err) == codes.ResourceExhausted && !errors.As(err, &known)
 }
 
-// plainError puts etcd's errors into this package's terms.
+// plainError translates etcd's errors into this package's errors.
 func plainError(err error) error {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
@@ -258,7 +258,7 @@ func plainError(err error) error {
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	case errors.Is(err, rpctypes.ErrDuplicateKey), errors.Is(err, rpctypes.ErrFutureRev):
-		return err // a mistake of the caller's, which waiting does not mend
+		return err // a mistake of the caller that a retry does not fix
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }

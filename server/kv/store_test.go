@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// everyWay runs a test over both ways into a store: calls inside the process and gRPC over the socket.
+// everyWay runs a test with both connections to a store: calls inside the process, and gRPC over the socket.
 func everyWay(t *testing.T, test func(t *testing.T, s *kv.Store)) {
 	t.Run("embedded", func(t *testing.T) { t.Parallel(); test(t, kvtest.Open(t)) })
 	t.Run("external", func(t *testing.T) { t.Parallel(); test(t, kvtest.Again(t, kvtest.Open(t))) })
@@ -183,7 +183,7 @@ func TestCommitsSurviveARestart(t *testing.T) {
 	assert.Equal(t, at, e.Modified)
 }
 
-// However long the store was away, an instance of the server finds it soon after it has come back.
+// After a store has been away for any length of time, an instance of the server reconnects soon after its return.
 func TestAStoreThatWasAwayIsFound(t *testing.T) {
 	t.Parallel()
 	dir := kvtest.Dir(t)
@@ -197,18 +197,18 @@ func TestAStoreThatWasAwayIsFound(t *testing.T) {
 	}
 	require.True(t, answers())
 	require.NoError(t, first.Close())
-	for away := time.Now(); time.Since(away) < 11*time.Second; { // as many attempts to connect as come in that time
+	for away := time.Now(); time.Since(away) < 11*time.Second; { // as many connection attempts as that time allows
 		require.False(t, answers())
 	}
 	again := kvtest.OpenIn(t, dir)
 	require.Equal(t, first.Endpoint(), again.Endpoint())
-	kvtest.Again(t, again) // the time begins when a new connection answers: a busy machine is late with that too
+	kvtest.Again(t, again) // the time begins when a new connection answers, which a busy machine delays too
 	back := time.Now()
 	require.Eventually(t, answers, 20*time.Second, 10*time.Millisecond)
 	assert.Less(t, time.Since(back), 5*time.Second, "without a limit, the next attempt comes after 7 to 11 s")
 }
 
-func TestASecondProcessIsTold(t *testing.T) {
+func TestSecondProcessGetsErrInUse(t *testing.T) {
 	dir := kvtest.Dir(t)
 	kvtest.OpenIn(t, dir)
 	_, err := kv.Open(t.Context(), kv.Config{DataDir: dir})
@@ -260,7 +260,7 @@ func TestALeaseKeepsItsKeysUntilItIsClosed(t *testing.T) {
 			assert.Fail(t, "the key went while its lease was renewed")
 		case <-l.Lost():
 			assert.Fail(t, "the lease was lost")
-		case <-time.After(2500 * time.Millisecond): // two and a half of its times
+		case <-time.After(2500 * time.Millisecond): // two and a half times its TTL
 		}
 		require.NoError(t, l.Close(t.Context()))
 		<-gone
@@ -269,13 +269,13 @@ func TestALeaseKeepsItsKeysUntilItIsClosed(t *testing.T) {
 	})
 }
 
-// Nobody would have to catch up with the log of one member, so what has been applied goes from memory.
+// A single member has no follower that must catch up, so applied entries leave the memory.
 func TestTheLogOfOneMemberIsNotKeptInMemory(t *testing.T) {
 	s := kvtest.Open(t)
 	const size, commits, limit = 20 << 10, 1000, 12 << 20
 	before := liveHeap()
 	var group errgroup.Group
-	group.SetLimit(30) // so that many are written to the disk at once
+	group.SetLimit(30) // many changes must reach the disk at once
 	for range commits {
 		group.Go(func() error {
 			_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("k", make([]byte, size))}})

@@ -9,35 +9,35 @@ import (
 // Cond is a condition of a transaction.
 type Cond struct{ cmp clientv3.Cmp }
 
-// Absent holds while there is no such key.
+// Absent holds if the key does not exist.
 func Absent(key string) Cond {
 	return Cond{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
 }
 
-// Exists holds while there is such a key.
+// Exists holds if the key exists.
 func Exists(key string) Cond {
 	return Cond{clientv3.Compare(clientv3.CreateRevision(key), ">", 0)}
 }
 
-// NoneUnder holds while no key begins with prefix.
+// NoneUnder holds if no key begins with prefix.
 func NoneUnder(prefix string) Cond {
 	return Cond{clientv3.Compare(clientv3.CreateRevision(prefix), "=", 0).WithPrefix()}
 }
 
-// NoneBetween holds while there is no key from first, inclusive, to end, exclusive.
+// NoneBetween holds if no key exists from first, inclusive, to end, exclusive.
 func NoneBetween(first, end string) Cond {
 	return Cond{clientv3.Compare(clientv3.CreateRevision(first), "=", 0).WithRange(end)}
 }
 
-// Unchanged holds while the entry is as it was read; for the zero value of a key that was not there, use [Absent].
+// Unchanged holds if the entry has not changed since it was read. For a key that did not exist, use [Absent].
 func Unchanged(e Entry) Cond { return ChangedAt(e.Key, e.Modified) }
 
-// ChangedAt holds while revision is the last that changed the key. Beware of 0: that is a key that is not there.
+// ChangedAt holds if revision is the last one that changed the key. Revision 0 holds for a key that does not exist.
 func ChangedAt(key string, revision int64) Cond {
 	return Cond{clientv3.Compare(clientv3.ModRevision(key), "=", revision)}
 }
 
-// CreatedAt holds while the key is there and revision is the one that created it. It never holds for 0.
+// CreatedAt holds if the key exists and revision created it. It never holds for 0.
 func CreatedAt(key string, revision int64) Cond {
 	if revision == 0 {
 		revision = -1 // 0 would hold for an absent key
@@ -45,7 +45,7 @@ func CreatedAt(key string, revision int64) Cond {
 	return Cond{clientv3.Compare(clientv3.CreateRevision(key), "=", revision)}
 }
 
-// Holds holds while the key is there and has the value.
+// Holds holds if the key exists and has this value.
 func Holds(key string, value []byte) Cond {
 	return Cond{clientv3.Compare(clientv3.Value(key), "=", string(value))}
 }
@@ -53,65 +53,66 @@ func Holds(key string, value []byte) Cond {
 // Op is an operation of a transaction.
 type Op struct{ op clientv3.Op }
 
-// Put sets a key. A key that is there keeps the revision that created it.
+// Put sets a key. An existing key keeps the revision that created it.
 func Put(key string, value []byte) Op { return Op{clientv3.OpPut(key, string(value))} }
 
-// PutBound sets a key that goes when the lease does.
+// PutBound sets a key that is deleted when the lease ends.
 func PutBound(key string, value []byte, lease *Lease) Op {
 	return Op{clientv3.OpPut(key, string(value), clientv3.WithLease(lease.id))}
 }
 
-// PutKept sets a key that is there; it keeps the lease that it is bound to.
+// PutKept sets an existing key, which keeps its lease.
 func PutKept(key string, value []byte) Op {
 	return Op{clientv3.OpPut(key, string(value), clientv3.WithIgnoreLease())}
 }
 
-// Delete removes a key; one that is not there is no error.
+// Delete removes a key. A missing key is no error.
 func Delete(key string) Op { return Op{clientv3.OpDelete(key)} }
 
 // DeleteUnder removes every key that begins with prefix.
 func DeleteUnder(prefix string) Op { return Op{clientv3.OpDelete(prefix, clientv3.WithPrefix())} }
 
-// Read reads one key; its entries come in [Result.Reads].
+// Read reads one key. [Result.Reads] contains its entry.
 func Read(key string) Op { return Op{clientv3.OpGet(key)} }
 
 // ReadUnder reads every key that begins with prefix, in the order of the keys.
 func ReadUnder(prefix string) Op { return Op{clientv3.OpGet(prefix, clientv3.WithPrefix())} }
 
-// ReadSomeUnder is ReadUnder for the first keys alone, at most limit.
+// ReadSomeUnder is ReadUnder for at most the first limit keys.
 func ReadSomeUnder(prefix string, limit int64) Op {
 	return Op{clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithLimit(limit))}
 }
 
-// ReadBetween reads the keys from first, inclusive, to end, exclusive; the first of them, at most limit.
+// ReadBetween reads at most limit keys from first, inclusive, to end, exclusive, in order.
 func ReadBetween(first, end string, limit int64) Op {
 	return Op{clientv3.OpGet(first, clientv3.WithRange(end), clientv3.WithLimit(limit))}
 }
 
-// Key is the key that the operation is about, or the first of its range.
+// Key is the key of the operation, or the first key of its range.
 func (o Op) Key() string { return string(o.op.KeyBytes()) }
 
 // Puts reports whether the operation sets a key.
 func (o Op) Puts() bool { return o.op.IsPut() }
 
-// Txn is a transaction: if all conditions hold, Then runs, otherwise Else.
+// Txn is a transaction. If all conditions hold, Then runs; otherwise Else runs.
 type Txn struct {
 	If   []Cond
 	Then []Op
 	Else []Op
 }
 
-// Result is what a transaction did.
+// Result is the result of a transaction.
 type Result struct {
-	// Held reports whether all conditions held, so that Then was run.
+	// Held reports whether all conditions held, so that Then ran.
 	Held bool
-	// Revision is the store's revision after the transaction; if anything was changed, the change is this one's.
+	// Revision is the store's revision after the transaction. If the transaction changed anything, it is the revision
+	// of the change.
 	Revision int64
-	// Reads are the entries that each read of the list that was run found, in its order.
+	// Reads contains the entries of each read in the list that ran, in order.
 	Reads [][]Entry
 }
 
-// Commit carries out a transaction. With an error its outcome is unknown, see the package's documentation.
+// Commit runs a transaction. After an error its outcome is unknown; see the package documentation.
 func (s *Store) Commit(ctx context.Context, txn Txn) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -128,8 +129,8 @@ func (s *Store) Commit(ctx context.Context, txn Txn) (Result, error) {
 	return result, nil
 }
 
-// CommitEach carries out transactions that do not depend on each other, at one revision and for little more than the price
-// of one. It reports of each whether its conditions held. No two may change one key, and what they read is not returned.
+// CommitEach runs independent transactions at one revision, for little more than the cost of one. It reports for each
+// whether its conditions held. No two of them may change the same key. It does not return the results of their reads.
 func (s *Store) CommitEach(ctx context.Context, txns []Txn) ([]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

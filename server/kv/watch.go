@@ -11,8 +11,8 @@ import (
 
 // Change is one change of one key.
 type Change struct {
-	// Entry is the key after the change. Of a deleted key it has the name, and the revision of the deletion as
-	// Modified.
+	// Entry is the key after the change. After a deletion it has only the key and, as Modified, the revision of the
+	// deletion.
 	Entry
 	Deleted bool
 }
@@ -20,12 +20,12 @@ type Change struct {
 // New reports whether the change created the key.
 func (c Change) New() bool { return !c.Deleted && c.Created == c.Modified }
 
-// Watch calls f with the changes of all keys that begin with prefix, each change exactly once and in the order of
-// revisions, beginning with the first revision after the one given. All changes of one revision come in one call; one
-// call may bring several revisions. It rides out lost connections and leaders by resuming where it was.
+// Watch calls f with the changes of all keys that begin with prefix. Each change arrives exactly once and in order of
+// revisions, starting with the first revision after the given one. One call contains all changes of a revision, and
+// may contain several revisions. After a lost connection or leader, Watch resumes where it was.
 //
-// It returns when ctx ends, with its error; when f fails, with f's error; and with [ErrCompacted] when the changes
-// that come next have been compacted away: the caller reads the present state then and watches from its revision.
+// Watch returns ctx's error when ctx ends, and f's error when f fails. It returns [ErrCompacted] when the next
+// changes have been compacted: the caller then reads the present state and watches from its revision.
 func (s *Store) Watch(ctx context.Context, prefix string, after int64, f func([]Change) error) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval = 20 * time.Millisecond
@@ -52,10 +52,10 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64, f func([]
 	}
 }
 
-// callbackError tells an error of the callback from one of the store.
+// callbackError marks an error of the callback, as opposed to one of the store.
 type callbackError struct{ error }
 
-// watchOnce watches until something fails and returns the last revision it delivered.
+// watchOnce watches until something fails and returns the last delivered revision.
 func (s *Store) watchOnce(ctx context.Context, prefix string, after int64, f func([]Change) error) (int64, error) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 
 var errEnough = errors.New("enough")
 
-// watchUntil collects what a watch delivers until a change of the key named last.
+// watchUntil collects the changes that a watch delivers, up to a change of the key last.
 func watchUntil(ctx context.Context, s *kv.Store, prefix string, after int64, last string) (seen []string, err error) {
 	err = s.Watch(ctx, prefix, after, func(changes []kv.Change) error {
 		for _, c := range changes {

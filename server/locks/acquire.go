@@ -10,13 +10,14 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// Acquire takes all the paths of a request, or none.
+// Acquire takes all paths of a request, or none.
 //
-// It fails with *[DeniedError] when somebody is in the way and, after r.Wait, still is; with [ErrDeadlock] when it would
-// wait in a circle; with [ErrReplaced]; with *[InvalidError]; and with the store's errors. When ctx ends it gives up its place in
-// line and returns ctx's error, unless the grant was just being made: then it returns that, see [Table.Withdraw]. After an error
-// of the store the grant may have been made all the same: who asks again, for a document or with a ticket, gets it; any other lease
-// runs out.
+// It fails with *[DeniedError] if other leases or waiters conflict with the request, and still do after r.Wait. It
+// fails with [ErrDeadlock] if the request would wait in a cycle, with [ErrReplaced], with *[InvalidError], and with
+// the store's errors. When ctx ends, Acquire gives up its place in the queue and returns ctx's error. If the grant
+// was just being made, it returns the lease instead, see [Table.Withdraw]. After an error of the store the grant may
+// have been made. A client that asks again for a document or with a ticket then gets that lease. Any other lease
+// expires.
 func (t *Table) Acquire(ctx context.Context, r Request) (Lease, error) {
 	r, err := r.normal()
 	if err != nil {
@@ -39,7 +40,7 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 	if err := t.mayHaveMore(ctx, own, r.Wait > 0); err != nil {
 		return Lease{}, err
 	}
-	// This server's own view comes first: if a lease is in the way, the store need not look through all who wait.
+	// The table first checks its own view: if it shows a conflicting lease, the store need not search all waiters.
 	met := t.glance(own)
 	for {
 		if met.free() {
@@ -51,7 +52,7 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 		}
 		if replaced := r.passedOn(met.claims); len(replaced) > 0 {
 			own.goBefore(passedOn)
-			r.Queued = func() { _, _ = t.replace(ctx, r, replaced) } // where it fails, the client asks again
+			r.Queued = func() { _, _ = t.replace(ctx, r, replaced) } // after a failure, the client asks again
 			return t.line(ctx, r, own)
 		}
 		lease, undecided, err := t.makeWay(ctx, r, own, &met)
@@ -72,13 +73,13 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 	}
 }
 
-// makeWay ends or extends what may be ended or extended of what was met. If it did, or if a slot is free, it leaves
-// met empty, so that the store is asked; undecided is false when there is an answer.
+// makeWay ends or extends the conflicting claims where the request may. If it did, or if a slot is free, it empties
+// met so that the caller asks the store. undecided is false when there is an answer.
 func (t *Table) makeWay(ctx context.Context, r Request, own *ticket, met *found) (lease Lease, undecided bool, err error) {
 	if mine, ok := again(r, own, met.claims); ok {
 		lease, err := t.repeat(ctx, own, mine)
 		if errors.Is(err, ErrNotFound) {
-			*met = found{} // it ended just now
+			*met = found{} // it has just ended
 			return Lease{}, true, nil
 		}
 		return lease, false, err
@@ -105,7 +106,7 @@ func (t *Table) makeWay(ctx context.Context, r Request, own *ticket, met *found)
 	return Lease{}, true, nil
 }
 
-// glance returns what this server sees in a request's way.
+// glance returns the conflicts with a request that this server knows.
 func (t *Table) glance(own *ticket) (met found) {
 	m := t.mirror
 	m.mu.Lock()
@@ -118,7 +119,7 @@ func (t *Table) glance(own *ticket) (met found) {
 	if way.Ticket != nil {
 		met.confirm = append(met.confirm, kv.Exists(m.tickets[way.Ticket.ID].waitKeys()[0]))
 	}
-	for _, c := range way.Claims { // one, or all those that have the slots
+	for _, c := range way.Claims { // one claim, or all claims that hold the slots
 		s := m.held[c.ID].stand()
 		met.confirm = append(met.confirm, kv.CreatedAt(s.key, s.token))
 	}
@@ -129,13 +130,13 @@ func (t *Table) glance(own *ticket) (met found) {
 	return met
 }
 
-// confirmed reports whether the store still has what this server has seen.
+// confirmed reports whether the store still matches this server's view.
 func (t *Table) confirmed(ctx context.Context, seen []kv.Cond) bool {
 	result, err := t.commit(ctx, kv.Txn{If: seen})
 	return err == nil && result.Held
 }
 
-// grab makes the claims if nothing is in their way. A ticket goes with the grant.
+// grab makes the claims if nothing conflicts with them. The grant removes the ticket.
 func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error) {
 	c := own.claim
 	var w way
@@ -178,7 +179,7 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 	return c.lease(result.Revision, expires), result, nil
 }
 
-// commit carries out a transaction, whether or not ctx ends meanwhile: so only the store can leave its outcome open.
+// commit runs a transaction to its end even if ctx ends meanwhile. So only the store can leave the outcome unknown.
 func (t *Table) commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
 	if ctx.Err() != nil {
 		return kv.Result{}, context.Cause(ctx)
@@ -186,7 +187,7 @@ func (t *Table) commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
 	return t.store.Commit(context.WithoutCancel(ctx), txn)
 }
 
-// record returns the operations for the events of all documents among a lease's paths.
+// record returns the operations that record the events of all documents among a lease's paths.
 func (t *Table) record(c Change) []kv.Op {
 	var ops []kv.Op
 	for _, room := range c.Lease.documents() {
@@ -195,7 +196,7 @@ func (t *Table) record(c Change) []kv.Op {
 	return ops
 }
 
-// documents returns the documents that have events of the lease.
+// documents returns the documents whose events include the lease.
 func (l Lease) documents() (rooms []string) {
 	for _, p := range l.Paths {
 		if room, ok := p.Room(); ok && l.Records(p) {
@@ -205,32 +206,33 @@ func (l Lease) documents() (rooms []string) {
 	return rooms
 }
 
-// Records reports whether the begin and the end of a lease are events of a document. Those of a shared lease, and of one above or below
-// the document, are not: several of them may be there, so that the end of one does not tell that the document is free.
+// Records reports whether the beginning and the end of a lease are events of a document. Only exclusive leases on the
+// document itself are. A document may have several shared leases, or leases above or below it, so the end of one does
+// not mean that the document is free.
 func (l Lease) Records(document Path) bool {
 	return l.Mode == Exclusive && slices.ContainsFunc(l.Paths, func(p Path) bool { return slices.Equal(p, document) })
 }
 
-// found is what is in a request's way: what a refused transaction met, or what this server has seen.
+// found is the set of conflicts with a request: either those of a refused transaction or those in this server's view.
 type found struct {
 	claims []stand
 	waited bool
 	stub   []byte
-	gone   bool // the acquisition was given up
-	// confirm holds while the store has what this server has seen; nil for what the store has answered.
+	gone   bool // the acquisition has been given up
+	// confirm holds while the store matches this server's view. It is nil for an answer of the store.
 	confirm []kv.Cond
 }
 
 func (f found) free() bool { return len(f.claims) == 0 && !f.waited }
 
-// stand is a claim that stands in the way.
+// stand is a claim that conflicts with a request.
 type stand struct {
 	claim
 	key   string
 	token int64
 }
 
-// standing reads what stands in the way out of a transaction's reads.
+// standing collects the conflicts from a transaction's reads.
 func standing(reads [][]kv.Entry) found {
 	var f found
 	seen := map[string]bool{}
@@ -258,7 +260,7 @@ func standing(reads [][]kv.Entry) found {
 	return f
 }
 
-// freeSlot returns the lowest slot that is free, if nothing but holders of slots of the same places are in the way.
+// freeSlot returns the lowest free slot, if all conflicts are holders of slots of the same places.
 func (f found) freeSlot(c claim) (int, bool) {
 	taken := map[int]bool{}
 	for _, s := range f.claims {
@@ -274,7 +276,8 @@ func (f found) freeSlot(c claim) (int, bool) {
 	return slot, len(taken) > 0 && !f.waited && slot < c.Slots
 }
 
-// again returns the requester's own lease if it is just what is asked for: by its ticket or, if the request says so, without.
+// again returns the requester's own lease if it matches the request: by its ticket, or without one if the request
+// allows it.
 func again(r Request, own *ticket, claims []stand) (stand, bool) {
 	if i := slices.IndexFunc(claims, func(s stand) bool { return own.got(s.claim) }); i >= 0 {
 		return claims[i], true
@@ -286,16 +289,16 @@ func again(r Request, own *ticket, claims []stand) (stand, bool) {
 	return mine, mine.Holder == r.Holder.ID && mine.Mode == r.Mode && mine.Slots <= 1 && samePaths(mine.Paths, r.Paths)
 }
 
-// repeat extends a lease for its holder, who asks for it again.
+// repeat extends a lease for its holder, which asks for it again.
 func (t *Table) repeat(ctx context.Context, own *ticket, mine stand) (Lease, error) {
 	lease, err := t.extend(ctx, mine)
 	if own.got(mine.claim) {
-		lease.LockedAt = lease.ExpiresAt.Add(-mine.ttl()) // as in an answer that came at once: it tells how long a lease lasts
+		lease.LockedAt = lease.ExpiresAt.Add(-mine.ttl()) // as in an immediate answer: LockedAt and ExpiresAt show the TTL
 	}
 	return lease, err
 }
 
-// passedOn returns the leases that are passed on to a request: it stands in line before they end.
+// passedOn returns the leases that are handed over to a request. The request joins the queue before they end.
 func (r Request) passedOn(claims []stand) (replaced []stand) {
 	for _, s := range claims {
 		if r.PassOn && r.Wait > 0 && r.replaces(s) {
@@ -305,7 +308,7 @@ func (r Request) passedOn(claims []stand) (replaced []stand) {
 	return replaced
 }
 
-// left returns an error that names what a tab of the holder left in the way.
+// left returns an error that names the conflicting leases that a gone tab of the holder left.
 func (r Request) left(claims []stand) error {
 	var e LeftError
 	for _, s := range claims {
@@ -334,7 +337,7 @@ func (t *Table) replace(ctx context.Context, r Request, claims []stand) (bool, e
 	return replaced, nil
 }
 
-// clearOverdue ends those of the claims whose time is up, and reports whether there were any.
+// clearOverdue ends the expired leases among the claims, and reports whether there were any.
 func (t *Table) clearOverdue(ctx context.Context, claims []stand) (bool, error) {
 	cleared := false
 	for _, s := range claims {
@@ -347,7 +350,7 @@ func (t *Table) clearOverdue(ctx context.Context, claims []stand) (bool, error) 
 	return cleared, nil
 }
 
-// name makes leases of what is in the way, oldest first. When they end is what this server last heard of it.
+// name converts conflicting claims to leases, oldest first. Their expiry is the last one that this server knows.
 func (t *Table) name(claims []stand) []Lease {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()

@@ -8,14 +8,15 @@ import (
 )
 
 const (
-	// beatPause is the shortest pause between two commits of heartbeats. Those that come meanwhile go together: one
-	// commit for ten costs little more than one for one. A heartbeat after a quiet moment does not wait.
+	// beatPause is the minimum pause between two commits of heartbeats. Heartbeats of the meantime share the next
+	// commit, since one commit for ten costs little more than a commit for one. A heartbeat after a quiet time does
+	// not wait.
 	beatPause = 60 * time.Millisecond
-	// beatBatch is how many go together at most.
+	// beatBatch is the maximum number of heartbeats per commit.
 	beatBatch = 100
 )
 
-// heartbeat is an extension on its way into the store.
+// heartbeat is an extension that has not reached the store yet.
 type heartbeat struct {
 	stand
 	expires time.Time
@@ -27,7 +28,7 @@ type beatAnswer struct {
 	err  error
 }
 
-// beat commits an extension together with others, and reports whether the lease was still there.
+// beat commits an extension together with others, and reports whether the lease still existed.
 func (t *Table) beat(ctx context.Context, s stand, expires time.Time) (bool, error) {
 	answer := make(chan beatAnswer, 1)
 	select {
@@ -62,7 +63,7 @@ func (t *Table) commitBeats(ctx context.Context) {
 	}
 }
 
-// gather adds what comes until a moment, and what is there already.
+// gather adds the heartbeats that arrive until a moment.
 func (t *Table) gather(ctx context.Context, batch []heartbeat, until time.Time) []heartbeat {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -79,12 +80,12 @@ func (t *Table) gather(ctx context.Context, batch []heartbeat, until time.Time) 
 	return batch
 }
 
-// commitBatch commits heartbeats. Two of one lease go as one, with the later expiry: no holder is told a later one than the store has. One of a
-// former lease of the same place, whose holder has not heard yet that it has ended, goes after the others: it must not be
-// answered with what became of them.
+// commitBatch commits heartbeats. Two heartbeats of one lease become one with the later expiry, so no holder receives
+// a later expiry than the store has. A batch may also contain a heartbeat of a former lease of the same place, whose
+// holder does not know yet that it has ended. That one goes after the others, so that it does not get their answer.
 func (t *Table) commitBatch(ctx context.Context, batch []heartbeat) {
 	var now, later []heartbeat
-	sent := map[string]heartbeat{} // the latest of the lease whose heartbeats of a place go now
+	sent := map[string]heartbeat{} // the latest heartbeat of the lease whose heartbeats of a place go now
 	for _, h := range batch {
 		key := h.beatKey()
 		last, ok := sent[key]

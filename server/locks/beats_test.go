@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A holder whose lease has ended and who does not know it yet sends a heartbeat at the same moment as its successor. Each
-// is told of its own lease, whichever comes first.
+// A holder that does not know that its lease has ended sends a heartbeat at the same moment as its successor. Each
+// gets the answer for its own lease, whichever comes first.
 func TestHeartbeatsOfAFormerHolder(t *testing.T) {
 	table := opened(t)
 	held := func(holder string) stand {
@@ -39,7 +39,7 @@ func TestHeartbeatsOfAFormerHolder(t *testing.T) {
 	}
 }
 
-// Two heartbeats of one lease come together, the later expiry first or last. The store has the later one.
+// Two heartbeats of one lease come together, with the later expiry first or last. The store keeps the later one.
 func TestTwoHeartbeatsOfOneLease(t *testing.T) {
 	table := opened(t)
 	lease, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Minute})

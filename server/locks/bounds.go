@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// mayHaveMore returns an error when the holder of a ticket has as much as one may.
+// mayHaveMore returns an error if the holder of a ticket has reached a limit.
 func (t *Table) mayHaveMore(ctx context.Context, own *ticket, waits bool) error {
 	t.mirror.mu.Lock()
 	held, waiting := t.mirror.graph.Count(own.Holder)
@@ -18,7 +18,7 @@ func (t *Table) mayHaveMore(ctx context.Context, own *ticket, waits bool) error 
 	if !own.named() || !t.remembersMuch(own.Holder) {
 		return nil
 	}
-	// A ticket that the store remembers already costs nothing more.
+	// A ticket that the store remembers already adds nothing.
 	result, err := t.store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.Read(own.stub), kv.Read(own.gone())}})
 	if err == nil && len(result.Reads[0])+len(result.Reads[1]) == 0 {
 		err = ErrTooManyTickets
@@ -26,15 +26,15 @@ func (t *Table) mayHaveMore(ctx context.Context, own *ticket, waits bool) error 
 	return err
 }
 
-// remembersMuch reports whether the store remembers as many tickets of a holder as it may.
+// remembersMuch reports whether the store remembers the maximum number of tickets of a holder.
 func (t *Table) remembersMuch(holder string) bool {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
 	return t.config.MaxTickets > 0 && t.mirror.kept[holder] >= t.config.MaxTickets
 }
 
-// mayForbid returns an error when giving up a ticket that has no place in line would only add to the tickets of the holder that the
-// store remembers. A lease that was granted under the ticket is given back in any case.
+// mayForbid returns an error if giving up a ticket without a place in the queue would only add to the holder's
+// remembered tickets. A lease that was granted under the ticket is released in any case.
 func (t *Table) mayForbid(ctx context.Context, own *ticket) error {
 	if !t.remembersMuch(own.Holder) {
 		return nil

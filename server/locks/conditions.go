@@ -4,17 +4,17 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// way is what must be free for a claim, as conditions of a transaction, and the reads that tell what is in the way.
+// way holds the conditions that a claim needs in a transaction, and the reads that find its conflicts.
 type way struct {
 	conditions []kv.Cond
 	reads      []kv.Op
 	seen       map[string]bool
 }
 
-// maxNamed is how many of those in the way are looked up and named, at each place.
+// maxNamed is the maximum number of conflicts that are read and named at each place.
 const maxNamed = 50
 
-// clear demands that nobody holds what stands against the claim.
+// clear requires that no lease conflicts with the claim.
 func (w *way) clear(c claim) {
 	for _, p := range c.Paths {
 		at := node(claimPrefix, p)
@@ -22,11 +22,11 @@ func (w *way) clear(c claim) {
 		case c.Mode == Shared:
 			w.none(at + exclusiveMark)
 		case c.Slots > 1:
-			// Other slots of as many are welcome; everything else at the place or below it is not.
+			// Other slots of the same number are allowed; nothing else at or below the place is.
 			slots, own := at+c.slotsMark(), at+c.mark()
 			w.between(at, slots)
 			w.add(own, kv.Absent(own), kv.ReadSomeUnder(slots, maxSlots))
-			w.between(slots[:len(slots)-1]+"$", at[:len(at)-1]+"0") // after these slots; before the next sibling
+			w.between(slots[:len(slots)-1]+"$", at[:len(at)-1]+"0") // after these slots, up to the next sibling
 		default:
 			w.none(at)
 		}
@@ -34,7 +34,7 @@ func (w *way) clear(c claim) {
 	}
 }
 
-// first demands that nobody waits who came earlier: for a request that is not in line itself, nobody at all.
+// first requires that no conflicting request waits. It is for a request that is not in the queue itself.
 func (w *way) first(c claim) {
 	for _, p := range c.Paths {
 		at := node(waitPrefix, p)

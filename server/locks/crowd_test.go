@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
-// Many holders wait for one lock. All are served. A release wakes the first waiter alone, so the number of looks grows with the
-// number of releases, not with its square. CROWD= sets the number of waiters.
+// Many holders wait for one lock, and all of them get it. A release wakes only the first waiter, so the number of
+// looks grows with the number of releases, not with its square. CROWD= sets the number of waiters.
 func TestACrowdIsServed(t *testing.T) {
 	crowd := 300
 	if n, err := strconv.Atoi(os.Getenv("CROWD")); err == nil {
@@ -26,7 +26,7 @@ func TestACrowdIsServed(t *testing.T) {
 	first, err := table.Acquire(t.Context(), want(ann, at("p")))
 	require.NoError(t, err)
 	var all sync.WaitGroup
-	slots := make(chan struct{}, 64) // as many arrive at once
+	slots := make(chan struct{}, 64) // at most this many arrive at once
 	arrived := make(chan struct{}, crowd)
 	begun := time.Now()
 	for i := range crowd {

@@ -2,7 +2,7 @@ package locks
 
 import "testing"
 
-// A cursor that is accepted is the one that a page has named.
+// Every accepted cursor is one that a page returns as Next.
 func FuzzCursor(f *testing.F) {
 	for _, text := range []string{"", "h1", "w1.x", "w0.", "h-1", "w1", "h1.x", "ü", "h+1"} {
 		f.Add(text)

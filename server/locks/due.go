@@ -2,7 +2,7 @@ package locks
 
 import "container/heap"
 
-// dueQueue has the leases in the order of their deadlines, for container/heap.
+// dueQueue orders the leases by deadline, for container/heap.
 type dueQueue []*held
 
 var _ heap.Interface = (*dueQueue)(nil)
@@ -22,7 +22,7 @@ func (q *dueQueue) Push(x any) {
 	*q = append(*q, h)
 }
 
-// Pop takes the last one off.
+// Pop removes the last element.
 func (q *dueQueue) Pop() any {
 	last := (*q)[len(*q)-1]
 	(*q)[len(*q)-1] = nil

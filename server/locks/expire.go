@@ -16,10 +16,11 @@ type Due struct {
 	deadline time.Time
 }
 
-// dueAtOnce is how many leases [Table.Due] returns at most. After a long stop all leases of a store are due together.
+// dueAtOnce is the maximum number of leases that [Table.Due] returns. After a long stop all leases of a store are due
+// at once.
 const dueAtOnce = 1000
 
-// Due returns leases whose time is up, and when the next one's will be; zero if there is none.
+// Due returns leases whose time is up, and the next deadline, which is zero if there is none.
 func (t *Table) Due(now time.Time) (due []Due, next time.Time) {
 	m := t.mirror
 	m.mu.Lock()
@@ -28,7 +29,7 @@ func (t *Table) Due(now time.Time) (due []Due, next time.Time) {
 		i := todo[0]
 		switch {
 		case i >= len(m.due):
-		case m.due[i].deadline.After(now): // and so is everything below it in the heap
+		case m.due[i].deadline.After(now): // so is everything below it in the heap
 			if next.IsZero() || m.due[i].deadline.Before(next) {
 				next = m.due[i].deadline
 			}
@@ -44,11 +45,12 @@ func (t *Table) Due(now time.Time) (due []Due, next time.Time) {
 	return due, next
 }
 
-// Changed rings when [Table.Due] may have a new answer.
+// Changed returns a channel that receives when [Table.Due] may have a new answer.
 func (t *Table) Changed() <-chan struct{} { return t.mirror.earlier }
 
-// Expire ends a lease whose time is up, unless it was extended meanwhile: a heartbeat through another server, which this
-// one has not heard of yet, makes the transaction fail, and nothing happens. It reports whether it ended the lease.
+// Expire ends a lease whose time is up, unless it has been extended meanwhile. If another server has extended it and
+// this server has not seen that yet, the transaction fails and nothing happens. Expire reports whether it ended the
+// lease.
 func (t *Table) Expire(ctx context.Context, d Due) (bool, error) {
 	ended, err := t.end(ctx, d.stand, Expired, nil, kv.ChangedAt(d.beatKey(), d.beatAt))
 	if ended {
@@ -58,11 +60,11 @@ func (t *Table) Expire(ctx context.Context, d Due) (bool, error) {
 	return ended, err
 }
 
-// heardWithin bounds how long a request waits for this server to hear of what the store shows.
+// heardWithin limits how long a request waits for this server's view to catch up with the store.
 const heardWithin = 5 * time.Second
 
-// settle ends a lease if its time is up, and reports whether it was. If this server does not hear in time that another
-// one has extended or ended the lease, it fails with [kv.ErrUnavailable].
+// settle ends a lease if its time is up, and reports whether it did. If this server's view does not show in time that
+// another server extended or ended the lease, settle fails with [kv.ErrUnavailable].
 func (t *Table) settle(ctx context.Context, s stand) (bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, heardWithin, errDeaf)
 	defer cancel()
@@ -74,14 +76,14 @@ func (t *Table) settle(ctx context.Context, s stand) (bool, error) {
 		if ended, err := t.Expire(ctx, due); ended || err != nil {
 			return ended, err
 		}
-		// It was extended or ended through another server, and this one is about to hear of it.
+		// Another server extended or ended it, and this server's view will soon show that.
 		if wait.For(ctx, pause) != nil {
 			return false, context.Cause(ctx)
 		}
 	}
 }
 
-var errDeaf = fmt.Errorf("%w: this server does not hear of changes", kv.ErrUnavailable)
+var errDeaf = fmt.Errorf("%w: this server does not receive changes", kv.ErrUnavailable)
 
 // overdue reports whether a lease's time is up, as far as this server knows.
 func (t *Table) overdue(s stand) (Due, bool) {
@@ -90,7 +92,7 @@ func (t *Table) overdue(s stand) (Due, bool) {
 	h := t.mirror.held[s.Lease]
 	if h == nil {
 		until, ok := t.mirror.own.past(s.claim)
-		return Due{s, s.token, until}, ok // granted by this server, which has not seen it yet
+		return Due{s, s.token, until}, ok // granted by this server, but not in its view yet
 	}
 	if h.token != s.token || h.beatAt == 0 || h.deadline.After(time.Now()) {
 		return Due{}, false

@@ -16,13 +16,13 @@ import (
 	"github.com/holdfast-dev/holdfast/server/metrics"
 )
 
-// faulty is a store whose commits and reads can be made to fail, before or after they are carried out.
+// faulty is a store whose commits and reads a test can make fail, before or after they run.
 type faulty struct {
 	*kv.Store
 	mu            sync.Mutex
 	before, after func(kv.Txn) error
 	reads         error
-	slow          bool // leases take longer than anybody waits
+	slow          bool // leases take longer than any request waits
 }
 
 func (f *faulty) set(change func(*faulty)) {
@@ -69,7 +69,7 @@ func (f *faulty) GetAt(ctx context.Context, key string, revision int64) (kv.Entr
 	return f.Store.GetAt(ctx, key, revision)
 }
 
-// opensFaulty returns a table over a faulty store, and a function that reads a counter by its name.
+// opensFaulty returns a table over a faulty store, and a function that reads a counter by name.
 func opensFaulty(t *testing.T) (*Table, *faulty, func(name string) float64) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -98,7 +98,8 @@ func grants(txn kv.Txn) bool {
 	return false
 }
 
-// The answer to a grant is lost, and meanwhile the time to wait is over. The caller must not hear that it has no lock.
+// The answer to a grant is lost, and then the wait is over. The caller must not receive an error that says that it
+// has no lock.
 func TestUnknownGrantIsNoTimeout(t *testing.T) {
 	table, store, _ := opensFaulty(t)
 	p := Path{"a"}
@@ -120,7 +121,7 @@ func TestUnknownGrantIsNoTimeout(t *testing.T) {
 	require.NotErrorIs(t, err, ErrTimeout)
 }
 
-// A store that does not answer rejects nobody: the metric counts tokens that are refused.
+// A store that does not answer does not count as a rejection. The metric counts refused tokens.
 func TestStoreErrorsAreNoFenceRejections(t *testing.T) {
 	table, store, count := opensFaulty(t)
 	store.set(func(f *faulty) { f.reads = kv.ErrUnavailable })
@@ -133,9 +134,9 @@ func TestStoreErrorsAreNoFenceRejections(t *testing.T) {
 	assert.InDelta(t, 1, count("fence_rejections_total"), 0)
 }
 
-// The store shows a lease whose time is up for this server, which does not hear that it was extended elsewhere. A request does
-// not wait for that for ever.
-func TestADeafServerSaysSo(t *testing.T) {
+// For this server, a lease in the store has expired. Another server extended it, but this server's watch does not
+// show that. A request does not wait forever for the watch.
+func TestServerWithoutWatchReportsUnavailable(t *testing.T) {
 	table, store, _ := opensFaulty(t)
 	held, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: 100 * time.Millisecond})
 	require.NoError(t, err)
@@ -151,8 +152,8 @@ func TestADeafServerSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, kv.ErrUnavailable)
 }
 
-// On a slow store the time to wait may be over before the place in line is taken. Nothing was granted then.
-func TestTimeIsUpBeforeThePlaceInLine(t *testing.T) {
+// On a slow store the wait may end before the request has joined the queue. Then nothing was granted.
+func TestTimeoutBeforeJoiningTheQueue(t *testing.T) {
 	table, store, _ := opensFaulty(t)
 	r := Request{Paths: []Path{{"p"}}, Holder: Holder{"ann", "Ann"}, TTL: time.Minute}
 	_, err := table.Acquire(t.Context(), r)

@@ -7,14 +7,14 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// ErrStaleToken means that the lock of a token has ended.
+// ErrStaleToken means that the lock with this token has ended.
 var ErrStaleToken = errors.New("the lock of this token has ended")
 
-// Fence returns the condition that the holder's exclusive lock on a path with this token is still there. A write that
-// commits under it comes before everything that a later holder does.
+// Fence returns the condition that the holder's exclusive lock on a path with this token still exists. A write that
+// commits under this condition precedes everything that a later holder does.
 //
-// It fails with [ErrStaleToken] when that lock has ended already, and with [ErrNotHolder] when it never was this
-// holder's, as far as the store remembers.
+// Fence fails with [ErrStaleToken] if that lock has already ended, and with [ErrNotHolder] if it never belonged to
+// this holder, as far as the store remembers.
 func (t *Table) Fence(ctx context.Context, p Path, holder string, token int64) (kv.Cond, error) {
 	key := node(claimPrefix, p) + exclusiveMark
 	s, err := t.readOwn(ctx, key, holder)
@@ -34,8 +34,8 @@ func (t *Table) Fence(ctx context.Context, p Path, holder string, token int64) (
 	return kv.Cond{}, err
 }
 
-// Own returns the condition that the holder has the exclusive lock on a path, and the lock's token. A token other than 0 must
-// be that one. Errors are those of [Table.RenewAt].
+// Own returns the condition that the holder has the exclusive lock on a path, and the lock's token. If token is not
+// 0, the lock must have it. The errors are those of [Table.RenewAt].
 func (t *Table) Own(ctx context.Context, p Path, holder string, token int64) (kv.Cond, int64, error) {
 	s, err := t.holderAt(ctx, p, holder, token)
 	return kv.CreatedAt(s.key, s.token), s.token, err
@@ -47,7 +47,8 @@ func (l Lease) Stands() kv.Cond {
 	return kv.CreatedAt(home, l.Token)
 }
 
-// blame tells a former holder from one who never held. Present is the token of the lock that is there, or 0.
+// blame distinguishes a former holder from an owner that never held the lock. present is the token of the existing
+// lock, or 0.
 func (t *Table) blame(ctx context.Context, key, holder string, token, present int64) error {
 	if token <= 0 || token == present {
 		return ErrNotHolder
@@ -55,10 +56,10 @@ func (t *Table) blame(ctx context.Context, key, holder string, token, present in
 	e, err := t.store.GetAt(ctx, key, token)
 	switch {
 	case errors.Is(err, kv.ErrCompacted):
-		return ErrStaleToken // too long ago to know whose it was
+		return ErrStaleToken // too long ago to know its holder
 	case errors.Is(err, kv.ErrUnavailable):
 		return err
-	case err != nil: // a revision that is yet to come
+	case err != nil: // a future revision
 		return ErrNotHolder
 	}
 	if c, ok := decodeClaim(e); ok && e.Created == token && c.Holder == holder {

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
-// A client gives its acquisition up, and knows neither whether it was granted nor on which server.
-func TestGivingUpEndsAnAcquisitionWhateverBecameOfIt(t *testing.T) {
+// A client gives up its acquisition. It knows neither whether the grant was made nor on which server.
+func TestGivingUpEndsAnAcquisitionInEveryState(t *testing.T) {
 	store := kvtest.Open(t)
 	table, other := open(t, store), open(t, kvtest.Again(t, store))
 	for name, r := range map[string]locks.Request{
@@ -83,7 +83,7 @@ func TestGivingUpEndsAnAcquisitionWhateverBecameOfIt(t *testing.T) {
 	assert.ErrorAs(t, table.GiveUp(t.Context(), bob.ID, "a/b"), &wrong)
 }
 
-// The request and its withdrawal arrive at the same moment, at two servers, in any order.
+// The request and its withdrawal arrive at the same moment, at two servers, in either order.
 func TestGivingUpRacesTheGrant(t *testing.T) {
 	store := kvtest.Open(t)
 	table, other := open(t, store), open(t, kvtest.Again(t, store))
@@ -97,7 +97,7 @@ func TestGivingUpRacesTheGrant(t *testing.T) {
 			_, err := table.Acquire(context.Background(), r)
 			done <- err
 		}()
-		time.Sleep(time.Duration(i%10) * 300 * time.Microsecond) // the race is the test; every order has the same end
+		time.Sleep(time.Duration(i%10) * 300 * time.Microsecond) // the race is the test; each order has the same result
 		require.NoError(t, other.GiveUp(t.Context(), bob.ID, r.Ticket))
 		if err := <-done; err != nil {
 			require.ErrorIs(t, err, locks.ErrGivenUp)
@@ -115,7 +115,7 @@ func exact(name string, paths ...locks.Path) locks.Request {
 	return r
 }
 
-// A tab finds what another tab of its browser left, and ends just that.
+// A tab finds a lease that another tab of its browser left, and ends only that one.
 func TestAnExactRequestEndsWhatItNames(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	left, err := table.Acquire(t.Context(), exact("one", at("p")))
@@ -134,24 +134,24 @@ func TestAnExactRequestEndsWhatItNames(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, second.Token, left.Token)
 
-	// The request arrives again after its lease was released and a third tab has the lock.
+	// The request arrives again after the release of its lease, while a third tab has the lock.
 	require.NoError(t, table.Release(t.Context(), second.ID, bob.ID))
 	third, err := table.Acquire(t.Context(), exact("three", at("p")))
 	require.NoError(t, err)
 	_, err = table.Acquire(t.Context(), named)
 	require.Error(t, err)
-	late := exact("four", at("p")) // of a tab that gave up, and that the server has not heard of
+	late := exact("four", at("p")) // of a tab that gave up; the request reaches the server late
 	late.Replace = []int64{left.Token, second.Token}
 	_, err = table.Acquire(t.Context(), late)
 	require.Error(t, err)
-	fresh := ticket(bob, "old", at("p")) // of a page that does not know of this
+	fresh := ticket(bob, "old", at("p")) // of a page that does not know Exact
 	fresh.Fresh = true
 	_, err = table.Acquire(t.Context(), fresh)
 	require.Error(t, err)
 	_, err = table.Renew(t.Context(), third.ID, bob.ID)
 	require.NoError(t, err, "the third tab has lost nothing")
 
-	// Nobody names what is another's.
+	// A request cannot end another owner's lease by its token.
 	theft := exact("two", at("p"))
 	theft.Holder, theft.Replace = eve, []int64{third.Token}
 	_, err = table.Acquire(t.Context(), theft)
@@ -161,7 +161,7 @@ func TestAnExactRequestEndsWhatItNames(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A replaced lease is over: a request for it that arrives late gets nothing and waits for nothing.
+// A replaced acquisition has ended: a late request for it gets nothing and does not wait.
 func TestAReplacedAcquisitionIsOver(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	left, err := table.Acquire(t.Context(), exact("one", at("p")))
@@ -179,8 +179,8 @@ func TestAReplacedAcquisitionIsOver(t *testing.T) {
 	require.Empty(t, waiters)
 }
 
-// A user asks in one tab for what another tab of the browser edits, while another machine waits.
-func TestATabPassesItsLockOnToAnotherTab(t *testing.T) {
+// A user requests in one tab the lock of another tab of the same browser, while another machine waits.
+func TestTabHandsItsLockOverToAnotherTab(t *testing.T) {
 	store := kvtest.Open(t)
 	table, other := open(t, store), open(t, kvtest.Again(t, store))
 	for i, near := range []*locks.Table{table, other} {
@@ -199,7 +199,7 @@ func TestATabPassesItsLockOnToAnotherTab(t *testing.T) {
 			}()
 			order := []chan outcome{second, waiting}
 			if !passes {
-				order = []chan outcome{waiting, second} // the machine has waited longer
+				order = []chan outcome{waiting, second} // the other machine has waited longer
 			}
 			for _, next := range order {
 				o := <-next

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// At reads the lease that keeps others from locking the path exclusively, the oldest if there are several, and says at
-// which revision. Where there is none, the lease is zero.
+// At reads the lease that prevents an exclusive lock on the path, the oldest if there are several. It returns the
+// revision of the read. Without such a lease it returns the zero lease.
 func (t *Table) At(ctx context.Context, p Path) (Lease, int64, error) {
 	var w way
 	asked := claim{Paths: []Path{p}, Mode: Exclusive, Slots: 1}
@@ -32,7 +32,7 @@ func (t *Table) At(ctx context.Context, p Path) (Lease, int64, error) {
 	return lease, result.Revision, nil
 }
 
-// alive leaves out the claims whose time is up.
+// alive returns the claims that have not expired.
 func (t *Table) alive(ctx context.Context, claims []stand) ([]stand, error) {
 	var list []stand
 	for _, s := range claims {
@@ -47,7 +47,7 @@ func (t *Table) alive(ctx context.Context, claims []stand) ([]stand, error) {
 	return list, nil
 }
 
-// HolderOf returns the id of the holder of a lease, "" where the lease has ended.
+// HolderOf returns the id of a lease's holder, or "" if the lease has ended.
 func (t *Table) HolderOf(ctx context.Context, id string) (string, error) {
 	s, err := t.byID(ctx, id, "")
 	if errors.Is(err, ErrNotFound) {
@@ -59,7 +59,7 @@ func (t *Table) HolderOf(ctx context.Context, id string) (string, error) {
 	return s.Holder, err
 }
 
-// HolderOfTicket returns the first of the owners that has a lease under a ticket or a place in line, "" where none has.
+// HolderOfTicket returns the first owner that has a lease or a place in the queue under this ticket, or "".
 func (t *Table) HolderOfTicket(ctx context.Context, name string, owners []string) (string, error) {
 	for _, owner := range owners {
 		t.mirror.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks/internal/waitgraph"
 )
 
-// Waiter is a request in line.
+// Waiter is a request in the queue.
 type Waiter struct {
 	Holder Holder
 	Paths  []Path
@@ -24,20 +24,20 @@ type Waiter struct {
 	lease string
 }
 
-// Listing is a page of those who hold and those who wait, each in the order of arrival. The holders come first.
+// Listing is a page of holders and waiters, each in order of arrival. The holders come first.
 type Listing struct {
 	Holders []Lease
 	Waiters []Waiter
-	// Next is what the next page comes after; it is empty after the last one.
+	// Next identifies the position after this page. It is empty on the last page.
 	Next string
 }
 
-// MaxPage is how many entries a page has at most.
+// MaxPage is the maximum number of entries on a page.
 const MaxPage = 1000
 
-// List reads a page of the leases and the requests in line that stand against an exclusive lock on the path: on the path itself, above
-// it and below it. After is the Next of the page before, and empty for the first page. A page shows one moment, at or after the
-// call; an entry that is there during all pages is in one of them.
+// List reads a page of the leases and waiting requests that conflict with an exclusive lock on the path: those on the
+// path itself, above it and below it. after is the Next of the previous page, or empty for the first page. A page
+// shows one moment, at or after the call. An entry that exists during all pages is on one of them.
 func (t *Table) List(ctx context.Context, p Path, after string, limit int) (Listing, error) {
 	if err := p.check(); err != nil {
 		return Listing{}, err
@@ -57,7 +57,7 @@ func (t *Table) List(ctx context.Context, p Path, after string, limit int) (List
 	return list.page(from, limit), nil
 }
 
-// Inspect is List for all pages.
+// Inspect returns all pages of List.
 func (t *Table) Inspect(ctx context.Context, p Path) (holders []Lease, waiters []Waiter, err error) {
 	for after := ""; ; {
 		page, err := t.List(ctx, p, after, MaxPage)
@@ -71,7 +71,7 @@ func (t *Table) Inspect(ctx context.Context, p Path) (holders []Lease, waiters [
 	}
 }
 
-// readAll reads everything from the store, unless there is much of it: then whole is false.
+// readAll reads everything from the store. If there is too much, it returns whole = false.
 func (t *Table) readAll(ctx context.Context, p Path) (list Listing, whole bool, err error) {
 	var w way
 	asked := claim{Paths: []Path{p}, Mode: Exclusive, Slots: 1}
@@ -93,7 +93,7 @@ func (t *Table) readAll(ctx context.Context, p Path) (list Listing, whole bool, 
 	return Listing{Holders: t.name(alive), Waiters: waiters(result.Reads)}, true, nil
 }
 
-// page leaves of a listing what comes after a place, at most limit entries.
+// page returns at most limit entries of a listing after a position.
 func (l Listing) page(from cursor, limit int) (page Listing) {
 	for _, h := range l.Holders {
 		if from.waiting || h.Token <= from.place {
@@ -121,7 +121,7 @@ func (l Listing) page(from cursor, limit int) (page Listing) {
 	return page
 }
 
-// cursor is a place in a listing: after a lease with a token, or after a request in line.
+// cursor is a position in a listing: after a lease with this token, or after a waiting request.
 type cursor struct {
 	waiting bool
 	place   int64
@@ -149,15 +149,15 @@ func parseCursor(text string) (c cursor, err error) {
 	place, err := strconv.ParseInt(digits, 10, 64)
 	c = cursor{waiting, place, lease}
 	if err != nil || place < 0 || c.String() != text {
-		return c, &InvalidError{"after is the next of the page before"}
+		return c, &InvalidError{"after must be the next of the previous page"}
 	}
 	return c, nil
 }
 
-// heardKey is written to learn which revision this server must have heard of to answer for the present.
+// heardKey is a key that the server writes to learn the present revision, which its view must then reach.
 const heardKey = prefix + "heard"
 
-// hearAll waits until this server has heard of everything that is in the store now.
+// hearAll waits until this server's view contains everything that is in the store now.
 func (t *Table) hearAll(ctx context.Context) error {
 	result, err := t.commit(ctx, kv.Txn{Then: []kv.Op{kv.Put(heardKey, nil)}})
 	if err != nil {
@@ -166,7 +166,7 @@ func (t *Table) hearAll(ctx context.Context) error {
 	return t.hear(ctx, result.Revision)
 }
 
-// listSeen lists what this server has seen, once it has heard of everything that is there. It returns at least the page.
+// listSeen lists this server's view after it has caught up with the store. It returns at least the page.
 func (t *Table) listSeen(ctx context.Context, p Path, from cursor, limit int) (list Listing, err error) {
 	if err := t.hearAll(ctx); err != nil {
 		return list, err
@@ -181,11 +181,11 @@ func (t *Table) listSeen(ctx context.Context, p Path, from cursor, limit int) (l
 	return list, nil
 }
 
-// few is how many leases are collected and sorted, or looked at, while others wait for the mirror. Tests change it.
+// few is how many leases are collected and sorted, or looked at, while the mirror is locked. Tests change it.
 var few = 5000
 
-// heldAfter returns the leases in conflict with a want whose tokens are greater than one, in their order: one more than limit, if there
-// are so many.
+// heldAfter returns the leases that conflict with a want and have a greater token, in the order of tokens. It returns
+// at most one more than limit.
 func (t *Table) heldAfter(w waitgraph.Want, token int64, limit int) []Lease {
 	m := t.mirror
 	m.mu.Lock()
@@ -203,7 +203,7 @@ func (t *Table) heldAfter(w waitgraph.Want, token int64, limit int) []Lease {
 		slices.SortFunc(found, func(a, b *held) int { return cmp.Compare(a.token, b.token) })
 		return present(found, limit)
 	}
-	// There are so many of them that going through all leases in order finds a page soon.
+	// With so many conflicting leases, a scan of all leases in order soon finds a page.
 	found = found[:0]
 	for {
 		step, last := m.order.after(token, few)
@@ -217,12 +217,12 @@ func (t *Table) heldAfter(w waitgraph.Want, token int64, limit int) []Lease {
 			return list
 		}
 		token = last
-		m.mu.Unlock() // others have their turn
+		m.mu.Unlock() // let other goroutines continue
 		m.mu.Lock()
 	}
 }
 
-// present makes leases of those whose time is not up, at most one more than limit.
+// present converts the leases that have not expired, at most one more than limit.
 func present(found []*held, limit int) (list []Lease) {
 	now := time.Now()
 	for _, h := range found {
@@ -240,7 +240,8 @@ func present(found []*held, limit int) (list []Lease) {
 	return list
 }
 
-// waitingAfter returns the requests in conflict with a want after a place, in their order: one more than limit, if there are so many.
+// waitingAfter returns the requests that conflict with a want after a position, in order. It returns at most one more
+// than limit.
 func (t *Table) waitingAfter(w waitgraph.Want, from cursor, limit int) (list []Waiter) {
 	m := t.mirror
 	m.mu.Lock()
@@ -257,7 +258,7 @@ func (t *ticket) waiter() Waiter {
 	return Waiter{Holder{t.Holder, t.Name}, t.Paths, t.Mode, time.UnixMilli(t.Locked), t.Place, t.Lease}
 }
 
-// waiters reads the requests in line out of a transaction's reads, in the order of arrival.
+// waiters collects the waiting requests from a transaction's reads, in order of arrival.
 func waiters(reads [][]kv.Entry) []Waiter {
 	var list []Waiter
 	seen := map[string]bool{}

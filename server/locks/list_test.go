@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
-// pages lists a path in pages of a size and returns the tokens and the names of the waiters.
+// pages lists a path with a page size, and returns the tokens and the names of the waiters.
 func pages(t *testing.T, table *locks.Table, p locks.Path, size int) (tokens []int64, waiters []string) {
 	t.Helper()
 	for after := ""; ; {
@@ -33,7 +33,7 @@ func pages(t *testing.T, table *locks.Table, p locks.Path, size int) (tokens []i
 	}
 }
 
-// A listing has all holders and all waiters, in the order of arrival, whatever the size of its pages, on each server.
+// A listing has all holders and all waiters in order of arrival, for every page size and on each server.
 func TestListingsAreComplete(t *testing.T) {
 	store := kvtest.Open(t)
 	table := open(t, store)
@@ -49,7 +49,7 @@ func TestListingsAreComplete(t *testing.T) {
 			ends = append(ends, l.ID)
 		}
 	}
-	for i := range 130 { // more than one read brings
+	for i := range 130 { // more than one read returns
 		hold(at("a", fmt.Sprint(200-i)), "")
 		hold(at("b", fmt.Sprint(i)), "")
 	}
@@ -76,7 +76,7 @@ func TestListingsAreComplete(t *testing.T) {
 			assert.Equal(t, want, tokens, size)
 			assert.Equal(t, line, waiters, size)
 		}
-		locks.SetFew(t, i+2) // now there are too many to be sorted
+		locks.SetFew(t, i+2) // now there are too many to sort
 	}
 	tokens, waiters := pages(t, table, at("a", "199"), 10)
 	assert.Equal(t, want[1:2], tokens)
@@ -89,8 +89,8 @@ func TestListingsAreComplete(t *testing.T) {
 	table.Close()
 }
 
-// A lease whose time is up is not listed, swept or not; what was released is not listed by a server that answers late.
-func TestListingsHaveNothingThatHasEnded(t *testing.T) {
+// A listing omits expired leases, swept or not. A server whose view lags omits released ones too.
+func TestListingsOmitEndedLeases(t *testing.T) {
 	store := kvtest.Open(t)
 	table, err := locks.Open(t.Context(), store, locks.Config{}) // without a sweeper
 	require.NoError(t, err)

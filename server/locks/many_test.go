@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// A server starts with many locks in the store, reads them in pages, and goes on. LOCKS= sets the number of locks.
+// A server starts with many locks in the store, reads them in pages, and continues. LOCKS= sets the number of locks.
 func TestStartWithManyLocks(t *testing.T) {
 	many := 3000
 	if n, err := strconv.Atoi(os.Getenv("LOCKS")); err == nil {
@@ -89,7 +89,7 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// All leases of a store are due together: they come in parts, until none is left.
+// All leases of a store are due together. Due returns them in parts, until none is left.
 func TestManyLeasesAreDueTogether(t *testing.T) {
 	m := newMirror()
 	table := &Table{mirror: m}

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks/internal/waitgraph"
 )
 
-// mirror is what this server has seen of the table, at one revision of the store. It decides nothing that a transaction
-// has not confirmed; it says who waits for whom, and whose time is up.
+// mirror is this server's view of the table at one revision of the store. It shows who waits for whom and which
+// leases are due. A transaction confirms every decision that is based on it.
 type mirror struct {
 	mu       sync.Mutex
 	revision int64 // of the store
@@ -22,37 +22,37 @@ type mirror struct {
 	order    byToken            // of held
 	homes    map[string]*held   // by the key of the first claim
 	asked    map[string]*held   // by holder and ticket
-	granted  map[string]stand   // by the key of the first claim: this server has granted them, and its watch has not shown them yet
+	granted  map[string]stand   // by the key of the first claim: this server's grants that its watch has not shown yet
 	beats    map[string]beat    // by key
 	tickets  map[string]*ticket // by the lease's own name
-	kept     map[string]int     // how many tickets of each holder the store remembers: places in line, and acquisitions that ended
+	kept     map[string]int     // the number of remembered tickets of each holder: places in the queue and ended acquisitions
 	touched  []string           // the holders that got a new edge in the present revision
 	due      dueQueue           // of held
 	rings    rings
-	earlier  bell // rings when the earliest deadline may have changed
+	earlier  bell // notified when the earliest deadline may have changed
 	own      *promises
-	// announced is the deadline that the sweeper knows of.
+	// announced is the deadline that the sweeper knows.
 	announced time.Time
-	looks     int // of waiters, since the start; a test bounds them
+	looks     int // of waiters, since the start; a test limits them
 }
 
-// held is a lease as this server sees it.
+// held is a lease in this server's view.
 type held struct {
 	claim
 	token int64
-	// deadline is on this machine's monotonic clock, if it was running when the heartbeat came.
+	// deadline uses this machine's monotonic clock if the watch was running when the heartbeat came.
 	deadline time.Time
-	expires  time.Time // what the store says
+	expires  time.Time // the time in the store
 	beatAt   int64     // the revision of the last heartbeat
 	index    int       // in the queue; -1 outside of it
-	gone     bool      // from the mirror
+	gone     bool      // removed from the mirror
 }
 
 type beat struct {
 	revision          int64
 	expires, observed time.Time
-	live              bool      // seen as it came, not found at the start
-	promised          time.Time // by this server; zero where it was another
+	live              bool      // received from the watch, not read at the start
+	promised          time.Time // by this server; zero if another server extended the lease
 }
 
 func newMirror() *mirror {
@@ -68,13 +68,13 @@ func (m *mirror) clear() {
 	m.touched, m.due, m.order = nil, nil, byToken{}
 }
 
-// loading is a mirror that is being filled with what is in the store.
+// loading is a mirror that is being filled from the store.
 type loading struct {
 	*mirror
 	waiting []kv.Entry
 }
 
-// load begins to read everything anew. The mirror goes on meanwhile.
+// load begins to read everything again. The mirror stays in use meanwhile.
 func (m *mirror) load() *loading {
 	fresh := &mirror{rings: newRings(), earlier: make(bell, 1), own: m.own}
 	fresh.clear()
@@ -82,7 +82,7 @@ func (m *mirror) load() *loading {
 	return &loading{mirror: fresh}
 }
 
-// add adds entries at the revision that is read.
+// add adds entries of the revision that is read.
 func (l *loading) add(entries []kv.Entry, now time.Time) {
 	for _, e := range entries {
 		if strings.HasPrefix(e.Key, waitPrefix) {
@@ -91,11 +91,11 @@ func (l *loading) add(entries []kv.Entry, now time.Time) {
 			l.set(e, now, false)
 		}
 	}
-	l.touched = l.touched[:0] // without tickets there is no cycle
+	l.touched = l.touched[:0] // without tickets there are no cycles
 }
 
-// take replaces everything by what was read. The tickets come in the order in which they joined, so that the same ones close
-// deadlocks as everywhere else.
+// take replaces the mirror's contents with what was read. Tickets are added in the order in which they joined, so
+// that the same tickets close deadlocks on every server.
 func (m *mirror) take(l *loading, revision int64, now time.Time) {
 	l.order.loaded()
 	slices.SortStableFunc(l.waiting, func(a, b kv.Entry) int { return int(a.Modified - b.Modified) })
@@ -112,7 +112,7 @@ func (m *mirror) take(l *loading, revision int64, now time.Time) {
 	m.tell()
 }
 
-// apply follows the store.
+// apply applies the store's changes.
 func (m *mirror) apply(changes []kv.Change, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,7 +131,7 @@ func (m *mirror) apply(changes []kv.Change, now time.Time) {
 	m.tell()
 }
 
-// check looks for cycles through those who got a new edge.
+// check looks for cycles through the owners with a new edge.
 func (m *mirror) check() {
 	for _, holder := range m.touched {
 		effects := m.graph.Check(holder)
@@ -142,7 +142,7 @@ func (m *mirror) check() {
 	m.touched = m.touched[:0]
 }
 
-// tell rings for whoever waits for the earliest deadline, if that is earlier now.
+// tell notifies the sweeper if the earliest deadline is now earlier.
 func (m *mirror) tell() {
 	if len(m.due) > 0 && (m.announced.IsZero() || m.due[0].deadline.Before(m.announced)) {
 		m.earlier.ring()
@@ -170,7 +170,7 @@ func (m *mirror) set(e kv.Entry, now time.Time, live bool) {
 			return
 		}
 		if t := m.tickets[read.Lease]; t != nil && t.joined == read.joined {
-			return // its next path
+			return // the key of another path of the same ticket
 		}
 		m.tickets[read.Lease] = &read
 		m.graph.Join(&waitgraph.Ticket{Want: read.want(), Place: read.Place})
@@ -181,7 +181,7 @@ func (m *mirror) set(e kv.Entry, now time.Time, live bool) {
 	}
 }
 
-// keep counts the keys of a ticket that the store remembers. Other keys are not counted.
+// keep counts the ticket keys that the store remembers. It ignores other keys.
 func (m *mirror) keep(key string, n int) {
 	name, ok := strings.CutPrefix(key, stubPrefix)
 	if !ok {
@@ -213,9 +213,9 @@ func (m *mirror) hold(e kv.Entry, c claim) {
 	}
 }
 
-// renewed sets the deadline. A heartbeat of this server's own counts from when it took it, and one that came while it
-// watched from then, by the monotonic clock: no wall clock, set wrong or stepping, can end a lease too early. One that was
-// found at the start has only its time.
+// renewed sets the deadline. For this server's own heartbeat the TTL counts from the time at which it was made. For a
+// heartbeat from the watch it counts from its arrival. Both use the monotonic clock, so no wall clock that is wrong
+// or stepped can end a lease too early. A heartbeat that was read at the start has only its stored time.
 func (m *mirror) renewed(h *held, b beat) {
 	h.expires, h.beatAt = b.expires, b.revision
 	left := h.ttl()
@@ -268,7 +268,7 @@ func (m *mirror) drop(home string, h *held) {
 	m.rings.ring(claimEvent(h.Lease))
 }
 
-// note notes what this server has granted: the holder may come back before the watch shows it.
+// note records a grant of this server. The holder may come back before the watch shows the grant.
 func (m *mirror) note(c claim, token int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -278,7 +278,7 @@ func (m *mirror) note(c claim, token int64) {
 	}
 }
 
-// unnote forgets a grant that has ended.
+// unnote removes the record of a grant that has ended.
 func (m *mirror) unnote(home string, token int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -287,7 +287,8 @@ func (m *mirror) unnote(home string, token int64) {
 	}
 }
 
-// at returns the lease whose first claim has a key, as far as this server knows, if it is the holder's.
+// at returns the lease whose first claim has this key, as far as this server knows. ok is false if it belongs to
+// another holder.
 func (m *mirror) at(home, holder string) (stand, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -298,7 +299,7 @@ func (m *mirror) at(home, holder string) (stand, bool) {
 	return s, ok && s.Holder == holder
 }
 
-// got returns the lease that a ticket's acquisition has got already.
+// got returns the lease that a ticket's acquisition has already received.
 func (m *mirror) got(own *ticket) *held {
 	if h := m.asked[askedKey(own.claim)]; own.named() && h != nil && own.got(h.claim) {
 		return h
@@ -308,7 +309,8 @@ func (m *mirror) got(own *ticket) *held {
 
 func askedKey(c claim) string { return c.Holder + "/" + c.Ticket }
 
-// inTheWay returns the leases in the way of a claim, the first that are found, and reports whether others wait for the same.
+// inTheWay returns the first leases that conflict with a claim, and reports whether other requests wait for the same
+// place.
 func (m *mirror) inTheWay(c claim) (list []stand, waited bool) {
 	w := c.want()
 	m.graph.Holders(w, func(other *waitgraph.Claim) bool {
@@ -318,7 +320,7 @@ func (m *mirror) inTheWay(c claim) (list []stand, waited bool) {
 	return list, m.graph.Wanted(w)
 }
 
-// want is a claim as the graph knows it.
+// want converts a claim for the graph.
 func (c claim) want() waitgraph.Want {
 	w := waitgraph.Want{ID: c.Lease, Owner: c.Holder, Shared: c.Mode == Shared, Slots: c.Slots}
 	for _, p := range c.Paths {

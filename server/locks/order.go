@@ -6,12 +6,12 @@ import (
 	"sort"
 )
 
-// byToken has the leases in the order of their tokens. Adding, removing and finding cost little however many there are: a lease that
-// is removed leaves a gap until half of the list are gaps.
+// byToken contains the leases in the order of their tokens. Adding, removing and finding are cheap for any number of
+// leases: a removed lease leaves a gap until half of the list are gaps.
 type byToken struct {
 	list    []*held
 	gaps    int
-	loading bool // the order comes at the end
+	loading bool // the list is sorted at the end
 }
 
 func (o *byToken) loaded() {
@@ -19,7 +19,7 @@ func (o *byToken) loaded() {
 	slices.SortFunc(o.list, func(a, b *held) int { return cmp.Compare(a.token, b.token) })
 }
 
-// add appends a lease, which is nearly always the latest.
+// add inserts a lease, which nearly always has the greatest token.
 func (o *byToken) add(h *held) {
 	o.list = append(o.list, h)
 	for i := len(o.list) - 1; !o.loading && i > 0 && o.list[i-1].token > h.token; i-- {
@@ -41,7 +41,7 @@ func (o *byToken) remove(h *held) {
 	o.list, o.gaps = kept, 0
 }
 
-// after returns leases with tokens greater than one, among the next n places, and the last token that was looked at.
+// after returns leases with greater tokens from the next n list entries, and the last token that it looked at.
 func (o *byToken) after(token int64, n int) (found []*held, last int64) {
 	first := sort.Search(len(o.list), func(i int) bool { return o.list[i].token > token })
 	for first < len(o.list) && len(found) == 0 {

@@ -20,15 +20,15 @@ type Path []string
 
 const (
 	documents = "documents"
-	// part begins each component below a project in the id of a document: "plan~.part%201" is "plan~.part~201".
+	// part precedes each component below a project in a document's id: "plan~.part%201" is "plan~.part~201".
 	part  = "~."
 	maxID = 128
 )
 
-// Document is the path of the document with an id. A document of a project that has several lies below the project's, so that
-// the lock of one and that of the other exclude each other: its id is the project's, and for each component [part] and the
-// component, in which every byte but letters, digits and ". _ -" is "~" and two hexadecimal digits. An id that is spelled in
-// any other way is one component.
+// Document returns the path of the document with this id. A document of a project with several documents lies below
+// the project's path, so that the lock of the project and that of the document exclude each other. Its id is the
+// project's id, followed by [part] and the component for each component. In a component every byte except letters,
+// digits and ". _ -" is written as "~" and two hexadecimal digits. An id in any other spelling is one component.
 func Document(id string) Path {
 	pieces := strings.Split(id, part)
 	path := Path{documents, pieces[0]}
@@ -41,10 +41,10 @@ func Document(id string) Path {
 	return path
 }
 
-// AllDocuments reports whether a path is the place of all documents.
+// AllDocuments reports whether a path is the parent of all documents.
 func AllDocuments(p Path) bool { return len(p) == 1 && p[0] == documents }
 
-// Room returns the id of the document whose path it is.
+// Room returns the id of the document with this path.
 func (p Path) Room() (string, bool) {
 	if len(p) == 2 && p[0] == documents {
 		return p[1], slices.Equal(Document(p[1]), p)
@@ -53,7 +53,7 @@ func (p Path) Room() (string, bool) {
 	return id, ok && slices.Equal(Document(id), p)
 }
 
-// spell spells the id of a document.
+// spell returns the document id of the path.
 func (p Path) spell() (string, bool) {
 	if len(p) < 2 || p[0] != documents || p.check() != nil {
 		return "", false
@@ -73,7 +73,7 @@ func (p Path) spell() (string, bool) {
 	return id.String(), id.Len() <= maxID
 }
 
-// unescape reads a component as spell writes it. A malformed component does not read back.
+// unescape decodes a component that spell encoded. A malformed component does not encode back to the same text.
 func unescape(piece string) string {
 	var text []byte
 	for i := 0; i < len(piece); i++ {
@@ -89,11 +89,11 @@ func unescape(piece string) string {
 	return string(text)
 }
 
-// String joins the encoded components with slashes; no two paths look the same.
+// String joins the encoded components with slashes. No two paths have the same string.
 func (p Path) String() string {
 	encoded := make([]string, len(p))
 	for i, component := range p {
-		// QueryEscape leaves letters, digits and -_.~ alone; nothing encoded begins with "!".
+		// QueryEscape keeps letters, digits and -_.~ unchanged. No encoded component begins with "!".
 		encoded[i] = strings.ReplaceAll(url.QueryEscape(component), "+", "%20")
 	}
 	return strings.Join(encoded, "/")
@@ -115,7 +115,7 @@ func (p Path) check() error {
 	return nil
 }
 
-// ancestors returns the paths above p, the root's child first.
+// ancestors returns the paths above p, shortest first.
 func (p Path) ancestors() []Path {
 	var list []Path
 	for i := 1; i < len(p); i++ {
@@ -134,15 +134,15 @@ func cover(paths, others []Path) bool {
 	return slices.ContainsFunc(paths, func(p Path) bool { return slices.ContainsFunc(others, p.covers) })
 }
 
-// merged returns the paths in the one global order, each once. For an exclusive request those under another path of
-// the request go: their ancestor covers them.
+// merged returns the paths in the global order, each once. In an exclusive request it omits paths below another path
+// of the request, because their ancestor covers them.
 func merged(paths []Path, mode Mode) []Path {
 	list := slices.Clone(paths)
 	slices.SortFunc(list, func(a, b Path) int { return slices.Compare(a, b) })
 	var kept []Path
 	for _, p := range list {
 		if len(kept) > 0 {
-			last := kept[len(kept)-1] // sorted: an ancestor comes before everything below it
+			last := kept[len(kept)-1] // the list is sorted: an ancestor comes before everything below it
 			if slices.Equal(last, p) || mode == Exclusive && last.covers(p) {
 				continue
 			}

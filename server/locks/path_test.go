@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The id of a document and its path name each other.
+// Document and Room are inverse functions.
 func TestDocumentIsAPath(t *testing.T) {
 	for id, path := range map[string]Path{
 		"plan":            {"documents", "plan"},
@@ -17,7 +17,7 @@ func TestDocumentIsAPath(t *testing.T) {
 		"plan~.~7E.":      {"documents", "plan", "~."},
 		"plan~.":          {"documents", "plan~."},
 		"~.x":             {"documents", "~.x"},
-		"plan~.a~61":      {"documents", "plan~.a~61"}, // not as it is spelled
+		"plan~.a~61":      {"documents", "plan~.a~61"}, // not the canonical spelling
 		"plan~.~2f":       {"documents", "plan~.~2f"},
 		"plan~.a~":        {"documents", "plan~.a~"},
 		"plan~.x~.":       {"documents", "plan~.x~."},

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// promises are when the leases end that this server granted or extended itself, as it tells their holders. What its watch
-// shows of them comes later, on a slow machine much later, and must not add to their time.
+// promises holds the expiry times of the leases that this server itself granted or extended, as their holders receive
+// them. The watch shows these heartbeats later, on a slow machine much later. That delay must not extend the leases.
 type promises struct {
 	mu    sync.Mutex
-	until map[string]promise // by the key of the heartbeat, which a later lease of the same place has too
+	until map[string]promise // by the heartbeat's key, which a later lease of the same place shares
 }
 
 type promise struct {
@@ -17,8 +17,8 @@ type promise struct {
 	until time.Time // on this machine's monotonic clock
 }
 
-// make notes a heartbeat before it is committed. Of several the latest counts: another one, whichever got into the store,
-// is not recognised, and counts from when the watch shows it.
+// make records a heartbeat before its commit. Only the latest one counts. If another heartbeat reaches the store, it
+// is not recognised, and its TTL counts from its arrival in the watch.
 func (p *promises) make(c claim, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -27,7 +27,7 @@ func (p *promises) make(c claim, until time.Time) {
 	}
 }
 
-// of returns the promise that a heartbeat in the store is, if it is one.
+// of returns the promise that matches a heartbeat in the store.
 func (p *promises) of(key string, stored time.Time) (time.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,7 +37,7 @@ func (p *promises) of(key string, stored time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// past returns the promise to a lease that is over.
+// past returns the promise of a lease if it has expired.
 func (p *promises) past(c claim) (time.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +45,7 @@ func (p *promises) past(c claim) (time.Time, bool) {
 	return made.until, made.lease == c.Lease && !made.until.After(time.Now())
 }
 
-// drop forgets a lease that has ended, or was not granted.
+// drop removes the promise of a lease that ended or was not granted.
 func (p *promises) drop(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

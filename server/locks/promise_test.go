@@ -18,10 +18,10 @@ func opened(t *testing.T) *Table {
 	return table
 }
 
-// A lease ends when its holder was told that it does, however late this server's watch shows it.
+// A lease ends at the time that its holder received, however late this server's watch shows it.
 func TestALateWatchAddsNoTime(t *testing.T) {
 	table := opened(t)
-	behind := func(change func()) { // the watch sees it 200 ms later
+	behind := func(change func()) { // the watch shows it 200 ms later
 		table.mirror.mu.Lock()
 		change()
 		time.Sleep(200 * time.Millisecond)
@@ -72,11 +72,11 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 	}, 30*time.Second, time.Millisecond)
 }
 
-// One that is over before the watch has shown it is refused as well.
+// A lease that expires before the watch has shown it is refused too.
 func TestLeaseUnknownToTheWatchEnds(t *testing.T) {
 	table, err := Open(t.Context(), kvtest.Open(t), Config{})
 	require.NoError(t, err)
-	table.stop() // it sees nothing any more
+	table.stop() // its view no longer changes
 	table.running.Wait()
 	defer table.Close()
 	request := Request{Paths: []Path{{"a"}}, Mode: Exclusive, Slots: 1, Holder: Holder{ID: "ann", Name: "Ann"}, TTL: 50 * time.Millisecond}
@@ -89,12 +89,12 @@ func TestLeaseUnknownToTheWatchEnds(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What a server promised to a former lease says nothing of the next one, which another server granted.
-func TestAPromiseIsToOneLease(t *testing.T) {
+// The promise for a former lease does not apply to the next one, which another server granted.
+func TestPromiseAppliesToOneLease(t *testing.T) {
 	store := kvtest.Open(t)
 	table, err := Open(t.Context(), store, Config{})
 	require.NoError(t, err)
-	table.stop() // it sees nothing any more
+	table.stop() // its view no longer changes
 	table.running.Wait()
 	defer table.Close()
 	other, err := Open(t.Context(), store, Config{})
@@ -116,7 +116,7 @@ func TestAPromiseIsToOneLease(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Of two heartbeats at once the store has one, and both holders were told a time. The later one is kept.
+// Of two concurrent heartbeats the store keeps one, and both holders received an expiry. The later one counts.
 func TestOfTwoPromisesTheLaterIsKept(t *testing.T) {
 	p := promises{until: map[string]promise{}}
 	c := claim{Mode: Exclusive, Paths: []Path{{"a"}}, Lease: "lease"}

@@ -24,7 +24,7 @@ const (
 	slotMark      = exclusiveMark + "#"
 )
 
-// claim is the value of every claim of a lease, and part of its tickets while it waits.
+// claim is the value of every claim key of a lease. While a request waits, it is also part of its ticket.
 type claim struct {
 	Lease  string `json:"lease"`
 	Holder string `json:"holder"`
@@ -33,9 +33,9 @@ type claim struct {
 	Slot   int    `json:"slot,omitempty"`
 	Slots  int    `json:"slots,omitempty"`
 	Paths  []Path `json:"paths"`
-	Locked int64  `json:"locked"` // milliseconds since 1970, as all times in the store
+	Locked int64  `json:"locked"` // milliseconds since 1970, like all times in the store
 	TTL    int64  `json:"ttl"`
-	Ticket string `json:"ticket,omitempty"` // under which it was asked for
+	Ticket string `json:"ticket,omitempty"` // of the request
 	Exact  bool   `json:"exact,omitempty"`  // see [Request.Exact]
 }
 
@@ -53,7 +53,7 @@ func newID() string {
 	return base64.RawURLEncoding.EncodeToString(random)
 }
 
-// node is the place of a path under one of the prefixes; what is below it begins with it.
+// node is the key prefix of a path. All keys below the path begin with it.
 func node(under string, p Path) string { return under + p.String() + "/" }
 
 func (c claim) mark() string {
@@ -66,11 +66,12 @@ func (c claim) mark() string {
 	return exclusiveMark
 }
 
-// slotsMark begins the marks of all slots of a place that has as many: places with other numbers exclude each other.
+// slotsMark is the prefix of the marks of all slots of a place with this number of slots. Different numbers exclude
+// each other.
 func (c claim) slotsMark() string { return slotMark + strconv.Itoa(c.Slots) + "#" }
 
-// sharesPlacesWith reports whether two claims keep each other out by their slots alone: both want slots, of as many, and no
-// place of one is above or below a place of the other.
+// sharesPlacesWith reports whether two claims conflict only over slots: both want slots, of the same number, and no
+// path of one is above or below a path of the other.
 func (c claim) sharesPlacesWith(other claim) bool {
 	if c.Mode != Exclusive || other.Mode != Exclusive || c.Slots <= 1 || other.Slots != c.Slots {
 		return false
@@ -85,7 +86,7 @@ func (c claim) sharesPlacesWith(other claim) bool {
 	return true
 }
 
-// keys returns the keys of the claims, in the global order. The first is the lease's home.
+// keys returns the keys of the claims in the global order. The first one is the lease's home.
 func (c claim) keys() []string {
 	list := make([]string, len(c.Paths))
 	for i, p := range c.Paths {
@@ -115,13 +116,13 @@ func decodeClaim(e kv.Entry) (claim, bool) {
 	return c, err == nil && len(c.Paths) > 0
 }
 
-// publicID names the lease to its holder: the lease's own name and where its home is.
+// publicID is the lease's id for its holder: the lease's own name and its home.
 func (c claim) publicID() string {
 	home := strings.TrimPrefix(c.keys()[0], claimPrefix)
 	return c.Lease + "." + base64.RawURLEncoding.EncodeToString([]byte(home))
 }
 
-// parseID takes apart what publicID made; anything else is false.
+// parseID splits an id from publicID. ok is false for any other text.
 func parseID(id string) (lease, home string, ok bool) {
 	lease, encoded, ok := strings.Cut(id, ".")
 	decoded, err := base64.RawURLEncoding.DecodeString(encoded)

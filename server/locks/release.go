@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// Release gives a lease back. One that has ended already is no error; somebody else's is [ErrNotHolder].
+// Release ends a lease. If the lease has already ended, that is no error. If another owner holds it, Release fails
+// with [ErrNotHolder].
 func (t *Table) Release(ctx context.Context, id, holder string) error {
 	seen, ok := t.seenByID(id, holder)
 	if done, err := t.releaseSeen(ctx, seen, ok); done || err != nil {
@@ -21,7 +22,8 @@ func (t *Table) Release(ctx context.Context, id, holder string) error {
 	return unlessEnded(err)
 }
 
-// ReleaseAt is Release for the exclusive lease on a path. A token other than 0 must be its own, or it is [ErrStaleToken].
+// ReleaseAt is Release for the exclusive lease on a path. If token is not 0, the lease must have it, or ReleaseAt
+// fails with [ErrStaleToken].
 func (t *Table) ReleaseAt(ctx context.Context, p Path, holder string, token int64) error {
 	seen, ok := t.seenAt(p, holder)
 	if done, err := t.releaseSeen(ctx, seen, ok && seen.bears(token)); done || err != nil {
@@ -34,8 +36,8 @@ func (t *Table) ReleaseAt(ctx context.Context, p Path, holder string, token int6
 	return unlessEnded(err)
 }
 
-// releaseSeen gives back a lease as this server has seen it, which saves a read of the store: the transaction confirms that the lease
-// is still there. It reports whether that was so.
+// releaseSeen releases a lease from this server's view, which saves a read of the store. The transaction confirms
+// that the lease still exists. releaseSeen reports whether it did.
 func (t *Table) releaseSeen(ctx context.Context, s stand, seen bool) (bool, error) {
 	if !seen {
 		return false, nil
@@ -50,8 +52,8 @@ func (t *Table) releaseSeen(ctx context.Context, s stand, seen bool) (bool, erro
 	return ended, err
 }
 
-// Withdraw gives back a lease that was granted just now to somebody who was not there any more to hear of it. Where it has
-// been extended since, its holder has asked again and heard of it: it stays.
+// Withdraw releases a lease that was just granted to a client that is no longer there. If the lease has been extended
+// since, the holder has asked again and received it, so the lease stays.
 func (t *Table) Withdraw(ctx context.Context, l Lease) error {
 	s, err := t.byID(ctx, l.ID, l.Holder.ID)
 	if err == nil {
@@ -60,8 +62,8 @@ func (t *Table) Withdraw(ctx context.Context, l Lease) error {
 	return unlessEnded(err)
 }
 
-// GiveUp ends an acquisition by its ticket, whatever became of it: its place in line goes, a lease that was granted is given
-// back, and requests with the ticket that arrive later fail with [ErrGivenUp], for at least [StubKept].
+// GiveUp ends the acquisition of a ticket, whatever its state: it removes the place in the queue and releases a
+// granted lease. Later requests with the ticket fail with [ErrGivenUp] for at least [StubKept].
 func (t *Table) GiveUp(ctx context.Context, holder, name string) error {
 	own := ticket{claim: claim{Holder: holder, Ticket: name}, stub: stubKey(holder, name)}
 	if !ticketName.MatchString(name) || !own.named() {
@@ -71,7 +73,7 @@ func (t *Table) GiveUp(ctx context.Context, holder, name string) error {
 	if err != nil {
 		return err
 	}
-	// A grant under the ticket is older than that revision.
+	// A grant under the ticket has a smaller revision.
 	if err := t.hear(ctx, revision); err != nil {
 		return err
 	}
@@ -88,7 +90,8 @@ func (t *Table) GiveUp(ctx context.Context, holder, name string) error {
 	return err
 }
 
-// close takes the place of a ticket out of the line, has later requests with it fail, and returns from which revision on.
+// close removes a ticket's place from the queue and makes later requests with it fail. It returns the revision from
+// which on they fail.
 func (t *Table) close(ctx context.Context, own *ticket) (int64, error) {
 	lease, err := t.stubs.lease(ctx, t.store, StubKept)
 	if err != nil {
@@ -120,7 +123,7 @@ func (t *Table) close(ctx context.Context, own *ticket) (int64, error) {
 	}
 }
 
-// hear waits until this server has heard of a revision.
+// hear waits until this server's view reaches a revision.
 func (t *Table) hear(ctx context.Context, revision int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, heardWithin, errDeaf)
 	defer cancel()
@@ -143,7 +146,7 @@ func (t *Table) hear(ctx context.Context, revision int64) error {
 	}
 }
 
-// release gives back a lease, and ends its acquisition with it.
+// release releases a lease and ends its acquisition.
 func (t *Table) release(ctx context.Context, s stand) error {
 	ended, err := t.endAcquisition(ctx, s)
 	if ended {
@@ -152,7 +155,7 @@ func (t *Table) release(ctx context.Context, s stand) error {
 	return err
 }
 
-// endAcquisition gives back a lease, and has requests with its ticket that arrive late fail.
+// endAcquisition releases a lease and makes late requests with its ticket fail.
 func (t *Table) endAcquisition(ctx context.Context, s stand) (bool, error) {
 	if s.Ticket == "" {
 		return t.giveBack(ctx, s, nil)
@@ -175,8 +178,8 @@ func unlessEnded(err error) error {
 	return err
 }
 
-// giveBack ends a lease for the reason that it is released or, where somebody waits for it, transferred. The transaction
-// confirms that nobody waits: this server may not have heard yet. It carries out the further operations, too.
+// giveBack ends a lease with the reason Released, or Transferred if another request waits for it. This server's view
+// may lag, so the transaction for Released confirms that nobody waits. Both also run the further operations.
 func (t *Table) giveBack(ctx context.Context, s stand, ops []kv.Op, conditions ...kv.Cond) (bool, error) {
 	if !t.wanted(s) {
 		var w way
@@ -188,10 +191,10 @@ func (t *Table) giveBack(ctx context.Context, s stand, ops []kv.Op, conditions .
 	return t.end(ctx, s, Transferred, ops, conditions...)
 }
 
-// end deletes a lease with all its claims if it is still there, and under the further conditions.
+// end deletes a lease and all its claims, if it still exists and the further conditions hold.
 func (t *Table) end(ctx context.Context, s stand, reason Reason, ops []kv.Op, conditions ...kv.Cond) (bool, error) {
 	keys := s.keys()
-	// A condition on the revision: an absent key would match a token of 0.
+	// The condition is on the revision: an absent key would match a token of 0.
 	conditions = append(conditions, kv.CreatedAt(keys[0], s.token))
 	ops = append([]kv.Op{kv.Delete(s.beatKey())}, ops...)
 	for _, key := range keys {
@@ -208,7 +211,7 @@ func (t *Table) end(ctx context.Context, s stand, reason Reason, ops []kv.Op, co
 	return result.Held, err
 }
 
-// wanted reports whether somebody waits for one of the lease's paths: standing in the way is mutual.
+// wanted reports whether another request waits for one of the lease's paths. Conflicts are symmetric.
 func (t *Table) wanted(s stand) bool {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Renew extends a lease by its TTL from now and returns when it ends. It fails with [ErrNotFound] when the lease has
-// ended, swept or not, and with [ErrNotHolder] when it is somebody else's.
+// Renew extends a lease by its TTL from now and returns its new expiry. It fails with [ErrNotFound] if the lease has
+// ended, swept or not, and with [ErrNotHolder] if another owner holds it.
 func (t *Table) Renew(ctx context.Context, id string, holder string) (time.Time, error) {
 	s, err := t.byID(ctx, id, holder)
 	if err != nil {
@@ -19,9 +19,10 @@ func (t *Table) Renew(ctx context.Context, id string, holder string) (time.Time,
 	return lease.ExpiresAt, err
 }
 
-// RenewAt is Renew for the exclusive lease on a path. A token other than 0 must be its own, or it is [ErrStaleToken].
+// RenewAt is Renew for the exclusive lease on a path. If token is not 0, the lease must have it, or RenewAt fails
+// with [ErrStaleToken].
 func (t *Table) RenewAt(ctx context.Context, p Path, holder string, token int64) (Lease, error) {
-	// What this server saw last is tried first: the transaction says whether it still holds.
+	// RenewAt first tries the lease in this server's view. The transaction confirms that it still exists.
 	if s, ok := t.seenAt(p, holder); ok && s.bears(token) {
 		lease, err := t.extend(ctx, s)
 		if !errors.Is(err, ErrNotFound) {
@@ -37,7 +38,7 @@ func (t *Table) RenewAt(ctx context.Context, p Path, holder string, token int64)
 
 func (s stand) bears(token int64) bool { return token == 0 || token == s.token }
 
-// extend sets the heartbeat if the lease is still there.
+// extend sets the heartbeat if the lease still exists.
 func (t *Table) extend(ctx context.Context, s stand) (Lease, error) {
 	if ended, err := t.settle(ctx, s); ended || err != nil {
 		return Lease{}, cmp.Or(err, ErrNotFound)
@@ -53,12 +54,12 @@ func (t *Table) extend(ctx context.Context, s stand) (Lease, error) {
 	return s.lease(s.token, expires), nil
 }
 
-// seenAt is the holder's exclusive lease on a path as this server saw it last.
+// seenAt returns the holder's exclusive lease on a path, as far as this server knows.
 func (t *Table) seenAt(p Path, holder string) (stand, bool) {
 	return t.mirror.at(node(claimPrefix, p)+exclusiveMark, holder)
 }
 
-// seenByID is the holder's lease with an id, as far as this server has seen.
+// seenByID returns the holder's lease with this id, as far as this server knows.
 func (t *Table) seenByID(id, holder string) (stand, bool) {
 	name, home, ok := parseID(id)
 	if !ok {
@@ -68,7 +69,7 @@ func (t *Table) seenByID(id, holder string) (stand, bool) {
 	return s, ok && s.Lease == name
 }
 
-// SeenPaths returns the paths of a lease, as far as this server has seen it.
+// SeenPaths returns the paths of a lease, as far as this server knows.
 func (t *Table) SeenPaths(id string) []Path {
 	name, home, _ := parseID(id)
 	t.mirror.mu.Lock()
@@ -82,7 +83,8 @@ func (t *Table) SeenPaths(id string) []Path {
 	return nil
 }
 
-// Seen reports whether somebody keeps others from a path, as far as this server has seen. Only locks on paths that count are looked at.
+// Seen reports whether a lease in this server's view conflicts with an exclusive lock on the path. It considers only
+// leases on paths for which counts returns true.
 func (t *Table) Seen(p Path, counts func([]Path) bool) bool {
 	t.mirror.mu.Lock()
 	list, _ := t.mirror.inTheWay(claim{Paths: []Path{p}, Mode: Exclusive})
@@ -90,7 +92,7 @@ func (t *Table) Seen(p Path, counts func([]Path) bool) bool {
 	return slices.ContainsFunc(list, func(s stand) bool { return counts(s.Paths) })
 }
 
-// seenGranted is the lease that a ticket's acquisition has got already, as far as this server has seen.
+// seenGranted returns the lease that a ticket's acquisition has already received, from this server's view.
 func (t *Table) seenGranted(own *ticket) (stand, bool) {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
@@ -101,7 +103,7 @@ func (t *Table) seenGranted(own *ticket) (stand, bool) {
 	return h.stand(), true
 }
 
-// holderAt reads the exclusive lease on a path; it must be the holder's and, unless that is 0, of the token.
+// holderAt reads the exclusive lease on a path. It must belong to the holder and have the token, unless that is 0.
 func (t *Table) holderAt(ctx context.Context, p Path, holder string, token int64) (stand, error) {
 	s, err := t.readOwn(ctx, node(claimPrefix, p)+exclusiveMark, holder)
 	if err == nil && !s.bears(token) {
@@ -122,7 +124,7 @@ func (t *Table) byID(ctx context.Context, id, holder string) (stand, error) {
 	return s, err
 }
 
-// readOwn reads the claim at a key. With ErrNotHolder it returns the claim as well.
+// readOwn reads the claim at a key. With ErrNotHolder it also returns the claim.
 func (t *Table) readOwn(ctx context.Context, key, holder string) (stand, error) {
 	e, _, err := t.store.Get(ctx, key)
 	if err != nil {

@@ -16,50 +16,54 @@ const (
 	Shared    Mode = "shared"
 )
 
-// Holder is who asks: an owner that others may see.
+// Holder is the owner of a lock, as others may see it.
 type Holder struct {
-	// ID tells owners apart.
+	// ID identifies the owner.
 	ID string
-	// Name is what people call the owner.
+	// Name is the owner's display name.
 	Name string
 }
 
-// Request is what somebody wants.
+// Request is a request for a lease.
 type Request struct {
 	Paths  []Path
 	Mode   Mode // the zero value is Exclusive
 	Holder Holder
-	// Slots is how many holders an exclusive target admits at once; 0 and 1 are one.
+	// Slots is the number of holders that an exclusive target admits at once; 0 and 1 mean one.
 	Slots int
 	// TTL is how long the lease lasts without an extension.
 	TTL time.Duration
-	// Wait is how long to wait in line; 0 is not at all.
+	// Wait is the maximum time in the queue; 0 means no waiting.
 	Wait time.Duration
-	// Ticket, if it is not empty, names the holder's place in line. Who asks for the same again with it, because the
-	// request broke or its Wait was over, stands where it stood, for at least [StubKept] after its last Wait. While
-	// nobody asks, the place keeps nobody else waiting. It has letters, digits, "-" and "_", 64 at most; a later request
-	// ends an earlier one that waits with it. A ticket is for one acquisition: once its lease was released, or
-	// [Table.GiveUp] was called, requests with it fail with [ErrGivenUp], however late they arrive.
+	// Ticket names the holder's place in the queue, if it is not empty. A client whose request broke or whose Wait is
+	// over may ask again for the same paths with the ticket. It then keeps its place, for at least [StubKept] after
+	// its last Wait. While no request waits at the place, it blocks nobody. A ticket has at most 64 letters, digits,
+	// "-" and "_". A later request replaces an earlier one that waits with the same ticket. A ticket is for one
+	// acquisition: after its lease is released or [Table.GiveUp] is called, requests with it fail with [ErrGivenUp],
+	// however late they arrive.
 	Ticket string
-	// Exact is for a holder whose tabs exclude each other by a lock of their own. The request fails with *[LeftError] at once
-	// where leases of the holder are in the way that such a lock would have excluded: those of a tab that is gone. It ends
-	// those of them whose tokens are in Replace, and no others. So a request that arrives late ends nothing that was granted
-	// after the client has sent it. No request with Fresh ends a lease that was acquired so.
+	// Exact is for a holder whose tabs exclude each other by a lock of their own. If leases of the same holder
+	// conflict that such a lock would have excluded, their tab is gone. The request then fails at once with
+	// *[LeftError]. It ends only those of them whose tokens are in Replace. So a request that arrives late ends
+	// nothing that was granted after the client sent it. A request with Fresh never ends a lease that was acquired
+	// with Exact.
 	Exact   bool
 	Replace []int64
-	// First puts the request before all others in line, for as long as it waits: the holder passes the lock on to it. Its ticket
-	// keeps the place that it has otherwise.
+	// First puts the request before all others in the queue while it waits, because the holder hands the lock over to
+	// it. Its ticket keeps its usual place.
 	First bool
-	// PassOn has the leases that the request replaces passed on to it, before all who wait: the holder passes the lock on
-	// between its own tabs.
+	// PassOn hands over the leases that the request replaces to it, before all waiters. It is for a holder that hands
+	// the lock over between its own tabs.
 	PassOn bool
-	// Queued, where set, is called when the request is in line. A request that need not wait never is.
+	// Queued is called when the request has joined the queue, if it is not nil. It is not called for a request that
+	// need not wait.
 	Queued func()
-	// Again lets the holder of exactly this lease ask again: that extends it and keeps its token.
+	// Again lets the holder of exactly this lease ask again. That extends the lease and keeps its token.
 	Again bool
-	// Fresh is for clients that do not know Exact: it ends the holder's own leases first that are in the way, as if they had been given back: for a holder whose
-	// tabs keep each other out by a lock of their own, so that what is there is of one that is gone. Between
-	// slots and what is no slot of the same place there is no such lock: those stay.
+	// Fresh is for clients that do not know Exact. It first ends the holder's own conflicting leases, as if they had
+	// been released. It is for a holder whose tabs exclude each other by a lock of their own, so that an existing
+	// lease belongs to a tab that is gone. No such lock exists between a slot and another kind of lease on the same
+	// place, so those leases stay.
 	Fresh bool
 }
 
@@ -70,27 +74,27 @@ type Lease struct {
 	Holder Holder
 	Paths  []Path
 	Mode   Mode
-	// Slot is which of the target's slots was taken, from 0.
+	// Slot is the number of the target's slot, from 0.
 	Slot int
 	// Token is greater than that of every earlier grant.
 	Token    int64
 	LockedAt time.Time
-	// ExpiresAt is when the lease ends unless it is extended.
+	// ExpiresAt is when the lease ends without another extension.
 	ExpiresAt time.Time
 }
 
-// replaces reports whether a request ends what stands in its way.
+// replaces reports whether a request ends a conflicting claim.
 func (r Request) replaces(s stand) bool {
 	return r.supersedes(s) && (r.Fresh && !s.Exact || r.Exact && slices.Contains(r.Replace, s.token))
 }
 
-// supersedes reports whether a lock between the tabs of the holder would have excluded the claim in the way.
+// supersedes reports whether a lock between the holder's tabs would have excluded the conflicting claim.
 func (r Request) supersedes(s stand) bool {
 	return s.Holder == r.Holder.ID &&
 		(whole(r.Mode, r.Slots) && cover(r.Paths, s.Paths) || whole(s.Mode, s.Slots) && cover(s.Paths, r.Paths))
 }
 
-// whole reports whether a target is taken from everybody else.
+// whole reports whether a lease on a target excludes all other owners.
 func whole(m Mode, slots int) bool { return m == Exclusive && slots <= 1 }
 
 var ticketName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)

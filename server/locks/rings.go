@@ -1,6 +1,6 @@
 package locks
 
-// bell rings when something happened that its owner waits for; it does not count.
+// bell notifies its owner that something has happened. Several notifications may become one.
 type bell chan struct{}
 
 func (b bell) ring() {
@@ -10,25 +10,25 @@ func (b bell) ring() {
 	}
 }
 
-// rings are the bells of those who wait at this server, by what they wait for. The mirror's mutex guards them.
+// rings holds the bells of the requests that wait at this server, by event. The mirror's mutex guards it.
 type rings struct {
 	events map[string]map[bell]struct{}
-	after  map[bell]int64 // until this server has heard of a revision
+	after  map[bell]int64 // notified when this server's view reaches a revision
 }
 
 func newRings() rings { return rings{map[string]map[bell]struct{}{}, map[bell]int64{}} }
 
-// claimEvent is the end of a lease; ticketEvent is everything that happens to a ticket.
+// claimEvent is the end of a lease; ticketEvent is any change of a ticket.
 func claimEvent(lease string) string  { return "h/" + lease }
 func ticketEvent(lease string) string { return "t/" + lease }
 
-// waiting is one bell with what it waits for.
+// waiting is a bell with its events.
 type waiting struct {
 	bell
 	events []string
 }
 
-// await adds an event that rings the bell.
+// await adds an event for the bell.
 func (r rings) await(w *waiting, event string) {
 	if r.events[event] == nil {
 		r.events[event] = map[bell]struct{}{}
@@ -37,10 +37,10 @@ func (r rings) await(w *waiting, event string) {
 	w.events = append(w.events, event)
 }
 
-// awaitRevision rings the bell when this server has heard of a revision.
+// awaitRevision notifies the bell when this server's view reaches a revision.
 func (r rings) awaitRevision(w *waiting, revision int64) { r.after[w.bell] = revision }
 
-// forget takes back all that the bell waits for.
+// forget removes all events of the bell.
 func (r rings) forget(w *waiting) {
 	for _, event := range w.events {
 		delete(r.events[event], w.bell)

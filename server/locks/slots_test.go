@@ -18,7 +18,7 @@ func slots(h locks.Holder, n int, paths ...locks.Path) locks.Request {
 	return r
 }
 
-// Slots of a place above or below are no slots of this one: the request is refused at once.
+// Slots of a place above or below are not slots of this place: the request is refused at once.
 func TestSlotsOfAnotherPlaceAreInTheWay(t *testing.T) {
 	for name, pair := range map[string][2]locks.Path{"below": {at("a"), at("a", "b")}, "above": {at("a", "b"), at("a")}} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,8 @@ func TestSlotsOfAnotherPlaceAreInTheWay(t *testing.T) {
 	}
 }
 
-// Two requests that disagree on the number of slots of a place keep each other out: neither gets more company than it asked for.
+// Two requests with different numbers of slots for a place exclude each other, so neither shares with more holders
+// than it allows.
 func TestDifferentNumbersOfSlotsExcludeEachOther(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	held, err := table.Acquire(t.Context(), slots(ann, 3, at("a")))
@@ -55,8 +56,8 @@ func TestDifferentNumbersOfSlotsExcludeEachOther(t *testing.T) {
 	require.NoError(t, table.Release(t.Context(), third.ID, eve.ID))
 }
 
-// A request that waits for one of several slots is served by whichever is given back.
-func TestAnySlotThatIsGivenBackWakes(t *testing.T) {
+// A request that waits for one of several slots gets whichever is released first.
+func TestAnyReleasedSlotWakesTheWaiter(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	for i := range 2 {
 		var leases []locks.Lease
@@ -78,8 +79,8 @@ func TestAnySlotThatIsGivenBackWakes(t *testing.T) {
 	}
 }
 
-// Ann and Bob have the two slots of a; Eve holds b and waits for a slot. Ann waits for b, Bob waits for nobody: when Bob
-// gives back, Eve goes on. Nobody is a victim. When Bob waits for b too, he closes the circle.
+// Ann and Bob have the two slots of a. Eve holds b and waits for a slot. Ann waits for b, Bob for nobody. When Bob
+// releases, Eve continues, and there is no victim. When Bob waits for b too, he closes the cycle.
 func TestAWaiterForOneOfSeveralSlotsWaitsForAll(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	for _, h := range []locks.Holder{ann, bob} {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/metrics"
 )
 
-// Table is one server's way to the lock table. Its methods may be called from any goroutine.
+// Table is one server's access to the lock table. Its methods may be called from any goroutine.
 type Table struct {
 	store   Store
 	config  Config
@@ -26,11 +26,11 @@ type Table struct {
 	closed     <-chan struct{}
 
 	instance sync.Mutex
-	lease    *kv.Lease // ends the tickets of a server that dies
+	lease    *kv.Lease // ends the tickets of this server if it dies
 	stubs    countdown
 }
 
-// Store is what a table needs of the store; *[kv.Store] is one.
+// Store is the part of the store that a table needs. *[kv.Store] implements it.
 type Store interface {
 	Get(ctx context.Context, key string) (kv.Entry, int64, error)
 	GetAt(ctx context.Context, key string, revision int64) (kv.Entry, error)
@@ -42,43 +42,45 @@ type Store interface {
 	Countdown(ctx context.Context, ttl time.Duration) (*kv.Lease, error)
 }
 
-// Config is what a table may be told.
+// Config configures a [Table].
 type Config struct {
-	// Record returns the operations that make an event of the document part of the transaction that brings it about.
-	// Nil records nothing.
+	// Record returns the operations that record an event of the document in the transaction of its change. Nil
+	// records nothing.
 	Record func(room string, changes ...Change) []kv.Op
-	// Ended is called when the exclusive lease of a document has ended, with the revision. Nil is not called.
+	// Ended is called with the revision when the exclusive lease of a document has ended. It may be nil.
 	Ended func(room string, revision int64)
 	// Metrics and Log may be nil.
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
-	// InstanceTTL is how long the places in line of a server that died are kept; zero is 5 s.
+	// InstanceTTL is how long the places in the queue of a dead server remain. Zero means 5 s.
 	InstanceTTL time.Duration
-	// MaxHeld bounds how many leases one holder has, MaxWaiting how many of its requests wait, and MaxTickets how many of its tickets
-	// the store remembers; 0 is no bound. The table counts what this server has seen, so a few more may get in at once.
+	// MaxHeld limits the leases of one holder, MaxWaiting its waiting requests, and MaxTickets its tickets that the
+	// store remembers. 0 means no limit. The table counts from this server's view, so concurrent requests may exceed
+	// a limit by a few.
 	MaxHeld, MaxWaiting, MaxTickets int
-	// Alone says that no other server uses the store: places in line that are found at the start are nobody's.
+	// Alone means that no other server uses the store. Places in the queue that exist at the start then belong to
+	// nobody.
 	Alone bool
 }
 
-// Change is what happened to the lock of a document.
+// Change is a change of a document's lock.
 type Change struct {
 	Locked bool
-	Reason Reason // of an unlocked one
+	Reason Reason // set if not Locked
 	Lease  Lease
 }
 
-// Reason is why a lock ended.
+// Reason is the reason why a lock ended.
 type Reason string
 
 // The reasons.
 const (
 	Released    Reason = "released"
 	Expired     Reason = "expired"
-	Transferred Reason = "transferred" // released while others waited: the first of them gets it
+	Transferred Reason = "transferred" // released while others waited; the first of them gets it
 )
 
-// Open begins to follow the table. [Table.Close] ends that; it releases no lock.
+// Open begins to follow the table. [Table.Close] ends that. It releases no lock.
 func Open(ctx context.Context, store Store, c Config) (*Table, error) {
 	if c.Record == nil {
 		c.Record = func(string, ...Change) []kv.Op { return nil }
@@ -113,7 +115,7 @@ func Open(ctx context.Context, store Store, c Config) (*Table, error) {
 	return t, nil
 }
 
-// Close stops following. Requests that still wait fail with the context they were given.
+// Close stops following. Waiting requests continue until their own contexts end.
 func (t *Table) Close() {
 	t.stop()
 	t.running.Wait()
@@ -122,14 +124,15 @@ func (t *Table) Close() {
 	if t.lease != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = t.lease.Close(ctx) // it runs out by itself otherwise
+		_ = t.lease.Close(ctx) // otherwise it expires by itself
 	}
 }
 
-// readPage is how many entries are read at once. Etcd counts all that follow for each page, so few large pages cost less than many.
+// readPage is the number of entries per read. etcd counts all following entries for each page, so few large pages
+// cost less than many small ones.
 const readPage = 50_000
 
-// read loads the mirror and returns the revision it shows.
+// read loads the mirror and returns its revision.
 func (t *Table) read(ctx context.Context) (int64, error) {
 	l := t.mirror.load()
 	revision, err := t.store.Each(ctx, prefix, readPage, func(entries []kv.Entry) error {
@@ -156,7 +159,7 @@ func (t *Table) follow(ctx context.Context, revision int64) {
 			return
 		}
 		if errors.Is(err, kv.ErrCompacted) {
-			// This server was cut off for longer than the store remembers.
+			// The watch was interrupted for longer than the store's history.
 			for revision, err = t.read(ctx); err != nil; revision, err = t.read(ctx) {
 				if wait.For(ctx, 100*time.Millisecond) != nil {
 					return
@@ -184,7 +187,7 @@ func (t *Table) gauge() {
 	t.config.Metrics.Locks.Set(float64(n))
 }
 
-// instanceLease returns the lease that the tickets of this server are bound to.
+// instanceLease returns the lease to which this server's tickets are bound.
 func (t *Table) instanceLease(ctx context.Context) (*kv.Lease, error) {
 	t.instance.Lock()
 	defer t.instance.Unlock()

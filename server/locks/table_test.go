@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sweeper"
 )
 
-const long = time.Minute // a TTL that does not matter
+const long = time.Minute // a TTL that plays no part in the test
 
 var (
 	ann = locks.Holder{ID: "ann-1", Name: "Ann"}
@@ -93,7 +93,7 @@ func TestTheHolderMayAskAgain(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// What may be held together with what, one path or the other first.
+// Each pair of modes is tested in both orders of paths.
 func TestCompatibility(t *testing.T) {
 	exclusive := func(p locks.Path) locks.Request { return want(ann, p) }
 	shared := func(p locks.Path) locks.Request { r := want(ann, p); r.Mode = locks.Shared; return r }
@@ -159,7 +159,7 @@ func TestSlots(t *testing.T) {
 	assert.Equal(t, 1, l.Slot, "the one that became free")
 }
 
-// Whoever wants the whole path is denied at once, whichever slot is taken.
+// A request for the whole path is denied at once, whichever slot is taken.
 func TestASlotThatIsNotTheFirstDenies(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	r := want(ann, at("pool"))

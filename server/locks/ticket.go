@@ -13,30 +13,30 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// StubKept is for how long a place in line is kept at least for who does not wait there, see [Request.Ticket].
+// StubKept is the minimum time that a place in the queue is kept without a waiting request, see [Request.Ticket].
 const StubKept = 30 * time.Second
 
-// errGranted means that a request with the same ticket has been granted: what it got is this request's, too.
+// errGranted means that a request with the same ticket has been granted. That lease is also this request's.
 var errGranted = errors.New("an earlier request with this ticket has been granted")
 
-// ticket is a request for a lease that may have to wait. While it does, it is at every path under locks/wait/. These keys
-// are in others' way, and go with the server that has the request. Its stub, under locks/stub/, is in nobody's way and
-// outlasts both: with it a request that comes again has its lease's name, and so its place.
+// ticket is a request for a lease that may have to wait. While it waits, it has keys for every path under
+// locks/wait/. These keys block others, and end with the server that has the request. Its stub, under locks/stub/,
+// blocks nobody and outlives both. A request that comes again finds its lease's name and its place in the stub.
 type ticket struct {
 	claim
-	// Place is the revision at which the first of the requests with the stub came, and none in the store while that is
-	// the only one.
+	// Place is the revision at which the first request with the stub came. It is not stored while that is the only
+	// request.
 	Place int64 `json:"place,omitempty"`
-	// Turn is the place that a ticket has when it is not first any more, and none while that is not known.
+	// Turn is the place of a ticket when it no longer has First. It is not stored while unknown.
 	Turn int64 `json:"turn,omitempty"`
-	// Visit tells the requests with one stub apart: that of the last alone is granted.
+	// Visit distinguishes the requests with the same stub: only the last one is granted.
 	Visit string `json:"visit"`
 
-	first  int64  // the place that does not depend on when it came, see [Request.First]; 0 for none
-	joined int64  // the revision of the visit; 0 outside the line
-	must   int64  // what this server must have heard of before it tries again
+	first  int64  // a place independent of the arrival, see [Request.First]; 0 for none
+	joined int64  // the revision of the visit; 0 outside the queue
+	must   int64  // the revision that this server's view must reach before the next try
 	stub   string // its key
-	text   []byte // what the store has
+	text   []byte // the stored text
 }
 
 func newTicket(r Request, at time.Time) *ticket {
@@ -48,20 +48,20 @@ func newTicket(r Request, at time.Time) *ticket {
 	return t
 }
 
-// gone is the key that is there once the acquisition of a named ticket was given up.
+// gone is the key that exists after a named ticket's acquisition was given up.
 func (c claim) gone() string { return gonePrefix + c.Holder + "/" + c.Ticket }
 
 func stubKey(holder, name string) string { return stubPrefix + holder + "/" + name }
 
 func (t *ticket) goBefore(place int64) { t.first, t.Place = place, place }
 
-// front and passedOn are places before those of all who came by themselves: no ticket is in the store at its first revisions.
+// front and passedOn are places before all ordinary requests: the store's first revisions contain no ticket.
 const front, passedOn = 1, 2
 
-// named reports whether the client, who may come again, has named the ticket.
+// named reports whether the client named the ticket, so that it may come again.
 func (t *ticket) named() bool { return t.Ticket != "" }
 
-// got reports whether a claim is of the lease that the ticket's acquisition has got.
+// got reports whether a claim is the lease of the ticket's acquisition.
 func (t *ticket) got(c claim) bool {
 	return t.named() && c.Ticket == t.Ticket && c.Holder == t.Holder && t.asksFor(c)
 }
@@ -75,7 +75,7 @@ func decodeTicket(e kv.Entry) (ticket, bool) {
 	return t, err == nil && len(t.Paths) > 0
 }
 
-// turn is the place that the ticket of a stub has in the order of arrival.
+// turn is the place of a stub's ticket in the order of arrival.
 func (t *ticket) turn(stub kv.Entry) int64 {
 	switch {
 	case t.Turn > 0:
@@ -86,7 +86,7 @@ func (t *ticket) turn(stub kv.Entry) int64 {
 	return t.Place
 }
 
-// waitKeys returns the keys under which the request waits.
+// waitKeys returns the keys of the waiting request.
 func (t *ticket) waitKeys() []string {
 	mark := exclusiveMark
 	if t.Mode == Shared {
@@ -99,13 +99,13 @@ func (t *ticket) waitKeys() []string {
 	return list
 }
 
-// leaseOf returns the lease that a wait key is of.
+// leaseOf returns the lease in a wait key.
 func leaseOf(key string) string {
 	mark := key[strings.LastIndexByte(key, '/')+1:]
 	return mark[min(len(exclusiveMark), len(mark)):]
 }
 
-// removal returns what takes a ticket that is granted out of the line.
+// removal returns the operations that remove a granted ticket from the queue.
 func (t *ticket) removal() (ops []kv.Op) {
 	if t.joined > 0 {
 		ops = t.absence()
@@ -123,13 +123,13 @@ func (t *ticket) absence() (ops []kv.Op) {
 	return ops
 }
 
-// asksFor reports whether two requests are for the same.
+// asksFor reports whether the ticket requests the same as a claim.
 func (t *ticket) asksFor(c claim) bool {
 	return t.Mode == c.Mode && t.Slots == c.Slots && samePaths(t.Paths, c.Paths)
 }
 
-// join puts a ticket in line: at the place of its stub, if there is one, otherwise at the end. One that was in line
-// before is put there again, unless a later request has come with its stub.
+// join puts a ticket into the queue: at the place of its stub, if there is one, otherwise at the end. A ticket that
+// was in the queue before is put back, unless a later request has come with its stub.
 func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error {
 	instance, stubs, err := t.leases(ctx, wait+StubKept)
 	if err != nil {
@@ -174,8 +174,8 @@ func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error
 	}
 }
 
-// leases returns what a place in line and its stub are bound to. Nothing was asked of the table yet, so the end of ctx is the
-// error then.
+// leases returns the leases to which a place in the queue and its stub are bound. The table has received no request
+// yet, so if ctx ends, its cause is the error.
 func (t *Table) leases(ctx context.Context, kept time.Duration) (instance, stubs *kv.Lease, err error) {
 	if instance, err = t.instanceLease(ctx); err == nil {
 		stubs, err = t.stubs.lease(ctx, t.store, kept)
@@ -186,8 +186,8 @@ func (t *Table) leases(ctx context.Context, kept time.Duration) (instance, stubs
 	return instance, stubs, err
 }
 
-// adopt takes over the lease's name and the place of the stub that was read, on the condition that it returns. A stub that
-// is gone again was granted: that lease is another one.
+// adopt takes over the lease's name and the place of the stub that was read, on the returned condition. A stub that
+// is gone was granted, so the ticket gets a new lease name.
 func (t *ticket) adopt(stubs []kv.Entry) (kv.Cond, error) {
 	if len(stubs) == 0 {
 		t.Lease, t.Turn = newID(), 0
@@ -205,16 +205,16 @@ func (t *ticket) adopt(stubs []kv.Entry) (kv.Cond, error) {
 	return kv.Unchanged(stubs[0]), nil
 }
 
-// leave takes a ticket out of the line, whatever became of the caller's context; the stub stays where the client may come
-// again. When it has, the ticket in line is not this request's.
+// leave removes a ticket from the queue, even after the caller's context has ended. The stub stays if the client may
+// come again. If it has come again, the ticket in the queue belongs to the later request and stays.
 func (t *Table) leave(own *ticket) {
 	if own.text == nil {
-		return // it never came so far
+		return // it never joined the queue
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), t.config.InstanceTTL)
 	defer cancel()
 	if err := t.takeOut(ctx, own); err != nil {
-		t.config.Log.Warn("a place in line could not be given up; it is tried again", "error", err)
+		t.config.Log.Warn("a place in the queue could not be removed; the server tries again", "error", err)
 		select {
 		case t.leaving <- own:
 		case <-t.closed:
@@ -231,8 +231,8 @@ func (t *Table) takeOut(ctx context.Context, own *ticket) error {
 	return err
 }
 
-// takeOutLater takes out of the line, until the table is closed, those whom the store did not let go when they left: this
-// server lives, so their places would stay, in everybody's way.
+// takeOutLater removes from the queue, until the table is closed, the tickets that the store could not remove when
+// they left. This server lives, so their places would stay and block others.
 func (t *Table) takeOutLater(ctx context.Context) {
 	for {
 		select {
@@ -247,17 +247,18 @@ func (t *Table) takeOutLater(ctx context.Context) {
 	}
 }
 
-// countdown has a lease for stubs, which nobody renews: another one is taken when its time gets short.
+// countdown provides a lease for stubs that nobody renews. It acquires another one when the remaining time gets
+// short.
 type countdown struct {
 	mu    sync.Mutex
 	last  *kv.Lease
 	until time.Time
 }
 
-// round is for how long new stubs share a lease.
+// round is how long new stubs share a lease.
 const round = 30 * time.Second
 
-// lease returns one that lasts for ttl or a little longer.
+// lease returns a lease that lasts for ttl or a little longer.
 func (c *countdown) lease(ctx context.Context, store Store, ttl time.Duration) (*kv.Lease, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -272,7 +273,7 @@ func (c *countdown) lease(ctx context.Context, store Store, ttl time.Duration) (
 	return lease, err
 }
 
-// drop has the next stub take another lease: this one may be gone.
+// drop makes the next stub use another lease, because this one may be gone.
 func (c *countdown) drop(lease *kv.Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
-// broken lets somebody wait with a ticket, at the n-th place, until its request breaks.
+// broken makes a request wait with a ticket at the n-th place, until the request breaks.
 func broken(t *testing.T, table *locks.Table, r locks.Request, n int) {
 	t.Helper()
 	ctx, cut := context.WithCancel(t.Context())
@@ -42,7 +42,7 @@ func TestATicketKeepsAPlace(t *testing.T) {
 
 	broken(t, table, ticket(bob, "b", p, q), 1)
 	outcomes := make(chan outcome, 2)
-	queue(t, table, outcomes, want(eve, p), 1) // Bob's place is in nobody's way
+	queue(t, table, outcomes, want(eve, p), 1) // Bob's place blocks nobody
 	queue(t, other, outcomes, ticket(bob, "b", p, q), 2)
 	_, waiters, err := table.Inspect(t.Context(), p)
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestATicketKeepsAPlace(t *testing.T) {
 	assert.Empty(t, entries, "a place goes with its grant")
 }
 
-func TestATicketWhoseClientIsAwayKeepsNobodyWaiting(t *testing.T) {
+func TestTicketOfAnAbsentClientBlocksNobody(t *testing.T) {
 	store := kvtest.Open(t)
 	table := open(t, store)
 	held, err := table.Acquire(t.Context(), want(ann, at("p")))
@@ -105,7 +105,7 @@ func TestATicketOutlastsItsWait(t *testing.T) {
 	assert.Equal(t, bob.Name, (<-outcomes).who)
 }
 
-// The server that has the request is killed, and its places end; the client asks another one.
+// The server that has the request is killed, and its keys end. The client asks another server.
 func TestATicketOutlastsItsServer(t *testing.T) {
 	store := kvtest.Open(t)
 	table := open(t, store)
@@ -118,7 +118,7 @@ func TestATicketOutlastsItsServer(t *testing.T) {
 	unheard, outcomes := make(chan outcome, 1), make(chan outcome, 2)
 	queue(t, doomed, unheard, ticket(bob, "b", at("p")), 1)
 	queue(t, table, outcomes, want(eve, at("p")), 2)
-	require.NoError(t, dying.Close()) // no goodbye
+	require.NoError(t, dying.Close()) // without a shutdown
 	require.Eventually(t, func() bool {
 		_, waiters, err := table.Inspect(t.Context(), at("p"))
 		return err == nil && len(waiters) == 1
@@ -130,7 +130,7 @@ func TestATicketOutlastsItsServer(t *testing.T) {
 	assert.Equal(t, bob.Name, o.who)
 }
 
-// The network lost the first request, and neither side knows: its server waits on for it.
+// The network lost the first request, and neither side knows: its server still waits.
 func TestALaterRequestEndsTheEarlierOneWithItsTicket(t *testing.T) {
 	store := kvtest.Open(t)
 	tables := []*locks.Table{open(t, store), open(t, kvtest.Again(t, store))}
@@ -193,7 +193,7 @@ func TestATicketIsForOneHolderAndOneLock(t *testing.T) {
 	}
 }
 
-// Places that nobody comes back for go by themselves.
+// Places whose clients do not come back expire.
 func TestStubsRunOut(t *testing.T) {
 	store := kvtest.Open(t)
 	lease, err := store.Countdown(t.Context(), time.Second)
@@ -206,7 +206,7 @@ func TestStubsRunOut(t *testing.T) {
 	}, 20*time.Second, 10*time.Millisecond)
 }
 
-// The answer with the grant was lost: who asks again has not heard of it, and has no turn to come again.
+// The answer with the grant was lost. The client asks again and gets the same lease instead of a new turn.
 func TestATicketIsGrantedOnce(t *testing.T) {
 	store := kvtest.Open(t)
 	table, other := open(t, store), open(t, kvtest.Again(t, store))
@@ -243,7 +243,7 @@ func TestATicketIsGrantedOnce(t *testing.T) {
 	}
 }
 
-// Nobody has heard of a grant, or so it seemed: who asked again has.
+// The grant seemed to reach nobody, but its client had asked again.
 func TestAGrantIsWithdrawnUnlessItWasExtended(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	r := ticket(bob, "b", at("p"))

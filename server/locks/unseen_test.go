@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// The server that gives back has not heard of who waits on another one.
-func TestTransferredToOneWhomThisServerHasNotSeen(t *testing.T) {
+// The releasing server's view lacks a waiter on another server.
+func TestTransferredToAnUnseenWaiter(t *testing.T) {
 	store := kvtest.Open(t)
 	var reasons []Reason
 	blind, err := Open(t.Context(), store, Config{Record: func(_ string, changes ...Change) []kv.Op {
@@ -50,7 +50,8 @@ func TestTransferredToOneWhomThisServerHasNotSeen(t *testing.T) {
 	require.NoError(t, other.ReleaseAt(t.Context(), room, "bob", 0))
 }
 
-// The request whose successor came to another server is granted no more, though its own server has not heard of that.
+// A request whose successor came to another server is no longer granted, although its own server's view lacks the
+// successor.
 func TestNoGrantAfterALaterVisit(t *testing.T) {
 	table, err := Open(t.Context(), kvtest.Open(t), Config{})
 	require.NoError(t, err)
@@ -69,9 +70,9 @@ func TestNoGrantAfterALaterVisit(t *testing.T) {
 	require.NoError(t, table.Release(t.Context(), lease.ID, "ann"))
 }
 
-// Shared requests do not wait for each other, so the successor of one that waits may be granted without standing in line: its
-// server has seen the way free, the other one has not. What the earlier one has in line must not stay there.
-func TestTheEarlierRequestLeavesTheLineThatItsSuccessorNeverJoined(t *testing.T) {
+// Shared requests do not wait for each other, so the successor of a waiting request may be granted without joining
+// the queue: its server's view shows no conflict, the other's does. The earlier request must not stay in the queue.
+func TestReplacedRequestLeavesQueueThatItsSuccessorNeverJoined(t *testing.T) {
 	store := kvtest.Open(t)
 	table, err := Open(t.Context(), store, Config{})
 	require.NoError(t, err)
@@ -101,7 +102,8 @@ func TestTheEarlierRequestLeavesTheLineThatItsSuccessorNeverJoined(t *testing.T)
 	assert.NoError(t, err)
 }
 
-// The place in line was lost before this server saw it: it sees that it came and went at once.
+// The place in the queue is lost before this server's view shows it. The server sees its beginning and its end at
+// once.
 func TestAPlaceThatWasLostUnseenIsTakenAgain(t *testing.T) {
 	store := kvtest.Open(t)
 	table, err := Open(t.Context(), store, Config{})
@@ -116,7 +118,7 @@ func TestAPlaceThatWasLostUnseenIsTakenAgain(t *testing.T) {
 	key := own.waitKeys()[0]
 	entry, _, err := store.Get(t.Context(), key)
 	require.NoError(t, err)
-	gone, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Delete(key)}}) // as when its lease runs out
+	gone, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Delete(key)}}) // as when its lease expires
 	require.NoError(t, err)
 	table.mirror.apply([]kv.Change{{Entry: entry}, {Entry: kv.Entry{Key: key, Modified: gone.Revision}, Deleted: true}}, time.Now())
 
@@ -126,7 +128,8 @@ func TestAPlaceThatWasLostUnseenIsTakenAgain(t *testing.T) {
 	assert.ErrorIs(t, err, errLeftLine)
 }
 
-// Who asks again with the ticket of a grant gets that, though the server has not seen it, or comes when it is just being made.
+// A request with the ticket of a grant gets that lease, even if the server's view lacks it or the grant is being made
+// at that moment.
 func TestAGrantIsFoundByItsTicket(t *testing.T) {
 	store := kvtest.Open(t)
 	table, err := Open(t.Context(), store, Config{})

@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// backstop is how often a waiter looks though nothing rang. Every look costs the same, however many wait.
+	// backstop is the interval at which a waiter looks without a notification. A look has the same cost for any
+	// number of waiters.
 	backstop = 5 * time.Second
-	// againAfter paces what the store did not let happen, for a reason that this server cannot see.
+	// againAfter is the pause before a retry when the store refused for a reason outside this server's view.
 	againAfter = 100 * time.Millisecond
 )
 
-// errLeftLine means that a request's place in line was lost: this server could not renew its instance lease.
-var errLeftLine = errors.New("the place in line was lost")
+// errLeftLine means that a request lost its place in the queue: this server could not renew its instance lease.
+var errLeftLine = errors.New("the place in the queue was lost")
 
-// line takes a place in line, waits and acquires.
+// line joins the queue, waits and acquires.
 func (t *Table) line(ctx context.Context, r Request, own *ticket) (lease Lease, err error) {
 	t.config.Metrics.Waiters.Inc()
 	defer t.config.Metrics.Waiters.Dec()
@@ -41,7 +42,7 @@ func (t *Table) line(ctx context.Context, r Request, own *ticket) (lease Lease, 
 		case errors.Is(err, errLeftLine):
 			continue
 		case errors.Is(err, kv.ErrUnavailable):
-			return Lease{}, err // perhaps it was granted: nobody may say that it was not
+			return Lease{}, err // the grant may have been made, so the answer must not deny it
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
 			t.config.Metrics.Conflicts.Inc()
 			return Lease{}, &DeniedError{Holders: t.holdersBefore(own.claim), waited: true}
@@ -50,7 +51,7 @@ func (t *Table) line(ctx context.Context, r Request, own *ticket) (lease Lease, 
 	}
 }
 
-// waitAt waits until nothing is in the way of a ticket, and grabs.
+// waitAt waits until nothing conflicts with a ticket, and then acquires.
 func (t *Table) waitAt(ctx context.Context, own *ticket) (Lease, error) {
 	w := &waiting{bell: make(bell, 1)}
 	defer t.forget(w)
@@ -66,7 +67,7 @@ func (t *Table) waitAt(ctx context.Context, own *ticket) (Lease, error) {
 				return lease, err
 			}
 			if own.must = met.newest(); own.must > 0 {
-				continue // and wait until this server has heard of it
+				continue // wait until this server's view contains it
 			}
 			pause = againAfter
 		}
@@ -90,8 +91,8 @@ func (t *Table) forget(w *waiting) {
 	t.mirror.rings.forget(w)
 }
 
-// lookAhead reports whether nothing is in a ticket's way. Otherwise the bell rings when that may be different: what is
-// ahead in line goes, or, for the first in line, a lease does. So a release wakes the first in line alone.
+// lookAhead reports whether nothing conflicts with a ticket. Otherwise the bell rings when that may change: when the
+// ticket ahead leaves, or, for the first ticket, when a lease ends. So a release wakes only the first waiter.
 func (t *Table) lookAhead(own *ticket, w *waiting) (free bool, err error) {
 	m := t.mirror
 	m.mu.Lock()
@@ -100,7 +101,7 @@ func (t *Table) lookAhead(own *ticket, w *waiting) (free bool, err error) {
 	m.rings.forget(w)
 	m.rings.await(w, ticketEvent(own.Lease))
 	if must := max(own.joined, own.must); m.revision < must {
-		// This server has not heard of the ticket yet, so it may not have heard of those ahead of it either.
+		// This server's view does not contain the ticket yet, so it may also lack the tickets ahead.
 		m.rings.awaitRevision(w, must)
 		return false, nil
 	}
@@ -131,7 +132,7 @@ func (t *Table) lookAhead(own *ticket, w *waiting) (free bool, err error) {
 	return false, nil
 }
 
-// tryGrab acquires for a ticket in line, or returns what it met.
+// tryGrab acquires for a waiting ticket, or returns its conflicts.
 func (t *Table) tryGrab(ctx context.Context, own *ticket) (Lease, found, error) {
 	lease, result, err := t.grab(ctx, own)
 	if err != nil || result.Held {
@@ -145,7 +146,7 @@ func (t *Table) tryGrab(ctx context.Context, own *ticket) (Lease, found, error) 
 	return Lease{}, met, err
 }
 
-// newest is the revision of the latest lease that was met.
+// newest is the revision of the latest conflicting lease.
 func (f found) newest() (revision int64) {
 	for _, s := range f.claims {
 		revision = max(revision, s.token)
@@ -153,7 +154,7 @@ func (f found) newest() (revision int64) {
 	return revision
 }
 
-// holdersBefore names the leases in the way of a claim, as this server sees them.
+// holdersBefore names the leases in this server's view that conflict with a claim.
 func (t *Table) holdersBefore(c claim) []Lease {
 	t.mirror.mu.Lock()
 	list, _ := t.mirror.inTheWay(c)

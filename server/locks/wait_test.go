@@ -23,7 +23,7 @@ type outcome struct {
 	err   error
 }
 
-// queue lets somebody wait and returns once it is in line, at the n-th place.
+// queue makes a request wait and returns once it has the n-th place in the queue.
 func queue(t *testing.T, table *locks.Table, outcomes chan<- outcome, r locks.Request, n int) {
 	t.Helper()
 	queueUntil(t.Context(), t, table, outcomes, r, n)
@@ -127,7 +127,7 @@ func TestACircleEndsAtItsYoungest(t *testing.T) {
 					outcomes <- outcome{fmt.Sprint(i), l, err}
 				})
 			}
-			closed := time.Now() // or a little earlier: how long the store takes to put everybody in line does not count
+			closed := time.Now() // an upper bound: the time in which the store queues everybody does not count
 			for waiting := 0; waiting < n && len(outcomes) == 0; {
 				_, waiters, err := tables[0].Inspect(t.Context(), at(name))
 				require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestACircleEndsAtItsYoungest(t *testing.T) {
 			first := <-outcomes
 			require.ErrorIs(t, first.err, locks.ErrDeadlock)
 			assert.Less(t, time.Since(closed), locks.Backstop, "something has rung")
-			// The victim gives up what it has, and everybody else gets through.
+			// The victim releases its locks, and everybody else gets theirs.
 			victim := int(first.who[0] - '0')
 			require.NoError(t, tables[victim].Release(t.Context(), leases[victim].ID, first.who+"-1"))
 			for range n - 1 {
@@ -156,7 +156,7 @@ func TestACircleEndsAtItsYoungest(t *testing.T) {
 func TestNoCircleNoVictim(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	outcomes := make(chan outcome, 2)
-	// Ann holds p and waits for q; Bob holds q and waits for r, which Eve holds: a chain.
+	// Ann holds p and waits for q. Bob holds q and waits for r. Eve holds r. This is a chain, not a cycle.
 	p, err := table.Acquire(t.Context(), want(ann, at("p")))
 	require.NoError(t, err)
 	q, err := table.Acquire(t.Context(), want(bob, at("q")))
@@ -177,9 +177,9 @@ func TestNoCircleNoVictim(t *testing.T) {
 	require.NoError(t, table.Release(t.Context(), p.ID, ann.ID))
 }
 
-// Ann waits for p and q together, and Bob, who holds p, wants q, which is free. Bob is behind Ann in line, but Ann waits for
-// Bob.
-func TestAHolderOvertakesWhoWaitsForIt(t *testing.T) {
+// Ann waits for p and q together. Bob holds p and wants q, which is free. Bob is behind Ann in the queue, but Ann
+// waits for Bob.
+func TestHolderOvertakesItsWaiter(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	outcomes := make(chan outcome, 2)
 	p, err := table.Acquire(t.Context(), want(bob, at("p")))
@@ -194,7 +194,7 @@ func TestAHolderOvertakesWhoWaitsForIt(t *testing.T) {
 	assert.NoError(t, (<-outcomes).err)
 }
 
-// Three tabs of one person queue like three persons.
+// Three tabs of one owner queue like three owners.
 func TestOneHolderWaitsInItsOwnLine(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	held, err := table.Acquire(t.Context(), want(ann, at("p")))
@@ -224,7 +224,7 @@ func TestAServerThatDiesLosesItsPlaces(t *testing.T) {
 	outcomes := make(chan outcome, 2)
 	queue(t, dying, outcomes, want(bob, at("p")), 1)
 	queue(t, table, outcomes, want(eve, at("p")), 2)
-	require.NoError(t, other.Close()) // no goodbye
+	require.NoError(t, other.Close()) // without a shutdown
 
 	require.NoError(t, table.Release(t.Context(), held.ID, ann.ID))
 	for range 2 {
@@ -238,7 +238,8 @@ func TestAServerThatDiesLosesItsPlaces(t *testing.T) {
 	assert.Fail(t, "Eve never got it")
 }
 
-// Parents and children race on three servers: never are both held. With RACES, on the three members of a cluster.
+// Parents and children race on three servers: both are never held. With RACES=, the servers use the three members of
+// a cluster.
 func TestParentsAndChildrenRace(t *testing.T) {
 	races := 150
 	var tables []*locks.Table

@@ -16,10 +16,10 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// wire is the way between a table and its store, which can be blocked in either direction: nothing is lost on it.
+// wire connects a table to its store. A test can block it in either direction. It loses nothing.
 type wire struct{ there, back sync.Mutex }
 
-// wired opens a table whose store is at the other end of a wire, and waits for no answer of it longer than timeout.
+// wired opens a table whose store is behind a wire. The table waits at most timeout for each answer.
 func wired(t *testing.T, store *kv.Store, timeout time.Duration) (*Table, *wire) {
 	t.Helper()
 	w := &wire{}
@@ -67,7 +67,7 @@ func carry(to, from net.Conn, open *sync.Mutex) {
 	}
 }
 
-// The store does not answer for a moment, in which somebody gives up. Nobody waits behind that place afterwards.
+// The store does not answer for a moment, in which a waiter gives up. Afterwards nobody waits behind its place.
 func TestAPlaceIsGivenUpOnceTheStoreAnswersAgain(t *testing.T) {
 	store := kvtest.Open(t)
 	near, err := Open(t.Context(), store, Config{})
@@ -99,8 +99,8 @@ func TestAPlaceIsGivenUpOnceTheStoreAnswersAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Who goes while the grant is on its way: it was made, so the caller must hear of it to give it back.
-func TestAGrantIsToldThoughItsContextHasEnded(t *testing.T) {
+// The caller leaves while the grant is on its way. The grant was made, so the caller must receive it to release it.
+func TestGrantIsReturnedAfterItsContextHasEnded(t *testing.T) {
 	store := kvtest.Open(t)
 	far, wire := wired(t, store, 10*time.Second)
 	ctx, giveUp := context.WithCancel(t.Context())

@@ -1,4 +1,4 @@
-// Package kvtest gives tests a store of their own.
+// Package kvtest provides stores for tests.
 package kvtest
 
 import (
@@ -17,13 +17,13 @@ func Open(t testing.TB) *kv.Store {
 	return OpenIn(t, Dir(t))
 }
 
-// OpenIn opens the store of a data directory and closes it at the end of the test, if the test has not.
+// OpenIn opens the store of a data directory. The end of the test closes it, if the test has not.
 func OpenIn(t testing.TB, dir string) *kv.Store {
 	t.Helper()
 	return open(t, kv.Config{DataDir: dir})
 }
 
-// Again opens a second way into the store, over its socket: what another instance of the server would have.
+// Again opens a second connection to the store, over its socket, as another instance of the server would.
 func Again(t testing.TB, s *kv.Store) *kv.Store {
 	t.Helper()
 	return open(t, kv.Config{Endpoints: []string{s.Endpoint()}})
@@ -46,7 +46,7 @@ func open(t testing.TB, c kv.Config) *kv.Store {
 	return s
 }
 
-// FreeURL returns a URL on this machine where nobody listens.
+// FreeURL returns a URL on this machine with a free port.
 func FreeURL(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,7 +12,7 @@ import (
 
 var errUnknownLease = errors.New("etcdserver: requested lease not found")
 
-// lease ends at its time unless it is kept alive.
+// lease ends after its TTL unless it is kept alive.
 type lease struct {
 	ttl    time.Duration
 	expiry *time.Timer
@@ -88,7 +88,7 @@ func (s *Store) expire(id clientv3.LeaseID) {
 	s.end(id)
 }
 
-// end deletes a lease with its keys.
+// end deletes a lease and its keys.
 func (s *Store) end(id clientv3.LeaseID) {
 	held := s.leases[id]
 	if held == nil {
@@ -106,7 +106,7 @@ func (s *Store) end(id clientv3.LeaseID) {
 	t.commit()
 }
 
-// Close ends all leases, so that no timer is left.
+// Close ends all leases and their timers.
 func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,7 @@
-// Package memory is an etcd in memory, for simulations in virtual time: it answers the requests of the package's client as
-// one member of a cluster does that never loses anything. What happens on the way there is the [Link]'s.
+// Package memory is an etcd in memory, for simulations in virtual time. It answers kv's client like a cluster member
+// that never loses anything. Its [Link] decides what happens to each request on the way.
 //
+// It has transactions, revisions, reads at a revision, watches and leases. It does not compact.
 // It has transactions, revisions, reads at a revision, watches and leases. It does not compact.
 package memory
 
@@ -16,11 +17,12 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// Link is the way from one process to the store. It is called with each request, and may take its time: with before, the
-// request never arrives; with after, it is carried out and the answer is lost. The client gets an error for both.
+// Link is the connection from one process to the store. It is called with each request, and may take time. If before
+// is not nil, the request never arrives. If after is not nil, the request is carried out and its answer is lost. The
+// client gets an error for both.
 type Link func(ctx context.Context, request string) (before, after error)
 
-// ErrLost is the client's error for a lost request and for a lost answer.
+// ErrLost is the client's error for a lost request or a lost answer.
 var ErrLost = status.Error(codes.Unavailable, "the simulated connection to the store broke")
 
 // Store is the state that all clients share.
@@ -29,7 +31,7 @@ type Store struct {
 	revision int64
 	keys     map[string]*mvccpb.KeyValue
 	history  []*clientv3.Event // of all revisions, in order
-	changed  chan struct{}     // closed, and replaced, at each revision
+	changed  chan struct{}     // closed and replaced at each revision
 	leases   map[clientv3.LeaseID]*lease
 	last     clientv3.LeaseID
 }
@@ -39,7 +41,7 @@ func New() *Store {
 	return &Store{revision: 1, keys: make(map[string]*mvccpb.KeyValue), changed: make(chan struct{}), leases: make(map[clientv3.LeaseID]*lease)}
 }
 
-// Client returns the store as one process has it. Closing it ends its watches and keep-alives.
+// Client returns the connection of one process to the store. Closing it ends its watches and keep-alives.
 func (s *Store) Client(link Link) *kv.Store {
 	client := clientv3.NewCtxClient(context.Background())
 	c := &connection{store: s, link: link, life: client.Ctx()}
@@ -48,14 +50,14 @@ func (s *Store) Client(link Link) *kv.Store {
 	return kv.Over(client)
 }
 
-// connection is the way of one client.
+// connection is the connection of one client.
 type connection struct {
 	store *Store
 	link  Link
 	life  context.Context
 }
 
-// call carries out a request at the store, if it arrives.
+// call carries out a request at the store, if the request arrives.
 func (c *connection) call(ctx context.Context, request string, do func()) error {
 	before, after := c.link(ctx, request)
 	switch {

@@ -23,7 +23,7 @@ func open(t *testing.T) (*memory.Store, *kv.Store) {
 	return s, client
 }
 
-// random draws a transaction over few keys. Revisions are counted from that of the beginning.
+// random draws a transaction over few keys. Its revisions count from first.
 func random(r *rand.Rand, first, now int64) kv.Txn {
 	key := func() string { return fmt.Sprintf("%c/%c", 'a'+r.IntN(2), 'a'+r.IntN(3)) }
 	conds := []func() kv.Cond{
@@ -45,7 +45,7 @@ func random(r *rand.Rand, first, now int64) kv.Txn {
 	return txn
 }
 
-// shifted returns the entries with revisions counted from a first one.
+// shifted returns the entries with revisions counted from first.
 func shifted(entries []kv.Entry, first int64) (list []string) {
 	for _, e := range entries {
 		list = append(list, fmt.Sprintf("%s=%s created %d modified %d", e.Key, e.Value, e.Created-first, e.Modified-first))
@@ -84,7 +84,7 @@ func TestAnswersAsEtcd(t *testing.T) {
 	}
 }
 
-// A watch brings each change once and in order, from the revision asked for on.
+// A watch delivers each change once and in order, from the requested revision on.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := open(t)
@@ -121,7 +121,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// The keys of a lease stay while it is kept alive, and go at its time otherwise.
+// The keys of a lease stay while it is kept alive, and are deleted after its TTL otherwise.
 func TestLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := open(t)

@@ -60,14 +60,14 @@ func (c *connection) RangeStream(context.Context, *pb.RangeRequest, ...grpc.Call
 	panic("memory: no streams of ranges")
 }
 
-// Compact implements [pb.KVClient]. It forgets nothing.
+// Compact implements [pb.KVClient]. It does nothing.
 func (c *connection) Compact(context.Context, *pb.CompactionRequest, ...grpc.CallOption) (*pb.CompactionResponse, error) {
 	return &pb.CompactionResponse{Header: c.store.header()}, nil
 }
 
 func (s *Store) header() *pb.ResponseHeader { return &pb.ResponseHeader{Revision: s.revision} }
 
-// read answers a range request from the present state, or as it was at a revision.
+// read answers a range request from the present state, or as of a revision.
 func (s *Store) read(r *pb.RangeRequest) *pb.RangeResponse {
 	keys := s.keys
 	if r.Revision > 0 && r.Revision < s.revision {
@@ -90,7 +90,7 @@ func (s *Store) read(r *pb.RangeRequest) *pb.RangeResponse {
 	return response
 }
 
-// at returns the keys as they were at a revision.
+// at returns the keys as of a revision.
 func (s *Store) at(revision int64) map[string]*mvccpb.KeyValue {
 	keys := make(map[string]*mvccpb.KeyValue)
 	for _, e := range s.history {
@@ -106,7 +106,8 @@ func (s *Store) at(revision int64) map[string]*mvccpb.KeyValue {
 	return keys
 }
 
-// inRange returns what is at key, or from key to end, in order. An end of one zero byte means everything from key on.
+// inRange returns the entry of key, or the entries from key to end, in order. An end of one zero byte means all keys
+// from key on.
 func inRange(keys map[string]*mvccpb.KeyValue, key, end []byte) (found []*mvccpb.KeyValue) {
 	if len(end) == 0 {
 		if kv := keys[string(key)]; kv != nil {
@@ -124,7 +125,7 @@ func inRange(keys map[string]*mvccpb.KeyValue, key, end []byte) (found []*mvccpb
 	return found
 }
 
-// transaction is one that is carried out. Nothing changes before its commit.
+// transaction is a transaction in progress. Nothing changes before its commit.
 type transaction struct {
 	s        *Store
 	revision int64
@@ -194,7 +195,7 @@ func (t *transaction) commit() {
 	s.changed = make(chan struct{})
 }
 
-// holds reports whether a comparison holds for every key of its range. For a value there must be such a key.
+// holds reports whether a comparison holds for every key in its range. A comparison of values needs an existing key.
 func (s *Store) holds(c *pb.Compare) bool {
 	found := inRange(s.keys, c.Key, c.RangeEnd)
 	if len(found) == 0 {

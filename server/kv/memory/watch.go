@@ -10,7 +10,7 @@ import (
 // watcher is the [clientv3.Watcher] of a connection.
 type watcher struct{ *connection }
 
-// Watch implements [clientv3.Watcher]. Each delivery takes as long as a request on the link; where the link fails, the
+// Watch implements [clientv3.Watcher]. Each delivery takes as long as a request on the link. If the link fails, the
 // channel is closed, as when a connection breaks.
 func (w watcher) Watch(ctx context.Context, key string, options ...clientv3.OpOption) clientv3.WatchChan {
 	op := clientv3.OpGet(key, options...)
@@ -45,7 +45,7 @@ func (w watcher) Watch(ctx context.Context, key string, options ...clientv3.OpOp
 	return responses
 }
 
-// since returns the events from a revision on, the present revision, and a channel that is closed at the next one.
+// since returns the events from a revision on, the present revision, and a channel that closes at the next revision.
 func (s *Store) since(revision int64, key, end []byte) (events []*clientv3.Event, now int64, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

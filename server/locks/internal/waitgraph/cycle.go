@@ -2,16 +2,16 @@ package waitgraph
 
 import "math"
 
-// Effects are what a new edge brings about.
+// Effects are the consequences of a new edge.
 type Effects struct {
 	// Doomed are the tickets that closed a deadlock.
 	Doomed []*Ticket
-	// Look are tickets that may now go ahead of a waiter, because it waits for them.
+	// Look are tickets that may now go ahead of a waiter, because that waiter waits for them.
 	Look []*Ticket
 }
 
-// Check looks for cycles through an owner. It is called after each ticket that joined, with its owner, and after each lease
-// that was granted. The cost is bounded by what waits for the owner or by what the owner waits for, whichever is less.
+// Check looks for cycles through an owner. The caller calls it with the owner of each new ticket and of each new
+// lease. Its cost is limited by the waiters for the owner or by what the owner waits for, whichever is less.
 func (g *Graph) Check(name string) (e Effects) {
 	o := g.owners[name]
 	if o == nil || len(o.waiting) == 0 {
@@ -41,7 +41,7 @@ func (g *Graph) Check(name string) (e Effects) {
 	return e
 }
 
-// blocked reports whether a ticket never goes ahead while the leases that count are not given back.
+// blocked reports whether a ticket can never go ahead unless one of the counted leases is released.
 func (g *Graph) blocked(t *Ticket, counts func(*Claim) bool) bool {
 	taken := map[int]bool{}
 	for c := range g.claims.against(t.Want) {
@@ -56,7 +56,7 @@ func (g *Graph) blocked(t *Ticket, counts func(*Claim) bool) bool {
 	return t.Slots > 1 && len(taken) >= t.Slots
 }
 
-// blockedInLine reports whether somebody of the set is ahead of a ticket.
+// blockedInLine reports whether an owner that counts is ahead of a ticket.
 func (g *Graph) blockedInLine(t *Ticket, counts func(owner string) bool) bool {
 	for l := range g.lines.against(t.Want) {
 		for _, ahead := range l.list[:l.before(t.Place)] {
@@ -68,10 +68,11 @@ func (g *Graph) blockedInLine(t *Ticket, counts func(owner string) bool) bool {
 	return false
 }
 
-// firstBudget is how many edges each of two searches may see before the other one gets its turn.
+// firstBudget is how many edges each of the two searches may see before the other one continues.
 const firstBudget = 64
 
-// circle returns the owners that wait for an owner, if one of them may be whom it waits for; otherwise nothing.
+// circle returns the owners that wait for an owner, if the owner may wait for one of them. Otherwise it returns
+// nothing.
 func (g *Graph) circle(name string) map[string]bool {
 	for budget := firstBudget; ; budget *= 4 {
 		if reaches, done := g.reachesItself(name, budget); done && !reaches {
@@ -88,7 +89,7 @@ func (g *Graph) circle(name string) map[string]bool {
 	}
 }
 
-// waitsForOne reports whether an owner waits for one of a set.
+// waitsForOne reports whether an owner waits for any owner in a set.
 func (g *Graph) waitsForOne(name string, set map[string]bool) bool {
 	if len(set) == 0 {
 		return false
@@ -113,16 +114,16 @@ func (g *Graph) waitsForOne(name string, set map[string]bool) bool {
 	return false
 }
 
-// search says how far [Graph.dependents] goes.
+// search limits [Graph.dependents].
 type search struct {
-	line   bool // those also count who wait in line behind somebody
-	own    bool // behind the first owner too
+	line   bool // waiting in line behind a ticket counts too
+	own    bool // also behind the first owner
 	direct map[*Claim]bool
 	budget int
 }
 
-// stuckOn returns the owners that never go on while an owner gives nothing back. With a ticket, leases in that ticket's own
-// way do not count, and whoever is behind them in line does.
+// stuckOn returns the owners that can never continue while an owner releases nothing. With a ticket, the leases that
+// conflict with that ticket do not count, but waiting behind a ticket in line does.
 func (g *Graph) stuckOn(name string, t *Ticket) map[string]bool {
 	s := search{line: t != nil, budget: math.MaxInt, direct: map[*Claim]bool{}}
 	if t != nil {
@@ -140,8 +141,8 @@ func (g *Graph) stuckOn(name string, t *Ticket) map[string]bool {
 	return set
 }
 
-// reduce takes out of a set, beginning with all who may wait for an owner, those who do not: some wait for one of several
-// slots, and get one.
+// reduce removes from a set the owners that do not really wait for an owner: some wait for one of several slots and
+// will get one. The set begins with all owners that may wait.
 func (g *Graph) reduce(name string, set map[string]bool, s search) {
 	counts := func(c *Claim) bool { return set[c.Owner] && !s.direct[c] }
 	others := func(o string) bool { return o != name && set[o] }
@@ -160,18 +161,18 @@ func (g *Graph) reduce(name string, set map[string]bool, s search) {
 	}
 }
 
-// backward is one search for those who wait for an owner.
+// backward is a search for the owners that wait for an owner.
 type backward struct {
 	*Graph
 	search
 	set    map[string]bool
 	todo   []string
-	from   map[*line]int64 // everybody in the line after this place is in the set
+	from   map[*line]int64 // all tickets of the line after this place are in the set
 	either bool
 }
 
-// dependents returns an owner and all who may wait for it; either tells that some of them wait for one of several slots, of
-// which another may come free. It is not done when it has seen as many edges as the budget has.
+// dependents returns an owner and all owners that may wait for it. either reports that some of them wait for one of
+// several slots, of which another may become free. done is false if the search used up its budget of edges.
 func (g *Graph) dependents(name string, s search) (set map[string]bool, either, done bool) {
 	b := &backward{g, s, map[string]bool{name: true}, nil, map[*line]int64{}, false}
 	first := g.owners[name]
@@ -207,7 +208,7 @@ func (b *backward) behindTickets(o *owner) {
 	}
 }
 
-// behind adds the owners that wait for a lease, or behind a ticket with a place.
+// behind adds the owners that wait for a lease, or behind a ticket's place.
 func (b *backward) behind(w Want, place int64) {
 	for l := range b.lines.against(w) {
 		first, end := l.before(place+1), len(l.list)
@@ -233,19 +234,19 @@ func (b *backward) behind(w Want, place int64) {
 	}
 }
 
-// forward is one search for those an owner waits for.
+// forward is a search for the owners that an owner waits for.
 type forward struct {
 	*Graph
 	name    string
 	budget  int
 	seen    map[string]bool
 	todo    []string
-	upTo    map[*line]int64 // everybody in the line before this place has been seen
+	upTo    map[*line]int64 // all tickets of the line before this place have been seen
 	reaches bool
 }
 
-// reachesItself reports whether an owner may wait for itself, through any edge. It is not done when it has seen as many
-// edges as the budget has.
+// reachesItself reports whether an owner may wait for itself, through any edges. done is false if the search used up
+// its budget of edges.
 func (g *Graph) reachesItself(name string, budget int) (reaches, done bool) {
 	f := &forward{g, name, budget, map[string]bool{name: true}, []string{name}, map[*line]int64{}, false}
 	for len(f.todo) > 0 && !f.over() {
@@ -288,7 +289,7 @@ func (f *forward) ahead(t *Ticket) {
 				return
 			}
 		}
-		if t.Owner != f.name { // whose own tickets it passed over
+		if t.Owner != f.name { // the search passed over the first owner's own tickets
 			f.upTo[l] = max(f.upTo[l], t.Place)
 		}
 	}

@@ -1,20 +1,21 @@
-// Package waitgraph knows who stands in whose way: leases, requests that wait in line, and the paths of both. It answers
-// three questions, each at a cost that does not grow with the number of waiters: what does a request wait for, may it go
-// ahead, and does a new edge close a cycle.
+// Package waitgraph records which leases and waiting requests conflict, and their paths. It answers three questions:
+// what does a request wait for, may it go ahead, and does a new edge close a cycle. The cost of each answer does not
+// grow with the number of waiters.
 //
 // # Edges
 //
-// Two requests conflict at one path unless both share it, and where one is exclusive on a path above the other's. A waiter
-// waits for every lease in conflict with it, and for every conflicting request that came before it. Slots of a place with
-// as many slots are no such leases: a waiter needs one of them, so it waits only while all are taken. Waiting is told by
-// owner: a waiter for an owner waits for all that this owner waits for. An owner never waits for itself.
+// Two requests conflict if they name the same path and not both are shared, or if one is exclusive on a path above
+// the other's. A waiter waits for every lease that conflicts with it, and for every earlier request that conflicts
+// with it. Slots are an exception: if a place has the same number of slots for both, the waiter needs only one slot,
+// so it waits only while all are taken. Edges connect owners: a waiter for an owner waits for everything that this
+// owner waits for. An owner never waits for itself.
 //
 // # Cycles
 //
-// A cycle of leases alone is a deadlock. The request whose edge closes it is doomed; for a lease that closes one, it is the
-// owner's requests that wait in it. Before the edge there was no deadlock, so every deadlock passes through the owner of
-// the new edge, and one search from there finds it. A cycle that needs the order of the line is none: the member that would
-// wait for a place in line goes ahead.
+// A cycle of leases alone is a deadlock. The request whose edge closes it is doomed. If a lease closes it, the
+// owner's requests that wait in the cycle are doomed. There was no deadlock before the edge, so every deadlock passes
+// through the owner of the new edge, and one search from that owner finds it. A cycle that needs the order of the
+// line is not a deadlock: the member that would wait for a place in line goes ahead.
 package waitgraph
 
 import (
@@ -23,17 +24,17 @@ import (
 	"strings"
 )
 
-// Want is what somebody has or asks for.
+// Want is a lease that an owner has or requests.
 type Want struct {
-	ID    string // of the lease, also while it is only asked for
+	ID    string // of the lease, even while it is only requested
 	Owner string
 	Paths [][]string
-	// Shared wants admit other shared ones. Slots is how many owners an exclusive want admits; 0 and 1 are one.
+	// Shared wants admit other shared wants. Slots is how many owners an exclusive want admits; 0 and 1 mean one.
 	Shared bool
 	Slots  int
 }
 
-// Claim is a lease. Slot is the one that it has.
+// Claim is a lease. Slot is the slot that it holds.
 type Claim struct {
 	Want
 	Slot int
@@ -42,13 +43,13 @@ type Claim struct {
 // Ticket is a request in line.
 type Ticket struct {
 	Want
-	// Place orders the line. Tickets at one place do not wait for each other.
+	// Place orders the line. Tickets at the same place do not wait for each other.
 	Place int64
-	// Doomed tickets close a deadlock and are about to leave: nobody waits for them.
+	// Doomed tickets close a deadlock and are about to leave. Nobody waits for them.
 	Doomed bool
 }
 
-// Graph is not safe for use by several goroutines. Callers must not change a claim after they have added it.
+// Graph is not safe for concurrent use. Callers must not change a claim after adding it.
 type Graph struct {
 	claims  *claimNode
 	lines   *lineNode
@@ -85,7 +86,7 @@ func (g *Graph) tidy(name string) {
 	}
 }
 
-// Hold adds a lease. One of its ID that is there already goes.
+// Hold adds a lease. It replaces a lease with the same ID.
 func (g *Graph) Hold(c *Claim) {
 	g.Release(c.ID)
 	g.held[c.ID] = c
@@ -109,7 +110,7 @@ func (g *Graph) Release(id string) {
 	}
 }
 
-// Join adds a ticket. One of its ID that is there already goes.
+// Join adds a ticket. It replaces a ticket with the same ID.
 func (g *Graph) Join(t *Ticket) {
 	g.Leave(t.ID)
 	g.waiting[t.ID] = t
@@ -142,7 +143,7 @@ func (g *Graph) Holds(name string) bool {
 	return o != nil && len(o.held) > 0
 }
 
-// Count returns how many leases an owner has, and how many tickets.
+// Count returns the numbers of an owner's leases and tickets.
 func (g *Graph) Count(name string) (held, waiting int) {
 	if o := g.owners[name]; o != nil {
 		return len(o.held), len(o.waiting)
@@ -150,20 +151,20 @@ func (g *Graph) Count(name string) (held, waiting int) {
 	return 0, 0
 }
 
-// Way is what stands in somebody's way. Of a request that may go ahead, everything is empty but Slot.
+// Way describes the conflicts with a request. If the request may go ahead, only Slot is set.
 type Way struct {
-	// Ticket is the last of those ahead in line.
+	// Ticket is the last conflicting ticket ahead in line.
 	Ticket *Ticket
-	// Claims is one lease that keeps the way closed, or all those of which one must go.
+	// Claims is one conflicting lease, or all leases of which one must end.
 	Claims []*Claim
-	// Slot is the lowest that is free.
+	// Slot is the lowest free slot.
 	Slot int
 }
 
 // Free reports whether the request may go ahead.
 func (w Way) Free() bool { return w.Ticket == nil && len(w.Claims) == 0 }
 
-// Ahead returns what a ticket waits for. It passes over those in line who wait for its own owner.
+// Ahead returns what a ticket waits for. It skips tickets in line that wait for the ticket's own owner.
 func (g *Graph) Ahead(id string) Way {
 	t := g.waiting[id]
 	if t == nil {
@@ -175,7 +176,7 @@ func (g *Graph) Ahead(id string) Way {
 	return g.closedBy(t.Want)
 }
 
-// Before returns what stands in the way of a request that is not in line.
+// Before returns the conflicts with a request that is not in line.
 func (g *Graph) Before(w Want) Way {
 	for l := range g.lines.against(w) {
 		if n := len(l.list); n > 0 {
@@ -185,7 +186,7 @@ func (g *Graph) Before(w Want) Way {
 	return g.closedBy(w)
 }
 
-// Wanted reports whether a ticket waits for a lease or would.
+// Wanted reports whether a ticket waits for a lease, or would wait for it.
 func (g *Graph) Wanted(w Want) bool {
 	for l := range g.lines.against(w) {
 		if len(l.list) > 0 {
@@ -195,8 +196,8 @@ func (g *Graph) Wanted(w Want) bool {
 	return false
 }
 
-// Holders calls f with the leases in somebody's way, each once, until f returns false, and reports whether those were all. Slots are
-// among them only while none is free.
+// Holders calls f with each lease that conflicts with w, once, until f returns false. It reports whether f saw all.
+// Holders of slots are included only while no slot is free.
 func (g *Graph) Holders(w Want, f func(*Claim) bool) (all bool) {
 	seen := map[*Claim]bool{}
 	var mates []*Claim
@@ -221,7 +222,7 @@ func (g *Graph) Holders(w Want, f func(*Claim) bool) (all bool) {
 	return true
 }
 
-// Conflicts reports whether a lease is in somebody's way, where no slots are asked for.
+// Conflicts reports whether a lease conflicts with a want without slots.
 func (g *Graph) Conflicts(w Want, id string) bool {
 	c := g.held[id]
 	if c == nil {
@@ -242,8 +243,8 @@ func (g *Graph) Conflicts(w Want, id string) bool {
 	return false
 }
 
-// Waiting returns the first n tickets in somebody's way, in the order of their places and, within one, of their IDs. Tickets before a
-// place are left out, and those that keep refuses.
+// Waiting returns the first n tickets that conflict with w, in the order of their places and then of their IDs. It
+// omits tickets before a place, and those that keep refuses.
 func (g *Graph) Waiting(w Want, place int64, n int, keep func(id string) bool) []*Ticket {
 	var list []*Ticket
 	seen := map[*Ticket]bool{}
@@ -269,7 +270,7 @@ func (g *Graph) Waiting(w Want, place int64, n int, keep func(id string) bool) [
 
 func (g *Graph) lastAhead(t *Ticket) *Ticket {
 	var last *Ticket
-	var stuck map[string]bool // computed for the first one ahead
+	var stuck map[string]bool // computed for the first ticket ahead
 	for l := range g.lines.against(t.Want) {
 		for i := l.before(t.Place) - 1; i >= 0; i-- {
 			ahead := l.list[i]
@@ -306,7 +307,7 @@ func (g *Graph) closedBy(w Want) Way {
 	return Way{Slot: slot}
 }
 
-// freeSlot returns the lowest slot that none of the claims has.
+// freeSlot returns the lowest slot that none of the claims holds.
 func freeSlot(w Want, mates []*Claim) (slot int, free bool) {
 	taken := map[int]bool{}
 	for _, c := range mates {
@@ -318,7 +319,8 @@ func freeSlot(w Want, mates []*Claim) (slot int, free bool) {
 	return slot, slot < max(w.Slots, 1)
 }
 
-// mate reports whether a lease that conflicts with a want has a slot of the same places, and nothing above or below them.
+// mate reports whether a lease that conflicts with a want holds a slot of the same places, and nothing above or below
+// them.
 func mate(w Want, c *Claim) bool {
 	if w.Shared || c.Shared || w.Slots <= 1 || c.Slots != w.Slots {
 		return false

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Two questions about documents of which one lies below the other put two tickets at the front of one line.
+// Two requests to hand over, for documents of which one is below the other, put two tickets at the front of one line.
 func TestTicketsAtOnePlace(t *testing.T) {
 	want := func(id string, path ...string) Want { return Want{ID: id, Owner: id, Paths: [][]string{path}} }
 	for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// world is the plain reference: lists, and definitions spelled out.
+// world is the plain reference: lists, and the definitions written out.
 type world struct {
 	claims  []*Claim
 	tickets []*Ticket
@@ -30,7 +30,7 @@ func conflict(a, b Want) bool {
 	return false
 }
 
-// blocked: some lease in the way is of an owner who counts, or each slot is.
+// blocked reports whether a conflicting lease belongs to an owner that counts, or all slots do.
 func (w *world) blocked(t *Ticket, counts func(owner string) bool) bool {
 	slots := map[int]bool{}
 	for _, c := range w.claims {
@@ -45,7 +45,7 @@ func (w *world) blocked(t *Ticket, counts func(owner string) bool) bool {
 	return t.Slots > 1 && len(slots) >= t.Slots
 }
 
-// deadlocked is the greatest set of owners each of which waits for leases of the set.
+// deadlocked is the largest set of owners each of which waits for leases of the set.
 func (w *world) deadlocked() map[string]bool {
 	set := map[string]bool{}
 	for _, t := range w.tickets {
@@ -65,8 +65,8 @@ func (w *world) deadlocked() map[string]bool {
 	return set
 }
 
-// stuckOn is the greatest set of owners that go on no more while the ticket's owner keeps its leases, but for those in the
-// ticket's own way, among all who may wait for that owner.
+// stuckOn is the largest set of owners that can no longer continue while the ticket's owner keeps its leases, except
+// those that conflict with the ticket itself. It is a subset of the owners that may wait for that owner.
 func (w *world) stuckOn(t *Ticket) map[string]bool {
 	var rest world
 	for _, c := range w.claims {
@@ -119,12 +119,12 @@ func (w *world) free(t *Ticket) bool {
 	})
 }
 
-// run drives a graph and the reference side by side. Waiters look only when they are rung, as in the server.
+// run drives a graph and the reference together. As on the server, waiters look only after a notification.
 type run struct {
 	t     *testing.T
 	world world
 	graph *Graph
-	watch map[*Ticket][]string // the IDs whose end rings the waiter
+	watch map[*Ticket][]string // the IDs whose end notifies the waiter
 	rung  []*Ticket
 	place int64
 	freed int
@@ -179,7 +179,7 @@ func (r *run) leave(t *Ticket) {
 	r.end(t.ID)
 }
 
-// looks has all that were rung look, until nobody is.
+// looks lets all notified waiters look, until none is left.
 func (r *run) looks() {
 	for len(r.rung) > 0 {
 		t := r.rung[0]
@@ -230,12 +230,12 @@ func (r *run) waits(owner string) bool {
 	return slices.ContainsFunc(r.world.tickets, func(t *Ticket) bool { return t.Owner == owner })
 }
 
-// waitsForItself: another tab of the same owner is in the way. That one gives back in its own time.
+// waitsForItself reports whether another tab of the same owner has the conflict. That tab releases on its own.
 func (r *run) waitsForItself(c *Claim) bool {
 	return slices.ContainsFunc(r.world.tickets, func(t *Ticket) bool { return t.Owner == c.Owner && conflict(t.Want, c.Want) })
 }
 
-// finish lets all who wait for nobody, or for themselves, give back what they have: everybody is served.
+// finish releases the leases of all owners that wait for nobody, or for themselves, until every owner is served.
 func (r *run) finish() {
 	for len(r.world.tickets) > 0 {
 		progress := false
@@ -266,7 +266,7 @@ func randomWant(random *rand.Rand, id int, owners int) Want {
 	return w
 }
 
-// Random waits, compared with the reference after every step. GRAPHS= and SEED= say how many, and which.
+// Random waits are compared with the reference after every step. GRAPHS= sets their number and SEED= the seed.
 func TestRandomWaitsAgainstTheReference(t *testing.T) {
 	graphs, seed := 400, uint64(1)
 	if n, err := strconv.Atoi(os.Getenv("GRAPHS")); err == nil {

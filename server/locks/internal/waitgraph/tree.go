@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// claimNode is a place with the leases on it. A place without any, there and below, is not kept.
+// claimNode is a place with its leases. Places without leases, on them or below, are removed.
 type claimNode struct {
 	below         map[string]*claimNode
 	whole, shared map[*Claim]struct{}
@@ -37,7 +37,7 @@ func (n *claimNode) add(c *Claim) {
 	(*set)[c] = struct{}{}
 }
 
-// remove takes a lease off a place, and reports whether nothing is left there and below.
+// remove removes a lease from a place, and reports whether the place and everything below it are empty.
 func (n *claimNode) remove(path []string, c *Claim) (empty bool) {
 	if len(path) > 0 {
 		next := n.below[path[0]]
@@ -51,7 +51,7 @@ func (n *claimNode) remove(path []string, c *Claim) (empty bool) {
 	return len(n.below)+len(n.whole)+len(n.shared) == 0
 }
 
-// against yields the leases in conflict with a want. One with several paths may come several times.
+// against yields the leases that conflict with a want. A lease with several paths may come several times.
 func (n *claimNode) against(w Want) iter.Seq[*Claim] {
 	return func(yield func(*Claim) bool) {
 		each := func(set map[*Claim]struct{}) bool {
@@ -91,10 +91,10 @@ func (n *claimNode) eachBelow(each func(map[*Claim]struct{}) bool) bool {
 	return true
 }
 
-// lineNode is a place with the lines of those who wait for it.
+// lineNode is a place with the lines of its waiters.
 type lineNode struct {
 	below map[string]*lineNode
-	// whole and shared wait for this very place, under for one below it.
+	// whole and shared are the tickets for this exact place, under those for a place below it.
 	whole, shared, under line
 }
 
@@ -134,7 +134,7 @@ func (n *lineNode) remove(path []string, t *Ticket) (empty bool) {
 	return len(n.below)+len(n.whole.list)+len(n.shared.list) == 0
 }
 
-// against yields the lines whose members all conflict with a want.
+// against yields the lines whose tickets all conflict with a want.
 func (n *lineNode) against(w Want) iter.Seq[*line] {
 	return func(yield func(*line) bool) {
 		for _, path := range w.Paths {
@@ -157,15 +157,15 @@ func (n *lineNode) against(w Want) iter.Seq[*line] {
 	}
 }
 
-// line has tickets in the order of their places, each once.
+// line contains tickets in the order of their places, each once.
 type line struct{ list []*Ticket }
 
-// before returns how many came before a place.
+// before returns the number of tickets before a place.
 func (l *line) before(place int64) int {
 	return sort.Search(len(l.list), func(i int) bool { return l.list[i].Place >= place })
 }
 
-// find returns where a ticket is, or where it would be.
+// find returns the index of a ticket, or the index at which to insert it.
 func (l *line) find(t *Ticket) (i int, found bool) {
 	for i = l.before(t.Place); i < len(l.list) && l.list[i].Place == t.Place; i++ {
 		if l.list[i] == t {
@@ -192,7 +192,7 @@ func (l *line) remove(t *Ticket) {
 	}
 	if i == 0 {
 		l.list[0] = nil
-		l.list = l.list[1:] // the first leaves most often
+		l.list = l.list[1:] // usually the first ticket leaves
 		return
 	}
 	l.list = append(l.list[:i], l.list[i+1:]...)
