@@ -120,7 +120,7 @@ type description struct {
 	Draft  string `json:"draft,omitempty"`
 	Number int64  `json:"number,omitempty"`
 	Order  int64  `json:"order,omitempty"`
-	// Kept are the kept earlier generations, newest first, each with its blob. Only the present generation has it.
+	// Kept are the kept earlier generations, newest first, each with its blob. Only the present generation has this list.
 	Kept []kept `json:"kept,omitempty"`
 }
 

@@ -196,4 +196,19 @@ func TestPlantedSentences(t *testing.T) {
 		assert.Empty(t, unclearSentences([]source{{"docs/guide.md", []byte(text)}}), text)
 	}
 	assert.Empty(t, unclearSentences([]source{{"docs/reference.md", []byte("Who asks")}}))
+	for _, text := range []string{
+		"// Who asks gets it.", "x() // The client is told so.", "// It ends. What is left goes.", "/*\n Whoever asks waits.\n*/",
+	} {
+		assert.NotEmpty(t, unclearSentences([]source{{"server/locks/x.go", []byte(text)}}), text)
+		assert.Empty(t, unclearSentences([]source{{"server/other/x.go", []byte(text)}}), "a folder that is not in the list: %s", text)
+	}
+	for _, text := range []string{"// The client asks.", `x("Who asks")`, "// Who asks?"} {
+		assert.Empty(t, unclearSentences([]source{{"server/locks/x.go", []byte(text)}}), text)
+	}
+	for _, text := range []string{"/** Who asks gets it. */", "\t * Whoever asks waits.", "x() // The page is told so."} {
+		assert.NotEmpty(t, unclearSentences([]source{{"server/locks/x.ts", []byte(text)}}), text)
+	}
+	for _, text := range []string{"/** The page asks. */", `const x = "Who asks"`} {
+		assert.Empty(t, unclearSentences([]source{{"server/locks/x.ts", []byte(text)}}), text)
+	}
 }

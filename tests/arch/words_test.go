@@ -2,8 +2,11 @@ package arch
 
 import (
 	"fmt"
+	"go/scanner"
+	"go/token"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -40,26 +43,94 @@ func oddDecisions(files []source) []string {
 	return found
 }
 
-// Sentences whose subject is a clause, and verbs without an actor, are hard to read for readers whose first language is not English.
-var unclear = regexp.MustCompile(`(?:^|[.:] )(?:Who|Whoever|What|Whatever|Whose)(?: |,)|\b(?:is|are|was|be) told\b|\bhas it\b|\bof before\b|\bin its turn\b|\bin the midst\b`)
+// unclear finds sentences whose subject is a clause, and verbs without an actor. Readers whose first language is not English find both
+// hard to read.
+var unclear = regexp.MustCompile(`(?:^|[.:;] )(?:Who|Whoever|What|Whatever|Whose)(?: |,)|\b(?:is|are|was|were|be|been) told\b|\bhas it\b|\bof before\b|\bin its turn\b|\bin the midst\b`)
 
-// unclearSentences: the documents have none of the patterns of unclear. The reference pages come from comments, and a question may begin so.
+// plainRooms are the folders whose comments are in plain English. The list grows until it contains every folder.
+var plainRooms = []string{
+	"server/asks/", "server/blobs/", "server/content/", "server/events/", "server/kv/", "server/locks/", "server/rooms/",
+}
+
+// unclearSentences checks the documents and the comments of plainRooms for the patterns of unclear. It skips the reference pages, which
+// are made of comments, and questions.
 func unclearSentences(files []source) []string {
 	var found []string
 	for _, f := range files {
-		if path.Ext(f.path) != ".md" || strings.HasPrefix(path.Base(f.path), "reference") {
-			continue
-		}
-		code := false
-		for i, line := range strings.Split(string(f.text), "\n") {
-			if strings.HasPrefix(strings.TrimSpace(line), "```") {
-				code = !code
-			}
-			text := strings.TrimLeft(line, " *-#>")
-			if m := unclear.FindString(text); m != "" && !code && !strings.Contains(text, "?") {
-				found = append(found, fmt.Sprintf("%s:%d has %q", f.path, i+1, strings.TrimSpace(m)))
+		for _, l := range prose(f) {
+			if m := unclear.FindString(l.text); m != "" && !strings.Contains(l.text, "?") {
+				found = append(found, fmt.Sprintf("%s:%d has %q", f.path, l.number, strings.TrimSpace(m)))
 			}
 		}
 	}
 	return found
+}
+
+type line struct {
+	number int
+	text   string
+}
+
+// prose returns the lines of a file that are checked.
+func prose(f source) []line {
+	plain := slices.ContainsFunc(plainRooms, func(room string) bool { return strings.HasPrefix(f.path, room) })
+	switch path.Ext(f.path) {
+	case ".md":
+		if !strings.HasPrefix(path.Base(f.path), "reference") {
+			return documentLines(f)
+		}
+	case ".go":
+		if plain {
+			return goComments(f)
+		}
+	case ".ts":
+		if plain {
+			return typeScriptComments(f)
+		}
+	}
+	return nil
+}
+
+// documentLines returns the lines of a document that are not code.
+func documentLines(f source) (list []line) {
+	code := false
+	for i, text := range strings.Split(string(f.text), "\n") {
+		if strings.HasPrefix(strings.TrimSpace(text), "```") {
+			code = !code
+		}
+		if !code {
+			list = append(list, line{i + 1, strings.TrimLeft(text, " *-#>")})
+		}
+	}
+	return list
+}
+
+func goComments(f source) (list []line) {
+	set := token.NewFileSet()
+	var s scanner.Scanner
+	s.Init(set.AddFile(f.path, -1, len(f.text)), f.text, nil, scanner.ScanComments)
+	for {
+		at, kind, text := s.Scan()
+		if kind == token.EOF {
+			return list
+		}
+		if kind != token.COMMENT {
+			continue
+		}
+		for i, l := range strings.Split(text, "\n") {
+			list = append(list, line{set.Position(at).Line + i, strings.TrimLeft(l, " \t/*-")})
+		}
+	}
+}
+
+// typeScriptComment matches a line of a comment, or a comment behind code.
+var typeScriptComment = regexp.MustCompile(`^\s*(?://|/\*|\*)[ */]*(.*)|\s//\s(.*)`)
+
+func typeScriptComments(f source) (list []line) {
+	for i, text := range strings.Split(string(f.text), "\n") {
+		if m := typeScriptComment.FindStringSubmatch(text); m != nil {
+			list = append(list, line{i + 1, m[1] + m[2]})
+		}
+	}
+	return list
 }
