@@ -95,7 +95,7 @@ func TestATruncatedDataDirectory(t *testing.T) {
 	}
 }
 
-// A first start with the defaults has nothing to warn of.
+// A first start with the defaults logs no warning.
 func TestDefaultQuotaIsNoReasonForAWarning(t *testing.T) {
 	var out lockedBuffer
 	s, err := kv.Open(t.Context(), kv.Config{DataDir: kvtest.Dir(t), Log: slog.New(slog.NewTextHandler(&out, nil))})
@@ -104,7 +104,7 @@ func TestDefaultQuotaIsNoReasonForAWarning(t *testing.T) {
 	assert.NotContains(t, out.String(), "quota exceeds")
 }
 
-// lockedBuffer is a log that several goroutines write.
+// lockedBuffer is a log for several goroutines.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -50,7 +50,7 @@ func TestStartWithManyLocks(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// fill puts locks into a store, some 500 in each transaction: one by one, a million would take an hour.
+// fill puts locks into a store, about 500 in each transaction: one by one, a million would take an hour.
 func fill(t *testing.T, store *kv.Store, many int) {
 	const locksInPart, parts = 25, 20
 	now := time.Now()
@@ -70,7 +70,7 @@ func fill(t *testing.T, store *kv.Store, many int) {
 	}
 }
 
-// resident is the memory of this process.
+// resident returns the memory of this process in bytes.
 func resident(t *testing.T) int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -159,7 +159,7 @@ func TestAGrantIsFoundByItsTicket(t *testing.T) {
 	assert.Equal(t, unheard.Token, heard.Token)
 }
 
-// countedReads counts how often a store is read.
+// countedReads counts the reads of a store.
 type countedReads struct {
 	Store
 	reads int
@@ -170,7 +170,7 @@ func (c *countedReads) Get(ctx context.Context, key string) (kv.Entry, int64, er
 	return c.Store.Get(ctx, key)
 }
 
-// A holder may extend and release before this server's watch has shown the grant. The server knows what it has granted.
+// A holder may extend and release before this server's watch has shown the grant. The server knows its own grants.
 func TestServerKnowsItsOwnGrantsBeforeTheWatchShowsThem(t *testing.T) {
 	store := &countedReads{Store: kvtest.Open(t)}
 	blind, err := Open(t.Context(), store, Config{})
@@ -192,7 +192,7 @@ func TestServerKnowsItsOwnGrantsBeforeTheWatchShowsThem(t *testing.T) {
 	assert.Empty(t, blind.mirror.granted, "what has ended leaves nothing")
 }
 
-// What another server has done since takes precedence over what this one remembers of its own grant.
+// A later change by another server takes precedence over this server's record of its own grant.
 func TestRememberedGrantThatEndedElsewhere(t *testing.T) {
 	store := kvtest.Open(t)
 	blind, err := Open(t.Context(), store, Config{})

@@ -40,8 +40,8 @@ type Config struct {
 	StoreLimit time.Duration
 }
 
-// Access reports whether a client may see a room or, with change, enter and change it. It is asked for every message; nil allows
-// everything. A room that a client may not see is none to it.
+// Access reports whether a client may see a room or, with change, enter and change it. The server calls it for every
+// message. A nil Access allows everything. For a client that may not see a room, the room does not exist.
 type Access func(room string, change bool) bool
 
 func (c Config) withDefaults() (Config, error) {
