@@ -79,11 +79,11 @@ func TestModuleThatRunsAgainSharesTheRuntime(t *testing.T) {
 	})
 }
 
-// The death of the program ends all that the page has opened; whoever opens anew gets another one.
-func TestCrashOfASharedRuntime(t *testing.T) {
+// Holdfasts of a page begin and end in any order: the program lives as long as one of them.
+func TestHoldfastsOfAPageEndInAnyOrder(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
-	tab := creating(t, w, "page", "crash-shared")
+	tab := creating(t, w, "page", "any-order")
 	tab.MustEval(`
 		const other = createHoldfast({host: 'page'})
 		await other.ready
@@ -91,11 +91,68 @@ func TestCrashOfASharedRuntime(t *testing.T) {
 		await other.close()
 		await hf.renewProjectLock(lease3)
 		const third = createHoldfast({host: 'page'})
-		await (await third.acquireProjectLock()).release()
+		await (await third.acquireProjectLock({path: ['x'], mode: 'shared', timeoutMs: 0}).catch(() => ({release() {}}))).release()
 		await hf.close()
 		await (await third.acquireProjectLock()).release()
 		await third.close()`, nil)
-	assert.Equal(t, 0, tab.Workers())
+	eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
 	assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 	tab.Quiet()
+}
+
+// The death of the program ends all that the page has opened, and tells each once; whoever opens anew gets another program.
+func TestCrashOfASharedRuntime(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, quick), site(t, faultsDir)}
+	eachHost(t, func(t *testing.T, host string) {
+		tab := creating(t, w, host, "crash-shared-"+host)
+		tab.MustEval(`
+			const other = createHoldfast(`+at(host, "crash-shared-"+host)+`), idle = createHoldfast({host: '`+host+`'})
+			const ends = []
+			for (const one of [hf, other, idle]) one.subscribe(e => e.type === 'lock:readonly-entered' && ends.push(e.reason + ' ' + [hf, other, idle].findIndex(x => x.ownerId === e.ownerId)))
+			await Promise.all([hf.ready, other.ready, idle.ready])
+			const held = await hf.acquireProjectLock()
+			const waiting = failure(other.acquireProjectLock({backoff: {maxRetries: 0}}))
+			await failure(idle.acquireProjectLock({mode: 'fault:goroutine'}))
+			result = [(await waiting).code, held.signal.reason.code, await failure(hf.inspect()).then(f => f.code), await failure(other.inspect()).then(f => f.code)]
+			await Promise.all([hf, other, idle].map(one => one.close()))
+			const next = createHoldfast(`+at(host, "crash-shared-"+host)+`)
+			await (await next.acquireProjectLock()).release()
+			await next.close()`, nil)
+		assert.Equal(t, []string{"runtime-crashed", "runtime-crashed", "runtime-crashed", "runtime-crashed"}, browser.Get[[]string](tab, "result"))
+		assert.ElementsMatch(t, []string{"runtime-crashed 0", "runtime-crashed 1", "runtime-crashed 2"}, browser.Get[[]string](tab, "ends"))
+		eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Spare()
+	})
+}
+
+// A page that holds something gives it back on its way into the back/forward cache, whichever of its Holdfasts has it. All of them go on
+// when it is shown.
+func TestSharedRuntimeInTheCache(t *testing.T) {
+	t.Parallel()
+	w := open(t, whole)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "cached-shared-" + host
+		other := w.tab(t, at(host, root))
+		tab := creating(t, w, host, root)
+		tab.MustEval(`
+			globalThis.cached = 1
+			const idle = createHoldfast(`+at(host, root)+`)
+			const ends = []
+			for (const one of [hf, idle]) one.subscribe(e => e.type === 'lock:readonly-entered' && ends.push(e.lastError.code + ' ' + [hf, idle].findIndex(x => x.ownerId === e.ownerId)))
+			await idle.ready
+			const held = await hf.acquireProjectLock()`, nil)
+		tab.Navigate(w.URL("/blank?elsewhere"))
+		other.MustEval("await (await hf.acquireProjectLock()).release()", nil)
+		tab.MustEval("history.back(); null", nil)
+		tab.WaitFor("globalThis.cached === 1 && ends.length > 0", browser.Limit)
+		tab.MustEval("await (await idle.acquireProjectLock()).release(); await (await hf.acquireProjectLock()).release()", nil)
+		assert.Equal(t, []string{"lease-lost 0"}, browser.Get[[]string](tab, "ends"))
+		tab.MustEval("await hf.close(); await idle.close()", nil)
+		eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Quiet()
+		tab.Close()
+	})
 }

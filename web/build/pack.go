@@ -40,6 +40,18 @@ type optionalPeer struct {
 // declared are the entries beside the main one that have declarations.
 func declared() []string { return slices.Sorted(maps.Keys(frameworks)) }
 
+// undeclared are the modules that no program imports: bundlers ask for their URLs. Each has a declaration that says so, or tools would report one
+// as missing.
+func undeclared() []string {
+	names := []string{"holdfast.wasm"}
+	for _, e := range entries {
+		if e.output != "holdfast" && !slices.Contains(declared(), e.output) {
+			names = append(names, e.output)
+		}
+	}
+	return names
+}
+
 type repository struct {
 	Type string `json:"type"`
 	URL  string `json:"url"`
@@ -63,6 +75,9 @@ func published() []string {
 	for _, e := range entries {
 		names = append(names, e.output+".js", e.output+".js.map")
 	}
+	for _, name := range undeclared() {
+		names = append(names, name+".d.ts")
+	}
 	slices.Sort(names)
 	return names
 }
@@ -85,6 +100,7 @@ func newManifest(version string) manifest {
 	for _, name := range declared() {
 		exports["./"+name] = conditions{Types: "./" + name + ".d.ts", Default: "./" + name + ".js"}
 	}
+	exports["./holdfast.wasm"] = conditions{Types: "./holdfast.wasm.d.ts", Default: "./holdfast.wasm"}
 	for name := range frameworks {
 		optional[name] = optionalPeer{Optional: true}
 	}
@@ -120,6 +136,11 @@ func writePackage(o options, version string) error {
 	}
 	for _, name := range declared() {
 		if err := copyFile(filepath.Join(o.root, "web", name+".d.ts"), o.out); err != nil {
+			return err
+		}
+	}
+	for _, name := range undeclared() {
+		if err := os.WriteFile(filepath.Join(o.out, name+".d.ts"), []byte("export {};\n"), 0o644); err != nil {
 			return err
 		}
 	}
