@@ -40,7 +40,9 @@ type Config struct {
 	// APIKeys is a file of API keys, see [users.ParseKeys].
 	APIKeys string
 	// Policy is a file of rules, see package policy. Empty allows everybody, or with users those who have signed in, to read, lock and write.
-	Policy       string
+	Policy string
+	// Audit is the file of the audit log, see package audit.
+	Audit        string
 	SecureCookie bool
 
 	// LockTTL is how long a document's lock lasts without a heartbeat, Sweep how often everything is looked through,
@@ -121,6 +123,7 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	text(&c.UserHeader, "user-header", "`name` of the header in which a trusted reverse proxy gives the user's name")
 	text(&c.GroupsHeader, "groups-header", "`name` of the header in which that proxy gives the user's groups, with commas between them")
 	text(&c.APIKeys, "api-keys", "`file` of API keys: a name, sha256:HASH and groups in each line; it is read again when it changes")
+	text(&c.Audit, "audit", "`file` that logs who signs in, is refused, breaks locks and deletes documents as an administrator")
 	text(&c.Policy, "policy", "`file` of rules that say who may do what; it is read again when it changes")
 	flags.BoolVar(&c.SecureCookie, "secure-cookie", c.SecureCookie, "send the cookie over HTTPS only, behind a proxy that ends it")
 

@@ -20,7 +20,8 @@ import (
 func recordLock(room string, changes ...locks.Change) []kv.Op {
 	var list []events.Event
 	for _, c := range changes {
-		e := events.Event{Type: events.Unlocked, Reason: string(c.Reason), Token: c.Lease.Token}
+		e := events.Event{Type: events.Unlocked, Reason: string(c.Reason), Token: c.Lease.Token,
+			ByID: c.By.ID, ByName: c.By.Name, Why: c.Why}
 		if c.Locked {
 			e = events.Event{
 				Type: events.Locked, HolderID: c.Lease.Holder.ID, HolderName: c.Lease.Holder.Name,

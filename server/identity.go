@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/holdfast-dev/holdfast/internal/follow"
+	"github.com/holdfast-dev/holdfast/server/audit"
 	"github.com/holdfast-dev/holdfast/server/httpapi"
 	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/users"
@@ -18,7 +19,7 @@ type followed interface {
 	Report(error, *slog.Logger)
 }
 
-// openFiles reads the files that say who may do what.
+// openFiles reads the files that say who may do what, and opens the audit log.
 func (s *Server) openFiles() error {
 	if path := s.config.APIKeys; path != "" {
 		keys, err := follow.Open(users.ParseKeys, path)
@@ -33,6 +34,12 @@ func (s *Server) openFiles() error {
 			return errors.Join(errors.New("the policy cannot be read"), err)
 		}
 		s.rules, s.files = rules.Get, append(s.files, rules)
+	}
+	if path := s.config.Audit; path != "" {
+		var err error
+		if s.audit, err = audit.Open(path); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/follow"
 	"github.com/holdfast-dev/holdfast/server/asks"
+	"github.com/holdfast-dev/holdfast/server/audit"
 	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/events"
@@ -46,6 +47,7 @@ type Server struct {
 	keys    *follow.Files[users.Keys] // nil for none
 	rules   func() *policy.Policy     // nil without a file
 	files   []followed
+	audit   *audit.Log // nil for none
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -119,7 +121,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 		LockTTL: c.LockTTL, MaxWait: c.MaxWait, Ping: c.Ping, MissedPongs: missedPongs, WriteLimit: c.WriteLimit,
 		Rate: c.Rate, Burst: c.Burst, NewRate: c.NewRate, NewBurst: c.NewBurst,
 		AddressRate: c.AddressRate, AddressBurst: c.AddressBurst, UserRate: c.UserRate, UserBurst: c.UserBurst, Address: trusted.Address, LockAll: c.LockAll,
-		Policy: s.policy(who.Users), SignIn: who.Users.Enabled(),
+		Policy: s.policy(who.Users), SignIn: who.Users.Enabled(), Audit: s.audit,
 		MaxContent: c.MaxContent,
 	})
 	if err != nil {
@@ -191,10 +193,11 @@ func (s *Server) Close() error {
 	if s.table != nil {
 		s.table.Close()
 	}
+	err := s.audit.Close()
 	if s.store != nil {
-		return s.store.Close()
+		err = errors.Join(s.store.Close(), err)
 	}
-	return nil
+	return err
 }
 
 // tidy deletes the bytes of contents that were given up, and once, well after the start, those that a crash left. It removes the

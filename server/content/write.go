@@ -164,8 +164,20 @@ func (w *write) replace(d *description, old kv.Entry, before description) []kv.O
 
 // Delete removes a document's content and history under the lock with the given token. It fails like Write.
 func (s *Store) Delete(ctx context.Context, room, holder string, token int64, expected Expected) error {
-	for {
+	return s.delete(ctx, room, expected, func() ([]kv.Cond, error) {
 		fence, err := s.Locks.Fence(ctx, locks.Document(room), holder, token)
+		return []kv.Cond{fence}, err
+	})
+}
+
+// Erase is Delete for an administrator, without a lock. A holder may save again afterwards.
+func (s *Store) Erase(ctx context.Context, room string, expected Expected) error {
+	return s.delete(ctx, room, expected, func() ([]kv.Cond, error) { return nil, nil })
+}
+
+func (s *Store) delete(ctx context.Context, room string, expected Expected, fence func() ([]kv.Cond, error)) error {
+	for {
+		conditions, err := fence()
 		if err != nil {
 			return err
 		}
@@ -193,7 +205,7 @@ func (s *Store) Delete(ctx context.Context, room, holder string, token int64, ex
 			ops = append(ops, kv.Delete(made(before.By, room)))
 		}
 		ops = append(ops, s.Forget(room)...)
-		result, err := s.KV.Commit(ctx, kv.Txn{If: []kv.Cond{fence, kv.ChangedAt(prefix+room, old.Modified)}, Then: ops})
+		result, err := s.KV.Commit(ctx, kv.Txn{If: append(conditions, kv.ChangedAt(prefix+room, old.Modified)), Then: ops})
 		if err != nil || result.Held {
 			return err
 		}

@@ -42,6 +42,10 @@ type Event struct {
 	ExpiresAt  *Time  `json:"expires_at,omitempty"`
 	Reason     string `json:"reason,omitempty"`
 	Token      int64  `json:"token,omitempty"`
+	// Of a lock that was broken: who has done so, and why.
+	ByID   string `json:"by_id,omitempty"`
+	ByName string `json:"by_name,omitempty"`
+	Why    string `json:"why,omitempty"`
 
 	Ask     string `json:"ask_id,omitempty"` // for asked and ask_ended; Token is the token of the requested lock
 	AskedAt *Time  `json:"asked_at,omitempty"`

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/server/asks"
+	"github.com/holdfast-dev/holdfast/server/audit"
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/locks"
@@ -62,6 +63,8 @@ type Config struct {
 	// Policy returns the present rules of who may do what; nil allows everything but to break locks. SignIn tells that users can sign in.
 	Policy func() *policy.Policy
 	SignIn bool
+	// Audit is the log of who did what to others; nil is none.
+	Audit *audit.Log
 }
 
 const (
@@ -72,6 +75,7 @@ const (
 type API struct {
 	Config
 	limits, newcomers, addresses, users *sessions.Limiter
+	signedIn                            *sessions.Limiter // knows the sessions whose user is in the audit log
 
 	origins *http.CrossOriginProtection
 	handler http.Handler
@@ -86,7 +90,8 @@ type API struct {
 func New(c Config) (*API, error) {
 	a := &API{Config: c, origins: http.NewCrossOriginProtection(),
 		limits: sessions.NewLimiter(c.Rate, c.Burst), newcomers: sessions.NewLimiter(c.NewRate, c.NewBurst),
-		addresses: sessions.NewLimiter(c.AddressRate, c.AddressBurst), users: sessions.NewLimiter(c.UserRate, c.UserBurst)}
+		addresses: sessions.NewLimiter(c.AddressRate, c.AddressBurst), users: sessions.NewLimiter(c.UserRate, c.UserBurst),
+		signedIn: sessions.NewLimiter(1, 1)}
 	if a.Policy == nil {
 		a.Policy = func() *policy.Policy { return policy.Anonymous }
 	}
@@ -105,6 +110,8 @@ func New(c Config) (*API, error) {
 		"PUT /api/documents/{roomId}/lock":         a.document(policy.Lock, a.renewDocument),
 		"DELETE /api/documents/{roomId}/lock":      a.document(policy.Read, a.unlockDocument),
 		"GET /api/documents/{roomId}/lock":         a.document(policy.Read, a.showDocument),
+		"POST /api/documents/{roomId}/lock/break":  a.document(policy.Break, a.breakDocument),
+		"POST /api/locks/{leaseId}/break":          a.breakLease,
 		"POST /api/documents/{roomId}/lock/ask":    a.document(policy.Lock, a.askForDocument),
 		"POST /api/documents/{roomId}/lock/accept": a.document(policy.Lock, a.acceptAsk),
 		"POST /api/documents/{roomId}/lock/refuse": a.document(policy.Lock, a.refuseAsk),
@@ -177,6 +184,9 @@ func (a *API) guard(f serve) http.Handler {
 			return
 		}
 		if err := f(w, r, session); err != nil {
+			if errors.Is(err, errNotAllowed) || errors.Is(err, errUnauthenticated) {
+				a.noted(r, session, audit.Entry{Event: audit.Refused})
+			}
 			a.fail(w, r, err)
 		}
 	})
@@ -188,11 +198,23 @@ func (a *API) identify(w http.ResponseWriter, r *http.Request) (sessions.Session
 	}
 	session, err := a.Sessions.Of(w, r)
 	if err != nil {
-		return session, notIdentified(err)
+		if after, ok := a.addresses.Allow(a.Address(r), time.Now()); !ok { // or guessing would fill the audit log
+			a.Metrics.RateLimited.Inc()
+			return session, &rateError{after}
+		}
+		err = notIdentified(err)
+		a.noted(r, session, audit.Entry{Event: audit.Refused})
+		return session, err
 	}
 	if after, ok := a.allow(session, a.Address(r), time.Now()); !ok {
 		a.Metrics.RateLimited.Inc()
 		return session, &rateError{after}
+	}
+	if session.User.SignedIn() && !a.signedIn.Known(session.HolderID) {
+		a.noted(r, session, audit.Entry{Event: audit.SignedIn})
+	}
+	if session.User.SignedIn() {
+		a.signedIn.Allow(session.HolderID, time.Now())
 	}
 	return session, nil
 }

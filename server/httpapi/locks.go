@@ -61,6 +61,9 @@ func (a *API) holders(leases []locks.Lease, s sessions.Session) []map[string]any
 		list[i]["slot"] = l.Slot
 		list[i]["token"] = l.Token
 		list[i]["is_mine"] = s.Owns(l.Holder.ID)
+		if a.mayBreak(s, l) {
+			list[i]["lease_id"] = l.ID
+		}
 	}
 	return list
 }

@@ -52,7 +52,7 @@ func (t *Table) Changed() <-chan struct{} { return t.mirror.earlier }
 // this server has not seen that yet, the transaction fails and nothing happens. Expire reports whether it ended the
 // lease.
 func (t *Table) Expire(ctx context.Context, d Due) (bool, error) {
-	ended, err := t.end(ctx, d.stand, Expired, nil, kv.ChangedAt(d.beatKey(), d.beatAt))
+	ended, err := t.end(ctx, d.stand, Change{Reason: Expired}, nil, kv.ChangedAt(d.beatKey(), d.beatAt))
 	if ended {
 		t.config.Metrics.Expiries.Inc()
 		t.config.Metrics.SweepDelay.Observe(time.Since(d.deadline).Seconds())

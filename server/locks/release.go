@@ -184,15 +184,15 @@ func (t *Table) giveBack(ctx context.Context, s stand, ops []kv.Op, conditions .
 	if !t.wanted(s) {
 		var w way
 		w.first(s.claim)
-		if ended, err := t.end(ctx, s, Released, ops, append(w.conditions, conditions...)...); ended || err != nil {
+		if ended, err := t.end(ctx, s, Change{Reason: Released}, ops, append(w.conditions, conditions...)...); ended || err != nil {
 			return ended, err
 		}
 	}
-	return t.end(ctx, s, Transferred, ops, conditions...)
+	return t.end(ctx, s, Change{Reason: Transferred}, ops, conditions...)
 }
 
 // end deletes a lease and all its claims, if it still exists and the further conditions hold.
-func (t *Table) end(ctx context.Context, s stand, reason Reason, ops []kv.Op, conditions ...kv.Cond) (bool, error) {
+func (t *Table) end(ctx context.Context, s stand, why Change, ops []kv.Op, conditions ...kv.Cond) (bool, error) {
 	keys := s.keys()
 	// The condition is on the revision: an absent key would match a token of 0.
 	conditions = append(conditions, kv.CreatedAt(keys[0], s.token))
@@ -200,7 +200,8 @@ func (t *Table) end(ctx context.Context, s stand, reason Reason, ops []kv.Op, co
 	for _, key := range keys {
 		ops = append(ops, kv.Delete(key))
 	}
-	ops = append(ops, t.record(Change{Reason: reason, Lease: s.lease(s.token, time.Time{})})...)
+	why.Lease = s.lease(s.token, time.Time{})
+	ops = append(ops, t.record(why)...)
 	result, err := t.store.Commit(ctx, kv.Txn{If: conditions, Then: ops})
 	if result.Held {
 		t.mirror.unnote(keys[0], s.token)

@@ -68,6 +68,8 @@ type Change struct {
 	Locked bool
 	Reason Reason // set if not Locked
 	Lease  Lease
+	By     Holder // who has broken it
+	Why    string
 }
 
 // Reason is the reason why a lock ended.
@@ -77,6 +79,7 @@ type Reason string
 const (
 	Released    Reason = "released"
 	Expired     Reason = "expired"
+	Broken      Reason = "broken"      // by somebody else
 	Transferred Reason = "transferred" // released while others waited; the first of them gets it
 )
 

@@ -1,0 +1,145 @@
+// Package audit keeps the log of who did what to others: an append-only file whose lines are chained.
+//
+// Each line is a JSON object that begins with prev, the SHA-256 of the line before without its end, in hexadecimal; that of the first line
+// is empty. So a line that was changed, removed or put in between breaks the chain for whoever computes it again with sha256sum. That
+// lines are missing at the end shows only beside a copy of the last hash, or of the log, in another place.
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The events.
+const (
+	SignedIn = "signed-in" // a user's session that this server has not seen lately
+	Refused  = "refused"   // nobody, or a user who may not
+	Break    = "break"     // a lock of somebody else is about to be ended
+	Delete   = "delete"    // an administrator is about to delete a document
+)
+
+// Entry is what happened. The path is that of the request: its query may hold secrets.
+type Entry struct {
+	Event    string     `json:"event"`
+	User     string     `json:"user,omitempty"`
+	HolderID string     `json:"holder_id,omitempty"`
+	Address  string     `json:"address,omitempty"`
+	Method   string     `json:"method,omitempty"`
+	Path     string     `json:"path,omitempty"`
+	Status   int        `json:"status,omitempty"`
+	Paths    [][]string `json:"paths,omitempty"` // of the lock
+	Holder   string     `json:"holder,omitempty"`
+	Token    int64      `json:"token,omitempty"`
+	Reason   string     `json:"reason,omitempty"`
+}
+
+type line struct {
+	Prev string `json:"prev"`
+	At   string `json:"at"`
+	Entry
+}
+
+// Log is an open log. A nil Log takes everything and keeps nothing.
+type Log struct {
+	mu   sync.Mutex
+	file *os.File
+	prev string
+	cut  bool // the file ends in the middle of a line
+}
+
+// Open opens a log, or makes it, and goes on with its chain.
+func Open(path string) (*Log, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{file: file}
+	if err := l.resume(); err != nil {
+		return nil, errors.Join(fmt.Errorf("the audit log %s cannot be read: %w", path, err), file.Close())
+	}
+	return l, nil
+}
+
+// resume finds the last line. One that a crash cut off is ended by the next write.
+func (l *Log) resume() error {
+	info, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	var last []byte
+	for begin := info.Size(); begin > 0; {
+		step := min(begin, 64<<10)
+		begin -= step
+		part := make([]byte, step)
+		if _, err := l.file.ReadAt(part, begin); err != nil && err != io.EOF {
+			return err
+		}
+		last = slices.Concat(part, last)
+		text := bytes.TrimSuffix(last, []byte("\n"))
+		if i := bytes.LastIndexByte(text, '\n'); i >= 0 || begin == 0 {
+			l.prev, l.cut = hashOf(text[i+1:]), len(text) == len(last)
+			return nil
+		}
+	}
+	return nil
+}
+
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Write adds an entry. With lasting it is on the disk when Write returns.
+func (l *Log) Write(e Entry, lasting bool) error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text, err := json.Marshal(line{l.prev, time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00"), e})
+	if err != nil {
+		return err
+	}
+	written := append(text, '\n')
+	if l.cut {
+		written = append([]byte("\n"), written...)
+	}
+	n, err := l.file.Write(written)
+	if err != nil {
+		return errors.Join(err, l.takeBack(n))
+	}
+	l.prev, l.cut = hashOf(text), false
+	if lasting {
+		err = l.file.Sync()
+	}
+	return err
+}
+
+// takeBack removes what was written of a line, so that the chain stays whole.
+func (l *Log) takeBack(written int) error {
+	if written == 0 {
+		return nil
+	}
+	info, err := l.file.Stat()
+	if err == nil {
+		err = l.file.Truncate(info.Size() - int64(written))
+	}
+	return err
+}
+
+// Close closes the file.
+func (l *Log) Close() error {
+	if l == nil {
+		return nil
+	}
+	return l.file.Close()
+}

@@ -1,0 +1,85 @@
+package audit
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// check is the command of docs/operations.md, which uses no code of this project.
+func check(t *testing.T, path string) error {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/operations.md")
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(text), "```text\nprev=")
+	require.True(t, ok, "the command is documented")
+	script, _, _ := strings.Cut("prev="+rest, "```")
+	require.Contains(t, script, "audit.log")
+	out, err := exec.Command("sh", "-c", strings.ReplaceAll(script, "audit.log", path)).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+func TestChainHoldsAndShowsWhatWasChanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	for range 2 { // a restart goes on with the chain
+		l, err := Open(path)
+		require.NoError(t, err)
+		var writing sync.WaitGroup
+		for i := range 10 {
+			writing.Go(func() {
+				assert.NoError(t, l.Write(Entry{Event: Break, User: `a "b" \ é`, Reason: strings.Repeat("why\n", i*5000)}, i == 0))
+			})
+		}
+		writing.Wait()
+		require.NoError(t, l.Close())
+	}
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, check(t, path))
+
+	lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
+	require.Len(t, lines, 20)
+	for name, changed := range map[string][]string{
+		"changed": append([]string{strings.Replace(lines[0], "break", "broke", 1)}, lines[1:]...),
+		"removed": append(lines[:5:5], lines[6:]...),
+		"swapped": append([]string{lines[1], lines[0]}, lines[2:]...),
+		"first":   lines[1:],
+	} {
+		other := filepath.Join(t.TempDir(), "audit.log")
+		require.NoError(t, os.WriteFile(other, []byte(strings.Join(changed, "")), 0o600))
+		assert.Error(t, check(t, other), name)
+	}
+}
+
+// A crash cut the last line off: it stays as it is, and the chain goes on over it.
+func TestCutLineIsPartOfTheChain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	l, err := Open(path)
+	require.NoError(t, err)
+	require.NoError(t, l.Write(Entry{Event: Refused}, true))
+	require.NoError(t, l.Close())
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(file, `{"prev":"%s","at`, l.prev)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+
+	l, err = Open(path)
+	require.NoError(t, err)
+	require.NoError(t, l.Write(Entry{Event: SignedIn}, true))
+	require.NoError(t, l.Close())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, 3, strings.Count(string(text), "\n"))
+	require.NoError(t, check(t, path))
+}

@@ -1,0 +1,39 @@
+package locks
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// Break ends somebody's lease, for a reason that its events tell. Late requests of its acquisition fail. A lease that has ended is
+// [ErrNotFound].
+func (t *Table) Break(ctx context.Context, l Lease, by Holder, why string) error {
+	s, err := t.byID(ctx, l.ID, l.Holder.ID)
+	if err != nil {
+		return err
+	}
+	var ops []kv.Op
+	if s.Ticket != "" {
+		stubs, err := t.stubs.lease(ctx, t.store, StubKept)
+		if err != nil {
+			return err
+		}
+		ops = append(ops, kv.PutBound(s.gone(), nil, stubs))
+	}
+	ended, err := t.end(ctx, s, Change{Reason: Broken, By: by, Why: why}, ops)
+	if err == nil && !ended {
+		err = ErrNotFound
+	}
+	return err
+}
+
+// ByID returns a lease, whoever holds it, or [ErrNotFound].
+func (t *Table) ByID(ctx context.Context, id string) (Lease, error) {
+	s, err := t.byID(ctx, id, "")
+	if err != nil && !errors.Is(err, ErrNotHolder) {
+		return Lease{}, err
+	}
+	return t.name([]stand{s})[0], nil
+}
