@@ -51,7 +51,7 @@ test: ## check everything; installs what that takes
 	$(MAKE) test-simulation
 
 bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages; BEFORE= names the site of an older build
-	go run ./tests/bench -update docs/performance.md $(if $(BEFORE),-before $(BEFORE))
+	go run ./tests/bench -update docs $(if $(BEFORE),-before $(BEFORE))
 
 bench-server: build ## measure the server beside etcd's own mutex and a Redis lock; installs Redis for that
 	@tools/need redis

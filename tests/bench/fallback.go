@@ -27,7 +27,7 @@ func (r *report) fallback(page *browser.Tab, open func() *browser.Tab, rounds in
 	for _, c := range cycles[:3] {
 		cycle(c)
 	}
-	r.addTimes("fallback: uncontended lock and unlock", cycles, sample(cycles, rounds, cycle))
+	r.addTimes(fileCycleRows, cycles, sample(cycles, rounds, cycle))
 
 	turns := []contender{{name: fileWork, times: 20, target: 20}, {name: filePage, times: 20}, {name: tabsLock, times: 4, rare: true}}
 	tabs := make([]*browser.Tab, crowd)
@@ -35,7 +35,7 @@ func (r *report) fallback(page *browser.Tab, open func() *browser.Tab, rounds in
 		tabs[i] = open()
 		tabs[i].WaitFor("globalThis.bench", browser.Limit)
 	}
-	r.addTimes("fallback: hand-over between two tabs", turns, sample(turns, max(5, rounds/3), func(c contender) (float64, bool) {
+	r.addTimes(fileHandoverRows, turns, sample(turns, max(5, rounds/3), func(c contender) (float64, bool) {
 		return handover(tabs[0], tabs[1], c)
 	}))
 	r.crowds(tabs, max(3, rounds/6))
@@ -46,7 +46,6 @@ func (r *report) fallback(page *browser.Tab, open func() *browser.Tab, rounds in
 
 // crowds has all tabs want one lock as often as they can, each holding it for a moment.
 func (r *report) crowds(tabs []*browser.Tab, rounds int) {
-	const what = "fallback: eight tabs contend"
 	for _, c := range []contender{{name: fileWork, times: 20}, {name: filePage, times: 20}, {name: tabsLock, times: 2}} {
 		var perSecond, longest, unfair []float64
 		for range rounds {
@@ -67,9 +66,9 @@ func (r *report) crowds(tabs []*browser.Tab, rounds int) {
 			target = 0
 		}
 		r.Rows = append(r.Rows,
-			row{What: what, Who: c.name + ", grants per second", Unit: "/s", Median: median(perSecond), Values: perSecond},
-			row{What: what, Who: c.name + ", longest wait", Unit: "ms", Median: median(longest), Values: longest},
-			row{What: what, Who: c.name + ", longest wait to the mean", Unit: "times", Median: median(unfair), Target: target, Values: unfair})
+			row{What: crowdRows, Who: c.name + ", grants per second", Unit: "/s", Median: median(perSecond), Values: perSecond},
+			row{What: crowdRows, Who: c.name + ", longest wait", Unit: "ms", Median: median(longest), Values: longest},
+			row{What: crowdRows, Who: c.name + ", longest wait to the mean", Unit: "times", Median: median(unfair), Target: target, Values: unfair})
 	}
 }
 

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
@@ -17,21 +14,6 @@ var journalSizes = []struct {
 	name  string
 	bytes int
 }{{"10 KB", 10_000}, {"1 MB", 1_000_000}, {"10 MB", 10_000_000}}
-
-// journals measures the journal, prints its table and writes that into a document where one is named. It returns a report
-// that begins as the given one does.
-func journals(p *program, o options, r report, b *browser.Browser, open func() *browser.Tab) (report, error) {
-	r.Rounds = max(3, o.rounds/6)
-	r.journals(open, r.Rounds)
-	if err := r.beforeAndAfter(p, o, b, open); err != nil {
-		return r, err
-	}
-	fmt.Println(r.journalTable())
-	if o.update == "" {
-		return r, nil
-	}
-	return r, r.write(o.update)
-}
 
 // journals measures what the journal takes of the page's main thread while somebody types, beside typing without a journal,
 // and how long the page's listeners take when it ends with 6 MB that nobody has saved.
@@ -130,34 +112,4 @@ func (r *report) beforeAndAfter(p *program, o options, b *browser.Browser, open 
 		tab.Close()
 	}
 	return nil
-}
-
-const (
-	openMark  = "<!-- journal, measured -->"
-	closeMark = "<!-- end of journal -->"
-)
-
-// write replaces the table of the journal in a document.
-func (r *report) write(path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, begins := bytes.Cut(text, []byte(openMark))
-	_, after, ends := bytes.Cut(rest, []byte(closeMark))
-	if !begins || !ends {
-		return fmt.Errorf("%s has no marks %s and %s", path, openMark, closeMark)
-	}
-	text = fmt.Appendf(nil, "%s%s\n\n%s\n%s%s", before, openMark, strings.TrimSpace(r.journalTable()), closeMark, after)
-	return os.WriteFile(path, text, 0o644)
-}
-
-// journalTable is the table of what the journal costs, for a document.
-func (r *report) journalTable() string {
-	var out strings.Builder
-	fmt.Fprintf(&out, "%s on %s; medians of %d rounds:\n\n| | | median | target | |\n|---|---|--:|--:|---|\n", r.Browser, r.Machine, r.Rounds)
-	for _, row := range r.Rows {
-		fmt.Fprintf(&out, "| %s | %s |%s |%s | %s |\n", row.What, row.Who, row.value(), row.target(), row.mark())
-	}
-	return out.String()
 }

@@ -1,9 +1,9 @@
 // Command bench measures Holdfast against raw Web Locks and against other packages, in
 // one Chromium:
 //
-//	go run ./tests/bench [-json path] [-rounds n] [-site dir]
+//	go run ./tests/bench [-json path] [-rounds n] [-site dir] [-only subject] [-update folder]
 //
-// It prints a Markdown table and writes the same as JSON. All contenders take turns in
+// It prints Markdown tables, writes the same as JSON and, if asked, each table into the documentation. All contenders take turns in
 // every round, so that what slows the machine slows them alike; a figure is the median
 // over the rounds, a ratio the median of each round's ratio to raw.
 package main
@@ -26,11 +26,9 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 30, "rounds in which all contenders take turns")
 	flag.StringVar(&o.site, "site", "web/site", "the built site, with the package in it")
 	flag.IntVar(&o.saves, "saves", 5000, "saves after which the memory is looked at")
-	flag.BoolVar(&o.onlySaves, "only-saves", false, "measure AutoSave alone")
-	flag.BoolVar(&o.onlyPlaces, "only-places", false, "measure places, slots and deadlocks alone")
-	flag.BoolVar(&o.onlyJournal, "only-journal", false, "measure what the journal costs alone")
+	flag.StringVar(&o.only, "only", "", "measure one subject alone: locks, file, ready, places, saves, journal or size")
 	flag.StringVar(&o.before, "before", "", "the built site of an older version, whose save of 1 MiB is measured in turn with this one's")
-	flag.StringVar(&o.update, "update", "", "document into which the table of the journal is written")
+	flag.StringVar(&o.update, "update", "", "folder of performance.md and comparison.md, into which the tables are written, each between the marks of its subject")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "tests/bench:", err)
@@ -42,11 +40,9 @@ type options struct {
 	json, site string
 	rounds     int
 	saves      int
-	onlySaves  bool
-	onlyPlaces bool
-
-	onlyJournal    bool
-	before, update string
+	only       string
+	before     string
+	update     string
 }
 
 func run(o options) (err error) {
@@ -60,37 +56,12 @@ func run(o options) (err error) {
 		return err
 	}
 	b := browser.Start(p, browser.Options{})
-	page := b.Open(p, server.URL("/bench"))
-	r := report{Browser: browser.Get[string](page, `navigator.userAgent.match(/(?:Headless)?Chrom[^ ]*/)[0]`), Machine: machine(), Rounds: o.rounds}
-
 	open := func() *browser.Tab { return b.Open(p, server.URL("/bench")) }
-	if !o.onlySaves && !o.onlyPlaces {
-		journal, err := journals(p, o, r, b, open)
-		if err != nil || o.onlyJournal {
-			return err
-		}
-		r.Rows = journal.Rows
+	page := open()
+	r := report{Browser: browser.Get[string](page, `navigator.userAgent.match(/(?:Headless)?Chrom[^ ]*/)[0]`), Machine: machine(), Rounds: o.rounds}
+	if err := r.measure(o, subjects(p, o, b, page, open)); err != nil {
+		return err
 	}
-	if !o.onlySaves && !o.onlyPlaces {
-		r.cycles(page, o.rounds)
-		r.handovers(page, open(), o.rounds)
-		r.fallback(page, open, o.rounds)
-		r.loads(open, max(5, o.rounds/2))
-	}
-	if !o.onlySaves {
-		r.places(page, o.rounds)
-		r.deadlocks(page, open(), max(5, o.rounds/2))
-	}
-	if !o.onlyPlaces {
-		saving := open()
-		r.saves(saving, o.rounds)
-		if err := r.memory(saving, o.saves); err != nil {
-			return err
-		}
-	}
-	r.sizes(o.site)
-
-	fmt.Print(r.markdown())
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
@@ -99,6 +70,73 @@ func run(o options) (err error) {
 		return err
 	}
 	return os.WriteFile(o.json, append(data, '\n'), 0o644)
+}
+
+// subject is what one table of the document is about.
+type subject struct {
+	name    string
+	measure func(r *report) error
+}
+
+func subjects(p *program, o options, b *browser.Browser, page *browser.Tab, open func() *browser.Tab) []subject {
+	never := func(measure func(r *report)) func(*report) error {
+		return func(r *report) error {
+			measure(r)
+			return nil
+		}
+	}
+	return []subject{
+		{"journal", func(r *report) error {
+			r.Rounds = max(3, o.rounds/6)
+			r.journals(open, r.Rounds)
+			return r.beforeAndAfter(p, o, b, open)
+		}},
+		{"locks", never(func(r *report) {
+			r.cycles(page, o.rounds)
+			r.handovers(page, open(), o.rounds)
+		})},
+		{"file", never(func(r *report) { r.fallback(page, open, o.rounds) })},
+		{"ready", never(func(r *report) { r.loads(open, max(5, o.rounds/2)) })},
+		{"places", never(func(r *report) {
+			r.places(page, o.rounds)
+			r.deadlocks(page, open(), max(5, o.rounds/2))
+		})},
+		{"saves", func(r *report) error {
+			saving := open()
+			r.saves(saving, o.rounds)
+			return r.memory(saving, o.saves)
+		}},
+		{"size", never(func(r *report) { r.sizes(o.site) })},
+	}
+}
+
+// measure measures the subjects, prints their tables and writes each into the document as soon as it is there.
+func (r *report) measure(o options, all []subject) error {
+	known := false
+	for _, s := range all {
+		if o.only != "" && o.only != s.name {
+			continue
+		}
+		known = true
+		of := report{Browser: r.Browser, Machine: r.Machine, Rounds: r.Rounds}
+		if err := s.measure(&of); err != nil {
+			return err
+		}
+		fmt.Println(of.table(of.Rows))
+		if o.update != "" {
+			if err := of.write(filepath.Join(o.update, "performance.md"), s.name, of.Rows); err != nil {
+				return err
+			}
+		}
+		r.Rows = append(r.Rows, of.Rows...)
+	}
+	if !known {
+		return fmt.Errorf("-only %s is no subject; see -help", o.only)
+	}
+	if o.update == "" || o.only != "" {
+		return nil
+	}
+	return r.write(filepath.Join(o.update, "comparison.md"), "comparison", r.compared())
 }
 
 // median returns the middle value, or the mean of both; NaN has no place in values.

@@ -28,6 +28,15 @@ const (
 	slotFewest = "the fewest raw requests of a slot, in parallel"
 )
 
+// What the rows say that the comparison shows too.
+const (
+	cycleRows        = "uncontended lock and unlock"
+	handoverRows     = "hand-over between two tabs"
+	fileCycleRows    = "over a file: uncontended lock and unlock"
+	fileHandoverRows = "over a file: hand-over between two tabs"
+	crowdRows        = "over a file: eight tabs contend"
+)
+
 // contender is one way to lock, and how often it does so in a round: a round of each
 // takes some ten milliseconds, of the slow ones more.
 type contender struct {
@@ -62,7 +71,7 @@ func (r *report) cycles(page *browser.Tab, rounds int) {
 			}
 		}
 	}
-	r.add("uncontended lock and unlock", contenders, sample(contenders, rounds, func(c contender) (float64, bool) {
+	r.add(cycleRows, contenders, sample(contenders, rounds, func(c contender) (float64, bool) {
 		return measure(c, c.times), true
 	}))
 }
@@ -138,7 +147,7 @@ func (r *report) handovers(a, b *browser.Tab, rounds int) {
 			handover(a, b, c)
 		}
 	}
-	r.add("hand-over between two tabs", contenders, sample(contenders, rounds, func(c contender) (float64, bool) {
+	r.add(handoverRows, contenders, sample(contenders, rounds, func(c contender) (float64, bool) {
 		return handover(a, b, c)
 	}))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -84,17 +85,47 @@ func (r *report) sizes(site string) {
 		row{What: "size", Who: "Wasm, brotli 11", Unit: "KB", Median: sizeOf("holdfast.wasm").Brotli / 1024, Target: 760})
 }
 
-// markdown is the report for people.
-func (r *report) markdown() string {
-	var out strings.Builder
-	fmt.Fprintf(&out, "%s on %s; medians of %d rounds\n", r.Browser, r.Machine, r.Rounds)
-	what := ""
-	for _, row := range r.Rows {
-		if row.What != what {
-			what = row.What
-			fmt.Fprintf(&out, "\n| %s | median | to raw | target | |\n|---|--:|--:|--:|---|\n", what)
+// compared are the figures of what people would use instead, and of Holdfast beside them.
+func (r *report) compared() []row {
+	return slices.DeleteFunc(slices.Clone(r.Rows), func(row row) bool {
+		switch row.What {
+		case cycleRows, handoverRows, fileCycleRows, fileHandoverRows, crowdRows:
+			return strings.HasPrefix(row.Who, rawWorker)
 		}
-		fmt.Fprintf(&out, "| %s |%s |%s |%s | %s |\n", row.Who, row.value(), row.ratio(), row.target(), row.mark())
+		return true
+	})
+}
+
+// write replaces the table of a subject in a document.
+func (r *report) write(path, subject string, rows []row) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	openMark, closeMark := "<!-- "+subject+", measured -->", "<!-- end of "+subject+" -->"
+	before, rest, begins := strings.Cut(string(text), openMark)
+	_, after, ends := strings.Cut(rest, closeMark)
+	if !begins || !ends {
+		return fmt.Errorf("%s has no marks %s and %s", path, openMark, closeMark)
+	}
+	return os.WriteFile(path, []byte(before+openMark+"\n\n"+r.table(rows)+closeMark+after), 0o644)
+}
+
+// table is the report for people.
+func (r *report) table(rows []row) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s on %s, load %s after the run; medians of %d rounds:\n\n", r.Browser, r.Machine, load(), r.Rounds)
+	head, line, ratios := "| | | median | target | |", "|---|---|--:|--:|---|", slices.ContainsFunc(rows, func(row row) bool { return row.Ratio > 0 })
+	if ratios {
+		head, line = "| | | median | ratio | target | |", "|---|---|--:|--:|--:|---|"
+	}
+	fmt.Fprintf(&out, "%s\n%s\n", head, line)
+	for _, row := range rows {
+		ratio := ""
+		if ratios {
+			ratio = row.ratio() + " |"
+		}
+		fmt.Fprintf(&out, "| %s | %s |%s |%s%s | %s |\n", row.What, row.Who, row.value(), ratio, row.target(), row.mark())
 	}
 	return out.String()
 }
@@ -140,6 +171,13 @@ func (r row) mark() string {
 		return "met"
 	}
 	return "missed"
+}
+
+// load returns how many programs ran or waited for a processor in the last minute, on average.
+func load() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	first, _, _ := strings.Cut(string(text), " ")
+	return cmp.Or(first, "unknown")
 }
 
 // machine names the processor, where the system tells it.
