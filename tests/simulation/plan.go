@@ -73,8 +73,8 @@ func newPlan(d *dice) plan {
 	for _, f := range faults {
 		p.faults[f] = d.chance(0.3)
 	}
-	if !p.hasty && d.chance(0.1) {
-		p.lasts = d.between(3*time.Minute, 15*time.Minute)
+	if !p.hasty && d.chance(0.3) {
+		p.quieten(d, faults)
 	}
 	if p.sharing = d.chance(0.2); p.sharing {
 		p.wholeOnly = false
@@ -91,6 +91,14 @@ func newPlan(d *dice) plan {
 		p.faults[faultClock] = false // both clocks wrong at once: nothing is promised
 	}
 	return p
+}
+
+// quieten makes a run long, with one kind of fault or two: what begins with one fault and takes minutes to show is not cut
+// short by the next one.
+func (p *plan) quieten(d *dice, faults []string) {
+	p.lasts = d.between(3*time.Minute, 15*time.Minute)
+	clear(p.faults)
+	p.faults[pick(d, faults...)], p.faults[pick(d, faults...)] = true, true
 }
 
 // hurry makes a run short and crowded.
