@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/opfs"
 	"github.com/holdfast-dev/holdfast/remote"
@@ -50,11 +51,12 @@ func (e *editor) store(ctx context.Context, path []string) (autosave.Store, erro
 		defer stop()
 		err = files.Check(limited)
 	}
-	if errors.Is(err, lock.ErrTimeout) || errors.Is(err, errSilent) {
+	later := errors.Is(err, lock.ErrTimeout) || errors.Is(err, errSilent)
+	if later {
 		err = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Err: err, Detail: "nothing can be saved now"}
 	}
-	if err == nil {
-		e.files = files
+	if err == nil || s.document != nil && (later || jsbridge.ExceptionName(err) == "QuotaExceededError") {
+		e.files = files // what is silent or full now keeps drafts later
 	}
 	switch {
 	case err == nil && s.document != nil:

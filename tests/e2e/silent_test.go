@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/static"
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
 // gagged makes the file storage answer no call for as long as it is silent, as Chromium does after the data of a site was
@@ -44,6 +45,7 @@ type silence struct {
 func silenced(t *testing.T) *silence {
 	s := &silence{}
 	mux := pages(t, siteDir)
+	mux.Handle("/api/", serving.NewWire(t, "tcp", serve(t, "--log-level", "error").Address()).Proxy())
 	for _, name := range []string{"/holdfast-worker.js", "/holdfast-page.js", "/holdfast-helper.js"} {
 		script, err := os.ReadFile(filepath.Join(siteDir, name))
 		require.NoError(t, err)
@@ -127,4 +129,25 @@ func TestSilentStorageHangsNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A page that begins while its file storage does not answer edits all the same where it saves on a server. Once the storage answers,
+// what the person types is a draft, which outlives the page.
+func TestDraftsOnceSilentStorageAnswers(t *testing.T) {
+	t.Parallel()
+	s := silenced(t)
+	eachHost(t, func(t *testing.T, host string) {
+		options := fmt.Sprintf("{host: %q, root: %q, server: {url: location.origin}}", host, host)
+		s.silent.Store(true)
+		tab := s.editor(t, options, "{debounceMs: 60000, idleMs: 60000}")
+		tab.WaitFor("!autosave.readOnly", browser.Limit)
+		s.set(tab, false)
+		text := "typed later, " + host
+		tab.MustEval(fmt.Sprintf("type(%q); null", text), nil)
+		s.Browser.WaitStored(t, text, browser.Limit)
+		tab.Crash()
+		next := s.editor(t, options, "")
+		next.WaitFor(fmt.Sprintf("text === %q", text), browser.Limit)
+		next.MustEval("await hf.close()", nil)
+	})
 }
