@@ -166,7 +166,7 @@ func (r *run) teardown(i int) {
 	if err := p.tab.Eval("await down; null", nil); err != nil {
 		r.oracle.accuse("%s has not ended: %v", method, err)
 	}
-	r.ended(i, "torn down by "+method, false, at)
+	r.ended(i, tornDown+" by "+method, false, at)
 	p.tab.Reload()
 	r.enter(i)
 }

@@ -36,6 +36,9 @@ type session struct {
 	began    bool
 	ended    string
 	excused  bool // while it ran, the storage refused writes
+	orderly  bool // the browser had to announce its end to the page
+
+	announced bool // the browser did, and stored what the page wrote then
 }
 
 // posting is one snapshot that the page sent to the journal's worker.
@@ -117,6 +120,8 @@ func (o *oracle) heard(sessions []*session, e entry) {
 	switch e.What {
 	case "began":
 		s.began = true
+	case "announced":
+		s.announced = true
 	case "typed":
 		for _, text := range e.Words {
 			w := &word{text: text, session: s, typed: e.At}
@@ -178,7 +183,7 @@ func (o *oracle) shrunk(s *session, content map[string]bool) {
 // before it. An abrupt one keeps every word that the journal's worker had stored, and every word for which the journal had its
 // time: since then the same page finished some control writes that began after the journal was due.
 func (o *oracle) end(s *session, how string, abrupt bool, at float64) {
-	s.ended = how
+	s.ended, s.orderly = how, !abrupt && !strings.HasPrefix(how, tornDown)
 	o.count["end: "+how]++
 	for _, w := range s.words {
 		before := w.owed
@@ -196,8 +201,10 @@ func (o *oracle) end(s *session, how string, abrupt bool, at float64) {
 	}
 }
 
-// inCache is how a page ends that the back/forward cache has.
-const inCache = "in the cache"
+const (
+	inCache  = "in the cache" // how a page ends that the back/forward cache has
+	tornDown = "torn down"    // how one ends whose program ends its AutoSaves
+)
 
 // back says that a page has come back from the cache. It shows its text, and may have opened its draft again, so that nobody else
 // sees that. What it owed because it was gone is owed again when it ends.
@@ -266,6 +273,9 @@ func (o *oracle) inspect(d *document, s seen, history bool, now time.Time) (more
 			o.count["words found in the history only"]++
 		case w.missing.IsZero():
 			w.missing = now
+		case now.Sub(w.missing) > o.patience && w.unannounced():
+			w.owed = ""
+			o.count["words of ends that the browser did not announce"]++
 		case now.Sub(w.missing) > o.patience:
 			w.lost = true
 			lost[w.session] = append(lost[w.session], w)
@@ -276,6 +286,12 @@ func (o *oracle) inspect(d *document, s seen, history bool, now time.Time) (more
 			len(words), len(s.words), s.id, s.document.name, s.ended, words[0].story(), words[len(words)-1].story())
 	}
 	return more
+}
+
+// unannounced reports whether the word was still to be stored when its page ended, and the browser did not give the page the
+// moment for that, or lost what the page wrote then: the control of the end, which was written first, is missing too.
+func (w *word) unannounced() bool {
+	return w.session.orderly && !w.session.announced && !w.kept && !w.saved && !w.home
 }
 
 func (w *word) story() string {

@@ -105,7 +105,20 @@ func TestAbruptEndOwesNothingWhileTheJournalHasNoTime(t *testing.T) {
 func TestEndThatThePageHearsOfOwesEveryWord(t *testing.T) {
 	o, s := typist(1000, 1399)
 	o.end(s, "closed", false, 1400)
+	o.heard(nil, entry{What: "announced", Session: "s1"})
 	assert.Contains(t, look(o, s, seen{Drafts: []string{"a"}}), "1 of 2 words")
+}
+
+// A browser on a busy machine ends a page that does not answer within half a second, and says nothing to it.
+func TestEndThatTheBrowserDidNotAnnounceOwesWhatWasJournalled(t *testing.T) {
+	for _, how := range []string{"closed", tornDown + " by close"} {
+		o, s := typist(1000, 1399)
+		o.heard([]*session{s}, entry{What: "journalled", Session: "s1", At: 1200, Words: []string{"a"}})
+		o.end(s, how, false, 1400)
+		found := look(o, s, seen{})
+		assert.Equal(t, how == "closed", strings.Contains(found, "1 of 2 words"), "%s: %s", how, found)
+		assert.Equal(t, how != "closed", strings.Contains(found, "2 of 2 words"), "%s: %s", how, found)
+	}
 }
 
 // A page that has come back shows its words, and nobody else sees the draft that it has opened again.
@@ -117,12 +130,14 @@ func TestPageOutOfTheCacheOwesWhatItEndsWith(t *testing.T) {
 	assert.False(t, o.waiting(s.document))
 	assert.Empty(t, look(o, s, seen{}))
 	o.end(s, "closed", false, 1500)
+	o.heard(nil, entry{What: "announced", Session: "s1"})
 	assert.Contains(t, look(o, s, seen{}), "1 of 1 words")
 }
 
 func TestPageInTheCacheOwesEveryWord(t *testing.T) {
 	o, s := typist(1000)
 	o.end(s, inCache, false, 1400)
+	o.heard(nil, entry{What: "announced", Session: "s1"})
 	assert.Contains(t, look(o, s, seen{}), "1 of 1 words")
 }
 

@@ -53,6 +53,21 @@ function answered(asked, { kind, id, file, error }) {
 const sessions = new Map();
 globalThis.sessions = sessions;
 
+// The control of an end: what the browser lets a page write as it ends. The next page reads that.
+const announced = "announced:";
+for (const key of Object.keys(localStorage)) {
+  if (!key.startsWith(announced)) continue;
+  note("announced", key.slice(announced.length));
+  localStorage.removeItem(key);
+}
+for (const type of ["pagehide", "freeze"]) {
+  addEventListener(type, () => {
+    try {
+      for (const id of sessions.keys()) localStorage.setItem(announced + id, "");
+    } catch { /* there is no room: the campaign knows */ }
+  });
+}
+
 /** The text of both sides, each word once. */
 const union = (mine, theirs) => [...new Set([...words(theirs), ...words(mine)])].map((word) => `${word}\n`).join("");
 
