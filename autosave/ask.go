@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// asks is how many pages in a row are asked to hand over, as one becomes the editor after the
-// other.
+// asks is how often a page that wants to edit asks, as one page becomes the editor after the other.
 const asks = 4
 
 // ask is a handover on the side of the one who wants to edit. It never acquires the lock once
@@ -25,10 +23,26 @@ type ask struct {
 	rivals    map[string]Message // others who asked meanwhile, by round
 
 	// Used by RequestEdit alone.
-	asked lock.Holder // the page that was asked last
-	count int         // how many were asked
-	far   bool        // that page is on another machine
-	at    time.Time   // when that page was asked, or answered last
+	pages map[string]promise // what the editors have said, by the ID of the lease; "" is for those of which nothing is known
+	count int                // how often this page has asked
+	far   bool               // an editor on another machine has accepted
+	at    time.Time          // when this page asked, or an editor accepted, last
+}
+
+// promise is what an editor has said that was asked. It has not refused.
+type promise struct {
+	granted bool
+	until   time.Time // so long its offer stands, or it has time to answer
+}
+
+// give gives an editor time to answer, unless it has offered the lock.
+func (a *ask) give(lease string, limit time.Duration) {
+	a.at = time.Now()
+	for _, id := range []string{lease, ""} {
+		if p, until := a.pages[id], a.at.Add(limit); !p.granted && until.After(p.until) {
+			a.pages[id] = promise{until: until}
+		}
+	}
 }
 
 func (a *ask) hear(m Message) {
@@ -60,6 +74,9 @@ type EditOptions struct {
 // edits and the listener was given what was saved last. It returns at once where this
 // page edits already.
 //
+// Pages that edit a document around or below this one are asked in the same way, all of them at once. This page takes the lock
+// when each of them has offered it.
+//
 // A page that becomes the editor meanwhile is asked as well, and has as much time to answer.
 // A page that is put to sleep, closed or whose ctx ends does not become the editor by its
 // request any more.
@@ -71,7 +88,7 @@ type EditOptions struct {
 func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 	opts.Grace = cmp.Or(opts.Grace, DefaultGrace)
 	a := &ask{round: lock.NewID(), force: opts.Force, grace: opts.Grace, answers: make(chan Message, 16), withdrawn: make(chan struct{}),
-		rivals: make(map[string]Message)}
+		rivals: make(map[string]Message), pages: make(map[string]promise)}
 	var verdict chan struct{}
 	var at role
 	begin := func() {
@@ -82,10 +99,11 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 			at = ended
 		default:
 			s.asking = a
+			editor := ""
 			if s.holder != nil {
-				a.asked = *s.holder
+				editor = s.holder.LeaseID
 			}
-			s.request(a)
+			s.request(a, editor)
 		}
 	}
 	for at = leaving; at == leaving; { // until it is known who has what this page gives away
@@ -118,48 +136,28 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 		}
 		defer s.queueFar()()
 	}
-	err := s.elsewhere(ctx)
-	if err == nil {
-		err = s.negotiate(ctx, a, opts, verdict)
-	}
+	err := s.negotiate(ctx, a, verdict)
 	if err != nil {
 		s.post(Message{Kind: EditCancelled, Round: a.round})
 	}
 	return err
 }
 
-// elsewhere returns an error where no page edits this document, but one edits a document around or below it: only there can
-// it be asked, and force does not reach there.
-func (s *Saver) elsewhere(ctx context.Context) error {
-	ctx, stop := context.WithTimeout(ctx, lateRollCall)
-	defer stop()
-	holders, _, err := s.config.Locks.Inspect(ctx)
-	if err != nil {
-		return nil // the page that edits is asked, whoever it is
-	}
-	own, around := lock.Name("", s.config.Lock.Path), ""
-	for _, h := range holders {
-		if len(h.Paths) != 1 || h.OwnerID == s.config.Locks.OwnerID() || !bars(h, s.config.Lock.Path) {
-			continue
-		}
-		if lock.Name("", h.Paths[0]) == own {
-			return nil
-		}
-		around = cmp.Or(h.OwnerName, "another page") + ` edits "` + strings.Join(h.Paths[0], "/") + `"`
-	}
-	if around == "" {
-		return nil
-	}
-	return &Error{Code: CodeHandoverRefused, Detail: around + ", around or below this document; call requestEdit there, or wait until that ends"}
-}
-
 var errSuspended = &Error{Code: CodeReadOnly, Detail: "this page is suspended; resume it first"}
 
-// request posts the request, to whoever edits.
-func (s *Saver) request(a *ask) {
+// request asks all who edit, and gives the one with that lease time to answer.
+func (s *Saver) request(a *ask, lease string) {
 	a.count++
-	a.at = time.Now()
+	a.give(lease, a.grace)
 	s.post(Message{Kind: EditRequest, Round: a.round, Force: a.force, Grace: a.grace})
+}
+
+// again asks once more, unless this page has asked too often.
+func (s *Saver) again(a *ask, lease string, timer *time.Timer) {
+	if a.count < asks {
+		s.do(func() { s.request(a, lease) })
+		timer.Reset(a.grace)
+	}
 }
 
 // tryFree takes the lock where nobody holds it.
@@ -183,8 +181,8 @@ func (s *Saver) await(ctx context.Context, verdict chan struct{}) error {
 	}
 }
 
-func (s *Saver) negotiate(ctx context.Context, a *ask, opts EditOptions, verdict chan struct{}) error {
-	timer := time.NewTimer(opts.Grace)
+func (s *Saver) negotiate(ctx context.Context, a *ask, verdict chan struct{}) error {
+	timer := time.NewTimer(a.grace)
 	defer timer.Stop()
 	for {
 		select {
@@ -194,24 +192,16 @@ func (s *Saver) negotiate(ctx context.Context, a *ask, opts EditOptions, verdict
 			}
 			s.do(func() { verdict = s.verdict })
 		case m := <-a.answers:
-			if done, err := s.hearAnswer(ctx, a, m, opts.Grace, timer); done {
+			if done, err := s.hearAnswer(ctx, a, m, timer); done {
 				return err
 			}
 		case <-timer.C:
-			if s.askNext(ctx, a) {
-				timer.Reset(opts.Grace)
-				continue
-			}
-			if err := s.elsewhere(ctx); err != nil { // that page was too busy to say so before
-				return err
-			}
-			if !opts.Force || a.far {
-				return &Error{Code: CodeHandoverNoAnswer, Detail: "the page that edits does not answer; force takes the lock from it"}
-			}
-			if s.outranked(a) {
+			if a.force && s.outranked(a) { // before it looks who edits: the other page may edit by then, and was not asked
 				return &Error{Code: CodeHandoverBusy, Detail: "another page takes it over at this moment"}
 			}
-			return s.take(ctx, a, true)
+			if done, err := s.takeOffered(ctx, a, timer); done {
+				return err
+			}
 		case <-ctx.Done():
 			return &Error{Code: CodeAborted, Detail: "the caller gave up", Err: context.Cause(ctx)}
 		case <-a.withdrawn:
@@ -223,11 +213,13 @@ func (s *Saver) negotiate(ctx context.Context, a *ask, opts EditOptions, verdict
 }
 
 // hearAnswer deals with an answer, and reports whether that ends the request.
-func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, grace time.Duration, timer *time.Timer) (done bool, err error) {
+func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.Timer) (done bool, err error) {
 	switch m.Kind {
 	case EditAccepted:
-		a.at, a.far = time.Now(), m.Far
-		timer.Reset(vetoLimit + handoverLimit + grace)
+		limit := vetoLimit + handoverLimit + a.grace
+		a.far = m.Far
+		a.give(m.Detail, limit)
+		timer.Reset(limit)
 	case EditSilent:
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: m.Detail}
 	case EditRefused:
@@ -235,40 +227,64 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, grace time.Du
 	case EditBusy:
 		return true, &Error{Code: CodeHandoverBusy, Detail: "another page asked before"}
 	case EditGranted:
-		if time.Since(a.at) <= vetoLimit+2*handoverLimit {
+		if time.Since(a.at) > vetoLimit+2*handoverLimit {
+			// This page slept, and the offer is over: the other one edits again.
+			delete(a.pages, m.Detail)
+			s.again(a, m.Detail, timer)
+			return false, nil
+		}
+		a.pages[m.Detail] = promise{true, time.Now().Add(handoverLimit / 2)}
+		if len(m.Document) <= len(s.document()) { // else there may be more editors below this document
 			return true, s.take(ctx, a, true)
 		}
-		// This page slept, and the offer is over: the other one edits again.
-		if a.count < asks {
-			s.do(func() { s.request(a) })
-			timer.Reset(grace)
-		}
+		return s.takeOffered(ctx, a, timer)
 	case EditLeft:
 		if s.config.NoStandby { // else its turn comes by itself, or that of another one, which is asked
 			return s.tryFree(ctx, a)
 		}
 	case Edits:
-		if a.count < asks {
-			a.asked = m.Holder
-			s.do(func() { s.request(a) })
-			timer.Reset(grace)
-		}
+		s.again(a, m.Holder.LeaseID, timer)
 	}
 	return false, nil
 }
 
-// askNext asks the page that edits now, where that is not the one that was asked and did not
-// answer. One that says nothing of itself is the one that was asked: an editor that has just
-// begun says so.
-func (s *Saver) askNext(ctx context.Context, a *ask) bool {
-	h := s.whoEdits(ctx, lateRollCall)
-	if h == nil || h.LeaseID == "" || a.count >= asks ||
-		h.LeaseID == a.asked.LeaseID || a.asked.LeaseID == "" && h.OwnerID == a.asked.OwnerID {
-		return false
+// takeOffered takes the lock if all who edit have offered it or, by force, have used up their time. It reports whether that ends the
+// request. Else the timer is set to when their time is over.
+func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (done bool, err error) {
+	pause, offered := s.weigh(ctx, a)
+	switch {
+	case pause > 0:
+		timer.Reset(pause)
+		return false, nil
+	case offered:
+	case !a.force || a.far:
+		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "the page that edits does not answer; force takes the lock from it"}
 	}
-	a.asked = *h
-	s.do(func() { s.request(a) })
-	return true
+	return true, s.take(ctx, a, true)
+}
+
+// weigh returns how much time the editors still have, and whether all of them have offered the lock. It asks those that were not
+// asked, and those whose offer is over. An editor that says nothing of itself was asked: one that has just begun says so.
+func (s *Saver) weigh(ctx context.Context, a *ask) (pause time.Duration, offered bool) {
+	editors, again := s.editors(ctx, lateRollCall), false
+	offered = len(editors) > 0
+	for _, h := range editors {
+		p, asked := a.pages[h.LeaseID]
+		left := time.Until(p.until)
+		if p.granted && left > 0 {
+			continue
+		}
+		if offered = false; (p.granted || !asked) && a.count < asks {
+			delete(a.pages, h.LeaseID)
+			a.give(h.LeaseID, a.grace)
+			left, again = a.grace, true
+		}
+		pause = max(pause, left)
+	}
+	if again {
+		s.do(func() { s.request(a, "") })
+	}
+	return pause, offered
 }
 
 // outranked reports whether somebody else is about to take the lock by force as well.

@@ -3,7 +3,6 @@ package autosave_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
-	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -276,59 +274,4 @@ type counted struct {
 func (c counted) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
 	c.n.Add(1)
 	return c.nestedLocks.AcquireProjectLock(ctx, opts)
-}
-
-// busyChannel posts late, as a page does that is busy.
-type busyChannel struct{ lock.Channel }
-
-func (c busyChannel) Post(m lock.Message) error {
-	time.Sleep(300 * time.Millisecond)
-	return c.Channel.Post(m)
-}
-
-// A page that edits a document around another one is never robbed because it is too busy to say so at once.
-func TestBusyEditorOfDocumentAroundIsNotRobbed(t *testing.T) {
-	virtual(t, func(t *testing.T, w *world) {
-		a, b := w.prepare("a"), w.prepare("b")
-		a.options.Channel = busyChannel{a.options.Channel}
-		b.config.Lock.Path = []string{"chapter"}
-		b.config.Channel = autosavetest.NewAir().Join() // each document has its own
-		b.files = autosavetest.NewDisk().Client()
-		b.store = autosave.NewLayout(b.files, autosavetest.SHA256)
-		a.open()
-		b.open()
-		require.False(t, a.ReadOnly())
-		require.True(t, b.ReadOnly())
-		require.ErrorIs(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true}), autosave.ErrHandoverRefused)
-		assert.False(t, a.ReadOnly())
-	})
-}
-
-// A page that asks for a document learns at once that a page edits one around or below it. Its turn comes when that ends.
-func TestDocumentAroundOrBelowIsNamed(t *testing.T) {
-	for holds, asks := range map[string]string{"book": "book/chapter", "book/chapter": "book", "": "book"} {
-		t.Run(holds+" "+asks, func(t *testing.T) {
-			virtual(t, func(t *testing.T, w *world) {
-				document := func(name, path string) *page {
-					p := w.prepare(name)
-					p.config.Store = autosave.NewLayout(autosavetest.NewDisk().Client(), autosavetest.SHA256)
-					p.config.Lock.Path = strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
-					return p.open()
-				}
-				a, b := document("a", holds), document("b", asks)
-				require.False(t, a.ReadOnly())
-				require.True(t, b.ReadOnly())
-				for _, force := range []bool{false, true} {
-					since := time.Now()
-					err := b.RequestEdit(t.Context(), autosave.EditOptions{Force: force})
-					require.ErrorIs(t, err, autosave.ErrHandoverRefused)
-					require.ErrorContains(t, err, `"`+holds+`"`)
-					assert.Less(t, time.Since(since), time.Second)
-				}
-				require.NoError(t, a.Dispose(t.Context()))
-				w.sleep(time.Second)
-				assert.False(t, b.ReadOnly())
-			})
-		})
-	}
 }

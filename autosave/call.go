@@ -48,6 +48,9 @@ func answered(ctx context.Context, code Code, what string, call func(context.Con
 // reading gives a call that reads its deadline and waits for its turn, which lasts until the call of end. A page that asks again and
 // again without waiting for the answers must not keep the storage from its own saves.
 func (s *Saver) reading(ctx context.Context) (_ context.Context, end func(), err error) {
+	if s.config.Disabled {
+		return ctx, func() {}, ErrDisabled
+	}
 	ctx, stop := bounded(ctx)
 	select {
 	case s.reads <- struct{}{}:
@@ -68,9 +71,6 @@ const (
 
 // History returns all generations, the current one first. The error is that of [Store.List].
 func (s *Saver) History(ctx context.Context) ([]Generation, error) {
-	if s.config.Disabled {
-		return nil, ErrDisabled
-	}
 	ctx, end, err := s.reading(ctx)
 	defer end()
 	if err != nil {
@@ -81,9 +81,6 @@ func (s *Saver) History(ctx context.Context) ([]Generation, error) {
 
 // Read returns the content of a generation or the text of a draft; see [Store] and [Drafts].
 func (s *Saver) Read(ctx context.Context, id string) ([]byte, error) {
-	if s.config.Disabled {
-		return nil, ErrDisabled
-	}
 	ctx, end, err := s.reading(ctx)
 	defer end()
 	if err != nil {

@@ -360,16 +360,21 @@ func (s *Saver) keepLoss(l loss) {
 }
 
 func (s *Saver) whoEdits(ctx context.Context, limit time.Duration) *lock.Holder {
-	ctx, stop := context.WithTimeout(ctx, limit)
-	defer stop()
-	holders, _, err := s.config.Locks.Inspect(ctx)
-	if err != nil {
-		return nil
-	}
-	for _, h := range holders {
-		if bars(h, s.config.Lock.Path) && h.OwnerID != s.config.Locks.OwnerID() {
-			return &h
-		}
+	for _, h := range s.editors(ctx, limit) {
+		return &h
 	}
 	return nil
+}
+
+// editors returns the other pages that keep this one from editing, the oldest first.
+func (s *Saver) editors(ctx context.Context, limit time.Duration) (found []lock.Holder) {
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	holders, _, _ := s.config.Locks.Inspect(ctx)
+	for _, h := range holders {
+		if bars(h, s.document()) && h.OwnerID != s.config.Locks.OwnerID() {
+			found = append(found, h)
+		}
+	}
+	return found
 }

@@ -76,19 +76,21 @@ func checkDocument(o lock.AcquireOptions) *Error {
 	return nil
 }
 
-// bars reports whether a holder keeps others from editing the document at path: it holds that, or what is around or below it.
-func bars(h lock.Holder, path []string) bool {
+// bars reports whether a holder keeps others from editing a document: it locks that, or what is around or below it.
+func bars(h lock.Holder, document string) bool {
 	if h.Mode != lock.Exclusive {
 		return false
 	}
-	if len(h.Paths) == 0 { // one that does not answer: only its resource is known
-		return len(path) == 0 || strings.HasSuffix(h.Resource, lock.Name("", path))
-	}
-	for _, held := range h.Paths {
-		n := min(len(held), len(path))
-		if lock.Name("", held[:n]) == lock.Name("", path[:n]) {
+	for _, path := range h.Paths {
+		if related(lock.Name("", path), document) {
 			return true
 		}
 	}
-	return false
+	return related(h.Excludes, document)
+}
+
+// related reports whether one of two documents is the other one, or around it. They are named as lock.Name does.
+func related(a, b string) bool {
+	a, b = a+"/", b+"/"
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }

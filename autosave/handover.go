@@ -12,7 +12,16 @@ import (
 type handing struct {
 	round, to string
 	stop      context.CancelFunc
-	term      int64 // in which this page leaves because of it; 0 before
+	term      int64       // in which this page leaves because of it; 0 before
+	offer     *time.Timer // while the lock is offered; nil before
+}
+
+// renew offers the lock anew, for as long as at first.
+func (h *handing) renew(s *Saver) {
+	if h.offer != nil && h.offer.Stop() {
+		h.offer.Reset(handoverLimit)
+		s.post(Message{Kind: EditGranted, Round: h.round, Detail: s.lease.ID})
+	}
 }
 
 // answer deals with a message of another page.
@@ -22,12 +31,13 @@ func (s *Saver) answer(m Message) {
 		s.rival(m)
 		switch {
 		case s.handing != nil && s.handing.round == m.Round: // asked again: it is under way
-			s.post(Message{Kind: EditAccepted, Round: m.Round})
+			s.post(Message{Kind: EditAccepted, Round: m.Round, Detail: s.lease.ID})
+			s.handing.renew(s)
 		case s.handing != nil, s.role == loading:
 			s.post(Message{Kind: EditBusy, Round: m.Round})
 		case s.role == editing, s.verifying():
 			s.handOver(m)
-		case !m.Far:
+		case m.Document == s.document() && !m.Far:
 			s.letPass()
 		}
 	case EditRival:
@@ -98,7 +108,7 @@ func (s *Saver) handOver(m Message) {
 	ctx, stop := context.WithCancel(s.life)
 	h := &handing{round: m.Round, to: m.From, stop: stop}
 	s.handing = h
-	s.post(Message{Kind: EditAccepted, Round: m.Round})
+	s.post(Message{Kind: EditAccepted, Round: m.Round, Detail: s.lease.ID})
 	s.work.Go(func() {
 		defer stop()
 		err := s.prepare(ctx, h)
@@ -136,13 +146,14 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	offered := false
 	s.do(func() {
 		if offered = s.handing == h && s.term == h.term; offered {
-			s.post(Message{Kind: EditGranted, Round: h.round})
+			h.offer = time.NewTimer(handoverLimit)
+			s.post(Message{Kind: EditGranted, Round: h.round, Detail: s.lease.ID})
 		}
 	})
 	if lease := s.held.Load(); offered && lease != nil {
 		select {
 		case <-lease.Done():
-		case <-time.After(handoverLimit):
+		case <-h.offer.C:
 		case <-ctx.Done():
 		}
 	}

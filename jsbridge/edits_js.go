@@ -14,7 +14,7 @@ type Edits struct{ *Channel }
 // Post implements [autosave.Channel].
 func (e Edits) Post(m autosave.Message) error {
 	message := known(map[string]any{
-		"kind": string(m.Kind), "round": m.Round, "from": m.From, "force": m.Force, "detail": m.Detail,
+		"kind": string(m.Kind), "round": m.Round, "from": m.From, "document": m.Document, "force": m.Force, "detail": m.Detail,
 	})
 	if m.Kind == autosave.Edits {
 		message["holder"] = EncodeHolder(m.Holder)
@@ -27,7 +27,7 @@ func (e Edits) Post(m autosave.Message) error {
 func (e Edits) Listen(handle func(autosave.Message)) (stop func(), err error) {
 	return e.listen(func(data safejs.Value) {
 		m := autosave.Message{Kind: autosave.MessageKind(Property(data, "kind")), Round: Property(data, "round"),
-			From: Property(data, "from"), Detail: Property(data, "detail")}
+			From: Property(data, "from"), Document: Property(data, "document"), Detail: Property(data, "detail")}
 		if m.Kind == "" {
 			return
 		}

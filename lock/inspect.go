@@ -54,6 +54,7 @@ type Holder struct {
 	Slot      int
 	Within    string // the id of the enclosing lease
 	Wants     []Want // the names that it holds, but for those of the enclosing leases
+	Excludes  string // as Lease.Excludes; set by Inspect
 }
 
 // Waiter is an owner that waits. Since is zero for one that does not answer.
@@ -103,6 +104,10 @@ func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 	}
 	for _, i := range r.pending {
 		r.waiters = append(r.waiters, Waiter{Resource: r.shown(i.Name), Mode: i.Mode, OwnerID: i.ClientID, Awaits: []Want{{i.Name, i.Mode}}})
+	}
+	for i := range r.holders {
+		h := &r.holders[i]
+		h.Excludes = m.excludes(h.Wants, h.Paths)
 	}
 	byAge(r.holders, func(h *Holder) time.Time { return h.Since })
 	byAge(r.waiters, func(w *Waiter) time.Time { return w.Since })

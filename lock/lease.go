@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -41,6 +42,25 @@ type Lease struct {
 	RenewAttempt int
 
 	held *holding
+}
+
+// Excludes returns the first place, as [Name] spells it without the project, that the lease keeps everybody else out of: a place
+// that was asked for, or one around it, if the lease was stolen from one there.
+func (l Lease) Excludes() string { return l.held.m.excludes(l.held.wants, l.Paths) }
+
+// excludes returns the first place that is exclusive among wants, or else the first of the paths.
+func (m *Manager) excludes(wants []Want, paths [][]string) string {
+	for _, w := range wants {
+		for _, b := range m.config.Backends {
+			if place, ok := strings.CutPrefix(w.Name, b.Name()); ok && w.Mode == Exclusive {
+				return place
+			}
+		}
+	}
+	for _, path := range paths {
+		return Name("", path)
+	}
+	return ""
 }
 
 // Done is closed when the lease has ended, however it ended. From then on its owner

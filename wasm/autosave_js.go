@@ -133,7 +133,7 @@ func (e *editor) prepare(ctx context.Context, config *autosave.Config) (err erro
 	if err != nil {
 		return err
 	}
-	if e.channel, err = jsbridge.NewChannel(lock.Name(s.settings.key(), config.Lock.Path) + ":edit"); err != nil {
+	if e.channel, err = jsbridge.NewChannel(s.settings.key() + ":edit"); err != nil {
 		return err
 	}
 	config.Channel = jsbridge.Edits{Channel: e.channel}

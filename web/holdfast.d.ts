@@ -350,8 +350,8 @@ export interface AutoSave extends EventTarget {
   restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array>;
   /**
    * From read-only back to editing: asks the holder to save and hand over; with force, takes it after graceMs (default
-   * 5000) from a holder that does not answer, never from one that says no. Rejects with "handover-refused" (at
-   * once, with its name, where the page edits a document around or below this one: ask there), "handover-busy", "handover-timeout" or "aborted".
+   * 5000) from a holder that does not answer, never from one that says no. Pages that edit a document around or below this one
+   * are asked in the same way. Rejects with "handover-refused", "handover-busy", "handover-timeout" or "aborted".
    */
   requestEdit(options?: { force?: boolean; graceMs?: number; signal?: AbortSignal }): Promise<void>;
   /** Takes the snapshot before it returns, if something is dirty; saves it, then releases. Text that cannot be saved becomes a draft, and the promise rejects with why. */

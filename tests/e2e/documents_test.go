@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
@@ -151,20 +152,42 @@ func TestOptionsThatNoDocumentHas(t *testing.T) {
 	tab.Quiet()
 }
 
-// A page that asks for a document learns at once that another page edits one around or below it.
-func TestRequestEditNamesDocumentAround(t *testing.T) {
+// A page that asks for a document asks the page that edits one around it as well, and the pages that edit documents below it.
+// One that is busy is not robbed before its time is over.
+func TestRequestEditAsksAroundAndBelow(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "around " + host
-		ann := w.editor(t, named(host, root, "Ann"), "{path: ['book']}")
 		ben := w.editor(t, named(host, root, "Ben"), "{path: ['book', 'chapter']}")
-		assert.True(t, browser.Get[bool](ben, "autosave.readOnly"))
-		failed := browser.Get[event](ben, "await failure(autosave.requestEdit({force: true}))")
+		cleo := w.editor(t, named(host, root, "Cleo"), "{path: ['book', 'cover']}")
+		ann := w.editor(t, named(host, root, "Ann"), "{path: ['book']}")
+		for tab, text := range map[*browser.Tab]string{ben: "the chapter", cleo: "the cover"} {
+			require.False(t, browser.Get[bool](tab, "autosave.readOnly"))
+			tab.MustEval("type('"+text+"'); null", nil)
+		}
+		cleo.MustEval("hf.addEventListener('lock:handover-requested', e => e.detail.refuse('still typing'), {once: true}); null", nil)
+		cleo.MustEval("setTimeout(() => { const until = now() + 1000; while (now() < until); }); null", nil)
+		failed := browser.Get[event](ann, "await failure(autosave.requestEdit({force: true, graceMs: 10000}))")
 		assert.Equal(t, "handover-refused", failed["code"])
-		assert.Contains(t, failed["message"], `Ann edits "book"`)
-		ann.MustEval("await hf.close()", nil)
-		ben.WaitFor("!autosave.readOnly", browser.Limit)
-		ben.MustEval("await hf.close()", nil)
+		assert.Contains(t, failed["message"], "still typing")
+		for _, tab := range []*browser.Tab{ben, cleo} {
+			tab.WaitFor("!autosave.readOnly", browser.Limit) // Ben had offered the lock
+		}
+
+		ann.MustEval("await autosave.requestEdit(); type('the book'); null", nil)
+		ben.WaitFor("autosave.readOnly", browser.Limit)
+		ben.MustEval("await autosave.requestEdit(); type(', continued'); null", nil)
+		ann.WaitFor("autosave.readOnly", browser.Limit)
+		cleo.MustEval("await autosave.requestEdit(); null", nil) // from Ben, whose lock came from the book
+		ben.WaitFor("autosave.readOnly", browser.Limit)
+		for tab, text := range map[*browser.Tab]string{ann: "the book", ben: "the chapter, continued", cleo: "the cover"} {
+			assert.Equal(t, text, browser.Get[string](tab, "new TextDecoder().decode(await autosave.read('current'))"))
+			assert.Empty(t, browser.Get[[]string](tab, "offered"), "everything was saved")
+		}
+		for _, tab := range []*browser.Tab{ann, ben, cleo} {
+			tab.MustEval("await hf.close()", nil)
+			tab.Quiet()
+		}
 	})
 }
