@@ -4,6 +4,8 @@ package opfs
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -122,4 +124,59 @@ func TestRescueBuildsOnAGeneration(t *testing.T) {
 
 	require.Equal(t, "unreadable", rescue("other", g.ID, units+1), "another text than the one that it was made from")
 	require.Equal(t, "unreadable", rescue("gone", "1-1", units))
+}
+
+// After the data of a site is cleared, the browser goes on writing the removed file of a draft without an error. The journal makes
+// the file anew, or says that it cannot: then the page keeps the text in localStorage.
+func TestRemovedFileOfADraftIsNoticed(t *testing.T) {
+	for name, c := range map[string]struct {
+		now     string // what becomes of the name of the file
+		written bool
+	}{
+		"made anew":           {"name + ' anew'", true},
+		"storage is not open": {"(() => { throw new DOMException('cleared', 'UnknownError') })()", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, page := newRoot(), &draftPage{number: 1}
+			journals := made("journal.js", "new module.Journals()")
+			page.Drafts = must(NewDrafts(root, nil, journals, page))
+			page.Bind(page.number, "owner", "Ada")
+			write := func(number int64) (text string, err error) {
+				d := autosave.Draft{ID: "lost", Number: number, At: time.Now()}
+				text = "text " + strconv.FormatInt(number, 10)
+				_, err = call(t.Context(), journals, "write", page.number, described(d), must(jsbridge.Uint8Array([]byte(text))))
+				return text, err
+			}
+			_, err := write(1)
+			require.NoError(t, err)
+
+			// The name leads to another file from here on, as in a storage that begins anew.
+			cleared := must(must(safejs.Global().Get("Function")).New("name", "return "+c.now))
+			undo := made("journal.js", `(cleared) => {
+				const { prototype } = FileSystemDirectoryHandle, { getFileHandle } = prototype
+				prototype.getFileHandle = function (name, options) { return getFileHandle.call(this, name === "lost" ? cleared(name) : name, options) }
+				return () => { prototype.getFileHandle = getFileHandle }
+			}`)
+			undo = must(undo.Invoke(cleared))
+			defer func() { must(undo.Invoke()) }()
+			last, number := "", int64(1)
+			noticed := func() bool {
+				number++
+				if last, err = write(number); !c.written {
+					return err != nil
+				}
+				require.NoError(t, err)
+				return slices.Contains(must(page.folder.Sub("drafts").names(t.Context())), "lost anew")
+			}
+			for end := time.Now().Add(20 * time.Second); !noticed(); time.Sleep(100 * time.Millisecond) {
+				require.True(t, time.Now().Before(end), "it goes on writing the removed file")
+			}
+			if !c.written {
+				return
+			}
+			must(call(t.Context(), journals, "release", page.number)) // the page ends
+			next := must(NewDrafts(root, nil, made("journal.js", "new module.Journals()"), page))
+			require.Equal(t, last, string(must(next.Read(t.Context(), "lost"))))
+		})
+	}
 }

@@ -8,13 +8,13 @@
 // It imports nothing but its neighbours, so that Go's own tests can load it too.
 
 import { DraftFile } from "./draftfile.js";
-import { inTime, names, open, unsealed } from "./savings.js";
+import { bounded, names, open, unsealed } from "./savings.js";
 
 /** @typedef {import("./draftfile.js").Header} Header */
 /** @typedef {string | Uint8Array} Content a text is stored as UTF-8 */
 /** @typedef {{ draft: string, number: number, base: string, at: number, cause?: string }} Entry a snapshot of a page */
 /** @typedef {{ folder: string, ownerId: string, ownerName: string }} Bound */
-/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, file?: DraftFile | undefined, timer?: ReturnType<typeof setTimeout> }} Page */
+/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, file?: DraftFile | undefined, dir?: FileSystemDirectoryHandle, timer?: ReturnType<typeof setTimeout> }} Page */
 /** @typedef {Header & { id: string }} Found */
 
 /**
@@ -98,10 +98,10 @@ export class Journals {
    * @param {Page} page
    */
   async #look(page) {
-    const { file, draft } = page;
-    if (!file) return;
+    const { file, draft, dir } = page;
+    if (!file || !dir) return;
     try {
-      await inTime((await drafts((await page.bound).folder)).getFileHandle(draft));
+      await bounded(dir.getFileHandle(draft));
       page.seen = performance.now();
     } catch {
       const { header } = file, content = file.filled ? file.content() : undefined;
@@ -181,7 +181,7 @@ export class Journals {
   async list(folder) {
     const dir = await drafts(folder);
     const mine = await this.#open(folder);
-    const others = (await inTime(names(dir))).split("/").filter((name) => name && !mine.has(name));
+    const others = (await bounded(names(dir))).split("/").filter((name) => name && !mine.has(name));
     const found = await Promise.all(others.map(async (id) => {
       const file = await opened(dir, id, false, looks).catch(() => undefined); // one that cannot be read hides no other
       if (!file) return [];
@@ -261,8 +261,8 @@ export class Journals {
     if (page.file && page.draft === draft && performance.now() - page.seen > seenMs) await this.#look(page);
     if (page.file && page.draft === draft) return page.file;
     await this.#close(page);
-    const { folder } = await page.bound;
-    const file = await opened(await drafts(folder), draft, true, tries);
+    const dir = page.dir = await drafts((await page.bound).folder);
+    const file = await opened(dir, draft, true, tries);
     if (!file) throw new DOMException("the file of the draft is open elsewhere", "NoModificationAllowedError");
     page.draft = draft;
     page.seen = performance.now();
@@ -311,13 +311,13 @@ function quietly(step) {
 
 /** @param {string} folder @returns {Promise<FileSystemDirectoryHandle>} */
 async function place(folder) {
-  let dir = await inTime(navigator.storage.getDirectory());
-  for (const name of folder.split("/")) dir = await inTime(dir.getDirectoryHandle(name, { create: true }));
+  let dir = await bounded(navigator.storage.getDirectory());
+  for (const name of folder.split("/")) dir = await bounded(dir.getDirectoryHandle(name, { create: true }));
   return dir;
 }
 
 /** @param {string} folder */
-const drafts = async (folder) => inTime((await place(folder)).getDirectoryHandle("drafts", { create: true }));
+const drafts = async (folder) => bounded((await place(folder)).getDirectoryHandle("drafts", { create: true }));
 
 /**
  * Opens the file of a draft. Undefined where there is none, or another has it open for all these tries.
@@ -328,7 +328,7 @@ async function opened(dir, draft, create, times) {
   for (let left = times; ; left--) {
     let file;
     try {
-      file = await inTime(dir.getFileHandle(draft, { create }));
+      file = await bounded(dir.getFileHandle(draft, { create }));
       return new DraftFile(await open(file));
     } catch (error) {
       const { name } = /** @type {Error} */ (error);
@@ -344,7 +344,7 @@ async function opened(dir, draft, create, times) {
 /** @param {FileSystemDirectoryHandle} dir @param {string} draft */
 async function removed(dir, draft) {
   try {
-    await inTime(dir.removeEntry(draft));
+    await bounded(dir.removeEntry(draft));
   } catch {
     // It is gone, its page has opened it again, or the storage does not answer.
   }
@@ -358,9 +358,9 @@ async function basis(folder, file, { number, base }) {
   if (number !== undefined) return file.content(number);
   if (base === undefined) return new Uint8Array();
   try {
-    const history = await inTime((await place(folder)).getDirectoryHandle("history"));
-    const file = await inTime((await inTime(history.getFileHandle(base))).getFile());
-    return unsealed(new Uint8Array(await inTime(file.arrayBuffer())));
+    const history = await bounded((await place(folder)).getDirectoryHandle("history"));
+    const file = await bounded((await bounded(history.getFileHandle(base))).getFile());
+    return unsealed(new Uint8Array(await bounded(file.arrayBuffer())));
   } catch (error) {
     if (/** @type {Error} */ (error).name !== "NotFoundError") throw error; // it may be read later
     return undefined;

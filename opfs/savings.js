@@ -40,7 +40,7 @@ export class Savings {
     const expected = this.#take(root);
     const files = expected?.index === index && expected.name === name ? expected : opened(this.#make(root, name, index));
     if (expected && files !== expected) closeAll(expected);
-    const listing = inTime(files.making.then(({ folders }) => names(folders.index)));
+    const listing = bounded(files.making.then(({ folders }) => names(folders.index)));
     listing.catch(() => undefined); // store tells
     this.#prepared.set(id, { ...files, listing });
   }
@@ -116,7 +116,7 @@ export class Savings {
       const next = await saving.next;
       write(next, index);
       next.close();
-      return await inTime(names((await saving.making).folders.index));
+      return await bounded(names((await saving.making).folders.index));
     } finally {
       closeAll(saving); // takes as long as the names: what is flushed can be read before
     }
@@ -141,11 +141,11 @@ export class Savings {
   #make(root, name, index) {
     const known = this.#folders.get(root);
     const make = async () => made(await this.#open(root), name, index);
-    const making = known && inTime(made(known, name, index)).catch((error) => {
+    const making = known && bounded(made(known, name, index)).catch((error) => {
       if (error.name !== "NotFoundError") throw error;
-      return inTime(make()); // somebody has removed the folders
+      return bounded(make()); // somebody has removed the folders
     });
-    return making || inTime(make());
+    return making || bounded(make());
   }
 
   /** @param {string} root */
@@ -254,7 +254,7 @@ const hex = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toStri
 export async function open(file) {
   if (!file.createSyncAccessHandle) throw new DOMException("createSyncAccessHandle is missing", "NotSupportedError");
   const opening = file.createSyncAccessHandle();
-  return inTime(opening, () => opening.then((/** @type {SyncHandle} */ handle) => handle.close(), () => undefined));
+  return bounded(opening, () => opening.then((/** @type {SyncHandle} */ handle) => handle.close(), () => undefined));
 }
 
 /**
@@ -264,7 +264,7 @@ export async function open(file) {
  * @param {() => void} [abandon]
  * @returns {Promise<T>}
  */
-export function inTime(answer, abandon) {
+export function bounded(answer, abandon) {
   /** @type {ReturnType<typeof setTimeout>} */
   let timer;
   const late = new Promise((_, reject) => {
