@@ -89,7 +89,7 @@ func TestSiteURL(t *testing.T) {
 	} {
 		resolved, err := net.ResolveTCPAddr("tcp", addr)
 		require.NoError(t, err)
-		assert.Equal(t, want, siteURL(resolved))
+		assert.Equal(t, want, siteURL("http", resolved))
 	}
 }
 

@@ -21,10 +21,11 @@ import (
 
 // options are what the flags of serve set.
 type options struct {
-	addr      string
-	anonymous bool
-	logLevel  slog.Level
-	server    server.Config
+	addr            string
+	anonymous       bool
+	tlsCert, tlsKey string
+	logLevel        slog.Level
+	server          server.Config
 }
 
 func defaultOptions() options {
@@ -33,6 +34,8 @@ func defaultOptions() options {
 
 func (o *options) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.addr, "addr", o.addr, "`address` to listen on")
+	flags.StringVar(&o.tlsCert, "tls-cert", o.tlsCert, "`file` of the certificate for TLS, with its chain; it is read again when it changes")
+	flags.StringVar(&o.tlsKey, "tls-key", o.tlsKey, "`file` of the certificate's key")
 	flags.BoolVar(&o.anonymous, "anonymous", o.anonymous, "serve addresses other than loopback ones although nobody can sign in")
 	flags.TextVar(&o.logLevel, "log-level", o.logLevel, "`level` of the log: debug, info, warn or error")
 	o.server.Flags(flags)
@@ -51,6 +54,10 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 	if err := o.checkAnonymous(); err != nil {
 		return err
 	}
+	certificate, err := o.openCertificate()
+	if err != nil {
+		return err
+	}
 	listener, err := listen(o.addr)
 	if err != nil {
 		return err
@@ -62,22 +69,20 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 		return err
 	}
 	go saveMemory()
-	spare := &unused{}
-	httpServer := &http.Server{
-		ConnState:         spare.note,
-		Handler:           service.Handler(),
-		ReadHeaderTimeout: o.server.HeaderLimit,
-		ReadTimeout:       o.server.ReadLimit,
-		WriteTimeout:      o.server.WriteLimit,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(o.server.Log.Handler(), slog.LevelDebug),
-	}
+	httpServer := newHTTPServer(o.server, service.Handler())
 	served := make(chan error, 1)
-	go func() { served <- httpServer.Serve(listener) }()
-	httpServer.RegisterOnShutdown(spare.close)
-	defer reloadOnHangup(service)()
-	fmt.Fprintf(stdout, "Holdfast is at %s (Ctrl+C stops it)\n", siteURL(listener.Addr()))
+	scheme := "http"
+	if certificate == nil {
+		go func() { served <- httpServer.Serve(listener) }()
+	} else {
+		following, stop := context.WithCancel(ctx)
+		defer stop()
+		go certificate.Follow(following, o.server.Log)
+		scheme, httpServer.TLSConfig = "https", tlsConfig(certificate)
+		go func() { served <- httpServer.ServeTLS(listener, "", "") }()
+	}
+	defer reloadOnHangup(service.Reload)()
+	fmt.Fprintf(stdout, "Holdfast is at %s (Ctrl+C stops it)\n", siteURL(scheme, listener.Addr()))
 
 	select {
 	case err = <-served:
@@ -86,6 +91,23 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 	case <-ctx.Done():
 	}
 	return errors.Join(err, stop(context.WithoutCancel(ctx), httpServer, service, o.server.StopLimit))
+}
+
+// newHTTPServer returns a server with the limits of the configuration.
+func newHTTPServer(c server.Config, handler http.Handler) *http.Server {
+	spare := &unused{}
+	s := &http.Server{
+		ConnState:         spare.note,
+		Handler:           handler,
+		ReadHeaderTimeout: c.HeaderLimit,
+		ReadTimeout:       c.ReadLimit,
+		WriteTimeout:      c.WriteLimit,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+	}
+	s.RegisterOnShutdown(spare.close)
+	return s
 }
 
 // checkAnonymous refuses to serve other machines while anybody there could read, lock and overwrite everything.
@@ -104,15 +126,15 @@ func (o *options) checkAnonymous() error {
 		"Name the users with --api-keys or --user-header, listen on 127.0.0.1, or allow it with --anonymous", o.addr)
 }
 
-// reloadOnHangup has the service read its files again at each SIGHUP, until the function that it returns is called.
-func reloadOnHangup(service *server.Server) (stop func()) {
+// reloadOnHangup calls reload at each SIGHUP, until the function that it returns is called.
+func reloadOnHangup(reload func()) (stop func()) {
 	hangups, ended := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(hangups, syscall.SIGHUP)
 	go func() {
 		for {
 			select {
 			case <-hangups:
-				service.Reload()
+				reload()
 			case <-ended:
 				return
 			}
@@ -150,13 +172,13 @@ func listen(addr string) (net.Listener, error) {
 
 // siteURL returns what to type into a browser on this machine. It says localhost where it can: Web
 // Locks and OPFS want a secure context, and a bare address other than a loopback one is none.
-func siteURL(addr net.Addr) string {
+func siteURL(scheme string, addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
-		return "http://" + addr.String()
+		return scheme + "://" + addr.String()
 	}
 	if ip := net.ParseIP(host); ip != nil && (ip.IsLoopback() || ip.IsUnspecified()) {
 		host = "localhost"
 	}
-	return "http://" + net.JoinHostPort(host, port)
+	return scheme + "://" + net.JoinHostPort(host, port)
 }
