@@ -121,7 +121,10 @@ func (r *runner) once(file, context string, warm bool) {
 	r.suite.begin(warm, fmt.Sprintf("wpt %s %d", file, r.runs))
 	tab := r.browser.Open(r.t, r.server.URL(r.suite.address(file, context)))
 	defer tab.Close()
-	tab.WaitFor("globalThis.results", 6*browser.Limit) // as the limits of the suite
+	if err := tab.Wait("globalThis.results", 6*browser.Limit); err != nil { // as the limits of the suite
+		assert.Fail(r.t, "no results", "%s in %s, warm %v: %v; crashes %v", file, context, warm, err, tab.Crashes())
+		return
+	}
 	results := browser.Get[[]result](tab, "results")
 	assert.NotEmpty(r.t, results, "%s in %s", file, context)
 	start := map[bool]string{false: "cold", true: "warm"}[warm]

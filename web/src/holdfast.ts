@@ -71,7 +71,7 @@ class Holdfast extends Target implements Contract.Holdfast {
     const file: Requester = (request, signal, run) => this.#run("request", { ...request, asked: asked() }, signal, run);
     // Web Locks need no Go between the page and the browser.
     const browser: Requester = (...request) => this.#direct(...request);
-    this.locks = globalThis.navigator?.locks
+    this.locks = typeof navigator === "object" && navigator.locks
       ? new Locks(strategy === "file-lock" ? both(browser, file) : browser, () => this.#untilOver(() => navigator.locks.query()))
       : new Locks(file, () => this.#call("query"));
     this.#start = start;
