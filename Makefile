@@ -21,9 +21,9 @@ NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.pack
 # that say they may run beside others are run six at once: they mostly wait.
 BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 # Those of the server wait longest, so they begin first.
-NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|simulation|wpt)(/|$$)')
+NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|simulation|strangers|wpt)(/|$$)')
 
-.PHONY: help build package docs run check test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-long test-soak test-simulation test-campaign test-engines race simulate find-defects soak campaign wpt clean
+.PHONY: help build package docs run check test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-long test-soak test-simulation test-campaign test-engines race simulate find-defects soak campaign wpt strangers clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -184,6 +184,12 @@ wpt: build ## the public web-platform-tests for web-locks against holdfast.locks
 		git clone --quiet --depth 1 --filter=blob:none --sparse https://github.com/web-platform-tests/wpt .cache/wpt && \
 		git -C .cache/wpt sparse-checkout set web-locks resources; }
 	go test -count=1 -timeout 0 -v ./tests/wpt -suite $(abspath $(or $(WPT),.cache/wpt)) -rounds $(or $(ROUNDS),20)
+
+strangers: build ## suites that others wrote for navigator.locks, against holdfast.locks and the browser's own; DIR= names the folder for their sources
+	@tools/need chromium
+	@tools/need node
+	tools/strangers $(or $(DIR),.cache/strangers)
+	go test -count=1 -timeout 0 -v ./tests/strangers -sources $(abspath $(or $(DIR),.cache/strangers)) $(if $(ONLY),-run '$(ONLY)')
 
 clean: ## remove what the other targets made
 	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules tests/docs/frameworks/node_modules

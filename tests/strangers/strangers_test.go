@@ -1,0 +1,113 @@
+// Package strangers runs suites that others wrote for navigator.locks against holdfast.locks, over both strategies and hosts, and
+// against the browser's own locks. The suites are not part of this repository: tools/strangers fetches them.
+package strangers
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+var (
+	dir   = flag.String("sources", "", "the folder that tools/strangers made")
+	limit = flag.Duration("limit", 90*time.Minute, "how long a suite may take; the SQL tests of wa-sqlite take minutes")
+)
+
+// locks says who answers a suite's requests.
+type locks struct {
+	name     string
+	Strategy string `json:"strategy"` // "" for the browser, without Holdfast
+	Host     string `json:"host"`
+	Alone    bool   `json:"alone"` // there are no Web Locks beside the file
+	Root     string `json:"root"`
+}
+
+var all = []locks{
+	{name: "control"},
+	{name: "web-lock worker", Strategy: "web-lock", Host: "worker"}, {name: "web-lock page", Strategy: "web-lock", Host: "page"},
+	{name: "file-lock worker", Strategy: "file-lock", Host: "worker"}, {name: "file-lock page", Strategy: "file-lock", Host: "page"},
+	{name: "file alone worker", Strategy: "file-lock", Host: "worker", Alone: true}, {name: "file alone page", Strategy: "file-lock", Host: "page", Alone: true},
+}
+
+// suite is a page that runs the files of somebody's tests.
+type suite struct {
+	name    string
+	harness string // "jasmine" or "mocha"
+	files   []string
+	grep    string
+}
+
+var suites = func() []suite {
+	s := []suite{
+		{name: "broadcast-channel", harness: "mocha", files: []string{"/broadcast-channel.js"}, grep: "LeaderElection"},
+		{name: "proper-lockfile", harness: "mocha", files: []string{"/lockfile.js"}},
+	}
+	for _, file := range []string{"WebLocksMixin", "IDBBatchAtomicVFS", "IDBMirrorVFS", "OPFSAdaptiveVFS", "OPFSAnyContextVFS", "OPFSCoopSyncVFS", "OPFSWriteAheadVFS", "sql"} {
+		s = append(s, suite{name: "wa-sqlite " + file, harness: "jasmine", files: []string{"/wa-sqlite/test/" + file + ".test.js"}})
+	}
+	return s
+}()
+
+type result struct {
+	Name    string  `json:"name"`
+	MS      float64 `json:"ms"`
+	Failure string  `json:"failure"`
+}
+
+// Each test that passes over the browser's own locks passes over Holdfast's.
+func TestStrangers(t *testing.T) {
+	if *dir == "" {
+		t.Skip("no -sources; run make strangers DIR=")
+	}
+	chromium := browser.Start(t, browser.Options{})
+	broken := map[string]bool{} // also without Holdfast
+	var table strings.Builder
+	for _, l := range all {
+		t.Run(l.name, func(t *testing.T) {
+			for _, s := range suites {
+				t.Run(s.name, func(t *testing.T) {
+					results := run(t, chromium, l, s)
+					passed, slowest := 0, result{}
+					for _, r := range results {
+						name := s.name + ": " + r.Name
+						switch {
+						case r.Failure == "":
+							passed++
+						case l.Strategy == "":
+							broken[name] = true
+							t.Logf("%s fails without Holdfast too: %s", r.Name, r.Failure)
+						case broken[name]:
+							t.Logf("%s: %s", r.Name, r.Failure)
+						default:
+							assert.Fail(t, r.Name, r.Failure)
+						}
+						if r.MS > slowest.MS {
+							slowest = r
+						}
+					}
+					fmt.Fprintf(&table, "| %s | %s | %d of %d | %.1f s: %s |\n", s.name, l.name, passed, len(results), slowest.MS/1000, slowest.Name)
+				})
+			}
+		})
+	}
+	t.Log("\n" + table.String())
+}
+
+func run(t *testing.T, chromium *browser.Browser, l locks, s suite) (results []result) {
+	t.Helper()
+	l.Root = strings.ReplaceAll(l.name+" "+s.name, " ", "-")
+	server := serve(t, l, s)
+	tab := chromium.Open(t, server.URL("/suite"))
+	defer tab.Close()
+	require.NoError(t, tab.Wait("globalThis.results", *limit), "%v", tab.Console())
+	results = browser.Get[[]result](tab, "results")
+	require.NotEmpty(t, results)
+	return results
+}
