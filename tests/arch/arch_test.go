@@ -1,6 +1,6 @@
-// Package arch keeps the house in order: it fails when a package imports what it must not, when a
-// file grows too long, or when one names the machine it was written on. Rules are functions over
-// data; planted_test.go shows of each that it can fail.
+// Package arch checks the structure of the repository: it fails when a package imports a package that it must not
+// import, when a file grows too long, or when a file names the machine on which it was written. Rules are functions
+// over data. planted_test.go shows for each rule that it can fail.
 package arch
 
 import (
@@ -21,7 +21,7 @@ import (
 
 const root = "../.."
 
-// run returns what a command prints, with the variables of env added to its environment.
+// run returns the output of a command. It adds env to the command's environment.
 func run(t *testing.T, env []string, name string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -34,8 +34,7 @@ func run(t *testing.T, env []string, name string, args ...string) []byte {
 	return out
 }
 
-// list returns the packages that patterns name and all they depend on. A room that does not exist
-// yet is left out.
+// list returns the packages that match the patterns, with their dependencies. It skips rooms that do not exist yet.
 func list(t *testing.T, env []string, patterns ...string) []pkg {
 	t.Helper()
 	args := []string{"list", "-deps", "-json=ImportPath,Standard,Imports,TestImports,XTestImports,Deps"}
@@ -61,16 +60,16 @@ func list(t *testing.T, env []string, patterns ...string) []pkg {
 	}
 }
 
-// files returns every file that is committed or would be: what git ignores is not ours.
+// files returns every file that is committed or could be. It omits files that git ignores.
 func files(t *testing.T) []source {
 	t.Helper()
-	// The repository may belong to another user, in a container for instance.
+	// The repository may belong to another user, for instance in a container.
 	out := run(t, nil, "git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	var sources []source
 	for _, path := range strings.Split(strings.TrimRight(string(out), "\x00"), "\x00") {
 		text, err := os.ReadFile(filepath.Join(root, path))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // deleted, but not yet committed so
+			continue // deleted, but the deletion is not committed yet
 		}
 		require.NoError(t, err)
 		sources = append(sources, source{path, text})

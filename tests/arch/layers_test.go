@@ -14,7 +14,7 @@ const (
 	etcdHome  = module + "/server/kv"
 )
 
-// pkg is what the rules need of a package that `go list` shows.
+// pkg contains the fields of `go list` that the rules need.
 type pkg struct {
 	ImportPath   string
 	Standard     bool
@@ -28,14 +28,14 @@ func (p pkg) allImports() []string {
 	return slices.Concat(p.Imports, p.TestImports, p.XTestImports)
 }
 
-// mayImport says which rooms the packages of a room may import, besides their own. The arrows point
-// one way: wasm → {opfs, jsbridge} → {remote, autosave} → lock.
+// mayImport lists the rooms that the packages of a room may import, besides their own. The arrows point one way: wasm
+// → {opfs, jsbridge} → {remote, autosave} → lock.
 var mayImport = map[string][]string{
 	"lock":     {"internal"},
 	"autosave": {"lock", "internal"},
 	"remote":   {"autosave", "lock", "internal"},
 	"jsbridge": {"remote", "autosave", "lock"},
-	"opfs":     {"jsbridge", "autosave", "lock", "internal"}, // jsbridge is the home of promises
+	"opfs":     {"jsbridge", "autosave", "lock", "internal"}, // jsbridge contains the promises
 	"wasm":     {"opfs", "jsbridge", "remote", "autosave", "lock"},
 	"server":   {"lock", "internal"},
 	"internal": {},
@@ -61,8 +61,8 @@ func room(importPath string) string {
 	return first
 }
 
-// wrongArrows: no package imports a room that mayImport does not grant to its own. Every room has its
-// line in that table.
+// wrongArrows finds packages that import a room that mayImport does not list for their own. Every room has its line
+// in that table.
 func wrongArrows(pkgs []pkg) []string {
 	var found []string
 	for _, p := range pkgs {
@@ -85,8 +85,8 @@ func wrongArrows(pkgs []pkg) []string {
 	return found
 }
 
-// strayJS: nothing of this module outside jsRooms imports syscall/js or safejs, and the pure rooms do
-// not even get them through another module. (The standard library does import syscall/js under GOOS=js.)
+// strayJS finds packages of this module outside jsRooms that import syscall/js or safejs. Pure rooms must not import
+// them through another module either. (The standard library does import syscall/js under GOOS=js.)
 func strayJS(pkgs []pkg) []string {
 	importsJS := map[string]bool{safejs: true}
 	for _, p := range pkgs {
@@ -115,7 +115,7 @@ func strayJS(pkgs []pkg) []string {
 	return found
 }
 
-// strayEtcd: nothing outside server/kv imports etcd, and nothing that runs in a browser gets it through
+// strayEtcd finds packages outside server/kv that import etcd, and packages of the browser that import it through
 // another package.
 func strayEtcd(pkgs []pkg) []string {
 	var found []string
@@ -138,9 +138,9 @@ func strayEtcd(pkgs []pkg) []string {
 	return found
 }
 
-// tooHeavy: the Wasm binary contains neither net/http (1.5 MB) nor encoding/json (80 KB); the engine
-// has both. Nothing of ours in it imports fmt or os: its build replaces fmt, for other modules' sake,
-// by one that knows next to nothing (see web/build).
+// tooHeavy finds packages that are too large for the Wasm binary: net/http (1.5 MB) and encoding/json (80 KB). The
+// engine has both. No package of this module in the binary imports fmt or os: for the sake of other modules, the
+// build replaces fmt by a minimal one (see web/build).
 func tooHeavy(pkgs []pkg) []string {
 	inside := map[string]bool{module + "/wasm": true}
 	var found []string

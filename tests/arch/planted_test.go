@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every rule finds what is planted here, and lets the innocent neighbour pass.
+// Every rule finds the violation that is planted here, and accepts correct neighbours.
 
 func TestPlantedArrows(t *testing.T) {
 	for _, arrow := range []struct {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// source is one file of the repository; its path is relative and has slashes.
+// source is one file of the repository. Its path is relative and has slashes.
 type source struct {
 	path string
 	text []byte
@@ -25,10 +25,10 @@ var wasmRooms = []string{"lock", "autosave", "remote", "jsbridge", "opfs", "wasm
 
 const maxLines = 400
 
-// declaration is one file whatever its length: a page's editor reads it as a whole, and it has little but comments.
+// declaration may have any length: a page's editor reads it as one file, and it consists mostly of comments.
 const declaration = "web/holdfast.d.ts"
 
-// tooLong: no Go, TypeScript or CSS source has more than maxLines lines, the declaration file apart.
+// tooLong finds Go, TypeScript and CSS sources with more than maxLines lines, except the declaration file.
 func tooLong(files []source) []string {
 	var found []string
 	for _, f := range files {
@@ -46,10 +46,10 @@ func tooLong(files []source) []string {
 	return found
 }
 
-// numbersOrDates are functions for which the Wasm has stand-ins that give rough answers or fail.
+// numbersOrDates matches calls of functions whose stand-ins in the Wasm give rough answers or fail.
 var numbersOrDates = regexp.MustCompile(`\bstrconv\.(?:Append|Format|Parse)(?:Float|Complex)\(|\.(?:Append)?Format\(|\btime\.Parse`)
 
-// unbuilt: no code of the Wasm calls what its build replaces; see web/build/standins.
+// unbuilt finds code of the Wasm that calls functions that its build replaces; see web/build/standins.
 func unbuilt(files []source) []string {
 	var found []string
 	for _, f := range files {
@@ -64,7 +64,7 @@ func unbuilt(files []source) []string {
 	return found
 }
 
-// Both patterns are put together from pieces, so that this file does not name what it forbids.
+// Both patterns are built from pieces, so that this file does not contain what it forbids.
 var (
 	machinePath  = regexp.MustCompile(`(?:^|[\s"'` + "`" + `(=:,])(/(?:wo` + `rk|ro` + `ot|ho` + `me|Us` + `ers)/\w[^\s"']*)`)
 	registryHost = regexp.MustCompile(`(?i)\b(?:[\w-]+\.)*(?:np` + `mjs\.(?:org|com)|yarn` + `pkg\.com|npm` + `mirror\.com|` +
@@ -72,8 +72,8 @@ var (
 	resolvedURL = regexp.MustCompile(`"resolved":\s*"[^"]*"`)
 )
 
-// machineNames: no file names a path of somebody's machine or a package registry's host. A lock file
-// names no download address at all.
+// machineNames finds files that name a path on somebody's machine or the host of a package registry. A lock file must
+// not contain any download address.
 func machineNames(files []source) []string {
 	var found []string
 	report := func(f source, match []byte) {
@@ -82,7 +82,7 @@ func machineNames(files []source) []string {
 	}
 	for _, f := range files {
 		if bytes.IndexByte(f.text, 0) >= 0 {
-			continue // a picture or the like
+			continue // a binary file such as a picture
 		}
 		if m := machinePath.FindSubmatch(f.text); m != nil {
 			report(f, m[1])
@@ -99,7 +99,7 @@ func machineNames(files []source) []string {
 	return found
 }
 
-// parsed is a Go source with what the rules ask of it.
+// parsed is a Go source in the form that the rules need.
 type parsed struct {
 	source
 	file *ast.File
@@ -112,7 +112,7 @@ func parse(f source) (parsed, error) {
 	return parsed{f, file, set}, err
 }
 
-// jsNames returns the names under which the file knows syscall/js and safejs.
+// jsNames returns the names under which the file imports syscall/js and safejs.
 func (p parsed) jsNames() []string {
 	var names []string
 	for _, spec := range p.file.Imports {
@@ -129,7 +129,7 @@ func (p parsed) jsNames() []string {
 	return names
 }
 
-// straysFuncOf: nothing outside jsbridge mentions js.FuncOf or safejs.FuncOf, so that every js.Func
+// straysFuncOf finds files outside jsbridge that mention js.FuncOf or safejs.FuncOf. Inside jsbridge every js.Func
 // has a scope that releases it.
 func straysFuncOf(p parsed) []string {
 	if strings.HasPrefix(p.path, "jsbridge/") {
@@ -154,8 +154,8 @@ func straysFuncOf(p parsed) []string {
 	return found
 }
 
-// unmarkedJS: a file that imports syscall/js or safejs, or whose name says so, ends in _js.go (or
-// _js_test.go) and bears //go:build js && wasm, or something stricter.
+// unmarkedJS checks files that import syscall/js or safejs, or whose name says so. Their names must end in _js.go (or
+// _js_test.go), and they must have the constraint //go:build js && wasm, or a stricter one.
 func unmarkedJS(p parsed) []string {
 	base := strings.TrimSuffix(strings.TrimSuffix(p.path, ".go"), "_test")
 	named := strings.HasSuffix(base, "_js")
@@ -182,7 +182,7 @@ func demandsJSAndWasm(file *ast.File) bool {
 			if err != nil {
 				return false
 			}
-			// Tags of one's own may be added, so both worlds are tried: all of them set, and none.
+			// A constraint may contain other tags too, so both cases are tried: all of them set, and none.
 			holds := func(others bool, missing string) bool {
 				return expr.Eval(func(tag string) bool {
 					return tag != missing && (others || tag == "js" || tag == "wasm")

@@ -17,7 +17,8 @@ var (
 
 const maxDecision = 250
 
-// oddDecisions: a decision has a number of its own, a context, a decision and consequences, and at most maxDecision words.
+// oddDecisions finds decisions without a number of their own, without one of the three parts, or with more than
+// maxDecision words.
 func oddDecisions(files []source) []string {
 	var found []string
 	numbers := make(map[string]string)
@@ -50,6 +51,7 @@ var unclear = regexp.MustCompile(`(?:^|[.:;] )(?:Who|Whoever|What|Whatever|Whose
 // plainRooms are the folders whose comments are in plain English. The list grows until it contains every folder.
 var plainRooms = []string{
 	"server/asks/", "server/blobs/", "server/content/", "server/events/", "server/kv/", "server/locks/", "server/rooms/",
+	"tests/arch/", "tests/bench/", "tests/benchserver/", "tests/browser/", "tests/campaign/", "tests/chaosserver/",
 }
 
 // unclearSentences checks the documents and the comments of plainRooms for the patterns of unclear. It skips the reference pages, which

@@ -10,10 +10,10 @@ import (
 
 const (
 	crowd      = 8               // tabs that contend
-	settleTime = 1 * time.Second // for all of them to hear when to begin
+	settleTime = 1 * time.Second // the time in which all of them receive the start time
 )
 
-// fallback measures what serves where there are no Web Locks, beside a package for the same case.
+// fallback measures the lock that replaces Web Locks where they are missing, beside a package for the same case.
 func (r *report) fallback(page *browser.Tab, open func() *browser.Tab, rounds int) {
 	cycles := []contender{
 		{name: fileWork, times: 20, target: 6},
@@ -44,7 +44,7 @@ func (r *report) fallback(page *browser.Tab, open func() *browser.Tab, rounds in
 	}
 }
 
-// crowds has all tabs want one lock as often as they can, each holding it for a moment.
+// crowds makes all tabs acquire one lock as often as they can. Each holds it for a moment.
 func (r *report) crowds(tabs []*browser.Tab, rounds int) {
 	for _, c := range []contender{{name: fileWork, times: 20}, {name: filePage, times: 20}, {name: tabsLock, times: 2}} {
 		var perSecond, longest, unfair []float64
@@ -58,7 +58,7 @@ func (r *report) crowds(tabs []*browser.Tab, rounds int) {
 			longest = append(longest, most)
 			unfair = append(unfair, most/mean)
 			if c.name == tabsLock {
-				break // a round of it takes some ten seconds
+				break // one round of it takes some ten seconds
 			}
 		}
 		target := 3.0
@@ -72,7 +72,7 @@ func (r *report) crowds(tabs []*browser.Tab, rounds int) {
 	}
 }
 
-// contend returns how many grants there were in how many milliseconds, and how long each was waited for.
+// contend returns the number of grants, the milliseconds in which they happened, and the waiting time of each.
 func contend(tabs []*browser.Tab, c contender) (grants int, span float64, waits []float64) {
 	type outcome struct {
 		Begun, Ended float64

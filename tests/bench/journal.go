@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// typing is how long somebody types in one measurement.
+// typing is how long the text is typed in one measurement.
 const typing = 4 * time.Second
 
 var journalSizes = []struct {
@@ -15,8 +15,8 @@ var journalSizes = []struct {
 	bytes int
 }{{"10 KB", 10_000}, {"1 MB", 1_000_000}, {"10 MB", 10_000_000}}
 
-// journals measures what the journal takes of the page's main thread while somebody types, beside typing without a journal,
-// and how long the page's listeners take when it ends with 6 MB that nobody has saved.
+// journals measures the journal's share of the page's main thread during typing, beside typing without a journal. It
+// also measures how long the page's listeners take at its end with 6 MB of unsaved text.
 func (r *report) journals(open func() *browser.Tab, rounds int) {
 	for _, host := range []string{"worker", "page"} {
 		for _, size := range journalSizes {
@@ -35,7 +35,7 @@ func (r *report) journals(open func() *browser.Tab, rounds int) {
 	}
 }
 
-// journal measures one document, with the journal and without in turn.
+// journal measures one document, alternating with and without the journal.
 func (r *report) journal(open func() *browser.Tab, host, name string, size, rounds int) (marks []float64) {
 	shares := map[int][]float64{}
 	for range rounds {
@@ -43,12 +43,12 @@ func (r *report) journal(open func() *browser.Tab, host, name string, size, roun
 			tab := open()
 			tab.WaitFor("globalThis.bench", browser.Limit)
 			tab.MustEval(fmt.Sprintf("await bench.journal.begin(%q, %d, %d); null", host, size, every), nil)
-			tab.MustEval("await bench.journal.type(1000); null", nil) // the interval has found its length
+			tab.MustEval("await bench.journal.type(1000); null", nil) // the interval has adapted
 			before, begun := tab.Busy(), time.Now()
 			tab.MustEval(fmt.Sprintf("await bench.journal.type(%d); null", typing.Milliseconds()), nil)
 			shares[every] = append(shares[every], 100*float64(tab.Busy()-before)/float64(time.Since(begun)))
 			if every > 0 {
-				tab.MustEval("await bench.journal.mark(1000); null", nil) // the engine has compiled it
+				tab.MustEval("await bench.journal.mark(1000); null", nil) // the engine has compiled the code
 				marks = append(marks, browser.Get[float64](tab, "bench.journal.mark(1000)"))
 			}
 			tab.MustEval("await bench.journal.end(); null", nil)
@@ -65,14 +65,14 @@ func (r *report) journal(open func() *browser.Tab, host, name string, size, roun
 	return marks
 }
 
-// ending ends a page and returns how long its listeners of that took, in milliseconds.
+// ending ends a page and returns how long its listeners for the end took, in milliseconds.
 func ending(open func() *browser.Tab, host string, journalled bool) float64 {
 	tab := open()
 	defer tab.Close()
 	tab.WaitFor("globalThis.bench", browser.Limit)
 	tab.MustEval(fmt.Sprintf("await bench.journal.begin(%q, 1000, 200); bench.journal.put(6e6); null", host), nil)
 	if journalled {
-		time.Sleep(2 * time.Second) // no test depends on it: the figure alone does
+		time.Sleep(2 * time.Second) // no test depends on this time, only the figure does
 	}
 	tab.Reload()
 	tab.WaitFor("globalThis.bench", browser.Limit)
@@ -80,7 +80,7 @@ func ending(open func() *browser.Tab, host string, journalled bool) float64 {
 	return took["pagehide"] + took["visibilitychange"]
 }
 
-// beforeAndAfter measures a commit of 1 MiB of this version and of an older one, in turn.
+// beforeAndAfter measures a commit of 1 MiB, alternating between this version and an older one.
 func (r *report) beforeAndAfter(p *program, o options, b *browser.Browser, open func() *browser.Tab) error {
 	if o.before == "" {
 		return nil
@@ -97,7 +97,7 @@ func (r *report) beforeAndAfter(p *program, o options, b *browser.Browser, open 
 			tab.WaitFor("globalThis.bench", browser.Limit)
 			for _, host := range []string{"worker", "page"} {
 				got := browser.Get[struct{ MS float64 }](tab, fmt.Sprintf("bench.autosave.commit(%q, %d)", host, mebibyte))
-				if round >= 3 { // until the engine has compiled what it will compile
+				if round >= 3 { // the engine has compiled the code by then
 					took[host+", "+when] = append(took[host+", "+when], got.MS)
 				}
 			}

@@ -1,11 +1,10 @@
-// Command bench measures Holdfast against raw Web Locks and against other packages, in
-// one Chromium:
+// Command bench measures Holdfast beside raw Web Locks and other packages, in one Chromium:
 //
 //	go run ./tests/bench [-json path] [-rounds n] [-site dir] [-only subject] [-update folder]
 //
-// It prints Markdown tables, writes the same as JSON and, if asked, each table into the documentation. All contenders take turns in
-// every round, so that what slows the machine slows them alike; a figure is the median
-// over the rounds, a ratio the median of each round's ratio to raw.
+// It prints Markdown tables and writes the same figures as JSON. With -update it writes each table into the
+// documentation. All contenders take turns in every round, so that a busy machine slows all of them alike. A figure is
+// the median over the rounds. A ratio is the median of each round's ratio to raw.
 package main
 
 import (
@@ -72,7 +71,7 @@ func run(o options) (err error) {
 	return os.WriteFile(o.json, append(data, '\n'), 0o644)
 }
 
-// subject is what one table of the document is about.
+// subject is the subject of one table in the document.
 type subject struct {
 	name    string
 	measure func(r *report) error
@@ -110,7 +109,7 @@ func subjects(p *program, o options, b *browser.Browser, page *browser.Tab, open
 	}
 }
 
-// measure measures the subjects, prints their tables and writes each into the document as soon as it is there.
+// measure measures the subjects and prints their tables. It writes each table into the document when it is complete.
 func (r *report) measure(o options, all []subject) error {
 	known := false
 	for _, s := range all {
@@ -139,7 +138,7 @@ func (r *report) measure(o options, all []subject) error {
 	return r.write(filepath.Join(o.update, "comparison.md"), "comparison", r.compared())
 }
 
-// median returns the middle value, or the mean of both; NaN has no place in values.
+// median returns the middle value, or the mean of the two middle values. values must not contain NaN.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// The contenders, as page.js names them.
+// The names of the contenders in page.js.
 const (
 	raw       = "raw"
 	rawWorker = "raw in a worker"
@@ -37,18 +37,18 @@ const (
 	crowdRows        = "over a file: eight tabs contend"
 )
 
-// contender is one way to lock, and how often it does so in a round: a round of each
-// takes some ten milliseconds, of the slow ones more.
+// contender is one way to lock, with its number of cycles per round. A round of each contender takes some ten
+// milliseconds; slow contenders take longer.
 type contender struct {
 	name   string
 	times  int
-	target float64 // the greatest ratio to raw; 0 for none
+	target float64 // the highest allowed ratio to raw; 0 for none
 	rare   bool    // takes part in one round of five
 }
 
 func (c contender) skips(round int) bool { return c.rare && round%5 != 0 }
 
-// cycles measures lock and unlock where nobody else wants the lock.
+// cycles measures lock and unlock without contention.
 func (r *report) cycles(page *browser.Tab, rounds int) {
 	contenders := []contender{
 		{name: raw, times: 100},
@@ -65,7 +65,7 @@ func (r *report) cycles(page *browser.Tab, rounds int) {
 		return browser.Get[float64](page, fmt.Sprintf("bench.cycle(%q, %d)", c.name, n))
 	}
 	for _, c := range contenders {
-		for range 5 { // until the engine has compiled what it will compile
+		for range 5 { // until the engine has compiled the code
 			if !c.rare {
 				measure(c, 2*c.times)
 			}
@@ -76,8 +76,7 @@ func (r *report) cycles(page *browser.Tab, rounds int) {
 	}))
 }
 
-// places measures a lease on a three-level path and one on a slot, beside the raw requests that
-// they stand for.
+// places measures a lease on a three-level path and a lease on a slot, beside the equivalent raw requests.
 func (r *report) places(page *browser.Tab, rounds int) {
 	page.WaitFor("globalThis.bench", browser.Limit)
 	path := []contender{
@@ -111,7 +110,7 @@ func (r *report) places(page *browser.Tab, rounds int) {
 	r.add("one of three slots", slot, sample(slot, rounds, measure))
 }
 
-// deadlocks measures from the request that closes a cycle of two tabs to its failure.
+// deadlocks measures the time from the request that closes a cycle of two tabs to its failure.
 func (r *report) deadlocks(a, b *browser.Tab, rounds int) {
 	for i, tab := range []*browser.Tab{a, b} {
 		tab.WaitFor("globalThis.bench", browser.Limit)
@@ -130,7 +129,7 @@ func (r *report) deadlocks(a, b *browser.Tab, rounds int) {
 	}))
 }
 
-// handovers measures from the end of a hold in one tab to the callback in the other.
+// handovers measures the time from the end of a hold in one tab to the callback in the other.
 func (r *report) handovers(a, b *browser.Tab, rounds int) {
 	contenders := []contender{
 		{name: raw, times: 20},
@@ -152,14 +151,14 @@ func (r *report) handovers(a, b *browser.Tab, rounds int) {
 	}))
 }
 
-// hold is one turn of a tab with the lock, in milliseconds of the common clock.
+// hold is one period in which a tab holds the lock, in milliseconds of the common clock.
 type hold struct {
 	From, To float64
 	tab      int
 }
 
-// handover lets two tabs take turns. Differences of their clocks cancel out, because
-// both directions count alike. ok is false when the turns came to no end in time.
+// handover lets two tabs take turns. Both directions count alike, so differences of their clocks cancel out. ok is
+// false if the turns did not end in time.
 func handover(a, b *browser.Tab, c contender) (ms float64, ok bool) {
 	script := fmt.Sprintf("bench.hold(%q, %d, 3)", c.name, c.times)
 	turns := make(chan []hold, 2)
@@ -193,13 +192,13 @@ func handover(a, b *browser.Tab, c contender) (ms float64, ok bool) {
 	return (median(directions[0]) + median(directions[1])) / 2, true
 }
 
-// loads measures openHoldfast until it is ready, each time in a fresh tab.
+// loads measures openHoldfast until it is ready, each time in a new tab.
 func (r *report) loads(open func() *browser.Tab, rounds int) {
 	contenders := []contender{
 		{name: "page, warm cache", target: 120}, {name: "worker, warm cache", target: 120},
 		{name: "page, cold cache"}, {name: "worker, cold cache"},
 	}
-	n, stay := 0, 6*time.Second // Chromium keeps the compiled code when nothing was compiled for two seconds
+	n, stay := 0, 6*time.Second // Chromium stores the compiled code once nothing was compiled for two seconds
 	measure := func(c contender) (float64, bool) {
 		host, base := "page", "/"
 		if c.name[0] == 'w' {
@@ -225,8 +224,7 @@ func (r *report) loads(open func() *browser.Tab, rounds int) {
 	r.addTimes("openHoldfast until ready", contenders, sample(contenders, rounds, measure))
 }
 
-// sample measures all contenders in turn, round after round. A contender that failed is
-// left out from then on.
+// sample measures all contenders in turn, round after round. It skips a contender after its first failure.
 func sample(contenders []contender, rounds int, measure func(contender) (float64, bool)) map[string][]float64 {
 	samples := map[string][]float64{}
 	failed := map[string]bool{}

@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// program is the testing.TB of a program that is no test, for the browser harness. It
-// has what the harness calls; a fatal error ends the program in order.
+// program is the testing.TB of a program without tests, for the browser harness. It implements the methods that the
+// harness calls. A fatal error ends the program in an orderly way.
 type program struct {
 	testing.TB
 	cleanups []func()
 	failures []error
 }
 
-// fatal is what Fatal panics with.
+// fatal is the panic value of Fatal.
 type fatal struct{ error }
 
 func (p *program) Helper()          {}
@@ -29,7 +29,7 @@ func (p *program) Failed() bool { return len(p.failures) > 0 }
 func (p *program) Fatal(args ...any)                 { panic(fatal{errors.New(fmt.Sprint(args...))}) }
 func (p *program) Fatalf(format string, args ...any) { panic(fatal{fmt.Errorf(format, args...)}) }
 
-// end cleans up and returns what failed. recovered is what recover returned.
+// end runs the cleanups and returns the errors. recovered is the result of recover.
 func (p *program) end(recovered any) error {
 	for i := len(p.cleanups) - 1; i >= 0; i-- {
 		p.cleanups[i]()

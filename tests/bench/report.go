@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// none stands for a round in which nothing was measured.
+// none marks a round without a measurement.
 const none = -1
 
 type report struct {
@@ -31,7 +31,7 @@ type row struct {
 	Unit   string  // of Median and, without a ratio, of Target
 	Median float64 // 0 where it did not finish
 	Ratio  float64 `json:",omitempty"` // to raw
-	Target float64 `json:",omitempty"` // the most that Ratio, or Median where there is none, may be
+	Target float64 `json:",omitempty"` // the maximum of Ratio, or of Median if there is no ratio
 	Values []float64
 }
 
@@ -61,7 +61,7 @@ func (r *report) addTo(base, what string, contenders []contender, samples map[st
 	}
 }
 
-// addTimes adds figures that stand for themselves.
+// addTimes adds figures that are not compared.
 func (r *report) addTimes(what string, contenders []contender, samples map[string][]float64) {
 	for _, c := range contenders {
 		values := slices.DeleteFunc(samples[c.name], func(v float64) bool { return v == none })
@@ -69,7 +69,7 @@ func (r *report) addTimes(what string, contenders []contender, samples map[strin
 	}
 }
 
-// sizes adds what make build measured; a build that it did not measure has none.
+// sizes adds the sizes that make build measured, if it measured any.
 func (r *report) sizes(site string) {
 	var known map[string]struct{ Gzip, Brotli float64 }
 	if data, err := os.ReadFile(".cache/sizes.json"); err == nil {
@@ -85,7 +85,7 @@ func (r *report) sizes(site string) {
 		row{What: "size", Who: "Wasm, brotli 11", Unit: "KB", Median: sizeOf("holdfast.wasm").Brotli / 1024, Target: 760})
 }
 
-// compared are the figures of what people would use instead, and of Holdfast beside them.
+// compared returns the figures of the alternatives, with those of Holdfast beside them.
 func (r *report) compared() []row {
 	return slices.DeleteFunc(slices.Clone(r.Rows), func(row row) bool {
 		switch row.What {
@@ -111,7 +111,7 @@ func (r *report) write(path, subject string, rows []row) error {
 	return os.WriteFile(path, []byte(before+openMark+"\n\n"+r.table(rows)+closeMark+after), 0o644)
 }
 
-// table is the report for people.
+// table returns the report for people.
 func (r *report) table(rows []row) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s on %s, load %s after the run; medians of %d rounds:\n\n", r.Browser, r.Machine, load(), r.Rounds)
@@ -173,14 +173,14 @@ func (r row) mark() string {
 	return "missed"
 }
 
-// load returns how many programs ran or waited for a processor in the last minute, on average.
+// load returns the average number of programs that ran or waited for a processor in the last minute.
 func load() string {
 	text, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(text), " ")
 	return cmp.Or(first, "unknown")
 }
 
-// machine names the processor, where the system tells it.
+// machine returns the processor's name, if the system shows it.
 func machine() string {
 	name := "unknown processor"
 	if file, err := os.Open("/proc/cpuinfo"); err == nil {

@@ -9,8 +9,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// saves measures AutoSave: what a mark costs the page, a commit beside the bare write of the
-// same bytes, and how long the page can do nothing else meanwhile.
+// saves measures AutoSave: the cost of a mark for the page, a commit beside the bare write of the same bytes, and how
+// long the page is blocked meanwhile.
 func (r *report) saves(page *browser.Tab, rounds int) {
 	page.WaitFor("globalThis.bench", browser.Limit)
 	hosts := []string{"worker", "page"}
@@ -33,7 +33,7 @@ func (r *report) saves(page *browser.Tab, rounds int) {
 		for _, who := range append([]string{raw}, hosts...) {
 			got := browser.Get[struct{ MS, Longest float64 }](page, fmt.Sprintf("bench.autosave.commit(%q, %d)", who, mebibyte))
 			if round < 3 {
-				continue // until the engine has compiled what it will compile
+				continue // until the engine has compiled the code
 			}
 			took[who] = append(took[who], got.MS)
 			blocked[who] = append(blocked[who], got.Longest)
@@ -55,8 +55,8 @@ func (r *report) saves(page *browser.Tab, rounds int) {
 	}
 }
 
-// memory measures whether saving needs ever more of it: what the page and its workers have in use, and what their
-// process has in memory, much of which nobody refers to any more.
+// memory measures whether memory grows with the number of saves: the memory in use by the page and its workers, and
+// the resident memory of their process, much of which may be garbage.
 func (r *report) memory(page *browser.Tab, saves int) error {
 	page.WaitFor("globalThis.bench", browser.Limit)
 	pid, err := page.Renderer()
@@ -68,7 +68,7 @@ func (r *report) memory(page *browser.Tab, saves int) error {
 	marks := []int{saves / 10, saves / 2, saves}
 	done := 0
 	for _, mark := range marks {
-		for ; done < mark; done += 50 { // each call is bounded in time
+		for ; done < mark; done += 50 { // each call has a time limit
 			page.MustEval("bench.autosave.repeat('worker', 50)", nil)
 		}
 		resident := residentOf(pid)
@@ -80,7 +80,7 @@ func (r *report) memory(page *browser.Tab, saves int) error {
 	for i, who := range whose {
 		for j, mark := range marks {
 			target := 0.0
-			if j > 0 && i < 2 { // what is resident goes up and down with the browser's own wishes
+			if j > 0 && i < 2 { // the resident memory also varies with the browser's own work
 				target = figures[i][0] * 1.1
 			}
 			r.addRow("memory, "+who, fmt.Sprintf("after %d saves", mark), "MB", figures[i][j:j+1], target)
@@ -89,7 +89,7 @@ func (r *report) memory(page *browser.Tab, saves int) error {
 	return nil
 }
 
-// residentOf is how many bytes a process has in memory, or 0 where there is no /proc.
+// residentOf returns the resident memory of a process in bytes, or 0 without /proc.
 func residentOf(pid int) float64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// serve serves the built package as the holdfast binary does, with the page of the
-// benchmark beside it, and once more under /cold/…/ for loads that find no cache.
+// serve serves the built package as the holdfast binary does, with the benchmark's page beside it. It serves both
+// again under /cold/…/ for loads without a cache.
 func serve(p *program, dir string) (*browser.Server, error) {
 	files, err := static.Handler(os.DirFS(dir))
 	if err != nil {
@@ -51,7 +51,7 @@ func serve(p *program, dir string) (*browser.Server, error) {
 	return browser.Serve(p, isolated(mux)), nil
 }
 
-// goLocker serves the Go program of locker/, and the script that runs it.
+// goLocker serves the Go program of locker/ and the script that runs it.
 func goLocker(mux *http.ServeMux) error {
 	const wasm = ".cache/bench-locker.wasm"
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", wasm, "./tests/bench/locker")
@@ -79,8 +79,8 @@ func goLocker(mux *http.ServeMux) error {
 	return nil
 }
 
-// isolated has the browser isolate the pages from other origins: their clocks read
-// steps of 5 µs then, instead of 100 µs.
+// isolated makes the browser isolate the pages from other origins. Their clocks then have a resolution of 5 µs
+// instead of 100 µs.
 func isolated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -97,7 +97,7 @@ func content(kind string, data []byte) http.Handler {
 	})
 }
 
-// script bundles one of the scripts beside this file.
+// script bundles one of the scripts in this folder.
 func script(name string) ([]byte, error) {
 	result := api.Build(api.BuildOptions{
 		EntryPoints: []string{"tests/bench/" + name},

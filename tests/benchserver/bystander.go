@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// watched is how long the bystanders measure, and bystanding how many of them there are at each server.
+	// watched is how long the bystanders measure. bystanding is their number at each server.
 	watched    = 10 * time.Second
 	bystanding = 8
-	// pace is the pause between two hand-overs of the relay: it measures, it does not load.
+	// pace is the pause between two handovers of the relay, which measures without adding load.
 	pace = 20 * time.Millisecond
 )
 
-// times are how long the heartbeats and the acquisitions of bystanders took.
+// times are the durations of the bystanders' heartbeats and acquisitions.
 type times struct {
 	mu            sync.Mutex
 	beats, cycles []time.Duration
 }
 
-// bystanders keep locks of their own alive and acquire others, at both servers in the same moments.
+// bystanders renew locks of their own and acquire others, at both servers at the same moments.
 func bystanders(quiet, crowded *server) (alone, beside *times, err error) {
 	alone, beside = &times{}, &times{}
 	var group errgroup.Group
@@ -62,7 +62,7 @@ func (t *times) measure(s *server, name string) error {
 	return nil
 }
 
-// relay is two clients that pass one lock on to each other.
+// relay is two clients that hand one lock over to each other.
 type relay struct {
 	line  *line
 	ended chan struct{}
@@ -89,7 +89,7 @@ func (r *relay) run(who string) error {
 			l.gaps = append(l.gaps, time.Since(l.given))
 		}
 		l.mu.Unlock()
-		time.Sleep(pace) // the other one is in line by now
+		time.Sleep(pace) // the other client has joined the queue by now
 		if err := l.give(who, id); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (r *relay) run(who string) error {
 	}
 }
 
-// stop ends the relay and returns how long each hand-over took.
+// stop ends the relay and returns the duration of each handover.
 func (r *relay) stop() ([]time.Duration, error) {
 	close(r.ended)
 	err := r.group.Wait()

@@ -16,10 +16,10 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// clients is how many clients acquire and release at once.
+// clients is the number of clients that acquire and release at once.
 const clients = 64
 
-// contender is one way to carry out a cycle of acquire and release, with what its cycles took so far.
+// contender is one way to run a cycle of acquire and release, with the costs of its cycles so far.
 type contender struct {
 	who, target string
 	cycle       func(who, i int) error
@@ -29,9 +29,10 @@ type contender struct {
 	server, client time.Duration // processor time
 }
 
-// crowd measures how many cycles of acquire and release the clients get through in a second, beside the same transactions on the
-// etcd inside the server, and beside two HTTP requests and two gRPC calls that do nothing. They take turns, so that a busy machine slows all down alike.
-// Other programs change how many cycles a second has, but hardly the processor time of one.
+// crowd measures how many cycles of acquire and release the clients complete per second, beside the same transactions
+// on the etcd inside the server, and beside two HTTP requests and two gRPC calls that do nothing. The contenders take
+// turns, so that a busy machine slows all of them alike. Other programs change the number of cycles per second, but
+// hardly the processor time of one.
 func crowd(t *table, s *server, turns int, turn time.Duration) error {
 	etcd, err := dialEtcd(s)
 	if err != nil {
@@ -77,7 +78,7 @@ func holdfastTurn(s *server, who, i int) error {
 	return err
 }
 
-// idleTurn sends as many requests as a cycle has to a path that needs no store.
+// idleTurn sends as many requests as one cycle does, to a path without store access.
 func idleTurn(s *server) error {
 	for range 2 {
 		response, err := s.client.Get(s.base + "/healthz")
@@ -94,7 +95,7 @@ func idleTurn(s *server) error {
 	return nil
 }
 
-// idleCalls makes as many calls as the transactions of a cycle, which need no store.
+// idleCalls makes as many calls as a cycle has transactions. The calls do not use the store.
 func idleCalls(health healthpb.HealthClient) error {
 	for range 2 {
 		if _, err := health.Check(context.Background(), &healthpb.HealthCheckRequest{}); err != nil {
@@ -106,12 +107,12 @@ func idleCalls(health healthpb.HealthClient) error {
 
 func (c *contender) perSecond() float64 { return float64(c.cycles) / c.took.Seconds() }
 
-// each is a processor time in microseconds of one cycle.
+// each returns a processor time per cycle, in microseconds.
 func (c *contender) each(d time.Duration) float64 {
 	return float64(d.Microseconds()) / float64(max(c.cycles, 1))
 }
 
-// turn has all clients run cycles for a time.
+// turn makes all clients run cycles for the given time.
 func (c *contender) turn(s *server, long time.Duration) error {
 	serverBefore, _, err := s.usage()
 	if err != nil {
@@ -150,7 +151,7 @@ func (c *contender) turn(s *server, long time.Duration) error {
 	return err
 }
 
-// etcdCycle carries out what the server does for one cycle: the transactions of an acquisition and of a release.
+// etcdCycle runs the transactions of one cycle: those of an acquisition and of a release.
 func etcdCycle(c *clientv3.Client, room string) error {
 	ctx := context.Background()
 	value, event := strings.Repeat("v", 200), strings.Repeat("e", 250)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// live measures the memory of a server with many live locks, and how soon it is ready again after a restart.
+// live measures the memory of a server with many live locks, and its time to become ready after a restart.
 func live(t *table, s *server, steps ...int) error {
 	taken := 0
 	for _, locks := range steps {
@@ -24,7 +24,7 @@ func live(t *table, s *server, steps ...int) error {
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		time.Sleep(2 * time.Second) // the garbage of the acquisitions is collected
+		time.Sleep(2 * time.Second) // the garbage collector frees the garbage of the acquisitions
 		_, before, err := s.usage()
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ func live(t *table, s *server, steps ...int) error {
 	return nil
 }
 
-// restart stops the server and starts it again on the same data.
+// restart stops the server and starts it again with the same data.
 func (s *server) restart() error {
 	if err := s.process.Process.Signal(os.Interrupt); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Command benchserver measures a running holdfast beside etcd's own mutex and a Redis lock, and prints a table. It is a
-// module of its own, so that what it compares with is no dependency of the product.
+// Command benchserver measures a running holdfast beside etcd's own mutex and a Redis lock, and prints a table. It is
+// a separate module, so that the product does not depend on what it is compared with.
 //
 //	benchserver [-seconds 20] [-only waiting] path/to/holdfast
 package main
@@ -41,7 +41,7 @@ func (t *table) run(binary string, only []string, rounds int, keep time.Duration
 			return err
 		}
 	}
-	// Each on a server of its own, so that none is measured with what another has left.
+	// Each measurement has its own server, so that the data of another one does not affect it.
 	for _, m := range []struct {
 		name    string
 		measure func(*server) error

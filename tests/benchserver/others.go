@@ -18,12 +18,12 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// dialEtcd connects to the etcd inside the server, over its socket.
+// dialEtcd connects to the etcd inside the server through its socket.
 func dialEtcd(s *server) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{"unix:" + filepath.Join(s.dir, "data", "etcd.sock")}})
 }
 
-// etcdPut measures the least that can be committed: one key.
+// etcdPut measures the smallest possible commit: one key.
 func etcdPut(t *table, s *server, rounds int) error {
 	client, err := dialEtcd(s)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// saves measures saves of 1 MiB beside writing a file of 1 MiB and flushing it, in turn.
+// saves measures saves of 1 MiB, alternating with writing and flushing a file of 1 MiB.
 func saves(t *table, s *server, rounds int) error {
 	token, err := s.call("POST", "saved", "bench")
 	if err != nil {
@@ -22,7 +22,7 @@ func saves(t *table, s *server, rounds int) error {
 	rand.Read(data) // never fails
 	var saved, written []time.Duration
 	for i := range rounds + rounds/10 {
-		if _, err := s.call("PUT", "saved", "bench"); err != nil { // on a busy machine the saves take longer than a lock lasts
+		if _, err := s.call("PUT", "saved", "bench"); err != nil { // on a busy machine the saves take longer than the lock's TTL
 			return err
 		}
 		data[0] = byte(i)
@@ -35,7 +35,7 @@ func saves(t *table, s *server, rounds int) error {
 		if err := flushed(filepath.Join(s.dir, "file"), data); err != nil {
 			return err
 		}
-		if file := time.Since(begin); i >= rounds/10 { // the first are the warm-up
+		if file := time.Since(begin); i >= rounds/10 { // the first rounds are the warm-up
 			saved, written = append(saved, put), append(written, file)
 		}
 	}
@@ -62,7 +62,7 @@ func (s *server) put(room string, token int64, data []byte) error {
 	return nil
 }
 
-// flushed replaces a file as safely as the server does.
+// flushed replaces a file as durably as the server does.
 func flushed(path string, data []byte) error {
 	file, err := os.Create(path + ".tmp")
 	if err != nil {

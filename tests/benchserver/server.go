@@ -124,7 +124,7 @@ func holdfastCycle(s *server) func(int) (time.Duration, error) {
 	}
 }
 
-// usage is the processor time and the memory that the server has used.
+// usage returns the server's processor time and resident memory.
 func (s *server) usage() (cpu time.Duration, rss int64, err error) {
 	return usageOf(s.process.Process.Pid)
 }
@@ -148,7 +148,7 @@ func usageOf(process int) (cpu time.Duration, rss int64, err error) {
 	return time.Duration(ticks) * 10 * time.Millisecond, pages * int64(os.Getpagesize()), err
 }
 
-// keepAlive holds locks and sends each one's heartbeat every 10 s.
+// keepAlive holds locks and sends a heartbeat for each of them every 10 s.
 func keepAlive(t *table, s *server, locks int, long time.Duration) error {
 	var group errgroup.Group
 	group.SetLimit(32)
@@ -189,7 +189,8 @@ func keepAlive(t *table, s *server, locks int, long time.Duration) error {
 	return nil
 }
 
-// fanOut measures from the call that takes or gives back a lock until every socket in the room has heard of it.
+// fanOut measures the time from the call that acquires or releases a lock until every socket in the room has received
+// the event.
 func fanOut(t *table, s *server, sockets, rounds int) error {
 	arrivals := make(chan time.Time, sockets*2)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -235,7 +236,7 @@ func (s *server) do(method, path, secret string, body, answer any) error {
 	return s.send(s.client, method, path, secret, body, answer)
 }
 
-// send sends a request with a JSON body and reads the answer into answer, unless that is nil.
+// send sends a request with a JSON body and decodes the response into answer, unless answer is nil.
 func (s *server) send(client *http.Client, method, path, secret string, body, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {

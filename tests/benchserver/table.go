@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// table is what is printed: a line a figure, with the target where there is one.
+// table is the printed table: one line per figure, with its target if there is one.
 type table struct {
 	load string // of the machine before the first figure
 	rows []row
@@ -22,7 +22,7 @@ func (t *table) add(what, who, figure, target string) {
 	t.rows = append(t.rows, row{what, who, figure, target})
 }
 
-// String returns the table with the machine that it was measured on.
+// String returns the table with the name of the measuring machine.
 func (t *table) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s, %s/%s, %d cores, load %s before the run:\n\n", processor(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), t.load)
@@ -38,7 +38,7 @@ const (
 	closeMark = "<!-- end of server -->"
 )
 
-// write replaces the table of the server in a document; an empty path is none.
+// write replaces the server's table in a document. An empty path does nothing.
 func (t *table) write(path string) error {
 	if path == "" {
 		return nil
@@ -55,7 +55,7 @@ func (t *table) write(path string) error {
 	return os.WriteFile(path, []byte(before+openMark+"\n\n"+t.String()+closeMark+after), 0o644)
 }
 
-// load returns how many programs ran or waited for a processor in the last minute, on average.
+// load returns the average number of programs that ran or waited for a processor in the last minute.
 func load() string {
 	text, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(text), " ")
@@ -75,7 +75,7 @@ func (t *table) acquire(who, target string, rounds int, cycle func(i int) (time.
 	return t.repeat("acquire, p50 and p99", who, target, rounds, cycle)
 }
 
-// repeat measures what a cycle says it took.
+// repeat measures the durations that cycle returns.
 func (t *table) repeat(what, who, target string, rounds int, cycle func(i int) (time.Duration, error)) error {
 	var times []time.Duration
 	for i := range rounds + rounds/10 {
@@ -83,7 +83,7 @@ func (t *table) repeat(what, who, target string, rounds int, cycle func(i int) (
 		if err != nil {
 			return fmt.Errorf("%s: %w", who, err)
 		}
-		if i >= rounds/10 { // the first are the warm-up
+		if i >= rounds/10 { // the first rounds are the warm-up
 			times = append(times, d)
 		}
 	}
@@ -98,7 +98,7 @@ func quantile(times []time.Duration, q float64) time.Duration {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// start measures how large the binary is and how soon it is ready.
+// start measures the size of the binary and its time to become ready.
 func (t *table) start(binary string) error {
 	info, err := os.Stat(binary)
 	if err != nil {

@@ -14,26 +14,28 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// longest is how long each waits at most.
+// longest is the maximum waiting time of each waiter.
 const longest = 5 * time.Minute
 
-// arrival is the pause between two who come: what is measured is the waiting, not a stampede.
+// arrival is the pause between two arrivals: the benchmark measures waiting, not a stampede.
 const arrival = 3 * time.Millisecond
 
-// line is a document with many waiters. Each waiter also holds a lock of its own, so each might be part of a deadlock.
+// line is a document with many waiters. Each waiter also holds a lock of its own, so each could be part of a
+// deadlock.
 type line struct {
 	s       *server
 	many    *http.Client
 	waiters int
 
 	mu     sync.Mutex
-	given  time.Time // when the last release was sent
+	given  time.Time // the time of the last release
 	gaps   []time.Duration
 	served int
 }
 
-// waiting measures what many waiters for one document cost others, and how long each hand-over takes. The baseline comes from
-// a second server without waiters at the same moments, so that the disk and other programs slow both down alike.
+// waiting measures the cost that many waiters for one document have for others, and the duration of each handover.
+// The baseline comes from a second server without waiters at the same moments, so that the disk and other programs
+// slow both alike.
 func waiting(t *table, s *server, binary string, waiters int) error {
 	quiet, err := startServer(binary)
 	if err != nil {
@@ -96,7 +98,7 @@ func halves(times []time.Duration) string {
 	return fmt.Sprintf("%.1f ms, %.1f ms", ms(quantile(times, .5)), ms(quantile(times, .99)))
 }
 
-// wait is one of those in line: it holds a lock of its own, waits, and gives the document on at once.
+// wait is one waiter: it holds a lock of its own, waits, and hands the document over at once.
 func (l *line) wait(who string) error {
 	own, err := l.lock(who, "own/"+who, 0)
 	if err != nil {
@@ -120,7 +122,7 @@ func (l *line) give(who, id string) error {
 	return l.do("DELETE", "/api/locks/"+id, who, nil, nil)
 }
 
-// standing waits until all stand in line.
+// standing waits until all waiters have joined the queue.
 func (l *line) standing() error {
 	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(100 * time.Millisecond) {
 		response, err := l.s.client.Get(l.s.base + "/metrics")
@@ -133,11 +135,11 @@ func (l *line) standing() error {
 			return err
 		}
 		if bytes.Contains(text, []byte(fmt.Sprintf("\nholdfast_waiters %d\n", l.waiters))) {
-			time.Sleep(time.Second) // the last of them is put in line
+			time.Sleep(time.Second) // the last of them joins the queue meanwhile
 			return nil
 		}
 	}
-	return fmt.Errorf("%d did not stand in line within a minute", l.waiters)
+	return fmt.Errorf("%d waiters did not join the queue within a minute", l.waiters)
 }
 
 func (l *line) lock(who, path string, wait time.Duration) (id string, err error) {

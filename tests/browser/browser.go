@@ -1,9 +1,9 @@
-// Package browser drives several tabs of one Chromium for the end-to-end tests: it opens, hides, freezes,
-// suspends, crashes and closes them, and runs JavaScript in them.
+// Package browser drives several tabs of one Chromium for the end-to-end tests: it opens, hides, freezes, suspends,
+// crashes and closes them, and runs JavaScript in them.
 //
-// All tabs of one [Browser] lie in one window and one profile, so they share locks, storage and channels, exactly
-// one of them is visible at a time, and each has a renderer process of its own. Every call is bounded in time and
-// fails its test rather than hang.
+// All tabs of one [Browser] are in one window and one profile. So they share locks, storage and channels, and exactly
+// one of them is visible at a time. Each has its own renderer process. Every call has a time limit, and fails its
+// test instead of hanging.
 package browser
 
 import (
@@ -25,25 +25,24 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Limit bounds every call that has no limit of its own.
+// Limit bounds every call without a limit of its own.
 const Limit = 15 * time.Second
 
-// A Browser is one Chromium with a profile of its own. Its methods may be called from several goroutines.
+// A Browser is one Chromium with its own profile. Its methods may be called from several goroutines.
 type Browser struct {
 	options Options
-	ctx     context.Context // of the cover tab, parent of all others
+	ctx     context.Context // of the cover tab, the parent of all others
 	cancel  func()
 	profile string
 	process *exec.Cmd
 	mu      sync.Mutex
 	tabs    []*Tab
-	spare   []*Tab     // of the tabs, those that nobody uses any more
-	tracing sync.Mutex // Chromium records one trace at a time
+	spare   []*Tab     // the tabs that no test uses any more
+	tracing sync.Mutex // Chromium records only one trace at a time
 }
 
-// Start gives the test a Chromium without a tab. When the test ends the browser is closed, none of its processes is left
-// and its profile is removed, or it serves another test ([Run]). It fails the test where Chromium is missing or does
-// not start.
+// Start gives the test a Chromium without a tab. At the end of the test the browser closes, without leaving a process
+// or its profile, or it serves another test ([Run]). Start fails the test if Chromium is missing or does not start.
 func Start(t testing.TB, options Options) *Browser {
 	t.Helper()
 	b := kept.take(options)
@@ -64,7 +63,7 @@ func Start(t testing.TB, options Options) *Browser {
 }
 
 func launch(options Options) (*Browser, error) {
-	profile, err := os.MkdirTemp("", "hf-") // short: a socket in it has at most 108 bytes
+	profile, err := os.MkdirTemp("", "hf-") // short: the path of a socket has at most 108 bytes
 	if err != nil {
 		return nil, fmt.Errorf("no directory for the profile: %w", err)
 	}
@@ -87,9 +86,9 @@ func (b *Browser) run() error {
 	allocator := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),
 		chromedp.UserDataDir(b.profile),
-		chromedp.Env("TMPDIR=" + b.profile), // what a killed browser leaves goes with the profile
+		chromedp.Env("TMPDIR=" + b.profile), // the files of a killed browser are removed with the profile
 		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
-			// A group of its own makes it possible to end every child, and to see that none is left.
+			// With its own process group, the test can end every child and check that none is left.
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 			b.process = cmd
 		}),
@@ -98,7 +97,7 @@ func (b *Browser) run() error {
 		allocator = append(allocator, chromedp.Flag(name, value))
 	}
 	base, cancelBase := chromedp.NewExecAllocator(context.Background(), allocator...)
-	// Protocol messages newer than the client library are no failure of the test.
+	// Protocol messages newer than the client library do not fail the test.
 	ctx, cancel := chromedp.NewContext(base, chromedp.WithErrorf(func(string, ...any) {}))
 	b.ctx, b.cancel = ctx, func() { cancel(); cancelBase() }
 	if err := chromedp.Run(ctx); err != nil {
@@ -107,8 +106,8 @@ func (b *Browser) run() error {
 	return nil
 }
 
-// end ends every process of the browser at once and removes its profile. A profile that is thrown away needs no orderly
-// end, which takes seconds; SIGKILL also reaches a suspended renderer. It tells of a process or a file that is left.
+// end kills every process of the browser and removes its profile. A temporary profile needs no orderly end, which
+// takes seconds. SIGKILL also ends a suspended renderer. end reports processes and files that are left.
 func (b *Browser) end() (err error) {
 	group := 0
 	if b.process != nil && b.process.Process != nil {
@@ -124,17 +123,16 @@ func (b *Browser) end() (err error) {
 	return errors.Join(err, os.RemoveAll(b.profile))
 }
 
-// Find returns the path of the Chromium (or Chrome) that Start runs, or "" if there is none. HOLDFAST_CHROMIUM
-// overrides the search.
+// Find returns the path of the Chromium (or Chrome) that Start runs, or "". HOLDFAST_CHROMIUM overrides the search.
 func Find() string {
 	return find("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
 		"/Applications/Chromium.app/Contents/MacOS/Chromium",
 		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 }
 
-// FindShell returns the path of the headless shell that Start runs for [Options.Shell], or else what Find does.
+// FindShell returns the path of the headless shell that Start runs for [Options.Shell], or the result of Find.
 func FindShell() string {
-	// Debian's command is a script that waits for this program, which would outlive a test that is killed.
+	// Debian's command is a script that waits for this program. The program would outlive a killed test.
 	if shell := find("/usr/lib/chromium/chromium-headless-shell", "chromium-headless-shell", "chrome-headless-shell", "headless-shell"); shell != "" {
 		return shell
 	}
@@ -153,7 +151,7 @@ func find(names ...string) string {
 	return ""
 }
 
-// Tabs returns the tabs that are open, oldest first, without the blank one that covers hidden tabs.
+// Tabs returns the open tabs, oldest first, without the blank tab that covers hidden tabs.
 func (b *Browser) Tabs() []*Tab {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,16 +183,16 @@ func gone(group int, limit time.Duration) bool {
 	}
 }
 
-// dead reports whether what is left of a group has ended and only waits for its parent to notice, which an init
-// process may take a second for. Where there is no /proc, it cannot be told.
+// dead reports whether the remaining processes of a group have ended and only wait for their parent, which may take
+// an init process a second. Without /proc it returns false.
 func dead(group int) bool {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
 		line, err := os.ReadFile(file)
 		if err != nil {
-			continue // gone meanwhile
+			continue // it has ended meanwhile
 		}
-		// "pid (name) state parent group …"; the name may hold anything.
+		// The format is "pid (name) state parent group …". The name may contain anything.
 		fields := strings.Fields(string(line[strings.LastIndexByte(string(line), ')')+1:]))
 		if len(fields) > 2 && fields[2] == strconv.Itoa(-group) && fields[0] != "Z" && fields[0] != "X" {
 			return false

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/cdproto/performance"
 )
 
-// Busy is how much processor time the main thread of the tab's page has used for its tasks since the page began. Other
+// Busy returns the processor time that the page's main thread has used for its tasks since the page began. Other
 // processes do not count, however busy the machine is.
 func (tab *Tab) Busy() (used time.Duration) {
 	tab.t.Helper()

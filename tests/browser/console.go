@@ -14,32 +14,32 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A Message is one line of a tab's console, of its page or of one of its workers.
+// A Message is one line of a tab's console, from its page or one of its workers.
 type Message struct {
 	Source string // "page" or "worker"
 	Level  string // "log", "debug", "info", "warning", "error"; an uncaught exception is "exception"
 	Text   string // the arguments, joined by spaces; for an exception, its stack
 
-	exception int64 // the protocol's number of an exception, which may be taken back
+	exception int64 // the protocol's number of an exception, which Chromium may revoke
 }
 
 func (m Message) String() string { return m.Source + " " + m.Level + ": " + m.Text }
 
-// failure reports whether the line says that something went wrong.
+// failure reports whether the line reports an error.
 func (m Message) failure() bool {
 	return m.Level == "error" || m.Level == "exception" || m.Level == "assert"
 }
 
-// Console returns what the page and its dedicated workers wrote to the console so far, uncaught exceptions,
-// unhandled rejections and the browser's own complaints (a policy violated, a file not found) included. It keeps
-// what earlier documents of the tab wrote.
+// Console returns the console lines of the page and its dedicated workers, including uncaught exceptions, unhandled
+// rejections and the browser's own errors (a policy violation, a missing file). It includes the lines of earlier
+// documents of the tab.
 func (tab *Tab) Console() []Message {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	return slices.Clone(tab.console)
 }
 
-// Quiet fails the test for every error on the console that none of the patterns (regular expressions) expects.
+// Quiet fails the test for every console error that matches none of the patterns (regular expressions).
 func (tab *Tab) Quiet(expected ...string) {
 	tab.t.Helper()
 	for _, message := range tab.Console() {
@@ -55,22 +55,21 @@ func (tab *Tab) Quiet(expected ...string) {
 	}
 }
 
-// worker is a dedicated worker that is alive.
+// worker is a live dedicated worker.
 type worker struct {
-	ctx      context.Context // of a session of its own
+	ctx      context.Context // of its own session
 	cancel   context.CancelFunc
 	attached chan struct{} // closed when the session works
 }
 
-// Workers returns how many dedicated workers the page itself has started that are alive. Workers of workers are not
-// counted.
+// Workers returns the number of live dedicated workers that the page itself started. Workers of workers do not count.
 func (tab *Tab) Workers() int {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	return len(tab.workers)
 }
 
-// record keeps an event if it is a line of the console.
+// record stores an event if it is a console line.
 func (tab *Tab) record(source string, event any) {
 	message := Message{Source: source}
 	switch event := event.(type) {
@@ -81,7 +80,7 @@ func (tab *Tab) record(source string, event any) {
 		message.Level = "exception"
 		message.Text = describe(event.ExceptionDetails)
 		message.exception = event.ExceptionDetails.ExceptionID
-	case *runtime.EventExceptionRevoked: // a rejection that was handled a little later
+	case *runtime.EventExceptionRevoked: // a handler was added to the rejection later
 		tab.mu.Lock()
 		defer tab.mu.Unlock()
 		tab.console = slices.DeleteFunc(tab.console, func(m Message) bool {
@@ -90,7 +89,7 @@ func (tab *Tab) record(source string, event any) {
 		return
 	case *log.EventEntryAdded:
 		if event.Entry.Source == log.SourceWorker || event.Entry.WorkerID != "" {
-			return // the worker's own session tells it, with its arguments
+			return // the worker's own session reports it with its arguments
 		}
 		message.Level = string(event.Entry.Level)
 		message.Text = strings.TrimSpace(event.Entry.Text + " " + event.Entry.URL)
@@ -102,7 +101,7 @@ func (tab *Tab) record(source string, event any) {
 	tab.console = append(tab.console, message)
 }
 
-// join writes the arguments of a console call as a person would see them.
+// join formats the arguments of a console call as a user sees them.
 func join(arguments []*runtime.RemoteObject) string {
 	words := make([]string, len(arguments))
 	for i, argument := range arguments {
@@ -123,7 +122,7 @@ func join(arguments []*runtime.RemoteObject) string {
 	return strings.Join(words, " ")
 }
 
-// workerStarted counts a dedicated worker and listens to its console. Chromium replays what the worker wrote before.
+// workerStarted counts a dedicated worker and listens to its console. Chromium replays the worker's earlier lines.
 func (tab *Tab) workerStarted(event *target.EventAttachedToTarget) {
 	if event.TargetInfo.Type != "worker" {
 		return

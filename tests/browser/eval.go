@@ -11,27 +11,27 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// group names the objects that an evaluation keeps alive until it is answered.
+// group names the objects that an evaluation keeps alive until it ends.
 const group = "holdfast"
 
-// NowJS is an expression for the present in milliseconds since the Unix epoch, with fractions. The readings of
-// all tabs and workers of one browser, and of Go's clock on the same machine, may be compared: see the tests.
+// NowJS is an expression for the current time in milliseconds since the Unix epoch, with fractions. The clocks of all
+// tabs and workers of one browser, and Go's clock on the same machine, are comparable: see the tests.
 const NowJS = "(performance.timeOrigin + performance.now())"
 
-// A JSError is what JavaScript threw, or rejected a promise with.
+// A JSError is a value that JavaScript threw, or with which it rejected a promise.
 type JSError struct {
-	Name    string // "TypeError", "AbortError", …; "" where something else than an error was thrown
+	Name    string // "TypeError", "AbortError", …; "" if the value is not an error
 	Message string
-	Code    string // the error's own code property where that is a string
-	Stack   string // with the text of the error in its first line
+	Code    string // the error's code property if that is a string
+	Stack   string // begins with the error's text
 }
 
 func (e *JSError) Error() string { return "JavaScript: " + e.Stack }
 
-// Eval runs a script in the page and decodes the value of its last expression into out, as JSON; out may be nil.
-// The script may use await at its top level, a promise as its value is awaited, and what it declares with const, let
-// or function is seen by later scripts. The page's content security policy holds for it, except that it runs at all.
-// What it throws is returned as a *JSError. A crash or close of the tab ends it.
+// Eval runs a script in the page and decodes the value of its last expression as JSON into out, which may be nil. The
+// script may use await at its top level. Eval awaits a promise value. Later scripts see what the script declares with
+// const, let or function. The page's content security policy applies to the script, except that the script may run at
+// all. An error that it throws is returned as a *JSError. A crash or close of the tab ends Eval.
 func (tab *Tab) Eval(js string, out any) error { return tab.evalWithin(Limit, js, out) }
 
 // MustEval is Eval that fails the test instead of returning an error.
@@ -40,7 +40,7 @@ func (tab *Tab) MustEval(js string, out any) {
 	tab.must("eval", tab.Eval(js, out))
 }
 
-// Get runs a script as Eval does and returns the value of its last expression. It fails the test for an error.
+// Get runs a script like Eval and returns the value of its last expression. It fails the test on an error.
 func Get[T any](tab *Tab, js string) T {
 	tab.t.Helper()
 	var out T
@@ -48,27 +48,27 @@ func Get[T any](tab *Tab, js string) T {
 	return out
 }
 
-// Now returns the page's clock, as NowJS reads it.
+// Now returns the page's clock, see NowJS.
 func (tab *Tab) Now() float64 {
 	tab.t.Helper()
 	return Get[float64](tab, NowJS)
 }
 
-// WaitFor waits until a script's value is truthy and fails the test, saying what the value was, if it is not within
-// the limit. A promise is awaited, so a script may wait for an event by itself; one that throws counts as not yet.
-// The script is asked from outside, every few milliseconds at first and never more than 25 ms apart, and no timer of
-// the page takes part, so waiting works alike in a throttled, hidden or frozen tab and costs the page nothing but the
+// WaitFor waits until a script's value is truthy. If it is not within the limit, WaitFor fails the test with the last
+// value. A promise is awaited, so a script may itself wait for an event. A script that throws counts as not yet
+// truthy. WaitFor evaluates the script from outside the page, every few milliseconds at first and at least every 50
+// ms, without timers of the page. So it works alike in a throttled, hidden or frozen tab, and costs the page only the
 // script.
 func (tab *Tab) WaitFor(js string, limit time.Duration) {
 	tab.t.Helper()
 	tab.must("wait for "+js, tab.Wait(js, limit))
 }
 
-// Wait is WaitFor that returns the error.
+// Wait is like WaitFor but returns the error.
 func (tab *Tab) Wait(js string, limit time.Duration) error {
 	begun := time.Now()
 	deadline := begun.Add(limit)
-	var last any // what was seen before the limit cut off the last question
+	var last any // the last value before the limit ended the last evaluation
 	for {
 		var value any
 		err := tab.evalWithin(max(time.Until(deadline), time.Millisecond), js, &value)
@@ -86,7 +86,7 @@ func (tab *Tab) Wait(js string, limit time.Duration) error {
 			text, _ := json.Marshal(last)
 			return fmt.Errorf("not within %v; the last value was %s", limit, text)
 		}
-		// Each question takes processor time from what is waited for: who has waited long asks less often.
+		// Each evaluation takes processor time from the awaited work, so a long wait evaluates less often.
 		time.Sleep(min(max(time.Since(begun)/16, 5*time.Millisecond), 50*time.Millisecond))
 	}
 }
@@ -94,7 +94,7 @@ func (tab *Tab) Wait(js string, limit time.Duration) error {
 // over reports whether an error means that no later attempt can succeed.
 func over(err error) bool { return errors.Is(err, errCrashed) || errors.Is(err, errClosed) }
 
-// truthy is JavaScript's notion of true, for a value that came as JSON.
+// truthy applies JavaScript's definition of truth to a JSON value.
 func truthy(value any) bool {
 	switch value := value.(type) {
 	case nil:
@@ -111,8 +111,8 @@ func truthy(value any) bool {
 
 func (tab *Tab) evalWithin(limit time.Duration, js string, out any) error {
 	return tab.doWithin(limit, func(ctx context.Context) error {
-		// A script with top-level await has its value wrapped, so a promise that is the value comes back as an
-		// object and is awaited in a second step; most scripts need the first alone.
+		// A script with top-level await returns its value wrapped. A promise value then comes back as an object and
+		// is awaited in a second step. Most scripts need only the first step.
 		value, thrown, err := runtime.Evaluate(js).WithReplMode(true).WithAwaitPromise(true).WithUserGesture(true).
 			WithAllowUnsafeEvalBlockedByCSP(false).WithObjectGroup(group).Do(ctx)
 		if value != nil && value.ObjectID != "" {
@@ -144,7 +144,7 @@ func (tab *Tab) evalWithin(limit time.Duration, js string, out any) error {
 	})
 }
 
-// decode puts a value into out. Values that JSON lacks are named in the error.
+// decode decodes a value into out. The error names values that JSON cannot represent.
 func decode(value *runtime.RemoteObject, out any) error {
 	raw := []byte(value.Value)
 	if value.UnserializableValue != "" {
@@ -159,7 +159,7 @@ func decode(value *runtime.RemoteObject, out any) error {
 	return nil
 }
 
-// thrown describes what a script threw.
+// thrown describes the value that a script threw.
 func (tab *Tab) thrown(ctx context.Context, details *runtime.ExceptionDetails) error {
 	failure := &JSError{Stack: describe(details)}
 	if details.Exception == nil || details.Exception.ObjectID == "" {

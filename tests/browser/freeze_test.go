@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A frozen tab and a suspended one behave alike to others: no timer of page or worker runs, a lock is granted to
-// them though their callbacks do not run, and what they hold can be stolen at once.
+// Frozen and suspended tabs behave alike to others: no timer of the page or worker runs, a lock is granted to them
+// although their callbacks do not run, and their locks can be stolen at once.
 func TestFrozenTab(t *testing.T) {
 	ways := []struct {
 		name      string
@@ -30,7 +30,7 @@ func TestFrozenTab(t *testing.T) {
 			observer.WaitFor("count('tab', 'tick', 0) && count('tab-worker', 'tick', 0)", browser.Limit)
 
 			way.stop(tab)
-			// What was on its way when the tab stopped arrives first.
+			// Messages that were sent before the tab stopped arrive first.
 			stopped := browser.Get[frozen](observer, `await pause(50); give('for page'); give('for worker')
 				const since = now(); await pause(600)
 				const {held, pending} = await navigator.locks.query()
@@ -61,5 +61,5 @@ func TestFrozenTab(t *testing.T) {
 	}
 }
 
-// frozen is what an observer sees of a tab that stands still.
+// frozen is an observer's view of a stopped tab.
 type frozen struct{ Page, Worker, Callbacks, Held, Pending int }

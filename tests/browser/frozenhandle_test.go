@@ -8,8 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A tab is frozen while its worker opens and closes a file again and again. The handle may be on its way to the worker then, which cannot close
-// it: nobody else can open the file until the tab goes on. (Chromium 156: 12 of 25 freezes.) When it goes on, the file is free.
+// A tab is frozen while its worker opens and closes a file repeatedly. A handle may then be on its way to the worker,
+// which cannot close it, so nobody else can open the file until the tab resumes. (Chromium 156: 12 of 25 freezes.)
+// After the tab resumes, the file is free.
 func TestFrozenWhileAHandleIsOnItsWay(t *testing.T) {
 	l := openLab(t, browser.Options{})
 	observer, tab := l.tab(t, "observer"), l.tab(t, "tab")

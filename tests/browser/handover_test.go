@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A waiter has a raw Web Lock soon after the tab that held it went away, in whichever way it did and whether the
-// page or its worker held it.
+// A waiter gets a raw Web Lock soon after the tab that held it is gone, for every way in which the tab can end and
+// whether its page or its worker held the lock.
 func TestHandover(t *testing.T) {
 	l := openLab(t, browser.Options{Flags: []string{"disable-features=BackForwardCache"}})
 	observer := l.tab(t, "observer")
@@ -49,7 +49,7 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// A tab that navigates goes into the back/forward cache and keeps its lock: a waiter starves until the tab closes.
+// A tab that navigates enters the back/forward cache and keeps its lock: a waiter starves until the tab closes.
 func TestHandoverStarvesBehindTheCache(t *testing.T) {
 	l := openLab(t, browser.Options{})
 	observer, holder := l.tab(t, "observer"), l.tab(t, "holder")

@@ -21,9 +21,9 @@ func TestBrowserLeavesNothing(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, os.Remove(temporary)) })
 	t.Setenv("TMPDIR", temporary)
 	t.Run("run", func(t *testing.T) {
-		fresh := browser.Options{Flags: []string{"lang=fr"}} // no test before had such a browser
+		fresh := browser.Options{Flags: []string{"lang=fr"}} // no earlier test had such a browser
 		l := openLab(t, fresh)
-		l.tab(t, "a").Suspend() // a stopped renderer must not outlive its browser either
+		l.tab(t, "a").Suspend() // a stopped renderer must not outlive its browser
 		assert.NotEmpty(t, commands(t, temporary), "the profile is named on the command line")
 	})
 	left, err := os.ReadDir(temporary)
@@ -143,7 +143,7 @@ func TestTabs(t *testing.T) {
 	}
 	a.Suspend()
 	_, err = b.Renderer()
-	assert.NoError(t, err, "known before the other tab stood still")
+	assert.NoError(t, err, "known before the other tab was suspended")
 	a.Continue()
 	a.Crash()
 	assert.ErrorContains(t, a.Eval("1", nil), "crashed")
@@ -155,7 +155,7 @@ func TestTabs(t *testing.T) {
 	assert.Equal(t, []*browser.Tab{b}, l.Tabs())
 }
 
-// A tab that is spared lets go of everything, and is as good as new to the next who opens that address.
+// A spare tab releases everything, and is like new for the next Open of its address.
 func TestSpare(t *testing.T) {
 	t.Parallel()
 	l := openLab(t, browser.Options{Shell: true})
@@ -213,7 +213,7 @@ func TestScreenshot(t *testing.T) {
 	}
 }
 
-// A script can be run in the worker of a page, in its own realm.
+// WorkerEval runs a script in the worker of a page, in the worker's realm.
 func TestWorkerEval(t *testing.T) {
 	l := openLab(t, browser.Options{})
 	tab := l.tab(t, "employer")

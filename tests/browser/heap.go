@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// Instances counts the objects of a class that live in the tab's page, after a collection of what nobody refers to.
+// Instances counts the live objects of a class in the tab's page, after a garbage collection.
 func (tab *Tab) Instances(class string) (count int) {
 	tab.t.Helper()
 	tab.must("count the instances of "+class, tab.do(func(ctx context.Context) error {
@@ -20,8 +20,8 @@ func (tab *Tab) Instances(class string) (count int) {
 	return count
 }
 
-// Memory is how many bytes the tab's page and its workers have in use, after a collection of what nobody refers to:
-// JavaScript's objects and buffers, and the memories of Wasm, which never shrink.
+// Memory returns the bytes in use by the tab's page and its workers after a garbage collection: JavaScript's objects
+// and buffers, and the Wasm memories, which never shrink.
 func (tab *Tab) Memory() (objects, wasm float64) {
 	tab.t.Helper()
 	measure := func(ctx context.Context) error {
@@ -45,8 +45,7 @@ func (tab *Tab) Memory() (objects, wasm float64) {
 	return objects, wasm
 }
 
-// ofInstances calls a function on the array of all objects of a class that live after a collection of what nobody
-// refers to.
+// ofInstances calls a function with the array of all live objects of a class after a garbage collection.
 func ofInstances(ctx context.Context, class, function string, out any) error {
 	if err := heapprofiler.CollectGarbage().Do(ctx); err != nil {
 		return err

@@ -10,19 +10,19 @@ import (
 	"testing"
 )
 
-// kept are the browsers that no test uses at present.
+// kept are the browsers that no test uses now.
 var kept keeper
 
 type keeper struct {
-	open bool // within Run: no test has begun before
+	open bool // within Run: set before the first test
 	mu   sync.Mutex
 	idle []*Browser
 }
 
-// Run runs the tests of a package and returns its exit code; its TestMain calls it. Browsers serve one test after the
-// other: starting one costs as much as two tabs. A test still has a browser for itself, without a tab, but not without
-// what servers of tests before it may have had stored; each has a server of its own, and an origin with it. A browser
-// whose test failed, or left a tab suspended, is not used again.
+// Run runs the tests of a package and returns its exit code. TestMain calls it. Browsers serve one test after
+// another, because starting one costs as much as two tabs. A test still has a browser for itself, without tabs. But
+// the browser may contain storage of the servers of earlier tests; each server has its own origin. A browser is not
+// used again after its test failed or left a tab suspended.
 func Run(m *testing.M) int {
 	kept.open = true
 	code := m.Run()
@@ -33,7 +33,7 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// take returns a browser of these options that was kept, or nil.
+// take returns a kept browser with these options, or nil.
 func (k *keeper) take(options Options) *Browser {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -46,7 +46,7 @@ func (k *keeper) take(options Options) *Browser {
 	return b
 }
 
-// put closes the tabs of a browser and keeps it, or reports that it is of no more use.
+// put closes the tabs of a browser and keeps it. It returns false if the browser cannot be used again.
 func (k *keeper) put(b *Browser) bool {
 	if !k.open || !b.clear() {
 		return false
@@ -57,7 +57,7 @@ func (k *keeper) put(b *Browser) bool {
 	return true
 }
 
-// end ends them, when all tests have ended.
+// end ends the kept browsers after all tests.
 func (k *keeper) end() (err error) {
 	for _, b := range k.idle {
 		err = errors.Join(err, b.end())
@@ -65,7 +65,7 @@ func (k *keeper) end() (err error) {
 	return err
 }
 
-// clear closes all tabs, and reports whether nothing of them is left.
+// clear closes all tabs, and reports whether all of them are gone.
 func (b *Browser) clear() bool {
 	for _, tab := range b.Tabs() {
 		tab.mu.Lock()

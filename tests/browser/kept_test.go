@@ -11,10 +11,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(browser.Run(m)) }
 
-// A browser serves one test after another, and is as new but for what lies under other origins.
+// A browser serves one test after another. It is like new, except for the storage of other origins.
 func TestKept(t *testing.T) {
 	t.Parallel()
-	options := browser.Options{Shell: true, Flags: []string{"lang=de"}} // as no other test has them
+	options := browser.Options{Shell: true, Flags: []string{"lang=de"}} // no other test uses these options
 	var first *browser.Browser
 	t.Run("first", func(t *testing.T) {
 		l := openLab(t, options)
@@ -31,7 +31,7 @@ func TestKept(t *testing.T) {
 		tab.Quiet()
 		l.tab(t, "b").Suspend()
 	})
-	t.Run("after a tab that stands still", func(t *testing.T) {
+	t.Run("after a suspended tab", func(t *testing.T) {
 		assert.NotSame(t, first, browser.Start(t, options))
 	})
 }

@@ -6,14 +6,15 @@ import (
 	"github.com/chromedp/cdproto/input"
 )
 
-// Type brings the tab to the front and puts text where its focus is, as a person's input method does.
+// Type brings the tab to the front and enters text at its focus, as an input method does.
 func (tab *Tab) Type(text string) {
 	tab.t.Helper()
 	tab.Show()
 	tab.must("type", tab.do(func(ctx context.Context) error { return input.InsertText(text).Do(ctx) }))
 }
 
-// Press brings the tab to the front and presses and releases a key there, by the name of the key: "Enter", "ArrowDown".
+// Press brings the tab to the front and presses and releases a key there. It takes the key's name, such as "Enter" or
+// "ArrowDown".
 func (tab *Tab) Press(key string) {
 	tab.t.Helper()
 	tab.Show()

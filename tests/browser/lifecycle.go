@@ -20,14 +20,14 @@ import (
 )
 
 // Hide puts a blank tab in front, so that document.visibilityState is "hidden" in this and every other tab of the
-// browser, and returns when the page has noticed.
+// browser. It returns when the page has noticed.
 func (tab *Tab) Hide() {
 	tab.t.Helper()
 	tab.must("hide", tab.browser.cover())
 	tab.WaitFor("document.visibilityState === 'hidden'", Limit)
 }
 
-// Show brings the tab to the front, which hides every other, and returns when the page has noticed.
+// Show brings the tab to the front, which hides every other tab. It returns when the page has noticed.
 func (tab *Tab) Show() {
 	tab.t.Helper()
 	tab.must("show", tab.browser.do(func(ctx context.Context) error { return target.ActivateTarget(tab.id).Do(ctx) }))
@@ -35,14 +35,14 @@ func (tab *Tab) Show() {
 }
 
 // Freeze hides the tab and freezes it as the browser does to save energy: the page gets "freeze", then its tasks
-// stop. Eval still answers in a frozen tab, as long as what it awaits needs no task of the page.
+// stop. Eval still works in a frozen tab if the promises that it awaits need no task of the page.
 func (tab *Tab) Freeze() {
 	tab.t.Helper()
 	tab.Hide()
 	tab.must("freeze", tab.lifecycle(page.SetWebLifecycleStateStateFrozen))
 }
 
-// Resume thaws a frozen tab; the page gets "resume". It stays hidden.
+// Resume unfreezes the tab. The page gets "resume" and stays hidden.
 func (tab *Tab) Resume() {
 	tab.t.Helper()
 	tab.must("resume", tab.lifecycle(page.SetWebLifecycleStateStateActive))
@@ -52,14 +52,14 @@ func (tab *Tab) lifecycle(state page.SetWebLifecycleStateState) error {
 	return tab.do(func(ctx context.Context) error { return page.SetWebLifecycleState(state).Do(ctx) })
 }
 
-// Suspend stops the tab's renderer process, page and workers alike, as a computer that sleeps does to it alone:
-// nothing in it runs until Continue, and no call on the tab is answered. It returns when every thread stands still:
-// on a busy machine that comes milliseconds after the signal, in which the page would still answer others.
+// Suspend stops the tab's renderer process with its page and workers, as if only this process slept. Nothing in it
+// runs until Continue, and no call on the tab is answered. Suspend returns when every thread has stopped. On a busy
+// machine that takes some milliseconds after the signal, in which the page could still answer others.
 func (tab *Tab) Suspend() {
 	tab.t.Helper()
 	pid, err := tab.Renderer()
 	tab.must("suspend", err)
-	for _, other := range tab.browser.Tabs() { // none can be found once this one stands still
+	for _, other := range tab.browser.Tabs() { // a renderer cannot be found once this process has stopped
 		if _, err := other.Renderer(); err != nil && !over(err) {
 			tab.must("suspend", err)
 		}
@@ -80,18 +80,18 @@ func standsStill(pid int) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("process %d goes on", pid)
+			return fmt.Errorf("process %d still runs", pid)
 		}
 	}
 }
 
-// runs reports whether the thread of a file /proc/…/stat may do something yet.
+// runs reports whether the thread with this /proc/…/stat file may still run.
 func runs(stat string) bool {
 	text, err := os.ReadFile(stat)
 	if err != nil {
 		return false // it has ended
 	}
-	state := text[bytes.LastIndexByte(text, ')')+2] // behind the name
+	state := text[bytes.LastIndexByte(text, ')')+2] // after the name
 	return !strings.ContainsRune("TtZX", rune(state))
 }
 
@@ -110,13 +110,13 @@ func (tab *Tab) setSuspended(suspended bool) {
 	tab.suspended = suspended
 }
 
-// Clear removes everything that the site of url has stored, as the developer tools do ("Clear site data").
+// Clear removes all storage of the URL's site, as "Clear site data" in the developer tools does.
 func (tab *Tab) Clear(url string) {
 	tab.t.Helper()
 	tab.must("clear the storage", tab.do(func(ctx context.Context) error { return storage.ClearDataForOrigin(url, "all").Do(ctx) }))
 }
 
-// Quota lets the origin of the URL store that many bytes and no more; 0 ends that.
+// Quota limits the storage of the URL's origin to this number of bytes. 0 removes the limit.
 func (tab *Tab) Quota(url string, bytes float64) {
 	tab.t.Helper()
 	tab.must("quota", tab.do(func(ctx context.Context) error {
@@ -124,8 +124,8 @@ func (tab *Tab) Quota(url string, bytes float64) {
 	}))
 }
 
-// Crash kills the tab's renderer process; no handler of the page or its workers runs. The tab stays open, showing
-// the browser's page for it, until Reload, Navigate or Close. It returns when the browser has noticed.
+// Crash kills the tab's renderer process. No handler of the page or its workers runs. The tab stays open and shows
+// the browser's crash page, until Reload, Navigate or Close. Crash returns when the browser has noticed.
 func (tab *Tab) Crash() {
 	tab.t.Helper()
 	pid, err := tab.Renderer()
@@ -141,23 +141,23 @@ func (tab *Tab) Crash() {
 	}
 }
 
-// Crashed reports whether the tab's renderer process has ended, by Crash or by itself, since the last navigation.
+// Crashed reports whether the tab's renderer process has ended since the last navigation, through Crash or by itself.
 func (tab *Tab) Crashed() bool {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	return wait.Closed(tab.crashed)
 }
 
-// Crashes tells how the tab's renderers ended that crashed, each with its status and code. The last one may come a little
-// after Crashed.
+// Crashes returns how each crashed renderer of the tab ended, with its status and code. The last one may be added a
+// little after Crashed.
 func (tab *Tab) Crashes() []string {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	return slices.Clone(tab.crashes)
 }
 
-// Renderer returns the process id of the tab's renderer, which no other tab shares. While another tab is suspended
-// it is an error for a tab that was opened, reloaded or navigated since.
+// Renderer returns the process id of the tab's renderer, which no other tab shares. While another tab is suspended,
+// Renderer fails for a tab that was opened, reloaded or navigated since.
 func (tab *Tab) Renderer() (int, error) {
 	tab.mu.Lock()
 	pid := tab.pid
@@ -170,7 +170,7 @@ func (tab *Tab) Renderer() (int, error) {
 		suspended := other.suspended
 		other.mu.Unlock()
 		if suspended {
-			return 0, errors.New("renderer: not to be found while another tab is suspended")
+			return 0, errors.New("renderer: unknown while another tab is suspended")
 		}
 	}
 	pid, err := tab.browser.trace(tab)

@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// InsecureHost is a host name that leads to this machine, in an origin that is no secure context: there
-// navigator.locks, navigator.storage and crypto.randomUUID do not exist.
+// InsecureHost is a host name of this machine whose origin is not a secure context: navigator.locks,
+// navigator.storage and crypto.randomUUID do not exist there.
 const InsecureHost = "insecure.test"
 
-// Options of a browser. The zero value runs every tab at full speed, hidden or not.
+// Options configure a browser. The zero value runs every tab at full speed, hidden or not.
 type Options struct {
-	// Throttling leaves Chromium's slowing of hidden tabs in force, as people have it: page timers run once a
-	// second at once, and chained ones once a minute some seconds after Grace.
+	// Throttling keeps Chromium's default throttling of hidden tabs: page timers run once per second at once, and
+	// chained timers once per minute some seconds after Grace.
 	Throttling bool
 
-	// Grace is how long a tab is hidden before intensive throttling (one wake-up a minute) begins, in whole
-	// seconds. 0 means Chromium's own: five minutes, or one for a page that has finished loading.
+	// Grace is how long a tab is hidden before intensive throttling (one wake-up per minute) begins, in whole
+	// seconds. 0 means Chromium's default: five minutes, or one minute for a page that has finished loading.
 	Grace time.Duration
 
-	// Shell runs Chromium's headless shell where one is installed: the same engine without the browser around it, here
-	// with the first of its two compilers of Wasm alone, for little more than half of the processor time. It hides no
-	// tab, keeps no page in the back/forward cache, gives the focus to one tab only, and a trap in Wasm ends its renderer.
+	// Shell runs Chromium's headless shell if one is installed. It is the same engine without the browser interface,
+	// here with only the first of its two Wasm compilers, for little more than half of the processor time. It hides
+	// no tab, has no back/forward cache, gives the focus to only one tab, and a trap in Wasm ends its renderer.
 	Shell bool
 
 	// Flags are further command line switches, "name" or "name=value", without the dashes. They override the
-	// harness's own, except enable-features and disable-features, which are added to them.
+	// harness's own switches, except enable-features and disable-features, which are merged.
 	Flags []string
 }
 
-// flags returns the command line. Nothing here slows or speeds a hidden tab where Throttling is on.
+// flags returns the command line. With Throttling, no flag changes the speed of a hidden tab.
 func (o Options) flags() map[string]any {
 	flags := map[string]any{
 		"headless":                               "new",
@@ -59,7 +59,8 @@ func (o Options) flags() map[string]any {
 		"use-mock-keychain":                      true,
 		"host-resolver-rules":                    "MAP *.test 127.0.0.1",
 	}
-	// A renderer for each tab: no sharing among pages of one site. No upgrade of the insecure origin to https.
+	// Each tab gets its own renderer: pages of one site do not share one. The insecure origin is not upgraded to
+	// https.
 	disabled := []string{"ProcessPerSiteUpToMainFrameThreshold", "Translate", "HttpsUpgrades",
 		"HttpsFirstBalancedModeAutoEnable", "OptimizationHints", "MediaRouter", "DialMediaRouteProvider",
 		"WebUIOmniboxPopup", "WebUIOmniboxAimPopup"} // a page of the address bar, rendered in every browser
@@ -69,7 +70,7 @@ func (o Options) flags() map[string]any {
 	}
 	if o.Throttling {
 		if o.Grace > 0 {
-			// Two features share the work: the second holds for pages that have finished loading.
+			// Two features control this. The second applies to pages that have finished loading.
 			n := max(1, int(o.Grace/time.Second))
 			enabled = append(enabled,
 				fmt.Sprintf("IntensiveWakeUpThrottling:grace_period_seconds/%d", n),

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Restart sends the browser's main process a signal, as a person or a shutdown does, and starts the browser again with the
-// same profile. SIGKILL goes to every process of the browser. All tabs are gone; the test opens new ones. It returns the
-// moment before the signal.
+// Restart sends the browser's main process a signal, as a user or a shutdown does, and starts the browser again with
+// the same profile. SIGKILL goes to every process of the browser. All tabs are gone, and the test opens new ones.
+// Restart returns the moment before the signal.
 func (b *Browser) Restart(t testing.TB, signal syscall.Signal) time.Time {
 	t.Helper()
 	pid := b.process.Process.Pid
@@ -39,7 +39,7 @@ func (b *Browser) stop(pid int, signal syscall.Signal) error {
 	if err := syscall.Kill(to, signal); err != nil {
 		return err
 	}
-	// Chromium runs its orderly end within seconds; on a busy machine it takes longer.
+	// Chromium's orderly end takes seconds, and longer on a busy machine.
 	ended := gone(-pid, 2*Limit)
 	b.cancel()
 	if !ended {
@@ -51,16 +51,17 @@ func (b *Browser) stop(pid int, signal syscall.Signal) error {
 	return nil
 }
 
-// Stored reports whether a file of the origins' private file systems has the text, on the disk of this machine. It looks from
-// outside: what it finds survives the end of every process of the browser.
+// Stored reports whether a file in an origin private file system contains the text, on the disk of this machine. It
+// reads the disk directly, so the text that it finds survives the end of every browser process.
 func (b *Browser) Stored(text string) bool { return StoredBelow(b.profile, "/File System/", text) }
 
-// StoredBelow is Stored for the profile of any browser. part is in the path of each file of a private file system.
+// StoredBelow is Stored for the profile of any browser. part is a part of the path of each file in a private file
+// system.
 func StoredBelow(profile, part, text string) bool {
 	found := false
 	_ = filepath.WalkDir(profile, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || found || !entry.Type().IsRegular() || !strings.Contains(path, part) {
-			return nil //nolint:nilerr // files come and go meanwhile
+			return nil //nolint:nilerr // files are created and removed meanwhile
 		}
 		content, err := os.ReadFile(path)
 		found = err == nil && stored(content, text)
@@ -69,7 +70,7 @@ func StoredBelow(profile, part, text string) bool {
 	return found
 }
 
-// The slots of a draft's file, as opfs/draftfile.js describes them.
+// The slots of a draft's file, see opfs/draftfile.js.
 const (
 	draftMagic = "HFDRAFT1"
 	draftSlots = 3
@@ -77,8 +78,8 @@ const (
 	slotText   = 20
 )
 
-// stored reports whether a file has the text. A draft's content is written before the slot that names it: without the slot,
-// the file does not have that content yet.
+// stored reports whether a file contains the text. A draft's content is written before the slot that names it.
+// Without that slot, the file does not contain the content yet.
 func stored(file []byte, text string) bool {
 	at := bytes.Index(file, []byte(text))
 	if at < draftSlots*draftBlock || !slices.Contains([]string{draftMagic, strings.Repeat("\x00", len(draftMagic))}, string(file[:len(draftMagic)])) {
@@ -99,7 +100,7 @@ func stored(file []byte, text string) bool {
 	return false
 }
 
-// WaitStored waits until the text is stored, and fails the test where that takes longer than the limit.
+// WaitStored waits until the text is stored, and fails the test after the limit.
 func (b *Browser) WaitStored(t testing.TB, text string, limit time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(limit); !b.Stored(text); time.Sleep(10 * time.Millisecond) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A profile outlives its browser: files of OPFS that were written without a flush are there after SIGTERM and SIGKILL.
+// A profile outlives its browser: OPFS files that were written without a flush exist after SIGTERM and SIGKILL.
 func TestRestartKeepsProfile(t *testing.T) {
 	b := Start(t, Options{Shell: true})
 	s := Serve(t, Pages{"/": {Body: "<title>x</title>"}, "/w.js": {Body: `
@@ -32,7 +32,7 @@ func TestRestartKeepsProfile(t *testing.T) {
 	}
 }
 
-// A browser that is killed between the content of a draft and the slot that names it has not stored that content.
+// A browser that is killed after writing a draft's content but before writing its slot has not stored that content.
 func TestStoredNeedsTheSlotOfADraft(t *testing.T) {
 	file := make([]byte, draftSlots*draftBlock+len("some words"))
 	copy(file[draftSlots*draftBlock:], "some words")

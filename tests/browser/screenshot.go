@@ -10,9 +10,9 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// Screenshot writes what the tab shows in a window of that many CSS pixels, one image pixel each, to a PNG file,
-// making its directory where needed. dark is the person's preferred colour scheme. The tab comes to the front and
-// has its former size and scheme afterwards.
+// Screenshot writes the tab's view as a PNG file, in a window of this size in CSS pixels, with one image pixel each.
+// It creates the directory if needed. dark selects the preferred colour scheme. The tab comes to the front and gets
+// its former size and scheme back afterwards.
 func (tab *Tab) Screenshot(path string, width, height int, dark bool) {
 	tab.t.Helper()
 	tab.Show()
@@ -42,7 +42,7 @@ func (tab *Tab) Screenshot(path string, width, height int, dark bool) {
 	tab.must("screenshot", os.WriteFile(path, image, 0o644))
 }
 
-// Resize gives the page a viewport of that many CSS pixels, as a phone has, until the next Screenshot.
+// Resize gives the page a viewport of this size in CSS pixels, as a phone has, until the next Screenshot.
 func (tab *Tab) Resize(width, height int) {
 	tab.t.Helper()
 	tab.must("resize", tab.do(func(ctx context.Context) error {
@@ -51,7 +51,8 @@ func (tab *Tab) Resize(width, height int) {
 	tab.WaitFor(fmt.Sprintf("innerWidth === %d", width), Limit)
 }
 
-// Scheme sets the person's preferred colour scheme, "light" or "dark", until the next Screenshot; "" is the browser's own.
+// Scheme sets the preferred colour scheme, "light" or "dark", until the next Screenshot. "" means the browser's
+// default.
 func (tab *Tab) Scheme(scheme string) {
 	tab.t.Helper()
 	tab.must("scheme", tab.do(func(ctx context.Context) error {

@@ -11,14 +11,15 @@ import (
 	"testing"
 )
 
-// A Server serves test pages on the loopback interface, until the test ends. It is reached under several origins,
-// which share nothing with each other.
+// A Server serves test pages on the loopback interface until the test ends. It has several origins, which share
+// nothing with each other.
 type Server struct {
 	server *httptest.Server
 	port   string
 }
 
-// addresses are those of every server so far. None has a second one: browsers know what was stored in its origins.
+// addresses are the addresses of all servers so far. No address is reused, because browsers keep the storage of its
+// origins.
 var addresses sync.Map
 
 func taken(l net.Listener) bool {
@@ -34,8 +35,8 @@ func Serve(t testing.TB, handler http.Handler) *Server {
 		_ = server.Listener.Close()
 		server = httptest.NewUnstartedServer(handler)
 	}
-	// A browser asks again when its connection is cut. So it is the handlers that are ended first,
-	// those that answer nothing included: each request's context ends with the test.
+	// A browser repeats a request when its connection is cut. So the server ends the handlers first, including those
+	// that answer nothing: each request's context ends with the test.
 	ctx, end := context.WithCancel(context.Background())
 	server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	server.Start()
@@ -51,28 +52,28 @@ func Serve(t testing.TB, handler http.Handler) *Server {
 	return &Server{server: server, port: address.Port()}
 }
 
-// URL returns the address of a path ("/…") in the usual origin, a secure context.
+// URL returns the address of a path ("/…") in the usual origin, which is a secure context.
 func (s *Server) URL(path string) string { return s.at("localhost", path) }
 
 // OtherURL returns the address of a path in a second secure origin.
 func (s *Server) OtherURL(path string) string { return s.at("127.0.0.1", path) }
 
-// InsecureURL returns the address of a path in an origin that is no secure context.
+// InsecureURL returns the address of a path in an origin that is not a secure context.
 func (s *Server) InsecureURL(path string) string { return s.at(InsecureHost, path) }
 
 func (s *Server) at(host, path string) string { return "http://" + host + ":" + s.port + path }
 
-// Pages is a handler made of page bodies by path. A body is HTML, or JavaScript where its path ends in ".js".
+// Pages is a handler with page bodies by path. A body is HTML, or JavaScript if its path ends in ".js".
 type Pages map[string]Page
 
-// A Page is one answer of a [Pages] handler.
+// A Page is one response of a [Pages] handler.
 type Page struct {
 	Body   string
-	Header map[string]string // own headers, such as Content-Security-Policy
+	Header map[string]string // additional headers, such as Content-Security-Policy
 }
 
-// ServeHTTP answers with the page of that path, or 404. The icon every browser asks for is an empty answer, so
-// that it leaves no error on the console. Nothing is cached.
+// ServeHTTP answers with the page of the path, or 404. For the icon that every browser requests, it sends an empty
+// response, so that no error appears on the console. Nothing is cached.
 func (p Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	page, ok := p[r.URL.Path]
 	if !ok && r.URL.Path == "/favicon.ico" {

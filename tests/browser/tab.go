@@ -19,36 +19,36 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
-// Reasons for which a call on a tab ends early.
+// Errors that end a call on a tab early.
 var (
 	errLimit   = fmt.Errorf("no answer within %v", Limit)
 	errCrashed = errors.New("the tab has crashed")
 	errClosed  = errors.New("the tab is closed")
 )
 
-// A Tab is one page of a browser, in the same window and profile as all others. Methods that return no error fail
-// the test at once; they must be called on the test's own goroutine, as t.Fatal demands. A tab that is open when the
-// test ends is closed.
+// A Tab is one page of a browser, in the same window and profile as all others. A method without an error result
+// fails the test at once, so the test must call it on its own goroutine, as t.Fatal demands. The end of the test
+// closes an open tab.
 type Tab struct {
 	t       testing.TB
 	browser *Browser
 	ctx     context.Context
 	id      target.ID
-	home    string // where it was opened
+	home    string // the address at which it was opened
 	closed  chan struct{}
 
 	mu        sync.Mutex
 	crashed   chan struct{} // closed by a crash, replaced by the next navigation
-	crashes   []string      // how each of them ended the renderer, as Chromium says
-	pid       int           // renderer, 0 where not known
+	crashes   []string      // how each crash ended the renderer, according to Chromium
+	pid       int           // the renderer's process, 0 if unknown
 	workers   map[target.SessionID]*worker
 	suspended bool
-	spared    bool // it is led home: what was on the console is of no interest
+	spared    bool // the tab returns to home, so its console messages do not matter
 	console   []Message
 }
 
-// Open opens a tab in front of the others, which are hidden by it, and returns when the page has fired "load". It may be
-// one that was spared.
+// Open opens a tab in front of the others, which it hides, and returns when the page has fired "load". The tab may be
+// a spare one.
 func (b *Browser) Open(t testing.TB, url string) *Tab {
 	t.Helper()
 	if tab := b.takeSpare(url); tab != nil {
@@ -93,8 +93,8 @@ func (b *Browser) openNew(t testing.TB, url string) *Tab {
 	return tab
 }
 
-// Spare leads the tab to where it was opened and lets a later Open of the same address have it, which costs half of what a
-// new one does, with its renderer. A tab to which more was said than to its page, as by Before, is not to be spared.
+// Spare navigates the tab back to home and makes it available to a later Open of the same address. That costs half of
+// opening a new tab and its renderer. Do not spare a tab after a call such as Before that changes more than its page.
 func (tab *Tab) Spare() {
 	tab.t.Helper()
 	b := tab.browser
@@ -125,7 +125,7 @@ func (b *Browser) takeSpare(url string) *Tab {
 	return tab
 }
 
-// listen keeps what the tab reports. It must not block: it runs on the one goroutine that reads from Chromium.
+// listen records the tab's events. It must not block, because it runs on the only goroutine that reads from Chromium.
 func (tab *Tab) listen(event any) {
 	switch event := event.(type) {
 	case *inspector.EventTargetCrashed:
@@ -141,7 +141,7 @@ func (tab *Tab) listen(event any) {
 	case *page.EventFrameNavigated:
 		if event.Frame.ParentID == "" {
 			tab.mu.Lock()
-			tab.pid = 0 // another document may live in another process
+			tab.pid = 0 // another document may have another process
 			if tab.spared {
 				tab.spared, tab.console, tab.crashes = false, nil, nil
 			}
@@ -156,7 +156,7 @@ func (tab *Tab) listen(event any) {
 	}
 }
 
-// do runs an action on the tab, bounded by Limit and by the life of its renderer.
+// do runs an action on the tab. Limit and the life of the renderer bound it.
 func (tab *Tab) do(action func(context.Context) error) error { return tab.doWithin(Limit, action) }
 
 func (tab *Tab) doWithin(limit time.Duration, action func(context.Context) error) error {
@@ -193,13 +193,13 @@ func (tab *Tab) must(what string, err error) {
 	}
 }
 
-// Navigate leads the tab to another page and returns when that has fired "load". It also revives a crashed tab.
+// Navigate loads another page in the tab and returns when that page has fired "load". It also revives a crashed tab.
 func (tab *Tab) Navigate(url string) {
 	tab.t.Helper()
 	tab.must("navigate to "+url, tab.load(chromedp.Navigate(url)))
 }
 
-// Before runs a script in every document that the tab loads from now on, before the document's own.
+// Before runs a script in every document that the tab loads from now on, before the document's own scripts.
 func (tab *Tab) Before(js string) {
 	tab.t.Helper()
 	tab.must("add a script", tab.do(func(ctx context.Context) error {
@@ -208,13 +208,13 @@ func (tab *Tab) Before(js string) {
 	}))
 }
 
-// Reload loads the page again, as a person does, and returns when it has fired "load". It also revives a crashed tab.
+// Reload reloads the page as a user does, and returns when the page has fired "load". It also revives a crashed tab.
 func (tab *Tab) Reload() {
 	tab.t.Helper()
 	tab.must("reload", tab.load(chromedp.Reload()))
 }
 
-// load runs an action that ends in another document.
+// load runs an action that loads another document.
 func (tab *Tab) load(action chromedp.Action) error {
 	tab.mu.Lock()
 	if wait.Closed(tab.crashed) {
@@ -225,8 +225,8 @@ func (tab *Tab) load(action chromedp.Action) error {
 	return tab.do(action.Do)
 }
 
-// Close closes the tab as a person does who clicks its cross and is asked nothing: pagehide is fired, beforeunload
-// is not. It returns when Chromium has taken the tab down; what the tab held may be freed a little later.
+// Close closes the tab like a click on its close button without a prompt: the page receives pagehide but not
+// beforeunload. Close returns when Chromium has removed the tab. The tab's resources may be freed a little later.
 func (tab *Tab) Close() {
 	tab.t.Helper()
 	tab.must("close", tab.close())

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// pace is a page that chains timers of 100 ms beside a worker that posts every 100 ms: it notes the gaps between
-// its own timers, between the worker's, and how long the worker's messages took to arrive.
+// pace is a page that chains timers of 100 ms, beside a worker that posts every 100 ms. It records the gaps between
+// its own timers and between the worker's, and how long the worker's messages took to arrive.
 var pace = browser.Pages{"/": {Body: `<!doctype html><title>pace</title><script>
 const now = () => performance.timeOrigin + performance.now()
 const paces = {page: [], worker: [], message: []}
@@ -22,7 +22,7 @@ setTimeout(function step() { if (hiddenAt) paces.page.push(now() - last); last =
 const worker = new Worker('/worker.js')
 worker.onmessage = ({data: {at, gap}}) => {
   if (hiddenAt) { paces.worker.push(gap); paces.message.push(now() - at) } }
-// silence is the longest time without a page timer in this hidden page, the present one included.
+// silence is the longest time without a page timer in this hidden page, including the current one.
 const silence = () => Math.max(...paces.page, now() - last)
 </script>`}, "/worker.js": {Body: `let last = performance.now()
 setInterval(() => { const t = performance.now()
@@ -35,7 +35,7 @@ func hiddenPace(t *testing.T, options browser.Options, until string) paces {
 	t.Helper()
 	b := browser.Start(t, options)
 	tab := b.Open(t, browser.Serve(t, pace).URL("/"))
-	tab.MustEval("navigator.locks.request('held', () => new Promise(() => {})); 1", nil) // a lock exempts nobody
+	tab.MustEval("navigator.locks.request('held', () => new Promise(() => {})); 1", nil) // a lock does not prevent throttling
 	tab.Hide()
 	tab.WaitFor(until, 30*time.Second)
 	got := browser.Get[paces](tab, "paces")
@@ -50,7 +50,7 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// assertWorkerFree asserts that a worker's timers and messages know nothing of throttling.
+// assertWorkerFree asserts that throttling does not affect a worker's timers and messages.
 func assertWorkerFree(t *testing.T, got paces) {
 	t.Helper()
 	assert.InDelta(t, 100, median(got.Worker), 30)
@@ -59,7 +59,7 @@ func assertWorkerFree(t *testing.T, got paces) {
 	assert.Less(t, slices.Max(got.Message), 900.0)
 }
 
-// Without throttling a hidden page keeps its pace: what later tests compare with.
+// Without throttling, a hidden page keeps its pace. The later tests compare with this.
 func TestHiddenAtFullSpeed(t *testing.T) {
 	t.Parallel()
 	got := hiddenPace(t, browser.Options{}, "paces.page.length > 10")
@@ -67,7 +67,7 @@ func TestHiddenAtFullSpeed(t *testing.T) {
 	assertWorkerFree(t, got)
 }
 
-// Throttled, a page timer of a hidden tab runs once a second; a worker's does not change.
+// With throttling, a page timer of a hidden tab runs once per second. A worker's timers do not change.
 func TestHiddenThrottled(t *testing.T) {
 	t.Parallel()
 	got := hiddenPace(t, browser.Options{Throttling: true}, "paces.page.length > 3")

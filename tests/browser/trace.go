@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// trace finds the process of a tab's main frame. The protocol tells it in one place only: the first event of a
-// trace lists the frames with their processes. No other tab may be suspended meanwhile, since a trace waits for all
+// trace finds the process of a tab's main frame. The protocol shows it only in the first event of a trace, which
+// lists the frames with their processes. No other tab may be suspended meanwhile, because a trace waits for all
 // processes.
 func (b *Browser) trace(tab *Tab) (int, error) {
 	b.tracing.Lock()
@@ -56,7 +56,7 @@ func (b *Browser) trace(tab *Tab) (int, error) {
 	return found, nil
 }
 
-// process returns the process of a frame if the trace event tells it, else 0.
+// process returns the process of a frame if the trace event shows it, else 0.
 func process(raw []byte, frame string) int {
 	var event struct {
 		Name string

@@ -10,9 +10,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// WorkerEval runs a script in the one dedicated worker that the page has, and decodes the value of its last expression
-// into out, as JSON; out may be nil. It waits for the worker to be reachable, not for it to have loaded. It fails the
-// test for an error, and where the page has no worker or several.
+// WorkerEval runs a script in the page's only dedicated worker and decodes the value of its last expression as JSON
+// into out, which may be nil. It waits until the worker is reachable, not until the worker has loaded. It fails the
+// test on an error, and if the page has no worker or several.
 func (tab *Tab) WorkerEval(js string, out any) {
 	tab.t.Helper()
 	tab.must("eval in the worker", tab.workerEval(js, out))
@@ -37,7 +37,7 @@ func (tab *Tab) workerEval(js string, out any) error {
 	})
 }
 
-// onWorker runs an action on a worker, as soon as that can be reached.
+// onWorker runs an action on a worker as soon as the worker is reachable.
 func (tab *Tab) onWorker(w *worker, action func(context.Context) error) error {
 	return tab.do(func(ctx context.Context) error {
 		select {

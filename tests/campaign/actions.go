@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// action is one thing that happens. The page with the number i is the one that it happens to.
+// action is one action of the campaign. It affects the page with the number i.
 type action struct {
 	name   string
 	weight int
@@ -37,9 +37,9 @@ var actions = []action{
 	{"storage wiped", 1, (*run).wipe},
 }
 
-// draw returns one of the actions.
+// draw returns a random action.
 func (r *run) draw() action {
-	var list []action // as often as they weigh
+	var list []action // each as often as its weight
 	for _, a := range actions {
 		if r.only == nil || slices.Contains(r.only, a.name) {
 			list = append(list, slices.Repeat([]action{a}, a.weight)...)
@@ -52,7 +52,7 @@ func (r *run) pause(limit time.Duration) time.Duration {
 	return time.Duration(r.random.Int64N(int64(limit)))
 }
 
-// leave ends the page of a tab in one of four ways, and opens another in its place.
+// leave ends the page of a tab in one of four ways, and opens another page in its place.
 func (r *run) leave(i int, how string) {
 	p := r.pages[i]
 	r.thaw(p)
@@ -72,7 +72,7 @@ func (r *run) leave(i int, how string) {
 		p.tab.Reload()
 		r.ended(i, how, false, at)
 	case "navigated":
-		// A page that the browser keeps in its cache is thrown away there.
+		// The browser discards pages in its cache there.
 		p.tab.Navigate(r.site.URL("/away"))
 		r.ended(i, how, false, at)
 		p.tab.Close()
@@ -92,14 +92,14 @@ func (r *run) thaw(p *opened) {
 	}
 }
 
-// cache leads a tab elsewhere and back: its page comes back to life.
+// cache navigates a tab away and back: its page comes back to life.
 func (r *run) cache(i int) {
 	p := r.pages[i]
 	r.thaw(p)
 	r.poll(i)
 	at := clock()
 	p.tab.Navigate(r.site.URL("/away"))
-	for _, s := range p.sessions { // what was typed before is kept, whether or not the page comes back
+	for _, s := range p.sessions { // the words typed before are kept, whether or not the page comes back
 		r.oracle.end(s, inCache, r.crowded, at)
 	}
 	p.cached = true
@@ -108,7 +108,7 @@ func (r *run) cache(i int) {
 	if err := p.tab.Wait("location.pathname === '/campaign' && globalThis.loaded", browser.Limit); err != nil {
 		r.t.Fatalf("back from the cache: %v", err)
 	}
-	if browser.Get[int](p.tab, "sessions.size") == 0 { // it was thrown away
+	if browser.Get[int](p.tab, "sessions.size") == 0 { // the browser discarded it
 		r.ended(i, "thrown away in the cache", false, at)
 		r.enter(i)
 		return
@@ -119,7 +119,7 @@ func (r *run) cache(i int) {
 	p.cached = false
 }
 
-// freeze freezes a page and lets it go on, or not.
+// freeze freezes a page, and resumes it or not.
 func (r *run) freeze(i int) {
 	p := r.pages[i]
 	r.poll(i)
@@ -171,7 +171,7 @@ func (r *run) teardown(i int) {
 	r.enter(i)
 }
 
-// other returns two pages that have the same document open.
+// other returns two pages with the same open document.
 func (r *run) other(i int) (asker int, s *session, ok bool) {
 	for _, mine := range r.pages[i].sessions {
 		for k := range r.pages {
@@ -193,7 +193,7 @@ func (r *run) ask(i int, options string) (asked bool) {
 	return ok
 }
 
-// handover has another page ask for the document. The page that hands over goes on, or ends in the midst of that.
+// handover makes another page ask for the document. The page that hands over continues, or ends during the handover.
 func (r *run) handover(i int) {
 	how := []string{"", "", "closed", "reloaded", "navigated", "crashed"}[r.random.IntN(6)]
 	if !r.ask(i, "{}") || how == "" {
@@ -203,7 +203,7 @@ func (r *run) handover(i int) {
 	r.leave(i, how)
 }
 
-// force has another page take the document from one whose process stands still.
+// force makes another page take the document from a page whose process is stopped.
 func (r *run) force(i int) {
 	p := r.pages[i]
 	r.thaw(p)
@@ -216,7 +216,7 @@ func (r *run) force(i int) {
 	p.tab.Continue()
 }
 
-// steal takes the lock of a document away from the page that edits.
+// steal steals the lock of a document from the page that edits it.
 func (r *run) steal(i int) {
 	if k, s, ok := r.other(i); ok && !s.document.shared {
 		_ = r.pages[k].tab.Eval(fmt.Sprintf(`{ const { holdfast, options } = sessions.get(%q)
@@ -224,7 +224,7 @@ func (r *run) steal(i int) {
 	}
 }
 
-// resolve has a page take over the words of the drafts that it is shown.
+// resolve makes a page take over the words of the drafts that it is shown.
 func (r *run) resolve(i int) {
 	for _, s := range r.pages[i].sessions {
 		if s.began && !r.pages[i].frozen {
@@ -233,12 +233,12 @@ func (r *run) resolve(i int) {
 	}
 }
 
-// restart ends the browser by a signal and starts it again: every page ends.
+// restart ends the browser with a signal and starts it again. Every page ends.
 func (r *run) restart(signal syscall.Signal) {
 	for i := range r.pages {
 		r.poll(i)
 	}
-	r.undoDue(time.Now().Add(time.Hour)) // while there is a browser to tell
+	r.undoDue(time.Now().Add(time.Hour)) // while the browser still runs
 	at := clock()
 	r.browser.Restart(r.t, signal)
 	for i := range r.pages {
@@ -252,9 +252,10 @@ func (r *run) restart(signal syscall.Signal) {
 	}
 }
 
-// onlyInMemory no longer asks for words that lay in localStorage alone when the browser was killed: words that were not yet
-// journalled when their page ended, and that no page has brought into a file since. Chromium keeps localStorage in memory, at
-// first for 5 s; with 60 commits an hour and 10 MiB an hour as its limits, later and after a page has filled it, for minutes.
+// onlyInMemory drops the claim for words that were only in localStorage when the browser was killed: words that were
+// not journalled before their page ended, and that no page has moved into a file since. Chromium keeps localStorage
+// in memory, at first for 5 s. Its limits are 60 commits and 10 MiB per hour, so later, and after a page has filled
+// it, it keeps it for minutes.
 func (r *run) onlyInMemory(at float64) {
 	for s, ended := range r.ends {
 		for _, w := range s.words {

@@ -23,11 +23,11 @@ var (
 	output  = flag.String("report", "../../.cache/campaign.md", "file for the report")
 )
 
-// Whatever ends a page: no acknowledged word is lost from content and history, and no word older than the journal's interval is
-// lost from content, history and drafts together.
+// For every way in which a page ends: no acknowledged word is lost from content and history, and no word older than
+// the journal's interval is lost from content, history and drafts together.
 func TestCampaign(t *testing.T) {
 	r := start(t, "", *logFile)
-	defer func() { // also where something has failed before the end
+	defer func() { // also after an earlier failure
 		report := r.report()
 		t.Log("\n" + report)
 		assert.NoError(t, write(*output, report))
@@ -39,7 +39,7 @@ func TestCampaign(t *testing.T) {
 	assert.Positive(t, r.endings)
 }
 
-// plants break a promise each, in every worker and page. They show where pages end in these ways.
+// Each plant breaks a promise in every worker and page. It shows when pages end in these ways.
 var plants = map[string]struct {
 	script, found string
 	ends          []string
@@ -68,7 +68,7 @@ var plants = map[string]struct {
 	"an editor is emptied before it is saved at close": {"globalThis.planted = {empties: true}", "torn down", []string{"torn down"}},
 }
 
-// The oracle finds what is planted. Each plant has a browser and a server of its own.
+// The oracle finds each planted defect. Each plant has its own browser and server.
 func TestCampaignFindsWhatIsPlanted(t *testing.T) {
 	for name, plant := range plants {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func start(t *testing.T, plant, log string) *run {
 	if number == 0 {
 		number = rand.Uint64N(1_000_000)
 	}
-	t.Logf("the same again: make campaign FOR=%v ENDINGS=%d SEED=%d", *length, *endings, number)
+	t.Logf("to repeat this run: make campaign FOR=%v ENDINGS=%d SEED=%d", *length, *endings, number)
 	r := &run{t: t, seed: number, random: rand.New(rand.NewPCG(number, 1)), oracle: newOracle(journal, patience), ends: map[*session]float64{}, lie: map[*document]place{}}
 	r.log = newRecord(t, log)
 	r.server = serving.Run(t, "--data-dir", t.TempDir(), "--lock-ttl", serverTTL.String(), "--rate", "0", "--new-rate", "0", "--log-level", "error")
@@ -107,7 +107,7 @@ func start(t *testing.T, plant, log string) *run {
 	return r
 }
 
-// strike has things happen, until the time is over or there were enough endings.
+// strike runs actions until the time is over or enough sessions have ended.
 func (r *run) strike(length time.Duration, enough int) {
 	for end := time.Now().Add(length); time.Now().Before(end) && (enough == 0 || r.endings < enough); {
 		r.work(r.pause(400 * time.Millisecond))
@@ -125,10 +125,10 @@ func (r *run) strike(length time.Duration, enough int) {
 	}
 }
 
-// finish ends everything in good order, opens each document once more, and looks for every word.
+// finish ends everything in an orderly way, opens each document once more, and looks for every word.
 func (r *run) finish() {
 	r.undoDue(time.Now().Add(time.Hour))
-	r.work(2 * serverTTL) // what was cut off comes back
+	r.work(2 * serverTTL) // disconnected pages reconnect
 	for i, p := range r.pages {
 		r.thaw(p)
 		r.poll(i)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// for a while a fault of this kind lasts, unless one does already.
+// lasting starts a fault of this kind for a while, unless one already lasts.
 func (r *run) lasting(kind string, at time.Duration, begin, end func()) {
 	for _, u := range r.undo {
 		if u.kind == kind {
@@ -16,7 +16,7 @@ func (r *run) lasting(kind string, at time.Duration, begin, end func()) {
 	r.undo = append(r.undo, undo{kind, time.Now().Add(at), end})
 }
 
-// killServer kills the server and starts it again, where it is not cut off.
+// killServer kills the server and starts it again, unless it is cut off.
 func (r *run) killServer(int) {
 	address := r.server.Address()
 	r.server.Kill()
@@ -24,7 +24,7 @@ func (r *run) killServer(int) {
 	r.online = time.Now()
 }
 
-// cut cuts the network between the pages and the server, for up to three times the time that a lease lasts.
+// cut disconnects the pages from the server, for up to three times the TTL of a lease.
 func (r *run) cut(int) {
 	r.lasting("cut", time.Second+r.pause(3*serverTTL), func() {
 		r.offline = true
@@ -35,7 +35,7 @@ func (r *run) cut(int) {
 	})
 }
 
-// crowd leaves no room in localStorage for a while.
+// crowd fills localStorage for a while.
 func (r *run) crowd(int) {
 	r.lasting("crowd", 2*time.Second+r.pause(4*time.Second), func() {
 		r.crowded = true
@@ -48,7 +48,7 @@ func (r *run) crowd(int) {
 	})
 }
 
-// fill leaves no room in OPFS for a while. Sessions that run meanwhile owe only what was acknowledged.
+// fill fills OPFS for a while. Sessions that run meanwhile owe only acknowledged words.
 func (r *run) fill(int) {
 	r.lasting("fill", time.Second+r.pause(3*time.Second), func() {
 		r.scarce = true
@@ -64,8 +64,8 @@ func (r *run) fill(int) {
 	})
 }
 
-// wipe removes all that the origin has stored, while pages are at work. Documents of the server have their content still. Chromium
-// answers no more call to OPFS where a file was open, in any page of the origin, until it is started again.
+// wipe removes all storage of the origin while pages work. Documents of the server keep their content. In Chromium,
+// OPFS then answers no call in any page of the origin that had a file open, until the browser restarts.
 func (r *run) wipe(int) {
 	for k := range r.pages {
 		r.poll(k)
@@ -79,6 +79,6 @@ func (r *run) wipe(int) {
 		}
 	}
 	r.restart(syscall.SIGKILL)
-	// Until the browser ended, journals went on in files that the wipe had taken out of their folders.
+	// Until the browser ended, journals still wrote to files that the wipe had removed from their folders.
 	r.oracle.forgive(func(w *word) bool { return w.session.ended != "" && (!w.session.document.shared || !w.saved) })
 }

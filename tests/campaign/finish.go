@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// last opens a document when everything is over, and looks for every word until each was found or its time is over.
+// last opens a document at the end of the run, and looks for every word until it finds each or the time for it is
+// over.
 func (r *run) last(tab *browser.Tab, d *document) {
 	r.born++
 	s := r.oracle.open(fmt.Sprintf("s%d", r.born), d.name, d.shared)

@@ -12,10 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// record is the file that says what happened when. Its times are those of the pages' clocks, which are the machine's.
+// record is the log file of all actions with their times. The times are those of the pages' clocks, which are the
+// machine's.
 type record struct {
 	file *bufio.Writer
-	last map[*document]string // what was seen of a document
+	last map[*document]string // the last state seen of a document
 }
 
 func newRecord(t *testing.T, path string) *record {
@@ -35,7 +36,7 @@ func (r *record) line(at float64, format string, values ...any) {
 	_, _ = fmt.Fprintf(r.file, "%s %s\n", time.UnixMilli(int64(at)).Format("15:04:05.000"), fmt.Sprintf(format, values...))
 }
 
-// entry records a line of a page. Words stand for themselves where there are few.
+// entry logs a line of a page. It lists words individually if there are few.
 func (r *record) entry(o *oracle, e entry) {
 	if e.What == "control" {
 		return
@@ -62,7 +63,7 @@ func (r *record) entry(o *oracle, e entry) {
 	r.line(e.At, "%s %s %s%s", document, e.Session, e.What, b.String())
 }
 
-// seen records what a document has, where that is news.
+// seen logs the state of a document if it has changed.
 func (r *record) seen(s *session, found seen) {
 	text := fmt.Sprintf("%d words; %s", len(found.Content), strings.Join(found.Seen, "; "))
 	if r.last[s.document] != text {

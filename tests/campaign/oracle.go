@@ -9,64 +9,64 @@ import (
 	"time"
 )
 
-// word is what somebody typed, once, in one session.
+// word is a word that was typed once, in one session.
 type word struct {
 	text    string
 	session *session
-	typed   float64 // milliseconds of the wall clock, as the page read it
-	saved   bool    // the page was told so
+	typed   float64 // milliseconds of the wall clock, read by the page
+	saved   bool    // the page received the acknowledgement
 	home    bool    // seen in the content
-	posted  float64 // when the journal's worker was sent it; 0: never
-	kept    bool    // the journal's worker said that it is stored
-	stored  bool    // seen anywhere, after its page had ended
-	owed    string  // why it must be kept; "" while it may be lost
-	cached  bool    // owed only while its page lies in the back/forward cache
+	posted  float64 // when it was sent to the journal's worker; 0: never
+	kept    bool    // the journal's worker reported that it is stored
+	stored  bool    // seen anywhere after the end of its page
+	owed    string  // the reason why it must be kept; "" while it may be lost
+	cached  bool    // owed only while its page is in the back/forward cache
 	missing time.Time
 	lost    bool // reported
 }
 
-// session is one document open in one page, until that page ends.
+// session is one document that is open in one page, until that page ends.
 type session struct {
 	id       string
 	document *document
 	words    []*word
 	controls []control // since the page began, in order
-	posts    []posting // the last three of the journal, the newest last
-	waits    bool      // for the answer to the last one
+	posts    []posting // the last three snapshots of the journal, the newest last
+	waits    bool      // waits for the answer to the last one
 	began    bool
 	ended    string
-	excused  bool // while it ran, the storage refused writes
+	excused  bool // storage refused writes while it ran
 	orderly  bool // the browser had to announce its end to the page
 
 	announced bool // the browser did, and stored what the page wrote then
 }
 
 // posting is one snapshot that the page sent to the journal's worker.
-type posting struct{ at, cost float64 } // cost: for how long it kept the page busy
+type posting struct{ at, cost float64 } // cost is how long it blocked the page
 
 // control is one write of the page's control worker.
 type control struct{ began, done float64 }
 
-// document is one that many sessions edit, one after the other.
+// document is a document that many sessions edit, one after the other.
 type document struct {
 	name   string
 	shared bool // on the server
 	words  map[string]*word
 }
 
-// oracle knows every word that was typed, every acknowledgement, and how each page ended. It reads in the documents what
-// became of them. A word is kept where the content, the history or a draft has it.
+// oracle knows every typed word, every acknowledgement, and how each page ended. It compares the documents with that.
+// A word is kept if the content, the history or a draft contains it.
 type oracle struct {
-	journal    time.Duration // how old a word may be that a crash takes, without the margin
-	patience   time.Duration // how long after an end it may take until what was kept can be found
+	journal    time.Duration // the maximum age of a word that a crash may lose, without the margin
+	patience   time.Duration // how long after an end the kept words may be missing
 	sessions   map[string]*session
 	documents  map[string]*document
 	violations []string
-	failures   []string // what is no violation, and helps to find the cause of one
+	failures   []string // failures that are not violations, but help to find the cause of one
 	count      map[string]int
-	controls   []time.Duration // how long they took
+	controls   []time.Duration // their durations
 	journals   []time.Duration // from the word to the answer of the journal's worker
-	lostAges   []time.Duration // of words that an abrupt end took, by right
+	lostAges   []time.Duration // of words that an abrupt end was allowed to lose
 }
 
 func newOracle(journal, patience time.Duration) *oracle {
@@ -77,7 +77,7 @@ func (o *oracle) accuse(format string, values ...any) {
 	o.violations = append(o.violations, fmt.Sprintf(format, values...))
 }
 
-// open says that a session is about to begin.
+// open records that a session is about to begin.
 func (o *oracle) open(id, name string, shared bool) *session {
 	d := o.documents[name]
 	if d == nil {
@@ -89,7 +89,7 @@ func (o *oracle) open(id, name string, shared bool) *session {
 	return s
 }
 
-// entry is a line of what a page wrote down.
+// entry is a line that a page recorded.
 type entry struct {
 	What, Session, Code, Why string
 	At, Began, Cost          float64
@@ -99,7 +99,7 @@ type entry struct {
 	Bytes                    int64
 }
 
-// heard takes a line of a page in which these sessions run.
+// heard processes a line of a page with these sessions.
 func (o *oracle) heard(sessions []*session, e entry) {
 	switch e.What {
 	case "control":
@@ -166,7 +166,7 @@ func (o *oracle) heard(sessions []*session, e entry) {
 	}
 }
 
-// shrunk notes, for whoever looks for the cause of a loss, when an editor begins with less than the content had before.
+// shrunk records, for debugging a loss, that an editor begins with less than the former content.
 func (o *oracle) shrunk(s *session, content map[string]bool) {
 	lacks := map[string]int{}
 	for text, w := range s.document.words {
@@ -179,9 +179,10 @@ func (o *oracle) shrunk(s *session, content map[string]bool) {
 	}
 }
 
-// end says how a page with a session ended, and when. An end that the page hears of keeps every word that was written down
-// before it. An abrupt one keeps every word that the journal's worker had stored, and every word for which the journal had its
-// time: since then the same page finished some control writes that began after the journal was due.
+// end records how and when a page with a session ended. If the page receives the end as an event, every word recorded
+// before it must be kept. After an abrupt end, every word that the journal's worker had stored must be kept, and
+// every word for which the journal had its time: the same page finished some control writes that began after the
+// journal was due.
 func (o *oracle) end(s *session, how string, abrupt bool, at float64) {
 	s.ended, s.orderly = how, !abrupt && !strings.HasPrefix(how, tornDown)
 	o.count["end: "+how]++
@@ -202,12 +203,12 @@ func (o *oracle) end(s *session, how string, abrupt bool, at float64) {
 }
 
 const (
-	inCache  = "in the cache" // how a page ends that the back/forward cache has
-	tornDown = "torn down"    // how one ends whose program ends its AutoSaves
+	inCache  = "in the cache" // the end of a page that is in the back/forward cache
+	tornDown = "torn down"    // the end of a page whose program ends its AutoSaves
 )
 
-// back says that a page has come back from the cache. It shows its text, and may have opened its draft again, so that nobody else
-// sees that. What it owed because it was gone is owed again when it ends.
+// back records that a page has come back from the cache. It shows its text, and may have opened its draft again, so
+// that no other page sees the draft. The words that it owed are owed again when it ends.
 func (o *oracle) back(s *session) {
 	s.ended = ""
 	for _, w := range s.words {
@@ -218,17 +219,18 @@ func (o *oracle) back(s *session) {
 }
 
 const (
-	// margin is how many control writes, one after the other, say that the machine gave a journal its time. One is not enough:
-	// the journal has another worker, which the system may leave waiting while that of the control runs.
+	// margin is how many consecutive control writes show that the machine gave the journal its time. One is not
+	// enough: the journal has another worker, which the system may delay while the control worker runs.
 	margin = 5
-	// share is the part of the page's time that the journal takes at most: by the cheapest of its last three snapshots.
+	// share is the maximum part of the page's time for the journal, measured with the cheapest of its last three
+	// snapshots.
 	share = 0.05
-	// stuck is when a journal that does not answer is at fault, and not the machine. In milliseconds.
+	// stuck is the time after which a journal without an answer is at fault, not the machine. In milliseconds.
 	stuck = 10_000
 )
 
-// due reports whether the journal had its time for a word before an instant: the snapshot before it was answered, and control
-// writes began and finished since the next one was due.
+// due reports whether the journal had its time for a word before an instant: the previous snapshot was answered, and
+// control writes began and finished after the next one was due.
 func (s *session) due(w *word, journal time.Duration, at float64) bool {
 	due, n := w.typed+float64(journal.Milliseconds()), 0
 	if last := len(s.posts) - 1; last >= 0 {
@@ -246,10 +248,11 @@ func (s *session) due(w *word, journal time.Duration, at float64) bool {
 	return n >= margin
 }
 
-// seen is what a document has.
+// seen is the state of a document.
 type seen struct{ Drafts, Content, History, Seen []string }
 
-// inspect compares what a document has with what it must have. It returns whether the history is needed to tell.
+// inspect compares the state of a document with the words that must be there. It reports whether it needs the history
+// to decide.
 func (o *oracle) inspect(d *document, s seen, history bool, now time.Time) (more bool) {
 	content, saved := set(s.Content), set(slices.Concat(s.Content, s.History))
 	kept := set(slices.Concat(s.Drafts, s.Content, s.History))
@@ -305,7 +308,7 @@ func (w *word) story() string {
 	return strings.Join(append(parts, w.owed), "; ")
 }
 
-// settle counts, when everything is over, the words that an abrupt end took by right, and how old they were.
+// settle counts, at the end of the run, the words that an abrupt end was allowed to lose, and their ages.
 func (o *oracle) settle(d *document, s seen, ends map[*session]float64) {
 	kept := set(slices.Concat(s.Drafts, s.Content, s.History))
 	for _, w := range d.words {
@@ -325,7 +328,7 @@ func (o *oracle) waiting(d *document) bool {
 	return false
 }
 
-// forgive says that the storage was wiped: what only lay there may be gone, acknowledged or not.
+// forgive records that the storage was wiped: words that were only there may be lost, acknowledged or not.
 func (o *oracle) forgive(chosen func(*word) bool) {
 	for _, d := range o.documents {
 		maps.DeleteFunc(d.words, func(_ string, w *word) bool { return chosen(w) })

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// typist is an oracle with one session that has typed words at these instants.
+// typist returns an oracle with one session that typed words at these instants.
 func typist(at ...float64) (*oracle, *session) {
 	o := newOracle(200*time.Millisecond, time.Second)
 	s := o.open("s1", "web 0", false)
@@ -19,7 +19,7 @@ func typist(at ...float64) (*oracle, *session) {
 	return o, s
 }
 
-// look inspects twice, as far apart as the oracle is patient, and returns what it accuses.
+// look inspects twice, separated by the oracle's patience, and returns the reported violations.
 func look(o *oracle, s *session, found seen) string {
 	now := time.Now()
 	o.inspect(s.document, found, true, now)
@@ -50,7 +50,7 @@ func TestAbruptEndOwesWhatTheJournalHadTimeFor(t *testing.T) {
 	}
 	for range margin {
 		control(1150, 1160) // before the journal was due
-		control(1250, 1260) // after it was due for the first word
+		control(1250, 1260) // after the journal was due for the first word
 	}
 	for range margin - 1 {
 		control(1310, 1320) // after it was due for the second word
@@ -77,7 +77,7 @@ func TestAbruptEndOwesWhatTheJournalHasAcknowledged(t *testing.T) {
 	assert.Contains(t, found, "the first: a; it was journalled")
 }
 
-// A journal that waits for its worker, or that has cost much of the page's time, owes nothing yet.
+// A journal that waits for its worker, or that has used much of the page's time, owes nothing yet.
 func TestAbruptEndOwesNothingWhileTheJournalHasNoTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		cost, end float64
@@ -109,7 +109,7 @@ func TestEndThatThePageHearsOfOwesEveryWord(t *testing.T) {
 	assert.Contains(t, look(o, s, seen{Drafts: []string{"a"}}), "1 of 2 words")
 }
 
-// A browser on a busy machine ends a page that does not answer within half a second, and says nothing to it.
+// A browser on a busy machine ends a page that does not answer within half a second, without an event for the page.
 func TestEndThatTheBrowserDidNotAnnounceOwesWhatWasJournalled(t *testing.T) {
 	for _, how := range []string{"closed", tornDown + " by close"} {
 		o, s := typist(1000, 1399)
@@ -121,7 +121,7 @@ func TestEndThatTheBrowserDidNotAnnounceOwesWhatWasJournalled(t *testing.T) {
 	}
 }
 
-// A page that has come back shows its words, and nobody else sees the draft that it has opened again.
+// A page that has come back shows its words, and no other page sees the draft that it has opened again.
 func TestPageOutOfTheCacheOwesWhatItEndsWith(t *testing.T) {
 	o, s := typist(1000)
 	o.end(s, inCache, false, 1400)

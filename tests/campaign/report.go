@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// report is the page that a campaign ends with.
+// report returns the report of a campaign.
 func (r *run) report() string {
 	var b strings.Builder
 	o, took := r.oracle, time.Since(r.begun)
@@ -36,7 +36,7 @@ func (r *run) report() string {
 	return b.String()
 }
 
-// spread describes how long something took.
+// spread describes a distribution of durations.
 func spread(list []time.Duration) string {
 	if len(list) == 0 {
 		return "none"

@@ -1,5 +1,5 @@
-// Package campaign ends pages, browsers and servers in every way while people type, and looks whether a word is lost. It knows
-// from outside of the browser what was typed and what was acknowledged.
+// Package campaign ends pages, browsers and servers in every way while text is typed, and checks whether a word is
+// lost. It knows from outside the browser which words were typed and acknowledged.
 package campaign
 
 import (
@@ -38,7 +38,7 @@ type run struct {
 	wire    *serving.Wire
 	oracle  *oracle
 	log     *record
-	warden  *browser.Tab // nothing happens to it
+	warden  *browser.Tab // no fault happens to it
 	pages   [tabs]*opened
 	ends    map[*session]float64
 	lie     map[*document]place
@@ -46,26 +46,26 @@ type run struct {
 	endings int // of sessions
 	begun   time.Time
 	looked  time.Time
-	crowded bool      // localStorage has no room
-	scarce  bool      // OPFS has no room
-	offline bool      // the server cannot be reached
-	online  time.Time // since when it can, where it could not before
+	crowded bool      // localStorage is full
+	scarce  bool      // OPFS is full
+	offline bool      // the server is unreachable
+	online  time.Time // the time since when it is reachable again
 	undo    []undo
-	only    []string // the actions that may happen; nil: all
+	only    []string // the allowed actions; nil allows all
 }
 
-// undo ends what lasts for a while.
+// undo ends a fault that lasts for a while.
 type undo struct {
 	kind string
 	at   time.Time
 	do   func()
 }
 
-// opened is a page and what is open in it.
+// opened is a page with its open sessions.
 type opened struct {
 	tab      *browser.Tab
 	sessions []*session
-	cached   bool // it lies in the back/forward cache, behind another page of its tab
+	cached   bool // the page is in the back/forward cache, behind another page of its tab
 	frozen   bool
 }
 
@@ -73,7 +73,7 @@ func clock() float64 { return float64(time.Now().UnixMicro()) / 1000 }
 
 func (r *run) home() string { return r.site.URL("/campaign") }
 
-// place is where a document lies: a project, and a path in it.
+// place is the location of a document: a project, and a path in it.
 type place struct {
 	open map[string]any // the options of a Holdfast
 	path []string
@@ -81,12 +81,12 @@ type place struct {
 
 func (p place) shared() bool { return p.open["server"] != nil }
 
-// name is the document's: on the server, what the server calls it.
+// name is the document's name on the server.
 func (p place) name() string {
 	return strings.Join(append([]string{p.open["root"].(string)}, p.path...), "/")
 }
 
-// options are those of an AutoSave that the document needs.
+// options returns the AutoSave options for the document.
 func (p place) options() map[string]any {
 	options := map[string]any{"path": p.path}
 	if p.shared() {
@@ -96,8 +96,8 @@ func (p place) options() map[string]any {
 	return options
 }
 
-// places are those of a page: documents of this chapter, so that none grows for ever. All pages of a chapter meet in the same ones,
-// except some that are elsewhere.
+// places returns the places of a page. They belong to this chapter, so that no document grows forever. All pages of a
+// chapter use the same places, except some pages that use others.
 func (r *run) places() (list []place) {
 	chapter := r.endings / 200
 	kind := chapter
@@ -121,7 +121,7 @@ func (r *run) places() (list []place) {
 	return list
 }
 
-// enter has the page of a tab open documents and type. The page has been loaded.
+// enter makes the page of a tab open documents and type. The page has been loaded.
 func (r *run) enter(i int) {
 	p := r.pages[i]
 	p.sessions, p.cached, p.frozen = nil, false, false
@@ -156,10 +156,10 @@ func (r *run) enter(i int) {
 			r.oracle.accuse("a session does not begin: %v", err)
 		}
 	}
-	_, _ = p.tab.Renderer() // to be known before it is killed
+	_, _ = p.tab.Renderer() // makes its process known before it is killed
 }
 
-// poll takes what the page of a tab has written down.
+// poll reads the lines that the page of a tab has recorded.
 func (r *run) poll(i int) {
 	p := r.pages[i]
 	if p == nil || p.cached {
@@ -167,7 +167,7 @@ func (r *run) poll(i int) {
 	}
 	var entries []entry
 	if err := p.tab.Eval("globalThis.take?.() ?? []", &entries); err != nil {
-		return // it has crashed, or is about to
+		return // it has crashed or is about to
 	}
 	for _, e := range entries {
 		r.log.entry(r.oracle, e)
@@ -175,7 +175,7 @@ func (r *run) poll(i int) {
 	}
 }
 
-// ended says how a page ended, and at which moment.
+// ended records how and when a page ended.
 func (r *run) ended(i int, how string, abrupt bool, at float64) {
 	r.log.line(at, "page %d with %v ended: %s", i, names(r.pages[i].sessions), how)
 	for _, s := range r.pages[i].sessions {
@@ -186,7 +186,7 @@ func (r *run) ended(i int, how string, abrupt bool, at float64) {
 	r.pages[i].sessions = nil
 }
 
-// work lets people type for a while, and looks at what the documents have.
+// work lets the pages type for a while, and inspects the documents.
 func (r *run) work(pause time.Duration) {
 	for end := time.Now().Add(pause); ; time.Sleep(20 * time.Millisecond) {
 		for i := range r.pages {
@@ -203,7 +203,7 @@ func (r *run) work(pause time.Duration) {
 	}
 }
 
-// undoDue ends what has lasted long enough.
+// undoDue ends the faults that have lasted long enough.
 func (r *run) undoDue(now time.Time) {
 	r.undo = slices.DeleteFunc(r.undo, func(u undo) bool {
 		if now.Before(u.at) {
@@ -214,7 +214,7 @@ func (r *run) undoDue(now time.Time) {
 	})
 }
 
-// inspectAll looks into every document that a page has open.
+// inspectAll inspects every document that a page has open.
 func (r *run) inspectAll(all bool) {
 	done := map[*document]bool{}
 	for _, p := range r.pages {
@@ -229,10 +229,10 @@ func (r *run) inspectAll(all bool) {
 	}
 }
 
-// inspect looks into a document through a session. It returns false where that was not possible.
+// inspect inspects a document through a session. It returns false if that was not possible.
 func (r *run) inspect(p *opened, s *session, history bool) bool {
 	if s.document.shared && (r.offline || time.Since(r.online) < 2*serverTTL) {
-		return false // the page may know no more than this browser does
+		return false // the page may know only what this browser has stored
 	}
 	var found seen
 	if err := p.tab.Eval(fmt.Sprintf("await sessions.get(%q).inspect(%v)", s.id, history), &found); err != nil {

@@ -25,8 +25,8 @@ var scripts embed.FS
 
 const siteDir = "../../web/site"
 
-// newSite serves the package, the pages of the campaign, and the way to the server. The worker scripts of the package begin
-// with a plant, which breaks something where the campaign is to prove that it finds that.
+// newSite serves the package, the pages of the campaign, and the connection to the server. The package's worker
+// scripts begin with plant, which breaks a guarantee if the campaign must prove that it detects that.
 func newSite(t *testing.T, wire *serving.Wire, plant string) *browser.Server {
 	t.Helper()
 	files := os.DirFS(siteDir)
@@ -52,7 +52,7 @@ func page(content string) http.HandlerFunc {
 	}
 }
 
-// script serves a script of some files, with another before it.
+// script serves a script made of several files, with another script before it.
 func script(files fs.FS, before string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := path.Base(r.URL.Path)
@@ -71,7 +71,7 @@ func script(files fs.FS, before string) http.HandlerFunc {
 
 var client = http.Client{Timeout: 3 * time.Second}
 
-// contentOf reads a document on the server itself, not through a page.
+// contentOf reads a document from the server directly, not through a page.
 func contentOf(server, document string) ([]string, error) {
 	answer, err := client.Get(server + "/api/documents/" + document + "/content")
 	if err != nil {

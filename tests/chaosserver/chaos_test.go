@@ -26,12 +26,12 @@ import (
 
 const (
 	clients     = 6
-	perRoom     = 120 // operations on one room, so that its history can be searched
+	perRoom     = 120 // operations per room, few enough to search the room's history
 	activeRooms = 3
 	patience    = 3 * time.Second
 )
 
-// world is three servers on one store: the first has it, the others reach it over wires.
+// world is three servers on one store. The first one runs the store; the others reach it over wires.
 type world struct {
 	nodes []*node
 	wires []*serving.Wire
@@ -59,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// perRound is how many operations are checked at once, which bounds the memory. No room is in two rounds.
+// perRound is the number of operations per check, which limits the memory. No room is in two rounds.
 const perRound = perRoom * activeRooms * 280
 
 func TestTheLockTableIsLinearizable(t *testing.T) {
@@ -80,7 +80,7 @@ func TestTheLockTableIsLinearizable(t *testing.T) {
 			break
 		}
 		w.history = nil
-		w.count.Store(end) // each client has counted one beyond
+		w.count.Store(end) // each client has counted one operation too many
 	}
 	assert.Greater(t, known, recorded/2, "most of it happened")
 	planted, ok := plantDoubleGrant(w.history)
@@ -89,7 +89,7 @@ func TestTheLockTableIsLinearizable(t *testing.T) {
 		"a second grant beside the first is seen")
 }
 
-// round has the clients work under faults until so many operations were begun.
+// round makes the clients work under faults until the given number of operations have begun.
 func (w *world) round(end int64) {
 	done := make(chan struct{})
 	var faults, working sync.WaitGroup
@@ -102,7 +102,7 @@ func (w *world) round(end int64) {
 	faults.Wait()
 }
 
-// requireLinearizable fails with the history of a room that no order explains.
+// requireLinearizable fails with the history of a room that no order of operations explains.
 func requireLinearizable(t *testing.T, history []porcupine.Operation) {
 	t.Helper()
 	if porcupine.CheckOperationsTimeout(model, history, 5*time.Minute) == porcupine.Ok {
@@ -119,7 +119,7 @@ func requireLinearizable(t *testing.T, history []porcupine.Operation) {
 	}
 }
 
-// work is one client: it asks this server and that until the run has had its operations.
+// work is one client: it calls different servers until the run has all its operations.
 func (w *world) work(id int, total int64) {
 	http := &http.Client{Timeout: patience}
 	secret := fmt.Sprint("client ", id)
@@ -139,9 +139,9 @@ func (w *world) work(id int, total int64) {
 		end := time.Since(w.begin).Nanoseconds()
 		if !r.known {
 			if c.verb == "look" || c.verb == "beat" {
-				continue // no trace
+				continue // the operation left no trace
 			}
-			end = math.MaxInt64 // it may still happen
+			end = math.MaxInt64 // it may still take effect
 		}
 		w.mu.Lock()
 		w.history = append(w.history, porcupine.Operation{ClientId: id, Input: c, Call: begin, Output: r, Return: end})
@@ -173,7 +173,7 @@ func ask(client *http.Client, addr, secret string, c call) reply {
 	return reply{known: true, status: response.StatusCode, token: body.Token, holder: body.Holder}
 }
 
-// trouble kills, stops and cuts off until done.
+// trouble kills, stops and disconnects servers until done.
 func (w *world) trouble(done <-chan struct{}) {
 	for {
 		select {
@@ -201,8 +201,8 @@ func (w *world) trouble(done <-chan struct{}) {
 	}
 }
 
-// plantDoubleGrant adds a grant to somebody else while a lock is held: between an answered lock and an answered heartbeat of
-// the same holder.
+// plantDoubleGrant adds a grant to another client while a lock is held: between an answered lock and an answered
+// heartbeat of the same holder.
 func plantDoubleGrant(history []porcupine.Operation) ([]porcupine.Operation, bool) {
 	for _, o := range history {
 		c, r := o.Input.(call), o.Output.(reply)

@@ -17,13 +17,13 @@ import (
 
 const followed = "followed"
 
-// pace is the time between two changes, and before a dead server is asked again: as many followers as there may be
-// make about the same load.
+// pace is the time between two changes, and between two requests to a dead server. It makes about the same load for
+// any number of followers.
 func pace(followers int) time.Duration { return time.Duration(followers) * 200 * time.Microsecond }
 
-// A server is killed while many sockets, which drop and come back by themselves too, follow a document that changes
-// all the time, and others lock and write theirs. Each follower hears of each change once, in order, and nothing that
-// was acknowledged is lost.
+// Many sockets, which also drop and reconnect on their own, follow a document that changes all the time, while other
+// clients lock and write their own documents. The test kills the server. Each follower receives each change once and
+// in order, and no acknowledged change is lost.
 func TestEveryEventOnceThroughKills(t *testing.T) {
 	n := newNode(t, tempDir(t), "")
 	n.ready(t)
@@ -56,7 +56,7 @@ func TestEveryEventOnceThroughKills(t *testing.T) {
 			p.check(t, n.addr)
 		}
 		allAreThere(t, followers, w)
-		t.Logf("all heard of something new %s after the start", time.Since(begin).Round(time.Millisecond))
+		t.Logf("all followers received a new event %s after the start", time.Since(begin).Round(time.Millisecond))
 	}
 	close(w.stop)
 	working.Wait()
@@ -67,7 +67,7 @@ func TestEveryEventOnceThroughKills(t *testing.T) {
 	assert.NotEmpty(t, promises)
 }
 
-// allAreThere waits until every follower has heard of a lock that was taken after now.
+// allAreThere waits until every follower has received the event of a lock that was acquired after now.
 func allAreThere(t *testing.T, followers []*follower, w *writer) {
 	t.Helper()
 	now := w.last.Load()
@@ -76,7 +76,7 @@ func allAreThere(t *testing.T, followers []*follower, w *writer) {
 	await(t, followers, func(f *follower) bool { return f.after.Load() >= next })
 }
 
-// allAreCutOff waits until every follower has noticed that nobody is there.
+// allAreCutOff waits until every follower has noticed that the server is gone.
 func allAreCutOff(t *testing.T, followers []*follower) {
 	t.Helper()
 	before := map[*follower]int64{}
@@ -98,7 +98,7 @@ func await(t *testing.T, followers []*follower, done func(*follower) bool) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// follower reads a document's events over one socket after the other and notes each.
+// follower reads a document's events over one socket after the other and records each.
 type follower struct {
 	writer *writer
 	after  atomic.Int64 // the revision of the last event
@@ -106,7 +106,7 @@ type follower struct {
 	seen   []string
 }
 
-// follow reads until the writer's last event. It drops each socket by itself after so many events.
+// follow reads until the writer's last event. It drops each socket itself after this many events.
 func (f *follower) follow(ctx context.Context, t *testing.T, each int) {
 	for ended := false; !ended; {
 		if !assert.NoError(t, ctx.Err(), "the end never came") {
@@ -132,7 +132,7 @@ func (f *follower) follow(ctx context.Context, t *testing.T, each int) {
 	}
 }
 
-// hear notes an event and reports whether it is the last.
+// hear records an event and reports whether it is the last one.
 func (f *follower) hear(t *testing.T, text []byte) bool {
 	var e struct {
 		Type     string `json:"type"`
@@ -147,21 +147,22 @@ func (f *follower) hear(t *testing.T, text []byte) bool {
 	return e.Type == "document.unlocked" && e.Token == f.writer.final.Load()
 }
 
-// writer makes the events. What a dying server left unanswered it asks again, which makes no second event.
+// writer makes the events. It repeats requests that a dying server left unanswered; that makes no second event.
 type writer struct {
 	promise
 	addr string
 	pace time.Duration
 	stop chan struct{}
-	// followers have heard of one lock before the next is taken, so that none falls behind for good on a slow machine.
+	// all followers receive one lock's event before the next one is acquired, so that none falls behind for good on a
+	// slow machine
 	followers []*follower
-	last      atomic.Int64 // the token, which is the revision too, of the latest lock
-	final     atomic.Int64 // the token of the last one, known before its lock is given back
+	last      atomic.Int64 // the token of the latest lock, which is also its revision
+	final     atomic.Int64 // the token of the last lock, stored before its release
 	made      []string
 }
 
 func (w *writer) write(ctx context.Context, t *testing.T) {
-	client := &http.Client{Timeout: time.Minute} // a server that lives answers: whoever gives up would not know what it did
+	client := &http.Client{Timeout: time.Minute} // a living server answers; after giving up, the outcome would be unknown
 	until := func(event string, ok func() bool) {
 		for !ok() && assert.NoError(t, ctx.Err(), "the server does not come back") {
 			time.Sleep(w.pace)
@@ -195,7 +196,7 @@ func (w *writer) write(ctx context.Context, t *testing.T) {
 	}
 }
 
-// saveOnce saves unless that has happened already, unacknowledged.
+// saveOnce saves, unless an unacknowledged request has already saved.
 func (w *writer) saveOnce(client *http.Client, text string) bool {
 	status, content := request(client, "GET", w.url(w.addr, "content"), 0, "")
 	switch {

@@ -15,12 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// promise is what the server has said of one document, by one writer.
+// promise is what the server has acknowledged for one document and one writer.
 type promise struct {
 	room  string
 	token int64
 	text  string // acknowledged
-	next  string // on its way when the server died; it may be there or not
+	next  string // sent when the server died; it may be stored or not
 }
 
 // load is a number of workers that lock and write documents of their own, one after the other.
@@ -31,7 +31,7 @@ type load struct {
 	promises []*promise
 }
 
-// newLoad sets workers to work on documents whose names begin with name.
+// newLoad starts workers on documents whose names begin with name.
 func newLoad(addr, name string, workers int) *load {
 	l := &load{stop: make(chan struct{})}
 	for i := range workers {
@@ -62,7 +62,7 @@ func (l *load) work(addr, name string) {
 	}
 }
 
-// waitFor returns when the server has promised a number of documents.
+// waitFor returns when the server has acknowledged this number of documents.
 func (l *load) waitFor(t *testing.T, documents int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -72,14 +72,14 @@ func (l *load) waitFor(t *testing.T, documents int) {
 	}, 10*patience, time.Millisecond)
 }
 
-// end waits for the workers and returns what they were promised.
+// end waits for the workers and returns their promises.
 func (l *load) end() []*promise {
 	close(l.stop)
 	l.working.Wait()
 	return l.promises
 }
 
-// A server that is killed under load keeps every lock and every content that it has acknowledged.
+// A server that is killed under load keeps every lock and every content that it acknowledged.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	n := newNode(t, tempDir(t), "")
 	n.ready(t)
@@ -88,7 +88,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	for round := range kills {
 		l := newLoad(n.addr, fmt.Sprint("r", round), 8)
 		l.waitFor(t, 10)
-		time.Sleep(rand.N(300 * time.Millisecond)) // any moment is one to be killed at
+		time.Sleep(rand.N(300 * time.Millisecond)) // the kill may come at any moment
 		n.kill()
 		promises = append(promises, l.end()...)
 		require.NoError(t, n.start())

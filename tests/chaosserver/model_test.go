@@ -6,29 +6,29 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// call is what a client asked of one document's lock.
+// call is a client's call about one document's lock.
 type call struct {
 	room string
 	who  string
 	verb string // lock, unlock, beat or look
 }
 
-// reply is what it was told.
+// reply is the reply to a call.
 type reply struct {
-	known  bool // false: the connection broke, or the server did not know; it may have happened or not
+	known  bool // false if the connection broke or the server did not know; the call may have taken effect or not
 	status int
 	token  int64
-	holder string // who holds, where the reply says so
+	holder string // the holder, if the reply names one
 }
 
-// state is a document's lock: who holds it, with which token, and the highest token so far.
+// state is the state of a document's lock: its holder, its token, and the highest token so far.
 type state struct {
 	holder  string
 	token   int64
 	highest int64
 }
 
-// model says what a lock may answer. Locks do not run out in these runs.
+// model defines the allowed replies of a lock. Locks do not expire in these runs.
 var model = (&porcupine.NondeterministicModel{
 	Partition:         byRoom,
 	Init:              func() []any { return []any{state{}} },
@@ -68,10 +68,10 @@ func step(s state, c call, r reply) []any {
 	return nil
 }
 
-// anyToken stands for the token of a grant that nobody was told of.
+// anyToken stands for the token of a grant whose reply was lost.
 const anyToken = -1
 
-// perhaps is what can have become of a call without a reply.
+// perhaps returns the possible results of a call without a reply.
 func perhaps(s state, c call) []any {
 	switch {
 	case c.verb == "lock" && s.holder == "":

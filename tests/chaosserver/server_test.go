@@ -1,5 +1,6 @@
-// Package chaosserver checks that the lock table is linearizable while servers are killed, stopped and cut off, and that
-// nothing acknowledged is lost and no event told twice. It is the short form of make chaos-server, which raises the numbers.
+// Package chaosserver checks that the lock table is linearizable while servers are killed, stopped and disconnected,
+// that no acknowledged change is lost, and that no event is sent twice. It is the short form of make chaos-server,
+// which raises the numbers.
 package chaosserver
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server"
 )
 
-// The test binary is the server too: with these variables it serves, until it is killed.
+// The test binary is also the server: with these variables it serves until it is killed.
 const (
 	addrVariable = "CHAOS_SERVER_ADDR"
 	dirVariable  = "CHAOS_SERVER_DIR"
@@ -45,7 +46,7 @@ func serve(addr, dir, etcd string) error {
 	defer stop()
 	c := server.DefaultConfig()
 	c.DataDir, c.Rate, c.NewRate, c.AddressRate = dir, 0, 0, 0
-	c.LockTTL = time.Hour // locks do not run out here: the model is simple, and every surprise is a fault
+	c.LockTTL = time.Hour // locks do not expire here: the model stays simple, and every unexpected reply is a fault
 	if etcd != "" {
 		c.Etcd, c.Blobs = []string{etcd}, filepath.Join(dir, "blobs")
 	}
@@ -62,7 +63,7 @@ func serve(addr, dir, etcd string) error {
 	return s.Close()
 }
 
-// node is one server, as a process that can be killed, stopped and started again.
+// node is one server, a process that the test can kill, stop and start again.
 type node struct {
 	addr, dir, etcd string
 
@@ -112,7 +113,7 @@ func (n *node) ready(t *testing.T) {
 	}, 20*time.Second, 10*time.Millisecond)
 }
 
-// number is how much of something a test does: little, unless a variable says otherwise.
+// number is the amount of work of a test: small, unless the variable sets it.
 func number(variable string, little int) int {
 	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
 		return n
