@@ -1,5 +1,5 @@
-// Command holdfast is the server: document locks and rooms between machines, over an etcd of its own or an external
-// one, with the demo editor and the npm package's files at the same address:
+// Command holdfast is the server: it provides document locks and rooms between machines, over an etcd of its own or
+// an external one. It serves the demo editor and the npm package's files at the same address:
 //
 //	holdfast serve [--addr 127.0.0.1:8080] [--data-dir ./holdfast-data | --etcd host:port,…]
 package main
@@ -24,18 +24,18 @@ const usage = `Usage:
                                             (holdfast serve -h lists all flags)
 `
 
-// errUsage means that the command line was wrong and that the reason has been printed.
+// errUsage means that the command line is wrong and that the reason has been printed.
 var errUsage = errors.New("wrong usage")
 
 func main() {
 	os.Exit(command(os.Args[1:], web.Site()))
 }
 
-// command runs until it has ended or a signal ends it, and returns the exit code.
+// command runs until the command line has been carried out or a signal ends it, and returns the exit code.
 func command(args []string, site fs.FS) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the process at once, should the graceful stop take too long.
+	// A second signal ends the process at once, in case the graceful stop takes too long.
 	context.AfterFunc(ctx, stop)
 	switch err := run(ctx, args, site, os.Stdout, os.Stderr); {
 	case errors.Is(err, errUsage):
@@ -47,7 +47,7 @@ func command(args []string, site fs.FS) int {
 	return 0
 }
 
-// run carries out one command line and returns when the command has ended or ctx is done.
+// run carries out one command line. It returns when the command has ended or ctx is done.
 func run(ctx context.Context, args []string, site fs.FS, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)

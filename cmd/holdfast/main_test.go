@@ -32,7 +32,7 @@ func TestServeAnswersUntilItIsStopped(t *testing.T) {
 	address := regexp.MustCompile(`http://localhost:\d+`).FindString(line)
 	require.NotEmpty(t, address, line)
 
-	// Straight to 127.0.0.1: what localhost resolves to is the machine's own affair.
+	// The request goes to 127.0.0.1, because the machine decides what localhost resolves to.
 	response, err := http.Get(strings.Replace(address, "localhost", "127.0.0.1", 1))
 	require.NoError(t, err)
 	body, err := io.ReadAll(response.Body)
@@ -93,7 +93,8 @@ func TestSiteURL(t *testing.T) {
 	}
 }
 
-// Where other machines reach the server, somebody must be able to sign in, or the operator says that nobody needs to.
+// If other machines can reach the server, users must be able to sign in, or the operator must state that they need
+// not.
 func TestServeRefusesToBeAnonymousOnTheNetwork(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.7:0", "example.com:0"} {
 		err := run(t.Context(), []string{"serve", "--addr", addr}, site, io.Discard, io.Discard)

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// gcPercent trades a little processor time for memory: what is live is small and what is passing is much.
+	// gcPercent trades a little processor time for memory, because live data is small and temporary data is large.
 	gcPercent = 30
-	// garbageRoom is how much garbage may gather at least before it is collected. While little is live, 30 % of it is so little that
-	// collecting took a third of the processor time of a busy server.
+	// garbageRoom is the minimum amount of garbage before a collection. With little live data, 30 % of it is so small
+	// that collections took a third of a busy server's processor time.
 	garbageRoom  = 20 << 20
 	maxGCPercent = 400
 	liveHeap     = "/gc/heap/live:bytes"
 )
 
-// saveMemory collects garbage early from now on. It runs after the start: while a server reads its store, everything is live, and
-// collecting that often takes half of the time.
+// saveMemory makes the collector run early from now on. The caller calls it after the start: while a server reads its
+// store, all data is live, and frequent collections take half of the time.
 func saveMemory() {
 	if os.Getenv("GOGC") == "" {
 		(&collector{}).follow()
@@ -27,13 +27,14 @@ func saveMemory() {
 	}
 }
 
-// collector sets the garbage collector after each of its cycles by what is live.
+// collector adjusts the garbage collector after each of its cycles to the amount of live data.
 type collector struct {
 	percent atomic.Int64
-	ended   atomic.Bool // a test is over
+	ended   atomic.Bool // set at the end of a test
 }
 
-// follow sets the collector now and at the end of each cycle: a cleanup runs after the cycle that finds its object unreachable.
+// follow adjusts the collector now and at the end of each cycle. A cleanup runs after the cycle that finds its object
+// unreachable.
 func (c *collector) follow() {
 	if c.ended.Load() {
 		return
@@ -46,7 +47,8 @@ func (c *collector) follow() {
 	runtime.AddCleanup(new([16]byte), func(c *collector) { go c.follow() }, c)
 }
 
-// percentFor returns the percentage for so many live bytes, in steps of five: to set it stops the program for a moment.
+// percentFor returns the percentage for this amount of live bytes, in steps of five, because each change stops the
+// program for a moment.
 func percentFor(live uint64) int64 {
 	p := int64(garbageRoom * 100 / max(live, 1))
 	return min(max(p-p%5, gcPercent), maxGCPercent)

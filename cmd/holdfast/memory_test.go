@@ -18,7 +18,7 @@ func TestGarbageRoom(t *testing.T) {
 	}
 }
 
-// The collector goes on after each cycle, not after the first alone.
+// The collector continues after every cycle, not only after the first.
 func TestCollectorFollowsEveryCycle(t *testing.T) {
 	old := debug.SetGCPercent(100)
 	t.Cleanup(func() { debug.SetGCPercent(old) })

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server"
 )
 
-// options are what the flags of serve set.
+// options are the values of the flags of serve.
 type options struct {
 	addr            string
 	anonymous       bool
@@ -41,8 +41,8 @@ func (o *options) flags(flags *flag.FlagSet) {
 	o.server.Flags(flags)
 }
 
-// serve runs the service with the site until ctx is done, then stops gracefully. It prints one line, with the address to
-// open, once it is ready, and logs to stderr.
+// serve runs the service with the site until ctx is done, and then stops gracefully. When it is ready, it prints one
+// line with the address to open. It logs to stderr.
 func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer) error {
 	pages, err := static.Handler(site)
 	if errors.Is(err, static.ErrNoIndex) {
@@ -110,7 +110,7 @@ func newHTTPServer(c server.Config, handler http.Handler) *http.Server {
 	return s
 }
 
-// checkAnonymous refuses to serve other machines while anybody there could read, lock and overwrite everything.
+// checkAnonymous refuses to serve other machines if anybody there could read, lock and overwrite everything.
 func (o *options) checkAnonymous() error {
 	if o.anonymous || o.server.Users() {
 		return nil
@@ -126,7 +126,7 @@ func (o *options) checkAnonymous() error {
 		"Name the users with --api-keys or --user-header, listen on 127.0.0.1, or allow it with --anonymous", o.addr)
 }
 
-// reloadOnHangup calls reload at each SIGHUP, until the function that it returns is called.
+// reloadOnHangup calls reload at each SIGHUP, until the returned function is called.
 func reloadOnHangup(reload func()) (stop func()) {
 	hangups, ended := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -143,16 +143,16 @@ func reloadOnHangup(reload func()) (stop func()) {
 	return func() { signal.Stop(hangups); close(ended) }
 }
 
-// storeShare is the part of a graceful stop that is left for closing the store.
+// storeShare is the part of a graceful stop that remains for closing the store.
 const storeShare = 5
 
-// stop ends the sockets, lets requests under way end, cuts off those that do not, and closes the store.
+// stop closes the sockets, lets running requests end, cuts off those that do not end, and closes the store.
 func stop(ctx context.Context, httpServer *http.Server, service *server.Server, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit-limit/storeShare)
 	defer cancel()
 	go service.Drain(ctx)
 	if httpServer.Shutdown(ctx) != nil {
-		_ = httpServer.Close() // a request that waits for a lock, say; its client asks again
+		_ = httpServer.Close() // for instance a request that waits for a lock; its client asks again
 	}
 	service.Drain(ctx)
 	return service.Close()
@@ -170,8 +170,8 @@ func listen(addr string) (net.Listener, error) {
 	return listener, nil
 }
 
-// siteURL returns what to type into a browser on this machine. It says localhost where it can: Web
-// Locks and OPFS want a secure context, and a bare address other than a loopback one is none.
+// siteURL returns the address for a browser on this machine. It uses localhost if possible: Web Locks and OPFS need a
+// secure context, and an address other than a loopback address is not secure.
 func siteURL(scheme string, addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {

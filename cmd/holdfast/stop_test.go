@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With this variable the test binary is the command itself, with a small site: building the command would take longer
-// than its tests. HOLDFAST_BINARY names a built one to run instead, as make chaos-server does.
+// With this variable the test binary is the command itself, with a small site: a build of the command would take
+// longer than its tests. HOLDFAST_BINARY names a built command to run instead, as make chaos-server does.
 const asCommand = "HOLDFAST_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -46,12 +46,12 @@ func serveInProcess(t *testing.T, flags ...string) *process {
 		binary = os.Args[0]
 	}
 	p := &process{}
-	// The path of a socket is short, and that of a test's own directory may not be.
+	// The path of a socket must be short, and a test's own directory may have a long path.
 	dir, err := os.MkdirTemp("", "stop")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p.Cmd = exec.Command(binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", dir}, flags...)...)
-	// The race detector would sleep for a second at the end.
+	// By default the race detector sleeps for a second at the end.
 	p.Env = append(os.Environ(), asCommand+"=yes", "GORACE=atexit_sleep_ms=0")
 	p.Stderr = &p.log
 	stdout, err := p.StdoutPipe()
@@ -126,7 +126,7 @@ func write(t *testing.T, conn *websocket.Conn, message map[string]any) {
 	require.NoError(t, conn.Write(t.Context(), websocket.MessageText, text))
 }
 
-// liveSockets opens sockets of documents and of a room and has all of them hear something.
+// liveSockets opens sockets of documents and of a room, and waits until each has received a message.
 func (p *process) liveSockets(t *testing.T, each int) []*websocket.Conn {
 	t.Helper()
 	var list []*websocket.Conn
@@ -156,7 +156,7 @@ func (p *process) liveSockets(t *testing.T, each int) []*websocket.Conn {
 	return list
 }
 
-// SIGTERM ends every socket with "going away" and a request that waits with 503, and the process with 0.
+// SIGTERM ends every socket with "going away", a waiting request with 503, and the process with 0.
 func TestSIGTERMEndsLiveSockets(t *testing.T) {
 	p := serveInProcess(t)
 	sockets := p.liveSockets(t, 20)
@@ -185,7 +185,7 @@ func TestSIGTERMEndsLiveSockets(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, status)
 }
 
-// Clients that do not even answer the goodbye do not keep the server.
+// Clients that do not answer the close message do not delay the server's end.
 func TestSIGTERMDoesNotWaitForMuteSockets(t *testing.T) {
 	p := serveInProcess(t, "--stop-limit", "1s")
 	p.liveSockets(t, 3)

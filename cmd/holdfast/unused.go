@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// unused are the connections on which nothing has been asked yet. Browsers open some in advance, and a graceful stop of
-// http.Server waits for a request on each, for five seconds.
+// unused are the connections without a request so far. Browsers open some connections in advance, and a graceful stop
+// of http.Server waits five seconds for a request on each.
 type unused struct {
 	mu      sync.Mutex
 	conns   map[net.Conn]struct{}
 	closing bool
 }
 
-// note is the ConnState of a server.
+// note is the ConnState function of a server.
 func (u *unused) note(conn net.Conn, state http.ConnState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -31,7 +31,7 @@ func (u *unused) note(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// close closes them, and those that come later.
+// close closes these connections, and those that are opened later.
 func (u *unused) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package follow keeps what a file says up to date while a program runs.
+// Package follow keeps the contents of files up to date while a program runs.
 package follow
 
 import (
@@ -11,39 +11,39 @@ import (
 	"time"
 )
 
-// every is how often files are looked at. A look at one that has not changed reads nothing.
+// every is the interval at which files are checked. A check of an unchanged file reads only its metadata.
 const every = 2 * time.Second
 
-// Files are files that are read together, as a certificate and its key. What they said last and could be read is current.
+// Files are files that are read together, such as a certificate and its key. current is the last readable version.
 type Files[T any] struct {
 	paths   []string
 	parse   func(texts ...[]byte) (T, error)
 	current atomic.Pointer[T]
 
-	mu   sync.Mutex // of what follows
+	mu   sync.Mutex // guards the fields below
 	seen []stamp
 }
 
-// stamp tells one version of a file from another.
+// stamp identifies one version of a file.
 type stamp struct {
 	modified time.Time
 	size     int64
 }
 
-// Open reads files. A file that cannot be read, or be understood by parse, is an error that names it.
+// Open reads files. It fails with an error that names the file if a file cannot be read or parsed.
 func Open[T any](parse func(texts ...[]byte) (T, error), paths ...string) (*Files[T], error) {
 	f := &Files[T]{paths: paths, parse: parse}
 	return f, f.Reload()
 }
 
-// Get returns what the files say.
+// Get returns the current value of the files.
 func (f *Files[T]) Get() T { return *f.current.Load() }
 
-// Reload reads the files again. With an error, what they said before stays.
+// Reload reads the files again. After an error the previous value stays.
 func (f *Files[T]) Reload() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	seen, err := f.stamps() // before reading: a change meanwhile is seen at the next look
+	seen, err := f.stamps() // taken before reading, so that the next check sees a change in between
 	if err == nil {
 		err = f.read()
 	}
@@ -79,7 +79,7 @@ func (f *Files[T]) stamps() ([]stamp, error) {
 	return list, nil
 }
 
-// changed reports whether the files are not as at the last look.
+// changed reports whether the files have changed since the last check.
 func (f *Files[T]) changed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,8 +95,8 @@ func (f *Files[T]) changed() bool {
 	return false
 }
 
-// Follow reads the files again whenever they have changed, until ctx ends. Files that are broken are an error in the log, once for each
-// change; what they said before stays.
+// Follow reads the files again whenever they change, until ctx ends. It logs an error once for each broken version
+// and keeps the previous value.
 func (f *Files[T]) Follow(ctx context.Context, log *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -112,10 +112,10 @@ func (f *Files[T]) Follow(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// Report logs how reading the files again went.
+// Report logs the result of a reload.
 func (f *Files[T]) Report(err error, log *slog.Logger) {
 	if err != nil {
-		log.Error("a file has changed and cannot be used; what it said before stays", "file", f.paths[0], "error", err)
+		log.Error("a changed file cannot be used; its previous contents stay in use", "file", f.paths[0], "error", err)
 		return
 	}
 	log.Info("a file was read again", "file", f.paths[0])

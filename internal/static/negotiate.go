@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// kind is how files of one extension are sent.
+// kind describes how files with one extension are sent.
 type kind struct {
 	contentType  string
 	compressible bool
 }
 
-// kinds is a table of our own, since the one of package mime depends on the machine.
+// kinds is a separate table, because the table of package mime depends on the machine.
 var kinds = map[string]kind{
 	".css":  {"text/css; charset=utf-8", true},
 	".html": {"text/html; charset=utf-8", true},
@@ -24,9 +24,9 @@ var kinds = map[string]kind{
 	".map":  {"application/json", true},
 	".png":  {"image/png", false},
 	".svg":  {"image/svg+xml", true},
-	".ts":   {"text/plain; charset=utf-8", true}, // declarations, for people to read
+	".ts":   {"text/plain; charset=utf-8", true}, // declarations for people
 	".txt":  {"text/plain; charset=utf-8", true},
-	".wasm": {"application/wasm", true}, // exactly this, or streaming compilation refuses it
+	".wasm": {"application/wasm", true}, // streaming compilation requires exactly this type
 }
 
 func kindOf(name string) kind {
@@ -36,8 +36,8 @@ func kindOf(name string) kind {
 	return kind{contentType: "application/octet-stream"}
 }
 
-// acceptsGzip reads the Accept-Encoding fields of a request (RFC 9110, section 12.5.3). A weight for
-// gzip by name overrides one for "*".
+// acceptsGzip evaluates the Accept-Encoding fields of a request (RFC 9110, section 12.5.3). An explicit weight for
+// gzip overrides one for "*".
 func acceptsGzip(fields []string) bool {
 	accepted := false
 	for _, item := range strings.Split(strings.Join(fields, ","), ",") {
@@ -52,7 +52,7 @@ func acceptsGzip(fields []string) bool {
 	return accepted
 }
 
-// weight returns the q of a field's parameters: 1 where there is none, 0 where it is unreadable.
+// weight returns the q of a field's parameters: 1 if there is none, 0 if it is unreadable.
 func weight(params string) float64 {
 	name, value, found := strings.Cut(params, "=")
 	if !found || strings.ToLower(strings.TrimSpace(name)) != "q" {
@@ -65,8 +65,8 @@ func weight(params string) float64 {
 	return q
 }
 
-// local reports whether the request comes from the same machine and was passed on by nobody. There
-// is no network to save then, and unpacking the Wasm would take a browser 40 ms at every start.
+// local reports whether the request comes from the same machine without a proxy. Compression saves no network time
+// then, and unpacking the Wasm would take a browser 40 ms at every start.
 func local(r *http.Request) bool {
 	for _, field := range []string{"Forwarded", "Via", "X-Forwarded-For"} {
 		if r.Header.Get(field) != "" {

@@ -1,5 +1,4 @@
-// Package static serves a small site from memory, for the holdfast binary and for tests that need
-// the very headers it sends.
+// Package static serves a small site from memory, for the holdfast binary and for tests that need the same headers.
 package static
 
 import (
@@ -17,17 +16,17 @@ import (
 	"time"
 )
 
-// ErrNoIndex means that the site has no index.html: most likely it was never built.
+// ErrNoIndex means that the site has no index.html, probably because it was never built.
 var ErrNoIndex = errors.New("the site has no index.html")
 
-// file is one file of the site, in every form it is sent in.
+// file is one file of the site, in every form in which it is sent.
 type file struct {
 	contentType string
 	plain       variant
-	gzip        func() *variant // packs when first called; nil where that gains nothing
+	gzip        func() *variant // compresses at the first call; nil if compression gains nothing
 }
 
-// variant is one representation; each has a strong ETag of its own.
+// variant is one representation with its own strong ETag.
 type variant struct {
 	etag string
 	data []byte
@@ -37,16 +36,14 @@ type handler struct {
 	files map[string]file // by URL path
 }
 
-// Handler serves the files of site, with index.html also at "/". It reads them once: later changes of site
-// are not seen, and nothing is read while a request is served. Each is compressed when another machine
-// first asks for it: half a second for the Wasm, which a server that is asked from its own never takes.
-// Dot files are left out.
+// Handler serves the files of site, with index.html also at "/". It reads the files once, so it does not see later
+// changes, and no request reads a file. A file is compressed at the first request from another machine. That takes
+// half a second for the Wasm, and a server with only local requests never does it. Handler omits dot files.
 //
-// Every answer carries the security headers of [SecurityHeaders]. Browsers keep what they get but ask
-// each time whether it is still good (Cache-Control: no-cache, and a strong ETag made from SHA-256),
-// so a page never mixes the files of two builds.
+// Every response has the headers of [SecurityHeaders]. Browsers store the files but revalidate them each time
+// (Cache-Control: no-cache, and a strong ETag made from SHA-256), so a page never mixes the files of two builds.
 //
-// It fails with [ErrNoIndex] when there is no index.html.
+// Handler fails with [ErrNoIndex] if there is no index.html.
 func Handler(site fs.FS) (http.Handler, error) {
 	h := &handler{files: map[string]file{}}
 	err := fs.WalkDir(site, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -103,7 +100,7 @@ func compress(data []byte) []byte {
 	w := gzip.NewWriter(&out)
 	_, err := w.Write(data)
 	if err := errors.Join(err, w.Close()); err != nil {
-		panic(err) // a bytes.Buffer takes everything
+		panic(err) // a bytes.Buffer accepts everything
 	}
 	return out.Bytes()
 }
@@ -131,7 +128,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, path.Base(r.URL.Path), time.Time{}, bytes.NewReader(sent.data))
 }
 
-// negotiate returns the form in which the file is sent, and sets the headers that tell of it.
+// negotiate returns the form in which the file is sent, and sets its headers.
 func (f file) negotiate(header http.Header, accepted []string) variant {
 	packed := f.gzip()
 	if packed == nil {
@@ -142,13 +139,13 @@ func (f file) negotiate(header http.Header, accepted []string) variant {
 		return f.plain
 	}
 	header.Set("Content-Encoding", "gzip")
-	// ServeContent leaves the length out when there is an encoding.
+	// ServeContent omits the length if there is an encoding.
 	header.Set("Content-Length", strconv.Itoa(len(packed.data)))
 	return *packed
 }
 
-// SecurityHeaders sets what every answer carries. The policy lets a page run its own scripts and
-// Wasm, and nothing else: no inline script or style, no other origin, no frame around it.
+// SecurityHeaders sets the headers of every response. The policy lets a page run its own scripts and Wasm, but no
+// inline script or style, no code of another origin, and no frame around the page.
 func SecurityHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", strings.Join([]string{
 		"default-src 'none'",

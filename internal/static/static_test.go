@@ -190,7 +190,7 @@ func TestNothingIsPackedForTheSameMachine(t *testing.T) {
 	}{
 		{"127.0.0.1:5000", "", ""},
 		{"[::1]:5000", "", ""},
-		{"127.0.0.1:5000", "192.0.2.7", "gzip"}, // a proxy before us
+		{"127.0.0.1:5000", "192.0.2.7", "gzip"}, // a proxy before this server
 		{"192.0.2.7:5000", "", "gzip"},
 	} {
 		r := httptest.NewRequest("GET", "/holdfast.wasm", nil)

@@ -1,4 +1,4 @@
-// Package wait has the small waits that all rooms need. None outlives its context.
+// Package wait contains small waits for all rooms. None outlives its context.
 package wait
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// For returns nil when the time has passed, or the cause where ctx has ended by then.
+// For returns nil after the time d, or ctx's cause if ctx ends first.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -18,8 +18,8 @@ func For(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// Group returns nil when the group is done, or the cause where ctx ends first. A group that is never done keeps a
-// goroutine.
+// Group returns nil when the group is done, or ctx's cause if ctx ends first. It leaves a goroutine behind if the
+// group is never done.
 func Group(ctx context.Context, group *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() { group.Wait(); close(done) }()
@@ -31,7 +31,7 @@ func Group(ctx context.Context, group *sync.WaitGroup) error {
 	}
 }
 
-// Closed reports whether a channel on which nothing is sent has been closed.
+// Closed reports whether a channel is closed. Nothing may be sent on the channel.
 func Closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

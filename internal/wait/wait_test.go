@@ -25,7 +25,7 @@ func TestFor(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { end(errEnd) })
 		assert.ErrorIs(t, wait.For(ctx, time.Hour), errEnd)
 		assert.Equal(t, time.Hour+time.Minute, time.Since(start))
-		for range 100 { // both are ready: the end counts
+		for range 100 { // both are ready: the end of the context takes precedence
 			assert.ErrorIs(t, wait.For(ctx, 0), errEnd)
 		}
 	})

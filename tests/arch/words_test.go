@@ -50,8 +50,9 @@ var unclear = regexp.MustCompile(`(?:^|[.:;] )(?:Who|Whoever|What|Whatever|Whose
 
 // plainRooms are the folders whose comments are in plain English. The list grows until it contains every folder.
 var plainRooms = []string{
-	"server/asks/", "server/blobs/", "server/content/", "server/events/", "server/kv/", "server/locks/", "server/rooms/",
+	"cmd/", "internal/", "server/asks/", "server/blobs/", "server/content/", "server/events/", "server/kv/", "server/locks/", "server/rooms/",
 	"tests/arch/", "tests/bench/", "tests/benchserver/", "tests/browser/", "tests/campaign/", "tests/chaosserver/",
+	"web/build/", "web/demo/",
 }
 
 // unclearSentences checks the documents and the comments of plainRooms for the patterns of unclear. It skips the reference pages, which

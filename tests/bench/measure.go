@@ -28,7 +28,7 @@ const (
 	slotFewest = "the fewest raw requests of a slot, in parallel"
 )
 
-// What the rows say that the comparison shows too.
+// Names of rows that the comparison also shows.
 const (
 	cycleRows        = "uncontended lock and unlock"
 	handoverRows     = "hand-over between two tabs"

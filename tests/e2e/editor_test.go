@@ -77,7 +77,7 @@ func TestEditor(t *testing.T) {
 	// Whoever writes may refuse.
 	ben.MustEval("$('keep').click()", nil)
 	press(ann, "ask")
-	ann.WaitFor("/said no: whoever writes there/.test($('outcome').textContent)", browser.Limit)
+	ann.WaitFor("/refused: its user wants to keep writing/.test($('outcome').textContent)", browser.Limit)
 	ben.MustEval("$('keep').click()", nil)
 
 	// A difference, and back to it.

@@ -65,7 +65,7 @@ func TestVersion(t *testing.T) {
 	assert.Equal(t, "1.2.3", version)
 }
 
-// Two clones in different places give the same bytes, source maps included.
+// Two clones in different places give the same bytes, including source maps.
 func TestABundleDoesNotDependOnWhereItIsBuilt(t *testing.T) {
 	build := func(root, dir string) map[string]string {
 		src := filepath.Join(root, "web", "src")

@@ -11,22 +11,22 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// entry is one TypeScript source that becomes one minified ES module with a source map.
+// entry is one TypeScript source that is compiled to one minified ES module with a source map.
 type entry struct {
 	source   string
 	output   string
-	external []string // imports that stay imports
-	inject   []string // modules whose exports replace free identifiers of the same names
+	external []string // imports that are not bundled
+	inject   []string // modules whose exports replace free identifiers with the same names
 }
 
-// entries are the modules of the npm package. The facade is small and everybody loads it; what only
-// one host needs is a module of its own.
+// entries are the modules of the npm package. The facade is small, and every page loads it. Code that only one host
+// needs is in a module of its own.
 var entries = []entry{
 	{source: "web/src/holdfast.ts", output: "holdfast", external: []string{"./holdfast-page.js", "./holdfast-autosave.js"}},
 	{source: "web/src/start-autosave.ts", output: "holdfast-autosave"},
 	{source: "web/src/worker.ts", output: "holdfast-worker"},
-	// In a page, timers slow down in the background: Go's runtime gets those of a helper worker. It opens
-	// files, too.
+	// In a page, timers slow down in the background, so Go's runtime uses those of a helper worker. The helper also
+	// opens files.
 	{source: "web/src/page.ts", output: "holdfast-page", inject: []string{"web/src/page-timers.ts"}},
 	{source: "web/src/helper.ts", output: "holdfast-helper"},
 
@@ -68,8 +68,8 @@ func bundle(e entry, root, dir, version, wasmExec string) error {
 		EntryPointsAdvanced: []api.EntryPoint{
 			{InputPath: filepath.Join(root, e.source), OutputPath: e.output},
 		},
-		// Source maps name their sources relative to this directory. It is the same one for every
-		// build, and the files go to dir afterwards: a build elsewhere gives the same bytes.
+		// Source maps name their sources relative to this directory. It is the same directory for every build, and
+		// the files are moved to dir afterwards. So a build elsewhere gives the same bytes.
 		Outdir:            filepath.Join(root, "dist"),
 		Bundle:            true,
 		Format:            api.FormatESModule,
@@ -83,7 +83,7 @@ func bundle(e entry, root, dir, version, wasmExec string) error {
 		Inject:            inject,
 		Define:            map[string]string{"__VERSION__": strconv.Quote(version)},
 		Plugins:           []api.Plugin{toolchain(wasmExec)},
-		LogLevel:          api.LogLevelSilent, // the errors are returned
+		LogLevel:          api.LogLevelSilent, // the build returns the errors
 	})
 	if len(result.Errors) > 0 || len(result.Warnings) > 0 {
 		messages := append(format(api.ErrorMessage, result.Errors), format(api.WarningMessage, result.Warnings)...)
@@ -100,8 +100,8 @@ func format(kind api.MessageKind, messages []api.Message) []string {
 	return api.FormatMessages(messages, api.FormatMessagesOptions{Kind: kind})
 }
 
-// toolchain resolves `import "wasm_exec"` to the file of the Go toolchain that compiles the Wasm:
-// the two must match. An alias would do, but would write the toolchain's path into the source map.
+// toolchain resolves `import "wasm_exec"` to the file of the Go toolchain that compiles the Wasm, because the two
+// must match. An alias would write the toolchain's path into the source map.
 func toolchain(wasmExec string) api.Plugin {
 	return api.Plugin{
 		Name: "toolchain",

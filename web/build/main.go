@@ -1,12 +1,13 @@
-// Command build makes the npm package in dist/ and the site in web/site/, with Go alone:
+// Command build makes the npm package in dist/ and the site in web/site/, using only Go:
 //
 //	go run ./web/build
 //
-// The same sources and the same Go toolchain give the same bytes, wherever the clone lies. It
-// fails when a size budget is exceeded.
+// The same sources and Go toolchain give the same bytes, independent of the clone's path. The command fails if a size
+// budget is exceeded.
 //
-// A build with -tags or -out is a variant for tests: it goes only where -out (and -site) say, and
-// is not measured. A build with -debug goes where the package goes, keeps the names for a debugger, and is not measured either.
+// A build with -tags or -out is a variant for tests: it goes only to the folders of -out and -site, and is not
+// measured. A build with -debug goes to the package's folder, keeps the names for a debugger, and is not measured
+// either.
 package main
 
 import (
@@ -26,18 +27,18 @@ func main() {
 	}
 }
 
-// options says what one run builds and where it puts it.
+// options describe what one run builds, and its folders.
 type options struct {
 	root string // the module's root directory
 	out  string // the npm package
-	site string // the demo with the package's files beside it; "" for none
+	site string // the demo with the package's files; "" for none
 	tags string // Go build tags of the Wasm
-	pack string // where the package's tarball goes; "" for none
+	pack string // the folder of the package's tarball; "" for none
 
-	debug bool // the Wasm keeps the names for a debugger
+	debug bool // the Wasm keeps its names for a debugger
 }
 
-// variant tells a build for tests from the one that is published.
+// variant reports whether this is a build for tests, not the published one.
 func (o options) variant() bool {
 	return o.out != filepath.Join(o.root, "dist")
 }
@@ -138,7 +139,7 @@ func run(args []string) error {
 	return nil
 }
 
-// checkSizes prints what the package weighs and fails where that is more than its budgets.
+// checkSizes prints the sizes of the package, and fails if they exceed the budgets.
 func checkSizes(o options) error {
 	sizes, err := measureAll(o.out, filepath.Join(o.root, ".cache", "sizes.json"))
 	if err != nil {
@@ -148,7 +149,7 @@ func checkSizes(o options) error {
 	return errors.Join(exceeded(sizes, budgets)...)
 }
 
-// moduleRoot finds the root of the module that the current directory belongs to.
+// moduleRoot finds the root of the module that contains the current directory.
 func moduleRoot() (string, error) {
 	mod, err := goOutput("env", "GOMOD")
 	if err != nil {
@@ -160,7 +161,7 @@ func moduleRoot() (string, error) {
 	return filepath.Dir(mod), nil
 }
 
-// goOutput runs the go command and returns what it prints, trimmed.
+// goOutput runs the go command and returns its trimmed output.
 func goOutput(args ...string) (string, error) {
 	out, err := exec.Command("go", args...).Output()
 	if err != nil {

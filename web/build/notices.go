@@ -12,8 +12,8 @@ import (
 
 const noticesFile = "THIRD_PARTY_LICENSES.txt"
 
-// writeNotices writes the licences of everything that is compiled into the package: the
-// modules that the Wasm links, and Go, whose runtime and loader script it carries.
+// writeNotices writes the licences of everything that is compiled into the package: the modules that the Wasm links,
+// and Go with its runtime and loader script.
 func writeNotices(o options) error {
 	goroot, err := goOutput("env", "GOROOT")
 	if err != nil {
@@ -35,14 +35,14 @@ func writeNotices(o options) error {
 	return os.WriteFile(filepath.Join(o.out, noticesFile), all.Bytes(), 0o644)
 }
 
-// linkedModule is a foreign module whose code is in the Wasm.
+// linkedModule is an external module whose code is in the Wasm.
 type linkedModule struct {
 	Path    string `json:"path"`
 	Version string `json:"version"`
 	dir     string
 }
 
-// linkedModules lists the foreign modules behind ./wasm, in order of their names.
+// linkedModules lists the external modules in ./wasm, ordered by name.
 func linkedModules(o options) ([]linkedModule, error) {
 	cmd := exec.Command("go", "list", "-deps", "-tags="+o.tags,
 		"-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "./wasm")

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// manifest is the published package.json; its fields stand in the order npm's own tools write them.
+// manifest is the published package.json. Its fields are in the order of npm's own tools.
 type manifest struct {
 	Name        string         `json:"name"`
 	Version     string         `json:"version"`
@@ -29,19 +29,19 @@ type manifest struct {
 	Repository repository `json:"repository"`
 }
 
-// frameworks are the entries for frameworks, with the versions that they work with.
+// frameworks are the entries for frameworks, with the supported versions.
 var frameworks = map[string]string{"react": ">=18", "svelte": ">=4", "vue": ">=3.3"}
 
-// optionalPeer marks a package that only the users of one entry have.
+// optionalPeer marks a package that only users of one entry install.
 type optionalPeer struct {
 	Optional bool `json:"optional"`
 }
 
-// declared are the entries beside the main one that have declarations.
+// declared returns the entries with declarations, besides the main entry.
 func declared() []string { return slices.Sorted(maps.Keys(frameworks)) }
 
-// undeclared are the modules that no program imports: bundlers ask for their URLs. Each has a declaration that says so, or tools would report one
-// as missing.
+// undeclared returns the modules that no program imports, because bundlers only request their URLs. Each has a
+// declaration that says so. Otherwise tools would report a missing one.
 func undeclared() []string {
 	names := []string{"holdfast.wasm"}
 	for _, e := range entries {
@@ -57,7 +57,7 @@ type repository struct {
 	URL  string `json:"url"`
 }
 
-// exported are the files that can be asked for one by one, so that a bundler's user can have the URL of any.
+// exported returns the files that can be imported individually, so that a bundler's user can get the URL of each.
 func exported() []string {
 	names := []string{"holdfast.wasm", provenanceFile, "package.json"}
 	for _, e := range entries {
@@ -66,7 +66,7 @@ func exported() []string {
 	return names
 }
 
-// published are the files that the manifest names. npm adds those of always.
+// published returns the files that the manifest names. npm adds those of always.
 func published() []string {
 	names := []string{"holdfast.d.ts", "holdfast.wasm", noticesFile, provenanceFile}
 	for _, name := range declared() {
@@ -82,15 +82,15 @@ func published() []string {
 	return names
 }
 
-// always are the files that every npm package has, first what npm reads first.
+// always are the files of every npm package, in the order in which npm reads them.
 var always = []string{"package.json", "LICENSE", "README.md"}
 
-// packedFiles are all files of the tarball.
+// packedFiles returns all files of the tarball.
 func packedFiles() []string { return slices.Concat(always, published()) }
 
 func newManifest(version string) manifest {
 	exports := map[string]any{
-		// TypeScript takes the first condition that fits: types come first (the keys are sorted).
+		// TypeScript uses the first matching condition: types come first (the keys are sorted).
 		".": conditions{Types: "./holdfast.d.ts", Default: "./holdfast.js"},
 	}
 	for _, name := range exported() {
@@ -129,7 +129,7 @@ type conditions struct {
 	Default string `json:"default"`
 }
 
-// writePackage adds what is not compiled: the declarations, the texts and the manifest.
+// writePackage adds the files that are not compiled: the declarations, the texts and the manifest.
 func writePackage(o options, version string) error {
 	if err := copyFile(filepath.Join(o.root, "web", "holdfast.d.ts"), o.out); err != nil {
 		return err
@@ -163,7 +163,7 @@ func writePackage(o options, version string) error {
 	return os.WriteFile(filepath.Join(o.out, "package.json"), append(data, '\n'), 0o644)
 }
 
-// readVersion returns the one version of the package, the Wasm and the facade.
+// readVersion returns the common version of the package, the Wasm and the facade.
 func readVersion(root string) (string, error) {
 	path := filepath.Join(root, "web", "package.json")
 	data, err := os.ReadFile(path)
@@ -180,7 +180,7 @@ func readVersion(root string) (string, error) {
 	return pkg.Version, nil
 }
 
-// copyFile copies the file at path into dir, under its own name.
+// copyFile copies the file at path into dir and keeps its name.
 func copyFile(path, dir string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {

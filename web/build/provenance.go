@@ -14,7 +14,7 @@ import (
 
 const provenanceFile = "provenance.json"
 
-// provenance says what the Wasm of a package was made from, so that anybody can make it again and compare.
+// provenance describes the inputs of a package's Wasm, so that anybody can build it again and compare.
 type provenance struct {
 	Wasm   wasmOrigin   `json:"wasm"`
 	Source sourceOrigin `json:"source"`
@@ -24,12 +24,12 @@ type wasmOrigin struct {
 	File    string         `json:"file"`
 	SHA256  string         `json:"sha256"`
 	Go      string         `json:"go"`   // version of the toolchain
-	Tags    string         `json:"tags"` // build tags; none in what is published
+	Tags    string         `json:"tags"` // build tags; empty in a published package
 	Modules []linkedModule `json:"modules"`
 }
 
-// sourceOrigin is the module and the commit of it. Commit is empty where the sources lie in no git clone
-// of their own; Dirty tells that they were not those of the commit.
+// sourceOrigin is the module and its commit. Commit is empty if the sources are not in their own git clone. Dirty
+// means that the sources differed from the commit.
 type sourceOrigin struct {
 	Module  string `json:"module"`
 	Version string `json:"version"`
@@ -82,9 +82,9 @@ func modulePath(root string) (string, error) {
 	return strings.TrimSpace(path), nil
 }
 
-// commit returns the commit that the clone at root is at and whether anything differs from it, new files
-// included. It returns "" where root is not itself a clone: a copy inside another repository is not that
-// repository's commit.
+// commit returns the commit of the clone at root, and whether any file differs from it, including new files. It
+// returns "" if root is not a clone itself: the commit of a surrounding repository does not describe a copy inside
+// it.
 func commit(root string) (id string, dirty bool) {
 	top, err := git(root, "rev-parse", "--show-toplevel")
 	if err != nil {

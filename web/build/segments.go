@@ -8,9 +8,9 @@ import (
 	"io"
 )
 
-// merged returns the Wasm with the same memory in fewer, larger data segments. The linker leaves
-// out every eight zeros, which makes 57,000 segments whose offsets do not compress: written out,
-// the zeros cost next to nothing, and the Wasm is 8 % smaller at brotli 11.
+// merged returns the Wasm with the same memory in fewer, larger data segments. The linker omits every run of eight
+// zeros, which makes 57,000 segments whose offsets do not compress. Written out, the zeros cost almost nothing, and
+// the Wasm is 8 % smaller at brotli 11.
 func merged(wasm []byte) ([]byte, error) {
 	sections, err := splitWasm(wasm)
 	if err != nil {
@@ -66,15 +66,15 @@ func joinWasm(header []byte, sections []section) []byte {
 	return wasm
 }
 
-// A segment of the data section: memory 0, an offset that is a constant, the bytes.
+// The constants describe a data segment: memory 0, a constant offset, the bytes.
 const (
 	i32Const  = 0x41
-	maxMemory = 1 << 28 // more than any program of ours begins with
+	maxMemory = 1 << 28 // more than the initial memory of any program of this module
 	end       = 0x0b
-	gap       = 24 // zeros that cost more than a segment of its own
+	gap       = 24 // this many zeros cost more than a segment of their own
 )
 
-// readData returns the memory as the data section fills it.
+// readData returns the memory that the data section describes.
 func readData(body []byte) ([]byte, error) {
 	var memory []byte
 	r := bytes.NewReader(body)
@@ -82,7 +82,7 @@ func readData(body []byte) ([]byte, error) {
 	for ; err == nil && count > 0; count-- {
 		var kind [2]byte
 		_, _ = r.Read(kind[:])
-		offset, _ := binary.ReadUvarint(r) // signed, and never negative
+		offset, _ := binary.ReadUvarint(r) // signed, but never negative
 		if last, _ := r.ReadByte(); kind != [2]byte{0, i32Const} || last != end || offset > maxMemory {
 			return nil, fmt.Errorf("the Wasm has a data segment of a kind that the Go linker does not write: % x", kind)
 		}
@@ -98,7 +98,7 @@ func readData(body []byte) ([]byte, error) {
 	return memory, err
 }
 
-// writeData returns the data section that fills the memory so; zeros are left out.
+// writeData returns the data section for this memory. It omits long runs of zeros.
 func writeData(memory []byte) []byte {
 	var segments []byte
 	count := 0
@@ -123,7 +123,7 @@ func writeData(memory []byte) []byte {
 	return append(binary.AppendUvarint(nil, uint64(count)), segments...)
 }
 
-// appendSigned appends a number that is not negative as signed LEB128.
+// appendSigned appends a non-negative number as signed LEB128.
 func appendSigned(b []byte, n int) []byte {
 	for ; n >= 0x40; n >>= 7 {
 		b = append(b, byte(n&0x7f|0x80))

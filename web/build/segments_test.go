@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The memory that a program begins with is what the data section says, zeros at its end excepted.
+// The initial memory of a program equals its data section, except for zeros at its end.
 func TestSegmentsKeepTheMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var memory []byte
@@ -31,7 +31,7 @@ func TestSegmentsAreMerged(t *testing.T) {
 		0, i32Const, 16, end, 1, 'a',
 		0, i32Const, 16 + gap, end, 1, 'b',
 	}
-	wasm := append([]byte(preamble), 1, 2, 'x', 'y') // a section that stays as it is
+	wasm := append([]byte(preamble), 1, 2, 'x', 'y') // an unchanged section
 	wasm = append(append(wasm, dataSection, byte(len(data))), data...)
 
 	out, err := merged(wasm)
@@ -51,7 +51,7 @@ func TestWasmWithoutGo(t *testing.T) {
 	require.NoError(t, err)
 	for n := range whole {
 		if n == len(preamble) {
-			continue // no section at all is a module too
+			continue // a module may also have no section
 		}
 		_, err := merged(whole[:n])
 		assert.Error(t, err, n)

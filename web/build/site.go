@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// writeSite lays everything the site serves flat into o.site: the demo and, beside it, the package's
-// own files, just as a page that uses the package would have them.
+// writeSite writes everything that the site serves into o.site, without subfolders: the demo and the package's files,
+// as in a page that uses the package.
 func writeSite(o options) error {
 	if err := os.MkdirAll(o.site, 0o755); err != nil {
 		return err
@@ -29,7 +29,7 @@ func writeSite(o options) error {
 		filepath.Join(o.out, "holdfast*"))
 }
 
-// writePages fills the layout of the demo with each of its pages.
+// writePages writes each page of the demo with the demo's layout.
 func writePages(demo, site string) error {
 	layout := filepath.Join(demo, "layout.html")
 	pages, err := filepath.Glob(filepath.Join(demo, "*.html"))

@@ -16,21 +16,21 @@ import (
 	"github.com/andybalholm/brotli"
 )
 
-// budget is the most that a file may weigh, in bytes, as a browser downloads it.
+// budget is the maximum download size of a file, in bytes.
 type budget struct {
 	File     string
 	Encoding string // "gzip" (level 9) or "brotli" (level 11)
 	Limit    int
 }
 
-// budgets is the one place where limits stand.
+// budgets is the only list of limits.
 var budgets = []budget{
 	{File: "holdfast.js", Encoding: "gzip", Limit: 8 * 1024},
 	{File: "holdfast-autosave.js", Encoding: "gzip", Limit: 8 * 1024},
 	{File: "holdfast.wasm", Encoding: "brotli", Limit: 760 * 1024},
 }
 
-// size is what one file weighs, in bytes.
+// size is the size of one file, in bytes.
 type size struct {
 	File              string `json:"-"`
 	Raw, Gzip, Brotli int
@@ -46,8 +46,7 @@ func (s size) in(encoding string) int {
 	panic("no such encoding: " + encoding)
 }
 
-// exceeded returns one error for every budget that is not kept. A file that was not measured does
-// not keep its budget.
+// exceeded returns one error for every exceeded budget. A file that was not measured exceeds its budget.
 func exceeded(sizes []size, budgets []budget) []error {
 	var errs []error
 	for _, b := range budgets {
@@ -64,7 +63,7 @@ func exceeded(sizes []size, budgets []budget) []error {
 	return errs
 }
 
-// table shows the sizes for people, with the budgets they have to keep.
+// table returns the sizes and their budgets for people.
 func table(sizes []size, budgets []budget) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%-20s %10s %10s %10s  %s\n", "bytes", "raw", "gzip -9", "brotli 11", "budget")
@@ -80,9 +79,8 @@ func table(sizes []size, budgets []budget) string {
 	return out.String()
 }
 
-// measureAll measures what a browser downloads from dir. Brotli at level 11 takes seconds for the
-// Wasm, so sizes are kept in the file cache under the content's hash; a missing or broken cache only
-// costs time.
+// measureAll measures the files that a browser downloads from dir. Brotli at level 11 takes seconds for the Wasm, so
+// the file cache stores sizes by the content's hash. A missing or broken cache only costs time.
 func measureAll(dir, cache string) ([]size, error) {
 	var paths []string
 	for _, pattern := range []string{"*.js", "holdfast*.wasm"} {
@@ -97,7 +95,7 @@ func measureAll(dir, cache string) ([]size, error) {
 		_ = json.Unmarshal(data, &known)
 	}
 	var sizes []size
-	fresh := map[string]size{} // only what is still in use, or the cache would grow for ever
+	fresh := map[string]size{} // contains only current entries, so that the cache does not grow forever
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -143,7 +141,7 @@ func compressed(data []byte, encoder func(io.Writer) io.WriteCloser) int {
 	var out bytes.Buffer
 	w := encoder(&out)
 	if _, err := w.Write(data); err != nil {
-		panic(err) // a bytes.Buffer takes everything
+		panic(err) // a bytes.Buffer accepts everything
 	}
 	if err := w.Close(); err != nil {
 		panic(err)

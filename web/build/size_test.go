@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The limits that the package promises; changing one is a decision, so it is made twice.
+// These are the limits that the package promises. They are repeated here, because changing one is a decision.
 func TestBudgets(t *testing.T) {
 	assert.Equal(t, []budget{
 		{File: "holdfast.js", Encoding: "gzip", Limit: 8192},
@@ -58,13 +58,13 @@ func TestMeasuringIsCachedByContent(t *testing.T) {
 	assert.Less(t, first.Gzip, 100)
 	assert.Less(t, first.Brotli, first.Gzip)
 
-	// What the cache says of these bytes is believed …
+	// The cached size of these bytes is used …
 	data, err := os.ReadFile(cache)
 	require.NoError(t, err)
 	write(cache, string(bytes.Replace(data, []byte(`"Raw": 4000`), []byte(`"Raw": 7`), 1)))
 	assert.Equal(t, 7, measured().Raw)
 
-	// … but not of others, and a broken cache is no obstacle.
+	// … but not for others, and a broken cache is ignored.
 	write(path, "lock")
 	assert.Equal(t, 4, measured().Raw)
 	write(cache, "{")

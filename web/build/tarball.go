@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// tarballTime is the time of every file in the tarball, the one npm itself writes: a year in which no
-// tool takes them for older than the age of time stamps.
+// tarballTime is the time of every file in the tarball. npm itself uses it: no tool treats this year as older than
+// the age of time stamps.
 var tarballTime = time.Date(1985, 10, 26, 8, 15, 0, 0, time.UTC)
 
-// writeTarball packs the package in o.out as npm does, into dir, and returns the tarball's path. The same
-// files give the same bytes: their order, times, modes and owners are fixed.
+// writeTarball packs the package in o.out into dir as npm does, and returns the tarball's path. The same files give
+// the same bytes: their order, times, modes and owners are fixed.
 func writeTarball(o options, dir, version string) (string, error) {
 	var packed bytes.Buffer
 	if err := pack(&packed, o.out, packedFiles()); err != nil {
@@ -28,7 +28,7 @@ func writeTarball(o options, dir, version string) (string, error) {
 	return path, os.WriteFile(path, packed.Bytes(), 0o644)
 }
 
-// pack writes the files of dir with these names below "package/", where npm looks for them.
+// pack writes the named files of dir below "package/", where npm expects them.
 func pack(w *bytes.Buffer, dir string, names []string) error {
 	zipped, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {

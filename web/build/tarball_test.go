@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tarball tells nothing of the machine it was packed on: times, modes and owners are its own.
+// The tarball contains nothing of the machine on which it was packed: its times, modes and owners are fixed.
 func TestATarballDependsOnItsFilesAlone(t *testing.T) {
 	packed := func(mode os.FileMode, at time.Time) []byte {
 		dir := t.TempDir()
@@ -51,7 +51,7 @@ func TestATarballWithoutOneOfItsFilesIsAnError(t *testing.T) {
 	assert.ErrorIs(t, pack(new(bytes.Buffer), t.TempDir(), []string{"holdfast.js"}), os.ErrNotExist)
 }
 
-// Who asks for a file that the manifest offers finds it in the tarball.
+// Every file that the manifest exports is in the tarball.
 func TestExportedFilesArePacked(t *testing.T) {
 	assert.Subset(t, packedFiles(), exported())
 	assert.Subset(t, packedFiles(), newManifest("1.2.3").Files)

@@ -12,12 +12,13 @@ import (
 	"strings"
 )
 
-// standins has small files that take the place of packages of the standard library in the Wasm: a NAME.go.txt for each.
+// standins contains small files that replace packages of the standard library in the Wasm, as NAME.go.txt.
 //
 //go:embed standins
 var standins embed.FS
 
-// replaced has the packages for which there is a stand-in, each with the files of the library that it replaces: all where none is named.
+// replaced lists the packages that have a stand-in, each with the library files that it replaces. An empty list means
+// all files.
 var replaced = map[string][]string{
 	"fmt":              nil,
 	"internal/godebug": nil,
@@ -25,16 +26,16 @@ var replaced = map[string][]string{
 	"time":             {"format.go", "format_rfc3339.go"},
 }
 
-// smallFlags leave out what only a debugger reads. Inlining is code twice: where only the packages have it through which every
-// call to JavaScript goes, the compressed Wasm is 6 % smaller.
+// smallFlags omit everything that only a debugger reads. Inlining duplicates code. If only the packages on the path
+// of every JavaScript call use it, the compressed Wasm is 6 % smaller.
 var smallFlags = []string{
 	"-gcflags=all=-l", "-gcflags=syscall/js=", "-gcflags=github.com/hack-pad/safejs/...=",
 	"-gcflags=github.com/holdfast-dev/holdfast/jsbridge/...=",
 	"-ldflags=-s -w",
 }
 
-// compileWasm builds ./wasm. The bytes depend on the sources, the toolchain and the tags alone: no
-// path, no time and no commit gets in.
+// compileWasm builds ./wasm. Its bytes depend only on the sources, the toolchain and the tags. They contain no path,
+// time or commit.
 func compileWasm(o options) error {
 	overlay, err := overlayStandins(filepath.Join(o.root, ".cache", "standins"))
 	if err != nil {
@@ -47,7 +48,7 @@ func compileWasm(o options) error {
 	}
 	cmd := exec.Command("go", append(args, "./wasm")...)
 	cmd.Dir = o.root
-	// One thread with a small heap gains nothing from Go's newer collector, which takes 8 KB at brotli 11.
+	// Go's newer collector has no benefit for one thread with a small heap, and takes 8 KB at brotli 11.
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOEXPERIMENT=nogreenteagc")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
@@ -63,7 +64,7 @@ func compileWasm(o options) error {
 	return os.WriteFile(filepath.Join(o.out, "holdfast.wasm"), wasm, 0o644)
 }
 
-// overlayStandins writes into dir what go build's -overlay needs to take each stand-in for its package.
+// overlayStandins writes into dir the overlay file that makes go build use each stand-in for its package.
 func overlayStandins(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
@@ -82,7 +83,8 @@ func overlayStandins(dir string) (string, error) {
 	return file, os.WriteFile(file, data, 0o644)
 }
 
-// standIn adds files of pkg to replace. The stand-in, which it writes into dir, takes the place of the first, and the others are left out.
+// standIn adds files of pkg to replace. It writes the stand-in into dir. The stand-in replaces the first file, and
+// the others are omitted.
 func standIn(pkg string, files []string, dir string, replace map[string]string) error {
 	small, err := standins.ReadFile("standins/" + path.Base(pkg) + ".go.txt")
 	if err != nil {

@@ -1,5 +1,5 @@
-// The status card: the answer to "May I write?", the dial and the facts. draw() after every change, tick() as
-// often as the screen wants; both read the State only.
+// The status card: the answer to "May I write?", the dial and the facts. draw() runs after every change, tick() at
+// every frame. Both only read the State.
 
 import { byId, make, setAttribute, setText } from "./dom.js";
 import type { Presence } from "./presence.js";
@@ -20,7 +20,7 @@ const dialLabel = byId("dial-label");
 const announce = byId("announce");
 const favicon = byId<HTMLLinkElement>("favicon");
 
-// The tab strip shows the same answer as the card: with two tabs open, one sees both at once.
+// The tab title shows the same answer as the card, so the user sees the answers of two tabs at once.
 const colours: Record<Kind, string> = {
   opening: "#6b7a73", failed: "#c0392b", free: "#6b7a73", holding: "#14805f", waiting: "#c98a10", held: "#4470b0", readonly: "#c0392b",
 };
@@ -33,7 +33,7 @@ export function draw(state: State, presence: Presence, name: string): void {
   setAttribute(card, "data-kind", kind);
   const headline = headlineOf(kind, state, presence);
   setText(answer, headline);
-  // Apart from the card, and without running numbers: a screen reader is told of changes, not of every tick.
+  // Separate from the card and without running numbers, so that a screen reader gets changes but not every tick.
   setText(announce, kind === "readonly" ? `${headline}\n${plainReason(state)}` : headline);
   setText(document.querySelector("title") as Element, `${titles[kind]} · ${name}`);
   if (drawnIcon !== kind) {
@@ -61,7 +61,7 @@ export function tick(state: State, presence: Presence): void {
   drawFacts(factsOf(kind, state, now));
 }
 
-/** The answer in a word, and in the next line why; the style sheet keeps the line break. */
+/** The answer in one word, and the reason on the next line. The style sheet keeps the line break. */
 function headlineOf(kind: Kind, state: State, presence: Presence): string {
   switch (kind) {
     case "opening": return "One moment.";
@@ -92,7 +92,7 @@ function explainOf(kind: Kind, state: State, presence: Presence, now: number): s
     case "readonly": return `${plainReason(state)} ${holderSentence(state, presence, now)}`.trim();
     case "held": {
       const since = otherHolders(state)[0]?.since;
-      return since === undefined ? "Get in line, or take it over." : `Since ${clock(since)}, for ${elapsed(now - since)}.`;
+      return since === undefined ? "Join the queue, or take it over." : `Since ${clock(since)}, for ${elapsed(now - since)}.`;
     }
     case "free": return "Nobody holds the lock. Acquire it to write.";
   }
@@ -118,8 +118,10 @@ function holderSentence(state: State, presence: Presence, now: number): string {
   return holder.since === undefined ? `${held}.` : `${held} since ${clock(holder.since)}, for ${elapsed(now - holder.since)}.`;
 }
 
-/** The dial drains as time runs out. For a holder its mark is where the next heartbeat will fill it again, so
- *  that a glance shows the room between heartbeat and expiry. */
+/**
+ * The dial drains as time runs out. For a holder, its mark is the time of the next heartbeat, which fills it again. So
+ * a glance shows the time between heartbeat and expiry.
+ */
 function dialOf(kind: Kind, state: State, now: number): Dial {
   if (kind === "holding" && state.lease) {
     const { expiresAt, ttlMs, nextHeartbeatAt } = state.lease;
@@ -181,7 +183,7 @@ function factsOf(kind: Kind, state: State, now: number): Fact[] {
 
 let drawnFacts = "";
 
-/** Builds the list anew only when other facts are shown; a tick changes texts. */
+/** Rebuilds the list only if other facts are shown; a tick changes texts. */
 function drawFacts(rows: Fact[]): void {
   const shape = rows.map(([id]) => id).join(" ");
   if (shape !== drawnFacts) {

@@ -1,5 +1,5 @@
-// The view in which a person decides about a draft: text that a tab had and nobody has saved. It shows the three sides
-// beside each other, lets the person choose by pointer or keyboard, and shows what the choice changes before it is made.
+// The view in which a user decides about a draft: text of a tab that was not saved. It shows the three sides beside
+// each other. The user chooses by pointer or keyboard, and sees the changes of a choice before making it.
 
 import type { Draft } from "./holdfast.js";
 import { drawDiff } from "./diff-view.js";
@@ -8,7 +8,9 @@ import { size } from "./lists.js";
 import { merge } from "./merge.js";
 import { clock } from "./time.js";
 
-/** The three sides of a draft. There is no base where the draft began on an empty text, or the base is no longer kept. */
+/**
+ * The three sides of a draft. base is missing if the draft began with an empty text, or if the base is no longer kept.
+ */
 export interface Sides { base: string | undefined; mine: string; theirs: string }
 
 export interface Actions {
@@ -17,10 +19,10 @@ export interface Actions {
   adopt(draft: Draft): Promise<void>;
   /** Makes a text the content and keeps the draft in the history. */
   use(draft: Draft, text: string): Promise<void>;
-  /** Keeps the saved text as it is, and the draft in the history. */
+  /** Keeps the saved text, and keeps the draft in the history. */
   keep(draft: Draft): Promise<void>;
   discard(draft: Draft): Promise<void>;
-  /** Runs an action of the person and shows its failure. */
+  /** Runs an action of the user and shows its failure. */
   attempt(action: () => Promise<void>): Promise<void>;
 }
 
@@ -60,7 +62,7 @@ export class Decide {
     });
   }
 
-  /** Draws the drafts that wait for a decision. A page that may not write can look at them, copy and discard them. */
+  /** Draws the drafts that wait for a decision. A read-only page can view, copy and discard them. */
   draw(drafts: Draft[], readOnly: boolean, revision: string): void {
     byId("decide").hidden = drafts.length === 0;
     byId<HTMLButtonElement>("decide-use").disabled = readOnly;
@@ -87,7 +89,7 @@ export class Decide {
         if ((failure as { code?: string }).code !== "not-found") throw failure;
         return undefined; // it was saved, or another tab has decided
       });
-      if (!sides || draft !== this.#draft) return; // the person has chosen another one meanwhile
+      if (!sides || draft !== this.#draft) return; // the user has chosen another draft meanwhile
       this.#sides = sides;
       const base = sides.base ?? "";
       setText(byId("decide-base"), sides.base === undefined ? "Not kept any more." : base || "An empty text.");

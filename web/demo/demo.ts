@@ -1,4 +1,4 @@
-// The demo page: one tab of an editor that wants to know whether it may write. Open it twice.
+// The demo page: one tab of an editor that asks whether it may write. Open it twice.
 
 import { draw, tick } from "./card.js";
 import { byId, setText } from "./dom.js";
@@ -45,7 +45,7 @@ function showButtons(): void {
   setText(buttons.acquire, asking ? "Cancel" : "Acquire");
   buttons.acquire.dataset["action"] = asking ? "cancel" : "acquire";
   setEnabled({
-    // A click that ends the typing of a name comes while the new runtime starts; it is kept until then.
+    // A click that ends the typing of a name comes while the new runtime starts. It takes effect after that.
     acquire: (open || state.runtime === "opening") && kind !== "holding",
     renew: open && kind === "holding",
     release: open && kind === "holding",
@@ -53,12 +53,14 @@ function showButtons(): void {
   });
 }
 
-/** A button that is switched off loses the focus to nowhere; whoever uses the keyboard would have to start over.
- *  So the focus moves on to the button that makes sense next. */
+/**
+ * A disabled button loses the focus, and a keyboard user would have to start over. So the focus moves to the button
+ * that makes sense next.
+ */
 function setEnabled(enabled: Record<keyof typeof buttons, boolean>): void {
   const keys = Object.keys(buttons) as (keyof typeof buttons)[];
   const focused = keys.find((key) => buttons[key] === document.activeElement);
-  // During a renewal or release every button is off for a moment. Nothing is moved then.
+  // During a renewal or release, every button is disabled for a moment. The focus does not move then.
   const next = focused && !enabled[focused] ? keys.find((key) => enabled[key]) : undefined;
   for (const key of keys) {
     if (key !== focused || enabled[key] || next) buttons[key].disabled = !enabled[key];
@@ -80,7 +82,7 @@ function showFailure(): void {
   setText(byId("failure-raw"), `${code ? `${code}: ` : ""}${messageOf(state.failure)}`);
 }
 
-/** Runs an action on a click, unless the button only looks alive (see setEnabled). */
+/** Runs an action on a click, unless the button only looks enabled (see setEnabled). */
 function onClick(button: HTMLButtonElement, action: (event: MouseEvent) => void): void {
   button.addEventListener("click", (event) => {
     if (button.getAttribute("aria-disabled") !== "true") action(event);
@@ -89,7 +91,7 @@ function onClick(button: HTMLButtonElement, action: (event: MouseEvent) => void)
 
 onClick(buttons.acquire, (event) => {
   if (session.state.acquiringSince === undefined) void session.acquire(acquireOptions());
-  // The second click of a double click is not a wish to stop waiting.
+  // The second click of a double click does not mean to stop waiting.
   else if (event.detail < 2) session.cancel();
 });
 onClick(buttons.renew, () => void session.renew());
@@ -105,10 +107,10 @@ nameField.addEventListener("change", () => {
   reopen();
 });
 nameField.addEventListener("keydown", (event) => {
-  if (event.key === "Enter") nameField.blur(); // which makes the browser send "change"
+  if (event.key === "Enter") nameField.blur(); // this makes the browser send "change"
 });
 
-// Other pages than this demo may take the lock too, and they send no nudges.
+// Other pages may use the lock too, and they send no nudges.
 setInterval(() => {
   if (document.visibilityState === "visible") void session.look();
 }, 1000);
@@ -116,8 +118,8 @@ document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible") void session.look();
 });
 
-// The running numbers. The browser calls nothing back in a hidden tab; thirty times a second is smooth enough for
-// a dial of this size, and once a second is enough for whoever asked for less motion.
+// The running numbers. The browser runs no animation frame in a hidden tab. Thirty frames per second are enough for a
+// dial of this size, and one per second is enough for users that prefer reduced motion.
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 let lastTick = 0;
 function frame(now: number): void {

@@ -6,7 +6,7 @@ import { make } from "./dom.js";
 const marks = { same: "span", gone: "del", new: "ins" } as const;
 const shown = new WeakMap<HTMLElement, string>();
 
-/** Draws the difference, unless the element shows it already. */
+/** Draws the difference, unless the element already shows it. */
 export function drawDiff(element: HTMLElement, before: string, after: string): void {
   const shape = `${before.length} ${before} ${after}`;
   if (shown.get(element) === shape) return;

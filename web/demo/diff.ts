@@ -1,5 +1,5 @@
-// The difference of two texts: a longest common subsequence, by dynamic programming on the part that differs. It is
-// computed by words; by lines where the words are too many; as a whole where the lines are too many.
+// The difference of two texts: a longest common subsequence, by dynamic programming on the part that differs. The
+// difference is computed by words; by lines if there are too many words; as a whole if there are too many lines.
 
 export interface Piece { kind: "same" | "gone" | "new"; text: string }
 
@@ -8,7 +8,7 @@ const mostCells = 4_000_000;
 const words = /\s+|[^\s]+/g;
 const lines = /[^\n]*\n|[^\n]+/g;
 
-/** The difference word by word, or in larger pieces where the texts are too different for that. */
+/** The difference by words, or by larger pieces if the texts differ too much. */
 export const diff = (before: string, after: string): Piece[] => inPieces(before, after, [words, lines]);
 
 /** The difference in whole lines. */
@@ -36,7 +36,7 @@ function compare(before: string[], after: string[]): Piece[] | undefined {
 function common(before: string[], after: string[]): Piece[] | undefined {
   const width = after.length + 1;
   if ((before.length + 1) * width > mostCells) return undefined;
-  const length = new Uint32Array((before.length + 1) * width); // of what is common from here on
+  const length = new Uint32Array((before.length + 1) * width); // of the common part from here on
   for (let i = before.length - 1; i >= 0; i--) {
     for (let j = after.length - 1; j >= 0; j--) {
       length[i * width + j] = before[i] === after[j] ? length[(i + 1) * width + j + 1]! + 1

@@ -30,13 +30,15 @@ export function icon(name: string): SVGSVGElement {
   return svg;
 }
 
-/** Sets text only where it differs: views run many times a second, and an unchanged text must cost no layout
- *  and must not collapse a selection somebody is making. */
+/**
+ * Sets text only if it differs: views run many times per second, and an unchanged text must cost no layout and must not
+ * collapse a user's selection.
+ */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Sets an attribute only where it differs, for the same reason. */
+/** Sets an attribute only if it differs, for the same reason. */
 export function setAttribute(element: Element, name: string, value: string): void {
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }

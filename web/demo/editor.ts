@@ -1,4 +1,4 @@
-// The editor page: a plain text that saves itself, who writes it, and what it was. Open it in three tabs.
+// The editor page: a plain text that saves itself, its writer, and its history. Open it in three tabs.
 
 import { Decide } from "./decide.js";
 import { drawDiff } from "./diff-view.js";
@@ -30,7 +30,7 @@ const writer = new Writer({
   set text(value) {
     if (value === text.value) return;
     const { selectionStart, selectionEnd } = text;
-    const atEnd = selectionStart === text.value.length; // typing goes on behind the loaded text
+    const atEnd = selectionStart === text.value.length; // typing continues after the loaded text
     text.value = value;
     text.setSelectionRange(atEnd ? value.length : selectionStart, atEnd ? value.length : selectionEnd);
   },
@@ -104,7 +104,7 @@ function headlineOf(kind: Kind, holder: string | undefined): string {
 
 function explainOf(kind: Kind, { save, pending, drafts }: WriterState): string {
   if (kind === "holding") {
-    if (save.phase === "error") return `Could not save (${save.lastError?.code}); it is tried again, and nothing typed is lost.`;
+    if (save.phase === "error") return `Could not save (${save.lastError?.code}); the next try follows, and no typed text is lost.`;
     return "Your text is saved by itself. The other tabs read along.";
   }
   if (kind === "opening") return "The runtime is starting.";
@@ -121,7 +121,7 @@ const phases: Record<string, string> = {
   gc: "saving", readonly: "reading", error: "not saved",
 };
 
-/** What moves with time. */
+/** The parts that change with time. */
 function tick(): void {
   const { save, runtime } = writer.state;
   setText(byId("phase"), runtime === "open" ? phases[save.phase] ?? save.phase : runtime);
@@ -138,7 +138,7 @@ function drawButtons(kind: Kind): void {
   buttons.flush.hidden = byId("keep-label").hidden = kind !== "holding";
   buttons.leave.hidden = kind !== "holding" || !shared;
   buttons.ask.disabled = buttons.force.disabled = kind === "waiting";
-  // A person who asked by the keyboard goes on in the text.
+  // A user that asked with the keyboard continues in the text.
   if (focused && (focused === buttons.ask || focused === buttons.force) && kind === "holding") text.focus();
 }
 
@@ -150,7 +150,7 @@ function drawFailure({ runtime, failure }: WriterState): void {
   setText(byId("failure-text"), `${told.text} ${told.advice}`);
 }
 
-/** What is known of other machines. */
+/** The known state of other machines. */
 function drawMachines(): void {
   if (!machines) return;
   setText(byId("share-state"), !machines.connected ? "The server does not answer; what you may write is known until the lease ends."
@@ -158,7 +158,7 @@ function drawMachines(): void {
   drawCompany(machines.company.state);
 }
 
-/** Shows what restoring a generation would change. */
+/** Shows the changes that restoring a generation would make. */
 async function compare(id: string): Promise<void> {
   compared = id;
   const generation = writer.state.history.find((g) => g.id === id);
@@ -179,14 +179,14 @@ function closeCompare(): void {
 }
 
 const plain: Record<string, string> = {
-  "handover-refused": "The tab that writes said no",
-  "handover-busy": "Another tab asked before",
+  "handover-refused": "The tab that writes refused",
+  "handover-busy": "Another tab asked first",
   "handover-timeout": "The tab that writes does not answer. “Take over” takes its turn",
   "data-corrupted": "What was saved there is damaged; the others can be restored",
-  "not-found": "That is no longer kept",
+  "not-found": "That save is no longer kept",
 };
 
-/** Runs what a person asked for, and says where it failed. */
+/** Runs a user's action and shows its failure. */
 async function attempt(action: () => Promise<void>): Promise<void> {
   const outcome = byId("outcome");
   outcome.hidden = true;
@@ -204,7 +204,7 @@ text.addEventListener("input", () => writer.typed());
 buttons.ask.addEventListener("click", () => void attempt(() => writer.ask(false)));
 buttons.force.addEventListener("click", () => void attempt(() => writer.ask(true)));
 buttons.flush.addEventListener("click", () => void attempt(() => writer.flush()));
-buttons.leave.addEventListener("click", open); // saves, gives the lock back, and waits in line again
+buttons.leave.addEventListener("click", open); // saves, releases the lock, and joins the queue again
 byId<HTMLInputElement>("share-box").checked = shared;
 if (shared) byId<HTMLAnchorElement>("another").href = "/?machines";
 byId("share-box").addEventListener("change", () => location.assign(shared ? "/" : "/?machines"));
@@ -226,9 +226,9 @@ nameField.addEventListener("change", () => {
   open();
 });
 nameField.addEventListener("keydown", (event) => {
-  if (event.key === "Enter") nameField.blur(); // which makes the browser send "change"
+  if (event.key === "Enter") nameField.blur(); // this makes the browser send "change"
 });
 
-// Tabs that were closed say nothing.
+// Closed tabs send no message.
 setInterval(() => document.visibilityState === "visible" && void writer.look(), 1000);
 document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && void writer.read());

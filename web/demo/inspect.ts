@@ -1,4 +1,4 @@
-// The inspector: asks for a picture of all tabs again and again, draws it, and lets this tab take part.
+// The inspector: queries the state of all tabs repeatedly, draws it, and lets this tab take part.
 
 import { openHoldfast } from "./holdfast.js";
 import type { AcquireOptions, HolderInfo, ProjectLockLease, WaiterInfo } from "./holdfast.js";
@@ -37,7 +37,7 @@ holdfast.ready.then(() => {
   byId("failure").hidden = false;
 });
 
-/** Looks again soon; several calls come to one look. */
+/** Queries again soon. Several calls cause one query. */
 function look(): void {
   clearTimeout(again);
   again = setTimeout(() => void refresh(), 30);
@@ -49,7 +49,7 @@ async function refresh(): Promise<void> {
     const { held, pending } = await holdfast.inspect();
     draw(held, pending);
   } catch {
-    return; // the runtime has ended; the failure is shown
+    return; // the runtime has ended; its failure is shown
   }
   clearTimeout(again);
   again = setTimeout(() => void refresh(), document.hidden ? 3000 : 500);
@@ -77,7 +77,7 @@ for (const preset of document.querySelectorAll<HTMLButtonElement>(".preset")) {
   });
 }
 
-/** The options that the form says. */
+/** The options in the form. */
 function options(): AcquireOptions {
   const paths = byId<HTMLInputElement>("paths").value.split(",").map((path) => path.trim()).map((path) => path === "" ? [] : path.split("/"));
   const slots = Number(byId<HTMLInputElement>("slots").value);
@@ -133,7 +133,7 @@ function end(own: Mine, button: HTMLElement, why: string): void {
   listEnclosing();
 }
 
-/** The leases that a new one can be taken inside of. */
+/** The leases inside which a new lease can be acquired. */
 function listEnclosing(): void {
   const select = byId<HTMLSelectElement>("within");
   const chosen = select.value;

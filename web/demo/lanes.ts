@@ -1,4 +1,4 @@
-// A lane for each tab: when in the last minute it held and when it waited.
+// A lane for each tab: the times in the last minute at which it held or waited.
 
 import type { HolderInfo, WaiterInfo } from "./holdfast.js";
 import { byId, make } from "./dom";

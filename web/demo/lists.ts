@@ -1,4 +1,4 @@
-// The lists beside the text: who has the project open, and what was saved.
+// The lists beside the text: everyone that has the project open, and the saved generations.
 
 import type { Generation, HolderInfo } from "./holdfast.js";
 import { byId, make, setAttribute, setText } from "./dom.js";
@@ -10,7 +10,7 @@ import type { WriterState } from "./writer.js";
 const tabs = byId("tabs");
 const history = byId("history");
 
-/** Replaces the rows only where others are shown, so that nothing flickers and the focus stays. */
+/** Replaces the rows only if other ones are shown, so that nothing flickers and the focus stays. */
 function fill(list: HTMLElement, shape: string, rows: () => Node[]): void {
   if (list.dataset["shape"] === shape) return;
   list.dataset["shape"] = shape;
@@ -31,7 +31,7 @@ export function drawTabs({ held, pending }: WriterState, presence: Presence, sel
 
 let told: Map<number, string> | undefined;
 
-/** Lists the people who have the project open on all machines. Screen readers get arrivals and departures, too. */
+/** Lists the people that have the project open on all machines. Screen readers also get arrivals and departures. */
 export function drawCompany({ connected, room }: RoomState): void {
   byId("company").hidden = !connected || !room;
   if (!room) return;
@@ -50,7 +50,7 @@ export function drawCompany({ connected, room }: RoomState): void {
   if (came.length + left.length > 0) setText(byId("company-news"), [...came, ...left].join(" "));
 }
 
-/** A holder on another machine is known by the name that the server shows. */
+/** For a holder on another machine, the server's name for it is shown. */
 function nameOf({ ownerId, ownerName, leaseId, strategy }: HolderInfo, presence: Presence): string {
   return strategy === "remote" && leaseId === undefined ? `${ownerId}, elsewhere` : presence.nameOf(ownerId, ownerName);
 }

@@ -1,4 +1,4 @@
-// What the server tells of the project to all machines: who writes, and that something was saved.
+// The project's state on the server for all machines: the writer, and the last save.
 
 import { shortName } from "./names.js";
 import { RoomClient } from "./room-client.js";
@@ -10,27 +10,27 @@ interface Told {
   holder_name?: string;
 }
 
-/** The project's name among the server's documents, and that of the room where those meet who have it open. */
+/** The project's name among the server's documents, and the name of the room for everyone that has the project open. */
 const project = "project";
 const room = `/api/documents/${project}`;
 const firstPause = 250;
 const longestPause = 5_000;
 
-/** Whether this page was asked to share the project with other machines. */
+/** Whether this page should share the project with other machines. */
 export const shared = new URLSearchParams(location.search).has("machines");
 
 export class Machines {
-  /** Who writes, as the server shows it; undefined where nobody does or nothing is known. */
+  /** The writer as the server shows it; undefined if there is none or nothing is known. */
   holder: string | undefined;
   connected = false;
-  /** Who has the project open, on all machines. */
+  /** Everyone that has the project open, on all machines. */
   readonly company: RoomClient;
   readonly #changed: () => void;
   readonly #updated: () => void;
   #after: number | undefined;
   #pause = firstPause;
 
-  /** updated is called when something new was saved. */
+  /** updated is called after a new save. */
   constructor(name: string, changed: () => void, updated: () => void) {
     this.company = new RoomClient(changed, { roomId: project, name: shortName(name) });
     this.#changed = changed;
@@ -50,14 +50,14 @@ export class Machines {
     socket.onclose = () => this.#again();
   }
 
-  /** What was before the first event. */
+  /** The state before the first event. */
   async #look(): Promise<void> {
     try {
       const lock = await (await fetch(`${room}/lock`, { cache: "no-store" })).json() as Told;
       this.holder = lock.is_locked ? lock.holder_name : undefined;
       this.#changed();
     } catch {
-      // The socket ends, too, and is opened again.
+      // The socket ends too, and is opened again.
     }
   }
 

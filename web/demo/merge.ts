@@ -1,5 +1,6 @@
-// Merges two texts that have changed since a common base, line by line (the idea of diff3). Changes of different lines
-// are both taken. If both sides changed the same lines, both versions stay, theirs first: nothing is dropped.
+// Merges two texts that changed since a common base, line by line (the idea of diff3). It takes changes of different
+// lines from both sides. If both sides changed the same lines, it keeps both versions, theirs first: nothing is
+// dropped.
 
 import { diffLines } from "./diff.js";
 

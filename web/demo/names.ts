@@ -1,4 +1,4 @@
-// A tab needs a name that two people can say aloud: "Amber Otter has it".
+// A tab needs a name that two people can say aloud: "Amber Otter is editing".
 
 const first = ["Amber", "Brave", "Calm", "Copper", "Coral", "Dapper", "Early", "Gentle", "Golden", "Hazel", "Indigo",
   "Jolly", "Keen", "Lucky", "Merry", "Misty", "Nimble", "Quiet", "Rosy", "Silver", "Sunny", "Swift", "Velvet", "Wise"];
@@ -12,14 +12,14 @@ export function friendlyName(): string {
   return `${pick(first)} ${pick(second)}`;
 }
 
-/** This tab's name. It is the tab's own (sessionStorage), so that it survives a reload but two tabs differ. */
+/** This tab's name. It belongs to the tab (sessionStorage), so that it survives a reload but two tabs differ. */
 export function loadName(): string {
   const name = read(key) ?? friendlyName();
   saveName(name);
   return name;
 }
 
-/** As much of a name as a room takes. */
+/** The part of a name that fits the limit of a room. */
 export function shortName(name: string): string {
   return [...name].slice(0, 24).join("");
 }
@@ -28,7 +28,7 @@ export function saveName(name: string): void {
   write(key, name);
 }
 
-// Storage can be switched off in the browser's settings, where touching it throws; the demo works without it.
+// Storage can be disabled in the browser's settings, and using it then throws. The demo works without it.
 export function read(name: string): string | undefined {
   try {
     return sessionStorage.getItem(name) || undefined;
@@ -41,6 +41,6 @@ export function write(name: string, value: string): void {
   try {
     sessionStorage.setItem(name, value);
   } catch {
-    // The value lasts as long as the page, then.
+    // The value then lasts as long as the page.
   }
 }

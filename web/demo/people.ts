@@ -1,4 +1,4 @@
-// Who holds and who waits, over all tabs of this browser.
+// The holders and waiters of all tabs of this browser.
 
 import type { HolderInfo, WaiterInfo } from "./holdfast.js";
 import { byId, make, setText } from "./dom.js";
@@ -13,7 +13,7 @@ const waiters = byId("waiters");
 
 export function drawPeople(state: State, presence: Presence): void {
   const now = Date.now();
-  // Locks of other places in the tree are named; the project's own need not be.
+  // A lock at another place in the tree is named; the project's own lock is not.
   const place = (resource: string): string => state.resource === undefined || resource === state.resource ? "" : ` · ${resource}`;
   const of = (info: HolderInfo | WaiterInfo, index: number, name: string): Person => ({
     key: `${info.ownerId} ${info.resource} ${index}`, name, self: info.ownerId === state.ownerId,
@@ -23,7 +23,7 @@ export function drawPeople(state: State, presence: Presence): void {
   fill(waiters, state.pending.map((info, index) => of(info, index, presence.nameOf(info.ownerId))), "Nobody", now);
 }
 
-/** Rows are kept as long as the same people stand in them, so that text can be selected and nothing flickers. */
+/** Rows stay while the same people are in them, so that text can be selected and nothing flickers. */
 function fill(list: HTMLElement, people: Person[], nobody: string, now: number): void {
   const shape = people.map((person) => `${person.key}|${person.name}`).join("\n");
   if (list.dataset["shape"] !== shape) {

@@ -1,5 +1,5 @@
-// Demo tabs tell each other their names, and nudge each other when something changed, so that every tab's
-// picture is current at once. The lock itself never depends on this: without it, lists follow once a second.
+// Demo tabs send each other their names, and notify each other of changes, so that every tab's view is current at once.
+// The lock never depends on this: without it, the lists update once per second.
 
 interface Message { type: "hello" | "here" | "changed"; ownerId: string; name: string }
 
@@ -16,19 +16,19 @@ export class Presence {
     this.#channel.onmessage = (message: MessageEvent<unknown>) => this.#receive(message.data);
   }
 
-  /** Says who this tab is from now on, and asks the others who they are. */
+  /** Publishes this tab's name, and asks the other tabs for theirs. */
   introduce(ownerId: string, name: string): void {
     this.#self = { ownerId, name };
     this.#names.set(ownerId, name);
     this.#send("hello");
   }
 
-  /** Tells the other tabs to look again. */
+  /** Tells the other tabs to query again. */
   nudge(): void {
     this.#send("changed");
   }
 
-  /** What to call an owner. Tabs of another page have introduced themselves to nobody: those go by their id. */
+  /** The name of an owner. Tabs of another page have published no name, so their ids are used. */
   nameOf(ownerId: string, ownerName?: string): string {
     return ownerName || this.#names.get(ownerId) || `Tab ${ownerId.slice(0, 4)}`;
   }
@@ -38,7 +38,7 @@ export class Presence {
   }
 
   #receive(data: unknown): void {
-    const message = data as Partial<Message> | null; // another version of this page may speak otherwise
+    const message = data as Partial<Message> | null; // another version of this page may use another format
     if (typeof message?.ownerId !== "string" || typeof message.name !== "string") return;
     this.#names.set(message.ownerId, message.name);
     if (message.type === "hello") this.#send("here");

@@ -1,21 +1,21 @@
-// One tab's dealings with the server's rooms: opens the socket and opens it again, comes back to the room the tab was in,
-// and keeps the state that the page shows.
+// One tab's use of the server's rooms: opens and reopens the socket, brings the tab back to its room, and keeps the
+// state that the page shows.
 
 import { read, write } from "./names.js";
 import type { FromClient, FromServer, Room } from "./room-protocol.js";
 
 export interface RoomState {
-  /** Whether the server can be spoken to. */
+  /** Whether the server is reachable. */
   connected: boolean;
-  /** The room this tab is in, as the server told it last. */
+  /** This tab's room in the server's last message. */
   room: Room | undefined;
-  /** The code of what ended the stay in a room or kept this tab out of it. */
+  /** The code of the error that ended the stay in a room or prevented entering it. */
   problem: string | undefined;
-  /** Whether an answer of the server is awaited that leads into a room. */
+  /** Whether the tab waits for an answer of the server that leads into a room. */
   entering: boolean;
 }
 
-/** Where a tab keeps its seat over a reload: the room, the name, and the token that proves who comes back. */
+/** The storage of a tab's seat across a reload: the room, the name, and the token that proves the identity. */
 const seatKey = "holdfast-demo.seat";
 interface Seat { roomId: string; name: string; token: string }
 
@@ -32,10 +32,12 @@ export class RoomClient {
   #token = "";
   #name = "";
   #pause = firstPause;
-  #silent = false; // a ping has had no answer yet
+  #silent = false; // a ping is unanswered
 
-  /** With a home the tab is in that room under the name, whenever the server can be spoken to; else it is in the one that
-   *  its address names, once it has entered. */
+  /**
+   * With a home, the tab is in that room under the name whenever the server is reachable. Otherwise the tab is in the
+   * room of its address, once it has entered.
+   */
   constructor(changed: () => void, home?: { roomId: string; name: string }) {
     this.#changed = changed;
     this.#home = home?.roomId;
@@ -55,7 +57,7 @@ export class RoomClient {
     this.#enter({ type: "enterTheRoom", roomId, userName: name });
   }
 
-  /** Bears another name from now on, also where the answer to the former one is still awaited. */
+  /** Uses another name from now on, even while the answer for the former name is pending. */
   rename(name: string): void {
     this.#name = name;
     const roomId = this.state.room?.id ?? this.#home;
@@ -70,7 +72,7 @@ export class RoomClient {
     if (this.state.room) this.#send({ type: "clearAnswer", roomId: this.state.room.id, everyone });
   }
 
-  /** Gives up the seat. Leaving is closing the socket; another one is opened for what comes next. */
+  /** Gives up the seat. Leaving closes the socket; another socket is opened for the next action. */
   leave(): void {
     write(this.#seatKey, "");
     this.state.room = undefined;
@@ -98,13 +100,13 @@ export class RoomClient {
       this.state.connected = false;
       this.state.entering = false;
       this.#changed();
-      // Many tabs that lost one server should not all come back in the same instant.
+      // Many tabs that lost one server should not all reconnect at the same instant.
       setTimeout(() => this.#open(), this.#pause * (0.5 + Math.random()));
       this.#pause = Math.min(this.#pause * 1.5, longestPause);
     };
   }
 
-  /** Tells a connection that is dead but does not say so: the next ping finds the last one unanswered. */
+  /** Detects a dead connection: the next ping finds the last one unanswered. */
   #ping(): void {
     if (!this.state.connected) return;
     if (this.#silent) this.#socket?.close();
@@ -153,11 +155,11 @@ export class RoomClient {
     if (["removed", "room_closed", "room_not_found", "not_in_room"].includes(code)) {
       this.state.room = undefined;
       write(this.#seatKey, "");
-      if (this.#home !== undefined) this.#comeBack(); // as somebody new: the former seat is another tab's, or gone
+      if (this.#home !== undefined) this.#comeBack(); // as a new participant: another tab has the former seat, or the seat is gone
     }
   }
 
-  /** Takes the seat again that this tab had before a reload or a lost connection. */
+  /** Takes the seat of this tab before a reload or a lost connection. */
   #comeBack(): void {
     const seat = this.#savedSeat();
     if (this.#home !== undefined) {

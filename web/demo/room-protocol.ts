@@ -1,10 +1,10 @@
-// The messages of a room's WebSocket, as the server documents them.
+// The messages of a room's WebSocket, see the server's documentation.
 
 export interface Participant {
   name: string;
-  /** Empty while there is none, or while it is hidden. */
+  /** Empty while there is no answer or the answer is hidden. */
   answer: string;
-  /** Stands in for an answer that is hidden. */
+  /** Replaces a hidden answer. */
   hasAnswered?: boolean;
   userNumber: number;
   isMe: boolean;

@@ -1,4 +1,4 @@
-// The room page: everybody answers, and nobody sees another's answer until all have. Open it twice.
+// The room page: everybody answers, and nobody sees another answer until all have answered. Open it twice.
 
 import { byId, icon, make, setAttribute, setText } from "./dom.js";
 import { loadName, saveName, shortName } from "./names.js";
@@ -110,7 +110,7 @@ function showRoom(room: Room): void {
   showPeople(room);
 }
 
-/** Seats are kept while the same people sit in them, so that nothing flickers and a card turns over just once. */
+/** Seats stay while the same people are in them, so that nothing flickers and a card turns over only once. */
 function showPeople(room: Room): void {
   const list = byId("people");
   const before = new Map([...list.children].map((seat) => [(seat as HTMLElement).dataset["key"], seat]));
@@ -135,18 +135,18 @@ function hand(participant: Participant, open: boolean): HTMLElement {
   const { length } = participant.answer;
   const said = make("span", length > 40 ? "said long" : length > 9 ? "said phrase" : "said", participant.answer);
   if (open) return make("div", "hand up", said);
-  // One's own card is face down for the others; one sees it oneself.
+  // A user's own card is hidden from the others but visible to the user.
   return participant.isMe ? make("div", "hand down", said, "only you see it") : make("div", "hand down", icon("hold"), "has answered");
 }
 
-/** Tells those who do not see the page what changed, each thing once. */
+/** Announces each change once to users that do not see the page. */
 function announce(text: string): void {
   if (text === announced) return;
   announced = text;
   setText(byId("announce"), text);
 }
 
-/** The room that this page's address names, "" for none. */
+/** The room in this page's address, "" for none. */
 function invitation(): string {
   return location.hash.slice(1);
 }
@@ -181,7 +181,7 @@ byId("leave").addEventListener("click", () => {
 buttons.copy.addEventListener("click", () => {
   navigator.clipboard.writeText(location.href).then(
     () => said("Copied"),
-    () => said("Copy the address of this page"), // without permission, the address bar has it too
+    () => said("Copy the address of this page"), // without permission the user can copy the address from the address bar
   );
 });
 
@@ -190,7 +190,7 @@ function said(text: string): void {
   setTimeout(() => setText(buttons.copy, "Copy the link"), 2000);
 }
 
-// An invitation may be pasted into the address of a page that is open already.
+// A user may paste an invitation into the address bar of an open page.
 addEventListener("hashchange", () => {
   if (client.state.room && client.state.room.id !== invitation()) client.leave();
   show();

@@ -1,5 +1,5 @@
-// One tab's dealings with the runtime: opens it, acts on it, and keeps the State that the views show.
-// Nothing outside this file calls Holdfast.
+// One tab's use of the runtime: opens it, calls it, and keeps the State that the views show. Nothing outside this file
+// calls Holdfast.
 
 import type { AcquireOptions, Holdfast, OpenOptions, ProjectLockEvent, ProjectLockLease } from "./holdfast.js";
 import { Presence } from "./presence.js";
@@ -8,7 +8,7 @@ import { apply, newState, type State } from "./state.js";
 export interface SessionListener {
   changed(): void;
   event(event: ProjectLockEvent): void;
-  /** A call failed, and no event told of it. */
+  /** A call failed without an event. */
   failed(error: unknown, operation: string): void;
 }
 
@@ -31,10 +31,12 @@ export class Session {
     this.#listener = listener;
   }
 
-  /** Starts the runtime, ending the one before it. Calls are taken one after the other: two runtimes of one tab
-   *  would wait for each other's lock. */
+  /**
+   * Ends the previous runtime and starts another one. Calls run one after the other, because two runtimes of one tab
+   * would wait for each other's lock.
+   */
   open(options: OpenOptions): Promise<void> {
-    this.state.runtime = "opening"; // at once, so that nobody is shown what is about to end
+    this.state.runtime = "opening"; // at once, so that no view shows the runtime that is about to end
     this.#listener.changed();
     this.#turn = this.#turn.then(() => this.#open(options));
     return this.#turn;
@@ -48,7 +50,7 @@ export class Session {
     this.state = newState();
     this.#listener.changed();
     try {
-      // Imported on demand, so that a missing or broken module is told on the page instead of leaving it dead.
+      // Imported on demand, so that the page can report a missing or broken module.
       const { openHoldfast } = await import("./holdfast.js");
       const holdfast = await openHoldfast(options);
       this.#holdfast = holdfast;
@@ -72,15 +74,15 @@ export class Session {
     try {
       await holdfast?.close();
     } catch {
-      // A runtime that crashed cannot be closed; the browser frees its locks with its worker.
+      // A crashed runtime cannot be closed. The browser frees its locks with its worker.
     }
-    // Only now, so that the timeline still tells of the release that close() brings.
+    // This comes last, so that the timeline still shows the release by close().
     this.#unsubscribe?.();
     this.#unsubscribe = undefined;
     this.presence.nudge();
   }
 
-  /** Who presses the button while a new runtime starts, having just typed a name, means the new one. */
+  /** A user that types a name and presses the button while a new runtime starts means the new runtime. */
   async acquire(options: AcquireOptions): Promise<void> {
     await this.#turn;
     await this.#acquire(options);
@@ -91,14 +93,14 @@ export class Session {
     this.#attempt?.controller.abort();
   }
 
-  /** Takes the lock from whoever holds it, giving up this tab's place in the queue first. */
+  /** Steals the lock from its holder. Gives up this tab's place in the queue first. */
   async takeOver(options: AcquireOptions): Promise<void> {
     this.state.busy = "takeover";
     this.#listener.changed();
     try {
       this.#attempt?.controller.abort();
       await this.#attempt?.done;
-      // A lock can only be stolen whole.
+      // A lock can only be stolen as a whole.
       await this.#acquire({ ...options, mode: "exclusive", steal: true });
     } finally {
       this.state.busy = undefined;
@@ -153,7 +155,7 @@ export class Session {
     }
   }
 
-  /** A rejection is shown only where no event told of it already: most come twice, as event and as rejection. */
+  /** Shows a rejection only if no event has reported it: most arrive twice, as an event and as a rejection. */
   #tell(error: unknown, operation: string): void {
     const known = typeof error === "object" && error !== null
       && (this.#toldErrors.has(error) || this.#toldCodes.includes((error as { code?: string }).code ?? ""));
@@ -172,7 +174,7 @@ export class Session {
     this.#lookSoon();
   }
 
-  /** Asks the runtime who holds and who waits. One question at a time; what changed meanwhile is asked after it. */
+  /** Asks the runtime for holders and waiters, one query at a time. Changes during a query cause another one. */
   async look(): Promise<void> {
     const holdfast = this.#holdfast;
     if (!holdfast || this.state.runtime !== "open") return;
@@ -189,7 +191,7 @@ export class Session {
         this.#listener.changed();
       }
     } catch {
-      // The lists stay as they were; if the runtime died, its own event says so.
+      // The lists stay as they were. If the runtime died, its own event says so.
     } finally {
       this.#looking = false;
       if (this.#lookAgain) {
@@ -201,7 +203,7 @@ export class Session {
 
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Events come in bursts; one look after the burst is enough. */
+  /** Events come in bursts. One query after a burst is enough. */
   #lookSoon(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;

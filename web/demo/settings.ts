@@ -1,4 +1,4 @@
-// The options panel: what the next acquisition is asked for, and where the runtime lives.
+// The options panel: the options of the next acquisition, and the host of the runtime.
 
 import type { AcquireOptions, LockMode, OpenOptions } from "./holdfast.js";
 import { byId, setText } from "./dom.js";
@@ -17,7 +17,7 @@ export function host(): Host {
   return hostPage.checked ? "page" : "worker";
 }
 
-/** The options as they stand. Values that make no sense are passed on: the runtime says best what is wrong. */
+/** The current options. Invalid values are passed on, because the runtime describes the error best. */
 export function acquireOptions(): AcquireOptions {
   const mode: LockMode = modeShared.checked ? "shared" : "exclusive";
   return {
@@ -33,7 +33,7 @@ export function acquireOptions(): AcquireOptions {
   };
 }
 
-/** Fills the panel from the last visit and keeps it; calls back when the runtime must be started anew. */
+/** Fills the panel from the last visit and keeps it. Calls back when the runtime must restart. */
 export function setUpSettings(onHostChanged: () => void): void {
   restore();
   byId("options").addEventListener("change", (event) => {

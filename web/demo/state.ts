@@ -1,5 +1,5 @@
-// What this tab knows about the lock, and how each event of the runtime changes it. Pure: no DOM, no timers,
-// so that what the page shows is a function of the events alone.
+// This tab's knowledge about the lock, and how each event of the runtime changes it. It is pure: no DOM, no timers. So
+// the page shows a function of the events alone.
 
 import type {
   HolderInfo, ProjectLockError, ProjectLockEvent, ProjectLockLease, ReadonlyReason, WaiterInfo,
@@ -9,7 +9,7 @@ export interface Waiting {
   readonly since: number;
   readonly retry: number;
   readonly delayMs: number;
-  /** Absent while an attempt is under way. */
+  /** Absent during an attempt. */
   readonly nextAttemptAt: number | undefined;
 }
 
@@ -20,11 +20,11 @@ export interface State {
   /** The key of the project's lock; known from the first event on. */
   resource: string | undefined;
   lease: ProjectLockLease | undefined;
-  /** When the acquisition under way was begun. */
+  /** The start of the current acquisition. */
   acquiringSince: number | undefined;
   waiting: Waiting | undefined;
   readonly: { reason: ReadonlyReason; error: ProjectLockError; at: number } | undefined;
-  /** A renewal, release or take-over under way: its button must not be pressed twice. */
+  /** A renewal, release or take-over in progress: its button must not be pressed twice. */
   busy: "renew" | "release" | "takeover" | undefined;
   held: HolderInfo[];
   pending: WaiterInfo[];
@@ -39,7 +39,7 @@ export function newState(): State {
   };
 }
 
-/** The one thing the status card says. */
+/** The one message of the status card. */
 export function kindOf(state: State): Kind {
   if (state.runtime !== "open") return state.runtime;
   if (state.lease) return "holding";
@@ -62,7 +62,7 @@ function isProject(state: State, resource: string): boolean {
   return state.resource === undefined || resource === state.resource;
 }
 
-/** Takes over what an event says. */
+/** Applies an event. */
 export function apply(state: State, event: ProjectLockEvent): void {
   state.resource ??= event.resource;
   switch (event.type) {
@@ -84,7 +84,7 @@ export function apply(state: State, event: ProjectLockEvent): void {
       break;
     case "lock:renewed":
     case "lock:renew-scheduled":
-      // A renewal that was under way when the lease ended must not bring it back.
+      // A renewal that was in progress when the lease ended must not bring the lease back.
       if (state.lease?.leaseId === event.lease.leaseId) state.lease = event.lease;
       break;
     case "lock:released":
@@ -97,12 +97,12 @@ export function apply(state: State, event: ProjectLockEvent): void {
     case "lock:readonly-entered":
       state.lease = undefined;
       state.waiting = undefined;
-      // Whoever pressed "Cancel" need not be told that something went wrong.
+      // A user that pressed "Cancel" needs no error message.
       state.readonly = event.lastError.code === "aborted"
         ? undefined
         : { reason: event.reason, error: event.lastError, at: event.at };
       break;
     default:
-      break; // warnings, fallback, handover and release requests are told in the timeline only
+      break; // only the timeline shows warnings, fallback, handover and release requests
   }
 }

@@ -1,4 +1,4 @@
-// Instants and durations as people read them. All input is in milliseconds.
+// Instants and durations in a readable form. All input is in milliseconds.
 
 const two = (value: number): string => String(value).padStart(2, "0");
 
@@ -13,7 +13,9 @@ export function preciseClock(at: number): string {
   return `${clock(at)}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** A duration that grows: "38 s", "4 min 05 s", "2 h 07 min". Never negative: clocks of two tabs may differ. */
+/**
+ * A duration that grows: "38 s", "4 min 05 s", "2 h 07 min". Never negative, because the clocks of two tabs may differ.
+ */
 export function elapsed(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   if (seconds < 60) return `${seconds} s`;
@@ -22,7 +24,7 @@ export function elapsed(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
 }
 
-/** A countdown or a delay, in tenths while they can be followed: "2.1 s", "48 s", "3 min 20 s". */
+/** A countdown or a delay, with tenths while it is short: "2.1 s", "48 s", "3 min 20 s". */
 export function remaining(ms: number): string {
   const left = Math.max(0, ms);
   return left < 59_950 ? `${(left / 1000).toFixed(1)} s` : elapsed(left);

@@ -29,7 +29,7 @@ export function record(event: ProjectLockEvent): void {
   else newest = add(tell(event), event.type, event.at, event);
 }
 
-/** A failed call of which no event told. */
+/** A failed call that caused no event. */
 export function recordFailure(error: unknown, operation: string): void {
   newest = add(tellError(error, operation), "call-failed", Date.now(), error);
 }
@@ -40,7 +40,7 @@ export function clearTimeline(): void {
   newest = undefined;
 }
 
-/** "Next heartbeat in …" belongs to the row of the grant or renewal before it; renewals join the one before. */
+/** "Next heartbeat in …" belongs to the previous row, a grant or a renewal. Renewals join the previous row. */
 function folds(row: Row, event: ProjectLockEvent): boolean {
   if (event.type === "lock:renew-scheduled") return row.type === "lock:acquired" || row.type === "lock:renewed";
   return event.type === "lock:renewed" && row.type === "lock:renewed";
@@ -90,7 +90,7 @@ function setTime(element: HTMLTimeElement, at: number): void {
   setText(element, preciseClock(at));
 }
 
-/** Written only while it is open: a payload costs more than its row. */
+/** Written only while it is open, because a payload costs more than its row. */
 function showRaw(row: Row): void {
   const many = row.payloads.length > 1;
   setText(row.raw, row.details.open ? JSON.stringify(many ? row.payloads : row.payloads[0], plain, 2) : "");
@@ -98,7 +98,7 @@ function showRaw(row: Row): void {
 
 const errorFields = ["name", "code", "message", "operation", "retryable", "resource"];
 
-/** Errors and signals have no enumerable fields of their own, so JSON would show them empty. */
+/** Errors and signals have no enumerable fields of their own, so JSON would show them as empty. */
 function plain(_key: string, value: unknown): unknown {
   if (value instanceof AbortSignal) return value.aborted ? "AbortSignal (aborted)" : "AbortSignal";
   if (value instanceof Error) {

@@ -1,5 +1,5 @@
-// The tree of places with those who hold and wait, and an edge from each waiter to whom it waits for. The edges
-// say nothing that the text does not.
+// The tree of places with their holders and waiters, and an edge from each waiter to each holder that it waits for. The
+// edges repeat what the text says.
 
 import type { HolderInfo, WaiterInfo } from "./holdfast.js";
 import { byId, make } from "./dom";
@@ -11,12 +11,12 @@ interface Place { path: string[]; children: Map<string, Place>; held: HolderInfo
 
 const space = "http://www.w3.org/2000/svg";
 
-/** What a place is called: its components, or the project. */
+/** The name of a place: its components, or the project. */
 export function placeName(path: string[]): string {
   return path.length ? path.join(" / ") : "the project";
 }
 
-/** Where a holder or waiter is. One that does not answer says so in the name of its lock alone. */
+/** The place of a holder or waiter. One that does not answer shows its place only in the name of its lock. */
 export function placesOf(info: Info): string[][] {
   const [, below] = info.resource.split(/\/\/(.*)/s);
   return info.paths ?? [below ? below.split("/").map(decode) : []];
@@ -59,7 +59,7 @@ export function drawTree(held: HolderInfo[], pending: WaiterInfo[], nameOf: (inf
 let waiting: WaiterInfo[] = [];
 new ResizeObserver(() => drawEdges()).observe(byId("tree"));
 
-/** The holders; where there are slots, with a place for each. */
+/** The holders; with slots, a place for each slot. */
 function slots(place: Place, nameOf: (info: Info) => string): HTMLElement[] {
   const known = [...place.held, ...place.pending].map((info) => info.slots ?? 1);
   const count = Math.max(1, ...known);
@@ -92,13 +92,13 @@ function waiter(info: WaiterInfo, nameOf: (info: Info) => string, names: Map<str
 
 const split = (place = ""): string[] => place === "" ? [] : place.split("\0");
 
-/** Whether a place contains another, or is it; "" and [] are the project. */
+/** Whether a place is or contains another; "" and [] are the project. */
 function contains(path: string[], other = ""): boolean {
   const below = split(other);
   return path.every((id, depth) => below[depth] === id);
 }
 
-/** Draws a line from every waiter to the holders that it waits for. */
+/** Draws a line from each waiter to the holders that it waits for. */
 function drawEdges(): void {
   const svg = byId<SVGSVGElement>("edges");
   const origin = svg.getBoundingClientRect();

@@ -1,4 +1,4 @@
-// Every sentence the demo says about an event, an error or a reason. One place, so that they agree.
+// All sentences of the demo about events, errors and reasons. They are in one place so that they agree.
 
 import type { LockErrorCode, ProjectLockError, ProjectLockEvent, ReadonlyReason, Strategy, Warning } from "./holdfast.js";
 import { remaining } from "./time.js";
@@ -10,18 +10,18 @@ const strategies: Record<Strategy, string> = {
   "web-lock": "Web Locks", "file-lock": "the .lock file", remote: "the server",
 };
 
-/** For each code: what it means to the person in front of the page, and what they can do. */
+/** For each code: its meaning for the user, and the user's options. */
 const errors: Record<LockErrorCode, { what: string; advice: string }> = {
   "web-lock-unsupported": { what: "This browser has no Web Locks", advice: "The .lock file takes its place; nothing to do." },
-  "acquire-denied": { what: "Somebody else holds it", advice: "" },
-  "acquire-timeout": { what: "Nobody let go in time", advice: "Acquire again, choose “Wait until granted”, or take over." },
+  "acquire-denied": { what: "Another tab holds the lock", advice: "" },
+  "acquire-timeout": { what: "The lock did not become free in time", advice: "Acquire again, choose “Wait until granted”, or take over." },
   "fallback-conflict": { what: "The .lock file belongs to another live tab", advice: "Wait for that tab, or take over." },
-  "lease-stale": { what: "The lease ran out before a heartbeat got through", advice: "The computer may have slept. Acquire again before writing." },
-  "renew-failed": { what: "A heartbeat did not get through", advice: "It is tried again until the lease runs out." },
-  "release-failed": { what: "The lock’s record could not be removed", advice: "It runs out by itself after its TTL." },
-  "lease-lost": { what: "Another tab took the lock over", advice: "Stop writing. Acquire again to get in line." },
-  deadlock: { what: "This request was ended to break a circle of waiting tabs", advice: "Try again." },
-  reentrant: { what: "This tab holds it already", advice: "Use the lease it has." },
+  "lease-stale": { what: "The lease expired before a heartbeat succeeded", advice: "The computer may have slept. Acquire again before writing." },
+  "renew-failed": { what: "A heartbeat failed", advice: "The runtime tries again until the lease expires." },
+  "release-failed": { what: "The lock’s record could not be removed", advice: "It expires after its TTL." },
+  "lease-lost": { what: "Another tab took over the lock", advice: "Stop writing. Acquire again to join the queue." },
+  deadlock: { what: "This request was ended to break a deadlock of waiting tabs", advice: "Try again." },
+  reentrant: { what: "This tab already holds the lock", advice: "Use its lease." },
   aborted: { what: "Waiting was cancelled", advice: "" },
   unsupported: { what: "Locks cannot work in this context", advice: "Use a current browser, over https or on localhost." },
   "invalid-argument": { what: "An option is not valid", advice: "Correct it under “Options”." },
@@ -29,13 +29,13 @@ const errors: Record<LockErrorCode, { what: string; advice: string }> = {
 };
 
 const warnings: Record<Warning, string> = {
-  "fallback-engaged": "Web Locks are not to be had: using the .lock file",
+  "fallback-engaged": "Web Locks are not available: using the .lock file",
   "fallback-degraded": "The fallback works with reduced guarantees",
   "heartbeat-delayed": "A heartbeat came late, but in time",
   "self-wait": "This page waits for a lock it holds itself",
 };
 
-/** The code of whatever was thrown, where it has one. */
+/** The code of a thrown value, if it has one. */
 export function codeOf(error: unknown): LockErrorCode | undefined {
   const code = (error as { code?: unknown } | null | undefined)?.code;
   return typeof code === "string" && code in errors ? code as LockErrorCode : undefined;
@@ -50,7 +50,7 @@ export function tellError(error: unknown, operation: string): Telling {
   const code = codeOf(error);
   if (!code) return { icon: "stop", tone: "stop", text: `Could not ${operation}: ${messageOf(error)}` };
   const { what, advice } = errors[code];
-  // For these the runtime's own message names the culprit (the option, the missing feature); ours cannot.
+  // For these codes the runtime's own message names the cause (the option, the missing feature). The table cannot.
   const detail = code === "invalid-argument" || code === "unsupported" ? ` (${messageOf(error)})` : "";
   const mild = code === "acquire-denied" || code === "aborted" || code === "web-lock-unsupported";
   return {
@@ -61,7 +61,7 @@ export function tellError(error: unknown, operation: string): Telling {
   };
 }
 
-/** Why this tab is read-only, in plain words. */
+/** The reason why this tab is read-only, in plain words. */
 export function readonlyReason(reason: ReadonlyReason, error: ProjectLockError): { what: string; advice: string } {
   const known = codeOf(error);
   if (known) return errors[known];
@@ -81,7 +81,7 @@ export function tell(event: ProjectLockEvent): Telling {
         text: event.retry === 0 ? `Asking ${strategies[event.strategy]} for the lock` : `Retry ${event.retry}, asking ${strategies[event.strategy]} again`,
       };
     case "lock:waiting":
-      return { icon: "wait", tone: "wait", text: `Waiting in line, retry ${event.retry} in ${remaining(event.delayMs)}` };
+      return { icon: "wait", tone: "wait", text: `Waiting in the queue, retry ${event.retry} in ${remaining(event.delayMs)}` };
     case "lock:acquired":
       return { icon: "hold", tone: "hold", text: `Acquired (${event.lease.mode}), token ${event.lease.token}` };
     case "lock:renewed":
@@ -91,25 +91,25 @@ export function tell(event: ProjectLockEvent): Telling {
     case "lock:warning":
       return { icon: "warn", tone: "wait", text: warnings[event.warning] ?? event.warning, ...(event.detail ? { advice: event.detail } : {}) };
     case "lock:fallback-engaged":
-      return { icon: "info", tone: "other", text: "The .lock file stands in for Web Locks" };
+      return { icon: "info", tone: "other", text: "The .lock file replaces Web Locks" };
     case "lock:handover-requested":
       return { icon: "ask", tone: "other", text: `${event.from} asks to write` };
     case "lock:release-requested":
-      return { icon: "out", tone: "plain", text: "Letting go" };
+      return { icon: "out", tone: "plain", text: "Releasing" };
     case "lock:released":
-      return { icon: "out", tone: "plain", text: "Released; the next in line may write" };
+      return { icon: "out", tone: "plain", text: "Released; the next tab in the queue may write" };
     case "lock:error":
       return tellError(event.error, event.operation);
     case "lock:readonly-entered":
       return event.lastError.code === "aborted"
-        ? { icon: "info", tone: "plain", text: "Not waiting any more; this tab may not write" }
-        : { icon: "stop", tone: "stop", text: "Read-only from here on", code: event.reason };
+        ? { icon: "info", tone: "plain", text: "No longer waiting; this tab may not write" }
+        : { icon: "stop", tone: "stop", text: "Read-only from now on", code: event.reason };
   }
 }
 
-/** Why the runtime did not start, for the panel that then stands in for the page. */
+/** The reason why the runtime did not start, for the panel that then replaces the page. */
 export function tellFailure(error: unknown): { title: string; text: string; advice: string } {
-  // Looked up here rather than guessed from the message: these three explain nearly every failure to open.
+  // The checks are explicit instead of guesses from the message: these three causes explain nearly every failure.
   if (!isSecureContext) {
     return {
       title: "This address is not secure", text: "Browsers give locks and storage only to pages loaded over https or from localhost.",

@@ -1,11 +1,11 @@
-// The text and the runtime that saves it: everything of the editor that is not looks.
+// The text and the runtime that saves it: everything in the editor except its appearance.
 
 import { openHoldfast, type AutoSave, type AutoSaveState, type Draft, type Generation, type HolderInfo, type Holdfast, type WaiterInfo } from "./holdfast.js";
 
 import type { Sides } from "./decide.js";
 
 export interface Editor {
-  /** The text that is shown, and saved. */
+  /** The shown and saved text. */
   text: string;
 }
 
@@ -18,7 +18,7 @@ export interface WriterState {
   history: Generation[];
   held: HolderInfo[];
   pending: WaiterInfo[];
-  /** Text that tabs had and nobody has saved. It waits for a decision. */
+  /** Text of tabs that was not saved. It waits for a decision. */
   drafts: Draft[];
 }
 
@@ -29,7 +29,7 @@ export class Writer {
     runtime: "opening", failure: undefined, readOnly: true, asking: false,
     save: { phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 }, history: [], held: [], pending: [], drafts: [],
   };
-  /** Whether a tab that asks is refused. */
+  /** Whether this tab refuses other tabs that ask. */
   keep = false;
 
   readonly #editor: Editor;
@@ -40,8 +40,10 @@ export class Writer {
   #autosave: AutoSave | undefined;
   #opening = Promise.resolve();
 
-  /** changed is called after every change of the state, saved when other tabs have something new to see. Where
-   *  there is a server, the project is shared with other machines. */
+  /**
+   * changed is called after every change of the state, and saved when other tabs must update their view. With a
+   * server, the project is shared with other machines.
+   */
   constructor(editor: Editor, changed: () => void, saved: () => void, server: { url: string } | undefined) {
     this.#server = server;
     this.#editor = editor;
@@ -51,7 +53,7 @@ export class Writer {
 
   get ownerId(): string { return this.#holdfast?.ownerId ?? ""; }
 
-  /** Opens anew, under this name. Openings follow each other. */
+  /** Opens again under this name. Openings run one after the other. */
   open(ownerName: string): Promise<void> {
     return (this.#opening = this.#opening.then(() => this.#open(ownerName)));
   }
@@ -63,7 +65,7 @@ export class Writer {
       await before?.close();
       this.#holdfast = await openHoldfast({ ownerName, ...(this.#server && { server: this.#server }) });
       this.#holdfast.addEventListener("lock:handover-requested", (event) => {
-        if (this.keep) (event as CustomEvent<{ refuse(why: string): void }>).detail.refuse("whoever writes there wants to go on");
+        if (this.keep) (event as CustomEvent<{ refuse(why: string): void }>).detail.refuse("its user wants to keep writing");
       });
       this.#autosave = await this.#holdfast.initAutoSave(() => this.#editor.text);
       this.#listen(this.#autosave);
@@ -98,13 +100,13 @@ export class Writer {
     autosave.addEventListener("autosave:conflict", () => void this.look());
   }
 
-  /** Something was typed. */
+  /** The user has typed. */
   typed(): void {
     this.#autosave?.markDirty();
     if (this.#autosave) this.#set({ save: this.#autosave.state() });
   }
 
-  /** Shows what was saved last, where another tab writes. */
+  /** Shows the last saved text while another tab writes. */
   async read(): Promise<void> {
     try {
       if (this.#autosave?.readOnly) {
@@ -112,22 +114,22 @@ export class Writer {
         if (this.#autosave.readOnly) this.#editor.text = content;
       }
     } catch {
-      // Nothing was saved yet, or the history says what is wrong with it.
+      // Nothing is saved yet, or the history reports the error.
     }
     await this.look();
   }
 
-  /** Looks who is there, and what was saved. */
+  /** Updates the list of tabs and the saved generations. */
   async look(): Promise<void> {
     try {
       const [people, history, drafts] = await Promise.all([this.#holdfast?.inspect(), this.#autosave?.history(), this.#autosave?.drafts()]);
       this.#set({ ...people, ...(history && { history }), ...(drafts && { drafts }) });
     } catch {
-      // It is over; whoever ended it says so.
+      // The runtime has ended, and the code that ended it reports that.
     }
   }
 
-  /** Asks the tab that writes for its turn. */
+  /** Asks the writing tab to hand over. */
   async ask(force: boolean): Promise<void> {
     this.#set({ asking: true });
     try {
@@ -147,7 +149,7 @@ export class Writer {
     if (this.#autosave) this.#editor.text = decode(await this.#autosave.restore(id));
   }
 
-  /** The three sides of a draft: the text on which it was typed, the draft, and the saved text. */
+  /** The three sides of a draft: the text before it, the draft, and the saved text. */
   async sides({ id, base }: Draft): Promise<Sides> {
     const [mine, theirs] = await Promise.all([this.content(id), this.#savedText()]);
     return { base: base === undefined ? "" : await this.content(base).catch(() => undefined), mine, theirs };
@@ -157,13 +159,13 @@ export class Writer {
     return this.state.history.length > 0 ? this.content("current") : "";
   }
 
-  /** Makes the draft the content, and shows it. */
+  /** Makes the draft the content and shows it. */
   async adopt(draft: Draft): Promise<void> {
     await this.resolve(draft, "content");
     this.#editor.text = await this.content("current");
   }
 
-  /** Saves a text that has the draft in it, then files the draft in the history. */
+  /** Saves a text that contains the draft, then moves the draft into the history. */
   async use(draft: Draft, text: string): Promise<void> {
     this.#editor.text = text;
     this.typed();
