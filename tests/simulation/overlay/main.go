@@ -12,8 +12,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"go/build"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -67,9 +67,13 @@ func write(folder string) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err
 	}
+	root, err := exec.Command("go", "env", "GOROOT").Output() // a program that was built with -trimpath does not know it
+	if err != nil {
+		return fmt.Errorf("ask the go command where Go is installed: %w", err)
+	}
 	texts, replace := make(map[string]string), make(map[string]string)
 	for _, c := range changes {
-		original := filepath.Join(build.Default.GOROOT, "src", "runtime", c.file)
+		original := filepath.Join(strings.TrimSpace(string(root)), "src", "runtime", c.file)
 		if texts[c.file] == "" {
 			text, err := os.ReadFile(original) //nolint:gosec // of the installed Go
 			if err != nil {
