@@ -94,6 +94,7 @@ func TestSources(t *testing.T) {
 	sources := files(t)
 	assert.Empty(t, tooLong(sources))
 	assert.Empty(t, unbuilt(sources))
+	assert.Empty(t, wrongScripts(sources))
 	assert.Empty(t, machineNames(sources))
 	assert.Empty(t, oddDecisions(sources))
 	assert.Empty(t, unclearSentences(sources))

@@ -2,6 +2,8 @@ package arch
 
 import (
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -79,6 +81,31 @@ func wrongArrows(pkgs []pkg) []string {
 			to := room(imported)
 			if to != "" && to != from && !slices.Contains(granted, to) {
 				found = append(found, fmt.Sprintf("%s imports %s", p.ImportPath, imported))
+			}
+		}
+	}
+	return found
+}
+
+// mayImportScript lists the rooms that the scripts of a room may import, besides their own: web → {opfs, jsbridge}.
+var mayImportScript = map[string][]string{"web": {"opfs", "jsbridge"}, "opfs": {}, "jsbridge": {}}
+
+var importedScript = regexp.MustCompile(`(?m)^\s*(?:import|export)\b[^"';]*["'](\.[^"']+)["']|\bimport\(["'](\.[^"']+)["']\)`)
+
+// wrongScripts finds TypeScript and JavaScript files of the package that import a file of a room that mayImportScript does not
+// list for their own.
+func wrongScripts(files []source) []string {
+	var found []string
+	for _, f := range files {
+		from, _, _ := strings.Cut(f.path, "/")
+		granted, known := mayImportScript[from]
+		if ext := path.Ext(f.path); !known || ext != ".ts" && ext != ".js" {
+			continue
+		}
+		for _, m := range importedScript.FindAllSubmatch(f.text, -1) {
+			imported := path.Join(path.Dir(f.path), string(m[1])+string(m[2]))
+			if to, _, _ := strings.Cut(imported, "/"); to != from && !slices.Contains(granted, to) {
+				found = append(found, fmt.Sprintf("%s imports %s", f.path, imported))
 			}
 		}
 	}

@@ -170,6 +170,25 @@ func TestPlantedBuildTags(t *testing.T) {
 	assert.Empty(t, unmarkedJS(goSource(t, "wasm/doc.go", "// Package a.\npackage a")))
 }
 
+func TestPlantedScripts(t *testing.T) {
+	for _, c := range []struct {
+		file, text string
+		allowed    bool
+	}{
+		{"web/src/a.ts", `import type { Files } from "../../opfs/files.js";`, true},
+		{"web/src/a.ts", "import {\n  take,\n} from \"../../jsbridge/port.js\";", true},
+		{"web/src/a.ts", `import x from "../../tests/soak/common.js";`, false},
+		{"opfs/files.js", `import { Patience } from "./patience.js";`, true},
+		{"opfs/files.js", `import { calls } from "../web/src/calls.js";`, false},
+		{"opfs/files.js", `export * from "../jsbridge/port.js";`, false},
+		{"jsbridge/port.js", `const late = await import("../opfs/files.js");`, false},
+		{"opfs/files.js", `/** @type {import("../web/src/wire").Wire} */`, false},
+		{"web/src/a.ts", `import React from "react";`, true},
+	} {
+		assert.Equal(t, c.allowed, len(wrongScripts([]source{{c.file, []byte(c.text)}})) == 0, "%s: %s", c.file, c.text)
+	}
+}
+
 func TestPlantedStandins(t *testing.T) {
 	for _, call := range []string{"strconv.AppendFloat(b, f, 'f', -1, 64)", "lease.At.Format(time.RFC3339)", "time.ParseDuration(s)"} {
 		text := []byte("x := " + call)
