@@ -41,6 +41,9 @@ type Config struct {
 	APIKeys string
 	// Policy is a file of rules, see package policy. Empty allows everybody, or with users those who have signed in, to read, lock and write.
 	Policy string
+	// OIDCIssuer is the URL of an OpenID Connect provider whose tokens for OIDCAudience name users; OIDCName and OIDCGroups are the claims
+	// with the name and the groups.
+	OIDCIssuer, OIDCAudience, OIDCName, OIDCGroups string
 	// Audit is the file of the audit log, see package audit.
 	Audit        string
 	SecureCookie bool
@@ -87,7 +90,8 @@ func DefaultConfig() Config {
 	return Config{
 		Keep: 20, MaxContent: 8 << 20, Quota: 8 << 30,
 		DataDir: "holdfast-data", History: 5 * time.Minute, Name: "holdfast",
-		LockTTL: 30 * time.Second, Sweep: time.Minute, MaxWait: time.Minute, Ping: 20 * time.Second,
+		OIDCGroups: "groups",
+		LockTTL:    30 * time.Second, Sweep: time.Minute, MaxWait: time.Minute, Ping: 20 * time.Second,
 		InstanceTTL: 5 * time.Second,
 		RoomGrace:   2 * time.Second, RoomIdle: 30 * time.Minute, RoomScan: 5 * time.Minute,
 		RoomHeartbeat: 5 * time.Second, RoomDead: 20 * time.Second,
@@ -124,6 +128,10 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	text(&c.GroupsHeader, "groups-header", "`name` of the header in which that proxy gives the user's groups, with commas between them")
 	text(&c.APIKeys, "api-keys", "`file` of API keys: a name, sha256:HASH and groups in each line; it is read again when it changes")
 	text(&c.Audit, "audit", "`file` that logs who signs in, is refused, breaks locks and deletes documents as an administrator")
+	text(&c.OIDCIssuer, "oidc-issuer", "`URL` of the OpenID Connect provider whose tokens name users")
+	text(&c.OIDCAudience, "oidc-audience", "`audience` that those tokens are for")
+	text(&c.OIDCName, "oidc-name", "`claim` with the user's name; empty is the subject")
+	text(&c.OIDCGroups, "oidc-groups", "`claim` with the list of the user's groups")
 	text(&c.Policy, "policy", "`file` of rules that say who may do what; it is read again when it changes")
 	flags.BoolVar(&c.SecureCookie, "secure-cookie", c.SecureCookie, "send the cookie over HTTPS only, behind a proxy that ends it")
 
@@ -158,7 +166,7 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 }
 
 // Users reports whether users can sign in.
-func (c *Config) Users() bool { return c.UserHeader != "" || c.APIKeys != "" }
+func (c *Config) Users() bool { return c.UserHeader != "" || c.APIKeys != "" || c.OIDCIssuer != "" }
 
 func (c *Config) check() error {
 	for name, d := range map[string]time.Duration{

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/httpapi"
 	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/users"
+	"github.com/holdfast-dev/holdfast/server/users/oidc"
 )
 
 // followed is a file that is read again when it changes.
@@ -27,6 +28,13 @@ func (s *Server) openFiles() error {
 			return errors.Join(errors.New("the API keys cannot be read"), err)
 		}
 		s.keys, s.files = keys, append(s.files, keys)
+	}
+	if c := s.config; c.OIDCIssuer != "" || c.OIDCAudience != "" {
+		tokens, err := oidc.New(oidc.Config{Issuer: c.OIDCIssuer, Audience: c.OIDCAudience, NameClaim: c.OIDCName, GroupsClaim: c.OIDCGroups})
+		if err != nil {
+			return err
+		}
+		s.tokens = tokens
 	}
 	if path := s.config.Policy; path != "" {
 		rules, err := follow.Open(policy.Parse, path)
@@ -68,5 +76,6 @@ func (s *Server) users(trusted httpapi.Proxies) users.Source {
 	if s.keys != nil {
 		source.Keys = s.keys.Get
 	}
+	source.Tokens = s.tokens
 	return source
 }

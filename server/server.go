@@ -47,7 +47,8 @@ type Server struct {
 	keys    *follow.Files[users.Keys] // nil for none
 	rules   func() *policy.Policy     // nil without a file
 	files   []followed
-	audit   *audit.Log // nil for none
+	audit   *audit.Log   // nil for none
+	tokens  users.Tokens // nil for none
 
 	stop    context.CancelFunc
 	running sync.WaitGroup

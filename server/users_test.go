@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/users/oidc/oidctest"
 )
 
 // writeFile makes a file of a test.
@@ -139,4 +140,36 @@ func TestASocketEndsWithThePermission(t *testing.T) {
 	defer cancel()
 	_, text, err := conn.Read(ctx)
 	assert.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), string(text))
+}
+
+// A token of the provider names its user until it expires, and its sockets end then.
+func TestAnOIDCTokenIsAUser(t *testing.T) {
+	t.Parallel()
+	p := oidctest.New(t)
+	s := start(t, func(c *server.Config) {
+		c.OIDCIssuer, c.OIDCAudience, c.OIDCName, c.Ping = p.Issuer(), "holdfast", "email", 50*time.Millisecond
+		c.APIKeys, c.Policy = writeFile(t, keyLine("ci", "")), writeFile(t, "group:editors * read lock write\nsigned-in * read")
+	})
+	token := func(life time.Duration, groups ...string) string {
+		return p.Token(map[string]any{"iss": p.Issuer(), "sub": "1234", "email": "ann@example.com", "aud": []string{"holdfast", "x"},
+			"exp": time.Now().Add(life).Unix(), "groups": groups})
+	}
+	ann := s.as(t, token(time.Hour, "editors"))
+	require.Equal(t, http.StatusOK, ann.do("POST", lockOf("r"), nil).status)
+	renewed := s.as(t, token(2*time.Hour, "editors"))
+	require.Equal(t, http.StatusOK, renewed.do("PUT", lockOf("r"), nil).status, "the same owner with a new token")
+	seen := s.as(t, "ci-key").do("GET", lockOf("r"), nil)
+	assert.Equal(t, "ann@example.com", seen.body["holder_name"])
+	assertError(t, s.as(t, token(time.Hour)).do("POST", lockOf("other"), nil), http.StatusForbidden, "not_allowed")
+	assertError(t, s.as(t, token(-time.Minute, "editors")).do("GET", lockOf("r"), nil), http.StatusUnauthorized, "unauthenticated")
+	assertError(t, s.as(t, "eve").do("GET", lockOf("r"), nil), http.StatusUnauthorized, "unauthenticated")
+
+	conn, _, err := websocket.Dial(t.Context(), s.http.URL+"/api/documents/r/events", &websocket.DialOptions{
+		HTTPHeader: http.Header{"Authorization": {"Bearer " + token(3*time.Second, "editors")}}})
+	require.NoError(t, err)
+	defer conn.CloseNow()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, _, err = conn.Read(ctx)
+	assert.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), err)
 }

@@ -1,0 +1,203 @@
+// Package oidc checks bearer tokens of an OpenID Connect provider.
+package oidc
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/time/rate"
+
+	"github.com/holdfast-dev/holdfast/server/users"
+)
+
+const (
+	// patience is how long the provider may take to answer.
+	patience = 5 * time.Second
+	// pause is how long a provider that has not answered is left alone.
+	pause = time.Second
+	// remembered is how long a valid token is not checked again, and maxKnown how many are remembered.
+	remembered, maxKnown = time.Minute, 10_000
+	// fetches bounds the requests to the provider in a second.
+	fetches, fetchesAtOnce = 1, 10
+)
+
+// Config names the provider.
+type Config struct {
+	Issuer, Audience string
+	// NameClaim is the claim with the user's name; empty is the subject. GroupsClaim is the one with the user's groups, a list.
+	NameClaim, GroupsClaim string
+	// Client is used for requests to the provider; nil is one with a time limit.
+	Client *http.Client
+}
+
+// Verifier checks tokens. The library fetches the provider's keys and fetches them again when a token names one that it does not know.
+type Verifier struct {
+	config Config
+
+	mu       sync.Mutex
+	verifier *oidc.IDTokenVerifier // nil until the provider has answered once
+	failed   time.Time
+	known    map[[sha256.Size]byte]checked
+}
+
+// checked is a token that was valid.
+type checked struct {
+	user          users.User
+	expiry, until time.Time
+}
+
+// New returns a verifier. The provider need not be there yet: it is asked when the first token comes.
+func New(c Config) (*Verifier, error) {
+	if c.Issuer == "" || c.Audience == "" {
+		return nil, errors.New("--oidc-issuer and --oidc-audience go together: the provider of tokens, and for whom they are")
+	}
+	if c.Client == nil {
+		c.Client = &http.Client{Timeout: patience}
+	}
+	paced := *c.Client
+	paced.Transport = &pacedTransport{paced.Transport, rate.NewLimiter(fetches, fetchesAtOnce)}
+	c.Client = &paced
+	return &Verifier{config: c, known: map[[sha256.Size]byte]checked{}}, nil
+}
+
+// User returns the user of a token and when the token expires. A token that is not the provider's, is for somebody else or has expired is
+// [users.ErrUnauthenticated]; while the provider's keys cannot be had it is [users.ErrUnavailable].
+func (v *Verifier) User(ctx context.Context, token string) (users.User, time.Time, error) {
+	name, now := sha256.Sum256([]byte(token)), time.Now()
+	v.mu.Lock()
+	known, ok := v.known[name]
+	v.mu.Unlock()
+	if ok && now.Before(known.until) {
+		return known.user, known.expiry, nil
+	}
+	u, expiry, err := v.check(ctx, token)
+	if err != nil {
+		return users.User{}, time.Time{}, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.known) >= maxKnown {
+		clear(v.known)
+	}
+	until := now.Add(remembered)
+	if expiry.Before(until) {
+		until = expiry
+	}
+	v.known[name] = checked{u, expiry, until}
+	return u, expiry, nil
+}
+
+func (v *Verifier) check(ctx context.Context, token string) (users.User, time.Time, error) {
+	verifier, err := v.ready()
+	if err != nil {
+		return users.User{}, time.Time{}, err
+	}
+	var unavailable error
+	verified, err := verifier.Verify(context.WithValue(ctx, fetchFailed{}, &unavailable), token)
+	switch {
+	case unavailable != nil:
+		return users.User{}, time.Time{}, fmt.Errorf("%w: %w", users.ErrUnavailable, unavailable)
+	case err != nil:
+		return users.User{}, time.Time{}, fmt.Errorf("%w: %w", users.ErrUnauthenticated, err)
+	}
+	u, err := v.user(verified)
+	return u, verified.Expiry, err
+}
+
+// ready returns what checks tokens, once the provider has described itself.
+func (v *Verifier) ready() (*oidc.IDTokenVerifier, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.verifier != nil {
+		return v.verifier, nil
+	}
+	if time.Since(v.failed) < pause {
+		return nil, users.ErrUnavailable
+	}
+	// The library keeps this context to fetch keys later, so it is not that of a request.
+	ctx := oidc.ClientContext(context.Background(), v.config.Client)
+	provider, err := oidc.NewProvider(ctx, v.config.Issuer)
+	var described struct {
+		Keys       string   `json:"jwks_uri"`
+		Algorithms []string `json:"id_token_signing_alg_values_supported"`
+	}
+	if err == nil {
+		err = provider.Claims(&described)
+	}
+	if err != nil {
+		v.failed = time.Now()
+		return nil, fmt.Errorf("%w: %w", users.ErrUnavailable, err)
+	}
+	algorithms := slices.DeleteFunc(described.Algorithms, func(name string) bool { return !slices.Contains(asymmetric, name) })
+	v.verifier = oidc.NewVerifier(v.config.Issuer, keys{oidc.NewRemoteKeySet(ctx, described.Keys)},
+		&oidc.Config{ClientID: v.config.Audience, SupportedSigningAlgs: algorithms})
+	return v.verifier, nil
+}
+
+// asymmetric are the signatures that only the provider can make.
+var asymmetric = []string{
+	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
+}
+
+// keys are the provider's. They tell, in the context, when they cannot be had: the library's own error does not.
+type keys struct{ oidc.KeySet }
+
+type fetchFailed struct{}
+
+// VerifySignature checks a signature.
+func (k keys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	payload, err := k.KeySet.VerifySignature(ctx, token)
+	var failed *url.Error // of the client
+	if report, ok := ctx.Value(fetchFailed{}).(*error); ok && errors.As(err, &failed) && !errors.Is(err, errPaced) {
+		*report = err
+	}
+	return payload, err
+}
+
+// pacedTransport bounds how often the provider is asked: each token that names an unknown key asks for the keys again.
+type pacedTransport struct {
+	http.RoundTripper
+	limit *rate.Limiter
+}
+
+var errPaced = errors.New("the provider was asked too often just now")
+
+// RoundTrip sends a request, or fails at once.
+func (p *pacedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !p.limit.Allow() {
+		return nil, errPaced
+	}
+	if p.RoundTripper == nil {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	return p.RoundTripper.RoundTrip(r)
+}
+
+func (v *Verifier) user(token *oidc.IDToken) (users.User, error) {
+	claims := map[string]any{}
+	if err := token.Claims(&claims); err != nil {
+		return users.User{}, fmt.Errorf("%w: %w", users.ErrUnauthenticated, err)
+	}
+	u := users.User{Name: token.Subject}
+	if v.config.NameClaim != "" {
+		u.Name, _ = claims[v.config.NameClaim].(string)
+	}
+	if u.Name == "" {
+		return users.User{}, fmt.Errorf("%w: the token names nobody", users.ErrUnauthenticated)
+	}
+	groups, _ := claims[v.config.GroupsClaim].([]any)
+	for _, g := range groups {
+		if name, ok := g.(string); ok {
+			u.Groups = append(u.Groups, name)
+		}
+	}
+	return u, nil
+}

@@ -1,0 +1,94 @@
+package oidc
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/users"
+	"github.com/holdfast-dev/holdfast/server/users/oidc/oidctest"
+)
+
+func TestTokensOfTheProviderNameUsers(t *testing.T) {
+	p := oidctest.New(t)
+	v, err := New(Config{Issuer: p.Issuer(), Audience: "holdfast", GroupsClaim: "groups"})
+	require.NoError(t, err)
+	claims := func(change func(map[string]any)) map[string]any {
+		c := map[string]any{"iss": p.Issuer(), "sub": "ann", "aud": "holdfast", "exp": time.Now().Add(time.Hour).Unix(), "groups": []string{"editors"}}
+		change(c)
+		return c
+	}
+	same := func(map[string]any) {}
+	check := func(token string) (users.User, error) {
+		u, _, err := v.User(t.Context(), token)
+		return u, err
+	}
+	for range 2 { // the second time it is remembered
+		u, err := check(p.Token(claims(same)))
+		require.NoError(t, err)
+		assert.Equal(t, users.User{Name: "ann", Groups: []string{"editors"}}, u)
+	}
+	for name, token := range map[string]string{
+		"another audience": p.Token(claims(func(c map[string]any) { c["aud"] = "other" })),
+		"another issuer":   p.Token(claims(func(c map[string]any) { c["iss"] = "https://example.com" })),
+		"expired":          p.Token(claims(func(c map[string]any) { c["exp"] = time.Now().Add(-time.Minute).Unix() })),
+		"nobody":           p.Token(claims(func(c map[string]any) { c["sub"] = "" })),
+		"not signed":       p.Unsigned(claims(same)),
+		"signed by itself": p.SignedWithPublicKey(claims(same)),
+		"by another key":   oidctest.New(t).Token(claims(same)),
+		"no token":         "abc",
+		"changed":          p.Token(claims(same)) + "x",
+	} {
+		_, err := check(token)
+		assert.ErrorIs(t, err, users.ErrUnauthenticated, name)
+	}
+
+	// Keys are rotated: the new one is fetched when a token names it.
+	p.Rotate()
+	_, err = check(p.Token(claims(func(c map[string]any) { c["sub"] = "bob" })))
+	require.NoError(t, err)
+}
+
+func TestProviderThatDoesNotAnswer(t *testing.T) {
+	p := oidctest.New(t)
+	v, err := New(Config{Issuer: p.Issuer(), Audience: "holdfast"})
+	require.NoError(t, err)
+	token := func(sub string) string {
+		return p.Token(map[string]any{"iss": p.Issuer(), "sub": sub, "aud": "holdfast", "exp": time.Now().Add(time.Hour).Unix()})
+	}
+	p.Stop()
+	_, _, err = v.User(t.Context(), token("ann"))
+	assert.ErrorIs(t, err, users.ErrUnavailable)
+	p.Start()
+	require.Eventually(t, func() bool { _, _, err = v.User(t.Context(), token("ann")); return err == nil }, 30*time.Second, 50*time.Millisecond)
+	p.Rotate()
+	p.Stop()
+	_, _, err = v.User(t.Context(), token("bob"))
+	assert.ErrorIs(t, err, users.ErrUnavailable, "the new key cannot be had")
+	_, _, err = v.User(t.Context(), token("bob")+"x")
+	assert.Error(t, err)
+}
+
+// Tokens with made-up keys do not have the provider asked once each.
+func TestInventedKeysDoNotFloodTheProvider(t *testing.T) {
+	p := oidctest.New(t)
+	v, err := New(Config{Issuer: p.Issuer(), Audience: "holdfast"})
+	require.NoError(t, err)
+	claims := map[string]any{"iss": p.Issuer(), "sub": "eve", "aud": "holdfast", "exp": time.Now().Add(time.Hour).Unix()}
+	eve, begun := oidctest.New(t), time.Now()
+	for range 20 * fetchesAtOnce {
+		eve.Rename()
+		_, _, err := v.User(t.Context(), eve.Token(claims))
+		require.ErrorIs(t, err, users.ErrUnauthenticated)
+	}
+	assert.LessOrEqual(t, p.Requests(), fetchesAtOnce+fetches*int(time.Since(begun)/time.Second+1))
+}
+
+func TestIssuerAndAudienceGoTogether(t *testing.T) {
+	for _, c := range []Config{{Issuer: "https://example.com"}, {Audience: "x"}} {
+		_, err := New(c)
+		assert.ErrorContains(t, err, "go together")
+	}
+}
