@@ -32,6 +32,7 @@ var entries = []entry{
 
 	{source: "web/src/react.ts", output: "react", external: []string{"react", "./holdfast.js"}},
 	{source: "web/src/vue.ts", output: "vue", external: []string{"vue", "./holdfast.js"}},
+	{source: "web/src/element.ts", output: "element"},
 	{source: "web/src/svelte.ts", output: "svelte", external: []string{"./holdfast.js"}},
 }
 

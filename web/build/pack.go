@@ -21,7 +21,7 @@ type manifest struct {
 	Types       string         `json:"types"`
 	Exports     map[string]any `json:"exports"`
 	Files       []string       `json:"files"`
-	SideEffects bool           `json:"sideEffects"`
+	SideEffects []string       `json:"sideEffects"`
 
 	PeerDependencies     map[string]string       `json:"peerDependencies"`
 	PeerDependenciesMeta map[string]optionalPeer `json:"peerDependenciesMeta"`
@@ -38,7 +38,7 @@ type optionalPeer struct {
 }
 
 // declared returns the entries with declarations, besides the main entry.
-func declared() []string { return slices.Sorted(maps.Keys(frameworks)) }
+func declared() []string { return append(slices.Sorted(maps.Keys(frameworks)), "element") }
 
 // undeclared returns the modules that no program imports, because bundlers only request their URLs. Each has a
 // declaration that says so. Otherwise tools would report a missing one.
@@ -115,7 +115,7 @@ func newManifest(version string) manifest {
 		Types:       "./holdfast.d.ts",
 		Exports:     exports,
 		Files:       published(),
-		SideEffects: false,
+		SideEffects: []string{"./element.js"}, // which defines an element
 
 		PeerDependencies:     frameworks,
 		PeerDependenciesMeta: optional,

@@ -26,6 +26,7 @@ func writeSite(o options) error {
 		filepath.Join(demo, "*.css"),
 		filepath.Join(demo, "*.svg"),
 		filepath.Join(demo, "*.png"),
+		filepath.Join(o.out, "element.*"),
 		filepath.Join(o.out, "holdfast*"))
 }
 

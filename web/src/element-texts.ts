@@ -1,0 +1,31 @@
+// The texts of <holdfast-status> in English. The attribute text-<name> replaces one; {name}, {count} and {time} stand for values.
+
+export const texts = {
+  none: "No document is open.",
+  loading: "One moment.",
+  disabled: "Saving is switched off.",
+  editing: "You edit.",
+  reading: "{name} edits.",
+  "reading-unknown": "Another tab edits.",
+  asking: "Asking for your turn …",
+  saved: "Saved at {time}.",
+  saving: "Saving …",
+  unsaved: "Not saved yet.",
+  offline: "Offline. What you type is kept in this browser.",
+  failed: "Saving failed. It is tried again.",
+  ask: "Ask to edit",
+  "take-over": "Take over",
+  draft: "There is a draft to decide about.",
+  drafts: "There are {count} drafts to decide about.",
+  "drafts-title": "Not saved",
+  empty: "An empty text",
+  bytes: "{count} bytes",
+  use: "Use this",
+  keep: "Keep in the history",
+  discard: "Discard",
+  "handover-refused": "The page that edits said no.",
+  "handover-busy": "Another page asked before.",
+  "handover-timeout": "The page that edits does not answer. You can take over; what it has not saved becomes a draft.",
+} as const;
+
+export type TextName = keyof typeof texts;

@@ -1,0 +1,224 @@
+// holdfast/element: <holdfast-status>, which shows who edits and what is saved, and lets the person ask for the turn and decide about drafts.
+
+import type { AutoSave, Draft } from "../holdfast";
+import { style } from "./element-style";
+import { type TextName, texts } from "./element-texts";
+
+const tag = "holdfast-status";
+
+/** Servers have no elements: there the class can be imported and does nothing. */
+const Base = (globalThis.HTMLElement ?? class {}) as typeof HTMLElement;
+
+/** After these answers only force helps. */
+const silent = ["handover-timeout"];
+
+/** So many characters of a draft are shown. */
+const previewLength = 120;
+
+const make = <K extends keyof HTMLElementTagNameMap>(name: K, part: string, ...children: (Node | string)[]): HTMLElementTagNameMap[K] => {
+  const element = document.createElement(name);
+  element.setAttribute("part", part);
+  element.append(...children);
+  return element;
+};
+
+const update = (element: Element, text: string): void => {
+  if (element.textContent !== text) element.textContent = text; // a live region speaks at every change
+};
+
+export class HoldfastStatus extends Base {
+  static readonly observedAttributes = Object.keys(texts).map((name) => `text-${name}`);
+
+  #autosave: AutoSave | undefined;
+  #stop: AbortController | undefined; // while it is connected and has an AutoSave
+  #asking = false;
+  #force = false; // the page that edits does not answer
+  #message = "";
+  #drafts: readonly { draft: Draft; preview: string }[] = [];
+  #listing = 0; // the last attempt to list the drafts
+  #counted = 0; // how many there were in the state then
+  #ui: ReturnType<HoldfastStatus["build"]> | undefined;
+
+  /** The AutoSave that is shown. */
+  get autosave(): AutoSave | undefined { return this.#autosave; }
+  set autosave(autosave: AutoSave | undefined) {
+    if (autosave === this.#autosave) return; // a component says so each time that it renders
+    this.#disconnect();
+    this.#autosave = autosave;
+    this.#drafts = [];
+    this.#asking = this.#force = false;
+    this.#message = "";
+    if (this.isConnected) this.#connect();
+  }
+
+  connectedCallback(): void {
+    // A property that was set before the element was defined hides the accessor.
+    if (Object.hasOwn(this, "autosave")) {
+      const { autosave } = this;
+      delete (this as { autosave?: AutoSave }).autosave;
+      this.#autosave = autosave;
+    }
+    this.#ui ??= this.build();
+    this.#connect();
+  }
+
+  disconnectedCallback(): void { this.#disconnect(); }
+  attributeChangedCallback(): void { this.#draw(); }
+
+  #connect(): void {
+    this.#disconnect();
+    const autosave = this.#autosave;
+    if (autosave) {
+      const { signal } = this.#stop = new AbortController();
+      signal.addEventListener("abort", autosave.subscribe(() => this.#changed()));
+      for (const type of ["draft", "conflict", "saved", "editable", "readonly"]) {
+        autosave.addEventListener(`autosave:${type}`, () => void this.#list(), { signal });
+      }
+      // Nobody tells of a draft that another page leaves as it ends.
+      document.addEventListener("visibilitychange", () => { if (!document.hidden) void this.#list(); }, { signal });
+      autosave.ready.then(() => this.#list(), (error: unknown) => this.#tell(error)).catch(() => undefined);
+    }
+    this.#draw();
+  }
+
+  #disconnect(): void { this.#stop?.abort(); }
+
+  #changed(): void {
+    if (!this.#autosave?.readOnly) {
+      this.#force = false;
+      this.#asking = false;
+    }
+    if (this.#autosave?.state().drafts !== this.#counted) void this.#list();
+    this.#draw();
+  }
+
+  /** The text of that name, as the attribute says it or in English. */
+  #text(name: TextName, values: Record<string, string> = {}): string {
+    return (this.getAttribute(`text-${name}`) ?? texts[name]).replace(/\{(\w+)\}/g, (all, key: string) => values[key] ?? all);
+  }
+
+  #tell(error: unknown): void {
+    const { code = "", message } = error as { code?: string; message?: string };
+    this.#message = code in texts ? this.#text(code as TextName) : message ?? String(error);
+    this.#draw();
+  }
+
+  async #ask(force: boolean): Promise<void> {
+    const autosave = this.#autosave;
+    if (!autosave || this.#asking) return;
+    this.#asking = true;
+    this.#message = "";
+    this.#draw();
+    try {
+      await autosave.requestEdit(force ? { force } : {});
+      if (autosave === this.#autosave) this.#force = false;
+    } catch (error) {
+      if (autosave !== this.#autosave) return;
+      this.#force = silent.includes((error as { code?: string }).code ?? "");
+      this.#tell(error);
+    } finally {
+      if (autosave === this.#autosave) this.#asking = false;
+      this.#draw();
+    }
+  }
+
+  async #list(): Promise<void> {
+    const autosave = this.#autosave, listing = ++this.#listing;
+    this.#counted = autosave?.state().drafts ?? 0;
+    const drafts = await autosave?.drafts().catch(() => []) ?? []; // it may have ended
+    const shown = await Promise.all(drafts.map(async (draft) => ({ draft, preview: await this.#preview(draft) })));
+    if (listing !== this.#listing || autosave !== this.#autosave) return;
+    this.#drafts = shown;
+    this.#drawDrafts();
+    this.#draw();
+  }
+
+  async #preview({ id, bytes }: Draft): Promise<string> {
+    try {
+      const text = new TextDecoder("utf-8", { fatal: true }).decode(await this.#autosave!.read(id));
+      return text.length > previewLength ? `${text.slice(0, previewLength)} …` : text;
+    } catch {
+      return this.#text("bytes", { count: String(bytes) }); // no text, or it is gone
+    }
+  }
+
+  async #decide(id: string, as: "content" | "generation" | "discard"): Promise<void> {
+    this.#message = "";
+    try {
+      await this.#autosave?.resolveDraft(id, as);
+    } catch (error) {
+      this.#tell(error);
+    }
+    await this.#list();
+    this.#ui?.status.focus(); // the button that had the focus is gone
+  }
+
+  /** Makes what is shown, once. */
+  build() {
+    const root = this.attachShadow({ mode: "open" });
+    root.adoptedStyleSheets = [style()];
+    const who = make("span", "who"), save = make("span", "save"), message = make("p", "message"), drafts = make("ul", "drafts"), heading = make("h2", "drafts-title");
+    const status = make("div", "status", who);
+    status.setAttribute("role", "status");
+    status.tabIndex = -1;
+    message.setAttribute("role", "alert");
+    heading.id = "drafts-title";
+    drafts.setAttribute("aria-labelledby", heading.id);
+    const ask = make("button", "button ask"), force = make("button", "button force");
+    ask.type = force.type = "button";
+    ask.addEventListener("click", () => void this.#ask(false));
+    force.addEventListener("click", () => void this.#ask(true));
+    root.append(make("div", "line", status, save, ask, force), message, heading, drafts);
+    return { who, save, message, drafts, heading, status, ask, force };
+  }
+
+  #draw(): void {
+    const ui = this.#ui, autosave = this.#autosave;
+    if (!ui) return;
+    const state = autosave?.state(), readOnly = autosave?.readOnly ?? true;
+    const name = state?.holder?.ownerName ?? "";
+    const kind: TextName = !autosave || !state ? "none" : !readOnly ? "editing" : this.#asking ? "asking"
+      : state.phase === "disabled" ? "disabled" : state.phase === "awaiting-lock" ? "loading" : name ? "reading" : "reading-unknown";
+    const count = this.#drafts.length;
+    update(ui.who, this.#text(kind, { name }) + (count ? ` ${this.#text(count === 1 ? "draft" : "drafts", { count: String(count) })}` : ""));
+    ui.status.setAttribute("part", `status ${kind}`);
+    update(ui.save, !state || kind === "none" || kind === "loading" || kind === "disabled" ? "" : this.#saved());
+    ui.save.setAttribute("part", `save ${state?.phase ?? ""}`);
+    ui.ask.hidden = !(kind === "reading" || kind === "reading-unknown" || kind === "asking") || this.#force;
+    ui.force.hidden = !readOnly || !this.#force;
+    for (const button of [ui.ask, ui.force]) button.setAttribute("aria-disabled", String(this.#asking)); // it keeps the focus
+    update(ui.ask, this.#text("ask"));
+    update(ui.force, this.#text("take-over"));
+    update(ui.message, this.#message || (state?.phase === "error" && state.lastError ? state.lastError.message : ""));
+    update(ui.heading, this.#text("drafts-title"));
+    ui.message.hidden = !ui.message.textContent;
+    ui.heading.hidden = ui.drafts.hidden = !count;
+    for (const use of ui.drafts.querySelectorAll<HTMLButtonElement>("button[part~=use]")) use.hidden = readOnly;
+  }
+
+  #saved(): string {
+    const { phase, pendingBytes, lastSuccessAt, online } = this.#autosave!.state();
+    if (phase === "error") return this.#text("failed");
+    if (online === false) return this.#text("offline");
+    if (phase === "writing-current" || phase === "updating-index") return this.#text("saving");
+    if (pendingBytes > 0 || phase === "debouncing") return this.#text("unsaved");
+    return lastSuccessAt ? this.#text("saved", { time: new Date(lastSuccessAt).toLocaleTimeString(this.closest("[lang]")?.getAttribute("lang") ?? undefined) }) : "";
+  }
+
+  #drawDrafts(): void {
+    this.#ui?.drafts.replaceChildren(...this.#drafts.map(({ draft, preview }, at) => {
+      const text = make("span", "draft-text", preview || this.#text("empty"));
+      text.id = `draft-${at}`;
+      const decide = (name: "use" | "keep" | "discard", as: "content" | "generation" | "discard"): HTMLButtonElement => {
+        const button = make("button", `button ${name}`, this.#text(name));
+        button.type = "button";
+        button.setAttribute("aria-describedby", text.id);
+        button.addEventListener("click", () => void this.#decide(draft.id, as));
+        return button;
+      };
+      return make("li", "draft", text, decide("use", "content"), decide("keep", "generation"), decide("discard", "discard"));
+    }));
+  }
+}
+
+if (globalThis.customElements && !customElements.get(tag)) customElements.define(tag, HoldfastStatus);
