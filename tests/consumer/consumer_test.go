@@ -1,5 +1,5 @@
-// Package consumer uses the package as strangers do: it packs the tarball, and installs it in a Vite project,
-// unpacks it beside a plain page, and imports the Go packages from another module.
+// Package consumer uses the package as outside users do: it packs the tarball, installs it in a Vite project, unpacks
+// it beside a plain page, and imports the Go packages from another module.
 package consumer
 
 import (
@@ -20,15 +20,15 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/outside"
 )
 
-// The locks and the text of the Vite project's main.ts, in the order in which it tells them, for each host.
+// The locks and the text of the Vite project's main.ts, in the order in which it reports them, for each host.
 var story = []string{
 	"acquire-denied", "later token greater: true",
 	"lock:attempt", "lock:acquired", "lock:renew-scheduled", "lock:release-requested", "lock:released",
 	"21: typed in a Vite build",
 }
 
-// A build of Vite knows the package's worker, helper and Wasm by their URLs alone. Its policy is that of the demo: it
-// admits nothing that lies in the page itself.
+// A build of Vite knows the package's worker, helper and Wasm only by their URLs. The project's policy is that of the
+// demo: it allows no inline code in the page.
 func TestViteProject(t *testing.T) {
 	t.Parallel()
 	project := filepath.Join(t.TempDir(), "project")
@@ -45,7 +45,8 @@ func TestViteProject(t *testing.T) {
 	tab.Quiet()
 }
 
-// A page without any tools: the unpacked tarball beside it, and one script in it, which its policy names by its hash.
+// A page without any tools: it has the unpacked tarball beside it, and one script, which its policy names by its
+// hash.
 func TestPlainPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("plain/index.html")
@@ -75,7 +76,7 @@ func TestGoProgram(t *testing.T) {
 	assert.Equal(t, "denied: true\nsaved: 6 <nil>\n", run(t, dir, "go", "run", "."))
 }
 
-// hash names the only inline script of a page, for a policy.
+// hash returns the hash of a page's only inline script, for a policy.
 func hash(t *testing.T, page []byte) string {
 	t.Helper()
 	scripts := regexp.MustCompile(`(?s)<script type="module">(.*)</script>`).FindAllSubmatch(page, -1)
@@ -84,7 +85,7 @@ func hash(t *testing.T, page []byte) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// assets serves the files of the package under the site's headers. A site has an index, a package has none.
+// assets serves the files of the package with the site's headers. A site has an index; a package has none.
 func assets(t *testing.T, dir string) http.Handler {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "index.html"), nil, 0o644))

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pack is what one build made.
+// pack is the result of one build.
 type pack struct {
 	tarball string
 	bytes   []byte
@@ -50,7 +50,7 @@ func build(root, out string) (pack, error) {
 	return p, err
 }
 
-// The same sources give the same bytes, wherever they lie and whenever they came there.
+// The same sources give the same bytes, independent of their folder and their times.
 func TestTwoBuilds(t *testing.T) {
 	t.Parallel()
 	one, two := clone(t, time.Now()), clone(t, time.Now().Add(-48*time.Hour))
@@ -64,7 +64,7 @@ func TestTwoBuilds(t *testing.T) {
 	}
 }
 
-// clone copies the sources as a new clone would have them, without git and with times of its own.
+// clone copies the sources as a new clone would contain them, without git and with other times.
 func clone(t *testing.T, at time.Time) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -96,7 +96,7 @@ func mentions(t *testing.T, dir, text string) (found bool) {
 	return found
 }
 
-// What the package says of its Wasm is so, and its source maps bring their sources.
+// The package's description of its Wasm is correct, and its source maps contain their sources.
 func TestFilesOfThePackage(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(unpack(t, packed(t).tarball), "package")
@@ -132,7 +132,7 @@ func read[T any](t *testing.T, path string) (value T) {
 	return value
 }
 
-// unpack returns the folder into which it unpacks the tarball with the system's own tar.
+// unpack unpacks the tarball with the system's tar and returns the folder.
 func unpack(t *testing.T, tarball string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -140,7 +140,7 @@ func unpack(t *testing.T, tarball string) string {
 	return dir
 }
 
-// projectFiles are the files of the Vite project that somebody would have written or committed.
+// projectFiles returns the files of the Vite project that a user writes or commits.
 func projectFiles(t *testing.T) fs.FS {
 	t.Helper()
 	files := fstest.MapFS{}

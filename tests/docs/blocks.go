@@ -1,10 +1,11 @@
 // Package docs runs every code block of the documentation: JavaScript in a browser, Go as a program of another
-// module, commands against the Makefile, the server's flags or a running server. Blocks of other languages have to be
-// text, json, html, jsx, vue or svelte; see exempt. The blocks of docs/frameworks.md are components, which run as a page of their framework.
+// module, and commands against the Makefile, the server's flags or a running server. Blocks of other languages must
+// be text, json, html, jsx, vue or svelte; see exempt. The blocks of docs/frameworks.md are components, which run in
+// a page of their framework.
 //
-// A comment before or after a block tells what the test needs to know and a reader does not:
+// A comment before or after a block contains what the test needs but a reader does not:
 //
-//	<!-- check: expression -->   after a js block: what is true in the page once it has run
+//	<!-- check: expression -->   after a js block: true in the page after the block has run
 package docs
 
 import (
@@ -28,10 +29,10 @@ type block struct {
 
 func (b block) name() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 
-// generated pages are made from their sources, with which a test compares them.
+// generated pages are made from their sources. A test compares both.
 var generated = []string{"docs/reference.md", "docs/reference-go.md"}
 
-// exempt languages are not code, or are used by the tests of the recipes and of the frameworks.
+// exempt languages are not code, or the tests of recipes and frameworks use their blocks.
 var exempt = []string{"text", "json", "html", "jsx", "vue", "svelte"}
 
 // pages lists the documentation, relative to root.
@@ -76,10 +77,10 @@ var (
 	checked = regexp.MustCompile(`^<!-- check: (.*) -->$`)
 )
 
-// blocksOf returns the fenced blocks of a page. One that is not closed is an error.
+// blocksOf returns the fenced blocks of a page. An unclosed block is an error.
 func blocksOf(page, text string) ([]block, error) {
 	var blocks []block
-	var open []string // the fence that is open, as matched
+	var open []string // the opening fence
 	var indent string
 	for i, line := range strings.Split(text, "\n") {
 		if open == nil {

@@ -21,7 +21,7 @@ func TestBlocksOfAPage(t *testing.T) {
 	assert.ErrorContains(t, err, "not closed")
 }
 
-// No block escapes: what is run, and what is no code, is all there is.
+// Every block is either run or in a language that is not code.
 func TestEveryBlockHasALanguage(t *testing.T) {
 	blocks, err := allBlocks("../..")
 	require.NoError(t, err)

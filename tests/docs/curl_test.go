@@ -18,12 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// curl does what the curl commands of the documentation do, against a server of the test. A token in a command is
-// that of some reader's server: the one that this server gave last takes its place.
+// curl runs the curl commands of the documentation against a server of the test. A token in a command belongs to some
+// reader's server, so the last token of this server replaces it.
 type curl struct {
 	client http.Client
 	site   string
-	dir    string // with the files that the commands send
+	dir    string // contains the files that the commands send
 	token  string
 }
 
@@ -78,7 +78,7 @@ func (c *curl) request(args []string) (*http.Request, error) {
 		value := rest[0]
 		args = rest[1:]
 		switch name {
-		case "-c", "-b": // the cookies: the jar has them
+		case "-c", "-b": // the jar keeps the cookies
 		case "-X":
 			method = value
 		case "-H":

@@ -20,11 +20,11 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// field is what the shown component lets the person type in.
+// field is the input of the component.
 const field = "document.querySelector('#app textarea')"
 
-// TestFrameworks types into the components of docs/frameworks.md, which the published compilers and packages of the frameworks
-// made and run. React is in its development form, under StrictMode.
+// TestFrameworks types into the components of docs/frameworks.md. The published compilers and packages of the
+// frameworks build and run them. React runs in development mode, under StrictMode.
 func TestFrameworks(t *testing.T) {
 	t.Parallel()
 	chromium := browser.Start(t, browser.Options{})
@@ -45,7 +45,8 @@ func TestFrameworks(t *testing.T) {
 	}
 }
 
-// One tab edits, and its component goes while something is unsaved; the next one, there or in another tab, has all of it.
+// One tab edits, and its component is removed while text is unsaved. The next component, in this or another tab, has
+// all of the text.
 func testPart(t *testing.T, chromium *browser.Browser, server *browser.Server, part string) {
 	first := chromium.Open(t, server.URL("/app"))
 	first.MustEval("show('"+part+"')", nil)
@@ -76,7 +77,7 @@ func testPart(t *testing.T, chromium *browser.Browser, server *browser.Server, p
 	}
 }
 
-// Another component takes the place of the first in one commit, with the same document.
+// Another component replaces the first one in one commit, with the same document.
 func testRoute(t *testing.T, chromium *browser.Browser, server *browser.Server) {
 	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "route.localhost", 1))
 	tab.MustEval("show('Notes')", nil)
@@ -103,7 +104,7 @@ func testBoard(t *testing.T, chromium *browser.Browser, server *browser.Server) 
 	tab.Close()
 }
 
-// A component that is hidden while its neighbour suspends keeps its text, and one that goes meanwhile too.
+// A component that is hidden while its neighbour suspends keeps its text, even if it is removed meanwhile.
 func testSuspended(t *testing.T, chromium *browser.Browser, server *browser.Server) {
 	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "suspended.localhost", 1))
 	tab.MustEval("show('Suspending')", nil)
@@ -125,16 +126,16 @@ func testSuspended(t *testing.T, chromium *browser.Browser, server *browser.Serv
 	tab.Close()
 }
 
-// edits waits until the person may type, and clicks.
+// edits waits until the user may type, and clicks.
 func edits(tab *browser.Tab) {
 	tab.WaitFor("!!"+field+" && !"+field+".readOnly", browser.Limit)
 	tab.MustEval(field+".focus(); "+field+".setSelectionRange(1e6, 1e6)", nil)
 }
 
-// quiet leaves out what React says to developers.
+// quiet ignores React's messages for developers.
 func quiet(tab *browser.Tab) { tab.Quiet("React DevTools", "development build") }
 
-// shop serves a page in which an app shows the components of docs/frameworks.md, beside the site's files.
+// shop serves a page with an app that shows the components of docs/frameworks.md, and the site's files.
 func shop(t *testing.T, app string) http.Handler {
 	t.Helper()
 	dir := t.TempDir()
@@ -164,7 +165,7 @@ func shop(t *testing.T, app string) http.Handler {
 	return mux
 }
 
-// assemble bundles an app with its framework, and leaves the import of holdfast.js an import.
+// assemble bundles an app with its framework, and leaves the import of holdfast.js as an import.
 func assemble(t *testing.T, app string) []byte {
 	t.Helper()
 	modules, err := filepath.Abs("frameworks/node_modules")
@@ -188,7 +189,7 @@ func assemble(t *testing.T, app string) []byte {
 	return result.OutputFiles[0].Contents
 }
 
-// entriesOf finds the entries of the package where the build has put them.
+// entriesOf resolves the entries of the package to the build's files.
 func entriesOf(t *testing.T) api.Plugin {
 	t.Helper()
 	dist, err := filepath.Abs("../../dist")
@@ -203,7 +204,7 @@ func entriesOf(t *testing.T) api.Plugin {
 	}}
 }
 
-// components compiles those of Vue and Svelte.
+// components compiles the components of Vue and Svelte.
 var components = api.Plugin{Name: "components", Setup: func(build api.PluginBuild) {
 	build.OnLoad(api.OnLoadOptions{Filter: `\.(vue|svelte)$`}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		out, err := exec.Command("node", "frameworks/compile.mjs", args.Path).Output()

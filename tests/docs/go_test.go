@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/outside"
 )
 
-// Each block of Go is a program of another module. What it prints is what its comment "Output:" says.
+// Each Go block is a program of another module. Its output must match its comment "Output:".
 func TestGo(t *testing.T) {
 	t.Parallel()
 	for _, b := range blocksIn(t, "go") {
@@ -33,7 +33,7 @@ func TestGo(t *testing.T) {
 	}
 }
 
-// promised is what a program's last comment says it prints.
+// promised returns the output that a program's last comment states.
 func promised(program string) string {
 	_, said, _ := strings.Cut(program, "// Output:")
 	return strings.TrimSpace(regexp.MustCompile(`(?m)^\s*// ?|^\}$`).ReplaceAllString(said, ""))

@@ -23,7 +23,7 @@ const page = `<!doctype html><html lang="en"><title>Block</title><link rel="icon
 <textarea aria-label="Text" readonly></textarea><button>Edit here</button>
 <script type="module" src="/prelude.js?block=%s"></script></html>`
 
-// Each block of JavaScript runs as a module of a page of a real server, under its policy.
+// Each block of JavaScript runs as a module in a page of a real server, under the server's policy.
 func TestJavaScript(t *testing.T) {
 	t.Parallel()
 	blocks := blocksIn(t, "js")
@@ -32,7 +32,7 @@ func TestJavaScript(t *testing.T) {
 	for i, b := range blocks {
 		t.Run(b.name(), func(t *testing.T) {
 			outcome, tab := runBlock(t, chromium, server, i)
-			defer tab.Close() // with all the locks it has
+			defer tab.Close() // releases its locks
 			require.Equal(t, "ran", outcome)
 			if b.check != "" {
 				tab.WaitFor(b.check, browser.Limit)
@@ -42,7 +42,7 @@ func TestJavaScript(t *testing.T) {
 	}
 }
 
-// A block that is wrong is found to be so.
+// Wrong blocks fail.
 func TestJavaScriptThatIsWrong(t *testing.T) {
 	t.Parallel()
 	server := site(t, []block{{text: "holdfast.acquire();"}, {text: "await holdfast.acquireProjectLock({ ttl: -1, ttlMs: 'x' });"}})
@@ -55,7 +55,7 @@ func TestJavaScriptThatIsWrong(t *testing.T) {
 
 func runBlock(t *testing.T, chromium *browser.Browser, server *browser.Server, i int) (outcome string, tab *browser.Tab) {
 	t.Helper()
-	// An origin for each, so that none finds what another one saved.
+	// Each block has its own origin, so that it does not find another block's storage.
 	own := strings.Replace(server.URL(fmt.Sprintf("/block/%d", i)), "localhost", fmt.Sprintf("block-%d.localhost", i), 1)
 	tab = chromium.Open(t, own)
 	tab.WaitFor("globalThis.outcome", browser.Limit)
@@ -68,7 +68,7 @@ func blocksIn(t *testing.T, lang string) []block {
 	require.NoError(t, err)
 	var blocks []block
 	for _, b := range all {
-		if b.lang == lang && b.page != recipes { // TestRecipes runs those
+		if b.lang == lang && b.page != recipes { // TestRecipes runs those of the recipes
 			blocks = append(blocks, b)
 		}
 	}
@@ -76,8 +76,7 @@ func blocksIn(t *testing.T, lang string) []block {
 	return blocks
 }
 
-// site is a Holdfast server with the pages of the blocks before it. What they import as "./holdfast.js" lies on
-// it.
+// site is a Holdfast server with the pages of the blocks. Their import "./holdfast.js" is a file of the server.
 func site(t *testing.T, blocks []block) *browser.Server {
 	t.Helper()
 	target, err := url.Parse(serve(t))

@@ -19,7 +19,7 @@ var (
 	folder   = regexp.MustCompile("`(tests/\\w+)`")
 )
 
-// What the documentation links to is there, and so is every test that it names.
+// Every link target and every test name in the documentation exists.
 func TestLinksAndNames(t *testing.T) {
 	names, files := testsOf(t, "../..")
 	list, err := pages("../..")
@@ -45,7 +45,7 @@ func TestLinksAndNames(t *testing.T) {
 	}
 }
 
-// testsOf returns the sources of all tests, and the names of their files.
+// testsOf returns the sources of all tests and their file names.
 func testsOf(t *testing.T, root string) (sources string, files []string) {
 	t.Helper()
 	var all strings.Builder

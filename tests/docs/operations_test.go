@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page for operators has every flag and every metric of the server, and no other.
+// The page for operators lists exactly the flags and metrics of the server.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/operations.md")
@@ -33,7 +33,7 @@ func TestOperations(t *testing.T) {
 	assert.ElementsMatch(t, unique(firsts(`(?m)^# HELP (holdfast_\w+) `, string(metrics))), unique(firsts("`(holdfast_\\w+)`", string(text))))
 }
 
-// The table of errors has every code that the interface answers with, and its status.
+// The table of errors lists every code of the API with its status.
 func TestErrorsOfTheServer(t *testing.T) {
 	text, err := os.ReadFile("../../docs/http.md")
 	require.NoError(t, err)

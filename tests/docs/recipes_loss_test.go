@@ -20,7 +20,7 @@ import (
 
 var full = flag.Bool("full", false, "end the pages of all recipes in all ways")
 
-// A table is where a recipe is tried: its page in a browser, and a server that can be cut off.
+// A table is the environment of a recipe: its page in a browser, and a server that the test can cut off.
 type table struct {
 	*browser.Browser
 	*browser.Server
@@ -28,7 +28,7 @@ type table struct {
 	wire *serving.Wire
 }
 
-// asked makes the package that a page imports take the options of its address, and gives the test what it opens.
+// asked makes the imported package use the options in the page's address, and gives the test the opened objects.
 const asked = `
 import * as itself from "./holdfast-itself.js";
 export * from "./holdfast-itself.js";
@@ -41,7 +41,7 @@ export const openHoldfast = async (options) => {
 };
 `
 
-// set sets the table for a recipe.
+// set prepares the environment for a recipe.
 func set(t *testing.T, r recipe, parts map[string]string) table {
 	t.Helper()
 	server := serving.Run(t, "--data-dir", t.TempDir(), "--lock-ttl", "3s", "--rate", "0", "--new-rate", "0", "--log-level", "error")
@@ -71,12 +71,13 @@ func set(t *testing.T, r recipe, parts map[string]string) table {
 
 type options map[string]any
 
-// local are the options of a document in this browser that does not save by itself for as long as a test takes.
+// local returns the options of a document in this browser that does not save on its own during a test.
 func local(root string) map[string]options {
 	return map[string]options{"open": {"root": root}, "autosave": {"debounceMs": 60000, "idleMs": 60000}}
 }
 
-// shared are those of a document on the server. Its page finds out within seconds that the server does not answer.
+// shared returns the options of a document on the server. Its page detects within seconds that the server does not
+// answer.
 func (k table) shared(root string) map[string]options {
 	return map[string]options{
 		"open": {"root": root, "server": options{"url": k.URL("/")}},
@@ -93,7 +94,7 @@ func (k table) open(t *testing.T, with map[string]options) *browser.Tab {
 	return ready(k.Open(t, k.URL("/recipe?with="+url.QueryEscape(string(text)))))
 }
 
-// again returns the page after an end: one that was reloaded is open, another is opened anew.
+// again returns the page after an ending: a reloaded page is still open, any other is opened again.
 func (k table) again(t *testing.T, tab *browser.Tab, end endings.Ending, with map[string]options) *browser.Tab {
 	t.Helper()
 	if end.Name == "reloaded" {
@@ -108,7 +109,7 @@ func ready(tab *browser.Tab) *browser.Tab {
 	return tab
 }
 
-// write opens the page in which a word is typed. Nobody has saved it.
+// write opens the page and types a word, which is not saved.
 func (k table) write(t *testing.T, with map[string]options, word string) *browser.Tab {
 	t.Helper()
 	tab := k.open(t, with)
@@ -124,7 +125,7 @@ func (k table) typed(tab *browser.Tab, word string) {
 	tab.WaitFor("shown().includes('"+word+"')", browser.Limit)
 }
 
-// assertLeft asserts that the word is the content in a page that was opened later, and shown.
+// assertLeft asserts that the word is in the content of a page that was opened later, and is shown.
 func assertLeft(t *testing.T, next *browser.Tab, word string) {
 	t.Helper()
 	endings.AssertFound(t, next, word, "content")
@@ -132,7 +133,7 @@ func assertLeft(t *testing.T, next *browser.Tab, word string) {
 	leaves(next)
 }
 
-// thief opens a page without an editor that can take the lock.
+// thief opens a page without an editor that can steal the lock.
 func (k table) thief(t *testing.T, root string) *browser.Tab {
 	t.Helper()
 	thief := k.Open(t, k.URL("/blank"))
@@ -142,7 +143,7 @@ func (k table) thief(t *testing.T, root string) *browser.Tab {
 
 const steal = "globalThis.lease = await hf.acquireProjectLock({steal: true}); "
 
-// robbed opens a page with saved text, types a word into it and has its lock stolen.
+// robbed opens a page with saved text, types a word into it and steals its lock.
 func (k table) robbed(t *testing.T, root, word string) (tab, thief *browser.Tab) {
 	t.Helper()
 	tab = k.write(t, local(root), "before, ")
@@ -160,11 +161,11 @@ func leaves(tab *browser.Tab) {
 	tab.Close()
 }
 
-// An ordeal is a way in which a page loses what it has, if it loses anything.
+// An ordeal is a way in which a page could lose text.
 type ordeal struct {
 	name string
 	run  func(t *testing.T, k table, end endings.Ending, root, word string)
-	once bool // it does not end the page in all ways
+	once bool // whether it plays with only one ending
 }
 
 var ordeals = []ordeal{
@@ -179,7 +180,7 @@ var ordeals = []ordeal{
 	{"end of the browser", endOfBrowser, true},
 }
 
-// The recipes lose nothing in whatever way their pages end.
+// The recipes lose no text, for every ending of their pages.
 func TestNothingLostByRecipes(t *testing.T) {
 	t.Parallel()
 	parts := ingredients(t)
@@ -189,7 +190,7 @@ func TestNothingLostByRecipes(t *testing.T) {
 			k := set(t, r, parts)
 			for i, o := range ordeals {
 				for n, end := range endings.All {
-					// The wiring is the same for all editors: each has another ending of an ordeal.
+					// The wiring is the same for all editors, so each editor plays another ending of an ordeal.
 					if o.once && n > 0 || !*full && n != (i+place)%len(endings.All) && !o.once {
 						continue
 					}
@@ -223,7 +224,7 @@ func teardown(call string) func(t *testing.T, k table, end endings.Ending, root,
 	}
 }
 
-// handOver ends the page as it is asked for the lock.
+// handOver ends the page when another page asks for the lock.
 func handOver(t *testing.T, k table, end endings.Ending, root, word string) {
 	tab, other := k.write(t, local(root), word), k.open(t, local(root))
 	if end.Abrupt {
@@ -236,7 +237,7 @@ func handOver(t *testing.T, k table, end endings.Ending, root, word string) {
 	leaves(other)
 }
 
-// lockStolen ends a page that lost the lock. It is opened again while another page still has that.
+// lockStolen ends a page that lost the lock. It is opened again while another page still holds the lock.
 func lockStolen(t *testing.T, k table, end endings.Ending, root, word string) {
 	tab, thief := k.robbed(t, root, word)
 	end.EndAfter(t, k.Browser, tab, word)
@@ -248,7 +249,7 @@ func lockStolen(t *testing.T, k table, end endings.Ending, root, word string) {
 	leaves(next)
 }
 
-// lockBack gives the lock back to a page that lost it.
+// lockBack returns the lock to a page that lost it.
 func lockBack(t *testing.T, k table, _ endings.Ending, root, word string) {
 	tab, thief := k.robbed(t, root, word)
 	leaves(thief)
@@ -259,14 +260,14 @@ func lockBack(t *testing.T, k table, _ endings.Ending, root, word string) {
 	assertLeft(t, k.open(t, local(root)), word)
 }
 
-// conflict has another page save before the draft of a page that lost the lock is found. The person takes the draft.
+// conflict makes another page save before the draft of a page that lost the lock is found. The user takes the draft.
 func conflict(t *testing.T, k table, end endings.Ending, root, word string) {
 	tab := k.write(t, local(root), "before, ")
 	tab.MustEval("await autosave.flushNow(); null", nil)
 	k.typed(tab, word)
 	other := k.thief(t, root)
 	other.MustEval("globalThis.other = await hf.initAutoSave(() => 'theirs'); null", nil)
-	tab.Suspend() // so that the draft is found after the other one has saved
+	tab.Suspend() // so that the draft is found after the other page has saved
 	other.MustEval("await other.requestEdit({force: true, graceMs: 100}); other.markDirty(); await other.flushNow(); null", nil)
 	tab.Continue()
 	shows(tab, lost)
@@ -281,7 +282,7 @@ func conflict(t *testing.T, k table, end endings.Ending, root, word string) {
 	leaves(next)
 }
 
-// cutOff ends a page whose server is out of reach, and opens it again when it answers.
+// cutOff ends a page whose server is unreachable, and opens it again when the server answers.
 func cutOff(t *testing.T, k table, end endings.Ending, root, word string) {
 	defer k.wire.Cut(false)
 	tab := k.write(t, k.shared(root), "before, ")
@@ -301,5 +302,5 @@ func endOfBrowser(t *testing.T, k table, _ endings.Ending, root, word string) {
 	assertLeft(t, k.open(t, local(root)), word)
 }
 
-// lost is what a page shows that may not write any more and has text that nobody has saved.
+// lost is the message of a read-only page with unsaved text.
 const lost = "What you typed last is not saved yet. It is kept as a draft."

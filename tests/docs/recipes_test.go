@@ -21,13 +21,13 @@ const (
 	editors = "editors/node_modules"
 )
 
-// A recipe is one page of docs/recipes.md.
+// A recipe is one page in docs/recipes.md.
 type recipe struct {
-	script string                     // its block begins with a comment of this name
-	policy func(policy string) string // what the editor asks of the site's policy
-	focus  string                     // what a person clicks before typing
-	text   string                     // what the editor shows
-	read   string                     // the same as the script can say it, also in a hidden tab
+	script string                     // the name in the first comment of its block
+	policy func(policy string) string // the changes that the editor needs in the site's policy
+	focus  string                     // the element that a user clicks before typing
+	text   string                     // the text in the editor
+	read   string                     // the same text from the script, also in a hidden tab
 	empty  string                     // how the script empties the editor
 }
 
@@ -64,8 +64,8 @@ var kitchen = []recipe{
 	},
 }
 
-// Each page is opened in two tabs: one edits and saves, the other reads, takes over, and goes on where the first one
-// was.
+// Each page is opened in two tabs: one edits and saves, the other reads, takes over, and continues where the first
+// one stopped.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	parts := ingredients(t)
@@ -99,7 +99,7 @@ func cook(t *testing.T, chromium *browser.Browser, r recipe, parts map[string]st
 
 	first.Show() // Monaco draws nothing in a hidden tab
 	first.Reload()
-	// Where the caret is after a text was loaded is up to the editor.
+	// The editor decides where the caret is after a text was loaded.
 	both := "['typed in the first tab', 'then in the second'].every((part) => text.includes(part)) && text"
 	first.WaitFor("{ const text = "+r.text+"; "+both+" }", browser.Limit)
 	for _, tab := range []*browser.Tab{first, second} {
@@ -112,8 +112,8 @@ func shows(tab *browser.Tab, status string) {
 	tab.WaitFor(fmt.Sprintf("document.querySelector('#status').textContent === %q", status), browser.Limit)
 }
 
-// ingredients are the blocks of the page: scripts by the name in their first line, and the HTML before each by that
-// name too.
+// ingredients returns the blocks of the page: scripts by the name in their first line, and the HTML before each
+// script by the same name.
 func ingredients(t *testing.T) map[string]string {
 	t.Helper()
 	all, err := allBlocks("../..")
@@ -135,7 +135,7 @@ func ingredients(t *testing.T) map[string]string {
 	return parts
 }
 
-// kitchenOf serves the page of a recipe under the policy that it asks for, with the bundle of its script.
+// kitchenOf serves the page of a recipe under the policy that it needs, with its bundled script.
 func kitchenOf(t *testing.T, r recipe, parts map[string]string) http.Handler {
 	t.Helper()
 	dir := t.TempDir()
@@ -169,7 +169,7 @@ func glob(t *testing.T, pattern string) []string {
 	return found
 }
 
-// bundled bundles a script of dir into dir/out, with the worker of Monaco where it asks for that.
+// bundled bundles a script of dir into dir/out, with Monaco's worker if the script needs it.
 func bundled(t *testing.T, dir, name string) {
 	t.Helper()
 	modules, err := filepath.Abs(editors)
@@ -196,7 +196,7 @@ func bundled(t *testing.T, dir, name string) {
 	require.Empty(t, api.FormatMessages(result.Errors, api.FormatMessagesOptions{}))
 }
 
-// holdfast leaves the import of the package an import, of the site's own files.
+// holdfast leaves the import of the package as an import of the site's own files.
 var holdfast = api.Plugin{Name: "holdfast", Setup: func(build api.PluginBuild) {
 	build.OnResolve(api.OnResolveOptions{Filter: `^holdfast$`}, func(api.OnResolveArgs) (api.OnResolveResult, error) {
 		return api.OnResolveResult{Path: "./holdfast.js", External: true}, nil

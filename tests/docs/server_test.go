@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
-// serve runs "holdfast serve" with a store of its own until the test ends, and returns its address.
+// serve runs "holdfast serve" with its own store until the test ends, and returns its address.
 func serve(t *testing.T) string {
 	t.Helper()
 	return serving.Run(t, "--data-dir", t.TempDir()).URL

@@ -17,11 +17,11 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
-// foreign programs are not ours to run: what the documentation says of them was tried by hand.
+// foreign programs are not run. Their documentation was tested by hand.
 var foreign = []string{"cp", "etcdctl", "etcdutl", "npm"}
 
-// Each command names a target of the Makefile, a flag of the server or a folder that there is; those that ask the
-// server are sent.
+// Each command names an existing target of the Makefile, flag of the server or folder. Commands that send requests to
+// the server are run.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	known := knownTo(t, "../..")
@@ -56,7 +56,7 @@ func TestCommandsThatAreWrong(t *testing.T) {
 	assert.Error(t, client.run(commands("curl --nonsense http://localhost:8080/")[0][1:]))
 }
 
-// Make does nothing, and says that it worked, for a phony target without a rule.
+// Make does nothing, and reports success, for a phony target without a rule.
 func TestContinuousIntegrationRunsTargets(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("../../.ci/run")
@@ -67,8 +67,8 @@ func TestContinuousIntegrationRunsTargets(t *testing.T) {
 	assert.NoError(t, knownTo(t, "../..").checkMake(words(targets)))
 }
 
-// commands splits a script into its commands, and these into words. Comments, continued lines, quotes and && are
-// known, nothing else of the shell.
+// commands splits a script into its commands, and these into words. It supports comments, continued lines, quotes and
+// &&, and nothing else of the shell.
 func commands(script string) [][]string {
 	script = strings.ReplaceAll(script, "\\\n", " ")
 	var found [][]string
@@ -93,7 +93,7 @@ func words(line string) []string {
 	return found
 }
 
-// vocabulary is what a command may be made of.
+// vocabulary lists the parts that a command may use.
 type vocabulary struct {
 	root               string
 	targets, variables []string // of the Makefile
@@ -139,7 +139,7 @@ func (v vocabulary) check(command []string) error {
 	return fmt.Errorf("no test knows how to check %q", command)
 }
 
-// hasTest fails where no file of the folder has a test of that name.
+// hasTest fails if no file in the folder has a test with this name.
 func hasTest(folder, name string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	for _, file := range files {

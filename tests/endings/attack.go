@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// A Setup is a host of the runtime with a strategy. The strategy "remote" is that of documents on a server.
+// A Setup is a host of the runtime with a strategy. The strategy "remote" is for documents on a server.
 type Setup struct{ Host, Strategy string }
 
 func (s Setup) String() string { return s.Strategy + " " + s.Host }
 
-// holdfast returns the options of a Holdfast of somebody in a project.
+// holdfast returns the options of a user's Holdfast in a project.
 func (s Setup) holdfast(root, owner string) string {
 	lies := "strategy: '" + s.Strategy + "'"
 	if s.Strategy == "remote" {
@@ -20,32 +20,32 @@ func (s Setup) holdfast(root, owner string) string {
 	return fmt.Sprintf("{host: '%s', %s, root: '%s', ownerName: '%s'}", s.Host, lies, root, owner)
 }
 
-// An Attack is a way in which a page loses the text that it has and nobody has saved, if it loses anything.
+// An Attack is a way in which a page could lose its unsaved text.
 type Attack struct {
 	Name   string
-	Needs  string // what a browser's driver must be able to do; "" for what all can
-	Server bool   // the documents lie on a server, from which the pages can be cut off
+	Needs  string // the ability that a browser's driver needs; "" for none
+	Server bool   // the documents are on a server, and the pages can be disconnected from it
 	play   func(s *series)
 }
 
-// What an attack may need of a driver.
+// The abilities of a driver that an attack may need.
 const (
 	Freezing   = "freeze a page"
 	Suspending = "suspend a page"
 	Caching    = "keep a page in the back/forward cache"
 )
 
-// A Form is how much of an attack is made.
+// A Form is the extent of an attack.
 type Form int
 
 // Forms of an attack.
 const (
-	Brief Form = iota // in one setup, with one of its variants and one ending, which differ from attack to attack
-	Short             // in two setups, which have both hosts and both strategies, with all variants and endings, a round or two each
+	Brief Form = iota // in one setup, with one of its variants and one ending, which differ between attacks
+	Short             // in two setups, which cover both hosts and both strategies, with all variants and endings, one or two rounds each
 	Full              // in each setup, with twenty rounds
 )
 
-// A series is an attack in one setup, with as many rounds as the form has.
+// A series is an attack in one setup, with the number of rounds of the form.
 type series struct {
 	*testing.T
 	Stage
@@ -76,7 +76,7 @@ var Attacks = []Attack{
 	{"end of the browser", "", false, endOfBrowser},
 }
 
-// Play makes an attack in hosts and with strategies, as the form says.
+// Play plays an attack in the hosts and with the strategies of the form.
 func (a Attack) Play(t *testing.T, form Form, stage func(*testing.T) Stage) {
 	number := slices.IndexFunc(Attacks, func(other Attack) bool { return a.Name == other.Name })
 	setups := []Setup{{"worker", "web-lock"}, {"page", "file-lock"}, {"worker", "file-lock"}, {"page", "web-lock"}}
@@ -94,7 +94,7 @@ func (a Attack) Play(t *testing.T, form Form, stage func(*testing.T) Stage) {
 	}
 }
 
-// rounds plays the rounds of an attack, in a project of its own each.
+// rounds plays the rounds of an attack, each in its own project.
 func (s *series) rounds(short, full int, round func(*Scene)) {
 	count := map[Form]int{Brief: 1, Short: short, Full: full}[s.form]
 	for n := range count {
@@ -102,7 +102,7 @@ func (s *series) rounds(short, full int, round func(*Scene)) {
 	}
 }
 
-// parts plays the variants of an attack. The brief form has one of them.
+// parts plays the variants of an attack. The brief form plays only one of them.
 func parts[T any](s *series, variants []T, name func(T) string, play func(*series, T)) {
 	if s.form == Brief {
 		variants = variants[s.number%len(variants):][:1]
@@ -110,19 +110,19 @@ func parts[T any](s *series, variants []T, name func(T) string, play func(*serie
 	each(s, variants, name, play)
 }
 
-// each plays all of some variants of an attack.
+// each plays all given variants of an attack.
 func each[T any](s *series, variants []T, name func(T) string, play func(*series, T)) {
 	for _, variant := range variants {
 		s.Run(name(variant), func(t *testing.T) { play(&series{t, s.Stage, s.Setup, s.form, s.number / 2}, variant) })
 	}
 }
 
-// yesOrNo plays the attack with something and without it.
+// yesOrNo plays the attack with an option and without it.
 func (s *series) yesOrNo(what string, play func(s *series, yes bool)) {
 	parts(s, []bool{true, false}, func(yes bool) string { return fmt.Sprintf("%s: %v", what, yes) }, play)
 }
 
-// ends plays the attack with every way in which a page ends, and each in some rounds.
+// ends plays the attack with every ending of a page, each in several rounds.
 func (s *series) ends(round func(s *Scene, end Ending)) {
 	parts(s, All, func(end Ending) string { return end.Name }, func(s *series, end Ending) {
 		s.rounds(1, 20, func(s *Scene) { round(s, end) })

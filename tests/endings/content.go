@@ -5,7 +5,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// early opens a page of a document in which somebody has saved. It runs statements before it gets the content.
+// early opens a page of a document with saved content. It runs statements before the page gets the content.
 func (s *Scene) early(statements string) *page {
 	s.Helper()
 	ann := s.edits("Ann", Unsaved)
@@ -15,7 +15,7 @@ func (s *Scene) early(statements string) *page {
 	return ben
 }
 
-// typedOnNothing asserts that the content is what was saved, and that a word that was typed without it is a draft.
+// typedOnNothing asserts that the content is the saved one, and that a word that was typed without it is a draft.
 func (s *Scene) typedOnNothing(word string) {
 	s.Helper()
 	next := s.edits("Cleo", Unsaved)
@@ -24,7 +24,7 @@ func (s *Scene) typedOnNothing(word string) {
 	next.do("await hf.close()")
 }
 
-// A page that types before it gets the saved content loads that over its own text, which becomes a draft.
+// A page that types before it gets the saved content loads the content over its own text, which becomes a draft.
 func typedBeforeContent(s *series) {
 	s.rounds(1, 20, func(s *Scene) {
 		word := Word()
@@ -36,7 +36,8 @@ func typedBeforeContent(s *series) {
 	})
 }
 
-// A page that types before it loads the content has typed on nothing. That draft never replaces the content, however the page ends.
+// A page that types before it loads the content has typed on an empty text. Its draft never replaces the content, for
+// every ending of the page.
 func endsBeforeContent(s *series) {
 	s.ends(func(s *Scene, end Ending) {
 		word := Word()
@@ -48,7 +49,7 @@ func endsBeforeContent(s *series) {
 	})
 }
 
-// The same where the page saves or ends before it has loaded the content, and empties its editor.
+// The same attack, but the page saves or ends before it has loaded the content, and empties its editor.
 func callBeforeContent(s *series) {
 	parts(s, []string{"hf.close()", "autosave.dispose()", "autosave.flushNow()"}, func(call string) string { return call }, func(s *series, call string) {
 		s.rounds(1, 20, func(s *Scene) {
@@ -61,8 +62,8 @@ func callBeforeContent(s *series) {
 	})
 }
 
-// A page that types although it is read-only, and ends when it is given the content, has the runtime believe that it has something
-// to save. By the time the runtime asks for that, the editor is empty.
+// A page types although it is read-only, and ends when it is given the content. The runtime then expects unsaved
+// text. By the time the runtime asks for it, the editor is empty.
 func endsWhenItMayEdit(s *series) {
 	s.rounds(2, 20, func(s *Scene) {
 		ann := s.edits("Ann", Unsaved)

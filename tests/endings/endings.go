@@ -1,4 +1,4 @@
-// Package endings ends pages in every way and finds the text that they left: for tests that nothing typed is lost.
+// Package endings ends pages in every way and finds the text that they left, for tests that no typed text is lost.
 package endings
 
 import (
@@ -17,11 +17,11 @@ type Ending struct {
 	Name string
 	// End ends the page. The site has a page /blank.
 	End func(tab *browser.Tab)
-	// Abrupt endings run no handler of the page: only what is stored by then is kept.
+	// Abrupt endings run no handler of the page: only text that is already stored is kept.
 	Abrupt bool
 }
 
-// All are the endings that a page can have.
+// All lists all endings of a page.
 var All = []Ending{
 	{"closed", (*browser.Tab).Close, false},
 	{"reloaded", (*browser.Tab).Reload, false},
@@ -31,7 +31,7 @@ var All = []Ending{
 
 var closed, crashed = All[0], All[3]
 
-// EndAfter ends a page in which a word was typed. An abrupt end comes once the word is stored.
+// EndAfter ends a page in which a word was typed. An abrupt ending waits until the word is stored.
 func (e Ending) EndAfter(t *testing.T, b *browser.Browser, tab *browser.Tab, word string) {
 	t.Helper()
 	if e.Abrupt {
@@ -40,22 +40,22 @@ func (e Ending) EndAfter(t *testing.T, b *browser.Browser, tab *browser.Tab, wor
 	e.End(tab)
 }
 
-// Unsaved are options of an AutoSave that does not save by itself for as long as a test takes.
+// Unsaved are the options of an AutoSave that does not save on its own during a test.
 const Unsaved = "{debounceMs: 60000, idleMs: 60000}"
 
-// Anywhere are the places in which a word is not lost.
+// Anywhere lists the places in which a word is not lost.
 var Anywhere = []string{"content", "history", "draft"}
 
-// Word returns a word that no other document has.
+// Word returns a word that no other document contains.
 func Word() string { return fmt.Sprintf("word-%d", time.Now().UnixNano()) }
 
-// An Asker is a page of which one can ask something, by scripts that may await.
+// An Asker is a page that can evaluate scripts, which may use await.
 type Asker interface {
 	Eval(expression string, out any) error
 	Wait(expression string, limit time.Duration) error
 }
 
-// AssertFound waits until a page that has Script edits, and asserts where the word is then: in one of the places.
+// AssertFound waits until a page with Script edits, and asserts that the word is then in one of the places.
 func AssertFound(t *testing.T, tab Asker, word string, in ...string) {
 	t.Helper()
 	if err := tab.Wait("!autosave.readOnly", browser.Limit); err != nil {

@@ -9,17 +9,18 @@ import (
 
 const robbed = "autosave.readOnly && heard('readonly').length === 1"
 
-// A page that ends while it hands over has unsaved text still: the page that asked gets it, however it comes to edit.
+// A page that ends during its handover still has unsaved text. The page that asked gets the text, however it becomes
+// the editor.
 func leaveDuringHandover(s *series) {
 	s.ends(func(s *Scene, end Ending) {
 		ann, ben, word := s.edits("Ann", Unsaved), s.edits("Ben", Unsaved), Word()
 		ann.do("hf.addEventListener('lock:handover-requested', e => e.detail.waitUntil(sleep(40))); type('" + word + "')")
 		if end.Abrupt {
 			s.WaitStored(s.T, word)
-			require.NoError(s, ann.Prepare(end)) // a handover is over sooner
+			require.NoError(s, ann.Prepare(end)) // a handover ends sooner
 		}
 		ben.do("globalThis.asked = failure(autosave.requestEdit())")
-		time.Sleep(time.Duration(s.round*7%90) * time.Millisecond) // before, in and after the handover
+		time.Sleep(time.Duration(s.round*7%90) * time.Millisecond) // before, during and after the handover
 		require.NoError(s, ann.End(end))
 		ben.do("await asked")
 		s.found(ben, word, Anywhere...)
@@ -27,7 +28,7 @@ func leaveDuringHandover(s *series) {
 	})
 }
 
-// robbedPage opens a page that lost the lock after a word was typed, and the thief that has it.
+// robbedPage opens a page that lost the lock after a word was typed, and the page that stole the lock.
 func (s *Scene) robbedPage(word string) (ann, ben *page) {
 	s.Helper()
 	ann, ben = s.edits("Ann", Unsaved), s.open(s.project("Ben"))
@@ -37,7 +38,8 @@ func (s *Scene) robbedPage(word string) (ann, ben *page) {
 	return ann, ben
 }
 
-// A page that lost the lock has its text as a draft. The next page shows it while the thief still has the lock.
+// A page that lost the lock has its text as a draft. The next page shows the draft while the thief still holds the
+// lock.
 func stolenLock(s *series) {
 	s.ends(func(s *Scene, end Ending) {
 		word := Word()
@@ -51,7 +53,7 @@ func stolenLock(s *series) {
 	})
 }
 
-// A page that lost the lock shows what others have saved over its own text. That text stays a draft, or is saved.
+// A page that lost the lock shows another page's save over its own text. Its text stays a draft, or is saved.
 func anotherText(s *series) {
 	s.ends(func(s *Scene, end Ending) {
 		word := Word()
@@ -74,7 +76,7 @@ func anotherText(s *series) {
 	})
 }
 
-// Somebody else saves while a page has a draft on the content before that: both texts are kept, and a person decides.
+// Another page saves while a page has a draft on the previous content: both texts are kept, and a user decides.
 func conflict(s *series) {
 	s.ends(func(s *Scene, end Ending) {
 		mine, theirs := Word(), Word()+"-theirs"
@@ -99,7 +101,8 @@ func conflict(s *series) {
 	})
 }
 
-// A page whose lease expired while it stood still finds another editor's text when it goes on. Its own is a draft beside that.
+// A page whose lease expired while its process was stopped finds another editor's text when it continues. Its own
+// text is a draft.
 func expiredLease(s *series) {
 	s.rounds(1, 20, func(s *Scene) {
 		word := Word()
@@ -120,7 +123,7 @@ func expiredLease(s *series) {
 	})
 }
 
-// Text that was kept at a freeze is older than text that was saved later, and never comes back over it.
+// Text that was kept at a freeze is older than text that was saved later, and never replaces it.
 func crashAfterFreeze(s *series) {
 	s.rounds(1, 20, func(s *Scene) {
 		options := []string{"{}", Unsaved}[s.round%2]
@@ -139,8 +142,8 @@ func crashAfterFreeze(s *series) {
 	})
 }
 
-// A page in the back/forward cache is thrown away there, or comes back: what was typed before is kept, and is not put over what
-// others saved meanwhile.
+// A page in the back/forward cache is discarded there, or comes back. The text that was typed before is kept, and
+// does not replace a save of others.
 func backForwardCache(s *series) {
 	s.rounds(2, 20, func(s *Scene) {
 		word, ann := Word(), s.edits("Ann", Unsaved)
@@ -150,7 +153,7 @@ func backForwardCache(s *series) {
 		s.found(ben, word, "content")
 		ben.wait("text.includes('" + word + "')")
 		ben.do("type(', theirs'); await autosave.flushNow()")
-		if s.round%2 == 0 { // it comes back
+		if s.round%2 == 0 { // the page comes back
 			_ = ann.Run("history.back()") // its answer may be lost with the page
 			ann.wait("globalThis.cached === 1")
 			ann.wait("autosave.readOnly")

@@ -12,40 +12,40 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A Stage is a browser at a site, as an attack needs it. Its methods fail the test for an error.
+// A Stage is a browser at a site, as an attack needs it. Its methods fail the test on an error.
 type Stage interface {
-	// Open opens an empty page with the prelude of its tests: openHoldfast, start, failure, plain and now. Where options of a
-	// Holdfast are given, hf is that Holdfast, and it is ready.
+	// Open opens an empty page with the prelude of its tests: openHoldfast, start, failure, plain and now. If
+	// holdfast has the options of a Holdfast, hf is that Holdfast, and it is ready.
 	Open(t *testing.T, holdfast string) Tab
-	// WaitStored waits until a file of the pages' private file systems has the word.
+	// WaitStored waits until a file of the pages' private file systems contains the word.
 	WaitStored(t *testing.T, word string)
-	// Restart ends the browser by a signal and starts it again with the same profile.
+	// Restart ends the browser with a signal and starts it again with the same profile.
 	Restart(t *testing.T, signal syscall.Signal)
-	// Cut cuts the pages off from their server, or ends that.
+	// Cut disconnects the pages from their server, or reconnects them.
 	Cut(off bool)
-	// Other starts another browser at the same site, whose profile is its own.
+	// Other starts another browser with its own profile at the same site.
 	Other(t *testing.T) Stage
 }
 
-// A Tab is a page of a stage. It is left when its round is over.
+// A Tab is a page of a stage. It is closed at the end of its round.
 type Tab interface {
-	// Run runs statements, which may await. What they declare is gone afterwards, unless it is a property of globalThis.
+	// Run runs statements, which may use await. Their declarations do not persist, except properties of globalThis.
 	Run(statements string) error
-	// Eval decodes the value of an expression, which may await.
+	// Eval decodes the value of an expression, which may use await.
 	Eval(expression string, out any) error
 	// Wait waits until an expression is true.
 	Wait(expression string, limit time.Duration) error
-	// Prepare makes it possible that End follows within a moment.
+	// Prepare makes a following End immediate.
 	Prepare(how Ending) error
 	// End ends the page.
 	End(how Ending) error
-	// Navigate leads the tab to the page of a path.
+	// Navigate loads the page of a path in the tab.
 	Navigate(path string) error
-	// Freeze freezes the page, as a browser does to save energy, or ends that; see [Freezing].
+	// Freeze freezes the page, as a browser does to save energy, or resumes it; see [Freezing].
 	Freeze(on bool) error
-	// Suspend stops the process of the page, or lets it go on; see [Suspending].
+	// Suspend stops the process of the page, or continues it; see [Suspending].
 	Suspend(on bool) error
-	// Leave closes the tab where it is still open.
+	// Leave closes the tab if it is still open.
 	Leave()
 }
 
@@ -80,7 +80,7 @@ type Scene struct {
 	root  string // of a project that no other round uses
 }
 
-// open opens a page, with a Holdfast where options of one are given.
+// open opens a page, with a Holdfast if its options are given.
 func (s *Scene) open(holdfast string) *page {
 	s.Helper()
 	tab := s.Open(s.T, holdfast)
@@ -91,7 +91,7 @@ func (s *Scene) open(holdfast string) *page {
 	return p
 }
 
-// edits opens a page in which somebody edits the document, or would.
+// edits opens a page in which a user edits the document, or will edit it.
 func (s *Scene) edits(owner, options string) *page {
 	s.Helper()
 	p := s.open(s.project(owner))
@@ -99,10 +99,10 @@ func (s *Scene) edits(owner, options string) *page {
 	return p
 }
 
-// project returns the options of a Holdfast of somebody in the project.
+// project returns the options of a user's Holdfast in the project.
 func (s *Scene) project(owner string) string { return s.holdfast(s.root, owner) }
 
-// ends ends a page in which a word was typed. An abrupt end comes once the word is stored.
+// ends ends a page in which a word was typed. An abrupt ending waits until the word is stored.
 func (s *Scene) ends(p *page, how Ending, word string) {
 	s.Helper()
 	if how.Abrupt {
@@ -111,13 +111,13 @@ func (s *Scene) ends(p *page, how Ending, word string) {
 	require.NoError(s, p.End(how))
 }
 
-// found asserts that a page that edits has the word in one of the places.
+// found asserts that an editing page has the word in one of the places.
 func (s *Scene) found(p *page, word string, in ...string) {
 	s.Helper()
 	AssertFound(s.T, p, word, in...)
 }
 
-// left opens the document anew and asserts where a word is.
+// left opens the document again and asserts where a word is.
 func (s *Scene) left(word string, in ...string) {
 	s.Helper()
 	next := s.edits("Cleo", Unsaved)
@@ -125,14 +125,14 @@ func (s *Scene) left(word string, in ...string) {
 	next.do("await hf.close()")
 }
 
-// is asserts that the content is a text, as the next editor finds it.
+// is asserts that the next editor finds this content.
 func (s *Scene) is(p *page, text string) {
 	s.Helper()
 	p.wait("!autosave.readOnly")
 	assert.Equal(s, text, get[string](p, "await current()"))
 }
 
-// name makes a name of what a test is called, for a project here or on a server.
+// name makes the name of a project from the name of a test.
 func name(t *testing.T) string {
 	_, part, _ := strings.Cut(t.Name(), "/")
 	return strings.Map(func(r rune) rune {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The browser is ended by the system, orderly or not. No page hears of it.
+// The system ends the browser, orderly or not. No page receives an event.
 func endOfBrowser(s *series) {
 	parts(s, []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}, syscall.Signal.String, func(s *series, signal syscall.Signal) {
 		s.rounds(1, 20, func(s *Scene) {
@@ -23,8 +23,8 @@ func endOfBrowser(s *series) {
 	})
 }
 
-// localStorage has no room: text of a page that was closed is kept all the same. A page that came before it was full has room
-// for its last words reserved; one that came later has its journal.
+// localStorage is full: the text of a closed page is kept. A page that was opened before has reserved space for its
+// last words. A page that was opened later has its journal.
 func fullLocalStorage(s *series) {
 	s.yesOrNo("full before", func(s *series, before bool) {
 		s.ends(func(s *Scene, end Ending) {
@@ -45,8 +45,8 @@ func fullLocalStorage(s *series) {
 	})
 }
 
-// A document larger than localStorage loses nothing either: neither a word in the midst of it, typed a moment before the page
-// ends, nor a whole text that was put in.
+// A document larger than localStorage loses nothing either: neither a word in its middle that was typed a moment
+// before the page ends, nor a whole text that was inserted.
 func largeDocument(s *series) {
 	const large = "const large = n => 'a line of sixteen'.repeat(n * 65536); "
 	s.yesOrNo("whole", func(s *series, whole bool) {

@@ -1,7 +1,7 @@
 package endings
 
-// Script gives a page with the AutoSave `autosave` the functions places and drafted: they say where a word is, as anybody can
-// find out who opens the document.
+// Script gives a page with the AutoSave `autosave` the functions places and drafted. They return where a word is,
+// using only what every page that opens the document can see.
 const Script = `{
 const has = async (id, word, saver) => new TextDecoder().decode(await saver.read(id)).includes(word)
 const places = async (word, saver = autosave) => {
@@ -18,7 +18,8 @@ Object.assign(globalThis, {places, drafted})
 }
 1`
 
-// Editing gives a page that has a prelude an editor, as properties of globalThis: a text that saves by itself, and its events.
+// Editing gives a page with a prelude an editor, as properties of globalThis: a text that saves itself, and its
+// events.
 const Editing = `{
 globalThis.autosave = undefined
 globalThis.text = ''
@@ -40,7 +41,7 @@ const heard = type => told.filter(e => e.type === type)
 const type = more => { text += more; autosave.markDirty() }
 const current = async () => decode(await autosave.read('current'))
 const sleep = ms => new Promise(done => setTimeout(done, ms))
-// full leaves no room for a single character in localStorage.
+// full fills localStorage up to the last character.
 const full = () => {
   for (let size = 1 << 20, n = 0; size >= 1; size >>= 1)
     for (;; n++) try { localStorage.setItem('full' + n, 'x'.repeat(size)) } catch { break }

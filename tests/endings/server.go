@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// late are options of an AutoSave that does not save by itself for as long as an attack takes, with a server whose leases are short.
+	// late are the options of an AutoSave that does not save on its own during an attack, with a server whose leases
+	// are short.
 	late = "{debounceMs: 60000, idleMs: 60000, lock: {ttlMs: 3000, heartbeatIntervalMs: 600}}"
-	// Soon are options of an AutoSave that finds out within seconds that its server does not answer.
+	// Soon are the options of an AutoSave that detects within seconds that its server does not answer.
 	Soon = "{debounceMs: 50, lock: {ttlMs: 3000, heartbeatIntervalMs: 600, backoff: {initialDelayMs: 200, maxDelayMs: 500, maxRetries: 0}}}"
-	// LockTTL is how long a lease of the server lasts with these options, as a flag of it.
+	// LockTTL is the TTL of the server's leases with these options, as a flag value.
 	LockTTL = "3s"
 )
 
-// A page is cut off from its server, goes on typing, and ends in any way: what it had is saved when the document is opened again
-// with the server. Where the cut lasts longer than the lease, it is a draft before that.
+// A page is disconnected from its server, continues to type, and ends in any way. Its text is saved when the document
+// is opened again with the server. If the disconnection outlasts the lease, the text is a draft before that.
 func cutOff(s *series) {
 	s.yesOrNo("expired", func(s *series, expired bool) {
 		s.ends(func(s *Scene, end Ending) { s.cutOff(end, expired) })
@@ -57,7 +58,7 @@ func (s *Scene) cutOff(end Ending, expired bool) {
 	next.do("await hf.close()")
 }
 
-// While a page was cut off somebody else saved: both texts are kept, and neither is put over the other.
+// While a page was disconnected, another user saved: both texts are kept, and neither replaces the other.
 func bothSidesChanged(s *series) {
 	other := s.Other(s.T)
 	s.rounds(1, 20, func(s *Scene) {
@@ -83,7 +84,8 @@ func bothSidesChanged(s *series) {
 	})
 }
 
-// A project in this browser and one of the same name on a server are two documents. No text of one comes into the other.
+// A project in this browser and a project with the same name on a server are two documents. No text of one gets into
+// the other.
 func neverMix(s *series) {
 	s.yesOrNo("on the server", func(s *series, onServer bool) {
 		s.ends(func(s *Scene, end Ending) { s.neverMix(end, onServer) })

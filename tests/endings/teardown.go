@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// tearing gives a page snapshots of every kind, of a state that changes in place, and the attack on them.
+// tearing gives a page snapshots of every kind, a state that changes in place, and the attack on them.
 const tearing = `
 const encode = text => new TextEncoder().encode(text)
 const state = {text: ''}
@@ -18,7 +18,7 @@ const kinds = {
   object: () => state,
   promise: async () => { const {text} = state; await sleep(5); return text },
 }
-// attack types a word, ends the AutoSave in the same task and shows another text, or none, before that task is over.
+// attack types a word, ends the AutoSave in the same task, and shows another text or none before that task ends.
 const attack = (word, method, then) => {
   put(word)
   autosave.markDirty()
@@ -41,7 +41,7 @@ var (
 	tearThen    = []string{"", "another document"}
 )
 
-// tears are all attacks, or as many that every two of their parts meet in one of them, or one for each role.
+// tears returns all attacks, or enough that each pair of their parts is in one of them, or one for each role.
 func tears(form Form) (list []tear) {
 	for r, role := range tearRoles {
 		for m, method := range tearMethods {
@@ -58,8 +58,8 @@ func tears(form Form) (list []tear) {
 	return list
 }
 
-// The text that a page has in the task in which it ends its AutoSave, or asks for a save, is what is saved, or is a draft. What
-// the page shows afterwards is no part of it.
+// When a page ends its AutoSave or asks for a save, the text of that task is saved or becomes a draft. Text that the
+// page shows afterwards does not count.
 func teardown(s *series) {
 	each(s, tears(s.form), tear.String, func(s *series, c tear) {
 		s.rounds(1, 3, func(s *Scene) { s.teardown(c) })
@@ -111,7 +111,7 @@ func (s *Scene) teardown(c tear) {
 	assert.Empty(s, get[[]string](ann, "globalThis.problems ?? uncaught"))
 }
 
-// kept opens the document anew and asserts where the typed word is, and that what was shown afterwards is nowhere.
+// kept opens the document again. It asserts where the typed word is, and that the text shown afterwards is nowhere.
 func (s *Scene) kept(c tear, in ...string) {
 	s.Helper()
 	next := s.edits("Cleo", Unsaved)

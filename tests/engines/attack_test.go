@@ -16,11 +16,10 @@ import (
 
 var full = flag.Bool("full", false, "every attack in every setup, 20 rounds each")
 
-// few are the attacks that are played without -full: one for each way in which text gets lost.
+// few are the attacks that run without -full: one for each way in which text could be lost.
 var few = []string{"teardown", "handover", "typed before the content is loaded", "conflict", "cut off", "end of the browser"}
 
-// Attacks on text that a page has and nobody has saved, in the engines that tests/e2e does not run, as far as they have file
-// storage.
+// The attacks on unsaved text run in the engines that tests/e2e does not use, if they have file storage.
 func TestNothingLost(t *testing.T) {
 	form := endings.Brief
 	if *full {
@@ -38,7 +37,7 @@ func TestNothingLost(t *testing.T) {
 					t.Skipf("%s cannot %s: %s", e.Name, a.Needs, why)
 				}
 				wire := serving.NewWire(t, "tcp", server.Address())
-				site := Serve(t, siteFolder, wire.Proxy()) // an origin of its own: the attacks fill and empty its storage
+				site := Serve(t, siteFolder, wire.Proxy()) // its own origin: the attacks fill and empty its storage
 				a.Play(t, form, func(*testing.T) endings.Stage { return &attacked{engine, e.Start, site, wire} })
 			}
 			for _, a := range endings.Attacks {
@@ -127,9 +126,9 @@ func (p *attackedTab) Navigate(path string) error { return p.Tab.Navigate(p.stag
 
 func (p *attackedTab) Freeze(bool) error { return errors.ErrUnsupported }
 
-// Leave leaves nothing of a tab that the browser still has.
+// Leave closes a tab if it is still open.
 func (p *attackedTab) Leave() {
 	if !p.gone {
-		_ = p.Close() // an error where the browser was started again
+		_ = p.Close() // an error if the browser was restarted
 	}
 }

@@ -24,14 +24,14 @@ const editing = `
 	globalThis.type = more => { text += more; autosave.markDirty() }
 	globalThis.texts = async ids => Promise.all((await ids).map(async ({id}) => decode(await autosave.read(id))))`
 
-// editor opens a page that edits, or stands by. The options are those of initAutoSave.
+// editor opens a page that edits or stands by. The options are those of initAutoSave.
 func (s *stage) editor(options ...string) *page {
 	p := s.open()
 	p.do(editing + "; await edit(" + strings.Join(options, "") + ")")
 	return p
 }
 
-// A text saves itself; a second page stands by, asks for its turn, and goes on when the first is closed.
+// A text saves itself. A second page stands by, asks for its turn, and continues when the first page is closed.
 func testAutoSave(s *stage) {
 	if Known[s.engineName]["OPFS sync access handles"] == "no" {
 		p := s.open()
@@ -58,7 +58,7 @@ func testAutoSave(s *stage) {
 	a.do("await autosave.dispose()")
 }
 
-// journalled tells whether the file of a draft has the text.
+// journalled returns whether the file of a draft contains the text.
 const journalled = `
 	globalThis.journalled = async text => {
 		const root = await navigator.storage.getDirectory()
@@ -71,8 +71,8 @@ const journalled = `
 		return look(await (await (await root.getDirectoryHandle(hf.root)).getDirectoryHandle("autosave")).getDirectoryHandle("drafts"))
 	}`
 
-// The last words of a killed page come back as the content. Those that it typed on a content that is no longer current
-// conflict with what was saved since, and wait as a draft.
+// The last words of a killed page come back as the content. If the page typed on an outdated content, its words
+// conflict with the later save and wait as a draft.
 func testAutoSaveDrafts(s *stage) {
 	if Known[s.engineName]["OPFS sync access handles"] == "no" {
 		return // testAutoSave
@@ -115,8 +115,8 @@ func testAutoSaveDrafts(s *stage) {
 	d.do("await hf.close()")
 }
 
-// hanging lets the n-th step of a save hang, and all later ones: of those by which Go in a page reaches the storage itself,
-// or of the operations of its helper worker, that opens, writes, flushes and closes.
+// hanging makes the n-th step of a save and all later ones hang: the steps by which Go in a page uses the storage
+// itself, or the operations of its helper worker, which opens, writes, flushes and closes files.
 var hanging = map[string]string{
 	"page": `
 	globalThis.steps = 0
@@ -149,21 +149,21 @@ var hanging = map[string]string{
 	}`,
 }
 
-// A page is killed at every step of a save: what was saved last reads back whole, and the next editor goes on.
+// A page is killed at every step of a save: the last save is complete, and the next editor continues.
 func testAutoSaveKilled(s *stage) {
 	if Known[s.engineName]["OPFS sync access handles"] == "no" || s.host != "page" {
-		return // in a worker, opfs itself is tested so
+		return // in a worker, opfs's own tests cover this
 	}
 	assert.GreaterOrEqual(s, s.killedAtEveryStep("page"), 3)
 	assert.Greater(s, s.killedAtEveryStep("helper"), 10)
 }
 
-// killedAtEveryStep returns how many steps there were.
+// killedAtEveryStep returns the number of steps.
 func (s *stage) killedAtEveryStep(of string) int {
 	for step := 0; ; step++ {
 		p := s.editor()
 		p.wait("!autosave.readOnly")
-		if of == "page" || step == 0 { // the save that follows finds its files open; the helper is also killed while it opens them
+		if of == "page" || step == 0 { // the following save finds its files open; the helper is also killed while it opens them
 			p.do(fmt.Sprintf("text = 'text %d'; autosave.markDirty(); await autosave.flushNow()", step))
 		}
 		want := []string{get[string](p, "decode(await autosave.read('current'))"), fmt.Sprintf("text %d", step+1)}

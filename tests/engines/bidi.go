@@ -10,16 +10,16 @@ import (
 	"github.com/coder/websocket"
 )
 
-// bidi is a connection of the WebDriver BiDi protocol (https://w3c.github.io/webdriver-bidi/). Calls may be made from
-// several goroutines, and overlap.
+// bidi is a connection with the WebDriver BiDi protocol (https://w3c.github.io/webdriver-bidi/). Several goroutines
+// may make calls concurrently.
 type bidi struct {
 	conn  *websocket.Conn
-	event func(method string, params json.RawMessage) // on the one goroutine that reads
+	event func(method string, params json.RawMessage) // runs on the only goroutine that reads
 
 	mu      sync.Mutex
 	last    int
 	waiting map[int]chan bidiMessage
-	broken  error // why no call is possible any more
+	broken  error // the reason why calls are no longer possible
 }
 
 // bidiMessage is an answer or an event.
@@ -33,7 +33,7 @@ type bidiMessage struct {
 	Params  json.RawMessage
 }
 
-// dialBiDi connects to a browser's "/session". event is told every event, and must not call.
+// dialBiDi connects to a browser's "/session". event receives every event, and must not make calls.
 func dialBiDi(url string, event func(string, json.RawMessage)) (*bidi, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Limit)
 	defer cancel()
@@ -47,7 +47,7 @@ func dialBiDi(url string, event func(string, json.RawMessage)) (*bidi, error) {
 	return b, nil
 }
 
-// read hands out what arrives until the connection ends.
+// read dispatches messages until the connection ends.
 func (b *bidi) read() {
 	for {
 		_, data, err := b.conn.Read(context.Background())
@@ -83,7 +83,7 @@ func (b *bidi) end(err error) {
 	b.waiting = nil
 }
 
-// call sends a command and decodes its result into out, which may be nil. It is bounded by Limit.
+// call sends a command and decodes its result into out, which may be nil. Limit bounds it.
 func (b *bidi) call(method string, params, out any) error {
 	answer := make(chan bidiMessage, 1)
 	b.mu.Lock()
@@ -150,5 +150,5 @@ func (b *bidi) evaluate(context, expression string) (string, error) {
 	return value, json.Unmarshal(outcome.Result.Value, &value)
 }
 
-// close ends the connection without waiting for the browser to agree.
+// close ends the connection without waiting for the browser.
 func (b *bidi) close() { _ = b.conn.CloseNow() }

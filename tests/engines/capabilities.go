@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Columns are what the table of engines tells of each, beside its name and version.
+// Columns are the columns of the table of engines, after the name and the version.
 var Columns = []string{"Web Locks", "Worker host", "Page host", "OPFS sync access handles", "BroadcastChannel", "Symbol.asyncDispose"}
 
-// Row is what one engine has, by column: "yes" or "no".
+// Row contains the capabilities of one engine by column: "yes" or "no".
 type Row struct {
 	Engine, Version string
 	Has             map[string]string
@@ -26,18 +26,18 @@ func has(missing ...string) map[string]string {
 	return cells
 }
 
-// Known is what each engine has. The tests measure it and fail where this, or the table in docs/engines.md, says
-// otherwise.
+// Known contains the capabilities of each engine. The tests measure them, and fail if this table or the one in
+// docs/engines.md differs.
 var Known = map[string]map[string]string{
 	"Chromium": has(),
 	"Firefox":  has(),
-	// navigator.storage is off unless the embedding program turns it on, and then createSyncAccessHandle rejects with
-	// NotSupportedError: the GTK port has no backend for it.
+	// navigator.storage is off unless the embedding program enables it. createSyncAccessHandle then rejects with
+	// NotSupportedError, because the GTK port has no backend for it.
 	"WebKitGTK": has("OPFS sync access handles", "Symbol.asyncDispose"),
 }
 
-// Limits are what the tests cannot do in an engine, with the reason: by engine and by what a scenario needs. What is
-// not listed can be done.
+// Limits lists what the tests cannot do in an engine, with the reason, by engine and by the ability that a scenario
+// needs. Everything else is possible.
 var Limits = map[string]map[string]string{
 	"Firefox": {
 		"freeze a page":                         "it freezes no page, and has no command for that",
@@ -62,14 +62,14 @@ func Markdown(rows []Row) string {
 	return table(append([]string{"Engine", "Version"}, Columns...), lines)
 }
 
-// Figures are what was measured in one engine and host, in milliseconds by what it is the time of.
+// Figures are the measurements of one engine and host, in milliseconds by column.
 type Figures struct {
 	Engine, Host string
 	Took         map[string]float64
 }
 
-// FigureColumns are the columns of the table of figures: what ended the holder of a lock that a second tab waited for,
-// and the heartbeat that came latest.
+// FigureColumns are the columns of the table of figures: how the holder of a lock ended while a second tab waited,
+// and the latest heartbeat.
 var FigureColumns = []string{"release", "close", "reload", "kill", "latest beat",
 	"file: release", "file: close", "file: reload", "file: navigate", "file: kill"}
 

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// chromium is the harness of tests/browser. That fails its test by itself for what cannot go on.
+// chromium is the harness of tests/browser, which itself fails its test on a fatal error.
 type chromium struct {
 	t       testing.TB
 	browser *browser.Browser
@@ -63,7 +63,7 @@ func (c *chromium) Restart(signal syscall.Signal) error {
 
 func (c *chromium) Stored(text string) bool { return c.browser.Stored(text) }
 
-// Quit does nothing: the harness ends its browser with the test, and fails it if something is left.
+// Quit does nothing: the harness ends its browser with the test, and fails the test if a process is left.
 func (c *chromium) Quit() error { return nil }
 
 func (tab *chromiumTab) Run(expression string) (out string, err error) {
@@ -84,7 +84,7 @@ func (tab *chromiumTab) Navigate(url string) error { tab.tab.Navigate(url); retu
 func (tab *chromiumTab) Close() error              { tab.tab.Close(); return nil }
 
 func (tab *chromiumTab) Kill() (time.Time, error) {
-	if _, err := tab.tab.Renderer(); err != nil { // takes a while, so not under the clock
+	if _, err := tab.tab.Renderer(); err != nil { // this takes a while, so it runs before the clock starts
 		return time.Time{}, err
 	}
 	now := time.Now()

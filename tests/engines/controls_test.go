@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every error that a page or a worker makes is heard, so that the silence of the other scenarios means something.
+// Every error of a page or a worker is recorded, so that the absence of errors in other scenarios has a meaning.
 func testControls(s *stage) {
 	s.expected = append(s.expected, "planted")
 	p := s.blank(s.site.URL(BlankPage))

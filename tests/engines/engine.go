@@ -1,8 +1,8 @@
 // Package engines drives Chromium, Firefox and WebKitGTK through one small interface, so that one table of scenarios
-// can be run against the built package in all three. It runs on Linux.
+// can run against the built package in all three. It runs on Linux.
 //
-// What an engine or its driver cannot do is said by [Limits], and the scenarios that need it are skipped with that
-// reason; nothing is skipped because a browser is missing.
+// [Limits] lists what an engine or its driver cannot do. Scenarios that need it are skipped with that reason. A
+// missing browser never skips a scenario.
 package engines
 
 import (
@@ -17,59 +17,60 @@ import (
 // Limit bounds every call of an engine and of its tabs.
 const Limit = 15 * time.Second
 
-// An Engine is one running browser with a profile of its own. All its tabs share that profile, and so locks, storage
-// and channels.
+// An Engine is one running browser with its own profile. All its tabs share that profile, and so locks, storage and
+// channels.
 type Engine interface {
-	// Version is the browser's own, such as "153.7.0".
+	// Version is the browser's version, such as "153.7.0".
 	Version() string
 
-	// Open opens a tab and returns when its page has fired "load". Whether the tab is visible is the engine's affair.
+	// Open opens a tab and returns when its page has fired "load". The engine decides whether the tab is visible.
 	Open(url string) (Tab, error)
 
-	// Errors returns the errors that pages and workers left on the console since the start, uncaught exceptions
-	// and violated policies included. It says what the engine tells, which may come a moment later; see [Limits].
+	// Errors returns the console errors of pages and workers since the start, including uncaught exceptions and
+	// policy violations. An engine may report an error a moment later; see [Limits].
 	Errors() []string
 
-	// Restart ends the browser by a signal, SIGKILL goes to each of its processes, and starts it again with the same profile. Its
-	// tabs are gone. It is [errors.ErrUnsupported] where there is no profile to start with.
+	// Restart ends the browser with a signal and starts it again with the same profile. SIGKILL goes to each of its
+	// processes. Its tabs are gone. It returns [errors.ErrUnsupported] if there is no profile to start with.
 	Restart(signal syscall.Signal) error
 
-	// Stored reports whether a file of the pages' private file systems has the text, on the disk of this machine.
+	// Stored reports whether a file of the pages' private file systems contains the text, on the disk of this
+	// machine.
 	Stored(text string) bool
 
-	// Quit ends the browser and everything it started, and removes its profile. It fails if a process is left.
+	// Quit ends the browser and all its processes, and removes its profile. It fails if a process is left.
 	Quit() error
 }
 
-// A Tab is one page of an engine. A call on a tab that is gone is an error.
+// A Tab is one page of an engine. A call on a closed tab returns an error.
 type Tab interface {
 	// Run evaluates an expression that yields a promise of a string, in the page itself and under its content
-	// security policy, and returns that string. What the promise waits for must not need another call on the engine:
-	// classic WebDriver serves one at a time.
+	// security policy, and returns that string. The promise must not depend on another call on the engine, because
+	// classic WebDriver serves one call at a time.
 	Run(expression string) (string, error)
 
-	// Reload loads the page again and returns when it has fired "load".
+	// Reload reloads the page and returns when it has fired "load".
 	Reload() error
 
-	// Navigate leads the tab to another page and returns when that has fired "load".
+	// Navigate loads another page in the tab and returns when that page has fired "load".
 	Navigate(url string) error
 
-	// Close closes the tab as a person does. What the tab held may be freed a little later.
+	// Close closes the tab as a user does. The tab's resources may be freed a little later.
 	Close() error
 
-	// Kill ends the process of the page, which it shares with no other tab, and returns the moment at which it was
-	// killed. No handler of the page runs. It is [errors.ErrUnsupported] where the driver does not survive that.
+	// Kill ends the process of the page, which no other tab shares, and returns the moment of the kill. No handler of
+	// the page runs. It returns [errors.ErrUnsupported] if the driver does not survive that.
 	Kill() (time.Time, error)
 
-	// Suspend stops the process of the page, which it shares with no other tab, or lets it go on. It is [errors.ErrUnsupported]
-	// where the driver does not say which process that is.
+	// Suspend stops the process of the page, which no other tab shares, or continues it. It returns
+	// [errors.ErrUnsupported] if the driver does not report that process.
 	Suspend(on bool) error
 }
 
-// Options of a start.
+// Options configure a start.
 type Options struct {
-	// InsecureProxy, "host:port", is a server that answers for every host name except those of loopback, for
-	// engines that have no other way to an origin that is not a secure context.
+	// InsecureProxy, "host:port", is a server that answers for every host name except loopback names. It is for
+	// engines that have no other way to an insecure origin.
 	InsecureProxy string
 
 	// Private opens every page in a private window, in engines whose private windows refuse file storage.
@@ -89,7 +90,7 @@ var All = []Brand{
 	{"WebKitGTK", startWebKit},
 }
 
-// A JSError is what JavaScript threw, or rejected a promise with.
+// A JSError is a value that JavaScript threw, or with which it rejected a promise.
 type JSError struct {
 	Name, Message, Code, Stack string
 }
@@ -98,9 +99,8 @@ func (e *JSError) Error() string {
 	return fmt.Sprintf("JavaScript: %s: %s\n%s", e.Name, e.Message, e.Stack)
 }
 
-// Eval runs the body of an async function in a tab and decodes what it returns into out, as JSON; out may be nil.
-// Names are kept from one call to the next only if they are properties of globalThis. What the body throws is
-// returned as a *JSError.
+// Eval runs the body of an async function in a tab and decodes its result as JSON into out, which may be nil. Only
+// properties of globalThis persist between calls. An error that the body throws is returned as a *JSError.
 func Eval(tab Tab, body string, out any) error {
 	answer, err := tab.Run(`(async () => {` + body + `
 })().then(value => JSON.stringify({value}), e => JSON.stringify({error: {name: String(e?.name), message: String(e?.message ?? e),
@@ -126,8 +126,8 @@ func Eval(tab Tab, body string, out any) error {
 	return json.Unmarshal(outcome.Value, out)
 }
 
-// Wait asks until an expression is true and returns an error if it is not within the limit. It asks from outside, so
-// no timer of the page takes part and a hidden tab is as good as a visible one.
+// Wait evaluates an expression until it is true, and returns an error after the limit. It polls from outside, without
+// timers of the page, so a hidden tab is as good as a visible one.
 func Wait(tab Tab, expression string, limit time.Duration) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -22,7 +22,7 @@ const (
 
 var update = flag.Bool("update", false, "write what was measured into "+document)
 
-// scenarios are what the package does, whatever the engine and the host.
+// scenarios test the package in every engine and host.
 var scenarios = []struct {
 	name string
 	play func(*stage)
@@ -56,8 +56,8 @@ var scenarios = []struct {
 	{"file tree", testFileTree},
 }
 
-// TestEngines plays every scenario in every engine and host, and measures what each has. The browsers mostly wait, so they run
-// side by side, except where their speed is written down.
+// TestEngines plays every scenario in every engine and host, and measures the capabilities of each. The browsers
+// mostly wait, so they run in parallel, unless their speed is recorded.
 func TestEngines(t *testing.T) {
 	rows, figures := make([]Row, len(All)), make([][]Figures, len(All))
 	t.Run("in", func(t *testing.T) {
@@ -103,7 +103,7 @@ func playAll(t *testing.T, brand Brand) (row Row, figures []Figures) {
 	return row, figures
 }
 
-// The table in the documentation is that of capabilities.go, which TestEngines compares with what it measures.
+// The table in the documentation matches that of capabilities.go, which TestEngines compares with its measurements.
 func TestDocument(t *testing.T) {
 	data, err := os.ReadFile(document)
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// write puts what was measured between the marks of the document.
+// write writes the measurements between the marks of the document.
 func write(measured string) error {
 	data, err := os.ReadFile(document)
 	if err != nil {
@@ -138,7 +138,7 @@ func launch(t *testing.T, start func(testing.TB, Options) (Engine, error), optio
 	return engine
 }
 
-// probe measures what an engine has, and fails the test where the table in the code says otherwise.
+// probe measures the capabilities of an engine, and fails the test if the table in the code differs.
 func probe(s *stage) map[string]string {
 	p := s.blank(s.site.URL(BlankPage))
 	found := map[string]string{}

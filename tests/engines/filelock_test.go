@@ -5,7 +5,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deadLimit is how long a dead holder's file lock may take to reach the one that waits, in milliseconds.
+// deadLimit is the maximum time in milliseconds until a dead holder's file lock reaches the waiter.
 const deadLimit = 1000.0
 
 // files opens a tab with a Holdfast over the file of the stage.
@@ -16,7 +16,7 @@ func (s *stage) files() *page {
 	return p
 }
 
-// hasFiles tells whether the engine can have file locks; where it cannot, the stage is left with that asserted.
+// hasFiles reports whether the engine supports file locks. If not, it asserts that and the scenario ends.
 func (s *stage) hasFiles() bool {
 	s.Helper()
 	if Known[s.engineName]["OPFS sync access handles"] == "yes" {
@@ -33,7 +33,7 @@ func (s *stage) hasFiles() bool {
 	return false
 }
 
-// A lease over the file, with its events, its refusals and its hand-over on release.
+// A lease over the file has the same events, refusals and handover on release.
 func testFileLease(s *stage) {
 	if !s.hasFiles() {
 		return
@@ -58,7 +58,7 @@ func testFileLease(s *stage) {
 	holder.do("await mine.release()")
 }
 
-// dead asserts that a waiter has the lock within a second of the holder's end, however that came.
+// dead asserts that a waiter gets the lock within a second of the holder's end, for this way of ending.
 func dead(s *stage, column string, end func(holder *page) (since float64)) {
 	if !s.hasFiles() {
 		return
@@ -92,7 +92,7 @@ func testFileReload(s *stage) {
 	})
 }
 
-// The end begins when the page is left: until the next one has come, it is still there.
+// The end begins when the tab leaves the page: until the next page arrives, it still exists.
 func testFileNavigate(s *stage) {
 	dead(s, "file: navigate", func(holder *page) float64 {
 		s.gone(holder)
@@ -114,7 +114,7 @@ func testFileKill(s *stage) {
 	})
 }
 
-// The record of a lease over Web Locks is in the file where there are files, and the lease is there in any case.
+// With file storage, the file contains the record of a lease over Web Locks. The lease works in any case.
 func testRecord(s *stage) {
 	holder, other := s.open(), s.open()
 	first := get[float64](holder, "await (async () => { lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300, ttlMs: 3000}); return lease.token })()")
@@ -134,7 +134,7 @@ func testRecord(s *stage) {
 	assert.Equal(s, 0, get[int](holder, "count('warning')"))
 }
 
-// Damage to the file under a holder keeps others out, and is told.
+// Damage to the file under a holder keeps others out and is reported.
 func testFileDamage(s *stage) {
 	if !s.hasFiles() {
 		return

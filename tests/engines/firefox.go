@@ -20,11 +20,11 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// firefox is driven by WebDriver BiDi, which it speaks itself on its remote debugging port.
+// firefox is driven by WebDriver BiDi on the browser's own remote debugging port.
 type firefox struct {
 	processes *processes
 	bidi      *bidi
-	chrome    string // the browser's own window, in which its tabs can be asked for their processes
+	chrome    string // the browser's own window, which knows the processes of its tabs
 	version   string
 
 	path, profile string
@@ -36,14 +36,14 @@ type firefox struct {
 type firefoxTab struct {
 	engine    *firefox
 	id        string
-	suspended int // the process that stands still
+	suspended int // the suspended process
 }
 
-// preferences of the fresh profile: an origin that is not secure, a process for each tab, no calls to the outside.
+// preferences of the new profile: an insecure origin, a process for each tab, no requests to the internet.
 var preferences = map[string]any{
 	"network.dns.localDomains":                             browser.InsecureHost,
 	"dom.security.https_first":                             false,
-	"dom.ipc.processCount.webIsolated":                     16, // one site's tabs would share a process
+	"dom.ipc.processCount.webIsolated":                     16, // otherwise one site's tabs share a process
 	"dom.ipc.processPrelaunch.enabled":                     false,
 	"browser.shell.checkDefaultBrowser":                    false,
 	"browser.startup.page":                                 0,
@@ -124,7 +124,7 @@ func (f *firefox) start() error {
 	}
 }
 
-// listening looks for the address of the remote debugging port in what Firefox prints, and swallows the rest.
+// listening reads the address of the remote debugging port from Firefox's output, and discards the rest.
 func listening(output io.Reader, address chan<- string) {
 	line := regexp.MustCompile(`^WebDriver BiDi listening on (ws://\S+)`)
 	scanner := bufio.NewScanner(output)
@@ -133,7 +133,7 @@ func listening(output io.Reader, address chan<- string) {
 			address <- match[1]
 		}
 	}
-	_, _ = io.Copy(io.Discard, output) // after a line too long for the scanner
+	_, _ = io.Copy(io.Discard, output) // after a line that is too long for the scanner
 }
 
 func (f *firefox) connect(url string) error {
@@ -189,7 +189,7 @@ func (f *firefox) Open(url string) (Tab, error) {
 	return tab, tab.Navigate(url)
 }
 
-// Restart has SIGTERM end the browser orderly: that takes its main process alone.
+// Restart sends SIGTERM only to the main process, for an orderly end.
 func (f *firefox) Restart(signal syscall.Signal) error {
 	err := f.processes.stop(signal)
 	f.bidi.close()
@@ -199,7 +199,7 @@ func (f *firefox) Restart(signal syscall.Signal) error {
 	return f.start()
 }
 
-// Stored looks where Firefox keeps the private file system of each origin.
+// Stored searches Firefox's folder for the private file system of each origin.
 func (f *firefox) Stored(text string) bool { return browser.StoredBelow(f.profile, "/fs/", text) }
 
 func (f *firefox) Quit() error {
@@ -243,7 +243,7 @@ func (tab *firefoxTab) Suspend(on bool) (err error) {
 	return syscall.Kill(tab.suspended, syscall.SIGSTOP)
 }
 
-// process gives the page a title by which the browser's window knows it, and asks the window for the process.
+// process gives the page a unique title, and asks the browser's window for the process of the tab with that title.
 func (tab *firefoxTab) process() (int, error) {
 	title := "to be killed " + tab.id
 	if err := Eval(tab, "document.title = "+strconv.Quote(title), nil); err != nil {

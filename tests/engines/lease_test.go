@@ -9,11 +9,11 @@ import (
 
 const uuidV4 = `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`
 
-// Instants of a page and of Go may be compared, which the hand-overs below do.
+// The clocks of a page and of Go are comparable, which the handover tests need.
 func testClocks(s *stage) {
 	p := s.blank(s.site.URL(BlankPage))
 	off := math.Inf(1) // at most
-	for range 10 {     // the quickest answer tells most
+	for range 10 {     // the fastest answer is the most exact
 		early, now, late := clock(), get[float64](p, "now()"), clock()
 		off = min(off, max(late-now, now-early))
 	}
@@ -28,7 +28,7 @@ func testOpen(s *stage) {
 	assert.True(s, get[bool](p, "hf instanceof EventTarget"))
 }
 
-// Acquire, heartbeat, release, with the events in the order that the declaration promises.
+// Acquire, heartbeat and release cause events in the order of the declaration.
 func testSequence(s *stage) {
 	const interval = 200.0
 	p := s.open()
@@ -58,13 +58,13 @@ func testSequence(s *stage) {
 	assert.Less(s, latest, 250.0)
 }
 
-// Each refusal has its code, comes in time and leaves nothing in the queue.
+// Each refusal has its code, comes in time, and leaves nothing in the queue.
 func testRefusals(s *stage) {
 	holder, p := s.open(), s.open()
 	holder.do("lease = await hf.acquireProjectLock()")
 	for _, refusal := range []struct {
 		options, code string
-		waits         int     // how often it says that it waits
+		waits         int     // the number of waiting events
 		after         float64 // ms; a second more is allowed, for busy machines
 	}{
 		{"{ifAvailable: true}", "acquire-denied", 0, 0},
@@ -90,14 +90,14 @@ func testRefusals(s *stage) {
 	assert.Equal(s, 1, get[int](holder, "(await locks('"+s.root+"')).held"))
 }
 
-// A thief has the lock at once; whom it was taken from is told, once.
+// A thief gets the lock at once, and the former holder receives exactly one event.
 func testSteal(s *stage) {
 	holder, thief := s.open(), s.open()
 	holder.do(`globalThis.readonly = []
 		lease = await hf.acquireProjectLock({heartbeatIntervalMs: 100, ttlMs: 2000, onReadonly: e => readonly.push(e.reason)})`)
 	thief.do("lease = await hf.acquireProjectLock({steal: true, heartbeatIntervalMs: 100, ttlMs: 2000})")
 	holder.wait("readonly.length > 0")
-	thief.wait("count('renewed') >= 3") // what came twice has come
+	thief.wait("count('renewed') >= 3") // an event that came twice has arrived by then
 	assert.Equal(s, []string{"error", "readonly-entered"}, get[[]string](holder, "types().slice(-2)"))
 	assert.Equal(s, "lease-lost", get[string](holder, "events.at(-2).error.code"))
 	assert.Equal(s, []string{"lease-lost"}, get[[]string](holder, "readonly"))
@@ -118,7 +118,7 @@ func testWith(s *stage) {
 	assert.Equal(s, []string{"release-requested", "released"}, get[[]string](p, "types().slice(-2)"))
 }
 
-// Where the engine lacks the symbol, leases lack the method, under every name.
+// If the engine lacks the symbol, leases lack the method under every name.
 func testDispose(s *stage) {
 	p := s.open()
 	p.do("lease = await hf.acquireProjectLock()")

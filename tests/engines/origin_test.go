@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An origin that is not a secure context has no Web Locks: acquiring says so at once.
+// An insecure origin has no Web Locks: acquiring reports that at once.
 func testInsecure(s *stage) {
-	s.expected = append(s.expected, "Cross-Origin-Opener-Policy") // is ignored there
+	s.expected = append(s.expected, "Cross-Origin-Opener-Policy") // it is ignored there
 	p := s.blank(s.site.InsecureURL(BlankPage))
 	require.Equal(s, []bool{false, false}, get[[]bool](p, "[isSecureContext, 'locks' in navigator]"))
 	p.do("await start(" + s.options("") + ")")
@@ -23,8 +23,8 @@ func testInsecure(s *stage) {
 	p.do("await hf.close()")
 }
 
-// All pages have the policy of the demo. A whole life under it violates nothing, in the page or its workers, and the
-// reports that would tell of a violation do arrive.
+// All pages have the policy of the demo. A complete run violates nothing, in the page or its workers. A planted
+// violation is reported.
 func testPolicy(s *stage) {
 	s.expected = append(s.expected, "(?i)content.security.policy|policy: |inline")
 	before := len(s.site.Violations())
@@ -42,7 +42,7 @@ func testPolicy(s *stage) {
 	assert.NotContains(s, get[[]string](p, "problems"), "ran")
 }
 
-// A server that does not know Wasm makes loading slower, not impossible.
+// A server that does not know the Wasm type makes loading slower, but not impossible.
 func testMIME(s *stage) {
 	p := s.blank(s.site.URL(BlankPage))
 	p.do("await start(" + s.options("baseURL: '"+OctetBase+"'") + ")")

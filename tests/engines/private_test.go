@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// In a private window of Firefox a page has Web Locks, but no file storage it can open: a lease goes on without its
-// record and says so, and a lock over a file is refused with words that a person can act on.
+// In a private window of Firefox, a page has Web Locks but no file storage. A lease then works without its record and
+// reports that. A lock over a file is refused with a message that tells the user what to do.
 func TestPrivateWindow(t *testing.T) {
 	site := Serve(t, siteFolder)
 	engine := launch(t, startFirefox, Options{Private: true})

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// mark is the environment variable that every process of a browser inherits, whatever group or session it enters.
+// mark is an environment variable that every process of a browser inherits, in any group or session.
 const mark = "HOLDFAST_ENGINE"
 
-// processes are what one browser started: its own process, helpers and their children, all in one place on disk.
+// processes are the processes of one browser: its own process, helpers and their children, with one folder on disk.
 type processes struct {
 	home     string // profile, temporary files, configuration; removed at the end
 	commands []*exec.Cmd
@@ -29,12 +29,12 @@ func newProcesses() (*processes, error) {
 	return &processes{home: home}, nil
 }
 
-// start runs a program in a process group of its own, which also ends when this process does.
+// start runs a program in its own process group. The program also ends when this process does.
 func (p *processes) start(output io.Writer, environment []string, extra *os.File, name string, arguments ...string) error {
 	cmd := exec.Command(name, arguments...)
 	cmd.Dir = p.home
 	cmd.Stdout, cmd.Stderr = output, output
-	cmd.WaitDelay = time.Second // a grandchild may have the output open still
+	cmd.WaitDelay = time.Second // a grandchild may still have the output open
 	if extra != nil {
 		cmd.ExtraFiles = []*os.File{extra} // descriptor 3
 	}
@@ -49,7 +49,7 @@ func (p *processes) start(output io.Writer, environment []string, extra *os.File
 	return nil
 }
 
-// quit kills everything that was started, in the groups and outside, and removes what it left on disk.
+// quit kills all processes, inside and outside the groups, and removes their files.
 func (p *processes) quit() error {
 	if err := p.stop(syscall.SIGKILL); err != nil {
 		return err
@@ -57,8 +57,8 @@ func (p *processes) quit() error {
 	return os.RemoveAll(p.home)
 }
 
-// stop ends everything that was started. SIGKILL goes to all processes, in the groups and outside; another signal to those that
-// were started here, which end the others.
+// stop ends all processes. SIGKILL goes to all of them, inside and outside the groups. Another signal goes to those
+// that were started here, which end the others.
 func (p *processes) stop(signal syscall.Signal) error {
 	limit := 5 * time.Second
 	for _, cmd := range p.commands {
@@ -83,18 +83,18 @@ func (p *processes) stop(signal syscall.Signal) error {
 		return fmt.Errorf("processes are left after %v: %v", signal, left)
 	}
 	for _, cmd := range p.commands {
-		_ = cmd.Wait() // killed, so an error
+		_ = cmd.Wait() // an error, because it was killed
 	}
 	p.commands = nil
 	return nil
 }
 
-// alive returns the processes that bear the mark and have not ended.
+// alive returns the running processes with the mark.
 func (p *processes) alive() (found []int) {
 	wanted := append(append([]byte{0}, mark+"="+p.home...), 0)
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
-		environment, err := os.ReadFile(file) // empty for one that has ended and was not waited for
+		environment, err := os.ReadFile(file) // empty for a process that has ended without being waited for
 		if err != nil || !bytes.Contains(append(append([]byte{0}, environment...), 0), wanted) {
 			continue
 		}
@@ -105,7 +105,7 @@ func (p *processes) alive() (found []int) {
 	return found
 }
 
-// find returns the path of the first program that is there, or an error that says what to install.
+// find returns the path of the first existing program, or an error that says what to install.
 func find(what, debian string, names ...string) (string, error) {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {

@@ -20,8 +20,8 @@ import (
 //go:embed testdata/*.js
 var scripts embed.FS
 
-// A Site serves the built package with the headers of the demo, its content security policy among them, and pages that
-// have loaded testdata/prelude.js. What a page or worker violates of the policy is reported to it.
+// A Site serves the built package with the headers of the demo, including its content security policy, and pages that
+// have loaded testdata/prelude.js. Pages and workers report policy violations to it.
 type Site struct {
 	*browser.Server
 
@@ -37,8 +37,8 @@ const (
 	shoutPath = "/shout.js"
 )
 
-// Serve serves the package that lies in a folder, until the test ends, with the answers of a server's API where one is given. It
-// fails the test where the package is not built.
+// Serve serves the package in a folder until the test ends, with a server's API if one is given. It fails the test if
+// the package is not built.
 func Serve(t testing.TB, folder string, api ...http.Handler) *Site {
 	t.Helper()
 	files := os.DirFS(folder)
@@ -90,7 +90,7 @@ func (s *Site) Address() string {
 	return strings.TrimSuffix(strings.TrimPrefix(s.OtherURL(""), "http://"), "/")
 }
 
-// Violations returns the reports about the content security policy that came so far.
+// Violations returns the reports about policy violations so far.
 func (s *Site) Violations() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,11 +111,11 @@ func (s *Site) report(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, kind string, body []byte) {
 	static.SecurityHeaders(w.Header())
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", "no-cache") // with "no-store", the back/forward cache has no page
+	w.Header().Set("Cache-Control", "no-cache") // with "no-store", no page enters the back/forward cache
 	_, _ = w.Write(body)
 }
 
-// reporting adds to every policy the address that violations are reported to.
+// reporting adds the address for violation reports to every policy.
 func reporting(next http.Handler) http.Handler {
 	return changed(next, func(_ *http.Request, header http.Header) {
 		if policy := header.Get("Content-Security-Policy"); policy != "" {
@@ -124,7 +124,7 @@ func reporting(next http.Handler) http.Handler {
 	})
 }
 
-// octet sends the Wasm as servers do that do not know it.
+// octet sends the Wasm like a server that does not know its type.
 func octet(next http.Handler) http.Handler {
 	return changed(next, func(r *http.Request, header http.Header) {
 		if path.Ext(r.URL.Path) == ".wasm" {
@@ -133,7 +133,7 @@ func octet(next http.Handler) http.Handler {
 	})
 }
 
-// changed passes what next answers through a change of its headers.
+// changed lets change modify the headers of each response of next.
 func changed(next http.Handler, change func(*http.Request, http.Header)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(&changing{ResponseWriter: w, change: func() { change(r, w.Header()) }}, r)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A stage is where one scenario plays: an engine, a host and a project that no other scenario uses.
+// A stage is the environment of one scenario: an engine, a host, and a project that no other scenario uses.
 type stage struct {
 	*testing.T
 	engine     Engine
@@ -20,7 +20,7 @@ type stage struct {
 	host, root string
 	pages      []*page
 	seen       int      // errors on the console before the scenario began
-	expected   []string // patterns of the errors that the scenario means to make
+	expected   []string // patterns of the errors that the scenario causes on purpose
 	took       map[string]float64
 }
 
@@ -30,8 +30,8 @@ type page struct {
 	tab Tab
 }
 
-// play runs a scenario, closes the tabs that it left open, and fails the test for every error that a page or the
-// console told and nobody expected.
+// play runs a scenario and closes the tabs that it left open. It fails the test for every unexpected error of a page
+// or the console.
 func (s *stage) play(scenario func(*stage)) {
 	s.seen = len(s.engine.Errors())
 	s.Cleanup(func() {
@@ -54,7 +54,7 @@ func (s *stage) quiet(messages []string) {
 	}
 }
 
-// needs skips the scenario where the engine's driver cannot do something, with the reason.
+// needs skips the scenario, with the reason, if the engine's driver lacks an ability.
 func (s *stage) needs(what string) {
 	s.Helper()
 	if why := Limits[s.engineName][what]; why != "" {
@@ -70,7 +70,7 @@ func (s *stage) open() *page {
 	return p
 }
 
-// blank opens a tab that has the prelude and nothing else.
+// blank opens a tab with only the prelude.
 func (s *stage) blank(url string) *page {
 	s.Helper()
 	tab, err := s.engine.Open(url)
@@ -80,35 +80,35 @@ func (s *stage) blank(url string) *page {
 	return p
 }
 
-// options returns the options of openHoldfast, with more of them in the syntax of JavaScript.
+// options returns the options of openHoldfast, with more of them in JavaScript syntax.
 func (s *stage) options(more string) string {
 	return fmt.Sprintf("{host: '%s', root: '%s', ownerName: 'Ann', %s}", s.host, s.root, more)
 }
 
-// note keeps a figure for the table of figures.
+// note stores a figure for the table of figures.
 func (s *stage) note(column string, ms float64) {
 	s.Logf("%s: %.1f ms", column, ms)
 	s.took[column] = ms
 }
 
-// gone says that a page was closed or killed by the scenario.
+// gone records that the scenario closed or killed a page.
 func (s *stage) gone(p *page) {
 	s.pages = slices.DeleteFunc(s.pages, func(other *page) bool { return other == p })
 }
 
-// do runs statements in the page, which may await.
+// do runs statements in the page, which may use await.
 func (p *page) do(js string) {
 	p.t.Helper()
 	require.NoError(p.t, Eval(p.tab, js, nil))
 }
 
-// wait waits until an expression is true, which may await.
+// wait waits until an expression is true. The expression may use await.
 func (p *page) wait(expression string) {
 	p.t.Helper()
 	require.NoError(p.t, Wait(p.tab, expression, Limit))
 }
 
-// get returns the value of an expression, which may await.
+// get returns the value of an expression, which may use await.
 func get[T any](p *page, expression string) (value T) {
 	p.t.Helper()
 	require.NoError(p.t, Eval(p.tab, "return "+expression, &value))

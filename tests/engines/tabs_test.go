@@ -6,17 +6,17 @@ import (
 )
 
 // handOverLimit is how much later than a bare Web Lock's waiter a waiting tab may acquire, in milliseconds, when the
-// holder of both ends. What the browser takes to close or load a page, however busy the machine, is in both times.
+// holder of both ends. Both times contain the browser's time to close or load a page, however busy the machine is.
 const handOverLimit = 250.0
 
-// handOver asserts that a tab that waits acquires as soon as the holder has ended. A bare Web Lock of the holder's page,
-// with a waiter in the same tab, is the control.
+// handOver asserts that a waiting tab acquires as soon as the holder has ended. The control is a bare Web Lock of the
+// holder's page with a waiter in the same tab.
 func handOver(s *stage, column string, end func(holder *page) (since float64)) {
 	s.Helper()
 	holder, waiter := s.open(), s.open()
 	holder.do(`lease = await hf.acquireProjectLock({ttlMs: 60000})
 		await new Promise(held => navigator.locks.request("control", () => new Promise(free => { globalThis.free = free; held() })))`)
-	// Retries would come in ten minutes: only the browser's queue can be as quick as this.
+	// Retries would take ten minutes: only the browser's queue is as fast as this.
 	waiter.do(`navigator.locks.request("control", () => { globalThis.freed = now() })
 		hf.acquireProjectLock({backoff: {initialDelayMs: 600000, maxDelayMs: 600000, maxRetries: 0}})
 			.then(l => { got = now(); lease = l })`)
@@ -66,7 +66,7 @@ func testHandOverOnKill(s *stage) {
 	})
 }
 
-// Each tab sees who holds and who waits for whom.
+// Each tab sees the holders, and for whom each waiter waits.
 func testInspect(s *stage) {
 	holder, waiter := s.open(), s.open()
 	holder.do("lease = await hf.acquireProjectLock()")
@@ -96,7 +96,7 @@ func testInspect(s *stage) {
 	waiter.wait("got")
 }
 
-// close ends what is being acquired, gives back what is held, and ends the runtime.
+// close ends pending acquisitions, releases leases, and ends the runtime.
 func testClose(s *stage) {
 	holder, other := s.open(), s.open()
 	holder.do("lease = await hf.acquireProjectLock(); globalThis.lost = failure(hf.acquireProjectLock({backoff: {maxRetries: 0}}))")

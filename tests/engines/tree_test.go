@@ -5,10 +5,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testTree is about places, slots and a deadlock between tabs, over Web Locks.
+// testTree tests places, slots and a deadlock between tabs, over Web Locks.
 func testTree(s *stage) { tree(s, s.open) }
 
-// testFileTree is the same over the file.
+// testFileTree runs the same tests over the file.
 func testFileTree(s *stage) {
 	if s.hasFiles() {
 		tree(s, s.files)
@@ -31,7 +31,7 @@ func tree(s *stage, open func() *page) {
 
 var denials = []string{"acquire-denied", "fallback-conflict"}
 
-// places has a place keep out who wants it, what is above it or what is below it, and nobody else.
+// places tests that a place excludes requests for itself, for places above it and for places below it, and no others.
 func places(s *stage, a, b, c *page) {
 	a.do("lease = await take({path: ['u1', 'a1', 'r1']})")
 	for _, conflict := range []string{"{path: ['u1', 'a1', 'r1']}", "{path: ['u1']}", "{path: ['u1', 'a1', 'r1', 'below']}", "{}", "{paths: [['u2'], ['u1', 'a1']]}"} {
@@ -48,7 +48,7 @@ func places(s *stage, a, b, c *page) {
 	assert.Equal(s, "granted", get[string](c, "await attempt({path: ['doc']})"))
 }
 
-// slots has two of three tabs hold a slot; that of the second goes to the third when its holder ends.
+// slots makes two of three tabs hold a slot. The third tab gets the second slot when its holder ends.
 func slots(s *stage, a, b, c *page) {
 	const pool = "{path: ['pool'], slots: 2}"
 	a.do("lease = await take(" + pool + ")")
@@ -72,7 +72,8 @@ func slots(s *stage, a, b, c *page) {
 	c.do("await lease.release()")
 }
 
-// slotCycle has a tab wait for one of two slots whose holders wait for what it holds: one of the three is told.
+// slotCycle makes a tab wait for one of two slots whose holders wait for the tab's lease. One of the three gets the
+// error.
 func slotCycle(s *stage, a, b, c *page) {
 	const pool, key = "{path: ['circle'], slots: 2}", "{path: ['key']}"
 	a.do("lease = await take(" + pool + ")")
@@ -96,7 +97,7 @@ func slotCycle(s *stage, a, b, c *page) {
 	assert.ElementsMatch(s, []string{"deadlock", "granted", "granted"}, outcomes)
 }
 
-// deadlock has two tabs take two places one within the other, each in its own order: one is told.
+// deadlock makes two tabs take two nested places in different orders. One of them gets the error.
 func deadlock(s *stage, a, c *page) {
 	for p, ids := range map[*page][2]string{a: {"x", "y"}, c: {"y", "x"}} {
 		p.do("events.length = 0; globalThis.outcome = ''; lease = await take({path: ['" + ids[0] + "']})")

@@ -8,20 +8,20 @@ import (
 	"sync"
 )
 
-// webdriver is a session of the classic WebDriver protocol (https://www.w3.org/TR/webdriver2/). Commands go to the one
-// tab that is current, so mu is held from choosing the tab to the answer.
+// webdriver is a session of the classic WebDriver protocol (https://www.w3.org/TR/webdriver2/). Commands go to the
+// current tab, so mu is held from choosing the tab to the answer.
 type webdriver struct {
 	client  http.Client
 	base    string // "http://127.0.0.1:port"
 	session string // its path, "/session/…"
 
-	cover string // handle of the tab that the browser began with
+	cover string // handle of the browser's first tab
 
 	mu      sync.Mutex
 	current string
 }
 
-// send makes one request and decodes the value it is answered with into out, which may be nil.
+// send makes one request and decodes the answer's value into out, which may be nil.
 func (w *webdriver) send(method, path string, body, out any) error {
 	var data []byte
 	if method == http.MethodPost {
@@ -88,7 +88,7 @@ func (w *webdriver) open() (string, error) {
 	return window.Handle, err
 }
 
-// close closes a tab. Then the first tab is current, since no command works while none is.
+// close closes a tab. Then the first tab becomes current, because commands need a current tab.
 func (w *webdriver) close(handle string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -74,13 +74,14 @@ func (w *webkit) start(said *os.File, xvfb, driver, browser string, options Opti
 	w.driver = &webdriver{base: "http://127.0.0.1:" + strconv.Itoa(port), client: http.Client{Timeout: Limit}}
 	arguments := []string{"--automation"}
 	if options.InsecureProxy != "" {
-		// Not by the capability "proxy": its "noProxy" makes WebKitGTK 2.50 read past the end of the list, and crash.
+		// The capability "proxy" cannot be used: its "noProxy" makes WebKitGTK 2.50 read past the end of the list and
+		// crash.
 		arguments = append(arguments, "--proxy=http://"+options.InsecureProxy, "--ignore-host=localhost", "--ignore-host=127.0.0.1")
 	}
 	return w.begin(map[string]any{"webkitgtk:browserOptions": map[string]any{"binary": browser, "args": arguments}})
 }
 
-// display starts a virtual display and returns its name. Xvfb says on descriptor 3 which number was free.
+// display starts a virtual display and returns its name. Xvfb writes the free number to descriptor 3.
 func (w *webkit) display(said *os.File, xvfb string) (string, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -102,7 +103,7 @@ func (w *webkit) display(said *os.File, xvfb string) (string, error) {
 	return ":" + strings.TrimSpace(number), nil
 }
 
-// begin makes the session, as soon as the driver takes requests.
+// begin creates the session as soon as the driver accepts requests.
 func (w *webkit) begin(capabilities map[string]any) error {
 	for deadline := time.Now().Add(Limit); ; time.Sleep(10 * time.Millisecond) {
 		err := w.driver.send(http.MethodGet, "/status", nil, nil)
@@ -129,7 +130,7 @@ func (w *webkit) begin(capabilities map[string]any) error {
 
 func (w *webkit) Version() string { return w.version }
 
-// Errors returns nothing: neither the driver nor MiniBrowser in automation mode tells the console.
+// Errors returns nothing: neither the driver nor MiniBrowser in automation mode reports the console.
 func (w *webkit) Errors() []string { return nil }
 
 func (w *webkit) Open(url string) (Tab, error) {
@@ -141,12 +142,12 @@ func (w *webkit) Open(url string) (Tab, error) {
 	return tab, tab.Navigate(url)
 }
 
-// loaded waits for a document that is another one than before. The driver takes the end of any load for that of the
-// one it asked for, the blank page of a new tab included.
+// loaded waits for another document. The driver takes the end of any load as the end of the requested one, including
+// that of a new tab's blank page.
 func (tab *webkitTab) loaded(other string) error {
 	for deadline := time.Now().Add(Limit); ; time.Sleep(5 * time.Millisecond) {
 		answer, err := tab.Run(`Promise.resolve(String(document.readyState === "complete" && ` + other + `))`)
-		if err == nil && answer == "true" { // an error: the document changed under the question
+		if err == nil && answer == "true" { // an error means that the document changed during the evaluation
 			return nil
 		}
 		if time.Now().After(deadline) {
@@ -155,13 +156,13 @@ func (tab *webkitTab) loaded(other string) error {
 	}
 }
 
-// Restart is not possible: a session of the driver keeps nothing on disk.
+// Restart is not supported: a session of the driver keeps nothing on disk.
 func (w *webkit) Restart(syscall.Signal) error { return errors.ErrUnsupported }
 
 // Stored finds nothing: pages have no file storage.
 func (w *webkit) Stored(string) bool { return false }
 
-// Quit kills the browser: an orderly end would save what is thrown away.
+// Quit kills the browser, because an orderly end would save data that is thrown away.
 func (w *webkit) Quit() error { return w.processes.quit() }
 
 func (tab *webkitTab) Run(expression string) (out string, err error) {
@@ -192,10 +193,10 @@ func (tab *webkitTab) Close() error {
 	return tab.engine.driver.close(tab.handle)
 }
 
-// Kill is not possible: WebKitWebDriver ends its session, and with it every tab, when any page's process dies.
+// Kill is not supported: WebKitWebDriver ends its session, and so every tab, when any page's process dies.
 func (tab *webkitTab) Kill() (time.Time, error) { return time.Time{}, errors.ErrUnsupported }
 
-// Suspend is not possible: the driver does not say which process has a page.
+// Suspend is not supported: the driver does not report a page's process.
 func (tab *webkitTab) Suspend(bool) error { return errors.ErrUnsupported }
 
 func freePort() (int, error) {

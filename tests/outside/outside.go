@@ -1,4 +1,4 @@
-// Package outside makes Go modules that use Holdfast's packages from outside.
+// Package outside creates Go modules that use Holdfast's packages from outside.
 package outside
 
 import (
@@ -12,8 +12,8 @@ import (
 
 const path = "github.com/holdfast-dev/holdfast"
 
-// Module makes dir the root of a module that takes Holdfast from the clone at root. It requires what
-// Holdfast requires, at the same versions, so that nothing needs to be looked up.
+// Module makes dir the root of a module that uses Holdfast from the clone at root. It has Holdfast's requirements at
+// the same versions, so no lookup is needed.
 func Module(t testing.TB, dir, root string) {
 	t.Helper()
 	if err := module(dir, root); err != nil {

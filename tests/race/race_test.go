@@ -22,8 +22,8 @@ var (
 
 const (
 	tabs    = 3
-	workers = 2 // in each tab, beside the page itself
-	// served is how long a contender may take to end its last turn: all others may be before it.
+	workers = 2 // in each tab, besides the page itself
+	// served is the maximum time for a contender to end its last turn: all others may come before it.
 	served = 30 * time.Second
 )
 
@@ -41,14 +41,14 @@ type runner struct {
 	events   map[string]int
 }
 
-// Nobody holds what another one holds, and nobody waits for ever, whatever ends in between.
+// No two contenders hold the lock at once, and none waits forever, whatever ends meanwhile.
 func TestRace(t *testing.T) {
-	// With Web Locks beside it, the file arbitrates nothing: a page takes the Web Lock first.
+	// Beside Web Locks, the file arbitrates nothing: a page takes the Web Lock first.
 	for name, strategy := range map[string]string{"web-lock": "web-lock", "file-lock": "file-lock", "file alone": "file-lock"} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, strategy, name == "file alone", false)
 			begun := time.Now()
-			// A seed says what is done to whom; when that comes is the machine's affair.
+			// A seed determines the actions and their targets; the machine determines their times.
 			for limit := begun.Add(time.Duration(*grants) * time.Second); r.referee.Entries() < *grants && time.Now().Before(limit); {
 				r.strike()
 				time.Sleep(*every/2 + time.Duration(r.random.Int64N(int64(*every))))
@@ -63,7 +63,7 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// The same race finds out a lock that grants to several.
+// The same race detects a lock that grants to several contenders.
 func TestRaceFindsADoubleGrant(t *testing.T) {
 	r := start(t, "web-lock", false, true)
 	require.Eventually(t, func() bool {
@@ -71,7 +71,8 @@ func TestRaceFindsADoubleGrant(t *testing.T) {
 	}, browser.Limit, 10*time.Millisecond)
 }
 
-// Who is ended while it starts is not heard any more; who starts and never begins is left behind.
+// The reports of a contender that is ended during its start do not count. A contender that starts and never begins is
+// left behind.
 func TestEndedBeforeItsFirstTurn(t *testing.T) {
 	r := newReferee(1)
 	r.enter("tab1.page.1")
@@ -84,7 +85,7 @@ func TestEndedBeforeItsFirstTurn(t *testing.T) {
 	assert.False(t, r.hear(told{Client: "tab2.page.2", What: "begin"}).Stop)
 }
 
-// start begins a race. alone takes Web Locks from all scripts.
+// start begins a race. alone hides Web Locks from all scripts.
 func start(t *testing.T, strategy string, alone, fault bool) *runner {
 	number := *seed
 	if number == 0 {
@@ -101,7 +102,7 @@ func start(t *testing.T, strategy string, alone, fault bool) *runner {
 	return r
 }
 
-// options names a new contender of a tab and says what it is to do.
+// options names a new contender of a tab and returns its instructions.
 func (r *runner) options(tab int, name, host string) string {
 	r.born++
 	id := fmt.Sprintf("tab%d.%s.%d", tab, name, r.born)
@@ -109,7 +110,7 @@ func (r *runner) options(tab int, name, host string) string {
 	return fmt.Sprintf("{id: '%s', host: '%s', strategy: '%s', root: 'race', seed: %d, fault: %v}", id, host, r.strategy, r.random.Uint32(), r.fault)
 }
 
-// enter has a tab that was loaded take part: its page, in one of both hosts, and its workers.
+// enter makes a loaded tab take part: its page, in one of both hosts, and its workers.
 func (r *runner) enter(tab int) {
 	r.tabs[tab].WaitFor("globalThis.loaded", browser.Limit)
 	host := []string{"page", "worker"}[r.random.IntN(2)]
@@ -125,7 +126,7 @@ func (r *runner) replace(tab, worker int) {
 	r.tabs[tab].MustEval(fmt.Sprintf("replace(%d, %s)", worker, r.options(tab, name, "worker")), nil)
 }
 
-// strike ends something, and has another one take its place.
+// strike ends a page or worker, and replaces it.
 func (r *runner) strike() {
 	tab := r.random.IntN(tabs)
 	what := []string{"terminate", "terminate", "terminate", "reload", "close", "crash"}[r.random.IntN(6)]
@@ -148,7 +149,7 @@ func (r *runner) strike() {
 	r.enter(tab)
 }
 
-// finish waits until every contender has ended its last turn; who does not was left behind.
+// finish waits until every contender has ended its last turn. A contender that does not was left behind.
 func (r *runner) finish() {
 	r.referee.stop()
 	for limit := time.Now().Add(served); len(r.referee.running()) > 0 && time.Now().Before(limit); {
@@ -159,7 +160,7 @@ func (r *runner) finish() {
 	}
 }
 
-// free asserts that the lock is there for a newcomer, and that nobody else is.
+// free asserts that a new contender can acquire the lock, and that there is no other one.
 func (r *runner) free() {
 	tab := r.browser.Open(r.t, r.server.URL("/race"))
 	tab.MustEval(fmt.Sprintf(`

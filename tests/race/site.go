@@ -1,5 +1,5 @@
-// Package race lets tabs and workers of real browsers race for one lock, with releases, aborts, thefts, reloads,
-// crashes and terminations at random, before a witness that relies on nothing of the lock.
+// Package race makes tabs and workers of real browsers race for one lock, with random releases, aborts, thefts,
+// reloads, crashes and terminations. A witness that does not depend on the lock checks them.
 package race
 
 import (
@@ -20,13 +20,13 @@ import (
 //go:embed testdata/*.js
 var scripts embed.FS
 
-// referee is the server's side of one race: contenders tell it what they do.
+// referee is the server's side of one race. Contenders report their actions to it.
 type referee struct {
 	*locktest.Witness
-	grants int // after so many, nobody is to begin again
+	grants int // after this many, no contender may begin again
 
 	mu      sync.Mutex
-	turns   map[string]int // of the contenders that run, begun or not
+	turns   map[string]int // of the running contenders, whether or not they have begun
 	failure []string
 	over    bool
 }
@@ -35,14 +35,14 @@ func newReferee(grants int) *referee {
 	return &referee{Witness: locktest.NewWitness(), grants: grants, turns: map[string]int{}}
 }
 
-// told is what a contender tells.
+// told is a contender's report.
 type told struct {
 	Client, What, Why string
 	Token             int64
 	Steal             bool
 }
 
-// answer is what it is told.
+// answer is the referee's answer.
 type answer struct {
 	Go   bool `json:"go"`
 	Stop bool `json:"stop"`
@@ -90,15 +90,15 @@ func (r *referee) hear(m told) answer {
 	return answer{}
 }
 
-// enter says that a contender is about to be started.
+// enter records that a contender is about to start.
 func (r *referee) enter(client string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turns[client] = 0
 }
 
-// end says that the contenders whose names begin so are about to be killed. What one of them still tells
-// is not heard: a page that goes away has its requests fail under it, also while it starts.
+// end records that the contenders whose names have this prefix are about to be killed. Their later reports do not
+// count: a page that goes away has its requests fail, even while it starts.
 func (r *referee) end(prefix string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,14 +110,14 @@ func (r *referee) end(prefix string) {
 	}
 }
 
-// stop has every contender end after its turn.
+// stop makes every contender end after its turn.
 func (r *referee) stop() {
 	r.mu.Lock()
 	r.over = true
 	r.mu.Unlock()
 }
 
-// running are the contenders that have not said that they are done, those that have not begun among them.
+// running returns the contenders that have not reported their end, including those that have not begun.
 func (r *referee) running() (clients []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *referee) failures() []string {
 	return append([]string(nil), r.failure...)
 }
 
-// withoutWebLocks makes a page or a worker one of a browser that has no Web Locks.
+// withoutWebLocks makes a page or a worker behave like one in a browser without Web Locks.
 const withoutWebLocks = "Object.defineProperty(navigator, 'locks', {value: undefined, configurable: true});\n"
 
 func serve(t *testing.T, r *referee, alone bool) *browser.Server {

@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// browser is a page's way to a real server: what port.js does in a browser.
+// browser is a page's connection to a real server, like port.js in a browser.
 type browser struct {
 	url, origin string
 	client      *http.Client // with the cookies of the session
 }
 
-// answer is the JSON of all answers.
+// answer is the common JSON of all answers.
 type answer struct {
 	Error      string    `json:"error"`
 	Message    string    `json:"message"`

@@ -21,7 +21,7 @@ const ttl = 2 * time.Second
 
 var origins = []string{"https://one.example", "https://two.example"}
 
-// The real server passes the suite that the fake one of package remote passes.
+// The real server passes the suite that the fake server of package remote passes.
 func TestServer(t *testing.T) {
 	remotetest.RunServer(t, func(t *testing.T, test func(*testing.T, remotetest.World)) {
 		t.Parallel()
@@ -69,7 +69,7 @@ func visit(t *testing.T, url string) *http.Client {
 	return client
 }
 
-// waiting returns how many requests wait for the document or for what lies below it.
+// waiting returns the number of requests that wait for the document or below it.
 func waiting(t *testing.T, url string) int {
 	response, err := http.Get(url + "/api/locks?path=documents/" + remotetest.Document)
 	require.NoError(t, err)

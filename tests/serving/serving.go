@@ -1,4 +1,4 @@
-// Package serving runs "holdfast serve" as a process of its own for tests, and the wires that lead to it, which can be cut.
+// Package serving runs "holdfast serve" as a separate process for tests, and wires to it that a test can cut.
 package serving
 
 import (
@@ -25,7 +25,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, exec.Command("go", "build", "-o", path, "../../cmd/holdfast").Run()
 })
 
-// Binary returns the path of the server's program, with the site it carries, and builds it where that has changed.
+// Binary returns the path of the server's program with its site, and builds it if anything has changed.
 func Binary(t *testing.T) string {
 	t.Helper()
 	path, err := binary()
@@ -33,7 +33,7 @@ func Binary(t *testing.T) string {
 	return path
 }
 
-// A Server is a running "holdfast serve". Its methods fail the test for an error.
+// A Server is a running "holdfast serve". Its methods fail the test on an error.
 type Server struct {
 	URL string // of the last start
 
@@ -42,7 +42,7 @@ type Server struct {
 	cmd  *exec.Cmd
 }
 
-// Run starts a server with these flags on a free port. It is stopped when the test ends.
+// Run starts a server with these flags on a free port. The end of the test stops it.
 func Run(t *testing.T, flags ...string) *Server {
 	t.Helper()
 	s := &Server{t: t, args: append([]string{"serve"}, flags...)}
@@ -51,7 +51,7 @@ func Run(t *testing.T, flags ...string) *Server {
 	return s
 }
 
-// Start starts a server that was stopped or killed, and returns when it says that it is ready.
+// Start starts a stopped or killed server, and returns when it reports that it is ready.
 func (s *Server) Start(address string) {
 	s.t.Helper()
 	s.cmd = exec.Command(Binary(s.t), append(s.args, "--addr", address)...)
@@ -64,7 +64,7 @@ func (s *Server) Start(address string) {
 	require.NotEmpty(s.t, s.URL, line)
 }
 
-// Address is where the server listens, or did, for another start to take its place.
+// Address returns the address on which the server listens or last listened, so that another start can reuse it.
 func (s *Server) Address() string {
 	return strings.Replace(s.URL, "http://localhost", "127.0.0.1", 1)
 }
@@ -79,7 +79,7 @@ func (s *Server) Stop() {
 	s.cmd = nil
 }
 
-// Kill ends the server without any warning.
+// Kill ends the server without warning.
 func (s *Server) Kill() {
 	require.NoError(s.t, s.cmd.Process.Kill())
 	_ = s.cmd.Wait()

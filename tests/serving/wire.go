@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Wire is a way to an address, over a TCP port of its own, which can be cut.
+// A Wire forwards its own TCP port to an address. A test can cut it.
 type Wire struct {
 	listener    net.Listener
 	network, to string
@@ -22,7 +22,7 @@ type Wire struct {
 	conns map[net.Conn]struct{}
 }
 
-// NewWire listens and passes on to an address, until the test ends; network is "tcp" or "unix".
+// NewWire listens and forwards connections to an address until the test ends. network is "tcp" or "unix".
 func NewWire(t *testing.T, network, to string) *Wire {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,7 +41,7 @@ func NewWire(t *testing.T, network, to string) *Wire {
 	return w
 }
 
-// Address is where the wire begins.
+// Address returns the wire's own address.
 func (w *Wire) Address() string { return w.listener.Addr().String() }
 
 func (w *Wire) pass(conn net.Conn) {
@@ -65,7 +65,7 @@ func (w *Wire) pass(conn net.Conn) {
 	w.mu.Unlock()
 }
 
-// Cut ends every connection and lets none through, or lets them through again.
+// Cut ends every connection and accepts no new one, or accepts connections again.
 func (w *Wire) Cut(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +77,8 @@ func (w *Wire) Cut(cut bool) {
 	}
 }
 
-// Proxy leads to a server over the wire. If the wire is cut, or nobody listens, the connection of the page is cut too.
+// Proxy forwards requests to a server over the wire. If the wire is cut or nobody listens, it cuts the page's
+// connection too.
 func (w *Wire) Proxy() http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {

@@ -1,12 +1,12 @@
-// Command wasmworker runs a Go program compiled to js/wasm in a dedicated worker of headless Chromium, passes its
-// output and exit code through, and leaves neither process nor profile behind. It runs in
-// the folder of the package, as go test has it:
+// Command wasmworker runs a Go program compiled to js/wasm in a dedicated worker of headless Chromium. It passes on
+// the program's output and exit code, and leaves neither process nor profile behind. It runs in the folder of the
+// package, like go test:
 //
 //	GOOS=js GOARCH=wasm go test -c -o .cache/opfs.wasm ./opfs
 //	cd opfs && ../.cache/wasmworker ../.cache/opfs.wasm -test.run TestKilledHolder
 //
-// Sync access handles exist in dedicated workers alone; wasmbrowsertest runs a program in the page. The program sees
-// nothing of the environment; it gets the arguments as they are, and every run a new profile.
+// Sync access handles exist only in dedicated workers, and wasmbrowsertest runs a program in the page. The program
+// gets the arguments unchanged but no environment. Every run has a new profile.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: wasmworker program.wasm [arguments]")
 		os.Exit(2)
 	}
-	// go test asks with SIGQUIT when a test has run too long.
+	// go test sends SIGQUIT when a test has run too long.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	code, err := run(ctx, os.Args[1], os.Args[2:])
 	stop()
@@ -122,7 +122,7 @@ func (m message) act() (done bool, code int, err error) {
 	}
 }
 
-// serve answers with the page, the worker's script, Go's own and the program.
+// serve serves the page, the worker's script, Go's own script and the program.
 func serve(program string) (http.Handler, error) {
 	if _, err := os.Stat(program); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func serve(program string) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	isolated := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// With these, workers may share memory, and clocks are fine.
+		// With these headers, workers may share memory, and clocks are precise.
 		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
 		w.Header().Set("Cross-Origin-Embedder-Policy", "require-corp")
 		mux.ServeHTTP(w, r)
@@ -146,14 +146,14 @@ func serve(program string) (http.Handler, error) {
 	mux.HandleFunc("/wasm_exec.js", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFile(w, r, filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"))
 	})
-	// This runs in the folder of the package.
+	// The working directory is the folder of the package.
 	mux.Handle("/package/", http.StripPrefix("/package/", http.FileServer(http.Dir("."))))
 	mux.HandleFunc("/worker.js", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "worker.js") })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "page.html") })
 	return isolated, nil
 }
 
-// start runs a Chromium with a profile of its own. end kills all of it.
+// start runs a Chromium with its own profile. end kills all of its processes.
 func start(ctx context.Context) (tab context.Context, end func(), err error) {
 	path := browser.FindShell()
 	if path == "" {
@@ -175,7 +175,7 @@ func start(ctx context.Context) (tab context.Context, end func(), err error) {
 		options = append(options, chromedp.NoSandbox)
 	}
 	allocator, cancelAllocator := chromedp.NewExecAllocator(ctx, options...)
-	// Protocol messages newer than the client library are no failure of the test.
+	// Protocol messages newer than the client library do not fail the test.
 	tab, cancel := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
 	end = func() {
 		if process != nil && process.Process != nil {
@@ -204,7 +204,7 @@ func gone(process *exec.Cmd) bool {
 	return process == nil || process.Process == nil || syscall.Kill(-process.Process.Pid, 0) != nil
 }
 
-// group makes it possible to end every child of the browser, and ends it with this program.
+// group puts the browser's processes into one group, so that they can all be ended, and ends them with this program.
 func group(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

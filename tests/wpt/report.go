@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// result is one test as testharness.js reports it; status 0 is a pass.
+// result is the result of one test, as testharness.js reports it; status 0 is a pass.
 type result struct {
 	Name, Message string
 	Status        int
@@ -21,7 +21,7 @@ type row struct {
 	starts  map[bool]*tally
 }
 
-// tally counts runs that began with a runtime that was ready, or was not.
+// tally counts the runs that began with a ready runtime, or with one that was not ready.
 type tally struct{ runs, passed int }
 
 func (r *report) row(context string, l locks) *row {

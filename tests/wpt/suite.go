@@ -30,7 +30,7 @@ type locks struct {
 	alone    bool   // Holdfast finds no Web Locks
 }
 
-// name says which locks answer.
+// name returns the name of the locks under test.
 func (l locks) name() string {
 	switch {
 	case l.Strategy == "":
@@ -43,7 +43,8 @@ func (l locks) name() string {
 	return "Web Locks, then `.lock` file"
 }
 
-// A suite serves the public tests as they are. Every page, frame and worker of them finds Holdfast's locks in navigator.locks.
+// A suite serves the public tests unchanged. Every page, frame and worker of them finds Holdfast's locks in
+// navigator.locks.
 type suite struct {
 	root  string
 	locks locks
@@ -59,7 +60,7 @@ func (s *suite) begin(warm bool, name string) {
 	s.warm, s.name = warm, name
 }
 
-// contexts are the kinds of globals in which a file says that it runs.
+// contexts returns the kinds of globals in which a file must run, according to its header.
 func (s *suite) contexts(file string) ([]string, error) {
 	if strings.HasSuffix(file, ".html") {
 		return []string{"window"}, nil
@@ -82,7 +83,7 @@ func (s *suite) meta(file, key string) (values []string, err error) {
 	return values, err
 }
 
-// address is the page that runs a file in a context.
+// address returns the page that runs a file in a context.
 func (s *suite) address(file, context string) string {
 	switch {
 	case strings.HasSuffix(file, ".html"):
@@ -123,10 +124,11 @@ func (s *suite) serve(t *testing.T) *browser.Server {
 	return browser.Serve(t, mux)
 }
 
-// browsers gives a module of Holdfast the navigator of the browser, in realms where that of the tests has Holdfast's locks.
+// browsers gives a module of Holdfast the browser's navigator, in realms where the tests' navigator has Holdfast's
+// locks.
 const browsers = "const navigator = new Proxy({}, {get: (_, name) => (globalThis.own?.navigator ?? globalThis.navigator)[name]});"
 
-// hidden is what hides the browser's locks from the workers of Holdfast.
+// hidden returns the script that hides the browser's locks from Holdfast's workers.
 func (s *suite) hidden() string {
 	if s.locks.alone {
 		return "Object.defineProperty(navigator, 'locks', {value: undefined});"
@@ -157,7 +159,7 @@ func (s *suite) page(name string) (string, error) {
 	return text, err
 }
 
-// intoPage puts Holdfast's locks before the first script of a page.
+// intoPage inserts Holdfast's locks before the first script of a page.
 func (s *suite) intoPage(text string) string {
 	const harness = `<script src="/resources/testharnessreport.js"></script>`
 	text = strings.Replace(text, "<script", "<script>"+s.own()+"</script>\n<script", 1)
@@ -174,7 +176,7 @@ func (s *suite) window(file string) (string, error) {
 	return text, err
 }
 
-// worker returns the script of a worker that runs a file. A service worker may import its scripts in one way alone.
+// worker returns the script of a worker that runs a file. A service worker can import its scripts in only one way.
 func (s *suite) worker(file, context string) (string, error) {
 	scripts, err := s.meta(file, "script")
 	scripts = append(scripts, file)
@@ -200,7 +202,7 @@ func (s *suite) source(name string) (string, error) {
 	return string(text), err
 }
 
-// own returns the script that puts Holdfast's locks into a realm. imported is how the package comes there.
+// own returns the script that puts Holdfast's locks into a realm. imported is how the realm imports the package.
 func (s *suite) own(imported ...string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package wpt runs the public web-platform-tests for web-locks against holdfast.locks, over both strategies. The suite is
-// not part of this repository: make wpt fetches it, or -suite names a checkout.
+// Package wpt runs the public web-platform-tests for web-locks against holdfast.locks, with both strategies. The
+// suite is not part of this repository: make wpt fetches it, or -suite names a checkout.
 package wpt
 
 import (
@@ -26,10 +26,11 @@ const (
 	noHandles  = "sync access handles exist in dedicated workers alone, and these workers cannot start one"
 )
 
-// unstable fails now and then on the browser's own locks, without Holdfast: it does not fail the run where the browser orders the requests.
+// unstable sometimes fails with the browser's own locks, without Holdfast. It does not fail the run if the browser
+// orders the requests.
 const unstable = "query-ordering.https.html"
 
-// outside are files that do not concern the library, and why.
+// outside lists the files that do not concern the library, with the reason.
 var outside = map[string]string{
 	"idlharness.https.any.js":                    interfaces,
 	"secure-context.https.any.js":                interfaces,
@@ -41,8 +42,8 @@ var outside = map[string]string{
 	"partitioned-web-locks.tentative.https.html": lifetimes,
 }
 
-// TestWebPlatformTests runs each test of the suite in every context that its header names, again and again, with a runtime
-// that is still loading and with one that is ready, while another page keeps the machine and its storage busy.
+// TestWebPlatformTests runs each test of the suite in every context of its header, repeatedly, with a loading runtime
+// and with a ready one, while another page keeps the machine and its storage busy.
 func TestWebPlatformTests(t *testing.T) {
 	if *root == "" {
 		t.Skip("no -suite; run make wpt")
@@ -107,7 +108,7 @@ func (r *runner) run(files []string) {
 	load.Close()
 }
 
-// impossible says why a context cannot have these locks.
+// impossible returns the reason why a context cannot have these locks, or "".
 func (r *runner) impossible(context string) string {
 	if shared := context == "sharedworker" || context == "serviceworker"; shared && r.suite.locks.Strategy == "file-lock" {
 		return noHandles
@@ -121,7 +122,7 @@ func (r *runner) once(file, context string, warm bool) {
 	r.suite.begin(warm, fmt.Sprintf("wpt %s %d", file, r.runs))
 	tab := r.browser.Open(r.t, r.server.URL(r.suite.address(file, context)))
 	defer tab.Close()
-	if err := tab.Wait("globalThis.results", 6*browser.Limit); err != nil { // as the limits of the suite
+	if err := tab.Wait("globalThis.results", 6*browser.Limit); err != nil { // the limit of the suite
 		assert.Fail(r.t, "no results", "%s in %s, warm %v: %v; crashes %v", file, context, warm, err, tab.Crashes())
 		return
 	}
@@ -144,7 +145,7 @@ func (r *runner) once(file, context string, warm bool) {
 	}
 }
 
-// busy takes half of a processor, and keeps storage writing.
+// busy uses half of a processor, and keeps storage writing.
 const busy = `
 	const source = "setInterval(() => { for (const until = performance.now() + 20; performance.now() < until;); }, 40)"
 	const worker = new Worker(URL.createObjectURL(new Blob([source])))

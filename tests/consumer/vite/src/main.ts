@@ -1,4 +1,4 @@
-// What a newcomer writes first: a lock, and a text that saves itself. The test reads `story`.
+// The first program of a new user: a lock, and a text that saves itself. The test reads `story`.
 import { openHoldfast, ProjectLockError, type AutoSave, type OpenOptions, type ProjectLockEvent } from "holdfast";
 
 declare global {
