@@ -49,7 +49,7 @@ export class Tables {
    */
   swap(client, channel, ...step) {
     let table = this.#all.get(client);
-    if (!table) this.#all.set(client, table = new Table(client, channel, () => this.#may, this.#limits));
+    if (!table) this.#all.set(client, table = new Table(client, channel, () => this.#may, () => this.#all.delete(client), this.#limits));
     return table.swap(step);
   }
 
@@ -68,11 +68,11 @@ class Table {
   #client;
   #name;
   #may;
+  #rested;
   #limits;
   /** @type {SyncHandle | undefined} */
   #handle;
   #content = new Uint8Array(0); // of the file while it is open
-  #dirty = false; // it was written to since the last flush
   #kept = false; // its client has written to it since it was opened
   #opened = 0;
   #used = 0;
@@ -94,11 +94,12 @@ class Table {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
 
-  /** @param {string} client @param {string} name @param {() => boolean} may @param {{ idle: number, longest: number }} limits */
-  constructor(client, name, may, limits) {
+  /** @param {string} client @param {string} name @param {() => boolean} may @param {() => void} rested nothing is left of it @param {{ idle: number, longest: number }} limits */
+  constructor(client, name, may, rested, limits) {
     this.#client = client;
     this.#name = name;
     this.#may = may;
+    this.#rested = rested;
     this.#limits = limits;
   }
 
@@ -141,12 +142,14 @@ class Table {
     return same ? null : content.slice();
   }
 
-  /** @param {Patch[]} patches @param {number} size */
+  /**
+   * Nothing is flushed: a client that opens the file next sees what was written, and after a loss of power no client lives.
+   * @param {Patch[]} patches @param {number} size
+   */
   #write(patches, size) {
     const handle = /** @type {SyncHandle} */ (this.#handle);
     try {
       for (const { at, data } of patches) {
-        this.#dirty = true;
         if (handle.write(data, { at }) !== data.length) throw new DOMException("not all of it was written", "QuotaExceededError");
         this.#content = written(this.#content, at, data);
       }
@@ -244,16 +247,8 @@ class Table {
 
   /** Closes the file. */
   close() {
-    const handle = this.#handle;
+    this.#handle?.close();
     this.#handle = undefined;
-    if (!handle) return;
-    try {
-      if (this.#dirty) handle.flush(); // for a loss of power: whoever opens the file next sees what was written
-    } catch { // and without it
-    } finally {
-      this.#dirty = false;
-      handle.close();
-    }
   }
 
   /** Closes everything some time after the last step. */
@@ -263,8 +258,7 @@ class Table {
       if (this.#slow || performance.now() - this.#used < this.#limits.idle) return this.#rest();
       this.#pass();
       this.#channel?.close();
-      this.#channel = undefined;
-      this.#rung = [];
+      this.#rested(); // its next step begins anew
     }, Math.max(1, this.#used + this.#limits.idle - performance.now()));
   }
 }

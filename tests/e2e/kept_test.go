@@ -26,13 +26,14 @@ func TestAPageKeepsTheFileOfLocks(t *testing.T) {
 	w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks+opened))}
 	eachHost(t, func(t *testing.T, host string) {
 		tab := w.tab(t, "")
-		tab.MustEval(withoutWebLocks+`
+		tab.MustEval("const raw = navigator.locks;"+withoutWebLocks+`
 			globalThis.opened = 0
 			new BroadcastChannel('opened').onmessage = () => opened++
 			await start(`+filesAt(host, "kept-"+host, "")+`)
-			const cycles = async n => { const begun = now(); for (let i = 0; i < n; i++) await hf.locks.request('x', () => {}); return (now() - begun) / n }
+			const cycles = async (n, locks = hf.locks) => { const begun = now(); for (let i = 0; i < n; i++) await locks.request('x', () => {}); return (now() - begun) / n }
 			await cycles(10)
 			null`, nil)
+		t.Logf("a cycle of the browser's own locks takes %.2f ms", browser.Get[float64](tab, "await cycles(100, raw)"))
 		const n = 100
 		for visible, assertion := range map[bool]assert.ComparisonAssertionFunc{true: assert.Less, false: assert.GreaterOrEqual} {
 			if visible {
