@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// inbox delivers messages to a tab one after the other. A frozen tab gets them when it wakes.
+// inbox delivers messages to a tab one after the other. A frozen tab gets them when it resumes.
 type inbox struct {
 	tab     *tab
 	letters chan func()
@@ -21,7 +21,7 @@ func newInbox(t *tab) *inbox {
 	return i
 }
 
-// put posts a message to the tab. It never waits.
+// put posts a message to the tab. It never blocks.
 func (i *inbox) put(letter func()) {
 	select {
 	case i.letters <- letter:
@@ -45,8 +45,8 @@ func (i *inbox) deliver() {
 	}
 }
 
-// air carries messages of one kind between the tabs of an origin, as a BroadcastChannel does: each tab gets those of
-// another one in their order.
+// air carries messages of one kind between the tabs of an origin, like a BroadcastChannel: each tab gets another
+// tab's messages in order.
 type air[M any] struct {
 	mu   sync.Mutex
 	ears map[*tab]map[int]func(M)
@@ -55,7 +55,7 @@ type air[M any] struct {
 
 func newAir[M any]() *air[M] { return &air[M]{ears: make(map[*tab]map[int]func(M))} }
 
-// channel is a tab's way to the others: the [lock.Channel] and the [autosave.Channel].
+// channel is a tab's connection to the others: the [lock.Channel] and the [autosave.Channel].
 type channel[M any] struct {
 	air *air[M]
 	tab *tab

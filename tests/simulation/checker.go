@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// checker sees what the programs see, and knows what happened to them. It relies on nothing of the code under test.
+// checker observes the programs and knows their faults. It does not depend on the code under test.
 type checker struct {
 	w *world
 
@@ -19,16 +19,16 @@ type checker struct {
 	beliefs []*belief
 	tokens  map[string]mark // the highest token of each name and mode in each domain
 	waits   map[*waiter]bool
-	held    map[*origin]string // what was held at the last look at those who wait
+	held    map[*origin]string // the holders at the last look at the waiters
 	moved   map[*origin]bool
 
 	service    *service // nil without one
 	heldThere  string   // on the server
 	movedThere bool
-	orphans    map[int64]time.Time // since when nobody has them, by token
+	orphans    map[int64]time.Time // since when no program has them, by token
 }
 
-// mark is a token that was granted, and to whom.
+// mark is a granted token and its holder.
 type mark struct {
 	token int64
 	what  string
@@ -39,13 +39,13 @@ func newChecker(w *world) *checker {
 		held: make(map[*origin]string), orphans: make(map[int64]time.Time), moved: make(map[*origin]bool)}
 }
 
-// name is a name that a lease has, and how.
+// name is a name that a lease holds, with its mode.
 type name struct {
 	name      string
 	exclusive bool
 }
 
-// names are what a lease on the places of o has: the place in its mode, all that lies above it shared.
+// names returns the names of a lease on the places of o: the place in its mode, and every place above it shared.
 func names(o lock.AcquireOptions, slot int) (all []name) {
 	paths := o.Paths
 	if paths == nil {
@@ -75,21 +75,21 @@ func conflict(a, b []name) bool {
 	return false
 }
 
-// belief is a lease that a program has.
+// belief is a lease that a program believes to hold.
 type belief struct {
 	tab      *tab
-	domain   string // leases exclude each other within one
+	domain   string // leases exclude each other within a domain
 	lease    lock.Lease
 	names    []name
 	since    time.Time
-	sleeps   int  // of the tab, when it was granted
-	steal    bool // it was taken by force
+	sleeps   int  // of the tab, at the time of the grant
+	steal    bool // it was stolen
 	remote   bool
 	recorded bool // its token comes from a record or a server, not from the clock
 	released bool
 }
 
-// live reports whether the program may believe in its lease now.
+// live reports whether the program may now believe in its lease.
 func (b *belief) live() bool {
 	return !b.released && b.tab.runs(0) && b.lease.Err() == nil && b.lease.Context().Err() == nil
 }
@@ -106,10 +106,10 @@ func (b *belief) String() string {
 	return b.tab.name + " with token " + strconv.FormatInt(b.lease.Token, 10) + " of " + strings.Join(held, ", ")
 }
 
-// notice is how long a running program may take to notice that it was robbed.
+// notice is the maximum time until a running program notices that its lock was stolen.
 const notice = 500 * time.Millisecond
 
-// granted notes a lease that a program has just got.
+// granted records a lease that a program has just received.
 func (c *checker) granted(b *belief) {
 	b.since = time.Now()
 	_, b.sleeps = b.tab.slept()
@@ -130,12 +130,13 @@ func (c *checker) granted(b *belief) {
 	c.beliefs = append(c.beliefs, b)
 }
 
-// mayNotKnow reports whether a holder may believe in its lease for another moment: it was robbed, or has just woken.
+// mayNotKnow reports whether a holder may still believe in its lease for a moment: the lease was stolen, or the tab
+// has just resumed.
 func (c *checker) mayNotKnow(holder, successor *belief) bool {
 	return holder.tab.at == successor.tab.at && holder.tab.at.stolenSince(time.Now().Add(-notice)) || !holder.tab.runs(notice)
 }
 
-// both looks whether two leases are believed that exclude each other, a while after the second was granted.
+// both checks, a while after the second grant, whether two programs believe in leases that exclude each other.
 func (c *checker) both(a, b *belief) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +145,7 @@ func (c *checker) both(a, b *belief) {
 	}
 }
 
-// woken looks, a while after a tab woke, whether it still believes in what somebody else has.
+// woken checks, a while after a tab resumed, whether it still believes in a lease that another program has.
 func (c *checker) woken(t *tab) {
 	time.AfterFunc(notice, func() {
 		c.mu.Lock()
@@ -160,13 +161,13 @@ func (c *checker) woken(t *tab) {
 	})
 }
 
-// rising checks that the token is higher than those of all leases before it that it excludes.
+// rising checks that the token is higher than the tokens of all earlier leases that the lease excludes.
 func (c *checker) rising(b *belief) {
 	if b.tab.at.stolenSince(time.Now().Add(-notice)) {
-		return // a victim that does not know yet may have taken a token after the thief
+		return // a victim that does not know yet may have received a token after the thief
 	}
 	if b.tab.at.clock.wasSetBack() && (!b.recorded || b.tab.at.faults.failedSince(c.w.began)) {
-		return // tokens are read from the clock where there is no record
+		return // without a record, tokens come from the clock
 	}
 	kind := "clock"
 	if b.recorded {
@@ -192,7 +193,7 @@ func (c *checker) rising(b *belief) {
 	}
 }
 
-// releases notes that a program is about to give its lease back.
+// releases records that a program is about to release its lease.
 func (c *checker) releases(b *belief) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,7 +206,7 @@ func (c *checker) releases(b *belief) {
 	}
 }
 
-// ended notes that a lease has ended though the program did not give it back. There must be a reason.
+// ended records that a lease ended without a release. There must be a reason.
 func (c *checker) ended(b *belief) {
 	err := b.lease.Err()
 	c.releases(b)
@@ -222,7 +223,7 @@ func (c *checker) ended(b *belief) {
 	}
 }
 
-// call checks that a call is settled within its limit, of the time that its tab runs.
+// call checks that a call settles within its limit, counting only the time in which its tab runs.
 func (c *checker) call(t *tab, what string, limit time.Duration, f func(context.Context)) {
 	began := time.Now()
 	asleep, _ := t.slept()

@@ -7,14 +7,14 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// machineClock is the clock of one machine. Its wall clock drifts and can be set; its monotonic clock stands still while
-// the machine sleeps.
+// machineClock is the clock of one machine. Its wall clock drifts and can be set. Its monotonic clock stops while the
+// machine sleeps.
 type machineClock struct {
 	w     *world
-	drift float64 // of the wall clock, as a share of the time that passes
+	drift float64 // of the wall clock, as a share of the passing time
 
 	mu    sync.Mutex
-	set   time.Duration // what the wall clock was set forward by
+	set   time.Duration // how far the wall clock was set forward
 	slept time.Duration
 	last  time.Time // when it was set
 	back  bool      // it was set back
@@ -29,7 +29,7 @@ func (c *machineClock) now() lock.Instant {
 	return lock.Instant{Wall: c.w.began.Add(wall).Round(0), Mono: passed - c.slept}
 }
 
-// setWall puts the wall clock forward, or back where d is negative.
+// setWall sets the wall clock forward, or back if d is negative.
 func (c *machineClock) setWall(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,7 @@ func (c *machineClock) setWall(d time.Duration) {
 	c.back = c.back || d < 0
 }
 
-// sleep notes that the machine has slept.
+// sleep records that the machine has slept.
 func (c *machineClock) sleep(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 )
 
-// drafts are a tab's way to the drafts of its origin: its [autosave.Drafts].
+// drafts are a tab's access to the drafts of its origin: its [autosave.Drafts].
 type drafts struct {
 	tab  *tab
 	desk *autosavetest.Desk
@@ -61,7 +61,7 @@ func (d *drafts) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Draf
 	return draft, err
 }
 
-// files are a tab's way to the files of its origin. Each smallest step takes its time and may fail.
+// files returns a tab's access to the files of its origin. Each smallest step takes time and may fail.
 func files(t *tab) autosave.Files {
 	return t.at.disk.Stepped(func(string) autosavetest.Fault {
 		if t.step() != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// editor is a page with AutoSave: it types words behind its text, saves, asks for the turn, sleeps and ends. It does what
-// the page's side of AutoSave does with the text: it numbers its snapshots and journals them.
+// editor is a page with AutoSave: it appends words to its text, saves, asks for its turn, sleeps and ends. It also
+// does the page's part of AutoSave: it numbers its snapshots and journals them.
 type editor struct {
 	run    *run
 	tab    *tab
@@ -29,18 +29,18 @@ type editor struct {
 	id, base string // of the lineage
 	lineages int
 	number   int64 // of changes
-	stored   int64 // the change that a commit or a draft has
+	stored   int64 // the change that a commit or a draft contains
 	lengths  map[int64]int
 	editable bool
-	lease    string // the last one that was seen
+	lease    string // the last lease seen
 }
 
-// numbered is a text as a snapshot of the page.
+// numbered returns the text as a snapshot of the page.
 func (e *editor) numbered() autosave.Draft {
 	return autosave.Draft{ID: e.id, Number: e.number, OwnerID: e.tab.name, OwnerName: e.tab.name, At: e.tab.at.clock.now().Wall, Base: e.base}
 }
 
-// renew begins another lineage, typed on a generation.
+// renew begins another lineage, based on a generation.
 func (e *editor) renew(base string) {
 	e.lineages++
 	e.id, e.base, e.stored = fmt.Sprintf("%s-%d", e.tab.name, e.lineages), base, e.number
@@ -62,7 +62,7 @@ func (e *editor) config(store autosave.Store) autosave.Config {
 		}}
 }
 
-// open opens AutoSave. It must be called once.
+// open opens AutoSave. It must be called only once.
 func (e *editor) open(store autosave.Store) error {
 	e.lengths = make(map[int64]int)
 	e.desk.Unsaved = func() (autosave.Draft, []byte, bool) {
@@ -93,7 +93,7 @@ func (e *editor) hear(event autosave.Event) {
 	e.mu.Unlock()
 }
 
-// saved notes what was acknowledged.
+// saved records an acknowledgement.
 func (e *editor) saved(g *autosave.Generation) {
 	if g.Draft != e.id {
 		return
@@ -108,7 +108,7 @@ func (e *editor) saved(g *autosave.Generation) {
 	}
 }
 
-// begin shows what the editor begins with.
+// begin shows the text with which the editor begins.
 func (e *editor) begin(event autosave.Event) {
 	if event.Loaded {
 		if e.number > e.stored {
@@ -166,7 +166,7 @@ func (e *editor) types() {
 	e.saver.MarkDirty()
 }
 
-// work types and does what people do with a page, until the run calms down or the tab is gone.
+// work types and does what users do with a page, until the run calms down or the tab is gone.
 func (e *editor) work() {
 	for e.tab.step() == nil && !e.run.calm() {
 		switch n := e.dice.n(100); {
@@ -199,7 +199,7 @@ func (e *editor) idle(d time.Duration) {
 	}
 }
 
-// call checks that a call settles. Its ctx ends a minute before the limit at the latest.
+// call checks that a call settles. Its ctx ends at least a minute before the limit.
 func (e *editor) call(what string, limit time.Duration, f func(context.Context) error) {
 	if e.tab.step() != nil {
 		return
@@ -213,7 +213,7 @@ func (e *editor) call(what string, limit time.Duration, f func(context.Context) 
 	})
 }
 
-// leave closes the page, and opens another one a while later.
+// leave closes the page, and opens another one later.
 func (e *editor) leave() {
 	e.tab.w.note(e.tab.name, "is closed")
 	e.call("disposing", time.Minute, e.saver.Dispose)

@@ -2,7 +2,7 @@ package simulation
 
 import "time"
 
-// trouble brings about faults, one after the other, until the run calms down.
+// trouble causes faults, one after the other, until the run calms down.
 func (r *run) trouble() {
 	d := r.w.dice("trouble")
 	for r.pause(d.between(r.plan.every/4, 2*r.plan.every)) {
@@ -52,7 +52,7 @@ func (r *run) freeze(t *tab, long time.Duration) {
 	})
 }
 
-// sleep suspends a machine: its tabs stand still, and so does its monotonic clock.
+// sleep suspends a machine: its tabs stop, and so does its monotonic clock.
 func (r *run) sleep(at *origin, long time.Duration) {
 	var slept []*tab
 	for _, t := range at.others(nil) {

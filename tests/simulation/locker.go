@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// locker is a tab's way to locks that another process keeps: the browser's. A request, an abort and a release of the tab
-// take effect a step later. Answers and losses come in one order.
+// locker is a tab's access to the locks of another process, the browser. A request, an abort and a release take
+// effect one step later. Answers and losses come in one order.
 type locker struct {
 	tab   *tab
 	inner lock.Locker
@@ -59,7 +59,7 @@ func (l *locker) Request(ctx context.Context, r lock.Request) (lock.Grant, error
 	return nil, takeBack(answers, stop, errDead)
 }
 
-// takeBack takes a request back, or the grant where that has come meanwhile.
+// takeBack withdraws a request, or releases the grant if it has arrived meanwhile.
 func takeBack(answers <-chan granted, stop func(), err error) error {
 	stop()
 	if a := <-answers; a.err == nil {
@@ -84,7 +84,7 @@ func (l *locker) Query(ctx context.Context) (lock.Snapshot, error) {
 	}
 }
 
-// grant is a grant as the tab knows it.
+// grant is the tab's view of a grant.
 type grant struct {
 	tab      *tab
 	inner    lock.Grant

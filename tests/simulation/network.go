@@ -23,26 +23,26 @@ var (
 	errBroken  = errors.New("fetch: the connection broke")
 )
 
-// browser is one browser on a machine: its way to the server, and its cookies, which all its origins share.
+// browser is one browser on a machine: its connection to the server, and its cookies, which all its origins share.
 type browser struct {
 	w       *world
 	name    string
 	dice    *dice
 	service *service
-	traffic sync.WaitGroup // what is on its way
+	traffic sync.WaitGroup // the requests on their way
 
 	mu      sync.Mutex
 	cookies []*http.Cookie
 	net     weather
-	last    time.Time // when a heartbeat was lost or late
-	any     time.Time // when anything was
+	last    time.Time // the time of the last lost or late heartbeat
+	any     time.Time // the time of the last lost or late request
 }
 
-// weather is how the network behaves at the moment.
+// weather describes how the network currently behaves.
 type weather struct {
-	lose      float64 // the share of requests that are lost, and of answers
+	lose      float64 // the share of requests that are lost, and of answers that are lost
 	duplicate float64 // of requests that arrive twice
-	late      float64 // of requests that take up to 25 s, even when nobody waits for them any more
+	late      float64 // of requests that take up to 25 s, even after their senders have stopped waiting
 	slow      time.Duration
 	cut       bool
 }
@@ -59,7 +59,7 @@ func (b *browser) weather() weather {
 	return b.net
 }
 
-// bad notes that something happened to a request that its sender cannot make good at once.
+// bad records a fault of a request that its sender cannot repair at once.
 func (b *browser) bad(method string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,21 +69,21 @@ func (b *browser) bad(method string) {
 	}
 }
 
-// badSince reports whether heartbeats were lost or late since a moment, or any request.
+// badSince reports whether heartbeats, or any requests, were lost or late since a moment.
 func (b *browser) badSince(t time.Time) (heartbeats, any bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.last.After(t) || b.net.cut, b.any.After(t) || b.net.cut
 }
 
-// leg returns how long one way of a request takes; lost is true where it never arrives.
+// leg returns the duration of one direction of a request. lost means that it never arrives.
 func (b *browser) leg(method string, net weather, request bool) (long time.Duration, lost bool) {
 	long = b.dice.between(200*time.Microsecond, 30*time.Millisecond)
 	if net.slow > 0 && b.dice.chance(0.3) {
 		long = b.dice.between(30*time.Millisecond, net.slow)
 	}
 	if request && b.dice.chance(net.late) {
-		long = b.dice.between(time.Second, 25*time.Second) // the server remembers for 30 s what was given up
+		long = b.dice.between(time.Second, 25*time.Second) // the server remembers abandoned requests for 30 s
 	}
 	lost = net.cut || b.dice.chance(net.lose)
 	if lost || long > time.Second {
@@ -98,8 +98,8 @@ type exchange struct {
 	r       remote.Request
 	origin  string
 	cookies []*http.Cookie
-	given   chan struct{} // closed when the sender has given up, or is gone
-	reply   chan answer   // of which the first counts
+	given   chan struct{} // closed when the sender has given up or is gone
+	reply   chan answer   // only the first one counts
 }
 
 type answer struct {
@@ -107,7 +107,7 @@ type answer struct {
 	err   error
 }
 
-// send lets a request go its way.
+// send starts a request.
 func (b *browser) send(origin string, r remote.Request) *exchange {
 	b.mu.Lock()
 	cookies := append([]*http.Cookie(nil), b.cookies...)
@@ -120,8 +120,8 @@ func (b *browser) send(origin string, r remote.Request) *exchange {
 	return x
 }
 
-// travel takes a request to an instance and the answer back. Now and then, a request arrives although its
-// sender has given up; the server hears later that nobody waits.
+// travel takes a request to an instance and the answer back. Sometimes a request arrives although its sender has
+// given up, and the server learns later that nobody waits.
 func (x *exchange) travel() {
 	net := x.b.weather()
 	long, lost := x.b.leg(x.r.Method, net, true)
@@ -150,7 +150,7 @@ func (x *exchange) travel() {
 	x.serve(in, net)
 }
 
-// serve has an instance answer.
+// serve makes an instance answer.
 func (x *exchange) serve(in *instance, net weather) {
 	ctx, gone := context.WithCancel(context.Background())
 	defer gone()
@@ -203,7 +203,7 @@ func (x *exchange) back(net weather, a answer, cookies []*http.Cookie) {
 	}
 }
 
-// keep stores cookies. One of the same name is replaced.
+// keep stores cookies. A cookie with the same name is replaced.
 func (b *browser) keep(cookies []*http.Cookie) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -218,7 +218,7 @@ func (b *browser) keep(cookies []*http.Cookie) {
 	}
 }
 
-// request is what the server sees.
+// request returns the request in the form that the server receives.
 func (x *exchange) request(ctx context.Context) *http.Request {
 	var body []byte
 	if x.r.Fields != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// origin is what the tabs of one origin in one browser share: the browser's locks, files and channel.
+// origin contains what the tabs of one origin in one browser share: the browser's locks, files and channel.
 type origin struct {
 	w       *world
 	name    string
@@ -23,7 +23,7 @@ type origin struct {
 	locks   *locktest.Space // Web Locks
 	files   *locktest.Space // the lock over a file
 	records *leaseTable
-	bare    bool // it has no files
+	bare    bool // without files
 	faults  *storageFaults
 	air     *air[lock.Message]
 	letters *air[autosave.Message]
@@ -51,7 +51,7 @@ func (o *origin) open(name string) *tab {
 	return t
 }
 
-// forget drops what a tab held that is gone, as the browser does.
+// forget releases the locks of a dead tab, as the browser does.
 func (o *origin) forget(t *tab) {
 	o.mu.Lock()
 	o.tabs = slices.DeleteFunc(o.tabs, func(other *tab) bool { return other == t })
@@ -62,18 +62,18 @@ func (o *origin) forget(t *tab) {
 	o.records.forget(t.name)
 }
 
-// others returns the tabs besides one.
+// others returns all tabs except one.
 func (o *origin) others(t *tab) []*tab {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(o.tabs), func(other *tab) bool { return other == t })
 }
 
-// projectKey is the name of the project among the locks of its origin.
+// projectKey is the project's name among the locks of its origin.
 const projectKey = "holdfast:project"
 
-// backend is how a tab of the origin locks on this machine: over Web Locks, with records in a file or without, or over Web Locks
-// and a file.
+// backend returns how a tab of the origin locks on this machine: over Web Locks, with or without records in a file,
+// or over Web Locks and a file.
 func (o *origin) backend(t *tab, file bool) lock.Backend {
 	web := &locker{tab: t, inner: o.locks.Client(t.name)}
 	if o.bare {
@@ -88,7 +88,7 @@ func (o *origin) backend(t *tab, file bool) lock.Backend {
 	return lock.Backend{Strategy: lock.FileLock, Resource: "opfs:project", Key: projectKey, Locker: lock.Both(web, files), Records: records}
 }
 
-// stolen notes that somebody steals.
+// stolen records that a tab steals.
 func (o *origin) stolen() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -102,8 +102,8 @@ func (o *origin) stolenSince(t time.Time) bool {
 	return !o.theft.Before(t)
 }
 
-// disturbedSince reports whether something was wrong since a moment that can cost a lease: a clock was set, storage
-// failed, a heartbeat did not arrive, or the server was not well.
+// disturbedSince reports whether something happened since a moment that can cost a lease: a clock was set, storage
+// failed, a heartbeat did not arrive, or the server was unhealthy.
 func (o *origin) disturbedSince(t time.Time, remote bool) bool {
 	if o.faults.failedSince(t) || o.clock.setSince(t) {
 		return true
@@ -121,7 +121,7 @@ func (o *origin) unreachedSince(t time.Time) bool {
 	return any || o.browser.service.illSince(t)
 }
 
-// held tells who holds what.
+// held describes the holders.
 func (o *origin) held() string {
 	var text strings.Builder
 	for _, i := range o.snapshot() {
@@ -135,9 +135,9 @@ func (o *origin) snapshot() []lock.Info {
 	return now.Held
 }
 
-// keptByFrozen reports whether a frozen tab holds a name and nobody may take over from it yet: its record is valid, or it
-// has none. It has none for a place, and for the project where it waited for that when it was frozen; nobody takes over
-// from that one, on purpose: see decision 9.
+// keptByFrozen reports whether a frozen tab holds a name and nobody may take over from it yet, because its record is
+// valid or it has none. It has no record for a place, and for the project if it was frozen while it waited for it.
+// Nobody takes over from such a tab on purpose: see decision 9.
 func (o *origin) keptByFrozen(remote bool) bool {
 	frozen := make(map[string]bool)
 	for _, t := range o.others(nil) {
@@ -150,9 +150,9 @@ func (o *origin) keptByFrozen(remote bool) bool {
 	})
 }
 
-// expireFiles takes the lock over the file from frozen tabs whose record has expired, as those who wait for it do. It does
-// so for a tab without a record too, once that tab has lost the Web Lock: the real file keeps such a tab's entry until it
-// wakes, which takes a thief that uses Web Locks alone beside tabs that use a file.
+// expireFiles takes the lock over the file from frozen tabs whose record has expired, as waiters do. It also does so
+// for a tab without a record that has lost the Web Lock. The real file keeps such a tab's entry until the tab
+// resumes. That needs a thief that uses only Web Locks beside tabs that use a file.
 func (o *origin) expireFiles() {
 	holds := make(map[string]bool)
 	for _, i := range o.snapshot() {
@@ -165,7 +165,7 @@ func (o *origin) expireFiles() {
 	}
 }
 
-// unrestSince reports whether a tab was frozen or has ended since a moment.
+// unrestSince reports whether a tab was frozen or ended since a moment.
 func (o *origin) unrestSince(t time.Time) bool {
 	o.mu.Lock()
 	death := o.death

@@ -4,11 +4,11 @@ import (
 	"time"
 )
 
-// orphanLimit is how long the server may keep a lease that no program has, though all tabs run and the network is well:
-// the client gives it back. What a tab leaves behind that is frozen or gone stays for its TTL.
+// orphanLimit is how long the server may keep a lease that no program has while all tabs run and the network works:
+// the client releases it. A lease of a frozen or dead tab stays for its TTL.
 const orphanLimit = 10 * time.Second
 
-// lookForOrphans looks for leases on the server that nobody has.
+// lookForOrphans looks for leases on the server without an owner.
 func (c *checker) lookForOrphans(origins []*origin) {
 	if c.service == nil {
 		return

@@ -2,7 +2,7 @@ package simulation
 
 import "time"
 
-// troubleBetween brings about a fault between a browser and the server, or in the server.
+// troubleBetween causes a fault between a browser and the server, or in the server.
 func (r *run) troubleBetween(b *browser, fault string, d *dice) {
 	long := d.between(100*time.Millisecond, time.Minute)
 	switch fault {
@@ -47,7 +47,7 @@ func (r *run) restart(i int, down time.Duration) {
 	})
 }
 
-// failStore makes the server's way to its store fail for a while.
+// failStore makes the server's connection to its store fail for a while.
 func (r *run) failStore(long time.Duration, rate float64, stall time.Duration) {
 	r.w.note("service", "store for %s: %.0f %% of the requests fail, and they take up to %s", long, 100*rate, stall)
 	r.service.set(rate, stall)

@@ -7,25 +7,25 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// plan is what the seed decides about a run as a whole. Each kind of fault is absent from some runs: what one kind hides
-// shows in the others.
+// plan contains the seed's decisions about the whole run. Some runs lack each kind of fault, so that they show what
+// that kind hides in others.
 type plan struct {
-	remote        bool // the tabs lock on a server too
+	remote        bool // the tabs also lock on a server
 	browsers      int
 	origins, tabs int           // origins of each browser, and tabs of each origin
 	instances     int           // of the server
 	programs      int           // in each tab
-	editors       bool          // the tabs have an editor each instead of programs
+	editors       bool          // each tab has an editor instead of programs
 	ttl           time.Duration // of editors
 	lasts         time.Duration
-	wholeOnly     bool          // nobody locks places, shares or uses slots
+	wholeOnly     bool          // no program locks places, shares or uses slots
 	sharing       bool          // most leases are shared
-	steals        bool          // some leases are taken by force
+	steals        bool          // some leases are stolen
 	hasty         bool          // leases and the pauses between them are short
-	bare          bool          // there are no files: leases have no records, and tokens are read from the clock
-	keeps, rests  time.Duration // how long a lease lasts at most in a hasty run, and the pause before the next one
-	beat          time.Duration // where it is not 0, programs begin at its multiples, as those do that a timer starts
-	giveUp        float64       // the share of acquisitions that are given up early
+	bare          bool          // there are no files: leases have no records, and tokens come from the clock
+	keeps, rests  time.Duration // the maximum duration of a lease in a hasty run, and the pause before the next one
+	beat          time.Duration // if not 0, programs begin at its multiples, as if a timer started them
+	giveUp        float64       // the share of acquisitions that are abandoned early
 	shortTTL      bool
 	faults        map[string]bool
 	every         time.Duration // between two faults
@@ -40,9 +40,9 @@ const (
 	faultSleep   = "sleep"
 	faultLoss    = "loss"   // the network loses requests and answers
 	faultLate    = "late"   // requests arrive late or twice
-	faultCut     = "cut"    // a browser is cut off
+	faultCut     = "cut"    // a browser is disconnected
 	faultServer  = "server" // an instance of the server is killed
-	faultStore   = "store"  // the server's way to its store fails or stalls
+	faultStore   = "store"  // the server's connection to its store fails or stalls
 )
 
 var (
@@ -88,13 +88,13 @@ func newPlan(d *dice) plan {
 		p.wholeOnly, p.bare, p.ttl = true, false, pick(d, 5*time.Second, lock.DefaultTTL)
 	}
 	if p.faults[faultSleep] {
-		p.faults[faultClock] = false // both clocks wrong at once: nothing is promised
+		p.faults[faultClock] = false // both clocks wrong at once: nothing is guaranteed
 	}
 	return p
 }
 
-// quieten makes a run long, with one kind of fault or two: what begins with one fault and takes minutes to show is not cut
-// short by the next one.
+// quieten makes a run long, with one or two kinds of faults, so that the next fault does not hide an effect that
+// takes minutes to show.
 func (p *plan) quieten(d *dice, faults []string) {
 	p.lasts = d.between(3*time.Minute, 15*time.Minute)
 	clear(p.faults)
@@ -111,7 +111,7 @@ func (p *plan) hurry(d *dice) {
 	}
 }
 
-// options draws what a program asks for.
+// options draws a program's request.
 func (p *plan) options(d *dice, remote bool) lock.AcquireOptions {
 	o := lock.AcquireOptions{Mode: lock.Exclusive, Timeout: d.between(time.Second, 5*time.Minute),
 		HeartbeatInterval: lock.DefaultHeartbeatInterval, TTL: lock.DefaultTTL,
@@ -140,7 +140,7 @@ func (p *plan) options(d *dice, remote bool) lock.AcquireOptions {
 	return o
 }
 
-// place draws what is locked of the project.
+// place draws the place in the project to lock.
 func (p *plan) place(d *dice, o *lock.AcquireOptions) {
 	if p.sharing && d.chance(0.7) {
 		o.Mode, o.Steal = lock.Shared, false

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// program is what runs in a tab: it takes leases, keeps them for a while and gives them back.
+// program is the program of a tab: it acquires leases, keeps them for a while and releases them.
 type program struct {
 	run    *run
 	tab    *tab
@@ -51,10 +51,10 @@ func (p *program) idle(d time.Duration) {
 	}
 }
 
-// slack is what a call may take beyond its limit: an answer, and tidying up after it.
+// slack is the time that a call may take beyond its limit: for an answer, and for cleaning up.
 const slack = 13 * time.Second
 
-// once takes a lease and gives it back.
+// once acquires a lease and releases it.
 func (p *program) once() {
 	o := p.run.plan.options(p.dice, p.remote)
 	p.number++
@@ -91,7 +91,7 @@ func whole(o lock.AcquireOptions) bool {
 	return o.Mode == lock.Exclusive && len(o.Path) == 0 && o.Paths == nil && o.Slots < 2
 }
 
-// refused checks the reason for which there is no lease.
+// refused checks the reason why there is no lease.
 func (p *program) refused(o lock.AcquireOptions, began time.Time, err error) {
 	p.tab.w.note(p.tab.name, "has no lease: %v", err)
 	p.tab.w.count("refusals")
@@ -108,7 +108,7 @@ func (p *program) refused(o lock.AcquireOptions, began time.Time, err error) {
 	}
 }
 
-// keep keeps a lease for a while and gives it back.
+// keep keeps a lease for a while and releases it.
 func (p *program) keep(o lock.AcquireOptions, lease lock.Lease) {
 	b := &belief{tab: p.tab, domain: p.domain, lease: lease, names: names(o, lease.Slot), steal: o.Steal, remote: p.remote, recorded: p.remote || !p.run.plan.bare && len(o.Path) == 0 && o.Paths == nil && o.Slots < 2}
 	p.tab.w.note(p.tab.name, "acquired %s", b)

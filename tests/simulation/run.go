@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// run is one simulated run: a world with its origins and programs, and the faults that happen to them.
+// run is one simulated run: a world with its origins and programs, and their faults.
 type run struct {
 	w       *world
 	plan    plan
@@ -21,18 +21,18 @@ type run struct {
 	origins []*origin
 	words   *words
 	ended   chan struct{} // closed when all programs have ended
-	calmed  chan struct{} // closed when no fault begins any more and nobody takes another lease
+	calmed  chan struct{} // closed when no further fault begins and no program acquires another lease
 
 	programs sync.WaitGroup
-	faults   sync.WaitGroup // that last
-	side     sync.WaitGroup // what looks at leases of editors
+	faults   sync.WaitGroup // that last for a while
+	side     sync.WaitGroup // the tasks that look at leases of editors
 
 	mu       sync.Mutex
 	opened   int
 	managers map[*tab]*lock.Manager
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	Seed     uint64
 	Findings []string
@@ -40,7 +40,8 @@ type Result struct {
 	Counts   map[string]int
 }
 
-// Run simulates one run; a verbose one notes every request. It must be called in a bubble of testing/synctest, and leaves no goroutine there.
+// Run simulates one run. With verbose it records every request. It must be called in a bubble of testing/synctest,
+// and leaves no goroutine there.
 func Run(seed uint64, verbose bool) Result {
 	w := newWorld(seed)
 	w.verbose = verbose
@@ -140,7 +141,7 @@ func (r *run) edit(t *tab, m *lock.Manager, document *remote.Document, domain st
 	})
 }
 
-// pause waits; it reports false when the run has calmed down by then.
+// pause waits. It returns false if the run has calmed down by then.
 func (r *run) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -162,15 +163,15 @@ func (r *run) calm() bool {
 	}
 }
 
-// settleLimit is how long everything may take to settle when the faults are over: the longest time limit of a call, after
-// the takeover from each tab.
+// settleLimit is the maximum time for everything to settle after the faults are over: the longest time limit of a
+// call after a takeover from each tab.
 const settleLimit = 30 * time.Minute
 
-// end lets everything come to its end without faults, and looks what is left.
+// end lets everything end without faults, and checks what remains.
 func (r *run) end() {
 	r.w.note("run", "calms down")
 	close(r.calmed)
-	r.faults.Wait() // all tabs are awake, storage is well
+	r.faults.Wait() // all tabs are awake, and storage works
 	r.settle("programs", &r.programs)
 	close(r.ended)
 	r.side.Wait()
@@ -198,7 +199,7 @@ func (r *run) end() {
 	}
 }
 
-// settle waits for a group, but not for ever.
+// settle waits for a group, but not forever.
 func (r *run) settle(what string, group *sync.WaitGroup) {
 	done := make(chan struct{})
 	go func() { group.Wait(); close(done) }()
@@ -211,7 +212,7 @@ func (r *run) settle(what string, group *sync.WaitGroup) {
 	}
 }
 
-// leftovers looks for what nobody has and is still there, a TTL and a second after everything was closed.
+// leftovers looks for keys without an owner, a TTL and a second after everything was closed.
 func (r *run) leftovers() {
 	time.Sleep(lock.DefaultTTL + time.Second)
 	if r.service != nil {

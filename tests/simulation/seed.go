@@ -4,7 +4,7 @@ package simulation
 
 import _ "unsafe" // for go:linkname
 
-// Deterministic reports whether a run depends on its seed alone.
+// Deterministic reports whether a run depends only on its seed.
 const Deterministic = true
 
 // seedRuntime is in the runtime that the command overlay has changed.

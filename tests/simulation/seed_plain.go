@@ -2,7 +2,7 @@
 
 package simulation
 
-// Deterministic reports whether a run depends on its seed alone.
+// Deterministic reports whether a run depends only on its seed.
 const Deterministic = false
 
 func seedRuntime(uint64) {}

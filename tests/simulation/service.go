@@ -29,10 +29,10 @@ type service struct {
 	origins []string
 
 	mu        sync.Mutex
-	instances []*instance // nil where one is down
+	instances []*instance // nil if an instance is down
 	rate      float64     // of requests to the store that fail
 	stall     time.Duration
-	last      time.Time // when an instance or the store was last not well
+	last      time.Time // the last time when an instance or the store was unhealthy
 }
 
 // instance is one process of the server.
@@ -54,7 +54,7 @@ func newService(w *world, instances int, origins []string) *service {
 	return s
 }
 
-// link is the way of a process to the store.
+// link is the connection of a process to the store.
 func (s *service) link(dead <-chan struct{}) memory.Link {
 	return func(ctx context.Context, request string) (before, after error) {
 		s.mu.Lock()
@@ -65,7 +65,7 @@ func (s *service) link(dead <-chan struct{}) memory.Link {
 			long = s.dice.between(5*time.Millisecond, stall)
 		}
 		if request == "grant" || request == "revoke" {
-			long = 0 // the table keeps a mutex meanwhile, for which virtual time would wait
+			long = 0 // the table holds a mutex meanwhile, for which virtual time would wait
 		}
 		timer := time.NewTimer(long)
 		defer timer.Stop()
@@ -94,7 +94,7 @@ func (s *service) link(dead <-chan struct{}) memory.Link {
 	}
 }
 
-// start begins an instance.
+// start starts an instance.
 func (s *service) start(i int) {
 	in := &instance{dead: make(chan struct{})}
 	in.client = s.store.Client(s.link(in.dead))
@@ -130,7 +130,7 @@ func (in *instance) open(s *service) (err error) {
 	return nil
 }
 
-// kill ends a process at once. What it was doing is not finished, and who waits for its answer gets none.
+// kill ends a process at once. Its work is not finished, and its clients get no answer.
 func (s *service) kill(i int) {
 	s.mu.Lock()
 	in := s.instances[i]
@@ -159,7 +159,7 @@ func (s *service) close() {
 	s.store.Close()
 }
 
-// any returns one of the instances that run, or nil.
+// any returns a running instance, or nil.
 func (s *service) any(d *dice) *instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,21 +175,21 @@ func (s *service) any(d *dice) *instance {
 	return up[d.n(len(up))]
 }
 
-// ill notes that something is wrong with the service.
+// ill records that the service is unhealthy.
 func (s *service) ill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = time.Now()
 }
 
-// set says how the way to the store behaves.
+// set sets the behaviour of the connection to the store.
 func (s *service) set(rate float64, stall time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rate, s.stall = rate, stall
 }
 
-// illSince reports whether the service was not well since a moment.
+// illSince reports whether the service was unhealthy since a moment.
 func (s *service) illSince(t time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,7 +201,7 @@ func (s *service) illSince(t time.Time) bool {
 	return s.last.After(t)
 }
 
-// claims returns the leases that the server has, by their tokens.
+// claims returns the server's leases by their tokens.
 func (s *service) claims() map[int64]string {
 	found, _, err := s.look.Range(context.Background(), "locks/claim/")
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *service) claims() map[int64]string {
 	return all
 }
 
-// left names what is held on the server, and who waits there.
+// left returns the leases and waiters on the server.
 func (s *service) left() (keys []string) {
 	for _, prefix := range []string{"locks/claim/", "locks/wait/"} {
 		found, err := s.look.Keys(context.Background(), prefix)

@@ -30,8 +30,8 @@ var (
 	runsFlag    = flag.Int("runs", 0, "how many runs; 0 is as many as -for allows")
 )
 
-// simulate runs one seed in a bubble of its own. In a run that hangs, virtual time stands still because a goroutine waits
-// for a mutex or computes for ever.
+// simulate runs one seed in its own bubble. In a run that hangs, virtual time stops because a goroutine waits for a
+// mutex or computes forever.
 func simulate(t *testing.T, seed uint64) (result Result) {
 	defer time.AfterFunc(time.Minute, func() {
 		debug.SetTraceback("all")
@@ -40,7 +40,7 @@ func simulate(t *testing.T, seed uint64) (result Result) {
 	t.Run("seed", func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, seed)
 		synctest.Test(t, func(*testing.T) {
-			seedRuntime(seed | 1<<63) // 0 is none
+			seedRuntime(seed | 1<<63) // 0 means no seed
 			defer seedRuntime(0)
 			result = Run(seed, *verboseFlag)
 		})
@@ -48,10 +48,10 @@ func simulate(t *testing.T, seed uint64) (result Result) {
 	return result
 }
 
-// maxFindings is how many findings of a run are printed. The first one tells most.
+// maxFindings is how many findings of a run are printed. The first one is the most useful.
 const maxFindings = 5
 
-// report writes what a failing run did into a file, and fails the test.
+// report writes the steps of a failing run into a file, and fails the test.
 func report(t *testing.T, r Result) {
 	t.Helper()
 	name := filepath.Join(os.TempDir(), fmt.Sprintf("simulation-%d.txt", r.Seed))
@@ -63,12 +63,12 @@ func report(t *testing.T, r Result) {
 		r.Seed, name, r.Seed, strings.Join(r.Findings[:min(len(r.Findings), maxFindings)], "\n"))
 }
 
-// TestSimulation runs one seed after the other for as long as -for says, and stops at the first broken promise.
+// TestSimulation runs one seed after the other for the time of -for, and stops at the first broken promise.
 func TestSimulation(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one goroutine at a time
 	collect := 400
 	if Deterministic {
-		collect = -1 // between runs only
+		collect = -1 // only between runs
 		runtime.MemProfileRate = 0
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(collect))
@@ -105,8 +105,8 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// Most seeds lead to the same steps each time, in a process of its own and where the runtime draws no random numbers of its
-// own. The order of a map whose keys are pointers is left.
+// Most seeds lead to the same steps each time, in a separate process whose runtime draws no random numbers of its
+// own. The order of a map whose keys are pointers remains random.
 func TestSeedRepeats(t *testing.T) {
 	if !Deterministic {
 		t.Skip("the runtime draws random numbers of its own; make simulate builds with another one")
@@ -121,7 +121,7 @@ func TestSeedRepeats(t *testing.T) {
 		for i := range traces {
 			trace := filepath.Join(t.TempDir(), "trace")
 			run := exec.Command(os.Args[0], "-test.run", "TestSimulation$", "-seed", strconv.FormatUint(seed, 10), "-runs", "1", "-trace", trace)
-			_ = run.Run() // it may find something
+			_ = run.Run() // it may have findings
 			var err error
 			traces[i], err = os.ReadFile(trace)
 			require.NoError(t, err)

@@ -12,14 +12,14 @@ import (
 
 var errStorage = errors.New("the storage fails")
 
-// storageFaults say how the files of an origin behave at the moment.
+// storageFaults describe how the files of an origin currently behave.
 type storageFaults struct {
 	dice *dice
 
 	mu   sync.Mutex
-	rate float64 // of calls that fail
+	rate float64 // the share of calls that fail
 	slow time.Duration
-	last time.Time // when a call failed or was slow
+	last time.Time // the time of the last failed or slow call
 }
 
 func (f *storageFaults) set(rate float64, slow time.Duration) {
@@ -28,7 +28,7 @@ func (f *storageFaults) set(rate float64, slow time.Duration) {
 	f.rate, f.slow = rate, slow
 }
 
-// next decides how a call ends: before it has done anything, after, or well.
+// next decides how a call ends: before it has any effect, after its effect, or well.
 func (f *storageFaults) next() (takes time.Duration, before, after error) {
 	f.mu.Lock()
 	rate, slow := f.rate, f.slow
@@ -50,20 +50,20 @@ func (f *storageFaults) next() (takes time.Duration, before, after error) {
 	return takes, before, after
 }
 
-// failedSince reports whether a call has failed, or taken long, since a moment.
+// failedSince reports whether a call has failed or was slow since a moment.
 func (f *storageFaults) failedSince(t time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.last.After(t)
 }
 
-// records are a tab's way to the records of its origin: its [lock.Records].
+// records are a tab's access to the records of its origin: its [lock.Records].
 type records struct {
 	tab   *tab
 	table *leaseTable
 }
 
-// do carries out one call on the file. Once begun it is carried out, whatever becomes of ctx.
+// do runs one call on the file. A call that has begun is finished, even after ctx ends.
 func (r *records) do(ctx context.Context, call func() error) error {
 	if err := r.tab.step(); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 
 var errDead = errors.New("this tab is gone")
 
-// tab is one execution context: everything that runs in it stands still while it is frozen, and has no effect on anybody
-// once it is dead.
+// tab is one execution context. Everything in it stops while it is frozen, and has no effect on others once it is
+// dead.
 type tab struct {
 	w    *world
 	name string
@@ -20,13 +20,13 @@ type tab struct {
 	dead chan struct{} // closed when it crashes or is closed
 
 	mu      sync.Mutex
-	thawed  chan struct{} // not nil while it is frozen; closed when it wakes
-	since   time.Time     // of the present freeze, or of the last one's end
-	asleep  time.Duration // in all freezes that are over
+	thawed  chan struct{} // not nil while it is frozen; closed when it resumes
+	since   time.Time     // of the current freeze, or of the last one's end
+	asleep  time.Duration // in all past freezes
 	freezes int
 
 	inbox *inbox
-	end   func() // where set, closes what the browser closes with the tab
+	end   func() // if set, closes what the browser closes with the tab
 }
 
 func newTab(w *world, name string, at *origin) *tab {
@@ -35,7 +35,7 @@ func newTab(w *world, name string, at *origin) *tab {
 	return t
 }
 
-// awake returns when the tab may run. It fails when the tab is dead.
+// awake returns when the tab may run. It fails if the tab is dead.
 func (t *tab) awake() error {
 	for {
 		t.mu.Lock()
@@ -54,7 +54,7 @@ func (t *tab) awake() error {
 	}
 }
 
-// step is one step of the tab's code. It takes a moment, and now and then a long one, because the tab has other work.
+// step is one step of the tab's code. It takes a moment, and sometimes longer because the tab has other work.
 func (t *tab) step() error {
 	if err := t.awake(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (t *tab) step() error {
 	return t.awake()
 }
 
-// freeze stops the tab until it is thawed. It reports whether it ran before.
+// freeze stops the tab until it is resumed. It reports whether the tab ran before.
 func (t *tab) freeze() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,7 +89,7 @@ func (t *tab) thaw() {
 	}
 }
 
-// crash ends the tab. Its goroutines unwind without any effect on others.
+// crash ends the tab. Its goroutines end without any effect on others.
 func (t *tab) crash() {
 	t.mu.Lock()
 	if !t.gone() {
@@ -112,14 +112,14 @@ func (t *tab) gone() bool {
 	}
 }
 
-// runs reports whether the tab has been running for so long.
+// runs reports whether the tab has been running for this long.
 func (t *tab) runs(long time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.gone() && t.thawed == nil && (t.freezes == 0 || time.Since(t.since) >= long)
 }
 
-// slept is how long the tab has been frozen in all, and how often.
+// slept returns how long the tab has been frozen in total, and how often.
 func (t *tab) slept() (time.Duration, int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +129,7 @@ func (t *tab) slept() (time.Duration, int) {
 	return t.asleep, t.freezes
 }
 
-// Now implements [lock.Clock]: a frozen tab does not read a clock until it wakes.
+// Now implements [lock.Clock]. A frozen tab does not read a clock until it resumes.
 func (t *tab) Now() lock.Instant {
 	_ = t.awake()
 	return t.at.clock.now()

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// leaseTable is the file with the records of an origin. It keeps several records side by side, as the file does: those of
-// shared leases, and of holders that were robbed and do not know yet.
+// leaseTable is the file with the records of an origin. It keeps several records side by side, like the real file:
+// those of shared leases, and of robbed holders that do not know yet.
 type leaseTable struct {
 	mu    sync.Mutex
 	token int64
@@ -22,7 +22,7 @@ type leaseEntry struct {
 	lock.Record
 }
 
-// claim writes a record under a token above all others and above the wall clock.
+// claim writes a record with a token above all others and above the wall clock.
 func (t *leaseTable) claim(client string, r lock.Record, now time.Time, stolen bool) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,14 +76,14 @@ func (t *leaseTable) remove(client, leaseID string) {
 	t.list = slices.DeleteFunc(t.list, func(e leaseEntry) bool { return e.client == client && e.LeaseID == leaseID })
 }
 
-// forget removes the records of a client that is gone.
+// forget removes the records of a dead client.
 func (t *leaseTable) forget(client string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.list = slices.DeleteFunc(t.list, func(e leaseEntry) bool { return e.client == client })
 }
 
-// has reports whether a client has a record, and whether one of them is still valid by the time that has really passed.
+// has reports whether a client has a record, and whether one of them is still valid in real time.
 func (t *leaseTable) has(client string) (any, valid bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +94,7 @@ func (t *leaseTable) has(client string) (any, valid bool) {
 	return any, valid
 }
 
-// writtenSince names the clients that have written a record since a moment.
+// writtenSince returns the clients that have written a record since a moment.
 func (t *leaseTable) writtenSince(since time.Time) (clients []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

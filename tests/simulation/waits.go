@@ -8,25 +8,25 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// waiter is an acquisition that is under way.
+// waiter is a pending acquisition.
 type waiter struct {
 	tab    *tab
 	domain string
 	remote bool
 	names  []name
 	since  time.Time
-	idle   time.Duration // how long nothing has justified the waiting
+	idle   time.Duration // how long nothing has justified the wait
 }
 
 const (
-	// watchEvery is how often the checker looks at those who wait.
+	// watchEvery is the interval at which the checker looks at waiters.
 	watchEvery = 5 * time.Second
-	// patience is how long one may wait although nobody who runs holds it and nothing was granted: a frozen holder is
-	// taken over from when its TTL is over, and a frozen one that takes over is too.
+	// patience is how long a waiter may wait although no running program holds the lock and nothing was granted: a
+	// frozen holder is taken over from after its TTL, and so is a frozen tab that takes over.
 	patience = lock.DefaultTTL + 60*time.Second
 )
 
-// waiting notes an acquisition until the function that it returns is called.
+// waiting records an acquisition until the returned function is called.
 func (c *checker) waiting(x *waiter) (done func()) {
 	x.since = time.Now()
 	c.mu.Lock()
@@ -39,7 +39,7 @@ func (c *checker) waiting(x *waiter) (done func()) {
 	}
 }
 
-// watch looks for waiters that nobody serves and for leases that nobody has, until stop is closed.
+// watch looks for waiters that are not served and for leases without an owner, until stop is closed.
 func (c *checker) watch(origins []*origin, stop <-chan struct{}) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -71,8 +71,8 @@ func (c *checker) lookAtWaiters() {
 	}
 }
 
-// justified reports whether somebody who runs holds what is waited for or had it a moment ago; whether the lock has moved
-// on; whether a holder without a record is frozen, which is not taken over from; or whether faults keep everybody out.
+// justified reports whether a wait is justified: a running program holds the lock or held it a moment ago, the lock
+// has moved on, a holder without a record is frozen, which is not taken over from, or faults keep everybody out.
 func (c *checker) justified(x *waiter) bool {
 	recently := time.Now().Add(-watchEvery)
 	at := x.tab.at
@@ -84,7 +84,7 @@ func (c *checker) justified(x *waiter) bool {
 	})
 }
 
-// move lets files expire, and notes of each origin whether its locks have moved on since the last look.
+// move lets files expire, and records for each origin whether its locks have moved on since the last look.
 func (c *checker) move() {
 	if c.service != nil {
 		there := strings.Join(c.service.left(), " ")

@@ -48,7 +48,7 @@ func (s *wire) Send(ctx context.Context, r remote.Request) (remote.Reply, error)
 	}
 }
 
-// Listen implements [remote.Server]. No events come here.
+// Listen implements [remote.Server]. It delivers no events.
 func (s *wire) Listen(ctx context.Context, _ string, _ func(remote.Notice)) error {
 	select {
 	case <-ctx.Done():
@@ -58,7 +58,7 @@ func (s *wire) Listen(ctx context.Context, _ string, _ func(remote.Notice)) erro
 	}
 }
 
-// headers are those that the browser's side sends.
+// headers returns the headers that the browser's side sends.
 func headers(r remote.Request) map[string]string {
 	h := make(map[string]string)
 	if r.Token != 0 {
@@ -73,7 +73,7 @@ func headers(r remote.Request) map[string]string {
 	return h
 }
 
-// body is the JSON of all answers.
+// body is the common JSON of all answers.
 type body struct {
 	Error      string  `json:"error"`
 	Message    string  `json:"message"`
@@ -93,7 +93,7 @@ type body struct {
 	Holders    []body  `json:"holders"`
 }
 
-// read makes a reply of a response, as port.js does.
+// read converts a response to a reply, like port.js.
 func read(response *http.Response) answer {
 	data, err := io.ReadAll(response.Body)
 	if err != nil {

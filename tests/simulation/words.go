@@ -14,23 +14,23 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// words knows each word that was typed and each that was acknowledged as saved. Words are only added, so every text that is
-// saved later has all that were acknowledged before.
+// words knows each typed word and each word that was acknowledged as saved. Words are only added, so every later save
+// contains all words that were acknowledged before.
 type words struct {
 	w *world
 
 	mu    sync.Mutex
 	last  int
 	typed []string          // and journalled
-	acked map[string]string // by domain: the content that was acknowledged last; every later one has all its words
-	kept  map[string]bool   // what the history has, at least
+	acked map[string]string // by domain: the last acknowledged content; every later content contains all its words
+	kept  map[string]bool   // the minimum contents of the history
 }
 
 func newWords(w *world) *words {
 	return &words{w: w, acked: make(map[string]string), kept: make(map[string]bool)}
 }
 
-// next returns a word that was never used.
+// next returns a new word.
 func (s *words) next(by string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +45,7 @@ func (s *words) journalled(word string) {
 	s.typed = append(s.typed, word)
 }
 
-// split takes a text apart.
+// split splits a text into its words.
 func split(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for end := strings.IndexByte(text, '>'); end >= 0; end = strings.IndexByte(text, '>') {
@@ -66,7 +66,7 @@ func in(text string) map[string]bool {
 	return all
 }
 
-// acknowledge notes that a text was saved, as the content or beside it.
+// acknowledge records that a text was saved, as the content or beside it.
 func (s *words) acknowledge(t *tab, domain, text string, current bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *words) acknowledge(t *tab, domain, text string, current bool) {
 	s.acked[domain] = text
 }
 
-// missing returns the acknowledged words that a text lacks.
+// missing returns the acknowledged words that are not in a text.
 func (s *words) missing(domain, text string) (lost []string) {
 	before := s.acked[domain]
 	if strings.HasPrefix(text, before) {
@@ -96,7 +96,7 @@ func (s *words) missing(domain, text string) (lost []string) {
 	return lost
 }
 
-// begins checks what an editor begins with.
+// begins checks the text with which an editor begins.
 func (s *words) begins(t *tab, domain, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *words) begins(t *tab, domain, text string) {
 	}
 }
 
-// settled checks what is left when everything is closed: the content has all that was acknowledged.
+// settled checks the final state after everything is closed: the content contains all acknowledged words.
 func (s *words) settled(domain, content string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *words) settled(domain, content string) {
 	}
 }
 
-// found checks that each word that was journalled or saved is in some text.
+// found checks that each journalled or saved word is in some text.
 func (s *words) found(all string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *words) found(all string) {
 	}
 }
 
-// lookAtTexts reads what is left: of each origin its files and drafts, and of the server its content.
+// lookAtTexts reads the final texts: the files and drafts of each origin, and the server's content.
 func (r *run) lookAtTexts() {
 	var all strings.Builder
 	for _, at := range r.origins {

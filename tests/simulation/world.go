@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// world is one run: its seed, what happened, and what the checker found.
+// world is one run: its seed, its steps, and the findings of the checker.
 type world struct {
 	seed    uint64
-	verbose bool // every request is noted
+	verbose bool // every request is recorded
 	began   time.Time
-	steps   *dice // for what belongs to no actor
+	steps   *dice // for steps without an actor
 
 	mu       sync.Mutex
 	trace    []string
@@ -38,7 +38,7 @@ func (w *world) dice(actor string) *dice {
 	return &dice{random: rand.New(rand.NewPCG(w.seed, h.Sum64()))}
 }
 
-// note writes a step into the trace.
+// note adds a step to the trace.
 func (w *world) note(actor, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +52,7 @@ func (w *world) write(actor, text string) {
 	w.trace = append(w.trace, fmt.Sprintf("%12.6f %-14s %s", w.now().Seconds(), actor, text))
 }
 
-// found notes a broken promise.
+// found records a broken promise.
 func (w *world) found(promise, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,7 +61,7 @@ func (w *world) found(promise, format string, args ...any) {
 	w.findings = append(w.findings, text)
 }
 
-// count adds to a figure of the report.
+// count increases a figure of the report.
 func (w *world) count(what string) {
 	w.mu.Lock()
 	w.counts[what]++
@@ -84,14 +84,14 @@ func (d *dice) n(n int) int {
 	return d.random.IntN(n)
 }
 
-// chance reports whether something of this probability happens.
+// chance returns true with this probability.
 func (d *dice) chance(p float64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.random.Float64() < p
 }
 
-// between returns a duration that is log-uniform: as often from 1 to 10 ms as from 100 to 1000 ms.
+// between returns a log-uniform duration: as often from 1 to 10 ms as from 100 to 1000 ms.
 func (d *dice) between(low, high time.Duration) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// archive writes down what editors were told is saved, and finds what is missing later. Every line is typed once and no
-// editor deletes any, so each content has all that was saved before it.
+// archive records the acknowledged saves of editors, and finds what is missing later. Every line is typed once and no
+// editor deletes any, so each content contains everything that was saved before it.
 type archive struct {
 	saved      map[string][]savedLine // by document
 	editors    map[string][]int64     // their tokens, in the order in which they began
@@ -21,14 +21,14 @@ type savedLine struct {
 	token        int64
 }
 
-// told bounds how many missing lines a violation names.
+// told is the maximum number of missing lines that a violation names.
 const told = 5
 
 func newArchive() *archive {
 	return &archive{saved: map[string][]savedLine{}, editors: map[string][]int64{}, late: map[string][]string{}}
 }
 
-// acknowledged is told when an editor hears that lines of its own are saved.
+// acknowledged is called when an editor receives the acknowledgement of its own lines.
 func (a *archive) acknowledged(document, client string, token int64, lines []string) {
 	a.saves++
 	for _, line := range lines {
@@ -36,19 +36,19 @@ func (a *archive) acknowledged(document, client string, token int64, lines []str
 	}
 }
 
-// superseded reports whether the editor with a token has a successor, so that nothing may be written under that token.
+// superseded reports whether the editor with a token has a successor, so that no write may use that token.
 func (a *archive) superseded(document string, token int64) bool {
 	editors := a.editors[document]
 	i := slices.Index(editors, token)
 	return i >= 0 && slices.Max(editors[i:]) > token
 }
 
-// writtenLate is told before lines are written past AutoSave by one whose time is over.
+// writtenLate is called before an editor whose time is over writes lines past AutoSave.
 func (a *archive) writtenLate(document string, lines []string) {
 	a.late[document] = append(a.late[document], lines...)
 }
 
-// read is told what a document has, and returns its lines.
+// read records the content of a document and returns its lines.
 func (a *archive) read(document, reader, content string) (present map[string]bool) {
 	present = map[string]bool{}
 	for _, line := range strings.Split(content, "\n") {
@@ -61,12 +61,12 @@ func (a *archive) read(document, reader, content string) (present map[string]boo
 		if present[line] {
 			a.violations = append(a.violations, fmt.Sprintf("%s has the line %q of one whose time was over, as %s sees it", document, line, reader))
 		}
-		return present[line] // told once
+		return present[line] // reported once
 	})
 	return present
 }
 
-// loaded is told when an editor begins with a content under a token.
+// loaded is called when an editor begins with a content under a token.
 func (a *archive) loaded(document, reader string, token int64, content string) {
 	a.editors[document] = append(a.editors[document], token)
 	present := a.read(document, reader, content)
@@ -76,7 +76,7 @@ func (a *archive) loaded(document, reader string, token int64, content string) {
 		if lost {
 			missing = append(missing, fmt.Sprintf("%q (saved by %s, token %d)", s.line, s.client, s.token))
 		}
-		return lost // told once
+		return lost // reported once
 	})
 	if n := len(missing); n > 0 {
 		a.violations = append(a.violations, fmt.Sprintf("%s lacks %d saved lines, as %s (token %d) sees it: %s",

@@ -13,10 +13,10 @@ import (
 
 const (
 	onServer = "server" // the domain of its leases
-	none     = -1       // no machine in particular
+	none     = -1       // no particular machine
 )
 
-// message is what a client tells.
+// message is a client's report.
 type message struct {
 	Client, What        string
 	Places              []place
@@ -31,19 +31,19 @@ type message struct {
 	Lines               []string
 }
 
-// reply is what it is told.
+// reply is the checker's reply.
 type reply struct {
 	Go   bool `json:"go"`
 	Stop bool `json:"stop"`
 }
 
-// heard is the last that a client told.
+// heard is the last report of a client.
 type heard struct {
 	number int
 	reply  reply
 }
 
-// checker hears the clients of one run.
+// checker receives the reports of the clients of one run.
 type checker struct {
 	begun time.Time
 
@@ -51,7 +51,7 @@ type checker struct {
 	ledger     *ledger
 	archive    *archive
 	domains    map[string]string // of the clients that are to run
-	running    map[string]string // what those have said last that have not said that they are done, and when
+	running    map[string]string // the last reports, with their times, of those that have not reported their end
 	heard      map[string]heard
 	count      map[string]int
 	violations []string
@@ -79,14 +79,14 @@ func (c *checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (c *checker) hear(m message) reply {
 	domain, known := c.domains[m.Client]
-	if !known { // it was ended: what it tells does not count
+	if !known { // it was ended: its report does not count
 		return reply{Stop: true}
 	}
 	before := c.heard[m.Client].number
-	if before >= m.Number { // told again
+	if before >= m.Number { // a repeated report
 		return c.heard[m.Client].reply
 	}
-	if m.Number > before+1 { // what comes between them would be taken for told again
+	if m.Number > before+1 { // the missing reports would be treated as repeated
 		c.violations = append(c.violations, fmt.Sprintf("%s told %q out of turn: %d after %d", m.Client, m.What, m.Number, before))
 	}
 	answer := c.take(m, domain)
@@ -149,7 +149,8 @@ func (c *checker) take(m message, domain string) reply {
 	return reply{Stop: c.over}
 }
 
-// kindOf is the part of a domain's or document's name that says how it is kept: "web-lock of machine 0" is a web-lock.
+// kindOf returns the part of a domain's or document's name that names its kind: "web-lock of machine 0" is a
+// web-lock.
 func kindOf(name string) string {
 	kind, _, _ := strings.Cut(name, " of ")
 	return kind
@@ -162,14 +163,14 @@ func placeOf(document string) string {
 	return "in the browser"
 }
 
-// enter says that a client of a domain is about to begin.
+// enter records that a client of a domain is about to begin.
 func (c *checker) enter(client, domain string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.domains[client] = domain
 }
 
-// end says that the clients whose names begin so are about to be killed.
+// end records that the clients whose names have this prefix are about to be killed.
 func (c *checker) end(prefix string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +184,7 @@ func (c *checker) end(prefix string) {
 	}
 }
 
-// skew says that the clock of a machine is about to be set, or of all where it is none.
+// skew records that the clock of a machine, or of all for none, is about to be set.
 func (c *checker) skew(machine int) {
 	clients, domains := fmt.Sprintf("m%d.", machine), fmt.Sprintf(" of machine %d ", machine)
 	if machine == none {
@@ -194,7 +195,7 @@ func (c *checker) skew(machine int) {
 	c.ledger.skew(c.now(), clients, domains)
 }
 
-// watchClock notices when the clock of this machine steps, and excuses everybody's, until done is closed.
+// watchClock excuses all clients when this machine's clock steps, until done is closed.
 func (c *checker) watchClock(done <-chan struct{}) {
 	const step = 50 * time.Millisecond
 	before := time.Now()
@@ -215,21 +216,21 @@ func (c *checker) watchClock(done <-chan struct{}) {
 	}
 }
 
-// look adds who has waited too long.
+// look adds the clients that have waited too long.
 func (c *checker) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ledger.forgotten(c.now(), patience)
 }
 
-// stop has every program end after what it does.
+// stop makes every program end after its current action.
 func (c *checker) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
 }
 
-// left returns who has not ended, and what they have said last.
+// left returns the clients that have not ended, with their last reports.
 func (c *checker) left() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,7 +243,7 @@ func (c *checker) accuse(format string, values ...any) {
 	c.violations = append(c.violations, fmt.Sprintf(format, values...))
 }
 
-// read says what a document has at the end; token is above that of every editor.
+// read records the content of a document at the end. token is above that of every editor.
 func (c *checker) read(document, content string) {
 	const last = 1 << 62
 	c.mu.Lock()
@@ -250,7 +251,7 @@ func (c *checker) read(document, content string) {
 	c.archive.loaded(document, "the end", last, content)
 }
 
-// counted reports whether there were so many leases and saves.
+// counted reports whether there were at least this many leases and saves.
 func (c *checker) counted(leases, saves int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,18 +8,18 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// lasting is a fault that goes on until it is undone.
+// lasting is a fault that lasts until it is undone.
 type lasting struct {
 	fault
 	end  time.Time
 	undo func()
 }
 
-// strike carries out a fault. One that is over at once has come and gone when it returns.
+// strike causes a fault. A fault without a duration is over when it returns.
 func (r *run) strike(f fault) {
 	r.endLasting(func(l lasting) bool {
 		sameTab := l.targets() == f.targets() && l.Target == f.Target
-		// While a process stands still, none can be found; a server does not start without its store.
+		// While a process is suspended, no renderer can be found. A server does not start without its store.
 		return sameTab || l.Kind == suspended && f.targets() == "tab" || l.targets() != "tab" && f.Kind == "server killed"
 	})
 	r.faults[f.Kind]++
@@ -91,7 +91,7 @@ func (r *run) doToTab(f fault) (undo func()) {
 	return nil
 }
 
-// revive gives tabs another page that have crashed by themselves, which is counted.
+// revive gives tabs that crashed by themselves another page, and counts them.
 func (r *run) revive() {
 	for i, tab := range r.tabs {
 		if tab.Crashed() {
@@ -126,7 +126,7 @@ func (r *run) doToMachine(f fault) (undo func()) {
 	panic("unknown: " + f.Kind)
 }
 
-// endLasting undoes those of the lasting faults that are chosen.
+// endLasting undoes the chosen lasting faults.
 func (r *run) endLasting(chosen func(lasting) bool) {
 	r.lasting = slices.DeleteFunc(r.lasting, func(l lasting) bool {
 		if chosen(l) {

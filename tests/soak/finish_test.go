@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// finish ends all faults and programs, and looks at what is left of them.
+// finish ends all faults and programs, and checks what remains of them.
 func (r *run) finish() {
 	r.endLasting(func(lasting) bool { return true })
 	r.checker.stop()
@@ -30,7 +30,7 @@ func (r *run) finish() {
 	}
 }
 
-// last has a newcomer take every lock of a machine and read its documents.
+// last makes a new client acquire every lock of a machine and read its documents.
 func (r *run) last(machine int, tab *browser.Tab) {
 	tab.MustEval(`
 		const { openHoldfast } = await import('/holdfast.js')
@@ -63,7 +63,7 @@ func (r *run) last(machine int, tab *browser.Tab) {
 	} {
 		var seen [2]int
 		if err := tab.Eval(fmt.Sprintf("await take(%s, %s)", open, times), &seen); err != nil {
-			r.checker.accuse("%s of machine %d is not to be had at the end: %v", domain, machine, err)
+			r.checker.accuse("%s of machine %d is not available at the end: %v", domain, machine, err)
 		}
 	}
 	for chapter := range r.chapter() + 1 {

@@ -1,5 +1,5 @@
-// Package soak lets tabs, workers and servers work for a long time while all kinds of things happen to them, and checks
-// from outside that no promise was broken.
+// Package soak makes tabs, workers and servers work for a long time under all kinds of faults, and checks from
+// outside that no promise is broken.
 package soak
 
 import (
@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// margin is what two readings of clocks that count whole milliseconds may differ.
+// margin is the maximum difference of two readings of clocks that count whole milliseconds.
 const margin = 5 * time.Millisecond
 
-// landing is for how long a theft may still be carried out whose thief is dead.
+// landing is how long the theft of a dead thief may still take effect.
 const landing = 3 * time.Second
 
-// place is a point of the tree, as an acquisition names it.
+// place is a point of the tree, as in an acquisition.
 type place struct {
 	Path   []string
 	Shared bool
@@ -34,10 +34,10 @@ func (p place) excludes(q place) bool {
 	case len(short.Path) == len(long.Path):
 		return !short.Shared || !long.Shared
 	}
-	return !short.Shared // what lies below takes its ancestors shared
+	return !short.Shared // places below take their ancestors shared
 }
 
-// request is what a client asks of a domain, the locks that know of each other.
+// request is a client's request in a domain. A domain is a set of locks that exclude each other.
 type request struct {
 	Domain string
 	Places []place
@@ -52,8 +52,8 @@ func (r request) excludes(q request, slot, other int) bool {
 	return slices.ContainsFunc(r.Places, func(p place) bool { return slices.ContainsFunc(q.Places, p.excludes) })
 }
 
-// stay is one lease of a client. From its grant until its end, as far as the client has confirmed it afterwards, it is
-// known to have been valid: the client had been told nothing else, and its time had not run out.
+// stay is one lease of a client. From its grant to its end, as confirmed later by the client, it is known to have
+// been valid: the client had received no other message, and its time had not expired.
 type stay struct {
 	request
 	client   string
@@ -63,35 +63,35 @@ type stay struct {
 	asked    time.Duration
 	from     time.Duration
 	until    time.Duration
-	answered time.Duration // when the client was last answered, so what it says next it saw later
+	answered time.Duration // the time of the client's last answer; its next report is later
 	over     bool
-	excused  bool // stolen, or its clock was set: it may overlap with others, and the token protects what it writes
+	excused  bool // stolen, or its clock was set: it may overlap with others, and the token protects its writes
 	accused  bool
 }
 
-// ledger writes down who held what, and finds what must not be. Times are its caller's, from one monotonic clock. It is
-// not safe for concurrent use.
+// ledger records the holders and finds conflicts. Its times come from its caller, from one monotonic clock. It is not
+// safe for concurrent use.
 type ledger struct {
-	waiting map[string]*stay // asked, by client
+	waiting map[string]*stay // requests without a result, by client
 	inside  map[string]*stay
 	stays   []*stay // the recent ones
 	thefts  []theft
-	highest map[string]mark          // by domain and resource: of all since the clock was set back,
-	counted map[string]mark          // and of those that were counted in a record
-	skewed  map[string]time.Duration // by prefix of clients: when their clock was set last
+	highest map[string]mark          // by domain and resource: the highest token since the clock was set back,
+	counted map[string]mark          // and the highest one that was counted in a record
+	skewed  map[string]time.Duration // by prefix of clients: the time when their clock was last set
 
 	grants, refused int
 	longest         time.Duration
-	slowest         string // what that was waited for, by whom
+	slowest         string // the name and the client of the longest wait
 	violations      []string
 }
 
-// theft is a request to steal, which takes effect at some moment until its end.
+// theft is a request to steal, which takes effect at some moment before its end.
 type theft struct {
 	request
 	client string
 	end    time.Duration // 0 while it is open
-	token  int64         // where it succeeded
+	token  int64         // if it succeeded
 }
 
 type mark struct {
@@ -107,7 +107,7 @@ func (l *ledger) violate(format string, values ...any) {
 	l.violations = append(l.violations, fmt.Sprintf(format, values...))
 }
 
-// ask is told before a client asks for a lease.
+// ask is called before a client asks for a lease.
 func (l *ledger) ask(now time.Duration, client string, r request) {
 	l.waiting[client] = &stay{request: r, client: client, asked: now}
 	if !r.Steal {
@@ -121,7 +121,7 @@ func (l *ledger) ask(now time.Duration, client string, r request) {
 	}
 }
 
-// granted is told by a client before it does anything with its lease. Counted says that the token comes from a record.
+// granted is called by a client before it uses its lease. counted means that the token comes from a record.
 func (l *ledger) granted(now time.Duration, client, resource string, token int64, slot int, counted bool) {
 	s := l.waiting[client]
 	if s == nil {
@@ -135,7 +135,7 @@ func (l *ledger) granted(now time.Duration, client, resource string, token int64
 	l.closeThefts(client, now, token)
 	l.thefts = slices.DeleteFunc(l.thefts, func(t theft) bool { return t.end != 0 && t.end+landing < now })
 	for _, t := range l.thefts {
-		robbed := t.end >= s.asked && t.token > s.token // before it could tell that it was granted
+		robbed := t.end >= s.asked && t.token > s.token // before it could report the grant
 		s.excused = s.excused || (t.end == 0 || t.end > now || robbed) && t.excludes(s.request, -1, -1)
 	}
 	s.excused = s.excused || l.skewedWithin(settling, now, client)
@@ -143,7 +143,7 @@ func (l *ledger) granted(now time.Duration, client, resource string, token int64
 		l.violate("%s was given slot %d of %d", client, slot, s.Slots)
 	}
 	key := s.Domain + " " + resource
-	// Who has used a clock that was set forward stays ahead of the others until they have caught up.
+	// A client that used a clock that was set forward stays ahead of the others until they have caught up.
 	if (!counted || l.rise(now, l.counted, key, s)) && !l.skewedWithin(leap+settling, now, client) {
 		l.rise(now, l.highest, key, s)
 	}
@@ -151,15 +151,15 @@ func (l *ledger) granted(now time.Duration, client, resource string, token int64
 	l.stays = append(slices.DeleteFunc(l.stays, func(old *stay) bool { return old.over && old.until+time.Minute < now }), s)
 }
 
-// waited notes for how long somebody has waited, or does until now.
+// waited records how long a client has waited, or has waited until now.
 func (l *ledger) waited(now time.Duration, s *stay) {
 	if took := now - s.asked; took > l.longest {
 		l.longest, l.slowest = took, fmt.Sprintf("%s for %s %v, until %v", s.client, s.Domain, s.Places, now.Round(time.Millisecond))
 	}
 }
 
-// rise checks a token: who asked when one had been granted gets a higher one. Who had asked before may just be late in
-// telling.
+// rise checks a token: a client that asked after a grant gets a higher token. A client that asked before may only be
+// late to report.
 func (l *ledger) rise(now time.Duration, marks map[string]mark, key string, s *stay) bool {
 	switch top := marks[key]; {
 	case s.token > top.token:
@@ -171,8 +171,9 @@ func (l *ledger) rise(now time.Duration, marks map[string]mark, key string, s *s
 	return true
 }
 
-// confirm is told while a client holds: for how long its lease goes on, from some moment after it was last answered;
-// negative if it has ended. It reports whether a store would take what bears the client's token.
+// confirm is called while a client holds a lease. left is the remaining time of the lease, counted from some moment
+// after the client's last answer; it is negative if the lease has ended. confirm reports whether a store would accept
+// a write with the client's token.
 func (l *ledger) confirm(now time.Duration, client string, left time.Duration) bool {
 	s := l.inside[client]
 	if s == nil {
@@ -190,19 +191,19 @@ func (l *ledger) confirm(now time.Duration, client string, left time.Duration) b
 	return fresh && left > 0
 }
 
-// left is told before a client releases its lease, and when it knows that it has lost it.
+// left is called before a client releases its lease, and when the client knows that it has lost it.
 func (l *ledger) left(now time.Duration, client string, left time.Duration) {
 	l.confirm(now, client, left)
 	l.end(client, now)
 }
 
-// failed is told by a client whose request was not granted.
+// failed is called by a client whose request was not granted.
 func (l *ledger) failed(now time.Duration, client string) {
 	delete(l.waiting, client)
 	l.closeThefts(client, now+landing, 0)
 }
 
-// ended is told before the clients with a prefix are killed.
+// ended is called before the clients with a prefix are killed.
 func (l *ledger) ended(now time.Duration, prefix string) {
 	for client := range l.waiting {
 		if strings.HasPrefix(client, prefix) {
@@ -216,8 +217,8 @@ func (l *ledger) ended(now time.Duration, prefix string) {
 	}
 }
 
-// skew is told before the clocks of the clients with a prefix are set. What was not counted may be lower from then on: it
-// is read from a clock.
+// skew is called before the clocks of the clients with a prefix are set. Tokens that were not counted may be lower
+// from then on, because they come from a clock.
 func (l *ledger) skew(now time.Duration, prefix, domains string) {
 	l.skewed[prefix] = now
 	for client, s := range l.inside {
@@ -235,7 +236,7 @@ func (l *ledger) skewedWithin(span, now time.Duration, client string) bool {
 	return false
 }
 
-// forgotten returns who has waited for longer than a limit, and counts each as a violation.
+// forgotten counts each client that has waited for longer than a limit as a violation.
 func (l *ledger) forgotten(now, limit time.Duration) {
 	for client, s := range l.waiting {
 		l.waited(now, s)
@@ -261,7 +262,7 @@ func (l *ledger) closeThefts(client string, at time.Duration, token int64) {
 	}
 }
 
-// compare looks for others that were known to be valid while this one was.
+// compare looks for other leases that were known to be valid at the same time as this one.
 func (l *ledger) compare(now time.Duration, s *stay) {
 	for _, other := range l.stays {
 		if other == s || !s.excludes(other.request, s.slot, other.slot) {

@@ -36,7 +36,7 @@ func TestExclusion(t *testing.T) {
 	assert.False(t, two.excludes(request{Domain: "e", Places: above}, 0, 0))
 }
 
-// take is a whole grant: asked, granted, and confirmed for as long as it is said to go on.
+// take is a whole grant: requested, granted, and confirmed for the reported remaining time.
 func take(l *ledger, at time.Duration, client string, token int64, left time.Duration, places []place) {
 	l.ask(at, client, request{Domain: "d", Places: places})
 	l.granted(at, client, "r", token, 0, true)
@@ -55,7 +55,7 @@ func TestTwoAtOnceAreFound(t *testing.T) {
 	assert.Len(t, l.violations, 1, "told once")
 }
 
-// Who is robbed before it could tell of its lease has the lower token.
+// A holder whose lock was stolen before it could report its lease has the lower token.
 func TestRobbedBeforeItTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		token int64
@@ -102,12 +102,12 @@ func TestLateReportMakesNoHolder(t *testing.T) {
 	l := newLedger()
 	l.ask(1*second, "slept", request{Domain: "d", Places: project})
 	take(l, 6*second, "b", 2, 4*second, project)
-	l.granted(7*second, "slept", "r", 1, 0, true) // and had run out meanwhile
+	l.granted(7*second, "slept", "r", 1, 0, true) // the lease has expired meanwhile
 	assert.False(t, l.confirm(8*second, "slept", -1))
 	assert.True(t, l.confirm(8*second, "b", 2*second))
 	assert.Empty(t, l.violations)
 
-	// One whose lease goes on is.
+	// A client whose lease continues is a holder.
 	l.ask(1*second, "awake", request{Domain: "d", Places: project})
 	l.granted(8*second, "awake", "r", 1, 0, true)
 	l.confirm(9*second, "awake", 3*second)
@@ -123,7 +123,7 @@ func TestTokensRise(t *testing.T) {
 	require.Len(t, l.violations, 1)
 	assert.Contains(t, l.violations[0], "not above 7")
 
-	// A clock that is set back lowers those that are read from it, not those that are counted.
+	// A clock that is set back lowers the tokens that come from it, but not the counted ones.
 	l = newLedger()
 	take(l, 1*second, "a", 7, second, project)
 	l.left(2*second, "a", second)
@@ -166,7 +166,7 @@ func TestLostSavesAreFound(t *testing.T) {
 	a.loaded("doc", "ben", 2, "ann:1\nann:2\n")
 	a.acknowledged("doc", "ben", 2, []string{"ben:1"})
 	a.loaded("other", "ben", 9, "")
-	a.loaded("doc", "ann", 2, "ann:1\nann:2\n") // which began before ben had saved
+	a.loaded("doc", "ann", 2, "ann:1\nann:2\n") // it began before ben had saved
 	assert.Empty(t, a.violations)
 	a.loaded("doc", "ann", 3, "ann:1\nben:1\n")
 	require.Len(t, a.violations, 1)
@@ -204,11 +204,11 @@ func TestTheSeedSaysWhatHappens(t *testing.T) {
 	assert.Len(t, happened, len(kinds), "everything happens")
 }
 
-// What is told out of turn would be taken for told again, and forgotten.
+// A report out of order would be treated as repeated and be ignored.
 func TestReportsOutOfOrderAreFound(t *testing.T) {
 	c := newChecker()
 	c.enter("a", "d")
-	for _, number := range []int{1, 1, 2} { // one of them again
+	for _, number := range []int{1, 1, 2} { // one of them is repeated
 		c.hear(message{Client: "a", What: "ask", Number: number})
 	}
 	assert.Empty(t, c.found())

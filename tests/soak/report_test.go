@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// report is the page that a run ends with.
+// report returns the report of a run.
 func (r *run) report(t time.Duration) string {
 	c := r.checker
 	c.mu.Lock()

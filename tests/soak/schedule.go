@@ -6,25 +6,25 @@ import (
 )
 
 const (
-	machines = 2 // an origin each, and a server
-	tabs     = 4 // every second one belongs to the same machine
+	machines = 2 // each has an origin and a server
+	tabs     = 4 // every second tab belongs to the same machine
 
 	ttl      = 4 * time.Second
-	patience = time.Minute      // the longest that anybody may wait for a lease, all faults included
-	served   = time.Minute      // the longest that everybody may take to end
-	settling = 5 * time.Second  // until all of a machine agree on its clock
+	patience = time.Minute      // the maximum wait for a lease, including all faults
+	served   = time.Minute      // the maximum time until everybody has ended
+	settling = 5 * time.Second  // until all clients of a machine agree on its clock
 	leap     = 20 * time.Second // of a clock
 )
 
-// fault is one thing that happens to a tab, a machine or a server.
+// fault is one event of a tab, a machine or a server.
 type fault struct {
-	At, For time.Duration // since the beginning; For is 0 for what is over at once
+	At, For time.Duration // since the beginning; For is 0 for a fault without a duration
 	Kind    string
-	Target  int // number of a tab, a machine or a server, as the kind has it
+	Target  int // number of a tab, a machine or a server, depending on the kind
 }
 
-// kinds says what can happen, how often in comparison, to how many targets, and for how long at least; up to as much
-// again is added.
+// kinds lists the faults, with their weights, their targets, and their minimum durations; up to the same duration is
+// added.
 var kinds = []struct {
 	name    string
 	weight  int
@@ -46,7 +46,7 @@ var kinds = []struct {
 	{"server cut off from the store", 1, "store", ttl / 4},
 }
 
-// targets says what a fault strikes.
+// targets returns the kind of a fault's target.
 func (f fault) targets() string {
 	for _, k := range kinds {
 		if k.name == f.Kind {
@@ -56,10 +56,10 @@ func (f fault) targets() string {
 	panic("unknown: " + f.Kind)
 }
 
-// shape is how much there is of what faults can strike.
+// shape is the number of targets of each kind.
 var shape = map[string]int{"tab": tabs, "machine": machines, "server": machines, "store": 1}
 
-// schedule draws all faults of a run: the same seed, length and pace give the same ones.
+// schedule draws all faults of a run. The same seed, length and pace give the same faults.
 func schedule(seed uint64, length, pace time.Duration) []fault {
 	random := rand.New(rand.NewPCG(seed, 1))
 	total := 0
@@ -80,7 +80,7 @@ func schedule(seed uint64, length, pace time.Duration) []fault {
 			f.For = k.lasts + time.Duration(random.Int64N(int64(k.lasts)))
 		}
 		if busy[k.targets][f.Target] > at {
-			continue // one thing at a time for each
+			continue // each target has one fault at a time
 		}
 		busy[k.targets][f.Target] = at + f.For
 		list = append(list, f)

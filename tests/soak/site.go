@@ -19,20 +19,20 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
-// Scripts are the programs of the pages; other long tests use parts of them.
+// Scripts are the programs of the pages. Other long tests use parts of them.
 //
 //go:embed testdata/*.js
 var Scripts embed.FS
 
 const siteDir = "../../web/site"
 
-// site is what the machines see: the package, the programs, the way to a server for each, and the checker.
+// site is what the machines see: the package, the programs, a connection to a server for each, and the checker.
 type site struct {
 	*browser.Server
 	ahead [machines]atomic.Int64 // how far a machine's clock is set forward, in ms
 }
 
-// machineOf tells the machines apart by the origin that they use: the two share neither locks nor storage.
+// machineOf identifies a machine by its origin: the two share neither locks nor storage.
 func machineOf(host string) int {
 	if strings.HasPrefix(host, "localhost") {
 		return 0
@@ -81,7 +81,7 @@ func page(scripts string) http.HandlerFunc {
 	}
 }
 
-// script serves a script with the machine's clock before it, where it is the first of a worker.
+// script serves a script. If it is the first script of a worker, the machine's clock comes before it.
 func script(files fs.FS) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := path.Base(r.URL.Path)
@@ -100,7 +100,7 @@ func script(files fs.FS) http.HandlerFunc {
 	}
 }
 
-// clock tells how far the machine's clock is set forward.
+// clock returns how far the machine's clock is set forward.
 func (s *site) clock(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = fmt.Fprint(w, s.ahead[machineOf(r.Host)].Load())

@@ -24,7 +24,7 @@ var (
 	output = flag.String("report", "../../.cache/soak.md", "file for the report")
 )
 
-// run is one soak.
+// run is one soak run.
 type run struct {
 	t       *testing.T
 	seed    uint64
@@ -37,18 +37,18 @@ type run struct {
 	ways    [machines]*serving.Wire // from the pages of a machine to its server
 	store   *serving.Wire           // from the second server to the store of the first
 	tabs    [tabs]*browser.Tab
-	wardens [machines]*browser.Tab // nothing happens to these
+	wardens [machines]*browser.Tab // no fault happens to these
 	closed  []*browser.Tab
 	born    int
 	faults  map[string]int
 	lasting []lasting
 }
 
-// Whatever happens to tabs, machines and servers: nobody holds what another one holds, nothing that was said to be saved is
-// lost, nobody waits for ever.
+// For all faults of tabs, machines and servers: no two hold the same lock, no acknowledged save is lost, and nobody
+// waits forever.
 func TestSoak(t *testing.T) {
 	r := start(t, false)
-	defer func() { // also where something has failed before the end
+	defer func() { // also after an earlier failure
 		report := r.report(r.checker.now())
 		t.Log("\n" + report)
 		assert.NoError(t, write(*output, report))
@@ -59,14 +59,14 @@ func TestSoak(t *testing.T) {
 	}
 	r.work(*length)
 	for more := *length; !r.checker.counted(10, 1) && more < *length+patience; more += time.Second {
-		r.work(more) // on a slow machine a short run has little to look at
+		r.work(more) // on a slow machine a short run has too few results
 	}
 	r.finish()
 	assert.Empty(t, r.checker.found())
 	assert.True(t, r.checker.counted(10, 1), "hardly anything was done")
 }
 
-// The checker sees what it is there for: a lock that grants to several, a save that is none, and a token that still counts.
+// The checker detects what it is for: a lock that grants to several, a lost save, and a token that still counts.
 func TestSoakFindsWhatIsPlanted(t *testing.T) {
 	r := start(t, true)
 	found := func(what string) func() bool {
@@ -85,7 +85,7 @@ func start(t *testing.T, planted bool) *run {
 	if number == 0 {
 		number = rand.Uint64N(1_000_000)
 	}
-	t.Logf("the same again: make soak SOAK=%v SEED=%d", *length, number)
+	t.Logf("to repeat this run: make soak SOAK=%v SEED=%d", *length, number)
 	r := &run{t: t, seed: number, random: rand.New(rand.NewPCG(number, 2)), planted: planted, faults: map[string]int{}}
 	dir := t.TempDir()
 	flags := []string{"--lock-ttl", ttl.String(), "--rate", "0", "--new-rate", "0", "--address-rate", "0", "--host", "*", "--log-level", "error"}
@@ -115,19 +115,19 @@ func start(t *testing.T, planted bool) *run {
 
 func (r *run) home(tab int) string { return r.site.address(tab%machines, "/soak") }
 
-// options are what a program is started with.
+// options are the start options of a program.
 type options struct {
 	ID       string         `json:"id"`
 	Open     map[string]any `json:"open"`
-	Wide     bool           `json:"wide"`   // all kinds of leases, not of the project alone
-	Thefts   bool           `json:"thefts"` // some of them stolen
+	Wide     bool           `json:"wide"`   // all kinds of leases, not only of the project
+	Thefts   bool           `json:"thefts"` // some of them are stolen
 	Document string         `json:"document"`
 	Timing   map[string]any `json:"timing"`
 	Seed     uint32         `json:"seed"`
 	Fault    bool           `json:"fault"`
 }
 
-// enter has a tab that was loaded do its work.
+// enter makes a loaded tab do its work.
 func (r *run) enter(tab int) {
 	r.tabs[tab].WaitFor("globalThis.loaded", browser.Limit)
 	machine := tab % machines
@@ -143,15 +143,15 @@ func (r *run) enter(tab int) {
 	}
 }
 
-// chapter numbers the documents that are begun now: none is to grow for ever.
+// chapter returns the number of the current documents, so that no document grows forever.
 func (r *run) chapter() int { return int(r.checker.now() / (3 * time.Minute)) }
 
-// documents are the names of those of a chapter that are kept in the browser and on the server.
+// documents returns the names of a chapter's documents: those kept in the browser and on the server.
 func documents(chapter int) (here, shared string) {
 	return fmt.Sprint("local document ", chapter), fmt.Sprint("shared-document-", chapter)
 }
 
-// worker has a worker of a tab take leases over files, in the place of the one that was there.
+// worker makes a worker of a tab acquire leases over files, and replaces the previous worker.
 func (r *run) worker(tab int) {
 	r.checker.end(r.prefix(tab) + "worker.")
 	r.begin(tab, "worker", fmt.Sprintf("file-lock of machine %d", tab%machines),

@@ -1,12 +1,12 @@
-// Command overlay writes an overlay for the go command, with which a run of the simulation depends on its seed alone:
+// Command overlay writes an overlay for the go command. With it, a run of the simulation depends only on its seed:
 //
 //	go run ./tests/simulation/overlay .cache/simulation
 //	go test -tags simulated -overlay .cache/simulation/overlay.json ./tests/simulation
 //
-// It changes five files of the Go runtime that is installed. The random numbers that decide between the cases of a select,
-// between timers of one instant and about the order of a map, and those of math/rand/v2, come from the seed of the run. No
-// goroutine is preempted for having run for long, which depends on what else the machine does. A goroutine begins with a larger stack, because
-// copying stacks as they grew took a seventh of the time.
+// It changes five files of the installed Go runtime. The random numbers that choose between the cases of a select,
+// between timers of one instant and for the order of a map, and those of math/rand/v2, come from the seed of the run.
+// No goroutine is preempted for a long run, because that depends on the machine's other work. Goroutines begin with a
+// larger stack, because copying growing stacks took a seventh of the time.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// change replaces a text that is there once.
+// change replaces a text that occurs exactly once.
 type change struct{ file, before, after string }
 
 var changes = []change{
