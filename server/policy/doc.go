@@ -7,7 +7,7 @@
 //	# who          path               what they may do
 //	user:root      *                  admin
 //	group:editors  documents/blog-*   read lock write
-//	signed-in      documents          read lock write max-ttl=10m max-locks=100 max-documents=1000
+//	signed-in      documents          read lock write max-ttl=10m
 //	anyone         documents/public   read
 //
 // Who is user:NAME, group:NAME, signed-in or anyone. A path is its components with slashes between them; it matches the place itself and

@@ -3,9 +3,9 @@ package policy
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -92,29 +92,14 @@ func parsePattern(text string) (p Pattern, err error) {
 }
 
 func (l *Limits) setLimit(name, value string) (err error) {
-	switch name {
-	case "max-ttl":
-		l.TTL, err = time.ParseDuration(value)
-		if err == nil && l.TTL < 100*time.Millisecond {
-			err = fmt.Errorf("the shortest is 100ms")
-		}
-	case "max-locks":
-		l.Locks, err = positive(value)
-	case "max-documents":
-		l.Documents, err = positive(value)
-	default:
-		err = fmt.Errorf("the limits are max-ttl, max-locks and max-documents")
+	if name != "max-ttl" {
+		return fmt.Errorf("%s=%s: the one limit is max-ttl", name, value)
+	}
+	if l.TTL, err = time.ParseDuration(value); err == nil && l.TTL < 100*time.Millisecond {
+		err = errors.New("the shortest is 100ms")
 	}
 	if err != nil {
 		return fmt.Errorf("%s=%s: %w", name, value, err)
 	}
 	return nil
-}
-
-func positive(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err == nil && n < 1 {
-		err = fmt.Errorf("the least is 1")
-	}
-	return n, err
 }

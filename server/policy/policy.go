@@ -33,8 +33,7 @@ type Rule struct {
 
 // Limits bound what a user whom a rule allows something may have. Zero is no bound.
 type Limits struct {
-	TTL              time.Duration
-	Locks, Documents int
+	TTL time.Duration // of a lock
 }
 
 // Who is whom a rule is for.
