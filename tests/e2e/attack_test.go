@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
-// Each attack on text that a page has and nobody has saved.
+// Each attack on unsaved text runs in each setup of its form.
 func TestNothingLost(t *testing.T) {
 	form := endings.Short
 	if *full {
@@ -32,7 +32,7 @@ func TestNothingLost(t *testing.T) {
 	}
 }
 
-// cutOff is a site that may have a server behind it that can be cut off. The pages themselves are served on.
+// cutOff is a site with an optional server that a test can disconnect. The pages themselves stay reachable.
 type cutOff struct {
 	world
 	wire    *serving.Wire
@@ -72,7 +72,7 @@ func (c cutOff) Other(t *testing.T) endings.Stage {
 	return cutOff{world{browser.Start(t, c.options), c.Server}, c.wire, c.options}
 }
 
-// attackedTab is a tab for an attack. Methods of the harness fail the test by themselves.
+// attackedTab is a tab for an attack. Methods of the harness fail the test on their own.
 type attackedTab struct {
 	*browser.Tab
 	server *browser.Server
@@ -115,7 +115,7 @@ func (tab attackedTab) Suspend(on bool) error {
 
 func (tab attackedTab) Leave() { tab.Spare() }
 
-// attacked opens a tab that edits, or would, and can say where a word is.
+// attacked opens a tab that edits, or will edit, and that can report where a word is.
 func (w world) attacked(t *testing.T, holdfast, options string) *browser.Tab {
 	t.Helper()
 	tab := w.Open(t, w.URL("/blank"))

@@ -20,7 +20,8 @@ func (w world) pair(t *testing.T, host, root string) (ann, ben *browser.Tab) {
 	return ann, ben
 }
 
-// dispute makes a document of which both sides change: Ann's tab ends with the draft "one, mine", and Ben edits "one, theirs".
+// dispute makes a document that both sides change: Ann's tab ends with the draft "one, mine", and Ben edits "one,
+// theirs".
 func dispute(t *testing.T, ann, ben *browser.Tab, name, bens string) {
 	t.Helper()
 	ann.MustEval(fmt.Sprintf("await openDocument('%s', ['%s']); await write('%[1]s', 'one')", name, name), nil)
@@ -77,7 +78,8 @@ func TestMerge(t *testing.T) {
 	})
 }
 
-// The event has the three sides, byte for byte. Without the generation that the draft was typed on, there is no base.
+// The event contains the three sides, byte for byte. Without the generation on which the draft was typed, there is no
+// base.
 func TestConflictHasThreeSides(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -110,7 +112,8 @@ func TestConflictHasThreeSides(t *testing.T) {
 	})
 }
 
-// The editor decides in three ways. A page that does not edit can read and discard a draft, and changes nothing that is saved.
+// The editor can decide in three ways. A read-only page can read and discard a draft, and changes nothing that is
+// saved.
 func TestResolveDraft(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

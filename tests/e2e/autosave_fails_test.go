@@ -9,14 +9,16 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// freeAfter fails, after some seconds, where an initAutoSave that failed left anything behind: its lock, its place in the queue, its channel.
+// freeAfter fails if, after some seconds, a failed initAutoSave has left anything behind: its lock, its place in the
+// queue, or its channel.
 func freeAfter(t *testing.T, tab *browser.Tab, why string) {
 	t.Helper()
 	assert.Equal(t, "granted", browser.Get[string](tab, `await hf.acquireProjectLock({timeoutMs: 4000, backoff: {initialDelayMs: 50, maxRetries: 0}}).then(async l => { await l.release(); return 'granted' }, e => e.code)`), why)
 	assert.Equal(t, 0, browser.Get[int](tab, "(await hf.inspect()).pending.length"), why)
 }
 
-// Each step of initAutoSave fails once. It rejects with the cause and releases everything that it has acquired.
+// Each step of initAutoSave fails once. initAutoSave rejects with the cause and releases everything that it has
+// acquired.
 func TestAutoSaveThatFailsGivesBackItsLock(t *testing.T) {
 	t.Parallel()
 	const channel = "BroadcastChannel = class extends BroadcastChannel { constructor(name) { if (name.endsWith(':edit')) throw new DOMException('planted', 'SecurityError'); super(name) } };"
@@ -52,7 +54,7 @@ func TestAutoSaveThatFailsGivesBackItsLock(t *testing.T) {
 	}
 }
 
-// The caller gives up at any moment: with each event of the lock, and at times in between.
+// The caller aborts at any moment: at each event of the lock, and at times in between.
 func TestAutoSaveThatIsAbortedGivesBackItsLock(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -70,7 +72,7 @@ func TestAutoSaveThatIsAbortedGivesBackItsLock(t *testing.T) {
 		}; null`, nil)
 		outcomes := map[string]int{}
 		moments := []string{"'attempt'", "'acquired'", "'renew-scheduled'"}
-		for i := range rounds(t, 40, 400) { // the last ones come too late
+		for i := range rounds(t, 40, 400) { // the last aborts come too late
 			moments = append(moments, fmt.Sprint(float64(i*i)*0.3*float64(rounds(t, 100, 1))/100))
 		}
 		for _, moment := range moments {
@@ -80,7 +82,7 @@ func TestAutoSaveThatIsAbortedGivesBackItsLock(t *testing.T) {
 			freeAfter(t, other, moment)
 		}
 		t.Log(outcomes)
-		// One that stands by leaves the queue.
+		// A page that stands by leaves the queue.
 		other.MustEval("lease = await hf.acquireProjectLock(); null", nil)
 		for _, moment := range []string{"'attempt'", "'waiting'", "0", "3", "20"} {
 			tab.MustEval("await begin("+moment+"); null", nil)

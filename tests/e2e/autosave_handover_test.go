@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// The editor is asked, saves and hands over; the page may veto, delay, or not answer.
+// The editor gets a request, saves and hands over. The page may veto, delay, or not answer.
 func TestAutoSaveHandover(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -60,8 +60,8 @@ func TestAutoSaveHandover(t *testing.T) {
 	})
 }
 
-// Two tabs hand the text to and fro while both are typed into. No letter is lost: each is in
-// the text, or offered to the tab where it was typed.
+// Two tabs hand the text over to each other while both are typed into. No letter is lost: each is in the text, or
+// offered to the tab in which it was typed.
 func TestAutoSaveHandoversWhileTyping(t *testing.T) {
 	t.Parallel()
 	rounds := rounds(t, 20, 200)
@@ -106,8 +106,8 @@ func TestAutoSaveHandoversWhileTyping(t *testing.T) {
 	assert.Greater(t, total, rounds, "something was typed in every turn")
 }
 
-// The editor freezes, is robbed, and wakes: what it had is offered to it, and nothing of it
-// is written over what the other has saved.
+// The editor freezes, its lock is stolen, and it resumes. It is offered its unsaved text, and none of that text
+// replaces the other page's save.
 func TestAutoSaveFrozenAndRobbed(t *testing.T) {
 	t.Parallel()
 	rounds := rounds(t, 6, 200)
@@ -117,9 +117,9 @@ func TestAutoSaveFrozenAndRobbed(t *testing.T) {
 		frozen, other := tabs[round%2], tabs[(round+1)%2]
 		mine, theirs := fmt.Sprintf("mine %d", round), fmt.Sprintf("theirs %d", round)
 		require.False(t, browser.Get[bool](frozen, "autosave.readOnly"), "round %d", round)
-		// Suspended, and not only frozen, it cannot even save as it goes to sleep.
+		// A suspended tab, unlike a frozen one, cannot save before it stops.
 		frozen.MustEval(fmt.Sprintf("offered.length = told.length = 0; text = '%s'; autosave.markDirty(); null", mine), nil)
-		time.Sleep(time.Duration(round%60) * 10 * time.Millisecond) // before, in and after the write
+		time.Sleep(time.Duration(round%60) * 10 * time.Millisecond) // before, during and after the write
 		frozen.Suspend()
 		require.NoError(t, other.Eval("await autosave.requestEdit({force: true, graceMs: 100}); null", nil), "round %d", round)
 		other.MustEval(fmt.Sprintf("text = '%s'; autosave.markDirty(); await autosave.flushNow(); null", theirs), nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A tab is closed, reloaded or led elsewhere a moment after something was typed: it is saved.
-// One that crashes loses what was typed since the last pause, and no more.
+// A tab is closed, reloaded or navigated a moment after text was typed: the text is saved. A tab that crashes loses
+// only the text that was typed since the last pause.
 func TestAutoSaveTabsLeaveWhileTyping(t *testing.T) {
 	t.Parallel()
 	rounds := rounds(t, 2, 50)
@@ -51,7 +51,7 @@ func TestAutoSaveTabsLeaveWhileTyping(t *testing.T) {
 	})
 }
 
-// A page in the back/forward cache keeps nobody waiting, and comes back with what was saved
+// A page in the back/forward cache keeps nobody waiting. When it comes back, it has the text that was saved
 // meanwhile.
 func TestAutoSaveBackForwardCache(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestAutoSaveBackForwardCache(t *testing.T) {
 		ann.WaitFor("!autosave.readOnly && text === 'written before, and after'", browser.Limit)
 		ann.MustEval("type('!'); await autosave.flushNow(); null", nil)
 
-		// Alone it comes back as the editor.
+		// Alone, the page comes back as the editor.
 		ann.Navigate(w.URL("/blank?elsewhere"))
 		ann.MustEval("history.back(); null", nil)
 		ann.WaitFor("globalThis.cached === 1 && !autosave.readOnly", browser.Limit)

@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
-// A person who discards a draft does not discard text that was typed after the draft was sealed.
-func TestDiscardSparesWhatIsTypedSince(t *testing.T) {
+// A user that discards a draft does not discard text that was typed after the draft was sealed.
+func TestDiscardKeepsTextTypedSince(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "discard " + host
-		// The journal waits, or it would open the sealed draft again while that is discarded.
+		// The journal waits, because it would otherwise reopen the sealed draft during the discard.
 		ann, ben := w.attacked(t, named(host, root, "Ann"), "{...("+endings.Unsaved+"), journalMs: 60000}"), w.tab(t, named(host, root, "Ben"))
 		ann.MustEval("type('first'); null", nil)
 		ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
@@ -33,7 +33,8 @@ func TestDiscardSparesWhatIsTypedSince(t *testing.T) {
 	})
 }
 
-// A page that ends, or saves, while its editor loads the content leaves no half of it behind: neither as a draft nor as the content.
+// A page that ends or saves while its editor loads the content leaves no partial content behind, neither as a draft
+// nor as the content.
 func TestHalfLoadedTextIsNotKept(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -71,7 +72,8 @@ func TestHalfLoadedTextIsNotKept(t *testing.T) {
 	})
 }
 
-// An editor that loads a restored generation asynchronously is waited for: until then nothing is saved, and nobody types.
+// AutoSave waits for an editor that loads a restored generation asynchronously. Until then nothing is saved, and
+// nobody can type.
 func TestRestoreWaitsForEditor(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -81,7 +83,7 @@ func TestRestoreWaitsForEditor(t *testing.T) {
 		tab.MustEval(`
 			globalThis.loading = undefined
 			result = autosave.restore(id, async content => {
-				autosave.markDirty() // some editors say so as they begin
+				autosave.markDirty() // some editors report this when they begin
 				loading = {readOnly: autosave.readOnly, flushed: autosave.flushNow()}
 				await new Promise(done => setTimeout(done, 300))
 				text = decode(content)
@@ -96,7 +98,7 @@ func TestRestoreWaitsForEditor(t *testing.T) {
 		assert.Equal(t, "first", browser.Get[string](tab, "current()"))
 		tab.MustEval("type(', third'); await autosave.flushNow(); null", nil)
 		assert.Equal(t, "first, third", browser.Get[string](tab, "current()"))
-		// An editor that fails, or that hangs, keeps nobody from typing.
+		// An editor that fails or hangs does not prevent typing.
 		for _, load := range []string{"() => { throw new Error('planted') }", "() => new Promise(() => {})"} {
 			assert.Equal(t, "first", browser.Get[string](tab, "decode(await autosave.restore(id, "+load+"))"))
 			assert.False(t, browser.Get[bool](tab, "autosave.readOnly"))

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
-// The last autosave:editable or autosave:readonly comes again to a late listener: once, in a task of its own, and
-// without the content where something was typed since.
+// A late listener gets the last autosave:editable or autosave:readonly again: once, in a separate task, and without
+// the content if text was typed since.
 func TestAutoSaveLateListeners(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -61,8 +61,8 @@ func TestAutoSaveWaitsForEditor(t *testing.T) {
 	})
 }
 
-// An editor that fails or hangs while it loads the content keeps nobody from typing; one that says late that it loads is waited
-// for all the same. A page that loses the lock while its editor loads stays read-only.
+// An editor that fails or hangs while it loads the content does not prevent typing. AutoSave also waits for an editor
+// that reports late that it loads. A page that loses the lock while its editor loads stays read-only.
 func TestAutoSaveWaitsForEditorInTrouble(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -114,7 +114,7 @@ func TestAutoSaveWaitsForEditorInTrouble(t *testing.T) {
 	})
 }
 
-// state() is the same object until something changes, and subscribers hear of each change.
+// state() returns the same object until something changes, and subscribers receive each change.
 func TestAutoSaveState(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -138,7 +138,7 @@ func TestAutoSaveState(t *testing.T) {
 	})
 }
 
-// A snapshot is saved as it is, or refused.
+// A snapshot is saved unchanged, or refused.
 func TestAutoSaveSnapshots(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -188,7 +188,7 @@ func TestAutoSaveSnapshots(t *testing.T) {
 		assert.Contains(t, f["message"], named, value)
 	}
 
-	// A mark made while the snapshot is taken is a change of its own.
+	// A mark during a snapshot is a separate change.
 	tab.MustEval("let n = 0; await save(() => { if (n++ === 0) autosave.markDirty(); return 'take ' + n }); null", nil)
 	assert.Equal(t, "debouncing", browser.Get[string](tab, "autosave.state().phase"))
 	tab.MustEval("await autosave.flushNow(); null", nil)
@@ -197,7 +197,7 @@ func TestAutoSaveSnapshots(t *testing.T) {
 	tab.Quiet()
 }
 
-// The worker ends with text that nobody has saved. Another one takes its place, and the page goes on with the text.
+// The worker ends with unsaved text. Another worker replaces it, and the page continues with the text.
 func TestAutoSaveGoesOnWithAnotherWorker(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A pinned generation stays whatever is saved after it, also for the tabs that come later.
+// A pinned generation stays, whatever is saved after it, also for later tabs.
 func TestAutoSavePin(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -48,7 +48,7 @@ func TestAutoSavePin(t *testing.T) {
 	})
 }
 
-// Twenty generations reach back to the first one.
+// Twenty generations include the first one.
 func TestAutoSaveKeep(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
-// What is saved comes back byte for byte, as often and as much as the limits say.
+// Saved text comes back byte for byte, within the limits of number and size.
 func TestAutoSaveHistory(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -28,19 +28,19 @@ func TestAutoSaveHistory(t *testing.T) {
 		gone := browser.Get[event](tab, "await failure(autosave.read(saved[0].id))")
 		assert.Equal(t, "not-found", gone["code"])
 
-		// What was typed before a restore is kept.
+		// Text that was typed before a restore is kept.
 		tab.MustEval("type(', and more'); result = decode(await autosave.restore(history[3].id)); null", nil)
 		assert.Equal(t, "three", browser.Get[string](tab, "result"))
 		assert.Equal(t, []string{"three", "six, and more", "six", "five", "four"},
 			browser.Get[[]string](tab, "Promise.all((await autosave.history()).map(async g => decode(await autosave.read(g.id))))"))
 
-		// Every kind of snapshot.
+		// These are all kinds of snapshots.
 		tab.MustEval(`
 			await autosave.dispose()
 			let kind = {a: [1, 'ü'], at: new Date(0)}
 			told.length = 0
 			await edit({}, async () => kind)
-			while (heard('editable').length === 0) await autosave.history() // the content comes in a task of its own
+			while (heard('editable').length === 0) await autosave.history() // the content comes in a separate task
 			autosave.markDirty(); await autosave.flushNow(); null`, nil)
 		assert.Equal(t, `{"a":[1,"ü"],"at":"1970-01-01T00:00:00.000Z"}`, browser.Get[string](tab, "current()"))
 		tab.MustEval("kind = new Uint8Array([0, 255, 254, 10]); autosave.markDirty(); await autosave.flushNow(); null", nil)
@@ -56,7 +56,7 @@ func TestAutoSaveHistory(t *testing.T) {
 		}
 		tab.MustEval("kind = 'good again'; await autosave.flushNow(); await autosave.dispose(); null", nil)
 		tab.MustEval(`const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('history `+host+`')
-			await folder.removeEntry('autosave', {recursive: true}); null`, nil) // nothing of it is open
+			await folder.removeEntry('autosave', {recursive: true}); null`, nil) // none of its files is open
 		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 		tab.Quiet()
 	})
@@ -83,8 +83,8 @@ func TestAutoSaveLargeTextsAndManyMarks(t *testing.T) {
 	})
 }
 
-// A page is told within a tenth of a second that it may not, or may, write.
-func TestAutoSaveTellsAtOnce(t *testing.T) {
+// A page learns within a tenth of a second that it is read-only or may write.
+func TestAutoSaveReportsAtOnce(t *testing.T) {
 	w := open(t, quick)
 	a, b := w.editor(t, named("worker", "at once", "Ann"), ""), w.editor(t, named("worker", "at once", "Ben"), "")
 	for round := range 10 {
@@ -134,7 +134,7 @@ func TestAutoSaveOptions(t *testing.T) {
 	tab.Quiet()
 }
 
-// The lock of AutoSave can be one within a lease that the page has already.
+// The lock of AutoSave may be inside a lease that the page already holds.
 func TestAutoSaveWithinALease(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

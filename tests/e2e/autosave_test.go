@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
-// editor opens a tab that edits, or would, with these options of initAutoSave.
+// editor opens a tab that edits, or will edit, with these options of initAutoSave.
 func (w world) editor(t *testing.T, holdfast, options string) *browser.Tab {
 	t.Helper()
 	tab := w.tab(t, holdfast)
@@ -24,7 +24,7 @@ func beginEditing(tab *browser.Tab, options string) {
 	tab.MustEval("await edit("+options+"); null", nil)
 }
 
-// named returns the options of a Holdfast of a project for somebody.
+// named returns the options of an owner's Holdfast in a project.
 func named(host, root, owner string) string {
 	return fmt.Sprintf("{host: '%s', root: '%s', ownerName: '%s'}", host, root, owner)
 }

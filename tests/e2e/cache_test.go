@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A page that goes into the back/forward cache loses its leases at that moment, and the calls
-// that wait; who waits behind it is next. When it is shown again it can acquire again.
+// A page that enters the back/forward cache loses its leases at that moment, and its waiting calls. The next waiter
+// gets the lock. After the page is shown again, it can acquire again.
 func TestBackForwardCache(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)
@@ -51,7 +51,7 @@ func TestBackForwardCache(t *testing.T) {
 				ann.MustEval("await next; await lease.release()", nil)
 				assert.Empty(t, browser.Get[[]string](ann, "waits.slice(1)"))
 
-				// One that holds nothing comes back as it was.
+				// A page without a lease comes back unchanged.
 				ann.Navigate(w.URL("/blank?elsewhere"))
 				ann.MustEval("history.back(); null", nil)
 				ann.WaitFor("globalThis.cached === 1", browser.Limit)
@@ -63,7 +63,7 @@ func TestBackForwardCache(t *testing.T) {
 	}
 }
 
-// Who is closed while the page comes back from the cache, or lies there, ends without an error of its own and leaves
+// A page that is closed while it returns from the cache, or in the cache, ends without an error of its own and leaves
 // nothing behind.
 func TestClosedOnTheWayBack(t *testing.T) {
 	t.Parallel()

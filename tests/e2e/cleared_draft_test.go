@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// The site's data is cleared while a page types. Text that was typed before and after that survives the end of the browser, in a new
-// file, or in localStorage if the storage does not answer any more.
+// The site's data is cleared while a page types. Text that was typed before and after survives the end of the
+// browser: in a new file, or in localStorage if the storage no longer answers.
 func TestNothingLostAfterClearing(t *testing.T) {
 	t.Parallel()
 	eachHost(t, func(t *testing.T, host string) {

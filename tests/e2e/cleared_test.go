@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// clearing serves the site, and an address whose answer has the browser clear what the site has stored.
+// clearing serves the site, and an address whose response makes the browser clear the site's storage.
 func clearing(t *testing.T) *http.ServeMux {
 	mux := pages(t, siteDir)
 	mux.HandleFunc("/clear", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Clear-Site-Data", `"storage"`) })
 	return mux
 }
 
-// busyPage is a page in the midst of everything at once. settled has what became of its calls.
+// busyPage is a page that does everything at once. settled contains the results of its calls.
 const busyPage = `
 	const pause = ms => new Promise(done => setTimeout(done, ms))
 	const under = fn => [0, 1, 2, 3].map(fn)
@@ -34,8 +34,8 @@ const busyPage = `
 	begun.forEach((call, i) => call.then(() => 'fulfilled', reason => String(reason.code ?? reason)).then(became => { settled[i] = became + ' ' + Math.round(now() - since) }))
 	null`
 
-// The site's data is cleared in the midst of everything: no call hangs, and what the page shows is saved anew. Where Chromium does not
-// answer any more after that, it is saved when the browser was restarted.
+// The site's data is cleared while all kinds of calls run: no call hangs, and the shown text is saved again. If
+// Chromium no longer answers after that, the text is saved after a restart of the browser.
 func TestClearedSiteDataHangsNothing(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(w world, tab *browser.Tab){

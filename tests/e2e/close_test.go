@@ -9,13 +9,13 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// eventually waits for what cannot be asked from a page, such as the number of its workers.
+// eventually waits for a condition that the page itself cannot check, such as the number of its workers.
 func eventually(t *testing.T, condition func() bool, otherwise string) {
 	t.Helper()
 	assert.Eventually(t, condition, browser.Limit, 5*time.Millisecond, otherwise)
 }
 
-// close() gives everything back and leaves no worker, whenever it comes.
+// close() releases everything and leaves no worker, whenever it is called.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -50,7 +50,7 @@ func TestClose(t *testing.T) {
 			assert.Empty(t, browser.Get[[]string](tab, "reasons"), "the lease was released, not lost")
 			eventually(t, none, "a worker is left")
 
-			// Nothing is said and nothing can be done any more.
+			// No event is fired and no call succeeds any more.
 			tab.MustEval("events.length = 0", nil)
 			for _, call := range []string{"hf.acquireProjectLock()", "hf.withProjectLock(() => {})", "hf.inspect()", "hf.locks.query()",
 				"hf.locks.request('x', () => {})", "hf.acquireProjectLock({timeoutMs: 0})"} {
@@ -83,7 +83,7 @@ func TestClose(t *testing.T) {
 				}`, nil)
 			eventually(t, none, "a worker is left")
 			free(tab)
-			// A program in the page whose goroutines, callbacks or memory anybody still knew would be here.
+			// If a program's goroutines, callbacks or memory were still reachable in the page, they would show here.
 			tab.MustEval("hf = lease = undefined", nil)
 			eventually(t, func() bool { return tab.Instances("WebAssembly.Instance") == 0 }, "a Go program is left")
 		})

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// Where Web Locks cannot work, each call says so with words a person can act on.
+// If Web Locks cannot work, each call fails with a message that tells the user what to do.
 func TestContexts(t *testing.T) {
 	t.Parallel()
 	mux := pages(t, siteDir)
-	// A document without an origin of its own, as in a sandboxed frame.
+	// A document without its own origin, as in a sandboxed frame.
 	mux.HandleFunc("/sandbox", blank(func(h http.Header) { h.Set("Content-Security-Policy", "sandbox allow-scripts") }))
 	w := world{browser.Start(t, quick), browser.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "*")
@@ -49,7 +49,7 @@ func TestContexts(t *testing.T) {
 					failure(hf.acquireProjectLock({[option]: option === 'timeoutMs' ? 0 : true, onReadonly: e => reasons.push(e.reason)}))).concat(
 				failure(hf.withProjectLock(() => 1)), failure(hf.locks.request('x', () => 1)), failure(hf.locks.query())))`)
 			for _, f := range failures {
-				if f["name"] == "SecurityError" { // holdfast.locks refuses as the browser does
+				if f["name"] == "SecurityError" { // holdfast.locks refuses like the browser
 					assert.Equal(t, "sandboxed", c.name)
 					continue
 				}
@@ -66,13 +66,13 @@ func TestContexts(t *testing.T) {
 			tab.MustEval("await hf.close()", nil)
 			eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
 			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
-			tab.Quiet("Cross-Origin-Opener-Policy") // which is for secure pages
+			tab.Quiet("Cross-Origin-Opener-Policy") // the message is for secure pages
 			tab.Close()
 		})
 	}
 }
 
-// In page host the helper is a comfort: without it locks work, and the console says what is slower.
+// In page host the helper is optional: locks work without it, and the console reports what is slower.
 func TestPageWithoutHelper(t *testing.T) {
 	t.Parallel()
 	mux := pages(t, siteDir)
@@ -93,8 +93,8 @@ func TestPageWithoutHelper(t *testing.T) {
 	tab.Quiet("worker-src")
 }
 
-// A worker of the page's own uses the package as a page does, in either host and over either strategy, and what it holds
-// is free when it is terminated.
+// A worker of the page uses the package like a page, in either host and with either strategy. Its locks are free when
+// it is terminated.
 func TestInAWorker(t *testing.T) {
 	t.Parallel()
 	mux := pages(t, siteDir)

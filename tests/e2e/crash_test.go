@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// crashes are the ways in which wasm/faults_js.go makes the whole runtime die.
+// crashes are the ways in which wasm/faults_js.go ends the whole runtime.
 var crashes = []string{"goroutine", "exit", "memory", "stack", "trap"}
 
-// When the Go runtime dies, everything pending is rejected, the page is told once, and
-// what was held is free for others at once, in a page as well as in a worker.
+// When the Go runtime dies, every pending call is rejected, the page gets one event, and its locks are free for
+// others at once. The same holds in a page and in a worker.
 func TestCrash(t *testing.T) {
 	w := world{browser.Start(t, whole), site(t, faultsDir)}
 	eachHost(t, func(t *testing.T, host string) {
@@ -55,7 +55,7 @@ func testCrash(t *testing.T, tab, other *browser.Tab, crash string) {
 		new Promise(done => navigator.locks.request('held', done))]).then(() => got = now()); 1`, nil)
 	tab.WaitFor("(await locks()).pending === 6", browser.Limit)
 
-	// While the page is busy, the worker renews the lease once more: the page hears of that later.
+	// While the page is busy, the worker renews the lease once more. The page receives that event later.
 	tab.MustEval(fmt.Sprintf("events.length = 0; globalThis.begun = now(); while (now() < begun + 150); pending.push(failure(hf.acquireProjectLock({mode: 'fault:%s'}))); 1", crash), nil)
 	failures := browser.Get[[]event](tab, "globalThis.died = 0; const failures = await Promise.all(pending); died = now(); failures")
 	require.Len(t, failures, 6)
@@ -81,7 +81,7 @@ func testCrash(t *testing.T, tab, other *browser.Tab, crash string) {
 	assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "lease.signal.reason.code"))
 	assert.Equal(t, []string{"runtime-crashed", "runtime-crashed"}, browser.Get[[]string](tab, "reasons"), "once for each that asked")
 
-	// The dead one answers still, and what comes to it late does no harm.
+	// The dead runtime still answers, and late calls do no harm.
 	tab.MustEval("stop.abort()", nil)
 	for _, call := range []string{"hf.acquireProjectLock()", "hf.renewProjectLock(lease)", "hf.inspect()", "hf.locks.query()", "hf.locks.request('x', () => {})"} {
 		assert.Equal(t, "runtime-crashed", browser.Get[event](tab, "await failure("+call+")")["code"], call)
@@ -93,7 +93,7 @@ func testCrash(t *testing.T, tab, other *browser.Tab, crash string) {
 	eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
 }
 
-// A panic inside one call rejects that call alone.
+// A panic inside one call rejects only that call.
 func testPanicInCall(t *testing.T, tab *browser.Tab) {
 	tab.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 50, ttlMs: 5000})", nil)
 	f := browser.Get[event](tab, "const waits = failure(hf.locks.request(lease.resource, {ifAvailable: true}, lock => lock)); await failure(hf.acquireProjectLock({mode: 'fault:call'}))")

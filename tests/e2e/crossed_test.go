@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// crossed runs test with two tabs of one project whose strategies differ: the first one holds, the second one wants.
+// crossed runs test with two tabs of one project with different strategies: the first one holds, the second one
+// requests.
 func crossed(t *testing.T, test func(t *testing.T, a, b *browser.Tab)) {
 	w := open(t, quick)
 	for _, c := range []struct{ first, second string }{{"web-lock", "file-lock"}, {"file-lock", "web-lock"}, {"file-lock", "file-lock"}} {
@@ -30,7 +31,7 @@ func crossed(t *testing.T, test func(t *testing.T, a, b *browser.Tab)) {
 	}
 }
 
-// refused are the codes of a lock that somebody else holds.
+// refused are the error codes of a lock that another owner holds.
 var refused = []string{"acquire-denied", "fallback-conflict"}
 
 // tried returns "granted", or the code with which an acquisition that does not wait was refused.
@@ -38,7 +39,7 @@ func tried(tab *browser.Tab, options string) string {
 	return browser.Get[string](tab, "await hf.acquireProjectLock({ifAvailable: true, "+options+"}).then(async l => { await l.release(); return 'granted' }, e => e.code)")
 }
 
-// A project lease of one strategy keeps out the other one, and a release hands over at once.
+// A project lease of one strategy excludes the other strategy, and a release hands over at once.
 func TestStrategiesExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	crossed(t, func(t *testing.T, a, b *browser.Tab) {
@@ -66,7 +67,7 @@ func TestStrategiesExcludeEachOther(t *testing.T) {
 	})
 }
 
-// Waiters are served in the order of asking, whatever their strategy.
+// Waiters are served in the order of their requests, whatever their strategy.
 func TestStrategiesShareOneQueue(t *testing.T) {
 	t.Parallel()
 	crossed(t, func(t *testing.T, a, b *browser.Tab) {
@@ -100,7 +101,7 @@ func TestStrategiesExcludeEachOtherOnPlacesAndSlots(t *testing.T) {
 		assert.Equal(t, "granted", tried(b, "path: ['u1', 'a2']"))
 		a.MustEval("await lease.release()", nil)
 
-		// Of two slots each takes one; a third waits for whichever is free next.
+		// Each takes one of two slots. A third waits for the first free slot.
 		a.MustEval("lease = await hf.acquireProjectLock({path: ['pool'], slots: 2})", nil)
 		b.MustEval("lease = await hf.acquireProjectLock({path: ['pool'], slots: 2})", nil)
 		assert.ElementsMatch(t, []int{0, 1}, []int{browser.Get[int](a, "lease.slot"), browser.Get[int](b, "lease.slot")})
@@ -131,7 +132,7 @@ func TestDeadlockAcrossStrategies(t *testing.T) {
 	})
 }
 
-// A page whose lock is stolen gets an event, and holds nothing that keeps the next page out.
+// A page whose lock is stolen gets an event, and no longer holds anything that excludes the next page.
 func TestStealAcrossStrategies(t *testing.T) {
 	t.Parallel()
 	crossed(t, func(t *testing.T, a, b *browser.Tab) {
@@ -148,7 +149,7 @@ func TestStealAcrossStrategies(t *testing.T) {
 	})
 }
 
-// holdfast.locks of one strategy and of the other, and navigator.locks itself, are one world of names.
+// holdfast.locks of both strategies and navigator.locks share one set of names.
 func TestLocksByNameAcrossStrategies(t *testing.T) {
 	t.Parallel()
 	crossed(t, func(t *testing.T, a, b *browser.Tab) {
@@ -174,7 +175,7 @@ func TestLocksByNameAcrossStrategies(t *testing.T) {
 			assert.False(t, available("exclusive"), locks)
 			a.MustEval("release(); await ended", nil)
 
-			// Stolen, the callback goes on running; what it held is free for the next one all the same.
+			// The callback of a stolen lock continues to run, but its lock is free for the next request.
 			a.MustEval(fmt.Sprintf(hold, locks, "exclusive"), nil)
 			a.MustEval("globalThis.why = ended.catch(e => e.name); null", nil)
 			assert.Equal(t, 42, browser.Get[int](b, "await hf.locks.request('a name', {steal: true}, () => 42)"))
@@ -185,7 +186,7 @@ func TestLocksByNameAcrossStrategies(t *testing.T) {
 	})
 }
 
-// A context in which Web Locks are missing keeps the file alone, and pages that hold both keep it out.
+// A context without Web Locks uses only the file, and pages that hold both exclude it.
 func TestFileAloneWhereWebLocksAreMissing(t *testing.T) {
 	t.Parallel()
 	const remove = "Object.defineProperty(navigator, 'locks', {value: undefined});"

@@ -26,17 +26,17 @@ func demoTab(t *testing.T, w world, name string) *browser.Tab {
 	return tab
 }
 
-// press clicks a button once that can be done.
+// press clicks a button as soon as that is possible.
 func press(tab *browser.Tab, button string) {
 	tab.WaitFor("!$('"+button+"').disabled && ($('"+button+"').click(), true)", browser.Limit)
 }
 
-// kind waits until the status says one of these.
+// kind waits until the status is one of these.
 func kind(tab *browser.Tab, kinds ...string) {
 	tab.WaitFor(fmt.Sprintf("%q.split(' ').includes(document.getElementById('status').dataset.kind)", strings.Join(kinds, " ")), browser.Limit)
 }
 
-// The demo tells in two tabs who holds and who waits, and hands over, all through what a person can press and read.
+// The demo shows in two tabs who holds and who waits, and hands over, using only what a user can press and read.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -83,7 +83,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// screenshots keeps pictures of the tabs, for people who run the tests with -artifacts.
+// screenshots stores pictures of the tabs if the tests run with -artifacts.
 func screenshots(t *testing.T, tabs map[string]*browser.Tab) {
 	t.Helper()
 	for name, tab := range tabs {
@@ -96,7 +96,7 @@ func screenshots(t *testing.T, tabs map[string]*browser.Tab) {
 	}
 }
 
-// On a phone nothing lies beside the screen, whatever the card says.
+// On a phone no content is outside the screen, whatever the card shows.
 func TestDemoFitsPhone(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// document starts one more AutoSave in a tab, under a name, with its text, events and everything of its own.
+// document starts another AutoSave in a tab, under a name, with its own text and events.
 const document = `
 const documents = {}
 const decode = bytes => new TextDecoder().decode(bytes)
@@ -35,7 +35,8 @@ const saved = async name => decode(await documents[name].autosave.read('current'
 const texts = async name => Promise.all((await documents[name].autosave.history()).map(async g => decode(await documents[name].autosave.read(g.id))))
 1`
 
-// Each path is a document: it has its own editor, content and history, in one page and across pages, over both strategies.
+// Each path is a document with its own editor, content and history, in one page and across pages, with both
+// strategies.
 func TestDocumentsArePaths(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -75,7 +76,7 @@ func TestDocumentsArePaths(t *testing.T) {
 	})
 }
 
-// The document [] is the project itself: it has the folder, the lock and the history of an AutoSave without a path.
+// The document [] is the project itself: it uses the folder, the lock and the history of an AutoSave without a path.
 func TestTheEmptyPathIsTheProject(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -93,8 +94,8 @@ func TestTheEmptyPathIsTheProject(t *testing.T) {
 	tab.Quiet()
 }
 
-// An AutoSave without a path locks the whole project, so that no page edits a document of it meanwhile, not even the same page.
-// The two have contents, histories and drafts of their own.
+// An AutoSave without a path locks the whole project, so that no page edits a document of it meanwhile, not even the
+// same page. The two have separate contents, histories and drafts.
 func TestADocumentBesideTheProject(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -128,7 +129,7 @@ func TestADocumentBesideTheProject(t *testing.T) {
 	})
 }
 
-// An option that no document can have is refused with its name, before anything is locked or stored.
+// An option that no document can have is refused with its name before anything is locked or stored.
 func TestOptionsThatNoDocumentHas(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -152,8 +153,8 @@ func TestOptionsThatNoDocumentHas(t *testing.T) {
 	tab.Quiet()
 }
 
-// A page that asks for a document asks the page that edits one around it as well, and the pages that edit documents below it.
-// One that is busy is not robbed before its time is over.
+// A page that requests a document also asks the pages that edit documents above and below it. A busy page is not
+// robbed before its time is over.
 func TestRequestEditAsksAroundAndBelow(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -179,7 +180,7 @@ func TestRequestEditAsksAroundAndBelow(t *testing.T) {
 		ben.WaitFor("autosave.readOnly", browser.Limit)
 		ben.MustEval("await autosave.requestEdit(); type(', continued'); null", nil)
 		ann.WaitFor("autosave.readOnly", browser.Limit)
-		cleo.MustEval("await autosave.requestEdit(); null", nil) // from Ben, whose lock came from the book
+		cleo.MustEval("await autosave.requestEdit(); null", nil) // from Ben, who got the lock from the book's editor
 		ben.WaitFor("autosave.readOnly", browser.Limit)
 		for tab, text := range map[*browser.Tab]string{ann: "the book", ben: "the chapter, continued", cleo: "the cover"} {
 			assert.Equal(t, text, browser.Get[string](tab, "new TextDecoder().decode(await autosave.read('current'))"))

@@ -29,7 +29,7 @@ func editorTab(t *testing.T, w world, name string) *browser.Tab {
 	return tab
 }
 
-// accessible fails the test for what axe finds, in both colour schemes.
+// accessible fails the test for axe's findings in both colour schemes.
 func accessible(t *testing.T, tab *browser.Tab, what string) {
 	t.Helper()
 	script, err := os.ReadFile(axe)
@@ -44,8 +44,8 @@ func accessible(t *testing.T, tab *browser.Tab, what string) {
 	tab.Scheme("")
 }
 
-// Three tabs: one writes, two read along; the text and the turn go from tab to tab by what a
-// person can press and read.
+// There are three tabs: one writes and two read along. The text and the turn go from tab to tab, using only what a
+// user can press and read.
 func TestEditor(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)
@@ -65,7 +65,7 @@ func TestEditor(t *testing.T) {
 	accessible(t, ann, "writing")
 	accessible(t, ben, "reading")
 
-	ben.MustEval("$('ask').focus()", nil) // as one who uses the keyboard
+	ben.MustEval("$('ask').focus()", nil) // as a keyboard user
 	press(ben, "ask")
 	ben.WaitFor("kind() === 'holding' && document.activeElement === $('text')", browser.Limit)
 	assert.Equal(t, 0, browser.Get[int](ben, "$('text').value.length - $('text').selectionStart"), "typing goes on behind the loaded text")
@@ -74,13 +74,13 @@ func TestEditor(t *testing.T) {
 	press(ben, "flush")
 	cleo.WaitFor("$('text').value.endsWith('sleeps.') && shown() === 2", browser.Limit)
 
-	// Whoever writes may refuse.
+	// The writer may refuse.
 	ben.MustEval("$('keep').click()", nil)
 	press(ann, "ask")
 	ann.WaitFor("/refused: its user wants to keep writing/.test($('outcome').textContent)", browser.Limit)
 	ben.MustEval("$('keep').click()", nil)
 
-	// A difference, and back to it.
+	// Show a difference, and go back to it.
 	ben.MustEval("$('history').lastElementChild.querySelector('button').click()", nil)
 	ben.WaitFor("$('compare-diff').querySelector('ins')?.textContent.includes('quick') && $('compare-diff').querySelector('del')?.textContent.includes('slow')", browser.Limit)
 	editorShots(t, map[string]*browser.Tab{"difference": ben})
@@ -89,12 +89,12 @@ func TestEditor(t *testing.T) {
 	ben.WaitFor("$('text').value === 'The quick brown fox.' && shown() === 3", browser.Limit)
 	cleo.WaitFor("$('text').value === 'The quick brown fox.'", browser.Limit)
 
-	// One that hangs is robbed, and keeps what it could not save.
-	for _, tab := range []*browser.Tab{ann, ben, cleo} { // found beforehand: what is typed is saved half a second later
+	// A hanging tab loses its lock, and keeps its unsaved text.
+	for _, tab := range []*browser.Tab{ann, ben, cleo} { // found beforehand, because typed text is saved half a second later
 		_, err := tab.Renderer()
 		require.NoError(t, err)
 	}
-	ben.WorkerEval(`{ // and it cannot be before the process stands still, however slow the machine
+	ben.WorkerEval(`{ // the text must not be saved before the process is suspended, however slow the machine is
 		const real = SubtleCrypto.prototype.digest, awake = new Promise(wake => { globalThis.wake = wake })
 		SubtleCrypto.prototype.digest = async function (...args) { await awake; return real.apply(this, args) } }`, nil)
 	ben.MustEval("write(' Unsaved words.')", nil)
@@ -121,7 +121,7 @@ func TestEditor(t *testing.T) {
 	press(ben, "flush")
 	cleo.WaitFor("$('decide').hidden", browser.Limit) // it sees the decision of another tab
 
-	// The next in line goes on when the tab is closed.
+	// The next tab in the queue continues when the tab is closed.
 	ben.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
 	ben.MustEval("write(' Last words.')", nil)
 	ben.Close()
@@ -132,7 +132,7 @@ func TestEditor(t *testing.T) {
 	}
 }
 
-// decideByKeyboard goes through the choices with the arrow keys, back to both texts together, and decides.
+// decideByKeyboard moves through the choices with the arrow keys, back to both texts together, and decides.
 func decideByKeyboard(t *testing.T, tab *browser.Tab) {
 	t.Helper()
 	chosen := "document.querySelector('input[name=decide-choice]:checked').value"

@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// event is an event as a listener got it, with the time at which it did as "seen".
+// event is an event as a listener received it, with the time of receipt as "seen".
 type event map[string]any
 
 func (e event) kind() string              { return strings.TrimPrefix(e["type"].(string), "lock:") }
 func (e event) number(key string) float64 { n, _ := e[key].(float64); return n }
 func (e event) object(key string) event   { o, _ := e[key].(map[string]any); return o }
 
-// told returns the events of a tab, having checked each one's payload.
+// told returns the events of a tab after checking each payload.
 func told(t *testing.T, tab *browser.Tab) []event {
 	t.Helper()
 	events := browser.Get[[]event](tab, "events")
@@ -41,7 +41,7 @@ func kinds(events []event) []string {
 	return names
 }
 
-// payloads are the fields of each event beside those that all have.
+// payloads lists the fields of each event, besides the common ones.
 var payloads = map[string][]string{
 	"attempt":           {"strategy", "retry"},
 	"waiting":           {"retry", "delayMs"},
@@ -60,7 +60,7 @@ var leaseFields = []string{"leaseId", "ownerId", "ownerName", "resource", "strat
 
 const uuidV4 = `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`
 
-// checkPayload asserts that the event has exactly the fields of its type, and sound ones.
+// checkPayload asserts that the event has exactly the fields of its type, with valid values.
 func checkPayload(t *testing.T, owner string, e event) {
 	t.Helper()
 	want, known := payloads[e.kind()]
@@ -68,11 +68,11 @@ func checkPayload(t *testing.T, owner string, e event) {
 	want = append([]string{"type", "at", "ownerId", "resource", "leaseId", "seen"}, want...)
 	got := slices.Collect(maps.Keys(e))
 	if e["reason"] == "runtime-crashed" {
-		got = append(got, "leaseId") // it is about all of them
+		got = append(got, "leaseId") // it concerns all of them
 	}
 	assert.ElementsMatch(t, want, got, "%v", e)
 	assert.Equal(t, owner, e["ownerId"])
-	// An event may be on its way to the page when that is suspended.
+	// An event may be on its way to the page when the page is suspended.
 	assert.InDelta(t, e.number("seen"), e.number("at"), 5000, "%v", e)
 	if e["leaseId"] != nil {
 		assert.Regexp(t, uuidV4, e["leaseId"])
@@ -82,14 +82,14 @@ func checkPayload(t *testing.T, owner string, e event) {
 		assert.Equal(t, e["leaseId"], l["leaseId"])
 		assert.Equal(t, e["ownerId"], l["ownerId"])
 		assert.Equal(t, e["resource"], l["resource"])
-		// Each moment is cut to whole milliseconds by itself.
+		// Each time is truncated to whole milliseconds separately.
 		assert.InDelta(t, e.number("at")+l.number("ttlMs"), l.number("expiresAt"), l.number("heartbeatIntervalMs")+1000)
 	}
 	for _, key := range []string{"error", "lastError"} {
 		if err := e.object(key); err != nil {
 			assert.Equal(t, "ProjectLockError", err["name"])
 			assert.Contains(t, err["message"], err["code"])
-			if err["code"] != "runtime-crashed" { // that is about all resources
+			if err["code"] != "runtime-crashed" { // that one concerns all resources
 				assert.Equal(t, e["resource"], err["resource"])
 			}
 		}
@@ -103,7 +103,7 @@ func checkPayload(t *testing.T, owner string, e event) {
 	}
 }
 
-// oneLease asserts that all events are about one acquisition.
+// oneLease asserts that all events belong to one acquisition.
 func oneLease(t *testing.T, events []event) {
 	t.Helper()
 	for _, e := range events {

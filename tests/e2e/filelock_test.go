@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// filesAt returns the options of a Holdfast that locks by a file, whatever the browser has.
+// filesAt returns the options of a Holdfast that locks over a file, whatever the browser supports.
 func filesAt(host, root, name string) string {
 	return fmt.Sprintf("{strategy: 'file-lock', host: '%s', root: '%s', ownerName: '%s'}", host, root, name)
 }
 
-// The same page on a file: forced, and where the browser has no Web Locks.
+// The same page over a file: forced, and in a browser without Web Locks.
 func TestFileLock(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -48,8 +48,8 @@ func TestFileLock(t *testing.T) {
 	})
 }
 
-// The dead give their lock back long before its TTL of 30 s, to the one who waits: in a
-// page, the worker that has its files open ends with it.
+// The locks of a dead page reach its waiter long before their TTL of 30 s. In a page, the worker that has its files
+// open ends with it.
 func TestFileLockOfTheDead(t *testing.T) {
 	t.Parallel()
 	w := world{browser.Start(t, quick), site(t, faultsDir)}
@@ -80,8 +80,8 @@ func TestFileLockOfTheDead(t *testing.T) {
 	})
 }
 
-// A full disk refuses in words, harms no lease that is there, and is no end: the same call
-// works when there is room again.
+// With a full disk a request is refused with a message, and an existing lease is not harmed. The same call works when
+// there is space again.
 func TestFileLockWithoutRoom(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -105,7 +105,7 @@ func TestFileLockWithoutRoom(t *testing.T) {
 	})
 }
 
-// served serves the site with a script put before those in which Go runs.
+// served serves the site with a script before those in which Go runs.
 func served(t *testing.T, before string) *http.ServeMux {
 	mux := pages(t, siteDir)
 	for _, name := range []string{"/holdfast-worker.js", "/holdfast-page.js", "/holdfast-helper.js"} {
@@ -120,8 +120,8 @@ func served(t *testing.T, before string) *http.ServeMux {
 	return mux
 }
 
-// Where the browser refuses files, as in private windows of some, a lease is refused at once
-// and says why, with the events of every refusal, whether the file was asked for or a fallback.
+// If the browser refuses files, as in private windows of some browsers, a lease is refused at once with the reason
+// and the usual events. It does not matter whether the file was requested or a fallback.
 func TestFileLockIsRefused(t *testing.T) {
 	t.Parallel()
 	const private = "StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException('planted', 'SecurityError'));"

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A page asks for its content again and again and does not wait for the answers. What its user types is saved and journalled in
-// time nevertheless, and every call settles.
+// A page requests its content repeatedly without waiting for the answers. Its user's text is still saved and
+// journalled in time, and every call settles.
 func TestFloodOfReadsLeavesTurnsToSaves(t *testing.T) {
 	t.Parallel()
 	eachHost(t, func(t *testing.T, host string) {

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// holding makes a worker that is told to hold stand still for five seconds when it has next opened a `.lock`
-// file: long enough to be suspended there. It says so to all.
+// holding makes a worker that gets the message stop for five seconds when it next opens a `.lock` file: long enough
+// to suspend it there. The worker announces this to all.
 const holding = `
 if (globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) {
 	let hold = false
@@ -34,8 +34,8 @@ if (globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) {
 	}
 }`
 
-// A holder that is suspended in the midst of a step has the file of the records open, and nobody can read them:
-// one of those who wait takes over all the same, goes on without a record, and is not robbed by the others.
+// A holder that is suspended during a step has the file of the records open, so nobody can read them. One of the
+// waiters still takes over, continues without a record, and is not robbed by the others.
 func TestSuspendedInAStep(t *testing.T) {
 	t.Parallel()
 	eachHostAtOnce(t, func(t *testing.T, host string) {
@@ -51,14 +51,14 @@ func TestSuspendedInAStep(t *testing.T) {
 			tab.MustEval("globalThis.got = hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => lease = l); 1", nil)
 			tab.WaitFor(fmt.Sprintf("(await locks()).pending === %d", i+1), browser.Limit)
 		}
-		_, err := holder.Renderer() // found beforehand: a step is over sooner
+		_, err := holder.Renderer() // found beforehand, because a step ends sooner
 		require.NoError(t, err)
 		next.MustEval("const held = new Promise(held => { new BroadcastChannel('holding').onmessage = held }); 1", nil)
 		holder.MustEval("workers.forEach(worker => worker.postMessage({hold: true}))", nil)
 		next.MustEval("await held; null", nil)
 		holder.Suspend()
 
-		// Whichever of the two finds it frozen first takes over.
+		// The first of the two that finds the holder frozen takes over.
 		const winner = "(await new Promise(done => setTimeout(done, 20)), lease !== undefined)"
 		for end := time.Now().Add(browser.Limit); !browser.Get[bool](next, winner); next, last = last, next {
 			require.True(t, time.Now().Before(end), "nobody took over")
@@ -81,9 +81,9 @@ func TestSuspendedInAStep(t *testing.T) {
 	})
 }
 
-// What a page had not saved when it was robbed comes with autosave:readonly, however late the runtime has the text, and
-// whether or not it has heard of the last keys. What was saved before a handover is not offered.
-func TestUnsavedIsToldInTime(t *testing.T) {
+// The unsaved text of a robbed page comes with autosave:readonly, however late the runtime gets the text, and whether
+// or not it knows the last keys. Text that was saved before a handover is not offered.
+func TestUnsavedTextIsReportedInTime(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
@@ -99,7 +99,7 @@ func TestUnsavedIsToldInTime(t *testing.T) {
 		}
 		ben.MustEval("type(', not saved'); null", nil)
 		ann.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
-		ben.WaitFor("heard('readonly').length === 2", browser.Limit) // the first one told that Ann edits
+		ben.WaitFor("heard('readonly').length === 2", browser.Limit) // the first one reported that Ann edits
 		assert.Equal(t, []string{"handed over, not saved"}, browser.Get[[]string](ben, "offered"))
 		for _, tab := range []*browser.Tab{ann, ben} {
 			tab.Quiet()

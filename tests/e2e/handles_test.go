@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// handles readies a page that creates AutoSaves at once.
+// handles prepares a page that creates AutoSaves at once.
 const handles = `
 const {createHoldfast, AutoSaveError} = await import('/holdfast.js')
 let text = ''
@@ -62,7 +62,7 @@ func TestCreatedHandlesAnswerAtOnce(t *testing.T) {
 	})
 }
 
-// Nothing was saved before, so what is typed while the runtime loads is the document.
+// Nothing was saved before, so the text that is typed while the runtime loads is the document.
 func TestTextTypedBeforeReadyIsSaved(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -78,7 +78,7 @@ func TestTextTypedBeforeReadyIsSaved(t *testing.T) {
 	})
 }
 
-// A document with a content keeps it, and the text that was typed before the page had that content is a draft.
+// A document with content keeps it. Text that was typed before the page had that content is a draft.
 func TestTextTypedBeforeTheContentIsADraft(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -95,7 +95,8 @@ func TestTextTypedBeforeTheContentIsADraft(t *testing.T) {
 	})
 }
 
-// An effect and its cleanup: what is disposed of before it is ready leaves nothing, and the next one edits.
+// This is an effect and its cleanup: an AutoSave that is disposed before it is ready leaves nothing behind, and the
+// next one edits.
 func TestDisposeBeforeReady(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -138,7 +139,7 @@ func TestSignalClosesAHoldfast(t *testing.T) {
 	})
 }
 
-// A page that may not write does not swallow what is typed in it: everybody sees the draft, and the page hears of it.
+// A read-only page keeps the text that is typed in it: everybody sees the draft, and the page gets an event.
 func TestMarkedReadOnlyPageKeepsADraft(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -153,7 +154,7 @@ func TestMarkedReadOnlyPageKeepsADraft(t *testing.T) {
 			assert.Equal(t, []string{"mine lock-lost"}, browser.Get[[]string](tab,
 				"await Promise.all((await made.drafts()).map(async d => new TextDecoder().decode(await made.read(d.id)) + ' ' + d.cause))"))
 		}
-		// Typing on changes the same draft.
+		// More typing changes the same draft.
 		ben.MustEval("heard.length = 0; text = 'mine, too'; made.markDirty()", nil)
 		ben.WaitFor("heard.some(({type}) => type === 'draft')", browser.Limit)
 		assert.Equal(t, []string{"mine, too"}, browser.Get[[]string](ann,
@@ -170,7 +171,7 @@ func TestMarkedReadOnlyPageKeepsADraft(t *testing.T) {
 	})
 }
 
-// The warning names what to do, and comes only where the first AutoSave lives.
+// The warning says what to do, and comes only if the first AutoSave is still alive.
 func TestDocumentOpenTwiceInAPage(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -187,7 +188,7 @@ func TestDocumentOpenTwiceInAPage(t *testing.T) {
 	tab.Quiet()
 }
 
-// The folder of a built package as a program on a server imports it.
+// The test imports the folder of a built package as a program on a server does.
 func TestOnAServer(t *testing.T) {
 	t.Parallel()
 	module, err := filepath.Abs(siteDir + "/holdfast.js")
@@ -220,7 +221,7 @@ func TestAwaitUsing(t *testing.T) {
 	w := open(t, quick)
 	tab := w.tab(t, "")
 	tab.MustEval(`
-		delete Symbol.asyncDispose // as in engines that lack it
+		delete Symbol.asyncDispose // as in engines without it
 		const {createHoldfast} = await import('/holdfast.js?lacking')
 		const dispose = Symbol.asyncDispose
 		const hf2 = createHoldfast({root: 'using'})

@@ -10,10 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// Heartbeats keep their pace in hidden tabs under Chromium's real throttling, the intensive
-// one included. In each tab a timer of the page is the control: it must be seen to stand
-// still for five seconds and more while the heartbeat goes on. All times are of the page's
-// monotonic clock: the wall clock of a virtual machine steps, by seconds at times.
+// Heartbeats keep their pace in hidden tabs under Chromium's real throttling, including intensive throttling. In each
+// tab a timer of the page is the control: it must stop for at least five seconds while the heartbeat continues. All
+// times are of the page's monotonic clock, because the wall clock of a virtual machine steps, sometimes by seconds.
 func TestHeartbeatsWhileHidden(t *testing.T) {
 	t.Parallel()
 	w := open(t, browser.Options{Throttling: true, Grace: time.Second})
@@ -52,7 +51,7 @@ func TestHeartbeatsWhileHidden(t *testing.T) {
 		t.Logf("%s: hidden for %.0f ms, %d renewals, longest gap %.0f ms; longest silence of the page's timers %.0f ms",
 			host, until-hiddenAt, len(moments)-2, longest, browser.Get[float64](tab, "silence()"))
 		assert.Less(t, longest, 1900.0, "heartbeatIntervalMs is 1000: no beat is lost")
-		// The page's own chain of 100 ms would have run 160 times and more.
+		// Without throttling, the page's own chain of 100 ms would have run at least 160 times.
 		assert.Less(t, browser.Get[int](tab, "gaps.length"), 20)
 		tab.MustEval("await lease.release(); await hf.close()", nil)
 		tab.Quiet()

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// step is what a tab did with one lease.
+// step is a tab's use of one lease.
 type step struct {
 	Path                      string
 	Shared                    bool
@@ -22,12 +22,12 @@ type step struct {
 	Asked, Got, Gave, Settled float64 // milliseconds of the wall clock
 }
 
-// taking is the input of an operation of the history: a lease that begins or ends.
+// taking is the input of an operation of the history: the beginning or the end of a lease.
 type taking struct {
 	lease  string
 	path   string
-	shared bool // by several; so are places with slots
-	slots  int  // how many leases with slots the place admits; 0 for a lease without
+	shared bool // by several owners; places with slots count too
+	slots  int  // the number of leases with slots that the place admits; 0 for a lease without slots
 	ends   bool
 }
 
@@ -53,8 +53,7 @@ func (a taking) others(held []taking) (n int) {
 	return n
 }
 
-// treeOfLocks is the whole specification: a lease may begin where no other is in its way, and
-// where a slot is free.
+// treeOfLocks is the whole specification: a lease may begin if no other lease conflicts with it and a slot is free.
 var treeOfLocks = porcupine.Model{
 	Init: func() any { return []taking(nil) },
 	Step: func(state, input, _ any) (bool, any) {
@@ -72,11 +71,11 @@ var treeOfLocks = porcupine.Model{
 	Equal: func(a, b any) bool { return slices.Equal(a.([]taking), b.([]taking)) },
 }
 
-// clockError is by how much the clocks of two tabs may differ.
+// clockError is the maximum difference between the clocks of two tabs.
 const clockError = 1.0 // ms
 
-// What tabs did with places at random can be put into one order in which every lease was
-// rightful, each step between its call and its answer.
+// The random operations of tabs on places can be ordered so that every lease was valid, and each step is between its
+// call and its answer.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -128,8 +127,8 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 		t.Logf("%d operations, %d leases were waited for", len(operations), overlaps)
 		assert.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(treeOfLocks, operations, 30*time.Second))
 
-		// The check can fail: one lease too many while another was surely held, and one slot too many, for a
-		// moment.
+		// The check can fail: it finds one lease too many while another one was surely held, and one slot too many
+		// for a moment.
 		for _, want := range []taking{{lease: "wrong"}, {lease: "wrong", shared: true, slots: 1}} {
 			i := 0
 			for i < len(operations) && !heldAlong(operations[i], operations[i+1], want.slots) {
@@ -147,7 +146,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	})
 }
 
-// heldAlong reports whether a lease, with slots where those are looked for, was held for a while.
+// heldAlong reports whether a lease, with slots if slots > 0, was held for a while.
 func heldAlong(begin, end porcupine.Operation, slots int) bool {
 	return end.Call-begin.Return > 100 && begin.Input.(taking).slots > 0 == (slots > 0)
 }

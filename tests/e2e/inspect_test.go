@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// The inspector shows in each tab who holds and waits where, and for whom; a deadlock that two
-// people make by hand is told to one of them.
+// The inspector shows in each tab the holders and waiters, and for whom each waiter waits. Of two users that make a
+// deadlock by hand, one gets the error.
 func TestInspector(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

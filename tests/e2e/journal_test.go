@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
-// A single slow snapshot does not delay the next one: the machine may be busy with something else. Three slow ones in a row do: the
-// journal takes at most a twentieth of the page's time.
+// A single slow snapshot does not delay the next one, because the machine may be busy. Three slow ones in a row do:
+// the journal uses at most a twentieth of the page's time.
 func TestJournalAfterSlowSnapshots(t *testing.T) {
 	t.Parallel()
 	eachHost(t, func(t *testing.T, host string) {
@@ -31,7 +31,7 @@ func TestJournalAfterSlowSnapshots(t *testing.T) {
 					await new Promise(done => setTimeout(done, 5))
 				}
 			}
-			// how long after some slow snapshots the next one is taken
+			// the pause between some slow snapshots and the next one
 			const pause = async count => {
 				for (let quick = 0; quick < 4; quick++) await next()
 				slow = count

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// opened tells all who listen how often a worker has opened the `.lock` file.
+// opened announces to all listeners how often a worker has opened the `.lock` file.
 const opened = `
 if (globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) {
 	const open = FileSystemFileHandle.prototype.createSyncAccessHandle, told = new BroadcastChannel('opened')
@@ -19,8 +19,8 @@ if (globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) {
 	}
 }`
 
-// A page that takes one lock after the other keeps the file of locks open meanwhile. A page that is hidden does not: it
-// may be frozen.
+// A page that takes one lock after the other keeps the file of locks open meanwhile. A hidden page does not, because
+// it may be frozen.
 func TestAPageKeepsTheFileOfLocks(t *testing.T) {
 	t.Parallel()
 	w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks+opened))}
@@ -45,7 +45,7 @@ func TestAPageKeepsTheFileOfLocks(t *testing.T) {
 			took := browser.Get[float64](tab, fmt.Sprintf("await cycles(%d)", n))
 			opened := browser.Get[int](tab, "opened") - before
 			t.Logf("visible %v: a cycle takes %.2f ms; %d cycles opened the file %d times", visible, took, n, opened)
-			// Once in half a second, and after each tenth in which the machine did something else.
+			// Once in half a second, and after each tenth of a second in which the machine did something else.
 			assertion(t, opened, n)
 		}
 		tab.MustEval("await hf.close()", nil)
@@ -53,7 +53,8 @@ func TestAPageKeepsTheFileOfLocks(t *testing.T) {
 	})
 }
 
-// A page that goes into the back/forward cache right after a step has closed the file of locks: others take theirs.
+// A page that enters the back/forward cache right after a step has closed the file of locks, so others can take their
+// locks.
 func TestACachedPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 	t.Parallel()
 	w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks))}

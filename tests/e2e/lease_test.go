@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// What a lease in JavaScript is: a snapshot that never changes, with a signal that tells of its end.
+// A lease in JavaScript is an immutable snapshot with a signal that fires at its end.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -40,7 +40,7 @@ func testSnapshot(t *testing.T, tab *browser.Tab) {
 	assert.True(t, browser.Get[bool](tab, `['leaseId', 'token', 'acquiredAt', 'signal'].every(key => lease[key] === renewed[key])`))
 	assert.True(t, browser.Get[bool](tab, `Object.isFrozen(lease) && Object.isFrozen(renewed) && !('signal' in JSON.parse(old))`))
 	assert.True(t, browser.Get[bool](tab, `Object.isFrozen(lease.paths) && Object.isFrozen(lease.paths[0])`), "to its depth")
-	// An old snapshot does to release it.
+	// An old snapshot is enough to release it.
 	tab.MustEval("await lease.release()", nil)
 	assert.True(t, browser.Get[bool](tab, "renewed.signal.aborted"))
 }
@@ -55,7 +55,7 @@ func testReleased(t *testing.T, tab *browser.Tab) {
 	assert.Equal(t, []any{[]any{"lock:release-requested", true}, []any{"lock:released", true}}, browser.Get[[]any](tab, "seen"))
 	assert.Equal(t, "AbortError", browser.Get[string](tab, "lease.signal.reason.name"), "no failure, so no ProjectLockError")
 	assert.False(t, browser.Get[bool](tab, "lease.signal.reason instanceof ProjectLockError"))
-	// Releasing again is no error and says nothing; renewing it is one.
+	// A second release is no error and fires no event. A renewal then is an error.
 	tab.MustEval("events.length = 0; await lease.release(); await hf.releaseProjectLock(lease, {force: true})", nil)
 	assert.Equal(t, "lease-lost", browser.Get[event](tab, "await failure(hf.renewProjectLock(lease))")["code"])
 	assert.Empty(t, browser.Get[[]string](tab, "types()"))
@@ -99,7 +99,7 @@ func testWith(t *testing.T, tab *browser.Tab) {
 	tab.MustEval("await lease.release()", nil)
 }
 
-// The events of a call are told before its promise settles.
+// The events of a call fire before its promise settles.
 func testEventsFirst(t *testing.T, tab *browser.Tab) {
 	tab.MustEval(`
 		events.length = 0
@@ -111,7 +111,7 @@ func testEventsFirst(t *testing.T, tab *browser.Tab) {
 		browser.Get[[]string](tab, "[acquired, ...after, denied, released]"))
 }
 
-// EventTarget and subscribe are told the same events in the same order, the same objects even.
+// EventTarget and subscribe deliver the same event objects in the same order.
 func testListenersAgree(t *testing.T, tab *browser.Tab) {
 	tab.MustEval(`
 		const heard = [], first = [], second = []
@@ -133,7 +133,7 @@ func testListenersAgree(t *testing.T, tab *browser.Tab) {
 	assert.True(t, browser.Get[bool](tab, "first.every(e => Object.isFrozen(e))"))
 }
 
-// A listener that throws harms nobody else, and the page is told of it as of every error.
+// A listener that throws affects no other listener, and the page receives its error like any other.
 func testListenerThrows(t *testing.T, tab *browser.Tab) {
 	tab.MustEval(`
 		globalThis.expected = true

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// troubled serves the package under several folders, each with a trouble of its own, and
-// pages with policies that are too strict.
+// troubled serves the package in several folders, each with its own defect, and pages with policies that are too
+// strict.
 func troubled(t *testing.T) http.Handler {
 	t.Helper()
 	mux := pages(t, siteDir)
@@ -63,13 +63,13 @@ func troubled(t *testing.T) http.Handler {
 	return whole
 }
 
-// troubles are what a person who adds Holdfast to a page may get wrong; words are those
-// of the message that tell what to do.
+// troubles are mistakes of a user that adds Holdfast to a page. words are the parts of the message that say what to
+// do.
 var troubles = []struct {
 	name, page, base string
 	host             string // "" for both
 	words            string
-	console          []string // what the browser itself complains of
+	console          []string // the browser's own messages
 }{
 	{"wasm not found", "/blank", "/nowasm/", "", "holdfast.wasm.*404", []string{"404"}},
 	{"wasm is a page", "/blank", "/html/", "", "holdfast.wasm", nil},
@@ -81,8 +81,8 @@ var troubles = []struct {
 	{"script broken", "/blank", "/broken/", "", "proxy error page", nil},
 }
 
-// Each trouble rejects every call with "unsupported" and words a person can act on; nothing
-// hangs, nothing is left, and no rejection goes unhandled.
+// Each mistake rejects every call with "unsupported" and a message that says what to do. Nothing hangs, nothing is
+// left behind, and every rejection is handled.
 func TestTroubleOfLoading(t *testing.T) {
 	t.Parallel()
 	w := world{browser.Start(t, quick), browser.Serve(t, troubled(t))}
@@ -113,7 +113,7 @@ func TestTroubleOfLoading(t *testing.T) {
 	}
 }
 
-// A wrong media type makes the start slower and no more.
+// A wrong media type only makes the start slower.
 func TestWasmOfAnotherType(t *testing.T) {
 	t.Parallel()
 	w := world{browser.Start(t, quick), browser.Serve(t, troubled(t))}
@@ -127,7 +127,7 @@ func TestWasmOfAnotherType(t *testing.T) {
 	})
 }
 
-// While the runtime does not come, the limits of each call hold, and close() ends everything.
+// While the runtime does not load, the limits of each call hold, and close() ends everything.
 func TestStalledLoading(t *testing.T) {
 	w := world{browser.Start(t, quick), browser.Serve(t, troubled(t))}
 	eachHost(t, func(t *testing.T, host string) {

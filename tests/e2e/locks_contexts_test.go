@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// lockingWorker answers a message with what holdfast.locks does for it. It runs in each kind of worker.
+// lockingWorker answers a message with the result of holdfast.locks. It runs in each kind of worker.
 const lockingWorker = `
 const opened = new Map()
 const answer = async ({options, name, hold}) => {
@@ -31,7 +31,7 @@ else if ('SharedWorkerGlobalScope' in self) onconnect = ({ports: [port]}) => ser
 else serve(self, (event, said) => event.source.postMessage(said))
 `
 
-// askWorker defines ask, which has a worker of a kind answer a message.
+// askWorker defines ask, which makes a worker of one kind answer a message.
 const askWorker = `
 const workers = {
   dedicated: () => { const worker = new Worker('/locking-worker.js', {type: 'module'}); return {to: worker, from: worker} },
@@ -54,7 +54,8 @@ const ask = async (kind, message) => {
 }
 null`
 
-// The package runs in each kind of worker, with the default host too. Where files cannot be opened, it says why.
+// The package runs in each kind of worker, also with the default host. If it cannot open files there, it reports the
+// reason.
 func TestLocksInEveryWorker(t *testing.T) {
 	t.Parallel()
 	mux := pages(t, siteDir)
@@ -88,8 +89,8 @@ func TestLocksInEveryWorker(t *testing.T) {
 	}
 }
 
-// A service worker that lacks the module for Go hears what to import.
-func TestServiceWorkerHearsWhatToImport(t *testing.T) {
+// A service worker without the module for Go gets an error that says what to import.
+func TestServiceWorkerErrorSaysWhatToImport(t *testing.T) {
 	t.Parallel()
 	mux := pages(t, siteDir)
 	mux.HandleFunc("/service-worker.js", func(w http.ResponseWriter, _ *http.Request) {
@@ -105,7 +106,7 @@ func TestServiceWorkerHearsWhatToImport(t *testing.T) {
 	assert.Contains(t, said, "import holdfast-page.js beside holdfast.js")
 }
 
-// A frame that is removed gives back what it holds and leaves every queue, and its locks refuse as the browser's do.
+// A removed frame releases its locks and leaves every queue, and its locks refuse like the browser's.
 func TestLocksOfADetachedFrame(t *testing.T) {
 	t.Parallel()
 	mux := pages(t, siteDir)
@@ -152,7 +153,8 @@ func TestLocksOfADetachedFrame(t *testing.T) {
 	}
 }
 
-// A release that the file storage does not answer is reported as a failed release, not as a browser that cannot lock.
+// A release without an answer from the file storage is reported as a failed release, not as a browser that cannot
+// lock.
 func TestReleaseThatIsNotAnsweredSaysSo(t *testing.T) {
 	t.Parallel()
 	const stuck = withoutWebLocks + `
@@ -169,7 +171,7 @@ func TestReleaseThatIsNotAnsweredSaysSo(t *testing.T) {
 			const storage = new BroadcastChannel('storage')
 			hf.locks.request('stuck', async () => {
 				storage.postMessage(true)
-				await new Promise(done => setTimeout(done, 300)) // the message has no answer
+				await new Promise(done => setTimeout(done, 300)) // the message gets no answer
 			}).then(resolve, reject)
 		}))`)
 		assert.Equal(t, "release-failed", failed["code"])

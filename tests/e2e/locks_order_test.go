@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// orderScript defines the ways in which the operations of one page can overtake each other. Each function runs one of
-// them with a name that nobody else uses, and returns nothing where the order was kept.
+// orderScript defines the ways in which the operations of one page can overtake each other. Each function tries one
+// of them with a name that nobody else uses, and returns nothing if the order was kept.
 const orderScript = `
 const nextTask = () => new Promise(done => setTimeout(done))
 const holding = (locks, name, options = {}) => new Promise((held, refused) => {
@@ -110,7 +110,7 @@ const keepsOrder = async (locks, which, rounds, prefix) => {
 }
 `
 
-// A page finds its own requests, releases, queries and aborts in the order in which it made them, as with Web Locks.
+// A page sees its own requests, releases, queries and aborts in the order in which it made them, as with Web Locks.
 func TestLocksKeepTheOrderOfAPage(t *testing.T) {
 	t.Parallel()
 	w := world{browser.Start(t, quick), browser.Serve(t, pages(t, siteDir))}

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// The same script runs against navigator.locks and against holdfast.locks: what the
-// browser does is what is expected. Each line of its result is "name: outcome".
+// The same script runs against navigator.locks and holdfast.locks: the browser's behaviour is the expected one. Each
+// line of the result is "name: outcome".
 const locksScript = `
 const outcomes = {}
 const said = error => error instanceof Error || error instanceof DOMException ? error.name : String(error)
@@ -112,10 +112,10 @@ func TestLocksBehaveAsTheBrowsersDo(t *testing.T) {
 	}
 }
 
-// withoutWebLocks makes a page or a worker one of a browser that has no Web Locks.
+// withoutWebLocks makes a page or a worker behave like one in a browser without Web Locks.
 const withoutWebLocks = "Object.defineProperty(navigator, 'locks', {value: undefined});"
 
-// The file alone, where Web Locks are missing, behaves as the browser does too.
+// Without Web Locks, the file alone behaves like the browser too.
 func TestLocksOverTheFileAloneBehaveAsTheBrowsersDo(t *testing.T) {
 	t.Parallel()
 	w := world{browser.Start(t, quick), browser.Serve(t, served(t, withoutWebLocks))}
@@ -131,7 +131,8 @@ func TestLocksOverTheFileAloneBehaveAsTheBrowsersDo(t *testing.T) {
 	})
 }
 
-// Frames of one page ask in turn, faster than their workers come to the file: they stand in line as they asked.
+// Frames of one page make requests in turn, faster than their workers reach the file: they queue in the order of
+// their requests.
 func TestFramesOverAFileAreServedInTheOrderOfAsking(t *testing.T) {
 	t.Parallel()
 	mux := pages(t, siteDir)
@@ -148,7 +149,7 @@ func TestFramesOverAFileAreServedInTheOrderOfAsking(t *testing.T) {
 				await new Promise(loaded => { frame.onload = loaded; document.body.append(frame) })
 				const {openHoldfast} = await frame.contentWindow.eval("import('/holdfast.js')")
 				const {locks} = await openHoldfast(`+options+`)
-				// Held from here on, or a frame that rests has another id afterwards.
+				// Held from here on, because the id of an idle frame may change.
 				const client = await new Promise(told => { locks.request(`+"'"+host+" frame '"+` + i, async () => {
 					told((await locks.query()).held.find(({name}) => name === `+"'"+host+" frame '"+` + i).clientId)
 					await new Promise(() => {})
@@ -172,8 +173,8 @@ func TestFramesOverAFileAreServedInTheOrderOfAsking(t *testing.T) {
 	})
 }
 
-// A request that is aborted before it is granted never runs its callback, however close the grant was: with a runtime that is
-// still loading, and with one that is ready.
+// A request that is aborted before its grant never runs its callback, however close the grant was, with a loading
+// runtime and with a ready one.
 func TestAbortBeforeGrantRunsNoCallback(t *testing.T) {
 	t.Parallel()
 	with := open(t, quick)
@@ -197,14 +198,14 @@ func TestAbortBeforeGrantRunsNoCallback(t *testing.T) {
 	}
 }
 
-// abortScript defines abortRounds, which aborts at one of three moments and returns what went wrong.
+// abortScript defines abortRounds, which aborts at one of three moments and returns the errors.
 const abortScript = `
 const abortOnce = async (locks, i) => {
 	const controller = new AbortController()
 	let ran = false
 	const answer = locks.request('aborted', {signal: controller.signal}, () => { ran = true }).then(() => 'granted', reason => reason)
 	if (i % 3 === 1) await undefined
-	if (i % 3 === 2) { // the grant comes meanwhile, and waits for this turn to end
+	if (i % 3 === 2) { // the grant arrives meanwhile, and waits for this task to end
 		await new Promise(done => setTimeout(done))
 		for (const until = performance.now() + 20; performance.now() < until;);
 	}

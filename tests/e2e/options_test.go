@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// invalidOpen are options for openHoldfast and the one that the message must name.
+// invalidOpen lists options for openHoldfast, with the option that the message must name.
 var invalidOpen = []struct{ options, named string }{
 	{"null", "options"}, {"7", "options"}, {"'worker'", "options"},
 	{"{host: 'tab'}", "host"}, {"{host: null}", "host"}, {"{host: 1}", "host"}, {"{host: Symbol('x')}", "host"}, {"{host: ['page']}", "host"},
@@ -24,7 +24,7 @@ var invalidOpen = []struct{ options, named string }{
 	{"{server: {url: '/'}, ownerName: 'x'.repeat(65)}", "ownerName"},
 }
 
-// invalidAcquire are options for acquireProjectLock and withProjectLock.
+// invalidAcquire lists options for acquireProjectLock and withProjectLock.
 var invalidAcquire = []struct{ options, named string }{
 	{"null", "options"}, {"1", "options"}, {"'x'", "options"}, {"() => {}", "options"},
 	{"{mode: 'write'}", "mode"}, {"{mode: null}", "mode"}, {"{mode: 1}", "mode"}, {"{mode: ''}", "mode"}, {"{mode: Symbol('x')}", "mode"},
@@ -57,13 +57,12 @@ var invalidAcquire = []struct{ options, named string }{
 	{"{within: 5}", "within"}, {"{within: null}", "within"}, {"{within: {leaseId: 'x'}}", "within"},
 }
 
-// invalidRequest are arguments of holdfast.locks.request; they are refused as navigator.locks refuses them.
+// invalidRequest lists arguments of holdfast.locks.request. They are refused like in navigator.locks.
 var invalidRequest = []string{"", "'x'", "'x', {}", "'x', {mode: 'write'}, () => {}", "'x', {steal: true, ifAvailable: true}, () => {}",
 	"'x', {steal: true, mode: 'shared'}, () => {}", "'-x', () => {}", "'x', {signal: {}}, () => {}", "'x', {}, 'callback'",
 	"'x', {ifAvailable: true, signal: new AbortController().signal}, () => {}", "'x', 5, () => {}", "Symbol('x'), () => {}"}
 
-// Options are checked before anything happens: the error names the option, no event is
-// told and no lock is asked for.
+// Options are checked before anything happens: the error names the option, no event fires, and no lock is requested.
 func TestInvalidOptions(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -94,7 +93,7 @@ func TestInvalidOptions(t *testing.T) {
 			assert.Equal(t, want, got, "request(%s)", args)
 		}
 		free(tab)
-		// What is undefined is absent.
+		// An undefined option counts as absent.
 		tab.MustEval("await (await hf.acquireProjectLock({ttlMs: undefined, signal: undefined, backoff: {jitter: undefined}, path: [], paths: [[]], within: undefined, slots: 1})).release()", nil)
 		tab.MustEval("await hf.close()", nil)
 		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))

@@ -11,13 +11,13 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// grantsAtATime are those of one call on a tab, which has a limit.
+// grantsAtATime is the number of grants in one call on a tab, because a call has a time limit.
 const grantsAtATime = 50
 
-// A grant that comes at the same moment as an abort or a time limit is given back: after
-// many rounds nothing is held or pending, and either the lease or the error came, never both.
-// In each round one tab releases while the wait of another ends. The end comes a little
-// later after it won and a little earlier after it lost, so that it stays close to the grant.
+// A grant that comes at the same moment as an abort or a timeout is released: after many rounds nothing is held or
+// pending, and each round had either the lease or the error, never both. In each round one tab releases while the
+// wait of another ends. The end comes a little later after it won, and a little earlier after it lost, so that it
+// stays close to the grant.
 func TestGrantAtTheEnd(t *testing.T) {
 	t.Parallel()
 	eachHostAtOnce(t, func(t *testing.T, host string) {
@@ -46,7 +46,7 @@ func TestGrantAtTheEnd(t *testing.T) {
 				call = "hf.withProjectLock(() => 'granted', options)"
 			}
 			waiter.MustEval("globalThis.delay = 5; globalThis.outcomes = {}", nil)
-			// Messages to itself are the clock towards the end: timers are too coarse.
+			// Messages to itself measure the time towards the end, because timers are too coarse.
 			some := fmt.Sprintf(`await (async () => {
 				const channel = new BroadcastChannel('race')
 				for (let i = 0; i < %d; i++) {
@@ -60,7 +60,7 @@ func TestGrantAtTheEnd(t *testing.T) {
 					%s
 					const code = await outcome
 					outcomes[code] = (outcomes[code] ?? 0) + 1
-					// In growing steps: a busy machine takes fifty milliseconds and more to hand over.
+					// The steps grow: a busy machine needs fifty milliseconds or more to hand over.
 					delay = Math.max(0, code === 'granted' ? delay - Math.max(0.7, delay / 20) : delay + Math.max(0.7, delay / 10))
 					await held
 				}
@@ -86,7 +86,7 @@ func TestGrantAtTheEnd(t *testing.T) {
 	})
 }
 
-// Tokens rise with every grant, whichever tab gets it, stolen ones included.
+// Tokens rise with every grant, including stolen ones, whichever tab gets it.
 func TestTokensRise(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -99,14 +99,14 @@ func TestTokensRise(t *testing.T) {
 				for (let i = 0; i < n; i++) {
 					const options = i % 5 === 4 ? {steal: true} : {backoff: {maxRetries: 0}}
 					await hf.withProjectLock(l => { grants.push(l.token) }, options).catch(e => {
-						if (!['lease-lost', 'acquire-denied'].includes(e.code)) throw e // stolen, or stolen at the same moment
+						if (!['lease-lost', 'acquire-denied'].includes(e.code)) throw e // stolen before or during the request
 					})
 				}
 				return grants.length
 			}`, nil)
 		tabs = append(tabs, tab)
 	}
-	// Both at once: what one tab sees rises, and no token is seen twice.
+	// Both tabs at once: the tokens that one tab sees rise, and no token is seen twice.
 	tabs[0].MustEval("globalThis.done = 0; turns(40).then(n => done = n); 1", nil)
 	tabs[1].MustEval("await turns(40)", nil)
 	tabs[0].WaitFor("done", browser.Limit)
@@ -124,7 +124,7 @@ func TestTokensRise(t *testing.T) {
 	assert.Len(t, slices.Compact(slices.Clone(tokens)), len(tokens), "no token comes twice")
 	free(tabs[0])
 
-	// One after the other, so that the order across tabs is known.
+	// One tab after the other, so that the order across tabs is known.
 	last := int64(0)
 	for i := range 30 {
 		tab := tabs[i%2]
@@ -138,7 +138,7 @@ func TestTokensRise(t *testing.T) {
 		token := browser.Get[int64](tab, "lease = await hf.acquireProjectLock("+options+"); lease.token")
 		assert.Greater(t, token, last)
 		last = token
-		if i%3 != 1 { // what is not released is stolen next
+		if i%3 != 1 { // a lease that is not released is stolen next
 			tab.MustEval("await lease.release()", nil)
 		}
 	}

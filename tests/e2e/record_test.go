@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// table defines table(root), the text of a project's `.lock` file as any script of the
-// origin can read it. While somebody has the file open it cannot be read.
+// table defines table(root), the text of a project's `.lock` file as any script of the origin can read it. The file
+// cannot be read while it is open elsewhere.
 const table = `
 globalThis.table = async root => {
 	for (;;) {
@@ -26,13 +26,13 @@ globalThis.table = async root => {
 	}
 }`
 
-// record is what the newest version of the table tells of a lease.
+// record is a lease in the newest version of the table.
 type record struct {
 	resource, lease, owner, name    string
 	token, acquired, expires, ttlMs int64
 }
 
-// records reads the leases of a table's text. The newest version has the highest number.
+// records reads the leases from a table's text. The newest version has the highest number.
 func records(t *testing.T, text string) (found []record) {
 	t.Helper()
 	newest, lines := int64(-1), ""
@@ -66,8 +66,8 @@ func records(t *testing.T, text string) (found []record) {
 	return found
 }
 
-// A lease over Web Locks has its record in the file before lock:acquired is told; each
-// renewal moves its expiry, and the release removes it.
+// A lease over Web Locks has its record in the file before lock:acquired fires. Each renewal moves its expiry, and
+// the release removes it.
 func TestRecordBesideAWebLock(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -99,7 +99,7 @@ func TestRecordBesideAWebLock(t *testing.T) {
 	})
 }
 
-// The token is counted in the record: it rises even where the clock was set back.
+// The token is counted in the record: it rises even after the clock was set back.
 func TestTokensAreCountedInTheRecord(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -112,8 +112,8 @@ func TestTokensAreCountedInTheRecord(t *testing.T) {
 	tab.Quiet()
 }
 
-// Who waits behind a suspended holder takes over when the holder's record has expired and
-// nobody answers; the holder hears of it when it wakes, before it may write.
+// A waiter behind a suspended holder takes over when the holder's record has expired and nobody answers. The holder
+// learns this when it resumes, before it may write.
 func TestSuspendedHolderIsTakenOver(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -124,7 +124,7 @@ func TestSuspendedHolderIsTakenOver(t *testing.T) {
 		waiter.MustEval("globalThis.got = 0; hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => { got = now(); lease = l }); 1", nil)
 		waiter.WaitFor("types().includes('waiting') && (await locks()).pending === 1", browser.Limit)
 		before := browser.Get[int64](holder, "lease.token")
-		// Not in the midst of a step, which TestSuspendedInAStep has: the next one is 1.5 s away.
+		// Not during a step, which TestSuspendedInAStep tests: the next step is 1.5 s away.
 		holder.MustEval("await new Promise(done => hf.addEventListener('lock:renewed', done, {once: true})); null", nil)
 		since := waiter.Now()
 		holder.Suspend()
@@ -144,8 +144,7 @@ func TestSuspendedHolderIsTakenOver(t *testing.T) {
 	})
 }
 
-// A Web Lock needs no file: where files are refused, the lease goes on without a record
-// and a warning says so.
+// A Web Lock needs no file: if files are refused, the lease works without a record and a warning reports that.
 func TestWebLockWithoutARecord(t *testing.T) {
 	t.Parallel()
 	const private = "StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException('planted', 'SecurityError'));"

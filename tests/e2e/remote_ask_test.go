@@ -24,7 +24,7 @@ const sharedEditor = `{
 	await edit()
 }`
 
-// A page asks for the lock that a page in another browser has. The two share nothing but the server.
+// A page requests the lock of a page in another browser. The two share only the server.
 func TestRequestReachesAnotherBrowser(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -44,7 +44,7 @@ func TestRequestReachesAnotherBrowser(t *testing.T) {
 	assert.Equal(t, "server", browser.Get[string](ann, "saver.state().storage"))
 	assert.True(t, browser.Get[bool](ann, "saver.state().online"))
 
-	// A page that says no keeps the lock, also from force.
+	// A page that refuses keeps the lock, even against force.
 	bob.MustEval("hf.addEventListener('lock:handover-requested', ({detail}) => detail.refuse('in a call')); null", nil)
 	refused := browser.Get[failed](ann, "await failure(saver.requestEdit({force: true, graceMs: 2000}))")
 	assert.Equal(t, "handover-refused", refused.Code)
@@ -52,7 +52,8 @@ func TestRequestReachesAnotherBrowser(t *testing.T) {
 	assert.False(t, browser.Get[bool](bob, "saver.readOnly"))
 }
 
-// A page that begins to edit while the server is away shows what this browser knows, read-only, and goes on by itself.
+// A page that begins to edit while the server is unreachable shows the text that this browser has, read-only, and
+// continues on its own.
 func TestPageBeginsWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -73,8 +74,8 @@ func TestPageBeginsWhileTheServerIsAway(t *testing.T) {
 	assert.Equal(t, "known here", browser.Get[string](ann, "text"))
 }
 
-// Each path is a document of its own on the server: with a lock, a content and a history. The lock of one and that of the whole
-// project exclude each other, and the holder can be asked in either direction.
+// Each path is a separate document on the server, with its own lock, content and history. The lock of a document and
+// that of the whole project exclude each other, and a request reaches the holder in either direction.
 func TestDocumentsOfAProjectOnTheServer(t *testing.T) {
 	t.Parallel()
 	server := serve(t)

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// acquired is what a page keeps of a lease, under a name.
+	// acquired makes a page store leases by name.
 	acquired = `globalThis.leases = {}
 		globalThis.take = async (name, options) => (leases[name] = await hf.acquireProjectLock(options)).token
 		globalThis.give = name => leases[name].release(); null`
-	// onServerAt is what the server says of the places of the project, to somebody who is nobody.
+	// onServerAt is the server's answer about the places of the project, for an anonymous client.
 	onServerAt = `(await (await fetch('/api/locks?path=documents/project', {credentials: 'omit'})).json()).holders
 		.map(h => [h.holder_name, h.mode, h.paths.map(p => p.slice(2).join('/'))].join(' ')).sort()`
 )
 
-// reader is a member that keeps its leases by name.
+// reader is a member that stores its leases by name.
 func (s server) reader(t *testing.T, b *browser.Browser, host, name string) *browser.Tab {
 	t.Helper()
 	tab := s.member(t, b, host, name)
@@ -30,7 +30,7 @@ func take(tab *browser.Tab, name, options string) int64 {
 	return browser.Get[int64](tab, "await take('"+name+"', "+options+")")
 }
 
-// One tree between two browsers: places, shared ones, several at once.
+// Two browsers share one tree: places, shared places, and several at once.
 func TestPlacesBetweenBrowsers(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -51,7 +51,7 @@ func TestPlacesBetweenBrowsers(t *testing.T) {
 			assert.Greater(t, second, first)
 			assert.Equal(t, []string{"Ann exclusive book/ch/1", "Bob exclusive book/ch 2"}, browser.Get[[]string](ann, onServerAt))
 
-			// Who waits is told at once, by the server.
+			// The server answers a waiter at once.
 			bob.MustEval("result = take('one', {path: ['book', 'ch/1'], backoff: {maxRetries: 0}}).then(now); null", nil)
 			bob.WaitFor("count('waiting') > 0", browser.Limit)
 			released := browser.Get[float64](ann, "await give('one'), now()")
@@ -59,7 +59,7 @@ func TestPlacesBetweenBrowsers(t *testing.T) {
 			assert.Greater(t, browser.Get[int64](bob, "leases.one.token"), second)
 			bob.MustEval("await give('one'); await give('two'); null", nil)
 
-			// Shared ones admit each other, and nobody else.
+			// Shared leases admit each other and exclude all others.
 			take(ann, "read", "{path: ['book'], mode: 'shared'}")
 			take(bob, "read", "{path: ['book'], mode: 'shared'}")
 			take(ann, "all", "{mode: 'shared'}")
@@ -94,7 +94,7 @@ func TestSlotsBetweenBrowsers(t *testing.T) {
 	assert.Equal(t, 2, browser.Get[int](bob, "leases.d.slot"))
 }
 
-// What a lease is taken within counts on the server too; nothing waits for itself there.
+// The enclosing lease counts on the server too; nothing waits for itself there.
 func TestWithinBetweenBrowsers(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -124,7 +124,7 @@ func TestWithinBetweenBrowsers(t *testing.T) {
 	bob.MustEval("await give('chapter'); await saver.dispose(); null", nil)
 }
 
-// Machines that wait for each other, each within what the other one wants: one is told.
+// Machines wait for each other, each inside the place that the other one wants: one of them gets the error.
 func TestADeadlockBetweenBrowsers(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -140,7 +140,7 @@ func TestADeadlockBetweenBrowsers(t *testing.T) {
 	assert.Positive(t, browser.Get[int64](ann, "await result"))
 }
 
-// A tab that dies leaves its places on the server; the next tab of the same browser takes them over at once.
+// A tab that dies leaves its places on the server. The next tab of the same browser takes them over at once.
 func TestTheNextTabTakesOverAPlace(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -156,7 +156,8 @@ func TestTheNextTabTakesOverAPlace(t *testing.T) {
 	assert.Equal(t, []string{"Ann exclusive book"}, browser.Get[[]string](second, onServerAt))
 }
 
-// Cut off for a while a place is kept, through a restart of the server too; cut off for longer than the TTL it is not.
+// During a short disconnection a place is kept, even through a restart of the server. After a disconnection longer
+// than the TTL it is lost.
 func TestAPlaceIsCutOffFromTheServer(t *testing.T) {
 	t.Parallel()
 	server := serve(t, "--lock-ttl", "5s")

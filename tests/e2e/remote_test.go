@@ -12,18 +12,18 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// member opens a tab of a browser on the server's own pages, with a Holdfast that locks there too.
+// member opens a tab of a browser on the server's own pages, with a Holdfast that also locks there.
 func (s server) member(t *testing.T, b *browser.Browser, host, name string) *browser.Tab {
 	t.Helper()
-	tab := b.Open(t, s.URL+"/room.html") // which locks nothing itself
+	tab := b.Open(t, s.URL+"/room.html") // this page itself acquires no lock
 	begin(tab, fmt.Sprintf("{host: %q, ownerName: %q, server: {url: location.origin}}", host, name))
 	return tab
 }
 
-// onServer is what the server says of the project's lock, to somebody who is nobody.
+// onServer is the server's answer about the project's lock, for an anonymous client.
 const onServer = `await (await fetch('/api/documents/project/lock', {credentials: 'omit'})).json()`
 
-// failed is what an error of the package shows a page.
+// failed is the form in which a page sees an error of the package.
 type failed struct {
 	Code, Message string
 	Retryable     bool
@@ -36,7 +36,7 @@ type documentLock struct {
 	Token  int64
 }
 
-// Two browsers share nothing but the server.
+// Two browsers share only the server.
 func TestALockBetweenBrowsers(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -55,7 +55,7 @@ func TestALockBetweenBrowsers(t *testing.T) {
 			assert.Equal(t, "acquire-denied", denied.Code)
 			assert.Contains(t, denied.Message, "Ann")
 
-			// Who waits is told at once, by the server.
+			// The server answers a waiter at once.
 			bob.MustEval("result = hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => { lease = l; return now() }); null", nil)
 			bob.WaitFor("count('waiting') > 0", browser.Limit)
 			released := browser.Get[float64](ann, "await lease.release(), now()")
@@ -71,7 +71,7 @@ func TestALockBetweenBrowsers(t *testing.T) {
 	}
 }
 
-// A tab that dies leaves its lock on the server; the next tab of the same browser takes it over at once.
+// A tab that dies leaves its lock on the server. The next tab of the same browser takes it over at once.
 func TestTheNextTabTakesOverOnTheServer(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -89,8 +89,8 @@ func TestTheNextTabTakesOverOnTheServer(t *testing.T) {
 	assert.True(t, browser.Get[documentLock](second, "await (await fetch('/api/documents/project/lock')).json()").Mine)
 }
 
-// Scenario 3 of the document locks, in three seconds instead of thirty: cut off for longer than the TTL, the
-// holder is read-only, and the lock is somebody else's.
+// This is scenario 3 of the document locks, in three seconds instead of thirty: after a disconnection longer than the
+// TTL, the holder is read-only and another client has the lock.
 func TestCutOffFromTheServer(t *testing.T) {
 	t.Parallel()
 	server := serve(t, "--lock-ttl", "3s")
@@ -109,7 +109,7 @@ func TestCutOffFromTheServer(t *testing.T) {
 	assert.Equal(t, "Bob", browser.Get[documentLock](bob, onServer).Name)
 }
 
-// Where there is no server, acquiring says so, and goes on when it comes back.
+// While the server is unreachable, acquiring reports that, and continues when the server comes back.
 func TestTheServerIsAway(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -128,7 +128,7 @@ func TestTheServerIsAway(t *testing.T) {
 	assert.Equal(t, "remote", browser.Get[string](tab, "(lease = await result).strategy"))
 }
 
-// Two browsers edit one document in turn; what one saved, the other begins with.
+// Two browsers edit one document in turn. Each begins with the other's saved text.
 func TestEditorsInTwoBrowsers(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -161,7 +161,7 @@ func TestEditorsInTwoBrowsers(t *testing.T) {
 		browser.Get[string](bob, "new TextDecoder().decode(await saver.read('current'))"))
 }
 
-// machine opens the demo as it is shared between machines, under a name.
+// machine opens the demo, shared between machines, under a name.
 func (s server) machine(t *testing.T, b *browser.Browser, name string) *browser.Tab {
 	t.Helper()
 	tab := b.Open(t, s.URL+"/?machines")
@@ -172,7 +172,8 @@ func (s server) machine(t *testing.T, b *browser.Browser, name string) *browser.
 	return tab
 }
 
-// Whoever has the project open on another machine is shown, comes and goes, and is there again after the server was away.
+// The page shows the users that have the project open on other machines, their arrivals and departures, and shows
+// them again after the server was unreachable.
 func TestPresenceOfOtherPages(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -200,7 +201,7 @@ func TestPresenceOfOtherPages(t *testing.T) {
 	ann.WaitFor("here() === 'Ann you' && $('company-news').textContent === 'W'.repeat(24) + ' has left.'", browser.Limit)
 }
 
-// The name that somebody takes while the page comes in, and was not yet answered to, is the one that others see.
+// A user changes the name before the page's first request is answered. The others see the latest name.
 func TestANameTakenOnTheWayIn(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -217,8 +218,8 @@ func TestANameTakenOnTheWayIn(t *testing.T) {
 	tab.WaitFor("document.getElementById('here').textContent === 'Ann you'", browser.Limit)
 }
 
-// The demo between two machines: who writes is shown on both, what is saved appears on the other, and the turn
-// goes over when it is let go.
+// The demo runs on two machines: both show the writer, saved text appears on the other machine, and the turn is
+// handed over on release.
 func TestTheEditorBetweenMachines(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -239,7 +240,8 @@ func TestTheEditorBetweenMachines(t *testing.T) {
 	accessible(t, bob, "the editor between machines")
 }
 
-// A page of another origin, which the server lists, uses it as its own pages do; one that is not listed cannot.
+// A page of another origin that the server lists can use the server like its own pages. A page of an unlisted origin
+// cannot.
 func TestAPageOfAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	var server server
@@ -267,7 +269,7 @@ func TestAPageOfAnotherOrigin(t *testing.T) {
 	assert.Equal(t, "refused", browser.Get[string](stranger, asked))
 }
 
-// headerChange changes the headers of an answer before they are sent.
+// headerChange changes the headers of a response before it is sent.
 type headerChange struct {
 	http.ResponseWriter
 	change func(http.Header)

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// Entries that no version can read, because the generation that they build on is gone, are bounded. Entries that a newer version may
-// read stay, and so does one that can be read: that becomes a draft.
+// The number of entries that no version can read, because their base generation is gone, is limited. Entries that a
+// newer version may read stay. A readable entry stays too and becomes a draft.
 func TestUnreadableRescueEntriesAreBounded(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

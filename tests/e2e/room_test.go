@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// roomTab opens the room page; what follows the "#" of its address is the invitation.
+// roomTab opens the room page. The part after "#" in its address is the invitation.
 func roomTab(t *testing.T, b *browser.Browser, s server, hash string) *browser.Tab {
 	t.Helper()
 	tab := b.Open(t, s.URL+"/room.html"+hash)
@@ -28,7 +28,7 @@ func lookAround(tab *browser.Tab) {
 		globalThis.me = () => [...$('people').children].find(li => li.querySelector('.you'))?.dataset.name; null`, nil)
 }
 
-// enterAs goes into the room that the tab is invited to, or into a new one.
+// enterAs enters the room of the tab's invitation, or a new one.
 func enterAs(tab *browser.Tab, name string) {
 	tab.MustEval(fmt.Sprintf("type('name', %q); $('enter').click(); null", name), nil)
 	tab.WaitFor(fmt.Sprintf("me() === %q", name), browser.Limit)
@@ -38,12 +38,13 @@ func say(tab *browser.Tab, text string) {
 	tab.MustEval(fmt.Sprintf("type('reply-text', %q); $('send').click(); null", text), nil)
 }
 
-// shows waits until a tab sees these hands.
+// shows waits until a tab sees these answers.
 func shows(tab *browser.Tab, hands ...string) {
 	tab.WaitFor(fmt.Sprintf("hands().join('|') === %q", strings.Join(hands, "|")), browser.Limit)
 }
 
-// Two profiles meet in a room, answer, and see each other's answer when both have; reload, leave, and the room is gone.
+// Two profiles meet in a room, answer, and see each other's answer when both have answered. They reload and leave,
+// and the room is gone.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -73,7 +74,7 @@ func TestRoom(t *testing.T) {
 	assert.Contains(t, browser.Get[string](ben, "document.title"), "1 of 2")
 	screenshots(t, map[string]*browser.Tab{"room-hidden": ann, "room-turn": ben})
 
-	// A reload is the same participant: Ann's answer is still hers, and Ben sees nothing of it.
+	// After a reload, the participant is the same: Ann keeps her answer, and Ben notices nothing.
 	ben.MustEval("globalThis.changes = 0; new MutationObserver(() => changes++).observe($('people'), {childList: true}); null", nil)
 	ann.Reload()
 	lookAround(ann)
@@ -93,7 +94,7 @@ func TestRoom(t *testing.T) {
 	say(ann, "six")
 	shows(ben, "Ann: has answered", "Ben: is thinking")
 
-	// Ben leaves: who is left has answered.
+	// Ben leaves, and all remaining participants have answered.
 	ben.MustEval("$('leave').click(); null", nil)
 	shows(ann, "Ann: six")
 	ben.WaitFor("title() === 'Start a room.' && !$('enter').disabled", browser.Limit)
@@ -110,8 +111,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Two tabs of one browser are two participants. When their server stops, or dies, both pages come back by themselves,
-// to the seats and the answers that they had.
+// Two tabs of one browser are two participants. When their server stops or dies, both pages reconnect on their own to
+// their seats and answers.
 func TestRoomOverARestart(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -136,11 +137,11 @@ func TestRoomOverARestart(t *testing.T) {
 		shows(one, "One: is thinking", "Two: is thinking")
 	}
 	for _, tab := range []*browser.Tab{one, two} {
-		tab.Quiet("WebSocket connection to") // which the browser reports while the server is away
+		tab.Quiet("WebSocket connection to") // the browser reports this while the server is unreachable
 	}
 }
 
-// On a phone nothing lies beside the screen, however long the names and answers are.
+// On a phone no content is outside the screen, however long the names and answers are.
 func TestRoomFitsPhone(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -14,7 +14,7 @@ func programs(tab *browser.Tab) [2]int {
 	return [2]int{tab.Instances("WebAssembly.Instance"), tab.Workers()}
 }
 
-// Everything that a page opens shares one worker and one Wasm instance, and the last close ends it.
+// All Holdfasts of a page share one worker and one Wasm instance, and the last close ends it.
 func TestOneRuntimeForAPage(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -29,7 +29,7 @@ func TestOneRuntimeForAPage(t *testing.T) {
 		assert.Equal(t, 10, browser.Get[int](tab, "ids"))
 		eventually(t, func() bool { return programs(tab) == one }, fmt.Sprint("programs and workers: ", programs(tab)))
 
-		// They exclude each other as before, and each hears of its own alone.
+		// They exclude each other as before, and each receives only its own events.
 		tab.MustEval(`
 			const [a, b] = [all[1], all[3]]
 			const heardBy = one => { const types = []; one.subscribe(e => types.push(e.type + (e.ownerId === one.ownerId ? '' : ' of another'))); return types }
@@ -42,7 +42,7 @@ func TestOneRuntimeForAPage(t *testing.T) {
 		assert.Equal(t, []string{"lock:attempt", "lock:acquired", "lock:renew-scheduled"}, browser.Get[[]string](tab, "heardA"))
 		assert.NotContains(t, browser.Get[[]string](tab, "heardB"), "lock:acquired")
 
-		// One that closes gives back its own, and leaves the others alone.
+		// A Holdfast that closes releases its own leases and does not affect the others.
 		tab.MustEval("const next = b.acquireProjectLock(); await all[0].close(); await a.close(); const lease2 = await next", nil)
 		assert.True(t, browser.Get[bool](tab, "held.signal.aborted && !lease2.signal.aborted"))
 		tab.MustEval("const made = create({}, all[5]), other = create({}, all[2]); await made.ready; await other.ready", nil)
@@ -56,7 +56,8 @@ func TestOneRuntimeForAPage(t *testing.T) {
 	})
 }
 
-// A module that runs again, as with hot module replacement, finds the runtime of the one before it. So does another copy of the package.
+// A module that runs again, as with hot module replacement, finds the runtime of the previous one. So does another
+// copy of the package.
 func TestModuleThatRunsAgainSharesTheRuntime(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -100,7 +101,8 @@ func TestHoldfastsOfAPageEndInAnyOrder(t *testing.T) {
 	tab.Quiet()
 }
 
-// The death of the program ends all that the page has opened, and tells each once; whoever opens anew gets another program.
+// The death of the program ends everything that the page has opened, with one event for each. A Holdfast that is
+// opened afterwards gets another program.
 func TestCrashOfASharedRuntime(t *testing.T) {
 	t.Parallel()
 	w := world{browser.Start(t, quick), site(t, faultsDir)}
@@ -127,8 +129,8 @@ func TestCrashOfASharedRuntime(t *testing.T) {
 	})
 }
 
-// A page that holds something gives it back on its way into the back/forward cache, whichever of its Holdfasts has it. All of them go on
-// when it is shown.
+// A page with a lease releases it on its way into the back/forward cache, whichever of its Holdfasts holds it. All of
+// them continue when the page is shown.
 func TestSharedRuntimeInTheCache(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)

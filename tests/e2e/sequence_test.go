@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// What one tab sees of a lease from its first event to its last.
+// A tab sees all events of a lease, from the first to the last.
 func TestSequence(t *testing.T) {
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
@@ -47,10 +47,9 @@ func TestSequence(t *testing.T) {
 	})
 }
 
-// assertPace asserts that each renewal comes heartbeatIntervalMs after it was scheduled,
-// and that each lease says so. Both moments are cut to whole milliseconds, which makes
-// up to 1 ms; a timer may be early by 1 ms and is late by what else two busy cores
-// have to do, for which 100 ms are allowed.
+// assertPace asserts that each renewal comes heartbeatIntervalMs after it was scheduled, and that each lease states
+// this. Both times are truncated to whole milliseconds, which adds up to 1 ms. A timer may be early by 1 ms and late
+// by the other work of two busy cores, for which 100 ms are allowed.
 func assertPace(t *testing.T, events []event, interval float64) {
 	t.Helper()
 	var scheduled event
@@ -72,7 +71,7 @@ func assertPace(t *testing.T, events []event, interval float64) {
 	}
 }
 
-// A second tab is denied, waits and tries again, and acquires when the first one lets go.
+// A second tab is denied, waits and retries, and acquires when the first one releases.
 func TestSequenceOfWaiting(t *testing.T) {
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
@@ -99,7 +98,7 @@ func TestSequenceOfWaiting(t *testing.T) {
 			assert.Equal(t, true, denied["retryable"])
 			assert.Equal(t, float64(i+1), waiting["retry"])
 			assert.Equal(t, delay, waiting["delayMs"])
-			if i < 2 { // the last wait was cut short by the grant
+			if i < 2 { // the grant ended the last wait
 				assert.InDelta(t, delay+50, next.number("at")-waiting.number("at"), 52, "retry %d", i+1)
 			}
 		}
@@ -110,7 +109,7 @@ func TestSequenceOfWaiting(t *testing.T) {
 	})
 }
 
-// Jitter stays within its bounds and maxDelayMs, and is really drawn.
+// Jitter stays within its bounds and maxDelayMs, and varies.
 func TestWaitingJitters(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -129,7 +128,7 @@ func TestWaitingJitters(t *testing.T) {
 	assert.Greater(t, len(slices.Compact(delays)), 3, "%v", delays)
 }
 
-// refusals are the ways in which an acquisition ends without a lease while another tab holds it.
+// refusals are the ways in which an acquisition ends without a lease while another tab holds the lock.
 var refusals = []struct {
 	name, options string
 	code          string
@@ -145,7 +144,7 @@ var refusals = []struct {
 	{"signal aborted before", "{signal: AbortSignal.abort()}", "aborted", nil, 0, 150},
 }
 
-// That a signal has aborted comes with the call: Go does not begin to wait until another message says so.
+// The call itself carries an aborted signal, so Go does not begin to wait until another message arrives.
 func TestAbortedBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -162,7 +161,7 @@ func TestAbortedBeforeItBegan(t *testing.T) {
 	assert.NotContains(t, kinds(told(t, tab)), "waiting")
 }
 
-// Each refusal comes in time, with its own code, and leaves nothing in the queue.
+// Each refusal comes in time with its own code, and leaves nothing in the queue.
 func TestSequenceOfRefusal(t *testing.T) {
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
@@ -182,7 +181,7 @@ func TestSequenceOfRefusal(t *testing.T) {
 
 				events := told(t, tab)
 				sequence := kinds(events)
-				if r.sequence == nil { // whether it tried at all is its own affair
+				if r.sequence == nil { // it does not matter whether it tried at all
 					sequence = slices.DeleteFunc(sequence, func(kind string) bool { return kind == "attempt" })
 				}
 				require.Equal(t, append(slices.Clone(r.sequence), "error", "readonly-entered"), sequence)

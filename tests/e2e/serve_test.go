@@ -7,16 +7,16 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
-// A server is a running "holdfast serve", with what these tests do on its pages.
+// A server is a running "holdfast serve", with the operations of these tests on its pages.
 type server struct{ *serving.Server }
 
-// serve runs the server on a data directory of its own, until the test ends.
+// serve runs the server with its own data directory until the test ends.
 func serve(t *testing.T, flags ...string) server {
 	t.Helper()
 	return server{serving.Run(t, append([]string{"--data-dir", t.TempDir()}, flags...)...)}
 }
 
-// profiles starts as many browsers, each a profile of its own: they share nothing but the server.
+// profiles starts this many browsers, each with its own profile: they share only the server.
 func profiles(t *testing.T, count int) []*browser.Browser {
 	t.Helper()
 	list := make([]*browser.Browser, count)

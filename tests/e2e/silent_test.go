@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
-// gagged makes the file storage answer no call for as long as it is silent, as Chromium does after the data of a site was
-// cleared while a file was being opened. What is asked meanwhile is never answered.
+// gagged makes the file storage answer no call while it is silent, as Chromium does after the data of a site was
+// cleared while a file was being opened. Calls of that time are never answered.
 const gagged = `{
 	let silent = %t
 	new BroadcastChannel('silent').onmessage = ({data}) => { silent = data }
@@ -36,7 +36,7 @@ const gagged = `{
 }
 `
 
-// silence is a site whose storage can be made silent.
+// silence is a site whose storage a test can make silent.
 type silence struct {
 	world
 	silent atomic.Bool
@@ -60,16 +60,18 @@ func silenced(t *testing.T) *silence {
 	return s
 }
 
-// set makes the storage silent, or lets it answer again, in what runs and in what is started.
+// set makes the storage silent, or makes it answer again, in running and in new contexts.
 func (s *silence) set(tab *browser.Tab, silent bool) {
 	s.silent.Store(silent)
 	tab.MustEval(fmt.Sprintf("{ const all = new BroadcastChannel('silent'); all.postMessage(%t) }; await new Promise(done => setTimeout(done, 100))", silent), nil)
 }
 
-// callMs is the longest that a call may take: 15 s as docs/guarantees.md promises, and what a busy machine adds.
+// callMs is the maximum duration of a call: the 15 s that docs/guarantees.md promises, plus the delay of a busy
+// machine.
 const callMs = 17_000
 
-// answered runs the calls at once and fails for each that takes longer than the limit, in milliseconds, or has a code that it may not have.
+// answered runs the calls at once. It fails for each call that takes longer than the limit, in milliseconds, or has
+// an unexpected code.
 func answered(t *testing.T, tab *browser.Tab, limit float64, codes map[string][]string) {
 	t.Helper()
 	script := ""
@@ -86,7 +88,8 @@ func answered(t *testing.T, tab *browser.Tab, limit float64, codes map[string][]
 	}
 }
 
-// Where the storage does not answer, every call settles in time, and says why. What is typed meanwhile is saved once the storage answers again.
+// While the storage does not answer, every call settles in time with the reason. Text that is typed meanwhile is
+// saved once the storage answers again.
 func TestSilentStorageHangsNothing(t *testing.T) {
 	t.Parallel()
 	s := silenced(t)
@@ -131,8 +134,8 @@ func TestSilentStorageHangsNothing(t *testing.T) {
 	}
 }
 
-// A page that begins while its file storage does not answer edits all the same where it saves on a server. Once the storage answers,
-// what the person types is a draft, which outlives the page.
+// A page that begins while its file storage does not answer can still edit if it saves on a server. Once the storage
+// answers, the typed text is a draft that outlives the page.
 func TestDraftsOnceSilentStorageAnswers(t *testing.T) {
 	t.Parallel()
 	s := silenced(t)

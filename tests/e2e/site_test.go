@@ -1,5 +1,5 @@
-// Package e2e tries the built package as pages use it: in several tabs of a real
-// browser, under a strict content security policy.
+// Package e2e tests the built package as pages use it: in several tabs of a real browser, under a strict content
+// security policy.
 package e2e
 
 import (
@@ -43,7 +43,7 @@ func pages(t *testing.T, dir string) *http.ServeMux {
 	return mux
 }
 
-// blank answers with an empty page; header may change the headers of the site.
+// blank answers with an empty page. header may change the headers of the site.
 func blank(header func(http.Header)) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		static.SecurityHeaders(w.Header())
@@ -61,7 +61,7 @@ type world struct {
 	*browser.Server
 }
 
-// quick is the browser of most tests; whole is for those of hidden, focused or cached pages, and of traps in Wasm.
+// quick is the browser of most tests. whole is for tests of hidden, focused or cached pages, and of traps in Wasm.
 var quick, whole = browser.Options{Shell: true}, browser.Options{}
 
 func open(t *testing.T, options browser.Options) world {
@@ -69,8 +69,8 @@ func open(t *testing.T, options browser.Options) world {
 	return world{browser.Start(t, options), site(t, siteDir)}
 }
 
-// prelude gives each tab what the tests say again and again. The events are noted as
-// they came, leases and errors as plain objects.
+// prelude gives each tab the functions that the tests share. It records events unchanged, and leases and errors as
+// plain objects.
 const prelude = `
 const {openHoldfast, ProjectLockError} = await import('/holdfast.js')
 const now = () => performance.timeOrigin + performance.now()
@@ -88,7 +88,7 @@ const start = async options => {
 }
 const types = () => events.map(e => e.type.slice(5))
 const count = type => types().filter(t => t === type).length
-// failure is the error as a plain object, with the time it took; a value where there is none.
+// failure returns the error as a plain object, with the elapsed time, or the value if there is no error.
 const failure = async promise => {
   const since = now()
   return promise.then(value => ({value: plain(value)}), error => ({...plain({error}).error, took: now() - since}))
@@ -96,18 +96,18 @@ const failure = async promise => {
 const locks = async () => { const {held, pending} = await navigator.locks.query(); return {held: held.length, pending: pending.length} }
 1`
 
-// tab opens a tab with a Holdfast of these options, or with none where they are "".
+// tab opens a tab with a Holdfast of these options, or without one if they are "".
 func (w world) tab(t *testing.T, options string) *browser.Tab {
 	t.Helper()
 	tab := w.Open(t, w.URL("/blank"))
-	if strings.Contains(t.Name(), "/") { // the next part of the test is glad of it
+	if strings.Contains(t.Name(), "/") { // the next subtest can use it
 		t.Cleanup(tab.Spare)
 	}
 	begin(tab, options)
 	return tab
 }
 
-// begin readies the page that a tab shows, after it was opened or loaded again.
+// begin prepares the tab's page after it was opened or reloaded.
 func begin(tab *browser.Tab, options string) {
 	tab.MustEval(prelude, nil)
 	if options != "" {
@@ -115,19 +115,19 @@ func begin(tab *browser.Tab, options string) {
 	}
 }
 
-// at returns the options of a Holdfast: the host, and a project no other test uses.
+// at returns the options of a Holdfast: the host, and a project that no other test uses.
 func at(host, root string) string {
 	return fmt.Sprintf("{host: '%s', root: '%s', ownerName: 'Ann'}", host, root)
 }
 
-// eachHost runs a test with the runtime in a worker and with it in the page.
+// eachHost runs a test with the runtime in a worker and in the page.
 func eachHost(t *testing.T, test func(t *testing.T, host string)) {
 	for _, host := range []string{"worker", "page"} {
 		t.Run(host, func(t *testing.T) { test(t, host) })
 	}
 }
 
-// eachHostAtOnce is eachHost for tests that take long, with a browser for each: parts that call t.Parallel begin when
+// eachHostAtOnce is eachHost for slow tests, with a browser for each host. Subtests that call t.Parallel begin when
 // every other test has begun.
 func eachHostAtOnce(t *testing.T, test func(t *testing.T, host string)) {
 	var parts sync.WaitGroup
@@ -140,14 +140,14 @@ func eachHostAtOnce(t *testing.T, test func(t *testing.T, host string)) {
 // clock is Go's clock in milliseconds, comparable with now() of a tab.
 func clock() float64 { return float64(time.Now().UnixMicro()) / 1000 }
 
-// free waits until nobody holds or awaits any lock in the browser.
+// free waits until no lock in the browser is held or requested.
 func free(tab *browser.Tab) {
 	tab.WaitFor("(await navigator.locks.query()).held.length + (await navigator.locks.query()).pending.length === 0", browser.Limit)
 }
 
 var full = flag.Bool("full", false, "as many rounds as it takes to be sure, not as many as there is time for")
 
-// rounds returns how often a test repeats what goes wrong seldom.
+// rounds returns how often a test repeats a case that rarely fails.
 func rounds(t *testing.T, short, long int) int {
 	t.Helper()
 	if *full {

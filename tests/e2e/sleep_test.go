@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// sleeps are ways to outlive the TTL without knowing it.
+// sleeps are ways to outlive the TTL without noticing it.
 var sleeps = []struct {
 	name       string
 	stop, wake func(*browser.Tab)
@@ -19,9 +19,9 @@ var sleeps = []struct {
 	{"suspended", (*browser.Tab).Suspend, (*browser.Tab).Continue},
 }
 
-// A holder that slept past its TTL says lease-stale before anything else, never a renewal,
-// and lets go. That holds although it was stolen meanwhile, or taken over by one who waited
-// and found its record expired and nobody there to answer.
+// A holder that slept past its TTL reports lease-stale before anything else, never a renewal, and releases. This
+// holds even if its lock was stolen meanwhile, or if a waiter took over because the record had expired and nobody
+// answered.
 func TestSleepPastTTL(t *testing.T) {
 	t.Parallel()
 	eachHostAtOnce(t, func(t *testing.T, host string) {
@@ -50,7 +50,7 @@ func TestSleepPastTTL(t *testing.T) {
 					sleep.stop(holder)
 					asleep := other.Now()
 					if steal {
-						// A worker goes on for a moment after its page was frozen. Whoever is asleep answers nobody.
+						// A worker continues for a moment after its page was frozen. A sleeping page answers nobody.
 						other.WaitFor("(await hf.inspect()).held.every(h => h.leaseId === undefined)", browser.Limit)
 						other.MustEval("const mine = await hf.acquireProjectLock({steal: true})", nil)
 						wait()
@@ -77,7 +77,7 @@ func TestSleepPastTTL(t *testing.T) {
 	})
 }
 
-// assertStale asserts how a lease ended that ran out at an instant of the page's clock.
+// assertStale asserts how a lease ended that expired at an instant of the page's clock.
 func assertStale(t *testing.T, holder *browser.Tab, expired float64) {
 	t.Helper()
 	events := told(t, holder)
@@ -95,13 +95,13 @@ func assertStale(t *testing.T, holder *browser.Tab, expired float64) {
 	holder.Quiet()
 }
 
-// forward sets the wall clock of a realm forward by a minute; Go asks it by new Date.
+// forward sets the wall clock of a realm forward by a minute. Go reads it with new Date.
 const forward = `{ const Real = Date; globalThis.Date = class extends Real {
 	constructor(...args) { args.length ? super(...args) : super(Real.now() + 60_000) }
 	static now() { return Real.now() + 60_000 } } }; 1`
 
-// Setting the clock forward past the TTL ends the lease at the next heartbeat, as waking from sleep does on machines
-// whose monotonic clock stops meanwhile.
+// Setting the clock forward past the TTL ends the lease at the next heartbeat. Waking from sleep does the same on
+// machines whose monotonic clock stops meanwhile.
 func TestClockSetForward(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

@@ -35,7 +35,7 @@ func status(t *testing.T, w world, root, owner string) *browser.Tab {
 	return tab
 }
 
-// The element says who edits and what is saved, and the person asks, takes over and decides with the keyboard alone.
+// The element shows the editor and the saved state. The user asks, takes over and decides with only the keyboard.
 func TestStatusElement(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)
@@ -60,7 +60,7 @@ func TestStatusElement(t *testing.T) {
 	ben.WaitFor("shown('who') === 'You edit.' && shown('message') === undefined && text === 'Ann'", browser.Limit)
 	ann.WaitFor("shown('who') === 'Ben edits.'", browser.Limit)
 
-	// Text of the page that may not write is a draft, which the editor decides about.
+	// Text of the read-only page is a draft, and the editor decides about it.
 	ann.MustEval("type(' alone')", nil)
 	ben.MustEval("type(' and Ben'); await made.flushNow()", nil)
 	ann.MustEval("await hf.close().catch(() => null)", nil) // the text is a draft
@@ -77,7 +77,8 @@ func TestStatusElement(t *testing.T) {
 	ann.Quiet()
 }
 
-// An element that is removed and comes back, or gets another AutoSave, shows what is true then; texts are those of its attributes.
+// An element that is removed and inserted again, or gets another AutoSave, shows the current state. Its attributes
+// set its texts.
 func TestStatusElementIsTranslatedAndMoved(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)
@@ -93,7 +94,7 @@ func TestStatusElementIsTranslatedAndMoved(t *testing.T) {
 	tab.WaitFor("shown('who') === 'Du schreibst.'", browser.Limit)
 	tab.MustEval("const off = hf.createAutoSave(() => text, {path: ['off'], enabled: false}); bar.autosave = off", nil)
 	tab.WaitFor("shown('who') === 'Saving is switched off.'", browser.Limit)
-	// A theme reaches it by parts and custom properties.
+	// A theme styles it by parts and custom properties.
 	tab.MustEval(`
 		const sheet = new CSSStyleSheet()
 		sheet.replaceSync('holdfast-status { --holdfast-waiting: rgb(1, 2, 3) } holdfast-status::part(who) { letter-spacing: 3px }')
@@ -103,7 +104,7 @@ func TestStatusElementIsTranslatedAndMoved(t *testing.T) {
 	tab.Quiet()
 }
 
-// statusShots keeps pictures of the element where STATUS_SHOTS names a folder.
+// statusShots stores pictures of the element if STATUS_SHOTS names a folder.
 func statusShots(tab *browser.Tab) {
 	dir := os.Getenv("STATUS_SHOTS")
 	if dir == "" {

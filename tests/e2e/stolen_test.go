@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A stolen holder is told once, by events, signal and onReadonly; the thief holds and keeps it.
+// A holder whose lock is stolen learns it exactly once, by events, signal and onReadonly. The thief holds and keeps
+// the lock.
 func TestStolen(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -21,7 +22,7 @@ func TestStolen(t *testing.T) {
 			lease.signal.addEventListener('abort', () => aborts.push(types().at(-1)))`, nil)
 		thief.MustEval("lease = await hf.acquireProjectLock({steal: true, heartbeatIntervalMs: 250, ttlMs: 5000})", nil)
 		holder.WaitFor("readonly.length > 0", browser.Limit)
-		thief.WaitFor("count('renewed') >= 5", browser.Limit) // five heartbeats: whatever came twice has come
+		thief.WaitFor("count('renewed') >= 5", browser.Limit) // five heartbeats: events that came twice have arrived
 
 		events := told(t, holder)
 		oneLease(t, events)
@@ -45,7 +46,7 @@ func TestStolen(t *testing.T) {
 		assert.Empty(t, only(events, "error"))
 		assert.Greater(t, browser.Get[int64](thief, "lease.token"), browser.Get[int64](holder, "lease.token"))
 
-		// Nothing that the old holder does harms the new one.
+		// Actions of the former holder do not harm the new one.
 		assert.Equal(t, "lease-lost", browser.Get[event](holder, "await failure(hf.renewProjectLock(lease))")["code"])
 		holder.MustEval("await lease.release()", nil)
 		assert.Equal(t, 1, browser.Get[int](thief, "(await locks()).held"))
@@ -57,7 +58,7 @@ func TestStolen(t *testing.T) {
 	})
 }
 
-// An executor whose lease is stolen is told by its signal, and its result is not taken for one under the lock.
+// An executor whose lease is stolen gets a signal, and its result does not count as one under the lock.
 func TestStolenFromExecutor(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// strategies runs test with each strategy, in each host that has it.
+// strategies runs test with each strategy, in each host that supports it.
 func strategies(t *testing.T, test func(t *testing.T, options func(name string) string)) {
 	for _, c := range []struct{ strategy, host string }{{"web-lock", "worker"}, {"web-lock", "page"}, {"file-lock", "worker"}} {
 		t.Run(c.strategy+"/"+c.host, func(t *testing.T) {
@@ -20,11 +20,11 @@ func strategies(t *testing.T, test func(t *testing.T, options func(name string) 
 	}
 }
 
-// patient waits as long as it takes; whoever is forgotten fails the test at its limit.
+// patient waits without a limit of retries; a forgotten waiter fails the test at its timeout.
 const patient = "backoff: {maxRetries: 0}, timeoutMs: 20000"
 
-// The control experiment: two tabs that take two resources one within the other, each in
-// its own order, deadlock, and one of them is told so; with paths they never do.
+// This is the control experiment: two tabs that take two nested resources in different orders deadlock, and one of
+// them gets the error. With paths they never deadlock.
 func TestDeadlockBetweenTabs(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -53,7 +53,7 @@ func TestDeadlockBetweenTabs(t *testing.T) {
 		assert.Equal(t, browser.Get[string](a, "outer.leaseId"), browser.Get[string](a, "inner.within"))
 		a.MustEval("await inner.release(); await outer.release()", nil)
 
-		// The same two with paths, many times, at the same time.
+		// The same two tabs use paths, many times, at the same time.
 		for tab, ids := range map[*browser.Tab]string{a: "'r1', 'r2'", b: "'r2', 'r1'"} {
 			tab.MustEval(`globalThis.rounds = 0; outcome = '';
 				(async () => { for (; rounds < 25; rounds++) await hf.withProjectLock(() => {}, {paths: at(`+ids+`), `+patient+`}) })()
@@ -90,7 +90,7 @@ func TestTree(t *testing.T) {
 		assert.Equal(t, "reentrant", browser.Get[string](a, "(await failure(hf.acquireProjectLock({path: ['u1', 'a1', 'r1'], within: lease}))).code"))
 		assert.Equal(t, "reentrant", browser.Get[string](a, "(await failure(hf.acquireProjectLock({path: ['u1'], within: lease}))).code"))
 
-		// Outside the chain it queues, and is warned once.
+		// Outside the chain it queues, and gets one warning.
 		a.MustEval(`events.length = 0
 			result = hf.acquireProjectLock({path: ['u1'], `+patient+`}); null`, nil)
 		a.WaitFor("types().includes('warning') && (await hf.locks.query()).pending.length > 0", browser.Limit)
@@ -132,7 +132,7 @@ func TestTree(t *testing.T) {
 	})
 }
 
-// A slot that a crashed tab held goes to the first in line.
+// The slot of a crashed tab goes to the first tab in the queue.
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -164,7 +164,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// The lease of AutoSave covers the project: more is locked under it, and others are kept out.
+// The lease of AutoSave covers the project: the page can lock more below it, and others are excluded.
 func TestWithinAutoSave(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// handoverLimit is how long the oldest of the waiting tabs may take to acquire, in milliseconds.
+// handoverLimit is the maximum time for the oldest waiting tab to acquire, in milliseconds.
 const handoverLimit = 250
 
-// Whatever becomes of the tab that holds, the oldest waiting tab acquires at once, and the others go on waiting.
-// The three that wait are one of each kind of host and a younger one.
+// For every end of the holding tab, the oldest waiting tab acquires at once, and the others continue to wait. The
+// three waiters are one of each kind of host and a younger one.
 func TestWaitersInOrder(t *testing.T) {
 	// A page in the back/forward cache keeps its lock by the platform's rules; see the harness's own tests.
 	w := open(t, browser.Options{Shell: true, Flags: []string{"disable-features=BackForwardCache"}})
@@ -39,7 +39,7 @@ func TestWaitersInOrder(t *testing.T) {
 				holder.MustEval("lease = await hf.acquireProjectLock({ttlMs: 60000})", nil)
 				turn := append(append([]*browser.Tab{}, waiters[i%3:]...), waiters[:i%3]...)
 				for n, tab := range turn {
-					// Retries would come in ten minutes: only the queue can be as quick as this.
+					// Retries would take ten minutes: only the queue can be as fast as this.
 					tab.MustEval(`globalThis.got = 0; events.length = 0; globalThis.stop = new AbortController
 						result = hf.acquireProjectLock({signal: stop.signal, backoff: {initialDelayMs: 600000, maxDelayMs: 600000, maxRetries: 0}})
 							.then(l => { got = now(); lease = l }); result.catch(() => {}); 1`, nil)
@@ -59,7 +59,7 @@ func TestWaitersInOrder(t *testing.T) {
 				}
 				assert.Equal(t, 2, browser.Get[int](turn[0], "(await locks()).pending"))
 
-				// They come next, in the order in which they asked.
+				// They come next, in the order of their requests.
 				turn[0].MustEval("await lease.release()", nil)
 				turn[1].WaitFor("got", browser.Limit)
 				assert.Zero(t, browser.Get[float64](turn[2], "got"))

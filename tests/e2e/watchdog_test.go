@@ -10,10 +10,11 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// noticed is how soon the page notices that its worker is gone, in milliseconds. The machine may be busy.
+// noticed is the maximum time until the page notices that its worker is gone, in milliseconds. The machine may be
+// busy.
 const noticed = 6000.0
 
-// ways in which a worker does not answer any more. The first two files calls of what follows never return.
+// ways are the ways in which a worker stops answering. After the first two, calls of the file storage never return.
 var ways = map[string]string{
 	"ended":          "setTimeout(() => self.close()); null",
 	"stuck in write": "FileSystemSyncAccessHandle.prototype.write = () => { for (;;); }; null",
@@ -21,7 +22,7 @@ var ways = map[string]string{
 	"stuck in read":  "FileSystemSyncAccessHandle.prototype.read = () => { for (;;); }; null",
 }
 
-// A worker that is dead or stuck is replaced: all that was pending settles, and the same Holdfast goes on.
+// A dead or stuck worker is replaced: every pending call settles, and the same Holdfast continues.
 func TestDeadOrStuckWorkerIsReplaced(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -59,7 +60,7 @@ func TestDeadOrStuckWorkerIsReplaced(t *testing.T) {
 				other.WaitFor("got", browser.Limit)
 				other.MustEval("await lease.release()", nil)
 
-				// The same object serves what comes next, over another worker.
+				// The same object serves the next calls, with another worker.
 				tab.MustEval("lease = await hf.acquireProjectLock(); await lease.release()", nil)
 				assert.Equal(t, 1, browser.Get[int](tab, "count('readonly-entered')"))
 				assert.Equal(t, 1, tab.Workers())
@@ -72,7 +73,7 @@ func TestDeadOrStuckWorkerIsReplaced(t *testing.T) {
 	}
 }
 
-// A worker that computes, a page that is blocked, and a process that stands still are not dead, however long that lasts.
+// A worker that computes, a blocked page and a suspended process are not dead, however long that lasts.
 func TestBusyWorkerIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)
@@ -103,7 +104,7 @@ func TestBusyWorkerIsNotReplaced(t *testing.T) {
 
 func wait8s() { <-time.After(8 * time.Second) }
 
-// A worker that dies again and again is given up.
+// The watchdog gives up a worker that dies repeatedly.
 func TestWorkerThatDiesAgainAndAgainIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -120,13 +121,14 @@ func TestWorkerThatDiesAgainAndAgainIsGivenUp(t *testing.T) {
 	tab.Quiet()
 }
 
-// faulty has the workers of a page do what a channel tells them.
+// faulty makes the workers of a page obey a channel.
 const faulty = `new BroadcastChannel('fault').onmessage = ({data}) => {
 	if (data === 'end') close()
 	else FileSystemSyncAccessHandle.prototype[data] = () => { for (;;); }
 };`
 
-// In a page, the worker that has its files open is replaced when it is dead or stuck. Nothing hangs, and what is typed is saved.
+// In a page, the worker that has its files open is replaced when it is dead or stuck. Nothing hangs, and typed text
+// is saved.
 func TestDeadOrStuckHelperIsReplaced(t *testing.T) {
 	t.Parallel()
 	w := world{browser.Start(t, quick), browser.Serve(t, served(t, "if (!globalThis.document) {"+faulty+"}"))}
@@ -147,7 +149,8 @@ func TestDeadOrStuckHelperIsReplaced(t *testing.T) {
 	}
 }
 
-// AutoSave begins anew by itself when its worker was replaced: what was typed before and meanwhile is saved, and nobody else has the lock.
+// AutoSave restarts on its own after its worker was replaced: text that was typed before and meanwhile is saved, and
+// nobody else gets the lock.
 func TestAutoSaveOutlivesItsWorker(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -161,7 +164,7 @@ func TestAutoSaveOutlivesItsWorker(t *testing.T) {
 				tab.WaitFor("heard('readonly').length > 0", browser.Limit)
 				assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "heard('readonly')[0].reason"))
 				assert.Less(t, browser.Get[float64](tab, "heard('readonly')[0].seen - begun"), noticed)
-				if way == "stuck in write" || way == "stuck in flush" { // else it may have been saved before
+				if way == "stuck in write" || way == "stuck in flush" { // otherwise it may have been saved before
 					assert.Equal(t, "one two", browser.Get[string](tab, "heard('readonly')[0].unsaved"))
 				}
 				tab.WaitFor("!autosave.readOnly && heard('editable').length === 1", browser.Limit)
