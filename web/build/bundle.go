@@ -41,6 +41,7 @@ var demoEntries = []entry{
 	{source: "web/demo/editor.ts", output: "editor", external: []string{"./holdfast.js"}},
 	{source: "web/demo/demo.ts", output: "demo", external: []string{"./holdfast.js"}},
 	{source: "web/demo/inspect.ts", output: "inspect", external: []string{"./holdfast.js"}},
+	{source: "web/demo/notes.ts", output: "notes", external: []string{"./holdfast.js", "./element.js"}},
 	{source: "web/demo/room.ts", output: "room"},
 }
 
