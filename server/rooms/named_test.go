@@ -39,7 +39,7 @@ func TestMeetingInARoomByName(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAFormerRoomIsNotToldInTheNext(t *testing.T) {
+func TestEndOfFormerRoomIsNotSentToTheNext(t *testing.T) {
 	f := &feed{id: "r", members: map[string]*member{}, vacant: func() {}}
 	s := &socket{token: "ann", out: newOutbox()}
 	f.join(s, 5)

@@ -52,7 +52,7 @@ var unclear = regexp.MustCompile(`(?:^|[.:;] )(?:Who|Whoever|What|Whatever|Whose
 var plainRooms = []string{
 	"cmd/", "internal/", "server/asks/", "server/blobs/", "server/content/", "server/events/", "server/kv/", "server/locks/", "server/rooms/",
 	"tests/arch/", "tests/bench/", "tests/benchserver/", "tests/browser/", "tests/campaign/", "tests/chaosserver/",
-	"tests/consumer/", "tests/docs/", "tests/e2e/", "tests/endings/", "tests/engines/", "tests/outside/", "tests/race/", "tests/remoteserver/", "tests/serving/", "tests/simulation/", "tests/soak/",
+	"tests/consumer/", "tests/docs/", "tests/e2e/", "tests/endings/", "tests/engines/", "tests/outside/", "tests/race/", "tests/remoteserver/", "tests/serving/", "tests/simulation/", "tests/soak/", "tests/strangers/",
 	"tests/wasmworker/", "tests/wpt/",
 	"web/build/", "web/demo/",
 }

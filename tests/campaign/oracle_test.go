@@ -102,7 +102,7 @@ func TestAbruptEndOwesNothingWhileTheJournalHasNoTime(t *testing.T) {
 	}
 }
 
-func TestEndThatThePageHearsOfOwesEveryWord(t *testing.T) {
+func TestAnnouncedEndOwesEveryWord(t *testing.T) {
 	o, s := typist(1000, 1399)
 	o.end(s, "closed", false, 1400)
 	o.heard(nil, entry{What: "announced", Session: "s1"})

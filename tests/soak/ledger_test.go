@@ -56,7 +56,7 @@ func TestTwoAtOnceAreFound(t *testing.T) {
 }
 
 // A holder whose lock was stolen before it could report its lease has the lower token.
-func TestRobbedBeforeItTold(t *testing.T) {
+func TestRobbedBeforeItsReport(t *testing.T) {
 	for name, c := range map[string]struct {
 		token int64
 		want  int

@@ -23,14 +23,14 @@ var testdata embed.FS
 
 const site = "../../web/site"
 
-// harnesses are the scripts of the packages that run tests.
+// harnesses are the scripts of the packages that run the tests.
 var harnesses = map[string]string{"jasmine": "/node_modules/jasmine-core/lib/jasmine-core/jasmine.js", "mocha": "/node_modules/mocha/mocha.js"}
 
-// mine returns one of the scripts beside this file.
+// mine returns one of the scripts in this folder.
 func mine(name string) string {
 	text, err := testdata.ReadFile("testdata/" + name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // embedded, so it exists
 	}
 	return string(text)
 }
@@ -76,7 +76,7 @@ func serve(t *testing.T, l locks, s suite) *browser.Server {
 	mux.HandleFunc("/broadcast-channel.js", func(w http.ResponseWriter, _ *http.Request) { script(w, elections(t)) })
 	mux.HandleFunc("/lockfile.js", func(w http.ResponseWriter, _ *http.Request) { script(w, mine("lockfile.js")) })
 	mux.HandleFunc("/lockfile-holder.js", func(w http.ResponseWriter, _ *http.Request) {
-		// Messages that come while the module loads wait for its handler.
+		// Messages that arrive while the module loads wait for its handler.
 		script(w, "const heard = []; onmessage = (event) => heard.push(event);\n"+before+mine("lockfile-holder.js")+"heard.forEach((event) => onmessage(event));\n")
 	})
 	run := strings.NewReplacer("FILES", quoted(s.files), "GREP", quoted(s.grep)).Replace(mine(s.harness + ".js"))
@@ -88,7 +88,7 @@ func serve(t *testing.T, l locks, s suite) *browser.Server {
 	return browser.Serve(t, mux)
 }
 
-// own serves the scripts of the package so that they see the browser's locks, or none, and not those of the suite.
+// own serves the scripts of the package so that they see the browser's locks, or none, but not those of the suite.
 func own(t *testing.T, mux *http.ServeMux, l locks) {
 	t.Helper()
 	const facade = "const navigator = globalThis.browsers ?? globalThis.navigator;\n"
@@ -103,12 +103,12 @@ func own(t *testing.T, mux *http.ServeMux, l locks) {
 	}
 }
 
-// imports names Comlink as a browser finds it.
+// imports replaces the imports of Comlink by a path that a browser finds.
 func imports(text []byte) string {
 	return strings.ReplaceAll(string(text), "'comlink'", "'/node_modules/comlink/dist/esm/comlink.mjs'")
 }
 
-// elections bundles the tests of broadcast-channel with its sources, without what it has for Node.js.
+// elections bundles the tests of broadcast-channel with its sources, without the parts for Node.js.
 func elections(t *testing.T) string {
 	t.Helper()
 	sources := filepath.Join(*dir, "broadcast-channel")

@@ -1,5 +1,5 @@
-// Package strangers runs suites that others wrote for navigator.locks against holdfast.locks, over both strategies and hosts, and
-// against the browser's own locks. The suites are not part of this repository: tools/strangers fetches them.
+// Package strangers runs foreign suites for navigator.locks against holdfast.locks, with both strategies and hosts,
+// and against the browser's own locks. The suites are not part of this repository: tools/strangers fetches them.
 package strangers
 
 import (
@@ -20,7 +20,7 @@ var (
 	limit = flag.Duration("limit", 90*time.Minute, "how long a suite may take; the SQL tests of wa-sqlite take minutes")
 )
 
-// locks says who answers a suite's requests.
+// locks are the locks that answer a suite's requests.
 type locks struct {
 	name     string
 	Strategy string `json:"strategy"` // "" for the browser, without Holdfast
@@ -36,7 +36,7 @@ var all = []locks{
 	{name: "file alone worker", Strategy: "file-lock", Host: "worker", Alone: true}, {name: "file alone page", Strategy: "file-lock", Host: "page", Alone: true},
 }
 
-// suite is a page that runs the files of somebody's tests.
+// suite is a page that runs the files of a foreign suite.
 type suite struct {
 	name    string
 	harness string // "jasmine" or "mocha"
@@ -55,7 +55,8 @@ var suites = func() []suite {
 	return s
 }()
 
-// hurried reports whether a test wants a lock within 5 ms, which a file cannot promise. Its result is shown, and not counted.
+// hurried reports whether a test needs a lock within 5 ms, which a file cannot guarantee. Its result is shown but not
+// counted.
 func hurried(l locks, test string) bool {
 	return l.Strategy == "file-lock" && strings.HasPrefix(test, "WebLocksMixin") && strings.Contains(test, "should timeout")
 }
@@ -66,7 +67,7 @@ type result struct {
 	Failure string  `json:"failure"`
 }
 
-// Each test that passes over the browser's own locks passes over Holdfast's.
+// Each test that passes with the browser's own locks passes with Holdfast's.
 func TestStrangers(t *testing.T) {
 	if *dir == "" {
 		t.Skip("no -sources; run make strangers DIR=")
