@@ -212,8 +212,12 @@ func (r *run) settle(what string, group *sync.WaitGroup) {
 	}
 }
 
-// leftovers looks for keys without an owner, a TTL and a second after everything was closed.
+// leftovers looks for what nobody has and is still there, a TTL and a second after everything was closed and the last request,
+// which may be a copy that the network made, has arrived.
 func (r *run) leftovers() {
+	for _, at := range r.origins {
+		r.settle("requests", &at.browser.traffic)
+	}
 	time.Sleep(lock.DefaultTTL + time.Second)
 	if r.service != nil {
 		if left := r.service.left(); len(left) > 0 {
