@@ -148,7 +148,10 @@ func TestMerge(t *testing.T) {
 	}{
 		"makes one text": {both, "one, theirs, mine", 0, 0},
 		"declines":       {func(context.Context, autosave.Conflict) (autosave.Content, error) { return nil, nil }, "one, theirs", 1, 0},
-		"fails":          {func(context.Context, autosave.Conflict) (autosave.Content, error) { return nil, errors.New("no") }, "one, theirs", 1, 0},
+		"fails with one": {func(context.Context, autosave.Conflict) (autosave.Content, error) {
+			return autosave.Bytes("half"), errors.New("no")
+		}, "one, theirs", 1, 0},
+		"fails": {func(context.Context, autosave.Conflict) (autosave.Content, error) { return nil, errors.New("no") }, "one, theirs", 1, 0},
 		"takes its time": {func(ctx context.Context, c autosave.Conflict) (autosave.Content, error) {
 			time.Sleep(4 * time.Second)
 			return both(ctx, c)
