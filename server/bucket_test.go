@@ -76,7 +76,7 @@ func TestOtherBlobsThanThoseOfTheStore(t *testing.T) {
 	elsewhere := server.DefaultConfig()
 	elsewhere.Etcd, elsewhere.Blobs = []string{first.Store().Endpoint()}, filepath.Join(kvtest.Dir(t), "blobs")
 	_, err := server.Start(t.Context(), elsewhere, nil)
-	require.ErrorContains(t, err, "--blobs is not where")
+	require.ErrorContains(t, err, "--blobs does not have the contents of this store")
 	elsewhere.Blobs = first.blobs
 	same, err := server.Start(t.Context(), elsewhere, nil)
 	require.NoError(t, err)
