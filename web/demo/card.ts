@@ -20,7 +20,7 @@ const dialLabel = byId("dial-label");
 const announce = byId("announce");
 const favicon = byId<HTMLLinkElement>("favicon");
 
-// The tab title shows the same answer as the card, so the user sees the answers of two tabs at once.
+// The icon in the tab strip shows the same answer as the card, so the user sees the answers of two tabs at once.
 const colours: Record<Kind, string> = {
   opening: "#6b7a73", failed: "#c0392b", free: "#6b7a73", holding: "#14805f", waiting: "#c98a10", held: "#4470b0", readonly: "#c0392b",
 };
