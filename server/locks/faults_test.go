@@ -140,7 +140,11 @@ func TestServerWithoutWatchReportsUnavailable(t *testing.T) {
 	table, store, _ := opensFaulty(t)
 	held, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: 100 * time.Millisecond})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { _, seen := table.seenAt(Path{"a"}, "ann"); return seen }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		table.mirror.mu.Lock()
+		defer table.mirror.mu.Unlock()
+		return len(table.mirror.held) == 1
+	}, 30*time.Second, time.Millisecond)
 	table.stop()
 	table.running.Wait()
 	s, err := table.byID(t.Context(), held.ID, "ann")

@@ -47,7 +47,18 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 		lease Lease
 		err   error
 	)
-	behind(func() { lease, _, err = table.grab(t.Context(), c) })
+	granted := make(chan struct{})
+	behind(func() {
+		go func() { // the server notes its own grant in the same view
+			defer close(granted)
+			lease, _, err = table.grab(t.Context(), c)
+		}()
+		require.Eventually(t, func() bool {
+			e, _, err := table.store.Get(t.Context(), c.keys()[0])
+			return err == nil && e.Found()
+		}, 30*time.Second, time.Millisecond)
+	})
+	<-granted
 	require.NoError(t, err)
 	require.Eventually(t, seen(lease.ExpiresAt), 5*time.Second, time.Millisecond)
 	assert.Empty(t, due(lease.ExpiresAt.Add(-time.Nanosecond)), "never earlier")
