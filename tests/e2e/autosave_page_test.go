@@ -146,7 +146,7 @@ func TestAutoSaveSnapshots(t *testing.T) {
 	tab.MustEval(endings.Editing, nil)
 	tab.MustEval(`
 		let given
-		await edit({debounceMs: 60000, idleMs: 60000}, () => typeof given === 'function' ? given() : given)
+		await edit({debounceMs: 60000, idleMs: 60000, journalMs: 60000}, () => typeof given === 'function' ? given() : given)
 		const bytes = new Uint8Array([0, 1, 2, 255, 4, 5, 6, 7])
 		const save = async value => {
 			given = value
