@@ -137,7 +137,7 @@ test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs 
 	@tools/need chromium
 	@tools/need firefox
 	@tools/need webkit
-	go test -count=1 -parallel 3 ./tests/engines/...
+	go test -count=1 ./tests/engines/...
 
 test-long: build $(NPM) ## AutoSave: 200 handovers while typing, 200 takeovers from a frozen tab, 50 tabs closed in each way, every attack on unsaved text 20 times
 	@tools/need chromium

@@ -100,7 +100,8 @@ func testAutoSaveDrafts(s *stage) {
 	b.do("type(', mine')")
 	kill(b, "mine")
 	c.wait("(await autosave.drafts()).length === 1")
-	assert.Equal(s, "crashed", get[string](c, "(await autosave.drafts())[0].cause"))
+	// A read-only page makes a draft of what is typed there; the kill may come first.
+	assert.Contains(s, []string{"crashed", "lock-lost"}, get[string](c, "(await autosave.drafts())[0].cause"))
 	c.do("await autosave.dispose()")
 
 	d := s.editor(slow)

@@ -7,7 +7,7 @@ import (
 )
 
 // Columns are the columns of the table of engines, after the name and the version.
-var Columns = []string{"Web Locks", "Worker host", "Page host", "OPFS sync access handles", "BroadcastChannel", "Symbol.asyncDispose"}
+var Columns = []string{"Web Locks", "Worker host", "Page host", "OPFS sync access handles", "BroadcastChannel"}
 
 // Row contains the capabilities of one engine by column: "yes" or "no".
 type Row struct {
@@ -33,7 +33,7 @@ var Known = map[string]map[string]string{
 	"Firefox":  has(),
 	// navigator.storage is off unless the embedding program enables it. createSyncAccessHandle then rejects with
 	// NotSupportedError, because the GTK port has no backend for it.
-	"WebKitGTK": has("OPFS sync access handles", "Symbol.asyncDispose"),
+	"WebKitGTK": has("OPFS sync access handles"),
 }
 
 // Limits lists what the tests cannot do in an engine, with the reason, by engine and by the ability that a scenario

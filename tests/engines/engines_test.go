@@ -56,20 +56,12 @@ var scenarios = []struct {
 	{"file tree", testFileTree},
 }
 
-// TestEngines plays every scenario in every engine and host, and measures the capabilities of each. The browsers
-// mostly wait, so they run in parallel, unless their speed is recorded.
+// TestEngines plays every scenario in every engine and host, one browser at a time, and measures the capabilities of each.
 func TestEngines(t *testing.T) {
 	rows, figures := make([]Row, len(All)), make([][]Figures, len(All))
-	t.Run("in", func(t *testing.T) {
-		for i, brand := range All {
-			t.Run(brand.Name, func(t *testing.T) {
-				if !*update {
-					t.Parallel()
-				}
-				rows[i], figures[i] = playAll(t, brand)
-			})
-		}
-	})
+	for i, brand := range All {
+		t.Run(brand.Name, func(t *testing.T) { rows[i], figures[i] = playAll(t, brand) })
+	}
 	measured := "\n" + Markdown(rows) + "\n" + FiguresMarkdown(slices.Concat(figures...))
 	t.Log(measured)
 	if !t.Failed() && *update {
@@ -160,7 +152,6 @@ func probe(s *stage) map[string]string {
 		const [from, to] = [new BroadcastChannel("probe"), new BroadcastChannel("probe")]
 		to.onmessage = () => { from.close(); to.close(); done("yes") }
 		from.postMessage(1) })`))
-	note("Symbol.asyncDispose", get[string](p, "Symbol.asyncDispose ? 'yes' : 'it is not defined'"))
 	assert.Equal(s, Known[s.engineName], found, "the table in capabilities.go")
 	return found
 }

@@ -6,8 +6,9 @@ import (
 )
 
 // handOverLimit is how much later than a bare Web Lock's waiter a waiting tab may acquire, in milliseconds, when the
-// holder of both ends. Both times contain the browser's time to close or load a page, however busy the machine is.
-const handOverLimit = 250.0
+// holder of both ends. Both times contain the browser's time to close or load a page, however busy the machine is. Without
+// the browser's queue, the waiter would come ten minutes later.
+const handOverLimit = 5000.0
 
 // handOver asserts that a waiting tab acquires as soon as the holder has ended. The control is a bare Web Lock of the
 // holder's page with a waiter in the same tab.
