@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -156,5 +158,44 @@ func TestSharedRuntimeInTheCache(t *testing.T) {
 		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 		tab.Quiet()
 		tab.Close()
+	})
+}
+
+// A runtime that never finishes loading fails the Holdfasts that wait for it, one after the other. The first one that opens
+// again starts another runtime, although others still wait for the old one.
+func TestStuckRuntimeIsNotSharedAgain(t *testing.T) {
+	t.Parallel()
+	bundle := pages(t, siteDir)
+	var stuck atomic.Bool
+	mux := http.NewServeMux()
+	mux.Handle("/", bundle)
+	mux.HandleFunc("/holdfast.wasm", func(w http.ResponseWriter, r *http.Request) {
+		if stuck.CompareAndSwap(true, false) {
+			<-r.Context().Done()
+			return
+		}
+		bundle.ServeHTTP(w, r)
+	})
+	w := world{browser.Start(t, quick), browser.Serve(t, mux)}
+	eachHost(t, func(t *testing.T, host string) {
+		stuck.Store(true)
+		tab := creating(t, w, host, "stuck-"+host)
+		tab.MustEval("const first = failure(hf.ready); null", nil)
+		eventually(t, func() bool { return !stuck.Load() }, "the Wasm was not asked for")
+		tab.MustEval(`await new Promise(done => setTimeout(done, 3000))
+			const second = createHoldfast(`+at(host, "stuck-"+host)+`), third = first.then(async f => {
+				const again = createHoldfast(`+at(host, "stuck-"+host)+`)
+				await again.ready
+				const lease = await again.acquireProjectLock()
+				await lease.release()
+				await again.close()
+				return f.code
+			})
+			globalThis.opened = undefined
+			third.then(code => { opened = code }, e => { opened = String(e) }); null`, nil)
+		tab.WaitFor("opened", 3*browser.Limit)
+		assert.Equal(t, "unsupported", browser.Get[string](tab, "opened"))
+		tab.MustEval("await failure(second.ready); await second.close(); await hf.close()", nil)
+		tab.Spare()
 	})
 }

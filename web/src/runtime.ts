@@ -13,6 +13,9 @@ interface Shared {
   sleep(): void;
 }
 
+/** A runtime that somebody leaves after that time without having been served is dead or stuck. */
+const stuckMs = 2e4;
+
 const key = Symbol.for(`holdfast runtimes ${__VERSION__}`);
 const runtimes = ((globalThis as Record<symbol, unknown>)[key] ??= new Map()) as Map<string, Shared>;
 
@@ -25,9 +28,11 @@ export interface SharedHost extends Host {
 /** Serves a Holdfast in the runtime of that name, which starts where there is none. The last one that leaves ends it. */
 export async function join(name: string, start: (died: Died, ended: AbortSignal) => Runtime | Promise<Runtime>, config: Config, listener: Listener, ended: AbortSignal): Promise<SharedHost> {
   const shared = runtimes.get(name) ?? create(name, start);
+  const since = performance.now();
   const closes = (): void => {
     shared.open.delete(listener);
-    if (!shared.open.size && runtimes.get(name) === shared) runtimes.delete(name); // the next one starts another
+    const stuck = !host && performance.now() - since > stuckMs;
+    if ((stuck || !shared.open.size) && runtimes.get(name) === shared) runtimes.delete(name); // the next one starts another
   };
   let host: Host | undefined, closing = false;
   shared.users.add(listener);
