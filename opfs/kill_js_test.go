@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// operationsOfALease are what a peer is told in turn, and what it answers.
+// operationsOfALease are the commands for a peer, one after the other, each with its answer.
 var operationsOfALease = []struct {
 	words  []string
 	answer string

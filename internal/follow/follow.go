@@ -2,10 +2,13 @@
 package follow
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,6 +96,23 @@ func (f *Files[T]) changed() bool {
 		}
 	}
 	return false
+}
+
+// Lines parses texts whose lines have fields with blanks between them; a # begins a comment. It calls parse with the fields
+// of each line that has any. Its errors name the line.
+func Lines(texts [][]byte, parse func(fields []string) error) error {
+	lines := bufio.NewScanner(bytes.NewReader(bytes.Join(texts, []byte("\n"))))
+	for n := 1; lines.Scan(); n++ {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		fields := strings.Fields(text)
+		if len(fields) == 0 {
+			continue
+		}
+		if err := parse(fields); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return lines.Err()
 }
 
 // Follow reads the files again whenever they change, until ctx ends. It logs an error once for each broken version

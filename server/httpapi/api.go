@@ -210,10 +210,10 @@ func (a *API) identify(w http.ResponseWriter, r *http.Request) (sessions.Session
 		a.Metrics.RateLimited.Inc()
 		return session, &rateError{after}
 	}
-	if session.User.SignedIn() && !a.signedIn.Known(session.HolderID) {
-		a.noted(r, session, audit.Entry{Event: audit.SignedIn})
-	}
 	if session.User.SignedIn() {
+		if !a.signedIn.Known(session.HolderID) {
+			a.noted(r, session, audit.Entry{Event: audit.SignedIn})
+		}
 		a.signedIn.Allow(session.HolderID, time.Now())
 	}
 	return session, nil

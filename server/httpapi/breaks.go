@@ -55,7 +55,7 @@ func (a *API) breakLock(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if !a.mayBreak(s, lease) {
 		return a.refused(s)
 	}
-	// What is not in the log does not happen.
+	// If the log cannot be written, the lock goes on.
 	if err := a.audited(r, s, audit.Entry{
 		Event: audit.Break, Paths: texts(lease.Paths), Holder: lease.Holder.Name, Token: lease.Token, Reason: body.Reason,
 	}); err != nil {
@@ -92,21 +92,19 @@ var errAudit = &apiError{http.StatusServiceUnavailable, "unavailable", "The audi
 
 // audited writes to the audit log what a session is about to do to others. Where that fails, it must not be done.
 func (a *API) audited(r *http.Request, s sessions.Session, e audit.Entry) error {
-	if err := a.Audit.Write(a.entry(r, s, e), true); err != nil {
-		a.Log.Error("the audit log cannot be written", "error", err)
-		return errAudit
-	}
-	return nil
+	return a.audit(r, s, e, true)
 }
 
 // noted writes to the audit log what has happened.
 func (a *API) noted(r *http.Request, s sessions.Session, e audit.Entry) {
-	if err := a.Audit.Write(a.entry(r, s, e), false); err != nil {
-		a.Log.Error("the audit log cannot be written", "error", err)
-	}
+	_ = a.audit(r, s, e, false) // the server's log has the error
 }
 
-func (a *API) entry(r *http.Request, s sessions.Session, e audit.Entry) audit.Entry {
+func (a *API) audit(r *http.Request, s sessions.Session, e audit.Entry, lasting bool) error {
 	e.User, e.HolderID, e.Address, e.Method, e.Path = s.User.Name, s.HolderID, a.Address(r), r.Method, r.URL.Path
-	return e
+	if err := a.Audit.Write(e, lasting); err != nil {
+		a.Log.Error("the audit log cannot be written", "error", err)
+		return errAudit
+	}
+	return nil
 }

@@ -10,7 +10,7 @@
 //	signed-in      documents          read lock write max-ttl=10m
 //	anyone         documents/public   read
 //
-// Who is user:NAME, group:NAME, signed-in or anyone. A path is its components with slashes between them; it matches the place itself and
+// The first word of a rule is user:NAME, group:NAME, signed-in or anyone. A path is its components with slashes between them; it matches the place itself and
 // everything below it. A component is literal, a beginning followed by *, or * alone. A slash, a blank, a star and a percent sign inside a
 // component are escaped as %2F, %20, %2A and %25.
 //

@@ -1,13 +1,13 @@
 package policy
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/follow"
 )
 
 var words = map[string]Permission{
@@ -17,20 +17,15 @@ var words = map[string]Permission{
 // Parse reads a policy. Its errors name the line.
 func Parse(texts ...[]byte) (*Policy, error) {
 	p := &Policy{}
-	lines := bufio.NewScanner(bytes.NewReader(bytes.Join(texts, []byte("\n"))))
-	for n := 1; lines.Scan(); n++ {
-		text, _, _ := strings.Cut(lines.Text(), "#")
-		fields := strings.Fields(text)
-		if len(fields) == 0 {
-			continue
-		}
+	err := follow.Lines(texts, func(fields []string) error {
 		rule, err := parseRule(fields)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
 		p.Rules = append(p.Rules, rule)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return p, lines.Err()
+	return p, nil
 }
 
 func parseRule(fields []string) (r Rule, err error) {

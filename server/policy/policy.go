@@ -36,7 +36,7 @@ type Limits struct {
 	TTL time.Duration // of a lock
 }
 
-// Who is whom a rule is for.
+// Who names the users of a rule.
 type Who struct {
 	kind byte
 	name string

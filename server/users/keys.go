@@ -1,14 +1,14 @@
 package users
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/follow"
 )
 
 // Keys are the users of API keys, by the SHA-256 of each key.
@@ -23,18 +23,10 @@ type Keys map[[sha256.Size]byte]User
 // A # begins a comment. A blank inside a name is written as %20.
 func ParseKeys(texts ...[]byte) (Keys, error) {
 	keys := Keys{}
-	lines := bufio.NewScanner(bytes.NewReader(bytes.Join(texts, []byte("\n"))))
-	for n := 1; lines.Scan(); n++ {
-		text, _, _ := strings.Cut(lines.Text(), "#")
-		fields := strings.Fields(text)
-		if len(fields) == 0 {
-			continue
-		}
-		if err := keys.add(fields); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
+	if err := follow.Lines(texts, keys.add); err != nil {
+		return nil, err
 	}
-	return keys, lines.Err()
+	return keys, nil
 }
 
 func (k Keys) add(fields []string) error {
