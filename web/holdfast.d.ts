@@ -422,8 +422,8 @@ export interface Holdfast extends EventTarget {
    */
   initAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): Promise<AutoSave>;
   /** Returns at once. The AutoSave tells by `ready` when it is known whether this page edits; `ready` rejects as initAutoSave does. Calls made
-   *  before wait for it. Text that is marked before is kept: it is saved if nothing was, and a draft otherwise. An AutoSave that is disposed
-   *  of before it is ready ends cleanly: `ready` rejects with "aborted". */
+   *  before wait for it. Text that is marked before is kept: it is saved if nothing was, and a draft otherwise. A call of
+   *  `dispose()` before it is ready ends it cleanly: `ready` rejects with "aborted". */
   createAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): AutoSave;
   readonly locks: LockManagerLike;
   /** Who holds and who waits, in all tabs of the origin, in the order of time. */

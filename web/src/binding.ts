@@ -1,7 +1,9 @@
 // An AutoSave as the hooks of frameworks use it: what a component shows is one object that never changes, and loading and the state
 // of a page that may not write are seen to.
 
-import type { AutoSave, AutoSaveOptions, AutoSaveState, Holdfast, Snapshot } from "../holdfast";
+import type { AutoSave, AutoSaveOptions, AutoSaveState, Holdfast, OpenOptions, Snapshot } from "../holdfast";
+import { createHoldfast } from "./holdfast.js";
+import { first } from "./state";
 
 /** What a component shows. The same object until something changes. */
 export interface View {
@@ -16,9 +18,25 @@ export interface BindingOptions extends AutoSaveOptions {
   load?: (content: Uint8Array) => unknown;
 }
 
+/** The Holdfast of a component, or the options of one that the component opens itself. */
+export interface Given {
+  holdfast?: Holdfast | undefined;
+  open?: OpenOptions | undefined;
+}
+
+/** Begins with the Holdfast that is given, or opens one. The returned function ends what has begun, and a Holdfast that was opened. */
+export function owning({ holdfast, open }: Given, begin: (holdfast: Holdfast) => () => void): () => void {
+  const used = holdfast ?? createHoldfast(open);
+  const end = begin(used);
+  return () => {
+    end();
+    if (!holdfast) void used.close().catch(() => undefined); // text that cannot be saved is a draft
+  };
+}
+
 /** What is shown until there is an AutoSave, and on a server. */
 export const unbound: View = Object.freeze({
-  autosave: undefined, readOnly: true, state: Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 }),
+  autosave: undefined, readOnly: true, state: first,
 });
 
 export class Binding {

@@ -4,18 +4,16 @@ import type * as Contract from "../holdfast";
 import { deadline, inTime } from "./deadline";
 import "./dispose";
 import { Listeners } from "./listeners";
-import type { Taking } from "./snapshot";
+import { taken, type Taken, type Taking } from "./snapshot";
+import { first } from "./state";
 import type { Saver } from "./wire";
-
-/** The state until there is one. */
-const first: Contract.AutoSaveState = Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 });
 
 export class Handle extends Listeners implements Contract.AutoSave {
   readonly ready: Promise<void>;
   #saver: Saver | undefined; // once it is ready
   #marks = 0; // before that
   readonly #take: Taking;
-  #fixed: { text: ReturnType<Taking> } | undefined; // the snapshot of a page that has ended this before it was ready
+  #fixed: Taken | undefined; // the snapshot of a page that has ended this before it was ready
   readonly #given = new AbortController(); // aborts where nobody waits for it any more
   #leaving: Promise<void> | undefined;
   #ended = (): void => undefined;
@@ -53,7 +51,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
 
   flushNow(): Promise<Contract.Generation> {
     const marks = this.#marks;
-    if (!this.#saver) this.#fix();
+    if (!this.#saver) this.#fixed = taken(this.#take); // what the page has now
     return this.#do((saver) => {
       const flushing = saver.flushNow();
       if (!this.#fixed || this.#leaving) return flushing;
@@ -82,7 +80,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
   async #leave(end: number): Promise<void> {
     const aborted = this.#given.signal;
     if (!this.#marks) this.#given.abort();
-    else this.#fix();
+    else this.#fixed = taken(this.#take); // what the page has now
     try {
       await inTime(this.ready, end);
     } catch (failure) {
@@ -91,17 +89,6 @@ export class Handle extends Listeners implements Contract.AutoSave {
       throw failure;
     }
     await this.#saver!.leave(end);
-  }
-
-  /** Keeps what the page has now. */
-  #fix(): void {
-    try {
-      this.#fixed = { text: this.#take() };
-    } catch (error) {
-      const text = Promise.reject<string>(error);
-      text.catch(() => undefined); // whoever asks for the snapshot gets it
-      this.#fixed = { text };
-    }
   }
 
   /** Calls the AutoSave as soon as it is ready. */

@@ -4,10 +4,10 @@
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
 import type { Holdfast, OpenOptions } from "../holdfast";
-import { Binding, type BindingOptions, unbound } from "./binding";
+import { Binding, type BindingOptions, type Given, owning, unbound } from "./binding";
 import { createHoldfast } from "./holdfast.js";
 import { keyOf, noText, TextEditor } from "./text-editor";
-import type { Taking } from "./snapshot";
+import { taken, type Taken, type Taking } from "./snapshot";
 
 /** On a server, layout effects only warn. */
 const useLayout = "document" in globalThis ? useLayoutEffect : useEffect;
@@ -31,13 +31,13 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
   const key = keyOf(options);
   const bound = useRef<Binding>(undefined);
   const marked = useRef(false);
-  const kept = useRef<{ text: ReturnType<Taking> }>(undefined);
+  const kept = useRef<Taken>(undefined);
   const [listeners] = useState(() => new Set<() => void>());
 
   // Elements are gone by the time that effects are cleaned up: what they show is read while they are there.
   useLayout(() => {
     kept.current = undefined;
-    return () => { kept.current = reading(latest.current.snapshot); };
+    return () => { kept.current = taken(latest.current.snapshot); };
   }, []);
 
   useEffect(() => {
@@ -75,18 +75,13 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
 }
 
 /** A text that saves itself, for a controlled field: `text`, `setText`, `readOnly`. Without a Holdfast it opens one by its options. */
-export function useEditor({ holdfast, open, ...options }: Omit<BindingOptions, "load"> & { holdfast?: Holdfast | undefined; open?: OpenOptions } = {}) {
+export function useEditor({ holdfast, open, ...options }: Omit<BindingOptions, "load"> & Given = {}) {
   const [editor] = useState(() => new TextEditor());
   const latest = useLatest({ options, open });
   const own = !holdfast;
   const key = keyOf([options, own && open]);
   useEffect(() => {
-    const used = holdfast ?? createHoldfast(latest.current.open);
-    const end = editor.begin(used, latest.current.options);
-    return () => {
-      end();
-      if (own) void used.close().catch(() => undefined);
-    };
+    return owning({ holdfast, open: latest.current.open }, (used) => editor.begin(used, latest.current.options));
   }, [editor, holdfast, own, key]);
   const view = useSyncExternalStore(editor.subscribe, () => editor.view, () => noText);
   return { ...view, setText: editor.setText };
@@ -97,14 +92,4 @@ function useLatest<T>(value: T): { current: T } {
   const latest = useRef(value);
   useLayout(() => { latest.current = value; });
   return latest;
-}
-
-function reading(snapshot: Taking): { text: ReturnType<Taking> } {
-  try {
-    return { text: snapshot() };
-  } catch (error) {
-    const text = Promise.reject<string>(error);
-    text.catch(() => undefined); // whoever asks for the snapshot gets it
-    return { text };
-  }
 }

@@ -4,6 +4,20 @@ import type * as Contract from "../holdfast";
 
 export type Taking = () => Contract.Snapshot | Promise<Contract.Snapshot>;
 
+/** A snapshot that was taken, or why it could not be. */
+export interface Taken { text: ReturnType<Taking> }
+
+/** Takes a snapshot now, for whoever asks for it later. */
+export function taken(take: Taking): Taken {
+  try {
+    return { text: take() };
+  } catch (error) {
+    const text = Promise.reject<string>(error);
+    text.catch(() => undefined); // whoever asks for the snapshot gets it
+    return { text };
+  }
+}
+
 /** A text is saved as UTF-8. */
 export type Content = string | Uint8Array<ArrayBuffer>;
 

@@ -4,12 +4,15 @@ import type * as Contract from "../holdfast";
 
 type State = Contract.AutoSaveState;
 
+/** The state of an AutoSave of which nothing is known yet. */
+export const first: State = Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 });
+
 /** In one spelling, whatever the order of the fields is. */
 const spelled = (state: object): string => JSON.stringify(state, (_, part: unknown) =>
   (part && typeof part === "object" && !Array.isArray(part) ? Object.fromEntries(Object.entries(part).sort()) : part));
 
 export class LastState {
-  #now: State = Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 });
+  #now = first;
   #spelled = "";
   #marked: State | undefined;
 

@@ -1,11 +1,9 @@
 // holdfast/svelte: an action for fields, and stores. Neither needs the package svelte.
 
-import type { Holdfast, OpenOptions } from "../holdfast";
-import type { BindingOptions } from "./binding";
-import { createHoldfast } from "./holdfast.js";
+import { type BindingOptions, type Given, owning } from "./binding";
 import { noText, TextEditor, type TextView } from "./text-editor";
 
-export type EditorOptions = Omit<BindingOptions, "load"> & { holdfast?: Holdfast | undefined; open?: OpenOptions };
+export type EditorOptions = Omit<BindingOptions, "load"> & Given;
 
 type Run<T> = (value: T) => void;
 
@@ -64,10 +62,5 @@ export function autosave(field: Field, options: EditorOptions = {}): { destroy()
 
 /** Opens what the editor needs. On a server that does nothing. */
 function begin(editor: TextEditor, { holdfast, open, ...options }: EditorOptions): () => void {
-  const used = holdfast ?? createHoldfast(open);
-  const end = editor.begin(used, options);
-  return () => {
-    end();
-    if (!holdfast) void used.close().catch(() => undefined); // text that cannot be saved is a draft
-  };
+  return owning({ holdfast, open }, (used) => editor.begin(used, options));
 }

@@ -1,25 +1,15 @@
 // holdfast/vue: composables that own what they open. They open it when the component is mounted, and end it before its elements go.
 
 import { computed, onBeforeUnmount, onMounted, type Ref, shallowRef } from "vue";
-import type { Holdfast, OpenOptions } from "../holdfast";
-import { Binding, type BindingOptions, unbound } from "./binding";
-import { createHoldfast } from "./holdfast.js";
+import type { Holdfast } from "../holdfast";
+import { Binding, type BindingOptions, type Given, owning, unbound } from "./binding";
 import type { Taking } from "./snapshot";
 import { noText, TextEditor } from "./text-editor";
 
-type Given = { holdfast?: Holdfast | undefined; open?: OpenOptions };
-
 /** Begins when the component is mounted, with the Holdfast that is given or one of its own; ends before the component is unmounted. */
-function owning({ holdfast, open }: Given, begin: (holdfast: Holdfast) => () => void): void {
+function whileMounted(given: Given, begin: (holdfast: Holdfast) => () => void): void {
   let end = (): void => undefined;
-  onMounted(() => {
-    const used = holdfast ?? createHoldfast(open);
-    const stop = begin(used);
-    end = () => {
-      stop();
-      if (!holdfast) void used.close().catch(() => undefined); // text that cannot be saved is a draft
-    };
-  });
+  onMounted(() => { end = owning(given, begin); });
   onBeforeUnmount(() => end());
 }
 
@@ -27,7 +17,7 @@ function owning({ holdfast, open }: Given, begin: (holdfast: Holdfast) => () => 
 export function useAutoSave(snapshot: Taking, { holdfast, open, ...options }: BindingOptions & Given = {}) {
   const view = shallowRef(unbound);
   let binding: Binding | undefined;
-  owning({ holdfast, ...(open && { open }) }, (used) => {
+  whileMounted({ holdfast, open }, (used) => {
     const begun = binding = new Binding(used, snapshot, options, () => { view.value = begun.view; });
     view.value = begun.view;
     return () => {
@@ -49,7 +39,7 @@ export function useAutoSave(snapshot: Taking, { holdfast, open, ...options }: Bi
 export function useEditor({ holdfast, open, ...options }: Omit<BindingOptions, "load"> & Given = {}) {
   const editor = new TextEditor();
   const view = shallowRef(noText);
-  owning({ holdfast, ...(open && { open }) }, (used) => {
+  whileMounted({ holdfast, open }, (used) => {
     const forget = editor.subscribe(() => { view.value = editor.view; });
     const end = editor.begin(used, options);
     return () => {
