@@ -40,12 +40,13 @@ func troubled(t *testing.T) http.Handler {
 		"cut":     serve("application/wasm", wasm[:len(wasm)/2]),
 		"stalled": stall,
 	} {
-		for _, name := range []string{"holdfast-worker.js", "holdfast-page.js", "holdfast-helper.js"} {
+		for _, name := range []string{"holdfast-host.js", "holdfast-worker.js", "holdfast-page.js", "holdfast-helper.js"} {
 			whole.HandleFunc("/"+folder+"/"+name, serve("text/javascript", script(name)))
 		}
 		whole.HandleFunc("/"+folder+"/holdfast.wasm", wasmHandler)
 	}
 	for _, folder := range []string{"deaf", "broken"} {
+		whole.HandleFunc("/"+folder+"/holdfast-host.js", serve("text/javascript", script("holdfast-host.js")))
 		whole.HandleFunc("/"+folder+"/holdfast.wasm", serve("application/wasm", wasm))
 	}
 	whole.HandleFunc("/deaf/holdfast-worker.js", stall)
@@ -77,7 +78,7 @@ var troubles = []struct {
 	{"wasm may not be fetched", "/no-fetch", "/", "", "holdfast.wasm.*connect-src", []string{"connect-src", "Content Security Policy"}},
 	{"wasm may not run", "/no-wasm", "/", "", "wasm-unsafe-eval", []string{"Content Security Policy", "wasm-unsafe-eval"}},
 	{"worker may not run", "/no-worker", "/", "worker", "worker-src", []string{"worker-src"}},
-	{"folder not found", "/blank", "/nowhere/", "", "holdfast.*(worker-src|page.js|404)", []string{"404"}},
+	{"folder not found", "/blank", "/nowhere/", "", "holdfast.*((host|page).js|404)", []string{"404"}},
 	{"script broken", "/blank", "/broken/", "", "proxy error page", nil},
 }
 

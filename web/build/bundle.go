@@ -22,7 +22,8 @@ type entry struct {
 // entries are the modules of the npm package. The facade is small, and every page loads it. Code that only one host
 // needs is in a module of its own.
 var entries = []entry{
-	{source: "web/src/holdfast.ts", output: "holdfast", external: []string{"./holdfast-page.js", "./holdfast-autosave.js"}},
+	{source: "web/src/holdfast.ts", output: "holdfast", external: []string{"./holdfast-host.js", "./holdfast-page.js", "./holdfast-autosave.js"}},
+	{source: "web/src/host.ts", output: "holdfast-host"},
 	{source: "web/src/start-autosave.ts", output: "holdfast-autosave"},
 	{source: "web/src/worker.ts", output: "holdfast-worker"},
 	// In a page, timers slow down in the background, so Go's runtime uses those of a helper worker. The helper also

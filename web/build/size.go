@@ -26,6 +26,7 @@ type budget struct {
 // budgets is the only list of limits.
 var budgets = []budget{
 	{File: "holdfast.js", Encoding: "gzip", Limit: 8 * 1024},
+	{File: "holdfast-host.js", Encoding: "gzip", Limit: 2 * 1024},
 	{File: "holdfast-autosave.js", Encoding: "gzip", Limit: 8 * 1024},
 	{File: "holdfast.wasm", Encoding: "brotli", Limit: 760 * 1024},
 }

@@ -1,4 +1,4 @@
-// Starts the worker in which Go runs, and speaks with it.
+// Speaks with the worker in which Go runs. Only a page with a worker loads this module, beside the worker itself.
 
 import type { Callback, Died, FromWorker, Host, Listener, Runtime, ToWorker } from "./protocol";
 import { watchHidden } from "./hidden";
@@ -16,7 +16,6 @@ interface Client {
 }
 
 export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>, died: Died, ended: AbortSignal): Runtime {
-  ended.addEventListener("abort", () => worker.terminate());
   const calls = new Map<number, Call>();
   const clients = new Map<number, Client>();
   let lastId = 0;
@@ -65,10 +64,6 @@ export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>,
         calls.get(data.id)?.callback?.(data.value).then(returned(false), returned(true));
       }
     }
-  };
-  worker.onerror = (event) => {
-    event.preventDefault();
-    died(event.message || "the worker could not be loaded; is holdfast-worker.js there, and does the content security policy allow it (worker-src)?");
   };
   return {
     open: (config, event) => new Promise((resolve, reject) => {

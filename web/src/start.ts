@@ -1,7 +1,6 @@
 // Starts a Go runtime, in a worker or in the page.
 
 import { compile } from "./compile";
-import { startWorker } from "./host";
 import { pageKey } from "./page-key";
 import type { Died, Runtime } from "./protocol";
 
@@ -26,5 +25,14 @@ export async function start(baseURL: URL | undefined, inPage: boolean, died: Die
   }
   const worker = baseURL ? new Worker(new URL("holdfast-worker.js", baseURL), { type: "module" })
     : new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" });
+  ended.addEventListener("abort", () => worker.terminate());
+  worker.onerror = (event) => {
+    event.preventDefault();
+    died(event.message || "the worker could not be loaded; is holdfast-worker.js there, and does the content security policy allow it (worker-src)?");
+  };
+  // This module, the worker's and the Wasm arrive side by side.
+  const host = (baseURL ? import(/* @vite-ignore */ new URL("holdfast-host.js", baseURL).href) : import("./holdfast-host.js")) as Promise<typeof import("./host")>;
+  const { startWorker } = await host;
+  ended.throwIfAborted();
   return startWorker(worker, module, died, ended);
 }
