@@ -11,9 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// alive is the folder of liveness files, seen by one client. The client's own file is
-// open from before its first entry in the table until after its last one. Its name is
-// never used again: who is gone once is gone for good.
+// alive is the folder of liveness files, as one client sees it. The client's own file is open from before its first
+// entry in the table until after its last one. A name is never used again, so a client that is gone stays gone.
 type alive struct {
 	dir  *Dir
 	id   string  // of this client while its file is open
@@ -42,8 +41,7 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 		case silent == openings:
 			return false, a.dir.explain(ctx, a.dir.String(), err)
 		case isNamed(err, notFound) || busy(err):
-			// Somebody took it for one left behind, before it was open, or the browser does not
-			// answer: a new name.
+			// Another client removed the file before it was open, or the browser does not answer: take a new name.
 			if err := wait.For(ctx, pause/2+rand.N(pause)); err != nil {
 				return false, err
 			}
@@ -62,9 +60,9 @@ func (a *alive) end(ctx context.Context) {
 	}
 }
 
-// gone reports whether another client has ended, and cleans up after it. A client about
-// which nothing is known counts as living, and so does one that opens its file between the
-// probe and the removal: the removal then fails.
+// gone reports whether another client has ended, and cleans up after it. A client counts as living while nothing is
+// known about it. A client that opens its file between the probe and the removal also counts as living, because the
+// removal then fails.
 func (a *alive) gone(ctx context.Context, client string) bool {
 	if client == a.id {
 		return false

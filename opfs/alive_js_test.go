@@ -41,8 +41,8 @@ func TestClientThatOpensItsFileAfterTheProbeLives(t *testing.T) {
 	assert.True(t, a.alive.gone(ctx, client), "it has ended")
 }
 
-// A client is frozen between the opening of its liveness file and its first entry. The table waits for it once, and not again for each
-// client that comes later.
+// A client is frozen between the opening of its liveness file and its first entry. Other clients wait for it once, and
+// not again for each client that comes later.
 func TestClientWithoutEntryIsWaitedForOnce(t *testing.T) {
 	ctx, root := t.Context(), newRoot()
 	options := Options{Tables: newTables(), TTL: 2 * time.Second}

@@ -18,8 +18,9 @@ import (
 //	want exclusive "project/.lock"
 //	lease "project/.lock" "lease" "owner" "its name" 1763687000123 1763687000100 1763687030100 30000
 //
-// Numbers are Unix times and spans in milliseconds, but for when an entry was asked for, which is in microseconds, and 0
-// where it is not known. want and lease belong to the entry before them. There is exactly one text for each table: decode refuses every other one.
+// Numbers are Unix times and spans in milliseconds. The time at which an entry was asked for is in microseconds, and 0
+// if it is not known. want and lease belong to the entry before them. There is exactly one text for each table: decode
+// refuses every other text.
 
 func (t *table) encode() []byte {
 	var b []byte
@@ -62,7 +63,7 @@ func appendTexts(b []byte, texts ...string) []byte {
 	return b
 }
 
-// decode reads a table. Whatever encode would not have written is an error.
+// decode reads a table. It returns an error for every text that encode would not have written.
 func decode(text []byte) (*table, error) {
 	t := &table{}
 	for n, line := range strings.SplitAfter(string(text), "\n") {
@@ -121,10 +122,10 @@ func (e *entry) decodeLine(s *scanner, kind string) {
 	e.lease = l
 }
 
-// maxTTL is what a duration can hold with room to spare.
+// maxTTL is far below the largest time.Duration.
 const maxTTL = 100 * 365 * 24 * time.Hour
 
-// scanner reads the words of a line and remembers that one was not as it should be.
+// scanner reads the words of a line and remembers whether one of them was malformed.
 type scanner struct {
 	rest string
 	bad  bool

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// full has everything that a table can have.
+// full is a table with everything that a table can contain.
 func full() *table {
 	at := time.UnixMilli(1763687000100)
 	return &table{

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Dir is a folder of the origin private file system. It is made when it is first
-// needed, and made again where somebody removed it. Nothing outside it is ever touched.
+// Dir is a folder of the origin private file system. The folder is made when it is first needed, and made again after
+// somebody removed it. Nothing outside it is ever touched.
 type Dir struct {
 	parent *Dir // nil for the origin's own root
 	name   string
@@ -26,8 +26,8 @@ type Dir struct {
 	opened bool
 }
 
-// NewDir returns the folder root, whose components are separated by slashes. It fails
-// with lock.ErrInvalidArgument where one of them cannot be a folder's name.
+// NewDir returns the folder root, whose components are separated by slashes. It fails with lock.ErrInvalidArgument if
+// one of them cannot be the name of a folder.
 func NewDir(root string) (*Dir, error) {
 	d := &Dir{}
 	for _, name := range strings.Split(root, "/") {
@@ -74,7 +74,7 @@ func (d *Dir) open(ctx context.Context) (safejs.Value, error) {
 	return handle, nil
 }
 
-// forget makes the next call open the folder anew, and those above it.
+// forget makes the next call open the folder and its parents anew.
 func (d *Dir) forget() {
 	for ; d != nil; d = d.parent {
 		d.mu.Lock()
@@ -83,8 +83,8 @@ func (d *Dir) forget() {
 	}
 }
 
-// file returns the handle of a file in the folder. Without create it fails with a
-// NotFoundError where there is none.
+// file returns the handle of a file in the folder. Without create, it fails with a NotFoundError if there is no such
+// file.
 func (d *Dir) file(ctx context.Context, name string, create bool) (safejs.Value, error) {
 	for again := true; ; again = false {
 		folder, err := d.open(ctx)
@@ -100,7 +100,7 @@ func (d *Dir) file(ctx context.Context, name string, create bool) (safejs.Value,
 	}
 }
 
-// remove removes a file of the folder. It fails where the file is open.
+// remove removes a file of the folder. It fails if the file is open.
 func (d *Dir) remove(ctx context.Context, name string) error {
 	folder, err := d.open(ctx)
 	if err == nil {
@@ -147,7 +147,7 @@ func (d *Dir) names(ctx context.Context) (names []string, err error) {
 	}
 }
 
-// ErrNoStorage tells that this browser, or this page, has no file storage at all.
+// ErrNoStorage says that this browser or this page has no file storage at all.
 var ErrNoStorage = errors.New("navigator.storage.getDirectory is missing")
 
 // storage returns the root of the origin private file system.
@@ -168,11 +168,12 @@ func storage(ctx context.Context) (root safejs.Value, err error) {
 // callLimit is how long the browser may take for one call of its file storage.
 const callLimit = 5 * time.Second
 
-// errSilent tells that the browser did not answer a call in time, and what can be done. After the data of a site was cleared
-// while a file was being opened, Chromium answers few calls, after many seconds, and those with an InvalidStateError.
+// errSilent says that the browser did not answer a call in time, and what the user can do. Chromium answers few calls
+// after the data of a site was cleared while a file was being opened: it answers after many seconds, with an
+// InvalidStateError.
 var errSilent = errors.New("the browser's file storage does not answer; close all tabs of this site, or restart the browser")
 
-// call calls a method and awaits what it returns. It fails with errSilent where the browser takes too long.
+// call calls a method and awaits what it returns. It fails with errSilent if the browser takes too long.
 func call(ctx context.Context, v safejs.Value, method string, args ...any) (safejs.Value, error) {
 	result, err := v.Call(method, args...)
 	if err != nil {
@@ -184,7 +185,8 @@ func call(ctx context.Context, v safejs.Value, method string, args ...any) (safe
 	limited, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	half, halves := callLimit/2, 1
-	// In two halves: after a time in which the thread stood still, the browser's answer has the second one.
+	// The time has two halves. After the thread stood still, the first timer fires at once, and the browser's answer
+	// has the second half.
 	var timer *time.Timer
 	timer = time.AfterFunc(half, func() {
 		if halves--; halves < 0 {

@@ -3,8 +3,7 @@
 //
 // Everything lies under one folder, the project's root:
 //
-//	<root>/.lock          the table of who holds, who waits and whose leases there are
-//	<root>/.alive/<uuid>  kept open by each client that is in the table
+//	<root>/.lock          the table of holders, waiters and leases
 //
 // One file serves all names. A request of several names is granted in one step, a query
 // sees one moment, and no file has to be removed when a name is not used any more, which
@@ -13,22 +12,21 @@
 //
 // # What is guaranteed
 //
-//   - Nobody reads or changes the table but under a sync access handle on the file, which
-//     every engine gives to one opener at a time.
-//   - A client may keep that handle between its steps. It closes it as soon as another
-//     client rings, and after a tenth of a second without a step (tables.js).
-//   - A table is written beside the one before it, never over it. A program that ends at
-//     any byte of a write leaves the old table or the new one.
-//   - A client is in the table only while it keeps its file in .alive open. The browser
-//     closes that file when the client's worker ends, however it ends, and the next who
-//     finds its way barred by a client that is gone removes it from the table.
-//   - A table that is missing, torn or not to be understood counts as held by others until
-//     every client that lives has said what it holds, or the TTL has passed.
+//   - A client reads or changes the table only under a sync access handle on the file. Every engine gives this handle
+//     to one opener at a time.
+//   - A client may keep that handle between its steps. It closes the handle as soon as another client asks for it, and
+//     after a tenth of a second without a step (tables.js).
+//   - A table is written beside the one before it, never over it. A program that ends at any byte of a write leaves the
+//     old table or the new one.
+//   - A client is in the table only while it keeps its file in .alive open. The browser closes that file when the
+//     client's worker ends, however it ends. The next client that is blocked by a dead client removes it from the
+//     table.
+//   - A table that is missing, torn or unreadable counts as held by others until every living client has said what it
+//     holds, or the TTL has passed.
 //
-// # What is not
+// # What is not guaranteed
 //
-// A client that lives but does not run, as in a frozen tab, cannot notice that its lease
-// was taken over: stores must check the token of the lease. Somebody who opens the file
-// with other means, or clears the storage of the site, can break what is guaranteed here;
-// clients notice it at their next look at the table, a second later at most.
+// A client that lives but does not run, as in a frozen tab, cannot notice that its lease was taken over: stores must
+// check the token of the lease. A program that opens the file by other means, or clears the storage of the site, can
+// break these guarantees. Clients notice it at their next look at the table, a second later at most.
 package opfs

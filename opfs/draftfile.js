@@ -10,12 +10,13 @@
 //      20   JSON text (see Header), then zeros
 //   block 3 and on  contents; each begins at a block, at the offset that its slot names
 //
-// The slot that was written last ("order") counts, if its sum and the sum of its content are right; else the one before.
+// The valid slot with the highest "order" is the draft: its sum and the sum of its content must both be right.
 // A slot with "bytes": -1 says that everything up to its number is saved elsewhere: the draft is empty.
 //
-// A snapshot goes to a slot and to blocks that neither the newest whole snapshot uses nor the last one that was flushed:
-// first the content, then the slot. So a program that ends between two writes leaves the older or the newer snapshot. A
-// power loss may drop unflushed writes in any order; it leaves the last flushed snapshot, or a later one.
+// A snapshot goes to a slot and to blocks that neither the newest whole snapshot nor the last flushed one uses. The
+// content is written first, then the slot. A program that ends between two writes therefore leaves the older or the
+// newer snapshot. A power loss may drop unflushed writes in any order; it leaves the last flushed snapshot, or a later
+// one.
 
 /** @typedef {import("./savings.js").SyncHandle} SyncHandle */
 
@@ -42,12 +43,12 @@ export class DraftFile {
   #handle;
   /** @type {Stored[]} the whole snapshots, the newest first */
   #whole;
-  /** @type {Stored | undefined} the newest that a power loss leaves */
+  /** @type {Stored | undefined} the newest snapshot that survives a power loss */
   #flushed;
-  /** Whether it is unknown what a program before this one has flushed. */
+  /** Whether it is unknown which snapshots an earlier program has flushed. */
   #inherited;
 
-  /** @param {SyncHandle} handle which belongs to this object from here on */
+  /** @param {SyncHandle} handle this object owns it from now on */
   constructor(handle) {
     this.#handle = handle;
     const found = [];
@@ -69,7 +70,7 @@ export class DraftFile {
   get filled() { return (this.header?.bytes ?? -1) >= 0; }
 
   /**
-   * The content of the newest snapshot, or of the one with this number. Undefined where there is none.
+   * The content of the newest snapshot, or of the snapshot with this number. Undefined if there is none.
    * @param {number} [number]
    */
   content(number = this.number) {
@@ -78,7 +79,8 @@ export class DraftFile {
   }
 
   /**
-   * Makes this the newest snapshot; without content it says that the draft is empty. If it throws, the snapshot before stays.
+   * Makes this the newest snapshot. A call without content makes the draft empty. If it throws, the previous snapshot
+   * stays.
    * @param {Omit<Header, "bytes">} header
    * @param {Uint8Array} [content]
    */
@@ -95,7 +97,7 @@ export class DraftFile {
     this.#whole.unshift(stored);
   }
 
-  /** Makes the newest snapshot safe against a loss of power. */
+  /** Makes the newest snapshot survive a loss of power. */
   flush() {
     if (this.#flushed === this.header) return;
     this.#handle.flush();
@@ -133,9 +135,9 @@ function write(handle, bytes, at) {
 
 /** @param {Stored} stored */
 function spelled(stored) {
-  const { slot, ...fields } = stored; // the place tells the slot
+  const { slot, ...fields } = stored; // the slot's position is its number
   let text = encoder.encode(JSON.stringify(fields));
-  // A long name must not push the rest out.
+  // Shorten a long name until the header fits into the slot.
   for (let name = fields.ownerName; text.length > slotBytes - textAt && name; text = encoder.encode(JSON.stringify({ ...fields, ownerName: name }))) {
     name = Array.from(name).slice(0, -1).join("");
   }
@@ -159,8 +161,9 @@ function parse(handle, slot) {
 }
 
 /**
- * A sum of 64 bits, as 16 digits: two multiplicative hashes over words of 32 bits. It tells torn and stale writes from whole
- * ones at about a gigabyte a second; SHA-256 would be a call that has to be awaited, and a page that ends does not wait.
+ * A sum of 64 bits, as 16 digits: two multiplicative hashes over words of 32 bits. It distinguishes torn and stale
+ * writes from whole ones at about a gigabyte a second. SHA-256 would be an asynchronous call, and a page that ends
+ * cannot wait for it.
  * @param {Uint8Array} bytes
  */
 export function sum(bytes) {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-// Drafts is the [autosave.Drafts] under <root>/autosave/drafts/. The files are written by
-// journal.js: the page hands each snapshot to it without asking Go.
+// Drafts is the [autosave.Drafts] under <root>/autosave/drafts/. journal.js writes the files: the page hands each
+// snapshot to it without Go.
 type Drafts struct {
 	folder   *Dir
 	path     []string
@@ -21,17 +21,17 @@ type Drafts struct {
 	page     DraftPage
 }
 
-// DraftPage is what [Drafts] asks of the page.
+// DraftPage is the part of a page that [Drafts] calls.
 type DraftPage interface {
-	// Seal has the page store what it has and no commit contains, and close the file. It
-	// returns an object with the draft as its field draft, undefined where everything is saved.
+	// Seal makes the page store its text that no commit contains, and close the file. It returns an object whose field
+	// draft is the draft, or undefined if everything is saved.
 	Seal(ctx context.Context, cause autosave.Cause) (safejs.Value, error)
-	// Rescue has the page bring what other pages left in localStorage into the folder.
+	// Rescue makes the page bring the entries of other pages in localStorage into the folder.
 	Rescue(ctx context.Context, folder string) error
 }
 
-// NewDrafts returns the drafts of the document that has this path and is saved under root:
-// see [NewFiles], whose errors it has. Journals is a Journals of journal.js.
+// NewDrafts returns the drafts of the document that has this path and is saved under root. It returns the same errors
+// as [NewFiles]. Journals is a Journals of journal.js.
 func NewDrafts(root string, path []string, journals safejs.Value, page DraftPage) (*Drafts, error) {
 	dir, err := NewDir(root)
 	if err != nil {
@@ -40,12 +40,12 @@ func NewDrafts(root string, path []string, journals safejs.Value, page DraftPage
 	return &Drafts{folder: dir.Sub("autosave"), path: path, journals: journals, page: page}, nil
 }
 
-// Folder returns the folder that has the drafts of the document, and the generations.
+// Folder returns the folder that contains the drafts and the generations of the document.
 func (d *Drafts) Folder() string { return d.folder.String() }
 
-// Bind says whose drafts the page with the number writes.
+// Bind says whose drafts the page with this number writes.
 func (d *Drafts) Bind(page int, ownerID, ownerName string) {
-	_, _ = d.journals.Call("bind", page, d.Folder(), ownerID, ownerName) // without it nothing is written, and the page notices
+	_, _ = d.journals.Call("bind", page, d.Folder(), ownerID, ownerName) // if this fails, nothing is written, and the page notices
 }
 
 // List implements [autosave.Drafts].
@@ -109,8 +109,7 @@ func (d *Drafts) call(ctx context.Context, method string, args ...any) (safejs.V
 	return value, d.folder.explain(ctx, d.Folder()+"/drafts", err)
 }
 
-// decode reads a draft as journal.js describes it. A draft without a cause belongs to a page
-// that ended without a word.
+// decode reads a draft as journal.js describes it. A draft without a cause belongs to a page that ended without notice.
 func (d *Drafts) decode(v safejs.Value) autosave.Draft {
 	draft := autosave.Draft{Path: d.path, ID: jsbridge.Property(v, "id"), OwnerID: jsbridge.Property(v, "ownerId"),
 		OwnerName: jsbridge.Property(v, "ownerName"), Base: jsbridge.Property(v, "base"), Cause: autosave.Cause(jsbridge.Property(v, "cause")),

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-// Drafts pass their suite, written in a worker and through the helper of a page.
+// Drafts pass their suite in a worker and through the helper of a page.
 func TestDrafts(t *testing.T) {
 	t.Run("worker", func(t *testing.T) {
 		testDrafts(t, func() safejs.Value { return made("journal.js", "new module.Journals()") }, nil)
@@ -93,8 +93,8 @@ func (p *draftPage) Seal(ctx context.Context, cause autosave.Cause) (safejs.Valu
 	return answer, err
 }
 
-// A draft file has the older or the newer snapshot after a kill at any byte, and the last flushed
-// snapshot or a later one after any loss or reordering of the writes since.
+// After a kill at any byte, a draft file has the older or the newer snapshot. After a loss or reordering of unflushed
+// writes, it has the last flushed snapshot or a later one.
 func TestDraftFileSurvives(t *testing.T) {
 	check := made("testdata/powerloss.js", "module.check")
 	for seed := range 60 {
@@ -103,9 +103,9 @@ func TestDraftFileSurvives(t *testing.T) {
 	}
 }
 
-// A difference to a generation becomes the text that the page had. The file of a generation has a seal
-// after the content, which is no part of it.
-func TestRescueBuildsOnAGeneration(t *testing.T) {
+// A difference to a generation restores the text of the page. The file of a generation ends with a seal, which is not
+// part of the content.
+func TestRescueBuildsOnGeneration(t *testing.T) {
 	root := newRoot()
 	saved := "first line, " + strings.Repeat("the same, ", 2000) + "last line 🦀"
 	g := must(autosave.NewLayout(newFiles(root), SHA256).Commit(t.Context(), autosave.Commit{Content: autosave.Bytes(saved), Token: 1, SavedAt: time.Now()}))
@@ -126,11 +126,11 @@ func TestRescueBuildsOnAGeneration(t *testing.T) {
 	require.Equal(t, "unreadable", rescue("gone", "1-1", units))
 }
 
-// After the data of a site is cleared, the browser goes on writing the removed file of a draft without an error. The journal makes
-// the file anew, or says that it cannot: then the page keeps the text in localStorage.
-func TestRemovedFileOfADraftIsNoticed(t *testing.T) {
+// After the data of a site is cleared, the browser goes on writing the removed file of a draft without an error. The
+// journal makes the file anew, or reports that it cannot: then the page keeps the text in localStorage.
+func TestRemovedDraftFileIsNoticed(t *testing.T) {
 	for name, c := range map[string]struct {
-		now     string // what becomes of the name of the file
+		now     string // what happens to the name of the file
 		written bool
 	}{
 		"made anew":           {"name + ' anew'", true},
@@ -150,7 +150,7 @@ func TestRemovedFileOfADraftIsNoticed(t *testing.T) {
 			_, err := write(1)
 			require.NoError(t, err)
 
-			// The name leads to another file from here on, as in a storage that begins anew.
+			// From here on the name leads to another file, as in a storage that was cleared.
 			cleared := must(must(safejs.Global().Get("Function")).New("name", "return "+c.now))
 			undo := made("journal.js", `(cleared) => {
 				const { prototype } = FileSystemDirectoryHandle, { getFileHandle } = prototype

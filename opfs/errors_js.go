@@ -17,30 +17,29 @@ import (
 const (
 	notFound     = "NotFoundError"
 	noQuota      = "QuotaExceededError"
-	notOpened    = "TimeoutError" // of files.js, what errNotOpened is in Go
+	notOpened    = "TimeoutError" // the name that files.js gives to errNotOpened of Go
 	typeMismatch = "TypeMismatchError"
 	invalidState = "InvalidStateError"
 )
 
-// inUse are the names by which engines say that somebody else has the file open:
-// Chromium and Firefox the first, WebKit the second.
+// inUse are the names by which engines say that the file is already open. Chromium and Firefox use the first, WebKit
+// the second.
 var inUse = []string{"NoModificationAllowedError", invalidState}
 
-// busy reports whether a file could not be opened now, but may be later: somebody else has
-// it open, or the browser did not answer.
+// busy reports whether a file could not be opened now, but may be opened later: it is already open, or the browser did
+// not answer.
 func busy(err error) bool {
 	return unanswered(err) || isNamed(err, inUse...)
 }
 
-// unanswered reports whether the browser did not answer when it was to open a file.
+// unanswered reports whether the browser did not answer the request to open a file.
 func unanswered(err error) bool { return errors.Is(err, errNotOpened) || isNamed(err, notOpened) }
 
 func isNamed(err error, names ...string) bool {
 	return err != nil && slices.Contains(names, jsbridge.ExceptionName(err))
 }
 
-// refusals says what an exception of the file system means for the one who wanted to
-// lock, and what can be done.
+// refusals maps exceptions of the file system to what they mean for the caller and what the caller can do.
 var refusals = map[string]string{
 	"SecurityError":            "the browser refuses storage here, as it does in private windows, in frames of other sites and where the site's data is blocked; open the page in a normal window and allow it to store data",
 	"NotAllowedError":          "the browser refuses storage here, as it does in private windows, in frames of other sites and where the site's data is blocked; open the page in a normal window and allow it to store data",
@@ -54,9 +53,9 @@ var refusals = map[string]string{
 	"InvalidModificationError": "there is a folder that is not empty where the file should be; remove it",
 }
 
-// explain turns an exception on a path into an error that says what can be done. What
-// is not an exception of the file system's, or NotFoundError, stays as it is. A storage that
-// does not answer may do so later: that is an error that can be retried.
+// explain turns an exception on a path into an error that says what can be done. NotFoundError and errors that are no
+// exceptions of the file system stay unchanged. A storage that does not answer may answer later, so that error can be
+// retried.
 func (d *Dir) explain(ctx context.Context, path string, err error) error {
 	var explained *lock.Error
 	if err == nil || ctx.Err() != nil || errors.As(err, &explained) {

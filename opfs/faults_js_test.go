@@ -29,7 +29,7 @@ func image(t *testing.T, dir *Dir) []byte {
 	return content
 }
 
-// read returns the whole content. A file larger than limit is cut there.
+// read returns the whole content, cut at limit.
 func (h *handle) read(ctx context.Context, limit int) ([]byte, error) {
 	size, err := call(ctx, h.value, "getSize")
 	if err != nil {
@@ -80,7 +80,7 @@ func try(c *FileLocks, name string) (lock.Grant, error) {
 	return c.Request(context.Background(), r)
 }
 
-// within asks for a lock and returns it, or the error when the limit has passed.
+// within asks for a lock and returns it, or the error once the limit has passed.
 func within(limit time.Duration, c *FileLocks, name string) (lock.Grant, error) {
 	ctx, stop := context.WithTimeout(context.Background(), limit)
 	defer stop()
@@ -89,7 +89,7 @@ func within(limit time.Duration, c *FileLocks, name string) (lock.Grant, error) 
 
 func lost(g lock.Grant) bool { return wait.Closed(g.Lost()) }
 
-// damages are what may have happened to the file under a holder.
+// damages are ways in which the file may be damaged while a client holds a lock.
 func damages(whole []byte) map[string]func(*testing.T, *Dir) {
 	putting := func(content []byte) func(*testing.T, *Dir) {
 		return func(t *testing.T, d *Dir) { put(t, d, content) }
@@ -111,8 +111,8 @@ func damages(whole []byte) map[string]func(*testing.T, *Dir) {
 	return all
 }
 
-// The holder lives on, others wait, and nobody is granted what it holds.
-func TestDamageUnderAHolder(t *testing.T) {
+// The holder lives, others wait, and no waiter is granted the holder's lock.
+func TestDamageUnderHolder(t *testing.T) {
 	first := newClient(t, newRoot())
 	_, err := first.Request(t.Context(), want("x"))
 	require.NoError(t, err)
@@ -137,15 +137,15 @@ func TestDamageUnderAHolder(t *testing.T) {
 	}
 }
 
-// A client that does not say what it holds is waited for until the TTL has passed.
-func TestDamageWhileAHolderIsFrozen(t *testing.T) {
+// Other clients wait for a silent client until the TTL has passed.
+func TestDamageWhileHolderIsFrozen(t *testing.T) {
 	root := newRoot()
 	frozen, other := newClient(t, root), newClient(t, root)
 	other.options.TTL = 2 * time.Second
 	_, err := frozen.Request(t.Context(), want("x"))
 	require.NoError(t, err)
 	<-time.After(10 * time.Millisecond)
-	frozen.turn <- struct{}{} // it makes no step any more
+	frozen.turn <- struct{}{} // it makes no further step
 	defer func() { <-frozen.turn }()
 	put(t, frozen.dir, []byte("garbage"))
 	begun := time.Now()
@@ -157,7 +157,7 @@ func TestDamageWhileAHolderIsFrozen(t *testing.T) {
 	assertBetween(t, 1900*time.Millisecond, time.Since(begun), 3*time.Second)
 }
 
-func TestDamageWithNobodyThere(t *testing.T) {
+func TestDamageWithoutClients(t *testing.T) {
 	c := newClient(t, newRoot())
 	put(t, c.dir, []byte("garbage"))
 	g, err := try(c, "x")
@@ -180,7 +180,7 @@ func TestNewerVersion(t *testing.T) {
 	assertBetween(t, 900*time.Millisecond, time.Since(begun), 2*time.Second)
 }
 
-func TestDirectoryInItsPlace(t *testing.T) {
+func TestDirectoryInPlaceOfLockFile(t *testing.T) {
 	c := newClient(t, newRoot())
 	folder := must(c.dir.open(t.Context()))
 	must(call(t.Context(), folder, "getDirectoryHandle", lockFile, map[string]any{"create": true}))
@@ -202,7 +202,7 @@ func prototype(class string) safejs.Value {
 	return must(must(safejs.Global().Get(class)).Get("prototype"))
 }
 
-// replace sets a property for the length of the test.
+// replace sets a property for the duration of the test.
 func replace(t *testing.T, object safejs.Value, name, body string, argument any) {
 	t.Helper()
 	before := must(object.Get(name))
@@ -264,9 +264,9 @@ func TestNoStorage(t *testing.T) {
 	}
 }
 
-// The browser never says that a file is open, or too late: it is opened again, and what came
-// too late is closed.
-func TestOpeningIsNotAnswered(t *testing.T) {
+// The browser never answers that a file is open, or answers too late. The file is opened again, and a late handle is
+// closed.
+func TestBrowserDoesNotAnswerOpen(t *testing.T) {
 	handles := prototype("FileSystemFileHandle")
 	for _, through := range []string{"this program", "a helper"} {
 		for _, file := range []string{"the table", "liveness"} {
@@ -306,9 +306,9 @@ func TestRootIsChecked(t *testing.T) {
 	}
 }
 
-// A lease whose lock is kept elsewhere has its record again at its next renewal, whatever
-// happened to the file, and nobody is told that there is another holder.
-func TestDamageUnderARecord(t *testing.T) {
+// A lease whose lock another mechanism keeps gets its record back at its next renewal, whatever happened to the file,
+// and nobody reports another holder.
+func TestDamageUnderRecord(t *testing.T) {
 	now := time.Now()
 	claim := func(t *testing.T, c *FileLocks) (r lock.Record) {
 		r = lock.Record{Resource: "x", LeaseID: lock.NewID(), OwnerName: "somebody", AcquiredAt: now, ExpiresAt: now.Add(time.Minute)}

@@ -17,82 +17,82 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Options of [FileLocks]. The zero value is the default.
+// Options configures [FileLocks]. The zero value is the default.
 type Options struct {
-	// TTL is how long a table of which something may be missing counts as held by a
-	// client that does not say what it holds. Default: lock.DefaultTTL.
+	// TTL is how long a table that may be incomplete counts as held by clients that do not report what they hold.
+	// Default: lock.DefaultTTL.
 	TTL time.Duration
-	// Warn, where set, is told when a table was damaged or a lease was taken over from a
-	// living owner. It must not block.
+	// Warn, if set, is called when a table was damaged or a lease was taken over from a living owner. It must not
+	// block.
 	Warn  func(detail string)
 	Clock lock.Clock // default: lock.SystemClock
-	// Tables makes the steps: a Tables of tables.js or, for a program in a page, a Files of files.js.
+	// Tables runs the steps: a Tables of tables.js or, for a program in a page, a Files of files.js.
 	Tables safejs.Value
 }
 
-// FileLocks are the [lock.Locker] and the [lock.Records] over one `.lock` file. What
-// they grant holds between all tabs and workers of one origin that use the same root.
+// FileLocks is the [lock.Locker] and the [lock.Records] over one `.lock` file. Its grants hold between all tabs and
+// workers of one origin that use the same root.
 //
-// They open no file, channel or goroutine before they are first used, and none but the
-// channel is left open some seconds after the last grant, waiter and record.
+// It opens no file, channel or goroutine before its first use. Some seconds after the last grant, waiter and record
+// only the channel stays open.
 type FileLocks struct {
-	dir     *Dir
-	name    string // under which this client asks
-	options Options
-	bell    func() *bell
+	dir      *Dir
+	name     string // the name of this client in its requests
+	options  Options
+	notifier func() *notifier
 
 	life context.Context // ends when Close begins
 	end  context.CancelCauseFunc
-	work sync.WaitGroup // the keeper
-	poke chan struct{}  // has one place: the table has something for this client
+	work sync.WaitGroup // of the goroutine that runs maintain
+	poke chan struct{}  // capacity 1: the table has changed for this client
 
-	waits chan struct{} // has one place: this client waits from now on
+	waits chan struct{} // capacity 1: this client begins to wait
 
 	mu        sync.Mutex
 	waiters   map[string]*waiter
 	grants    map[string]*grant
-	questions int64            // that were asked
-	answers   map[string]int64 // the number of the last that a client answered
+	questions int64            // number of questions asked so far
+	answers   map[string]int64 // by client: the last question it answered
 
-	order chan struct{} // has one place: the operation that fills it goes on, later ones wait in the order in which they came
-	turn  chan struct{} // has one place: who fills it may use what follows
+	order chan struct{} // capacity 1: the operation that fills it runs; later operations wait in order of arrival
+	turn  chan struct{} // capacity 1: the goroutine that fills it may use the fields below
 	file  safejs.Value  // of the table, where opened
 	open  bool
-	image []byte // of the table's file as it was last
+	image []byte // the last known content of the table's file
 	clientState
 
 	hook    func(step string) // for tests: called between the steps
-	hearing time.Duration     // a constant but for tests
+	hearing time.Duration     // constant outside tests
 }
 
-// clientState is what one client remembers from step to step.
+// clientState is what a client remembers from one step to the next.
 type clientState struct {
-	alive     alive
-	own       []*entry // as the table had them last
-	clients   []string // in the table
-	swept     time.Duration
-	doubt     bool  // the table may have more of this client
-	number    int64 // of the version of the table seen last
-	used      time.Duration
-	seen      time.Duration // when the table was seen last
-	dead      map[string]bool
-	present   roll                     // who lives, where that was asked for
-	strangers []string                 // who had a file, but no entry, when this client began
-	met       time.Duration            // when they were first found to live
-	leaving   bool                     // the next step removes this client from the table
-	probed    map[string]time.Duration // when a client was last found alive
-	unlikely  map[string]sighting      // expiries that cannot be right
-	stalled   map[string]time.Duration
-	future    sighting
+	alive          alive
+	own            []*entry // this client's entries as the table last had them
+	clients        []string // all clients in the table
+	swept          time.Duration
+	doubt          bool  // the table may have more entries of this client
+	number         int64 // of the last version of the table that this client saw
+	used           time.Duration
+	seen           time.Duration // when this client last saw the table
+	dead           map[string]bool
+	present        presence                 // the living clients, if the last recovery asked for them
+	strangers      []string                 // clients that had a file, but no entry, when this client began
+	strangersFound time.Duration            // when they were first found to live
+	leaving        bool                     // the next step removes this client from the table
+	probed         map[string]time.Duration // when a client was last found alive
+	unlikely       map[string]sighting      // expiries that cannot be right
+	stalled        map[string]time.Duration
+	future         sighting
 }
 
-// roll is who lived during a recovery.
-type roll struct {
+// presence lists the clients that lived during a recovery.
+type presence struct {
 	until  time.Time // of the recovery
 	living []string
 }
 
-// sighting is something that counts only for so long after it was first seen.
+// sighting is an observation that stays valid for a limited time.
 type sighting struct {
 	what  int64
 	since time.Duration
@@ -108,8 +108,8 @@ func Resource(root string) string { return root + "/" + lockFile }
 
 var errClosed = &lock.Error{Code: lock.CodeAborted, Operation: lock.OpAcquire, Detail: "these file locks were closed; open new ones"}
 
-// NewFileLocks returns the locks of one client under the folder root. Where there is no
-// file storage, every call fails with lock.ErrUnsupported and says why.
+// NewFileLocks returns the locks of one client under the folder root. Without file storage every call fails with
+// lock.ErrUnsupported and says why.
 func NewFileLocks(root string, options Options) (*FileLocks, error) {
 	dir, err := NewDir(root)
 	if err != nil {
@@ -124,21 +124,21 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 	c := &FileLocks{dir: dir, options: options, poke: make(chan struct{}, 1), waits: make(chan struct{}, 1), turn: make(chan struct{}, 1), order: make(chan struct{}, 1),
 		waiters: make(map[string]*waiter), grants: make(map[string]*grant), name: lock.NewID(), answers: make(map[string]int64), hearing: hearing}
 	c.life, c.end = context.WithCancelCause(context.Background())
-	c.bell = sync.OnceValue(func() *bell { return newBell("holdfast:"+root+":.lock", c.heard) })
+	c.notifier = sync.OnceValue(func() *notifier { return newNotifier("holdfast:"+root+":.lock", c.heard) })
 	c.alive.dir = dir.Sub(aliveFolder)
 	c.dead, c.probed = make(map[string]bool), make(map[string]time.Duration)
 	c.unlikely, c.stalled = make(map[string]sighting), make(map[string]time.Duration)
 	return c, nil
 }
 
-// waiter is a request under way.
+// waiter is a pending request.
 type waiter struct {
-	granted chan struct{} // has one place
-	failed  chan error    // has one place
+	granted chan struct{} // capacity 1
+	failed  chan error    // capacity 1
 }
 
-// Request implements [lock.Locker]. Where another client holds a name, the error matches
-// both ErrFallbackConflict and ErrDenied.
+// Request implements [lock.Locker]. If another client holds a name, the error matches both ErrFallbackConflict and
+// ErrDenied.
 func (c *FileLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -160,13 +160,13 @@ func (c *FileLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 	delete(c.waiters, e.id)
 	c.mu.Unlock()
 	if err != nil {
-		_ = g.Release(context.WithoutCancel(ctx)) // what is left in the table, granted or not
+		_ = g.Release(context.WithoutCancel(ctx)) // remove the entry from the table, granted or not
 		return nil, err
 	}
 	return g, nil
 }
 
-// wait returns nil once granted; a grant that comes as ctx ends is given back.
+// wait returns nil once the request is granted. It gives back a grant that arrives as ctx ends.
 func (c *FileLocks) wait(ctx context.Context, w *waiter) error {
 	if len(w.granted) == 0 {
 		select {
@@ -188,7 +188,7 @@ func (c *FileLocks) wait(ctx context.Context, w *waiter) error {
 	return nil
 }
 
-// enqueue puts the request into the table, where it may be granted at once.
+// enqueue puts the request into the table, which may grant it at once.
 func (c *FileLocks) enqueue(ctx context.Context, e *entry, r lock.Request) error {
 	for {
 		err := c.visit(ctx, func(s *session) error { return s.request(e, r) })
@@ -201,8 +201,7 @@ func (c *FileLocks) enqueue(ctx context.Context, e *entry, r lock.Request) error
 	}
 }
 
-// check reports what cannot be locked. The names are those that Web Locks refuse, so
-// that both strategies lock the same.
+// check refuses names that cannot be locked. Web Locks refuse the same names, so both strategies lock the same.
 func check(r lock.Request) error {
 	for _, w := range r.Wants {
 		if strings.HasPrefix(w.Name, "-") {
@@ -225,7 +224,7 @@ func invalid(detail string) error {
 	return &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire, Detail: detail}
 }
 
-// heard is called for what other clients tell. It does not block.
+// heard handles a message of another client. It does not block.
 func (c *FileLocks) heard(words []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,7 +244,7 @@ func (c *FileLocks) heard(words []string) {
 	}
 }
 
-// wake makes the keeper look at the table.
+// wake makes maintain look at the table.
 func (c *FileLocks) wake() {
 	select {
 	case c.poke <- struct{}{}:
@@ -253,12 +252,12 @@ func (c *FileLocks) wake() {
 	}
 }
 
-// Close gives back everything this client holds or waits for and ends its goroutine.
-// Where ctx ends first, others find out that the client is gone when its worker ends.
+// Close gives back everything that this client holds or waits for, and ends its goroutine. If ctx ends first, other
+// clients notice when this client's worker ends.
 func (c *FileLocks) Close(ctx context.Context) error {
 	c.end(errClosed)
 	c.work.Wait()
-	defer c.bell().close()
+	defer c.notifier().close()
 	if !c.take(ctx) {
 		return context.Cause(ctx)
 	}
@@ -282,7 +281,7 @@ type grant struct {
 // Lost implements [lock.Grant].
 func (g *grant) Lost() <-chan struct{} { return g.lost }
 
-// Look implements [lock.LateGrant]: who steals tells in the table, and rings a bell that may not be heard at once.
+// Look implements [lock.LateGrant]. A client that steals writes this into the table; its notification may arrive late.
 func (g *grant) Look(ctx context.Context, since lock.Instant) error {
 	if !g.locks.take(ctx) {
 		return context.Cause(ctx)
@@ -300,8 +299,8 @@ func (g *grant) lose() { g.losing.Do(func() { close(g.lost) }) }
 var errNotReleased = &lock.Error{Code: lock.CodeReleaseFailed, Operation: lock.OpRelease, Err: context.DeadlineExceeded,
 	Detail: "the browser's file storage did not answer in time; the lock is free when it answers, or when this page is closed"}
 
-// Release implements [lock.Grant]. Where the table cannot be written, the entry is
-// removed at the next step that succeeds, or by others once this client has ended.
+// Release implements [lock.Grant]. If the table cannot be written, the next successful step removes the entry, or other
+// clients remove it once this client has ended.
 func (g *grant) Release(ctx context.Context) error {
 	g.leaving.Do(func() {
 		ctx, stop := context.WithTimeoutCause(ctx, stepLimit, errNotReleased)

@@ -34,7 +34,7 @@ func TestFileLocks(t *testing.T) { locktest.RunLocker(t, severalClients) }
 
 func TestTreeOverFileLocks(t *testing.T) { locktest.RunTree(t, severalClients) }
 
-// severalClients are some that take turns: as many as tabs that somebody has open.
+// severalClients returns clients that take turns, as many as the tabs that a user has open.
 func severalClients(t *testing.T) func() lock.Locker {
 	root, clients, next := newRoot(), make([]*FileLocks, 6), 0
 	for i := range clients {
@@ -46,8 +46,7 @@ func severalClients(t *testing.T) func() lock.Locker {
 	}
 }
 
-// A closed client leaves no goroutine, callback or file behind, and refuses what is asked
-// of it later.
+// A closed client leaves no goroutine, callback or file behind, and refuses later calls.
 func TestClose(t *testing.T) {
 	root := newRoot()
 	_, err := newClient(t, root).Query(t.Context()) // the runtime keeps a goroutine for events, once there was one
@@ -106,8 +105,8 @@ func TestNothingOutsideTheRoot(t *testing.T) {
 	assert.ElementsMatch(t, []string{lockFile, aliveFolder}, names)
 }
 
-// Who was robbed and has not heard the bell finds it out by looking.
-func TestLookAfterATheft(t *testing.T) {
+// A holder whose lock was stolen, and that missed the notification, notices when it looks.
+func TestLookNoticesSteal(t *testing.T) {
 	root := newRoot()
 	c, thief := newClient(t, root), newClient(t, root)
 	g, err := c.Request(t.Context(), want("x"))
@@ -118,7 +117,7 @@ func TestLookAfterATheft(t *testing.T) {
 
 	theft := want("x")
 	theft.Steal = true
-	c.turn <- struct{}{} // its keeper cannot look
+	c.turn <- struct{}{} // its maintain loop cannot look
 	_, err = thief.Request(t.Context(), theft)
 	require.NoError(t, err)
 	assert.False(t, lost(g))

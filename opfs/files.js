@@ -1,8 +1,7 @@
-// Files for a Go program in a page. A page has no sync access handles, so a helper worker
-// opens them: Files is the page's side, serve the worker's. When the page ends, its worker
-// ends with it, and the browser closes what that had open.
+// Files for a Go program in a page. A page has no sync access handles, so a helper worker opens the files: Files is the
+// page's side, serve the worker's. The worker ends with its page, and the browser then closes the worker's files.
 //
-// It imports nothing but its neighbour, so that Go's own tests can load it too.
+// This module imports only its neighbours, so that Go's own tests can load it.
 
 import { Journals } from "./journal.js";
 import { callMs, Patience } from "./patience.js";
@@ -17,7 +16,7 @@ import { Tables } from "./tables.js";
 /** @type {JournalMethod[]} */
 export const journalMethods = ["bind", "write", "seal", "saved", "release", "merge", "list", "read", "remove"];
 
-/** How long the helper's script may take to load, and from how many bytes on what it is given to write takes longer. */
+/** The time in which the helper's script must load, and the number of bytes from which a write gets more time. */
 const loadMs = 30_000, much = 1 << 20;
 
 /** The page's side. It starts the worker when it is first needed. */
@@ -29,11 +28,11 @@ export class Files {
   /** @type {Map<number, {resolve: (value: any) => void, reject: (reason: unknown) => void}>} */
   #asked = new Map();
   #handles = 0;
-  /** @type {Map<number, unknown[]>} what bind was given */
+  /** @type {Map<number, unknown[]>} the arguments of bind, by page */
   #bound = new Map();
   #may = true; // files of locks may stay open
-  #bytes = 0; // that it was given to write, until it had answered everything
-  #heard = false; // it has answered before
+  #bytes = 0; // in requests to write, until all of them are answered
+  #heard = false; // the helper has answered before
   #patience = new Patience(() => this.#end(new DOMException("the helper worker did not answer in time", "TimeoutError")));
 
   /** @param {() => Worker} start */
@@ -42,8 +41,8 @@ export class Files {
   }
 
   /**
-   * Opens a file. What it resolves with has the methods of a FileSystemSyncAccessHandle, but
-   * they return promises, and a buffer given to write is not the caller's any more.
+   * Opens a file. The result has the methods of a FileSystemSyncAccessHandle, but they return promises, and a buffer
+   * passed to write no longer belongs to the caller.
    * @param {unknown} file a FileSystemFileHandle
    */
   async open(file) {
@@ -80,7 +79,7 @@ export class Files {
   }
 
   /**
-   * Opens a file and closes it at once; rejects where somebody has it open.
+   * Opens a file and closes it at once; rejects if the file is already open.
    * @param {unknown} file a FileSystemFileHandle
    */
   probe(file) {
@@ -91,14 +90,14 @@ export class Files {
    * @param {string} root @param {string} [name] @param {string} [index] */
   expect(root, name, index) {
     const asked = this.#ask("expect", root, name, index);
-    asked.catch(() => undefined); // the next save tells, where there is one
+    asked.catch(() => undefined); // the next save, if any, reports it
     return asked;
   }
 
   /** Savings.prepare in the worker.
    * @param {number} id @param {string} root @param {string} name @param {string} index */
   prepare(id, root, name, index) {
-    this.#ask("prepare", id, root, name, index).catch(() => undefined); // store fails too, then
+    this.#ask("prepare", id, root, name, index).catch(() => undefined); // then store fails too
   }
 
   /** Savings.store in the worker.
@@ -125,7 +124,7 @@ export class Files {
     return /** @type {any} */ (Object.fromEntries(journalMethods.map((name) => [name, asking(name)])));
   }
 
-  /** Ends the worker; the browser closes what it had open. */
+  /** Ends the worker; the browser closes its files. */
   close() {
     this.#end(new DOMException("the helper worker was ended", "AbortError"));
     this.#start = () => { throw new DOMException("the helper worker was ended", "AbortError"); };
@@ -139,7 +138,7 @@ export class Files {
   /** @param {string} name @param {unknown[]} args @param {Transferable[]} transfer @returns {Promise<any>} */
   #send(name, args, transfer) {
     return new Promise((resolve, reject) => {
-      this.#worker ??= this.#run(); // what it throws is the answer
+      this.#worker ??= this.#run(); // its exception rejects the promise
       this.#asked.set(++this.#last, { resolve, reject });
       for (const arg of [...args, .../** @type {ArrayBuffer[]} */ (transfer)]) this.#bytes += /** @type {any} */ (arg)?.byteLength || /** @type {any} */ (arg)?.length || 0;
       this.#worker.postMessage({ file: this.#last, do: name, args }, transfer);
@@ -147,7 +146,10 @@ export class Files {
     });
   }
 
-  /** The helper has a file call to make; it is silent when it is stuck in one or dead. Until it has begun, it may be loading. */
+  /**
+   * The helper has a request to answer. It does not answer while a file call blocks it, or when it is dead. Before its
+   * first answer it may be loading.
+   */
   #wait() {
     if (this.#asked.size === 0) this.#bytes = 0;
     this.#patience.wait(this.#asked.size === 0 ? Infinity : callMs(this.#bytes) + (this.#heard ? 0 : loadMs));
@@ -168,7 +170,7 @@ export class Files {
       event.preventDefault();
       this.#end(new DOMException(event.message || "the helper worker could not be loaded", "NetworkError"));
     };
-    // A worker that takes the place of another knows no page yet; what is asked now waits for that.
+    // A worker that replaces another one knows no page yet; requests wait until it does.
     for (const args of this.#bound.values()) worker.postMessage({ file: 0, do: "journal", args: ["bind", ...args] });
     this.#worker = worker;
     this.keep(this.#may);
@@ -192,7 +194,7 @@ const savings = new Savings(), journals = new Journals(), tables = new Tables();
 const handles = new Map();
 
 /**
- * The worker's side: does what a message asks.
+ * The worker's side: carries out the request in a message.
  * @param {Ask} ask
  * @returns {Promise<Answer>}
  */

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-// notReadable is how engines say that the file is being written.
+// notReadable is the exception for a file that is being written.
 const notReadable = "NotReadableError"
 
 // Files is the [autosave.Files] under <root>/autosave/ in the origin private file system.
@@ -27,10 +27,9 @@ type Files struct {
 	savings safejs.Value
 }
 
-// NewFiles returns the files of the project root. Nothing is touched before the first call.
-// It fails with lock.ErrInvalidArgument where root cannot be a folder. Savings is what saves:
-// a Savings of savings.js or, for a program in a page, a Files of files.js. To that, a
-// [jsbridge.Content] is given as it came.
+// NewFiles returns the files of the project root. Nothing is touched before the first call. It fails with
+// lock.ErrInvalidArgument if root cannot be a folder. savings is a Savings of savings.js or, for a program in a page, a
+// Files of files.js; it receives a [jsbridge.Content] unchanged.
 func NewFiles(root string, savings safejs.Value) (*Files, error) {
 	dir, err := NewDir(root)
 	if err != nil {
@@ -41,13 +40,13 @@ func NewFiles(root string, savings safejs.Value) (*Files, error) {
 		autosave.FolderIndex: dir.Sub(autosave.FolderIndex), autosave.FolderHistory: dir.Sub(autosave.FolderHistory)}}, nil
 }
 
-// Check fails with lock.ErrUnsupported, saying why and what can be done, where this browser
-// or context cannot store files, and with lock.ErrTimeout where the storage does not answer.
+// Check fails with lock.ErrUnsupported, with the reason and a remedy, if this browser or context cannot store files,
+// and with lock.ErrTimeout if the storage does not answer.
 func (f *Files) Check(ctx context.Context) error {
 	const name = "probe"
 	file, err := f.dir.file(ctx, name, true)
 	if err == nil {
-		if err = probe(ctx, file); busy(err) || isNamed(err, notFound) { // another page checks: it has the file open, or has removed it
+		if err = probe(ctx, file); busy(err) || isNamed(err, notFound) { // another page checks at the same time: it has the file open, or has removed it
 			err = nil
 		}
 		_ = f.dir.remove(ctx, name)
@@ -60,7 +59,7 @@ func (f *Files) List(ctx context.Context, folder string) ([]string, error) {
 	return f.folders[folder].names(ctx)
 }
 
-// Read implements [autosave.Files]. It takes no handle: any number of pages may read.
+// Read implements [autosave.Files]. It takes no handle, so any number of pages may read.
 func (f *Files) Read(ctx context.Context, folder, name string) ([]byte, error) {
 	file, err := f.folders[folder].file(ctx, name, false)
 	if err == nil {
@@ -105,7 +104,7 @@ func (f *Files) Write(ctx context.Context, folder, name string, content []byte) 
 	return noRoom(h.write(ctx, content))
 }
 
-// noRoom tells that the storage is full, by whichever of its signs.
+// noRoom returns a quota error if err is one of the signs of a full storage.
 func noRoom(err error) error {
 	if errors.Is(err, errShort) || isNamed(err, noQuota) {
 		return &autosave.Error{Code: autosave.CodeQuota, Err: err,
@@ -114,7 +113,7 @@ func noRoom(err error) error {
 	return err
 }
 
-// Remove implements [autosave.Files]. What this program has told JavaScript before goes first.
+// Remove implements [autosave.Files]. Earlier calls of this program to JavaScript run first.
 func (f *Files) Remove(ctx context.Context, folder, name string) error {
 	class, err := safejs.Global().Get("Promise")
 	if err == nil {
@@ -132,21 +131,21 @@ func (f *Files) Remove(ctx context.Context, folder, name string) error {
 
 // Expect implements [autosave.Files].
 func (f *Files) Expect(name, index string) {
-	_, _ = f.savings.Call("expect", f.dir.String(), name, index) // a save makes what could not be made
+	_, _ = f.savings.Call("expect", f.dir.String(), name, index) // the save makes what this call could not make
 }
 
-// Rest closes the files that a Save was expected to write, and returns when they are closed or ctx has ended.
+// Rest closes the files that Expect has opened. It returns when they are closed or ctx has ended.
 func (f *Files) Rest(ctx context.Context) {
 	_, _ = call(ctx, f.savings, "expect", f.dir.String())
 }
 
-// saves counts those of this program.
+// saves counts the saves of this program.
 var saves atomic.Int64
 
 // Save implements [autosave.Files]. The files are opened while the content is taken.
 func (f *Files) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	id := saves.Add(1)
-	_, _ = f.savings.Call("prepare", id, f.dir.String(), s.Name, s.Index) // store tells
+	_, _ = f.savings.Call("prepare", id, f.dir.String(), s.Name, s.Index) // store reports a failure
 	index, err := f.store(ctx, id, s)
 	if err != nil {
 		return nil, err
@@ -162,8 +161,8 @@ func (f *Files) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	return strings.Split(list, "/"), err
 }
 
-// store begins to write the content and returns the index to be written. Where it fails, the
-// files are closed when it returns or, if ctx has ended, when the browser comes back.
+// store begins to write the content and returns the index to write. If it fails, the files are closed when it returns
+// or, after the end of ctx, when the browser answers.
 func (f *Files) store(ctx context.Context, id int64, s autosave.Saving) (index safejs.Value, err error) {
 	var storing safejs.Value
 	content, err := s.Take(ctx)
@@ -202,7 +201,7 @@ func (f *Files) pass(id int64, content autosave.Content, note string) (safejs.Va
 	return f.savings.Call("store", id, map[string]any{"bytes": array}, note)
 }
 
-// abandon closes the files of a save, once what is under way has ended.
+// abandon closes the files of a save, once its pending call has ended.
 func (f *Files) abandon(id int64, storing safejs.Value) {
 	ctx, stop := context.WithTimeout(context.Background(), stepLimit)
 	defer stop()
@@ -210,7 +209,7 @@ func (f *Files) abandon(id int64, storing safejs.Value) {
 	_, _ = call(ctx, f.savings, "finish", id)
 }
 
-// encoded returns the index to be written, after what store has resolved with.
+// encoded returns the index to write, made from the result of store.
 func encoded(s autosave.Saving, told safejs.Value) (array safejs.Value, err error) {
 	text, err := told.String()
 	if err != nil {
@@ -228,7 +227,7 @@ func encoded(s autosave.Saving, told safejs.Value) (array safejs.Value, err erro
 	return jsbridge.Uint8Array(index)
 }
 
-// refused says why nothing could be written.
+// refused explains why nothing could be written.
 func (f *Files) refused(ctx context.Context, err error) error {
 	if err := noRoom(err); errors.Is(err, autosave.ErrQuota) {
 		return err
@@ -239,7 +238,7 @@ func (f *Files) refused(ctx context.Context, err error) error {
 	return f.dir.explain(ctx, f.dir.String(), err)
 }
 
-// SHA256 is the [autosave.Digest] of the browser.
+// SHA256 is the [autosave.Digest] that the browser computes.
 func SHA256(ctx context.Context, content []byte) (string, error) {
 	array, err := jsbridge.Uint8Array(content)
 	if err != nil {

@@ -71,7 +71,7 @@ func TestStore(t *testing.T) {
 	autosavetest.RunStore(t, project)
 }
 
-func TestAFileThatIsBeingWrittenIsNotThere(t *testing.T) {
+func TestFileBeingWrittenIsNotFound(t *testing.T) {
 	files := newFiles(newRoot())
 	dir := files.folders[autosave.FolderIndex]
 	h := must(openHandle(t.Context(), must(dir.file(t.Context(), "1-1.json", true))))
@@ -90,7 +90,7 @@ func TestAFileThatIsBeingWrittenIsNotThere(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// Readers do not keep each other out, nor the one who removes.
+// Readers exclude neither each other nor a client that removes the file.
 func TestManyReaders(t *testing.T) {
 	files := newFiles(newRoot())
 	require.NoError(t, files.Write(t.Context(), autosave.FolderHistory, "1-1", []byte("text")))
@@ -108,7 +108,7 @@ func TestManyReaders(t *testing.T) {
 	require.NoError(t, files.Remove(t.Context(), autosave.FolderHistory, "1-1"), "again")
 }
 
-func TestAFullStorage(t *testing.T) {
+func TestFullStorage(t *testing.T) {
 	files := newFiles(newRoot())
 	store := autosave.NewLayout(files, SHA256)
 	good, err := store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("good"), Token: 1})
@@ -156,7 +156,7 @@ func TestAFullStorage(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestFilesWhereThereIsNoStorage(t *testing.T) {
+func TestFilesWithoutStorage(t *testing.T) {
 	manager := prototype("StorageManager")
 	handles := prototype("FileSystemFileHandle")
 	for name, plant := range map[string]func(*testing.T){
@@ -177,8 +177,8 @@ func TestFilesWhereThereIsNoStorage(t *testing.T) {
 	require.True(t, errors.Is(err, lock.ErrInvalidArgument))
 }
 
-// Pages that check at once share a file, which each of them removes.
-func TestChecksAtOnce(t *testing.T) {
+// Pages that check at the same time share a file, and each of them removes it.
+func TestConcurrentChecks(t *testing.T) {
 	const pages, checks = 8, 20
 	root, failed := newRoot(), make(chan error)
 	for range pages {

@@ -32,9 +32,9 @@ func saveUntil(root string, n int) {
 	say("at", "the end", fmt.Sprint(takeOver(autosave.NewLayout(c, SHA256))))
 }
 
-// A worker ends before any operation of a takeover and its first save: what was saved last
-// reads back whole, and the next editor goes on.
-func TestKilledAtEveryOperationOfASave(t *testing.T) {
+// A worker ends before any operation of a takeover and its first save. The last save reads back whole, and the next
+// editor can save.
+func TestKilledAtEveryOperationOfSave(t *testing.T) {
 	for n := 0; ; n++ {
 		root := twice(t)
 		p := startPeer(t, root, safejs.Null())
@@ -59,7 +59,7 @@ func TestKilledAtEveryOperationOfASave(t *testing.T) {
 	}
 }
 
-// operations are those of the browser that a save is made of.
+// operations are the browser's operations during a save.
 var operations = map[string][]string{
 	"FileSystemDirectoryHandle":  {"getDirectoryHandle", "getFileHandle", "removeEntry", "keys"},
 	"FileSystemFileHandle":       {"createSyncAccessHandle", "getFile"},
@@ -67,14 +67,14 @@ var operations = map[string][]string{
 	"SubtleCrypto":               {"digest"},
 }
 
-// hang and refuse are what may become of an operation.
+// hang and refuse are what plant does to an operation.
 const (
 	hang   = `postMessage(["peer", "at " + name]); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)`
 	refuse = `if (name !== "close") { const error = new DOMException("planted", "UnknownError"); if (sync.includes(name)) throw error; return Promise.reject(error) }`
 )
 
-// plant has something else happen before the n-th operation of the browser from now on.
-// What it returns undoes that, and says whether it has happened.
+// plant makes something else happen before the n-th operation of the browser from now on. undo removes this, and
+// reports whether it has happened.
 func plant(n int, what string) (undo func() bool) {
 	list := map[string]any{}
 	for class, methods := range operations {
@@ -105,7 +105,7 @@ func takeOver(store *autosave.Layout) error {
 	return err
 }
 
-// twice is a project in which an editor has saved "older", then "old".
+// twice returns a project in which an editor has saved "older", then "old".
 func twice(t *testing.T) (root string) {
 	root = newRoot()
 	store := autosave.NewLayout(newFiles(root), SHA256)
@@ -116,8 +116,8 @@ func twice(t *testing.T) (root string) {
 	return root
 }
 
-// whole fails unless every generation reads back whole, and the current one is none of
-// those that were superseded. It returns that one.
+// whole fails unless every generation reads back whole and the current one is none of the superseded ones. It returns
+// the current one.
 func whole(t *testing.T, root, at string, superseded ...string) (current string) {
 	t.Helper()
 	store := autosave.NewLayout(newFiles(root), SHA256)
@@ -136,8 +136,8 @@ func whole(t *testing.T, root, at string, superseded ...string) (current string)
 	return current
 }
 
-// A worker ends before any operation of the browser in a takeover and its first save: what
-// was saved last reads back whole, and the next editor goes on.
+// A worker ends before any operation of the browser in a takeover and its first save. The last save reads back whole,
+// and the next editor can save.
 func TestKilledAtEveryOperationOfTheBrowser(t *testing.T) {
 	for n := 0; ; n++ {
 		root := twice(t)
@@ -162,7 +162,7 @@ func TestKilledAtEveryOperationOfTheBrowser(t *testing.T) {
 	}
 }
 
-// Any operation of the browser fails: nothing that was saved is lost, and the next attempt works.
+// Any operation of the browser fails. No saved content is lost, and the next attempt succeeds.
 func TestEveryOperationOfTheBrowserFails(t *testing.T) {
 	for n := 0; ; n++ {
 		root := twice(t)
@@ -189,7 +189,7 @@ func TestEveryOperationOfTheBrowserFails(t *testing.T) {
 
 const large = 1 << 20
 
-// saveOn saves ever new contents, as a peer.
+// saveOn saves new contents in a loop, as a peer.
 func saveOn(root string) {
 	store := autosave.NewLayout(newFiles(root), SHA256)
 	for n := 1; ; n++ {
@@ -202,8 +202,8 @@ func saveOn(root string) {
 	}
 }
 
-// A worker ends in the midst of any operation: no acknowledged save is lost, and none is torn.
-func TestKilledInTheMidstOfASave(t *testing.T) {
+// A worker ends during any operation: no acknowledged save is lost, and none is torn.
+func TestKilledDuringSave(t *testing.T) {
 	for round := range 12 {
 		root := newRoot()
 		p := startPeer(t, root, safejs.Null())

@@ -12,24 +12,23 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-// handle is an open sync access handle: while it is open nobody else can open the file,
-// read it or remove it. It must be closed.
+// handle is an open sync access handle: while it is open nobody else can open, read or remove the file. It must be
+// closed.
 type handle struct{ value safejs.Value }
 
-// errNoHandles tells that neither this program nor a helper can have handles.
+// errNoHandles says that neither this program nor a helper has sync access handles.
 var errNoHandles = errors.New("createSyncAccessHandle is missing")
 
-// openLimit is how long the browser may take to open a file: under heavy load Chromium
-// was seen never to answer.
+// openLimit is the maximum time to open a file: under heavy load Chromium sometimes never answers.
 const openLimit = 2 * time.Second
 
 var errNotOpened = errors.New("the browser has not opened a file in time; close all tabs of this site, or restart the browser")
 
-// openings bounds how often in a row a file is opened that the browser does not open.
+// openings is how many times in a row a file is opened without an answer of the browser.
 const openings = 3
 
-// openHandle opens a file. It fails with an error that is busy, at once where somebody has
-// it open. Where ctx or openLimit ends meanwhile, what is opened later is closed.
+// openHandle opens a file. If the file is already open, it fails at once with an error for which busy is true. A handle
+// that arrives after ctx or openLimit has ended is closed.
 func openHandle(ctx context.Context, file safejs.Value) (*handle, error) {
 	promise, err := openFile(file)
 	if err != nil {
@@ -47,16 +46,15 @@ func openHandle(ctx context.Context, file safejs.Value) (*handle, error) {
 	return &handle{value}, nil
 }
 
-// closeLate closes a handle that nobody waits for any more. The promise settles
-// whatever happens; there is nothing to wait for but the browser.
+// closeLate closes a handle that nobody waits for any more. The browser settles the promise in any case.
 func closeLate(promise safejs.Value) {
 	if value, err := jsbridge.Await(context.Background(), promise); err == nil {
 		(&handle{value}).close()
 	}
 }
 
-// probe fails as openHandle does. With a helper, a page that is frozen in the midst of it
-// does not keep the file open.
+// probe returns the errors of openHandle. With a helper, a page that freezes during the probe does not keep the file
+// open.
 func probe(ctx context.Context, file safejs.Value) error {
 	if helped() {
 		_, err := call(ctx, helper, "probe", file)
@@ -69,7 +67,7 @@ func probe(ctx context.Context, file safejs.Value) error {
 	return err
 }
 
-// openFile asks for a handle: the helper's where there is a helper.
+// openFile asks for a handle: from the helper, if there is one.
 func openFile(file safejs.Value) (promise safejs.Value, err error) {
 	if helped() {
 		return helper.Call("open", file)
@@ -92,7 +90,7 @@ func (h *handle) close() {
 	_, _ = jsbridge.Await(ctx, closing)
 }
 
-// write writes data to the beginning of the file and has it stored before it returns.
+// write writes data to the beginning of the file and flushes it before it returns.
 func (h *handle) write(ctx context.Context, data []byte) error {
 	buffer, err := jsbridge.Uint8Array(data)
 	if err != nil {

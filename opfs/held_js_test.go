@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// A process stands still in the midst of a step, and has the table open. Nobody can look at it then, and everybody
-// has a clear answer in time: who asks, who waits, and who holds. When it is gone all goes on.
-func TestFailsInTimeWhileTheTableIsHeldOpen(t *testing.T) {
+// A process stops during a step, with the table open, so nobody can read it. Clients that ask, wait or hold get a clear
+// answer in time. When the process is gone, all of them go on.
+func TestFailsInTimeWhileTableIsHeldOpen(t *testing.T) {
 	root := newRoot()
 	holder, _ := newManager(t, root)
 	asker, _ := newManager(t, root)

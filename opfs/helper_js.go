@@ -4,12 +4,11 @@ package opfs
 
 import "github.com/hack-pad/safejs"
 
-// helper is a Files of files.js, or nothing.
+// helper is a Files of files.js, or undefined.
 var helper safejs.Value
 
-// UseHelper has a helper worker open files, for a program in a page: sync access handles
-// exist in dedicated workers alone. h is a Files of files.js. It must be called before
-// anything else of this package.
+// UseHelper makes a helper worker open files for a program in a page, because only dedicated workers have sync access
+// handles. h is a Files of files.js. UseHelper must be called before anything else of this package.
 func UseHelper(h safejs.Value) { helper = h }
 
 func helped() bool { return helper.Type() == safejs.TypeObject }

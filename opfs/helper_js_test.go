@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// made returns what an expression makes of a module of this package.
+// made evaluates an expression over a module of this package.
 func made(name, expression string) safejs.Value {
 	function := must(safejs.Global().Get("Function"))
 	module := must(call(context.Background(), must(function.New("return import('/package/"+name+"')")), "call"))
 	return must(must(function.New("module", "return "+expression)).Invoke(module))
 }
 
-// newFiles returns the files of a project root, which the helper saves where there is one.
+// newFiles returns the files of a project root; the helper saves them, if there is one.
 func newFiles(root string) *Files {
 	if helped() {
 		return must(NewFiles(root, helper))
@@ -26,7 +26,7 @@ func newFiles(root string) *Files {
 	return must(NewFiles(root, made("savings.js", "new module.Savings()")))
 }
 
-// newTables returns what makes the steps of a client: the helper where there is one.
+// newTables returns the object that runs a client's steps: the helper, if there is one.
 func newTables() safejs.Value {
 	if helped() {
 		return helper
@@ -34,8 +34,8 @@ func newTables() safejs.Value {
 	return made("tables.js", "new module.Tables()")
 }
 
-// withHelper has a helper worker open the files of this program, as for one in a page,
-// until the test ends. The runner serves the folder of the package.
+// withHelper makes a helper worker open the files of this program, as for a program in a page, until the test ends. The
+// runner serves the folder of the package.
 func withHelper(t *testing.T) {
 	files := made("files.js", "new module.Files(() => new Worker('/package/testdata/helper.js', {type: 'module'}))")
 	UseHelper(files)
@@ -45,7 +45,7 @@ func withHelper(t *testing.T) {
 	})
 }
 
-// withHelperHere is withHelper without the worker, so that what is planted here is met.
+// withHelperHere is withHelper without the worker, so that planted faults take effect.
 func withHelperHere(t *testing.T) {
 	UseHelper(made("files.js", `new module.Files(() => ({
 		postMessage(ask) { module.serve(ask).then((data) => this.onmessage({ data })) },
@@ -53,7 +53,7 @@ func withHelperHere(t *testing.T) {
 	t.Cleanup(func() { UseHelper(safejs.Value{}) })
 }
 
-// What holds for a program in a worker holds for one in a page, and between the two.
+// The guarantees for a program in a worker also hold for one in a page, and between the two.
 func TestThroughAHelper(t *testing.T) {
 	withHelper(t)
 	for _, c := range []struct {
@@ -65,15 +65,15 @@ func TestThroughAHelper(t *testing.T) {
 		{"rest", TestClientRests},
 		{"leases", TestLeases},
 		{"killed", TestKilledBetweenAnyTwoSteps},
-		{"kept", TestTheTableIsKept},
-		{"rung", TestAKeeperYieldsAtOnce},
+		{"kept", TestTableStaysOpen},
+		{"rung", TestClientClosesTableForOthers},
 		{"killed waiter", TestKilledWaiter},
-		{"damage", TestDamageUnderAHolder},
-		{"directory", TestDirectoryInItsPlace},
+		{"damage", TestDamageUnderHolder},
+		{"directory", TestDirectoryInPlaceOfLockFile},
 		{"newer version", TestNewerVersion},
 		{"expiry", TestExpiredLeaseIsTakenOver},
-		{"query", TestQuerySeesWhatOthersAreAbout},
-		{"frozen", TestQueryDoesNotWaitForWhoIsFrozen},
+		{"query", TestQuerySeesPendingOperationsOfOthers},
+		{"frozen", TestQueryDoesNotWaitForFrozenClient},
 		{"records", TestRecordsBesideAnotherMechanism},
 		{"handles", TestOpenFileIsNeitherOpenedNorRemoved},
 		{"saves", TestStore},
@@ -82,8 +82,8 @@ func TestThroughAHelper(t *testing.T) {
 	}
 }
 
-// Whoever has been overtaken decides anew, on what the file has now.
-func TestSwapIsDecidedAnew(t *testing.T) {
+// A client whose step was overtaken decides again, on the file's present content.
+func TestOvertakenStepIsDecidedAgain(t *testing.T) {
 	root := newRoot()
 	direct := newClient(t, root)
 	_, err := direct.Request(t.Context(), want("x"))
@@ -115,8 +115,8 @@ func TestSwapIsDecidedAnew(t *testing.T) {
 	assert.Len(t, held.Held, 2, "what others wrote is not overwritten")
 }
 
-// Where the helper has ended or cannot be loaded, calls fail and say so.
-func TestHelperIsGone(t *testing.T) {
+// Calls fail with a reason if the helper has ended or cannot be loaded.
+func TestCallsFailWithoutHelper(t *testing.T) {
 	for name, script := range map[string]string{"ended": "/package/testdata/helper.js", "missing": "/package/testdata/none.js"} {
 		t.Run(name, func(t *testing.T) {
 			withHelper(t)

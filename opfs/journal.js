@@ -1,59 +1,66 @@
-// Writes the drafts of a page while the user types, in a worker: pages have no sync access handles. One file per draft,
-// <folder>/drafts/<draft id>; draftfile.js says what is in it. <folder> is the one that has index/ and history/, so it is
-// bound to a document and to the place where that is saved: this browser, or one server.
+// Writes the drafts of a page while the user types, in a worker: pages have no sync access handles. Each draft is one
+// file, <folder>/drafts/<draft id>; draftfile.js defines its format. <folder> also contains index/ and history/, so it
+// belongs to one document and to one place of storage: this browser, or one server.
 //
-// The file of a page that lives is open, and nobody else can open it. So a file that can be opened belongs to a page that is
-// gone, or that has let go of it.
+// The file of a living page is open, and nobody else can open it. A file that can be opened therefore belongs to a page
+// that is gone, or that has released it.
 //
-// It imports nothing but its neighbours, so that Go's own tests can load it too.
+// This module imports only its neighbours, so that Go's own tests can load it.
 
 import { DraftFile } from "./draftfile.js";
 import { bounded, names, open, unsealed } from "./savings.js";
 
 /** @typedef {import("./draftfile.js").Header} Header */
-/** @typedef {string | Uint8Array} Content a text is stored as UTF-8 */
+/** @typedef {string | Uint8Array} Content text is stored as UTF-8 */
 /** @typedef {{ draft: string, number: number, base: string, at: number, cause?: string }} Entry a snapshot of a page */
 /** @typedef {{ folder: string, ownerId: string, ownerName: string }} Bound */
 /** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, file?: DraftFile | undefined, dir?: FileSystemDirectoryHandle, timer?: ReturnType<typeof setTimeout> }} Page */
 /** @typedef {Header & { id: string }} Found */
 
 /**
- * The difference between a snapshot and a stored one that has `length` units: its first `prefix` and its last `suffix` units,
- * with `insert` between them. Units are those of UTF-16, or bytes where `binary`; `insert` has bytes as the characters of the same
- * numbers. The one that is stored is the snapshot `number` of the same draft, or else the content of the generation `base`.
+ * The difference between a snapshot and a stored one that has `length` units: its first `prefix` and its last `suffix`
+ * units, with `insert` between them. Units are UTF-16 code units, or bytes if `binary`; each character of `insert` then
+ * stands for the byte of the same number. The stored one is the snapshot `number` of the same draft, or the content of
+ * the generation `base`.
  * @typedef {{ number?: number, base?: string, length: number, prefix: number, suffix: number, insert: string }} Difference
  */
 
 /**
  * The entry that a page wrote to localStorage as it ended: differences to each snapshot that may be the newest in the
- * file. One that needs nothing before it has neither `number` nor `base`.
+ * file. A difference with neither `number` nor `base` builds on nothing.
  * @typedef {Omit<Entry, "cause"> & { ownerId: string, binary: boolean, differences: Difference[] }} Rescue
  */
 
-/** How long typing pauses before what was written is made safe against a loss of power, in milliseconds. */
+/** How long typing must pause before the file is flushed, in milliseconds. */
 const flushMs = 1000;
 
-/** How long a file may be written without a look whether it still has its name, in milliseconds. */
+/** How long a file may be written before the next check that it still has its name, in milliseconds. */
 const seenMs = 1000;
 
-/** How often a file that another has open is tried again, and how long one try is apart from the next, and all of them take, in milliseconds. */
+/**
+ * How often a file that somebody else has open is tried again, the time between two tries, and the limit for all of
+ * them, in milliseconds.
+ */
 const tries = 20, tryMs = 25, triesMs = 2000;
 
-/** How engines say that another has a file open: Chromium and Firefox the first, WebKit the second. */
+/** The names by which engines say that a file is already open: Chromium and Firefox use the first, WebKit the second. */
 const inUse = ["NoModificationAllowedError", "InvalidStateError"];
 
-/** The same for files whose pages most likely live. */
+/** The number of tries for files whose pages most likely live. */
 const looks = 4;
 
 const encoder = new TextEncoder();
 
-/** The drafts that this worker's pages write, and those that others have left. A page is known by the number of its AutoSave. */
+/**
+ * The drafts that this worker's pages write, and those that other pages have left. A page is known by the number of its
+ * AutoSave.
+ */
 export class Journals {
   /** @type {Map<number, Page>} */
   #pages = new Map();
 
   /**
-   * Says where the drafts of a page are, and who it is. Earlier requests of the page wait for this.
+   * Says where the drafts of a page are and who its owner is. Earlier requests of the page wait for this.
    * @param {number} id @param {string} folder @param {string} ownerId @param {string} ownerName
    */
   bind(id, folder, ownerId, ownerName) {
@@ -64,7 +71,7 @@ export class Journals {
   }
 
   /**
-   * Stores a snapshot, unless the file has it or a later one. Resolves with the number that the file has then.
+   * Stores a snapshot, unless the file contains it or a later one. Resolves with the number that the file then has.
    * @param {number} id @param {Entry} entry @param {Content} content
    */
   write(id, entry, content) {
@@ -73,7 +80,7 @@ export class Journals {
       const { ownerId, ownerName } = await page.bound;
       const { number, base, at, cause = "" } = entry;
       const known = file.number;
-      // A snapshot that the file has is written again where its cause is news.
+      // A snapshot that the file already has is written again if its cause is new.
       if (number > known || (number === known && file.filled && cause)) {
         put(page, { number, base, cause, ownerId, ownerName, at }, typeof content === "string" ? encoder.encode(content) : content);
         clearTimeout(page.timer);
@@ -83,18 +90,19 @@ export class Journals {
     });
   }
 
-  /** Typing pauses: makes the file safe. Resolves in any case.
+  /** Flushes the file when typing pauses. Never rejects.
    * @param {number} id */
   #rest(id) {
     return this.#inTurn(id, async (page) => {
       await this.#look(page);
       page.file?.flush();
-    }).catch(() => undefined); // the snapshot before it stays, and the next one is tried
+    }).catch(() => undefined); // the previous snapshot stays, and the next one is tried
   }
 
   /**
-   * Makes sure that the file still has its name. The browser goes on writing a file that it removed because somebody cleared the
-   * storage, and text there would be lost with the page. So the file is made anew; if that is not possible, look rejects.
+   * Makes sure that the file still has its name. After somebody cleared the storage, the browser goes on writing the
+   * removed file, and text in it would be lost with the page. Therefore the file is made anew; if that is not possible,
+   * look rejects.
    * @param {Page} page
    */
   async #look(page) {
@@ -114,7 +122,8 @@ export class Journals {
   }
 
   /**
-   * Stores a snapshot, and lets others see it. Resolves with what the draft is then; undefined where all of it is saved.
+   * Stores a snapshot and closes the file, so that other pages see it. Resolves with the draft; undefined if all of it
+   * is saved.
    * @param {number} id @param {Entry} entry @param {Content} content
    * @returns {Promise<Found | undefined>}
    */
@@ -130,26 +139,26 @@ export class Journals {
   }
 
   /**
-   * Empties a draft up to a number: a commit contains it.
+   * Empties a draft up to a number, because a commit contains it.
    * @param {number} id @param {string} draft @param {number} number
    */
   saved(id, draft, number) {
     return this.#inTurn(id, async (page) => {
       if (page.draft !== draft) return;
       if (page.file) empty(page.file, number);
-      else await this.remove((await page.bound).folder, draft, number); // it was sealed
+      else await this.remove((await page.bound).folder, draft, number); // the page has sealed it
     });
   }
 
-  /** Lets go of the file of a page, and removes it where it is empty.
+  /** Closes the file of a page, and removes it if it is empty.
    * @param {number} id */
   release(id) {
     return this.#inTurn(id, (page) => this.#close(page));
   }
 
   /**
-   * Brings what a page that is gone left elsewhere into the file of its draft. Resolves with "done" where that needs it no
-   * more, with "busy" where the page lives, and with "unreadable" where what it builds on is gone.
+   * Brings the entry of a page that is gone into the file of its draft. Resolves with "done" if the entry is no longer
+   * needed, with "busy" if the page lives, and with "unreadable" if the snapshot it builds on is gone.
    * @param {string} folder @param {Rescue} rescue
    */
   async merge(folder, rescue) {
@@ -174,7 +183,7 @@ export class Journals {
   }
 
   /**
-   * The drafts in a folder whose files nobody has open, the newest first. Files of empty ones are removed.
+   * The drafts in a folder whose files nobody has open, the newest first. Removes the files of empty ones.
    * @param {string} folder
    * @returns {Promise<Found[]>}
    */
@@ -183,7 +192,7 @@ export class Journals {
     const mine = await this.#open(folder);
     const others = (await bounded(names(dir))).split("/").filter((name) => name && !mine.has(name));
     const found = await Promise.all(others.map(async (id) => {
-      const file = await opened(dir, id, false, looks).catch(() => undefined); // one that cannot be read hides no other
+      const file = await opened(dir, id, false, looks).catch(() => undefined); // an unreadable draft hides no other draft
       if (!file) return [];
       const header = file.filled ? file.header : undefined;
       file.close();
@@ -194,7 +203,7 @@ export class Journals {
     return found.flat().sort((a, b) => b.at - a.at);
   }
 
-  /** The text of a draft; undefined where there is none.
+  /** The text of a draft; undefined if there is none.
    * @param {string} folder @param {string} draft */
   async read(folder, draft) {
     const mine = (await this.#open(folder)).get(draft);
@@ -207,7 +216,7 @@ export class Journals {
     }
   }
 
-  /** Removes a draft, unless it has a higher number. The page of one that is open here goes on with an empty one.
+  /** Removes a draft, unless it has a higher number. If a page has the draft open here, the page goes on with an empty draft.
    * @param {string} folder @param {string} draft @param {number} number */
   async remove(folder, draft, number) {
     const mine = (await this.#open(folder)).get(draft);
@@ -235,7 +244,7 @@ export class Journals {
   }
 
   /**
-   * Runs what concerns a page after what was asked before.
+   * Runs a function for a page after the page's earlier requests.
    * @template T
    * @param {number} id @param {(page: Page) => Promise<T>} run
    * @returns {Promise<T>}
@@ -247,7 +256,7 @@ export class Journals {
     return turn;
   }
 
-  /** The files that are open here.
+  /** The files of a folder that are open here.
    * @param {string} folder */
   async #open(folder) {
     /** @type {Map<string, DraftFile>} */
@@ -300,12 +309,12 @@ function empty(file, number) {
   if (file.header && file.filled && file.number <= number) file.put({ ...file.header, number });
 }
 
-/** @param {() => void} step whose failure changes nothing that is promised */
+/** @param {() => void} step its failure breaks no guarantee */
 function quietly(step) {
   try {
     step();
   } catch {
-    // The snapshot before it stays, and the next one is tried.
+    // The previous snapshot stays, and the next one is tried.
   }
 }
 
@@ -320,7 +329,7 @@ async function place(folder) {
 const drafts = async (folder) => bounded((await place(folder)).getDirectoryHandle("drafts", { create: true }));
 
 /**
- * Opens the file of a draft. Undefined where there is none, or another has it open for all these tries.
+ * Opens the file of a draft. Undefined if there is none, or if somebody else has the file open during all tries.
  * @param {FileSystemDirectoryHandle} dir @param {string} draft @param {boolean} create @param {number} times
  */
 async function opened(dir, draft, create, times) {
@@ -332,7 +341,7 @@ async function opened(dir, draft, create, times) {
       return new DraftFile(await open(file));
     } catch (error) {
       const { name } = /** @type {Error} */ (error);
-      // Another looks at it, or removes it at this moment.
+      // Somebody else reads it, or removes it at this moment.
       const passing = (file && inUse.includes(name)) || (create && name === "NotFoundError");
       if (!passing && name !== "NotFoundError") throw error;
       if (!passing || left <= 1 || performance.now() > end) return undefined;
@@ -351,7 +360,7 @@ async function removed(dir, draft) {
 }
 
 /**
- * The stored snapshot of a difference; undefined where there is none.
+ * The stored snapshot that a difference builds on; undefined if there is none.
  * @param {string} folder @param {DraftFile} file @param {Difference} difference
  */
 async function basis(folder, file, { number, base }) {
@@ -368,7 +377,7 @@ async function basis(folder, file, { number, base }) {
 }
 
 /**
- * Applies a difference to a stored snapshot; undefined where it was made from another one.
+ * Applies a difference to a stored snapshot; undefined if it was made from another snapshot.
  * @param {Uint8Array} stored @param {Difference} difference @param {boolean} binary
  */
 function applied(stored, { length, prefix, suffix, insert }, binary) {

@@ -17,13 +17,13 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// operationsOfALease are the commands for a peer, one after the other, each with its answer.
+// operationsOfALease are the commands for a peer, in order, each with its answer.
 var operationsOfALease = []struct {
 	words  []string
 	answer string
 }{{[]string{"request", "x"}, "granted"}, {[]string{"claim", "x", "30s"}, "claimed"}, {[]string{"renew", "x", "30s"}, "renewed"}, {[]string{"release", "x"}, "released"}}
 
-// before has a peer do what comes before an operation.
+// before makes a peer do everything that precedes an operation.
 func (p *peer) before(operation int) {
 	p.t.Helper()
 	for _, o := range operationsOfALease[:operation] {
@@ -32,8 +32,8 @@ func (p *peer) before(operation int) {
 	}
 }
 
-// A worker ends between any two steps of acquire, claim, renew and release: another one
-// has the lock within a second, the token rises, and nothing is left behind.
+// A worker ends between any two steps of acquire, claim, renew and release. Another worker gets the lock within a
+// second, the token rises, and nothing is left behind.
 func TestKilledBetweenAnyTwoSteps(t *testing.T) {
 	root := newRoot()
 	c := newClient(t, root)
@@ -53,8 +53,8 @@ func TestKilledBetweenAnyTwoSteps(t *testing.T) {
 	}
 }
 
-// A worker ends before any call of the browser's file storage that an operation makes, or that follows when it keeps the
-// table no longer.
+// A worker ends before any call to the browser's file storage that an operation makes, or that follows when it closes
+// the table.
 func TestKilledBeforeAnyFileCall(t *testing.T) {
 	root := newRoot()
 	c := newClient(t, root)
@@ -77,8 +77,8 @@ func TestKilledBeforeAnyFileCall(t *testing.T) {
 	}
 }
 
-// ended returns when the browser has closed the files of all other clients. It ends a worker that is inside a call after
-// two seconds.
+// ended returns when the browser has closed the files of all other clients. The browser ends a worker that is inside a
+// call after two seconds.
 func ended(t *testing.T, c *FileLocks) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -93,7 +93,7 @@ func ended(t *testing.T, c *FileLocks) {
 	}, 10*time.Second, 20*time.Millisecond)
 }
 
-// heirOf returns what checks that a client has the lock soon after another one was killed.
+// heirOf returns a check that the client gets the lock soon after another one was killed.
 func heirOf(t *testing.T, c *FileLocks) func(*testing.T) {
 	t.Helper()
 	var highest int64
@@ -123,7 +123,7 @@ func assertOnly(t *testing.T, c *FileLocks) {
 	}, 5*time.Second, 50*time.Millisecond, "something of a client that is gone is left")
 }
 
-// inLine returns when so many wait.
+// inLine returns when that many clients wait.
 func inLine(t *testing.T, c *FileLocks, waiters int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -132,7 +132,7 @@ func inLine(t *testing.T, c *FileLocks, waiters int) {
 	}, 5*time.Second, 5*time.Millisecond)
 }
 
-// The one that waits behind a dead waiter is not forgotten.
+// A waiter behind a dead waiter is granted its turn.
 func TestKilledWaiter(t *testing.T) {
 	root := newRoot()
 	c := newClient(t, root)
@@ -150,14 +150,14 @@ func TestKilledWaiter(t *testing.T) {
 	assert.Less(t, time.Since(begun), time.Second)
 }
 
-// Workers take and give back a lock; some of them end at any moment, and others come.
+// Workers acquire and release a lock; some of them end at any moment, and others begin.
 func TestChurnWithKills(t *testing.T) {
 	const workers, rounds = 4, 25
 	root, memory := newRoot(), shared()
 	var peers [workers]*peer
 	var numbers [workers]int
 	ended := make(map[int]bool)
-	var after []int // who was found in the memory
+	var after []int // numbers of killed holders that later holders found
 	begin := func(i, number int) {
 		peers[i], numbers[i] = startPeer(t, root, memory), number
 		peers[i].tell("churn", "x", "100000", fmt.Sprint(number))
@@ -176,7 +176,7 @@ func TestChurnWithKills(t *testing.T) {
 	for _, p := range peers {
 		after = append(after, p.drain()...)
 		for range 3 {
-			p.expect("waited") // each of them still goes on
+			p.expect("waited") // each of them still runs
 		}
 	}
 	for _, number := range after {
@@ -192,8 +192,7 @@ func TestChurnWithKills(t *testing.T) {
 	require.NoError(t, g.Release(t.Context()))
 }
 
-// drain reads what the peer said, which must tell of no failure, and returns those whose
-// number it found.
+// drain reads the peer's messages, which must report no failure, and returns the numbers of the holders that it found.
 func (p *peer) drain() (after []int) {
 	for {
 		select {
@@ -208,7 +207,7 @@ func (p *peer) drain() (after []int) {
 	}
 }
 
-// A living holder whose lease expired is replaced and told so; one that renews is not.
+// A living holder with an expired lease is replaced and notified; a holder that renews is not replaced.
 func TestExpiredLeaseIsTakenOver(t *testing.T) {
 	root := newRoot()
 	holder, other := newClient(t, root), newClient(t, root)
@@ -258,7 +257,7 @@ func TestExpiredLeaseIsTakenOver(t *testing.T) {
 	})
 }
 
-// assertBetween allows for a second more than the TTL.
+// assertBetween allows one second more than the TTL.
 func assertBetween(t *testing.T, least, d, most time.Duration) {
 	t.Helper()
 	assert.GreaterOrEqual(t, d, least)
@@ -273,7 +272,7 @@ func (c *setClock) Now() lock.Instant {
 	return now
 }
 
-// Whose turn it is and who does not take it does not hold up the others for good.
+// A frozen client at the head of the queue does not block the others for ever.
 func TestFrozenWaiterIsPassed(t *testing.T) {
 	root := newRoot()
 	holder, frozen, other := newClient(t, root), newClient(t, root), newClient(t, root)
@@ -297,7 +296,7 @@ func TestFrozenWaiterIsPassed(t *testing.T) {
 	select {
 	case err := <-woken:
 		require.Fail(t, "two holders", "%v", err)
-	case <-time.After(2 * slowest): // it has looked by then
+	case <-time.After(2 * slowest): // it has looked within this time
 	}
 	require.NoError(t, g.Release(t.Context()))
 	require.NoError(t, <-woken)
@@ -336,7 +335,7 @@ func TestRecordsBesideAnotherMechanism(t *testing.T) {
 	assert.Empty(t, leases)
 }
 
-// Shared leases of one client keep their records, in whatever order they are given back.
+// Shared leases of one client keep their records, in whatever order they are released.
 func TestSharedLeasesOfOneClient(t *testing.T) {
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
 		c := newClient(t, newRoot())
@@ -350,7 +349,7 @@ func TestSharedLeasesOfOneClient(t *testing.T) {
 			grants = append(grants, g)
 		}
 		now := time.Now()
-		for i := range 2 { // claimed the other way round
+		for i := range 2 { // claimed in the opposite order
 			rec := lock.Record{Resource: "x", LeaseID: fmt.Sprint(1 - i), AcquiredAt: now, ExpiresAt: now.Add(time.Minute)}
 			_, err := c.Claim(t.Context(), rec, false)
 			require.NoError(t, err)
@@ -368,7 +367,7 @@ func TestSharedLeasesOfOneClient(t *testing.T) {
 	}
 }
 
-// Nothing is left of a client some seconds after its last use.
+// No trace of a client is left some seconds after its last use.
 func TestClientRests(t *testing.T) {
 	c := newClient(t, newRoot())
 	g, err := c.Request(t.Context(), want("x"))

@@ -22,7 +22,7 @@ func newManager(t *testing.T, root string) (*lock.Manager, *FileLocks) {
 	return m, c
 }
 
-// A lease over the file: its record is there, is renewed, bars others and goes with it.
+// A lease over the file has a record that is renewed, blocks other clients and is removed with the lease.
 func TestLeases(t *testing.T) {
 	root := newRoot()
 	m, c := newManager(t, root)
@@ -58,9 +58,8 @@ func TestLeases(t *testing.T) {
 	assert.Empty(t, records)
 }
 
-// What the tests above rely on of the platform: an open file can be neither opened again
-// nor removed. Liveness files are removed by whoever could open them, right after closing
-// them; the owner may have opened them in between.
+// The tests above rely on the platform: an open file can be neither opened again nor removed. A client that could open
+// a liveness file removes it right after it has closed it; the owner may have opened it in between.
 func TestOpenFileIsNeitherOpenedNorRemoved(t *testing.T) {
 	dir, err := NewDir(newRoot())
 	require.NoError(t, err)

@@ -1,7 +1,7 @@
-// How long a worker has not answered. Only such time counts in which this thread could have heard the answer: a page that
-// is busy, frozen, throttled or asleep, or whose machine is, blames nobody else for it.
+// Measures how long a worker has not answered. Only time in which this thread could have received the answer counts: a
+// page that is busy, frozen, throttled or asleep does not blame its worker.
 //
-// It imports nothing, so that Go's own tests can load it too.
+// This module has no imports, so that Go's own tests can load it.
 
 export class Patience {
   #over;
@@ -12,15 +12,15 @@ export class Patience {
   #timer;
 
   /**
-   * @param {() => void} over is called once the time is over
-   * @param {number} stepMs how often it looks
+   * @param {() => void} over called once the time is over
+   * @param {number} stepMs interval of the timer
    */
   constructor(over, stepMs = 250) {
     this.#over = over;
     this.#stepMs = stepMs;
   }
 
-  /** Waits for so long from now on. Infinity ends the waiting.
+  /** Waits for that time from now on. Infinity ends the waiting.
    * @param {number} ms */
   wait(ms) {
     this.#left = ms;
@@ -29,7 +29,7 @@ export class Patience {
     this.#timer = setInterval(() => this.#step(), this.#stepMs);
   }
 
-  /** Ends the waiting at once. Otherwise the timer ends with its next step. */
+  /** Ends the timer at once. Otherwise the timer ends with its next step. */
   stop() {
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -47,6 +47,8 @@ export class Patience {
   }
 }
 
-/** How long a synchronous file call may take that moves so many bytes: a storage that writes less than this in a second is broken.
+/**
+ * Maximum time of a synchronous file call that moves so many bytes. A storage that writes less than a megabyte in a
+ * second is broken.
  * @param {number} bytes */
 export const callMs = (bytes) => 4000 + bytes / 1000;

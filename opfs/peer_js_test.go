@@ -21,9 +21,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// A peer is another worker that runs this same program and does what it is told by
-// messages, so that it can be ended in the midst of it. The runner, tests/wasmworker,
-// has its script.
+// A peer is another worker that runs this same program and obeys messages, so that a test can end it during an
+// operation. The runner, tests/wasmworker, provides its script.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "peer" {
 		runPeer(os.Args[2])
@@ -81,7 +80,7 @@ func (p *peer) tell(words ...string) {
 	must(p.worker.Call("postMessage", strings.Join(words, "|")))
 }
 
-// expect returns the rest of the next message that begins so.
+// expect returns the rest of the next message with this prefix.
 func (p *peer) expect(prefix string) string {
 	p.t.Helper()
 	limit := time.After(20 * time.Second)
@@ -98,7 +97,7 @@ func (p *peer) expect(prefix string) string {
 	}
 }
 
-// expectOr returns the next message that begins with one of the prefixes.
+// expectOr returns the next message that has one of the prefixes.
 func (p *peer) expectOr(prefixes ...string) string {
 	p.t.Helper()
 	limit := time.After(20 * time.Second)
@@ -115,7 +114,7 @@ func (p *peer) expectOr(prefixes ...string) string {
 	}
 }
 
-// kill ends the worker as the end of its tab does: at once, without a word.
+// kill ends the worker as the end of its tab does: at once and without notice.
 func (p *peer) kill() { _, _ = p.worker.Call("terminate") }
 
 // runPeer is the peer's side: commands are words between bars.
@@ -196,10 +195,9 @@ func say(words ...string) {
 	must(safejs.Global().Call("postMessage", []any{"peer", strings.Join(words, " ")}))
 }
 
-// churn takes and gives back a lock n times and tells how long it waited, in µs, and the
-// number of its grant among those of all. While
-// it holds, its own number is in the shared memory; whose number it finds there must
-// have ended.
+// churn acquires and releases a lock n times. It reports how long it waited, in µs, and the number of its grant among
+// all grants. While it holds, its own number is in the shared memory. A holder whose number it finds there must have
+// ended.
 func churn(c *FileLocks, name string, n int, number int) {
 	memory := must(must(safejs.Global().Get("wasmworker")).Get("memory"))
 	cells := must(must(safejs.Global().Get("Int32Array")).New(memory))

@@ -34,7 +34,7 @@ func TestHandOverBetweenWorkers(t *testing.T) {
 	t.Log("hand-over, release asked for to granted told: median", times[len(times)/2], "longest", times[len(times)-1])
 }
 
-func TestKilledHolder(t *testing.T) {
+func TestKilledHolderIsReplaced(t *testing.T) {
 	root := newRoot()
 	watcher := newClient(t, root)
 	for range 5 {

@@ -14,17 +14,18 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// What clients say to each other over the bell about a query: who asks and the number of the question and, in the answer,
-// who gives it: everything is in the table now that it was about when it heard the question.
+// The messages about a query. A question names the asking client and its number. The answer also names the answering
+// client: the table now contains everything that the client had begun when it received the question.
 const (
 	asking    = "?"
 	answering = "!"
 )
 
 const (
-	// hearing is how long a query waits for answers. Who has left a question without one is not waited for before it answers.
+	// hearing is how long a query waits for answers. A client that left a question unanswered is not waited for until
+	// it answers again.
 	hearing = 100 * time.Millisecond
-	// doubtful is after how long a query looks whether those who have not answered live.
+	// doubtful is the time after which a query checks whether the clients that have not answered live.
 	doubtful = 10 * time.Millisecond
 )
 
@@ -37,9 +38,9 @@ func (c *FileLocks) Query(ctx context.Context) (lock.Snapshot, error) {
 	return t.snapshot(), nil
 }
 
-// QuerySettled is a Query that sees what this client did before and nothing of what it does afterwards. It also sees what
-// other clients were doing when it was called, unless such a client does not run, and counts a lock as held if it is free
-// for a waiter. It takes some milliseconds more than Query, and some of each other client.
+// QuerySettled is a Query that sees what this client did before and nothing of what it does afterwards. It also sees
+// what other running clients had begun when it was called, and counts a lock as held if it is free for a waiter. It
+// takes some milliseconds more than Query, and some of each other client.
 func (c *FileLocks) QuerySettled(ctx context.Context) (lock.Snapshot, error) {
 	t, number, err := c.ask(ctx)
 	if err == nil && c.heardOut(ctx, t, number) {
@@ -52,12 +53,12 @@ func (c *FileLocks) QuerySettled(ctx context.Context) (lock.Snapshot, error) {
 		return lock.Snapshot{}, err
 	}
 	for _, e := range t.next() {
-		e.state = granted // for everybody else it is
+		e.state = granted // it is granted for all other clients
 	}
 	return t.snapshot(), nil
 }
 
-// ask rings the other clients and reads the table, in the order of this client's operations.
+// ask notifies the other clients and reads the table, in the order of this client's operations.
 func (c *FileLocks) ask(ctx context.Context) (t *table, number int64, err error) {
 	if !enter(ctx, c.order) {
 		return nil, 0, context.Cause(ctx)
@@ -67,12 +68,12 @@ func (c *FileLocks) ask(ctx context.Context) (t *table, number int64, err error)
 	c.questions++
 	number = c.questions
 	c.mu.Unlock()
-	c.bell().ring([]string{asking, c.name, strconv.FormatInt(number, 10)})
+	c.notifier().notify([]string{asking, c.name, strconv.FormatInt(number, 10)})
 	t, err = c.look(ctx)
 	return t, number, err
 }
 
-// snapshot tells who holds and who waits.
+// snapshot lists the holders and the waiters.
 func (t *table) snapshot() (s lock.Snapshot) {
 	for _, e := range t.queue {
 		for _, w := range e.wants {
@@ -87,7 +88,7 @@ func (t *table) snapshot() (s lock.Snapshot) {
 	return s
 }
 
-// heardOut waits for the answers of those who are in the table. It reports whether there are any.
+// heardOut waits for the answers of the clients in the table. It reports whether there are any.
 func (c *FileLocks) heardOut(ctx context.Context, t *table, number int64) (others bool) {
 	for begun := c.options.Clock.Now().Mono; ; {
 		waited := c.options.Clock.Now().Mono - begun
@@ -115,7 +116,7 @@ func (c *FileLocks) heardOut(ctx context.Context, t *table, number int64) (other
 	}
 }
 
-// answer answers another client's question when the operations are done that this client had begun before it.
+// answer answers another client's question once the operations that this client had begun before it are done.
 func (c *FileLocks) answer(asker, number string) {
 	if !enter(c.life, c.order) {
 		return
@@ -125,12 +126,12 @@ func (c *FileLocks) answer(asker, number string) {
 		me, there := c.alive.id, c.alive.file != nil
 		c.give()
 		if there {
-			c.bell().ring([]string{answering, asker, number, me})
+			c.notifier().notify([]string{answering, asker, number, me})
 		}
 	}
 }
 
-// look reads the table without changing it, and leaves out who is gone.
+// look reads the table without changing it, and leaves out clients that are gone.
 func (c *FileLocks) look(ctx context.Context) (*table, error) {
 	t, err := c.glance(ctx)
 	if err != nil {
@@ -167,7 +168,7 @@ func (c *FileLocks) glance(ctx context.Context) (*table, error) {
 	if t, broken := decode(now.text); broken == nil {
 		return t, nil
 	}
-	// What it said is lost; what this client knows of itself is not.
+	// The content is lost; what this client knows of itself is not.
 	t := &table{}
 	for _, e := range c.own {
 		t.queue = append(t.queue, e.clone())

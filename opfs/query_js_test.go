@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// busyClient returns a client that is in the table and begins nothing before done is called.
+// busyClient returns a client that is in the table and begins no operation before done is called.
 func busyClient(t *testing.T, root string) (c *FileLocks, done func()) {
 	c = newClient(t, root)
 	free(t, hold(t, c, "before"))
@@ -34,7 +34,7 @@ func free(t *testing.T, g lock.Grant) {
 	require.NoError(t, g.Release(t.Context()))
 }
 
-// querying looks for what the client sees, and fails if it sees it while others are busy.
+// querying returns what the client's query shows, and fails if the query returns while others are busy.
 func querying(t *testing.T, c *FileLocks) <-chan lock.Snapshot {
 	t.Helper()
 	seen := make(chan lock.Snapshot, 1)
@@ -51,8 +51,8 @@ func querying(t *testing.T, c *FileLocks) <-chan lock.Snapshot {
 	return seen
 }
 
-// What a client was about is seen, although the file has nothing of it yet.
-func TestQuerySeesWhatOthersAreAbout(t *testing.T) {
+// A query shows operations that a client has begun, although the file does not contain them yet.
+func TestQuerySeesPendingOperationsOfOthers(t *testing.T) {
 	t.Run("request", func(t *testing.T) {
 		root := newRoot()
 		a, holder := newClient(t, root), newClient(t, root)
@@ -74,7 +74,7 @@ func TestQuerySeesWhatOthersAreAbout(t *testing.T) {
 		inLine(t, a, 1)
 		waiter.turn <- struct{}{}
 		a.mu.Lock()
-		a.answers[waiter.alive.id] = math.MaxInt64 // it does not answer, and need not
+		a.answers[waiter.alive.id] = math.MaxInt64 // it does not answer, and is not waited for
 		a.mu.Unlock()
 		b.turn <- struct{}{}
 		b.hook = func(step string) {
@@ -93,8 +93,9 @@ func TestQuerySeesWhatOthersAreAbout(t *testing.T) {
 	})
 }
 
-// A client that does not run, as in a frozen tab, is waited for once; it is believed again when it answers.
-func TestQueryDoesNotWaitForWhoIsFrozen(t *testing.T) {
+// A query waits once for a client that does not run, as in a frozen tab. It waits for that client again after an
+// answer.
+func TestQueryDoesNotWaitForFrozenClient(t *testing.T) {
 	root := newRoot()
 	a := newClient(t, root)
 	b, wake := busyClient(t, root)
@@ -117,8 +118,8 @@ func TestQueryDoesNotWaitForWhoIsFrozen(t *testing.T) {
 	<-seen
 }
 
-// One that has ended without a word is not waited for.
-func TestQueryDoesNotWaitForTheDead(t *testing.T) {
+// A query does not wait for a client that has ended without notice.
+func TestQueryDoesNotWaitForDeadClient(t *testing.T) {
 	root := newRoot()
 	a := newClient(t, root)
 	a.hearing = time.Hour
@@ -134,7 +135,7 @@ func TestQueryDoesNotWaitForTheDead(t *testing.T) {
 	}
 }
 
-// Two clients ask, and the table hears first of the one that asked last.
+// Two clients ask, and the later request reaches the table first.
 func TestFirstRequestIsGrantedFirst(t *testing.T) {
 	root := newRoot()
 	a, b, c := newClient(t, root), newClient(t, root), newClient(t, root)

@@ -10,9 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Claim implements [lock.Records]. Where this client was granted the resource here, the
-// lease becomes part of that entry: others take it over once it has expired. Otherwise
-// it stands beside the lock of another mechanism.
+// Claim implements [lock.Records]. If this client was granted the resource here, the lease becomes part of that entry,
+// and others take it over once it has expired. Otherwise the lease stands beside the lock of another mechanism.
 func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (token int64, err error) {
 	id := lock.NewID()
 	err = c.visit(ctx, func(s *session) error {
@@ -24,7 +23,7 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 			s.changed = true
 		}
 		token = e.lease.Token
-		for _, other := range s.t.queue { // those that nobody waits for are cleaned up here
+		for _, other := range s.t.queue { // records that nobody waits for are cleaned up here
 			if other.state == recorded && other.lease.Resource == r.Resource {
 				s.look.clients = append(s.look.clients, other.client)
 			}
@@ -34,8 +33,8 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 	return token, err
 }
 
-// Renew implements [lock.Records]. A record whose file was deleted or damaged comes back;
-// one that was stolen, replaced or taken over does not.
+// Renew implements [lock.Records]. It restores a record whose file was deleted or damaged, but not a record that was
+// stolen, replaced or taken over.
 func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
 	err := c.visit(ctx, func(s *session) error {
 		e := s.t.leased(r.LeaseID)
@@ -64,7 +63,7 @@ func (c *FileLocks) Remove(ctx context.Context, r lock.Record) error {
 	}
 	known := c.doubt || slices.ContainsFunc(c.own, func(e *entry) bool { return e.lease != nil && e.lease.LeaseID == r.LeaseID })
 	c.give()
-	if !known { // it went with its lock
+	if !known { // it was removed with its lock
 		return nil
 	}
 	return c.use(ctx, func(s *session) error {
@@ -78,7 +77,7 @@ func (c *FileLocks) Remove(ctx context.Context, r lock.Record) error {
 	})
 }
 
-// Leases returns the records of the clients that live, of all resources.
+// Leases returns the records of all resources that living clients hold.
 func (c *FileLocks) Leases(ctx context.Context) ([]lock.Record, error) {
 	t, err := c.look(ctx)
 	if err != nil {
@@ -93,8 +92,8 @@ func (c *FileLocks) Leases(ctx context.Context) ([]lock.Record, error) {
 	return leases, nil
 }
 
-// Read implements [lock.Records]. Of several records, the one with the highest token
-// counts: the others are of holders that were robbed. Clients that are gone do not count.
+// Read implements [lock.Records]. The record with the highest token counts, because the others belong to holders whose
+// lease was stolen. Records of clients that are gone do not count.
 func (c *FileLocks) Read(ctx context.Context, resource string) (r lock.Record, ok bool, err error) {
 	t, err := c.look(ctx)
 	if err != nil {

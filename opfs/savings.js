@@ -1,6 +1,6 @@
-// What writes for AutoSave, in a worker: pages have no sync access handles.
+// Writes for AutoSave, in a worker: pages have no sync access handles.
 //
-// It has no imports, so that Go's own tests can load it too.
+// This module has no imports, so that Go's own tests can load it.
 
 /** @typedef {{ read(b: Uint8Array, o: {at: number}): number, write(b: Uint8Array, o: {at: number}): number, truncate(n: number): void, getSize(): number, flush(): void, close(): void }} SyncHandle */
 /** @typedef {{ bytes?: Uint8Array<ArrayBuffer> | undefined }} Content */
@@ -13,12 +13,12 @@
 /** How long the browser may take to make or to open a file, in milliseconds. */
 const openMs = 2000;
 
-/** How long files are kept open for a save that is expected, in milliseconds: who goes on typing saves every two seconds. */
+/** How long files stay open for an expected save, in milliseconds: a user who goes on typing saves every two seconds. */
 const expectMs = 5000;
 
 /**
- * Writes a generation and then the index that has it: prepare, store and finish, with one number
- * for the three. They are few for the sake of those who ask from far away.
+ * Writes a generation and then the index that lists it, in three calls with one number: prepare, store and finish.
+ * Three calls are few enough for callers in another thread.
  */
 export class Savings {
   /** @type {Map<string, Folders>} */
@@ -29,8 +29,8 @@ export class Savings {
   #expected = new Map();
 
   /**
-   * Begins to open new files, <root>/history/<name> and <root>/index/<index>, where they are not open
-   * already, and to list the folder of the second.
+   * Begins to open the new files <root>/history/<name> and <root>/index/<index> unless they are open already, and to
+   * list the index folder.
    * @param {number} id
    * @param {string} root
    * @param {string} name
@@ -41,13 +41,13 @@ export class Savings {
     const files = expected?.index === index && expected.name === name ? expected : opened(this.#make(root, name, index));
     if (expected && files !== expected) closeAll(expected);
     const listing = bounded(files.making.then(({ folders }) => names(folders.index)));
-    listing.catch(() => undefined); // store tells
+    listing.catch(() => undefined); // store reports it
     this.#prepared.set(id, { ...files, listing });
   }
 
   /**
-   * Opens the files of a save that is expected soon, in place of those that were expected before; without
-   * names, none. Resolves when those are closed. The new ones are closed when the save does not come.
+   * Opens the files of a save that is expected soon, and closes the ones that were expected before. Without names it
+   * only closes. Resolves when those are closed. The new ones are closed if the save does not come.
    * @param {string} root
    * @param {string} [name]
    * @param {string} [index]
@@ -55,10 +55,10 @@ export class Savings {
   async expect(root, name, index) {
     const before = this.#take(root);
     if (name && index) {
-      const making = pause().then(() => this.#make(root, name, index)); // whoever waits for the save before goes first
+      const making = pause().then(() => this.#make(root, name, index)); // callers that wait for the previous save go first
       const expected = { ...opened(making), name, index, timer: setTimeout(() => this.expect(root), expectMs) };
       this.#expected.set(root, expected);
-      // The save tries again itself; but not to open what may be opened yet.
+      // The save itself tries again, but not to open a file that may still be opened.
       expected.next.catch((error) => {
         if (error.name !== "TimeoutError" && this.#expected.get(root) === expected) this.expect(root);
       });
@@ -67,25 +67,25 @@ export class Savings {
   }
 
   /**
-   * Begins to write the content. Resolves, before that is done, with its length in bytes, its SHA-256
-   * and the names that were listed: "<bytes>/<hex>/<name>/<name>…". Where it rejects, empty files may be
-   * left; with a TimeoutError because the browser has not made a file in time.
+   * Begins to write the content. Resolves before the write ends, with the length in bytes, the SHA-256 and the listed
+   * names: "<bytes>/<hex>/<name>/<name>…". If it rejects, empty files may be left. It rejects with a TimeoutError if
+   * the browser has not made a file in time.
    * @param {number} id
-   * @param {Content} content which has the bytes no more
+   * @param {Content} content loses its bytes
    * @param {string} note for the seal
    */
   async store(id, content, note) {
     const saving = this.#of(id);
     try {
       const bytes = taken(content);
-      // Some engines have made the checksum when this returns: the files are made meanwhile.
+      // Some engines compute the checksum before this call returns; the files are opened meanwhile.
       const digest = crypto.subtle.digest("SHA-256", bytes);
       const sum = hex(await digest);
       const told = [bytes.length, sum, await saving.listing].join("/");
-      // What is told goes first: writing keeps the thread busy.
+      // The answer is sent first, because writing keeps the thread busy.
       const asked = new Promise((/** @type {(value?: unknown) => void} */ begin) => { saving.begin = begin; });
       saving.stored = Promise.race([asked, pause()]).then(() => stored(saving, bytes, seal(bytes.length, sum, note)));
-      saving.stored.catch(() => undefined); // finish tells
+      saving.stored.catch(() => undefined); // finish reports it
       return told;
     } catch (error) {
       await this.finish(id);
@@ -94,10 +94,9 @@ export class Savings {
   }
 
   /**
-   * Writes the index once the content is stored, and resolves with the names in its folder as they are
-   * when it is stored too; or with the error because of which it was not begun. Then, empty or torn files
-   * may be left; a TimeoutError says that the browser has not opened a file, and may never do so.
-   * Without an index it only closes the files.
+   * Waits until the content is stored and then writes the index. Resolves, once the index is stored, with the names in
+   * its folder. Rejects with the error that prevented the index; empty or torn files may then be left. A TimeoutError
+   * says that the browser has not opened a file, and may never do so. Without an index it only closes the files.
    * @param {number} id
    * @param {Uint8Array} [index]
    */
@@ -118,7 +117,7 @@ export class Savings {
       next.close();
       return await bounded(names((await saving.making).folders.index));
     } finally {
-      closeAll(saving); // takes as long as the names: what is flushed can be read before
+      closeAll(saving); // runs while the names are listed: flushed files can be read before
     }
   }
 
@@ -165,11 +164,12 @@ async function made(folders, name, next) {
 
 /** @param {Promise<Made>} making @returns {Opened} */
 function opened(making) {
-  // One after the other, and before anything is written: Chromium writes at half the speed while it opens a
-  // file. At once, one was never opened in Chromium three times in 4,000 saves; so once in 13,000.
+  // The files are opened one after the other, and before anything is written: Chromium writes at half the speed while
+  // it opens a file. When both were opened at once, Chromium failed to open one of them three times in 4,000 saves;
+  // this way once in 13,000.
   const file = making.then(({ content }) => open(content));
   const next = file.then(async () => open((await making).empty));
-  for (const one of [file, next]) one.catch(() => undefined); // finish tells
+  for (const one of [file, next]) one.catch(() => undefined); // finish reports it
   return { making, file, next };
 }
 
@@ -181,7 +181,7 @@ export function taken(content) {
   return bytes;
 }
 
-/** Lets go first what waits for this thread. */
+/** Lets pending tasks of this thread run first. */
 const pause = () => new Promise((done) => { setTimeout(done, 0); });
 
 /**
@@ -195,7 +195,7 @@ function seal(bytes, sum, note) {
 }
 
 /**
- * The content of a generation's file, which a seal may end.
+ * The content of a generation's file without its seal, if it has one.
  * @param {Uint8Array} file
  */
 export function unsealed(file) {
@@ -230,7 +230,7 @@ export async function names(folder) {
 }
 
 /**
- * Writes all that a new file has, the last part first: so the browser is asked once for the room of all of them.
+ * Writes all parts of a new file, the last part first, so that the browser reserves space once for all of them.
  * @param {SyncHandle} handle
  * @param {Uint8Array[]} parts
  */
@@ -247,7 +247,7 @@ function write(handle, ...parts) {
 const hex = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /**
- * Opens a file. A handle that comes too late is closed.
+ * Opens a file. A handle that arrives too late is closed.
  * @param {any} file
  * @returns {Promise<SyncHandle>}
  */
@@ -258,7 +258,7 @@ export async function open(file) {
 }
 
 /**
- * Rejects with a TimeoutError, after it has called abandon, where the browser does not answer in time.
+ * Calls abandon and rejects with a TimeoutError if the browser does not answer in time.
  * @template T
  * @param {Promise<T>} answer
  * @param {() => void} [abandon]
@@ -272,7 +272,8 @@ export function bounded(answer, abandon) {
       abandon?.();
       reject(new DOMException("the browser's file storage does not answer in time; restart the browser where that lasts", "TimeoutError"));
     };
-    // In two halves: after a time in which the thread stood still, the browser's answers have the second.
+    // The time has two halves. After the thread stood still, the first timer fires at once, and the browser's answers
+    // have the second half.
     timer = setTimeout(() => { timer = setTimeout(over, openMs / 2); }, openMs / 2);
   });
   return /** @type {Promise<T>} */ (Promise.race([answer, late])).finally(() => clearTimeout(timer));

@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// Either file of a save is never opened, or too late: the save takes others. What is opened
-// late is closed, and removed. So it is where it was to be opened in advance.
-func TestAFileIsNotOpened(t *testing.T) {
+// The browser never opens one of the two files of a save, or opens it too late. The save uses other files. A file that
+// is opened late is closed and removed. The same holds for files that are opened in advance.
+func TestSaveUsesOtherFilesWhenOpenHangs(t *testing.T) {
 	for n, what := range []string{"generation", "index", "generation in advance", "index in advance"} {
 		t.Run(what, func(t *testing.T) {
 			files := newFiles(newRoot())
@@ -51,7 +51,7 @@ func save(t *testing.T, store *autosave.Layout, content string) error {
 	return err
 }
 
-// reads fails unless these are the generations.
+// reads fails unless the generations are want.
 func reads(t *testing.T, store *autosave.Layout, want ...string) {
 	t.Helper()
 	all, err := store.List(t.Context())
@@ -64,7 +64,7 @@ func reads(t *testing.T, store *autosave.Layout, want ...string) {
 	}
 }
 
-// opened makes known which files are opened, in order; with a space behind each that is open.
+// opened returns a function that lists the opened files in order; an open file is followed by a space.
 func opened(t *testing.T) func() []string {
 	replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", `globalThis.openings = []
 		return async function () {
@@ -88,12 +88,12 @@ func isOpen(t *testing.T, files func() []string, n int) {
 	}, 5*time.Second, time.Millisecond)
 }
 
-// A save finds its files open where it follows another one soon.
-func TestTheNextFilesAreOpen(t *testing.T) {
+// A save that follows another one soon finds its files open.
+func TestNextSaveFindsFilesOpen(t *testing.T) {
 	root := newFiles(newRoot())
 	store := autosave.NewLayout(root, SHA256)
 	require.NoError(t, save(t, store, "one"))
-	root.Rest(t.Context()) // or its files for the second save may be opened before or after the next line
+	root.Rest(t.Context()) // otherwise the files for the second save may be opened before or after the next line
 	files := opened(t)
 	require.NoError(t, save(t, store, "two"))
 	isOpen(t, files, 4)
@@ -112,7 +112,7 @@ func TestTheNextFilesAreOpen(t *testing.T) {
 }
 
 // A save that comes while its files are being opened waits for them, and does not open them again.
-func TestTheNextSaveComesAtOnce(t *testing.T) {
+func TestNextSaveWaitsForOpeningFiles(t *testing.T) {
 	store := autosave.NewLayout(newFiles(newRoot()), SHA256)
 	for _, content := range []string{"one", "two", "three", "four"} {
 		c := autosave.Commit{Content: autosave.Bytes(content), Token: 1, SavedAt: time.Now()}
@@ -128,8 +128,8 @@ func TestTheNextSaveComesAtOnce(t *testing.T) {
 	reads(t, store, "four", "three", "two", "one")
 }
 
-// Files that were opened for a save which does not come are closed after a while, and serve it still.
-func TestTheNextSaveDoesNotCome(t *testing.T) {
+// Files that were opened for a save that does not come are closed after a while, and the save can still use them.
+func TestFilesOfMissingSaveAreClosed(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *Files){
 		"in time": func(*testing.T, *Files) { must(safejs.Global().Call("expire")) },
 		"ever":    func(t *testing.T, f *Files) { f.Rest(t.Context()) },
@@ -154,8 +154,8 @@ func TestTheNextSaveDoesNotCome(t *testing.T) {
 	}
 }
 
-// What goes wrong in advance does not concern the save.
-func TestTheNextFilesCannotBeOpened(t *testing.T) {
+// A failure in advance does not affect the save.
+func TestFailureInAdvanceDoesNotAffectSave(t *testing.T) {
 	for n, name := range []string{"generation", "index"} {
 		t.Run(name, func(t *testing.T) {
 			files := newFiles(newRoot())

@@ -13,21 +13,19 @@ import (
 )
 
 const (
-	// patience is how long one whose turn it is may take before others pass it: it is
-	// probably frozen.
+	// patience is how long the first waiter in line may take before others pass it: it is probably frozen.
 	patience = 2 * time.Second
 	// freshness is how long a client that was found alive counts as alive.
 	freshness = 100 * time.Millisecond
-	// acquaintance is how long a client may live without being in the table: it is about
-	// to begin, or to end.
+	// acquaintance is how long a client may live without an entry in the table: it is about to begin, or to end.
 	acquaintance = 200 * time.Millisecond
-	// clockError is by how much an expiry may differ from what this client would write.
+	// clockError is the maximum difference between an expiry and the value that this client would write.
 	clockError = time.Second
 	// grace is how long after its expiry a lease is taken over.
 	grace = 100 * time.Millisecond
 )
 
-// request puts e into the queue, where it is not there yet, or before it. Who asked first is known for those who wait alone.
+// request puts e into the queue, unless it is there already. The time of asking is known only for requests that wait.
 func (s *session) request(e *entry, r lock.Request) error {
 	e.client = s.c.alive.id
 	switch {
@@ -50,11 +48,11 @@ func (s *session) request(e *entry, r lock.Request) error {
 
 func (s *session) rob(robbed []*entry) {
 	for _, e := range robbed {
-		s.ring = append(s.ring, e.id)
+		s.notify = append(s.notify, e.id)
 	}
 }
 
-// settle grants what this client waits for and nothing bars.
+// settle grants the requests of this client that nothing blocks.
 func (s *session) settle() {
 	for _, e := range slices.Clone(s.t.queue) {
 		if e.client == s.c.alive.id && e.state == waiting && s.t.find(e.id) != nil {
@@ -95,7 +93,7 @@ func (s *session) try(e *entry) {
 	}
 }
 
-// stalled reports whether e has been barred by waiters alone for too long.
+// stalled reports whether e has been blocked by waiters alone for too long.
 func (s *session) stalled(e *entry) bool {
 	since, seen := s.c.stalled[e.id]
 	if !seen {
@@ -104,8 +102,8 @@ func (s *session) stalled(e *entry) bool {
 	return seen && s.now.Mono-since > patience
 }
 
-// over reports whether a lease has expired. An expiry farther away than its TTL was
-// written before the clock was set back; it counts from when it was first seen.
+// over reports whether a lease has expired. An expiry farther away than its TTL was written before the clock was set
+// back; it counts from the time at which it was first seen.
 func (s *session) over(l *lease) bool {
 	left := l.ExpiresAt.Sub(s.now.Wall)
 	if left <= l.ttl+clockError {
@@ -120,10 +118,10 @@ func (s *session) over(l *lease) bool {
 	return s.now.Mono-seen.since > l.ttl+grace
 }
 
-// denied says who bars the way.
+// denied returns the error that names the blocking holder.
 func (s *session) denied(e *entry) error {
 	if len(s.look.strangers) > 0 {
-		return lock.ErrDenied // not the last word
+		return lock.ErrDenied // preliminary: the caller may find out more
 	}
 	conflict := &lock.Error{Code: lock.CodeFallbackConflict, Operation: lock.OpAcquire, Err: lock.ErrDenied,
 		Detail: "the file is being recovered; it is free when all open tabs have said what they hold"}
@@ -148,7 +146,7 @@ func owner(e *entry) string {
 	return e.lease.OwnerName
 }
 
-// recover ends a recovery when all who live were seen, or its time is over.
+// recover ends a recovery when all living clients were seen, or its time is over.
 func (s *session) recover() {
 	r := s.t.recovery
 	if r == nil {
@@ -157,7 +155,7 @@ func (s *session) recover() {
 	if me := s.c.alive.id; !slices.Contains(r.seen, me) {
 		r.seen = append(r.seen, me)
 		s.changed = true
-		s.ring = append(s.ring, everyone) // it may have been the last one missing
+		s.notify = append(s.notify, everyone) // this client may have been the last one missing
 	}
 	if r.until.Sub(s.now.Wall) > s.c.options.TTL+clockError { // the clock was set back
 		r.until = s.now.Wall.Add(s.c.options.TTL).Truncate(time.Millisecond)
@@ -173,14 +171,15 @@ func (s *session) recover() {
 			s.introduce(s.c.present.living)
 		}
 	default:
-		s.look.roll, s.look.called = r.until, called
+		s.look.recovery, s.look.called = r.until, called
 		return
 	}
 	s.t.recovery = nil
 	s.changed = true
 }
 
-// introduce puts clients into the table that said nothing during a recovery. Otherwise each client that begins later would take
+// introduce puts clients into the table that said nothing during a recovery. Otherwise each client that begins later
+// would take the table for another one and begin a recovery again.
 // the table for another one, and begin a recovery again.
 func (s *session) introduce(silent []string) {
 	for _, client := range silent {
@@ -190,10 +189,9 @@ func (s *session) introduce(silent []string) {
 	}
 }
 
-// investigate finds out who of the suspects lives. It reports whether another step may
-// come to another end.
+// investigate finds out which suspects live. It reports whether another step may have another result.
 func (c *FileLocks) investigate(ctx context.Context, look suspects) (news bool) {
-	if !look.roll.IsZero() {
+	if !look.recovery.IsZero() {
 		others, err := c.alive.others(ctx)
 		if err != nil {
 			return false
@@ -203,8 +201,8 @@ func (c *FileLocks) investigate(ctx context.Context, look suspects) (news bool) 
 			return false
 		}
 		defer c.give()
-		same := look.called && c.present.until.Equal(look.roll) && slices.Equal(c.present.living, living)
-		c.present = roll{look.roll, living}
+		same := look.called && c.present.until.Equal(look.recovery) && slices.Equal(c.present.living, living)
+		c.present = presence{look.recovery, living}
 		return !same
 	}
 	if len(look.strangers) > 0 {
@@ -213,8 +211,8 @@ func (c *FileLocks) investigate(ctx context.Context, look suspects) (news bool) 
 			return false
 		}
 		c.strangers = living
-		if c.met == 0 {
-			c.met = c.options.Clock.Now().Mono
+		if c.strangersFound == 0 {
+			c.strangersFound = c.options.Clock.Now().Mono
 		}
 		c.give()
 		return len(living) == 0 || wait.For(ctx, acquaintance/8) == nil
@@ -250,7 +248,7 @@ func (c *FileLocks) take(ctx context.Context) bool { return enter(ctx, c.turn) }
 
 func (c *FileLocks) give() { exit(c.turn) }
 
-// enter fills the one place of a channel. Goroutines that wait for it get it in the order in which they came.
+// enter fills a channel of capacity 1. Waiting goroutines are served in order of arrival.
 func enter(ctx context.Context, place chan struct{}) bool {
 	select {
 	case place <- struct{}{}:

@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// A file holds versions of a text, each in a slot of its own: a header line and the text.
-// The one with the highest number counts. A new version is written to a place that the
-// present one does not touch, so the present one is whole until the new one is. All that
-// is older than the present one is destroyed first: a file holds two versions that follow
-// each other, and one that does not was damaged, or a write to it ended half-way. This is
-// the shadow paging of databases (Lorie, 1977) in its smallest form.
+// A file holds versions of a text, each in a slot of its own: a header line and the text. The version with the highest
+// number is current. A new version is written to a place that does not overlap the current one, so the current one
+// stays whole until the new one is. All versions older than the current one are destroyed first. A file therefore holds
+// two consecutive versions; any other file was damaged, or a write to it ended half-way. This is the smallest form of
+// shadow paging (Lorie, 1977), which databases use.
 //
 // The header, with the checksum of the header up to it and of the text:
 //
@@ -24,7 +23,7 @@ const (
 	version    = 1
 	align      = 512
 	headerSize = 160     // no header is longer
-	maxImage   = 4 << 20 // a larger file is not ours
+	maxImage   = 4 << 20 // a larger file was not written by Holdfast
 )
 
 // slot is one version in a file.
@@ -41,8 +40,8 @@ var (
 	errNoText = errors.New("the file is empty or unreadable")
 )
 
-// newest returns the version of the file that counts, and all that are whole. With
-// errTorn it returns the newest that could be read: a later one may have been lost.
+// newest returns the current version of the file and all versions that are whole. With errTorn it returns the newest
+// readable version: a later one may have been lost.
 func newest(image []byte) (now slot, all []slot, err error) {
 	future := int64(-1)
 	for offset := 0; offset < len(image); offset += align {
@@ -69,7 +68,7 @@ func newest(image []byte) (now slot, all []slot, err error) {
 	return now, all, nil
 }
 
-// readSlot reads the slot that begins at offset, if there is a whole one.
+// readSlot reads the slot that begins at offset, if it is whole.
 func readSlot(image []byte, offset int) (s slot, v int64, ok bool) {
 	image = image[offset:]
 	if !bytes.HasPrefix(image, []byte(magic)) {
@@ -117,17 +116,15 @@ type patch struct {
 	data   []byte
 }
 
-// following returns the writes that make text the version after now, in their order.
-// None of them touches now.
+// following returns the writes that make text the version after now, in order. None of them overlaps now.
 func following(now slot, all []slot, text []byte) []patch {
 	next := newSlot(now.number+1, text)
 	offset := place(now, len(next))
 	return append(wiping(all, now.offset, offset), patch{offset, next})
 }
 
-// restarting returns the writes that make text the version number and the one before it,
-// and destroy all others, now the last of them. It serves for a file in which something
-// is wrong; number must be greater than that of now by two at least.
+// restarting returns the writes that make text the versions number and number-1, and destroy all others, now last. It
+// repairs a file that was damaged; number must be at least the number of now plus two.
 func restarting(now slot, all []slot, number int64, text []byte) []patch {
 	first, second := newSlot(number-1, text), newSlot(number, text)
 	offset := place(now, len(first))
@@ -140,7 +137,7 @@ func newSlot(number int64, text []byte) []byte {
 	return append([]byte(head+" "+checksum([]byte(head), text)+"\n"), text...)
 }
 
-// place returns an offset at which size bytes do not touch the present version.
+// place returns an offset at which size bytes do not overlap the current version.
 func place(now slot, size int) int {
 	if now.offset >= size || now.number == 0 {
 		return 0
@@ -150,7 +147,7 @@ func place(now slot, size int) int {
 
 func aligned(n int) int { return (n + align - 1) / align * align }
 
-// wiping makes every version unreadable but those at the offsets given.
+// wiping makes every version unreadable except those at the given offsets.
 func wiping(all []slot, but ...int) (patches []patch) {
 	for _, s := range all {
 		if !slices.Contains(but, s.offset) {

@@ -27,7 +27,7 @@ func apply(image []byte, patches []patch, cut int) []byte {
 
 const uncut = 1 << 30
 
-// texts are of lengths that make slots move: they shrink and grow over several units.
+// texts have lengths that make slots move: they shrink and grow over several units.
 func texts() (all []string) {
 	for i, n := range []int{10, 700, 30, 1500, 1500, 5, 400, 2500, 1, 1, 600} {
 		all = append(all, fmt.Sprintf("%d %s\n", i, strings.Repeat("x", n)))
@@ -35,8 +35,7 @@ func texts() (all []string) {
 	return all
 }
 
-// history calls visit with each state of a file, the text it has and the patches and
-// text that come next.
+// history calls visit with each state of a file, its text, and the next patches and text.
 func history(t *testing.T, visit func(image []byte, now slot, patches []patch, next string)) {
 	var image []byte
 	for i, next := range texts() {
@@ -59,7 +58,7 @@ func history(t *testing.T, visit func(image []byte, now slot, patches []patch, n
 	}
 }
 
-func TestCrashAtAnyByteLeavesOldOrNew(t *testing.T) {
+func TestCrashAtAnyByteLeavesOldOrNewVersion(t *testing.T) {
 	history(t, func(image []byte, now slot, patches []patch, next string) {
 		size := 0
 		for _, p := range patches {
@@ -97,7 +96,7 @@ func TestRestartingCrashAtAnyByteLeavesOldOrNew(t *testing.T) {
 	})
 }
 
-// A file cut short never passes for an older version of itself that is whole.
+// A file that was cut short is never mistaken for an older version of itself.
 func TestTruncationIsNoticed(t *testing.T) {
 	history(t, func(image []byte, now slot, _ []patch, _ string) {
 		for size := range len(image) {

@@ -17,12 +17,12 @@ const (
 	longest   = 16 * time.Millisecond // between two attempts to open a file
 )
 
-// longer is the pause after the next attempt. It takes a quarter of a second to become the longest: others have a file
-// open for a millisecond or two, and only one that is frozen keeps it for so long.
+// longer returns the pause after the next attempt. It reaches the longest after a quarter of a second: another client
+// has a file open for a millisecond or two, and only a frozen one keeps it that long.
 func longer(pause time.Duration) time.Duration { return min(pause+pause/16, longest) }
 
-// session is the table as one step of this client sees it and changes it. The step counts
-// if the file still has the content on which it was decided.
+// session is the table as one step of this client sees and changes it. The step takes effect if the file still has the
+// content on which it was decided.
 type session struct {
 	c         *FileLocks
 	now       lock.Instant
@@ -31,31 +31,31 @@ type session struct {
 	all       []slot
 	restart   bool // the file is written anew
 	changed   bool
-	before    []*entry        // what this client had in the table it saw last
-	patches   []patch         // what has to be written,
-	size      int             // how large the file is then, where not 0,
-	number    int64           // and the number of the version that it is then
-	keep      bool            // the file may stay open: nobody else is about to use it
-	strangers []string        // of the client, after this step
+	before    []*entry        // this client's entries in the table it saw last
+	patches   []patch         // the writes to the file
+	size      int             // of the file afterwards, if not 0
+	number    int64           // of the version that the writes make
+	keep      bool            // the file may stay open: no other client is about to use it
+	strangers []string        // those of clientState after this step
 	gave      map[string]bool // own entries removed on purpose
-	ring      []string        // who is to look at the table
+	notify    []string        // the clients to notify
 	warning   string
 	look      suspects
 
 	optional *entry // wants an answer, not a place in the queue
-	refuse   error  // that answer, where it is no
+	refuse   error  // the answer to optional, if it is a refusal
 }
 
-// suspects are the clients that bar the way and may be gone.
+// suspects are the clients that block this one and may be gone.
 type suspects struct {
 	clients   []string
-	roll      time.Time // where not zero: the recovery that waits for all who live
-	called    bool      // who lives was known when the step was decided
-	strangers []string  // have a file, but no entry
+	recovery  time.Time // if not zero: the recovery that waits for all living clients
+	called    bool      // the living clients were known when the step was decided
+	strangers []string  // clients with a file, but no entry
 }
 
-// visit waits for the operations that this client began before. Then it makes a step, finds out whether the clients that
-// bar the way live, and makes the step again where one of them does not. change may be called several times.
+// visit waits for the operations that this client began before. Then it makes a step, finds out whether the blocking
+// clients live, and makes the step again if one of them does not. change may be called several times.
 func (c *FileLocks) visit(ctx context.Context, change func(*session) error) error {
 	if !enter(ctx, c.order) {
 		return context.Cause(ctx)
@@ -64,13 +64,13 @@ func (c *FileLocks) visit(ctx context.Context, change func(*session) error) erro
 	return c.use(ctx, change)
 }
 
-// use is visit for a caller whose turn in the order it is.
+// use is visit for a caller that runs in the order of operations.
 func (c *FileLocks) use(ctx context.Context, change func(*session) error) error {
 	c.used = c.options.Clock.Now().Mono
 	return c.revisit(ctx, change)
 }
 
-// revisit is visit for the keeper: the keeper does not count as use, and waits for no operation.
+// revisit is visit for maintain, which does not count as use and waits for no operation.
 func (c *FileLocks) revisit(ctx context.Context, change func(*session) error) error {
 	for {
 		look, err := c.step(ctx, change)
@@ -80,7 +80,7 @@ func (c *FileLocks) revisit(ctx context.Context, change func(*session) error) er
 	}
 }
 
-// step reads the table, changes it and writes it, while nobody else can.
+// step reads the table, changes it and writes it, while no other client can.
 func (c *FileLocks) step(ctx context.Context, change func(*session) error) (suspects, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -96,23 +96,23 @@ func (c *FileLocks) step(ctx context.Context, change func(*session) error) (susp
 		return suspects{}, err
 	}
 	if begun {
-		c.bell()
-		c.work.Go(c.keep)
+		c.notifier()
+		c.work.Go(c.maintain)
 		if c.strangers, err = c.alive.others(ctx); err != nil {
 			return suspects{}, err
 		}
-		c.met = 0
+		c.strangersFound = 0
 	}
 	c.at("alive")
 	return c.stepLocked(ctx, change)
 }
 
-// stepLocked is step for who has the turn and an open liveness file.
+// stepLocked is step for a caller that has the turn and an open liveness file.
 func (c *FileLocks) stepLocked(ctx context.Context, change func(*session) error) (suspects, error) {
 	s, err := c.transact(ctx, change)
 	c.at("closed")
 	if s != nil {
-		c.bell().ring(s.ring)
+		c.notifier().notify(s.notify)
 		if s.warning != "" && c.options.Warn != nil {
 			c.options.Warn(s.warning)
 		}
@@ -127,9 +127,8 @@ func (c *FileLocks) at(name string) {
 	}
 }
 
-// decide makes of the file's content the table that is to be, and what has to be written
-// for that. It returns no session where the content is nothing to decide on. Nothing comes
-// of a decision that is not written: the content may have been an old one.
+// decide computes the new table and the writes for it from the file's content. It returns no session if it cannot
+// decide on that content. A decision without a write has no effect, because the content may have been an old one.
 func (c *FileLocks) decide(image []byte, change func(*session) error) (s *session, refused error) {
 	s = &session{c: c, now: c.options.Clock.Now(), before: c.own, gave: make(map[string]bool)}
 	if err := s.read(image); err != nil {
@@ -149,7 +148,7 @@ func (c *FileLocks) decide(image []byte, change func(*session) error) (s *sessio
 	return s, refused
 }
 
-// compose says what has to be written where the table changed.
+// compose computes the writes, if the table changed.
 func (s *session) compose() {
 	s.number = s.slot.number
 	s.keep = !s.c.leaving && !slices.ContainsFunc(s.t.queue, func(e *entry) bool { return e.state == waiting && e.client == s.c.alive.id })
@@ -163,17 +162,17 @@ func (s *session) compose() {
 		s.number = max(s.slot.number, s.c.number, s.now.Wall.UnixMilli()) + 2
 		s.patches = restarting(s.slot, s.all, s.number, text)
 		last := s.patches[1]
-		s.size = last.offset + len(last.data) // what lies behind is garbage, and read at every step
+		s.size = last.offset + len(last.data) // the bytes behind it are garbage that every step would read
 	}
 	for _, e := range s.t.next() {
 		if e.client != s.c.alive.id {
-			s.ring = append(s.ring, e.id)
+			s.notify = append(s.notify, e.id)
 		}
 	}
-	s.keep = s.keep && len(s.ring) == 0
+	s.keep = s.keep && len(s.notify) == 0
 }
 
-// written ends a step that is in the file now.
+// written ends a step whose writes are in the file.
 func (s *session) written() {
 	s.c.number, s.c.doubt, s.c.strangers, s.c.seen = s.number, false, s.strangers, s.now.Mono
 	s.c.at("written")
@@ -190,7 +189,7 @@ func (c *FileLocks) unwritten(ctx context.Context, err error) error {
 	return unsupported(path+": the file cannot be written", err)
 }
 
-// adopt remembers what the table has of this client, and tells those whom it concerns.
+// adopt remembers this client's part of the table, and informs its waiters and holders.
 func (s *session) adopt() {
 	c := s.c
 	c.own, c.clients = nil, nil
@@ -223,8 +222,7 @@ func (s *session) adopt() {
 	}
 }
 
-// read makes the table of the file's content. A table of which something may be missing
-// is in recovery afterwards.
+// read decodes the file's content. A table that may be incomplete is in recovery afterwards.
 func (s *session) read(image []byte) error {
 	c := s.c
 	var err error
@@ -254,15 +252,14 @@ func (s *session) startOver(why error, unused bool) {
 	s.restart, s.changed = true, true
 	s.t.token = max(s.t.token, s.now.Wall.UnixMilli())
 	s.t.recovery = &recovery{until: s.now.Wall.Add(s.c.options.TTL).Truncate(time.Millisecond)}
-	s.ring = append(s.ring, everyone)
+	s.notify = append(s.notify, everyone)
 	if !unused {
 		s.warning = s.c.dir.String() + "/" + lockFile + " was damaged (" + why.Error() +
 			") and is written anew; nothing is granted until all open tabs have said what they hold"
 	}
 }
 
-// beforeItsTime refuses a file of a newer version for as long as somebody changes it, and
-// for the TTL after that.
+// beforeItsTime refuses a file of a newer version while somebody changes it, and for the TTL after that.
 func (c *FileLocks) beforeItsTime(s *session, image []byte) error {
 	mark := int64(len(image)) << 32
 	for _, b := range image {
@@ -280,18 +277,17 @@ func (c *FileLocks) beforeItsTime(s *session, image []byte) error {
 	return nil
 }
 
-// compare begins a recovery where the table is whole, but not the one that the clients
-// who live wrote to: somebody replaced the file.
+// compare begins a recovery if the table is whole but lacks what the living clients wrote: somebody replaced the file.
 func (s *session) compare(own []*entry) {
 	c := s.c
 	s.strangers = slices.DeleteFunc(slices.Clone(c.strangers), s.t.knows)
 	switch {
-	case s.t.recovery != nil: // they will say what they hold
+	case s.t.recovery != nil: // the clients report what they hold
 		s.strangers = nil
 	case s.t.lacks(own):
 		s.startOver(errReplaced, false)
 	case len(s.strangers) == 0:
-	case c.met == 0 || s.now.Mono-c.met < acquaintance:
+	case c.strangersFound == 0 || s.now.Mono-c.strangersFound < acquaintance:
 		s.look.strangers = s.strangers
 	default:
 		s.startOver(errReplaced, false)
@@ -301,7 +297,7 @@ func (s *session) compare(own []*entry) {
 
 var errReplaced = errors.New("it was replaced")
 
-// appear puts this client into the table, so that others can tell a table that lacks it.
+// appear puts this client into the table, so that others can recognise a table that lacks it.
 func (s *session) appear() {
 	if me := s.c.alive.id; s.t.find(me) == nil && !s.c.leaving {
 		s.t.queue = append(s.t.queue, &entry{id: me, client: me, state: present})

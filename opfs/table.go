@@ -10,18 +10,18 @@ import (
 // table is the content of the `.lock` file. Its methods are the transitions between
 // tables; none of them touches a file or a clock.
 type table struct {
-	token    int64     // the highest that was ever handed out
-	recovery *recovery // nil where the table is known to be whole
-	queue    []*entry  // in the order of arrival, or of asking where that is known; who stole comes first
+	token    int64     // the highest ever handed out
+	recovery *recovery // nil if the table is known to be whole
+	queue    []*entry  // in order of arrival, or of asking if that is known; entries that stole come first
 }
 
-// entry is one request, or one lease whose lock is kept by another mechanism.
+// entry is one request, or one lease whose lock another mechanism keeps.
 type entry struct {
 	id     string
-	client string // its file in .alive is open for as long as the entry may stand
+	client string // its file in .alive is open for as long as the entry may exist
 	state  state
 	wants  []lock.Want
-	asked  int64 // Unix time in microseconds; 0 where it is not known
+	asked  int64 // Unix time in microseconds; 0 if it is not known
 	lease  *lease
 }
 
@@ -31,20 +31,20 @@ const (
 	waiting  state = "waiting"
 	granted  state = "granted"
 	recorded state = "recorded" // a lease alone
-	present  state = "present"  // the client is there; its id is that of the client
+	present  state = "present"  // the client is there; the entry's id is the client's
 )
 
-// bars reports whether an entry can bar the way of others.
+// bars reports whether an entry can block others.
 func (e *entry) bars() bool { return e.state == granted || e.state == waiting }
 
-// lease is a record with the time for which a renewal is good.
+// lease is a record with the time that a renewal adds.
 type lease struct {
 	lock.Record
 	ttl time.Duration
 }
 
-// recovery is the state of a table of which something may be missing: nobody is granted
-// anything until every client that lives was seen, or until has passed.
+// recovery is the state of a table that may be incomplete: no request is granted until every living client was seen, or
+// the time until has passed.
 type recovery struct {
 	until time.Time
 	seen  []string // clients whose entries are all there
@@ -73,9 +73,9 @@ func (t *table) remove(gone ...*entry) {
 	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return slices.Contains(gone, e) })
 }
 
-// blockers returns the entries that bar the way of e: those that hold one of its names in a
-// mode that conflicts, also behind it, if they have passed it while it stood still; and those
-// before it, all of them where it is not in the queue yet, that await one.
+// blockers returns the entries that block e. These are the entries that hold one of its names in a conflicting mode;
+// some of them may stand behind e, if they passed it while it was frozen. These are also the waiters before e that want
+// one of its names, or all such waiters if e is not in the queue yet.
 func (t *table) blockers(e *entry) (found []*entry) {
 	before := true
 	for _, other := range t.queue {
@@ -96,13 +96,13 @@ func conflict(a, b *entry) bool {
 	})
 }
 
-// lateness is by how much a request may have been made before another one that it goes before, in microseconds. Between
-// clocks that differ by more, as before and after one was set, the order of arrival is the better one, and nobody is passed
-// for longer.
+// lateness is how much later, in microseconds, a request that arrives first may have been made than one that it stays
+// before. If the clocks differ by more, as after one was set, the order of arrival is used, and nobody is passed for
+// longer.
 const lateness = 100_000
 
-// join puts e into the queue: before those who wait and are known to have asked later, up to the last one of whom that is
-// not known. Where it stands among those who hold does not matter: they bar its way from anywhere.
+// join puts e into the queue: before the waiters that are known to have asked later, up to the last one whose time is
+// unknown. Its position relative to holders does not matter: they block it from any position.
 func (t *table) join(e *entry) {
 	at := len(t.queue)
 	for i := at - 1; i >= 0; i-- {
@@ -116,8 +116,8 @@ func (t *table) join(e *entry) {
 	t.queue = slices.Insert(t.queue, at, e)
 }
 
-// steal grants e before all others and takes its names from those that hold them. The
-// ones robbed keep what else they hold until they give it back themselves.
+// steal grants e before all others and takes its names from their holders. These keep their other names until they
+// release them.
 func (t *table) steal(e *entry) (robbed []*entry) {
 	taken := func(w lock.Want) bool {
 		return slices.ContainsFunc(e.wants, func(mine lock.Want) bool { return mine.Name == w.Name })
@@ -135,8 +135,8 @@ func (t *table) steal(e *entry) (robbed []*entry) {
 	return robbed
 }
 
-// restore gives a client the entries that it had in an earlier state of the table. Others that hold what one of these held
-// wait for it again.
+// restore gives a client the entries that it had in an earlier state of the table. Other clients that hold the names of
+// these entries wait for them again.
 func (t *table) restore(client string, before *table) {
 	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return e.client == client })
 	at := 0
@@ -155,7 +155,7 @@ func (t *table) restore(client string, before *table) {
 	}
 }
 
-// next returns the waiting entries that nothing bars.
+// next returns the waiting entries that nothing blocks.
 func (t *table) next() (free []*entry) {
 	if t.recovery != nil {
 		return nil
@@ -168,8 +168,8 @@ func (t *table) next() (free []*entry) {
 	return free
 }
 
-// expired returns the entries whose lease ended before now: their owners may not write
-// any more, and others need not wait for them.
+// expired returns the entries whose lease has ended: their owners may no longer write, and others need not wait for
+// them.
 func expired(entries []*entry, over func(*lease) bool) (found []*entry) {
 	for _, e := range entries {
 		if e.state == granted && e.lease != nil && over(e.lease) {
@@ -179,8 +179,8 @@ func expired(entries []*entry, over func(*lease) bool) (found []*entry) {
 	return found
 }
 
-// lacks reports whether the table lacks entries of a client that nobody but the client
-// ever removes: it is not the table that the client wrote to.
+// lacks reports whether the table lacks entries of a client that only the client itself removes: then it is not the
+// table that the client wrote to.
 func (t *table) lacks(own []*entry) bool {
 	return slices.ContainsFunc(own, func(e *entry) bool {
 		return (e.state == waiting || e.state == present) && t.find(e.id) == nil
@@ -192,9 +192,9 @@ func (t *table) knows(client string) bool {
 	return slices.ContainsFunc(t.queue, func(e *entry) bool { return e.client == client })
 }
 
-// agree makes the table and what a client knows of itself agree: what the table has of
-// the client without its knowing is removed; what it lacks is put back where the table
-// recovers and nobody else holds it. The rest is lost.
+// agree reconciles the table with what a client knows of itself. It removes the client's entries that the client does
+// not know. It puts back a missing entry if the table recovers and nobody else holds the names. Other missing entries
+// are lost.
 func (t *table) agree(client string, own []*entry) (changed bool) {
 	known := func(id string) bool { return slices.ContainsFunc(own, func(e *entry) bool { return e.id == id }) }
 	before := len(t.queue)
@@ -208,8 +208,8 @@ func (t *table) agree(client string, own []*entry) (changed bool) {
 	return changed
 }
 
-// putBack adds an entry again, unless a client that was seen is granted what it holds.
-// Entries of clients that were not seen come from a text that may be wrong: they yield.
+// putBack adds an entry again, unless a client that was seen is granted its names. Entries of clients that were not
+// seen come from a text that may be wrong, and are removed instead.
 func (t *table) putBack(e *entry) bool {
 	if e.state != granted {
 		t.queue = append(t.queue, e.clone())
@@ -225,7 +225,7 @@ func (t *table) putBack(e *entry) bool {
 		}
 	}
 	t.remove(yield...)
-	// Whoever holds came before all who wait.
+	// A holder came before all waiters.
 	t.queue = slices.Insert(t.queue, 0, e.clone())
 	if e.lease != nil {
 		t.token = max(t.token, e.lease.Token)

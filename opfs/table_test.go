@@ -48,8 +48,8 @@ func TestBlockersAreThoseBeforeThatConflict(t *testing.T) {
 	assert.Empty(t, table.next())
 }
 
-// Who was passed while it stood still finds on waking that another one holds, behind it.
-func TestPassedClaimIsInTheWay(t *testing.T) {
+// A client that was passed while it was frozen finds on waking that a holder stands behind it.
+func TestPassedWaiterIsBlockedByLaterHolder(t *testing.T) {
 	table := &table{queue: []*entry{
 		newEntry("frozen", "1", waiting, lock.Exclusive, "a"),
 		newEntry("passed", "2", granted, lock.Exclusive, "a"),
@@ -61,7 +61,7 @@ func TestPassedClaimIsInTheWay(t *testing.T) {
 	assert.Equal(t, []string{"frozen"}, ids(table.next()))
 }
 
-// asked is a request for "a", unless it says otherwise, that was made so many microseconds after all began.
+// asked is a request for "a", unless names says otherwise, made so many microseconds after the start.
 func asked(id string, after int64, names ...string) *entry {
 	if names == nil {
 		names = []string{"a"}
@@ -100,8 +100,8 @@ func TestFirstRequestIsFirstInLine(t *testing.T) {
 	}
 }
 
-// A clock that was wrong, or a table that somebody changed, lets nobody pass for long, and nobody wait for ever.
-func TestAClockThatIsWrongGivesNoAdvantage(t *testing.T) {
+// A wrong clock, or a table that somebody changed, lets nobody pass for long and makes nobody wait for ever.
+func TestWrongClockGivesNoAdvantage(t *testing.T) {
 	for _, wrong := range []int64{1, math.MaxInt64, math.MinInt64, math.MaxInt64 - lateness} {
 		victim := asked("victim", 0)
 		table := &table{queue: []*entry{asked("victim", 0)}}
@@ -109,7 +109,7 @@ func TestAClockThatIsWrongGivesNoAdvantage(t *testing.T) {
 		table.join(victim)
 		assert.Same(t, victim, table.queue[1], "who waits with a time of %d", wrong)
 	}
-	// One whose clock is 50 ms behind passes for 50 ms, and not for longer, however often it asks.
+	// A client whose clock is 50 ms behind passes for 50 ms and no longer, however often it asks.
 	table := &table{queue: []*entry{asked("victim", 0)}}
 	passed := 0
 	for at := range int64(1000) { // a request each millisecond
@@ -120,7 +120,7 @@ func TestAClockThatIsWrongGivesNoAdvantage(t *testing.T) {
 	assert.Equal(t, 50, passed)
 }
 
-func TestSharedOnesPassEachOther(t *testing.T) {
+func TestSharedRequestsPassEachOther(t *testing.T) {
 	table := &table{}
 	second, first := newEntry("2", "2", granted, lock.Shared, "a"), newEntry("1", "1", waiting, lock.Shared, "a")
 	second.asked, first.asked = 2, 1
@@ -172,7 +172,7 @@ func TestTokensRise(t *testing.T) {
 	table := &table{}
 	last := int64(0)
 	for i := range 5 {
-		// The clock stands, and is set back.
+		// The clock stops, and is set back.
 		at := now.Add(-time.Duration(i/2) * time.Hour)
 		e, _ := table.claim("1", fmt.Sprint(i), lock.Record{Resource: "r", LeaseID: fmt.Sprint(i)}, at, false)
 		assert.Greater(t, e.lease.Token, last)
@@ -181,7 +181,7 @@ func TestTokensRise(t *testing.T) {
 	assert.GreaterOrEqual(t, last, now.UnixMilli(), "above wall time, for when the file was lost")
 }
 
-func TestClaimBelongsToWhatWasGranted(t *testing.T) {
+func TestClaimJoinsGrantedEntry(t *testing.T) {
 	held := newEntry("held", "1", granted, lock.Exclusive, "r")
 	table := &table{queue: []*entry{newEntry("other", "2", granted, lock.Exclusive, "q"), held}}
 	now := time.Now()
@@ -206,8 +206,9 @@ func TestClaimBelongsToWhatWasGranted(t *testing.T) {
 	assert.Equal(t, later+1, e.lease.Token, "a store knows a later token")
 }
 
-// A thief that was granted the name here replaces the record of a lease whose lock is elsewhere, but no other entry of its own.
-func TestThiefWithAGrantReplacesARecord(t *testing.T) {
+// A client that steals and was granted the name here replaces the record of a lease whose lock another mechanism keeps,
+// but no other entry of its own.
+func TestStealWithGrantReplacesRecord(t *testing.T) {
 	now := time.Now()
 	table := &table{}
 	table.claim("web", "robbed", lock.Record{Resource: "r", LeaseID: "l"}, now, false)
@@ -220,9 +221,9 @@ func TestThiefWithAGrantReplacesARecord(t *testing.T) {
 	assert.Equal(t, []string{"own", "held"}, ids(table.queue))
 }
 
-// A place of the project is held shared with the project's own name; a lease that was taken
-// for the lock of the place outlives it.
-func TestLeaseOutlivesTheLockItWasTakenFor(t *testing.T) {
+// A place of the project is held shared, together with the project's own name. A lease that was taken for the lock of
+// the place outlives that lock.
+func TestLeaseOutlivesItsLock(t *testing.T) {
 	place, project := newEntry("place", "1", granted, lock.Shared, "r", "r//a"), newEntry("project", "1", granted, lock.Shared, "r")
 	table := &table{queue: []*entry{place, project}}
 	now := time.Now()
@@ -233,8 +234,8 @@ func TestLeaseOutlivesTheLockItWasTakenFor(t *testing.T) {
 	assert.Nil(t, table.leased("l"))
 }
 
-// Whatever clients do in whatever order, no two that conflict are granted, and whoever
-// waits is granted it when those before are gone.
+// For any order of client operations, no two conflicting requests are granted, and a waiter is granted its request once
+// the blocking entries are gone.
 func TestRandomSequences(t *testing.T) {
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -271,7 +272,7 @@ func TestRandomSequences(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, ids(table.queue), ids(read.queue))
 		}
-		for len(table.queue) > 0 { // everybody leaves in the end
+		for len(table.queue) > 0 { // all clients leave in the end
 			i := slices.IndexFunc(table.queue, func(e *entry) bool { return e.state == granted })
 			require.GreaterOrEqual(t, i, 0)
 			table.release(table.queue[i])
@@ -284,8 +285,8 @@ func TestRandomSequences(t *testing.T) {
 	}
 }
 
-// A query shows what its client had when it asked, also where the table has moved on.
-func TestRestoreShowsTheClientAsItWas(t *testing.T) {
+// A query shows the entries that its client had when it asked, even if the table has changed since.
+func TestRestoreShowsEarlierEntries(t *testing.T) {
 	before := &table{queue: []*entry{
 		newEntry("mine", "me", granted, lock.Exclusive, "a"),
 		newEntry("theirs", "1", granted, lock.Exclusive, "b"),

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-// transact makes a step: it changes the table, while nobody else can read or change it.
-// An error beside a session is the answer of change; the step was made all the same.
+// transact makes a step: it changes the table while no other client can read or change it. If it returns an error and a
+// session, the error is the answer of change, and the step was made all the same.
 //
-// The step is decided on the content as this client knows it. Options.Tables writes it
-// where the content is still that, or else tells what it is now: a compare-and-swap.
+// The step is decided on the content that this client knows. Options.Tables writes it if the file still has that
+// content, and otherwise returns the current content: a compare-and-swap.
 func (c *FileLocks) transact(ctx context.Context, change func(*session) error) (*session, error) {
 	for {
 		s, refused := c.decide(c.image, change)
@@ -42,8 +42,8 @@ func (c *FileLocks) transact(ctx context.Context, change func(*session) error) (
 	}
 }
 
-// exchange makes a step where the file has the content that this client knows. Afterwards
-// the client knows what the file has.
+// exchange makes a step if the file has the content that this client knows. Afterwards the client knows the file's
+// content.
 func (c *FileLocks) exchange(ctx context.Context, create bool, s *session) (same bool, err error) {
 	expected, err := jsbridge.Uint8Array(c.image)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *FileLocks) exchange(ctx context.Context, create bool, s *session) (same
 	return true, nil
 }
 
-// applied returns what a file of this content has after the patches were written to it.
+// applied returns the content of a file after the patches were written to it.
 func applied(image []byte, patches []patch, size int) []byte {
 	image = slices.Clone(image)
 	for _, p := range patches {
@@ -88,14 +88,14 @@ func applied(image []byte, patches []patch, size int) []byte {
 	return image
 }
 
-// content returns what the file has, or a NotFoundError where there is none.
+// content returns the file's content, or a NotFoundError if there is no file.
 func (c *FileLocks) content(ctx context.Context) ([]byte, error) {
 	_, err := c.exchange(ctx, false, &session{size: -1})
 	return c.image, err
 }
 
-// onTable calls use with the file, again and again for as long as the file cannot be opened
-// because somebody else has it open, and some times where the browser does not answer.
+// onTable calls use with the file. It repeats the call while another client has the file open, and some times if the
+// browser does not answer.
 func (c *FileLocks) onTable(ctx context.Context, create bool, use func(file safejs.Value) error) error {
 	silent := 0
 	for pause := shortest; ; pause = longer(pause) {
@@ -118,7 +118,7 @@ func (c *FileLocks) onTable(ctx context.Context, create bool, use func(file safe
 				return err
 			}
 		case isNamed(err, notFound):
-			c.open = false // removed, or something else in its place
+			c.open = false // removed, or replaced by something else
 			if !create {
 				return err
 			}

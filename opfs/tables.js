@@ -1,31 +1,32 @@
-// The file of locks, for a Go program: a step reads it and writes it while nobody else can. A sync access handle is exclusive
-// in itself, so a client keeps it from step to step while nobody else asks.
+// The file of locks, for a Go program: a step reads and writes it while no other client can. A sync access handle is
+// exclusive, so a client keeps it from step to step while no other client asks for it.
 //
-// A client that finds the file open rings over a BroadcastChannel: {want: id}. The keeper closes the file at once and says
-// who asked first: {next: id}. The others let that one go first; if nobody asked, the id is empty. Every client also tries again by itself, so a lost message,
-// a dead keeper or a client without a channel costs milliseconds and nothing else.
+// A client that finds the file open posts {want: id} to a BroadcastChannel. The client that keeps the file closes it at
+// once and names the first client that asked: {next: id}. The others let that client go first. If nobody asked, the id
+// is empty. Every client also tries again by itself, so a lost message, a dead keeper or a client without a channel
+// costs only milliseconds.
 //
-// It imports nothing but its neighbour, so that Go's own tests can load it too.
+// This module imports only its neighbour, so that Go's own tests can load it.
 
 import { open } from "./savings.js";
 
 /** @typedef {import("./savings.js").SyncHandle} SyncHandle */
 /** @typedef {{ at: number, data: Uint8Array }} Patch */
 /**
- * The arguments of a step: a FileSystemFileHandle, the content that is expected, what is to be written if the file has it, the size to
- * which the file is cut afterwards unless that is 0 (-1 says that the content is all the client wants), the limit at which a content is
- * cut, and whether the file may stay open.
+ * The arguments of a step: a FileSystemFileHandle, the expected content, the patches to write if the file has that
+ * content, the size to which the file is cut afterwards unless that is 0 (-1 if the client only wants the content), the
+ * limit at which a content is cut, and whether the file may stay open.
  * @typedef {[file: unknown, expected: Uint8Array, patches: Patch[], size: number, limit: number, keep: boolean]} Step
  */
 
 /** All in milliseconds. */
 const idleMs = 100, // without a step, after which the file is closed: keptMs of web/src/holdfast.ts is longer
   longestMs = 500, // after which the file is opened anew: somebody may have removed it
-  decideMs = 20, // for a client that has heard the content to decide again, before others are let in
-  headMs = 5, // for the one whose turn it is, before others try
-  tryMs = 50, // after which a step fails with what the browser said; the client tries again
-  repeatMs = 16, // between two rings of one step
-  breatheMs = 4; // of steps without a pause, in which no message is heard
+  decideMs = 20, // in which a client that received the content may decide again, before others are let in
+  headMs = 5, // in which the next client may try before others do
+  tryMs = 50, // after which a step fails with the browser's exception; the client tries again
+  repeatMs = 16, // between two requests for the file during one step
+  breatheMs = 4; // of steps without a pause, in which no message is received
 
 /** The clients in this thread. */
 export class Tables {
@@ -40,10 +41,10 @@ export class Tables {
   }
 
   /**
-   * Writes patches to a file if it has the content that is expected; then it answers null. If not, it changes nothing and answers
-   * the content. The answer may be a promise.
+   * Writes patches to a file that has the expected content, and returns null. Otherwise it changes nothing and returns
+   * the content. The result may be a promise.
    * @param {string} client a name that no other client has
-   * @param {string} channel the name of the file for those who ring
+   * @param {string} channel the name of the channel for requests for the file
    * @param {Step} step
    * @returns {Promise<Uint8Array | null> | Uint8Array | null}
    */
@@ -63,7 +64,7 @@ export class Tables {
   }
 }
 
-/** One client and the file. */
+/** One client's access to the file. */
 class Table {
   #client;
   #name;
@@ -73,28 +74,34 @@ class Table {
   /** @type {SyncHandle | undefined} */
   #handle;
   #content = new Uint8Array(0); // of the file while it is open
-  #kept = false; // its client has written to it since it was opened
+  #kept = false; // this client has written to it since it was opened
   #opened = 0;
   #used = 0;
   #breathed = 0;
-  #deciding = 0; // until when the client that has heard the content may decide again
+  #deciding = 0; // until when the client that received the content may decide again
   /** @type {Promise<unknown>} */
-  #last = Promise.resolve(); // of the steps that take time
-  #slow = 0; // how many of them there are
+  #last = Promise.resolve(); // of the asynchronous steps
+  #slow = 0; // the number of asynchronous steps
   /** @type {BroadcastChannel | undefined} */
   #channel;
   /** @type {string[]} */
-  #rung = []; // who asked, in this order
+  #rung = []; // clients that asked for the file, in this order
   #others = 0; // until when others go first
-  #rang = 0; // when this client asked, in the step that it makes
-  #asked = false; // it has asked, and others may let it go first
-  #named = false; // it was said that it is this client's turn
+  #rang = 0; // when this client asked, in its present step
+  #asked = false; // this client has asked, and others may let it go first
+  #named = false; // a message said that it is this client's turn
   #mine = false; // and the client has not tried since
   #turn = () => {};
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
 
-  /** @param {string} client @param {string} name @param {() => boolean} may @param {() => void} rested nothing is left of it @param {{ idle: number, longest: number }} limits */
+  /**
+   * @param {string} client
+   * @param {string} name
+   * @param {() => boolean} may
+   * @param {() => void} rested called when nothing is left to close
+   * @param {{ idle: number, longest: number }} limits
+   */
   constructor(client, name, may, rested, limits) {
     this.#client = client;
     this.#name = name;
@@ -126,7 +133,7 @@ class Table {
     }
   }
 
-  /** Nothing waits in here. @type {(...step: Step) => Uint8Array | null} */
+  /** Synchronous. @type {(...step: Step) => Uint8Array | null} */
   #step(_, expected, patches, size, __, keep) {
     this.#used = performance.now();
     this.#rest();
@@ -135,7 +142,7 @@ class Table {
     if (same) this.#write(patches, size);
     const again = !same && size >= 0 && this.#channel && this.#may();
     this.#deciding = again ? this.#used + decideMs : 0;
-    // Who only reads, and leaves the file alone then, does not begin to keep it.
+    // A client that only reads does not begin to keep the file.
     if (patches.length) this.#kept = true;
     if (again) setTimeout(() => this.#yield(), decideMs);
     else if (!keep || !this.#kept || !this.#channel || !this.#may() || this.#rung.length) this.#pass();
@@ -143,7 +150,7 @@ class Table {
   }
 
   /**
-   * Nothing is flushed: a client that opens the file next sees what was written, and after a loss of power no client lives.
+   * Nothing is flushed: the next client that opens the file sees the writes, and after a loss of power no client lives.
    * @param {Patch[]} patches @param {number} size
    */
   #write(patches, size) {
@@ -158,7 +165,7 @@ class Table {
         this.#content = this.#content.slice(0, size);
       }
     } catch (error) {
-      this.close(); // nobody knows what it has now
+      this.close(); // its content is unknown now
       throw error;
     }
   }
@@ -230,12 +237,12 @@ class Table {
     this.#channel?.postMessage({ want: this.#client });
   }
 
-  /** Closes the file for those who have asked, unless its client is about to write. */
+  /** Closes the file for the clients that have asked, unless this client is about to write. */
   #yield() {
     if (this.#handle && this.#rung.length && performance.now() >= this.#deciding) this.#pass();
   }
 
-  /** Closes the file and says whose turn it is. */
+  /** Closes the file and names the next client. */
   #pass() {
     this.close();
     const next = this.#rung.shift() ?? "";
@@ -258,7 +265,7 @@ class Table {
       if (this.#slow || performance.now() - this.#used < this.#limits.idle) return this.#rest();
       this.#pass();
       this.#channel?.close();
-      this.#rested(); // its next step begins anew
+      this.#rested(); // the next step begins anew
     }, Math.max(1, this.#used + this.#limits.idle - performance.now()));
   }
 }
@@ -274,7 +281,7 @@ function written(content, at, data) {
   return content;
 }
 
-/** Lets go first what waits for this thread: messages above all. */
+/** Lets pending tasks of this thread run first, above all messages. */
 function breathe() {
   return new Promise((/** @type {(value?: unknown) => void} */ done) => {
     const { port1, port2 } = new MessageChannel();

@@ -29,7 +29,7 @@ func makeStep(t *testing.T, c *FileLocks) {
 	require.NoError(t, c.visit(t.Context(), func(s *session) error { s.changed = true; return nil }))
 }
 
-// keeper returns a client that keeps the table until somebody asks.
+// keeper returns a client that keeps the table open until another one asks.
 func keeper(t *testing.T, root string) *FileLocks {
 	c := newClient(t, root)
 	if !helped() {
@@ -38,9 +38,9 @@ func keeper(t *testing.T, root string) *FileLocks {
 	return c
 }
 
-// A client keeps the table after a step, closes it when it makes none for a tenth of a second, and keeps nothing that
-// another client is rung for.
-func TestTheTableIsKept(t *testing.T) {
+// A client keeps the table open after a step, and closes it after a tenth of a second without a step. It does not keep
+// the table if another client is notified.
+func TestTableStaysOpen(t *testing.T) {
 	c := newClient(t, newRoot())
 	kept := false
 	for end := time.Now().Add(5 * time.Second); !kept && time.Now().Before(end); {
@@ -51,14 +51,14 @@ func TestTheTableIsKept(t *testing.T) {
 	require.Eventually(t, func() bool { return !tableIsOpen(t, c.dir) }, 5*time.Second, 10*time.Millisecond, "it is kept for ever")
 
 	require.NoError(t, c.visit(t.Context(), func(s *session) error {
-		s.changed, s.ring = true, []string{"somebody"}
+		s.changed, s.notify = true, []string{"somebody"}
 		return nil
 	}))
 	assert.False(t, tableIsOpen(t, c.dir))
 }
 
-// A page that is hidden keeps nothing, and closes at once what it has kept.
-func TestAHiddenPageKeepsNothing(t *testing.T) {
+// A hidden page does not keep the table open, and closes it at once when it becomes hidden.
+func TestHiddenPageClosesTable(t *testing.T) {
 	c := keeper(t, newRoot())
 	makeStep(t, c)
 	require.True(t, tableIsOpen(t, c.dir))
@@ -71,8 +71,8 @@ func TestAHiddenPageKeepsNothing(t *testing.T) {
 	assert.True(t, tableIsOpen(t, c.dir))
 }
 
-// A keeper closes the table for each client that asks, and also for one in another thread.
-func TestAKeeperYieldsAtOnce(t *testing.T) {
+// A client closes the table for each client that asks, also for one in another thread.
+func TestClientClosesTableForOthers(t *testing.T) {
 	root := newRoot()
 	a, b := keeper(t, root), keeper(t, root)
 	var times []time.Duration
@@ -96,8 +96,8 @@ func TestAKeeperYieldsAtOnce(t *testing.T) {
 	}
 }
 
-// A client that makes one step after the other, without a pause, does not keep others out.
-func TestABusyKeeperYields(t *testing.T) {
+// A client that makes one step after the other, without a pause, does not exclude others.
+func TestBusyClientClosesTableForOthers(t *testing.T) {
 	root := newRoot()
 	ctx, stop := context.WithCancel(t.Context())
 	busy, done := keeper(t, root), make(chan int)
@@ -121,19 +121,19 @@ func TestABusyKeeperYields(t *testing.T) {
 	t.Logf("20 cycles of one client took %v beside %d steps of the other", took, <-done)
 }
 
-// A content that was heard is decided on before others are let in, but not for long.
-func TestWhoDecidesAgainIsWaitedFor(t *testing.T) {
+// A client that has received a content may decide on it before others are let in, but not for long.
+func TestClientThatDecidesAgainIsWaitedFor(t *testing.T) {
 	root := newRoot()
 	c, other := keeper(t, root), newClient(t, root)
 	makeStep(t, other)
-	same, err := c.exchange(t.Context(), true, &session{}) // it knows nothing of the file, and does not decide again
+	same, err := c.exchange(t.Context(), true, &session{}) // it does not know the file's content, and does not decide again
 	require.NoError(t, err)
 	require.False(t, same)
 	makeStep(t, other)
 }
 
-// The storage of the site is cleared under a keeper: soon it finds the new file.
-func TestAKeeperOpensTheTableAnew(t *testing.T) {
+// The storage of the site is cleared while a client keeps the table: soon the client finds the new file.
+func TestClearedTableIsOpenedAgain(t *testing.T) {
 	c := keeper(t, newRoot())
 	makeStep(t, c)
 	c.options.Tables = made("tables.js", "new module.Tables(1e9, 20)")
@@ -144,7 +144,7 @@ func TestAKeeperOpensTheTableAnew(t *testing.T) {
 	assert.Equal(t, 1, opened())
 }
 
-// counting returns how often a file was opened since.
+// counting returns a function that reports how often a file was opened since.
 func counting(t *testing.T) func() int {
 	t.Helper()
 	counter := must(must(safejs.Global().Get("Object")).New())

@@ -1,7 +1,7 @@
 // A disk that may lose what was not flushed, and a check that a draft file survives it.
 import { DraftFile } from "../draftfile.js";
 
-/** Numbers that a seed repeats. */
+/** Pseudo-random numbers that a seed reproduces. */
 function random(seed) {
   let state = seed * 2654435761 + 1 >>> 0;
   return (n) => {
@@ -41,7 +41,7 @@ function applied(before, writes) {
   return bytes;
 }
 
-/** Returns what a program finds that opens the file after this. */
+/** Returns the text that a program finds if it opens the file after this. */
 function found(bytes) {
   const disk = new Disk();
   disk.durable = bytes;
@@ -49,7 +49,7 @@ function found(bytes) {
   return { number: file.number, text: file.filled ? new TextDecoder().decode(file.content()) : "" };
 }
 
-/** Writes to sectors of 512 bytes, each of which a loss of power keeps or drops. */
+/** Splits a write into sectors of 512 bytes, each of which a loss of power keeps or drops. */
 function sectors({ at, data }) {
   const all = [];
   for (let from = 0, to; from < data.length; from = to) {
@@ -59,7 +59,7 @@ function sectors({ at, data }) {
   return all;
 }
 
-/** Runs one history; returns what went wrong, or "". */
+/** Runs one history; returns a description of the failure, or "". */
 export function check(seed) {
   const dice = random(seed);
   const disk = new Disk();
@@ -92,7 +92,7 @@ export function check(seed) {
       file.flush();
       flushed = number;
     }
-    if (dice(5) === 0) file = new DraftFile(disk); // the page is gone, and another opens the file
+    if (dice(5) === 0) file = new DraftFile(disk); // the page is gone, and another one opens the file
   }
   return wrong.join("\n");
 }

@@ -1,4 +1,4 @@
-// What is measured of AutoSave, beside writing the same bytes to OPFS with nothing between.
+// Measures AutoSave beside a program that writes the same bytes to OPFS directly.
 
 const macrotask = () => new Promise((done) => {
   const { port1, port2 } = new MessageChannel();
@@ -33,7 +33,7 @@ function write(bytes) {
   });
 }
 
-// In one piece, as an editor has it: the engine keeps a text that was put together as its parts.
+// One flat string, as an editor holds it: the engine would keep a concatenated text as its parts.
 export const text = (size) => new TextDecoder().decode(new TextEncoder().encode(`${Math.random()} `.padEnd(size, "All work and no play makes a dull text. ")));
 
 /** Milliseconds of an action. */

@@ -1,4 +1,4 @@
-// What the journal costs a page: while somebody types, and when the page ends.
+// Measures the cost of the journal for a page: while the user types, and when the page ends.
 import { marking, text } from "./autosave.js";
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -15,13 +15,13 @@ export const journal = {
     const hf = await openHoldfast({ host, root: `bench-journal-${host}-${size}-${journalMs}` });
     editor = { text: text(size), hf };
     editor.autosave = await hf.initAutoSave(() => editor.text, { journalMs, debounceMs: 600_000, idleMs: 600_000 });
-    await pause(50); // the content of an earlier round is told in a task of its own
+    await pause(50); // the content of an earlier round arrives in a task of its own
     editor.text = text(size);
     editor.autosave.markDirty();
     await editor.autosave.flushNow();
   },
 
-  /** Types for so long, somewhere in the midst. */
+  /** Types for that long, somewhere in the middle of the text. */
   async type(ms) {
     for (const end = performance.now() + ms; performance.now() < end; await pause(keyMs)) {
       const middle = editor.text.length >> 1;

@@ -115,10 +115,10 @@ function inSequence(_, body, i = 0) {
 /** Four requests at the same time; nobody else wants any of them. */
 const inParallel = (_, body) => atOnce(names, body);
 
-/** What a slot has to ask for: the project and the place shared, and a name of its own. */
+/** The locks that a slot needs: the project and the place shared, and a name of its own. */
 const slotRequests = (_, body) => atOnce(["s", "s/pool", "s/pool/0"], body);
 
-/** What any slot has to ask for at the least: its place, which somebody may want as a whole, and a name of its own. */
+/** The fewest locks that any slot needs: its place, which another client may want as a whole, and a name of its own. */
 const fewestRequests = (_, body) => atOnce(["s", "s/0"], body);
 
 /** Asks for all names at once, the last one exclusively and the others shared. */
@@ -192,7 +192,7 @@ globalThis.bench = {
     return holds;
   },
 
-  /** Takes the lock n times, together with other tabs that were told to begin at the same time, and returns how long each wait took. */
+  /** Takes the lock n times, together with other tabs that begin at the same time, and returns the time of each wait. */
   async contend(contender, n, beginAt) {
     const lock = await lockOf(contender);
     await lock(`${contender} alone`, () => {});

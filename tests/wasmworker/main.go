@@ -3,7 +3,7 @@
 // package, like go test:
 //
 //	GOOS=js GOARCH=wasm go test -c -o .cache/opfs.wasm ./opfs
-//	cd opfs && ../.cache/wasmworker ../.cache/opfs.wasm -test.run TestKilledHolder
+//	cd opfs && ../.cache/wasmworker ../.cache/opfs.wasm -test.run TestKilledHolderIsReplaced
 //
 // Sync access handles exist only in dedicated workers, and wasmbrowsertest runs a program in the page. The program
 // gets the arguments unchanged but no environment. Every run has a new profile.

@@ -1,9 +1,9 @@
 "use strict";
 // Runs program.wasm. The first message says with which arguments, and may bring the compiled module.
 //
-// A program that wants more workers beside its own starts them with this script and a message of the same shape:
-// globalThis.wasmworker holds the module and what else the message brought. What they post reaches their parent:
-// ["out", text], ["err", text], ["exit", code] and whatever the program posts itself.
+// A program that wants more workers starts them with this script and a message of the same shape: globalThis.wasmworker
+// holds the module and the other fields of the message. Their messages reach their parent: ["out", text], ["err",
+// text], ["exit", code] and messages of the program itself.
 importScripts("wasm_exec.js");
 
 const decoders = { 1: ["out", new TextDecoder()], 2: ["err", new TextDecoder()] };

@@ -49,7 +49,7 @@ function answered(asked, { kind, id, file, error }) {
   asked.delete(call);
 }
 
-/** What the page edits, by the number of its session. */
+/** The documents that the page edits, by the number of the session. */
 const sessions = new Map();
 globalThis.sessions = sessions;
 
@@ -162,7 +162,7 @@ class Session {
       .catch((error) => note("refused", this.id, { code: error.code ?? error.name }));
   }
 
-  /** What the document has, as this page sees it. Drafts come first: they become content, and never the other way round. */
+  /** The content of the document, as this page sees it. Drafts come first: they become content, and never the other way round. */
   async inspect(history) {
     const drafts = [], seen = [];
     for (const { id, number, base, cause } of await this.saver.drafts()) {

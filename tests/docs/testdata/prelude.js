@@ -1,5 +1,5 @@
-// What the blocks take for granted: the page of somebody who has an editor, and a Holdfast where a block does not
-// open one itself. `calls` tells the checks what was called.
+// The code blocks assume this page: it has an editor, and a Holdfast unless a block opens one itself. `calls` records
+// the calls for the checks.
 import { openHoldfast } from "./holdfast.js";
 
 const block = new URL(import.meta.url).searchParams.get("block");

@@ -1,5 +1,5 @@
-// Stands before the package's helper worker. A message {stopAt: n} has it stand still for good before the n-th of its
-// operations on files from then on; it says so first, with {at: n}.
+// Runs before the package's helper worker. A message {stopAt: n} makes the worker block for ever before the n-th of its
+// operations on files from then on; the worker first posts {at: n}.
 {
   const operations = [
     [FileSystemDirectoryHandle, ["getDirectoryHandle", "getFileHandle", "keys"]],

@@ -1,10 +1,10 @@
-// What every page of these tests has: Holdfast, and words to speak about it. Served as a module script, so that the
-// page's content security policy holds for it.
+// Every page of these tests has Holdfast and functions to report about it. It is served as a module script, so that the
+// page's content security policy applies to it.
 import { openHoldfast, ProjectLockError } from "/holdfast.js"
 
 const now = () => performance.timeOrigin + performance.now()
 
-// What goes wrong in the page without anybody catching it.
+// Errors in the page that nothing catches.
 const problems = []
 addEventListener("error", e => problems.push(`error: ${e.message} ${e.error?.stack}`))
 addEventListener("unhandledrejection", e => problems.push(`rejection: ${e.reason} ${e.reason?.stack}`))

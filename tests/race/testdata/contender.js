@@ -12,7 +12,7 @@ const generator = (seed) => () => {
   return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
 };
 
-/** What may end an acquisition here: an abort, and a theft at the moment of the grant. */
+/** Expected ends of an acquisition: an abort, and a steal at the moment of the grant. */
 const expected = ["aborted", "acquire-denied"];
 
 export async function contend({ id, host, strategy, root, seed, fault }) {

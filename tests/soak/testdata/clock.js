@@ -1,5 +1,5 @@
-// Put before every script of a machine: its clock can be set. Whoever runs sees that within a quarter of a second, also
-// who has begun, or stood still, while it was set: there is one clock on a machine.
+// Runs before every script of a machine and makes its clock settable. Every script uses the new time within a quarter
+// of a second, also one that began, or stood still, when the clock was set: a machine has one clock.
 {
   const Real = Date;
   let ahead = 0;

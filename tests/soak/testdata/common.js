@@ -9,9 +9,9 @@ export const generator = (seed) => () => {
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /**
- * Tells the checker, and returns what it says: whether to go on, and whether to stop. A page that is frozen may not get its
- * answer, so it asks again, under the same number. One thing is told after the other: the checker takes what comes with a
- * lower number than it has heard for something told again.
+ * Sends a report to the checker and returns its answer: whether to go on, and whether to stop. A page that is frozen
+ * may not get its answer, so it asks again under the same number. Reports are sent one after the other: the checker
+ * treats a report with a lower number than the last one as a repetition.
  */
 export const teller = (client) => {
   let number = 0;
@@ -46,7 +46,7 @@ export async function start(openHoldfast, options, tell) {
   }
 }
 
-/** Runs a program until it is told to stop; what it does not expect is a violation. */
+/** Runs a program until the checker stops it; an error that the program does not expect is a violation. */
 export async function run(options, program) {
   const tell = teller(options.id);
   try {

@@ -3,7 +3,7 @@ import { openHoldfast } from "/holdfast.js";
 import { generator, run, sleep, start } from "/soak/common.js";
 import { sha256, writeLate } from "/soak/late.js";
 
-/** What may go wrong with editing while there are faults; it is tried again. */
+/** Expected errors of editing under faults; the editor tries again. */
 const expected = /^(handover-|aborted|acquire-|unsupported|lease-|read-only|read-failed|write-failed|quota-exceeded|storage-evicted|stale-token|disposed)/;
 
 const decoder = new TextDecoder();

@@ -1,4 +1,4 @@
-// Writes past AutoSave, as one does that was suspended in the midst of a save and wakes when somebody else is the editor.
+// Writes without AutoSave, like an editor that was suspended during a save and wakes when another client is the editor.
 
 const encoder = new TextEncoder();
 

@@ -3,7 +3,10 @@
 import { openHoldfast } from "/holdfast.js";
 import { generator, run, sleep, start } from "/soak/common.js";
 
-/** What may end an acquisition, and is no fault of the lock: told, and tried again. The checker looks who waits too long. */
+/**
+ * Expected ends of an acquisition that are no fault of the lock: they are reported, and the program tries again. The
+ * checker looks for waits that take too long.
+ */
 const expected = ["aborted", "unsupported", "web-lock-unsupported", "lease-stale", "lease-lost"];
 
 /** One of the shapes of a lease; each of them says what it excludes. */

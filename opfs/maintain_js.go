@@ -11,26 +11,24 @@ import (
 	"time"
 )
 
-// How often a client looks at the table when nobody told it to: while it waits, between
-// the fastest and the slowest, so that it finds out in time that a holder is gone; while
-// it holds, to find out that it does not any more.
+// Times between two looks at the table without a notification. A waiter looks between the fastest and the slowest
+// interval, to notice that a holder is gone. A holder looks to notice that it lost its lock.
 const (
 	fastest = 150 * time.Millisecond
 	slowest = 400 * time.Millisecond
 	resting = time.Second
-	// slumber is the same for a client whose locks are kept by another mechanism.
+	// slumber is the interval of a client whose locks another mechanism keeps.
 	slumber = 5 * time.Second
-	// linger is how long a client without entries keeps its liveness file, because it is
-	// often the next one too.
+	// linger is how long a client without entries keeps its liveness file, because it often makes the next request too.
 	linger = time.Second
-	// sweeping is how often a client looks for others that are gone.
+	// sweeping is the interval at which a client looks for others that are gone.
 	sweeping = 2 * time.Second
-	// failures in a row before those who wait are told.
+	// failures is how many looks in a row may fail before the waiters get the error.
 	failures = 3
 )
 
-// keep looks at the table for this client, until it has had no entry for some time.
-func (c *FileLocks) keep() {
+// maintain looks at the table for this client, until the client has had no entry for some time.
+func (c *FileLocks) maintain() {
 	timer := time.NewTimer(resting)
 	defer timer.Stop()
 	pause, failed := fastest, 0
@@ -71,15 +69,15 @@ func (c *FileLocks) keep() {
 
 func nothing(*session) error { return nil }
 
-// sweep cleans up after clients that ended in nobody's way. The one that is there longest
-// does it; the others look after that one.
+// sweep removes clients that ended without blocking anybody. The client that has been there longest does this; the
+// others sweep only after that client.
 func (c *FileLocks) sweep(ctx context.Context, last bool) error {
 	now := c.options.Clock.Now().Mono
 	if !last && now-c.swept < sweeping {
 		return nil
 	}
 	c.swept = now
-	// Who is gone is gone: what is forgotten here is found out again where it matters.
+	// A client that is gone never comes back: what is forgotten here can be found out again.
 	absent := func(client string) bool { return !slices.Contains(c.clients, client) }
 	maps.DeleteFunc(c.dead, func(client string, _ bool) bool { return absent(client) })
 	maps.DeleteFunc(c.probed, func(client string, _ time.Duration) bool { return absent(client) })
@@ -98,7 +96,7 @@ func (c *FileLocks) sweep(ctx context.Context, last bool) error {
 	return nil
 }
 
-// pause returns how long the keeper sleeps.
+// pause returns how long maintain sleeps.
 func (c *FileLocks) pause(base time.Duration) time.Duration {
 	c.mu.Lock()
 	waiting := len(c.waiters) > 0
@@ -114,7 +112,7 @@ func (c *FileLocks) pause(base time.Duration) time.Duration {
 	return max(shortest, linger-(c.options.Clock.Now().Mono-c.used))
 }
 
-// rest closes the liveness file where it is not needed any more.
+// rest closes the liveness file when it is no longer needed.
 func (c *FileLocks) rest(ctx context.Context) bool {
 	if !c.take(ctx) {
 		return false
@@ -123,16 +121,16 @@ func (c *FileLocks) rest(ctx context.Context) bool {
 	if !c.idle() {
 		return false
 	}
-	_ = c.depart(ctx) // where that fails, others find out that it is gone
+	_ = c.depart(ctx) // if this fails, other clients notice that this client is gone
 	return true
 }
 
-// idle reports whether nothing but its presence is left of this client, for some time.
+// idle reports whether this client has had nothing but its presence in the table for some time.
 func (c *FileLocks) idle() bool {
 	return len(c.own) <= 1 && !c.doubt && c.options.Clock.Now().Mono-c.used >= linger
 }
 
-// depart removes everything of this client, who has the turn.
+// depart removes everything of this client. The caller has the turn.
 func (c *FileLocks) depart(ctx context.Context) error {
 	c.own, c.leaving = nil, true
 	_, err := c.stepLocked(ctx, nothing)
@@ -141,7 +139,7 @@ func (c *FileLocks) depart(ctx context.Context) error {
 	return err
 }
 
-// fail tells those who wait that the table cannot be used.
+// fail reports to all waiters that the table cannot be used.
 func (c *FileLocks) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +151,7 @@ func (c *FileLocks) fail(err error) {
 	}
 }
 
-// leave removes what this client has in the table under the id.
+// leave removes the entry of this client that has the id.
 func (c *FileLocks) leave(ctx context.Context, id string) error {
 	if !enter(ctx, c.order) {
 		c.disown(id)

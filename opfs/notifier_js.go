@@ -1,0 +1,58 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"strings"
+
+	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/jsbridge"
+)
+
+// notifier tells other clients over a BroadcastChannel which entries should look at the table. A client that misses a
+// notification looks by itself a little later.
+type notifier struct {
+	value safejs.Value
+	scope jsbridge.Scope
+	open  bool // there is a channel
+}
+
+// everyone stands for all clients in place of an entry's id.
+const everyone = "*"
+
+func newNotifier(name string, heard func(ids []string)) *notifier {
+	n := &notifier{}
+	class, err := safejs.Global().Get("BroadcastChannel")
+	if err != nil || class.Type() != safejs.TypeFunction {
+		return n
+	}
+	listener, err := n.scope.Func(func(args []safejs.Value) any {
+		if ids, err := args[0].Get("data"); err == nil && ids.Type() == safejs.TypeString {
+			text, _ := ids.String()
+			heard(strings.Fields(text))
+		}
+		return nil
+	})
+	if err == nil {
+		n.value, err = jsbridge.Broadcast(name)
+	}
+	if err == nil {
+		_, err = n.value.Call("addEventListener", "message", listener)
+	}
+	n.open = err == nil
+	return n
+}
+
+func (n *notifier) notify(ids []string) {
+	if n.open && len(ids) > 0 {
+		_, _ = n.value.Call("postMessage", strings.Join(ids, " "))
+	}
+}
+
+func (n *notifier) close() {
+	if n.open {
+		_, _ = n.value.Call("close")
+	}
+	n.scope.Release()
+}
