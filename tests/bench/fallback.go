@@ -13,27 +13,40 @@ const (
 	settleTime = 1 * time.Second // the time in which all of them receive the start time
 )
 
-// fallback measures the lock that replaces Web Locks where they are missing, beside a package for the same case.
-func (r *report) fallback(page *browser.Tab, open func() *browser.Tab, rounds int) {
+// fallback measures the lock that replaces Web Locks where they are missing, beside a package for the same case and
+// beside the browser's own locks.
+func (r *report) fallback(open func() *browser.Tab, rounds int) {
+	withoutWebLocks := func() *browser.Tab {
+		tab := open()
+		tab.WaitFor("globalThis.bench", browser.Limit)
+		tab.MustEval("bench.removeWebLocks()", nil)
+		return tab
+	}
 	cycles := []contender{
-		{name: fileWork, times: 20, target: 6},
-		{name: filePage, times: 20},
-		{name: fileLease, times: 10},
+		{name: raw, times: 60},
+		{name: fileWork, times: 40, target: 1.2},
+		{name: filePage, times: 40, target: 2},
+		{name: fileLease, times: 20},
 		{name: tabsLock, times: 2, rare: true},
 	}
+	page := withoutWebLocks()
 	cycle := func(c contender) (float64, bool) {
 		return browser.Get[float64](page, fmt.Sprintf("bench.cycle(%q, %d)", c.name, c.times)), true
 	}
-	for _, c := range cycles[:3] {
-		cycle(c)
+	for _, c := range cycles {
+		for range 5 { // until the engine has compiled the code
+			if !c.rare {
+				cycle(c)
+			}
+		}
 	}
 	r.addTimes(fileCycleRows, cycles, sample(cycles, rounds, cycle))
+	page.Close()
 
-	turns := []contender{{name: fileWork, times: 20, target: 20}, {name: filePage, times: 20}, {name: tabsLock, times: 4, rare: true}}
+	turns := []contender{{name: raw, times: 20}, {name: fileWork, times: 20, target: 10}, {name: filePage, times: 20, target: 10}, {name: tabsLock, times: 4, rare: true}}
 	tabs := make([]*browser.Tab, crowd)
 	for i := range tabs {
-		tabs[i] = open()
-		tabs[i].WaitFor("globalThis.bench", browser.Limit)
+		tabs[i] = withoutWebLocks()
 	}
 	r.addTimes(fileHandoverRows, turns, sample(turns, max(5, rounds/3), func(c contender) (float64, bool) {
 		return handover(tabs[0], tabs[1], c)

@@ -94,7 +94,7 @@ func subjects(p *program, o options, b *browser.Browser, page *browser.Tab, open
 			r.cycles(page, o.rounds)
 			r.handovers(page, open(), o.rounds)
 		})},
-		{"file", never(func(r *report) { r.fallback(page, open, o.rounds) })},
+		{"file", never(func(r *report) { r.fallback(open, o.rounds) })},
 		{"ready", never(func(r *report) { r.loads(open, max(5, o.rounds/2)) })},
 		{"places", never(func(r *report) {
 			r.places(page, o.rounds)

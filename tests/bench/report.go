@@ -160,7 +160,7 @@ func (r row) target() string {
 	case r.Ratio > 0:
 		return fmt.Sprintf(" ≤ %.2f", r.Target)
 	}
-	return fmt.Sprintf(" ≤ %.0f %s", r.Target, r.Unit)
+	return fmt.Sprintf(" ≤ %g %s", r.Target, r.Unit)
 }
 
 func (r row) mark() string {
