@@ -4,18 +4,29 @@
 /** Calls in one task are reported once, unless one of them moves so much that it may take longer. */
 const much = 1 << 20;
 
+/** Microtasks in which an answer of Go reaches the page: then a message of its own does not have to say that the call has returned. */
+const answerTurns = 12;
+
 interface Sync { [method: string]: (...args: unknown[]) => unknown }
 
-/** Has tell called with the number of bytes before a file call, and with -1 when the task has ended that made it. */
-export function watchCalls(tell: (bytes: number) => void): void {
+/**
+ * Calls tell with the number of bytes before a file call, and with -1 after the task that made it, unless the worker has sent
+ * another message since: call the returned function with each. A message costs more than a small file call.
+ */
+export function watchCalls(tell: (bytes: number) => void): () => void {
   const handle = (globalThis as { FileSystemSyncAccessHandle?: { prototype: Sync } }).FileSystemSyncAccessHandle?.prototype;
-  if (!handle) return;
   let inside = -1;
+  const returned = (): void => void (inside = -1);
+  if (!handle) return returned;
   let written = 0; // and not flushed
-  const left = (): void => tell(inside = -1);
+  const leave = (turns: number): void => {
+    if (inside < 0) return;
+    if (turns) queueMicrotask(() => leave(turns - 1));
+    else tell(inside = -1);
+  };
   const enter = (bytes: number): void => {
     if (inside >= 0 && bytes - inside < much) return;
-    if (inside < 0) queueMicrotask(left);
+    if (inside < 0) queueMicrotask(() => leave(answerTurns));
     tell(inside = bytes);
   };
   for (const method of ["read", "write", "truncate", "getSize", "flush", "close"]) {
@@ -29,4 +40,5 @@ export function watchCalls(tell: (bytes: number) => void): void {
     // A later replacement of the method is reported too.
     Object.defineProperty(handle, method, { configurable: true, get: () => current, set: (call: Sync[string]) => void (current = told(call)) });
   }
+  return returned;
 }

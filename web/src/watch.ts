@@ -30,7 +30,7 @@ export function watch(worker: Worker, owes: () => boolean, gone: (why: string) =
     if (ended.aborted) return;
     asked = false;
     if (data.kind === "ended") gone("its worker has ended");
-    else if (data.kind === "file call") inCall.wait(data.bytes < 0 ? Infinity : callMs(data.bytes));
+    else inCall.wait(data.kind === "file call" ? callMs(data.bytes) : Infinity);
     patient();
   });
   return patient;

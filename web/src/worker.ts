@@ -9,7 +9,10 @@ import { type Open, startGo } from "./go";
 import type { Callback, Exports, FromWorker, Reason, ToWorker } from "./protocol";
 
 const scope = self as unknown as { postMessage(message: FromWorker, transfer: Transferable[]): void; onmessage: ((e: MessageEvent<ToWorker>) => void) | null };
-const post = (message: FromWorker, value?: unknown): void => scope.postMessage(message, buffersOf(value));
+const post = (message: FromWorker, value?: unknown): void => {
+  scope.postMessage(message, buffersOf(value));
+  returned();
+};
 
 let program: Promise<Open> | undefined;
 const clients = new Map<number, Promise<Exports>>();
@@ -19,7 +22,7 @@ const aborts = new Map<number, AbortController>();
 const callbacks = new Map<number, { resolve: () => void; reject: (reason: unknown) => void }>();
 let lastCallback = 0;
 
-watchCalls((bytes) => post({ kind: "file call", bytes }));
+const returned = watchCalls((bytes) => scope.postMessage({ kind: "file call", bytes }, []));
 const end = self.close.bind(self);
 self.close = () => {
   post({ kind: "ended" });
