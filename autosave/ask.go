@@ -91,6 +91,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 		rivals: make(map[string]Message), pages: make(map[string]promise)}
 	var verdict chan struct{}
 	var at role
+	refused := false // the server has refused this page, which does not wait for its turn
 	begin := func() {
 		at, verdict = s.role, s.verdict
 		switch {
@@ -99,6 +100,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 			at = ended
 		default:
 			s.asking = a
+			refused = errors.Is(s.lastErr, lock.ErrNotAllowed)
 			editor := ""
 			if s.holder != nil {
 				editor = s.holder.LeaseID
@@ -129,7 +131,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 			s.asking = nil
 		}
 	})
-	if s.config.NoStandby {
+	if s.config.NoStandby || refused {
 		// Nobody would answer if nobody held it.
 		if done, err := s.tryFree(ctx, a); done {
 			return err

@@ -62,7 +62,7 @@ func (s *Saver) acquire(opts lock.AcquireOptions) {
 // longer one where the store has refused the tokens of this page again and again.
 func (s *Saver) standby(pause time.Duration) {
 	if s.config.NoStandby || errors.Is(s.lastErr, lock.ErrUnsupported) || errors.Is(s.lastErr, lock.ErrWebLockUnsupported) ||
-		errors.Is(s.lastErr, lock.ErrInvalidArgument) {
+		errors.Is(s.lastErr, lock.ErrInvalidArgument) || errors.Is(s.lastErr, lock.ErrNotAllowed) {
 		return
 	}
 	s.lineUp(pause)
@@ -87,6 +87,10 @@ func (s *Saver) lineUp(pause time.Duration) {
 				if !step(func() { s.load(lease) }) {
 					s.giveBack(lease)
 				}
+				return
+			}
+			if errors.Is(err, lock.ErrNotAllowed) {
+				step(func() { s.readonly(lock.ReasonAcquireFailed, err) })
 				return
 			}
 			_ = wait.For(ctx, next())

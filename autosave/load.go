@@ -61,10 +61,13 @@ func (s *Saver) load(l lock.Lease) {
 				}
 				continue
 			}
-			stale := errors.Is(err, ErrStaleToken)
 			step(func() {
-				if stale {
+				switch {
+				case errors.Is(err, ErrStaleToken):
 					s.refused(err)
+					return
+				case errors.Is(err, lock.ErrNotAllowed):
+					s.stepBack(err, 0)
 					return
 				}
 				s.failures++

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // write is one commit under way, or an attempt to shut out the editor before.
@@ -194,6 +196,8 @@ func (s *Saver) written(w *write, o outcome) {
 		case !writes:
 		case errors.Is(o.err, ErrStaleToken):
 			s.refused(o.err)
+		case errors.Is(o.err, lock.ErrNotAllowed):
+			s.stepBack(o.err, 0)
 		default:
 			s.failed(o.err)
 		}
@@ -331,5 +335,9 @@ func (s *Saver) queue(as role, result chan outcome) {
 
 // refusal says why this page may not write.
 func (s *Saver) refusal() error {
-	return &Error{Code: CodeReadOnly, Detail: "this page may not save now; its changes are kept and offered again", Err: s.lastErr}
+	code := CodeReadOnly
+	if errors.Is(s.lastErr, lock.ErrNotAllowed) {
+		code = lock.CodeNotAllowed
+	}
+	return &Error{Code: code, Detail: "this page may not save now; its changes are kept and offered again", Err: s.lastErr}
 }

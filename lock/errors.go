@@ -29,6 +29,7 @@ const (
 	CodeStale              Code = "lease-stale"
 	CodeRenewFailed        Code = "renew-failed"
 	CodeReleaseFailed      Code = "release-failed"
+	CodeNotAllowed         Code = "not-allowed"
 	CodeLost               Code = "lease-lost"
 	CodeDeadlock           Code = "deadlock"
 	CodeReentrant          Code = "reentrant"
@@ -55,6 +56,7 @@ var codes = []CodeInfo{
 	{CodeStale, OpRenew, false},
 	{CodeRenewFailed, OpRenew, true},
 	{CodeReleaseFailed, OpRelease, false},
+	{CodeNotAllowed, "", false},
 	{CodeLost, OpRenew, false},
 	{CodeDeadlock, OpAcquire, true},
 	{CodeReentrant, OpAcquire, false},
@@ -111,6 +113,7 @@ var (
 	ErrStale              = &Error{Code: CodeStale}
 	ErrRenewFailed        = &Error{Code: CodeRenewFailed}
 	ErrReleaseFailed      = &Error{Code: CodeReleaseFailed}
+	ErrNotAllowed         = &Error{Code: CodeNotAllowed}
 	ErrLost               = &Error{Code: CodeLost}
 	ErrDeadlock           = &Error{Code: CodeDeadlock}
 	ErrReentrant          = &Error{Code: CodeReentrant}

@@ -174,7 +174,7 @@ func (h *holding) beat() error {
 	switch {
 	case interrupted: // keep goes on with the release
 		return h.ended()
-	case errors.Is(err, ErrLost):
+	case errors.Is(err, ErrLost), errors.Is(err, ErrNotAllowed):
 		return h.over(asError(err, CodeLost, OpRenew, old.Resource))
 	case err != nil:
 		return h.retry(err)

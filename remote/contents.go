@@ -147,6 +147,8 @@ func unsaved(r Reply, err error) error {
 		e.Detail, e.Err = "the server could not be told; it is tried again", unanswered(r, err)
 	case r.Error == "stale_save":
 		e.Detail = "this page has saved a later text already; what it has now is saved next"
+	case notAllowed(r):
+		return refused(autosave.OpSave, r)
 	case r.Status == statusForbidden, r.Status == statusConflict:
 		e.Code, e.Detail = autosave.CodeStaleToken, "the lock under which it was written has ended: "+r.Message
 	case r.Status == statusTooLarge:
@@ -174,6 +176,8 @@ func (c *Contents) current(ctx context.Context) (now content, ok bool, err error
 			Detail: "the server does not answer; try again when the network is there", Err: unanswered(reply, err)}
 	case reply.Status == statusNotFound:
 		return now, false, nil
+	case notAllowed(reply):
+		return now, false, refused(autosave.OpRead, reply)
 	case reply.Status != statusOK:
 		return now, false, &autosave.Error{Code: autosave.CodeReadFailed, Operation: autosave.OpRead, Err: refused(autosave.OpRead, reply)}
 	}

@@ -15,6 +15,10 @@ func (b *browser) access(r remote.Request) remote.Reply {
 	sameDraft := sameToken && r.Save.Draft != "" && r.Save.Draft == n.save.Draft
 	stale := remote.Reply{Status: 409, Error: "stale_save", Message: "A later save is stored."}
 	switch {
+	case r.Method == "GET" && n.refuseReading.Status != 0:
+		return n.refuseReading
+	case r.Method == "PUT" && n.refuseSaving.Status != 0:
+		return n.refuseSaving
 	case r.Method == "GET" && n.written == 0:
 		return remote.Reply{Status: 404, Error: "document_not_found"}
 	case r.Method == "GET":

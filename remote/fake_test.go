@@ -29,12 +29,14 @@ type internet struct {
 	silent  bool         // nothing is answered, until the request is given up
 	circle  bool         // whoever has to wait is told that it waits in a circle
 	refuse  remote.Reply // where Status is set, the answer to everything
-	log     []string     // method and session of each request that arrived
-	tickets []string     // of those for a lock that may wait
-	content []byte
-	written int64 // token of the content; 0 for none
-	saved   time.Time
-	save    remote.Save
+	// refuseReading and refuseSaving, where Status is set, are the answers to requests that read or write the content.
+	refuseReading, refuseSaving remote.Reply
+	log                         []string // method and session of each request that arrived
+	tickets                     []string // of those for a lock that may wait
+	content                     []byte
+	written                     int64 // token of the content; 0 for none
+	saved                       time.Time
+	save                        remote.Save
 	// Questions of clients to each other, through the server.
 	question  *inquiry
 	notices   []remote.Notice

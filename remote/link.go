@@ -222,6 +222,8 @@ func (l *link) confirm(ctx context.Context, c claim, r lock.Record) (int64, erro
 	switch {
 	case passing(reply, err):
 		return 0, l.unreachable(reply, err)
+	case notAllowed(reply):
+		return 0, refused(lock.OpAcquire, reply)
 	case reply.Status != statusOK:
 		return 0, &lock.Error{Code: lock.CodeDenied, Operation: lock.OpAcquire, Resource: l.resource,
 			Detail: "another owner took it over at the same moment", Err: answer(reply)}
@@ -237,6 +239,8 @@ func (l *link) renew(ctx context.Context, c claim) error {
 		return unanswered(reply, err)
 	case reply.Status == statusOK:
 		return nil
+	case notAllowed(reply):
+		return refused(lock.OpRenew, reply)
 	case reply.Status == statusNotFound, reply.Status == statusForbidden, reply.Status == statusConflict:
 		return &lock.Error{Code: lock.CodeLost, Operation: lock.OpRenew, Resource: l.resource,
 			Detail: "the server gave the lock to another owner or let it expire", Err: answer(reply)}

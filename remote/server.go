@@ -72,6 +72,7 @@ type Reply struct {
 // Statuses of HTTP (RFC 9110, section 15) that mean something of their own here.
 const (
 	statusOK             = 200
+	statusUnauthorized   = 401
 	statusForbidden      = 403
 	statusNotFound       = 404
 	statusTimeout        = 408
@@ -100,9 +101,22 @@ func passing(r Reply, err error) bool {
 	return err != nil || r.Status == statusTooMany || r.Status >= statusServersFault
 }
 
-// refused is an answer that no repetition changes.
+// refused returns the error for an answer that no repetition changes.
 func refused(op lock.Operation, r Reply) *lock.Error {
-	return &lock.Error{Code: lock.CodeUnsupported, Operation: op, Detail: answer(r).Error()}
+	e := &lock.Error{Code: lock.CodeUnsupported, Operation: op, Detail: answer(r).Error()}
+	switch {
+	case !notAllowed(r):
+	case r.Status == statusUnauthorized:
+		e.Code, e.Detail = lock.CodeNotAllowed, e.Detail+"; sign in, or open Holdfast with a server.token that is valid"
+	default:
+		e.Code, e.Detail = lock.CodeNotAllowed, e.Detail+"; the server's policy has to permit it"
+	}
+	return e
+}
+
+// notAllowed reports an answer that says that the server does not know the user, or that the user may not do this.
+func notAllowed(r Reply) bool {
+	return r.Status == statusUnauthorized || r.Status == statusForbidden && r.Error == "not_allowed"
 }
 
 // answer says what the server said.

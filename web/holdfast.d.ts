@@ -21,6 +21,7 @@ export type LockErrorCode =
   | "lease-stale"          //  renew, final: the TTL passed before a renewal got through
   | "renew-failed"         //  renew, retryable: a passing write or network failure
   | "release-failed"       //  release, final: the record could not be removed
+  | "not-allowed"          //  any operation, final: the server does not know the user, or the user may not do this
   // what the platform and the other seeds add
   | "lease-lost"           //  renew, final: stolen, handed over, its record was replaced, or the page was put to sleep
   | "deadlock"             //  acquire, retryable: chosen as the victim of a wait cycle
@@ -264,6 +265,7 @@ export type AutoSaveErrorCode =
   | "disposed"         //  save, final: AutoSave has ended
   | "handover-refused" //  edit, retryable: the page that edits said no, or cannot save
   | "handover-busy"    //  edit, retryable: another page has asked before, or takes it over at this moment
+  | "not-allowed"      //  any operation, final: as of a lock; the page is read-only, and what is not saved is a draft
   | "handover-timeout"; // edit, retryable: the page that edits does not answer; force takes the lock from it
 
 /** A failure of AutoSave. The message says what failed and what can be done. */

@@ -19,6 +19,7 @@ const errors: Record<LockErrorCode, { what: string; advice: string }> = {
   "lease-stale": { what: "The lease expired before a heartbeat succeeded", advice: "The computer may have slept. Acquire again before writing." },
   "renew-failed": { what: "A heartbeat failed", advice: "The runtime tries again until the lease expires." },
   "release-failed": { what: "The lock’s record could not be removed", advice: "It expires after its TTL." },
+  "not-allowed": { what: "The server does not permit this to you", advice: "Sign in, or ask for the permission." },
   "lease-lost": { what: "Another tab took over the lock", advice: "Stop writing. Acquire again to join the queue." },
   deadlock: { what: "This request was ended to break a deadlock of waiting tabs", advice: "Try again." },
   reentrant: { what: "This tab already holds the lock", advice: "Use its lease." },
