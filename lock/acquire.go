@@ -20,7 +20,7 @@ type acquisition struct {
 	delays   func() time.Duration // before the next one
 	degraded bool                 // fallback-degraded was sent
 	warned   bool                 // self-wait was sent
-	turn     Grant                // to take over from a frozen holder, where it is this one's
+	turn     Grant                // the guard lock for a takeover, while this acquisition holds it
 }
 
 var (
@@ -32,7 +32,7 @@ func newAcquisition(m *Manager, opts AcquireOptions, within *holding) *acquisiti
 	if within == nil {
 		return &acquisition{m: m, opts: opts, backends: preferring(opts.PreferredStrategy, m.config.Backends)}
 	}
-	// Names of the enclosing lease count under its own strategy only.
+	// Names of the enclosing lease count only under its own strategy.
 	b := within.backend
 	if s, ok := b.Locker.(*spot); ok {
 		b = s.b
@@ -97,7 +97,7 @@ func (a *acquisition) acquire(ctx context.Context, b Backend, fallback bool) (Le
 		began := a.m.config.Clock.Now()
 		grant, err := a.granted(ctx, b)
 		if err == nil && ctx.Err() != nil {
-			// The grant came at the same moment as the end: give it back.
+			// The grant arrived at the same moment as the end: give it back.
 			a.m.tidy(ctx, func() { a.m.giveBack(grant) })
 			err = context.Cause(ctx)
 		}
@@ -114,8 +114,8 @@ func (a *acquisition) acquire(ctx context.Context, b Backend, fallback bool) (Le
 	}
 }
 
-// again waits until it is time to try again, where the grant made no lease for a reason that may pass. It
-// returns err, or what the waiting ended with, where there is no further attempt.
+// again waits until the next attempt, if the grant became no lease for a reason that may pass. If there is no further
+// attempt, it returns err, or the error that ended the wait.
 func (a *acquisition) again(ctx context.Context, b Backend, err error) error {
 	switch passing := denied(err) || errors.Is(err, errNoAnswer); {
 	case !passing || a.opts.IfAvailable:
@@ -129,15 +129,15 @@ func (a *acquisition) again(ctx context.Context, b Backend, err error) error {
 		return a.exhausted(err)
 	}
 	a.endTakeOver()
-	a.opts.Steal = false // from the successor; who had it before was robbed
+	a.opts.Steal = false // only the first holder is stolen from, not its successor
 	delay := a.delays()
 	a.denied(b, a.failure(ctx, b, err))
 	a.emit(b, Event{Type: EventWaiting, Retry: a.retry, Delay: delay})
 	return wait.For(ctx, delay)
 }
 
-// granted makes an attempt and, where it is denied, keeps a place in the queue
-// until the grant comes, the retries are spent or ctx ends.
+// granted makes an attempt. If the attempt is denied, it keeps a place in the queue until the grant arrives, the
+// retries are spent or ctx ends.
 func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 	request := Request{Wants: []Want{{b.Name(), a.opts.Mode}}, IfAvailable: !a.opts.Steal, Steal: a.opts.Steal}
 	a.attempt(b)
@@ -152,7 +152,7 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 	}
 
 	defer a.m.waits(ctx, a, b)()
-	a.opts.Steal = false // it was robbed while it waited for another machine, and does not take the lock back
+	a.opts.Steal = false // its lock was stolen while it waited for another machine; it does not steal it back
 	request.IfAvailable, request.Steal, request.Here = false, false, func() { a.m.here(a, true) }
 	queued := a.m.request(ctx, b.Locker, request)
 	defer func() { queued.abandon() }()
@@ -163,7 +163,8 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 		a.denied(b, err)
 		grant, err, settled := a.await(ctx, b, queued, frozen, a.delays())
 		if settled && errors.Is(err, ErrDenied) && ctx.Err() == nil {
-			// The lock of this machine was taken from it while it waited for another machine: it goes to the end of the line.
+			// Another client stole the lock of this machine while this one waited for another machine. It joins the end
+			// of the queue.
 			queued.abandon()
 			a.m.here(a, false)
 			a.endTakeOver()
@@ -184,16 +185,15 @@ func (a *acquisition) exhausted(err error) error {
 		" retries; try again later, or set backoff.maxRetries to 0 to wait for timeoutMs")
 }
 
-// spent is the end of what was denied with err for as often as was asked for.
+// spent returns the final error of an acquisition whose retries were all denied with err.
 func spent(err error, detail string) error {
 	if errors.Is(err, ErrTimeout) || errors.Is(err, errNoAnswer) {
-		return err // nobody is known to hold it
+		return err // no holder is known
 	}
 	return &Error{Code: CodeTimeout, Detail: detail}
 }
 
-// await waits in the queue for the length of one delay. settled reports whether the
-// request was answered.
+// await waits in the queue for one delay. settled reports whether the request was answered.
 func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingRequest, frozen <-chan suspect, delay time.Duration) (grant Grant, err error, settled bool) {
 	a.emit(b, Event{Type: EventWaiting, Retry: a.retry, Delay: delay})
 	pause := time.NewTimer(delay)
@@ -203,7 +203,7 @@ func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingReque
 		case <-pause.C:
 			a.attempt(b)
 			select {
-			case answer := <-queued.answers: // at the same moment: no denial to tell of
+			case answer := <-queued.answers: // at the same moment: there is no denial to report
 				return answer.grant, answer.err, true
 			default:
 				return nil, nil, false
@@ -232,7 +232,7 @@ func (a *acquisition) attempt(b Backend) {
 	a.emit(b, Event{Type: EventAttempt, Strategy: b.Strategy, Retry: a.retry})
 }
 
-// denied sends the event for a lock that somebody else holds.
+// denied sends the event for a lock that another client holds.
 func (a *acquisition) denied(b Backend, err error) {
 	e := asError(err, CodeDenied, OpAcquire, b.Resource)
 	a.emit(b, Event{Type: EventError, Operation: OpAcquire, Err: e})
@@ -251,12 +251,12 @@ func (a *acquisition) denied(b Backend, err error) {
 	}
 }
 
-// denied reports whether waiting may help: somebody else holds it, or a server did not answer.
+// denied reports whether waiting may help: another client holds the lock, or a server did not answer.
 func denied(err error) bool {
 	return errors.Is(err, ErrDenied) || errors.Is(err, ErrFallbackConflict) || errors.Is(err, ErrTimeout)
 }
 
-// failure says why the acquisition ended, in words of this package.
+// failure maps the end of the acquisition to an error of this package.
 func (a *acquisition) failure(ctx context.Context, b Backend, err error) *Error {
 	e := &Error{Operation: OpAcquire, Resource: b.Resource, Err: err}
 	var own *Error

@@ -39,7 +39,7 @@ func TestWebLockAcquireRenewRelease(t *testing.T) {
 	})
 }
 
-// normal has its times without what only == would see.
+// normal returns r with times that == can compare.
 func normal(r lock.Record) lock.Record {
 	r.AcquiredAt, r.ExpiresAt = r.AcquiredAt.Local(), r.ExpiresAt.Local()
 	return r
@@ -48,7 +48,7 @@ func normal(r lock.Record) lock.Record {
 func TestRenewScheduledAndRenewedAreOneIntervalApart(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 10 * time.Second, 24 * time.Second} {
 		virtual(t, func(t *testing.T, w *world) {
-			// Records without a hand on the disk, and such as take their time.
+			// Records that answer at once, and slow ones.
 			slow := recordsFunc{Records: w.records,
 				claim: func(context.Context, lock.Record) error { time.Sleep(7 * time.Millisecond); return nil },
 				renew: func(context.Context, lock.Record) error { time.Sleep(5 * time.Millisecond); return nil }}
@@ -74,7 +74,7 @@ func TestRenewScheduledAndRenewedAreOneIntervalApart(t *testing.T) {
 	}
 }
 
-func TestWaitingTellsTheBackoffAndGivesUp(t *testing.T) {
+func TestWaitingEventsShowBackoff(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.tab("a").acquire(lock.AcquireOptions{})
 		b := w.tab("b")
@@ -124,7 +124,7 @@ func TestAnnouncedDelayIsTheOneWaited(t *testing.T) {
 	})
 }
 
-func TestGrantDuringTheWaitComesAtOnce(t *testing.T) {
+func TestGrantEndsTheWaitAtOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
 		lease := a.acquire(lock.AcquireOptions{})
@@ -148,8 +148,8 @@ func TestGrantDuringTheWaitComesAtOnce(t *testing.T) {
 	})
 }
 
-// A grant that comes at the instant of a retry is that retry's, not denied first: the
-// last retry too gets what is there.
+// A grant that arrives at the instant of a retry belongs to that retry, without a denial before. This also holds for
+// the last retry.
 func TestGrantAtTheInstantOfTheLastRetry(t *testing.T) {
 	for range 50 {
 		virtual(t, func(t *testing.T, w *world) {
@@ -189,7 +189,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 	})
 }
 
-func TestAcquireEnds(t *testing.T) {
+func TestAcquireErrors(t *testing.T) {
 	changed := errors.New("changed my mind")
 	for _, c := range []struct {
 		name   string
@@ -274,7 +274,7 @@ func TestAcquireEnds(t *testing.T) {
 	}
 }
 
-// reasons is an error that == panics on.
+// reasons is an error for which == panics.
 type reasons []error
 
 func (reasons) Error() string { return "reasons" }

@@ -8,22 +8,22 @@ import (
 
 // Backoff says how long to wait between attempts. The zero value is the default.
 type Backoff struct {
-	InitialDelay time.Duration // default 1 s, or MaxDelay where that is shorter
+	InitialDelay time.Duration // default 1 s, or MaxDelay if that is shorter
 	Multiplier   float64       // default 1.5
 	// MaxDelay is never exceeded, jitter included. Default 30 s.
 	MaxDelay time.Duration
 	// Jitter is the share of each delay that is random: a delay is multiplied by a
 	// factor from [1-Jitter, 1+Jitter]. Default 0.5, NoJitter for none.
 	Jitter float64
-	// MaxRetries is the number of attempts after the first. Default 3, Unlimited for
-	// as many as the time limit allows.
+	// MaxRetries is the number of attempts after the first. Default 3. Unlimited means as many as the time limit
+	// allows.
 	MaxRetries int
 }
 
 const (
 	// NoJitter as Backoff.Jitter makes every delay exact.
 	NoJitter float64 = -1
-	// Unlimited as Backoff.MaxRetries leaves the end to the time limit.
+	// Unlimited as Backoff.MaxRetries leaves only the time limit.
 	Unlimited = -1
 )
 
@@ -54,9 +54,8 @@ func (b Backoff) check() *Error {
 	return nil
 }
 
-// Delays returns a function that yields the delay before each further attempt, with the
-// defaults for what is not set. It knows no last attempt: heeding MaxRetries is the
-// caller's.
+// Delays returns a function that yields the delay before each further attempt, with defaults for unset fields. It does
+// not enforce MaxRetries: the caller counts the attempts.
 func (b Backoff) Delays() (next func() time.Duration) {
 	b = b.withDefaults()
 	policy := &backoff.ExponentialBackOff{

@@ -19,7 +19,7 @@ func TestBackoffGrowsByItsMultiplier(t *testing.T) {
 	assert.Equal(t, 30*time.Second, next())
 }
 
-func TestBackoffStaysWithinItsBounds(t *testing.T) {
+func TestBackoffStaysWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(int64(time.Millisecond), int64(time.Hour)).Draw(t, "max")
 		b := Backoff{

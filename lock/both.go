@@ -10,11 +10,11 @@ import (
 
 // Both returns a Locker that holds each name in two Lockers. Its clients exclude those of each Locker alone.
 //
-// Every request goes to first, then to second, and the release goes the other way: while a client holds a name in
-// first, no other client of Both stands in its way in second. So the order of first is the order of Both, and no cycle
-// can arise between the two. A grant is lost when either part is lost.
+// Every request goes to first, then to second, and the release goes in the opposite order. While a client holds a name
+// in first, no other client of Both blocks it in second. The order of first is therefore the order of Both, and no
+// cycle can arise between the two. A grant is lost when either part is lost.
 //
-// A denial of first matches ErrFallbackConflict too, as one of second does.
+// A denial of first matches ErrFallbackConflict too, as a denial of second does.
 func Both(first, second Locker) Locker { return &both{first, second} }
 
 type both struct{ first, second Locker }
@@ -55,7 +55,7 @@ func untilLost(ctx context.Context, g Grant) (context.Context, context.CancelFun
 	return ctx, stop
 }
 
-// Query implements [Locker]. A lock that is in both Lockers comes once, as first knows it.
+// Query implements [Locker]. A lock that is in both Lockers appears once, as first reports it.
 func (b *both) Query(ctx context.Context) (Snapshot, error) {
 	s, err := b.first.Query(ctx)
 	if err != nil {
@@ -65,14 +65,14 @@ func (b *both) Query(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return s, err
 	}
-	// A client of Both that waits in second holds in first.
+	// A client of Both that waits in second already holds in first.
 	known := slices.Concat(s.Held, s.Pending)
 	s.Held = append(s.Held, unknown(&known, alone.Held)...)
 	s.Pending = append(s.Pending, unknown(&known, alone.Pending)...)
 	return s, nil
 }
 
-// unknown returns the infos without those that are known, and takes each of these from known.
+// unknown returns the infos that are not in known, and removes the others from known.
 func unknown(known *[]Info, infos []Info) (others []Info) {
 	for _, i := range infos {
 		before := len(*known)

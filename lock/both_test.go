@@ -62,8 +62,9 @@ func TestBothExcludesClientsOfEither(t *testing.T) {
 	}
 }
 
-// A client that is robbed in first while it waits in second has the grant and has lost it: it does not wait on.
-func TestBothRobbedBetweenTheTwo(t *testing.T) {
+// A client whose lock in first is stolen while it waits in second gets the grant, and the grant is lost: it does not
+// wait on.
+func TestGrantOfBothStolenBetweenLockers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := lock.Request{Wants: []lock.Want{{Name: "n", Mode: lock.Exclusive}}}
 		steal := one
@@ -91,7 +92,7 @@ func TestBothRobbedBetweenTheTwo(t *testing.T) {
 	})
 }
 
-// The lease of a backend shows its Resource; owners whose backends share a Key exclude each other and know each other.
+// The lease of a backend shows its Resource. Owners whose backends share a Key exclude each other and see each other.
 func TestBackendsThatShareAKey(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewAir()
@@ -126,8 +127,9 @@ func (s slowLocker) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 	return s.Locker.Request(ctx, r)
 }
 
-// A page has the Web Lock and asks for the file: Inspect shows one waiter or one holder, and no holder without a name beside it.
-func TestInspectBetweenTheTwo(t *testing.T) {
+// A page has the Web Lock and asks for the file: Inspect shows one waiter or one holder, and no unnamed holder beside
+// it.
+func TestInspectBetweenTheLockersOfBoth(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewAir()
 		files := slowLocker{locktest.NewSpace().Client("file"), 100 * time.Millisecond}
@@ -148,8 +150,8 @@ func TestInspectBetweenTheTwo(t *testing.T) {
 	})
 }
 
-// A waiter over the file takes over from a frozen holder of the other strategy, as one of the same strategy does.
-func TestFileTakesOverFromAFrozenWebLock(t *testing.T) {
+// A waiter over the file takes over from a frozen holder of the other strategy as from one of the same strategy.
+func TestFileTakesOverFromFrozenWebLock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(25 * time.Second)
 		files := locktest.NewSpace()

@@ -2,15 +2,14 @@ package lock
 
 import "time"
 
-// Instant is one reading of both clocks. Neither alone can be trusted: the
-// monotonic clock of a browser stops while the machine sleeps, the wall clock can
-// be set.
+// Instant is one reading of both clocks. Neither clock alone can be trusted: the monotonic clock of a browser stops
+// while the machine sleeps, and the wall clock can be set.
 type Instant struct {
 	Wall time.Time
 	Mono time.Duration
 }
 
-// Since returns how long ago earlier was, by whichever clock says longer.
+// Since returns the time since earlier, by the clock that reports the longer time.
 func (i Instant) Since(earlier Instant) time.Duration {
 	return max(i.Mono-earlier.Mono, i.Wall.Sub(earlier.Wall))
 }

@@ -8,36 +8,34 @@ import (
 	"time"
 )
 
-// Deadlocks are found by edge chasing, after K. M. Chandy, J. Misra and L. M. Haas,
-// "Distributed Deadlock Detection", ACM TOCS 1 (1983), in the model in which a process
-// waits for all that are in its way. The processes here are acquisitions that wait; each
-// holds what it was granted so far and what the leases around it hold. One that
-// begins to wait sends a probe to all owners: whoever waits while it holds what the
-// probe's sender waits for passes the probe on as its own. A probe that comes back to
-// where it began has gone around a cycle.
+// Deadlocks are found by edge chasing, after K. M. Chandy, J. Misra and L. M. Haas, "Distributed Deadlock Detection",
+// ACM TOCS 1 (1983), in the model in which a process waits for all processes that block it. The processes here are
+// waiting acquisitions. Each holds the locks it was granted so far and the locks of the leases around it. An
+// acquisition that begins to wait sends a probe to all owners. An acquisition that waits and also holds a lock that the
+// probe's sender waits for passes the probe on as its own. A probe that returns to its initiator has gone around a
+// cycle.
 //
-// One acquisition of a cycle ends, the one that began to wait last: probes are passed on
-// only by those that began to wait earlier, so that no other gets its own back. A
-// younger one that is met on the way begins a probe of its own.
+// One acquisition of a cycle gives up: the one that began to wait last. Only acquisitions that began to wait before the
+// initiator pass its probe on, so no other initiator receives its own probe. A younger one that the probe reaches
+// begins a probe of its own.
 //
-// A probe that came back is sent once more before it counts: between the two, somebody
-// on the way may have given up. One that went through a wait for one of several slots
-// does not count by itself: see knot.go.
+// A probe that returned is sent once more before it counts, because an acquisition on the way may have given up in
+// between. A probe that passed a wait for one of several slots proves nothing by itself: see deadlockset.go.
 
 const (
-	// probeAgain is when a probe is sent again although nothing happened: messages can
-	// get lost on an owner that is suspended. It is doubled each time, up to probeRarely.
+	// probeAgain is the delay after which a probe is repeated although nothing happened: a suspended owner may lose
+	// messages. It doubles each time, up to probeRarely.
 	probeAgain  = 250 * time.Millisecond
 	probeRarely = 8 * time.Second
 	maxSeen     = 100
 )
 
-// Probe asks who stands in the way of a waiting acquisition, and of those in their way.
+// Probe asks which acquisitions block a waiting acquisition, and which ones block those.
 type Probe struct {
-	Initiator string    // the lease that is waited for where the probe began
-	Since     time.Time // when that began to wait, in whole milliseconds
-	Wants     []Want    // what the one waits for that passes the probe on
-	Slots     bool      // it, or one before it, waits for one of several slots
+	Initiator string    // the lease id of the acquisition that began the probe
+	Since     time.Time // when the initiator began to wait, in whole milliseconds
+	Wants     []Want    // the locks that the sender of this message waits for
+	Slots     bool      // a sender on the way waits for one of several slots
 }
 
 // waiting is an acquisition that waits.
@@ -46,18 +44,18 @@ type waiting struct {
 	m      *Manager
 	locker Locker
 	within *holding
-	stir   chan struct{} // has one place: a probe is due
+	stir   chan struct{} // capacity 1: a probe is due
 	end    context.CancelCauseFunc
 
-	// Under the manager's mu.
-	round     string          // of the probe that is on its way
-	suspected bool            // the last one came back
-	confirms  bool            // this one is the second
-	doubtful  bool            // it came back through a wait for slots
-	seen      map[string]bool // rounds of others that were passed on; all of them, since two of one initiator may chase each other
+	// Guarded by the manager's mu.
+	round     string          // of the probe that is under way
+	suspected bool            // the last probe came back
+	confirms  bool            // the probe under way is the second one
+	doubtful  bool            // the probe came back through a wait for slots
+	seen      map[string]bool // rounds of others that were passed on; all of them, since two of one initiator may follow each other
 }
 
-// at notes what is held and what is waited for next.
+// at records the locks that are held and the ones that are waited for next.
 func (w *waiting) at(held []Want, awaits ...Want) {
 	if w == nil {
 		return
@@ -102,7 +100,7 @@ func (w *waiting) chase(ctx context.Context) {
 	}
 }
 
-// pass sends a probe to all who may stand in the way.
+// pass sends a probe to all owners that may block this acquisition.
 func (w *waiting) pass(ctx context.Context, round string, p Probe) {
 	w.m.mu.Lock()
 	awaits := w.Awaits
@@ -112,7 +110,7 @@ func (w *waiting) pass(ctx context.Context, round string, p Probe) {
 	}
 	p.Wants, p.Slots = awaits, p.Slots || len(awaits) > 1
 	if first := awaits[0]; first.Mode == Shared {
-		// Behind an exclusive request it waits for all who hold the name, as that does.
+		// A shared request behind an exclusive one waits for all holders of the name, as the exclusive one does.
 		s, err := w.locker.Query(ctx)
 		if exclusive := (Want{first.Name, Exclusive}); err == nil && lists(s.Pending, exclusive) {
 			p.Wants = []Want{exclusive}
@@ -125,8 +123,8 @@ func (w *waiting) pass(ctx context.Context, round string, p Probe) {
 	}
 }
 
-// probed passes a probe on for every acquisition of this owner that stands in the way and
-// waits itself, and ends the one whose own probe it is. It does not block.
+// probed passes a probe on for every acquisition of this owner that blocks the sender and waits itself. It ends the
+// acquisition that receives its own probe. It does not block.
 func (m *Manager) probed(msg Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +139,7 @@ func (m *Manager) probed(msg Message) {
 			w.disturb()
 		default:
 			if len(w.seen) > maxSeen {
-				w.seen = make(map[string]bool) // a probe may be passed on twice then, which harms nobody
+				w.seen = make(map[string]bool) // a probe may then be passed on twice, which does no harm
 			}
 			w.seen[msg.Round] = true
 			m.work.Go(func() { w.pass(m.life, msg.Round, msg.Probe) })
@@ -149,21 +147,20 @@ func (m *Manager) probed(msg Message) {
 	}
 }
 
-// compare returns whether the acquisition began to wait before a probe's initiator did
-// (negative), after it, or is the initiator.
+// compare returns whether the acquisition began to wait before the initiator of a probe (negative) or after it
+// (positive), or is the initiator (zero).
 func (w *waiting) compare(p Probe) int {
 	return age(w.Since, w.LeaseID, p.Since, p.Initiator)
 }
 
-// age is positive where the first acquisition began to wait after the second one.
+// age is positive if the first acquisition began to wait after the second one.
 //
 //go:noinline
 func age(since time.Time, id string, other time.Time, otherID string) int {
 	return cmp.Or(cmp.Compare(since.UnixMilli(), other.UnixMilli()), strings.Compare(id, otherID))
 }
 
-// bars reports whether the acquisition, or a lease around it, holds what is in the way
-// of want.
+// bars reports whether the acquisition, or a lease around it, holds a lock that conflicts with want.
 func (w *waiting) bars(want Want) bool {
 	for h := w.within; h != nil; h = h.within {
 		if bar(h.wants, want) {
@@ -173,8 +170,8 @@ func (w *waiting) bars(want Want) bool {
 	return bar(w.Held, want)
 }
 
-// bar reports whether what is held is in the way of want. Not inlined, as age is not: the
-// Wasm would be kilobytes larger.
+// bar reports whether one of the held locks conflicts with want. Like age it is not inlined, which would make the Wasm
+// kilobytes larger.
 //
 //go:noinline
 func bar(held []Want, want Want) bool {
@@ -206,8 +203,8 @@ func (w *waiting) deadlocked() {
 		Detail: "it and others waited for each other, and it began last; release what you hold, or take it all at once with paths"})
 }
 
-// waits notes that an acquisition waits, and looks for cycles until the function that it
-// returns is called. end ends the acquisition.
+// waits registers a waiting acquisition and looks for cycles until done is called. It ends the acquisition if it is the
+// victim of a cycle.
 func (m *Manager) waits(ctx context.Context, a *acquisition, b Backend) (done func()) {
 	s := b.spot(a.opts.Mode)
 	w := &waiting{m: m, locker: s.here, within: a.within, stir: make(chan struct{}, 1), end: a.end, seen: make(map[string]bool),
@@ -228,7 +225,7 @@ func (m *Manager) waits(ctx context.Context, a *acquisition, b Backend) (done fu
 	}
 }
 
-// lists reports whether a want is among what a Locker told of.
+// lists reports whether a Locker reported a want.
 func lists(infos []Info, w Want) bool {
 	for _, i := range infos {
 		if i.Name == w.Name && i.Mode == w.Mode {
@@ -238,8 +235,7 @@ func lists(infos []Info, w Want) bool {
 	return false
 }
 
-// selfWait returns a lease of this owner, outside the acquisition's chain, that holds
-// what the acquisition waits for.
+// selfWait returns a lease of this owner, outside the acquisition's chain, that holds a lock the acquisition waits for.
 func (m *Manager) selfWait(a *acquisition, b Backend) (found *holding) {
 	wants := b.spot(a.opts.Mode).wants
 	m.mu.Lock()

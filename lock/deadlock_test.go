@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// place is a path whose acquisition waits for as long as it takes.
+// place is a path whose acquisition waits without a limit.
 func place(path ...string) lock.AcquireOptions {
 	return lock.AcquireOptions{Path: path, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}}
 }
@@ -28,7 +28,7 @@ func shared(o lock.AcquireOptions) lock.AcquireOptions {
 	return o
 }
 
-// ring joins n owners and closes a cycle: each holds a place and waits for the next one's.
+// ring joins n owners and closes a cycle: each holds a place and waits for the place of the next one.
 func (w *world) ring(n int) (owners []*owner, held []lock.Lease, waiting []<-chan outcome) {
 	air := locktest.NewAir()
 	for i := range n {
@@ -36,13 +36,13 @@ func (w *world) ring(n int) (owners []*owner, held []lock.Lease, waiting []<-cha
 		owners, held = append(owners, o), append(held, o.acquire(place(fmt.Sprint(i))))
 	}
 	for i, o := range owners {
-		w.sleep(time.Millisecond) // it is known who began last
+		w.sleep(time.Millisecond) // gives the waiters different ages
 		waiting = append(waiting, o.begin(lock.Within(w.Context(), held[i]), place(fmt.Sprint((i+1)%n))))
 	}
 	return owners, held, waiting
 }
 
-func TestOneOfACycleIsTold(t *testing.T) {
+func TestOneWaiterOfCycleGetsDeadlock(t *testing.T) {
 	for _, n := range []int{2, 3, 8} {
 		virtual(t, func(t *testing.T, w *world) {
 			owners, held, waiting := w.ring(n)
@@ -70,8 +70,8 @@ func TestOneOfACycleIsTold(t *testing.T) {
 	}
 }
 
-// In one tab, with no channel at all.
-func TestACycleWithinOneOwner(t *testing.T) {
+// A cycle within one tab, without any channel.
+func TestCycleWithinOneOwner(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		one, two := a.acquire(place("1")), a.acquire(place("2"))
@@ -87,9 +87,8 @@ func TestACycleWithinOneOwner(t *testing.T) {
 	})
 }
 
-// A shared request that waits behind an exclusive one waits for all that hold the name,
-// although it is compatible with them.
-func TestACycleThroughTheQueue(t *testing.T) {
+// A shared request behind an exclusive one waits for all holders of the name, although it is compatible with them.
+func TestCycleThroughQueue(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewAir()
 		a, b, c := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join())
@@ -109,8 +108,8 @@ func TestACycleThroughTheQueue(t *testing.T) {
 	})
 }
 
-// A cycle in which one takes several places at once, and has got some of them.
-func TestACycleWithSomebodyHalfWay(t *testing.T) {
+// A cycle with an acquisition that takes several places at once and has got some of them.
+func TestCycleWithPartialAcquisition(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewAir()
 		a, b := w.talking("a", air.Join()), w.talking("b", air.Join())
@@ -125,7 +124,7 @@ func TestACycleWithSomebodyHalfWay(t *testing.T) {
 	})
 }
 
-func TestAWaitThatEndsByItselfIsNoDeadlock(t *testing.T) {
+func TestWaitThatEndsByItselfIsNoDeadlock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewAir()
 		a, b := w.talking("a", air.Join()), w.talking("b", air.Join())
@@ -143,7 +142,7 @@ func TestAWaitThatEndsByItselfIsNoDeadlock(t *testing.T) {
 	})
 }
 
-func TestSelfWaitIsToldOnce(t *testing.T) {
+func TestSelfWaitIsReportedOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		lease := a.acquire(place("1", "2"))
@@ -178,9 +177,9 @@ func (s *slowAir) Post(m lock.Message) error {
 	return nil
 }
 
-// Owners that take places in one order, at once or nested, for random times and with random
-// limits, never form a cycle; nobody is made a victim.
-func TestNobodyIsAVictimWithoutACycle(t *testing.T) {
+// Owners that take places in one order, at once or nested, for random times and with random limits, never form a cycle.
+// None of them gets deadlock.
+func TestNoVictimWithoutCycle(t *testing.T) {
 	runs := 1000
 	if testing.Short() {
 		runs = 100
@@ -198,7 +197,7 @@ func TestNobodyIsAVictimWithoutACycle(t *testing.T) {
 				working.Go(func() {
 					for range 3 {
 						ctx, held := t.Context(), []lock.Lease{}
-						for place := range 4 { // upwards only
+						for place := range 4 { // in ascending order only
 							if random.IntN(2) == 0 {
 								continue
 							}
@@ -245,9 +244,8 @@ func (w *world) talkingOver(id string, c lock.Channel) *owner {
 	return w.configured(id, lock.Config{Backends: []lock.Backend{w.backend(id)}, Channel: c})
 }
 
-// Random nested acquisitions in any order: every wait ends, by a grant or with a deadlock,
-// without any time limit.
-func TestNoDeadlockStays(t *testing.T) {
+// Random nested acquisitions in any order: every wait ends with a grant or with deadlock, without any time limit.
+func TestEveryDeadlockIsResolved(t *testing.T) {
 	victims := 0
 	for seed := range 200 {
 		virtual(t, func(t *testing.T, w *world) {

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// declarations is the public face in JavaScript; this package has the words of it.
+// declarations is the public interface in JavaScript; it contains the same words as this package.
 const declarations = "../web/holdfast.d.ts"
 
 var (
@@ -50,7 +50,7 @@ func members(t *testing.T, name string) (words []string) {
 	return words
 }
 
-func TestCodesAreThoseOfTheDeclarations(t *testing.T) {
+func TestCodesMatchDeclarations(t *testing.T) {
 	var declared, known []string
 	for _, m := range codeLine.FindAllStringSubmatch(union(t, "LockErrorCode"), -1) {
 		declared = append(declared, strings.Join(m[1:], ", "))
@@ -69,7 +69,7 @@ func TestCodesAreThoseOfTheDeclarations(t *testing.T) {
 	assert.Len(t, members(t, "LockErrorCode"), len(known), "every code says where it arises and whether it is final")
 }
 
-func TestWordsAreThoseOfTheDeclarations(t *testing.T) {
+func TestWordsMatchDeclarations(t *testing.T) {
 	events := []string{}
 	for _, m := range eventTag.FindAllStringSubmatch(union(t, "ProjectLockEvent"), -1) {
 		events = append(events, m[1])
@@ -87,8 +87,8 @@ func TestWordsAreThoseOfTheDeclarations(t *testing.T) {
 	}
 }
 
-// constants returns the values of all constants of a string type of this package, in
-// the order of the source: a word that is left out of some list is found too.
+// constants returns the values of all constants of a string type of this package, in the order of the source. A value
+// that is missing in a list is found too.
 func constants(t *testing.T, kind string) (values []string) {
 	t.Helper()
 	files, err := os.ReadDir(".")
@@ -119,7 +119,7 @@ func constants(t *testing.T, kind string) (values []string) {
 	return values
 }
 
-func TestEveryCodeHasItsTarget(t *testing.T) {
+func TestEveryCodeHasATarget(t *testing.T) {
 	targets := []*lock.Error{lock.ErrWebLockUnsupported, lock.ErrDenied, lock.ErrTimeout, lock.ErrFallbackConflict,
 		lock.ErrStale, lock.ErrRenewFailed, lock.ErrReleaseFailed, lock.ErrNotAllowed, lock.ErrLost, lock.ErrDeadlock, lock.ErrReentrant,
 		lock.ErrAborted, lock.ErrUnsupported, lock.ErrInvalidArgument, lock.ErrCrashed}

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
-// dispatcher hands every event to every listener in one order.
+// dispatcher delivers every event to every listener in one order.
 //
 // Each listener has a queue and a goroutine of its own, so a listener that blocks or
 // panics harms no other. No lock is held while a listener runs.
@@ -20,16 +20,16 @@ type dispatcher struct {
 
 type listener struct {
 	handle func([]Event)
-	atOnce int // how many events it is handed at most
+	atOnce int // maximum number of events per call
 
 	mu     sync.Mutex
 	queue  []delivery
-	wake   chan struct{} // has one place: a wake-up is never lost and never blocks
-	ended  bool          // nothing is queued any more
-	silent bool          // unsubscribed: what is queued is not handled
+	wake   chan struct{} // capacity 1: a wake-up is never lost and never blocks
+	ended  bool          // nothing more is queued
+	silent bool          // unsubscribed: queued events are not handled
 }
 
-// delivery is an event or, where seen is set, a mark in the queue.
+// delivery is an event or, if seen is set, a mark in the queue.
 type delivery struct {
 	event Event
 	seen  chan struct{}
@@ -39,8 +39,7 @@ func newDispatcher() *dispatcher {
 	return &dispatcher{listeners: make(map[*listener]struct{})}
 }
 
-// subscribe calls handle for every event emitted from now on, until the function it
-// returns is called.
+// subscribe calls handle for every event emitted from now on, until unsubscribe is called.
 func (d *dispatcher) subscribe(handle func([]Event), atOnce int) (unsubscribe func()) {
 	l := &listener{handle: handle, atOnce: atOnce, wake: make(chan struct{}, 1)}
 	d.mu.Lock()
@@ -67,7 +66,7 @@ func (d *dispatcher) emit(e Event) {
 	}
 }
 
-// tell hands one event to one function, apart from all listeners.
+// tell delivers one event to one function, independently of all listeners.
 func (d *dispatcher) tell(handle func(Event), e Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,8 +75,7 @@ func (d *dispatcher) tell(handle func(Event), e Event) {
 	}
 }
 
-// flush returns when every listener has seen what was emitted before, or with the
-// cause when ctx ends.
+// flush returns when every listener has handled the events emitted so far, or with the cause when ctx ends.
 func (d *dispatcher) flush(ctx context.Context) error {
 	var seen []chan struct{}
 	d.mu.Lock()
@@ -98,8 +96,8 @@ func (d *dispatcher) flush(ctx context.Context) error {
 	return nil
 }
 
-// close lets the listeners see what was emitted, then ends their goroutines. It
-// returns when they have, or with the cause when ctx ends.
+// close lets the listeners handle the emitted events, then ends their goroutines. It returns when they have ended, or
+// with the cause when ctx ends.
 func (d *dispatcher) close(ctx context.Context) error {
 	d.mu.Lock()
 	d.closed = true
@@ -156,7 +154,7 @@ func (l *listener) run() {
 	}
 }
 
-// pop returns events to handle, and the mark that comes after them, where one does.
+// pop returns the next events, and the mark behind them, if there is one.
 func (l *listener) pop() (events []Event, seen chan struct{}, silent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,12 +175,12 @@ func (l *listener) finished() bool {
 	return l.ended && len(l.queue) == 0
 }
 
-// one makes a listener of one for single events.
+// one turns a handler of single events into one of several.
 func one(handle func(Event)) func([]Event) {
 	return func(events []Event) { handle(events[0]) }
 }
 
-// guarded keeps a panic of a listener from its neighbours and reports it.
+// guarded recovers a panic of a listener and reports it, so that other listeners are not affected.
 func guarded(handle func([]Event), events []Event) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -47,7 +47,7 @@ func TestListenersSeeOneOrder(t *testing.T) {
 	})
 }
 
-func TestListenersThatPanicOrBlockHarmNobody(t *testing.T) {
+func TestListenersThatPanicOrBlockDoNotAffectOthers(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		calls := 0
@@ -138,8 +138,8 @@ func TestCloseReturnsWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-// A listener for all events gets them in the order of the others, none twice, and as many at once
-// as have come meanwhile; a mark comes after what was emitted before it.
+// A listener of all events gets them in the order of the other listeners, none twice, and in one call as many as have
+// arrived meanwhile. A mark comes after the events that were emitted before it.
 func TestSubscribeAll(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		m := w.tab("a")

@@ -2,37 +2,37 @@ package lock
 
 import "context"
 
-// Elsewhere locks places of the project between machines too, once they are locked on this one.
+// Elsewhere also locks places of the project between machines, after they are locked on this machine.
 type Elsewhere interface {
-	// Here returns the Locker of this machine, for the names that the resource of the backend has.
+	// Here returns the Locker of this machine, for names below the resource of the backend.
 	Here() Locker
-	// Lock locks a place that is locked on this machine, by local: nobody here is in its way. It fails as
-	// [Locker].Request does, and with ErrDeadlock. If local is lost, Lock returns, because
-	// waiting is useless then; local stays the caller's.
+	// Lock locks a place that local already locks on this machine, so that no other client of this machine blocks it.
+	// It returns the errors of [Locker].Request, and ErrDeadlock. If local is lost, Lock returns, because waiting is
+	// useless then. The caller keeps local.
 	Lock(ctx context.Context, p *Place, local Grant, ifAvailable bool) (Far, error)
 }
 
-// Place is what a lease has to have elsewhere.
+// Place is the part of a lease that other machines must grant.
 type Place struct {
 	LeaseID string
-	// Paths are taken all or nothing. There are none where the leases around it keep everybody
-	// else out already; then it needs a token, and to be kept, as every other.
+	// Paths are taken all or nothing. They are empty if the leases around it already exclude everybody else. The place
+	// then still needs a token and a renewal, as every other place does.
 	Paths  [][]string
 	Mode   Mode
-	Slots  int  // more than 1: one of so many
-	Nested bool // other leases are held while it is waited for
+	Slots  int  // more than 1: one of that many
+	Nested bool // the owner holds other leases while it waits
 	Steal  bool // it was stolen from its holder on this machine, whose remote locks pass to this lease
 }
 
-// Far is a place that is held elsewhere, and the Records of the lease that is made of it. It is released before
-// the lock of this machine. Lost may be nil: the next renewal then reports a remote loss.
+// Far is a place that is locked between machines, and the Records of its lease. It is released before the lock of this
+// machine. Lost may be nil: the next renewal then reports a remote loss.
 type Far interface {
 	Grant
 	Records
 	Slot() int
 }
 
-// lockElsewhere completes what was granted on this machine.
+// lockElsewhere completes a grant of this machine.
 func (s *spot) lockElsewhere(ctx context.Context, local Grant, r Request) (Grant, error) {
 	p := s.far
 	p.Steal = r.Steal
@@ -46,8 +46,8 @@ func (s *spot) lockElsewhere(ctx context.Context, local Grant, r Request) (Grant
 	return g, nil
 }
 
-// missing leaves out of a place what the leases around it keep everybody else out of already. It fails where one
-// of them is in the way: elsewhere, a place with slots admits nothing but these, at it and below it.
+// missing removes from a place the parts that the leases around it already lock exclusively. It fails if one of these
+// leases blocks the place: between machines, a place with slots admits nothing but its slots, at it and below it.
 func (h *holding) missing(p *Place) *Error {
 	var paths [][]string
 	for _, path := range p.Paths {
@@ -64,13 +64,13 @@ func (h *holding) missing(p *Place) *Error {
 	return nil
 }
 
-// around returns what the lease and those around it mean for another lease at a path: whether they already exclude everybody
-// else, and whether their remote locks bar it.
+// around reports how the lease and those around it affect another lease at a path: whether they already exclude
+// everybody else, and whether their remote locks block it.
 func (h *holding) around(path []string, p *Place) (covered, barred bool) {
 	for ; h != nil; h = h.within {
 		slots := h.opts.Slots > 1
 		for _, held := range h.opts.places() {
-			above, below := begins(path, held), begins(held, path) // both where it is the same
+			above, below := begins(path, held), begins(held, path) // both are true for the same path
 			covered = covered || above && h.opts.Mode == Exclusive && !slots || below && p.Mode == Shared
 			barred = barred || above && slots && !below || below && p.Slots > 1 && !(above && slots)
 		}
@@ -78,7 +78,7 @@ func (h *holding) around(path []string, p *Place) (covered, barred bool) {
 	return covered, barred
 }
 
-// begins reports whether a path is the other one or below it.
+// begins reports whether a path equals the other one or is below it.
 func begins(path, with []string) bool {
 	for i, component := range with {
 		if i == len(path) || path[i] != component {

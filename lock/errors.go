@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Operation is what was being done when an [Error] arose.
+// Operation is the operation that an [Error] ended.
 type Operation string
 
 // The operations of a lease.
@@ -17,7 +17,7 @@ const (
 	OpRelease Operation = "release"
 )
 
-// Code is the stable identity of an error. Codes never change their spelling.
+// Code is the stable identity of an error. The spelling of a code never changes.
 type Code string
 
 // The codes, in the order of the declaration file.
@@ -39,10 +39,10 @@ const (
 	CodeCrashed            Code = "runtime-crashed"
 )
 
-// CodeInfo says what a code means for the caller.
+// CodeInfo describes the meaning of a code for the caller.
 type CodeInfo struct {
 	Code Code
-	// Operation is where the code arises; empty where any operation can end so.
+	// Operation is where the code arises; empty if any operation can end with it.
 	Operation Operation
 	// Retryable reports whether the same call may succeed later.
 	Retryable bool
@@ -66,21 +66,20 @@ var codes = []CodeInfo{
 	{CodeCrashed, "", false},
 }
 
-// Codes returns the table of all codes. It is the only one: the declaration
-// file of the browser package is compared with it by a test.
+// Codes returns the only table of all codes. A test compares it with the declaration file of the browser package.
 func Codes() []CodeInfo { return append([]CodeInfo(nil), codes...) }
 
 // more are the codes of the packages that build on this one.
 var more []CodeInfo
 
-// Declare makes the codes of a package that builds on this one known to [Error]. It is
-// for the initialisation of package variables, and returns what it was given.
+// Declare makes the codes of a package that builds on this one known to [Error]. It is meant for the initialisation of
+// package variables, and returns its argument.
 func Declare(codes []CodeInfo) []CodeInfo {
 	more = append(more, codes...)
 	return codes
 }
 
-// Info says what the code means. Of a code that nobody declared it says nothing.
+// Info describes the meaning of the code. It is zero for a code that nobody declared.
 func (c Code) Info() CodeInfo {
 	for _, table := range [][]CodeInfo{codes, more} {
 		for _, i := range table {
@@ -92,16 +91,15 @@ func (c Code) Info() CodeInfo {
 	return CodeInfo{Code: c}
 }
 
-// Error is the one error type of this package and of those that build on it. Match it by
-// code:
+// Error is the only error type of this package and of those that build on it. Match it by code:
 //
 //	errors.Is(err, lock.ErrDenied)
 type Error struct {
 	Code      Code
 	Operation Operation
-	Resource  string // what it was to be done to; may be empty for invalid arguments
+	Resource  string // the resource of the operation; may be empty for invalid arguments
 	Detail    string // why it failed and what can be done, as one or two sentences
-	Err       error  // the cause, where there is one
+	Err       error  // the cause, if there is one
 }
 
 // Targets for [errors.Is], one for each code.
@@ -126,7 +124,7 @@ var (
 // Retryable reports whether the same call may succeed later.
 func (e *Error) Retryable() bool { return e.Code.Info().Retryable }
 
-// Error says what failed, on which resource and why.
+// Error names the operation, the resource and the reason.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Code))
@@ -153,11 +151,10 @@ func (e *Error) Unwrap() error { return e.Err }
 
 func quote(s string) string { return `"` + s + `"` }
 
-// millis writes a time as the options do.
+// millis formats a time as the options do.
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// PanicText says what a recovered panic was about. It stands for fmt, which would make the
-// Wasm a tenth larger.
+// PanicText describes a recovered panic. It replaces fmt, which would make the Wasm a tenth larger.
 func PanicText(recovered any) string {
 	switch r := recovered.(type) {
 	case error:
@@ -173,8 +170,7 @@ func invalid(option, why string) *Error {
 	return &Error{Code: CodeInvalidArgument, Operation: OpAcquire, Detail: option + " " + why}
 }
 
-// asError turns what an adapter returned into an *Error about resource. A
-// foreign error gets the code given.
+// asError converts an error of an adapter into an *Error about resource. An error of another type gets the given code.
 func asError(err error, code Code, op Operation, resource string) *Error {
 	var e *Error
 	if !errors.As(err, &e) {

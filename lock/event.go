@@ -2,7 +2,7 @@ package lock
 
 import "time"
 
-// EventType names what happened.
+// EventType is the name of an event.
 type EventType string
 
 // The events of a lease, in the order in which they usually come.
@@ -21,7 +21,7 @@ const (
 	EventReadonlyEntered   EventType = "lock:readonly-entered"
 )
 
-// Warning says what deserves attention although the lease goes on.
+// Warning is the name of a condition that needs attention although the lease goes on.
 type Warning string
 
 // The warnings.
@@ -32,7 +32,7 @@ const (
 	WarnSelfWait         Warning = "self-wait"
 )
 
-// ReadonlyReason says why the owner may not write any more.
+// ReadonlyReason is the reason why the owner may no longer write.
 type ReadonlyReason string
 
 // The reasons.
@@ -44,8 +44,8 @@ const (
 	ReasonRuntimeCrashed ReadonlyReason = "runtime-crashed"
 )
 
-// Event is one thing that happened. Type, At, OwnerID and Resource are always set, LeaseID
-// wherever a lease is meant; the other fields belong to the types named beside them.
+// Event is one event. Type, At, OwnerID and Resource are always set, and LeaseID whenever the event is about a lease.
+// The other fields belong to the types named beside them.
 //
 // For a Web Lock that is granted after waiting once, kept for two heartbeats and
 // released, the order is: attempt, error, waiting, attempt, acquired,
@@ -61,11 +61,11 @@ type Event struct {
 	Strategy        Strategy       // attempt
 	Retry           int            // attempt, waiting: 0 is the first attempt
 	Delay           time.Duration  // waiting: until the attempt Retry
-	Lease           *Lease         // acquired, renewed, renew-scheduled, fallback-engaged, release-requested, handover-requested; warning, where there is one
+	Lease           *Lease         // acquired, renewed, renew-scheduled, fallback-engaged, release-requested, handover-requested; warning, if there is one
 	NextHeartbeatIn time.Duration  // renew-scheduled
 	Warning         Warning        // warning
 	Detail          string         // warning
-	From            string         // handover-requested: the owner who asks
+	From            string         // handover-requested: the id of the owner that asks
 	Operation       Operation      // error
 	Err             *Error         // error, readonly-entered
 	Reason          ReadonlyReason // readonly-entered

@@ -15,7 +15,7 @@ func unsupported(lock.Request) error {
 	return &lock.Error{Code: lock.CodeWebLockUnsupported, Detail: "navigator.locks is missing"}
 }
 
-// pair is a tab whose Web Locks do not work, with a `.lock` file beside them.
+// pair is a tab whose Web Locks do not work, with a `.lock` file as the second backend.
 func (w *world) pair(id string) (web, file lock.Backend) {
 	refusing := w.space.Client(id)
 	refusing.Refuse = unsupported
@@ -84,7 +84,7 @@ func TestFallbackConflictDegradesOnce(t *testing.T) {
 	})
 }
 
-func TestNoBackendIsLeft(t *testing.T) {
+func TestNoUsableBackend(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		web, file := w.pair("a")
 		file.Locker = lockerFunc(func(context.Context, lock.Request) (lock.Grant, error) {
@@ -121,7 +121,7 @@ func TestPreferredStrategyIsNoFallback(t *testing.T) {
 	})
 }
 
-func TestAnAdaptersWarningIsAnEvent(t *testing.T) {
+func TestAdapterWarningIsAnEvent(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.Warn("project/.lock", "the file was damaged")

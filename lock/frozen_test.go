@@ -15,17 +15,16 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// These force the moments in which a process is suspended during a step over the file of the records, which stays open
-// until the process wakes.
+// These tests suspend a process during a step over the file of the records, which stays open until the process wakes.
 
-// spared joins as an owner that goes on without a record where it cannot write one.
+// spared joins as an owner that goes on without a record if it cannot write one.
 func (w *world) spared(id string, air *locktest.Air) *owner {
 	b := w.backend(id)
 	b.Records = lock.WithSpare(w.records, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
 	return w.configured(id, lock.Config{Backends: []lock.Backend{b}, Channel: air.Join()})
 }
 
-// between asserts when an outcome came, counted from the start of the world.
+// between asserts when an outcome arrived, counted from the start of the world.
 func between(t *testing.T, least, at, most time.Duration) {
 	t.Helper()
 	assert.GreaterOrEqual(t, at, least)
@@ -34,14 +33,14 @@ func between(t *testing.T, least, at, most time.Duration) {
 
 const unreadable = 30*time.Second + 100*time.Millisecond // lock.DefaultTTL and the grace
 
-func TestARecordThatCannotBeReadIsHeldForTheTTL(t *testing.T) {
+func TestUnreadableRecordIsValidForTheTTL(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(25 * time.Second)
 		wake := w.records.Open()
 		waiter := w.spared("a", locktest.NewAir())
 		got := <-waiter.begin(t.Context(), patient)
 		require.NoError(t, got.err)
-		between(t, unreadable, got.at, unreadable+5*time.Second) // a look, another one as thief, and its claim
+		between(t, unreadable, got.at, unreadable+5*time.Second) // a look, a second look before the steal, and the claim
 		assert.True(t, isLost(victim))
 		assert.Equal(t, 1, waiter.count(lock.EventWarning), "it says why it was taken over")
 		wake()
@@ -52,8 +51,8 @@ func TestARecordThatCannotBeReadIsHeldForTheTTL(t *testing.T) {
 
 func isLost(g lock.Grant) bool { return wait.Closed(g.Lost()) }
 
-// The TTL is the holder's own where its record was read before; it may have been renewed once more since.
-func TestARecordThatCannotBeReadAnyMoreIsHeldForItsTTL(t *testing.T) {
+// The TTL is the holder's own if its record was read before. The record may have been renewed once since.
+func TestRecordThatBecomesUnreadableIsValidForItsTTL(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.frozen(5 * time.Second)
 		waiter := w.spared("a", locktest.NewAir())
@@ -67,8 +66,8 @@ func TestARecordThatCannotBeReadAnyMoreIsHeldForItsTTL(t *testing.T) {
 	})
 }
 
-// A live holder answers, and keeps its lock although its record cannot be read.
-func TestAHolderThatAnswersKeepsItsLockWithoutARecord(t *testing.T) {
+// A holder that answers keeps its lock although its record cannot be read.
+func TestHolderThatAnswersKeepsLockWithoutRecord(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewAir()
 		holder := w.spared("holder", air)
@@ -86,8 +85,8 @@ func TestAHolderThatAnswersKeepsItsLockWithoutARecord(t *testing.T) {
 	})
 }
 
-// One of many takes over. The others do not rob it, although it has no record: neither while
-// nobody can read any, nor when the old one of the holder that was frozen can be read again.
+// One of many waiters takes over. The others do not steal its lock, although it has no record: neither while none can
+// be read, nor when the old record of the frozen holder becomes readable again.
 func TestHolderWithoutRecordKeepsItsLockAfterATakeover(t *testing.T) {
 	for _, jammed := range []bool{true, false} {
 		virtual(t, func(t *testing.T, w *world) {
@@ -95,7 +94,7 @@ func TestHolderWithoutRecordKeepsItsLockAfterATakeover(t *testing.T) {
 			wake := func() {}
 			if jammed {
 				wake = w.records.Open()
-			} else { // the thief cannot write, the others can read
+			} else { // the new holder cannot write, the others can read
 				w.records.OnClaim = func(lock.Record) error { return errors.New("the storage is full") }
 			}
 			air := locktest.NewAir()
@@ -125,8 +124,8 @@ func TestHolderWithoutRecordKeepsItsLockAfterATakeover(t *testing.T) {
 	}
 }
 
-// Knowledge about one holder does not count for the next.
-func TestTheTTLBeginsAnewWithAnotherHolder(t *testing.T) {
+// The time without a record counts for one holder only, not for the next one.
+func TestTTLBeginsAnewWithAnotherHolder(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		first, _ := w.frozen(25 * time.Second)
 		next := make(chan lock.Grant, 1)
@@ -150,8 +149,8 @@ func TestTheTTLBeginsAnewWithAnotherHolder(t *testing.T) {
 	})
 }
 
-// Nothing is taken over where there is no record: not while one can be read or told why not.
-func TestNoRecordIsNoFrozenHolder(t *testing.T) {
+// A waiter takes nothing over if there is no record, or if reading fails with a reason.
+func TestMissingRecordProvesNoFrozenHolder(t *testing.T) {
 	for name, err := range map[string]error{"none": nil, "no files": lock.ErrUnsupported, "a newer version": lock.ErrFallbackConflict} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
@@ -184,7 +183,7 @@ func (r reading) Read(ctx context.Context, resource string) (lock.Record, bool, 
 	return r.Records.Read(ctx, resource)
 }
 
-// A waiter that cannot post its question knows of no silent holder.
+// A waiter that cannot post its question cannot know that a holder is silent.
 func TestNoTakeoverWhenPostFails(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(time.Second)
@@ -200,7 +199,7 @@ type mute struct{ *locktest.Channel }
 
 func (mute) Post(lock.Message) error { return errors.New("the channel is closed") }
 
-// A waiter that was about to take over may be suspended itself: the others wait for it, but not for ever.
+// A waiter may be suspended itself before it takes over. The others wait for it, but not for ever.
 func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.frozen(5 * time.Second)
@@ -231,7 +230,7 @@ func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 }
 
 // A waiter that is about to take over keeps its place in the queue, and gets the lock when its turn comes.
-func TestAHolderWakesWhileTakingOverIsWaitedFor(t *testing.T) {
+func TestHolderThatWakesDuringTakeoverServesQueue(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(5 * time.Second)
 		_, err := w.space.Client("frozen thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
@@ -247,8 +246,8 @@ func TestAHolderWakesWhileTakingOverIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A lease whose TTL is short does not spend it on waiting for its record.
-func TestAClaimTakesHalfTheTTLAtMost(t *testing.T) {
+// A lease with a short TTL does not spend it on waiting for its record.
+func TestClaimTakesHalfTheTTLAtMost(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		defer w.records.Open()()
 		begun := time.Now()

@@ -8,11 +8,10 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
-// bundle is a grant made of others; it may be empty, where all that was wanted is held
-// by an enclosing lease.
+// bundle is a grant made of other grants. It is empty if an enclosing lease already holds everything that was wanted.
 type bundle struct {
 	slot  int
-	local Grant // where it holds elsewhere too, that of this machine, and
+	local Grant // the grant of this machine, if there is also
 	far   Far
 	parts []Grant
 	lost  chan struct{}
@@ -35,7 +34,7 @@ func newBundle(slot int, parts ...Grant) *bundle {
 	return b
 }
 
-// Lost implements [Grant]: what has lost a part is lost.
+// Lost implements [Grant]. A bundle that has lost a part is lost.
 func (b *bundle) Lost() <-chan struct{} { return b.lost }
 
 // Release gives the parts back, the last one first.
@@ -47,8 +46,8 @@ func (b *bundle) Release(ctx context.Context) (err error) {
 	return err
 }
 
-// stillGranted fails where a grant was taken away before its lease had a token, at since. The
-// token may be higher than the thief's: it must never become a lease.
+// stillGranted fails if a grant was stolen before its lease had a token. since is the time at which the token arrived.
+// The token may be higher than the one of the client that stole the lock, so it must never become a lease.
 func stillGranted(ctx context.Context, g Grant, since Instant) error {
 	switch g := g.(type) {
 	case *bundle:
@@ -68,14 +67,15 @@ func stillGranted(ctx context.Context, g Grant, since Instant) error {
 	return nil
 }
 
-// promptly is how long a grant and its claim take where nothing holds them up. After longer, the page may have been frozen.
+// promptly is how long a grant and its claim take if nothing delays them. If they take longer, the page may have been
+// frozen.
 const promptly = time.Second
 
-// catchUp waits for a round trip to the keeper of the lock if a grant has taken long since it was asked for: a page that
-// wakes may find its grant and its token before the message that a thief came while it was frozen.
+// catchUp waits for a round trip to the Locker if a grant took long. A page that wakes may receive its grant and its
+// token before the message that the lock was stolen while the page was frozen.
 func (m *Manager) catchUp(ctx context.Context, b Backend, since Instant) {
 	if m.config.Clock.Now().Since(since) >= promptly {
-		_, _ = bounded(ctx, answerLimit, b.beneath().Locker.Query) // the answer comes after that message
+		_, _ = bounded(ctx, answerLimit, b.beneath().Locker.Query) // the answer arrives after that message
 	}
 }
 

@@ -9,18 +9,17 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
-// holding is a lease from its grant to its end. One goroutine, keep, does everything
-// that happens to it; others ask it through commands.
+// holding is a lease from its grant to its end. One goroutine, keep, changes it; other goroutines send it commands.
 type holding struct {
 	m       *Manager
 	backend Backend
 	grant   Grant
 	opts    AcquireOptions
-	wants   []Want   // what it holds, but for what the enclosing leases do
+	wants   []Want   // the locks it holds itself, without those of the enclosing leases
 	within  *holding // the lease around it, or nil
 
-	renewals chan chan error // asks keep to renew now; the channel sent has one place
-	leave    sync.Once       // makes leaving and leaveOpts
+	renewals chan chan error // asks keep to renew now; the channel sent has capacity 1
+	leave    sync.Once       // guards leaving and leaveOpts
 	leaving  chan struct{}   // closed when the owner wants to release
 	gone     chan struct{}   // closed when the last event of the lease was emitted
 	life     context.Context // ends with the lease; its cause says why
@@ -33,7 +32,7 @@ type holding struct {
 	lease Lease // the present snapshot, written by keep
 
 	// Used by keep alone.
-	proven    Instant // the last moment at which the lease was surely held
+	proven    Instant // the last moment at which the lease was certainly held
 	scheduled Instant // when the next heartbeat was scheduled, and
 	pause     time.Duration
 	delays    func() time.Duration
@@ -42,8 +41,8 @@ type holding struct {
 
 var errReleased = errors.New("the lease was released")
 
-// hold makes a lease of a grant that was requested at since, sends its event and begins to keep it. If that fails,
-// it releases the grant.
+// hold makes a lease of a grant that was requested at since, sends its event and begins to renew it. If that fails, it
+// releases the grant.
 func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, since Instant, fallback bool, opts AcquireOptions, within *holding) (Lease, error) {
 	now := m.config.Clock.Now()
 	s := b.spot(opts.Mode)
@@ -82,7 +81,7 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, since Instan
 	}
 	if err != nil {
 		m.tidy(ctx, func() {
-			// It may be written yet: over that of a successor, if there were one by then.
+			// The record may still be written; it would overwrite the record of a successor.
 			select {
 			case <-claimed:
 			case <-time.After(answerLimit):
@@ -113,7 +112,7 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, since Instan
 // unrecorded reports whether leases have a token and no record, so that nothing can hang.
 func (b Backend) unrecorded(m *Manager) bool { return b.Records == Records(m.tokens) }
 
-// renewedAt returns the lease as a renewal at now leaves it.
+// renewedAt returns the lease after a renewal at now.
 func (l Lease) renewedAt(now Instant) Lease {
 	l.ExpiresAt = now.Wall.Add(l.TTL)
 	l.NextHeartbeatAt = now.Wall.Add(l.HeartbeatInterval)
@@ -121,7 +120,7 @@ func (l Lease) renewedAt(now Instant) Lease {
 	return l
 }
 
-// record returns what others may know of the lease, under the name that the Records know.
+// record returns the public part of the lease, under the name that the Records know.
 func (h *holding) record(l Lease) Record {
 	return Record{Resource: h.backend.Name(), LeaseID: l.ID, OwnerID: l.OwnerID, OwnerName: l.OwnerName,
 		Token: l.Token, AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, TTL: l.TTL}
@@ -153,8 +152,7 @@ func (h *holding) keep() {
 	}
 }
 
-// beat renews the lease and schedules the next heartbeat, or ends the lease where it
-// cannot be renewed any more.
+// beat renews the lease and schedules the next heartbeat. It ends a lease that can no longer be renewed.
 func (h *holding) beat() error {
 	if gone := h.lapse(); gone != nil {
 		return h.over(gone)
@@ -185,8 +183,7 @@ func (h *holding) beat() error {
 	return nil
 }
 
-// write renews the record. It waits neither for a Records that hangs nor when the lease
-// is lost or to be released meanwhile.
+// write renews the record. It returns early if the Records hang, the lease is lost or its owner releases it.
 func (h *holding) write(l Lease, limit time.Duration) (interrupted bool, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -213,7 +210,7 @@ func (h *holding) retry(cause error) error {
 	now := h.m.config.Clock.Now()
 	lease := h.snapshot()
 	lease.RenewAttempt++
-	left := lease.TTL - now.Since(h.proven) // not all of it passes between two attempts
+	left := lease.TTL - now.Since(h.proven) // two attempts must not use up all of it
 	lease = h.schedule(lease, now, min(h.delays(), max(left/2, h.opts.Backoff.InitialDelay)))
 	h.set(lease)
 	h.emit(Event{Type: EventError, Operation: OpRenew, Err: e})
@@ -221,16 +218,15 @@ func (h *holding) retry(cause error) error {
 	return e
 }
 
-// schedule sets the next heartbeat, so that the end of the TTL is never slept through,
-// and notes it in the lease.
+// schedule sets the next heartbeat so that it never comes after the end of the TTL, and records it in the lease.
 func (h *holding) schedule(l Lease, now Instant, pause time.Duration) Lease {
 	h.scheduled, h.pause = now, max(0, min(pause, l.TTL-now.Since(h.proven)))
 	l.NextHeartbeatAt = now.Wall.Add(h.pause)
 	return l
 }
 
-// lapse says why the lease has ended although nobody released it, or nil. Running out
-// comes first: who slept past the TTL was rightly replaced.
+// lapse returns the reason why the lease has ended although its owner did not release it, or nil. Expiry is checked
+// first: a holder that slept past its TTL was rightly replaced.
 func (h *holding) lapse() *Error {
 	lease := h.snapshot()
 	e := &Error{Operation: OpRenew, Resource: lease.Resource}
@@ -251,8 +247,8 @@ func (h *holding) lapse() *Error {
 	return nil
 }
 
-// over ends a lease that its owner did not release. The owner gets its event first, then the lock
-// is released, so that nobody waits for an owner that may not write.
+// over ends a lease that its owner did not release. The owner gets its event first. Then the lock is released, so that
+// nobody waits for an owner that may not write.
 func (h *holding) over(e *Error) error {
 	reason := ReasonRenewFailed
 	if e.Code == CodeLost {
@@ -265,10 +261,10 @@ func (h *holding) over(e *Error) error {
 	return e
 }
 
-// giveUp releases the lease at its owner's wish: the lock, then the record.
+// giveUp releases the lease at its owner's request: the lock, then the record.
 func (h *holding) giveUp(opts ReleaseOptions) error {
 	if gone := h.lapse(); gone != nil {
-		_ = h.over(gone) // told by events, Lease.Err and WithProjectLock
+		_ = h.over(gone) // reported by events, Lease.Err and WithProjectLock
 		return nil
 	}
 	h.close(errReleased)
@@ -301,8 +297,7 @@ func (h *holding) removeRecord(l Lease) error {
 	})
 }
 
-// close ends the lease. It removes the lease first, so that Inspect never reports an
-// ended one as the holder's.
+// close ends the lease. It removes the lease first, so that Inspect never reports an ended one.
 func (h *holding) close(why error) {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
@@ -332,7 +327,7 @@ func (h *holding) snapshot() Lease {
 	return h.lease
 }
 
-// failure says why the lease ended unless it lives or was released.
+// failure returns the reason why the lease ended; nil while it lives and after a release.
 func (h *holding) failure() error {
 	if cause := context.Cause(h.life); cause != nil && !errors.Is(cause, errReleased) {
 		return cause
@@ -340,7 +335,7 @@ func (h *holding) failure() error {
 	return nil
 }
 
-// ended says why the lease cannot be renewed any more.
+// ended returns the reason why the lease can no longer be renewed.
 func (h *holding) ended() error {
 	if err := h.failure(); err != nil {
 		return err

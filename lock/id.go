@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// NewID returns a random UUID, version 4 (RFC 9562, section 5.4). It is unique, not a
-// secret: whoever shares a record or a channel sees it. The generator is the runtime's
-// ChaCha8, seeded by the system; crypto/rand would bring 180 KB into the Wasm.
+// NewID returns a random UUID, version 4 (RFC 9562, section 5.4). It is unique but not secret: other clients see it in
+// records and messages. The generator is the runtime's ChaCha8, seeded by the system; crypto/rand would add 180 KB to
+// the Wasm.
 func NewID() string {
 	const version, variant = 0x4 << 12, 0x2 << 62
 	s := hex(rand.Uint64()&^(0xf<<12)|version) + hex(rand.Uint64()&^(0x3<<62)|variant)

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Channel carries messages between the owners of one project, as BroadcastChannel
-// does between the tabs of one origin: to all others, in no promised time, and to
-// those that are frozen not at all.
+// Channel carries messages between the owners of one project, as BroadcastChannel does between the tabs of one origin.
+// A message reaches all other owners at some later time, except those that are frozen.
 type Channel interface {
 	Post(Message) error
 	// Listen calls handle for every message of another owner until stop is called.
@@ -17,28 +16,27 @@ type Channel interface {
 	Listen(handle func(Message)) (stop func(), err error)
 }
 
-// Message is what owners tell each other.
+// Message is a message between owners.
 type Message struct {
 	Kind    MessageKind
-	Round   string // ties an answer to its question
+	Round   string // connects an answer with its question
 	Holders []Holder
 	Waiters []Waiter
 	Probe   Probe
 }
 
-// MessageKind says what a message is for.
+// MessageKind is the purpose of a message.
 type MessageKind string
 
-// An owner that hears WhoIsThere answers HereIAm with what it holds and waits for.
-// WhoIsInTheWay is a [Probe].
+// An owner that receives WhoIsThere answers HereIAm with its holders and waiters. WhoIsInTheWay is a [Probe].
 const (
 	WhoIsThere    MessageKind = "who-is-there"
 	HereIAm       MessageKind = "here-i-am"
 	WhoIsInTheWay MessageKind = "who-is-in-the-way"
 )
 
-// Holder is an owner that holds. Only Resource, Mode and Strategy are known of one
-// that does not answer; its OwnerID is the Locker's name for it then.
+// Holder is an owner that holds. For an owner that does not answer, only Resource, Mode and Strategy are known, and
+// OwnerID is the Locker's name for it.
 type Holder struct {
 	Resource  string
 	Mode      Mode
@@ -53,28 +51,28 @@ type Holder struct {
 	Slots     int
 	Slot      int
 	Within    string // the id of the enclosing lease
-	Wants     []Want // the names that it holds, but for those of the enclosing leases
+	Wants     []Want // the names that it holds, without those of the enclosing leases
 	Excludes  string // as Lease.Excludes; set by Inspect
 }
 
-// Waiter is an owner that waits. Since is zero for one that does not answer.
+// Waiter is an owner that waits. Since is zero for an owner that does not answer.
 type Waiter struct {
 	Resource  string
 	Mode      Mode
 	OwnerID   string
 	OwnerName string
-	LeaseID   string // that it will have
+	LeaseID   string // of the lease that it will get
 	Since     time.Time
 	Paths     [][]string
 	Slots     int
 	Within    string
 	Held      []Want   // the names that it was granted so far
-	Awaits    []Want   // the one that it stands in line for next, or slots, of which it needs one
+	Awaits    []Want   // the name that it waits for next, or slots, of which it needs one
 	WaitsFor  []string // the ids of the owners that hold these; set by Inspect
 	Here      bool     // it holds the resource on this machine, and waits for another machine
 }
 
-// here notes whether the acquisition holds the lock of this machine and waits for another one.
+// here records whether the acquisition holds the lock of this machine and waits for another one.
 func (m *Manager) here(a *acquisition, holds bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,12 +81,11 @@ func (m *Manager) here(a *acquisition, holds bool) {
 	}
 }
 
-// rollCall is how long the answers of others are waited for when somebody holds or
-// waits of whom nothing is known yet.
+// rollCall is how long Inspect waits for answers while a holder or waiter exists that no owner has reported.
 const rollCall = 400 * time.Millisecond
 
-// Inspect returns the holders and the waiters, the oldest first. It asks the Lockers, which know
-// all of them, and the owners, which know the rest: names, tokens, times.
+// Inspect returns the holders and the waiters, the oldest first. It asks the Lockers, which know all of them, and the
+// owners, which know names, tokens and times.
 func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 	r, err := m.look(ctx)
 	if err != nil {
@@ -121,7 +118,7 @@ func (m *Manager) look(ctx context.Context) (*roll, error) {
 	for _, b := range m.config.Backends {
 		s, err := b.Locker.Query(ctx)
 		if err != nil {
-			continue // a strategy that cannot be used here has no holders to tell
+			continue // a strategy that cannot be used here has no holders
 		}
 		foreign := func(i Info) bool {
 			if key := b.Name(); i.Name != key && !above(key, key, i.Name) {
@@ -137,22 +134,22 @@ func (m *Manager) look(ctx context.Context) (*roll, error) {
 	return r, m.ask(ctx, r)
 }
 
-// roll is what is known of who is there.
+// roll is the collected knowledge about holders and waiters.
 type roll struct {
-	held, pending []Info             // of which nobody spoke yet
-	granted       []Want             // awaited, as an owner says, and in no queue
-	backends      map[string]Backend // by the names that their Lockers told of
+	held, pending []Info             // not yet reported by an owner
+	granted       []Want             // awaited according to an owner, and in no queue
+	backends      map[string]Backend // by the names that their Lockers reported
 	holders       []Holder
 	waiters       []Waiter
 }
 
-// shown returns the resource for a name that a Locker told of.
+// shown returns the resource for a name that a Locker reported.
 func (r *roll) shown(name string) string {
 	b := r.backends[name]
 	return b.Resource + strings.TrimPrefix(name, b.Name())
 }
 
-// byAge sorts the oldest first. There are few, and the sort of the library is large.
+// byAge sorts the oldest first. There are few items, and the library's sort is large.
 func byAge[T any](items []T, since func(*T) time.Time) {
 	for i := range items {
 		for j := i; j > 0 && since(&items[j]).Before(since(&items[j-1])); j-- {
@@ -161,7 +158,7 @@ func byAge[T any](items []T, since func(*T) time.Time) {
 	}
 }
 
-// add takes what an owner says of itself.
+// add takes an owner's report about itself.
 func (r *roll) add(holders []Holder, waiters []Waiter) {
 	r.holders, r.waiters = append(r.holders, holders...), append(r.waiters, waiters...)
 	for _, h := range holders {
@@ -178,15 +175,15 @@ func (r *roll) add(holders []Holder, waiters []Waiter) {
 	}
 }
 
-// torn reports whether somebody may have been granted a name who does not know it yet: then one owner is a holder
-// without a name as well as a waiter.
+// torn reports whether an owner may have been granted a name without knowing it yet. Such an owner appears as a holder
+// without a name and as a waiter.
 func (r *roll) torn() bool {
 	return slices.ContainsFunc(r.held, func(i Info) bool { return slices.Contains(r.granted, Want{i.Name, i.Mode}) })
 }
 
 func (r *roll) complete() bool { return len(r.held)+len(r.pending) == 0 }
 
-// link notes who holds what the waiters wait for.
+// link records which owners hold the names that the waiters wait for.
 func (r *roll) link() {
 	for i := range r.waiters {
 		w := &r.waiters[i]
@@ -209,7 +206,7 @@ func (w *Waiter) link(owner string, held []Want) {
 	}
 }
 
-// without returns the infos less one for each of the wants.
+// without returns the infos without one for each of the wants.
 func without(infos []Info, wants []Want) []Info {
 	for _, w := range wants {
 		for i, info := range infos {
@@ -222,8 +219,7 @@ func without(infos []Info, wants []Want) []Info {
 	return infos
 }
 
-// ask collects what the owners say until as many spoke up as are known to exist or the
-// time of the roll call is over.
+// ask collects reports until as many owners have answered as are known to exist, or the time of the roll call is over.
 func (m *Manager) ask(ctx context.Context, r *roll) error {
 	if m.config.Channel == nil || r.complete() {
 		return nil
@@ -234,8 +230,8 @@ func (m *Manager) ask(ctx context.Context, r *roll) error {
 	})
 }
 
-// hear asks all owners who is there and hands their answers to take, one at a time, until
-// it has enough or the time of the roll call is over.
+// hear asks all owners for their holders and waiters, and passes their answers to take one at a time, until take has
+// enough or the time of the roll call is over.
 func (m *Manager) hear(ctx context.Context, take func(Message) (enough bool)) error {
 	ctx, stop := context.WithTimeout(ctx, rollCall)
 	defer stop()
@@ -270,7 +266,7 @@ func (m *Manager) hear(ctx context.Context, take func(Message) (enough bool)) er
 	}
 }
 
-// hearing handles what others say.
+// hearing handles a message of another owner.
 func (m *Manager) hearing(said Message) {
 	switch said.Kind {
 	case WhoIsThere:
@@ -283,7 +279,7 @@ func (m *Manager) hearing(said Message) {
 	}
 }
 
-// present lists what this owner holds and waits for.
+// present lists the holders and waiters of this owner.
 func (m *Manager) present() (holders []Holder, waiters []Waiter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

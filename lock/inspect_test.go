@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// talking joins an owner that hears and speaks.
+// talking joins an owner that receives and sends messages.
 func (w *world) talking(id string, c *locktest.Channel) *owner {
 	w.Helper()
 	return w.configured(id, lock.Config{Backends: []lock.Backend{w.backend(id)}, Channel: c})
 }
 
-func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
+func TestInspectShowsHoldersAndWaiters(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewAir()
 		a, b, c := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join())
@@ -48,7 +48,7 @@ func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
 		assert.Zero(t, time.Since(began), "nobody had to be waited for")
 		giveUp()
 		<-waitC
-		synctest.Wait() // the Locker hears of it after the caller has its answer
+		synctest.Wait() // the Locker learns of it after the caller has its answer
 		a.release(lease)
 		b.release((<-waitB).lease)
 		holders, waiters, err := c.Inspect(t.Context())
@@ -58,7 +58,7 @@ func TestInspectTellsWhoHoldsAndWhoWaits(t *testing.T) {
 	})
 }
 
-func TestInspectKnowsThatTheSilentExist(t *testing.T) {
+func TestInspectShowsSilentOwners(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewAir()
 		frozen := air.Join()
@@ -72,7 +72,7 @@ func TestInspectKnowsThatTheSilentExist(t *testing.T) {
 	})
 }
 
-func TestInspectWithoutAChannel(t *testing.T) {
+func TestInspectWithoutChannel(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		lease := a.acquire(lock.AcquireOptions{})

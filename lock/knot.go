@@ -5,26 +5,24 @@ import (
 	"slices"
 )
 
-// A wait for one of several slots is over when any of their holders leaves, so a probe that
-// went through one and came back proves nothing: the others may go on. Then the
-// initiator takes a census of all owners, and removes waiters that can go on until none is left:
-// a waiter for a name that nobody in the rest holds, or for slots one of which
-// nobody in the rest holds. The rest is the greatest set of waiters that wait for each other, the
-// deadlock of the AND-OR model (T. Herman and K. M. Chandy, "A Distributed Procedure to
-// Detect AND/OR Deadlock", 1983, find it by messages alone).
+// A wait for one of several slots ends when any of their holders leaves, so a probe that passed such a wait and came
+// back proves nothing: other holders may go on. The initiator then collects the waiters of all owners. It removes
+// waiters that can go on until none is left: a waiter for a name that no remaining waiter holds, or for slots of which
+// one is held by no remaining waiter. The rest is the greatest set of waiters that wait for each other, the deadlock of
+// the AND-OR model (T. Herman and K. M. Chandy, "A Distributed Procedure to Detect AND/OR Deadlock", 1983, find it by
+// messages alone).
 //
-// A census is no snapshot: its answers come from different moments. So it is taken twice, and only
-// acquisitions count that are the same in both. An acquisition never returns to an earlier state,
-// so between the two, all of them were in these states at once.
+// The collected answers come from different moments. Therefore they are collected twice, and only acquisitions that are
+// the same in both count. An acquisition never returns to an earlier state, so between the two collections all of them
+// were in these states at once.
 
-// standing is an acquisition that waits, with all that is held meanwhile: by itself, and by the
-// leases around it.
+// standing is an acquisition that waits, with all locks that it and the leases around it hold.
 type standing struct {
 	Waiter
 	holds []Want
 }
 
-// census returns the waiters of all owners, and what they hold.
+// census returns the waiters of all owners, and the locks they hold.
 func (m *Manager) census(ctx context.Context) (all []*standing) {
 	holders, waiters, _ := m.Inspect(ctx)
 	for _, w := range waiters {
@@ -42,8 +40,8 @@ func (m *Manager) census(ctx context.Context) (all []*standing) {
 	return all
 }
 
-// knotted reports whether the acquisition is the one to end of those who wait for each other: the
-// youngest of a set from which no way leads out, so that no other set's end sets it free.
+// knotted reports whether the acquisition is the victim among the waiters that wait for each other: the youngest of a
+// set that waits only for itself, so that the end of no other set can free it.
 func (w *waiting) knotted(ctx context.Context) bool {
 	before := w.m.census(ctx)
 	var now []*standing
@@ -78,7 +76,7 @@ func youngestOfKnot(all []*standing, id string) bool {
 	return len(mine) > 0
 }
 
-// stuck returns those who cannot go on before one of them ends.
+// stuck returns the waiters that cannot go on before one of them ends.
 func stuck(all []*standing) []*standing {
 	for {
 		var rest []*standing
@@ -94,7 +92,7 @@ func stuck(all []*standing) []*standing {
 	}
 }
 
-// canGoOn reports whether nobody of all holds one of the names that it awaits, or the only one.
+// canGoOn reports whether no waiter of all holds one of the names that it awaits, or the only one.
 func (s *standing) canGoOn(all []*standing) bool {
 	for _, a := range s.Awaits {
 		if len(inTheWay(all, a)) == 0 {
@@ -104,8 +102,8 @@ func (s *standing) canGoOn(all []*standing) bool {
 	return len(s.Awaits) == 0
 }
 
-// inTheWay returns those who hold what is wanted. One who would share it, while another waits for
-// it exclusively, waits for all who hold it: see [waiting.pass].
+// inTheWay returns the waiters that hold a wanted name. A shared request behind an exclusive one waits for all holders
+// of the name: see [waiting.pass].
 func inTheWay(all []*standing, want Want) (found []*standing) {
 	for _, s := range all {
 		for _, a := range s.Awaits {
@@ -122,8 +120,8 @@ func inTheWay(all []*standing, want Want) (found []*standing) {
 	return found
 }
 
-// reachable returns the one of that id, where it is among all, and after it those who are in its
-// way, who are in theirs, and so on.
+// reachable returns the waiter with this id, if it is among all, followed by the waiters that block it, those that
+// block these, and so on.
 func reachable(all []*standing, id string) (found []*standing) {
 	for _, s := range all {
 		if s.LeaseID == id {

@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// In random states of those who wait, each for one name or for one of several: where nobody ends
-// who can go on, ending the youngest of each knot, and no one else, sets all the others free; where
-// everybody can go on nobody is ended.
-func TestKnots(t *testing.T) {
+// Random states of waiters, each of which waits for one name or for one of several. If the waiters that cannot go on
+// are removed, ending the youngest of each deadlock set, and no other, frees all the rest. If all can go on, none is
+// ended.
+func TestDeadlockSets(t *testing.T) {
 	knots, withSlots, free := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		names := make([]string, rapid.IntRange(1, 6).Draw(t, "names"))
@@ -27,7 +27,7 @@ func TestKnots(t *testing.T) {
 			all[i].LeaseID, all[i].Since = fmt.Sprint(i), time.UnixMilli(int64(rapid.IntRange(0, 3).Draw(t, "since")))
 		}
 		slots := false
-		for _, name := range names { // one holds it, or nobody who waits
+		for _, name := range names { // one waiter holds it, or none
 			if holder := rapid.IntRange(-1, len(all)-1).Draw(t, "holder"); holder >= 0 {
 				all[holder].holds = append(all[holder].holds, Want{name, Exclusive})
 			}
@@ -59,7 +59,7 @@ func TestKnots(t *testing.T) {
 				withSlots++
 			}
 			for _, id := range victims {
-				// Had another victim already gone, this one would be needed all the same.
+				// This victim is needed even if the other victims have ended already.
 				others := slices.DeleteFunc(slices.Clone(all), func(s *standing) bool { return s.LeaseID != id && slices.Contains(victims, s.LeaseID) })
 				left := whoCannotGoOn(others)
 				require.True(t, slices.ContainsFunc(left, func(s *standing) bool { return s.LeaseID == id }), "%v: %s is ended for nothing", all, id)
@@ -72,7 +72,7 @@ func TestKnots(t *testing.T) {
 	assert.Greater(t, free, 10)
 }
 
-// whoCannotGoOn lets everybody who can get what it waits for and leave, one at a time.
+// whoCannotGoOn removes the waiters that can get what they wait for, one at a time, and returns the rest.
 func whoCannotGoOn(all []*standing) []*standing {
 	for {
 		i := slices.IndexFunc(all, func(s *standing) bool {

@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// slots is one of n slots of a place, waited for as long as it takes.
+// slots is one of n slots of a place, waited for without a limit.
 func slots(n int, path ...string) lock.AcquireOptions {
 	o := place(path...)
 	o.Slots = n
 	return o
 }
 
-// A wait for a slot is over when any holder leaves: a cycle through it is a deadlock when all of
-// them wait for the waiter, and not before.
-func TestACycleThroughSlots(t *testing.T) {
+// A wait for a slot ends when any holder leaves. A cycle through it is a deadlock once all holders wait for the waiter,
+// and not before.
+func TestCycleThroughSlots(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		virtual(t, func(t *testing.T, w *world) {
 			air := locktest.NewAir()
@@ -68,9 +68,9 @@ func TestACycleThroughSlots(t *testing.T) {
 	}
 }
 
-// A holder of a slot that is in another deadlock does not go on either, but will when that has a
-// victim: the cycle through the slots needs none.
-func TestACycleThroughSlotsThatAnotherEndOpens(t *testing.T) {
+// The holder of a slot is in another deadlock and cannot go on, but can once that deadlock has a victim: the cycle
+// through the slots needs none.
+func TestCycleThroughSlotsNeedsNoVictimOfItsOwn(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewAir()
 		a, b, c, z := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join()), w.talking("z", air.Join())
@@ -104,8 +104,8 @@ func TestACycleThroughSlotsThatAnotherEndOpens(t *testing.T) {
 	})
 }
 
-// An owner that holds all slots and wants another one within waits for itself alone.
-func TestSlotsOfOnesOwn(t *testing.T) {
+// An owner that holds all slots and wants another one within its own lease waits for itself.
+func TestOwnerThatHoldsAllSlotsWaitsForItself(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
 		one, other := a.acquire(slots(2, "pool")), b.acquire(slots(2, "pool"))
@@ -122,9 +122,8 @@ func TestSlotsOfOnesOwn(t *testing.T) {
 	})
 }
 
-// Two probes of one initiator, under way at the same time among those who wait in a circle, are
-// each passed on once.
-func TestProbesDoNotGoRoundForEver(t *testing.T) {
+// Two probes of one initiator travel at the same time among waiters in a circle. Each of them is passed on once.
+func TestProbesArePassedOnOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewAir()
 		a, b, z := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talkingOver("z", &slowAir{Channel: air.Join(), random: rand.New(rand.NewPCG(1, 1))})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Strategy is the mechanism by which a lease is held.
+// Strategy is the mechanism that holds a lease.
 type Strategy string
 
 // The strategies.
@@ -16,9 +16,8 @@ const (
 	Remote   Strategy = "remote"
 )
 
-// Lease is the permission to write, as it was at one moment: renewals do not change
-// it but yield a new one. Done and Err tell about the lease itself and are the same
-// for all its snapshots.
+// Lease is the permission to write, as a snapshot: a renewal does not change it but yields a new one. Done and Err
+// report about the lease itself and are the same for all its snapshots.
 type Lease struct {
 	ID        string // UUID v4
 	OwnerID   string
@@ -27,10 +26,10 @@ type Lease struct {
 	Strategy  Strategy
 	Fallback  bool // held by another strategy than the first one tried
 	Mode      Mode
-	Paths     [][]string // what is locked; the empty path is the project itself
+	Paths     [][]string // the locked places; the empty path is the project itself
 	Slots     int        // how many holders the place admits: 1, or AcquireOptions.Slots
-	Slot      int        // which of them this is, from 0
-	Within    string     // the id of the enclosing lease, where there is one
+	Slot      int        // the index of the slot that this lease holds, from 0
+	Within    string     // the id of the enclosing lease, if there is one
 	// Token is greater than that of every earlier grant of the resource.
 	Token             int64
 	TTL               time.Duration
@@ -44,11 +43,11 @@ type Lease struct {
 	held *holding
 }
 
-// Excludes returns the first place, as [Name] spells it without the project, that the lease keeps everybody else out of: a place
-// that was asked for, or one around it, if the lease was stolen from one there.
+// Excludes returns the first place that the lease locks exclusively, as [Name] spells it without the project. It is a
+// place that was asked for, or an ancestor of it if the lease was stolen from a holder of that ancestor.
 func (l Lease) Excludes() string { return l.held.m.excludes(l.held.wants, l.Paths) }
 
-// excludes returns the first place that is exclusive among wants, or else the first of the paths.
+// excludes returns the first exclusive place among wants, or else the first of the paths.
 func (m *Manager) excludes(wants []Want, paths [][]string) string {
 	for _, w := range wants {
 		for _, b := range m.config.Backends {
@@ -63,15 +62,14 @@ func (m *Manager) excludes(wants []Want, paths [][]string) string {
 	return ""
 }
 
-// Done is closed when the lease has ended, however it ended. From then on its owner
-// must not write.
+// Done is closed when the lease has ended, for whatever reason. From then on its owner must not write.
 func (l Lease) Done() <-chan struct{} { return l.held.life.Done() }
 
 // Context returns a context that ends with the lease; its cause says why.
 func (l Lease) Context() context.Context { return l.held.life }
 
-// Err says why the lease ended: nil while it lives and after a release, otherwise an
-// error that matches ErrLost or ErrStale.
+// Err returns the reason why the lease ended: nil while it lives and after a release, otherwise an error that matches
+// ErrLost or ErrStale.
 func (l Lease) Err() error { return l.held.failure() }
 
 // Release gives the lease back; see [Manager.ReleaseProjectLock].

@@ -11,30 +11,29 @@ const (
 	Shared    Mode = "shared"
 )
 
-// Want is one name to lock and how.
+// Want is one name to lock and its mode.
 type Want struct {
 	Name string
 	Mode Mode
 }
 
-// Request is what is asked of a [Locker].
+// Request is the argument of [Locker].Request.
 type Request struct {
 	// Wants are taken in the order given, all or nothing.
 	Wants []Want
 	// IfAvailable asks for an answer instead of a place in the queue.
 	IfAvailable bool
-	// Steal takes the names from whoever holds them and goes before all waiters.
-	// It needs Exclusive and excludes IfAvailable.
+	// Steal takes the names from their holders and passes all waiters. It needs Exclusive and excludes IfAvailable.
 	Steal bool
-	// Asked, where it is not zero, is when the request was made, as a Unix time in microseconds: a hint for a Locker that
-	// hears of some requests later than of others. None has a worse place for it than it would have by its arrival.
+	// Asked, if not zero, is when the request was made, as a Unix time in microseconds. It is a hint for a Locker that
+	// receives some requests later than others. A request never gets a worse place for it than by its arrival.
 	Asked int64
-	// Here, where set, is called by a Locker that asks further than this machine, once it holds the names on this
-	// machine and waits for the rest.
+	// Here, if set, is called by a Locker that also asks other machines, once it holds the names on this machine and
+	// waits for the rest.
 	Here func()
 }
 
-// Locker decides who holds a name. It has the shape of the Web Locks API
+// Locker decides which client holds a name. It has the shape of the Web Locks API
 // (https://w3c.github.io/web-locks/): no TTL, no files, first come first served.
 //
 // Implementations must satisfy the suite in lock/locktest:

@@ -10,23 +10,23 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
-// Backend is one mechanism by which a [Manager] can hold its resource.
+// Backend is one mechanism that a [Manager] can use to hold its resource.
 type Backend struct {
 	Strategy Strategy
 	Resource string // shown in leases and events
-	// Key is the name given to the Locker and to Records; "" means Resource. Backends of one project that share a key
+	// Key is the name passed to the Locker and to Records; "" means Resource. Backends of one project that share a key
 	// exclude each other, because owners compare what they hold by it.
 	Key     string
 	Locker  Locker
 	Records Records // nil: WallTokens
-	// Local, where set, is the backend of this machine whose lock the Locker takes before
-	// another one, under the same lease: whether a holder on this machine is frozen is seen there.
+	// Local, if set, is the backend of this machine whose lock the Locker takes before another one, under the same
+	// lease. It shows whether a holder on this machine is frozen.
 	Local *Backend
-	// Elsewhere, where set, locks places of the project and shared leases, for which the Locker is not asked then.
+	// Elsewhere, if set, locks places of the project and shared leases, for which the Locker is then not asked.
 	Elsewhere Elsewhere
 }
 
-// Name returns the name by which the Locker and the Records know the resource.
+// Name returns the name that the Locker and the Records use for the resource.
 func (b Backend) Name() string {
 	if b.Key != "" {
 		return b.Key
@@ -45,17 +45,16 @@ func (b Backend) beneath() Backend {
 // Config describes a [Manager].
 type Config struct {
 	OwnerID   string // default: a new UUID
-	OwnerName string // what other owners are shown
-	// Backends in the order in which they are tried: the next one serves where one
-	// says ErrWebLockUnsupported.
+	OwnerName string // shown to other owners
+	// Backends in the order in which they are tried: the next one is used if one returns ErrWebLockUnsupported.
 	Backends []Backend
 	Clock    Clock // default: SystemClock
-	// Channel, where set, lets Inspect tell more of other owners than that they exist.
+	// Channel, if set, lets Inspect report details of other owners instead of their mere existence.
 	Channel Channel
 }
 
-// Manager acquires, keeps and gives back leases of one project for one owner. Its
-// methods may be called from any goroutine.
+// Manager acquires, keeps and releases leases of one project for one owner. Its methods may be called from any
+// goroutine.
 type Manager struct {
 	config Config
 	events *dispatcher
@@ -73,8 +72,7 @@ type Manager struct {
 
 var errClosed = errors.New("this Holdfast was closed; open a new one")
 
-// NewManager returns a manager over the backends of c. It fails with
-// ErrInvalidArgument where c has none.
+// NewManager returns a manager over the backends of c. It fails with ErrInvalidArgument if c has none.
 func NewManager(c Config) (*Manager, error) {
 	if len(c.Backends) == 0 {
 		return nil, invalid("strategy", "leaves no way to lock")
@@ -105,42 +103,37 @@ func NewManager(c Config) (*Manager, error) {
 // OwnerID returns the id under which this manager holds and waits.
 func (m *Manager) OwnerID() string { return m.config.OwnerID }
 
-// Subscribe calls listener for every event from now on, in order, on a goroutine of
-// its own, until the function it returns is called.
+// Subscribe calls listener for every event from now on, in order, on a goroutine of its own, until unsubscribe is
+// called.
 func (m *Manager) Subscribe(listener func(Event)) (unsubscribe func()) {
 	return m.events.subscribe(one(listener), 1)
 }
 
-// SubscribeAll is [Manager.Subscribe] for a listener that is called with all events that
-// are there, for which a call costs more than what it does with an event.
+// SubscribeAll is [Manager.Subscribe] for a listener whose call costs more than the work for one event: each call gets
+// all events that are waiting.
 func (m *Manager) SubscribeAll(listener func([]Event)) (unsubscribe func()) {
 	return m.events.subscribe(listener, math.MaxInt)
 }
 
-// Flush returns when every listener has seen all events so far, or with the cause
-// when ctx ends.
+// Flush returns when every listener has handled all events so far, or with the cause when ctx ends.
 func (m *Manager) Flush(ctx context.Context) error { return m.events.flush(ctx) }
 
-// AcquireResources acquires one lease on several resources of an account. A caller that acquires
-// all it needs in one such call is never part of a deadlock, whatever the order of the
-// ids.
+// AcquireResources acquires one lease on several resources of an account. A caller that acquires everything it needs in
+// one such call is never part of a deadlock, whatever the order of the ids.
 func (m *Manager) AcquireResources(ctx context.Context, account AccountPath, ids []string, opts AcquireOptions) (Lease, error) {
 	opts.Path, opts.Paths = nil, account.Resources(ids...)
 	return m.AcquireProjectLock(ctx, opts)
 }
 
-// AcquireProjectLock acquires a lease, which is then renewed by itself until it is
-// released, lost or stale. ctx bounds the acquiring alone.
+// AcquireProjectLock acquires a lease. The manager renews the lease until it is released, lost or stale. ctx bounds
+// only the acquisition.
 //
-// While another owner holds it, the caller keeps its place in the Locker's queue and
-// is granted the lease at once when its turn comes; the delays between lock:attempt
-// events tell how long it goes on waiting, not how often it looks.
+// While another owner holds the lock, the caller keeps its place in the Locker's queue and is granted the lease as soon
+// as its turn comes. The delays between lock:attempt events say how long it goes on waiting, not how often it looks.
 //
-// Errors match ErrInvalidArgument (nothing has happened), ErrDenied (IfAvailable),
-// ErrTimeout (time or retries spent), ErrAborted (ctx ended, manager closed),
-// ErrUnsupported or ErrWebLockUnsupported (no backend works here), ErrReentrant (a lease
-// around it, see [Within], holds it already), ErrDeadlock (it was part of a cycle of
-// those who wait for each other).
+// Errors match ErrInvalidArgument (nothing has happened), ErrDenied (IfAvailable), ErrTimeout (time or retries spent),
+// ErrAborted (ctx ended, manager closed), ErrUnsupported or ErrWebLockUnsupported (no backend works here), ErrReentrant
+// (a lease around it, see [Within], holds it already), ErrDeadlock (it was part of a cycle of waiters).
 func (m *Manager) AcquireProjectLock(ctx context.Context, opts AcquireOptions) (Lease, error) {
 	opts = opts.withDefaults()
 	if err := opts.check(m.config.Backends); err != nil {
@@ -161,10 +154,9 @@ func (m *Manager) AcquireProjectLock(ctx context.Context, opts AcquireOptions) (
 	return lease, nil
 }
 
-// RenewProjectLock renews the lease now instead of at its next heartbeat and returns
-// it as it is afterwards. Errors match ErrStale or ErrLost where it has ended,
-// ErrRenewFailed where the record could not be written (the heartbeat tries again),
-// ErrInvalidArgument for a lease of another manager.
+// RenewProjectLock renews the lease now instead of at its next heartbeat and returns the renewed lease. Errors match
+// ErrStale or ErrLost if the lease has ended, ErrRenewFailed if the record could not be written (the heartbeat tries
+// again), ErrInvalidArgument for a lease of another manager.
 func (m *Manager) RenewProjectLock(ctx context.Context, lease Lease) (Lease, error) {
 	if err := m.owns(lease, OpRenew); err != nil {
 		return Lease{}, err
@@ -172,7 +164,7 @@ func (m *Manager) RenewProjectLock(ctx context.Context, lease Lease) (Lease, err
 	return lease.held.renew(ctx)
 }
 
-// owns reports a lease that is not of this manager.
+// owns returns an error for a lease of another manager.
 func (m *Manager) owns(lease Lease, op Operation) error {
 	if lease.held != nil && lease.held.m == m {
 		return nil
@@ -182,12 +174,10 @@ func (m *Manager) owns(lease Lease, op Operation) error {
 	return err
 }
 
-// ReleaseProjectLock gives the lease back: the lock first, then its record. A lease
-// that has ended already needs no release, and releasing it is no error. The error,
-// where there is one, matches ErrReleaseFailed or ErrInvalidArgument.
+// ReleaseProjectLock releases the lease: the lock first, then its record. Releasing a lease that has ended already is
+// no error. The error, if any, matches ErrReleaseFailed or ErrInvalidArgument.
 //
-// ctx bounds the waiting alone: where it has ended, its cause is returned, and the
-// lease is given back all the same.
+// ctx bounds only the waiting: if it has ended, its cause is returned, and the lease is released all the same.
 func (m *Manager) ReleaseProjectLock(ctx context.Context, lease Lease, opts ReleaseOptions) error {
 	if err := m.owns(lease, OpRelease); err != nil {
 		return err
@@ -195,12 +185,12 @@ func (m *Manager) ReleaseProjectLock(ctx context.Context, lease Lease, opts Rele
 	return lease.held.release(ctx, opts)
 }
 
-// WithProjectLock runs executor under a lease and releases the lease afterwards, even
-// when executor panics. It never releases what it did not acquire.
+// WithProjectLock runs executor under a lease and releases the lease afterwards, even when executor panics. It never
+// releases a lease that it did not acquire.
 //
-// The executor's context carries the lease, see [Within]. It ends, with the reason as its cause, when the lease ends. If
-// that happened before the executor returned, the error matches ErrLost or ErrStale,
-// whatever the executor itself returned.
+// The executor's context carries the lease, see [Within]. It ends, with the reason as its cause, when the lease ends.
+// If the lease ended before the executor returned, the error matches ErrLost or ErrStale, whatever the executor itself
+// returned.
 func (m *Manager) WithProjectLock(ctx context.Context, executor func(context.Context, Lease) error, opts WithLockOptions) (err error) {
 	lease, err := m.AcquireProjectLock(ctx, opts.AcquireOptions)
 	if err != nil {
@@ -216,7 +206,7 @@ func (m *Manager) WithProjectLock(ctx context.Context, executor func(context.Con
 			err = first(lease.Err(), err)
 			return
 		}
-		// The caller's context may have ended; the lease must be given back all the same.
+		// The caller's context may have ended; the lease must be released all the same.
 		released := m.ReleaseProjectLock(context.WithoutCancel(ctx), lease, ReleaseOptions{})
 		err = first(lease.Err(), err, released)
 	}()
@@ -225,7 +215,7 @@ func (m *Manager) WithProjectLock(ctx context.Context, executor func(context.Con
 	return err
 }
 
-// first joins the errors; the first one alone stays as it is.
+// first joins the errors; a single error stays unchanged.
 func first(errs ...error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 1 {
@@ -256,9 +246,8 @@ func (m *Manager) Lease(id string) (Lease, bool) {
 	return h.snapshot(), true
 }
 
-// Close ends what is being acquired with ErrAborted, releases all leases, lets the
-// listeners see the events of that and ends every goroutine of the manager. It returns
-// early, with the cause, when ctx ends. Closing again does no harm.
+// Close ends pending acquisitions with ErrAborted, releases all leases, lets the listeners handle the resulting events
+// and ends every goroutine of the manager. It returns early, with the cause, when ctx ends. Closing again does no harm.
 func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed = true
@@ -267,7 +256,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	return first(wait.Group(ctx, &m.work), m.events.close(ctx))
 }
 
-// begin counts a piece of work, unless the manager is closed.
+// begin registers a piece of work, unless the manager is closed.
 func (m *Manager) begin() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -278,8 +267,8 @@ func (m *Manager) begin() bool {
 	return true
 }
 
-// Warn reports to the listeners what an adapter noticed about the resource, such as a damaged
-// record: lock:warning(fallback-degraded) with the detail.
+// Warn reports to the listeners a condition that an adapter noticed about the resource, such as a damaged record:
+// lock:warning(fallback-degraded) with the detail.
 func (m *Manager) Warn(resource, detail string) {
 	m.emit(resource, "", Event{Type: EventWarning, Warning: WarnFallbackDegraded, Detail: detail})
 }
@@ -292,7 +281,7 @@ func (m *Manager) emit(resource, leaseID string, e Event) Event {
 	return e
 }
 
-// fail reports a failure that the owner cannot go on from.
+// fail reports a failure after which the owner cannot go on.
 func (m *Manager) fail(opts AcquireOptions, err *Error, reason ReadonlyReason) {
 	m.emit(err.Resource, opts.LeaseID, Event{Type: EventError, Operation: err.Operation, Err: err})
 	e := m.emit(err.Resource, opts.LeaseID, Event{Type: EventReadonlyEntered, Reason: reason, Err: err})

@@ -23,7 +23,7 @@ type modelLease struct {
 	within *lock.Lease
 }
 
-// keys are the places that a lease touches, and whether exclusively.
+// keys are the places that a lease touches; the value says whether exclusively.
 func keys(o lock.AcquireOptions) map[string]bool {
 	paths, exclusive := o.Paths, make(map[string]bool)
 	if paths == nil {
@@ -35,7 +35,7 @@ func keys(o lock.AcquireOptions) map[string]bool {
 			exclusive[key] = exclusive[key] || i == len(path) && o.Mode != lock.Shared && o.Slots < 2
 		}
 	}
-	for place := range exclusive { // what lies below an exclusive place comes with it
+	for place := range exclusive { // an exclusive place includes the places below it
 		for other := range exclusive {
 			if exclusive[other] && other != place && (other == "" || strings.HasPrefix(place, other+"/")) {
 				delete(exclusive, place)
@@ -58,7 +58,7 @@ func (m *model) chain(l *lock.Lease) map[string]bool {
 	return all
 }
 
-// outcome is what must become of an acquisition that does not wait.
+// outcome is the expected result of an acquisition that does not wait.
 func (m *model) outcome(o lock.AcquireOptions, within *lock.Lease) error {
 	wanted := keys(o)
 	mine := m.chain(within)
@@ -73,7 +73,7 @@ func (m *model) outcome(o lock.AcquireOptions, within *lock.Lease) error {
 	slots := 0
 	for _, h := range m.held {
 		theirs := keys(h.opts)
-		if h.within != nil { // it borrows what its chain holds
+		if h.within != nil { // it uses the locks of its chain
 			for key := range m.chain(h.within) {
 				delete(theirs, key)
 			}
@@ -93,7 +93,7 @@ func (m *model) outcome(o lock.AcquireOptions, within *lock.Lease) error {
 	return nil
 }
 
-func TestAgainstAModel(t *testing.T) {
+func TestModel(t *testing.T) {
 	path := rapid.Custom(func(t *rapid.T) []string {
 		return [][]string{{"u1"}, {"u2"}, {"u1", "a1"}, {"u1", "a2"}, {"u1", "a1", "r1"}, {"u1", "a1", "r2"}, {}}[rapid.IntRange(0, 6).Draw(t, "place")]
 	})

@@ -16,22 +16,22 @@ const (
 	DefaultTimeout           = 10 * time.Minute
 )
 
-// answerLimit bounds what is not bounded by the caller: how long a mechanism may
-// take for an answer that needs no waiting, or for giving a lease back.
+// answerLimit is a limit for calls that the caller does not bound: an answer that needs no waiting, or giving a lease
+// back.
 const answerLimit = 5 * time.Second
 
-// AcquireOptions say how to acquire and keep a lease. The zero value is the default.
+// AcquireOptions configure how a lease is acquired and kept. The zero value is the default.
 type AcquireOptions struct {
-	// LeaseID is the id that the lease will have, for callers that want to know it
-	// from the first event on. It must be unique. Default: a new UUID.
+	// LeaseID is the id that the lease will have, for callers that need it from the first event on. It must be unique.
+	// Default: a new UUID.
 	LeaseID string
-	// Path is where in the project's tree to lock: its ancestors are taken shared, the
-	// project itself included, and the place in the mode. The empty path is the project.
+	// Path is the place in the project's tree to lock: its ancestors, the project itself included, are locked shared,
+	// and the place is locked in the mode. The empty path is the project.
 	Path []string
 	// Paths are several places instead of one, all or nothing, taken in one global order.
 	Paths [][]string
-	// Slots is how many holders the place admits at once. All who lock it should say
-	// the same. Default 1, at most MaxSlots.
+	// Slots is how many holders the place admits at once. All clients that lock it should set the same number. Default
+	// 1, at most MaxSlots.
 	Slots             int
 	Mode              Mode          // default Exclusive
 	TTL               time.Duration // default 25 s for Web Locks, 30 s otherwise
@@ -39,12 +39,13 @@ type AcquireOptions struct {
 	Timeout           time.Duration // default 10 min; NoWait for one attempt
 	Backoff           Backoff
 	PreferredStrategy Strategy // tried first, if the manager supports it
-	IfAvailable       bool     // fail with ErrDenied instead of waiting, with ErrTimeout where nobody answers for 5 s
-	Steal             bool     // take it from the holder, whose lease ends with ErrLost
-	// After is a token that the new lease must exceed. A store knows it where the records were lost or set back.
+	IfAvailable       bool     // fail with ErrDenied instead of waiting, with ErrTimeout if nothing answers for 5 s
+	Steal             bool     // take the lock from its holder, whose lease ends with ErrLost
+	// After is a token that the new lease must exceed. A store knows this token after the records were lost or set
+	// back.
 	After int64
-	// OnReadonly is called once when a final failure, at acquiring or later, means
-	// that the owner may not write. It runs on a goroutine of its own.
+	// OnReadonly is called once when a final failure, during the acquisition or later, means that the owner may not
+	// write. It runs on a goroutine of its own.
 	OnReadonly func(Event)
 }
 
@@ -102,16 +103,16 @@ func (o AcquireOptions) check(backends []Backend) *Error {
 	return o.Backoff.check()
 }
 
-// ReleaseOptions say how to give a lease back.
+// ReleaseOptions configure how a lease is given back.
 type ReleaseOptions struct {
-	// Force makes Release succeed although the record could not be removed. The lock is
-	// released in any case, and lock:error reports the failure in any case.
+	// Force makes Release succeed even if the record could not be removed. The lock is released and lock:error reports
+	// the failure in any case.
 	Force bool
 }
 
-// WithLockOptions say how to run under a lock.
+// WithLockOptions configure WithProjectLock.
 type WithLockOptions struct {
 	AcquireOptions
-	// KeepOnError leaves the lease with the executor when it returns an error.
+	// KeepOnError leaves the lease to the executor if the executor returns an error.
 	KeepOnError bool
 }

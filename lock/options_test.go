@@ -82,7 +82,7 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// failure is err as what it is under all that it is wrapped in.
+// failure returns the *lock.Error that err wraps.
 func failure(t *testing.T, err error) *lock.Error {
 	t.Helper()
 	found := new(lock.Error)

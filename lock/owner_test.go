@@ -16,8 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// world is one browser: the tabs that join it share locks, records and the clock. It
-// lives in a bubble of virtual time.
+// world is one browser: the tabs that join it share locks, records and the clock, in a bubble of virtual time.
 type world struct {
 	*testing.T
 	space   *locktest.Space
@@ -26,7 +25,7 @@ type world struct {
 	start   time.Time
 }
 
-// virtual runs the test in virtual time. It fails where a goroutine is left behind.
+// virtual runs the test in virtual time. It fails if a goroutine is left behind.
 func virtual(t *testing.T, run func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,13 +66,13 @@ func (w *world) configured(id string, c lock.Config) *owner {
 	return o
 }
 
-// sleep lets virtual time pass and everything happen that is due by then.
+// sleep lets virtual time pass, and waits until everything due by then has happened.
 func (w *world) sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// mustBeFree fails where anybody holds or waits.
+// mustBeFree fails if an owner still holds or waits.
 func (w *world) mustBeFree() {
 	w.Helper()
 	synctest.Wait()
@@ -109,14 +108,14 @@ func (o *owner) release(l lock.Lease) {
 	require.NoError(o.w, o.ReleaseProjectLock(context.Background(), l, lock.ReleaseOptions{}))
 }
 
-// outcome is what an acquisition in the background came to.
+// outcome is the result of an acquisition in the background.
 type outcome struct {
 	lease lock.Lease
 	err   error
 	at    time.Duration
 }
 
-// begin acquires in the background; the channel has the outcome.
+// begin acquires in the background; the channel receives the outcome.
 func (o *owner) begin(ctx context.Context, opts lock.AcquireOptions) <-chan outcome {
 	c := make(chan outcome, 1)
 	go func() {
@@ -135,7 +134,7 @@ func (o *owner) seen() []lock.Event {
 	return append([]lock.Event(nil), o.events...)
 }
 
-// forget begins a new transcript.
+// forget clears the recorded events.
 func (o *owner) forget() {
 	synctest.Wait()
 	o.mu.Lock()
@@ -143,7 +142,7 @@ func (o *owner) forget() {
 	o.events = nil
 }
 
-// told fails unless exactly these events were seen, with all that they carry.
+// told fails unless exactly these events were seen, with all their fields.
 func (o *owner) told(script string) {
 	o.w.Helper()
 	var want []string
@@ -159,8 +158,8 @@ func (o *owner) told(script string) {
 	assert.Equal(o.w, strings.Join(want, "\n"), strings.Join(got, "\n"))
 }
 
-// line spells an event with every field that is set, so that a field which does not
-// belong to its type is a difference too.
+// line formats an event with every field that is set, so that a field that does not belong to its type is a difference
+// too.
 func (o *owner) line(e lock.Event) string {
 	o.w.Helper()
 	assert.Equal(o.w, o.id, e.OwnerID, e.Type)

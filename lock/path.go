@@ -7,11 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is the length in bytes that the name of a path may have, as [Name] spells it
-// without the project's own name.
+// MaxName is the maximum length in bytes of the name of a path, as [Name] spells it without the project's own name.
 const MaxName = 1024
 
-// MaxSlots is the greatest number of holders that AcquireOptions.Slots may admit.
+// MaxSlots is the maximum of AcquireOptions.Slots.
 const MaxSlots = 256
 
 // A UserPath is the place of a user in the project's tree; see [User].
@@ -23,8 +22,7 @@ type AccountPath []string
 // A ResourcePath is the place of one resource of an account.
 type ResourcePath []string
 
-// User returns the place of a user, for AcquireOptions.Path. Locking it keeps everybody
-// out of everything of that user.
+// User returns the place of a user, for AcquireOptions.Path. Locking it excludes others from everything of that user.
 func User(id string) UserPath { return UserPath{id} }
 
 // Account returns the place of one of the user's accounts.
@@ -45,11 +43,10 @@ func (p AccountPath) Resources(ids ...string) [][]string {
 
 func child(path []string, id string) []string { return append(slices.Clone(path), id) }
 
-// Name returns the name that a Locker knows a place by: that of the project for the empty
-// path, otherwise the project's, two slashes, and the components with a slash between
-// them. In a component, "%", "/" and control characters are spelled as in a URL, so
-// that different paths never share a name, and the name of an ancestor is the beginning
-// of those below it.
+// Name returns the name of a place for a Locker: the project's name for the empty path, otherwise the project's name,
+// two slashes, and the components with a slash between them. In a component, "%", "/" and control characters are
+// escaped as in a URL, so that different paths never share a name, and the name of an ancestor is a prefix of the names
+// below it.
 func Name(project string, path []string) string {
 	var b strings.Builder
 	b.WriteString(project)
@@ -63,8 +60,8 @@ func Name(project string, path []string) string {
 	return b.String()
 }
 
-// slotName is the name of a slot of the place, or of the line of those who wait for one.
-// No path has this name: two slashes come once in the name of a path.
+// slotName is the name of a slot of the place, or of the line in which its waiters queue. No path has this name: two
+// slashes come once in the name of a path.
 func slotName(place string, root bool, slot int) string {
 	if root {
 		place += "//"
@@ -112,7 +109,7 @@ func checkPath(option string, path []string) *Error {
 	return nil
 }
 
-// places returns what is to be locked.
+// places returns the places to lock.
 func (o AcquireOptions) places() [][]string {
 	if o.Paths != nil {
 		return o.Paths
@@ -147,13 +144,12 @@ func (o AcquireOptions) checkTree() *Error {
 	return nil
 }
 
-// wants returns what has to be locked for the places: their ancestors, the project
-// included, shared and themselves in the mode; each name once, in the global order, in
-// which an ancestor comes before its descendants. Descendants of a place that is
-// locked exclusively are left out: nobody else can hold them.
+// wants returns the names to lock for the places: their ancestors, the project included, shared, and the places
+// themselves in the mode. Each name comes once, in the global order, in which an ancestor comes before its descendants.
+// Descendants of a place that is locked exclusively are left out: nobody else can hold them.
 func wants(project string, places [][]string, mode Mode) (merged []Want) {
-	// As text: the name, and a mode of which the exclusive comes first. Each is put where it belongs, because the sort of
-	// the library is large.
+	// As text: the name, and a mode that sorts exclusive first. Each is inserted in order, because the library's sort
+	// is large.
 	var all []string
 	add := func(place []string, mode Mode) {
 		text := Name(project, place) + "\x00" + string(mode)
@@ -176,7 +172,7 @@ func wants(project string, places [][]string, mode Mode) (merged []Want) {
 	return merged
 }
 
-// covered reports whether a name is among wants, or below one that is exclusive.
+// covered reports whether a name is among wants, or below an exclusive one.
 func covered(project string, wants []Want, name string) bool {
 	for _, w := range wants {
 		if w.Name == name || w.Mode == Exclusive && above(project, w.Name, name) {

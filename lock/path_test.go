@@ -18,8 +18,8 @@ func TestNames(t *testing.T) {
 	assert.Equal(t, "p//a%2Fb%25/%00 ü", lock.Name("p", []string{"a/b%", "\x00 ü"}))
 }
 
-// No two paths share a name, whatever their components are, and one name is the beginning of
-// another exactly where one place contains the other.
+// No two paths share a name, whatever their components are. One name is a prefix of another if and only if one place
+// contains the other.
 func TestDifferentPathsHaveDifferentNames(t *testing.T) {
 	component := rapid.StringOfN(rapid.RuneFrom([]rune("ab/%2F0\x00\\#")), 1, 4, -1)
 	rapid.Check(t, func(t *rapid.T) {

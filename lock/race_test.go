@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// In each round the holder releases at the very instant at which the waiter gives up.
-// Either may win; in no case may a grant be left with nobody.
-func TestGrantRacesTheEnd(t *testing.T) {
+// In each round the holder releases at the very instant at which the waiter gives up. Either may win, but a grant must
+// never be left without an owner.
+func TestGrantRacesEndOfWait(t *testing.T) {
 	const instant = 300 * time.Millisecond
 	for name, end := range map[string]struct {
 		opts lock.AcquireOptions
@@ -95,12 +95,12 @@ func TestLockerThatNeverAnswers(t *testing.T) {
 	}
 }
 
-func TestLateAnswersAreGivenBack(t *testing.T) {
+func TestLateGrantsAreReleased(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		b := w.backend("a")
 		inner := b.Locker
 		b.Locker = lockerFunc(func(ctx context.Context, r lock.Request) (lock.Grant, error) {
-			time.Sleep(time.Minute) // and pays no heed to ctx
+			time.Sleep(time.Minute) // and ignores ctx
 			return inner.Request(context.WithoutCancel(ctx), r)
 		})
 		a := w.join("a", b)
@@ -113,9 +113,8 @@ func TestLateAnswersAreGivenBack(t *testing.T) {
 	})
 }
 
-// If a write of the record hangs, the caller gets its answer in time, and the next waiter gets the
-// lock.
-func TestRecordsThatHang(t *testing.T) {
+// If a write of the record hangs, the caller gets its answer in time, and the next waiter gets the lock.
+func TestHangingRecordsDoNotBlockCallers(t *testing.T) {
 	for _, c := range []struct {
 		opts lock.AcquireOptions
 		at   time.Duration
@@ -123,7 +122,7 @@ func TestRecordsThatHang(t *testing.T) {
 		{lock.AcquireOptions{Timeout: 3 * time.Second}, 3 * time.Second},
 		{lock.AcquireOptions{Timeout: lock.NoWait}, 5 * time.Second},
 		{lock.AcquireOptions{Timeout: time.Hour, IfAvailable: true}, 5 * time.Second},
-		{lock.AcquireOptions{Timeout: time.Hour, Backoff: exact}, 4*35*time.Second + 4750*time.Millisecond}, // with the retries
+		{lock.AcquireOptions{Timeout: time.Hour, Backoff: exact}, 4*35*time.Second + 4750*time.Millisecond}, // including the retries
 	} {
 		virtual(t, func(t *testing.T, w *world) {
 			hung := make(chan struct{})
@@ -141,9 +140,9 @@ func TestRecordsThatHang(t *testing.T) {
 	}
 }
 
-// A victim that was robbed before it had its token must not get a lease with a token
-// above the thief's. It waits for the next one.
-func TestStolenWhileTheRecordIsWritten(t *testing.T) {
+// A holder whose lock is stolen before it has its token must not get a lease with a token above the new holder's. It
+// waits for the next grant.
+func TestStolenDuringClaim(t *testing.T) {
 	for _, wait := range []bool{true, false} {
 		virtual(t, func(t *testing.T, w *world) {
 			b := w.backend("a")
@@ -179,8 +178,8 @@ func TestStolenWhileTheRecordIsWritten(t *testing.T) {
 	}
 }
 
-// A thief whose own record fails has robbed once: then it waits like anybody.
-func TestAThiefDoesNotRobItsSuccessor(t *testing.T) {
+// A client steals, and then its record fails. It does not steal again, but waits as every other client.
+func TestClientDoesNotStealTwice(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, next := w.tab("a"), w.tab("next")
 		victim := a.acquire(lock.AcquireOptions{})

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
-// Record is what others may know of a lease.
+// Record is the public part of a lease.
 type Record struct {
 	Resource   string
 	LeaseID    string
@@ -17,46 +17,43 @@ type Record struct {
 	Token      int64
 	AcquiredAt time.Time
 	ExpiresAt  time.Time
-	TTL        time.Duration // of each renewal; 0 where it is not known
+	TTL        time.Duration // of each renewal; 0 if it is not known
 }
 
-// Records keep the record of each lease where others can read it, and hand out
-// fencing tokens. They do not decide who holds: the [Locker] does.
+// Records keep the record of each lease in a place that others can read, and hand out fencing tokens. They do not
+// decide which client holds: the [Locker] does.
 //
-// Each call is atomic towards every other one on the same resource.
+// Each call is atomic with respect to every other one on the same resource.
 type Records interface {
-	// Claim writes r under a token greater than that of every record the resource
-	// ever had, and greater than r.Token, and returns the token. Stolen says that the
-	// holder before may still believe in its lease.
+	// Claim writes r under a token greater than the token of every earlier record of the resource, and greater than
+	// r.Token, and returns the token. stolen says that the previous holder may still believe in its lease.
 	Claim(ctx context.Context, r Record, stolen bool) (token int64, err error)
-	// Renew writes r again. It fails with an error that matches ErrLost where the
-	// present record bears another lease's id or there is none: a renewal that was
-	// overtaken by its Remove must not bring the record back.
+	// Renew writes r again. It fails with an error that matches ErrLost if the present record carries another lease's
+	// id, or there is no record: a renewal that was overtaken by its Remove must not bring the record back.
 	Renew(ctx context.Context, r Record) error
-	// Read returns the present record of the resource; ok is false where there is none.
+	// Read returns the present record of the resource; ok is false if there is none.
 	Read(ctx context.Context, resource string) (r Record, ok bool, err error)
-	// Remove removes the record of r.LeaseID; that of another lease stays.
+	// Remove removes the record of r.LeaseID; the record of another lease stays.
 	Remove(ctx context.Context, r Record) error
 }
 
 const (
 	// clockTick is the resolution of the wall clock in browsers.
 	clockTick = time.Millisecond
-	// maxTick is the coarsest clock that is waited for.
+	// maxTick is the coarsest clock for which Claim waits.
 	maxTick = 200 * time.Millisecond
 )
 
 // WallTokens are Records that write nothing: tokens are milliseconds of wall time.
 //
-// Tokens rise from grant to grant because a claim lasts until the clock is past its
-// token, and the claimer holds the lock meanwhile; a stolen claim also begins with a
-// new tick. Shared leases that are claimed at the same time have tokens ahead of the
-// clock, and wait for it too. A clock may tick coarsely, as that of a browser does that
-// guards against fingerprinting, but not more so than [maxTick]. Tokens do not rise
-// between processes across a wall clock that is set back.
+// Tokens rise from grant to grant because a claim lasts until the clock is past its token, and the claiming client
+// holds the lock meanwhile. A stolen claim also begins with a new tick. Shared leases that are claimed at the same time
+// have tokens ahead of the clock, and wait for the clock too. A clock may tick coarsely, as the clock of a browser that
+// guards against fingerprinting does, but not more coarsely than [maxTick]. Tokens do not rise between processes if the
+// wall clock is set back in between.
 type WallTokens struct {
 	Clock Clock
-	late  bool // the claimer's lock is not released before the time has passed: see ripe
+	late  bool // the lock of the claiming client is not released before the time has passed: see ripe
 
 	mu   sync.Mutex
 	last int64
@@ -78,7 +75,7 @@ func (w *WallTokens) Claim(ctx context.Context, r Record, stolen bool) (int64, e
 	token := w.last
 	w.mu.Unlock()
 	switch {
-	case again: // a token of this owner already: one that is not ripe must not be ahead of the clock
+	case again: // this owner already has this token: one that is not ripe must not be ahead of the clock
 		if err := w.pass(ctx, now); err != nil {
 			return 0, err
 		}
@@ -89,8 +86,8 @@ func (w *WallTokens) Claim(ctx context.Context, r Record, stolen bool) (int64, e
 	return token, w.pass(ctx, token)
 }
 
-// ripe is a grant whose release waits until the clock shows another time than the token of
-// its lease: mostly that has passed long since.
+// ripe is a grant whose release waits until the clock shows another time than the token of its lease. Mostly that time
+// has passed long before.
 type ripe struct {
 	Grant
 	tokens *WallTokens
@@ -107,8 +104,7 @@ func (r *ripe) Release(ctx context.Context) error {
 
 func (w *WallTokens) now() int64 { return w.Clock.Now().Wall.UnixMilli() }
 
-// pass returns when the clock is past the token, or was set back so far that waiting
-// for it is of no use.
+// pass returns when the clock is past the token, or was set back so far that waiting is useless.
 func (w *WallTokens) pass(ctx context.Context, token int64) error {
 	for range maxTick / clockTick {
 		if err := wait.For(ctx, clockTick); err != nil {

@@ -53,14 +53,14 @@ func TestReleaseIsBounded(t *testing.T) {
 	})
 }
 
-// Callers forget most easily that their context has ended before they release.
-func TestReleaseGoesOnWithoutItsContext(t *testing.T) {
+// A common mistake: the caller's context has ended before the release.
+func TestReleaseContinuesAfterContextEnds(t *testing.T) {
 	for range 50 {
 		virtual(t, func(t *testing.T, w *world) {
 			ctx, stop := context.WithCancel(t.Context())
 			stop()
 			lease := w.tab("a").acquire(lock.AcquireOptions{})
-			if err := lease.Release(ctx); err != nil { // it may be through at once
+			if err := lease.Release(ctx); err != nil { // the release may have finished already
 				require.ErrorIs(t, err, context.Canceled)
 			}
 			w.mustBeFree()
@@ -83,7 +83,7 @@ func TestReleaseWhileARenewalHangs(t *testing.T) {
 	})
 }
 
-func TestManyReleaseAtOnce(t *testing.T) {
+func TestConcurrentReleases(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		lease := a.acquire(lock.AcquireOptions{})
@@ -95,7 +95,7 @@ func TestManyReleaseAtOnce(t *testing.T) {
 	})
 }
 
-func TestAfterTheEnd(t *testing.T) {
+func TestCallsAfterTheEnd(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		lease := a.acquire(lock.AcquireOptions{})

@@ -13,8 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// hanging joins a tab whose renewals never answer until the test is over, whatever
-// happens to their context.
+// hanging joins a tab whose renewals never answer until the test is over, even if their context ends.
 func (w *world) hanging() (o *owner, under func() int) {
 	calls := 0
 	hung := make(chan struct{})
@@ -39,7 +38,7 @@ func (o *owner) watched(opts lock.AcquireOptions) (lock.Lease, chan lock.Event) 
 	return lease, readonly
 }
 
-// over fails unless the lease ended with that error, and its owner got one event.
+// over fails unless the lease ended with that error and its owner got one event.
 func (o *owner) over(l lock.Lease, readonly chan lock.Event, why error) {
 	o.w.Helper()
 	select {
@@ -95,7 +94,7 @@ func TestRenewFailureCountsInTheLease(t *testing.T) {
 	})
 }
 
-func TestRenewFailsForEver(t *testing.T) {
+func TestRenewAlwaysFails(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.records.OnRenew = func(lock.Record) error { return errors.New("disk is broken") }
 		a := w.tab("a")
@@ -143,9 +142,8 @@ func TestRenewHangs(t *testing.T) {
 	})
 }
 
-// The TTL counts from before the write: a slow one must not stretch it, nor put the
-// next heartbeat behind its end.
-func TestSlowRenewalDoesNotStretchTheTTL(t *testing.T) {
+// The TTL counts from before the write. A slow write must neither extend it nor move the next heartbeat behind its end.
+func TestSlowRenewalDoesNotExtendTTL(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		slow := 16 * time.Second // and 10 s to the next heartbeat: 1 s after the TTL
 		b := w.backend("a")
@@ -153,7 +151,7 @@ func TestSlowRenewalDoesNotStretchTheTTL(t *testing.T) {
 		a := w.join("a", b)
 		lease, readonly := a.watched(lock.AcquireOptions{Backoff: exact})
 		w.sleep(time.Minute)
-		// The write that began at 10 s would have been a renewal until 35 s, but came after 25 s.
+		// The write that began at 10 s would have renewed the lease until 35 s, but ended after 25 s.
 		a.told(`
 			25s error renew lease-stale
 			25s readonly-entered renew-failed lease-stale
@@ -212,7 +210,7 @@ func TestStolen(t *testing.T) {
 	for _, hang := range []bool{false, true} {
 		virtual(t, func(t *testing.T, w *world) {
 			a := w.tab("a")
-			if hang { // a renewal under way must not delay the news
+			if hang { // a pending renewal must not delay the event
 				a, _ = w.hanging()
 			}
 			lease, readonly := a.watched(lock.AcquireOptions{HeartbeatInterval: 2 * time.Second})
@@ -265,7 +263,7 @@ func TestHeartbeatDelayedOncePerLease(t *testing.T) {
 	})
 }
 
-func TestSleptPastTheTTL(t *testing.T) {
+func TestHolderThatSleptPastTTLGetsStale(t *testing.T) {
 	for name, wake := range map[string]func(w *world, a *owner, l lock.Lease){
 		"heartbeat": func(w *world, _ *owner, _ lock.Lease) { w.sleep(10 * time.Second) },
 		"renew": func(w *world, a *owner, l lock.Lease) {
@@ -320,8 +318,8 @@ func TestWallClockSetBack(t *testing.T) {
 	})
 }
 
-// A wall clock that is set back must not stretch the TTL either.
-func TestWallClockSetBackDoesNotStretchTheTTL(t *testing.T) {
+// A wall clock that is set back must not extend the TTL either.
+func TestWallClockSetBackDoesNotExtendTTL(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.records.OnRenew = func(lock.Record) error { return errors.New("disk is broken") }
 		lease, readonly := w.tab("a").watched(lock.AcquireOptions{})
@@ -353,7 +351,7 @@ func TestManualRenewalReschedulesTheHeartbeat(t *testing.T) {
 	})
 }
 
-func TestManualRenewalTellsItsFailure(t *testing.T) {
+func TestManualRenewalReturnsItsFailure(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.records.OnRenew = func(lock.Record) error { return errors.New("disk is busy") }
 		a := w.tab("a")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pendingRequest is a Locker.Request under way.
+// pendingRequest is a call of Locker.Request in progress.
 type pendingRequest struct {
 	answers   chan answer
 	abandoned chan struct{}
@@ -17,16 +17,15 @@ type answer struct {
 	err   error
 }
 
-// request asks the Locker on a goroutine of its own, so that a Locker which never
-// answers hangs nobody. The caller must abandon the request in the end: a grant that
-// was not taken from it until then is given back.
+// request calls the Locker on a goroutine of its own, so that a Locker that never answers blocks nobody. The caller
+// must abandon the request in the end. A grant that the caller has not taken until then is given back.
 func (m *Manager) request(ctx context.Context, l Locker, r Request) *pendingRequest {
 	ctx, stop := context.WithCancel(ctx)
 	p := &pendingRequest{answers: make(chan answer), abandoned: make(chan struct{}), stop: stop}
 	m.work.Go(func() {
 		grant, err := l.Request(ctx, r)
 		select {
-		// Unbuffered: the grant is either taken by the caller or still ours.
+		// Unbuffered: either the caller takes the grant, or this goroutine still owns it.
 		case p.answers <- answer{grant, err}:
 		case <-p.abandoned:
 			if err == nil {
@@ -52,13 +51,13 @@ func (p *pendingRequest) abandon() {
 	p.stop()
 }
 
-// giveBack releases a grant that is nobody's lease any more.
+// giveBack releases a grant that becomes nobody's lease.
 func (m *Manager) giveBack(g Grant) {
 	_ = settle(context.Background(), answerLimit, g.Release)
 }
 
-// tidy runs f to its end on a goroutine of the manager and waits for it as long as ctx
-// lasts, so that a mechanism which hangs while it is tidied up holds up nobody.
+// tidy runs f to its end on a goroutine of the manager and waits for it as long as ctx lasts, so that a mechanism that
+// hangs during the cleanup blocks nobody.
 func (m *Manager) tidy(ctx context.Context, f func()) {
 	done := make(chan struct{})
 	m.work.Go(func() { defer close(done); f() })
@@ -68,8 +67,7 @@ func (m *Manager) tidy(ctx context.Context, f func()) {
 	}
 }
 
-// bounded calls f and returns its result, or the cause once ctx or the limit ends,
-// whether f heeds its context or not.
+// bounded calls f and returns its result, or the cause once ctx or the limit ends, even if f ignores its context.
 func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -91,7 +89,7 @@ func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Con
 	}
 }
 
-// settle is bounded for what has no result but its error.
+// settle is bounded for a function that only returns an error.
 func settle(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	_, err := bounded(ctx, limit, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	return err

@@ -2,11 +2,10 @@ package lock
 
 import "context"
 
-// A place with slots is held shared by all its holders, each of whom holds one slot of
-// its own exclusively. So it keeps out whoever wants the place as a whole, and is kept out.
-// Those who wait stand in line for one more name: only the first of them asks for
-// slots, for all of them at once, and keeps what it is granted first. No waiter is
-// passed by a newcomer, and a slot that a dead holder leaves goes to the first in line.
+// All holders of a place with slots hold the place shared, and each of them holds one slot exclusively. The place
+// therefore excludes clients that want it as a whole, and is excluded by them. Waiters queue for one more name, the
+// line. Only the first of them asks for slots, for all of them at once, and keeps the first one that is granted. No
+// newcomer passes a waiter, and a slot that a dead holder leaves goes to the first in line.
 
 func (s *spot) slot(i int) Want {
 	return Want{slotName(Name(s.b.Name(), s.places[0]), len(s.places[0]) == 0, i), Exclusive}
@@ -14,14 +13,14 @@ func (s *spot) slot(i int) Want {
 
 func (s *spot) line(mode Mode) Want { return Want{s.slot(-1).Name, mode} }
 
-// trySlots takes the first slot that is free, unless somebody stands in line.
+// trySlots takes the first slot that is free, unless a client waits in line.
 func (s *spot) trySlots(ctx context.Context) (Grant, error) {
 	type answer struct {
 		line Grant
 		err  error
 	}
 	line := make(chan answer, 1)
-	go func() { // at the same time: where nobody is in the way, this costs nothing
+	go func() { // at the same time: if nobody blocks it, this costs nothing
 		g, err := s.ask(ctx, true, s.line(Shared))
 		line <- answer{g, err}
 	}()
@@ -58,8 +57,7 @@ func (s *spot) firstFree(ctx context.Context) (Grant, error) {
 	return nil, err
 }
 
-// awaitSlot stands in line and, once it is the first, waits for whichever slot is free
-// next.
+// awaitSlot waits in line and, once it is the first, waits for the slot that is free next.
 func (s *spot) awaitSlot(ctx context.Context) (Grant, error) {
 	wants := append(s.wants[:len(s.wants):len(s.wants)], s.line(Exclusive))
 	parts, err := s.takeInTurn(ctx, wants)
@@ -76,7 +74,7 @@ func (s *spot) awaitSlot(ctx context.Context) (Grant, error) {
 	return newBundle(i, append(parts[:last], g)...), nil
 }
 
-// run runs f beside, as work of the manager where there is one.
+// run runs f concurrently, as work of the manager if there is one.
 func (s *spot) run(f func()) {
 	if s.m == nil {
 		go f()
@@ -85,7 +83,7 @@ func (s *spot) run(f func()) {
 	}
 }
 
-// race asks for all slots, keeps the first that is granted and gives up the others.
+// race asks for all slots, keeps the first one that is granted and gives up the others.
 func (s *spot) race(ctx context.Context, held []Want) (slot int, g Grant, err error) {
 	type answer struct {
 		slot  int

@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// claimLimit is how long a lease waits for its record, but no longer than half its TTL: what
-// it needs is the token.
+// claimLimit is how long a lease waits for its record, but no longer than half its TTL: the lease only needs the token.
 const claimLimit = 3 * time.Second
 
-// maxLead is how far a token of the better Records may be ahead of the clock when its Claim returns: Records count on where there is
-// more than one grant in a millisecond. The spare ones know the clock alone, and let as much time pass.
+// maxLead is how far a token of the best Records may be ahead of the clock when its Claim returns. Records count on if
+// there is more than one grant in a millisecond. The fallback Records know only the clock, and let the same time pass.
 const maxLead = 2 * time.Millisecond
 
-// WithSpare returns Records for leases whose lock does not depend on them: those of best,
-// but of spare for a lease whose Claim fails there or takes longer than three seconds or half its TTL.
-// Such a lease has no record, and warn, unless nil, is called with the reason. It must not block. Tokens rise from lease to lease,
-// whichever of the two they come from: those of best are not far ahead of the clock, and those of spare begin behind them.
+// WithSpare returns Records for leases whose lock does not depend on them. They use best, and spare for a lease whose
+// Claim fails there or takes longer than three seconds or half its TTL. Such a lease has no record. warn, unless nil,
+// is then called with the reason; it must not block. Tokens rise from lease to lease, whichever of the two they come
+// from: those of best are not far ahead of the clock, and those of spare begin behind them.
 func WithSpare(best Records, spare *WallTokens, warn func(error)) Records {
 	return &spared{best: best, spare: spare, warn: warn, leases: make(map[string]bool)}
 }
@@ -28,7 +27,7 @@ type spared struct {
 	warn  func(error)
 
 	mu     sync.Mutex
-	leases map[string]bool // those that the spare serves
+	leases map[string]bool // the leases that the fallback serves
 }
 
 // Claim implements [Records].

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// A lock that needs no record is not refused for want of one, nor kept waiting; its token
-// comes from elsewhere, and the next lease tries again.
-func TestSpareRecords(t *testing.T) {
+// A lock that needs no record is neither refused nor delayed for want of one. Its token comes from the clock, and the
+// next lease tries the records again.
+func TestFallbackRecords(t *testing.T) {
 	full := errors.New("the storage is full")
 	for name, c := range map[string]struct {
 		claim func(context.Context) error
@@ -70,7 +70,7 @@ func TestSpareRecords(t *testing.T) {
 	}
 }
 
-// ahead are Records whose tokens are ahead of the clock, as they are after many grants in one millisecond, and which fail then.
+// ahead are Records whose tokens are ahead of the clock, as after many grants in one millisecond, and which then fail.
 type ahead struct {
 	lock.WallTokens
 	by     time.Duration
@@ -84,8 +84,9 @@ func (r *ahead) Claim(context.Context, lock.Record, bool) (int64, error) {
 	return time.Now().Add(r.by).UnixMilli(), nil
 }
 
-// A token that is read from the clock is higher than the one before it, which came from a record and was ahead of the clock.
-func TestSpareTokensRise(t *testing.T) {
+// A token that is read from the clock is higher than the previous one, which came from a record and was ahead of the
+// clock.
+func TestFallbackTokensRise(t *testing.T) {
 	for _, by := range []time.Duration{0, time.Millisecond, 2 * time.Millisecond, 9 * time.Millisecond, 150 * time.Millisecond} {
 		t.Run(by.String(), func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {

@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	// expiryGrace is how long after its expiry a record is still believed.
+	// expiryGrace is how long a record stays valid after its expiry.
 	expiryGrace = 100 * time.Millisecond
-	// lookAgain is how often a waiter looks for a record where there is none to time it by.
+	// lookAgain is how often a waiter looks for a record while there is none.
 	lookAgain = 5 * time.Second
 	// lookLimit is the longest time between two looks. The holder may change meanwhile, and its successor may have a
 	// much shorter TTL.
 	lookLimit = 15 * time.Second
-	// readLimit is how long a waiter tries to read a record, and darkLimit, where it could not be read before.
+	// readLimit is how long a waiter tries to read a record; darkLimit is that time if it could not be read before.
 	readLimit, darkLimit = 2 * time.Second, 300 * time.Millisecond
-	// guardLimit is how long a waiter lets another waiter take over before it regards that waiter as frozen itself. It waits
-	// up to half as long again, each waiter for another time.
+	// guardLimit is how long a waiter lets another waiter take over before it regards that waiter as frozen itself. It
+	// waits up to half as long again, each waiter for a different time.
 	guardLimit = 10 * time.Second
 )
 
-// suspect is a holder of which nothing is heard.
+// suspect is a holder that may be frozen.
 type suspect struct {
 	holders []string      // the clients that have the lock
-	record  Record        // the last one that was read of them, if any
+	record  Record        // the last record of them that could be read, if any
 	seen    time.Duration // when it was first read, on the monotonic clock
-	dark    bool          // nothing can be read any more,
-	mute    bool          // nothing was written, and nobody answers,
+	dark    bool          // no record can be read any more,
+	mute    bool          // no record was written, and nobody answers,
 	since   time.Duration // from then on
 }
 
-// read notes the record that a waiter has just read.
+// read stores the record that a waiter has just read.
 func (s *suspect) read(r Record, now Instant) {
 	if !r.same(s.record) {
 		s.seen = now.Mono
@@ -43,8 +43,8 @@ func (s *suspect) read(r Record, now Instant) {
 	s.record = r
 }
 
-// left is how long the record is still believed: until it expires, and for its TTL after it was first seen at the most.
-// A record that expires later than that was written before the wall clock was set back.
+// left is how long the record stays valid: until it expires, and at most for its TTL after it was first seen. A record
+// that expires later than that was written before the wall clock was set back.
 func (s *suspect) left(now Instant) time.Duration {
 	return min(s.record.ExpiresAt.Add(expiryGrace).Sub(now.Wall), s.seen+s.record.validity()+expiryGrace-now.Mono)
 }
@@ -65,10 +65,10 @@ func (r Record) validity() time.Duration {
 	return DefaultTTL
 }
 
-// watch looks at the holder's record while an exclusive acquisition waits. Its channel gets
-// a frozen holder: one that does not answer, and whose record has expired or could not be read
-// for as long. A record cannot be read while a process is suspended during a step over the file, which it keeps
-// open. An expired or missing record alone proves nothing, because the Locker knows which clients are gone.
+// watch looks at the holder's record while an exclusive acquisition waits. It sends a frozen holder to its channel: a
+// holder that does not answer, and whose record has expired or could not be read for that long. A record cannot be read
+// while a process is suspended during a step over the file, which it keeps open. An expired or missing record alone
+// proves nothing, because the Locker knows which clients are gone.
 func (a *acquisition) watch(ctx context.Context, b Backend) <-chan suspect {
 	frozen := make(chan suspect)
 	if l := b.beneath(); a.opts.Mode != Exclusive || !l.keepsFrozen() || l.Records == nil || a.m.config.Channel == nil || l.spot(a.opts.Mode).m != nil {
@@ -90,7 +90,8 @@ func (a *acquisition) watch(ctx context.Context, b Backend) <-chan suspect {
 	return frozen
 }
 
-// keepsFrozen reports whether the Locker lets a frozen holder keep the lock for ever: the browser does. A file does not.
+// keepsFrozen reports whether the Locker lets a frozen holder keep the lock for ever. The browser does; a file does
+// not.
 func (b Backend) keepsFrozen() bool {
 	_, twice := b.Locker.(*both)
 	return twice || b.Strategy == WebLock
@@ -111,7 +112,7 @@ func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen b
 		s.read(record, now)
 		s.dark, s.mute = false, s.mute && !there
 	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict), b.Local != nil:
-		s.dark = false // no records here, or those of a newer version, or it waits for a server
+		s.dark = false // no records here, or those of a newer version, or the holder waits for a server
 	case !s.dark:
 		s.dark, s.since = true, begun.Mono
 	}
@@ -121,7 +122,7 @@ func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen b
 		return a.unrecorded(ctx, b, s, now)
 	case len(holders) == 0, !s.dark && !there:
 		return false, lookAgain
-	case s.dark: // it is asked meanwhile: one that lives may be slow
+	case s.dark: // the holder is asked meanwhile: a living one may be slow
 		left = s.since + s.patience() - now.Mono
 	case left > 0:
 		return false, min(left, lookLimit)
@@ -136,8 +137,8 @@ func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen b
 	return false, min(left, lookAgain)
 }
 
-// unrecorded reports whether a client that waits for a server, and therefore has no record yet, is frozen: it has
-// answered to nothing for as long as a record of it would be valid.
+// unrecorded reports whether a client that waits for a server, and therefore has no record yet, is frozen: it has not
+// answered for as long as its record would be valid.
 func (a *acquisition) unrecorded(ctx context.Context, b Backend, s *suspect, now Instant) (frozen bool, again time.Duration) {
 	if a.m.answers(ctx, b.Resource, "") {
 		s.mute = false
@@ -150,15 +151,14 @@ func (a *acquisition) unrecorded(ctx context.Context, b Backend, s *suspect, now
 	return left <= 0, max(0, min(left, lookAgain))
 }
 
-// patience is how long a record that cannot be read counts as valid: it may have been
-// renewed just before.
+// patience is how long a record that cannot be read counts as valid: it may have been renewed just before.
 func (s *suspect) patience() time.Duration {
 	return s.record.validity() + expiryGrace
 }
 
-// takeOver steals the lock from a frozen holder. Of several waiters that found
-// it frozen, one steals, and only while that holder still has the lock: the others would rob the
-// first. ok reports whether the request was answered; otherwise the waiting goes on.
+// takeOver steals the lock from a frozen holder. Of several waiters that found it frozen, one steals, and only while
+// that holder still has the lock: the others would steal from the first. ok reports whether the request was answered;
+// otherwise the waiting goes on.
 func (a *acquisition) takeOver(ctx context.Context, b Backend, queued *pendingRequest, frozen suspect) (grant Grant, err error, ok bool) {
 	turn, answered := a.guard(ctx, b, queued)
 	switch {
@@ -180,10 +180,9 @@ func (a *acquisition) takeOver(ctx context.Context, b Backend, queued *pendingRe
 	return grant, err, true
 }
 
-// guard waits for the lock that a waiter needs to take over; it returns no turn
-// if it cannot get that lock. The holder of that lock may be frozen too, and is then robbed of
-// it; it notices that when it wakes, before it takes anything. The place in the
-// queue keeps counting meanwhile.
+// guard waits for the lock that a waiter needs to take over. It returns no turn if it cannot get that lock. The holder
+// of the guard lock may be frozen too; then it is stolen. Its former holder notices this when it wakes, before it takes
+// anything. The waiter keeps its place in the queue meanwhile.
 func (a *acquisition) guard(ctx context.Context, b Backend, queued *pendingRequest) (turn Grant, answered *answer) {
 	limit := time.NewTimer(guardLimit + rand.N(guardLimit/2))
 	defer limit.Stop()
@@ -205,11 +204,11 @@ func (a *acquisition) guard(ctx context.Context, b Backend, queued *pendingReque
 	}
 }
 
-// lastLooks is how often a thief looks again because its look took long.
+// lastLooks is how often a waiter repeats a last look that took long, before it steals.
 const lastLooks = 5
 
-// foundFrozen looks once more at a holder that was found frozen. A look that took long proves nothing: this page may have been
-// frozen itself since, and the lock may be a successor's, who lives.
+// foundFrozen looks once more at a holder that was found frozen. A look that took long proves nothing: this page may
+// have been frozen itself since, and the lock may belong to a living successor.
 func (a *acquisition) foundFrozen(ctx context.Context, b Backend, s suspect) bool {
 	for range lastLooks {
 		begun := a.m.config.Clock.Now()
@@ -239,7 +238,7 @@ func (a *acquisition) stillFrozen(ctx context.Context, b Backend, s suspect) boo
 	return len(holders) > 0 && among(holders, s.holders)
 }
 
-// holders names the clients that have the lock; none where that cannot be known.
+// holders names the clients that have the lock; none if that cannot be known.
 func (a *acquisition) holders(ctx context.Context, b Backend) (clients []string) {
 	l := b.beneath()
 	snapshot, err := bounded(ctx, answerLimit, l.Locker.Query)
@@ -259,7 +258,7 @@ func among(all, others []string) bool {
 	return !slices.ContainsFunc(all, func(one string) bool { return !slices.Contains(others, one) })
 }
 
-// endTakeOver lets the next waiter look, now that the record is that of this acquisition.
+// endTakeOver lets the next waiter look, now that the record belongs to this acquisition.
 func (a *acquisition) endTakeOver() {
 	if a.turn != nil {
 		a.m.giveBack(a.turn)
@@ -284,9 +283,8 @@ func (a *acquisition) read(ctx context.Context, b Backend, dark bool) (Record, b
 	return f.record, f.ok, err
 }
 
-// answers asks whether the owner of a lease lives, or anybody else who lives holds some of
-// the resource: places of the project, where a record was left behind by one that is gone.
-// If nobody can be asked, the owner may live.
+// answers reports whether the owner of a lease answers, or any living owner that holds a part of the resource: a holder
+// that is gone may have left a record behind. If no owner can be asked, the owner may live.
 func (m *Manager) answers(ctx context.Context, resource, leaseID string) bool {
 	holders, waiters := m.present()
 	if speaks(resource, leaseID, holders, waiters) {

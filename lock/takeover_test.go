@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// frozen is a holder that does not run: its lock and its record stay, and nobody answers.
+// frozen is a holder that does not run: its lock and its record stay, and it does not answer.
 func (w *world) frozen(expires time.Duration) (lock.Grant, lock.Record) {
 	w.Helper()
 	grant, err := w.space.Client("frozen").Request(w.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})
@@ -24,10 +24,10 @@ func (w *world) frozen(expires time.Duration) (lock.Grant, lock.Record) {
 	return grant, record
 }
 
-// patient waits in the queue for as long as it takes.
+// patient waits in the queue without a limit.
 var patient = lock.AcquireOptions{Backoff: lock.Backoff{MaxRetries: lock.Unlimited}}
 
-func TestAFrozenHolderIsTakenOverAfterItsTTL(t *testing.T) {
+func TestFrozenHolderIsTakenOverAfterItsTTL(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, record := w.frozen(25 * time.Second)
 		waiter := w.talking("a", locktest.NewAir().Join())
@@ -83,12 +83,12 @@ func TestOneOfManyWaitersTakesOver(t *testing.T) {
 	}
 }
 
-func TestAHolderThatAnswersIsNotTakenOver(t *testing.T) {
+func TestHolderThatAnswersIsNotTakenOver(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewAir()
 		holder := w.talking("holder", air.Join())
 		lease := holder.acquire(lock.AcquireOptions{})
-		// Somebody else's clock, or a slow disk: the record looks expired, the holder lives.
+		// Another client's clock is wrong, or a disk is slow: the record looks expired, but the holder lives.
 		old := lock.Record{Resource: "project", LeaseID: lease.ID, OwnerID: "holder", ExpiresAt: w.start.Add(-time.Hour)}
 		require.NoError(t, w.records.Renew(t.Context(), old))
 		waiting := w.talking("a", air.Join()).begin(t.Context(), patient)
@@ -102,7 +102,7 @@ func TestAHolderThatAnswersIsNotTakenOver(t *testing.T) {
 	})
 }
 
-func TestNoTakeoverWithoutAQuestion(t *testing.T) {
+func TestNoTakeoverWithoutChannel(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(time.Second)
 		ctx, giveUp := context.WithTimeout(t.Context(), time.Hour)
@@ -117,9 +117,9 @@ func TestNoTakeoverWithoutAQuestion(t *testing.T) {
 	})
 }
 
-// A record may be left behind by a holder that is gone; whoever holds places of the project
-// since then lives and is not robbed.
-func TestHoldersOfPlacesAreNotRobbedForAnOldRecord(t *testing.T) {
+// A record may be left behind by a holder that is gone. A holder of places of the project since then lives, and its
+// lock is not stolen.
+func TestOldRecordDoesNotLetWaitersStealPlaces(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		gone, _ := w.frozen(time.Second)
 		require.NoError(t, gone.Release(t.Context()))
@@ -152,7 +152,7 @@ func TestFrozenHolderIsTakenOverAfterClockSetBack(t *testing.T) {
 	})
 }
 
-// The same where the clock is set back while somebody waits: the record was seen before.
+// The same, if the clock is set back while the client waits: it saw the record before.
 func TestFrozenHolderIsTakenOverAfterClockSetBackWhileWaiting(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.frozen(25 * time.Second)
@@ -165,8 +165,8 @@ func TestFrozenHolderIsTakenOverAfterClockSetBackWhileWaiting(t *testing.T) {
 	})
 }
 
-// A waiter reads a record that is valid for an hour. The holder leaves, and its successor, whose TTL is short, is frozen:
-// the waiter does not sleep for the hour.
+// A waiter reads a record that is valid for an hour. The holder leaves, and its successor, whose TTL is short, is
+// frozen: the waiter does not sleep for the hour.
 func TestFrozenSuccessorOfLongLeaseIsTakenOver(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		first, long := w.frozen(time.Hour)
@@ -205,8 +205,9 @@ func (d *drowsy) Query(ctx context.Context) (lock.Snapshot, error) {
 	return s, err
 }
 
-// A thief is frozen after its last look. The holder wakes and releases, and the next waiter has the lock when the thief wakes.
-func TestThiefThatFreezesAfterItsLookRobsNobody(t *testing.T) {
+// A waiter is frozen after its last look, just before it steals. The holder wakes and releases, and the next waiter has
+// the lock when the first one wakes.
+func TestWaiterThatFreezesAfterItsLookStealsNothing(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, record := w.frozen(5 * time.Second)
 		successor := make(chan lock.Grant, 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// coarse is a clock that ticks every grain, as that of a browser does.
+// coarse is a clock that ticks every grain, as a browser's clock does.
 type coarse struct{ grain time.Duration }
 
 func (c coarse) Now() lock.Instant {
@@ -20,7 +20,7 @@ func (c coarse) Now() lock.Instant {
 	return now
 }
 
-// frozen is a wall clock that stands.
+// frozen is a wall clock that stands still.
 type frozen struct{}
 
 func (frozen) Now() lock.Instant {
@@ -33,7 +33,7 @@ func TestTokensRise(t *testing.T) {
 			w.risingTokens(t, 1000, func() lock.Records { return w.records })
 		})
 	})
-	// Every tab has WallTokens of its own, as there is nothing that it shares.
+	// Every tab has its own WallTokens, because tabs share no state.
 	for grain, grants := range map[time.Duration]int{time.Millisecond: 1000, 17 * time.Millisecond: 1000, 100 * time.Millisecond: 200} {
 		t.Run("wall clock of "+grain.String(), func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
@@ -71,7 +71,7 @@ func (w *world) risingTokens(t *testing.T, grants int, records func() lock.Recor
 	}
 }
 
-// A thief in the very millisecond of its victim still has the greater token.
+// A steal in the very millisecond of the victim's grant still gets the greater token.
 func TestStolenTokenIsGreater(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, thief := &lock.WallTokens{Clock: w.clock}, &lock.WallTokens{Clock: w.clock}
@@ -87,8 +87,8 @@ func TestStolenTokenIsGreater(t *testing.T) {
 	})
 }
 
-// Leases of places have no record. Their tokens rise from holder to holder all the same, and
-// cost no time where the lock is not given back within the same tick.
+// Leases of places have no record. Their tokens rise from holder to holder all the same, and cost no time unless the
+// lock is released within the same tick.
 func TestTokensOfPlacesRise(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
@@ -115,8 +115,9 @@ func TestTokensOfPlacesRise(t *testing.T) {
 	})
 }
 
-// A clock that is set back does not lower the tokens of places within one page. Another page cannot know what it had.
-func TestTokensOfPlacesInOnePageRiseAcrossAClockSetBack(t *testing.T) {
+// Setting the clock back does not lower the tokens of places within one page. Another page cannot know the earlier
+// tokens.
+func TestPlaceTokensRiseAfterClockSetBack(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		last := int64(0)
@@ -132,7 +133,7 @@ func TestTokensOfPlacesInOnePageRiseAcrossAClockSetBack(t *testing.T) {
 	})
 }
 
-// lateGrant reports its loss only when it is asked.
+// lateGrant reports its loss only when Look is called.
 type lateGrant struct {
 	lock.Grant
 	lost chan struct{}
@@ -149,9 +150,9 @@ func (g *lateGrant) Look(context.Context, lock.Instant) error {
 	return nil
 }
 
-// A client that is robbed before its lease has a token would get a higher token than the thief. Such a grant makes no lease,
-// even if the Locker has not reported the loss yet.
-func TestRobbedBeforeTheToken(t *testing.T) {
+// A client whose lock is stolen before its lease has a token would get a higher token than the new holder. Such a grant
+// becomes no lease, even if the Locker has not reported the loss yet.
+func TestGrantStolenBeforeTokenMakesNoLease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		place := lock.AcquireOptions{Path: []string{"u1"}}
 		thief, b := w.tab("thief"), w.backend("a")
@@ -183,8 +184,8 @@ func TestRobbedBeforeTheToken(t *testing.T) {
 	})
 }
 
-// A caller that gives up just as its grant turns out to be stolen gets an answer. Without it, the wait would go on.
-func TestGivesUpJustAsItIsRobbed(t *testing.T) {
+// A caller gives up just as its grant turns out to be stolen. It gets an answer instead of waiting on.
+func TestCallerGivesUpAsGrantIsStolen(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		for code, end := range map[lock.Code]func(abort func()){
 			lock.CodeTimeout: func(func()) { time.Sleep(time.Minute) },
@@ -202,7 +203,7 @@ func TestGivesUpJustAsItIsRobbed(t *testing.T) {
 	})
 }
 
-// robbedGrant turns out to be stolen at the end of something.
+// robbedGrant turns out to be stolen at the end of an operation.
 type robbedGrant struct {
 	end  func()
 	lost chan struct{}
@@ -217,8 +218,8 @@ func (g *robbedGrant) Look(context.Context, lock.Instant) error {
 	return nil
 }
 
-// Several shared leases of one tab in one millisecond have tokens ahead of the clock. A writer of another tab that comes
-// after them has a greater one all the same.
+// Several shared leases of one tab in one millisecond have tokens ahead of the clock. A writer of another tab that
+// comes after them still gets a greater token.
 func TestWriterTokenExceedsTokensOfSharedLeases(t *testing.T) {
 	for name, grain := range map[string]time.Duration{"fine clock": time.Millisecond, "coarse clock": 20 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +246,7 @@ func TestWriterTokenExceedsTokensOfSharedLeases(t *testing.T) {
 }
 
 // A store knows a later token than the records, which were lost.
-func TestTokenAfterThatOfAStore(t *testing.T) {
+func TestTokenExceedsAfter(t *testing.T) {
 	for name, records := range map[string]func(w *world) lock.Records{
 		"records":    func(w *world) lock.Records { return w.records },
 		"wall clock": func(*world) lock.Records { return &lock.WallTokens{Clock: frozen{}} },

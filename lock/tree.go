@@ -5,23 +5,22 @@ import (
 	"strconv"
 )
 
-// spot is what one acquisition is after, under one backend: the Locker of its places. A
-// request to it is for all of them, whatever it names.
+// spot is the Locker of the places that one acquisition locks under one backend. A request to it is for all of them,
+// whatever its Wants are.
 type spot struct {
 	m      *Manager
 	b      Backend
 	here   Locker // of this machine, for names below b's resource
 	places [][]string
-	wants  []Want // what the enclosing leases do not hold already
-	again  string // what they hold although it has to be had exclusively
+	wants  []Want // the names that the enclosing leases do not hold already
+	again  string // a name that they hold although it is needed exclusively
 	slots  int
-	far    Place // where b locks elsewhere too
+	far    Place // if b also locks between machines
 	within *holding
-	wait   *waiting // nil while nothing is waited for
+	wait   *waiting // nil while it does not wait
 }
 
-// at returns the backend of an acquisition: b itself for the project as a whole, or one
-// whose Locker is a [spot].
+// at returns the backend of an acquisition: b itself for the project as a whole, or a backend whose Locker is a [spot].
 func (a *acquisition) at(b Backend) (Backend, *Error) {
 	whole := len(a.opts.Path) == 0 && a.opts.Paths == nil && a.opts.Slots < 2
 	if a.within == nil && whole && (b.Elsewhere == nil || a.opts.Mode == Exclusive) {
@@ -55,7 +54,7 @@ func newSpot(b Backend, opts AcquireOptions, within *holding) *spot {
 	}
 	mode := opts.Mode
 	if s.slots > 1 {
-		mode = Shared // what is exclusive is the slot
+		mode = Shared // the slot is exclusive instead
 	}
 	for _, w := range wants(b.Name(), s.places, mode) {
 		held := within.holds(w.Name)
@@ -69,8 +68,7 @@ func newSpot(b Backend, opts AcquireOptions, within *holding) *spot {
 	return s
 }
 
-// spot returns what is locked under a backend; that of the project as a whole has no other
-// use than to tell so.
+// spot returns what is locked under a backend; that of the project as a whole is used for reports only.
 func (b Backend) spot(mode Mode) *spot {
 	if s, ok := b.Locker.(*spot); ok {
 		return s
@@ -78,11 +76,9 @@ func (b Backend) spot(mode Mode) *spot {
 	return &spot{b: b, here: b.Locker, places: [][]string{{}}, wants: []Want{{b.Name(), mode}}}
 }
 
-// Places returns the Locker of places of the project that b locks, as opts names them by
-// Path, Paths, Mode and Slots: the locks below a lease, without the lease. Each
-// request to it is for all of them, whatever its Wants say. Inspect does not show its
-// holders and waiters, and deadlocks are not found. The error matches
-// ErrInvalidArgument.
+// Places returns the Locker of places of the project that b locks, as opts names them by Path, Paths, Mode and Slots:
+// the locks below a lease, without the lease. Each request to it is for all of them, whatever its Wants say. Inspect
+// does not show its holders and waiters, and deadlocks are not found. The error matches ErrInvalidArgument.
 func Places(b Backend, opts AcquireOptions) (Locker, error) {
 	opts = opts.withDefaults()
 	if err := opts.check([]Backend{b}); err != nil {
@@ -91,7 +87,7 @@ func Places(b Backend, opts AcquireOptions) (Locker, error) {
 	return newSpot(b, opts, nil), nil
 }
 
-// taken returns what a grant holds.
+// taken returns the slot and the names that a grant holds.
 func (s *spot) taken(g Grant) (slot int, wants []Want) {
 	switch g, ok := g.(*bundle); {
 	case !ok:
@@ -142,9 +138,8 @@ func (s *spot) ask(ctx context.Context, ifAvailable bool, wants ...Want) (Grant,
 // try takes everything or nothing, without waiting.
 func (s *spot) try(ctx context.Context) (Grant, error) { return s.ask(ctx, true, s.wants...) }
 
-// await takes one name after the other, in the global order: so nobody who takes all that
-// it needs at once can be part of a cycle, and it is known at any time what is held
-// and what is waited for.
+// await takes one name after the other, in the global order. An acquisition that takes all it needs at once can
+// therefore never be part of a cycle, and at any time it is known what it holds and what it waits for.
 func (s *spot) await(ctx context.Context) (Grant, error) {
 	parts, err := s.takeInTurn(ctx, s.wants)
 	if err != nil {
@@ -153,7 +148,7 @@ func (s *spot) await(ctx context.Context) (Grant, error) {
 	return newBundle(0, parts...), nil
 }
 
-// takeInTurn waits for the names one by one; what was taken is given back where it fails.
+// takeInTurn waits for the names one by one. If it fails, it gives back the names it has taken.
 func (s *spot) takeInTurn(ctx context.Context, wants []Want) (parts []Grant, err error) {
 	for i, w := range wants {
 		s.wait.at(wants[:i], w)
@@ -168,8 +163,8 @@ func (s *spot) takeInTurn(ctx context.Context, wants []Want) (parts []Grant, err
 	return parts, nil
 }
 
-// steal takes the places from whoever holds them. An ancestor that somebody holds
-// exclusively is taken from it in that mode, since Lockers cannot share what was stolen.
+// steal takes the places from their holders. It takes an ancestor that a client holds exclusively in that mode, since
+// Lockers cannot share a stolen name.
 func (s *spot) steal(ctx context.Context) (Grant, error) {
 	var parts []Grant
 	for i := range s.wants {

@@ -34,7 +34,7 @@ func ExampleManager_AcquireResources() {
 	m := tab(locktest.NewSpace(), "left")
 	defer func() { _ = m.Close(ctx) }()
 
-	// In whatever order the ids come, they are taken in one: nobody can deadlock.
+	// The ids are taken in one order, whatever order they come in: no caller can deadlock.
 	lease, err := m.AcquireResources(ctx, lock.User("u1").Account("a1"), []string{"r2", "r1"}, lock.AcquireOptions{})
 	fmt.Println(lease.Paths, err)
 	// Output: [[u1 a1 r2] [u1 a1 r1]] <nil>
@@ -61,12 +61,12 @@ func ExampleWithin() {
 	// <nil>
 }
 
-// Refresh a token once, although every tab finds at the same moment that it has expired:
-// take the lock, look again, skip what another has done meanwhile.
+// Refresh a token once, although every tab finds at the same moment that it has expired: take the lock, look again, and
+// skip the work that another tab has done meanwhile.
 func ExampleManager_WithProjectLock_singleFlight() {
 	ctx := context.Background()
 	space := locktest.NewSpace()
-	fresh, refreshed := false, 0 // what the tabs share: the stored token
+	fresh, refreshed := false, 0 // state that the tabs share: the stored token
 
 	var tabs sync.WaitGroup
 	for i := range 8 {

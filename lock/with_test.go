@@ -83,7 +83,7 @@ func TestWithProjectLockKeepsOnError(t *testing.T) {
 		a.release(kept)
 
 		require.NoError(t, a.WithProjectLock(t.Context(), func(context.Context, lock.Lease) error { return nil }, opts))
-		w.mustBeFree() // kept on error alone
+		w.mustBeFree() // only an error keeps it
 
 		err = a.WithProjectLock(t.Context(), func(ctx context.Context, _ lock.Lease) error {
 			w.tab("thief").acquire(lock.AcquireOptions{Steal: true})
@@ -94,7 +94,7 @@ func TestWithProjectLockKeepsOnError(t *testing.T) {
 	})
 }
 
-func TestWithProjectLockNeverReleasesWhatItDidNotGet(t *testing.T) {
+func TestWithProjectLockReleasesOnlyItsOwnLease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		holder, a := w.tab("holder"), w.tab("a")
 		lease := holder.acquire(lock.AcquireOptions{})
@@ -159,7 +159,7 @@ func TestWithProjectLockFailsWhenTheLeaseEnds(t *testing.T) {
 	}
 }
 
-func TestWithProjectLockTellsThatTheReleaseFailed(t *testing.T) {
+func TestWithProjectLockReportsFailedRelease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.records.OnRemove = func(lock.Record) error { return errors.New("jammed") }
 		err := w.tab("a").WithProjectLock(t.Context(), func(context.Context, lock.Lease) error { return errExecutor }, lock.WithLockOptions{})

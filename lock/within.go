@@ -10,10 +10,10 @@ type enclosing struct{ *Manager }
 
 var errEnclosingEnded = errors.New("the lease that encloses it has ended")
 
-// Within returns a context in which acquisitions of the lease's manager are nested in the
-// lease: what it and the leases around it hold counts as granted, asking for more of
-// the same is reentrant, and a cycle of waiters is found exactly. The caller keeps
-// the lease while it waits. A nested lease ends with the one around it at the latest.
+// Within returns a context in which acquisitions of the lease's manager are nested in the lease. The names that the
+// lease and the leases around it hold count as granted, a request for a name that they hold and that is needed
+// exclusively fails with ErrReentrant, and a cycle of waiters is found exactly. The caller keeps the lease while it
+// waits. A nested lease ends with the one around it at the latest.
 //
 // The context that WithProjectLock passes is of this kind.
 func Within(ctx context.Context, lease Lease) context.Context {
@@ -59,7 +59,7 @@ func (h *holding) inChain(other *holding) bool {
 	return false
 }
 
-// enclosed is closed when the lease around this one ends; nil where there is none.
+// enclosed is closed when the lease around this one ends; nil if there is none.
 func (h *holding) enclosed() <-chan struct{} {
 	if h.within == nil {
 		return nil

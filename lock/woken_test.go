@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// woken is the Locker of a page that is frozen while it waits. When the page wakes, it finds its grant first, and the
-// message that the grant was stolen meanwhile no later than the answer to its next question.
+// woken is the Locker of a page that is frozen while it waits. When the page wakes, it receives its grant first. The
+// message that the grant was stolen meanwhile arrives no later than the answer to its next question.
 type woken struct {
 	lock.Locker
 	asleep func() // lasts as long as the freeze
@@ -38,12 +38,12 @@ func (l *woken) Query(ctx context.Context) (lock.Snapshot, error) {
 	return l.Locker.Query(ctx)
 }
 
-// plainGrant has no Look, as that of a Web Lock.
+// plainGrant has no Look, like the grant of a Web Lock.
 type plainGrant struct{ lock.Grant }
 
-// A page that was frozen while it waited was granted the lock and robbed before it woke. It makes no lease of that grant:
-// its token would be higher than that of the thief.
-func TestWaiterRobbedWhileFrozenMakesNoLease(t *testing.T) {
+// A page that was frozen while it waited was granted the lock, and the lock was stolen before it woke. It makes no
+// lease of that grant: its token would be higher than that of the new holder.
+func TestGrantStolenWhileFrozenMakesNoLease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		holder, thief := w.tab("holder"), w.tab("thief")
 		held, b := holder.acquire(lock.AcquireOptions{}), w.backend("a")

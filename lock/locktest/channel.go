@@ -21,8 +21,7 @@ func NewAir() *Air { return &Air{channels: make(map[*Channel]map[int]func(lock.M
 // Join returns the channel of one owner.
 func (a *Air) Join() *Channel { return &Channel{air: a} }
 
-// Channel is the fake [lock.Channel]. Set Deaf before it is used for an owner that is
-// frozen: it hears nothing.
+// Channel is the fake [lock.Channel]. Set Deaf before its first use for an owner that is frozen: it receives nothing.
 type Channel struct {
 	air  *Air
 	Deaf bool

@@ -7,9 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Clock is the system clock with both hands movable: SetWall sets the wall clock
-// forward or back as a person or a time server does; Sleep lets the wall clock run
-// while the monotonic one stands, as the sleep of a machine does.
+// Clock is the system clock with two adjustments. SetWall sets the wall clock forward or back, as a user or a time
+// server does. Sleep lets the wall clock run while the monotonic one stops, as the sleep of a machine does.
 type Clock struct {
 	mu   sync.Mutex
 	wall time.Duration
@@ -24,10 +23,10 @@ func (c *Clock) Now() lock.Instant {
 	return now
 }
 
-// Sleep puts the wall clock forward by d; the monotonic one stands.
+// Sleep sets the wall clock forward by d; the monotonic one stops.
 func (c *Clock) Sleep(d time.Duration) { c.SetWall(d) }
 
-// SetWall puts the wall clock forward, or back where d is negative.
+// SetWall sets the wall clock forward, or back if d is negative.
 func (c *Clock) SetWall(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

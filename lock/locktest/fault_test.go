@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// faults are Lockers with one fault each, and the test of the suite that must see it.
+// faults are Lockers with one fault each, and the test of the suite that must fail for it.
 var faults = map[string]struct {
 	request func(ctx context.Context, l *locktest.Locker, r lock.Request) (lock.Grant, error)
 	caught  string
@@ -41,7 +41,7 @@ var faults = map[string]struct {
 			}
 			g, err = l.Request(ctx, r)
 			if err == nil {
-				_ = g.Release(ctx) // its turn came, but nobody hears of it
+				_ = g.Release(ctx) // the grant arrives, but the caller is not notified
 				<-ctx.Done()
 				err = context.Cause(ctx)
 			}
@@ -106,8 +106,8 @@ func (f faulty) Request(ctx context.Context, r lock.Request) (lock.Grant, error)
 
 const faultVariable = "HOLDFAST_PLANTED_FAULT"
 
-// TestSuiteFindsFaults runs the suite in a process of its own for each fault, which
-// must fail, and by the test that is meant for it.
+// TestSuiteFindsFaults runs the suite in a process of its own for each fault. The suite must fail, in the test that is
+// meant for the fault.
 func TestSuiteFindsFaults(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestPlantedFault(t *testing.T) {
 	}
 	locktest.RunLocker(t, open)
 	if name == "none" {
-		locktest.SetPatience(t, 10*time.Second) // it does much more in one test
+		locktest.SetPatience(t, 10*time.Second) // this test does much more
 	}
 	locktest.RunTree(t, open)
 }

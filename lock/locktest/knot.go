@@ -9,14 +9,14 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// testSlotCycle makes a waiter for one of two slots and their holders wait for each other. The one that closes
-// the cycle gets deadlock, not before both holders wait.
+// testSlotCycle makes a waiter for one of two slots and their holders wait for each other. The one that closes the
+// cycle gets deadlock, but not before both holders wait.
 func testSlotCycle(g *grove) {
 	a, b, c := g.owner(), g.owner(), g.owner()
 	pool := lock.AcquireOptions{Path: []string{"pool"}, Slots: 2}
 	one, two, other := g.lease(g.ctx, a, pool), g.lease(g.ctx, b, pool), g.lease(g.ctx, c, at("q"))
 	slot := g.queued(lock.Within(g.ctx, other), c, pool)
-	time.Sleep(2 * time.Millisecond) // it is known who began last
+	time.Sleep(2 * time.Millisecond) // gives the acquisitions different ages
 	first := g.queued(lock.Within(g.ctx, one), a, at("q"))
 	g.stillWaits(slot)
 	g.stillWaits(first)

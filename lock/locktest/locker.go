@@ -1,5 +1,4 @@
-// Package locktest has what the domain is tested with: fakes of its ports, and the
-// suite that every Locker has to pass, fake or real.
+// Package locktest contains the fakes of the domain's ports, and the suite that every Locker must pass, fake or real.
 package locktest
 
 import (
@@ -10,15 +9,14 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Space is a world of names, shared by the clients that [Space.Client] returns, as the
-// tabs of one browser share theirs. Its lockers follow the Web Locks specification and
-// live in memory.
+// Space is a namespace of locks, shared by the clients that [Space.Client] returns, as the tabs of one browser share
+// theirs. Its lockers follow the Web Locks specification and keep everything in memory.
 type Space struct {
 	mu    sync.Mutex
-	queue []*entry // all requests in the order of arrival, granted and waiting
+	queue []*entry // all requests in order of arrival, granted and waiting
 }
 
-// NewSpace returns a world in which nothing is locked.
+// NewSpace returns a space in which nothing is locked.
 func NewSpace() *Space { return &Space{} }
 
 // Client returns the Locker of one client.
@@ -29,9 +27,9 @@ type Locker struct {
 	space *Space
 	id    string
 
-	// Refuse, where set, may fail a request before it is looked at.
+	// Refuse, if set, may fail a request before it is queued.
 	Refuse func(lock.Request) error
-	// OnRelease, where set, is the error of every release.
+	// OnRelease, if set, is the error of every release.
 	OnRelease error
 }
 
@@ -108,7 +106,7 @@ func (l *Locker) Query(context.Context) (lock.Snapshot, error) {
 	return s, nil
 }
 
-// Kill drops everything the client holds or waits for, as the end of a tab does.
+// Kill drops everything that the client holds or waits for, as the end of a tab does.
 func (s *Space) Kill(client string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

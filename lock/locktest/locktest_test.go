@@ -14,7 +14,7 @@ func TestFakeLocker(t *testing.T) {
 	})
 }
 
-func TestTreeOverTheFake(t *testing.T) {
+func TestFakeLockerTree(t *testing.T) {
 	locktest.RunTree(t, func(*testing.T) func() lock.Locker {
 		space := locktest.NewSpace()
 		return func() lock.Locker { return space.Client(lock.NewID()) }

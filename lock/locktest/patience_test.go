@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SetPatience shortens the suite's for a Locker that will not pass.
+// SetPatience shortens the patience of the suite for a Locker that must fail.
 func SetPatience(t *testing.T, d time.Duration) {
 	before := patience
 	patience = d

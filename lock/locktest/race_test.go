@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// race lets contenders acquire, release, abort, steal and die until the witness has seen
-// that many grants, in virtual time. open returns the Locker of a client.
+// race lets contenders acquire, release, abort, steal and die until the witness has seen that many grants, in virtual
+// time. open returns the Locker of a client.
 func race(t *testing.T, grants int, open func(s *locktest.Space, id string) lock.Locker) (violations []string) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -45,7 +45,7 @@ func race(t *testing.T, grants int, open func(s *locktest.Space, id string) lock
 	return violations
 }
 
-// contend is the life of one client: some turns, then its end, which may be a sudden one.
+// contend is the life of one client: some turns, then its end, which may be sudden.
 func contend(t *testing.T, random *rand.Rand, id string, space *locktest.Space, records *locktest.Records, witness *locktest.Witness,
 	open func(*locktest.Space, string) lock.Locker) {
 	m, err := lock.NewManager(lock.Config{Backends: []lock.Backend{{Strategy: lock.WebLock, Resource: "r", Locker: open(space, id), Records: records}}})
@@ -86,7 +86,7 @@ func TestRace(t *testing.T) {
 	assert.Empty(t, violations)
 }
 
-// A Locker that grants twice once in a while, and one that forgets a waiter, are found out.
+// The race finds a Locker that sometimes grants twice, and one that forgets a waiter.
 func TestRaceFindsFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		request func(l *locktest.Locker, ctx context.Context, r lock.Request) (lock.Grant, error)

@@ -7,19 +7,19 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Records are [lock.Records] in memory, shared by all who use the same value. The
-// hooks, where set, fail a call before anything is written.
+// Records are [lock.Records] in memory, shared by all users of the same value. The hooks, if set, fail a call before
+// anything is written.
 type Records struct {
 	mu     sync.Mutex
 	record *lock.Record
 	token  int64
-	open   chan struct{} // not nil while somebody has the file open
+	open   chan struct{} // not nil while a process has the file open
 
 	OnClaim, OnRenew, OnRemove func(lock.Record) error
 }
 
-// Open keeps the file open until the function that it returns is called, like a process that is
-// suspended during a step over it: every call waits, for as long as its context lasts.
+// Open keeps the file open until end is called, like a process that is suspended during a step over the file: every
+// call waits, for as long as its context lasts.
 func (r *Records) Open() (end func()) {
 	open := make(chan struct{})
 	r.mu.Lock()
@@ -33,7 +33,7 @@ func (r *Records) Open() (end func()) {
 	}
 }
 
-// begin waits until nobody has the file open.
+// begin waits until no process has the file open.
 func (r *Records) begin(ctx context.Context) error {
 	r.mu.Lock()
 	open := r.open
@@ -65,7 +65,7 @@ func (r *Records) Claim(ctx context.Context, rec lock.Record, _ bool) (int64, er
 	return r.token, nil
 }
 
-// Renew writes the record again, where it is still that of the lease.
+// Renew writes the record again, if it still belongs to the lease.
 func (r *Records) Renew(ctx context.Context, rec lock.Record) error {
 	if err := r.begin(ctx); err != nil {
 		return err

@@ -12,13 +12,12 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// patience bounds each test of the suite: what has not come by then never comes. The longest
-// takes some seconds in a browser, and many times that on a machine with too much to do.
+// patience bounds each test of the suite. The longest test takes some seconds in a browser, and many times that on a
+// busy machine.
 var patience = time.Minute
 
-// RunLocker runs the suite that every Locker must pass. open returns a client of a
-// space in which nothing that the suite locks is held; all clients of one test share
-// the space.
+// RunLocker runs the suite that every Locker must pass. open returns a function that makes clients of a space in which
+// nothing that the suite locks is held; all clients of one test share the space.
 func RunLocker(t *testing.T, open func(t *testing.T) func() lock.Locker) {
 	for _, c := range []struct {
 		name string
@@ -70,7 +69,7 @@ func (h *harness) free(g lock.Grant) {
 	require.NoError(h, g.Release(context.Background()))
 }
 
-// mustBeFree fails where somebody still holds or waits.
+// mustBeFree fails if a client still holds or waits.
 func (h *harness) mustBeFree() {
 	h.Helper()
 	h.eventually(func(s lock.Snapshot) bool {
@@ -124,8 +123,7 @@ func (h *harness) waiting(w waiter) {
 	}
 }
 
-// eventually looks again until the state is as wanted. The queue has no events, and
-// its state may show late.
+// eventually repeats the query until the state is as wanted. The queue has no events, and its state may show late.
 func (h *harness) eventually(ok func(lock.Snapshot) bool) {
 	h.Helper()
 	observer := h.client()

@@ -13,8 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// RunTree runs what must hold of places, slots and nested leases over every Locker. open is
-// that of [RunLocker].
+// RunTree runs the tests of places, slots and nested leases over a Locker. open is that of [RunLocker].
 func RunTree(t *testing.T, open func(t *testing.T) func() lock.Locker) {
 	for _, c := range []struct {
 		name string
@@ -41,7 +40,7 @@ func RunTree(t *testing.T, open func(t *testing.T) func() lock.Locker) {
 	}
 }
 
-// grove is a project with a tree, and the owners who lock places of it.
+// grove is a project with a tree, and the owners that lock places of it.
 type grove struct {
 	*harness
 	air    *Air
@@ -56,7 +55,7 @@ func (g *grove) owner() *lock.Manager {
 	return m
 }
 
-// clear fails where anything is left of what was locked.
+// clear fails if anything is still locked.
 func (g *grove) clear() {
 	for _, m := range g.owners {
 		require.NoError(g, m.Close(g.ctx))
@@ -79,13 +78,13 @@ func (g *grove) release(l lock.Lease) {
 	require.NoError(g, l.Release(g.ctx))
 }
 
-// pending is an acquisition under way.
+// pending is an acquisition in progress.
 type pending struct {
 	lease chan lock.Lease
 	err   chan error
 }
 
-// queued acquires in the background and returns when the acquisition waits, or is over.
+// queued acquires in the background and returns when the acquisition waits or has ended.
 func (g *grove) queued(ctx context.Context, m *lock.Manager, o lock.AcquireOptions) pending {
 	g.Helper()
 	p := pending{make(chan lock.Lease, 1), make(chan error, 1)}
@@ -138,8 +137,7 @@ func (g *grove) stillWaits(p pending) {
 
 func at(path ...string) lock.AcquireOptions { return lock.AcquireOptions{Path: path} }
 
-// testScenarios are the scenarios of seed 003 that are about two places: the first is held,
-// the second is asked for.
+// testScenarios are scenarios of two places: the first is held, the second is asked for.
 func testScenarios(g *grove) {
 	account := lock.User("u1").Account("a1")
 	for _, c := range []struct {
@@ -182,7 +180,7 @@ func testUnordered(g *grove) {
 	a2 := g.queued(lock.Within(g.ctx, a1), a, at(account.Resource("r2")...))
 	closed := time.Now()
 	b1 := g.queued(lock.Within(g.ctx, b2), b, at(account.Resource("r1")...))
-	// The youngest gets deadlock; within one millisecond, that can be either.
+	// The youngest gets deadlock; within one millisecond, either may be the youngest.
 	victim, other, left, kept := b2, a2, b1, a1
 	select {
 	case err := <-b1.err:
@@ -236,8 +234,8 @@ func Places() (all [][]string) {
 	return all
 }
 
-// testMatrix asks for every place while another one is held. The oracle knows nothing of
-// places: some shared name, exclusive on either side.
+// testMatrix asks for every place while another one is held. The oracle does not know places: it compares the names,
+// and an exclusive one on either side conflicts.
 func testMatrix(g *grove) {
 	keys := func(path []string) map[string]bool {
 		exclusive := make(map[string]bool)
@@ -284,7 +282,7 @@ func testAllOrNothing(g *grove) {
 	g.release(g.lease(g.ctx, c, lock.AcquireOptions{Path: []string{"u1", "a1", "r1"}, Timeout: lock.NoWait}))
 
 	ctx, stop := context.WithCancel(g.ctx)
-	waiting := g.queued(ctx, b, both) // has r1 by now, or will
+	waiting := g.queued(ctx, b, both) // has r1 by now, or gets it later
 	stop()
 	require.ErrorIs(g, <-waiting.err, lock.ErrAborted)
 	g.release(g.lease(g.ctx, c, at("u1", "a1", "r1")))
@@ -310,7 +308,7 @@ func testSlots(g *grove) {
 	var line []pending
 	for i := range 4 {
 		line = append(line, g.queued(g.ctx, g.owner(), o))
-		g.eventually(func(s lock.Snapshot) bool { // it stands in line, behind those before it
+		g.eventually(func(s lock.Snapshot) bool { // it waits in line, behind the earlier ones
 			return count(slices.Concat(s.Held, s.Pending), g.name+"//pool//line") == i+1
 		})
 	}

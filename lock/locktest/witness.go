@@ -5,17 +5,16 @@ import (
 	"sync"
 )
 
-// Witness finds out whether a lock keeps its promises, and relies only on its tokens.
-// Contenders report what they do; each of them has an id that is used once.
-// Reports may arrive late, but a contender must wait for the answer of Enter
-// before it goes on.
+// Witness checks the guarantees of a lock, and relies only on its tokens. Contenders report what they do; each of them
+// has an id that is used once. Reports may arrive late, but a contender must wait for the answer of Enter before it
+// goes on.
 type Witness struct {
 	mu         sync.Mutex
-	began      map[string]bool  // who asked for the lock; whether to steal it
+	began      map[string]bool  // the contenders that asked for the lock; whether they steal
 	inside     map[string]*stay // by contender
 	ended      map[string]bool
 	last       int64 // the highest token that entered,
-	robbery    int64 // and the highest of a thief
+	robbery    int64 // and the highest token of a steal
 	entries    int
 	violations []string
 }
@@ -23,7 +22,7 @@ type Witness struct {
 // stay is one contender between Enter and Leave.
 type stay struct {
 	token int64
-	// robbed: a thief may have it, who ended before it could say so.
+	// robbed: the lock may have been stolen by a contender that ended before it reported this.
 	robbed bool
 }
 
@@ -32,7 +31,7 @@ func NewWitness() *Witness {
 	return &Witness{began: make(map[string]bool), inside: make(map[string]*stay), ended: make(map[string]bool)}
 }
 
-// Begin is called before the lock is asked for.
+// Begin is called before the contender asks for the lock.
 func (w *Witness) Begin(id string, steal bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,9 +40,9 @@ func (w *Witness) Begin(id string, steal bool) {
 	}
 }
 
-// Enter is called by whoever was granted the lock, before anything else. It reports
-// whether the contender may go on: not where a thief was faster to say so, as a store
-// would not that checks tokens.
+// Enter is called by a contender that was granted the lock, before it does anything else. It reports whether the
+// contender may go on. It may not if a contender that stole the lock reported first, just as a store that checks tokens
+// would refuse it.
 func (w *Witness) Enter(id string, token int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +64,7 @@ func (w *Witness) Enter(id string, token int64) bool {
 		if !steal && !s.robbed {
 			w.violate("double holder: %s entered (token %d) while %s is inside (token %d)", id, token, other, s.token)
 		}
-		delete(w.inside, other) // it was robbed, or is counted once
+		delete(w.inside, other) // it was stolen from, or is counted once
 	}
 	w.last = max(w.last, token)
 	if steal {
@@ -75,21 +74,21 @@ func (w *Witness) Enter(id string, token int64) bool {
 	return true
 }
 
-// Leave is called before the lock is given back.
+// Leave is called before the contender releases the lock.
 func (w *Witness) Leave(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.inside, id)
 }
 
-// Fail is called where the lock was not granted.
+// Fail is called if the lock was not granted.
 func (w *Witness) Fail(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fail(id)
 }
 
-// End is called before a contender is killed: later reports of it do not count.
+// End is called before a contender is killed: its later reports do not count.
 func (w *Witness) End(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +97,7 @@ func (w *Witness) End(id string) {
 	w.ended[id] = true
 }
 
-// fail forgets what a contender asked for. A thief may have had the lock all the same.
+// fail forgets the request of a contender. A contender that steals may have had the lock all the same.
 func (w *Witness) fail(id string) {
 	if w.began[id] {
 		for _, s := range w.inside {
@@ -108,7 +107,7 @@ func (w *Witness) fail(id string) {
 	delete(w.began, id)
 }
 
-// Forgotten is called for a contender that waits and is not served.
+// Forgotten is called for a contender that waits and is never granted the lock.
 func (w *Witness) Forgotten(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,14 +118,14 @@ func (w *Witness) violate(format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
-// Entries counts the grants that were told.
+// Entries counts the reported grants.
 func (w *Witness) Entries() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.entries
 }
 
-// Violations returns the broken promises, in the order in which they were found.
+// Violations returns the broken guarantees, in the order in which they were found.
 func (w *Witness) Violations() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
