@@ -26,7 +26,7 @@ type world struct {
 	*testing.T
 	space   *locktest.Space
 	records *locktest.Records
-	locks   *locktest.Air
+	locks   *locktest.Network
 	air     *autosavetest.Air
 	disk    *autosavetest.Disk
 	clock   *locktest.Clock
@@ -38,7 +38,7 @@ type world struct {
 func virtual(t *testing.T, run func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, space: locktest.NewSpace(), records: &locktest.Records{}, locks: locktest.NewAir(),
+		w := &world{T: t, space: locktest.NewSpace(), records: &locktest.Records{}, locks: locktest.NewNetwork(),
 			air: autosavetest.NewAir(), disk: autosavetest.NewDisk(), clock: &locktest.Clock{}, start: time.Now()}
 		w.records.OnRenew = func(lock.Record) error { return fails(&w.renewal) }
 		w.records.OnRemove = func(lock.Record) error { return fails(&w.removal) }

@@ -58,7 +58,7 @@ func (c *Channel) Post(m lock.Message) error {
 		})
 		message["waiters"] = all(m.Waiters, func(w lock.Waiter) any {
 			v := EncodeWaiter(w)
-			v["held"], v["awaits"], v["here"] = all(w.Held, encodeWant), all(w.Awaits, encodeWant), w.Here
+			v["held"], v["awaits"], v["here"] = all(w.Held, encodeWant), all(w.Awaits, encodeWant), w.HoldsLocal
 			return v
 		})
 	}
@@ -177,7 +177,7 @@ func decode(v safejs.Value) lock.Message {
 			Resource: Property(w, "resource"), Mode: lock.Mode(Property(w, "mode")),
 			OwnerID: Property(w, "ownerId"), OwnerName: Property(w, "ownerName"), LeaseID: Property(w, "leaseId"), Since: moment(w, "since"),
 			Paths: decodePaths(w), Slots: int(Number(w, "slots")), Within: Property(w, "within"),
-			Held: decodeWants(w, "held"), Awaits: decodeWants(w, "awaits"), Here: flag(w, "here"),
+			Held: decodeWants(w, "held"), Awaits: decodeWants(w, "awaits"), HoldsLocal: flag(w, "here"),
 		})
 	})
 	return m

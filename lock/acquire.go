@@ -14,7 +14,7 @@ type acquisition struct {
 	m        *Manager
 	opts     AcquireOptions
 	backends []Backend
-	within   *holding // the enclosing lease, or nil
+	within   *heldLease // the enclosing lease, or nil
 	end      context.CancelCauseFunc
 	retry    int                  // number of the attempt
 	delays   func() time.Duration // before the next one
@@ -28,13 +28,13 @@ var (
 	errNoAnswer  = errors.New("no answer")
 )
 
-func newAcquisition(m *Manager, opts AcquireOptions, within *holding) *acquisition {
+func newAcquisition(m *Manager, opts AcquireOptions, within *heldLease) *acquisition {
 	if within == nil {
 		return &acquisition{m: m, opts: opts, backends: preferring(opts.PreferredStrategy, m.config.Backends)}
 	}
 	// Names of the enclosing lease count only under its own strategy.
 	b := within.backend
-	if s, ok := b.Locker.(*spot); ok {
+	if s, ok := b.Locker.(*target); ok {
 		b = s.b
 	}
 	return &acquisition{m: m, opts: opts, within: within, backends: []Backend{b}}
@@ -153,7 +153,7 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 
 	defer a.m.waits(ctx, a, b)()
 	a.opts.Steal = false // its lock was stolen while it waited for another machine; it does not steal it back
-	request.IfAvailable, request.Steal, request.Here = false, false, func() { a.m.here(a, true) }
+	request.IfAvailable, request.Steal, request.OnLocal = false, false, func() { a.m.holdsLocal(a, true) }
 	queued := a.m.request(ctx, b.Locker, request)
 	defer func() { queued.abandon() }()
 	watching, stop := context.WithCancel(ctx)
@@ -166,7 +166,7 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 			// Another client stole the lock of this machine while this one waited for another machine. It joins the end
 			// of the queue.
 			queued.abandon()
-			a.m.here(a, false)
+			a.m.holdsLocal(a, false)
 			a.endTakeOver()
 			a.opts.Steal = false
 			queued, settled = a.m.request(ctx, b.Locker, request), false

@@ -70,7 +70,7 @@ func TestGrantOfBothStolenBetweenLockers(t *testing.T) {
 		steal := one
 		steal.Steal = true
 		first, second := locktest.NewSpace(), locktest.NewSpace()
-		inTheWay, err := second.Client("old").Request(t.Context(), one)
+		blockers, err := second.Client("old").Request(t.Context(), one)
 		require.NoError(t, err)
 		granted := make(chan lock.Grant)
 		go func() {
@@ -88,14 +88,14 @@ func TestGrantOfBothStolenBetweenLockers(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, s.Pending)
 		require.NoError(t, thief.Release(t.Context()))
-		require.NoError(t, inTheWay.Release(t.Context()))
+		require.NoError(t, blockers.Release(t.Context()))
 	})
 }
 
 // The lease of a backend shows its Resource. Owners whose backends share a Key exclude each other and see each other.
 func TestBackendsThatShareAKey(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewAir()
+		air := locktest.NewNetwork()
 		files := locktest.NewSpace()
 		web := w.talking("web", air.Join())
 		file := w.configured("file", lock.Config{Channel: air.Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock", Key: "project",
@@ -131,7 +131,7 @@ func (s slowLocker) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 // it.
 func TestInspectBetweenTheLockersOfBoth(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewAir()
+		air := locktest.NewNetwork()
 		files := slowLocker{locktest.NewSpace().Client("file"), 100 * time.Millisecond}
 		web := w.talking("web", air.Join())
 		file := w.configured("file", lock.Config{Channel: air.Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock", Key: "project",
@@ -155,7 +155,7 @@ func TestFileTakesOverFromFrozenWebLock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(25 * time.Second)
 		files := locktest.NewSpace()
-		waiter := w.configured("file", lock.Config{Channel: locktest.NewAir().Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock",
+		waiter := w.configured("file", lock.Config{Channel: locktest.NewNetwork().Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock",
 			Key: "project", Locker: lock.Both(w.space.Client("file"), files.Client("file")), Records: w.records}}})
 		got := <-waiter.begin(t.Context(), patient)
 		require.NoError(t, got.err)

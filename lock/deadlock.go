@@ -43,7 +43,7 @@ type waiting struct {
 	Waiter
 	m      *Manager
 	locker Locker
-	within *holding
+	within *heldLease
 	stir   chan struct{} // capacity 1: a probe is due
 	end    context.CancelCauseFunc
 
@@ -86,7 +86,7 @@ func (w *waiting) chase(ctx context.Context) {
 		switch {
 		case !doubtful:
 			w.pass(ctx, round, p)
-		case w.knotted(ctx):
+		case w.isVictim(ctx):
 			w.deadlocked()
 		}
 		timer := time.NewTimer(pause)
@@ -129,7 +129,7 @@ func (m *Manager) probed(msg Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, w := range m.waiting {
-		if w.seen[msg.Round] || !slices.ContainsFunc(msg.Probe.Wants, w.bars) {
+		if w.seen[msg.Round] || !slices.ContainsFunc(msg.Probe.Wants, w.blocks) {
 			continue
 		}
 		switch age := w.compare(msg.Probe); {
@@ -160,21 +160,21 @@ func age(since time.Time, id string, other time.Time, otherID string) int {
 	return cmp.Or(cmp.Compare(since.UnixMilli(), other.UnixMilli()), strings.Compare(id, otherID))
 }
 
-// bars reports whether the acquisition, or a lease around it, holds a lock that conflicts with want.
-func (w *waiting) bars(want Want) bool {
+// blocks reports whether the acquisition, or a lease around it, holds a lock that conflicts with want.
+func (w *waiting) blocks(want Want) bool {
 	for h := w.within; h != nil; h = h.within {
-		if bar(h.wants, want) {
+		if conflicts(h.wants, want) {
 			return true
 		}
 	}
-	return bar(w.Held, want)
+	return conflicts(w.Held, want)
 }
 
-// bar reports whether one of the held locks conflicts with want. Like age it is not inlined, which would make the Wasm
+// conflicts reports whether one of the held locks conflicts with want. Like age it is not inlined, which would make the Wasm
 // kilobytes larger.
 //
 //go:noinline
-func bar(held []Want, want Want) bool {
+func conflicts(held []Want, want Want) bool {
 	for _, h := range held {
 		if h.Name == want.Name && (h.Mode == Exclusive || want.Mode == Exclusive) {
 			return true
@@ -206,8 +206,8 @@ func (w *waiting) deadlocked() {
 // waits registers a waiting acquisition and looks for cycles until done is called. It ends the acquisition if it is the
 // victim of a cycle.
 func (m *Manager) waits(ctx context.Context, a *acquisition, b Backend) (done func()) {
-	s := b.spot(a.opts.Mode)
-	w := &waiting{m: m, locker: s.here, within: a.within, stir: make(chan struct{}, 1), end: a.end, seen: make(map[string]bool),
+	s := b.target(a.opts.Mode)
+	w := &waiting{m: m, locker: s.local, within: a.within, stir: make(chan struct{}, 1), end: a.end, seen: make(map[string]bool),
 		Waiter: Waiter{Resource: b.Resource, Mode: a.opts.Mode, OwnerID: m.config.OwnerID, OwnerName: m.config.OwnerName,
 			LeaseID: a.opts.LeaseID, Paths: s.places, Slots: s.slots, Within: a.within.id(),
 			Since: m.config.Clock.Now().Wall, Awaits: s.wants[:min(1, len(s.wants))]}}
@@ -236,13 +236,13 @@ func lists(infos []Info, w Want) bool {
 }
 
 // selfWait returns a lease of this owner, outside the acquisition's chain, that holds a lock the acquisition waits for.
-func (m *Manager) selfWait(a *acquisition, b Backend) (found *holding) {
-	wants := b.spot(a.opts.Mode).wants
+func (m *Manager) selfWait(a *acquisition, b Backend) (found *heldLease) {
+	wants := b.target(a.opts.Mode).wants
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, h := range m.leases {
 		for _, w := range wants {
-			if bar(h.wants, w) && !a.within.inChain(h) {
+			if conflicts(h.wants, w) && !a.within.inChain(h) {
 				found = h
 			}
 		}

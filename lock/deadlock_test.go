@@ -30,7 +30,7 @@ func shared(o lock.AcquireOptions) lock.AcquireOptions {
 
 // ring joins n owners and closes a cycle: each holds a place and waits for the place of the next one.
 func (w *world) ring(n int) (owners []*owner, held []lock.Lease, waiting []<-chan outcome) {
-	air := locktest.NewAir()
+	air := locktest.NewNetwork()
 	for i := range n {
 		o := w.talking(fmt.Sprint(i), air.Join())
 		owners, held = append(owners, o), append(held, o.acquire(place(fmt.Sprint(i))))
@@ -90,7 +90,7 @@ func TestCycleWithinOneOwner(t *testing.T) {
 // A shared request behind an exclusive one waits for all holders of the name, although it is compatible with them.
 func TestCycleThroughQueue(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewAir()
+		air := locktest.NewNetwork()
 		a, b, c := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join())
 		reader := a.acquire(shared(place("r")))
 		other := c.acquire(place("q"))
@@ -111,7 +111,7 @@ func TestCycleThroughQueue(t *testing.T) {
 // A cycle with an acquisition that takes several places at once and has got some of them.
 func TestCycleWithPartialAcquisition(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewAir()
+		air := locktest.NewNetwork()
 		a, b := w.talking("a", air.Join()), w.talking("b", air.Join())
 		two := b.acquire(place("2"))
 		both := a.begin(t.Context(), lock.AcquireOptions{Paths: [][]string{{"1"}, {"2"}}, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
@@ -126,7 +126,7 @@ func TestCycleWithPartialAcquisition(t *testing.T) {
 
 func TestWaitThatEndsByItselfIsNoDeadlock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewAir()
+		air := locktest.NewNetwork()
 		a, b := w.talking("a", air.Join()), w.talking("b", air.Join())
 		one, two := a.acquire(place("1")), b.acquire(place("2"))
 		// b holds two, but not while it waits: the acquisitions are independent.
@@ -188,7 +188,7 @@ func TestNoVictimWithoutCycle(t *testing.T) {
 	for seed := range runs {
 		virtual(t, func(t *testing.T, w *world) {
 			var working sync.WaitGroup
-			air := locktest.NewAir()
+			air := locktest.NewNetwork()
 			var owners []*owner
 			for id := range 4 {
 				random := rand.New(rand.NewPCG(uint64(seed), uint64(id)))
@@ -250,7 +250,7 @@ func TestEveryDeadlockIsResolved(t *testing.T) {
 	for seed := range 200 {
 		virtual(t, func(t *testing.T, w *world) {
 			var working sync.WaitGroup
-			air := locktest.NewAir()
+			air := locktest.NewNetwork()
 			var mu sync.Mutex
 			for id := range 5 {
 				random := rand.New(rand.NewPCG(uint64(seed), uint64(id)))

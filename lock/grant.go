@@ -10,13 +10,13 @@ import (
 
 // bundle is a grant made of other grants. It is empty if an enclosing lease already holds everything that was wanted.
 type bundle struct {
-	slot  int
-	local Grant // the grant of this machine, if there is also
-	far   Far
-	parts []Grant
-	lost  chan struct{}
-	done  chan struct{}
-	once  sync.Once
+	slot   int
+	local  Grant // the grant of this machine, if there is also
+	remote RemoteGrant
+	parts  []Grant
+	lost   chan struct{}
+	done   chan struct{}
+	once   sync.Once
 }
 
 func newBundle(slot int, parts ...Grant) *bundle {

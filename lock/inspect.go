@@ -57,32 +57,32 @@ type Holder struct {
 
 // Waiter is an owner that waits. Since is zero for an owner that does not answer.
 type Waiter struct {
-	Resource  string
-	Mode      Mode
-	OwnerID   string
-	OwnerName string
-	LeaseID   string // of the lease that it will get
-	Since     time.Time
-	Paths     [][]string
-	Slots     int
-	Within    string
-	Held      []Want   // the names that it was granted so far
-	Awaits    []Want   // the name that it waits for next, or slots, of which it needs one
-	WaitsFor  []string // the ids of the owners that hold these; set by Inspect
-	Here      bool     // it holds the resource on this machine, and waits for another machine
+	Resource   string
+	Mode       Mode
+	OwnerID    string
+	OwnerName  string
+	LeaseID    string // of the lease that it will get
+	Since      time.Time
+	Paths      [][]string
+	Slots      int
+	Within     string
+	Held       []Want   // the names that it was granted so far
+	Awaits     []Want   // the name that it waits for next, or slots, of which it needs one
+	WaitsFor   []string // the ids of the owners that hold these; set by Inspect
+	HoldsLocal bool     // it holds the resource on this machine, and waits for another machine
 }
 
-// here records whether the acquisition holds the lock of this machine and waits for another one.
-func (m *Manager) here(a *acquisition, holds bool) {
+// holdsLocal records whether the acquisition holds the lock of this machine and waits for another one.
+func (m *Manager) holdsLocal(a *acquisition, holds bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := m.waiting[a]; w != nil {
-		w.Here = holds
+		w.HoldsLocal = holds
 	}
 }
 
-// rollCall is how long Inspect waits for answers while a holder or waiter exists that no owner has reported.
-const rollCall = 400 * time.Millisecond
+// presenceLimit is how long Inspect waits for answers while a holder or waiter exists that no owner has reported.
+const presenceLimit = 400 * time.Millisecond
 
 // Inspect returns the holders and the waiters, the oldest first. It asks the Lockers, which know all of them, and the
 // owners, which know names, tokens and times.
@@ -108,13 +108,13 @@ func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 	}
 	byAge(r.holders, func(h *Holder) time.Time { return h.Since })
 	byAge(r.waiters, func(w *Waiter) time.Time { return w.Since })
-	r.link()
+	r.linkWaiters()
 	return r.holders, r.waiters, nil
 }
 
 // look asks the Lockers and the owners once.
-func (m *Manager) look(ctx context.Context) (*roll, error) {
-	r := &roll{backends: make(map[string]Backend)}
+func (m *Manager) look(ctx context.Context) (*presence, error) {
+	r := &presence{backends: make(map[string]Backend)}
 	for _, b := range m.config.Backends {
 		s, err := b.Locker.Query(ctx)
 		if err != nil {
@@ -134,8 +134,8 @@ func (m *Manager) look(ctx context.Context) (*roll, error) {
 	return r, m.ask(ctx, r)
 }
 
-// roll is the collected knowledge about holders and waiters.
-type roll struct {
+// presence is the collected knowledge about holders and waiters.
+type presence struct {
 	held, pending []Info             // not yet reported by an owner
 	granted       []Want             // awaited according to an owner, and in no queue
 	backends      map[string]Backend // by the names that their Lockers reported
@@ -144,7 +144,7 @@ type roll struct {
 }
 
 // shown returns the resource for a name that a Locker reported.
-func (r *roll) shown(name string) string {
+func (r *presence) shown(name string) string {
 	b := r.backends[name]
 	return b.Resource + strings.TrimPrefix(name, b.Name())
 }
@@ -159,7 +159,7 @@ func byAge[T any](items []T, since func(*T) time.Time) {
 }
 
 // add takes an owner's report about itself.
-func (r *roll) add(holders []Holder, waiters []Waiter) {
+func (r *presence) add(holders []Holder, waiters []Waiter) {
 	r.holders, r.waiters = append(r.holders, holders...), append(r.waiters, waiters...)
 	for _, h := range holders {
 		r.held = without(r.held, h.Wants)
@@ -177,14 +177,14 @@ func (r *roll) add(holders []Holder, waiters []Waiter) {
 
 // torn reports whether an owner may have been granted a name without knowing it yet. Such an owner appears as a holder
 // without a name and as a waiter.
-func (r *roll) torn() bool {
+func (r *presence) torn() bool {
 	return slices.ContainsFunc(r.held, func(i Info) bool { return slices.Contains(r.granted, Want{i.Name, i.Mode}) })
 }
 
-func (r *roll) complete() bool { return len(r.held)+len(r.pending) == 0 }
+func (r *presence) complete() bool { return len(r.held)+len(r.pending) == 0 }
 
-// link records which owners hold the names that the waiters wait for.
-func (r *roll) link() {
+// linkWaiters records which owners hold the names that the waiters wait for.
+func (r *presence) linkWaiters() {
 	for i := range r.waiters {
 		w := &r.waiters[i]
 		for j := range r.holders {
@@ -219,8 +219,8 @@ func without(infos []Info, wants []Want) []Info {
 	return infos
 }
 
-// ask collects reports until as many owners have answered as are known to exist, or the time of the roll call is over.
-func (m *Manager) ask(ctx context.Context, r *roll) error {
+// ask collects reports until as many owners have answered as are known to exist, or presenceLimit is over.
+func (m *Manager) ask(ctx context.Context, r *presence) error {
 	if m.config.Channel == nil || r.complete() {
 		return nil
 	}
@@ -231,9 +231,9 @@ func (m *Manager) ask(ctx context.Context, r *roll) error {
 }
 
 // hear asks all owners for their holders and waiters, and passes their answers to take one at a time, until take has
-// enough or the time of the roll call is over.
+// enough or presenceLimit is over.
 func (m *Manager) hear(ctx context.Context, take func(Message) (enough bool)) error {
-	ctx, stop := context.WithTimeout(ctx, rollCall)
+	ctx, stop := context.WithTimeout(ctx, presenceLimit)
 	defer stop()
 	round := NewID()
 	answers := make(chan Message)

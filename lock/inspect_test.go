@@ -21,7 +21,7 @@ func (w *world) talking(id string, c *locktest.Channel) *owner {
 
 func TestInspectShowsHoldersAndWaiters(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewAir()
+		air := locktest.NewNetwork()
 		a, b, c := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join())
 		lease := a.acquire(lock.AcquireOptions{})
 		w.sleep(time.Second)
@@ -60,7 +60,7 @@ func TestInspectShowsHoldersAndWaiters(t *testing.T) {
 
 func TestInspectShowsSilentOwners(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewAir()
+		air := locktest.NewNetwork()
 		frozen := air.Join()
 		frozen.Deaf = true
 		lease := w.talking("frozen", frozen).acquire(lock.AcquireOptions{})

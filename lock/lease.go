@@ -40,7 +40,7 @@ type Lease struct {
 	// RenewAttempt counts the failed attempts since the last renewal.
 	RenewAttempt int
 
-	held *holding
+	held *heldLease
 }
 
 // Excludes returns the first place that the lease locks exclusively, as [Name] spells it without the project. It is a

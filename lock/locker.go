@@ -28,9 +28,9 @@ type Request struct {
 	// Asked, if not zero, is when the request was made, as a Unix time in microseconds. It is a hint for a Locker that
 	// receives some requests later than others. A request never gets a worse place for it than by its arrival.
 	Asked int64
-	// Here, if set, is called by a Locker that also asks other machines, once it holds the names on this machine and
+	// OnLocal, if set, is called by a Locker that also asks other machines, once it holds the names on this machine and
 	// waits for the rest.
-	Here func()
+	OnLocal func()
 }
 
 // Locker decides which client holds a name. It has the shape of the Web Locks API

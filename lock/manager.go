@@ -22,8 +22,8 @@ type Backend struct {
 	// Local, if set, is the backend of this machine whose lock the Locker takes before another one, under the same
 	// lease. It shows whether a holder on this machine is frozen.
 	Local *Backend
-	// Elsewhere, if set, locks places of the project and shared leases, for which the Locker is then not asked.
-	Elsewhere Elsewhere
+	// Remote, if set, locks places of the project and shared leases, for which the Locker is then not asked.
+	Remote RemoteLocker
 }
 
 // Name returns the name that the Locker and the Records use for the resource.
@@ -62,7 +62,7 @@ type Manager struct {
 	work   sync.WaitGroup // everything that runs for a lease or an acquisition
 
 	mu      sync.Mutex
-	leases  map[string]*holding
+	leases  map[string]*heldLease
 	waiting map[*acquisition]*waiting
 	closed  bool
 
@@ -88,7 +88,7 @@ func NewManager(c Config) (*Manager, error) {
 			b.Records = &WallTokens{Clock: c.Clock}
 		}
 	}
-	m := &Manager{config: c, events: newDispatcher(), leases: make(map[string]*holding), waiting: make(map[*acquisition]*waiting), tokens: &WallTokens{Clock: c.Clock, late: true}}
+	m := &Manager{config: c, events: newDispatcher(), leases: make(map[string]*heldLease), waiting: make(map[*acquisition]*waiting), tokens: &WallTokens{Clock: c.Clock, late: true}}
 	m.life, m.end = context.WithCancelCause(context.Background())
 	if c.Channel != nil {
 		stop, err := c.Channel.Listen(m.hearing)

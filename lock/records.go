@@ -53,7 +53,7 @@ const (
 // wall clock is set back in between.
 type WallTokens struct {
 	Clock Clock
-	late  bool // the lock of the claiming client is not released before the time has passed: see ripe
+	late  bool // the lock of the claiming client is not released before the time has passed: see delayedRelease
 
 	mu   sync.Mutex
 	last int64
@@ -75,7 +75,7 @@ func (w *WallTokens) Claim(ctx context.Context, r Record, stolen bool) (int64, e
 	token := w.last
 	w.mu.Unlock()
 	switch {
-	case again: // this owner already has this token: one that is not ripe must not be ahead of the clock
+	case again: // this owner already has this token: one that is not delayedRelease must not be ahead of the clock
 		if err := w.pass(ctx, now); err != nil {
 			return 0, err
 		}
@@ -86,16 +86,16 @@ func (w *WallTokens) Claim(ctx context.Context, r Record, stolen bool) (int64, e
 	return token, w.pass(ctx, token)
 }
 
-// ripe is a grant whose release waits until the clock shows another time than the token of its lease. Mostly that time
+// delayedRelease is a grant whose release waits until the clock shows another time than the token of its lease. Mostly that time
 // has passed long before.
-type ripe struct {
+type delayedRelease struct {
 	Grant
 	tokens *WallTokens
 	token  int64
 }
 
 // Release implements [Grant].
-func (r *ripe) Release(ctx context.Context) error {
+func (r *delayedRelease) Release(ctx context.Context) error {
 	if now := r.tokens.now(); now <= r.token && r.token-now < maxTick.Milliseconds() {
 		_ = r.tokens.pass(ctx, r.token)
 	}

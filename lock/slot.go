@@ -7,14 +7,14 @@ import "context"
 // line. Only the first of them asks for slots, for all of them at once, and keeps the first one that is granted. No
 // newcomer passes a waiter, and a slot that a dead holder leaves goes to the first in line.
 
-func (s *spot) slot(i int) Want {
+func (s *target) slot(i int) Want {
 	return Want{slotName(Name(s.b.Name(), s.places[0]), len(s.places[0]) == 0, i), Exclusive}
 }
 
-func (s *spot) line(mode Mode) Want { return Want{s.slot(-1).Name, mode} }
+func (s *target) line(mode Mode) Want { return Want{s.slot(-1).Name, mode} }
 
 // trySlots takes the first slot that is free, unless a client waits in line.
-func (s *spot) trySlots(ctx context.Context) (Grant, error) {
+func (s *target) trySlots(ctx context.Context) (Grant, error) {
 	type answer struct {
 		line Grant
 		err  error
@@ -36,7 +36,7 @@ func (s *spot) trySlots(ctx context.Context) (Grant, error) {
 	return grant, err
 }
 
-func (s *spot) firstFree(ctx context.Context) (Grant, error) {
+func (s *target) firstFree(ctx context.Context) (Grant, error) {
 	g, err := s.ask(ctx, true, append(s.wants[:len(s.wants):len(s.wants)], s.slot(0))...)
 	if err == nil {
 		return newBundle(0, g), nil
@@ -58,7 +58,7 @@ func (s *spot) firstFree(ctx context.Context) (Grant, error) {
 }
 
 // awaitSlot waits in line and, once it is the first, waits for the slot that is free next.
-func (s *spot) awaitSlot(ctx context.Context) (Grant, error) {
+func (s *target) awaitSlot(ctx context.Context) (Grant, error) {
 	wants := append(s.wants[:len(s.wants):len(s.wants)], s.line(Exclusive))
 	parts, err := s.takeInTurn(ctx, wants)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *spot) awaitSlot(ctx context.Context) (Grant, error) {
 }
 
 // run runs f concurrently, as work of the manager if there is one.
-func (s *spot) run(f func()) {
+func (s *target) run(f func()) {
 	if s.m == nil {
 		go f()
 	} else {
@@ -84,7 +84,7 @@ func (s *spot) run(f func()) {
 }
 
 // race asks for all slots, keeps the first one that is granted and gives up the others.
-func (s *spot) race(ctx context.Context, held []Want) (slot int, g Grant, err error) {
+func (s *target) race(ctx context.Context, held []Want) (slot int, g Grant, err error) {
 	type answer struct {
 		slot  int
 		grant Grant

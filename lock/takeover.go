@@ -71,7 +71,7 @@ func (r Record) validity() time.Duration {
 // proves nothing, because the Locker knows which clients are gone.
 func (a *acquisition) watch(ctx context.Context, b Backend) <-chan suspect {
 	frozen := make(chan suspect)
-	if l := b.beneath(); a.opts.Mode != Exclusive || !l.keepsFrozen() || l.Records == nil || a.m.config.Channel == nil || l.spot(a.opts.Mode).m != nil {
+	if l := b.beneath(); a.opts.Mode != Exclusive || !l.keepsFrozen() || l.Records == nil || a.m.config.Channel == nil || l.target(a.opts.Mode).m != nil {
 		return frozen
 	}
 	a.m.work.Go(func() {
@@ -171,9 +171,9 @@ func (a *acquisition) takeOver(ctx context.Context, b Backend, queued *pendingRe
 		return nil, nil, false
 	}
 	a.turn, a.opts.Steal = turn, true
-	thief := a.m.request(ctx, b.Locker, Request{Wants: []Want{{b.Name(), a.opts.Mode}}, Steal: true})
-	defer thief.abandon()
-	if grant, err = thief.wait(ctx); err == nil && frozen.dark {
+	stolen := a.m.request(ctx, b.Locker, Request{Wants: []Want{{b.Name(), a.opts.Mode}}, Steal: true})
+	defer stolen.abandon()
+	if grant, err = stolen.wait(ctx); err == nil && frozen.dark {
 		a.emit(b, Event{Type: EventWarning, Warning: WarnFallbackDegraded,
 			Detail: "the record of the lock could not be read for longer than its TTL, and nobody answered: it was taken over"})
 	}
@@ -305,7 +305,7 @@ func speaks(resource, leaseID string, holders []Holder, waiters []Waiter) bool {
 		}
 	}
 	for _, w := range waiters {
-		if w.Here && w.Resource == resource || named(w.Held, resource) {
+		if w.HoldsLocal && w.Resource == resource || named(w.Held, resource) {
 			return true
 		}
 	}

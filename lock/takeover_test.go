@@ -30,7 +30,7 @@ var patient = lock.AcquireOptions{Backoff: lock.Backoff{MaxRetries: lock.Unlimit
 func TestFrozenHolderIsTakenOverAfterItsTTL(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, record := w.frozen(25 * time.Second)
-		waiter := w.talking("a", locktest.NewAir().Join())
+		waiter := w.talking("a", locktest.NewNetwork().Join())
 		got := <-waiter.begin(t.Context(), patient)
 		require.NoError(t, got.err)
 		assert.GreaterOrEqual(t, got.at, 25*time.Second, "taken over before its time")
@@ -53,7 +53,7 @@ func TestOneOfManyWaitersTakesOver(t *testing.T) {
 	for range 50 {
 		virtual(t, func(t *testing.T, w *world) {
 			w.frozen(5 * time.Second)
-			air := locktest.NewAir()
+			air := locktest.NewNetwork()
 			var waiters []*owner
 			var outcomes []<-chan outcome
 			for _, id := range []string{"a", "b", "c", "d"} {
@@ -85,7 +85,7 @@ func TestOneOfManyWaitersTakesOver(t *testing.T) {
 
 func TestHolderThatAnswersIsNotTakenOver(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewAir()
+		air := locktest.NewNetwork()
 		holder := w.talking("holder", air.Join())
 		lease := holder.acquire(lock.AcquireOptions{})
 		// Another client's clock is wrong, or a disk is slow: the record looks expired, but the holder lives.
@@ -111,7 +111,7 @@ func TestNoTakeoverWithoutChannel(t *testing.T) {
 		assert.ErrorIs(t, got.err, lock.ErrTimeout)
 		shared := patient
 		shared.Mode = lock.Shared
-		got = <-w.talking("reader", locktest.NewAir().Join()).begin(ctx, shared)
+		got = <-w.talking("reader", locktest.NewNetwork().Join()).begin(ctx, shared)
 		assert.ErrorIs(t, got.err, lock.ErrTimeout)
 		require.NoError(t, victim.Release(t.Context()))
 	})
@@ -123,7 +123,7 @@ func TestOldRecordDoesNotLetWaitersStealPlaces(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		gone, _ := w.frozen(time.Second)
 		require.NoError(t, gone.Release(t.Context()))
-		air := locktest.NewAir()
+		air := locktest.NewNetwork()
 		a, b := w.talking("a", air.Join()), w.talking("b", air.Join())
 		place := a.acquire(lock.AcquireOptions{Path: []string{"u1"}})
 		own := b.acquire(lock.AcquireOptions{Path: []string{"u2"}})
@@ -146,7 +146,7 @@ func TestFrozenHolderIsTakenOverAfterClockSetBack(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.frozen(25 * time.Second)
 		w.clock.SetWall(-time.Hour)
-		got := <-w.talking("a", locktest.NewAir().Join()).begin(t.Context(), patient)
+		got := <-w.talking("a", locktest.NewNetwork().Join()).begin(t.Context(), patient)
 		require.NoError(t, got.err)
 		between(t, 25*time.Second, got.at, 27*time.Second)
 	})
@@ -156,7 +156,7 @@ func TestFrozenHolderIsTakenOverAfterClockSetBack(t *testing.T) {
 func TestFrozenHolderIsTakenOverAfterClockSetBackWhileWaiting(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.frozen(25 * time.Second)
-		outcome := w.talking("a", locktest.NewAir().Join()).begin(t.Context(), patient)
+		outcome := w.talking("a", locktest.NewNetwork().Join()).begin(t.Context(), patient)
 		w.sleep(10 * time.Second)
 		w.clock.SetWall(-time.Hour)
 		got := <-outcome
@@ -177,7 +177,7 @@ func TestFrozenSuccessorOfLongLeaseIsTakenOver(t *testing.T) {
 			next <- g
 		}()
 		synctest.Wait()
-		outcome := w.talking("a", locktest.NewAir().Join()).begin(t.Context(), patient)
+		outcome := w.talking("a", locktest.NewNetwork().Join()).begin(t.Context(), patient)
 		w.sleep(time.Second)
 		require.NoError(t, w.records.Remove(t.Context(), long))
 		require.NoError(t, first.Release(t.Context()))
@@ -236,7 +236,7 @@ func TestWaiterThatFreezesAfterItsLookStealsNothing(t *testing.T) {
 			require.NoError(t, victim.Release(t.Context()))
 			time.Sleep(4 * time.Second)
 		}
-		waiting := w.configured("a", lock.Config{Backends: []lock.Backend{b}, Channel: locktest.NewAir().Join()}).begin(t.Context(), patient)
+		waiting := w.configured("a", lock.Config{Backends: []lock.Backend{b}, Channel: locktest.NewNetwork().Join()}).begin(t.Context(), patient)
 		g := <-successor
 		w.sleep(time.Minute)
 		assert.True(t, froze)

@@ -252,7 +252,7 @@ func TestTokenExceedsAfter(t *testing.T) {
 		"wall clock": func(*world) lock.Records { return &lock.WallTokens{Clock: frozen{}} },
 		"spare": func(w *world) lock.Records {
 			w.records.OnClaim = func(lock.Record) error { return lock.ErrUnsupported }
-			return lock.WithSpare(w.records, &lock.WallTokens{Clock: frozen{}}, nil)
+			return lock.WithFallback(w.records, &lock.WallTokens{Clock: frozen{}}, nil)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

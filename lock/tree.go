@@ -5,25 +5,25 @@ import (
 	"strconv"
 )
 
-// spot is the Locker of the places that one acquisition locks under one backend. A request to it is for all of them,
+// target is the Locker of the places that one acquisition locks under one backend. A request to it is for all of them,
 // whatever its Wants are.
-type spot struct {
+type target struct {
 	m      *Manager
 	b      Backend
-	here   Locker // of this machine, for names below b's resource
+	local  Locker // of this machine, for names below b's resource
 	places [][]string
 	wants  []Want // the names that the enclosing leases do not hold already
 	again  string // a name that they hold although it is needed exclusively
 	slots  int
-	far    Place // if b also locks between machines
-	within *holding
+	remote Place // if b also locks between machines
+	within *heldLease
 	wait   *waiting // nil while it does not wait
 }
 
-// at returns the backend of an acquisition: b itself for the project as a whole, or a backend whose Locker is a [spot].
+// at returns the backend of an acquisition: b itself for the project as a whole, or a backend whose Locker is a [target].
 func (a *acquisition) at(b Backend) (Backend, *Error) {
 	whole := len(a.opts.Path) == 0 && a.opts.Paths == nil && a.opts.Slots < 2
-	if a.within == nil && whole && (b.Elsewhere == nil || a.opts.Mode == Exclusive) {
+	if a.within == nil && whole && (b.Remote == nil || a.opts.Mode == Exclusive) {
 		return b, nil
 	}
 	s := newSpot(b, a.opts, a.within)
@@ -36,8 +36,8 @@ func (a *acquisition) at(b Backend) (Backend, *Error) {
 		return b, &Error{Code: CodeReentrant, Operation: OpAcquire, Resource: b.Resource,
 			Detail: "the lease given as within, or one around it, holds " + quote(s.again) + " already; waiting for it would never end"}
 	}
-	if b.Elsewhere != nil {
-		if err := a.within.missing(&s.far); err != nil {
+	if b.Remote != nil {
+		if err := a.within.missing(&s.remote); err != nil {
 			err.Resource = b.Resource
 			return b, err
 		}
@@ -46,11 +46,11 @@ func (a *acquisition) at(b Backend) (Backend, *Error) {
 	return b, nil
 }
 
-func newSpot(b Backend, opts AcquireOptions, within *holding) *spot {
-	s := &spot{b: b, here: b.Locker, places: opts.places(), slots: opts.Slots, within: within}
-	if b.Elsewhere != nil {
-		s.here = b.Elsewhere.Here()
-		s.far = Place{LeaseID: opts.LeaseID, Paths: s.places, Mode: opts.Mode, Slots: opts.Slots}
+func newSpot(b Backend, opts AcquireOptions, within *heldLease) *target {
+	s := &target{b: b, local: b.Locker, places: opts.places(), slots: opts.Slots, within: within}
+	if b.Remote != nil {
+		s.local = b.Remote.Local()
+		s.remote = Place{LeaseID: opts.LeaseID, Paths: s.places, Mode: opts.Mode, Slots: opts.Slots}
 	}
 	mode := opts.Mode
 	if s.slots > 1 {
@@ -68,12 +68,12 @@ func newSpot(b Backend, opts AcquireOptions, within *holding) *spot {
 	return s
 }
 
-// spot returns what is locked under a backend; that of the project as a whole is used for reports only.
-func (b Backend) spot(mode Mode) *spot {
-	if s, ok := b.Locker.(*spot); ok {
+// target returns what is locked under a backend; that of the project as a whole is used for reports only.
+func (b Backend) target(mode Mode) *target {
+	if s, ok := b.Locker.(*target); ok {
 		return s
 	}
-	return &spot{b: b, here: b.Locker, places: [][]string{{}}, wants: []Want{{b.Name(), mode}}}
+	return &target{b: b, local: b.Locker, places: [][]string{{}}, wants: []Want{{b.Name(), mode}}}
 }
 
 // Places returns the Locker of places of the project that b locks, as opts names them by Path, Paths, Mode and Slots:
@@ -88,13 +88,13 @@ func Places(b Backend, opts AcquireOptions) (Locker, error) {
 }
 
 // taken returns the slot and the names that a grant holds.
-func (s *spot) taken(g Grant) (slot int, wants []Want) {
+func (s *target) taken(g Grant) (slot int, wants []Want) {
 	switch g, ok := g.(*bundle); {
 	case !ok:
-	case g.far != nil:
+	case g.remote != nil:
 		slot, wants = s.taken(g.local)
-		if len(s.far.Paths) > 0 {
-			slot = g.far.Slot()
+		if len(s.remote.Paths) > 0 {
+			slot = g.remote.Slot()
 		}
 		return slot, wants
 	case s.slots > 1:
@@ -104,10 +104,10 @@ func (s *spot) taken(g Grant) (slot int, wants []Want) {
 }
 
 // Query implements [Locker], for this machine.
-func (s *spot) Query(ctx context.Context) (Snapshot, error) { return s.here.Query(ctx) }
+func (s *target) Query(ctx context.Context) (Snapshot, error) { return s.local.Query(ctx) }
 
 // Request implements [Locker].
-func (s *spot) Request(ctx context.Context, r Request) (Grant, error) {
+func (s *target) Request(ctx context.Context, r Request) (Grant, error) {
 	var ask func(context.Context) (Grant, error)
 	switch {
 	case r.Steal:
@@ -122,25 +122,25 @@ func (s *spot) Request(ctx context.Context, r Request) (Grant, error) {
 		ask = s.await
 	}
 	grant, err := ask(ctx)
-	if err != nil || s.b.Elsewhere == nil {
+	if err != nil || s.b.Remote == nil {
 		return grant, err
 	}
-	return s.lockElsewhere(ctx, grant, r)
+	return s.lockRemotely(ctx, grant, r)
 }
 
-func (s *spot) ask(ctx context.Context, ifAvailable bool, wants ...Want) (Grant, error) {
+func (s *target) ask(ctx context.Context, ifAvailable bool, wants ...Want) (Grant, error) {
 	if len(wants) == 0 {
 		return newBundle(0), nil
 	}
-	return s.here.Request(ctx, Request{Wants: wants, IfAvailable: ifAvailable})
+	return s.local.Request(ctx, Request{Wants: wants, IfAvailable: ifAvailable})
 }
 
 // try takes everything or nothing, without waiting.
-func (s *spot) try(ctx context.Context) (Grant, error) { return s.ask(ctx, true, s.wants...) }
+func (s *target) try(ctx context.Context) (Grant, error) { return s.ask(ctx, true, s.wants...) }
 
 // await takes one name after the other, in the global order. An acquisition that takes all it needs at once can
 // therefore never be part of a cycle, and at any time it is known what it holds and what it waits for.
-func (s *spot) await(ctx context.Context) (Grant, error) {
+func (s *target) await(ctx context.Context) (Grant, error) {
 	parts, err := s.takeInTurn(ctx, s.wants)
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (s *spot) await(ctx context.Context) (Grant, error) {
 }
 
 // takeInTurn waits for the names one by one. If it fails, it gives back the names it has taken.
-func (s *spot) takeInTurn(ctx context.Context, wants []Want) (parts []Grant, err error) {
+func (s *target) takeInTurn(ctx context.Context, wants []Want) (parts []Grant, err error) {
 	for i, w := range wants {
 		s.wait.at(wants[:i], w)
 		g, err := s.ask(ctx, false, w)
@@ -165,7 +165,7 @@ func (s *spot) takeInTurn(ctx context.Context, wants []Want) (parts []Grant, err
 
 // steal takes the places from their holders. It takes an ancestor that a client holds exclusively in that mode, since
 // Lockers cannot share a stolen name.
-func (s *spot) steal(ctx context.Context) (Grant, error) {
+func (s *target) steal(ctx context.Context) (Grant, error) {
 	var parts []Grant
 	for i := range s.wants {
 		g, err := s.stealOne(ctx, &s.wants[i])
@@ -178,7 +178,7 @@ func (s *spot) steal(ctx context.Context) (Grant, error) {
 	return newBundle(0, parts...), nil
 }
 
-func (s *spot) stealOne(ctx context.Context, w *Want) (Grant, error) {
+func (s *target) stealOne(ctx context.Context, w *Want) (Grant, error) {
 	if w.Mode == Shared {
 		g, err := s.ask(ctx, true, *w)
 		if err == nil || !denied(err) {
@@ -190,5 +190,5 @@ func (s *spot) stealOne(ctx context.Context, w *Want) (Grant, error) {
 		}
 		w.Mode = Exclusive
 	}
-	return s.here.Request(ctx, Request{Wants: []Want{*w}, Steal: true})
+	return s.local.Request(ctx, Request{Wants: []Want{*w}, Steal: true})
 }

@@ -24,15 +24,15 @@ func Within(ctx context.Context, lease Lease) context.Context {
 }
 
 // within returns the lease that ctx carries, or nil.
-func (m *Manager) within(ctx context.Context) (*holding, *Error) {
-	h, _ := ctx.Value(enclosing{m}).(*holding)
+func (m *Manager) within(ctx context.Context) (*heldLease, *Error) {
+	h, _ := ctx.Value(enclosing{m}).(*heldLease)
 	if h != nil && h.life.Err() != nil {
 		return nil, invalid("within", "must be a lease that is still held")
 	}
 	return h, nil
 }
 
-func (h *holding) id() string {
+func (h *heldLease) id() string {
 	if h == nil {
 		return ""
 	}
@@ -40,7 +40,7 @@ func (h *holding) id() string {
 }
 
 // holds reports whether a lease or one around it holds a name, in whatever mode.
-func (h *holding) holds(name string) bool {
+func (h *heldLease) holds(name string) bool {
 	for ; h != nil; h = h.within {
 		if named(h.wants, name) {
 			return true
@@ -50,7 +50,7 @@ func (h *holding) holds(name string) bool {
 }
 
 // inChain reports whether other is the lease or one around it.
-func (h *holding) inChain(other *holding) bool {
+func (h *heldLease) inChain(other *heldLease) bool {
 	for ; h != nil; h = h.within {
 		if h == other {
 			return true
@@ -60,7 +60,7 @@ func (h *holding) inChain(other *holding) bool {
 }
 
 // enclosed is closed when the lease around this one ends; nil if there is none.
-func (h *holding) enclosed() <-chan struct{} {
+func (h *heldLease) enclosed() <-chan struct{} {
 	if h.within == nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func documentPath(id string) string { return "/api/documents/" + id }
 
 // Backend returns the document as a manager wants it.
 func (d *Document) Backend() lock.Backend {
-	return lock.Backend{Strategy: lock.Remote, Resource: d.resource, Locker: d, Records: d, Local: &d.c.Local, Elsewhere: d}
+	return lock.Backend{Strategy: lock.Remote, Resource: d.resource, Locker: d, Records: d, Local: &d.c.Local, Remote: d}
 }
 
 // Folder returns the folder for what is kept on this machine of the server's documents. Servers whose URLs differ in scheme,
@@ -126,12 +126,12 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 		return nil, &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Resource: d.resource,
 			Detail: "as a whole, a document is locked exclusively"}
 	}
-	local, err := d.Here().Request(ctx, r)
+	local, err := d.Local().Request(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if r.Here != nil {
-		r.Here()
+	if r.OnLocal != nil {
+		r.OnLocal()
 	}
 	reply, err := d.take(ctx, local, wish{request: d.asking, question: d.question, document: d.c.Room, ifAvailable: r.IfAvailable, steal: r.Steal})
 	if err != nil {
@@ -173,7 +173,7 @@ func (d *Document) fields() map[string]any {
 // Query tells what is known on this machine and, of another one, who holds: by the name that the
 // server shows. Who has the local lock and waits for the server is first among those who wait.
 func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
-	snapshot, err := d.Here().Query(ctx)
+	snapshot, err := d.Local().Query(ctx)
 	if err != nil || len(snapshot.Held) == 0 {
 		return snapshot, err
 	}

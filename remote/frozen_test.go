@@ -32,7 +32,7 @@ func TestASuspendedTabIsTakenOver(t *testing.T) {
 
 				document := remote.NewDocument(remote.Config{Server: &browser{net: n, session: "A"}, URL: "https://locks.example/", Room: "project", Name: "next",
 					Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: space.Client("next"), Records: records}})
-				m, err := lock.NewManager(lock.Config{OwnerID: "next", Channel: locktest.NewAir().Join(), Backends: []lock.Backend{document.Backend()}})
+				m, err := lock.NewManager(lock.Config{OwnerID: "next", Channel: locktest.NewNetwork().Join(), Backends: []lock.Backend{document.Backend()}})
 				require.NoError(t, err)
 				next := &tab{Manager: m, t: t}
 				waiting := next.begin(t.Context(), patient)

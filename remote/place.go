@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Lock implements [lock.Elsewhere]: a place of the project is one below its document on the server. Each lease on
+// Lock implements [lock.RemoteLocker]: a place of the project is one below its document on the server. Each lease on
 // places is one of the server's, under its own id.
-func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, ifAvailable bool) (lock.Far, error) {
+func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, ifAvailable bool) (lock.RemoteGrant, error) {
 	w := wish{ifAvailable: ifAvailable, nested: p.Nested, steal: p.Steal, request: func(wait time.Duration, a acquisition) Request {
 		fields := d.fields()
 		fields["paths"], fields["mode"], fields["slots"] = d.paths(p), string(p.Mode), max(1, p.Slots)
@@ -46,7 +46,7 @@ func (d *Document) paths(p *lock.Place) (paths [][]string) {
 	return paths
 }
 
-// place is a [lock.Far]: a lease of the server's on places.
+// place is a [lock.RemoteGrant]: a lease of the server's on places.
 type place struct {
 	*link
 	claim claim
@@ -54,7 +54,7 @@ type place struct {
 	held  *term
 }
 
-// Slot implements [lock.Far].
+// Slot implements [lock.RemoteGrant].
 func (p *place) Slot() int { return p.slot }
 
 // Lost tells that the place was passed on; the next renewal tells of everything else that was lost.

@@ -18,12 +18,12 @@ import (
 type household struct {
 	n       *internet
 	space   *locktest.Space
-	air     *locktest.Air
+	air     *locktest.Network
 	records *locktest.Records
 }
 
 func newHousehold(n *internet) *household {
-	return &household{n: n, space: locktest.NewSpace(), air: locktest.NewAir(), records: &locktest.Records{}}
+	return &household{n: n, space: locktest.NewSpace(), air: locktest.NewNetwork(), records: &locktest.Records{}}
 }
 
 func (h *household) open(t *testing.T, session, id string) *tab {

@@ -112,7 +112,7 @@ func wire(s settings) (mechanism, error) {
 	// The lock is the browser's; the record beside it tells who holds, and counts the tokens.
 	locks := jsbridge.NewWebLocks()
 	web := lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: locks,
-		Records: lock.WithSpare(files, &lock.WallTokens{Clock: lock.SystemClock{}}, s.withoutRecord)}
+		Records: lock.WithFallback(files, &lock.WallTokens{Clock: lock.SystemClock{}}, s.withoutRecord)}
 	file := lock.Backend{Strategy: lock.FileLock, Resource: resource, Key: s.key(), Locker: files, Records: files}
 	if locks.Missing() == nil { // pages of every strategy exclude each other
 		file.Locker = lock.Both(locks, files)

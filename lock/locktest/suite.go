@@ -217,19 +217,19 @@ func testSteal(h *harness) {
 	queued := h.wait(h.ctx, h.client(), h.want(lock.Exclusive))
 	r := h.want(lock.Exclusive)
 	r.Steal = true
-	thief := h.hold(h.client(), r)
+	stolen := h.hold(h.client(), r)
 	select {
 	case <-victim.Lost():
 	case <-h.ctx.Done():
-		require.Fail(h, "the victim was not told")
+		require.Fail(h, "the victim got no loss")
 	}
 	h.waiting(queued)
 	select {
-	case <-thief.Lost():
-		require.Fail(h, "the thief lost what it took")
+	case <-stolen.Lost():
+		require.Fail(h, "the steal was lost")
 	default:
 	}
-	h.free(thief)
+	h.free(stolen)
 	h.free(victim)
 	h.free(h.granted(queued))
 }
@@ -238,11 +238,11 @@ func testReleaseAfterSteal(h *harness) {
 	victim := h.hold(h.client(), h.want(lock.Exclusive))
 	r := h.want(lock.Exclusive)
 	r.Steal = true
-	thief := h.hold(h.client(), r)
+	stolen := h.hold(h.client(), r)
 	h.free(victim)
 	queued := h.wait(h.ctx, h.client(), h.want(lock.Exclusive))
 	h.waiting(queued)
-	h.free(thief)
+	h.free(stolen)
 	h.free(h.granted(queued))
 }
 

@@ -33,7 +33,7 @@ func RunTree(t *testing.T, open func(t *testing.T) func() lock.Locker) {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), patience)
 			defer stop()
-			g := &grove{harness: &harness{T: t, ctx: ctx, client: open(t), name: "tree " + lock.NewID()}, air: NewAir()}
+			g := &grove{harness: &harness{T: t, ctx: ctx, client: open(t), name: "tree " + lock.NewID()}, air: NewNetwork()}
 			c.run(g)
 			g.clear()
 		})
@@ -43,7 +43,7 @@ func RunTree(t *testing.T, open func(t *testing.T) func() lock.Locker) {
 // grove is a project with a tree, and the owners that lock places of it.
 type grove struct {
 	*harness
-	air    *Air
+	air    *Network
 	owners []*lock.Manager
 }
 

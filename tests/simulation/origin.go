@@ -82,7 +82,7 @@ func (o *origin) backend(t *tab, file bool) lock.Backend {
 	records := &records{tab: t, table: o.records}
 	if !file {
 		return lock.Backend{Strategy: lock.WebLock, Resource: projectKey, Locker: web,
-			Records: lock.WithSpare(records, &lock.WallTokens{Clock: t}, nil)}
+			Records: lock.WithFallback(records, &lock.WallTokens{Clock: t}, nil)}
 	}
 	files := &locker{tab: t, inner: o.files.Client(t.name)}
 	return lock.Backend{Strategy: lock.FileLock, Resource: "opfs:project", Key: projectKey, Locker: lock.Both(web, files), Records: records}

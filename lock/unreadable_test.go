@@ -17,10 +17,10 @@ import (
 
 // These tests suspend a process during a step over the file of the records, which stays open until the process wakes.
 
-// spared joins as an owner that goes on without a record if it cannot write one.
-func (w *world) spared(id string, air *locktest.Air) *owner {
+// withFallback joins as an owner that goes on without a record if it cannot write one.
+func (w *world) withFallback(id string, air *locktest.Network) *owner {
 	b := w.backend(id)
-	b.Records = lock.WithSpare(w.records, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
+	b.Records = lock.WithFallback(w.records, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
 	return w.configured(id, lock.Config{Backends: []lock.Backend{b}, Channel: air.Join()})
 }
 
@@ -37,7 +37,7 @@ func TestUnreadableRecordIsValidForTheTTL(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(25 * time.Second)
 		wake := w.records.Open()
-		waiter := w.spared("a", locktest.NewAir())
+		waiter := w.withFallback("a", locktest.NewNetwork())
 		got := <-waiter.begin(t.Context(), patient)
 		require.NoError(t, got.err)
 		between(t, unreadable, got.at, unreadable+5*time.Second) // a look, a second look before the steal, and the claim
@@ -55,7 +55,7 @@ func isLost(g lock.Grant) bool { return wait.Closed(g.Lost()) }
 func TestRecordThatBecomesUnreadableIsValidForItsTTL(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.frozen(5 * time.Second)
-		waiter := w.spared("a", locktest.NewAir())
+		waiter := w.withFallback("a", locktest.NewNetwork())
 		outcome := waiter.begin(t.Context(), patient)
 		w.sleep(time.Second)
 		defer w.records.Open()()
@@ -69,11 +69,11 @@ func TestRecordThatBecomesUnreadableIsValidForItsTTL(t *testing.T) {
 // A holder that answers keeps its lock although its record cannot be read.
 func TestHolderThatAnswersKeepsLockWithoutRecord(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewAir()
-		holder := w.spared("holder", air)
+		air := locktest.NewNetwork()
+		holder := w.withFallback("holder", air)
 		lease := holder.acquire(lock.AcquireOptions{TTL: 10 * time.Minute})
 		wake := w.records.Open()
-		waiting := w.spared("a", air).begin(t.Context(), patient)
+		waiting := w.withFallback("a", air).begin(t.Context(), patient)
 		w.sleep(5 * time.Minute)
 		require.NoError(t, lease.Err())
 		assert.Empty(t, waiting)
@@ -97,11 +97,11 @@ func TestHolderWithoutRecordKeepsItsLockAfterATakeover(t *testing.T) {
 			} else { // the new holder cannot write, the others can read
 				w.records.OnClaim = func(lock.Record) error { return errors.New("the storage is full") }
 			}
-			air := locktest.NewAir()
+			air := locktest.NewNetwork()
 			var waiters []*owner
 			first := make(chan outcome, 4)
 			for _, id := range []string{"a", "b", "c", "d"} {
-				o := w.spared(id, air)
+				o := w.withFallback(id, air)
 				waiters = append(waiters, o)
 				c := o.begin(t.Context(), patient)
 				go func() { first <- <-c }()
@@ -136,7 +136,7 @@ func TestTTLBeginsAnewWithAnotherHolder(t *testing.T) {
 		}()
 		synctest.Wait()
 		defer w.records.Open()()
-		waiter := w.spared("a", locktest.NewAir())
+		waiter := w.withFallback("a", locktest.NewNetwork())
 		outcome := waiter.begin(t.Context(), patient)
 		w.sleep(20 * time.Second)
 		require.NoError(t, first.Release(t.Context()))
@@ -158,7 +158,7 @@ func TestMissingRecordProvesNoFrozenHolder(t *testing.T) {
 				require.NoError(t, err2)
 				b := w.backend("a")
 				b.Records = reading{b.Records, err}
-				waiter := w.configured("a", lock.Config{Backends: []lock.Backend{b}, Channel: locktest.NewAir().Join()})
+				waiter := w.configured("a", lock.Config{Backends: []lock.Backend{b}, Channel: locktest.NewNetwork().Join()})
 				waiting := waiter.begin(t.Context(), patient)
 				w.sleep(9 * time.Minute)
 				assert.Empty(t, waiting)
@@ -187,7 +187,7 @@ func (r reading) Read(ctx context.Context, resource string) (lock.Record, bool, 
 func TestNoTakeoverWhenPostFails(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(time.Second)
-		waiting := w.talkingOver("a", mute{locktest.NewAir().Join()}).begin(t.Context(), patient)
+		waiting := w.talkingOver("a", mute{locktest.NewNetwork().Join()}).begin(t.Context(), patient)
 		w.sleep(9 * time.Minute)
 		assert.Empty(t, waiting)
 		require.NoError(t, victim.Release(t.Context()))
@@ -205,8 +205,8 @@ func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 		w.frozen(5 * time.Second)
 		thief, err := w.space.Client("frozen thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
 		require.NoError(t, err)
-		air := locktest.NewAir()
-		waiters := []*owner{w.spared("a", air), w.spared("b", air), w.spared("c", air)}
+		air := locktest.NewNetwork()
+		waiters := []*owner{w.withFallback("a", air), w.withFallback("b", air), w.withFallback("c", air)}
 		first := make(chan outcome, 3)
 		for _, o := range waiters {
 			c := o.begin(t.Context(), patient)
@@ -235,7 +235,7 @@ func TestHolderThatWakesDuringTakeoverServesQueue(t *testing.T) {
 		victim, _ := w.frozen(5 * time.Second)
 		_, err := w.space.Client("frozen thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
 		require.NoError(t, err)
-		waiter := w.spared("a", locktest.NewAir())
+		waiter := w.withFallback("a", locktest.NewNetwork())
 		outcome := waiter.begin(t.Context(), patient)
 		w.sleep(8 * time.Second)
 		require.NoError(t, victim.Release(t.Context()))
@@ -251,7 +251,7 @@ func TestClaimTakesHalfTheTTLAtMost(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		defer w.records.Open()()
 		begun := time.Now()
-		o := w.spared("a", locktest.NewAir())
+		o := w.withFallback("a", locktest.NewNetwork())
 		lease := o.acquire(lock.AcquireOptions{TTL: 900 * time.Millisecond, HeartbeatInterval: 300 * time.Millisecond})
 		assert.Less(t, time.Since(begun), 460*time.Millisecond)
 		w.sleep(time.Minute)

@@ -2,14 +2,14 @@ package lock
 
 import "context"
 
-// Elsewhere also locks places of the project between machines, after they are locked on this machine.
-type Elsewhere interface {
-	// Here returns the Locker of this machine, for names below the resource of the backend.
-	Here() Locker
+// RemoteLocker also locks places of the project between machines, after they are locked on this machine.
+type RemoteLocker interface {
+	// Local returns the Locker of this machine, for names below the resource of the backend.
+	Local() Locker
 	// Lock locks a place that local already locks on this machine, so that no other client of this machine blocks it.
 	// It returns the errors of [Locker].Request, and ErrDeadlock. If local is lost, Lock returns, because waiting is
 	// useless then. The caller keeps local.
-	Lock(ctx context.Context, p *Place, local Grant, ifAvailable bool) (Far, error)
+	Lock(ctx context.Context, p *Place, local Grant, ifAvailable bool) (RemoteGrant, error)
 }
 
 // Place is the part of a lease that other machines must grant.
@@ -24,31 +24,31 @@ type Place struct {
 	Steal  bool // it was stolen from its holder on this machine, whose remote locks pass to this lease
 }
 
-// Far is a place that is locked between machines, and the Records of its lease. It is released before the lock of this
+// RemoteGrant is a place that is locked between machines, and the Records of its lease. It is released before the lock of this
 // machine. Lost may be nil: the next renewal then reports a remote loss.
-type Far interface {
+type RemoteGrant interface {
 	Grant
 	Records
 	Slot() int
 }
 
-// lockElsewhere completes a grant of this machine.
-func (s *spot) lockElsewhere(ctx context.Context, local Grant, r Request) (Grant, error) {
-	p := s.far
+// lockRemotely completes a grant of this machine.
+func (s *target) lockRemotely(ctx context.Context, local Grant, r Request) (Grant, error) {
+	p := s.remote
 	p.Steal = r.Steal
-	far, err := s.b.Elsewhere.Lock(ctx, &p, local, r.IfAvailable)
+	far, err := s.b.Remote.Lock(ctx, &p, local, r.IfAvailable)
 	if err != nil {
 		_ = local.Release(context.WithoutCancel(ctx))
 		return nil, err
 	}
 	g := newBundle(0, local, far)
-	g.local, g.far = local, far
+	g.local, g.remote = local, far
 	return g, nil
 }
 
 // missing removes from a place the parts that the leases around it already lock exclusively. It fails if one of these
 // leases blocks the place: between machines, a place with slots admits nothing but its slots, at it and below it.
-func (h *holding) missing(p *Place) *Error {
+func (h *heldLease) missing(p *Place) *Error {
 	var paths [][]string
 	for _, path := range p.Paths {
 		covered, barred := h.around(path, p)
@@ -66,7 +66,7 @@ func (h *holding) missing(p *Place) *Error {
 
 // around reports how the lease and those around it affect another lease at a path: whether they already exclude
 // everybody else, and whether their remote locks block it.
-func (h *holding) around(path []string, p *Place) (covered, barred bool) {
+func (h *heldLease) around(path []string, p *Place) (covered, barred bool) {
 	for ; h != nil; h = h.within {
 		slots := h.opts.Slots > 1
 		for _, held := range h.opts.places() {

@@ -25,7 +25,7 @@ func slots(n int, path ...string) lock.AcquireOptions {
 func TestCycleThroughSlots(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		virtual(t, func(t *testing.T, w *world) {
-			air := locktest.NewAir()
+			air := locktest.NewNetwork()
 			var holders []*owner
 			var held []lock.Lease
 			for range n {
@@ -72,7 +72,7 @@ func TestCycleThroughSlots(t *testing.T) {
 // through the slots needs none.
 func TestCycleThroughSlotsNeedsNoVictimOfItsOwn(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewAir()
+		air := locktest.NewNetwork()
 		a, b, c, z := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join()), w.talking("z", air.Join())
 		one, two := a.acquire(slots(2, "pool")), b.acquire(slots(2, "pool"))
 		q, r := z.acquire(place("q")), c.acquire(place("r"))
@@ -125,11 +125,11 @@ func TestOwnerThatHoldsAllSlotsWaitsForItself(t *testing.T) {
 // Two probes of one initiator travel at the same time among waiters in a circle. Each of them is passed on once.
 func TestProbesArePassedOnOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewAir()
+		air := locktest.NewNetwork()
 		a, b, z := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talkingOver("z", &slowAir{Channel: air.Join(), random: rand.New(rand.NewPCG(1, 1))})
 		one, two, other := a.acquire(slots(2, "pool")), b.acquire(slots(2, "pool")), z.acquire(place("q"))
 		slot := z.begin(lock.Within(w.Context(), other), slots(2, "pool"))
-		inTheWay := a.begin(lock.Within(w.Context(), one), place("q"))
+		blockers := a.begin(lock.Within(w.Context(), one), place("q"))
 		w.sleep(time.Minute)
 
 		ear := air.Join()
@@ -152,7 +152,7 @@ func TestProbesArePassedOnOnce(t *testing.T) {
 		b.release(two)
 		z.release((<-slot).lease)
 		z.release(other)
-		a.release((<-inTheWay).lease)
+		a.release((<-blockers).lease)
 		a.release(one)
 		w.mustBeFree()
 	})

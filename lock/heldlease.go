@@ -9,16 +9,16 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
-// holding is a lease from its grant to its end. One goroutine, keep, changes it; other goroutines send it commands.
-type holding struct {
+// heldLease is a lease from its grant to its end. One goroutine, maintain, changes it; other goroutines send it commands.
+type heldLease struct {
 	m       *Manager
 	backend Backend
 	grant   Grant
 	opts    AcquireOptions
-	wants   []Want   // the locks it holds itself, without those of the enclosing leases
-	within  *holding // the lease around it, or nil
+	wants   []Want     // the locks it holds itself, without those of the enclosing leases
+	within  *heldLease // the lease around it, or nil
 
-	renewals chan chan error // asks keep to renew now; the channel sent has capacity 1
+	renewals chan chan error // asks maintain to renew now; the channel sent has capacity 1
 	leave    sync.Once       // guards leaving and leaveOpts
 	leaving  chan struct{}   // closed when the owner wants to release
 	gone     chan struct{}   // closed when the last event of the lease was emitted
@@ -29,9 +29,9 @@ type holding struct {
 	leaveErr  error          // read after gone is closed
 
 	mu    sync.Mutex
-	lease Lease // the present snapshot, written by keep
+	lease Lease // the present snapshot, written by maintain
 
-	// Used by keep alone.
+	// Used by maintain alone.
 	proven    Instant // the last moment at which the lease was certainly held
 	scheduled Instant // when the next heartbeat was scheduled, and
 	pause     time.Duration
@@ -43,14 +43,14 @@ var errReleased = errors.New("the lease was released")
 
 // hold makes a lease of a grant that was requested at since, sends its event and begins to renew it. If that fails, it
 // releases the grant.
-func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, since Instant, fallback bool, opts AcquireOptions, within *holding) (Lease, error) {
+func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, since Instant, fallback bool, opts AcquireOptions, within *heldLease) (Lease, error) {
 	now := m.config.Clock.Now()
-	s := b.spot(opts.Mode)
+	s := b.target(opts.Mode)
 	slot, wants := s.taken(grant)
-	if g, ok := grant.(*bundle); ok && g.far != nil {
-		b.Records = g.far
+	if g, ok := grant.(*bundle); ok && g.remote != nil {
+		b.Records = g.remote
 	}
-	h := &holding{m: m, backend: b, grant: grant, opts: opts, wants: wants, within: within, proven: now, delays: opts.Backoff.Delays(),
+	h := &heldLease{m: m, backend: b, grant: grant, opts: opts, wants: wants, within: within, proven: now, delays: opts.Backoff.Delays(),
 		renewals: make(chan chan error), leaving: make(chan struct{}), gone: make(chan struct{})}
 	h.life, h.end = context.WithCancelCause(context.Background())
 	lease := Lease{
@@ -93,7 +93,7 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, since Instan
 	}
 	lease.Token = token
 	if b.unrecorded(m) {
-		h.grant = &ripe{grant, m.tokens, token}
+		h.grant = &delayedRelease{grant, m.tokens, token}
 	}
 	h.lease = lease
 	m.mu.Lock()
@@ -105,7 +105,7 @@ func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, since Instan
 		h.emit(Event{Type: EventFallbackEngaged, Lease: &lease})
 	}
 	h.tell(EventAcquired, lease)
-	m.work.Go(h.keep)
+	m.work.Go(h.maintain)
 	return h.snapshot(), nil
 }
 
@@ -121,13 +121,13 @@ func (l Lease) renewedAt(now Instant) Lease {
 }
 
 // record returns the public part of the lease, under the name that the Records know.
-func (h *holding) record(l Lease) Record {
+func (h *heldLease) record(l Lease) Record {
 	return Record{Resource: h.backend.Name(), LeaseID: l.ID, OwnerID: l.OwnerID, OwnerName: l.OwnerName,
 		Token: l.Token, AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, TTL: l.TTL}
 }
 
-// keep renews the lease until it ends.
-func (h *holding) keep() {
+// maintain renews the lease until it ends.
+func (h *heldLease) maintain() {
 	defer close(h.gone)
 	heartbeat := time.NewTimer(h.pause)
 	defer heartbeat.Stop()
@@ -153,7 +153,7 @@ func (h *holding) keep() {
 }
 
 // beat renews the lease and schedules the next heartbeat. It ends a lease that can no longer be renewed.
-func (h *holding) beat() error {
+func (h *heldLease) beat() error {
 	if gone := h.lapse(); gone != nil {
 		return h.over(gone)
 	}
@@ -170,7 +170,7 @@ func (h *holding) beat() error {
 		return h.over(gone)
 	}
 	switch {
-	case interrupted: // keep goes on with the release
+	case interrupted: // maintain goes on with the release
 		return h.ended()
 	case errors.Is(err, ErrLost), errors.Is(err, ErrNotAllowed):
 		return h.over(asError(err, CodeLost, OpRenew, old.Resource))
@@ -184,7 +184,7 @@ func (h *holding) beat() error {
 }
 
 // write renews the record. It returns early if the Records hang, the lease is lost or its owner releases it.
-func (h *holding) write(l Lease, limit time.Duration) (interrupted bool, err error) {
+func (h *heldLease) write(l Lease, limit time.Duration) (interrupted bool, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	written := make(chan error, 1)
@@ -202,7 +202,7 @@ func (h *holding) write(l Lease, limit time.Duration) (interrupted bool, err err
 }
 
 // retry sends the events of a failed renewal and of the next attempt.
-func (h *holding) retry(cause error) error {
+func (h *heldLease) retry(cause error) error {
 	e := asError(cause, CodeRenewFailed, OpRenew, h.backend.Resource)
 	if e.Detail == "" {
 		e.Detail = "the record could not be written; it is tried again until the lease runs out"
@@ -219,7 +219,7 @@ func (h *holding) retry(cause error) error {
 }
 
 // schedule sets the next heartbeat so that it never comes after the end of the TTL, and records it in the lease.
-func (h *holding) schedule(l Lease, now Instant, pause time.Duration) Lease {
+func (h *heldLease) schedule(l Lease, now Instant, pause time.Duration) Lease {
 	h.scheduled, h.pause = now, max(0, min(pause, l.TTL-now.Since(h.proven)))
 	l.NextHeartbeatAt = now.Wall.Add(h.pause)
 	return l
@@ -227,7 +227,7 @@ func (h *holding) schedule(l Lease, now Instant, pause time.Duration) Lease {
 
 // lapse returns the reason why the lease has ended although its owner did not release it, or nil. Expiry is checked
 // first: a holder that slept past its TTL was rightly replaced.
-func (h *holding) lapse() *Error {
+func (h *heldLease) lapse() *Error {
 	lease := h.snapshot()
 	e := &Error{Operation: OpRenew, Resource: lease.Resource}
 	if age := h.m.config.Clock.Now().Since(h.proven); age >= lease.TTL {
@@ -249,7 +249,7 @@ func (h *holding) lapse() *Error {
 
 // over ends a lease that its owner did not release. The owner gets its event first. Then the lock is released, so that
 // nobody waits for an owner that may not write.
-func (h *holding) over(e *Error) error {
+func (h *heldLease) over(e *Error) error {
 	reason := ReasonRenewFailed
 	if e.Code == CodeLost {
 		reason = ReasonLeaseLost
@@ -262,7 +262,7 @@ func (h *holding) over(e *Error) error {
 }
 
 // giveUp releases the lease at its owner's request: the lock, then the record.
-func (h *holding) giveUp(opts ReleaseOptions) error {
+func (h *heldLease) giveUp(opts ReleaseOptions) error {
 	if gone := h.lapse(); gone != nil {
 		_ = h.over(gone) // reported by events, Lease.Err and WithProjectLock
 		return nil
@@ -288,7 +288,7 @@ func (h *holding) giveUp(opts ReleaseOptions) error {
 	return e
 }
 
-func (h *holding) removeRecord(l Lease) error {
+func (h *heldLease) removeRecord(l Lease) error {
 	if h.backend.unrecorded(h.m) {
 		return nil
 	}
@@ -298,37 +298,37 @@ func (h *holding) removeRecord(l Lease) error {
 }
 
 // close ends the lease. It removes the lease first, so that Inspect never reports an ended one.
-func (h *holding) close(why error) {
+func (h *heldLease) close(why error) {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
 	h.end(why)
 	delete(h.m.leases, h.snapshot().ID)
 }
 
-func (h *holding) emit(e Event) { h.m.emit(h.backend.Resource, h.opts.LeaseID, e) }
+func (h *heldLease) emit(e Event) { h.m.emit(h.backend.Resource, h.opts.LeaseID, e) }
 
 // tell makes the lease the present one and announces it with its next heartbeat.
-func (h *holding) tell(what EventType, l Lease) {
+func (h *heldLease) tell(what EventType, l Lease) {
 	l = h.schedule(l, h.m.config.Clock.Now(), l.HeartbeatInterval)
 	h.set(l)
 	h.emit(Event{Type: what, Lease: &l})
 	h.emit(Event{Type: EventRenewScheduled, Lease: &l, NextHeartbeatIn: h.pause})
 }
 
-func (h *holding) set(l Lease) {
+func (h *heldLease) set(l Lease) {
 	h.mu.Lock()
 	h.lease = l
 	h.mu.Unlock()
 }
 
-func (h *holding) snapshot() Lease {
+func (h *heldLease) snapshot() Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lease
 }
 
 // failure returns the reason why the lease ended; nil while it lives and after a release.
-func (h *holding) failure() error {
+func (h *heldLease) failure() error {
 	if cause := context.Cause(h.life); cause != nil && !errors.Is(cause, errReleased) {
 		return cause
 	}
@@ -336,14 +336,14 @@ func (h *holding) failure() error {
 }
 
 // ended returns the reason why the lease can no longer be renewed.
-func (h *holding) ended() error {
+func (h *heldLease) ended() error {
 	if err := h.failure(); err != nil {
 		return err
 	}
 	return &Error{Code: CodeLost, Operation: OpRenew, Resource: h.backend.Resource, Err: errReleased}
 }
 
-func (h *holding) renew(ctx context.Context) (Lease, error) {
+func (h *heldLease) renew(ctx context.Context) (Lease, error) {
 	result := make(chan error, 1)
 	select {
 	case h.renewals <- result:
@@ -363,7 +363,7 @@ func (h *holding) renew(ctx context.Context) (Lease, error) {
 	}
 }
 
-func (h *holding) release(ctx context.Context, opts ReleaseOptions) error {
+func (h *heldLease) release(ctx context.Context, opts ReleaseOptions) error {
 	mine := false
 	h.leave.Do(func() {
 		mine, h.leaveOpts = true, opts

@@ -16,17 +16,17 @@ import (
 // the same in both count. An acquisition never returns to an earlier state, so between the two collections all of them
 // were in these states at once.
 
-// standing is an acquisition that waits, with all locks that it and the leases around it hold.
-type standing struct {
+// waiterState is an acquisition that waits, with all locks that it and the leases around it hold.
+type waiterState struct {
 	Waiter
 	holds []Want
 }
 
-// census returns the waiters of all owners, and the locks they hold.
-func (m *Manager) census(ctx context.Context) (all []*standing) {
+// collectWaiters returns the waiters of all owners, and the locks they hold.
+func (m *Manager) collectWaiters(ctx context.Context) (all []*waiterState) {
 	holders, waiters, _ := m.Inspect(ctx)
 	for _, w := range waiters {
-		s := &standing{Waiter: w, holds: append([]Want(nil), w.Held...)}
+		s := &waiterState{Waiter: w, holds: append([]Want(nil), w.Held...)}
 		all = append(all, s)
 		within := w.Within
 		for range holders { // no chain has more links
@@ -40,12 +40,12 @@ func (m *Manager) census(ctx context.Context) (all []*standing) {
 	return all
 }
 
-// knotted reports whether the acquisition is the victim among the waiters that wait for each other: the youngest of a
+// isVictim reports whether the acquisition is the victim among the waiters that wait for each other: the youngest of a
 // set that waits only for itself, so that the end of no other set can free it.
-func (w *waiting) knotted(ctx context.Context) bool {
-	before := w.m.census(ctx)
-	var now []*standing
-	for _, s := range w.m.census(ctx) {
+func (w *waiting) isVictim(ctx context.Context) bool {
+	before := w.m.collectWaiters(ctx)
+	var now []*waiterState
+	for _, s := range w.m.collectWaiters(ctx) {
 		for _, b := range before {
 			if s.LeaseID == b.LeaseID && sameWants(s.holds, b.holds) && sameWants(s.Awaits, b.Awaits) {
 				now = append(now, s)
@@ -53,7 +53,7 @@ func (w *waiting) knotted(ctx context.Context) bool {
 			}
 		}
 	}
-	return youngestOfKnot(now, w.LeaseID)
+	return youngestOfDeadlock(now, w.LeaseID)
 }
 
 func sameWants(a, b []Want) bool {
@@ -65,8 +65,8 @@ func sameWants(a, b []Want) bool {
 	return len(a) == len(b)
 }
 
-func youngestOfKnot(all []*standing, id string) bool {
-	all = stuck(all)
+func youngestOfDeadlock(all []*waiterState, id string) bool {
+	all = deadlockSet(all)
 	mine := reachable(all, id)
 	for _, s := range mine {
 		if age(s.Since, s.LeaseID, mine[0].Since, id) > 0 || len(reachable(all, s.LeaseID)) < len(mine) {
@@ -76,10 +76,10 @@ func youngestOfKnot(all []*standing, id string) bool {
 	return len(mine) > 0
 }
 
-// stuck returns the waiters that cannot go on before one of them ends.
-func stuck(all []*standing) []*standing {
+// deadlockSet returns the waiters that cannot go on before one of them ends.
+func deadlockSet(all []*waiterState) []*waiterState {
 	for {
-		var rest []*standing
+		var rest []*waiterState
 		for _, s := range all {
 			if !s.canGoOn(all) {
 				rest = append(rest, s)
@@ -93,18 +93,18 @@ func stuck(all []*standing) []*standing {
 }
 
 // canGoOn reports whether no waiter of all holds one of the names that it awaits, or the only one.
-func (s *standing) canGoOn(all []*standing) bool {
+func (s *waiterState) canGoOn(all []*waiterState) bool {
 	for _, a := range s.Awaits {
-		if len(inTheWay(all, a)) == 0 {
+		if len(blockers(all, a)) == 0 {
 			return true
 		}
 	}
 	return len(s.Awaits) == 0
 }
 
-// inTheWay returns the waiters that hold a wanted name. A shared request behind an exclusive one waits for all holders
+// blockers returns the waiters that hold a wanted name. A shared request behind an exclusive one waits for all holders
 // of the name: see [waiting.pass].
-func inTheWay(all []*standing, want Want) (found []*standing) {
+func blockers(all []*waiterState, want Want) (found []*waiterState) {
 	for _, s := range all {
 		for _, a := range s.Awaits {
 			if a == (Want{want.Name, Exclusive}) {
@@ -113,7 +113,7 @@ func inTheWay(all []*standing, want Want) (found []*standing) {
 		}
 	}
 	for _, s := range all {
-		if bar(s.holds, want) {
+		if conflicts(s.holds, want) {
 			found = append(found, s)
 		}
 	}
@@ -122,7 +122,7 @@ func inTheWay(all []*standing, want Want) (found []*standing) {
 
 // reachable returns the waiter with this id, if it is among all, followed by the waiters that block it, those that
 // block these, and so on.
-func reachable(all []*standing, id string) (found []*standing) {
+func reachable(all []*waiterState, id string) (found []*waiterState) {
 	for _, s := range all {
 		if s.LeaseID == id {
 			found = append(found, s)
@@ -131,7 +131,7 @@ func reachable(all []*standing, id string) (found []*standing) {
 	}
 	for i := 0; i < len(found); i++ {
 		for _, a := range found[i].Awaits {
-			for _, s := range inTheWay(all, a) {
+			for _, s := range blockers(all, a) {
 				if !slices.Contains(found, s) {
 					found = append(found, s)
 				}

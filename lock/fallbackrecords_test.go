@@ -35,7 +35,7 @@ func TestFallbackRecords(t *testing.T) {
 					return nil
 				}}
 				b := w.backend("a")
-				b.Records = lock.WithSpare(best, &lock.WallTokens{Clock: lock.SystemClock{}}, func(err error) { warned = append(warned, err) })
+				b.Records = lock.WithFallback(best, &lock.WallTokens{Clock: lock.SystemClock{}}, func(err error) { warned = append(warned, err) })
 				a := w.join("a", b)
 				begun := time.Now()
 				lease := a.acquire(lock.AcquireOptions{})
@@ -92,7 +92,7 @@ func TestFallbackTokensRise(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
 				best := &ahead{by: by}
 				b := w.backend("a")
-				b.Records = lock.WithSpare(best, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
+				b.Records = lock.WithFallback(best, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
 				a := w.join("a", b)
 				begun := time.Now()
 				first := a.acquire(lock.AcquireOptions{})

@@ -13,15 +13,15 @@ const claimLimit = 3 * time.Second
 // there is more than one grant in a millisecond. The fallback Records know only the clock, and let the same time pass.
 const maxLead = 2 * time.Millisecond
 
-// WithSpare returns Records for leases whose lock does not depend on them. They use best, and spare for a lease whose
+// WithFallback returns Records for leases whose lock does not depend on them. They use best, and spare for a lease whose
 // Claim fails there or takes longer than three seconds or half its TTL. Such a lease has no record. warn, unless nil,
 // is then called with the reason; it must not block. Tokens rise from lease to lease, whichever of the two they come
 // from: those of best are not far ahead of the clock, and those of spare begin behind them.
-func WithSpare(best Records, spare *WallTokens, warn func(error)) Records {
-	return &spared{best: best, spare: spare, warn: warn, leases: make(map[string]bool)}
+func WithFallback(best Records, spare *WallTokens, warn func(error)) Records {
+	return &fallbackRecords{best: best, spare: spare, warn: warn, leases: make(map[string]bool)}
 }
 
-type spared struct {
+type fallbackRecords struct {
 	best  Records
 	spare *WallTokens
 	warn  func(error)
@@ -31,7 +31,7 @@ type spared struct {
 }
 
 // Claim implements [Records].
-func (s *spared) Claim(ctx context.Context, r Record, stolen bool) (int64, error) {
+func (s *fallbackRecords) Claim(ctx context.Context, r Record, stolen bool) (int64, error) {
 	limited, stop := context.WithTimeoutCause(ctx, min(claimLimit, r.ExpiresAt.Sub(r.AcquiredAt)/2), errNoAnswer)
 	defer stop()
 	token, err := s.best.Claim(limited, r, stolen)
@@ -54,7 +54,7 @@ func (s *spared) Claim(ctx context.Context, r Record, stolen bool) (int64, error
 }
 
 // Renew implements [Records].
-func (s *spared) Renew(ctx context.Context, r Record) error {
+func (s *fallbackRecords) Renew(ctx context.Context, r Record) error {
 	if s.serves(r) {
 		return s.spare.Renew(ctx, r)
 	}
@@ -62,12 +62,12 @@ func (s *spared) Renew(ctx context.Context, r Record) error {
 }
 
 // Read implements [Records].
-func (s *spared) Read(ctx context.Context, resource string) (Record, bool, error) {
+func (s *fallbackRecords) Read(ctx context.Context, resource string) (Record, bool, error) {
 	return s.best.Read(ctx, resource)
 }
 
 // Remove implements [Records].
-func (s *spared) Remove(ctx context.Context, r Record) error {
+func (s *fallbackRecords) Remove(ctx context.Context, r Record) error {
 	if !s.serves(r) {
 		return s.best.Remove(ctx, r)
 	}
@@ -83,7 +83,7 @@ func (s *spared) Remove(ctx context.Context, r Record) error {
 	return s.spare.Remove(ctx, r)
 }
 
-func (s *spared) serves(r Record) bool {
+func (s *fallbackRecords) serves(r Record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leases[r.LeaseID]

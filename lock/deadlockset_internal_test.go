@@ -21,9 +21,9 @@ func TestDeadlockSets(t *testing.T) {
 		for i := range names {
 			names[i] = fmt.Sprint(i)
 		}
-		all := make([]*standing, rapid.IntRange(1, 6).Draw(t, "waiters"))
+		all := make([]*waiterState, rapid.IntRange(1, 6).Draw(t, "waiters"))
 		for i := range all {
-			all[i] = &standing{}
+			all[i] = &waiterState{}
 			all[i].LeaseID, all[i].Since = fmt.Sprint(i), time.UnixMilli(int64(rapid.IntRange(0, 3).Draw(t, "since")))
 		}
 		slots := false
@@ -40,10 +40,10 @@ func TestDeadlockSets(t *testing.T) {
 			}
 		}
 		for first := true; ; first = false {
-			all = whoCannotGoOn(all)
+			all = deadlocked(all)
 			var victims []string
 			for i := range all {
-				if youngestOfKnot(slices.Clone(all), all[i].LeaseID) {
+				if youngestOfDeadlock(slices.Clone(all), all[i].LeaseID) {
 					victims = append(victims, all[i].LeaseID)
 				}
 			}
@@ -60,11 +60,11 @@ func TestDeadlockSets(t *testing.T) {
 			}
 			for _, id := range victims {
 				// This victim is needed even if the other victims have ended already.
-				others := slices.DeleteFunc(slices.Clone(all), func(s *standing) bool { return s.LeaseID != id && slices.Contains(victims, s.LeaseID) })
-				left := whoCannotGoOn(others)
-				require.True(t, slices.ContainsFunc(left, func(s *standing) bool { return s.LeaseID == id }), "%v: %s is ended for nothing", all, id)
+				others := slices.DeleteFunc(slices.Clone(all), func(s *waiterState) bool { return s.LeaseID != id && slices.Contains(victims, s.LeaseID) })
+				left := deadlocked(others)
+				require.True(t, slices.ContainsFunc(left, func(s *waiterState) bool { return s.LeaseID == id }), "%v: %s is ended for nothing", all, id)
 			}
-			all = slices.DeleteFunc(all, func(s *standing) bool { return slices.Contains(victims, s.LeaseID) })
+			all = slices.DeleteFunc(all, func(s *waiterState) bool { return slices.Contains(victims, s.LeaseID) })
 		}
 	})
 	assert.Greater(t, withSlots, 5)
@@ -72,12 +72,12 @@ func TestDeadlockSets(t *testing.T) {
 	assert.Greater(t, free, 10)
 }
 
-// whoCannotGoOn removes the waiters that can get what they wait for, one at a time, and returns the rest.
-func whoCannotGoOn(all []*standing) []*standing {
+// deadlocked removes the waiters that can get what they wait for, one at a time, and returns the rest.
+func deadlocked(all []*waiterState) []*waiterState {
 	for {
-		i := slices.IndexFunc(all, func(s *standing) bool {
+		i := slices.IndexFunc(all, func(s *waiterState) bool {
 			return slices.ContainsFunc(s.Awaits, func(a Want) bool {
-				return !slices.ContainsFunc(all, func(o *standing) bool { return slices.Contains(o.holds, a) })
+				return !slices.ContainsFunc(all, func(o *waiterState) bool { return slices.Contains(o.holds, a) })
 			})
 		})
 		if i < 0 {
