@@ -90,16 +90,16 @@ func (s *Saver) rival(m Message) {
 	}
 }
 
-// tookOver tells the others that this page edits now.
+// tookOver tells the others that this page edits now. Its rivals get their answer first: after Edits, they would ask this page.
 func (s *Saver) tookOver() {
 	l := s.lease
-	s.post(Message{Kind: Edits, Holder: lock.Holder{Resource: l.Resource, Mode: l.Mode, Strategy: l.Strategy, OwnerID: l.OwnerID,
-		OwnerName: l.OwnerName, LeaseID: l.ID, Token: l.Token, Since: l.AcquiredAt, ExpiresAt: l.ExpiresAt}})
 	if s.asking != nil {
 		for round := range s.asking.rivals {
 			s.post(Message{Kind: EditBusy, Round: round})
 		}
 	}
+	s.post(Message{Kind: Edits, Holder: lock.Holder{Resource: l.Resource, Mode: l.Mode, Strategy: l.Strategy, OwnerID: l.OwnerID,
+		OwnerName: l.OwnerName, LeaseID: l.ID, Token: l.Token, Since: l.AcquiredAt, ExpiresAt: l.ExpiresAt}})
 }
 
 // handOver saves and lets the asker have the lock. The lock stays here until the asker
@@ -143,16 +143,16 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	if err := s.flushLast(ctx); err != nil {
 		return err
 	}
-	offered := false
+	var taken <-chan struct{}
 	s.do(func() {
-		if offered = s.handing == h && s.term == h.term; offered {
-			h.offer = time.NewTimer(handoverLimit)
+		if s.handing == h && s.term == h.term {
+			taken, h.offer = s.leaseDone, time.NewTimer(handoverLimit)
 			s.post(Message{Kind: EditGranted, Round: h.round, Detail: s.lease.ID})
 		}
 	})
-	if lease := s.held.Load(); offered && lease != nil {
+	if taken != nil {
 		select {
-		case <-lease.Done():
+		case <-taken:
 		case <-h.offer.C:
 		case <-ctx.Done():
 		}
@@ -163,19 +163,15 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 // leaveFor makes this page leave for a handover, and reports whether it does. A page that
 // just makes sure of its lease does that first.
 func (s *Saver) leaveFor(ctx context.Context, h *handing) bool {
-	for {
-		left, verdict := false, make(chan struct{})
+	for ctx.Err() == nil {
+		left := false
+		var verdict chan struct{}
 		s.do(func() {
-			switch {
-			case s.handing != h:
-				close(verdict)
-			case s.role == editing:
+			verdict = s.verdict
+			if left = s.role == editing && ctx.Err() == nil; left { // else the handover has ended meanwhile
 				s.leave()
-				h.term, left = s.term, true
+				h.term = s.term
 				s.emitPhase(s.phase())
-				close(verdict)
-			default:
-				verdict = s.verdict
 			}
 		})
 		if left {
@@ -185,10 +181,8 @@ func (s *Saver) leaveFor(ctx context.Context, h *handing) bool {
 		case <-verdict:
 		case <-ctx.Done():
 		}
-		if over := false; !s.do(func() { over = s.handing != h }) || over || ctx.Err() != nil {
-			return false
-		}
 	}
+	return false
 }
 
 // endHandover ends a handover because this page leaves anyway, and returns its round.

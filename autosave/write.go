@@ -233,10 +233,15 @@ func (s *Saver) saved(w *write, g Generation) {
 }
 
 // clean takes back that the changes of w are not saved, which was assumed when the role
-// changed in the middle of it.
+// changed in the middle of it. A page that has typed since keeps what it could not save.
 func (s *Saver) clean(w *write) {
-	if w.restores == nil && w.token == s.lease.Token && s.since.CompareAndSwap(w.since, 0) && s.marks.Load() != w.marks {
+	if w.restores != nil || w.token != s.lease.Token || !s.since.CompareAndSwap(w.since, 0) {
+		return
+	}
+	if s.marks.Load() != w.marks {
 		s.since.CompareAndSwap(0, s.now())
+	} else {
+		s.unsaved = unsaved{marked: w.marks} // keepLoss may still be under way
 	}
 }
 
@@ -261,7 +266,7 @@ func (s *Saver) refuse(err error) {
 	for _, r := range s.restores {
 		r.result <- err
 	}
-	s.waiters, s.restores = nil, nil
+	s.waiters, s.restores, s.urgent = nil, nil, false
 }
 
 // failed notes a failure of the store, which is tried again.
@@ -272,10 +277,7 @@ func (s *Saver) failed(err error) {
 }
 
 func (s *Saver) recovered() {
-	if s.failures > 0 {
-		s.next = s.config.Retry.Delays()
-	}
-	s.failures, s.lastErr = 0, nil
+	s.failures, s.lastErr, s.next = 0, nil, s.config.Retry.Delays()
 }
 
 // FlushNow saves now and returns when what was dirty at the call is durable, with the
