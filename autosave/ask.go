@@ -168,7 +168,7 @@ func (s *Saver) tryFree(ctx context.Context, a *ask) (done bool, err error) {
 		return false, nil
 	}
 	err = s.take(ctx, a, false)
-	return err == nil || !errors.Is(err, ErrReadOnly) || errors.Is(err, context.DeadlineExceeded), err
+	return !errors.Is(err, ErrReadOnly) || errors.Is(err, context.DeadlineExceeded), err
 }
 
 // await waits until it is known who edits.
@@ -277,9 +277,8 @@ func (s *Saver) weigh(ctx context.Context, a *ask) (pause time.Duration, offered
 			continue
 		}
 		if offered = false; (p.granted || !asked) && a.count < asks {
-			delete(a.pages, h.LeaseID)
-			a.give(h.LeaseID, a.grace)
 			left, again = a.grace, true
+			a.pages[h.LeaseID] = promise{until: time.Now().Add(left)}
 		}
 		pause = max(pause, left)
 	}
@@ -341,7 +340,7 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 			err = nil
 		case err == nil:
 			err = s.refusal()
-		case caller.Err() == nil && ctx.Err() != nil:
+		case caller.Err() == nil:
 			err = late(ctx, CodeReadOnly, theStore)
 		case term != 0 && (s.term == term || s.role == loading && s.term == term+1):
 			s.stepBack(s.lastErr, lateRollCall) // the page that was robbed is in the queue by then

@@ -135,6 +135,7 @@ func TestDraftOfAnEarlierEditorIsOffered(t *testing.T) {
 		c.start()
 		assert.Equal(t, []string{"one, mine", "typed before it begins"}, c.texts())
 		assert.Equal(t, "one, theirs, later", c.shows())
+		assert.Contains(t, c.disputes(), "|typed before it begins|one, theirs, later", "it was typed on an empty document")
 	})
 }
 

@@ -159,14 +159,12 @@ func (s *Saver) edit(found loaded) {
 		e.Base = found.newest.ID
 	}
 	s.newest, s.denied = found.newest, false
-	switch dirty := s.since.Load() != 0; {
+	switch {
 	case found.foreign:
 		s.replaced()
 		e.Content, e.Loaded, e.Unsaved = found.content, found.content != nil, s.unsaved.text
 		s.size = int64(len(found.content))
-	case dirty:
-		s.unsaved = unsaved{} // the page still shows that text, and saves it now
-	default:
+	case s.since.Load() == 0: // else the page still shows that text, and saves it now
 		e.Unsaved = s.unsaved.text
 	}
 	s.failures, s.lastErr = 0, nil
@@ -227,7 +225,6 @@ func (s *Saver) release() {
 	}
 	lease := s.lease
 	s.leaseDone = nil
-	s.held.Store(nil)
 	s.work.Go(func() { s.giveBack(lease) })
 }
 
@@ -280,7 +277,7 @@ func (s *Saver) askOn(ctx context.Context, step func(func()) bool) {
 func (s *Saver) yield(r role, err error) {
 	s.stop()
 	s.enter(r)
-	s.leaseDone, s.lastErr, s.urgent = nil, err, false
+	s.leaseDone, s.lastErr = nil, err
 	s.held.Store(nil)
 	if s.writing != nil {
 		s.writing.stop()
@@ -342,10 +339,7 @@ func (s *Saver) keepLoss(l loss) {
 	defer stop()
 	taken := make(chan []byte, 1)
 	go func() {
-		text, err := s.snapshot(ctx)
-		if err != nil {
-			text = nil // the draft has what the page could say before
-		}
+		text, _ := s.snapshot(ctx) // after an error, the draft has what the page could say before
 		taken <- text
 	}()
 	draft, err := s.seal(ctx, l.cause)

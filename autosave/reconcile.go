@@ -63,16 +63,18 @@ func (r *reconciler) list(ctx context.Context) []Draft {
 		r.trouble = asError(err, CodeReadFailed, "the drafts of this document could not be listed")
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(listed), func(d Draft) bool { return r.own != "" && d.ID == r.own })
+	return slices.DeleteFunc(slices.Clone(listed), func(d Draft) bool { return d.ID == r.own })
 }
 
 // run decides about the drafts that list has returned. It fails only where this editor has
 // a successor, where the storage was emptied, or where the content cannot be read.
 func (r *reconciler) run(ctx context.Context, listed []Draft) (err error) {
-	for len(listed) > 0 && err == nil {
-		listed, err = r.adoptOne(ctx, listed)
+	for len(listed) > 0 {
+		if listed, err = r.adoptOne(ctx, listed); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // adoptOne removes what is contained, then makes one draft part of the content. It returns

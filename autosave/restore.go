@@ -67,7 +67,7 @@ func (s *Saver) settleRestore(r *restore, err error) {
 
 // restorable reports whether the next write is that of a restore: everything else is saved.
 func (s *Saver) restorable() bool {
-	return len(s.restores) > 0 && s.role == editing && !s.urgent && s.since.Load() == 0 && s.newest != nil
+	return len(s.restores) > 0 && s.role == editing && s.since.Load() == 0 && s.newest != nil
 }
 
 // restoreNext commits the content of the oldest restore.

@@ -100,6 +100,27 @@ func TestTypingWithoutEndDuringRestore(t *testing.T) {
 	})
 }
 
+// Somebody types whenever the restored content is written, and at no other time. The restore fails before the call has used up its time.
+func TestTypingAtEachAttemptToRestore(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, first := w.restoring()
+		began, writes := time.Now(), 0
+		a.files.Before = func(operation string) {
+			if strings.HasPrefix(operation, "write history") {
+				time.Sleep(100 * time.Millisecond)
+				if writes++; writes%2 == 1 && writes < 11 { // the page's own text is each second write
+					a.typed(".")
+				}
+			}
+		}
+		err := <-a.restore(t.Context(), first)
+		require.ErrorIs(t, err, autosave.ErrWriteFailed)
+		assert.ErrorContains(t, err, "stop typing")
+		assert.Less(t, time.Since(began), 10*time.Second)
+		a.agree("one two.....")
+	})
+}
+
 func TestHandoverDuringRestore(t *testing.T) {
 	for name, typed := range map[string]string{"as it is": "", "after a keystroke": "!"} {
 		t.Run(name, func(t *testing.T) {

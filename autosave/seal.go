@@ -36,11 +36,11 @@ func sealed(file []byte) (content []byte, sha256, note string, ok bool) {
 		return nil, "", "", false
 	}
 	digits := strings.TrimLeft(string(file[n+len(sealHead):n+len(sealHead)+noteDigits]), "0")
-	noted, _ := strconv.Atoi(digits) // where it is no number, the comparison fails
-	if noted < 0 || noted > n {
+	noted, _ := strconv.ParseUint(digits, 10, 32) // where it is no number, the comparison fails
+	end := n - int(noted)
+	if end < 0 {
 		return nil, "", "", false
 	}
-	end := n - noted
 	sha256, note = string(file[len(file)-65:len(file)-1]), string(file[end:n])
 	if string(file[end:]) != string(Seal(int64(end), sha256, note)) {
 		return nil, "", "", false

@@ -11,7 +11,8 @@ import (
 
 func TestSealOfAnyFile(t *testing.T) {
 	sum := strings.Repeat("0123456789abcdef", 4)
-	for _, content := range []string{"", "text", "\nholdfast 000000 0000000000000000 " + sum + "\n", strings.Repeat("x", 1000)} {
+	for _, content := range []string{"", "text", "\nholdfast 000000 0000000000000000 " + sum + "\n",
+		"\nholdfast -00012 0000000000000000 " + sum + "\n", strings.Repeat("x", 1000)} {
 		for _, note := range append([]string{"", strings.Repeat("n", 2000)}, nasty...) {
 			seal := Seal(int64(len(content)), sum, note)
 			file := slices.Concat([]byte(content), seal)

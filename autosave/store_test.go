@@ -96,6 +96,26 @@ func TestEvictedStorageIsFilledAgain(t *testing.T) {
 	})
 }
 
+// An error of a store that has no code is given the code of a failed save.
+func TestErrorOfAStoreWithoutACode(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.store = broken{a.store}
+		a.open()
+		a.typed("x")
+		_, err := a.FlushNow(t.Context())
+		require.ErrorIs(t, err, autosave.ErrWriteFailed)
+		require.ErrorIs(t, err, errNotNow)
+	})
+}
+
+// broken is a store that saves nothing.
+type broken struct{ autosave.Store }
+
+func (broken) Commit(context.Context, autosave.Commit) (autosave.Generation, error) {
+	return autosave.Generation{}, errNotNow
+}
+
 func TestASnapshotThatFails(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
@@ -183,8 +203,10 @@ func TestHistoryReadRestore(t *testing.T) {
 		assert.Equal(t, "one", string(content))
 		assert.Equal(t, []string{"one", "one two three unsaved", "one two three", "one two", "one"}, w.generations())
 
-		_, err = a.Restore(t.Context(), "1-1")
-		require.ErrorIs(t, err, autosave.ErrNotFound)
+		for _, id := range []string{"1-1", "the id of a draft, in a page without drafts"} {
+			_, err = a.Restore(t.Context(), id)
+			require.ErrorIs(t, err, autosave.ErrNotFound)
+		}
 		w.disk.Corrupt("history/" + all[1].ID)
 		_, err = a.Restore(t.Context(), all[1].ID)
 		require.ErrorIs(t, err, autosave.ErrCorrupted)
