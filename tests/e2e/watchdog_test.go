@@ -109,6 +109,22 @@ func TestBusyWorkerIsNotReplaced(t *testing.T) {
 	}
 }
 
+// A worker that says nothing after its last file call is at rest, not stuck.
+func TestRestingWorkerIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	tab := open(t, whole).tab(t, "{root: 'rests'}")
+	tab.MustEval("lease = await hf.acquireProjectLock({ttlMs: 600000, heartbeatIntervalMs: 60000}); null", nil)
+	tab.WorkerEval(`(async () => {
+		const file = await (await navigator.storage.getDirectory()).getFileHandle('rests', {create: true})
+		const handle = await file.createSyncAccessHandle()
+		setTimeout(() => handle.close())
+	})(); null`, nil)
+	wait8s()
+	assert.False(t, browser.Get[bool](tab, "lease.signal.aborted"))
+	assert.NotContains(t, browser.Get[[]string](tab, "types()"), "readonly-entered")
+	tab.MustEval("await lease.release(); await hf.close()", nil)
+}
+
 func wait8s() { <-time.After(8 * time.Second) }
 
 // The watchdog gives up a worker that dies repeatedly.

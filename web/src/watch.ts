@@ -30,7 +30,7 @@ export function watch(worker: Worker, owes: () => boolean, gone: (why: string) =
     if (ended.aborted) return;
     asked = false;
     if (data.kind === "ended") gone("its worker has ended");
-    else inCall.wait(data.kind === "file call" ? callMs(data.bytes) : Infinity);
+    else inCall.wait(data.kind === "file call" && data.bytes >= 0 ? callMs(data.bytes) : Infinity);
     patient();
   });
   return patient;
