@@ -19,17 +19,33 @@ var patience = time.Minute
 // RunLocker runs the suite that every Locker must pass. open returns a function that makes clients of a space in which
 // nothing that the suite locks is held; all clients of one test share the space.
 func RunLocker(t *testing.T, open func(t *testing.T) func() lock.Locker) {
-	for _, c := range []struct {
-		name string
-		run  func(*harness)
-	}{
+	runLocker(t, open, append(suite(), stealing()...))
+}
+
+// RunLockerWithoutSteal is [RunLocker] for a Locker that cannot steal.
+func RunLockerWithoutSteal(t *testing.T, open func(t *testing.T) func() lock.Locker) {
+	runLocker(t, open, suite())
+}
+
+type suiteTest struct {
+	name string
+	run  func(*harness)
+}
+
+func stealing() []suiteTest {
+	return []suiteTest{
+		{"steal takes it and the holder is told", testSteal},
+		{"release after a steal harms nobody", testReleaseAfterSteal},
+	}
+}
+
+func suite() []suiteTest {
+	return []suiteTest{
 		{"an exclusive lock keeps others out", testExclusive},
 		{"shared locks admit each other", testShared},
 		{"a shared request does not pass an exclusive one", testNoPassing},
 		{"waiters are granted in order", testOrder},
 		{"ifAvailable answers instead of waiting", testIfAvailable},
-		{"steal takes it and the holder is told", testSteal},
-		{"release after a steal harms nobody", testReleaseAfterSteal},
 		{"an ended context leaves the queue", testAbort},
 		{"a context that ended before asks for nothing", testAbortedBefore},
 		{"a grant that races an abort never leaks", testAbortRace},
@@ -37,7 +53,11 @@ func RunLocker(t *testing.T, open func(t *testing.T) func() lock.Locker) {
 		{"names are independent of each other", testNames},
 		{"release twice is release once", testReleaseTwice},
 		{"query tells who holds and who waits", testQuery},
-	} {
+	}
+}
+
+func runLocker(t *testing.T, open func(t *testing.T) func() lock.Locker, tests []suiteTest) {
+	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), patience)
 			defer stop()

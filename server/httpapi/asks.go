@@ -54,7 +54,7 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	if err != nil {
 		return err
 	}
-	if err := a.mayLockDocument(s, &request); err != nil {
+	if err := a.mayLockWithin(s, &request); err != nil {
 		return err
 	}
 	if request.Holder.ID, err = a.ownerFor(r.Context(), s, request); err != nil {

@@ -37,7 +37,7 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 		return err
 	}
 	request.Wait = wait
-	if err := a.mayLockDocument(s, &request); err != nil {
+	if err := a.mayLockWithin(s, &request); err != nil {
 		return err
 	}
 	lease, err := a.acquire(w, r, s, request)

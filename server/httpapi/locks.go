@@ -21,7 +21,11 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if err != nil {
 		return err
 	}
-	if err := a.mayLock(s, &request); err != nil {
+	may := a.mayLock
+	if body.TTL == nil {
+		may = a.mayLockWithin
+	}
+	if err := may(s, &request); err != nil {
 		return err
 	}
 	if request.Holder, err = holder(s, body.HolderName, r.URL.Query()); err != nil {

@@ -54,10 +54,13 @@ func (a *API) mayLock(s sessions.Session, r *locks.Request) error {
 	return nil
 }
 
-// mayLockDocument is mayLock for a document's lock, which lasts as long as the session may have it.
-func (a *API) mayLockDocument(s sessions.Session, r *locks.Request) error {
-	if limit := a.Policy().Limits(s.User, r.Paths[0]).TTL; limit > 0 {
-		r.TTL = min(r.TTL, limit)
+// mayLockWithin is mayLock for a request that names no TTL. The lock lasts as long as the session may have it.
+func (a *API) mayLockWithin(s sessions.Session, r *locks.Request) error {
+	rules := a.Policy()
+	for _, p := range r.Paths {
+		if limit := rules.Limits(s.User, p).TTL; limit > 0 {
+			r.TTL = min(r.TTL, limit)
+		}
 	}
 	return a.mayLock(s, r)
 }

@@ -4,42 +4,27 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/document"
 )
 
 const (
 	maxDepth     = 16
 	maxPaths     = 16
-	maxComponent = 128 // bytes
+	maxComponent = document.MaxComponent // bytes
 	maxSlots     = 1000
 )
 
 // Path is a place in the tree: its components from the root down.
 type Path []string
 
-const (
-	documents = "documents"
-	// part precedes each component below a project in a document's id: "plan~.part%201" is "plan~.part~201".
-	part  = "~."
-	maxID = 128
-)
+const documents = "documents"
 
 // Document returns the path of the document with this id. A document of a project with several documents lies below
-// the project's path, so that the lock of the project and that of the document exclude each other. Its id is the
-// project's id, followed by [part] and the component for each component. In a component every byte except letters,
-// digits and ". _ -" is written as "~" and two hexadecimal digits. An id in any other spelling is one component.
-func Document(id string) Path {
-	pieces := strings.Split(id, part)
-	path := Path{documents, pieces[0]}
-	for _, piece := range pieces[1:] {
-		path = append(path, unescape(piece))
-	}
-	if spelled, ok := path.spell(); !ok || spelled != id {
-		return Path{documents, id}
-	}
-	return path
-}
+// the project's path, so that the lock of the project and that of the document exclude each other. Package document spells
+// such ids.
+func Document(id string) Path { return append(Path{documents}, document.Path(id)...) }
 
 // AllDocuments reports whether a path is the parent of all documents.
 func AllDocuments(p Path) bool { return len(p) == 1 && p[0] == documents }
@@ -55,38 +40,10 @@ func (p Path) Room() (string, bool) {
 
 // spell returns the document id of the path.
 func (p Path) spell() (string, bool) {
-	if len(p) < 2 || p[0] != documents || p.check() != nil {
+	if len(p) < 2 || p[0] != documents {
 		return "", false
 	}
-	var id strings.Builder
-	id.WriteString(p[1])
-	for _, component := range p[2:] {
-		id.WriteString(part)
-		for _, b := range []byte(component) {
-			if 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-", b) >= 0 {
-				id.WriteByte(b)
-			} else {
-				fmt.Fprintf(&id, "~%02X", b)
-			}
-		}
-	}
-	return id.String(), id.Len() <= maxID
-}
-
-// unescape decodes a component that spell encoded. A malformed component does not encode back to the same text.
-func unescape(piece string) string {
-	var text []byte
-	for i := 0; i < len(piece); i++ {
-		if piece[i] == '~' && i+2 < len(piece) {
-			if b, err := strconv.ParseUint(piece[i+1:i+3], 16, 8); err == nil {
-				text = append(text, byte(b))
-				i += 2
-				continue
-			}
-		}
-		text = append(text, piece[i])
-	}
-	return string(text)
+	return document.ID(p[1:])
 }
 
 // String joins the encoded components with slashes. No two paths have the same string.

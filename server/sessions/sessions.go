@@ -109,7 +109,11 @@ func (s Source) Of(w http.ResponseWriter, r *http.Request) (Session, error) {
 		if err != nil {
 			return Session{}, ErrSecret
 		}
-		session.HolderID = HolderID(secret + belongsTo(id.User))
+		named, err := programSession(r)
+		if err != nil {
+			return Session{}, err
+		}
+		session.HolderID = HolderID(secret + named + belongsTo(id.User))
 	case id.Bearer && len(made) == 0 && r.Header.Get("Sec-Fetch-Site") == "":
 		named, err := programSession(r)
 		if err != nil {
@@ -138,7 +142,7 @@ func belongsTo(u users.User) string {
 	return "\nuser\n" + u.Name
 }
 
-// SessionHeader lets programs of one user exclude each other: each of its values is an owner of its own.
+// SessionHeader lets programs of one user or with one secret exclude each other: each of its values is an owner of its own.
 const SessionHeader = "Holdfast-Session"
 
 // programSession returns the name of a program's session; programs that give none are one owner, their user.

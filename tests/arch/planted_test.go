@@ -29,6 +29,10 @@ func TestPlantedArrows(t *testing.T) {
 		{"wasm", "server", false},
 		{"server", "lock", true},
 		{"server", "web", false},
+		{"client", "lock", true},
+		{"client", "remote", false},
+		{"server", "client", false},
+		{"cmd/holdfast", "client", true},
 		{"cmd/holdfast", "web", true},
 		{"cmd/holdfast", "wasm", false},
 		{"attic", "lock", false},
@@ -42,6 +46,13 @@ func TestPlantedArrows(t *testing.T) {
 			assert.Equal(t, arrow.allowed, len(wrongArrows([]pkg{p})) == 0, "%s → %s", arrow.from, arrow.to)
 		}
 	}
+}
+
+// The tests of the client start a server. The client imports none.
+func TestPlantedServerInTheClient(t *testing.T) {
+	assert.NotEmpty(t, wrongArrows([]pkg{{ImportPath: module + "/client", Imports: []string{module + "/server"}}}))
+	assert.Empty(t, wrongArrows([]pkg{{ImportPath: module + "/client", XTestImports: []string{module + "/server"}}}))
+	assert.NotEmpty(t, wrongArrows([]pkg{{ImportPath: module + "/client", XTestImports: []string{module + "/web"}}}))
 }
 
 func TestPlantedJS(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 const module = "github.com/holdfast-dev/holdfast"
 
 // published are the packages that programs of others may import.
-var published = []string{"lock", "lock/locktest", "autosave", "autosave/autosavetest"}
+var published = []string{"lock", "lock/locktest", "autosave", "autosave/autosavetest", "client"}
 
 // documented makes the page of the Go packages.
 func documented(root string) (string, error) {

@@ -1,0 +1,87 @@
+// Package document converts between the ids of documents and their paths below "documents".
+//
+// The id of a document that lies below another one is the id of that one, followed by "~." and a component for each
+// component of the path. In a component every byte except letters, digits and ". _ -" is "~" and two hexadecimal digits.
+package document
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	// MaxID is the longest id, and MaxComponent the longest component of a path, in bytes.
+	MaxID, MaxComponent = 128, 128
+	// maxDepth is how many components a path has at most; "documents" counts as another one.
+	maxDepth = 15
+	part     = "~."
+)
+
+// IsID reports whether a text may be a document's id. "." and ".." may not: browsers take them for steps in a path.
+func IsID(id string) bool {
+	if id == "" || len(id) > MaxID || id == "." || id == ".." {
+		return false
+	}
+	for i := range len(id) {
+		if !plain(id[i]) && id[i] != '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// Path returns the path of the document with this id, below "documents". An id in any other spelling than that of [ID] is
+// one component.
+func Path(id string) []string {
+	pieces := strings.Split(id, part)
+	path := []string{pieces[0]}
+	for _, piece := range pieces[1:] {
+		path = append(path, unescape(piece))
+	}
+	if spelled, ok := ID(path); !ok || spelled != id {
+		return []string{id}
+	}
+	return path
+}
+
+// ID spells the id of the document at a path below "documents". The first component stands in the id as it is.
+func ID(path []string) (string, bool) {
+	if len(path) == 0 || len(path) > maxDepth || slices.ContainsFunc(path, func(c string) bool { return c == "" || len(c) > MaxComponent }) {
+		return "", false
+	}
+	id := []byte(path[0])
+	for _, component := range path[1:] {
+		id = append(id, part...)
+		for _, b := range []byte(component) {
+			if plain(b) {
+				id = append(id, b)
+			} else {
+				id = append(id, '~', digits[b>>4], digits[b&0xf])
+			}
+		}
+	}
+	return string(id), len(id) <= MaxID
+}
+
+const digits = "0123456789ABCDEF"
+
+func plain(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '.' || b == '_' || b == '-'
+}
+
+// unescape decodes a component that ID encoded. A malformed component does not encode back to the same text.
+func unescape(piece string) string {
+	var text []byte
+	for i := 0; i < len(piece); i++ {
+		if piece[i] == '~' && i+2 < len(piece) {
+			high, low := strings.IndexByte(digits, piece[i+1]), strings.IndexByte(digits, piece[i+2])
+			if high >= 0 && low >= 0 {
+				text = append(text, byte(high<<4|low))
+				i += 2
+				continue
+			}
+		}
+		text = append(text, piece[i])
+	}
+	return string(text)
+}

@@ -1,0 +1,35 @@
+package document
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"pgregory.net/rapid"
+)
+
+func TestIDAndPathAreInverse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first := rapid.StringMatching(`[a-z0-9._-]{1,8}`).Draw(t, "first")
+		path := append([]string{first}, rapid.SliceOfN(rapid.StringN(1, 6, 12), 0, 5).Draw(t, "below")...)
+		if id, ok := ID(path); ok {
+			assert.Equal(t, path, Path(id))
+			assert.True(t, IsID(id) || id == "." || id == "..", id)
+		}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		id := rapid.StringMatching(`[A-Za-z0-9._~-]{1,40}`).Draw(t, "id")
+		spelled, ok := ID(Path(id))
+		assert.True(t, ok)
+		assert.Equal(t, id, spelled)
+	})
+}
+
+func TestIsID(t *testing.T) {
+	for _, id := range []string{"a", "A-Z.a_z~0-9", "...", strings.Repeat("x", MaxID)} {
+		assert.True(t, IsID(id), id)
+	}
+	for _, id := range []string{"", ".", "..", "a/b", "a b", "é", "a%2Fb", strings.Repeat("x", MaxID+1)} {
+		assert.False(t, IsID(id), id)
+	}
+}
