@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -123,24 +122,23 @@ func (c client) seesWaiting(path string, n int) {
 }
 
 func (c client) try(ctx context.Context, method, path string, body any) (answer, error) {
-	var reader io.Reader
+	var text []byte
 	if body == nil && method == "POST" && c.name != "" {
 		body = map[string]any{"holder_name": c.name}
 	}
 	switch body := body.(type) {
 	case nil:
 	case string:
-		reader = strings.NewReader(body)
+		text = []byte(body)
 	case []byte:
-		reader = bytes.NewReader(body)
+		text = body
 	default:
-		text, err := json.Marshal(body)
-		if err != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
 			return answer{}, err
 		}
-		reader = bytes.NewReader(text)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, reader)
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(text))
 	if err != nil {
 		return answer{}, err
 	}
@@ -159,6 +157,9 @@ func (c client) try(ctx context.Context, method, path string, body any) (answer,
 		return a, err
 	}
 	_ = json.Unmarshal(a.text, &a.body) // content need not be JSON
+	if err := openAPI().check(method, path, text, a); err != nil {
+		c.t.Error(err)
+	}
 	return a, nil
 }
 

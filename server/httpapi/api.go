@@ -79,6 +79,7 @@ type API struct {
 
 	origins *http.CrossOriginProtection
 	handler http.Handler
+	calls   []string // the patterns of all calls
 
 	mu      sync.Mutex // orders the sockets that begin before those that Drain refuses
 	sockets sync.WaitGroup
@@ -127,8 +128,11 @@ func New(c Config) (*API, error) {
 		"DELETE /api/locks":                        a.giveUp,
 		"GET /api/locks":                           a.showPath,
 	} {
+		a.calls = append(a.calls, pattern)
 		mux.Handle(pattern, a.guard(f))
 	}
+	a.calls = append(a.calls, describePattern)
+	mux.HandleFunc(describePattern, serveDescription)
 	a.handler = a.cors(plainErrors(mux))
 	return a, nil
 }
