@@ -4,10 +4,9 @@
 // promises into calls that return, Go functions into functions that return promises,
 // and browser objects into the ports of package lock.
 //
-// Nothing outside this package calls js.FuncOf. Inside there is exactly one js.Func,
-// through which every callback comes in: a callback that JavaScript calls after its
-// scope was released, as a promise may do that lost a race, is ignored instead of
-// failing.
+// Nothing outside this package calls js.FuncOf. Inside there is exactly one js.Func, through which JavaScript makes
+// every callback. A callback whose scope was released is ignored instead of failing; a promise that lost a race may
+// still make one.
 package jsbridge
 
 import (
@@ -26,7 +25,7 @@ var entrance struct {
 	fn    *safejs.Func
 	next  int
 	calls map[int]Callback
-	notes map[int]func(what int) // what port.js knows by a number
+	notes map[int]func(what int) // functions that port.js calls by a number
 }
 
 // Scope owns callbacks and releases them together. The zero value is ready to use.
@@ -53,7 +52,7 @@ func (s *Scope) Func(fn Callback) (safejs.Value, error) {
 	return tell.Call("bind", safejs.Null(), id)
 }
 
-// number returns the number under which port.js may call fn until the scope is released.
+// number returns a number by which port.js may call fn until the scope is released.
 func (s *Scope) number(fn func(what int)) int {
 	entrance.mu.Lock()
 	if entrance.notes == nil {
@@ -87,8 +86,7 @@ func door() (safejs.Value, error) {
 	return entrance.fn.Value(), nil
 }
 
-// Release ends the callbacks of the scope: JavaScript may still call them, and is
-// ignored. The scope can be used again.
+// Release ends the callbacks of the scope: JavaScript may still call them, without effect. The scope can be used again.
 func (s *Scope) Release() {
 	s.mu.Lock()
 	ids := s.ids
@@ -102,8 +100,7 @@ func (s *Scope) Release() {
 	}
 }
 
-// LiveCallbacks counts the callbacks whose scope is not released. It is zero when
-// everything was closed properly.
+// LiveCallbacks counts the callbacks whose scope is not released. It is zero after everything was closed properly.
 func LiveCallbacks() int {
 	entrance.mu.Lock()
 	defer entrance.mu.Unlock()
@@ -128,7 +125,7 @@ func enter(_ safejs.Value, args []safejs.Value) any {
 	entrance.mu.Lock()
 	call := entrance.calls[id]
 	entrance.mu.Unlock()
-	// No lock is held here: the callback may come back in.
+	// No lock is held here, because the callback may call this package again.
 	if call == nil {
 		if len(args) == 2 {
 			what, _ := args[1].Int()

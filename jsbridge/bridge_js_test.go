@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// noLeaks fails where a callback outlives the test.
+// noLeaks fails if a callback outlives the test.
 func noLeaks(t *testing.T) {
 	t.Helper()
 	before := jsbridge.LiveCallbacks()
@@ -94,8 +94,8 @@ func load() safejs.Value {
 	return function
 }
 
-// When the program has died, the loader closes the port.
-func TestClosingThePortGivesLocksBack(t *testing.T) {
+// The loader closes the port when the program has died.
+func TestClosedPortReleasesLocks(t *testing.T) {
 	noLeaks(t)
 	locker := jsbridge.NewWebLocks()
 	want := lock.Request{Wants: []lock.Want{{Name: t.Name(), Mode: lock.Exclusive}}}
@@ -151,7 +151,7 @@ func TestAwaitEndsWithItsContext(t *testing.T) {
 	stop(why)
 	_, err := jsbridge.Await(ctx, must(t)(deferred.Get("promise")))
 	assert.ErrorIs(t, err, why)
-	// The loser of the race is ignored: no callback, no unhandled rejection.
+	// The promise that loses the race is ignored: no callback, no unhandled rejection.
 	_, err = deferred.Call("reject", "late")
 	require.NoError(t, err)
 	_, err = jsbridge.Await(t.Context(), js(t, "new Promise(done => setTimeout(done))"))

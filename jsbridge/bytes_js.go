@@ -24,13 +24,13 @@ func Bytes(array safejs.Value) ([]byte, error) {
 	return b, err
 }
 
-// Content is a text that a page wants saved: an object with the bytes, as bytes. If Go does not need them, the object is
-// passed on. Go then has no reference to the bytes, which would keep them until its next collection.
+// Content is a text that a page wants to save: an object with the bytes, as the field bytes. If Go does not need them,
+// it passes the object on. Go then has no reference to the bytes, which would keep them until its next collection.
 type Content struct{ Object safejs.Value }
 
-// Bytes copies what is to be saved into Go.
+// Bytes copies the content into Go.
 func (c Content) Bytes() ([]byte, error) {
-	array, _ := c.Object.Get("bytes") // bytes checks the type
+	array, _ := c.Object.Get("bytes") // Bytes checks the type
 	return Bytes(array)
 }
 

@@ -70,7 +70,7 @@ func (c *Channel) post(message map[string]any) error {
 	return err
 }
 
-// encodeWant spells a want as its mode's first letter and the name.
+// encodeWant writes a want as the first letter of its mode and its name.
 func encodeWant(w lock.Want) any { return string(w.Mode[:1]) + w.Name }
 
 func decodeWant(s string) (w lock.Want) {
@@ -102,7 +102,7 @@ func EncodeHolder(h lock.Holder) map[string]any {
 	return m
 }
 
-// EncodeWaiter makes a WaiterInfo of the declaration file, but for waitsFor.
+// EncodeWaiter makes a WaiterInfo of the declaration file, except for waitsFor.
 func EncodeWaiter(w lock.Waiter) map[string]any {
 	m := known(map[string]any{
 		"resource": w.Resource, "mode": string(w.Mode), "ownerId": w.OwnerID, "ownerName": w.OwnerName, "leaseId": w.LeaseID,
@@ -112,7 +112,7 @@ func EncodeWaiter(w lock.Waiter) map[string]any {
 	return m
 }
 
-// place adds where a lease is.
+// place adds the fields for the place of a lease.
 func place(m map[string]any, paths [][]string, slots int) {
 	if paths != nil {
 		m["paths"] = EncodePaths(paths)
@@ -122,7 +122,7 @@ func place(m map[string]any, paths [][]string, slots int) {
 	}
 }
 
-// known drops the fields of which nothing is known.
+// known removes the fields whose value is unknown.
 func known(m map[string]any) map[string]any {
 	for name, v := range m {
 		if v == "" || v == int64(0) {
@@ -166,8 +166,8 @@ func (c *Channel) listen(handle func(data safejs.Value)) (stop func(), err error
 	}, nil
 }
 
-// decode reads a message. Other scripts of the origin can post here too: what is
-// missing or of the wrong type is left empty.
+// decode reads a message. Other scripts of the origin can post here too: a field that is missing or of the wrong type
+// stays empty.
 func decode(v safejs.Value) lock.Message {
 	m := lock.Message{Kind: lock.MessageKind(Property(v, "kind")), Round: Property(v, "round"),
 		Probe: lock.Probe{Initiator: Property(v, "initiator"), Since: moment(v, "since"), Wants: decodeWants(v, "wants"), Slots: flag(v, "slots")}}
@@ -228,7 +228,7 @@ func items(values safejs.Value, visit func(safejs.Value)) {
 	}
 }
 
-// Number returns a property that is a whole number; anything else is 0.
+// Number returns a property that is a whole number; any other value is 0.
 func Number(v safejs.Value, name string) int64 {
 	if v.Type() != safejs.TypeObject {
 		return 0

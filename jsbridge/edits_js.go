@@ -22,8 +22,8 @@ func (e Edits) Post(m autosave.Message) error {
 	return e.post(message)
 }
 
-// Listen implements [autosave.Channel]. Other scripts of the origin can post here too: what
-// is missing or of the wrong type is left empty, and nobody answers to a kind that is empty.
+// Listen implements [autosave.Channel]. Other scripts of the origin can post here too: a field that is missing or of
+// the wrong type stays empty, and an empty kind has no handler.
 func (e Edits) Listen(handle func(autosave.Message)) (stop func(), err error) {
 	return e.listen(func(data safejs.Value) {
 		m := autosave.Message{Kind: autosave.MessageKind(Property(data, "kind")), Round: Property(data, "round"),

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-func TestEditsReachTheOtherPages(t *testing.T) {
+func TestEditsReachOtherPages(t *testing.T) {
 	name := "edits " + lock.NewID()
 	open := func() Edits {
 		c, err := NewChannel(name)

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Rejection is what a promise was rejected with.
+// Rejection is the reason of a rejected promise.
 type Rejection struct{ Reason safejs.Value }
 
 // Error returns the reason's name and message.
@@ -28,8 +28,7 @@ func (r Rejection) Error() string {
 	return name + ": " + message
 }
 
-// ExceptionName returns the name of the exception behind err, such as "AbortError", or
-// "" where there is none.
+// ExceptionName returns the name of the exception behind err, such as "AbortError", or "" if there is none.
 func ExceptionName(err error) string {
 	var rejection Rejection
 	if errors.As(err, &rejection) {
@@ -42,7 +41,7 @@ func ExceptionName(err error) string {
 	return ""
 }
 
-// Property returns a property that is a string; anything else is empty.
+// Property returns a property that is a string; any other value is empty.
 func Property(v safejs.Value, name string) string {
 	if v.Type() != safejs.TypeObject {
 		return ""
@@ -54,7 +53,7 @@ func Property(v safejs.Value, name string) string {
 	return text(p)
 }
 
-// text returns a string; anything else is empty.
+// text returns a string; any other value is empty.
 func text(v safejs.Value) string {
 	if v.Type() != safejs.TypeString {
 		return ""
@@ -63,8 +62,8 @@ func text(v safejs.Value) string {
 	return s
 }
 
-// exceptions says what a refusal by navigator.locks means. An AbortError is not here:
-// whether it is the caller's or a thief's depends on when it comes.
+// exceptions maps a refusal by navigator.locks to its meaning. An AbortError is not in the table: it means an abort of
+// the caller or a steal, depending on when it arrives.
 var exceptions = map[string]struct {
 	code   lock.Code
 	detail string
@@ -83,11 +82,10 @@ func refusal(err error) error {
 	return &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Detail: "the browser refused the lock", Err: err}
 }
 
-// WithSignal returns a context that ends when the AbortSignal aborts; undefined never
-// does. stop must be called.
+// WithSignal returns a context that ends when the AbortSignal aborts; undefined never aborts. stop must be called.
 func WithSignal(ctx context.Context, signal safejs.Value) (_ context.Context, stop func(), err error) {
 	if signal.IsUndefined() || signal.IsNull() {
-		return ctx, func() {}, nil // what never ends costs nothing
+		return ctx, func() {}, nil // a context that never ends costs nothing
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var scope Scope

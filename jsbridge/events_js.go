@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// noticesKept is how many notices may wait until Go has time for them. With more, the connection is given up: the next one
-// resumes.
+// noticesKept is how many notices may wait until Go has time for them. With more notices the connection ends, and the
+// next one resumes.
 const noticesKept = 64
 
 var errConnectionEnded = errors.New("the connection for events has ended")

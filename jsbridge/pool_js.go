@@ -4,9 +4,8 @@ package jsbridge
 
 import "sync"
 
-// pool runs functions on goroutines that have run others before: their stacks have
-// grown already, and growing costs more than most of what is run. The zero value is
-// ready to use.
+// pool runs functions on goroutines that have run others before. Their stacks have already grown, and growing costs
+// more than most of these functions. The zero value is ready to use.
 type pool struct {
 	once   sync.Once
 	tasks  chan func()
@@ -22,7 +21,7 @@ func (p *pool) init() {
 func (p *pool) run(f func()) {
 	p.init()
 	select {
-	case p.tasks <- f: // to a goroutine that waits
+	case p.tasks <- f: // to a waiting goroutine
 	default:
 		p.all.Go(func() { p.work(f) })
 	}
@@ -39,7 +38,7 @@ func (p *pool) work(f func()) {
 	}
 }
 
-// close waits for what runs and ends the goroutines.
+// close waits for the running functions and ends the goroutines.
 func (p *pool) close() {
 	p.init()
 	close(p.closed)

@@ -1,9 +1,9 @@
-// The JavaScript half of package jsbridge. Each thing that Go waits for has a number here, and one call reports its
-// end: tell(number, what), both numbers. So a promise costs Go one call out and one call in, and no object crosses,
+// The JavaScript half of package jsbridge. Each operation that Go waits for has a number, and one call reports its end:
+// tell(number, what), both numbers. A promise therefore costs Go one call out and one call in, and no object crosses,
 // which would be slow.
 //
-// It is loaded beside the Go program (see web/src/go.ts) and has no imports, so that Go's
-// own tests can load it too.
+// The module is loaded beside the Go program (see web/src/go.ts) and has no imports, so that Go's own tests can load
+// it.
 
 /** @typedef {(id: number, what: number) => unknown} Tell returns a false value when Go does not know the number */
 /** @typedef {{args: unknown[], resolve: (value: unknown) => void, reject: (reason: unknown) => void}} Call */
@@ -39,7 +39,7 @@ export class Port {
   }
 
   /**
-   * Tells of a failure; Go asks for the reason where it wants to know.
+   * Reports a failure; Go asks for the reason if it needs it.
    * @param {number} id
    * @param {number} what
    * @param {unknown} reason
@@ -76,11 +76,11 @@ export class Port {
   }
 
   /**
-   * Settles what such a function returned.
+   * Settles the promise that an exported function returned.
    * @param {number} call
    * @param {boolean} ok
    * @param {unknown} value
-   * @param {boolean} isText whether the value is spelled as JSON
+   * @param {boolean} isText whether the value is encoded as JSON
    */
   settle(call, ok, value, isText) {
     const { resolve, reject } = /** @type {Call} */ (this.#calls.get(call));
@@ -93,15 +93,15 @@ export class Port {
    * @param {number} id
    * @param {(value: unknown) => Promise<unknown>} fn
    * @param {unknown} value
-   * @param {boolean} isText whether the value is spelled as JSON
+   * @param {boolean} isText whether the value is encoded as JSON
    */
   run(id, fn, value, isText) {
     fn(plain(value, isText)).then(() => this.#tell(id, DONE), (reason) => this.#fail(id, THREW, reason));
   }
 
   /**
-   * Asks the browser for a lock, after it has back what was released before: a released
-   * lock is free only when its promise has been seen to.
+   * Asks the browser for a lock, after the browser has got back earlier releases: a released lock is free only once the
+   * browser has handled its promise.
    * @param {number} id
    * @param {string} name
    * @param {number} flags
@@ -128,7 +128,7 @@ export class Port {
     const asked = {};
     this.#asked.set(id, asked);
     const go = () => {
-      if (this.#asked.has(id)) request(asked); // not given up
+      if (this.#asked.has(id)) request(asked); // not abandoned
     };
     if (!this.#turn && this.#releasing.size === 0) return go();
     const turn = this.#turn = Promise.allSettled([this.#turn, ...this.#releasing]).then(() => {
@@ -157,13 +157,13 @@ export class Port {
     };
     /** @param {string} name @param {number} i */
     const request = (name, i) => navigator.locks.request(name, { mode: shared >> i & 1 ? "shared" : "exclusive", ifAvailable: true }, (lock) => {
-      if (!this.#asked.has(id)) return; // given up, or one was refused
+      if (!this.#asked.has(id)) return; // abandoned, or one was refused
       const held = lock && new Promise((release) => granted.push(() => release(undefined)));
       denied ||= !lock;
       answered();
       return held;
     });
-    const over = (/** @type {unknown} */ reason) => { // refused, or one was stolen: the others are of no use
+    const over = (/** @type {unknown} */ reason) => { // refused, or one was stolen: the others are useless
       const stolen = /** @type {Error | undefined} */ (reason)?.name === "AbortError";
       if (this.#asked.has(id)) {
         if (stolen && open > 0) this.#tell(id, DENIED); // before all have answered: nothing was granted yet
@@ -191,7 +191,7 @@ export class Port {
     if (flags & ABORTABLE) options.signal = (asked.abort = new AbortController()).signal;
     /** @param {Lock | null} lock */
     const granted = (lock) => {
-      if (!this.#asked.has(id)) return; // given up at the same moment
+      if (!this.#asked.has(id)) return; // abandoned at the same moment
       if (lock === null) {
         this.#asked.delete(id);
         this.#tell(id, DENIED);
@@ -211,7 +211,7 @@ export class Port {
   }
 
   /**
-   * Gives the lock back, or gives up the request.
+   * Releases the lock, or abandons the request.
    * @param {number} id
    */
   release(id) {
@@ -260,15 +260,15 @@ export class Port {
         const { type = "", revision = 0, token = 0, ask_id = "", holder_name = "" } = { ...JSON.parse(data) };
         heard({ type: `${type}`, revision: Number(revision), token: Number(token), ask: `${ask_id}`, holderName: `${holder_name}` });
       } catch {
-        socket.close(); // not a server of ours
+        socket.close(); // not a Holdfast server
       }
     };
     return { close: () => socket.close() };
   }
 
   /**
-   * A BroadcastChannel that ends with the program at the latest: a page with one that is open
-   * does not stay in the back/forward cache.
+   * A BroadcastChannel that closes with the program at the latest: a page with an open one does not stay in the
+   * back/forward cache.
    * @param {string} name
    */
   channel(name) {
@@ -277,7 +277,7 @@ export class Port {
     return channel;
   }
 
-  /** Gives back what a dead program held: in a page, unlike in a worker, the browser keeps it. */
+  /** Releases the locks of a dead program: unlike a worker, a page keeps them. */
   close() {
     this.#tell = () => undefined;
     for (const id of this.#asked.keys()) this.release(id);

@@ -38,7 +38,7 @@ func Open(p safejs.Value) error {
 	return err
 }
 
-// note reports whether somebody knows the number.
+// note calls the function with this number and reports whether there is one.
 func note(id, what int) bool {
 	entrance.mu.Lock()
 	fn := entrance.notes[id]

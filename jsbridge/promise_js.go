@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Await returns what the promise is fulfilled with, its rejection as an error, or the
-// cause when ctx ends first. A value that is no promise is returned as it is.
+// Await returns the value of the promise, its rejection as an error, or the cause when ctx ends first. A value that is
+// no promise is returned unchanged.
 //
 // It must not be called from a [Callback]: the promise could never settle.
 func Await(ctx context.Context, promise safejs.Value) (safejs.Value, error) {
@@ -69,13 +69,12 @@ func first(args []safejs.Value) safejs.Value {
 type Exports struct {
 	scope   Scope
 	workers pool
-	// Reason makes of an error what a promise is rejected with; it may be a [Text].
+	// Reason converts an error into the reason of a rejection; the reason may be a [Text].
 	Reason func(error) any
 }
 
-// Func exports fn as a function that returns a promise. Each call runs on a goroutine
-// of its own; a panic rejects that call alone, with the code "runtime-crashed". A [Text]
-// that fn returns arrives as what it spells.
+// Func exports fn as a function that returns a promise. Each call runs on a goroutine of its own. A panic rejects that
+// call alone, with the code "runtime-crashed". A [Text] that fn returns arrives as the value that it encodes.
 func (e *Exports) Func(fn func(args []safejs.Value) (any, error)) (safejs.Value, error) {
 	id := e.scope.number(func(call int) {
 		e.workers.run(func() { e.settle(call, fn) })
@@ -99,7 +98,7 @@ func (e *Exports) settle(call int, fn func([]safejs.Value) (any, error)) {
 	}
 }
 
-// argsOf returns the arguments of a call that port.js knows by its number.
+// argsOf returns the arguments of the call that port.js knows by this number.
 func argsOf(call int) ([]safejs.Value, error) {
 	list, err := port.Call("args", call)
 	if err != nil {
@@ -118,8 +117,7 @@ func argsOf(call int) ([]safejs.Value, error) {
 	return args, nil
 }
 
-// Run calls a JavaScript function that returns a promise and waits until that is
-// settled or ctx has ended.
+// Run calls a JavaScript function that returns a promise and waits until the promise is settled or ctx has ended.
 func Run(ctx context.Context, fn safejs.Value, value any) error {
 	var scope Scope
 	defer scope.Release()
@@ -154,7 +152,7 @@ func recovered(fn func([]safejs.Value) (any, error), args []safejs.Value) (value
 	return fn(args)
 }
 
-// Close waits for the calls under way and ends the exports.
+// Close waits for the pending calls and ends the exports.
 func (e *Exports) Close() {
 	e.workers.close()
 	e.scope.Release()

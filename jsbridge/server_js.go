@@ -50,7 +50,7 @@ func (s *Server) Send(ctx context.Context, r remote.Request) (remote.Reply, erro
 	return readReply(value)
 }
 
-// headers returns those of the server's interface.
+// headers returns the headers of the server's interface.
 func headers(r remote.Request) map[string]any {
 	h := make(map[string]any)
 	number := func(name string, n int64) {
@@ -75,7 +75,7 @@ func readSave(text string) (s remote.Save) {
 	return s
 }
 
-// readReply reads what port.js made of a response.
+// readReply decodes the object that port.js makes of a response.
 func readReply(v safejs.Value) (remote.Reply, error) {
 	var errs []error
 	number := func(name string) int64 {
@@ -123,7 +123,7 @@ func readReply(v safejs.Value) (remote.Reply, error) {
 	return reply, errors.Join(errs...)
 }
 
-// readTokens reads the tokens of leases that a tab left.
+// readTokens reads the tokens of the leases that a tab left behind.
 func readTokens(v safejs.Value) (tokens []int64, err error) {
 	list, err := v.Get("tokens")
 	if err != nil || list.IsUndefined() {

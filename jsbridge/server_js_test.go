@@ -81,7 +81,7 @@ func TestServerFails(t *testing.T) {
 	_, err := server.Send(t.Context(), remote.Request{Method: "GET"})
 	assert.ErrorContains(t, err, "Failed to fetch")
 
-	// The request is called off when nobody waits for it any more.
+	// The request is cancelled when nobody waits for it any more.
 	require.NoError(t, safejs.Global().Set("calledOff", false))
 	answering(t, `(_, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => { calledOff = true; reject(signal.reason); }))`)
 	cause := errors.New("enough")
@@ -94,7 +94,7 @@ func TestServerFails(t *testing.T) {
 	assert.True(t, off)
 }
 
-// socket replaces WebSocket by a class whose body is given for one test.
+// socket replaces WebSocket by a class with the given body for one test.
 func socket(t *testing.T, body string) {
 	t.Helper()
 	global := safejs.Global()
@@ -103,7 +103,7 @@ func socket(t *testing.T, body string) {
 	t.Cleanup(func() { require.NoError(t, global.Set("WebSocket", real)) })
 }
 
-func TestServerTellsOfEvents(t *testing.T) {
+func TestServerSendsEvents(t *testing.T) {
 	noLeaks(t)
 	server := jsbridge.NewServer("https://locks.example")
 	socket(t, `constructor(url) { setTimeout(() => {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Text is a value spelled as JSON. It crosses to JavaScript at once, where an object would
-// cross field by field, each of which costs as much as the whole.
+// Text is a value encoded as JSON. It crosses to JavaScript in one call; an object would cross field by field, and each
+// field costs as much as the whole text.
 type Text string
 
-// JSON spells maps, slices, texts, whole numbers and booleans, as syscall/js would make an object of them; paths; and
-// durations, in milliseconds. Anything else becomes null.
+// JSON encodes the types that syscall/js converts into objects (maps, slices, texts, whole numbers and booleans),
+// paths, and durations in milliseconds. Any other value becomes null.
 func JSON(v any) Text { return Text(appendJSON(make([]byte, 0, 512), v)) }
 
 func appendJSON(b []byte, v any) []byte {
@@ -61,8 +61,8 @@ func appendJSON(b []byte, v any) []byte {
 	return append(b, "null"...)
 }
 
-// appendMilliseconds writes whole and fraction by itself: the library's code and tables for floating-point numbers would
-// take 20 KB of the Wasm.
+// appendMilliseconds formats the whole part and the fraction itself: the library's code and tables for floating-point
+// numbers would take 20 KB of the Wasm.
 func appendMilliseconds(b []byte, d time.Duration) []byte {
 	if d < 0 {
 		b, d = append(b, '-'), -d
@@ -79,7 +79,7 @@ func appendMilliseconds(b []byte, d time.Duration) []byte {
 	return b
 }
 
-// appendText escapes what must not stand in a text of JSON as it is.
+// appendText escapes the characters that JSON does not allow in a string.
 func appendText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
@@ -96,7 +96,7 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// plain is what crosses for a value, and whether it is JSON.
+// plain returns the representation of a value that crosses to JavaScript, and whether it is JSON.
 func plain(v any) (value any, isText bool) {
 	if t, ok := v.(Text); ok {
 		return string(t), true

@@ -39,8 +39,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// A Text arrives as what it spells: as a result, and as what a promise is rejected with.
-func TestTextsCross(t *testing.T) {
+// A Text arrives as the value that it encodes: as a result, and as the reason of a rejection.
+func TestTextCrossesDecoded(t *testing.T) {
 	noLeaks(t)
 	exports := jsbridge.Exports{Reason: func(err error) any { return jsbridge.JSON(map[string]any{"why": err.Error()}) }}
 	defer exports.Close()

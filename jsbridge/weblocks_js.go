@@ -13,14 +13,14 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// WebLocks is the [lock.Locker] over navigator.locks: what it grants holds between all
-// tabs and workers of one origin, and the browser gives it back when they end.
+// WebLocks is the [lock.Locker] over navigator.locks. Its grants hold between all tabs and workers of one origin, and
+// the browser releases them when the tab or worker ends.
 type WebLocks struct {
-	missing error // why there is none
+	missing error // the reason why there are no Web Locks
 }
 
-// NewWebLocks returns the Locker of this page or worker. Without Web Locks,
-// every request fails with ErrWebLockUnsupported and says why.
+// NewWebLocks returns the Locker of this page or worker. Without Web Locks, every request fails with
+// ErrWebLockUnsupported and the reason.
 func NewWebLocks() *WebLocks {
 	var manager safejs.Value
 	navigator, err := safejs.Global().Get("navigator")
@@ -33,7 +33,7 @@ func NewWebLocks() *WebLocks {
 	return &WebLocks{missing: &lock.Error{Code: lock.CodeWebLockUnsupported, Operation: lock.OpAcquire, Detail: whyMissing()}}
 }
 
-// Missing returns why there are no Web Locks here, or nil where there are.
+// Missing returns the reason why there are no Web Locks here, or nil.
 func (w *WebLocks) Missing() error { return w.missing }
 
 func whyMissing() string {
@@ -75,9 +75,8 @@ func (w *WebLocks) request(ctx context.Context, want lock.Want, r lock.Request, 
 	return ask(ctx, g, "lock", want.Name, flags)
 }
 
-// together spells a request of several names that the browser can be asked at once: one that
-// does not wait, so that its order is of no account, and of which others can be denied no
-// more than one name that it gives back again.
+// together encodes a request of several names that the browser can be asked for at once. Such a request does not wait,
+// so its order has no effect, and it may deny others at most one name, which it gives back at once.
 func together(r lock.Request) (names string, shared int, ok bool) {
 	exclusive := 0
 	for i, w := range r.Wants {
@@ -113,7 +112,7 @@ func ask(ctx context.Context, g *webGrant, method, names string, flags int) erro
 			p.release()
 			return context.Cause(ctx)
 		}
-		return <-p.answer // it came at the same moment; the caller gives it back
+		return <-p.answer // it arrived at the same moment; the caller gives it back
 	}
 }
 
@@ -131,7 +130,7 @@ func flagsOf(ctx context.Context, want lock.Want, r lock.Request) (flags int, er
 	if r.Steal {
 		flags |= lockSteal
 	}
-	if ctx.Done() != nil && !r.IfAvailable && !r.Steal { // others may have no signal
+	if ctx.Done() != nil && !r.IfAvailable && !r.Steal { // other requests need no signal
 		flags |= lockAbortable
 	}
 	return flags, nil
@@ -181,18 +180,17 @@ func infos(state safejs.Value, list string) ([]lock.Info, error) {
 	return all, nil
 }
 
-// pending is one name that was asked for. The browser answers once: with the lock,
-// with null, or with a rejection.
+// pending is one requested name. The browser answers once: with the lock, with null, or with a rejection.
 type pending struct {
-	id     int // what port.js knows it by
+	id     int // the number by which port.js knows it
 	grant  *webGrant
-	answer chan error // has one place
+	answer chan error // capacity 1
 
 	mu       sync.Mutex
 	answered bool
 }
 
-// settle reports whether this is the answer.
+// settle reports whether this is the first answer.
 func (p *pending) settle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,10 +201,10 @@ func (p *pending) settle() bool {
 	return true
 }
 
-// abandon reports whether the answer is still to come; it is ignored then.
+// abandon reports whether the answer is still to come; it is then ignored.
 func (p *pending) abandon() bool { return p.settle() }
 
-// told is called by port.js.
+// told handles a report of port.js.
 func (p *pending) told(what int) {
 	switch what {
 	case lockGranted:
@@ -220,7 +218,7 @@ func (p *pending) told(what int) {
 		if p.settle() {
 			p.answer <- lock.ErrDenied
 		}
-	case lockFailed: // refused, or stolen after it was granted
+	case lockFailed: // refused, or stolen after the grant
 		if p.settle() {
 			p.answer <- refusal(Rejection{reason(p.id)})
 		} else {
@@ -247,8 +245,8 @@ func (g *webGrant) add(p *pending) {
 	g.mu.Unlock()
 }
 
-// Release implements [lock.Grant]. The browser has the locks back a moment later, but
-// before anything that this program asks of it afterwards.
+// Release implements [lock.Grant]. The browser gets the locks back a moment later, but before every later request of
+// this program.
 func (g *webGrant) Release(context.Context) error {
 	g.mu.Lock()
 	locks := g.locks

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// A name is stolen before the browser has answered for the next one: the request is denied, and may be made again.
+// A name is stolen before the browser has answered for the next one: the request is denied, and the caller may try
+// again.
 func TestNameStolenBeforeAllAreGrantedIsDenied(t *testing.T) {
 	noLeaks(t)
 	restore := js(t, `(() => {

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-// The values below go to the facade of AutoSave. Their fields are those of the declaration
-// file, but for what it makes of them: errors and the lease.
+// The values below go to the facade of AutoSave. Their fields are those of the declaration file, except for errors and
+// the lease, which the facade makes itself.
 
 func encodeAutosave(e autosave.Event) map[string]any {
 	m := map[string]any{"type": string(e.Type), "state": encodeSaverState(e.State)}

@@ -21,15 +21,15 @@ import (
 type editor struct {
 	s       *service
 	id      int  // the page's number for it
-	again   bool // it has run in this page: the storage works here, or will
+	again   bool // an AutoSave has run in this page before, so the storage works or will work
 	saver   *autosave.Saver
 	channel *jsbridge.Channel
-	files   *opfs.Files // in which it saves, where it does
-	root    string      // of the document: what it has is in folders below
+	files   *opfs.Files // where it saves; nil if nowhere
+	root    string      // of the document: its files are in folders below it
 
 	mu    sync.Mutex
 	asked int
-	waits map[int]chan safejs.Value // for what the page was asked
+	waits map[int]chan safejs.Value // questions to the page that have no answer yet
 }
 
 // editors are the AutoSaves of a service.
@@ -38,8 +38,7 @@ type editors struct {
 	all map[int]*editor
 }
 
-// autosaveMethods are what the facade can do with an AutoSave. Their argument bears its
-// number.
+// autosaveMethods are the methods of an AutoSave that the facade can call. Their argument contains its number.
 var autosaveMethods = map[string]func(e *editor, ctx context.Context, arg reader) (any, error){
 	"mark":    (*editor).mark,
 	"answer":  (*editor).answer,
@@ -81,7 +80,7 @@ func init() {
 	}
 }
 
-// autosave starts an AutoSave and returns when it is known whether the page edits.
+// autosave starts an AutoSave. It returns when it is known whether the page edits.
 func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error) {
 	r := reader{v: arg}
 	e := &editor{s: s, id: int(r.number("saver", 0)), again: r.flag("again"), waits: make(map[int]chan safejs.Value)}
@@ -120,11 +119,11 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 }
 
 const (
-	startLimit = 14 * time.Second // an AutoSave begins: it looks at the storage, for at most
-	checkLimit = 5 * time.Second  // and then at the lock and the content
+	startLimit = 14 * time.Second // for the checks of the storage when an AutoSave begins,
+	checkLimit = 5 * time.Second  // and then for the lock and the content
 )
 
-// prepare opens what an AutoSave needs beside its lock.
+// prepare opens everything that an AutoSave needs except its lock.
 func (e *editor) prepare(ctx context.Context, config *autosave.Config) (err error) {
 	s := e.s
 	if config.Store, err = e.store(ctx, config.Lock.Path); err == nil && e.files != nil {
@@ -143,7 +142,7 @@ func (e *editor) prepare(ctx context.Context, config *autosave.Config) (err erro
 	return err
 }
 
-// start returns when the page knows whether it edits. If it fails, nothing is held.
+// start returns when the page knows whether it edits. If it fails, no lock is held.
 func (e *editor) start(ctx context.Context, config autosave.Config) error {
 	saver, err := autosave.New(ctx, config)
 	if err != nil {
@@ -161,7 +160,8 @@ func (e *editor) start(ctx context.Context, config autosave.Config) error {
 	return nil
 }
 
-// givenUp returns why an AutoSave could not start: the caller's own wish comes before what that led to.
+// givenUp returns the reason why an AutoSave could not start. The caller's own cancellation comes before its
+// consequences.
 func givenUp(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &lock.Error{Code: lock.CodeAborted, Operation: lock.OpAcquire, Err: err}
@@ -172,7 +172,7 @@ func givenUp(ctx context.Context, err error) error {
 	return err
 }
 
-// locksWithin returns the locks of an AutoSave: under the lease that lock.within names, if it does.
+// locksWithin returns the locks of an AutoSave: within the lease that lock.within names, if any.
 func (s *service) locksWithin(r *reader) autosave.Locks {
 	v, ok := r.get("lock", safejs.TypeObject, "an object")
 	if !ok {
@@ -218,7 +218,7 @@ func (r *reader) autosave() autosave.Config {
 			r.err = inner.err
 		}
 	}
-	c.Lock.LeaseID = "" // each acquisition has its own
+	c.Lock.LeaseID = "" // each acquisition has an id of its own
 	r.document(&c)
 	return c
 }
@@ -232,11 +232,10 @@ func (e *editor) forget() {
 	}
 }
 
-// publish tells the page of an event. Of one that brings a text to load it returns when
-// the page has seen to it.
+// publish sends an event to the page. If the event brings a text to load, publish returns when the page has loaded it.
 func (e *editor) publish(event autosave.Event) {
 	if event.Type == autosave.EventEditable {
-		_ = e.s.manager.Flush(context.Background()) // the page knows the lease by then
+		_ = e.s.manager.Flush(context.Background()) // the page then knows the lease
 		ctx, stop := context.WithTimeout(context.Background(), askLimit)
 		defer stop()
 		_, _ = e.ask(ctx, encodeAutosave(event))
@@ -247,7 +246,7 @@ func (e *editor) publish(event autosave.Event) {
 
 func (e *editor) tell(event map[string]any) {
 	event["saver"] = e.id
-	if event["content"] != nil || event["unsaved"] != nil || event["mine"] != nil { // bytes cross as they are
+	if event["content"] != nil || event["unsaved"] != nil || event["mine"] != nil { // bytes cross unchanged
 		_, _ = e.s.boot.Call("event", event)
 		return
 	}
@@ -257,7 +256,7 @@ func (e *editor) tell(event map[string]any) {
 // askLimit bounds a question that has no limit of its own.
 const askLimit = 10 * time.Second
 
-// ask tells the page of an event and returns its answer: what the page calls answer with.
+// ask sends an event to the page and returns its answer: the argument of the page's call of answer.
 func (e *editor) ask(ctx context.Context, event map[string]any) (safejs.Value, error) {
 	answer := make(chan safejs.Value, 1)
 	e.mu.Lock()
@@ -284,7 +283,7 @@ func (e *editor) ask(ctx context.Context, event map[string]any) (safejs.Value, e
 	}
 }
 
-// answer is the page's answer to what it was asked.
+// answer receives the page's answer to a question.
 func (e *editor) answer(_ context.Context, arg reader) (any, error) {
 	n := arg.whole("ask")
 	e.mu.Lock()
@@ -307,17 +306,17 @@ func (e *editor) veto(ctx context.Context, from string) error {
 	return err
 }
 
-// running returns the saver, or nil while it is being started.
+// running returns the saver, or nil while the AutoSave starts.
 func (e *editor) running() *autosave.Saver {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.saver
 }
 
-// mark does nothing: what is marked is said with every call.
+// mark does nothing: every call already carries the mark.
 func (e *editor) mark(context.Context, reader) (any, error) { return nil, nil }
 
-// done lets the facade see the events of an operation before its result, if its deadline leaves time for that.
+// done delivers the events of an operation to the facade before its result, if its deadline leaves time for that.
 func (e *editor) done(ctx context.Context, value any, err error) (any, error) {
 	limit := askLimit
 	if end, ok := ctx.Deadline(); ok {
@@ -361,7 +360,7 @@ func (e *editor) dispose(ctx context.Context, _ reader) (any, error) {
 	return nil, err
 }
 
-// rest closes what is open for the next save, so that the page may remove the files.
+// rest closes the files that are open for the next save, so that the page may remove them.
 func (e *editor) rest(ctx context.Context) {
 	if e.files == nil {
 		return

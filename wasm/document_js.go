@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// folder returns the folder of a document: its content, history and drafts are in "autosave" below it. Documents of this browser
-// and of each server have folders of their own.
+// folder returns the folder of a document: its content, history and drafts are in "autosave" below it. Documents of
+// this browser and of each server have folders of their own.
 func (s *service) folder(path []string) string {
 	root := s.settings.root
 	if s.document != nil {
@@ -26,7 +26,7 @@ func (s *service) folder(path []string) string {
 	return root
 }
 
-// document reads which document of the project an AutoSave is for, into its lock.
+// document reads into the lock of an AutoSave which document of the project it is for.
 func (r *reader) document(c *autosave.Config) {
 	path := r.path("path")
 	if len(c.Lock.Path) > 0 && lock.Name("", c.Lock.Path) != lock.Name("", path) {
@@ -40,7 +40,7 @@ func (r *reader) document(c *autosave.Config) {
 
 var errSilent = errors.New("the browser's file storage does not answer; close all tabs of this site, or restart the browser")
 
-// store returns where the document is saved: on the server, where there is one, with the history here.
+// store returns the place where the document is saved: the server, if there is one, with the history in this browser.
 func (e *editor) store(ctx context.Context, path []string) (autosave.Store, error) {
 	s := e.s
 	root := s.folder(path)
@@ -56,7 +56,7 @@ func (e *editor) store(ctx context.Context, path []string) (autosave.Store, erro
 		err = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Err: err, Detail: "nothing can be saved now"}
 	}
 	if err == nil || s.document != nil && (later || jsbridge.ExceptionName(err) == "QuotaExceededError") {
-		e.files = files // what is silent or full now keeps drafts later
+		e.files = files // a storage that is silent or full now may keep drafts later
 	}
 	switch {
 	case err == nil && s.document != nil:
@@ -64,7 +64,7 @@ func (e *editor) store(ctx context.Context, path []string) (autosave.Store, erro
 	case err == nil:
 		return autosave.NewLayout(files, opfs.SHA256), nil
 	case s.document != nil && errors.Is(err, lock.ErrUnsupported):
-		return remote.NewContents(s.document, nil, opfs.SHA256).At(path) // saved all the same
+		return remote.NewContents(s.document, nil, opfs.SHA256).At(path) // saves work without a history
 	}
 	return nil, err
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-dev/holdfast/opfs"
 )
 
-// sealLimit bounds how long the page may take to store what nobody has saved, and to merge.
+// sealLimit bounds how long the page may take to store unsaved text, and to merge.
 const sealLimit = 5 * time.Second
 
-// drafts returns where the drafts of the document are, and lets the page write there.
+// drafts returns the drafts of the document, and lets the page write there.
 func (e *editor) drafts(path []string) (autosave.Drafts, error) {
 	d, err := opfs.NewDrafts(e.root, path, e.s.settings.journals, e)
 	if err != nil {
@@ -41,7 +41,7 @@ func (e *editor) Rescue(ctx context.Context, folder string) error {
 	return err
 }
 
-// merge asks the page what becomes of the two sides of a conflict.
+// merge asks the page for the content that resolves a conflict.
 func (e *editor) merge(ctx context.Context, sides autosave.Conflict) (autosave.Content, error) {
 	event := map[string]any{"type": "autosave:merge"}
 	setConflict(event, sides)
@@ -55,7 +55,7 @@ func (e *editor) merge(ctx context.Context, sides autosave.Conflict) (autosave.C
 	return jsbridge.Content{Object: v}, nil
 }
 
-// snapshot asks the page what is to be saved.
+// snapshot asks the page for the content to save.
 func (e *editor) snapshot(ctx context.Context) (autosave.Content, error) {
 	v, err := e.ask(ctx, map[string]any{"type": "autosave:snapshot"})
 	if err != nil {
@@ -66,7 +66,7 @@ func (e *editor) snapshot(ctx context.Context) (autosave.Content, error) {
 	return autosave.Numbered{Content: content, Draft: jsbridge.Property(v, "draft"), Number: jsbridge.Number(v, "number")}, nil
 }
 
-// listDrafts answers the page's call.
+// listDrafts lists the drafts for the page.
 func (e *editor) listDrafts(ctx context.Context, _ reader) (any, error) {
 	all, err := e.saver.Drafts(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func encodeDraft(d autosave.Draft) map[string]any {
 	return m
 }
 
-// setConflict gives an event the three sides of a conflict.
+// setConflict adds the three sides of a conflict to an event.
 func setConflict(event map[string]any, sides autosave.Conflict) {
 	event["draft"] = encodeDraft(sides.Draft)
 	if sides.Base != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// The values below go to the facade, which makes leases, errors and events of them.
-// Their fields are those of the declaration file.
+// The values below go to the facade, which makes leases, errors and events of them. Their fields are those of the
+// declaration file.
 
 func encodeLease(l lock.Lease) map[string]any {
 	m := map[string]any{
@@ -84,7 +84,7 @@ func reason(err error) any {
 	var e *lock.Error
 	switch {
 	case errors.As(err, &e):
-	case errors.Is(err, context.DeadlineExceeded): // a limit inside: the same call may succeed later
+	case errors.Is(err, context.DeadlineExceeded): // an internal limit: the same call may succeed later
 		e = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Detail: "the browser did not answer in time; try again"}
 	case errors.Is(err, context.Canceled):
 		e = &lock.Error{Code: lock.CodeAborted, Operation: lock.OpAcquire, Detail: "it was given up before it was done"}

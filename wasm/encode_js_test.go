@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// A limit inside is reported as such: the same call may succeed later.
-func TestReasonOfAForeignError(t *testing.T) {
+// An internal limit is reported as retryable: the same call may succeed later.
+func TestReasonOfForeignError(t *testing.T) {
 	for _, c := range []struct {
 		err       error
 		code      lock.Code

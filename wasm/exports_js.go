@@ -14,11 +14,11 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// method is one export: ctx ends with the caller's AbortSignal, callback is a function of
-// the page that returns a promise.
+// method is one export: ctx ends with the caller's AbortSignal, callback is a function of the page that returns a
+// promise.
 type method func(s *service, ctx context.Context, arg, callback safejs.Value) (any, error)
 
-// methods are what the facade can call. The names are those of protocol.ts.
+// methods are the methods that the facade can call. The names are those of protocol.ts.
 var methods = map[string]method{
 	"acquire": (*service).acquire,
 	"renew":   (*service).renew,
@@ -55,7 +55,7 @@ func (s *service) call(m method, args []safejs.Value) (any, error) {
 	return m(s, ctx, args[0], args[2])
 }
 
-// told lets the facade see the events of an operation before its result.
+// told delivers the events of an operation to the facade before its result.
 func (s *service) told(value any, err error) (any, error) {
 	_ = s.manager.Flush(context.Background())
 	return value, err
@@ -110,7 +110,7 @@ func (s *service) release(ctx context.Context, arg, _ safejs.Value) (any, error)
 	}
 	lease, err := s.lease(id)
 	if errors.Is(err, lock.ErrLost) {
-		return nil, nil // it has ended already, which is what the caller wants
+		return nil, nil // it has ended already, as the caller wants
 	}
 	if err != nil {
 		return nil, err
@@ -139,16 +139,16 @@ func (s *service) with(ctx context.Context, arg, callback safejs.Value) (any, er
 		return nil, err
 	}
 	return s.told(nil, s.manager.WithProjectLock(ctx, func(_ context.Context, l lock.Lease) error {
-		// Not under the caller's signal: it ends the waiting, and what already runs
-		// keeps the lock until it has ended.
+		// Not under the caller's signal: the signal ends only the waiting. An executor that already runs keeps the lock
+		// until it has ended.
 		failed, stop := failure(l)
 		defer stop()
 		return jsbridge.Run(failed, callback, jsbridge.JSON(encodeLease(l)))
 	}, opts))
 }
 
-// failure returns a context that ends when the lease ends by a failure; an executor
-// that releases its own lease may go on.
+// failure returns a context that ends when the lease ends by a failure. An executor that releases its own lease may go
+// on.
 func failure(l lock.Lease) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(context.Background())
 	stop := context.AfterFunc(l.Context(), func() {
@@ -159,8 +159,8 @@ func failure(l lock.Lease) (context.Context, func()) {
 	return ctx, func() { stop(); end(nil) }
 }
 
-// request locks by a name: it tells the facade whether the lock was granted, and holds
-// it until what that runs has ended.
+// request locks a name: it reports to the facade whether the lock was granted, and holds it until the callback has
+// ended.
 func (s *service) request(ctx context.Context, arg, callback safejs.Value) (any, error) {
 	r, err := lockRequest(arg)
 	if err != nil {
@@ -182,13 +182,13 @@ func (s *service) request(ctx context.Context, arg, callback safejs.Value) (any,
 	return nil, errors.Join(err, grant.Release(context.Background()))
 }
 
-// lookLimit bounds how long it may take to find out who holds and who waits.
+// lookLimit bounds how long it may take to find the holders and the waiters.
 const lookLimit = 10 * time.Second
 
 var errLook = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire,
 	Detail: "the browser does not tell who holds and who waits; close all tabs of this site, or restart the browser"}
 
-// inspect tells who holds and who waits, as the declaration file describes it.
+// inspect reports the holders and the waiters, as the declaration file describes them.
 func (s *service) inspect(ctx context.Context, _, _ safejs.Value) (any, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, lookLimit, errLook)
 	defer stop()
@@ -209,7 +209,7 @@ func (s *service) query(ctx context.Context, _, _ safejs.Value) (any, error) {
 	return jsbridge.JSON(encodeSnapshot(snapshot)), nil
 }
 
-// closeLimit bounds close where the page does not: the program ends even where a mechanism does not answer.
+// closeLimit bounds close if the page does not: the program ends even if a mechanism does not answer.
 const closeLimit = 10 * time.Second
 
 var errClose = &lock.Error{Code: lock.CodeReleaseFailed, Operation: lock.OpRelease, Err: context.DeadlineExceeded,
@@ -224,7 +224,7 @@ func (s *service) close(ctx context.Context, limit, _ safejs.Value) (any, error)
 	return nil, errors.Join(s.manager.Close(ctx), s.end(ctx))
 }
 
-// untilLost is a context that ends when a grant is taken away. It needs no goroutine.
+// untilLost is a context that ends when a grant is stolen. It needs no goroutine.
 type untilLost struct {
 	context.Context
 	grant lock.Grant

@@ -11,8 +11,8 @@ import (
 	"github.com/hack-pad/safejs"
 )
 
-// In the build for the crash tests, acquireProjectLock({mode: "fault:kind"}) makes this
-// program fail in that way. No build that is published has this file.
+// In the build for the crash tests, acquireProjectLock({mode: "fault:kind"}) makes this program fail in that way. No
+// published build contains this file.
 func init() {
 	acquire := methods["acquire"]
 	methods["acquire"] = func(s *service, ctx context.Context, arg, callback safejs.Value) (any, error) {
@@ -41,7 +41,7 @@ func fail(kind string) {
 	case "stack":
 		deeper(0)
 	case "trap":
-		// Past the end of the memory: the engine stops the program in the middle.
+		// Read beyond the end of the memory: the engine stops the program in the middle.
 		println(*(*byte)(unsafe.Pointer(^uintptr(15) & 0xffffffff)))
 	default:
 		panic("there is no fault " + kind)

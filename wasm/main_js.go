@@ -21,7 +21,7 @@ import (
 
 func main() {
 	if err := run(); err != nil {
-		panic("holdfast: " + err.Error()) // the facade sees the program end and says why
+		panic("holdfast: " + err.Error()) // the facade sees the end of the program and reports the error
 	}
 }
 
@@ -47,11 +47,11 @@ func init() {
 	methods["open"] = func(_ *service, _ context.Context, boot, _ safejs.Value) (any, error) { return nil, serve(boot) }
 }
 
-// serving counts the services of this program, those that are about to begin included.
+// serving counts the services of this program, also those that are about to begin.
 var serving sync.WaitGroup
 
-// serve gives the facade of a boot object a service of its own, until that facade calls close. The boot objects of one program
-// have the same port and the same files.
+// serve gives the facade of a boot object a service of its own, until that facade calls close. The boot objects of one
+// program share the port and the files.
 func serve(boot safejs.Value) (err error) {
 	serving.Add(1)
 	defer func() {
@@ -79,27 +79,27 @@ func serve(boot safejs.Value) (err error) {
 	return nil
 }
 
-// settings are what the facade was opened with.
+// settings are the options with which the facade was opened.
 type settings struct {
 	ownerID, ownerName, root, strategy string
 	server                             string                        // its URL; "" for none
-	files                              safejs.Value                  // who opens files for a program in a page
-	tables                             safejs.Value                  // who makes the steps over the file of locks
-	savings                            safejs.Value                  // who writes for AutoSave
-	journals                           safejs.Value                  // who writes drafts
-	warn                               func(resource, detail string) // once the manager is there
+	files                              safejs.Value                  // opens files for a program in a page
+	tables                             safejs.Value                  // runs the steps over the file of locks
+	savings                            safejs.Value                  // writes for AutoSave
+	journals                           safejs.Value                  // writes drafts
+	warn                               func(resource, detail string) // usable once the manager exists
 }
 
-// key names the project among the locks and channels of its origin.
+// key is the name of the project among the locks and channels of its origin.
 func (s settings) key() string { return "holdfast:" + s.root }
 
-// mechanism is by what this program locks.
+// mechanism contains the backends by which this program locks.
 type mechanism struct {
 	backends []lock.Backend // in the order in which they are tried
 	locker   lock.Locker    // serves holdfast.locks
 	state    func(context.Context) (lock.Snapshot, error)
 	end      func(context.Context) error
-	document *remote.Document // what is locked on the server, too; nil without one
+	document *remote.Document // a document that is also locked on the server; nil without a server
 }
 
 func wire(s settings) (mechanism, error) {
@@ -109,7 +109,7 @@ func wire(s settings) (mechanism, error) {
 	if err != nil {
 		return mechanism{}, err
 	}
-	// The lock is the browser's; the record beside it tells who holds, and counts the tokens.
+	// The browser grants the lock. The record beside it shows the holder and counts the tokens.
 	locks := jsbridge.NewWebLocks()
 	web := lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: locks,
 		Records: lock.WithFallback(files, &lock.WallTokens{Clock: lock.SystemClock{}}, s.withoutRecord)}
@@ -124,14 +124,14 @@ func wire(s settings) (mechanism, error) {
 	case "file-lock":
 		m.backends = []lock.Backend{file}
 	default:
-		// Web Locks are asked nevertheless, so that the events tell why a file serves instead.
+		// Web Locks are tried nevertheless, so that the events say why a file is used instead.
 		m.backends = []lock.Backend{web, file}
 	}
 	err = s.atServer(&m)
 	return m, err
 }
 
-// atServer makes leases hold on the server too, where there is one.
+// atServer makes leases also hold on the server, if there is one.
 func (s settings) atServer(m *mechanism) error {
 	if s.server == "" {
 		return nil
@@ -148,8 +148,8 @@ func (s settings) atServer(m *mechanism) error {
 	return nil
 }
 
-// withoutRecord tells that a lease goes on without a record; where the browser has no
-// file storage at all, that is how it is.
+// withoutRecord reports that a lease goes on without a record. If the browser has no file storage at all, this is
+// expected and not reported.
 func (s settings) withoutRecord(err error) {
 	if !errors.Is(err, opfs.ErrNoStorage) {
 		s.warn(s.key(), "this lease has no record that other tabs can read: "+err.Error())
@@ -213,7 +213,7 @@ func newService(boot safejs.Value) (s *service, err error) {
 	return s, nil
 }
 
-// publish hands events to the facade.
+// publish sends events to the facade.
 func (s *service) publish(events []lock.Event) {
 	all := make([]any, len(events))
 	for i, e := range events {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// reader reads the fields of an options object and keeps the first fault. A field that
-// is undefined is absent; null and every other type than the one asked for are faults.
+// reader reads the fields of an options object and keeps the first fault. A field that is undefined is absent. null and
+// every other type than the expected one are faults.
 type reader struct {
 	v      safejs.Value
 	prefix string
@@ -47,7 +47,7 @@ func (r *reader) text(name string) string {
 	return s
 }
 
-// choice is a text that is never empty: the empty string would stand for the default.
+// choice is a text that is never empty: the empty string would mean the default.
 func (r *reader) choice(name string) string {
 	s := r.text(name)
 	if v, err := r.v.Get(name); err == nil && s == "" && v.Type() == safejs.TypeString {
@@ -62,7 +62,7 @@ func (r *reader) flag(name string) bool {
 	return ok && b
 }
 
-// flagOr is flag where absent does not mean false.
+// flagOr is flag with another default than false.
 func (r *reader) flagOr(name string, absent bool) bool {
 	if v, err := r.v.Get(name); err != nil || v.IsUndefined() {
 		return absent
@@ -70,7 +70,7 @@ func (r *reader) flagOr(name string, absent bool) bool {
 	return r.flag(name)
 }
 
-// whole returns a whole number; 0 where it is absent.
+// whole returns a whole number; 0 if it is absent.
 func (r *reader) whole(name string) int {
 	n := r.number(name, 0)
 	if n != math.Trunc(n) {
@@ -79,8 +79,8 @@ func (r *reader) whole(name string) int {
 	return int(min(n, 1<<53))
 }
 
-// number returns a finite number that is not negative; zero stands for zero, because
-// the zero of the Go options means their default.
+// number returns a finite number that is not negative; zero replaces 0, because 0 in the Go options means their
+// default.
 func (r *reader) number(name string, zero float64) float64 {
 	v, ok := r.get(name, safejs.TypeNumber, "a number")
 	if !ok {
@@ -100,7 +100,7 @@ func (r *reader) number(name string, zero float64) float64 {
 	return n
 }
 
-// longest is the longest time that is told apart from forever: about 31 years.
+// longest is the longest time that differs from forever: about 31 years.
 const longest = 1e12 // ms
 
 func (r *reader) duration(name string, zero time.Duration) time.Duration {
@@ -147,7 +147,7 @@ func (r *reader) acquire() lock.AcquireOptions {
 	}
 }
 
-// items reads an array; nil where it is absent.
+// items reads an array; nil if it is absent.
 func (r *reader) items(name string, visit func(item *reader)) (there bool) {
 	list, ok := r.get(name, safejs.TypeObject, "an array")
 	if !ok {
@@ -173,7 +173,7 @@ func (r *reader) path(name string) []string {
 	return path
 }
 
-// paths reads an array of arrays of texts; nil where it is absent.
+// paths reads an array of arrays of texts; nil if it is absent.
 func (r *reader) paths(name string) (paths [][]string) {
 	if r.items(name, func(item *reader) {
 		paths = append(paths, item.path(item.prefix))

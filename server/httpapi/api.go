@@ -1,5 +1,5 @@
-// Package httpapi is the HTTP face of the lock table, the contents and the events: it checks what comes in, calls
-// the packages behind it and puts their answers into the words of the API.
+// Package httpapi is the HTTP interface of the lock table, the contents and the events. It checks requests, calls the
+// packages behind it and translates their results into responses of the API.
 package httpapi
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/users"
 )
 
-// Config is what the API stands on. All fields without a default are needed.
+// Config configures the API. All fields without a default are required.
 type Config struct {
 	Locks    *locks.Table
 	Asks     *asks.Desk
@@ -34,36 +34,38 @@ type Config struct {
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger
 	Sessions sessions.Source
-	// Origins may use the API from a browser besides the server's own, as https://host[:port].
+	// Origins may use the API from a browser besides the server's own origin, as https://host[:port].
 	Origins []string
 
 	// LockTTL is how long a document's lock lasts without a heartbeat.
 	LockTTL time.Duration
 	// MaxWait bounds wait_ms.
 	MaxWait time.Duration
-	// Ping is the pause between pings on a socket, MissedPongs how many unanswered ones end it.
+	// Ping is the pause between pings on a socket, MissedPongs is the number of unanswered pings that ends it.
 	Ping        time.Duration
 	MissedPongs int
-	// WriteLimit bounds how long one message may take to be written, and one answer besides its waiting.
+	// WriteLimit is the maximum time to write one message, and to write one response without its waiting time.
 	WriteLimit time.Duration
 
-	// Rate and Burst bound the requests of one session; NewRate and NewBurst the sessions of one address that this server
-	// has not seen lately; AddressRate and AddressBurst all requests of one address, whatever sessions they claim.
+	// Rate and Burst bound the requests of one session. NewRate and NewBurst bound the sessions of one address that
+	// this server has not seen lately. AddressRate and AddressBurst bound all requests of one address, whatever
+	// sessions they claim.
 	Rate, NewRate, AddressRate    float64
 	Burst, NewBurst, AddressBurst int
-	// UserRate and UserBurst bound the requests of one user whom a proxy has named, in all sessions.
+	// UserRate and UserBurst bound the requests of one user that a proxy has named, in all sessions.
 	UserRate  float64
 	UserBurst int
-	// Address returns where a request comes from; nil is the other end of its connection.
+	// Address returns the origin of a request; nil means the other end of its connection.
 	Address func(*http.Request) string
-	// MaxContent is how many bytes a content may have.
+	// MaxContent is the maximum size of a content in bytes.
 	MaxContent int64
-	// LockAll lets a lock on all documents at once be taken.
+	// LockAll allows a lock on all documents at once.
 	LockAll bool
-	// Policy returns the present rules of who may do what; nil allows everything but to break locks. SignIn tells that users can sign in.
+	// Policy returns the present permissions; nil allows everything except breaking locks. SignIn says that users can
+	// sign in.
 	Policy func() *policy.Policy
 	SignIn bool
-	// Audit is the log of who did what to others; nil is none.
+	// Audit is the log of actions that affect other users; nil means none.
 	Audit *audit.Log
 }
 
@@ -83,7 +85,7 @@ type API struct {
 
 	mu      sync.Mutex // orders the sockets that begin before those that Drain refuses
 	sockets sync.WaitGroup
-	drain   context.Context // ends when the sockets shall
+	drain   context.Context // ends when the sockets must end
 	drainer context.CancelFunc
 }
 
@@ -140,7 +142,7 @@ func New(c Config) (*API, error) {
 // ServeHTTP serves a request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
-// Drain ends the sockets, which clients open again elsewhere, and returns when they have ended or ctx has.
+// Drain ends the sockets, which clients reopen on another server. It returns when they have ended or ctx has.
 func (a *API) Drain(ctx context.Context) {
 	a.mu.Lock()
 	a.drainer()
@@ -153,7 +155,7 @@ func (a *API) Drain(ctx context.Context) {
 	}
 }
 
-// Identify returns the session of a request after the checks that every request passes, or answers it itself.
+// Identify returns the session of a request after the checks that every request passes, or responds itself.
 func (a *API) Identify(w http.ResponseWriter, r *http.Request) (sessions.Session, bool) {
 	session, err := a.identify(w, r)
 	if err != nil {
@@ -162,10 +164,10 @@ func (a *API) Identify(w http.ResponseWriter, r *http.Request) (sessions.Session
 	return session, err == nil
 }
 
-// serve answers the request of a session, unless it returns an error.
+// serve responds to the request of a session, unless it returns an error.
 type serve func(http.ResponseWriter, *http.Request, sessions.Session) error
 
-// document reads from the path which document a request is about, and checks that the session may do something with it.
+// document reads from the path which document a request is about, and checks the permission of the session.
 func (a *API) document(what policy.Permission, f func(http.ResponseWriter, *http.Request, sessions.Session, string) error) serve {
 	return func(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 		id := r.PathValue("roomId")
@@ -202,7 +204,7 @@ func (a *API) identify(w http.ResponseWriter, r *http.Request) (sessions.Session
 	}
 	session, err := a.Sessions.Of(w, r)
 	if err != nil {
-		if after, ok := a.addresses.Allow(a.Address(r), time.Now()); !ok { // or guessing would fill the audit log
+		if after, ok := a.addresses.Allow(a.Address(r), time.Now()); !ok { // otherwise guesses would fill the audit log
 			a.Metrics.RateLimited.Inc()
 			return session, &rateError{after}
 		}
@@ -223,7 +225,7 @@ func (a *API) identify(w http.ResponseWriter, r *http.Request) (sessions.Session
 	return session, nil
 }
 
-// notIdentified says why a request has no session.
+// notIdentified explains why a request has no session.
 func notIdentified(err error) error {
 	switch {
 	case errors.Is(err, users.ErrHeader), errors.Is(err, sessions.ErrSessionHeader):
@@ -236,8 +238,8 @@ func notIdentified(err error) error {
 	return &apiError{http.StatusUnauthorized, "unauthorized", sentence(err)}
 }
 
-// allow counts a request by its address, by its user and by its session. A session that has not asked lately is a new one of its
-// address: so a secret that somebody makes up brings no new allowance.
+// allow counts a request by its address, by its user and by its session. A session without recent requests counts as a
+// new one of its address, so an invented secret brings no new allowance.
 func (a *API) allow(s sessions.Session, from string, now time.Time) (retryAfter int, ok bool) {
 	if after, ok := a.addresses.Allow(from, now); !ok {
 		return after, false
@@ -255,7 +257,7 @@ func (a *API) allow(s sessions.Session, from string, now time.Time) (retryAfter 
 	return a.limits.Allow(s.HolderID, now)
 }
 
-// mayUpgrade checks the origin of what wants to be a WebSocket: browsers let any page open one.
+// mayUpgrade checks the origin of a request for a WebSocket, because browsers let any page open one.
 func (a *API) mayUpgrade(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") || slices.Contains(a.Origins, origin) {
@@ -265,7 +267,8 @@ func (a *API) mayUpgrade(r *http.Request) bool {
 	return err == nil && strings.EqualFold(from.Host, r.Host)
 }
 
-// documentID reports whether an id is one. Browsers take "." and ".." for steps in a path, however they are escaped.
+// documentID reports whether a text is a valid id. Browsers treat "." and ".." as steps in a path, however they are
+// escaped.
 func documentID(id string) bool { return roomPattern.MatchString(id) && id != "." && id != ".." }
 
 var roomPattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)

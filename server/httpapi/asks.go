@@ -12,24 +12,24 @@ import (
 
 const (
 	defaultGrace = 5 * time.Second
-	maxReason    = 1024 // bytes of why a holder refuses
+	maxReason    = 1024 // bytes of a holder's reason for a refusal
 )
 
-// askBody is the body of a question; it may be absent.
+// askBody is the body of a request for a handover; it may be absent.
 type askBody struct {
 	lockBody
 	Name  *string `json:"name"` // the same as holder_name
 	Grace *int64  `json:"grace_ms"`
 }
 
-// answerBody is the body of an answer; it may be absent. Reason and Busy are of a refusal.
+// answerBody is the body of an answer; it may be absent. A refusal has Reason and Busy.
 type answerBody struct {
 	Ask    string `json:"ask_id"`
 	Reason string `json:"reason"`
 	Busy   bool   `json:"busy"`
 }
 
-// askForDocument asks the holder to pass the lock on.
+// askForDocument asks the holder to hand over the lock.
 func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	var body askBody
 	if err := readBody(w, r, &body, true); err != nil {
@@ -60,7 +60,7 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	if request.Holder.ID, err = a.ownerFor(r.Context(), s, request); err != nil {
 		return err
 	}
-	ctx, end := a.patient(w, r, grace+asks.AcceptLimit)
+	ctx, end := a.waitingContext(w, r, grace+asks.AcceptLimit)
 	defer end()
 	lease, err := a.Asks.Ask(ctx, request, grace)
 	var refused *asks.RefusedError
@@ -76,14 +76,14 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	case err != nil:
 		return err
 	}
-	a.withdrawUnheard(r, lease)
+	a.withdrawUnreceived(r, lease)
 	answer := granted(lease, request)
 	answer["lease_id"] = lease.ID
 	writeJSON(w, http.StatusOK, answer)
 	return nil
 }
 
-// acceptAsk says that the holder saves, and releases then.
+// acceptAsk records that the holder saves and then releases.
 func (a *API) acceptAsk(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	by, _, err := a.readAnswer(w, r, s, id)
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *API) acceptAsk(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	return nil
 }
 
-// refuseAsk says that the holder keeps the lock.
+// refuseAsk records that the holder keeps the lock.
 func (a *API) refuseAsk(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	by, body, err := a.readAnswer(w, r, s, id)
 	if err != nil {

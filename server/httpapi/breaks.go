@@ -16,7 +16,7 @@ type breakBody struct {
 	HolderName *string `json:"holder_name"`
 }
 
-// breakDocument ends another's lock on a document.
+// breakDocument ends another session's lock on a document.
 func (a *API) breakDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	lease, _, err := a.Locks.At(r.Context(), locks.Document(id))
 	if err != nil {
@@ -28,7 +28,7 @@ func (a *API) breakDocument(w http.ResponseWriter, r *http.Request, s sessions.S
 	return a.breakLock(w, r, s, lease)
 }
 
-// breakLease ends another's lock by its id. A lock that the session may not know of is none.
+// breakLease ends another session's lock by its id. A lock that the session may not read counts as missing.
 func (a *API) breakLease(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	lease, err := a.Locks.ByID(r.Context(), r.PathValue("leaseId"))
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *API) breakLock(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if !a.mayBreak(s, lease) {
 		return a.refused(s)
 	}
-	// If the log cannot be written, the lock goes on.
+	// If the audit log cannot be written, the lock stays.
 	if err := a.audited(r, s, audit.Entry{
 		Event: audit.Break, Paths: texts(lease.Paths), Holder: lease.Holder.Name, Token: lease.Token, Reason: body.Reason,
 	}); err != nil {
@@ -90,14 +90,15 @@ func texts(paths []locks.Path) (list [][]string) {
 
 var errAudit = &apiError{http.StatusServiceUnavailable, "unavailable", "The audit log cannot be written, so nothing was done."}
 
-// audited writes to the audit log what a session is about to do to others. Where that fails, it must not be done.
+// audited writes an action to the audit log before the session performs it. If that fails, the action must not be
+// performed.
 func (a *API) audited(r *http.Request, s sessions.Session, e audit.Entry) error {
 	return a.audit(r, s, e, true)
 }
 
-// noted writes to the audit log what has happened.
+// noted writes an action to the audit log after it has happened.
 func (a *API) noted(r *http.Request, s sessions.Session, e audit.Entry) {
-	_ = a.audit(r, s, e, false) // the server's log has the error
+	_ = a.audit(r, s, e, false) // the server's log contains the error
 }
 
 func (a *API) audit(r *http.Request, s sessions.Session, e audit.Entry, lasting bool) error {

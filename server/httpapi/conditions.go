@@ -14,7 +14,7 @@ type tags struct {
 	list []string
 }
 
-// readTags reads all lines of a header. What does not follow the grammar ends the list: it matches nothing.
+// readTags reads all lines of a header. Text that does not follow the grammar ends the list: it matches nothing.
 func readTags(lines []string) (t tags) {
 	text := strings.TrimSpace(strings.Join(lines, ","))
 	if text == "*" {
@@ -36,7 +36,7 @@ func readTags(lines []string) (t tags) {
 	}
 }
 
-// strong reports whether one of the tags is the same by strong comparison: a weak tag never is.
+// strong reports whether one of the tags equals tag by strong comparison: a weak tag never does.
 func (t tags) strong(tag string) bool {
 	for _, item := range t.list {
 		if item == tag && !strings.HasPrefix(item, "W/") {
@@ -46,7 +46,7 @@ func (t tags) strong(tag string) bool {
 	return t.any && tag != ""
 }
 
-// weak reports whether one of the tags is the same by weak comparison.
+// weak reports whether one of the tags equals tag by weak comparison.
 func (t tags) weak(tag string) bool {
 	for _, item := range t.list {
 		if strings.TrimPrefix(item, "W/") == strings.TrimPrefix(tag, "W/") {
@@ -59,8 +59,8 @@ func (t tags) weak(tag string) bool {
 // conditions are the preconditions of a request, in the order of RFC 9110, section 13.2.2.
 type conditions struct{ header http.Header }
 
-// met reports whether the conditions on the content that is there are met. Info is zero where there is none.
-func (c conditions) met(now content.Info) bool {
+// satisfied reports whether the present content meets the conditions. Info is zero if there is no content.
+func (c conditions) satisfied(now content.Info) bool {
 	if lines := c.header.Values("If-Match"); len(lines) > 0 {
 		return readTags(lines).strong(now.ETag)
 	}
@@ -68,7 +68,7 @@ func (c conditions) met(now content.Info) bool {
 	return !ok || now.ETag == "" || !now.SavedAt.Truncate(time.Second).After(since)
 }
 
-// fresh reports whether the client has the content already.
+// fresh reports whether the client already has the content.
 func (c conditions) fresh(now content.Info) bool {
 	if lines := c.header.Values("If-None-Match"); len(lines) > 0 {
 		return readTags(lines).weak(now.ETag)
@@ -82,7 +82,7 @@ func (c conditions) date(name string) (time.Time, bool) {
 	return t, err == nil
 }
 
-// expected returns what a request that changes a content expects of the one before; nil where it expects nothing.
+// expected returns the condition of a write on the present content; nil if there is none.
 func expected(r *http.Request) content.Expected {
 	c := conditions{r.Header}
 	none := r.Header.Values("If-None-Match")
@@ -90,14 +90,14 @@ func expected(r *http.Request) content.Expected {
 		return nil
 	}
 	return func(before content.Info) error {
-		if !c.met(before) || len(none) > 0 && c.fresh(before) {
+		if !c.satisfied(before) || len(none) > 0 && c.fresh(before) {
 			return content.ErrPrecondition
 		}
 		return nil
 	}
 }
 
-// unconditional returns a request for the same without the conditions that have been evaluated; ranges stay.
+// unconditional returns the request without the conditions that have been evaluated; ranges stay.
 func unconditional(r *http.Request) *http.Request {
 	plain := *r
 	plain.Header = r.Header.Clone()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whatever a list of tags says, reading it ends, and a tag that is alone in it is found.
+// Reading a list of tags always ends, and a single tag is found.
 func FuzzTags(f *testing.F) {
 	for _, text := range []string{"", "*", `"a"`, `W/"a", "b"`, `"a,b"`, `"`, "W/", `"a"W/"b`, "\x00"} {
 		f.Add(text)

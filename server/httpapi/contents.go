@@ -21,12 +21,12 @@ func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 			return err
 		}
 		asked := conditions{r.Header}
-		if !asked.met(c.Info) {
+		if !asked.satisfied(c.Info) {
 			return content.ErrPrecondition
 		}
 		describe(w.Header(), c.Info)
 		if asked.fresh(c.Info) {
-			w.WriteHeader(http.StatusNotModified) // and the bytes stay where they are
+			w.WriteHeader(http.StatusNotModified) // and no bytes are sent
 			return nil
 		}
 		if r.Method == http.MethodHead && r.Header.Get("Range") == "" {
@@ -56,9 +56,9 @@ func describe(header http.Header, info content.Info) {
 		header.Set(saveHeader, save)
 	}
 	header.Set("Holdfast-Generation", info.Generation)
-	header.Set("Holdfast-Saved-At", at(info.SavedAt)) // Last-Modified knows seconds alone
+	header.Set("Holdfast-Saved-At", at(info.SavedAt)) // Last-Modified has a resolution of seconds
 	header.Set("Last-Modified", info.SavedAt.UTC().Format(http.TimeFormat))
-	// Bytes of somebody else's: never a page of this origin.
+	// The bytes come from another user and must never become a page of this origin.
 	header.Set("Content-Type", "application/octet-stream")
 	header.Set("Content-Disposition", "attachment")
 	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
@@ -141,7 +141,7 @@ func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, s sessions.S
 	return nil
 }
 
-// readableDocuments lists the documents that the session may read. It goes on until the page is full.
+// readableDocuments lists the documents that the session may read. It continues until the page is full.
 func (a *API) readableDocuments(ctx context.Context, s sessions.Session, prefix, after string, limit int64) (list []content.Document, err error) {
 	rules := a.Policy()
 	for {

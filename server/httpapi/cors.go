@@ -7,9 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
-// cors lets pages of the origins that are listed, and of no other, read what the API answers: browsers ask for that
-// (the Fetch standard, section 3.2). They come with the cookie of their browser, where that is of the same site, or with
-// a bearer secret.
+// cors lets pages of the listed origins, and of no other, read the responses of the API, as browsers require (the Fetch
+// standard, section 3.2). Such a page sends the cookie of its browser, if the site is the same, or a bearer secret.
 func (a *API) cors(next http.Handler) http.Handler {
 	if len(a.Origins) == 0 {
 		return next
@@ -28,7 +27,7 @@ func (a *API) cors(next http.Handler) http.Handler {
 			header.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
 			header.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
 			header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match, "+sessions.SessionHeader+", "+tokenHeader+", "+saveHeader+", "+orderHeader)
-			header.Set("Access-Control-Max-Age", "7200") // the most that Chromium keeps
+			header.Set("Access-Control-Max-Age", "7200") // the maximum in Chromium
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}

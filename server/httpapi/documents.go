@@ -53,7 +53,7 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	return nil
 }
 
-// granted is the answer with a grant.
+// granted is the response with a grant.
 func granted(lease locks.Lease, r locks.Request) map[string]any {
 	body := map[string]any{
 		"success": true, "locked_at": at(lease.LockedAt), "expires_at": at(lease.ExpiresAt), "token": lease.Token,
@@ -64,7 +64,7 @@ func granted(lease locks.Lease, r locks.Request) map[string]any {
 	return body
 }
 
-// documentRequest reads from the query how a document's lock is asked for.
+// documentRequest reads the parameters of a request for a document's lock from the query.
 func (a *API) documentRequest(id string, who locks.Holder, query url.Values) (r locks.Request, err error) {
 	r = locks.Request{Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Again: true,
 		Fresh: query.Get("fresh") == "true", Ticket: query.Get("ticket"), Exact: query.Has("replace"),
@@ -79,37 +79,37 @@ func (a *API) documentRequest(id string, who locks.Holder, query url.Values) (r 
 	return r, nil
 }
 
-// acquire asks the table. A grant that comes when the client has gone is withdrawn.
+// acquire asks the table. It withdraws a grant that arrives after the client has gone.
 func (a *API) acquire(w http.ResponseWriter, r *http.Request, s sessions.Session, request locks.Request) (lease locks.Lease, err error) {
 	if request.Holder.ID, err = a.ownerFor(r.Context(), s, request); err != nil {
 		return lease, err
 	}
-	ctx, end := a.patient(w, r, request.Wait)
+	ctx, end := a.waitingContext(w, r, request.Wait)
 	defer end()
 	lease, err = a.Locks.Acquire(ctx, request)
 	if errors.Is(err, context.Canceled) && r.Context().Err() == nil {
 		err = errUnavailable
 	}
 	if err == nil && (request.Wait > 0 || request.Fresh || request.Ticket != "") {
-		a.withdrawUnheard(r, lease)
+		a.withdrawUnreceived(r, lease)
 	}
 	return lease, err
 }
 
-// patient returns the context of a request that may wait.
-func (a *API) patient(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, func()) {
+// waitingContext returns the context of a request that may wait.
+func (a *API) waitingContext(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	if wait == 0 {
 		return ctx, func() { cancel(nil) }
 	}
-	// The client does not make this answer late, and a server that stops does not keep it waiting.
+	// The client does not delay this response, and a server that stops does not make it wait.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + a.WriteLimit))
 	forget := context.AfterFunc(a.drain, func() { cancel(errUnavailable) })
 	return ctx, func() { forget(); cancel(nil) }
 }
 
-// withdrawUnheard gives a lease back that was granted when the client had gone.
-func (a *API) withdrawUnheard(r *http.Request, lease locks.Lease) {
+// withdrawUnreceived releases a lease that was granted after the client had gone.
+func (a *API) withdrawUnreceived(r *http.Request, lease locks.Lease) {
 	if r.Context().Err() == nil {
 		return
 	}
@@ -131,7 +131,7 @@ func alreadyLocked(denied *locks.DeniedError) map[string]any {
 	return body
 }
 
-// public is what everybody may know of a lease.
+// public is the part of a lease that every client may see.
 func public(l locks.Lease) map[string]any {
 	return map[string]any{
 		"holder_id": l.Holder.ID, "holder_name": l.Holder.Name,
@@ -182,7 +182,7 @@ func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return err
 	}
-	// For a client that opens the events with ?after= and misses nothing in between.
+	// A client that opens the events with ?after= misses nothing in between.
 	w.Header().Set("Holdfast-Revision", strconv.FormatInt(revision, 10))
 	body := map[string]any{"is_locked": false}
 	if lease.Token != 0 {
@@ -200,12 +200,12 @@ func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 
 const (
 	tokenHeader = "Holdfast-Token"
-	saveHeader  = "Holdfast-Save"  // <draft>/<number>: which snapshot of which text a content is
+	saveHeader  = "Holdfast-Save"  // <draft>/<number>: the snapshot of the text that a content is
 	orderHeader = "Holdfast-Order" // counts the writes of content under one token
 )
 
-// ownToken reads the token of a heartbeat or release, which may do without: with it, a tab speaks for its own lock
-// alone, and not for what another tab of the same session has by now.
+// ownToken reads the optional token of a heartbeat or release. A request with a token concerns only the lock of its own
+// tab, not a lock that another tab of the same session holds by now.
 func ownToken(r *http.Request) (int64, error) {
 	if r.Header.Get(tokenHeader) == "" {
 		return 0, nil
@@ -249,7 +249,7 @@ func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Se
 	return nil
 }
 
-// readSave reads which save a write is. Both headers may be absent.
+// readSave reads which save a write belongs to. Both headers may be absent.
 func readSave(r *http.Request) (save content.Save, err error) {
 	if text := r.Header.Get(saveHeader); text != "" {
 		var ok bool

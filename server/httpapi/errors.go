@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
-// apiError is an error in the words of the API.
+// apiError is an error of the API.
 type apiError struct {
 	status  int
 	code    string
@@ -51,7 +51,7 @@ func invalid(message string) error {
 	return &apiError{http.StatusBadRequest, "invalid_request", message}
 }
 
-// translate puts the errors of the packages behind the API into its words.
+// translate maps the errors of the packages behind the API to errors of the API.
 func translate(err error) *apiError {
 	var known *apiError
 	var wrong *locks.InvalidError
@@ -99,10 +99,10 @@ func translate(err error) *apiError {
 	return nil
 }
 
-// fail answers with an error.
+// fail responds with an error.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) {
-		err = errUnavailable // most likely nobody listens any more; without an answer it would be 200
+		err = errUnavailable // most likely nobody listens any more; without a response it would be 200
 	}
 	var left *locks.LeftError
 	if errors.As(err, &left) {
@@ -137,14 +137,14 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // whoever does not read has gone
+	_, _ = w.Write(append(text, '\n')) // a client that does not read has gone
 }
 
-// plainErrors makes the router's own answers, 404 and 405, look like all others.
+// plainErrors makes the router's own 404 and 405 look like all other errors.
 func plainErrors(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if slices.ContainsFunc(strings.Split(r.URL.Path, "/"), func(part string) bool { return part == "." || part == ".." }) {
-			writeError(w, errDocumentID) // the router would send the client somewhere else
+			writeError(w, errDocumentID) // the router would redirect the client
 			return
 		}
 		handler, pattern := mux.Handler(r)
@@ -163,7 +163,7 @@ func plainErrors(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// probe takes an answer that is not sent.
+// probe records a response that is not sent.
 type probe struct {
 	header http.Header
 	status int
@@ -173,7 +173,7 @@ func (p *probe) Header() http.Header            { return p.header }
 func (p *probe) Write(text []byte) (int, error) { return len(text), nil }
 func (p *probe) WriteHeader(status int)         { p.status = status }
 
-// sentence makes one of an error's text.
+// sentence makes a sentence of an error's text.
 func sentence(err error) string {
 	text := err.Error()
 	first, size := utf8.DecodeRuneInString(text)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// CheckHost refuses requests for another host than this server's own: a page whose name was made to lead here would be of
-// the same origin otherwise. Loopback names are always this server's; probes of its health may use any.
+// CheckHost refuses requests for another host than this server's own. Otherwise a page whose name resolves to this
+// server would be of the same origin. Loopback names always belong to this server; health probes may use any name.
 func CheckHost(hosts []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !ownHost(hosts, r.Host) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
@@ -38,7 +38,7 @@ func ownHost(hosts []string, asked string) bool {
 	})
 }
 
-// Proxies are the addresses whose X-Forwarded-For is believed.
+// Proxies are the addresses whose X-Forwarded-For is trusted.
 type Proxies []netip.Prefix
 
 // ParseProxies reads addresses and ranges.
@@ -63,10 +63,10 @@ func (p Proxies) trusts(address string) bool {
 	return err == nil && slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(ip.Unmap()) })
 }
 
-// Sent reports whether a request comes straight from a trusted proxy.
+// Sent reports whether a request comes directly from a trusted proxy.
 func (p Proxies) Sent(r *http.Request) bool { return p.trusts(address(r)) }
 
-// Address returns where a request comes from: the last address on its way that is none of a trusted proxy.
+// Address returns the origin of a request: the last address on its way that does not belong to a trusted proxy.
 func (p Proxies) Address(r *http.Request) string {
 	from := address(r)
 	way := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")

@@ -55,7 +55,7 @@ func (a *API) refusal(code, message string, denied *locks.DeniedError, s session
 	}
 }
 
-// holders describes leases, with those of their paths that the session may read.
+// holders describes leases, with the paths that the session may read.
 func (a *API) holders(leases []locks.Lease, s sessions.Session) []map[string]any {
 	list := make([]map[string]any, len(leases))
 	for i, l := range leases {
@@ -88,7 +88,7 @@ func (a *API) renewLease(w http.ResponseWriter, r *http.Request, s sessions.Sess
 	return nil
 }
 
-// whole returns a context for what is done to its end also when the client, who is about to leave, does not wait for it.
+// whole returns a context for work that must finish even if the client leaves early.
 func (a *API) whole(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), a.WriteLimit)
 }
@@ -152,8 +152,8 @@ func (a *API) showPath(w http.ResponseWriter, r *http.Request, s sessions.Sessio
 	return nil
 }
 
-// listLocks lists the locks and requests of which the session may read a path. It goes on until the page is full, so that no page tells of
-// others by its length.
+// listLocks lists the locks and requests of which the session may read a path. It continues until the page is full, so
+// that the length of a page reveals nothing about other locks.
 func (a *API) listLocks(ctx context.Context, s sessions.Session, path locks.Path, after string, limit int) (page locks.Listing, err error) {
 	for {
 		next, err := a.Locks.List(ctx, path, after, limit-len(page.Holders)-len(page.Waiters))
@@ -177,7 +177,7 @@ func (a *API) listLocks(ctx context.Context, s sessions.Session, path locks.Path
 	}
 }
 
-// queryPath takes a path apart whose components are joined by slashes; one inside a component is escaped as %2F.
+// queryPath splits a path at its slashes; a slash inside a component is escaped as %2F.
 func queryPath(text string) (locks.Path, error) {
 	if text == "" {
 		return nil, invalid("The query needs a path, as path=a/b.")

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
-// A browser whose first requests ran in parallel has several ids. The functions of this file choose the one under which
-// it has what a request is about; all others have one id, and nothing is looked up.
+// A browser whose first requests ran in parallel has several ids. The functions of this file choose the id under which
+// it holds the lock that a request is about. All other clients have one id, and nothing is looked up.
 
 // ownerAt returns the id under which the owner holds a document.
 func (a *API) ownerAt(ctx context.Context, s sessions.Session, document string) (string, error) {
@@ -28,9 +28,10 @@ func (a *API) ownerOf(ctx context.Context, s sessions.Session, lease string) (st
 	return known(s, holder), err
 }
 
-// ownerFor returns the id under which the owner acquires: that of an earlier request with the ticket, or of what the owner
-// holds at the first of the paths. A request with Replace, which promises that the tabs of the session exclude each other,
-// must show its session: the client that gives it up does not know the session that this answer makes.
+// ownerFor returns the id under which the owner acquires: the id of an earlier request with the ticket, or of the lock
+// that the owner holds at the first of the paths. A request with Replace promises that the tabs of the session exclude
+// each other, so it must send its session: a client that gives up the request does not know the session that this
+// response creates.
 func (a *API) ownerFor(ctx context.Context, s sessions.Session, r locks.Request) (string, error) {
 	if s.New && r.Exact {
 		return "", errNoSession

@@ -11,14 +11,15 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
-// Every permission is checked before the store is asked, so a refusal is the same whether or not there is something at the path.
+// Every permission is checked before the store is asked, so a refusal does not reveal whether something exists at the
+// path.
 
 var (
 	errUnauthenticated = &apiError{http.StatusUnauthorized, "unauthenticated", "Sign in: nobody may do this here without a user."}
 	errNotAllowed      = &apiError{http.StatusForbidden, "not_allowed", "You may not do this here."}
 )
 
-// refused is the error for what a session may not do.
+// refused is the error for an operation that a session may not perform.
 func (a *API) refused(s sessions.Session) error {
 	if a.SignIn && !s.User.SignedIn() {
 		return errUnauthenticated
@@ -26,7 +27,7 @@ func (a *API) refused(s sessions.Session) error {
 	return errNotAllowed
 }
 
-// may checks that a session may do something at a path.
+// may checks that a session may perform an operation at a path.
 func (a *API) may(s sessions.Session, p locks.Path, what policy.Permission) error {
 	if !a.Policy().May(s.User, p, what) {
 		return a.refused(s)
@@ -34,12 +35,12 @@ func (a *API) may(s sessions.Session, p locks.Path, what policy.Permission) erro
 	return nil
 }
 
-// mayLock checks that a session may lock paths with everything below them, for as long as it asks.
+// mayLock checks that a session may lock the paths with everything below them, for the time that it asks for.
 func (a *API) mayLock(s sessions.Session, r *locks.Request) error {
 	rules := a.Policy()
 	for _, p := range r.Paths {
 		if len(p) == 0 {
-			continue // which is no path, so the table refuses it
+			continue // this is no path, so the table refuses it
 		}
 		if !rules.MayBelow(s.User, p, policy.Lock) {
 			return a.refused(s)
@@ -54,7 +55,7 @@ func (a *API) mayLock(s sessions.Session, r *locks.Request) error {
 	return nil
 }
 
-// mayLockWithin is mayLock for a request that names no TTL. The lock lasts as long as the session may have it.
+// mayLockWithin is mayLock for a request that names no TTL. The lock lasts as long as the policy allows.
 func (a *API) mayLockWithin(s sessions.Session, r *locks.Request) error {
 	rules := a.Policy()
 	for _, p := range r.Paths {
@@ -65,7 +66,7 @@ func (a *API) mayLockWithin(s sessions.Session, r *locks.Request) error {
 	return a.mayLock(s, r)
 }
 
-// mayRenew checks that the holder of a lease may still have it, as far as this server has seen the lease.
+// mayRenew checks that the holder of a lease may still hold it, if this server has seen the lease.
 func (a *API) mayRenew(s sessions.Session, lease string) error {
 	for _, p := range a.Locks.SeenPaths(lease) {
 		if !a.Policy().MayBelow(s.User, p, policy.Lock) {
@@ -75,7 +76,7 @@ func (a *API) mayRenew(s sessions.Session, lease string) error {
 	return nil
 }
 
-// readable returns those of the paths that a session may read.
+// readable returns the paths that a session may read.
 func (a *API) readable(s sessions.Session, paths []locks.Path) []locks.Path {
 	rules := a.Policy()
 	if !slices.ContainsFunc(paths, func(p locks.Path) bool { return !rules.May(s.User, p, policy.Read) }) {
@@ -90,7 +91,7 @@ func (a *API) readable(s sessions.Session, paths []locks.Path) []locks.Path {
 	return list
 }
 
-// readableLock returns the first lock on a path, above it or below it, that the session may know of.
+// readableLock returns the first lock on a path, above it or below it, that the session may read.
 func (a *API) readableLock(ctx context.Context, s sessions.Session, p locks.Path) (locks.Lease, error) {
 	page, err := a.listLocks(ctx, s, p, "", 1)
 	if err != nil || len(page.Holders) == 0 {

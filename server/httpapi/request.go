@@ -32,7 +32,7 @@ type pathsBody struct {
 	PassOn     bool         `json:"pass_on"`
 }
 
-// readBody reads a JSON object into body. An empty one is none, where that is allowed.
+// readBody reads a JSON object into body. An empty body is allowed if mayBeEmpty is set.
 func readBody(w http.ResponseWriter, r *http.Request, body any, mayBeEmpty bool) error {
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
@@ -47,7 +47,7 @@ func readBody(w http.ResponseWriter, r *http.Request, body any, mayBeEmpty bool)
 	return nil
 }
 
-// bodyError tells a body that is too large from one that did not arrive.
+// bodyError distinguishes a body that is too large from one that did not arrive.
 func bodyError(err error) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
@@ -78,7 +78,7 @@ func (a *API) checkWait(ms int64) (time.Duration, error) {
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// holder is who asks, under the name the proxy, the body, the query or nobody has for it.
+// holder returns the client that asks, with the name from the proxy, the body or the query, if any.
 func holder(s sessions.Session, fromBody *string, query url.Values) (locks.Holder, error) {
 	h := locks.Holder{ID: s.HolderID, Name: "Guest " + s.HolderID[:4]}
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
-// maxIncoming is the longest message that a client may send here, where nothing is expected of it.
+// maxIncoming is the longest message that a client may send here, although no message is expected.
 const maxIncoming = 4 << 10
 
 // streamEvents serves a document's events over a WebSocket.
@@ -38,7 +38,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 	defer a.sockets.Done()
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: a.Origins})
 	if err != nil {
-		return nil // Accept has answered
+		return nil // Accept has responded
 	}
 	a.Metrics.Sockets.Inc()
 	defer a.Metrics.Sockets.Dec()
@@ -71,7 +71,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 	return nil
 }
 
-// beginSocket counts a socket in, unless the server is stopping.
+// beginSocket registers a socket, unless the server is stopping.
 func (a *API) beginSocket() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,8 +95,8 @@ func resumeAfter(r *http.Request) (int64, error) {
 
 var errGone = errors.New("the client has gone")
 
-// readAway reads what the client says, which means nothing here, until the connection ends. It has no
-// other context: ending that would cut the connection before the goodbye.
+// readAway discards the client's messages until the connection ends. It has no other context: the end of that context
+// would cut the connection before the close message.
 func readAway(cancel context.CancelCauseFunc, conn *websocket.Conn) {
 	for {
 		if _, _, err := conn.Read(context.Background()); err != nil {
@@ -106,7 +106,7 @@ func readAway(cancel context.CancelCauseFunc, conn *websocket.Conn) {
 	}
 }
 
-// ping asks again and again whether somebody is there who may read, and ends the stream when nobody is.
+// ping checks repeatedly that the client answers and may still read, and ends the stream otherwise.
 func (a *API) ping(ctx context.Context, cancel context.CancelCauseFunc, conn *websocket.Conn, mayRead func() error) {
 	ticker := time.NewTicker(a.Ping)
 	defer ticker.Stop()

@@ -30,9 +30,9 @@ func Parse(texts ...[]byte) (*Policy, error) {
 
 func parseRule(fields []string) (r Rule, err error) {
 	if len(fields) < 2 {
-		return r, fmt.Errorf("%q has no path: a rule is who, a path and what they may do", fields[0])
+		return r, fmt.Errorf("%q has no path: a rule has users, a path and permissions", fields[0])
 	}
-	if r.Who, err = parseWho(fields[0]); err != nil {
+	if r.Subject, err = parseSubject(fields[0]); err != nil {
 		return r, err
 	}
 	if r.Path, err = parsePattern(fields[1]); err != nil {
@@ -47,36 +47,36 @@ func parseRule(fields []string) (r Rule, err error) {
 		}
 		may, known := words[field]
 		if !known {
-			return r, fmt.Errorf("%q is nothing that one may do: read, lock, write, break or admin", field)
+			return r, fmt.Errorf("%q is no permission: use read, lock, write, break or admin", field)
 		}
 		r.May |= may
 	}
 	return r, nil
 }
 
-func parseWho(text string) (Who, error) {
+func parseSubject(text string) (Subject, error) {
 	switch text {
 	case "anyone":
-		return Who{kind: anyone}, nil
+		return Subject{kind: anyone}, nil
 	case "signed-in":
-		return Who{kind: signedIn}, nil
+		return Subject{kind: signedIn}, nil
 	}
 	kind, escaped, _ := strings.Cut(text, ":")
 	name, err := url.PathUnescape(escaped)
 	if err != nil || name == "" || kind != "user" && kind != "group" {
-		return Who{}, fmt.Errorf("%q is nobody: user:NAME, group:NAME, signed-in or anyone", text)
+		return Subject{}, fmt.Errorf("%q names no users: use user:NAME, group:NAME, signed-in or anyone", text)
 	}
-	return Who{kind: kind[0], name: name}, nil
+	return Subject{kind: kind[0], name: name}, nil
 }
 
 func parsePattern(text string) (p Pattern, err error) {
 	for _, part := range strings.Split(text, "/") {
 		c := component{text: part}
 		if c.text, c.open = strings.CutSuffix(part, "*"); strings.Contains(c.text, "*") {
-			return nil, fmt.Errorf("the path %q has a star inside a component: only its end may be one; %%2A is a star itself", text)
+			return nil, fmt.Errorf("the path %q has a star inside a component: a star may only be at the end; write %%2A for a literal star", text)
 		}
 		if c.text, err = url.PathUnescape(c.text); err != nil {
-			return nil, fmt.Errorf("the path %q is not well escaped: %w", text, err)
+			return nil, fmt.Errorf("the path %q is not escaped correctly: %w", text, err)
 		}
 		if c.text == "" && !c.open {
 			return nil, fmt.Errorf("the path %q has an empty component", text)
@@ -88,10 +88,10 @@ func parsePattern(text string) (p Pattern, err error) {
 
 func (l *Limits) setLimit(name, value string) (err error) {
 	if name != "max-ttl" {
-		return fmt.Errorf("%s=%s: the one limit is max-ttl", name, value)
+		return fmt.Errorf("%s=%s: the only limit is max-ttl", name, value)
 	}
 	if l.TTL, err = time.ParseDuration(value); err == nil && l.TTL < 100*time.Millisecond {
-		err = errors.New("the shortest is 100ms")
+		err = errors.New("the minimum is 100ms")
 	}
 	if err != nil {
 		return fmt.Errorf("%s=%s: %w", name, value, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/users"
 )
 
-// Permission is a set of what somebody may do.
+// Permission is a set of allowed operations.
 type Permission uint8
 
 // The permissions.
@@ -20,24 +20,24 @@ const (
 	Admin
 )
 
-// all is what admin brings with it.
+// all is every permission that admin includes.
 const all = Read | Lock | Write | Break | Admin
 
-// Rule says what some may do at a path and below it.
+// Rule allows some users operations at a path and below it.
 type Rule struct {
-	Who  Who
-	Path Pattern
-	May  Permission
+	Subject Subject
+	Path    Pattern
+	May     Permission
 	Limits
 }
 
-// Limits bound what a user whom a rule allows something may have. Zero is no bound.
+// Limits bound the requests of a user. Zero is no bound.
 type Limits struct {
 	TTL time.Duration // of a lock
 }
 
-// Who names the users of a rule.
-type Who struct {
+// Subject names the users of a rule.
+type Subject struct {
 	kind byte
 	name string
 }
@@ -49,12 +49,12 @@ const (
 	group    = 'g'
 )
 
-func (w Who) matches(u users.User) bool {
-	switch w.kind {
+func (s Subject) matches(u users.User) bool {
+	switch s.kind {
 	case user:
-		return u.Name == w.name
+		return u.Name == s.name
 	case group:
-		return slices.Contains(u.Groups, w.name)
+		return slices.Contains(u.Groups, s.name)
 	case signedIn:
 		return u.SignedIn()
 	}
@@ -66,7 +66,7 @@ type Pattern []component
 
 type component struct {
 	text string
-	open bool // anything may follow
+	open bool // any suffix may follow
 }
 
 func (c component) matches(text string) bool {
@@ -76,7 +76,7 @@ func (c component) matches(text string) bool {
 	return text == c.text
 }
 
-// covers reports whether everything that other matches matches c.
+// covers reports whether c matches everything that other matches.
 func (c component) covers(other component) bool {
 	if c.open {
 		return strings.HasPrefix(other.text, c.text)
@@ -121,36 +121,37 @@ func (p Pattern) covers(other Pattern) bool {
 // Policy is a list of rules. The zero value allows nothing.
 type Policy struct{ Rules []Rule }
 
-// May reports whether a user may do something at a path, apart from what is below it.
+// May reports whether a user may do something at a path, without the places below it.
 func (p *Policy) May(u users.User, path []string, what Permission) bool {
 	return p.rule(u, path).May&what == what
 }
 
-// Limits returns the bounds for what a user does at a path.
+// Limits returns the bounds for a user's requests at a path.
 func (p *Policy) Limits(u users.User, path []string) Limits { return p.rule(u, path).Limits }
 
 // rule returns the first rule that matches.
 func (p *Policy) rule(u users.User, path []string) Rule {
 	for i := range p.Rules {
-		if r := &p.Rules[i]; r.Path.matches(path) && r.Who.matches(u) {
+		if r := &p.Rules[i]; r.Path.matches(path) && r.Subject.matches(u) {
 			return *r
 		}
 	}
 	return Rule{}
 }
 
-// MayBelow reports whether a user may do something at a path and everywhere below it. It is exact: a rule that forbids something below
-// counts unless an earlier one decides everything that it matches. (One rule does, or none: in the place of a star, the rules that decide
-// include one for a text that no rule names, and that one matches all texts there.)
+// MayBelow reports whether a user may do something at a path and everywhere below it. The result is exact: a rule that
+// forbids something below counts unless an earlier rule decides everything that it matches. (Either one rule decides or
+// none: in the place of a star, the deciding rules include one for a text that no rule names, and that rule matches all
+// texts there.)
 func (p *Policy) MayBelow(u users.User, path []string, what Permission) bool {
 	var earlier []Pattern
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if !r.Path.agrees(path) || !r.Who.matches(u) {
+		if !r.Path.agrees(path) || !r.Subject.matches(u) {
 			continue
 		}
 		if len(r.Path) <= len(path) {
-			return r.May&what == what // it decides whatever the earlier ones did not
+			return r.May&what == what // it decides everything that the earlier rules left open
 		}
 		part := r.Path.below(path)
 		if r.May&what != what && !slices.ContainsFunc(earlier, func(e Pattern) bool { return e.covers(part) }) {

@@ -48,22 +48,23 @@ func TestFirstRuleDecides(t *testing.T) {
 
 func TestBrokenPoliciesNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"anyone a read\nbob a read":      `line 2: "bob" is nobody`,
-		"user: a read":                   "is nobody",
+		"anyone a read\nbob a read":      `line 2: "bob" names no users`,
+		"user: a read":                   "names no users",
 		"anyone":                         "no path",
-		"anyone a fly":                   `"fly" is nothing that one may do`,
+		"anyone a fly":                   `"fly" is no permission`,
 		"anyone a//b read":               "empty component",
 		"anyone a*b read":                "star inside a component",
-		"anyone a%zz read":               "not well escaped",
-		"anyone a read max-ttl=1ms":      "max-ttl=1ms: the shortest is 100ms",
-		"anyone a read max-everything=1": "the one limit is max-ttl",
+		"anyone a%zz read":               "not escaped correctly",
+		"anyone a read max-ttl=1ms":      "max-ttl=1ms: the minimum is 100ms",
+		"anyone a read max-everything=1": "the only limit is max-ttl",
 	} {
 		_, err := Parse([]byte(text))
 		assert.ErrorContains(t, err, want, text)
 	}
 }
 
-// reference is what a policy means, in ten lines: the first rule that matches a path, tried at each path of a small world.
+// reference is the meaning of a policy in ten lines: the first rule that matches a path, tried at each path of a small
+// world.
 func reference(rules []string, u users.User, path, what string) bool {
 	for _, rule := range rules {
 		f := strings.Fields(rule)
@@ -78,9 +79,9 @@ func reference(rules []string, u users.User, path, what string) bool {
 	return false
 }
 
-// Random policies and requests decide as the reference does. It tries each path below, in a world whose components are those that rules
-// name and one that they do not.
-func TestRandomPoliciesAgreeWithTheReference(t *testing.T) {
+// Random policies and requests decide as the reference does. The reference tries each path below, in a world whose
+// components are the ones that rules name and one that no rule names.
+func TestRandomPoliciesAgreeWithReference(t *testing.T) {
 	const seed = 19
 	random := rand.New(rand.NewPCG(seed, seed))
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
@@ -132,8 +133,8 @@ func TestRandomPoliciesAgreeWithTheReference(t *testing.T) {
 	assert.Greater(t, below, 500)
 }
 
-// A place may be locked by who may lock everything below it.
-func TestBelow(t *testing.T) {
+// A user that may lock everything below a place may lock the place.
+func TestMayBelow(t *testing.T) {
 	p := parse(t, "anyone a/secret\nanyone a lock\nanyone b/x lock\nanyone b/x\nanyone b lock")
 	assert.False(t, p.MayBelow(users.User{}, []string{"a"}, Lock))
 	assert.True(t, p.MayBelow(users.User{}, []string{"a", "open"}, Lock))

@@ -13,7 +13,7 @@ import (
 
 // Keys are the users of API keys, by the SHA-256 of each key.
 //
-// A key is random and long, so its hash need not be slow; whoever reads the file cannot find the key.
+// A key is random and long, so its hash need not be slow: a reader of the file cannot find the key.
 type Keys map[[sha256.Size]byte]User
 
 // ParseKeys reads a file of API keys. Each line has a name, the hash of the key and, separated by commas, the groups:
@@ -31,11 +31,11 @@ func ParseKeys(texts ...[]byte) (Keys, error) {
 
 func (k Keys) add(fields []string) error {
 	if len(fields) < 2 || len(fields) > 3 {
-		return errors.New("a line has a name, sha256:HASH and perhaps groups with commas between them")
+		return errors.New("a line must have a name, sha256:HASH and optional groups separated by commas")
 	}
 	name, err := url.PathUnescape(fields[0])
 	if err != nil || name == "" {
-		return fmt.Errorf("the name %q is not well escaped", fields[0])
+		return fmt.Errorf("the name %q is not escaped correctly", fields[0])
 	}
 	text, hashed := strings.CutPrefix(fields[1], "sha256:")
 	sum, err := hex.DecodeString(text)
@@ -47,13 +47,13 @@ func (k Keys) add(fields []string) error {
 		u.Groups = strings.Split(fields[2], ",")
 	}
 	if _, twice := k[[sha256.Size]byte(sum)]; twice {
-		return fmt.Errorf("the key of %s is there twice", name)
+		return fmt.Errorf("the key of %s appears twice", name)
 	}
 	k[[sha256.Size]byte(sum)] = u
 	return nil
 }
 
-// Of returns whose key it is.
+// Of returns the user of a key.
 func (k Keys) Of(key string) (User, bool) {
 	u, ok := k[sha256.Sum256([]byte(key))]
 	return u, ok

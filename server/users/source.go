@@ -10,21 +10,22 @@ import (
 )
 
 var (
-	// ErrHeader means that a request names a user, and comes from no proxy that may.
-	ErrHeader = errors.New("the header with the user's name may come once, from a proxy that is listed with --trusted-proxy")
-	// ErrUnauthenticated means that a request bears a key or token that is nobody's.
+	// ErrHeader means that a request names a user, but does not come from a trusted proxy.
+	ErrHeader = errors.New("the header with the user's name may appear once, in a request from a proxy that --trusted-proxy lists")
+	// ErrUnauthenticated means that a request has a key or token that belongs to no user.
 	ErrUnauthenticated = errors.New("the Authorization header must be Bearer with a valid API key or token")
 	// ErrUnavailable means that a token cannot be checked at the moment.
 	ErrUnavailable = errors.New("the issuer of tokens does not answer")
 )
 
-// maxToken bounds what is looked at: 8 KB, as most servers bound a header.
+// maxToken bounds the size of a header value: 8 KB, as in most servers.
 const maxToken = 8 << 10
 
-// Source says which user a request is of. The zero value knows none.
+// Source finds the user of a request. The zero value knows no users.
 type Source struct {
-	// Header is a header that a reverse proxy sets to the user's name, GroupsHeader one with the user's groups, separated by commas;
-	// empty is none. Trusted reports whether a request comes from such a proxy. In any other request the headers are an error.
+	// Header is a header that a reverse proxy sets to the user's name. GroupsHeader contains the user's groups,
+	// separated by commas. Empty means none. Trusted reports whether a request comes from such a proxy. In any other
+	// request the headers are an error.
 	Header, GroupsHeader string
 	Trusted              func(*http.Request) bool
 	// Keys returns the present API keys; nil is none.
@@ -42,18 +43,19 @@ type Tokens interface {
 // Enabled reports whether users can sign in.
 func (s Source) Enabled() bool { return s.Header != "" || s.Bearers() }
 
-// Bearers reports whether a bearer is a user's key or token, and no session's secret.
+// Bearers reports whether a bearer is a user's key or token instead of a session's secret.
 func (s Source) Bearers() bool { return s.Keys != nil || s.Tokens != nil }
 
-// Identity is a user with what vouches for it.
+// Identity is a user and the proof of the user.
 type Identity struct {
 	User
-	// Bearer tells that the Authorization header has named the user. Ends is until when the identity holds, and zero without a bound.
+	// Bearer says that the Authorization header has named the user. Ends is when the identity ends; zero means never.
 	Bearer bool
 	Ends   time.Time
 }
 
-// Of returns the user of a request: nobody, if it names none. It fails with [ErrHeader], [ErrUnauthenticated] and [ErrUnavailable].
+// Of returns the user of a request, or the zero user if it names none. It fails with [ErrHeader], [ErrUnauthenticated]
+// and [ErrUnavailable].
 func (s Source) Of(r *http.Request) (Identity, error) {
 	named, err := s.named(r)
 	if err != nil {
@@ -82,7 +84,7 @@ func (s Source) bearer(ctx context.Context, token string) (Identity, error) {
 	return Identity{User: u, Bearer: true, Ends: ends}, err
 }
 
-// named returns the user whom a proxy names.
+// named returns the user that a proxy names.
 func (s Source) named(r *http.Request) (User, error) {
 	name, err := s.header(r, s.Header)
 	if err != nil {
@@ -118,7 +120,7 @@ func (s Source) header(r *http.Request, name string) (string, error) {
 // errBearer means that the Authorization header is of another kind.
 var errBearer = errors.New("the header is not Bearer and one word")
 
-// Bearer returns what the Authorization header bears.
+// Bearer returns the secret in the Authorization header.
 func Bearer(r *http.Request, longest int) (string, error) {
 	scheme, secret, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	secret = strings.TrimSpace(secret)

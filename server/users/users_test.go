@@ -27,15 +27,15 @@ func TestKeys(t *testing.T) {
 		assert.False(t, ok, wrong)
 	}
 	for text, want := range map[string]string{
-		"ci": "line 1: a line has", "\nci k1": "line 2: the hash of ci", "ci sha256:00": "64 hexadecimal digits", "%zz " + hashOf("k"): "not well escaped",
-		"a " + hashOf("k") + "\nb " + hashOf("k"): "the key of b is there twice", "a " + hashOf("k") + " g, h": "a line has",
+		"ci": "line 1: a line must have", "\nci k1": "line 2: the hash of ci", "ci sha256:00": "64 hexadecimal digits", "%zz " + hashOf("k"): "not escaped correctly",
+		"a " + hashOf("k") + "\nb " + hashOf("k"): "the key of b appears twice", "a " + hashOf("k") + " g, h": "a line must have",
 	} {
 		_, err := ParseKeys([]byte(text))
 		assert.ErrorContains(t, err, want, text)
 	}
 }
 
-func TestHeadersCountFromTrustedProxiesAlone(t *testing.T) {
+func TestHeadersCountOnlyFromTrustedProxies(t *testing.T) {
 	s := Source{Header: "X-User", GroupsHeader: "X-Groups", Trusted: func(r *http.Request) bool { return r.RemoteAddr == "10.0.0.1:1" }}
 	request := func(from string, headers ...string) *http.Request {
 		r := httptest.NewRequest("GET", "/", nil)

@@ -19,22 +19,24 @@ import (
 )
 
 const (
-	// patience is how long the provider may take to answer.
+	// patience is the maximum time of an answer of the provider.
 	patience = 5 * time.Second
-	// pause is how long a provider that has not answered is left alone.
+	// pause is the time without requests to a provider that has not answered.
 	pause = time.Second
-	// remembered is how long a valid token is not checked again, and maxKnown how many are remembered.
+	// remembered is how long a valid token is not checked again, and maxKnown is the number of tokens that are
+	// remembered.
 	remembered, maxKnown = time.Minute, 10_000
-	// fetches bounds the requests to the provider in a second.
+	// fetches is the maximum number of requests to the provider in a second.
 	fetches, fetchesAtOnce = 1, 10
 )
 
 // Config names the provider.
 type Config struct {
 	Issuer, Audience string
-	// NameClaim is the claim with the user's name; empty is the subject. GroupsClaim is the one with the user's groups, a list.
+	// NameClaim is the claim with the user's name; empty means the subject. GroupsClaim is the claim with the list of
+	// the user's groups.
 	NameClaim, GroupsClaim string
-	// Client is used for requests to the provider; nil is one with a time limit.
+	// Client makes the requests to the provider; nil means a client with a time limit.
 	Client *http.Client
 }
 
@@ -54,10 +56,10 @@ type checked struct {
 	expiry, until time.Time
 }
 
-// New returns a verifier. The provider need not be there yet: it is asked when the first token comes.
+// New returns a verifier. The provider need not run yet: the verifier contacts it when the first token arrives.
 func New(c Config) (*Verifier, error) {
 	if c.Issuer == "" || c.Audience == "" {
-		return nil, errors.New("--oidc-issuer and --oidc-audience go together: the provider of tokens, and for whom they are")
+		return nil, errors.New("--oidc-issuer and --oidc-audience must be set together: the provider of the tokens and their audience")
 	}
 	if c.Client == nil {
 		c.Client = &http.Client{Timeout: patience}
@@ -68,8 +70,9 @@ func New(c Config) (*Verifier, error) {
 	return &Verifier{config: c, known: map[[sha256.Size]byte]checked{}}, nil
 }
 
-// User returns the user of a token and when the token expires. A token that is not the provider's, is for somebody else or has expired is
-// [users.ErrUnauthenticated]; while the provider's keys cannot be had it is [users.ErrUnavailable].
+// User returns the user of a token and the time at which the token expires. The error is [users.ErrUnauthenticated] for
+// a token of another provider, for another audience or after its expiry, and [users.ErrUnavailable] while the
+// provider's keys are unavailable.
 func (v *Verifier) User(ctx context.Context, token string) (users.User, time.Time, error) {
 	name, now := sha256.Sum256([]byte(token)), time.Now()
 	v.mu.Lock()
@@ -112,7 +115,7 @@ func (v *Verifier) check(ctx context.Context, token string) (users.User, time.Ti
 	return u, verified.Expiry, err
 }
 
-// ready returns what checks tokens, once the provider has described itself.
+// ready returns the verifier of the library, once the provider has described itself.
 func (v *Verifier) ready() (*oidc.IDTokenVerifier, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -122,7 +125,7 @@ func (v *Verifier) ready() (*oidc.IDTokenVerifier, error) {
 	if time.Since(v.failed) < pause {
 		return nil, users.ErrUnavailable
 	}
-	// The library keeps this context to fetch keys later, so it is not that of a request.
+	// The library keeps this context to fetch keys later, so it must not be the context of a request.
 	ctx := oidc.ClientContext(context.Background(), v.config.Client)
 	provider, err := oidc.NewProvider(ctx, v.config.Issuer)
 	var described struct {
@@ -147,7 +150,8 @@ var asymmetric = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
 }
 
-// keys are the provider's. They tell, in the context, when they cannot be had: the library's own error does not.
+// keys are the provider's keys. They report through the context when they are unavailable: the library's own error does
+// not say so.
 type keys struct{ oidc.KeySet }
 
 type fetchFailed struct{}
@@ -162,7 +166,7 @@ func (k keys) VerifySignature(ctx context.Context, token string) ([]byte, error)
 	return payload, err
 }
 
-// pacedTransport bounds how often the provider is asked: each token that names an unknown key asks for the keys again.
+// pacedTransport bounds the requests to the provider: each token that names an unknown key asks for the keys again.
 type pacedTransport struct {
 	http.RoundTripper
 	limit *rate.Limiter
@@ -191,7 +195,7 @@ func (v *Verifier) user(token *oidc.IDToken) (users.User, error) {
 		u.Name, _ = claims[v.config.NameClaim].(string)
 	}
 	if u.Name == "" {
-		return users.User{}, fmt.Errorf("%w: the token names nobody", users.ErrUnauthenticated)
+		return users.User{}, fmt.Errorf("%w: the token names no user", users.ErrUnauthenticated)
 	}
 	groups, _ := claims[v.config.GroupsClaim].([]any)
 	for _, g := range groups {

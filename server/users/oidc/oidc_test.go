@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/users/oidc/oidctest"
 )
 
-func TestTokensOfTheProviderNameUsers(t *testing.T) {
+func TestProviderTokensNameUsers(t *testing.T) {
 	p := oidctest.New(t)
 	v, err := New(Config{Issuer: p.Issuer(), Audience: "holdfast", GroupsClaim: "groups"})
 	require.NoError(t, err)
@@ -45,13 +45,13 @@ func TestTokensOfTheProviderNameUsers(t *testing.T) {
 		assert.ErrorIs(t, err, users.ErrUnauthenticated, name)
 	}
 
-	// Keys are rotated: the new one is fetched when a token names it.
+	// Keys are rotated: the new key is fetched when a token names it.
 	p.Rotate()
 	_, err = check(p.Token(claims(func(c map[string]any) { c["sub"] = "bob" })))
 	require.NoError(t, err)
 }
 
-func TestProviderThatDoesNotAnswer(t *testing.T) {
+func TestSilentProviderIsUnavailable(t *testing.T) {
 	p := oidctest.New(t)
 	v, err := New(Config{Issuer: p.Issuer(), Audience: "holdfast"})
 	require.NoError(t, err)
@@ -71,8 +71,8 @@ func TestProviderThatDoesNotAnswer(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// Tokens with made-up keys do not have the provider asked once each.
-func TestInventedKeysDoNotFloodTheProvider(t *testing.T) {
+// Tokens with invented keys cause no request to the provider each.
+func TestInventedKeysDoNotFloodProvider(t *testing.T) {
 	p := oidctest.New(t)
 	v, err := New(Config{Issuer: p.Issuer(), Audience: "holdfast"})
 	require.NoError(t, err)
@@ -86,9 +86,9 @@ func TestInventedKeysDoNotFloodTheProvider(t *testing.T) {
 	assert.LessOrEqual(t, p.Requests(), fetchesAtOnce+fetches*int(time.Since(begun)/time.Second+1))
 }
 
-func TestIssuerAndAudienceGoTogether(t *testing.T) {
+func TestIssuerAndAudienceAreSetTogether(t *testing.T) {
 	for _, c := range []Config{{Issuer: "https://example.com"}, {Audience: "x"}} {
 		_, err := New(c)
-		assert.ErrorContains(t, err, "go together")
+		assert.ErrorContains(t, err, "must be set together")
 	}
 }

@@ -49,10 +49,10 @@ func New(t testing.TB) *Provider {
 // Issuer is the provider's address.
 func (p *Provider) Issuer() string { return p.server.URL }
 
-// Requests is how often the provider was asked.
+// Requests is the number of requests to the provider.
 func (p *Provider) Requests() int { return int(p.requests.Load()) }
 
-// Stop has requests to the provider break off, Start has it answer again.
+// Stop makes the provider abort requests, and Start makes it answer again.
 func (p *Provider) Stop()  { p.stopped.Store(true) }
 func (p *Provider) Start() { p.stopped.Store(false) }
 
@@ -128,7 +128,7 @@ func (p *Provider) Unsigned(claims map[string]any) string {
 	return p.body("none", claims) + "."
 }
 
-// SignedWithPublicKey returns a token that takes the public key for a shared secret, as anybody could make it.
+// SignedWithPublicKey returns a token that takes the public key for a shared secret, which anybody could make.
 func (p *Provider) SignedWithPublicKey(claims map[string]any) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
