@@ -77,3 +77,60 @@ func TestACachedPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 		}
 	})
 }
+
+// A page that is frozen after its steps does not keep the others out. One whose process is suspended in the middle of
+// them keeps the others out for as long as it sleeps. When they wake, neither overwrites what others did nor fails.
+func TestAFrozenPageDoesNotKeepTheFileOfLocks(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks))}
+	const busy = `
+		globalThis.held ??= 0
+		globalThis.stop = false
+		globalThis.ended = (async () => {
+			for (; !stop; held++) await hf.locks.request('x', async () => {
+				localStorage.holder = side
+				await new Promise(done => setTimeout(done, 2))
+				if (localStorage.holder !== side) throw new Error('not alone')
+			})
+		})()
+		null`
+	eachHostAtOnce(t, func(t *testing.T, host string) {
+		options := filesAt(host, "frozen-"+host, "")
+		var tabs [2]*browser.Tab
+		for i := range tabs {
+			tabs[i] = w.tab(t, "")
+			tabs[i].MustEval(withoutWebLocks+fmt.Sprintf("globalThis.side = '%d'; await start(%s); null", i, options), nil)
+		}
+		keeper, other := tabs[0], tabs[1]
+		for round := range 4 {
+			keeper.MustEval(busy, nil)
+			keeper.WaitFor(fmt.Sprintf("held > %d", 5+7*round), browser.Limit)
+			if round%2 == 0 {
+				keeper.MustEval("stop = true; await ended; null", nil)
+				keeper.Freeze()
+				took := browser.Get[float64](other, `await (async () => {
+					const begun = now()
+					await hf.locks.request('y', {signal: AbortSignal.timeout(10_000)}, () => {})
+					return now() - begun
+				})()`)
+				t.Logf("beside a frozen page, another one waits %.1f ms", took)
+				keeper.Resume()
+				keeper.Show()
+				keeper.MustEval(busy, nil)
+			} else {
+				keeper.Suspend()
+				other.MustEval("globalThis.got = hf.locks.request('y', () => true); null", nil)
+				keeper.Continue()
+				assert.True(t, browser.Get[bool](other, "await got"))
+			}
+			before := browser.Get[int](keeper, "held")
+			keeper.WaitFor(fmt.Sprintf("held > %d", before+5), browser.Limit)
+			other.MustEval(busy+"; await new Promise(done => setTimeout(done, 100)); stop = true; await ended; null", nil)
+			keeper.MustEval("stop = true; await ended; null", nil)
+		}
+		for _, tab := range tabs {
+			tab.MustEval("await hf.close()", nil)
+			tab.Quiet()
+		}
+	})
+}
