@@ -121,7 +121,7 @@ func constants(t *testing.T, kind string) (values []string) {
 
 func TestEveryCodeHasATarget(t *testing.T) {
 	targets := []*lock.Error{lock.ErrWebLockUnsupported, lock.ErrDenied, lock.ErrTimeout, lock.ErrFallbackConflict,
-		lock.ErrStale, lock.ErrRenewFailed, lock.ErrReleaseFailed, lock.ErrNotAllowed, lock.ErrLost, lock.ErrDeadlock, lock.ErrReentrant,
+		lock.ErrStale, lock.ErrRenewFailed, lock.ErrReleaseFailed, lock.ErrNotAllowed, lock.ErrLoadFailed, lock.ErrLost, lock.ErrDeadlock, lock.ErrReentrant,
 		lock.ErrAborted, lock.ErrUnsupported, lock.ErrInvalidArgument, lock.ErrCrashed}
 	require.Len(t, targets, len(lock.Codes()))
 	for i, c := range lock.Codes() {

@@ -30,6 +30,7 @@ const (
 	CodeRenewFailed        Code = "renew-failed"
 	CodeReleaseFailed      Code = "release-failed"
 	CodeNotAllowed         Code = "not-allowed"
+	CodeLoadFailed         Code = "load-failed"
 	CodeLost               Code = "lease-lost"
 	CodeDeadlock           Code = "deadlock"
 	CodeReentrant          Code = "reentrant"
@@ -57,6 +58,7 @@ var codes = []CodeInfo{
 	{CodeRenewFailed, OpRenew, true},
 	{CodeReleaseFailed, OpRelease, false},
 	{CodeNotAllowed, "", false},
+	{CodeLoadFailed, "", true},
 	{CodeLost, OpRenew, false},
 	{CodeDeadlock, OpAcquire, true},
 	{CodeReentrant, OpAcquire, false},
@@ -118,6 +120,7 @@ var (
 	ErrAborted            = &Error{Code: CodeAborted}
 	ErrUnsupported        = &Error{Code: CodeUnsupported}
 	ErrInvalidArgument    = &Error{Code: CodeInvalidArgument}
+	ErrLoadFailed         = &Error{Code: CodeLoadFailed}
 	ErrCrashed            = &Error{Code: CodeCrashed}
 )
 

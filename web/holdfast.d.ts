@@ -23,6 +23,7 @@ export type LockErrorCode =
   | "release-failed"       //  release, final: the record could not be removed
   | "not-allowed"          //  any operation, final: the server does not know the user, or the user may not do this
   // what the platform and the other seeds add
+  | "load-failed"          //  any operation, retryable: the worker or the Wasm could not be fetched; calling again tries again
   | "lease-lost"           //  renew, final: stolen, handed over, its record was replaced, or the page was put to sleep
   | "deadlock"             //  acquire, retryable: chosen as the victim of a wait cycle
   | "reentrant"            //  acquire, final: this owner holds it already; waiting would never end
@@ -371,6 +372,8 @@ export interface OpenOptions {
   /** Closes it as close() does, also before it is ready. */
   signal?: AbortSignal;
   baseURL?: string | URL;          // where holdfast.wasm and the worker lie; default: beside the module
+  wasmURL?: string | URL;          // one of them alone, for bundlers that give assets names of their own
+  workerURL?: string | URL;
   /**
    * Where the Go runtime lives; default "worker". Workers can open a Holdfast too. In a shared worker or a service worker, which
    * cannot start a worker in every browser, the runtime lives in that worker itself, over Web Locks; a service worker imports
@@ -449,3 +452,10 @@ export function openHoldfast(options?: OpenOptions): Promise<Holdfast>;
 /** Returns at once, or throws "invalid-argument". The Holdfast tells by `ready` when it runs; calls made before wait for it. On a server (Node.js, server-side
  *  rendering) it does nothing, and `ready` rejects with "unsupported"; `openHoldfast` rejects with it there. */
 export function createHoldfast(options?: OpenOptions): Holdfast;
+
+/**
+ * Fetches and compiles what `openHoldfast` will need, and starts the worker, which runs nothing yet. A Holdfast that is opened
+ * with the same options uses them. Rejects with "load-failed" if a file could not be fetched within 30 s; calling again tries
+ * again. Rejects with "unsupported" on a server and where no Wasm may run.
+ */
+export function preloadHoldfast(options?: Pick<OpenOptions, "baseURL" | "wasmURL" | "workerURL" | "host">): Promise<void>;

@@ -31,7 +31,6 @@ func troubled(t *testing.T) http.Handler {
 			_, _ = w.Write(data)
 		}
 	}
-	stall := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	for folder, wasmHandler := range map[string]http.HandlerFunc{
 		"nowasm":  http.NotFound,
 		"typed":   serve("application/octet-stream", wasm),
@@ -69,20 +68,21 @@ func troubled(t *testing.T) http.Handler {
 var troubles = []struct {
 	name, page, base string
 	host             string // "" for both
+	code             string
 	words            string
 	console          []string // the browser's own messages
 }{
-	{"wasm not found", "/blank", "/nowasm/", "", "holdfast.wasm.*404", []string{"404"}},
-	{"wasm is a page", "/blank", "/html/", "", "holdfast.wasm", nil},
-	{"wasm cut short", "/blank", "/cut/", "", "holdfast.wasm.*whole file", nil},
-	{"wasm may not be fetched", "/no-fetch", "/", "", "holdfast.wasm.*connect-src", []string{"connect-src", "Content Security Policy"}},
-	{"wasm may not run", "/no-wasm", "/", "", "wasm-unsafe-eval", []string{"Content Security Policy", "wasm-unsafe-eval"}},
-	{"worker may not run", "/no-worker", "/", "worker", "worker-src", []string{"worker-src"}},
-	{"folder not found", "/blank", "/nowhere/", "", "holdfast.*((host|page).js|404)", []string{"404"}},
-	{"script broken", "/blank", "/broken/", "", "proxy error page", nil},
+	{"wasm not found", "/blank", "/nowasm/", "", "load-failed", "holdfast.wasm.*404", []string{"404"}},
+	{"wasm is a page", "/blank", "/html/", "", "load-failed", "holdfast.wasm", nil},
+	{"wasm cut short", "/blank", "/cut/", "", "load-failed", "holdfast.wasm.*whole file", nil},
+	{"wasm may not be fetched", "/no-fetch", "/", "", "load-failed", "holdfast.wasm.*connect-src", []string{"connect-src", "Content Security Policy"}},
+	{"wasm may not run", "/no-wasm", "/", "", "unsupported", "wasm-unsafe-eval", []string{"Content Security Policy", "wasm-unsafe-eval"}},
+	{"worker may not run", "/no-worker", "/", "worker", "load-failed", "worker-src", []string{"worker-src"}},
+	{"folder not found", "/blank", "/nowhere/", "", "load-failed", "holdfast.*((host|page).js|404)", []string{"404"}},
+	{"script broken", "/blank", "/broken/", "", "load-failed", "proxy error page", nil},
 }
 
-// Each mistake rejects every call with "unsupported" and a message that says what to do. Nothing hangs, nothing is
+// Each mistake rejects every call with its code and a message that says what to do. Nothing hangs, nothing is
 // left behind, and every rejection is handled.
 func TestTroubleOfLoading(t *testing.T) {
 	t.Parallel()
@@ -95,11 +95,12 @@ func TestTroubleOfLoading(t *testing.T) {
 			t.Run(trouble.name+"/"+host, func(t *testing.T) {
 				tab := w.Open(t, w.URL(trouble.page))
 				begin(tab, "")
-				tab.MustEval("hf = await start({host: '"+host+"', baseURL: '"+trouble.base+"'})", nil)
-				failures := browser.Get[[]event](tab, `await Promise.all([failure(hf.acquireProjectLock()), failure(hf.ready),
+				failures := browser.Get[[]event](tab, `const {createHoldfast} = await import('/holdfast.js')
+					hf = createHoldfast({host: '`+host+`', baseURL: '`+trouble.base+`'})
+					await Promise.all([failure(hf.acquireProjectLock()), failure(hf.ready),
 					failure(hf.withProjectLock(() => {})), failure(hf.inspect())])`)
 				for _, f := range append(failures, browser.Get[event](tab, "await failure(hf.acquireProjectLock())")) {
-					assert.Equal(t, "unsupported", f["code"], "%v", f)
+					assert.Equal(t, trouble.code, f["code"], "%v", f)
 					assert.Equal(t, "ProjectLockError", f["name"])
 					assert.Regexp(t, trouble.words, f["message"])
 				}

@@ -54,6 +54,12 @@ export class Binding {
     this.autosave = holdfast.createAutoSave(snapshot, options);
     this.#view = this.#made();
     this.autosave.subscribe(this.#refresh);
+    for (const type of ["autosave:editable", "autosave:readonly"]) {
+      this.autosave.addEventListener(type, () => { // what could not be loaded at first is loaded now
+        this.#error = undefined;
+        this.#refresh();
+      });
+    }
     this.autosave.addEventListener("autosave:editable", ({ detail }) => {
       if (detail.content) detail.waitUntil(this.#show(detail.content));
     });

@@ -1,18 +1,27 @@
-// Fetches and compiles the Wasm. The page does it, also for a worker: meanwhile the worker
-// starts.
+// Fetches and compiles the Wasm. The page does this, also for a worker, which starts meanwhile.
 
+import { problem } from "./errors";
+
+/** After a failure, the browser's cache may hold the broken file. */
+let cache: RequestCache = "default";
+
+/** Rejects with "load-failed" if the file did not arrive whole, and with "unsupported" if the page may not run Wasm. */
 export async function compile(url: string, signal: AbortSignal): Promise<WebAssembly.Module> {
-  if (typeof WebAssembly === "undefined") throw new Error("WebAssembly is missing or switched off here");
-  const response = await fetch(url, { credentials: "same-origin", signal }).catch((error: unknown) => {
-    throw new Error(`${url} could not be fetched (${error}); does the content security policy allow it (connect-src)?`);
-  });
-  if (!response.ok) throw new Error(`${url} was answered with status ${response.status}`);
   try {
-    // Only this type can be compiled while it arrives; servers that send another one are
-    // slower, not wrong.
-    return await (response.headers.get("Content-Type") === "application/wasm"
-      ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer()));
+    void new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)); // the smallest one
   } catch (error) {
-    throw new Error(`${url} cannot run (${error}); is it the whole file, and does the content security policy allow it (script-src 'wasm-unsafe-eval')?`);
+    throw problem("unsupported", `WebAssembly is missing or forbidden (${error}); does the content security policy allow it (script-src 'wasm-unsafe-eval')?`);
   }
+  const failed = (why: string) => (error: unknown): never => {
+    cache = "reload";
+    throw problem("load-failed", `${url} ${why} (${error}); try again`);
+  };
+  const response = await fetch(url, { credentials: "same-origin", signal, cache }).catch(failed("could not be fetched, does the content security policy allow it (connect-src)?"));
+  if (!response.ok) return failed("was not delivered")(`status ${response.status}`);
+  // Only this type can be compiled while it arrives. Servers that send another type make the start slower.
+  const module = await (response.headers.get("Content-Type") === "application/wasm"
+    ? WebAssembly.compileStreaming(response) : response.arrayBuffer().then((bytes) => WebAssembly.compile(bytes)))
+    .catch(failed("cannot run, is it the whole file?"));
+  cache = "default";
+  return module;
 }

@@ -8,4 +8,5 @@ type Names = { [name in keyof typeof Contract]: unknown };
 export const names: Names = facade;
 export const open: typeof Contract.openHoldfast = facade.openHoldfast;
 export const create: typeof Contract.createHoldfast = facade.createHoldfast;
+export const preload: typeof Contract.preloadHoldfast = facade.preloadHoldfast;
 export const error: { prototype: Contract.ProjectLockError } = facade.ProjectLockError;

@@ -1,5 +1,7 @@
 // The one deadline of a call: everything that the call waits for shares it.
 
+import type { LockErrorCode } from "../holdfast";
+import { ProjectLockError } from "./errors";
 import type { Method, Reason } from "./protocol";
 
 /** How long a call may take that waits for no person, in milliseconds. */
@@ -30,4 +32,24 @@ export function inTime<T>(promise: Promise<T>, end: number, method?: Method): Pr
     timer = setTimeout(reject, end - performance.now(), reason);
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+/** Waits for the runtime, within the limits of an acquisition. Returns the time that is left of `timeoutMs`. */
+export async function loadedWithin(running: Promise<unknown>, timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<number | undefined> {
+  const begun = performance.now();
+  const settled = new AbortController(); // a signal may live as long as the page: no listener stays on it
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  await new Promise<unknown>((resolve, reject) => {
+    const fail = (code: LockErrorCode, why: string, retryable: boolean): void =>
+      reject(new ProjectLockError({ code, operation: "acquire", retryable, message: `${code}: ${why}` }));
+    const abort = (): void => fail("aborted", "the caller gave up while the runtime was loading", false);
+    running.then(resolve, reject);
+    if (signal?.aborted) abort();
+    signal?.addEventListener("abort", abort, { signal: settled.signal });
+    if (timeoutMs) timer = setTimeout(fail, timeoutMs, "acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`, true);
+  }).finally(() => {
+    clearTimeout(timer);
+    settled.abort();
+  });
+  return timeoutMs && Math.max(1, timeoutMs - (performance.now() - begun));
 }

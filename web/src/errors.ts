@@ -34,7 +34,7 @@ export function asError(failure: unknown, operation: Contract.Operation = "acqui
   return ["save", "read", "edit"].includes(reason.operation) ? new AutoSaveError(reason) : new ProjectLockError(reason);
 }
 
-/** An error that arises in the page; none of these can be retried. */
+/** An error that arises in the page. Only a failed download can be retried. */
 export function problem(code: Contract.LockErrorCode, why: string, operation: Contract.Operation = "acquire"): ProjectLockError {
-  return new ProjectLockError({ code, operation, retryable: false, message: `${code}: ${why}` });
+  return new ProjectLockError({ code, operation, retryable: code === "load-failed", message: `${code}: ${why}` });
 }

@@ -9,11 +9,14 @@ import { first } from "./state";
 import type { Saver } from "./wire";
 
 export class Handle extends Listeners implements Contract.AutoSave {
-  readonly ready: Promise<void>;
+  ready!: Promise<void>; // of the last time that it began
   #saver: Saver | undefined; // once it is ready
   #marks = 0; // before that
   readonly #take: Taking;
   #fixed: Taken | undefined; // the snapshot of a page that has ended this before it was ready
+  readonly #make: () => Promise<Saver>;
+  #retry: ReturnType<typeof setTimeout> | undefined; // while the modules could not be loaded
+  #retryMs = 1000;
   readonly #given = new AbortController(); // aborts where nobody waits for it any more
   #leaving: Promise<void> | undefined;
   #ended = (): void => undefined;
@@ -24,17 +27,29 @@ export class Handle extends Listeners implements Contract.AutoSave {
     this.#take = take;
     const abort = (): void => void this.dispose().catch(() => undefined); // its text is a draft
     this.#ended = () => {
+      clearTimeout(this.#retry);
       signal?.removeEventListener("abort", abort);
       gone(this);
     };
-    const making = make(this, () => (this.#fixed ? this.#fixed.text : take()), this.#given.signal);
-    this.ready = making.then((saver) => {
+    this.#make = () => make(this, () => (this.#fixed ? this.#fixed.text : take()), this.#given.signal);
+    this.#begin();
+    if (signal?.aborted) abort();
+    signal?.addEventListener("abort", abort);
+  }
+
+  /** Begins, and begins again by itself after a download has failed. */
+  #begin(): void {
+    clearTimeout(this.#retry);
+    this.#retry = undefined;
+    this.ready = this.#make().then((saver) => {
       this.#saver = saver;
       if (this.#marks) saver.markDirty();
     });
-    this.ready.catch(this.#ended); // every call tells of it
-    if (signal?.aborted) abort();
-    signal?.addEventListener("abort", abort);
+    this.ready.catch(({ code }: { code?: string }) => { // every call tells of it
+      if (code !== "load-failed" || this.#leaving) return this.#ended();
+      this.#retry = setTimeout(() => this.#begin(), this.#retryMs);
+      this.#retryMs = Math.min(2 * this.#retryMs, 30_000);
+    });
   }
 
   get readOnly(): boolean { return this.#saver?.readOnly ?? true; }
@@ -80,7 +95,10 @@ export class Handle extends Listeners implements Contract.AutoSave {
   async #leave(end: number): Promise<void> {
     const aborted = this.#given.signal;
     if (!this.#marks) this.#given.abort();
-    else this.#fixed = taken(this.#take); // what the page has now
+    else {
+      this.#fixed = taken(this.#take); // what the page has now
+      if (this.#retry) this.#begin();
+    }
     try {
       await inTime(this.ready, end);
     } catch (failure) {
@@ -93,6 +111,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
 
   /** Calls the AutoSave as soon as it is ready. */
   async #do<T>(call: (saver: Saver) => Promise<T>): Promise<T> {
+    if (this.#retry) this.#begin();
     if (!this.#saver) await this.ready;
     return call(this.#saver!);
   }

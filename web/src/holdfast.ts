@@ -3,17 +3,17 @@
 
 import type * as Contract from "../holdfast";
 import "./dispose";
-import { beforeClose, deadline, inTime, limitOf } from "./deadline";
+import { beforeClose, deadline, inTime, limitOf, loadedWithin } from "./deadline";
 import { asError, AutoSaveError, problem, ProjectLockError } from "./errors";
 import { Handle } from "./handle";
 import { Lease, type LeaseFields } from "./lease";
 import { asked, both, Locks, type LockRequest, type Requester } from "./locks";
-import { checked, type Checked, checkOpen, uuid } from "./options";
+import { checked, type Checked, checkOpen, inBrowser, noPage, uuid } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent, Reason } from "./protocol";
 import { quietly } from "./quietly";
-import { join, type SharedHost } from "./runtime";
+import { join, preload, type SharedHost, tooSlow } from "./runtime";
 import type { Taking } from "./snapshot";
-import { start, wasmURL } from "./start";
+import { loaded, runtime } from "./start";
 import type { Saver } from "./wire";
 
 export { AutoSaveError, ProjectLockError };
@@ -29,8 +29,8 @@ interface Entry {
   granted: boolean;
 }
 
-/** How long the runtime may take to load. */
-const loadLimitMs = 30_000;
+/** How long the runtime may take to load. A slow line gets twice as long the next time. */
+let loadLimitMs = 30_000;
 
 /** For how long after a call the worker may have the file of locks open: twice what opfs/tables.js says. */
 const keptMs = 200;
@@ -40,11 +40,11 @@ const Target = EventTarget as new () => Pick<Contract.Holdfast, keyof EventTarge
 class Holdfast extends Target implements Contract.Holdfast {
   declare readonly ownerId: string;
   readonly version = __VERSION__;
-  declare readonly ready: Promise<void>;
+  ready!: Promise<void>; // of the last time that the runtime began to load
   declare readonly locks: Contract.LockManagerLike;
 
   #host: SharedHost | undefined;
-  #starting: Promise<SharedHost>;
+  #starting: Promise<SharedHost> | undefined;
   #over: ProjectLockError | undefined; // why no call is possible any more
   #closing: Promise<void> | undefined;
   #gone = new AbortController(); // aborts when it closes
@@ -75,33 +75,57 @@ class Holdfast extends Target implements Contract.Holdfast {
       ? new Locks(strategy === "file-lock" ? both(browser, file) : browser, () => this.#untilOver(() => navigator.locks.query()))
       : new Locks(file, () => this.#call("query"));
     this.#start = start;
-    if (!inBrowser) this.#over = problem("unsupported", "there is no page here; on a server, open a Holdfast in the code that runs in the browser alone");
+    if (!inBrowser) this.#over = noPage();
     if (signal?.aborted) this.#over = problem("aborted", "its signal has aborted");
-    this.#starting = this.#over ? Promise.reject(this.#over) : this.#begin();
-    this.ready = this.#settling(this.#starting.then(() => undefined));
-    this.ready.catch(() => undefined); // every call tells of it
+    void this.#running;
     const abort = (): void => void this.close().catch(() => undefined); // what is not saved is a draft
     signal?.addEventListener("abort", abort, { signal: this.#gone.signal });
   }
 
+  /** The runtime that runs or is being loaded. What could not be loaded is loaded again. */
+  get #running(): Promise<SharedHost> {
+    if (!this.#starting) {
+      this.#starting = this.#over ? Promise.reject(this.#over) : this.#begin();
+      this.ready = this.#settling(this.#starting.then(() => undefined));
+      this.ready.catch(() => undefined); // every call tells of it
+    }
+    return this.#starting;
+  }
+
   #begin(): Promise<SharedHost> {
-    const limit = setTimeout(() => this.#died(`nothing was loaded in ${loadLimitMs / 1000} s`), loadLimitMs);
-    const { signal } = this.#ended;
+    return new Promise((resolve, reject) => this.#load(resolve, (why) => {
+      const error = typeof why === "string" ? problem("unsupported", `the Go runtime could not be started: ${why}`) : asError(why);
+      if (error.retryable) this.#starting = undefined;
+      else this.#finish(this.#over = error as ProjectLockError);
+      reject(error);
+    }));
+  }
+
+  #load(resolve: (host: SharedHost) => void, reject: (why: unknown) => void): void {
+    const attempt = new AbortController(), { signal } = attempt;
+    this.#ended.signal.addEventListener("abort", () => attempt.abort(), { signal });
+    const failed = (why: unknown): void => {
+      if (signal.aborted) return;
+      attempt.abort();
+      reject(why);
+    };
+    const limit = setTimeout(() => {
+      failed(tooSlow(loadLimitMs));
+      loadLimitMs *= 2;
+    }, loadLimitMs);
     signal.addEventListener("abort", () => clearTimeout(limit));
     // In the back/forward cache nothing runs: others would wait for what is held there, and for the file of locks if it is open.
     addEventListener("pagehide", ({ persisted }) => {
       if (persisted && (this.#holds || performance.now() - this.#used < keptMs)) this.#host?.sleep();
     }, { signal });
-    const starting = this.#start({ // one that was replaced may say something yet
+    this.#start({ // one that was replaced may say something yet
       event: (e) => signal.aborted || this.#dispatch(e),
-      died: (...why) => signal.aborted || this.#died(...why),
+      died: (...why) => signal.aborted || (this.#host ? this.#died(...why) : failed(why[0])),
       slept: () => this.#sleep(),
-    }, signal);
-    starting.then((host) => {
+    }, signal).then((host) => {
       clearTimeout(limit);
-      this.#host = host;
-    }, (error: unknown) => this.#died(error instanceof Error ? error.message : String(error)));
-    return starting;
+      if (!signal.aborted) resolve(this.#host = host);
+    }, failed);
   }
 
   get #holds(): number { return this.#leases.size + this.#savers.size; }
@@ -109,7 +133,7 @@ class Holdfast extends Target implements Contract.Holdfast {
   /** Ends the runtime with all it holds; it begins anew when the page is shown. */
   #sleep(): void {
     this.#lose(problem("lease-lost", "the page was put to sleep, and holds nothing meanwhile", "renew"), "lease-lost", ({ signal }) =>
-      new Promise((begun) => addEventListener("pageshow", () => this.#begin().then(begun, () => undefined), { once: true, signal })));
+      new Promise((begun, failed) => addEventListener("pageshow", () => this.#begin().then(begun, failed), { once: true, signal })));
   }
 
   acquireProjectLock(options?: Contract.AcquireOptions): Promise<Lease> {
@@ -154,7 +178,7 @@ class Holdfast extends Target implements Contract.Holdfast {
   createAutoSave(snapshot: Taking, options?: Contract.AutoSaveOptions): Contract.AutoSave {
     const make = async (handle: Handle, take: Taking, given: AbortSignal): Promise<Saver> => {
       const { startAutoSave } = await this.#autosave();
-      return startAutoSave(handle, this.#starting, given, this, typeof snapshot === "function" ? take : snapshot, options, this.#savers,
+      return startAutoSave(handle, this.#running, given, this, typeof snapshot === "function" ? take : snapshot, options, this.#savers,
         (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError);
     };
     const signal: unknown = options?.signal;
@@ -195,7 +219,7 @@ class Holdfast extends Target implements Contract.Holdfast {
   #call(method: Method, arg?: unknown, signal?: AbortSignal, callback?: Callback, operation?: Contract.Operation): Promise<unknown> {
     if (this.#over) return Promise.reject(this.#over);
     const answer = this.#host ? this.#host.call(method, arg, signal, callback)
-      : this.#starting.then((host) => host.call(method, arg, signal, callback));
+      : this.#running.then((host) => host.call(method, arg, signal, callback));
     return this.#settling(answer, operation);
   }
 
@@ -235,32 +259,11 @@ class Holdfast extends Target implements Contract.Holdfast {
     const entry: Entry = { end: new AbortController(), granted: false, ...(onReadonly && { onReadonly }) };
     this.#leases.set(acquisition.leaseId, entry);
     try {
-      if (!this.#host) await this.#loading(acquisition, signal);
+      if (!this.#host) acquisition.timeoutMs = await loadedWithin(this.#settling(this.#running), acquisition.timeoutMs, signal);
       return await acquire(acquisition, entry, signal);
     } finally {
       if (!entry.granted) this.#leases.delete(acquisition.leaseId);
     }
-  }
-
-  /** Waits for the runtime. The limits of an acquisition hold for that too. */
-  async #loading(fields: Acquisition, signal: AbortSignal | undefined): Promise<void> {
-    const { timeoutMs } = fields;
-    const begun = performance.now();
-    const settled = new AbortController(); // a signal may live as long as the page: no listener stays on it
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    await new Promise<void>((resolve, reject) => {
-      const fail = (code: Contract.LockErrorCode, why: string, retryable: boolean): void =>
-        reject(new ProjectLockError({ code, operation: "acquire", retryable, message: `${code}: ${why}` }));
-      const abort = (): void => fail("aborted", "the caller gave up while the runtime was loading", false);
-      this.#settling(this.#starting).then(() => resolve(), reject);
-      if (signal?.aborted) abort();
-      signal?.addEventListener("abort", abort, { signal: settled.signal });
-      if (timeoutMs) timer = setTimeout(fail, timeoutMs, "acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`, true);
-    }).finally(() => {
-      clearTimeout(timer);
-      settled.abort();
-    });
-    if (timeoutMs) fields.timeoutMs = Math.max(1, timeoutMs - (performance.now() - begun));
   }
 
   /** Calls Go, which calls run when the lock is granted and holds it until run has ended. */
@@ -327,14 +330,14 @@ class Holdfast extends Target implements Contract.Holdfast {
     return this.dispatchEvent(new CustomEvent(event.type, { detail: event, cancelable: true }));
   }
 
-  /** The runtime died, or could not be loaded. */
-  #died(why: string, replace = false): void {
+  /** The runtime died. */
+  #died(why: unknown, replace = false): void {
     if (this.#over) return;
-    if (this.#host && replace && this.#mayReplace()) {
+    if (replace && this.#mayReplace()) {
       this.#lose(problem("runtime-crashed", `the Go runtime was replaced (${why}); all leases are gone, acquire them again`), "runtime-crashed", () => this.#begin());
-    } else if (this.#host) {
+    } else {
       this.#lose(this.#over = problem("runtime-crashed", `the Go runtime died (${why}); all leases are gone, call openHoldfast again`), "runtime-crashed");
-    } else this.#finish(this.#over = problem("unsupported", `the Go runtime could not be started: ${why}`));
+    }
   }
 
   /** A worker that fails again and again has a cause that another one does not cure. */
@@ -370,19 +373,20 @@ class Holdfast extends Target implements Contract.Holdfast {
   }
 }
 
-/** Whether this runs in a page or in a worker of one. */
-const inBrowser = "document" in globalThis || "WorkerGlobalScope" in globalThis;
-
 export function createHoldfast(options?: Contract.OpenOptions): Contract.Holdfast {
-  const { baseURL, host, root, ownerName, server, signal, ...asked } = checkOpen(options, inBrowser);
+  const opening = checkOpen(options, inBrowser), { baseURL, root, ownerName, server, signal, ...asked } = opening;
   // File locks need file storage; where Web Locks are, nobody asks for them.
   const spare = globalThis.isSecureContext && !navigator.locks;
   const strategy = asked.strategy === "auto" && !spare ? "web-lock" : asked.strategy;
   const config = { ownerId: uuid(), ownerName, root, strategy, server };
-  const inPage = host === "page" || typeof Worker === "undefined"; // shared workers and service workers cannot start one
-  return new Holdfast(config, signal, (listener, ended) =>
-    join(`${inPage} ${wasmURL(baseURL)}`, (died, end) => start(baseURL, inPage, died, end), config, listener, ended),
-  () => (baseURL ? import(/* @vite-ignore */ new URL("holdfast-autosave.js", baseURL).href) : import("./holdfast-autosave.js")) as Promise<typeof import("./start-autosave")>);
+  return new Holdfast(config, signal, (listener, ended) => join(...runtime(opening), config, listener, ended),
+    () => loaded(baseURL ? import(/* @vite-ignore */ new URL("holdfast-autosave.js", baseURL).href) : import("./holdfast-autosave.js")) as Promise<typeof import("./start-autosave")>);
+}
+
+export async function preloadHoldfast(options?: Parameters<typeof Contract.preloadHoldfast>[0]): Promise<void> {
+  const opening = checkOpen(options, inBrowser);
+  if (!inBrowser) throw noPage();
+  return preload(...runtime(opening), loadLimitMs);
 }
 
 export async function openHoldfast(options?: Contract.OpenOptions): Promise<Contract.Holdfast> {

@@ -66,6 +66,12 @@ export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>,
     }
   };
   return {
+    loaded: async () => {
+      await module;
+      const pong = new Promise((done) => worker.addEventListener("message", done, { once: true }));
+      post({ kind: "ping" });
+      return pong;
+    },
     open: (config, event) => new Promise((resolve, reject) => {
       const client = ++lastId;
       clients.set(client, { event, ready: () => resolve(host(client)) });

@@ -1,7 +1,7 @@
 // Checks of options that only the page can make; Go checks the rest.
 
 import type { AcquireOptions, OpenOptions } from "../holdfast";
-import { problem } from "./errors";
+import { problem, type ProjectLockError } from "./errors";
 import { Lease } from "./lease";
 
 const invalid = (option: string, why: string): Error => problem("invalid-argument", `${option} ${why}`);
@@ -39,13 +39,16 @@ function primitive(prefix: string, fields: object | undefined): void {
   }
 }
 
+/** Where the files of the package lie. Without a URL, a file lies beside this module. */
+export interface Places { baseURL?: URL | undefined; wasmURL?: URL | undefined; workerURL?: URL | undefined }
+
 /** Options of openHoldfast with their defaults. */
-export interface Opening { baseURL?: URL; host: string; strategy: string; root: string; ownerName: string; server: string; signal: AbortSignal | undefined }
+export interface Opening extends Places { host: string; strategy: string; root: string; ownerName: string; server: string; signal: AbortSignal | undefined }
 
 /** On a server, URLs have no base: they are not looked at. */
 export function checkOpen(options: OpenOptions = {}, inBrowser = true): Opening {
   if (typeof options !== "object" || options === null) throw invalid("options", "must be an object");
-  const { baseURL, host = "worker", strategy = "auto", root = "project", ownerName = "", server, signal } = options;
+  const { host = "worker", strategy = "auto", root = "project", ownerName = "", server, signal } = options;
   if (!["worker", "page"].includes(host)) throw invalid("host", 'must be "worker" or "page"');
   if (!["auto", "web-lock", "file-lock"].includes(strategy)) throw invalid("strategy", 'must be "auto", "web-lock" or "file-lock"');
   if (typeof root !== "string" || !/^[^/\\\0]+(\/[^/\\\0]+)*$/.test(root) || root.split("/").some((part) => part === "." || part === "..")) {
@@ -57,16 +60,20 @@ export function checkOpen(options: OpenOptions = {}, inBrowser = true): Opening 
   if (server && ownerName.length > 64) throw invalid("ownerName", "must not be longer than 64 where there is a server");
   const at = server && inBrowser && address("server.url", server.url);
   if (at && !/^https?:$/.test(at.protocol)) throw invalid("server.url", "must begin with https: or http:");
-  const opening = { host, strategy, root, ownerName, signal, server: at ? (at.origin + at.pathname).slice(0, -1) : "" };
-  return baseURL === undefined || !inBrowser ? opening : { ...opening, baseURL: address("baseURL", baseURL) };
+  const place = (option: "baseURL" | "wasmURL" | "workerURL", end?: string): URL | undefined =>
+    (options[option] === undefined || !inBrowser ? undefined : address(option, options[option], end));
+  return {
+    host, strategy, root, ownerName, signal, server: at ? (at.origin + at.pathname).slice(0, -1) : "",
+    baseURL: place("baseURL"), wasmURL: place("wasmURL", ""), workerURL: place("workerURL", ""),
+  };
 }
 
-/** The URL of a folder. */
-function address(option: string, value: unknown): URL {
+/** The URL of a folder, or of a file where `end` is empty. */
+function address(option: string, value: unknown, end = "/"): URL {
   try {
     if (!value || (typeof value !== "string" && !(value instanceof URL))) throw value;
     const url = new URL(new Request(value).url);
-    if (!url.pathname.endsWith("/")) url.pathname += "/";
+    if (!url.pathname.endsWith(end)) url.pathname += end;
     return url;
   } catch {
     throw invalid(option, "must be a URL");
@@ -78,3 +85,8 @@ export function uuid(): string {
   const random = crypto.getRandomValues(new Uint8Array(36));
   return "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx".replace(/x/g, (_, at: number) => (random[at]! % 16).toString(16));
 }
+
+export const noPage = (): ProjectLockError => problem("unsupported", "there is no page here; on a server, open a Holdfast in the code that runs in the browser alone");
+
+/** Whether this runs in a page or in a worker of one. */
+export const inBrowser = "document" in globalThis || "WorkerGlobalScope" in globalThis;

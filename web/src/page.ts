@@ -27,6 +27,7 @@ export async function startPage(module: WebAssembly.Module, baseURL: URL | undef
   });
   const open = await startGo(module, died, { files, tables: files, savings: files, journals, ended });
   return {
+    loaded: async () => undefined,
     open: async (...asked) => {
       const exports = await open(...asked);
       return {

@@ -40,10 +40,15 @@ export interface Listener {
   slept(): void;
 }
 
-export type Died = (why: string, replace?: boolean) => void;
+/** Says why a runtime died: an error of ours, or a text. With `replace`, another one may take its place. */
+export type Died = (why: unknown, replace?: boolean) => void;
 
-/** A Go program that runs. It serves each Holdfast of the page apart. */
-export interface Runtime { open(config: Config, event: Listener["event"]): Promise<Host> }
+/** A Go program that runs or is being loaded. It serves each Holdfast of the page apart. */
+export interface Runtime {
+  open(config: Config, event: Listener["event"]): Promise<Host>;
+  /** Resolves when all is there that `open` needs. */
+  loaded(): Promise<unknown>;
+}
 
 /** An event as Go describes it: leases and errors are plain objects. One of an AutoSave bears its number. */
 export type RawEvent = Record<string, unknown> & { type: string; leaseId?: string; saver?: number };

@@ -1,5 +1,6 @@
 // The runtimes of a page: one for all Holdfasts that are loaded from the same place, also of other copies of this module.
 
+import { asError, problem, type ProjectLockError } from "./errors";
 import type { Config, Died, Host, Listener, Runtime } from "./protocol";
 
 declare const __VERSION__: string;
@@ -10,8 +11,12 @@ interface Shared {
   users: Set<Listener>;
   open: Set<Listener>;
   end: AbortController;
+  /** The next Holdfast starts another one. */
+  forget(): void;
   sleep(): void;
 }
+
+type Start = (died: Died, ended: AbortSignal) => Runtime | Promise<Runtime>;
 
 /** A runtime that somebody leaves after that time without having been served is dead or stuck. */
 const stuckMs = 2e4;
@@ -26,13 +31,13 @@ export interface SharedHost extends Host {
 }
 
 /** Serves a Holdfast in the runtime of that name, which starts where there is none. The last one that leaves ends it. */
-export async function join(name: string, start: (died: Died, ended: AbortSignal) => Runtime | Promise<Runtime>, config: Config, listener: Listener, ended: AbortSignal): Promise<SharedHost> {
+export async function join(name: string, start: Start, config: Config, listener: Listener, ended: AbortSignal): Promise<SharedHost> {
   const shared = runtimes.get(name) ?? create(name, start);
   const since = performance.now();
   const closes = (): void => {
     shared.open.delete(listener);
     const stuck = !host && performance.now() - since > stuckMs;
-    if ((stuck || !shared.open.size) && runtimes.get(name) === shared) runtimes.delete(name); // the next one starts another
+    if (stuck || !shared.open.size) shared.forget();
   };
   let host: Host | undefined, closing = false;
   shared.users.add(listener);
@@ -59,15 +64,42 @@ export async function join(name: string, start: (died: Died, ended: AbortSignal)
   };
 }
 
-function create(name: string, start: (died: Died, ended: AbortSignal) => Runtime | Promise<Runtime>): Shared {
+/** Loads the runtime of that name for a Holdfast to come. If that fails or takes longer than `limitMs`, the next call tries again. */
+export async function preload(name: string, start: Start, limitMs: number): Promise<void> {
+  const shared = runtimes.get(name) ?? create(name, start);
+  let user: Listener, late: ReturnType<typeof setTimeout>;
+  await new Promise<unknown>((resolve, reject) => {
+    user = { event: () => undefined, died: reject, slept: () => resolve(undefined) };
+    late = setTimeout(reject, limitMs, tooSlow(limitMs));
+    shared.users.add(user); // so that nobody else ends the runtime meanwhile
+    shared.runtime.then((runtime) => runtime.loaded()).then(resolve, reject);
+  }).catch((why: unknown) => {
+    shared.forget();
+    if (shared.users.size === 1) shared.end.abort();
+    throw asError(why);
+  }).finally(() => {
+    clearTimeout(late);
+    shared.users.delete(user);
+  });
+}
+
+/** The failure of a download that takes longer than the limit. */
+export const tooSlow = (limitMs: number): ProjectLockError => problem("load-failed", `the runtime was not loaded in ${limitMs / 1000} s; try again`);
+
+function create(name: string, start: Start): Shared {
   const end = new AbortController();
   const users = new Set<Listener>();
-  const over = (tell: (user: Listener) => void): void => {
+  const forget = (): void => {
     if (runtimes.get(name) === shared) runtimes.delete(name);
+  };
+  const over = (tell: (user: Listener) => void): void => {
+    forget();
     for (const user of [...users]) tell(user);
   };
   const died: Died = (...why) => over((user) => user.died(...why));
-  const shared: Shared = { users, open: new Set(), end, sleep: () => over((user) => user.slept()), runtime: (async () => start(died, end.signal))() };
+  const runtime = (async () => start(died, end.signal))();
+  runtime.catch(forget);
+  const shared: Shared = { runtime, users, open: new Set(), end, forget, sleep: () => over((user) => user.slept()) };
   runtimes.set(name, shared);
   return shared;
 }

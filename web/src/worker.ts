@@ -33,7 +33,7 @@ scope.onmessage = ({ data }) => {
   switch (data.kind) {
     case "start": {
       const { client, module, config } = data;
-      program ??= startGo(module, (why) => post({ kind: "died", why }), { tables, savings: new Savings(), journals });
+      program ??= startGo(module, (why) => post({ kind: "died", why: String(why) }), { tables, savings: new Savings(), journals });
       const exports = program.then((open) => open(config, (event) => post({ kind: "event", client, event }, event)));
       clients.set(client, exports);
       exports.then(() => post({ kind: "ready", client }), ({ message }: Error) => post({ kind: "died", why: message }));

@@ -1,0 +1,252 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// network serves the site. It counts the requests for each path, and answers the first one for a path with its
+// fault.
+type network struct {
+	files http.Handler
+
+	mu     sync.Mutex
+	faults map[string]http.HandlerFunc
+	counts map[string]int
+}
+
+func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n.mu.Lock()
+	n.counts[r.URL.Path]++
+	fault := n.faults[r.URL.Path]
+	delete(n.faults, r.URL.Path)
+	n.mu.Unlock()
+	if fault != nil {
+		fault(w, r)
+		return
+	}
+	n.files.ServeHTTP(w, r)
+}
+
+func (n *network) fail(path string, fault http.HandlerFunc) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.faults[path] = fault
+}
+
+// count returns how often a path was requested since the last call, and forgets that.
+func (n *network) count(path string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	defer delete(n.counts, path)
+	return n.counts[path]
+}
+
+func troubledNetwork(t *testing.T) (*network, world) {
+	t.Helper()
+	n := &network{files: pages(t, siteDir), faults: map[string]http.HandlerFunc{}, counts: map[string]int{}}
+	return n, world{browser.Start(t, quick), browser.Serve(t, n)}
+}
+
+// half serves the first half of a file. Either the connection ends there, or the file does, and the browser keeps
+// that half in its cache.
+func half(t *testing.T, name, kind string, whole bool) http.HandlerFunc {
+	t.Helper()
+	data, err := os.ReadFile(siteDir + "/" + name)
+	require.NoError(t, err)
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		if whole {
+			w.Header().Set("Cache-Control", "max-age=3600")
+			_, _ = w.Write(data[:len(data)/2])
+			return
+		}
+		w.Header().Set("Content-Length", fmt.Sprint(len(data)))
+		_, _ = w.Write(data[:len(data)/2])
+		panic(http.ErrAbortHandler) // ends the connection
+	}
+}
+
+func stall(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// A download that fails rejects what waits for it with "load-failed". The next call of the same Holdfast loads again
+// and succeeds. Locks of the browser, which need no download, are not touched.
+func TestLoadingAgain(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	const wasm, js = "application/wasm", "text/javascript"
+	for _, c := range []struct {
+		name, path, host string // host "" for both
+		fault            http.HandlerFunc
+	}{
+		{"wasm not found", "/holdfast.wasm", "", http.NotFound},
+		{"wasm cut off", "/holdfast.wasm", "", half(t, "holdfast.wasm", wasm, false)},
+		{"half a wasm in the cache", "/holdfast.wasm", "", half(t, "holdfast.wasm", wasm, true)},
+		{"half a wasm of another type in the cache", "/holdfast.wasm", "", half(t, "holdfast.wasm", "application/octet-stream", true)},
+		{"wasm stalled", "/holdfast.wasm", "", stall},
+		{"worker not found", "/holdfast-worker.js", "worker", http.NotFound},
+		{"worker cut off", "/holdfast-worker.js", "worker", half(t, "holdfast-worker.js", js, false)},
+		{"link not found", "/holdfast-host.js", "worker", http.NotFound},
+		{"page host not found", "/holdfast-page.js", "page", http.NotFound},
+	} {
+		for _, host := range []string{"worker", "page"} {
+			if c.host != "" && c.host != host {
+				continue
+			}
+			t.Run(c.name+"/"+host, func(t *testing.T) {
+				n.fail(c.path, c.fault)
+				tab := w.Open(t, w.URL("/blank"))
+				begin(tab, "")
+				tab.MustEval(`
+					const real = setTimeout
+					globalThis.setTimeout = (run, ms, ...args) => real(run, ms === 30_000 ? 1000 : ms, ...args) // the limit of a download
+					const {createHoldfast} = await import('/holdfast.js')
+					hf = createHoldfast({host: '`+host+`'})
+					const failures = Promise.all([failure(hf.acquireProjectLock()), failure(hf.inspect()), failure(hf.ready)])
+					let held = true
+					hf.locks.request('browser', () => new Promise(() => {})).catch(() => { held = false })
+					null`, nil)
+				failures := browser.Get[[]event](tab, "await failures")
+				for _, f := range failures {
+					assert.Equal(t, "load-failed", f["code"], "%v", f)
+					assert.Equal(t, true, f["retryable"], "%v", f)
+				}
+				t.Log(failures[0]["message"])
+				tab.MustEval("globalThis.setTimeout = real; await (await hf.acquireProjectLock()).release(); await hf.ready", nil)
+				assert.True(t, browser.Get[bool](tab, "held"))
+				assert.Equal(t, map[string]int{"worker": 1, "page": 2}[host], tab.Workers(), "a page has one for timers and one for files")
+				tab.MustEval("await hf.close(); null", nil)
+				eventually(t, func() bool { return tab.Workers() == 0 && !browser.Get[bool](tab, "held") }, "something is left")
+				assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+				tab.Quiet("404", "ERR_")
+				tab.Close()
+			})
+		}
+	}
+}
+
+// A worker's script that does not arrive blocks the next request for it for 20 s: Chromium waits for its cache. The
+// second attempt may take longer than that.
+func TestLoadingAgainAfterStalledWorker(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	n.fail("/holdfast-worker.js", stall)
+	tab := w.tab(t, "")
+	tab.MustEval(`
+		const real = setTimeout
+		globalThis.setTimeout = (run, ms, ...args) => real(run, ms === 30_000 ? 1000 : ms, ...args)
+		await start({})
+		result = await failure(hf.inspect())
+		hf.acquireProjectLock().then(lease => { result = lease.strategy })
+		null`, nil)
+	assert.Equal(t, "load-failed", browser.Get[event](tab, "result")["code"])
+	tab.WaitFor("result === 'web-lock'", 3*browser.Limit)
+	tab.MustEval("await hf.close()", nil)
+	tab.Quiet()
+}
+
+// An AutoSave begins by itself when the download succeeds, and saves what was typed meanwhile.
+func TestAutoSaveBeginsAfterFailedDownload(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for _, path := range []string{"/holdfast.wasm", "/holdfast-autosave.js"} {
+		eachHost(t, func(t *testing.T, host string) {
+			for name, next := range map[string]string{"alone": "", "flushed": "await made.flushNow(); null", "disposed": "await made.dispose(); null", "closed": "await hf.close(); null"} {
+				root := fmt.Sprintf("again %s %s %s", host, path[1:], name)
+				n.fail(path, http.NotFound)
+				n.count(path)
+				tab := w.Open(t, w.URL("/blank"))
+				begin(tab, "")
+				tab.MustEval(handles, nil)
+				tab.MustEval("hf = createHoldfast("+at(host, root)+"); const made = create(); text = 'typed'; made.markDirty(); result = await failure(made.ready)", nil)
+				if path == "/holdfast-autosave.js" { // the Wasm may be there at the second attempt, which begins at once
+					assert.Equal(t, "load-failed", browser.Get[event](tab, "result")["code"])
+				}
+				if next == "" {
+					tab.WaitFor("heard.some(({type}) => type === 'saved')", browser.Limit)
+					tab.MustEval("await made.ready", nil)
+				} else {
+					tab.MustEval(next, nil)
+				}
+				tab.MustEval("await hf.close(); null", nil)
+				assert.Equal(t, 2, n.count(path))
+				assert.Equal(t, []any{"typed", 0.0}, browser.Get[[]any](tab, "await saved('"+root+"')"))
+				tab.Quiet("404")
+				tab.Close()
+			}
+		})
+	}
+}
+
+// A page may name the Wasm and the worker one by one. Then it fetches them from there alone.
+func TestFilesElsewhere(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	files := n.files
+	names := map[string]string{"/assets/hf.3f2a.wasm": "/holdfast.wasm", "/assets/w.91bc.js": "/holdfast-worker.js"}
+	n.files = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if name, ok := names[r.URL.Path]; ok {
+			r.URL.Path = name
+		}
+		files.ServeHTTP(w, r)
+	})
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.tab(t, "")
+		tab.MustEval(`await start({host: '`+host+`', wasmURL: '/assets/hf.3f2a.wasm', workerURL: new URL('/assets/w.91bc.js', location)})
+			await (await hf.acquireProjectLock()).release(); await hf.close()`, nil)
+		workers := map[string]int{"worker": 1, "page": 0}[host]
+		assert.Equal(t, []int{1, workers, 0, 0}, []int{n.count("/assets/hf.3f2a.wasm"), n.count("/assets/w.91bc.js"), n.count("/holdfast.wasm"), n.count("/holdfast-worker.js")})
+		for _, option := range []string{"wasmURL", "workerURL"} {
+			for _, value := range []string{"''", "7", "null", "{}", "'http://['"} {
+				f := browser.Get[event](tab, "await failure(openHoldfast({"+option+": "+value+"}))")
+				assert.Equal(t, "invalid-argument", f["code"], "%s: %s", option, value)
+				assert.Contains(t, f["message"], option)
+			}
+		}
+		tab.Quiet()
+	})
+}
+
+// The browser fetches preloaded files once, and the Holdfast that is opened later uses them.
+func TestPreload(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	fetched := func() []int {
+		return []int{n.count("/holdfast.wasm"), n.count("/holdfast-worker.js"), n.count("/holdfast-host.js"), n.count("/holdfast-page.js")}
+	}
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.tab(t, "")
+		tab.MustEval("const {preloadHoldfast} = await import('/holdfast.js')", nil)
+		paths := map[string][]string{"worker": {"/holdfast.wasm", "/holdfast-worker.js"}, "page": {"/holdfast.wasm"}}[host]
+		for _, path := range paths {
+			n.fail(path, http.NotFound)
+			f := browser.Get[event](tab, "await failure(preloadHoldfast({host: '"+host+"'}))")
+			assert.Equal(t, "load-failed", f["code"])
+			eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+		}
+		fetched()
+		tab.MustEval("await Promise.all([preloadHoldfast({host: '"+host+"'}), preloadHoldfast({host: '"+host+"'})]); await preloadHoldfast({host: '"+host+"'})", nil)
+		whole := map[string][]int{"worker": {1, 1, 0, 0}, "page": {1, 0, 0, 0}}[host] // the document has the modules already
+		assert.Equal(t, whole, fetched())
+		assert.Equal(t, map[string]int{"worker": 1, "page": 0}[host], tab.Workers())
+		tab.MustEval("await start({host: '"+host+"'}); await (await hf.acquireProjectLock()).release()", nil)
+		assert.Equal(t, []int{0, 0, 0, 0}, fetched())
+		if host == "worker" {
+			assert.Equal(t, 1, tab.Workers(), "the worker that was preloaded is used")
+		}
+		tab.MustEval("await hf.close()", nil)
+		eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+		f := browser.Get[event](tab, "await failure(preloadHoldfast({host: 'nowhere'}))")
+		assert.Equal(t, "invalid-argument", f["code"])
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Quiet("404")
+	})
+}
