@@ -9,30 +9,29 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// asks is how often a page that wants to edit asks, as one page becomes the editor after the other.
+// asks is how often a page that wants to edit asks while one page after the other becomes the editor.
 const asks = 4
 
-// ask is a handover on the side of the one who wants to edit. It never acquires the lock once
-// it is withdrawn.
+// ask is a handover on the side of the page that wants to edit. It never acquires the lock after it is withdrawn.
 type ask struct {
 	round     string
 	force     bool
 	grace     time.Duration
-	answers   chan Message       // has room for all there can be
-	withdrawn chan struct{}      // closed when the page is put to sleep or closed
-	rivals    map[string]Message // others who asked meanwhile, by round
+	answers   chan Message       // has room for every possible answer
+	withdrawn chan struct{}      // closed when the page is suspended or closed
+	rivals    map[string]Message // other pages that asked meanwhile, by round
 
 	// Used by RequestEdit alone.
-	pages map[string]promise // what the editors have said, by the ID of the lease; "" is for those of which nothing is known
+	pages map[string]promise // what the editors have answered, by lease id; "" for editors of which nothing is known
 	count int                // how often this page has asked
 	far   bool               // an editor on another machine has accepted
-	at    time.Time          // when this page asked, or an editor accepted, last
+	at    time.Time          // when this page last asked, or an editor last accepted
 }
 
-// promise is what an editor has said that was asked. It has not refused.
+// promise is the answer of an editor that has not refused.
 type promise struct {
 	granted bool
-	until   time.Time // so long its offer stands, or it has time to answer
+	until   time.Time // until then its offer is valid, or it has time to answer
 }
 
 // give gives an editor time to answer, unless it has offered the lock.
@@ -52,8 +51,7 @@ func (a *ask) hear(m Message) {
 	}
 }
 
-// withdraw ends the request of this page for the lock, because the page is put to sleep or
-// closed.
+// withdraw ends this page's request for the lock, because the page is suspended or closed.
 func (s *Saver) withdraw() {
 	if s.asking != nil {
 		s.post(Message{Kind: EditCancelled, Round: s.asking.round})
@@ -62,24 +60,21 @@ func (s *Saver) withdraw() {
 	}
 }
 
-// EditOptions say how to ask for the lock.
+// EditOptions configure a request for the lock.
 type EditOptions struct {
-	// Force takes the lock from a holder that does not answer. One that answers no is
-	// never robbed.
+	// Force takes the lock from a holder that does not answer. It never takes the lock from a holder that refuses.
 	Force bool
-	Grace time.Duration // how long an answer is waited for; default 5 s
+	Grace time.Duration // how long to wait for an answer; default 5 s
 }
 
-// RequestEdit asks the page that edits to save and hand over, and returns when this page
-// edits and the listener was given what was saved last. It returns at once where this
-// page edits already.
+// RequestEdit asks the page that edits to save and hand over. It returns when this page edits and the listener was
+// given the last saved content. It returns at once if this page edits already.
 //
-// Pages that edit a document around or below this one are asked in the same way, all of them at once. This page takes the lock
-// when each of them has offered it.
+// Pages that edit a document around or below this one are asked in the same way, all of them at once. This page takes
+// the lock when each of them has offered it.
 //
-// A page that becomes the editor meanwhile is asked as well, and has as much time to answer.
-// A page that is put to sleep, closed or whose ctx ends does not become the editor by its
-// request any more.
+// A page that becomes the editor meanwhile is asked as well, and has as much time to answer. A page that is suspended
+// or closed, or whose ctx ends, no longer becomes the editor by its request.
 //
 // Errors match ErrHandoverRefused, ErrHandoverBusy (another page asked before),
 // ErrHandoverNoAnswer, ErrReadOnly (granted, but the lock could not be taken),
@@ -108,7 +103,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 			s.request(a, editor)
 		}
 	}
-	for at = leaving; at == leaving; { // until it is known who has what this page gives away
+	for at = leaving; at == leaving; { // until it is known who has the lock that this page gives away
 		if !s.do(begin) {
 			return s.over()
 		}
@@ -147,7 +142,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 
 var errSuspended = &Error{Code: CodeReadOnly, Detail: "this page is suspended; resume it first"}
 
-// request asks all who edit, and gives the one with that lease time to answer.
+// request asks all editors, and gives the one with that lease time to answer.
 func (s *Saver) request(a *ask, lease string) {
 	a.count++
 	a.give(lease, a.grace)
@@ -162,7 +157,7 @@ func (s *Saver) again(a *ask, lease string, timer *time.Timer) {
 	}
 }
 
-// tryFree takes the lock where nobody holds it.
+// tryFree takes the lock if nobody holds it.
 func (s *Saver) tryFree(ctx context.Context, a *ask) (done bool, err error) {
 	if s.whoEdits(ctx, rollCall) != nil {
 		return false, nil
@@ -171,7 +166,7 @@ func (s *Saver) tryFree(ctx context.Context, a *ask) (done bool, err error) {
 	return !errors.Is(err, ErrReadOnly) || errors.Is(err, context.DeadlineExceeded), err
 }
 
-// await waits until it is known who edits.
+// await waits until it is known which page edits.
 func (s *Saver) await(ctx context.Context, verdict chan struct{}) error {
 	select {
 	case <-verdict:
@@ -188,7 +183,7 @@ func (s *Saver) negotiate(ctx context.Context, a *ask, verdict chan struct{}) er
 	defer timer.Stop()
 	for {
 		select {
-		case <-verdict: // its turn came by itself
+		case <-verdict: // its turn came without a handover
 			if !s.ReadOnly() {
 				return nil
 			}
@@ -198,7 +193,7 @@ func (s *Saver) negotiate(ctx context.Context, a *ask, verdict chan struct{}) er
 				return err
 			}
 		case <-timer.C:
-			if a.force && s.outranked(a) { // before it looks who edits: the other page may edit by then, and was not asked
+			if a.force && s.outranked(a) { // checked before it looks for editors: the other page may edit by then, and was not asked
 				return &Error{Code: CodeHandoverBusy, Detail: "another page takes it over at this moment"}
 			}
 			if done, err := s.takeOffered(ctx, a, timer); done {
@@ -214,7 +209,7 @@ func (s *Saver) negotiate(ctx context.Context, a *ask, verdict chan struct{}) er
 	}
 }
 
-// hearAnswer deals with an answer, and reports whether that ends the request.
+// hearAnswer handles an answer, and reports whether it ends the request.
 func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.Timer) (done bool, err error) {
 	switch m.Kind {
 	case EditAccepted:
@@ -230,18 +225,18 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 		return true, &Error{Code: CodeHandoverBusy, Detail: "another page asked before"}
 	case EditGranted:
 		if time.Since(a.at) > vetoLimit+2*handoverLimit {
-			// This page slept, and the offer is over: the other one edits again.
+			// This page slept, and the offer has expired: the other page edits again.
 			delete(a.pages, m.Detail)
 			s.again(a, m.Detail, timer)
 			return false, nil
 		}
 		a.pages[m.Detail] = promise{true, time.Now().Add(handoverLimit / 2)}
-		if len(m.Document) <= len(s.document()) { // else there may be more editors below this document
+		if len(m.Document) <= len(s.document()) { // otherwise there may be more editors below this document
 			return true, s.take(ctx, a, true)
 		}
 		return s.takeOffered(ctx, a, timer)
 	case EditLeft:
-		if s.config.NoStandby { // else its turn comes by itself, or that of another one, which is asked
+		if s.config.NoStandby { // otherwise its turn comes without a handover, or the turn of another page, which is then asked
 			return s.tryFree(ctx, a)
 		}
 	case Edits:
@@ -250,8 +245,8 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 	return false, nil
 }
 
-// takeOffered takes the lock if all who edit have offered it or, by force, have used up their time. It reports whether that ends the
-// request. Else the timer is set to when their time is over.
+// takeOffered takes the lock if all editors have offered it or, by force, have used up their time. It reports whether
+// that ends the request. Otherwise it sets the timer to the end of their time.
 func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (done bool, err error) {
 	pause, offered := s.weigh(ctx, a)
 	switch {
@@ -265,8 +260,9 @@ func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (don
 	return true, s.take(ctx, a, true)
 }
 
-// weigh returns how much time the editors still have, and whether all of them have offered the lock. It asks those that were not
-// asked, and those whose offer is over. An editor that says nothing of itself was asked: one that has just begun says so.
+// weigh returns how much time the editors still have, and whether all of them have offered the lock. It asks the
+// editors that were not asked yet, and those whose offer has expired. An editor that nothing is known of was asked: one
+// that has just begun announces itself.
 func (s *Saver) weigh(ctx context.Context, a *ask) (pause time.Duration, offered bool) {
 	editors, again := s.editors(ctx, lateRollCall), false
 	offered = len(editors) > 0
@@ -288,8 +284,8 @@ func (s *Saver) weigh(ctx context.Context, a *ask) (pause time.Duration, offered
 	return pause, offered
 }
 
-// outranked reports whether somebody else is about to take the lock by force as well.
-// Of those the one with the lowest round does it.
+// outranked reports whether another page is about to take the lock by force as well. The page with the lowest round
+// takes it.
 func (s *Saver) outranked(a *ask) (yes bool) {
 	s.do(func() {
 		for round, m := range a.rivals {
@@ -299,9 +295,9 @@ func (s *Saver) outranked(a *ask) (yes bool) {
 	return yes
 }
 
-// take takes the lock, by force from any holder, and waits until this page edits.
-// If the caller ends ctx before, this page does not become the editor: it gives back what it has. If the store does not answer,
-// take returns, and the page edits as soon as the store answers.
+// take takes the lock, by force from any holder, and waits until this page edits. If the caller ends ctx before, this
+// page does not become the editor and gives the lock back. If the store does not answer, take returns, and the page
+// edits as soon as the store answers.
 func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 	ctx, stop := context.WithTimeout(caller, takeLimit)
 	defer stop()
@@ -311,7 +307,7 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 	if !s.do(func() {
 		withdrawn, already, verdict = s.asking != a, s.role == editing, s.verdict
 		if withdrawn || already || s.role == loading || s.role == leaving {
-			return // its turn came by itself
+			return // its turn came without a handover
 		}
 		s.stop()
 		s.enter(starting)
@@ -343,7 +339,7 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 		case caller.Err() == nil:
 			err = late(ctx, CodeReadOnly, theStore)
 		case term != 0 && (s.term == term || s.role == loading && s.term == term+1):
-			s.stepBack(s.lastErr, lateRollCall) // the page that was robbed is in the queue by then
+			s.stepBack(s.lastErr, lateRollCall) // the page that lost the lock is in the queue by then
 		}
 	})
 	return err

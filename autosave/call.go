@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// bounded gives a call its one deadline. Everything that the call waits for shares that deadline.
+// bounded gives a call its one deadline, which everything that the call waits for shares.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callLimit)
 }
 
-// before returns a context that ends earlier than ctx by so much, so that what comes next has that time, and after the limit at
-// the latest.
+// before returns a context that ends earlier than ctx by the time that the next step needs, and at the latest after the
+// limit.
 func before(ctx context.Context, limit, next time.Duration) (context.Context, context.CancelFunc) {
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end)-next)
@@ -20,7 +20,8 @@ func before(ctx context.Context, limit, next time.Duration) (context.Context, co
 	return context.WithTimeout(ctx, limit)
 }
 
-// late says what did not answer before ctx has ended. If the caller has ended ctx, its cause is returned.
+// late returns the error of a call that did not answer before ctx ended. If the caller has ended ctx, late returns its
+// cause.
 func late(ctx context.Context, code Code, what string) error {
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, context.DeadlineExceeded) {
@@ -29,8 +30,8 @@ func late(ctx context.Context, code Code, what string) error {
 	return &Error{Code: code, Detail: what + " does not answer; try again, and restart the browser where that lasts", Err: cause}
 }
 
-// answered calls a port and returns when that has answered or ctx has ended. A port that never answers keeps a goroutine, and no
-// caller. After an error, call may still run: what it sets must not be used.
+// answered calls a port and returns when the port has answered or ctx has ended. A port that never answers blocks a
+// goroutine, but no caller. After an error, call may still run: the values that it sets must not be used.
 func answered(ctx context.Context, code Code, what string, call func(context.Context) error) error {
 	answer := make(chan error, 1)
 	go func() { answer <- call(ctx) }()
@@ -45,8 +46,8 @@ func answered(ctx context.Context, code Code, what string, call func(context.Con
 	}
 }
 
-// reading gives a call that reads its deadline and waits for its turn, which lasts until the call of end. A page that asks again and
-// again without waiting for the answers must not keep the storage from its own saves.
+// reading gives a call that reads its deadline and waits for its turn, which lasts until end is called. A page that
+// asks again and again without waiting for answers must not keep its own saves from the storage.
 func (s *Saver) reading(ctx context.Context) (_ context.Context, end func(), err error) {
 	if s.config.Disabled {
 		return ctx, func() {}, ErrDisabled
@@ -63,7 +64,7 @@ func (s *Saver) reading(ctx context.Context) (_ context.Context, end func(), err
 	}
 }
 
-// What a message calls the ports.
+// The names of the ports in messages.
 const (
 	theStore  = "the store"
 	theDrafts = "the drafts' storage"

@@ -6,30 +6,28 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Storage names where a document is saved.
+// Storage names the place where a document is saved.
 type Storage string
 
 // The storages.
 const (
 	StorageOPFS   Storage = "opfs"   // in this browser
-	StorageServer Storage = "server" // on a server: the Store is [Distant]
+	StorageServer Storage = "server" // on a server: the Store is a [Distant]
 )
 
-// Distant is a [Store] that keeps the current generation on another machine, which does not
-// always answer.
+// Distant is a [Store] that keeps the current generation on another machine, which does not always answer.
 type Distant interface {
 	Store
-	// Online reports whether the other machine answered last.
+	// Online reports whether the other machine answered the last request.
 	Online() bool
-	// Watch calls changed after each change of Online, until stop is called. changed does
-	// not block.
+	// Watch calls changed after each change of Online, until stop is called. changed must not block.
 	Watch(changed func()) (stop func())
-	// Preview returns the last generation that this machine has a copy of, without asking
-	// the other one. The error matches ErrNotFound where there is none.
+	// Preview returns the last generation of which this machine has a copy, without asking the other machine. The error
+	// matches ErrNotFound if there is none.
 	Preview(ctx context.Context) (Generation, []byte, error)
 }
 
-// distant returns the store where it is on another machine, or nil.
+// distant returns the store if it is on another machine, or nil.
 func (s *Saver) distant() Distant {
 	d, _ := s.config.Store.(Distant)
 	return d
@@ -41,7 +39,7 @@ func (s *Saver) offline() bool {
 	return d != nil && !d.Online()
 }
 
-// watch tells the page each time the other machine is lost or found.
+// watch notifies the page each time the other machine is lost or found.
 func (s *Saver) watch() {
 	if d := s.distant(); d != nil {
 		context.AfterFunc(s.life, d.Watch(s.rouse))
@@ -57,8 +55,8 @@ func (s *Saver) where(state State) State {
 	return state
 }
 
-// preview shows the page what this machine knows of a document that cannot be asked for. A
-// page that shows a text, or into which something was typed, keeps that.
+// preview shows the page the local copy of a document that cannot be loaded. A page that shows a text, or into which
+// something was typed, keeps that text.
 func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step func(func()) bool) {
 	if reason != lock.ReasonAcquireFailed || !s.offline() {
 		return
@@ -76,9 +74,8 @@ func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step fu
 	})
 }
 
-// letPass goes behind a page of this browser that asks for the lock. Of the pages that wait,
-// the first one in this browser waits at the other machine as well, and its request carries
-// the question there.
+// letPass goes behind another page of this browser that asks for the lock. The first waiting page of this browser also
+// waits at the other machine, and its request carries the question there.
 func (s *Saver) letPass() {
 	if s.role == viewing && s.queued && s.asking == nil && s.distant() != nil {
 		s.stop()
@@ -87,8 +84,8 @@ func (s *Saver) letPass() {
 	}
 }
 
-// queueFar makes a page without standby wait while it asks, so that its request can carry the
-// question to another machine.
+// queueFar makes a page without standby wait while it asks, so that its request can carry the question to another
+// machine.
 func (s *Saver) queueFar() (leave func()) {
 	if s.distant() == nil {
 		return func() {}

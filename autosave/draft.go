@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Cause says why a [Draft] exists.
+// Cause is the reason why a [Draft] exists.
 type Cause string
 
 // The causes.
@@ -17,24 +17,24 @@ const (
 	CauseSaveFailed Cause = "save-failed" // the store refused to save
 )
 
-// Draft is text that a page had and that no commit contains.
+// Draft is text of a page that no commit contains.
 //
-// ID names a lineage: one text of one page and everything typed into it. A page takes a
-// new ID when it starts and each time its text is replaced. Number counts the snapshots of
-// a page, so that of two snapshots with one ID the higher number is the later text.
+// ID names a lineage: one text of one page and everything typed into it. A page takes a new ID when it starts and each
+// time its text is replaced. Number counts the snapshots of a page: of two snapshots with one ID, the higher number is
+// the later text.
 type Draft struct {
 	ID                 string
 	Number             int64
 	Path               []string // of the document
-	OwnerID, OwnerName string   // the page that had it
+	OwnerID, OwnerName string   // the page that typed it
 	At                 time.Time
 	Bytes              int64
-	Base               string // ID of the generation that it was typed on; "" for an empty document
+	Base               string // ID of the generation on which it was typed; "" for an empty document
 	Cause              Cause
 }
 
-// Drafts keeps the drafts of one document where they outlive the page. Each page has its
-// own Drafts over the same storage.
+// Drafts stores the drafts of one document in a place that outlives the page. Each page has its own Drafts over the
+// same storage.
 //
 // Implementations must satisfy the suite in autosave/autosavetest:
 //   - A draft is written by one page. It is listed when that page has sealed it or is gone.
@@ -43,24 +43,23 @@ type Draft struct {
 //     replaces a higher one.
 //   - Methods may be called from any goroutine.
 type Drafts interface {
-	// List returns the drafts of pages that are gone or have sealed theirs, the newest first.
+	// List returns the drafts of pages that are gone or have sealed their drafts, the newest first.
 	List(ctx context.Context) ([]Draft, error)
-	// Read returns the text of a listed draft. The error matches ErrNotFound where there is
-	// no such draft.
+	// Read returns the text of a listed draft. The error matches ErrNotFound if there is no such draft.
 	Read(ctx context.Context, id string) ([]byte, error)
-	// Remove removes a draft up to the number. A draft with a higher number stays. Removing
-	// a draft that is gone is no error.
+	// Remove removes a draft up to the number. A draft with a higher number stays. Removing a draft that does not exist
+	// is no error.
 	Remove(ctx context.Context, id string, number int64) error
-	// Seal stores what this page has and no commit contains, and lets other pages see it.
-	// It returns nil where everything is saved. The page may go on typing into the same
-	// lineage; what it types after the call belongs to the next Seal.
+	// Seal stores the text of this page that no commit contains, and lets other pages see it. It returns nil if
+	// everything is saved. The page may go on typing into the same lineage; text typed after the call belongs to the
+	// next Seal.
 	Seal(ctx context.Context, cause Cause) (*Draft, error)
 }
 
-// Conflict has three sides: a draft and the saved content have both changed since Base.
+// Conflict contains three sides: a draft and the saved content have both changed since Base.
 type Conflict struct {
 	Draft  Draft
-	Base   []byte // nil where it is no longer kept; empty for an empty document
+	Base   []byte // nil if it is no longer kept; empty for an empty document
 	Mine   []byte // the draft
 	Theirs []byte // the saved content
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// unsaved is what this page had when it could not save any more.
+// unsaved is the text of this page when it could no longer save.
 type unsaved struct {
-	text   []byte // nil where there is nothing, or where the page could not say
-	marked int64  // marks that it has
-	draft  *Draft // where it is stored; nil where it exists in memory only
+	text   []byte // nil if there is none, or if the page could not return it
+	marked int64  // the number of marks that it includes
+	draft  *Draft // the stored draft; nil if the text exists in memory only
 }
 
-// seal stores what the page has and nobody has saved as a draft. It returns nil where
-// everything is saved, and where there is no place for drafts.
+// seal stores the unsaved text of the page as a draft. It returns nil if everything is saved, and if there are no
+// Drafts.
 func (s *Saver) seal(ctx context.Context, cause Cause) (*Draft, error) {
 	if s.config.Drafts == nil {
 		return nil, nil
@@ -31,8 +31,8 @@ func (s *Saver) seal(ctx context.Context, cause Cause) (*Draft, error) {
 	return d, nil
 }
 
-// sealed notes that the page's text was stored as a draft. The number of the text tells
-// whether the page still has it.
+// sealed records that the page's text was stored as a draft. The number of the text says whether the page still shows
+// it.
 func (s *Saver) sealed(d Draft, text int64) {
 	if s.text == text {
 		s.lineage, s.own, s.ownMarks = d.ID, &d, s.marks.Load()
@@ -41,7 +41,7 @@ func (s *Saver) sealed(d Draft, text int64) {
 	s.emit(Event{Type: EventDraft, Draft: &d})
 }
 
-// wait notes the drafts that wait for a decision and returns those that are news.
+// wait records the drafts that wait for a decision and returns the new ones.
 func (s *Saver) wait(waiting []Draft) (fresh []Draft) {
 	for _, d := range waiting {
 		if !slices.ContainsFunc(s.waiting, func(w Draft) bool { return w.ID == d.ID && w.Number == d.Number }) {
@@ -52,7 +52,7 @@ func (s *Saver) wait(waiting []Draft) (fresh []Draft) {
 	return fresh
 }
 
-// tellDrafts tells of drafts that were found, and of conflicts.
+// tellDrafts emits events for drafts that were found, and for conflicts.
 func (s *Saver) tellDrafts(fresh []Draft, sides []Conflict) {
 	for _, d := range fresh {
 		s.emit(Event{Type: EventDraft, Draft: &d})
@@ -62,8 +62,8 @@ func (s *Saver) tellDrafts(fresh []Draft, sides []Conflict) {
 	}
 }
 
-// contained forgets the drafts that a generation contains. This page may have sealed one
-// of them before it went on: that draft is removed.
+// contained forgets the drafts that a generation contains. If this page sealed one of them before it went on, that
+// draft is removed.
 func (s *Saver) contained(g Generation) {
 	s.waiting = slices.DeleteFunc(slices.Clone(s.waiting), g.contains)
 	if d := s.own; d != nil && g.contains(*d) {
@@ -71,12 +71,12 @@ func (s *Saver) contained(g Generation) {
 		s.work.Go(func() {
 			ctx, stop := context.WithTimeout(s.life, answerLimit)
 			defer stop()
-			_ = s.config.Drafts.Remove(ctx, d.ID, g.Number) // the next editor removes it as well
+			_ = s.config.Drafts.Remove(ctx, d.ID, g.Number) // if this fails, the next editor removes it
 		})
 	}
 }
 
-// lossCause says why a page that becomes read-only cannot save.
+// lossCause returns the reason why a page that becomes read-only cannot save.
 func (s *Saver) lossCause(err error) Cause {
 	if s.offline() || s.lease.Strategy == lock.Remote && errors.Is(err, lock.ErrStale) {
 		return CauseOffline
@@ -84,8 +84,8 @@ func (s *Saver) lossCause(err error) Cause {
 	return CauseLockLost
 }
 
-// leaveCause says why a page that ends leaves a draft behind. A draft that it has sealed
-// before keeps its cause.
+// leaveCause returns the reason why a page that ends leaves a draft behind. A draft that was sealed before keeps its
+// cause.
 func (s *Saver) leaveCause(failed error) Cause {
 	for _, d := range s.waiting {
 		if d.ID == s.lineage && failed == nil {
@@ -103,8 +103,7 @@ func (s *Saver) leaveCause(failed error) Cause {
 	return CauseSaveFailed
 }
 
-// recount finds out which drafts still wait for a decision, because another page may have
-// decided about some.
+// recount finds out which drafts still wait for a decision, because another page may have decided about some.
 func (s *Saver) recount() {
 	if len(s.waiting) == 0 {
 		return
@@ -112,7 +111,7 @@ func (s *Saver) recount() {
 	s.work.Go(func() {
 		ctx, stop := context.WithTimeout(s.life, answerLimit)
 		defer stop()
-		_, _ = s.Drafts(ctx) // a person who asks for them gets the error
+		_, _ = s.Drafts(ctx) // a user who asks for them gets the error
 	})
 }
 
@@ -137,7 +136,7 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 	if len(listed) > 0 {
 		limited, stop := context.WithTimeout(ctx, answerLimit)
 		defer stop()
-		all, _ := s.list(limited) // without it, a draft that is saved already is offered once more
+		all, _ := s.list(limited) // if this fails, a draft that is saved already is offered once more
 		listed = slices.DeleteFunc(slices.Clone(listed), func(d Draft) bool {
 			return slices.ContainsFunc(all, func(g Generation) bool { return g.contains(d) })
 		})

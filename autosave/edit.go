@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// background runs f for the present term: its context ends with the term, and the
-// function it is given runs a step on the owner's goroutine unless the term is over.
+// background runs f for the present term: its context ends with the term. step runs a function on the owner's goroutine
+// unless the term is over.
 func (s *Saver) background(f func(ctx context.Context, step func(func()) bool)) {
 	ctx, stop := context.WithCancel(s.life)
 	term := s.term
@@ -36,14 +36,14 @@ func (s *Saver) begin() {
 	s.acquireFree()
 }
 
-// acquireFree acquires the lock where nobody holds it.
+// acquireFree acquires the lock if nobody holds it.
 func (s *Saver) acquireFree() {
 	opts := s.config.Lock
 	opts.IfAvailable, opts.Timeout, opts.Steal = true, lock.NoWait, false
 	s.acquire(opts)
 }
 
-// acquire asks for the lock once; the answer makes this page the editor or a viewer.
+// acquire asks for the lock once. The answer makes this page the editor or a viewer.
 func (s *Saver) acquire(opts lock.AcquireOptions) {
 	opts.After = s.after
 	s.background(func(ctx context.Context, step func(func()) bool) {
@@ -58,8 +58,8 @@ func (s *Saver) acquire(opts lock.AcquireOptions) {
 	})
 }
 
-// standby waits in the queue until it is this page's turn, after a pause: the one given, or a
-// longer one where the store has refused the tokens of this page again and again.
+// standby waits in the queue until it is this page's turn. It first pauses: for the given time, or longer if the store
+// has repeatedly refused the tokens of this page.
 func (s *Saver) standby(pause time.Duration) {
 	if s.config.NoStandby || errors.Is(s.lastErr, lock.ErrUnsupported) || errors.Is(s.lastErr, lock.ErrWebLockUnsupported) ||
 		errors.Is(s.lastErr, lock.ErrInvalidArgument) || errors.Is(s.lastErr, lock.ErrNotAllowed) {
@@ -68,7 +68,7 @@ func (s *Saver) standby(pause time.Duration) {
 	s.lineUp(pause)
 }
 
-// lineUp does what standby says.
+// lineUp joins the queue after the pause.
 func (s *Saver) lineUp(pause time.Duration) {
 	s.queued = true
 	opts := s.config.Lock
@@ -98,17 +98,17 @@ func (s *Saver) lineUp(pause time.Duration) {
 	})
 }
 
-// giveBack releases a lease that nobody wants any more.
+// giveBack releases a lease that is no longer needed.
 func (s *Saver) giveBack(l lock.Lease) {
 	ctx, stop := context.WithTimeout(context.Background(), 2*answerLimit)
 	defer stop()
 	_ = l.Release(ctx)
 }
 
-// refused gives back a lease whose token the store refused: it knows a later one. Another
-// page may have taken over; or the lock has lost its records and begins anew, and then the
-// next lease has a token after that of the store. That cannot work everywhere, so that
-// refusals in a row come ever less often, and the page hears of the first one only.
+// refused releases a lease whose token the store refused because it knows a later one. Another page may have taken
+// over. Or the lock has lost its records and begins anew; the next lease then has a token after the store's. That
+// cannot work in every setup, so retries after refusals in a row come ever less often, and the page gets an event for
+// the first one only.
 func (s *Saver) refused(err error) {
 	var later *LaterToken
 	if errors.As(err, &later) {
@@ -124,8 +124,8 @@ func (s *Saver) refused(err error) {
 	s.stepBack(err, 0)
 }
 
-// stepBack gives the lease back, where there is one, and after a pause waits for the next
-// turn. The page gets an event unless it knows already that it may not edit.
+// stepBack releases the lease, if there is one, and after a pause waits for the next turn. The page gets an event
+// unless it knows already that it may not edit.
 func (s *Saver) stepBack(err error, pause time.Duration) {
 	s.release()
 	if !s.denied {
@@ -137,7 +137,7 @@ func (s *Saver) stepBack(err error, pause time.Duration) {
 	s.standby(pause)
 }
 
-// regain gives the lease back and acquires another one, where nobody takes it meanwhile.
+// regain releases the lease and acquires another one, unless another page takes it meanwhile.
 func (s *Saver) regain(err error) {
 	lease := s.lease
 	s.yield(starting, err)
@@ -147,12 +147,12 @@ func (s *Saver) regain(err error) {
 	})
 }
 
-// edit gives the page what it has to load, then lets it edit: after the listener has
-// returned, so that nothing is typed into a text that is about to be replaced, and
-// nothing is saved of it. A listener that hangs is not waited for.
+// edit gives the page the content to load and then lets it edit. It waits until the listener has returned, so that
+// nothing is typed into a text that is about to be replaced, and no such text is saved. It does not wait for a listener
+// that hangs.
 func (s *Saver) edit(found loaded) {
 	e := Event{Type: EventEditable, LeaseID: s.lease.ID, Drafts: found.waiting}
-	if found.newest == nil && s.newest != nil { // the storage was emptied: this page alone has the text
+	if found.newest == nil && s.newest != nil { // the storage was emptied: only this page has the text
 		s.since.CompareAndSwap(0, s.now())
 	}
 	if found.newest != nil {
@@ -164,7 +164,7 @@ func (s *Saver) edit(found loaded) {
 		s.replaced()
 		e.Content, e.Loaded, e.Unsaved = found.content, found.content != nil, s.unsaved.text
 		s.size = int64(len(found.content))
-	case s.since.Load() == 0: // else the page still shows that text, and saves it now
+	case s.since.Load() == 0: // otherwise the page still shows that text, and saves it now
 		e.Unsaved = s.unsaved.text
 	}
 	s.failures, s.lastErr = 0, nil
@@ -184,15 +184,15 @@ func (s *Saver) edit(found loaded) {
 	s.tellDrafts(fresh, found.sides)
 }
 
-// replaced notes that the page is given another text: what it types from here on is a
-// lineage of its own, and everything before is saved or a draft.
+// replaced records that the page gets another text. Text that it types from now on is a new lineage, and everything
+// before is saved or a draft.
 func (s *Saver) replaced() {
 	s.text++
 	s.lineage, s.own = "", nil
 	s.since.Store(0)
 }
 
-// opened is called when the page has loaded what it was given.
+// opened is called when the page has loaded its content.
 func (s *Saver) opened(found loaded) {
 	lease := s.lease
 	s.held.Store(&lease)
@@ -218,7 +218,7 @@ func (s *Saver) lost() {
 	s.readonly(reason, err)
 }
 
-// release gives the lease back without waiting for it.
+// release releases the lease without waiting for the result.
 func (s *Saver) release() {
 	if s.leaseDone == nil {
 		return
@@ -228,7 +228,7 @@ func (s *Saver) release() {
 	s.work.Go(func() { s.giveBack(lease) })
 }
 
-// readonly makes this page a viewer and tells it so, with what it could not save.
+// readonly makes this page a viewer and notifies it, with the text that it could not save.
 func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 	l := loss{s.since.Load() != 0 || s.saving(), s.marks.Load(), s.text, s.lossCause(err)}
 	s.yield(viewing, err)
@@ -242,12 +242,12 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 		holder := s.gather(ctx, l, named, previewed)
 		step(func() {
 			s.unnamed = nil
-			if s.holder == nil { // else the new editor has told it itself
+			if s.holder == nil { // otherwise the new editor has announced itself
 				s.holder = holder
 			}
 			s.denied = true
 			s.emit(Event{Type: EventReadonly, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.unsaved.text})
-			if !l.dirty && s.since.Load() != 0 { // the mark was on its way as the lock was lost
+			if !l.dirty && s.since.Load() != 0 { // the mark was under way as the lock was lost
 				l.dirty, l.marked = true, s.marks.Load()
 				s.work.Go(func() { s.keepLoss(l) })
 			}
@@ -259,8 +259,8 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 	})
 }
 
-// askOn asks on who edits where the answer did not come in time to be told with
-// autosave:readonly, as on a machine that has much to do.
+// askOn repeats the question which page edits, if the answer did not arrive in time for autosave:readonly, as on a busy
+// machine.
 func (s *Saver) askOn(ctx context.Context, step func(func()) bool) {
 	for range lateRollCalls {
 		answered := true
@@ -273,7 +273,7 @@ func (s *Saver) askOn(ctx context.Context, step func(func()) bool) {
 	}
 }
 
-// yield ends whatever this page did as an editor or wanted to become one.
+// yield ends everything that this page did as an editor or in order to become one.
 func (s *Saver) yield(r role, err error) {
 	s.stop()
 	s.enter(r)
@@ -292,9 +292,9 @@ func (s *Saver) yield(r role, err error) {
 	s.refuse(s.refusal())
 }
 
-// gather finds out who edits, and takes what the page could not save. Both have little
-// time, because the page has to know. An answer that comes later is kept. A preview that is ready in
-// that time comes before autosave:readonly.
+// gather finds out which page edits, and takes the text that this page could not save. Both have little time, because
+// the page must be notified. A later answer is kept. A preview that is ready in that time comes before
+// autosave:readonly.
 func (s *Saver) gather(ctx context.Context, l loss, named, previewed chan struct{}) *lock.Holder {
 	limited, stop := context.WithTimeout(ctx, noticeLimit)
 	defer stop()
@@ -324,7 +324,7 @@ func (s *Saver) gather(ctx context.Context, l loss, named, previewed chan struct
 	return holder
 }
 
-// loss is what a page could not save as it became read-only.
+// loss is the text that a page could not save when it became read-only.
 type loss struct {
 	dirty  bool
 	marked int64
@@ -332,14 +332,14 @@ type loss struct {
 	cause  Cause
 }
 
-// keepLoss keeps what the page has now, in memory and as a draft. A later loss takes the
-// place of an earlier one, which is a draft by then.
+// keepLoss keeps the present text of the page, in memory and as a draft. A later loss replaces an earlier one, which is
+// a draft by then.
 func (s *Saver) keepLoss(l loss) {
 	ctx, stop := context.WithTimeout(s.life, writeLimit)
 	defer stop()
 	taken := make(chan []byte, 1)
 	go func() {
-		text, _ := s.snapshot(ctx) // after an error, the draft has what the page could say before
+		text, _ := s.snapshot(ctx) // after an error, the draft contains the last text that the page returned
 		taken <- text
 	}()
 	draft, err := s.seal(ctx, l.cause)

@@ -13,8 +13,8 @@ const (
 	OpEdit lock.Operation = "edit"
 )
 
-// Code is the stable identity of an error. Codes never change their spelling. What a
-// lock does wrong keeps the code of package lock.
+// Code is the stable identity of an error. The spelling of a code never changes. Errors of a lock keep the code of
+// package lock.
 type Code = lock.Code
 
 // The codes.
@@ -28,11 +28,11 @@ const (
 	CodeStaleToken  Code = "stale-token"    // final: another editor came after
 	CodeNotFound    Code = "not-found"      // final: no such generation
 	// Of a [Saver].
-	CodeSnapshotFailed   Code = "snapshot-failed"  // retryable: the page could not say what to save
+	CodeSnapshotFailed   Code = "snapshot-failed"  // retryable: the page could not return its content
 	CodeReadOnly         Code = "read-only"        // retryable: this page may not write now
 	CodeDisabled         Code = "disabled"         // final: AutoSave is switched off
 	CodeDisposed         Code = "disposed"         // final: AutoSave has ended
-	CodeHandoverRefused  Code = "handover-refused" // retryable: the one who edits said no
+	CodeHandoverRefused  Code = "handover-refused" // retryable: the page that edits refused
 	CodeHandoverBusy     Code = "handover-busy"    // retryable: another page asked before
 	CodeHandoverNoAnswer Code = "handover-timeout" // retryable: nobody answered; force takes it
 	// Of both packages.
@@ -57,16 +57,15 @@ var codes = lock.Declare([]lock.CodeInfo{
 	{Code: CodeHandoverNoAnswer, Operation: OpEdit, Retryable: true},
 })
 
-// Codes returns the table of the codes that package lock does not have. The declaration
-// file of the browser package is compared with it by a test.
+// Codes returns the table of the codes that package lock does not have. A test compares it with the declaration file of
+// the browser package.
 func Codes() []lock.CodeInfo { return append([]lock.CodeInfo(nil), codes...) }
 
 // Error is the error type of this package, that of package lock. Match it by code:
 //
 //	errors.Is(err, autosave.ErrQuota)
 //
-// Its Resource is the id of a generation, where it is about one: of data-corrupted and
-// not-found always.
+// Its Resource is the id of a generation if the error is about one, as data-corrupted and not-found always are.
 type Error = lock.Error
 
 // Targets for [errors.Is], one for each code.
@@ -89,8 +88,8 @@ var (
 	ErrInvalidArgument  = lock.ErrInvalidArgument
 )
 
-// asError turns what a port returned into an error with a code of this package. One that
-// has none, or that of a lock, gets the code given.
+// asError converts an error of a port into an error with a code of this package. An error without such a code, or with
+// a code of a lock, gets the given code.
 func asError(err error, code Code, detail string) *Error {
 	var e *Error
 	if errors.As(err, &e) && e.Operation != lock.OpAcquire {

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// EventType names what happened.
+// EventType is the name of an event.
 type EventType string
 
 // The events.
@@ -20,47 +20,46 @@ const (
 	EventPreview  EventType = "autosave:preview"
 )
 
-// Event is one thing that happened. State is always set; the other fields belong to the
-// types named beside them.
+// Event is one event. State is always set; the other fields belong to the types named beside them.
 type Event struct {
 	Type       EventType
 	State      State
 	Generation *Generation         // saved
 	Reason     lock.ReadonlyReason // readonly
-	Err        error               // readonly: the final error, where there was one
-	Holder     *lock.Holder        // readonly: who edits, where that is known by then
-	// Unsaved is what the page had that is not durable: readonly, and editable where
-	// Content takes its place. It is offered; to use it is up to the person.
+	Err        error               // readonly: the final error, if there is one
+	Holder     *lock.Holder        // readonly: the page that edits, if it is known by then
+	// Unsaved is the page's text that is not durable: readonly, and editable if Content replaces it. The page offers it
+	// to the user, who may use it.
 	Unsaved []byte
-	// Content is what was saved last by whoever held it, for the page to load before it
-	// lets anyone type: editable. Nil where the page has the newest already; Loaded
-	// tells that from an empty document. In a preview, the last content that is known.
+	// Content is the last saved content, which the page loads before the user may type: editable. It is nil if the page
+	// already has the newest; Loaded distinguishes that from an empty document. In a preview, it is the last known
+	// content.
 	Content []byte
 	Loaded  bool
-	LeaseID string // editable: of the lease under which this page edits
-	// Base is the ID of the generation in Content: editable, preview. Text that the page types from here on
-	// is based on it. "" means that nothing is saved yet.
+	LeaseID string // editable: the id of the lease under which this page edits
+	// Base is the ID of the generation in Content: editable, preview. Text that the user types from now on is based on
+	// it. "" means that nothing is saved yet.
 	Base     string
 	Drafts   []Draft   // editable: drafts that wait for a decision
-	Draft    *Draft    // draft: one was stored, or found
+	Draft    *Draft    // draft: a draft that was stored, or found
 	Conflict *Conflict // conflict: Merge was absent, declined or failed
 }
 
-// State is what AutoSave is doing at one moment.
+// State is the state of AutoSave at one moment.
 type State struct {
 	Phase       Phase
 	ReadOnly    bool      // this page may not edit
-	LastSuccess time.Time // zero: nothing was saved by this page
-	// PendingBytes is the size of what is not durable: of the snapshot where one was
-	// taken, else of the last one, at least 1. 0 means everything is durable.
+	LastSuccess time.Time // zero: this page has saved nothing
+	// PendingBytes is the size of the content that is not durable: the size of the snapshot if one was taken, otherwise
+	// of the last one, at least 1. 0 means that everything is durable.
 	PendingBytes int64
-	LastErr      error // of the last attempt, nil after a success
+	LastErr      error // of the last attempt; nil after a success
 	RetryCount   int   // failed attempts since the last success
-	// QueuedGeneration is the ordinal of the write that follows the present one, where
-	// something has changed since that began; else 0.
+	// QueuedGeneration is the ordinal of the write after the present one, if something has changed since the present
+	// one began; otherwise 0.
 	QueuedGeneration int64
-	Holder           *lock.Holder // who edits, while this page may not
+	Holder           *lock.Holder // the page that edits, while this page may not
 	Storage          Storage
 	Online           bool // StorageServer: the server answers
-	Drafts           int  // how many drafts wait for a decision, as far as this page knows
+	Drafts           int  // number of drafts that wait for a decision, as far as this page knows
 }

@@ -6,12 +6,13 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// chunk is the most that the name of a folder has, in bytes, without its mark. File systems admit 255.
+// chunk is the maximum length of a folder name in bytes, without its mark. File systems allow 255.
 const chunk = 200
 
-// Folder returns the folder of a document, below that of its project and origin of truth: "" for the project itself, otherwise
-// folders separated by slashes, the first of which is "documents". Paths that differ have folders that differ, on file systems
-// that ignore case or change Unicode too, and no document lies in the folder of another one where that keeps files.
+// Folder returns the folder of a document, below the folder of its project and storage: "" for the project itself,
+// otherwise folders separated by slashes, the first of which is "documents". Different paths have different folders,
+// even on file systems that ignore case or change Unicode. No document's folder is a place where another document keeps
+// files.
 //
 // The name is that of lock.Name: letters a to z, digits, "-" and "_" stay, "+" separates components, every other byte is "~" and
 // two hexadecimal digits. A long name is split. Each part begins with "=", which no file or folder of a document does.
@@ -52,7 +53,7 @@ func spelled(path []string) string {
 	return b.String()
 }
 
-// CheckDocument reports options of the lock that no document can have. The error matches ErrInvalidArgument.
+// CheckDocument reports options of the lock that a document cannot have. The error matches ErrInvalidArgument.
 func CheckDocument(o lock.AcquireOptions) error {
 	if err := checkDocument(o); err != nil {
 		return err
@@ -76,7 +77,7 @@ func checkDocument(o lock.AcquireOptions) *Error {
 	return nil
 }
 
-// bars reports whether a holder keeps others from editing a document: it locks that, or what is around or below it.
+// bars reports whether a holder keeps others from editing a document: it locks the document, or one around or below it.
 func bars(h lock.Holder, document string) bool {
 	if h.Mode != lock.Exclusive {
 		return false
@@ -89,7 +90,8 @@ func bars(h lock.Holder, document string) bool {
 	return related(h.Excludes, document)
 }
 
-// related reports whether one of two documents is the other one, or around it. They are named as lock.Name does.
+// related reports whether one of two documents equals the other one, or is around it. Their names are those of
+// lock.Name.
 func related(a, b string) bool {
 	a, b = a+"/", b+"/"
 	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)

@@ -8,15 +8,15 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// handing is a handover on the side of the one who edits.
+// handing is a handover on the side of the page that edits.
 type handing struct {
 	round, to string
 	stop      context.CancelFunc
-	term      int64       // in which this page leaves because of it; 0 before
-	offer     *time.Timer // while the lock is offered; nil before
+	term      int64       // the term in which this page leaves because of it; 0 before
+	offer     *time.Timer // runs while the lock is offered; nil before
 }
 
-// renew offers the lock anew, for as long as at first.
+// renew repeats the offer of the lock for the same time.
 func (h *handing) renew(s *Saver) {
 	if h.offer != nil && h.offer.Stop() {
 		h.offer.Reset(handoverLimit)
@@ -24,13 +24,13 @@ func (h *handing) renew(s *Saver) {
 	}
 }
 
-// answer deals with a message of another page.
+// answer handles a message of another page.
 func (s *Saver) answer(m Message) {
 	switch m.Kind {
 	case EditRequest:
 		s.rival(m)
 		switch {
-		case s.handing != nil && s.handing.round == m.Round: // asked again: it is under way
+		case s.handing != nil && s.handing.round == m.Round: // asked again: the handover is under way
 			s.post(Message{Kind: EditAccepted, Round: m.Round, Detail: s.lease.ID})
 			s.handing.renew(s)
 		case s.handing != nil, s.role == loading:
@@ -66,12 +66,12 @@ func (s *Saver) answer(m Message) {
 	}
 }
 
-// named notes who edits, and tells it where that is news.
+// named records the page that edits, and emits an event if that is new.
 func (s *Saver) named(h lock.Holder) {
 	known := s.holder != nil && s.holder.OwnerID == h.OwnerID && s.holder.LeaseID == h.LeaseID
 	s.holder = &h
 	switch {
-	case s.unnamed != nil: // autosave:readonly is waiting for it
+	case s.unnamed != nil: // autosave:readonly waits for it
 		close(s.unnamed)
 		s.unnamed = nil
 	case !known:
@@ -79,7 +79,7 @@ func (s *Saver) named(h lock.Holder) {
 	}
 }
 
-// rival notes that another page asks at the same time, and lets it know of this one.
+// rival records that another page asks at the same time, and informs that page about this one.
 func (s *Saver) rival(m Message) {
 	if s.asking == nil {
 		return
@@ -90,7 +90,8 @@ func (s *Saver) rival(m Message) {
 	}
 }
 
-// tookOver tells the others that this page edits now. Its rivals get their answer first: after Edits, they would ask this page.
+// tookOver announces that this page edits now. Its rivals get their answer first: after Edits, they would ask this
+// page.
 func (s *Saver) tookOver() {
 	l := s.lease
 	if s.asking != nil {
@@ -102,8 +103,8 @@ func (s *Saver) tookOver() {
 		OwnerName: l.OwnerName, LeaseID: l.ID, Token: l.Token, Since: l.AcquiredAt, ExpiresAt: l.ExpiresAt}})
 }
 
-// handOver saves and lets the asker have the lock. The lock stays here until the asker
-// has taken it: so nobody can come between, and if the asker is gone nothing happened.
+// handOver saves and lets the asking page take the lock. This page keeps the lock until then, so that no other page can
+// come between, and nothing happens if the asking page is gone.
 func (s *Saver) handOver(m Message) {
 	ctx, stop := context.WithCancel(s.life)
 	h := &handing{round: m.Round, to: m.From, stop: stop}
@@ -131,8 +132,7 @@ func (s *Saver) handOver(m Message) {
 	})
 }
 
-// prepare returns an error where the lock is not to be handed over, and nil when it was
-// offered, but not taken in time.
+// prepare returns an error if the lock must not be handed over, and nil if it was offered but not taken in time.
 func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	if err := s.veto(ctx, h.to); err != nil {
 		return err
@@ -160,15 +160,15 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	return nil
 }
 
-// leaveFor makes this page leave for a handover, and reports whether it does. A page that
-// just makes sure of its lease does that first.
+// leaveFor makes this page leave for a handover, and reports whether it does. A page that is verifying its lease
+// finishes that first.
 func (s *Saver) leaveFor(ctx context.Context, h *handing) bool {
 	for ctx.Err() == nil {
 		left := false
 		var verdict chan struct{}
 		s.do(func() {
 			verdict = s.verdict
-			if left = s.role == editing && ctx.Err() == nil; left { // else the handover has ended meanwhile
+			if left = s.role == editing && ctx.Err() == nil; left { // otherwise the handover has ended meanwhile
 				s.leave()
 				h.term = s.term
 				s.emitPhase(s.phase())
@@ -185,7 +185,7 @@ func (s *Saver) leaveFor(ctx context.Context, h *handing) bool {
 	return false
 }
 
-// endHandover ends a handover because this page leaves anyway, and returns its round.
+// endHandover ends a handover because this page leaves for another reason, and returns its round.
 func (s *Saver) endHandover() (round string) {
 	if s.handing != nil {
 		round = s.handing.round

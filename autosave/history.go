@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// looks is how often a reader looks again when the writer has removed what it was about
-// to read.
+// looks is how often a reader looks again after the writer has removed the file that it was about to read.
 const looks = 5
 
 // List implements [Store].
@@ -37,7 +36,7 @@ func (l *Layout) present(ctx context.Context) ([]Generation, error) {
 			return found.generations, nil
 		}
 		if len(names) == 0 {
-			break // else the writer may have removed what was listed
+			break // otherwise the writer may have removed the listed file
 		}
 	}
 	generations, err := l.orphans(ctx, nil, nil)
@@ -66,7 +65,7 @@ func (l *Layout) Read(ctx context.Context, id string) ([]byte, error) {
 		generations, _ = l.present(ctx)
 		if _, still := find(generations, g.ID); still {
 			return nil, err
-		} // else it was collected between the two looks
+		} // otherwise it was collected between the two looks
 	}
 	return nil, err
 }
@@ -79,7 +78,7 @@ func find(generations []Generation, id string) (Generation, bool) {
 	return generations[i], true
 }
 
-// read returns the content of g, once it is sure that it is the one that was written.
+// read returns the content of g after it has verified it.
 func (l *Layout) read(ctx context.Context, g Generation) ([]byte, error) {
 	file, err := l.files.Read(ctx, FolderHistory, g.ID)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,9 +98,9 @@ func (l *Layout) read(ctx context.Context, g Generation) ([]byte, error) {
 	return content, nil
 }
 
-// collect removes the generations that are gone, the indexes before the last two, and
-// after a failure what no index knows. What cannot be removed now is left to the next
-// commit, or editor: an index that a frozen page has open stays for as long as that.
+// collect removes the generations that are gone, the indexes before the last two, and after a failure the files that no
+// index lists. Files that cannot be removed now are left to the next commit or editor: an index that a frozen page has
+// open stays while it is open.
 func (l *Layout) collect(ctx context.Context, names []indexName, gone []Generation) {
 	for i, n := range names {
 		if i > 1 {
@@ -120,7 +119,7 @@ func (l *Layout) collect(ctx context.Context, names []indexName, gone []Generati
 		for _, id := range listed {
 			at, token, ok := parsePair(id)
 			_, known := find(l.top.generations, id)
-			// What bears a higher token belongs to a successor that just begins.
+			// A file with a higher token belongs to a successor that just begins.
 			next := token == l.token && at == l.nextAt
 			if ok && !known && !next && token <= l.token {
 				remove(id)

@@ -42,8 +42,8 @@ func sign(n int64) int {
 	return 0
 }
 
-// order sorts by insertion: there are few, mostly in order already, and the library's
-// sorting would be a tenth of this package in the Wasm.
+// order sorts by insertion: there are few items, mostly in order already, and the library's sort would be a tenth of
+// this package in the Wasm.
 func order(n int, before func(i, j int) bool, swap func(i, j int)) {
 	for i := 1; i < n; i++ {
 		for j := i; j > 0 && before(j, j-1); j-- {
@@ -54,8 +54,8 @@ func order(n int, before func(i, j int) bool, swap func(i, j int)) {
 
 var errBadIndex = errors.New("not a whole index")
 
-// The pieces of an index. It is JSON, so that a person can read it. No other program
-// writes it, so exactly one spelling of each index is accepted.
+// The pieces of an index. It is JSON, so that a person can read it. No other program writes it, so the decoder accepts
+// exactly one spelling of each index.
 const (
 	indexHead   = `{"format":`
 	indexAll    = `,"generations":[`
@@ -71,16 +71,16 @@ const (
 	indexTail   = "\"}\n"
 )
 
-// The formats of an index. Format 1 has no savedAt: the id has the same time. Format 3
-// adds the fields from draft on, each of which is absent where it is empty.
+// The formats of an index. Format 1 has no savedAt: the id has the same time. Format 3 adds the fields from draft on,
+// each of which is absent if it is empty.
 const (
 	oldestFormat  = 1
 	savedAtFormat = 2
 	indexFormat   = 3
 )
 
-// encodeIndex spells the generations, in the order of their commits, with a checksum of
-// the spelling: a torn index is never taken for a whole one.
+// encodeIndex writes the generations, in the order of their commits, with a checksum: a torn index is never taken for a
+// whole one.
 func encodeIndex(generations []Generation) []byte { return spellIndex(indexFormat, generations) }
 
 func spellIndex(format int64, generations []Generation) []byte {
@@ -110,7 +110,7 @@ func appendGeneration(b []byte, format int64, g Generation) []byte {
 	return appendText(appendSnapshot(b, g), indexPinned, g.Name)
 }
 
-// appendSnapshot spells of which snapshot the generation is, and who saved it.
+// appendSnapshot writes the snapshot to which the generation belongs, and the owner that saved it.
 func appendSnapshot(b []byte, g Generation) []byte {
 	b = appendText(b, indexDraft, g.Draft)
 	if g.Number != 0 {
@@ -124,7 +124,7 @@ func hex32(n uint32) string {
 	return strings.Repeat("0", 8-len(s)) + s
 }
 
-// decodeIndex reads an index of any format, in exactly the spelling that spellIndex gives it.
+// decodeIndex reads an index of any format, in exactly the spelling of spellIndex.
 func decodeIndex(b []byte) ([]Generation, error) {
 	c := cursor{rest: string(b)}
 	c.literal(indexHead)
@@ -146,8 +146,7 @@ func decodeIndex(b []byte) ([]Generation, error) {
 	return generations, nil
 }
 
-// cursor reads a text from its beginning. After the first thing that is not as it
-// should be it reads nothing more.
+// cursor reads a text from its beginning. After the first malformed part it reads nothing more.
 type cursor struct {
 	rest   string
 	failed bool
@@ -160,7 +159,7 @@ func (c *cursor) literal(s string) {
 	c.rest, c.failed = rest, c.failed || !ok
 }
 
-// until returns what stands before the next end, and passes both.
+// until returns the text before the next end, and skips both.
 func (c *cursor) until(end string) string {
 	text, rest, ok := strings.Cut(c.rest, end)
 	if c.failed = c.failed || !ok; c.failed {
@@ -170,7 +169,7 @@ func (c *cursor) until(end string) string {
 	return text
 }
 
-// number reads the digits that come next.
+// number reads the next digits.
 func (c *cursor) number() int64 {
 	end := 0
 	for end < len(c.rest) && c.rest[end] >= '0' && c.rest[end] <= '9' {
@@ -181,7 +180,7 @@ func (c *cursor) number() int64 {
 	return n
 }
 
-// numberAfter returns the number after a field's name, or 0 where the field is absent.
+// numberAfter returns the number after a field's name, or 0 if the field is absent.
 func (c *cursor) numberAfter(field string) int64 {
 	if !strings.HasPrefix(c.rest, field) {
 		return 0
@@ -190,7 +189,7 @@ func (c *cursor) numberAfter(field string) int64 {
 	return c.number()
 }
 
-// snapshot reads what appendSnapshot spells.
+// snapshot reads the text that appendSnapshot writes.
 func (c *cursor) snapshot(g *Generation) {
 	g.Draft = c.textAfter(indexDraft)
 	g.Number = c.numberAfter(indexNumber)

@@ -16,34 +16,32 @@ const (
 	FolderHistory = "history"
 )
 
-// Layout is the [Store] over [Files]. It has
+// Layout is the [Store] over [Files]. It uses these files:
 //
-//	history/<time>-<token>        the content of one generation, as given, and its seal; empty before it is written
-//	index/<token>-<number>.json   the generations there are, the current one last
+//	history/<time>-<token>        the content of one generation, unchanged, and its seal; empty before it is written
+//	index/<token>-<number>.json   the list of generations, the current one last
 //
-// The newest valid index is authoritative; a commit writes a new one. No file is
-// written twice. An editor that was frozen in the middle of a commit and wakes after its
-// successor has written does no harm: its files bear its own, lower token.
+// The newest valid index is authoritative; a commit writes a new one. No file is written twice. An editor that was
+// frozen in the middle of a commit and wakes after its successor has written does no harm: its files carry its own,
+// lower token.
 //
-// That no acknowledged commit is lost at a takeover follows from an order, as in
-// Dekker's algorithm: Fence makes an index of its own, then looks for others; a commit
-// writes its index, then looks for others. Of the two at least one sees the other, and
-// either the commit is refused or its generation is taken over. That index of Fence is
-// empty, and tells nothing: whoever comes in place of an editor that was killed there
-// goes on with the one below, which may have been written since. What it takes over,
-// Fence writes in the manner of a commit.
+// A takeover loses no acknowledged commit because of an order, as in Dekker's algorithm: Fence makes an index of its
+// own and then looks for others; a commit writes its index and then looks for others. At least one of the two sees the
+// other, and either the commit is refused or its generation is taken over. The index of Fence is empty and lists
+// nothing. If an editor is killed at that point, its successor goes on with the index below, which may have been
+// written since. Fence writes the generations that it takes over in the same way as a commit.
 type Layout struct {
 	files  Files
 	digest Digest
-	turn   chan struct{} // has one place, taken by whoever writes; guards what follows
+	turn   chan struct{} // capacity 1, filled by the writer; guards the fields below
 
 	token  int64 // of the last Fence
-	fenced bool  // it succeeded
+	fenced bool  // the last Fence succeeded
 	number int64 // of the next index under the token
 	top    index // the last one written
 	lastAt int64 // time of the last generation that was begun
-	nextAt int64 // time in the name of the next one under the token, where its file was made already
-	messy  bool  // there may be files that no index knows
+	nextAt int64 // time in the name of the next one under the token, if its file was made already
+	messy  bool  // there may be files that no index lists
 }
 
 // index is an index file that was read or written.
@@ -52,8 +50,7 @@ type index struct {
 	generations []Generation // in the order of their commits
 }
 
-// NewLayout returns the store that is kept in files. Any number of pages may have one
-// over the same files.
+// NewLayout returns the store over files. Any number of pages may have one over the same files.
 func NewLayout(files Files, digest Digest) *Layout {
 	return &Layout{files: files, digest: digest, turn: make(chan struct{}, 1)}
 }
@@ -104,7 +101,7 @@ func (l *Layout) fence(ctx context.Context, token int64) error {
 	}
 	name, err := l.put(ctx, encodeIndex(base))
 	if err != nil {
-		_ = l.files.Remove(ctx, FolderIndex, own.String()) // attempts must not pile up; nobody relies on it yet
+		_ = l.files.Remove(ctx, FolderIndex, own.String()) // attempts must not pile up; nothing depends on it yet
 		return err
 	}
 	l.top = index{name, base}
@@ -113,8 +110,8 @@ func (l *Layout) fence(ctx context.Context, token int64) error {
 	return err
 }
 
-// look returns the names of all index files, the highest first, where no editor came after
-// the one with the token.
+// look returns the names of all index files, the highest first. It fails if another editor came after the one with the
+// token.
 func (l *Layout) look(ctx context.Context, token int64) ([]indexName, error) {
 	names, err := l.indexes(ctx)
 	if err != nil {
@@ -123,7 +120,7 @@ func (l *Layout) look(ctx context.Context, token int64) ([]indexName, error) {
 	return names, stale(names, token)
 }
 
-// stale reports an editor that came after the one with the token.
+// stale returns an error if an editor came after the one with the token.
 func stale(names []indexName, token int64) error {
 	if len(names) > 0 && names[0].token > token {
 		return &Error{Code: CodeStaleToken, Detail: "another page has become the editor since; what it saved stays",
@@ -150,19 +147,18 @@ func (l *Layout) Commit(ctx context.Context, c Commit) (Generation, error) {
 	c.progress(PhaseGC)
 	l.expect()
 	c.committed(g)
-	runtime.Gosched() // whoever waited for the commit goes on first, and may have ended ctx
+	runtime.Gosched() // a caller that waited for the commit goes on first, and may have ended ctx
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
 	defer stop()
 	l.collect(ctx, names, gone)
 	return g, nil
 }
 
-// attempts bounds how often a commit is begun whose files the storage does not open.
+// attempts bounds how often a commit is begun again because the storage does not open its files.
 const attempts = 4
 
-// write writes the content and an index that has it, under other names where the storage
-// does not open a file. It returns what indexes there are then, and what the new one has no
-// more.
+// write writes the content and an index that lists it, under other names if the storage does not open a file. It
+// returns the names of the indexes afterwards, and the generations that the new index no longer lists.
 func (l *Layout) write(ctx context.Context, c Commit) (g Generation, names []indexName, gone []Generation, err error) {
 	c.progress(PhaseWriting)
 	for range attempts {
@@ -173,14 +169,14 @@ func (l *Layout) write(ctx context.Context, c Commit) (g Generation, names []ind
 	return g, names, gone, err
 }
 
-// attempt does what write says, once.
+// attempt is one attempt of write.
 func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []indexName, gone []Generation, err error) {
 	g = l.generation(c)
 	next := index{name: l.name()}
 	encoded := false
 	listed, err := l.files.Save(ctx, Saving{Name: g.ID, Index: next.name.String(),
 		Take: func(ctx context.Context) (Content, error) {
-			taken, err := c.Taken(ctx) // anew for every attempt: it may be spent
+			taken, err := c.Taken(ctx) // anew for every attempt: it may be used up
 			g.describe(taken)
 			return taken.Content, err
 		},
@@ -198,8 +194,8 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 		}})
 	if err != nil {
 		if encoded && !errors.Is(err, ErrNotBegun) {
-			// The index may be there, and so must its generation be. The next commit first writes a
-			// whole index above, so that the highest one is never torn for long.
+			// The index may exist, so its generation must exist too. The next commit first writes a whole index above,
+			// so that the highest one is never torn for long.
 			l.messy, l.fenced = true, false
 			return g, nil, nil, asError(err, CodeWriteFailed, "the index could not be written")
 		}
@@ -210,13 +206,11 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 	}
 	l.top = next
 	names = indexNames(listed)
-	// Where a successor is there, it may have taken this generation over: its files are
-	// the successor's to remove.
+	// A successor may have taken this generation over: then its files are the successor's to remove.
 	return g, names, gone, l.check(names)
 }
 
-// with returns the generations of the last index and a new one: the current one or, where
-// it goes aside, the one before.
+// with returns the generations of the last index and a new one: the current one or, if aside is set, the one before it.
 func (l *Layout) with(g *Generation, aside bool) []Generation {
 	last := len(l.top.generations) - 1
 	if !aside || last < 0 {
@@ -226,26 +220,26 @@ func (l *Layout) with(g *Generation, aside bool) []Generation {
 	return slices.Insert(slices.Clone(l.top.generations), last, *g)
 }
 
-// discard removes what is left of a commit whose index was not begun.
+// discard removes the files of a commit whose index was not begun.
 func (l *Layout) discard(ctx context.Context, g Generation, name indexName) {
 	_ = l.files.Remove(ctx, FolderIndex, name.String()) // it is listed again
 	l.messy = l.files.Remove(ctx, FolderHistory, g.ID) != nil || l.messy
 }
 
-// check sees whether anything has happened since the last write under this token.
+// check finds out whether anything has happened since the last write under this token.
 func (l *Layout) check(names []indexName) error {
 	if err := stale(names, l.token); err != nil {
 		return err
 	}
 	if !slices.Contains(names, l.top.name) {
-		l.token, l.fenced = 0, false // the next commit begins anew with what is there
+		l.token, l.fenced = 0, false // the next commit begins anew with the files that exist
 		return &Error{Code: CodeEvicted, Detail: "the browser has cleared the storage; what is open is saved anew"}
 	}
 	return nil
 }
 
-// generation names the generation to be written. No name is used twice, whatever became of
-// the file, and a clock that was set back does not matter.
+// generation names the generation to write. No name is used twice, whatever happened to the file, even if the clock was
+// set back.
 func (l *Layout) generation(c Commit) Generation {
 	l.lastAt = max(c.SavedAt.UnixMilli(), l.lastAt+1)
 	g := begun(cmp.Or(l.nextAt, l.lastAt), c.Token)
@@ -254,7 +248,7 @@ func (l *Layout) generation(c Commit) Generation {
 	return g
 }
 
-// expect has the files made of the commit that follows the last one soon.
+// expect makes the files of the next commit in advance, if one has just succeeded.
 func (l *Layout) expect() {
 	l.nextAt = l.lastAt + 1
 	l.files.Expect(generationID(l.nextAt, l.token), indexName{l.token, l.number}.String())
@@ -269,7 +263,7 @@ func superseded(generations []Generation) []Generation {
 	return copied
 }
 
-// name is that of the next index.
+// name returns the name of the next index.
 func (l *Layout) name() indexName {
 	l.number++
 	return indexName{l.token, l.number - 1}
@@ -279,7 +273,7 @@ func (l *Layout) name() indexName {
 func (l *Layout) put(ctx context.Context, content []byte) (indexName, error) {
 	name := l.name()
 	if err := l.files.Write(ctx, FolderIndex, name.String(), content); err != nil {
-		_ = l.files.Remove(ctx, FolderIndex, name.String()) // a full storage needs the room; else it is listed again
+		_ = l.files.Remove(ctx, FolderIndex, name.String()) // a full storage needs the room; otherwise it is listed again
 		l.messy = true
 		return name, asError(err, CodeWriteFailed, "the index could not be written")
 	}
@@ -306,8 +300,8 @@ func indexNames(listed []string) (names []indexName) {
 	return names
 }
 
-// highest reads the first whole index of those named, or returns nil where there is
-// none, and the tokens of those above it that tell nothing.
+// highest reads the first whole index of the named ones, or returns nil if there is none, and the tokens of the empty
+// or damaged ones above it.
 func (l *Layout) highest(ctx context.Context, names []indexName) (found *index, above []int64, err error) {
 	for _, n := range names {
 		content, err := l.files.Read(ctx, FolderIndex, n.String())

@@ -7,11 +7,10 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Suspend is for a page that is put to sleep and may wake again (pagehide, persisted):
-// it saves what is dirty, gives the lock away and leaves the queue, so that nobody waits
-// for a sleeper. It returns when that is done, or with the cause when ctx ends; the lock
-// is given away in any case. Until Resume the page is read-only. The error is that of
-// saving; what was not saved is kept and offered again.
+// Suspend is for a page that is put to sleep and may wake again (pagehide, persisted). It saves unsaved changes,
+// releases the lock and leaves the queue, so that nobody waits for a sleeping page. It returns when that is done, or
+// with the cause when ctx ends; the lock is released in any case. Until Resume the page is read-only. The error is that
+// of saving; text that was not saved is kept and offered again.
 func (s *Saver) Suspend(ctx context.Context) error {
 	err := s.depart(ctx, suspended)
 	if errors.Is(err, ErrDisposed) || errors.Is(err, ErrDisabled) {
@@ -20,7 +19,7 @@ func (s *Saver) Suspend(ctx context.Context) error {
 	return err
 }
 
-// depart saves for the last time, releases and takes on the role.
+// depart saves for the last time, releases the lock and takes the role.
 func (s *Saver) depart(ctx context.Context, r role) error {
 	ctx, stop := bounded(ctx)
 	defer stop()
@@ -53,7 +52,7 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	return err
 }
 
-// flushLast saves what is dirty, if this page may.
+// flushLast saves unsaved changes, if this page may.
 func (s *Saver) flushLast(ctx context.Context) error {
 	clean := false
 	s.do(func() { clean = s.role != leaving || s.since.Load() == 0 && s.writing == nil })
@@ -66,8 +65,8 @@ func (s *Saver) flushLast(ctx context.Context) error {
 	return err
 }
 
-// keepLast stores what this page leaves behind unsaved as a draft. failed says why it could
-// not be saved, where that was tried. It returns why the page leaves something behind.
+// keepLast stores the unsaved text of this page as a draft. failed is the error of an attempt to save it, if there was
+// one. It returns the reason why the page leaves a draft behind.
 func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 	if errors.Is(failed, ErrDisposed) || s.config.Drafts == nil {
 		return failed
@@ -76,7 +75,7 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 	var refusal error
 	l := loss{}
 	if !s.do(func() {
-		// An editor that has saved leaves nothing behind but what was typed after the call.
+		// An editor that has saved leaves behind only the text typed after the call.
 		dirty, refusal = failed != nil || s.role != leaving && s.since.Load() != 0, s.refusal()
 		l = loss{dirty, s.marks.Load(), s.text, s.leaveCause(failed)}
 	}) || !dirty {
@@ -95,15 +94,14 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 	case failed != nil:
 		return errors.Join(failed, err)
 	case r == suspended || err == nil && draft == nil:
-		return err // the page has its text still, or everything is saved
+		return err // the page still has its text, or everything is saved
 	}
 	return errors.Join(refusal, err)
 }
 
-// Resume is for a page that wakes (pageshow, resume). It returns when it is known
-// whether the page may edit; until then it is read-only. A page that was suspended asks
-// for the lock anew, also one that wakes before Suspend has returned; one that slept with its
-// lock makes sure that it still has it.
+// Resume is for a page that wakes (pageshow, resume). It returns when it is known whether the page may edit; until then
+// it is read-only. A page that was suspended asks for the lock anew, also if it wakes before Suspend has returned. A
+// page that slept with its lock verifies its lease.
 func (s *Saver) Resume(ctx context.Context) error {
 	ctx, stop := bounded(ctx)
 	defer stop()
@@ -138,7 +136,7 @@ func (s *Saver) Resume(ctx context.Context) error {
 	return nil
 }
 
-// verifying reports whether this page has a lease of which it makes sure.
+// verifying reports whether this page has a lease that it is verifying.
 func (s *Saver) verifying() bool { return s.role == starting && s.leaseDone != nil }
 
 // verify renews the lease before the page may go on.
@@ -157,7 +155,7 @@ func (s *Saver) verify() {
 			default:
 			}
 			if err != nil && !errors.Is(err, lock.ErrRenewFailed) {
-				s.regain(err) // nothing is known of the lease
+				s.regain(err) // the state of the lease is unknown
 				return
 			}
 			s.enter(editing)
@@ -166,8 +164,7 @@ func (s *Saver) verify() {
 	})
 }
 
-// finish ends what has departed. It closes the channel that it returns when nothing runs any
-// more.
+// finish ends a page that has departed. It closes the returned channel when nothing runs any more.
 func (s *Saver) finish() <-chan struct{} {
 	s.end()
 	<-s.gone
@@ -176,8 +173,8 @@ func (s *Saver) finish() <-chan struct{} {
 	return done
 }
 
-// discard gives back what a Saver has that never began. It does not wait for a store or a
-// lock that hangs; a lock that is granted later is given back at once.
+// discard releases the lock of a Saver that never began. It does not wait for a store or a lock that hangs. A lock that
+// is granted later is released at once.
 func (s *Saver) discard() {
 	ctx, stop := context.WithTimeout(context.Background(), 2*answerLimit)
 	defer stop()
@@ -185,9 +182,8 @@ func (s *Saver) discard() {
 	s.finish()
 }
 
-// Dispose saves what is dirty, releases the lock and ends. It returns when that is done,
-// or with the cause when ctx ends. The error is that of saving or releasing. Disposing
-// again does no harm.
+// Dispose saves unsaved changes, releases the lock and ends. It returns when that is done, or with the cause when ctx
+// ends. The error is that of saving or releasing. Calling Dispose again does no harm.
 func (s *Saver) Dispose(ctx context.Context) error {
 	ctx, stop := bounded(ctx)
 	defer stop()

@@ -9,35 +9,33 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// had is what this page had when it got the lock.
+// had is the state of this page when it got the lock.
 type had struct {
-	known   *Generation // the last one that the page has written or loaded
-	lineage string      // of the page's text; "" where that is unknown
+	known   *Generation // the last one that this page has written or loaded
+	lineage string      // of the page's text; "" if that is unknown
 	unsaved unsaved
 }
 
-// loaded is what was found when this page had got the lock.
+// loaded is the result of load.
 type loaded struct {
-	newest   *Generation // nil where the store has no current one
-	content  []byte      // where foreign is set
-	foreign  bool        // the page does not show newest: it has to load content
-	own      *Generation // made of what this page shows, with the changes up to marked
-	trouble  error       // newest cannot be read, and content is of one before it; or a draft could not be saved
-	unfenced error       // why the editor before could not be shut out; nil: it was
+	newest   *Generation // nil if the store has no current one
+	content  []byte      // set if foreign is set
+	foreign  bool        // the page does not show newest: it must load content
+	own      *Generation // made of the text that this page shows, with the changes up to marked
+	trouble  error       // newest cannot be read, and content is of an earlier one; or a draft could not be saved
+	unfenced error       // why the previous editor could not be fenced; nil if it was
 	marked   int64
-	unsaved  unsaved // what this page had that is not part of the content
-	settled  bool    // the drafts could be looked at
+	unsaved  unsaved // text of this page that is not part of the content
+	settled  bool    // the drafts could be read
 	waiting  []Draft
 	sides    []Conflict
 }
 
-// reloads bounds how often the content is loaded anew because somebody types meanwhile.
-// After that the page itself keeps what was typed since the last snapshot before it shows
-// the content.
+// reloads bounds how often the content is loaded anew because the user types meanwhile. After that the page itself
+// keeps the text typed since the last snapshot, before it shows the content.
 const reloads = 5
 
-// load shuts out the editor before and reads what that editor has left. The page learns
-// that it may edit once that has worked.
+// load fences the previous editor and reads the content that it has left. The page may edit once that has succeeded.
 func (s *Saver) load(l lock.Lease) {
 	s.lease, s.leaseDone = l, l.Done()
 	s.enter(loading)
@@ -51,7 +49,7 @@ func (s *Saver) load(l lock.Lease) {
 				again := false
 				round++
 				if !step(func() {
-					// What was typed since the snapshot was taken belongs to it too.
+					// Text typed since the snapshot was taken belongs to it too.
 					again = found.foreign && s.since.Load() != 0 && s.marks.Load() != found.marked && round < reloads
 					if s.loadedOwn(found, text); !again {
 						s.edit(found)
@@ -79,10 +77,9 @@ func (s *Saver) load(l lock.Lease) {
 	})
 }
 
-// find does what load says. Drafts of pages that are gone become part of the content, or
-// wait for a decision. If the newest generation is damaged, the newest good one takes
-// its place. A store that can be read but not written, as a full disk, does not keep the
-// page from editing.
+// find fences and reads for load. Drafts of pages that are gone become part of the content, or wait for a decision. If
+// the newest generation is damaged, the newest good one replaces it. A store that can be read but not written, such as
+// a full disk, does not keep the page from editing.
 func (s *Saver) find(ctx context.Context, l lock.Lease, h had) (found loaded, err error) {
 	ctx, stop := context.WithTimeout(ctx, writeLimit)
 	defer stop()
@@ -101,7 +98,7 @@ func (s *Saver) find(ctx context.Context, l lock.Lease, h had) (found loaded, er
 	}
 	found.marked = s.marks.Load()
 	_, saved := current(r.all)
-	dirty := s.since.Load() != 0 || !saved && h.known != nil // of an emptied storage, this page alone has the text
+	dirty := s.since.Load() != 0 || !saved && h.known != nil // after the storage was emptied, only this page has the text
 	if found.foreign = h.foreign(r.all, dirty); found.foreign {
 		if err := s.keep(ctx, h, dirty, &found); err != nil {
 			return found, err
@@ -115,15 +112,14 @@ func (s *Saver) find(ctx context.Context, l lock.Lease, h had) (found loaded, er
 	return found, s.open(ctx, r, &found)
 }
 
-// open reads what the page has to load. If no generation is whole, the page keeps what
-// it shows.
+// open reads the content that the page must load. If no generation is whole, the page keeps its present text.
 func (s *Saver) open(ctx context.Context, r *reconciler, found *loaded) error {
 	found.waiting, found.sides = r.waiting, r.conflict
 	if found.trouble == nil {
 		found.trouble = r.trouble
 	}
 	g, saved := current(r.all)
-	if !saved { // the others are history, for a person to restore
+	if !saved { // the others are history, which the user may restore
 		return nil
 	}
 	found.newest = &g
@@ -140,7 +136,7 @@ func (s *Saver) open(ctx context.Context, r *reconciler, found *loaded) error {
 	return nil
 }
 
-// current returns the current generation, where there is one.
+// current returns the current generation, if there is one.
 func current(all []Generation) (Generation, bool) {
 	if len(all) == 0 || !all[0].Current {
 		return Generation{}, false
@@ -148,8 +144,8 @@ func current(all []Generation) (Generation, bool) {
 	return all[0], true
 }
 
-// foreign reports whether the page has to load the current generation: it is neither what
-// the page wrote or loaded last, nor an earlier state of what the page has not saved.
+// foreign reports whether the page must load the current generation: it is neither the one that the page last wrote or
+// loaded, nor an earlier state of the page's unsaved text.
 func (h had) foreign(all []Generation, dirty bool) bool {
 	g, saved := current(all)
 	if !saved || h.known != nil && h.known.ID == g.ID {
@@ -158,8 +154,8 @@ func (h had) foreign(all []Generation, dirty bool) bool {
 	return !dirty || h.lineage == "" || g.Draft != h.lineage
 }
 
-// keep stores what the page is about to lose, because it has to load another text. A page
-// whose text was stored when it lost the lock may show something else by now.
+// keep stores the text that the page is about to lose because it must load another one. A page whose text was stored
+// when it lost the lock may show something else by now.
 func (s *Saver) keep(ctx context.Context, h had, dirty bool, found *loaded) (err error) {
 	found.unsaved = h.unsaved
 	if !dirty || found.marked == h.unsaved.marked && (h.unsaved.draft != nil || s.config.Drafts == nil) {
@@ -174,8 +170,8 @@ func (s *Saver) keep(ctx context.Context, h had, dirty bool, found *loaded) (err
 	return err
 }
 
-// reconcile decides about the drafts. If the page goes on with a text of its own that
-// is not saved, that text is saved before any other draft is looked at.
+// reconcile decides about the drafts. If the page goes on with its own unsaved text, that text is saved before any
+// other draft is read.
 func (s *Saver) reconcile(ctx context.Context, r *reconciler, found *loaded, dirty bool) error {
 	listed := r.list(ctx)
 	found.settled = r.trouble == nil && s.config.Drafts != nil
@@ -211,7 +207,7 @@ func (s *Saver) reconcile(ctx context.Context, r *reconciler, found *loaded, dir
 	return nil
 }
 
-// loadedOwn notes what load has stored of this page's own text.
+// loadedOwn records that load has stored this page's own text.
 func (s *Saver) loadedOwn(found loaded, text int64) {
 	if d := found.unsaved.draft; d != nil && s.unsaved.draft != d {
 		s.sealed(*d, text)

@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// mailbox hands events to one listener in order, on a goroutine of its own: a listener
-// that blocks or panics harms nobody.
+// mailbox delivers events to one listener in order, on a goroutine of its own: a listener that blocks or panics affects
+// nothing else.
 type mailbox struct {
 	handle func(Event)
-	wake   chan struct{} // has one place: a wake-up is never lost and never blocks
+	wake   chan struct{} // capacity 1: a wake-up is never lost and never blocks
 	done   chan struct{}
 
 	mu     sync.Mutex
@@ -19,7 +19,7 @@ type mailbox struct {
 	closed bool
 }
 
-// letter is an event or, where seen is set, a mark in the queue.
+// letter is an event or, if seen is set, a mark in the queue.
 type letter struct {
 	event Event
 	then  func()
@@ -34,7 +34,7 @@ func newMailbox(handle func(Event)) *mailbox {
 
 func (m *mailbox) push(e Event) { m.pushThen(e, nil) }
 
-// pushThen calls then, where it is set, when the event is delivered.
+// pushThen calls then, if it is set, when the event is delivered.
 func (m *mailbox) pushThen(e Event, then func()) {
 	m.mu.Lock()
 	m.queue = append(m.queue, letter{event: e, then: then})
@@ -42,8 +42,7 @@ func (m *mailbox) pushThen(e Event, then func()) {
 	m.signal()
 }
 
-// flush returns when everything that was pushed before is delivered, or with the cause
-// when ctx ends.
+// flush returns when everything pushed before is delivered, or with the cause when ctx ends.
 func (m *mailbox) flush(ctx context.Context) error {
 	seen := make(chan struct{})
 	m.mu.Lock()
@@ -60,7 +59,7 @@ func (m *mailbox) flush(ctx context.Context) error {
 	}
 }
 
-// close ends the goroutine after it has delivered what was pushed before.
+// close ends the goroutine after it has delivered everything pushed before.
 func (m *mailbox) close() {
 	m.mu.Lock()
 	m.closed = true

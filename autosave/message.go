@@ -7,22 +7,22 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Channel carries messages between the pages of one project, whichever of its documents they show, as BroadcastChannel does
-// between the tabs of one origin: to all others, in no promised time, and to those that are frozen not at all.
+// Channel carries messages between the pages of one project, whichever of its documents they show, as BroadcastChannel
+// does between the tabs of one origin. A message reaches all other pages at some later time, except those that are
+// frozen.
 type Channel interface {
 	Post(Message) error
-	// Listen calls handle for every message of another page until stop is called.
-	// handle does not block.
+	// Listen calls handle for every message of another page until stop is called. handle must not block.
 	Listen(handle func(Message)) (stop func(), err error)
 }
 
-// MessageKind says what a message is for.
+// MessageKind is the purpose of a message.
 type MessageKind string
 
-// A page that wants to edit posts EditRequest. Each page that edits the document, or one around or below it, answers EditAccepted
-// at once and, when everything is saved, EditGranted, upon which the asker may steal the lock. It answers EditRefused if it
-// keeps the lock, and EditBusy if another page has asked before. An asker
-// that hears of another answers EditRival, one that gives up posts EditCancelled. A page that is closed or put to sleep
+// A page that wants to edit posts EditRequest. Each page that edits the document, or one around or below it, answers
+// EditAccepted at once and EditGranted when everything is saved; then the asking page may steal the lock. It answers
+// EditRefused if it keeps the lock, and EditBusy if another page has asked before. An asking page that receives the
+// request of another one answers EditRival; one that gives up posts EditCancelled. A page that is closed or suspended
 // while it hands over posts EditLeft once it has released the lock. A page that has become the editor posts Edits.
 const (
 	EditRequest   MessageKind = "edit-request"
@@ -38,20 +38,20 @@ const (
 	DraftResolved MessageKind = "draft-resolved" // a page has decided about a draft
 )
 
-// Message is what pages tell each other.
+// Message is a message between pages.
 type Message struct {
 	Kind     MessageKind
-	Round    string        // ties an answer to its request
+	Round    string        // connects an answer with its request
 	From     string        // OwnerID of the sender
-	Document string        // of the sender, as lock.Name spells its path, or what the sender keeps others from editing. "" is the project
-	Grace    time.Duration // request: how long an answer is waited for
-	Far      bool          // the other page is on another machine: force does not reach there
-	Force    bool          // request, rival: it would take it from one who does not answer
-	Detail   string        // refused: why; accepted, granted: the ID of the lease
+	Document string        // the sender's document, or the one that it keeps others from editing, as lock.Name spells it; "" is the project
+	Grace    time.Duration // request: how long the sender waits for an answer
+	Far      bool          // the other page is on another machine: force does not reach it
+	Force    bool          // request, rival: it would take the lock from a page that does not answer
+	Detail   string        // refused: the reason; accepted, granted: the ID of the lease
 	Holder   lock.Holder   // edits
 }
 
-// letters keeps messages that were heard until they are dealt with, in order.
+// letters queues received messages until they are handled, in order.
 type letters struct {
 	mu    sync.Mutex
 	heard []Message
@@ -71,7 +71,7 @@ func (l *letters) take() []Message {
 	return heard
 }
 
-// hear takes a message and returns at once. A document that is neither around nor below this one is no concern of this page.
+// hear queues a message and returns at once. It ignores a document that is neither around nor below this one.
 func (s *Saver) hear(m Message) {
 	if related(m.Document, s.reach()) {
 		s.mail.put(m)
@@ -82,7 +82,7 @@ func (s *Saver) hear(m Message) {
 // document is the name of the document.
 func (s *Saver) document() string { return lock.Name("", s.config.Lock.Path) }
 
-// reach is the name of the document or, while this page edits, of what it keeps others from editing.
+// reach is the name of the document or, while this page edits, of the document that it keeps others from editing.
 func (s *Saver) reach() string {
 	if lease := s.held.Load(); lease != nil {
 		return lease.Excludes()
@@ -90,7 +90,7 @@ func (s *Saver) reach() string {
 	return s.document()
 }
 
-// rouse has the owner of the state look at what is due.
+// rouse wakes the goroutine that owns the state.
 func (s *Saver) rouse() {
 	select {
 	case s.wake <- struct{}{}:
@@ -101,6 +101,6 @@ func (s *Saver) rouse() {
 func (s *Saver) post(m Message) {
 	if s.config.Channel != nil {
 		m.From, m.Document = s.config.Locks.OwnerID(), s.reach()
-		_ = s.config.Channel.Post(m) // who is not heard gets no answer, which is bounded
+		_ = s.config.Channel.Post(m) // a page that receives nothing sends no answer, and the wait for it is bounded
 	}
 }

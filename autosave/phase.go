@@ -1,6 +1,6 @@
 package autosave
 
-// Phase is what AutoSave is doing.
+// Phase is the present activity of AutoSave.
 type Phase string
 
 // The phases.
@@ -8,10 +8,10 @@ const (
 	PhaseDisabled     Phase = "disabled"        // switched off; nothing is ever written
 	PhaseIdle         Phase = "idle"            // everything is durable
 	PhaseDebouncing   Phase = "debouncing"      // there are changes; they are written soon
-	PhaseAwaitingLock Phase = "awaiting-lock"   // not known yet whether this page may write
+	PhaseAwaitingLock Phase = "awaiting-lock"   // it is not known yet whether this page may write
 	PhaseWriting      Phase = "writing-current" // the content is being written
 	PhaseIndex        Phase = "updating-index"  // the content is known, the index not yet written
 	PhaseGC           Phase = "gc"              // committed; old generations are removed
-	PhaseReadonly     Phase = "readonly"        // somebody else may write
-	PhaseError        Phase = "error"           // the store failed; it is tried again
+	PhaseReadonly     Phase = "readonly"        // another page may write
+	PhaseError        Phase = "error"           // the store failed; AutoSave tries again
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Pin implements [Store]. It is a commit of an index alone, with the two looks of a commit.
+// Pin implements [Store]. It commits an index alone, with the two looks of a commit.
 func (l *Layout) Pin(ctx context.Context, token int64, id, name string) (Generation, error) {
 	if err := l.begin(ctx); err != nil {
 		return Generation{}, err
@@ -38,7 +38,7 @@ func (l *Layout) Pin(ctx context.Context, token int64, id, name string) (Generat
 	return next[i], l.unchanged(ctx)
 }
 
-// unchanged sees whether anything has happened since the last write under this token.
+// unchanged finds out whether anything has happened since the last write under this token.
 func (l *Layout) unchanged(ctx context.Context) error {
 	names, err := l.indexes(ctx)
 	if err != nil {
@@ -47,8 +47,8 @@ func (l *Layout) unchanged(ctx context.Context) error {
 	return l.check(names)
 }
 
-// unexpect gives up the files that were made for the next commit: they may be open. The next
-// commit removes them.
+// unexpect abandons the files that were made for the next commit, because they may be open. The next commit removes
+// them.
 func (l *Layout) unexpect() {
 	if l.nextAt != 0 {
 		l.nextAt, l.messy = 0, true
@@ -57,21 +57,19 @@ func (l *Layout) unexpect() {
 	}
 }
 
-// is returns what finds a generation by its id, which may be [Current].
+// is returns a predicate that finds a generation by its id, which may be [Current].
 func is(id string) func(Generation) bool {
 	return func(g Generation) bool { return g.ID == id || id == Current && g.Current }
 }
 
-// maxName is the longest name of a pinned generation, in characters. Every index contains the name.
+// maxName is the maximum length of the name of a pinned generation, in characters. Every index contains the name.
 const maxName = 256
 
-// Pin gives a generation a name and keeps it: it is never removed to make room, and counts
-// towards neither limit. With an empty name it is like any other again. The id may be
-// [Current]. It is for the page that edits.
+// Pin gives a generation a name and keeps it: it is never removed to make room, and does not count towards either
+// limit. With an empty name it loses its pin. The id may be [Current]. Only the page that edits may pin.
 //
-// Errors match ErrReadOnly, ErrDisabled, ErrDisposed, ErrInvalidArgument where the name is
-// longer than 256 characters, or those of [Store]. If ctx has ended, its cause is returned,
-// and the generation may be pinned or not.
+// Errors match ErrReadOnly, ErrDisabled, ErrDisposed, ErrInvalidArgument if the name is longer than 256 characters, or
+// those of [Store]. If ctx has ended, its cause is returned, and the generation may be pinned or not.
 func (s *Saver) Pin(ctx context.Context, id, name string) (Generation, error) {
 	if utf8.RuneCountInString(name) > maxName {
 		return Generation{}, &Error{Code: CodeInvalidArgument, Detail: "name must not be longer than 256 characters"}

@@ -2,7 +2,7 @@ package autosave
 
 import "strings"
 
-// appendText appends a field and its text, or nothing where the text is empty.
+// appendText appends a field and its text, or nothing if the text is empty.
 func appendText(b []byte, field, text string) []byte {
 	if text == "" {
 		return b
@@ -10,9 +10,9 @@ func appendText(b []byte, field, text string) []byte {
 	return appendQuoted(append(b, field...), text)
 }
 
-// appendQuoted appends the text as a JSON string. Each text has one spelling: a quote and
-// a backslash get a backslash, a control character is \u00xx, and every other byte stands for
-// itself. Bytes that are not UTF-8 are replaced, as JSON demands.
+// appendQuoted appends the text as a JSON string. Each text has one spelling: a quote and a backslash get a backslash,
+// a control character is \\u00xx, and every other byte stands for itself. Bytes that are not UTF-8 are replaced, as
+// JSON requires.
 func appendQuoted(b []byte, text string) []byte {
 	b = append(b, '"')
 	text = validText(text)
@@ -35,7 +35,7 @@ func validText(text string) string { return strings.ToValidUTF8(text, "\ufffd") 
 
 const hexDigits = "0123456789abcdef"
 
-// textAfter returns the text after a field's name, or nothing where the field is absent.
+// textAfter returns the text after a field's name, or nothing if the field is absent.
 func (c *cursor) textAfter(field string) string {
 	if !strings.HasPrefix(c.rest, field) {
 		return ""
@@ -69,8 +69,8 @@ func (c *cursor) quoted() string {
 	return ""
 }
 
-// unescape returns the byte that an escape sequence stands for, and the length of the
-// sequence, which is 0 where it is none.
+// unescape returns the byte that an escape sequence stands for, and the length of the sequence; the length is 0 if it
+// is invalid.
 func unescape(s string) (b byte, n int) {
 	if len(s) >= 2 && (s[1] == '"' || s[1] == '\\') {
 		return s[1], 2

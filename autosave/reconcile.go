@@ -9,27 +9,24 @@ import (
 	"time"
 )
 
-// mergeLimit is how long Config.Merge may take.
+// mergeLimit is the maximum time of Config.Merge.
 const mergeLimit = 5 * time.Second
 
-// mergedSuffix ends the lineage of a generation that Config.Merge made. The generation
-// contains the draft, but the text of the draft's page does not continue it: that text
-// lacks the other side.
+// mergedSuffix ends the lineage of a generation that Config.Merge made. The generation contains the draft, but the text
+// of the draft's page does not continue it: that text lacks the other side.
 const mergedSuffix = "_merged"
 
-// contains reports whether the generation was made of the draft, or of a later snapshot
-// of it.
+// contains reports whether the generation was made of the draft, or of a later snapshot of it.
 func (g Generation) contains(d Draft) bool {
 	return (g.Draft == d.ID || g.Draft == d.ID+mergedSuffix) && g.Number >= d.Number
 }
 
-// reconciler brings the drafts of pages that are gone together with the saved content. It
-// works under the token of an editor that nobody has let edit yet.
+// reconciler brings the drafts of pages that are gone together with the saved content. It works under the token of an
+// editor that may not edit yet.
 //
-// A draft that a generation contains is removed. A draft that continues the current
-// generation becomes the current generation, and is removed after that commit. A draft of
-// which both sides have changed is merged, or waits for a decision. A crash between a
-// commit and the removal leaves a draft that is contained.
+// A draft that a generation contains is removed. A draft that continues the current generation becomes the current
+// generation, and is removed after that commit. A draft that conflicts with the content is merged, or waits for a
+// decision. A crash between a commit and the removal leaves a draft that is contained.
 type reconciler struct {
 	Config
 	token int64
@@ -39,19 +36,19 @@ type reconciler struct {
 
 	present  content
 	waiting  []Draft    // the newest first
-	conflict []Conflict // of those that wait, where both sides could be read
-	trouble  error      // why a draft waits that need not
+	conflict []Conflict // of the waiting drafts, if both sides could be read
+	trouble  error      // why a draft waits although it need not
 }
 
 // content is the text of the newest generation that can be read.
 type content struct {
-	of     string // ID of the generation that is current; "" before it was read
+	of     string // ID of the current generation; "" before it was read
 	bytes  []byte
 	whole  bool  // there is one
-	damage error // the current generation cannot be read; bytes are of one before it
+	damage error // the current generation cannot be read; bytes are of an earlier one
 }
 
-// list returns the drafts of other pages, and those of texts that this page has no more.
+// list returns the drafts of other pages, and those of texts that this page no longer shows.
 func (r *reconciler) list(ctx context.Context) []Draft {
 	if r.Drafts == nil {
 		return nil
@@ -66,8 +63,8 @@ func (r *reconciler) list(ctx context.Context) []Draft {
 	return slices.DeleteFunc(slices.Clone(listed), func(d Draft) bool { return d.ID == r.own })
 }
 
-// run decides about the drafts that list has returned. It fails only where this editor has
-// a successor, where the storage was emptied, or where the content cannot be read.
+// run decides about the drafts that list has returned. It fails only if this editor has a successor, the storage was
+// emptied, or the content cannot be read.
 func (r *reconciler) run(ctx context.Context, listed []Draft) (err error) {
 	for len(listed) > 0 {
 		if listed, err = r.adoptOne(ctx, listed); err != nil {
@@ -77,8 +74,8 @@ func (r *reconciler) run(ctx context.Context, listed []Draft) (err error) {
 	return nil
 }
 
-// adoptOne removes what is contained, then makes one draft part of the content. It returns
-// the drafts that are to be looked at again, or nil where all others wait.
+// adoptOne removes contained drafts, then makes one draft part of the content. It returns the drafts to examine again,
+// or nil if all others wait.
 func (r *reconciler) adoptOne(ctx context.Context, listed []Draft) ([]Draft, error) {
 	texts, listed, err := r.uncontained(ctx, listed)
 	if err != nil {
@@ -117,8 +114,8 @@ func (r *reconciler) adoptOne(ctx context.Context, listed []Draft) ([]Draft, err
 	return nil, nil
 }
 
-// uncontained removes the drafts that the content or the history contains, and returns the
-// others with their texts. One that cannot be read stays, without a text.
+// uncontained removes the drafts that the content or the history contains, and returns the others with their texts. A
+// draft that cannot be read stays, without a text.
 func (r *reconciler) uncontained(ctx context.Context, listed []Draft) (texts map[string][]byte, left []Draft, err error) {
 	texts = make(map[string][]byte)
 	for _, d := range listed {
@@ -156,14 +153,13 @@ func (r *reconciler) read(ctx context.Context, d Draft) ([]byte, error) {
 	return readFrom(ctx, theDrafts, r.Drafts.Read, d.ID)
 }
 
-// continues reports whether the draft was typed on what is current now.
+// continues reports whether the draft was typed on the current generation.
 func (r *reconciler) continues(d Draft) bool {
 	g, saved := current(r.all)
 	return !saved || d.Base == g.ID || g.Draft == d.ID
 }
 
-// commit saves the text in the name of the draft, then removes the draft. A store that
-// cannot save leaves the draft where it is.
+// commit saves the text for the draft, then removes the draft. If the store cannot save, the draft stays.
 func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text []byte) (bool, error) {
 	g, err := r.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: lineage, Number: d.Number, Token: r.token,
 		SavedAt: r.Clock.Now().Wall, OwnerName: cmp.Or(d.OwnerName, r.owner), Limits: r.Limits})
@@ -180,11 +176,11 @@ func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text [
 	return true, nil
 }
 
-// remove removes a draft that is contained. If that fails, the next editor does it.
+// remove removes a contained draft. If that fails, the next editor removes it.
 func (r *reconciler) remove(ctx context.Context, d Draft) { _ = r.Drafts.Remove(ctx, d.ID, d.Number) }
 
-// sides returns the three sides of a draft. The base is the last generation of its own
-// lineage, or else the one that it was typed on.
+// sides returns the three sides of a draft. The base is the last generation of its own lineage, or otherwise the one on
+// which it was typed.
 func (r *reconciler) sides(ctx context.Context, d Draft, text []byte) (Conflict, error) {
 	if err := r.load(ctx); err != nil {
 		return Conflict{}, err
@@ -197,12 +193,12 @@ func (r *reconciler) sides(ctx context.Context, d Draft, text []byte) (Conflict,
 	if base == "" {
 		c.Base = []byte{}
 	} else if _, kept := find(r.all, base); kept {
-		c.Base, _ = r.Store.Read(ctx, base) // without it, there is no base
+		c.Base, _ = r.Store.Read(ctx, base) // if this fails, there is no base
 	}
 	return c, nil
 }
 
-// merge asks Config.Merge and returns what it makes of the sides, or nil.
+// merge calls Config.Merge and returns the merged content, or nil.
 func (r *reconciler) merge(ctx context.Context, sides Conflict) []byte {
 	merge := r.Merge
 	if merge == nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Resolution says what becomes of a draft.
+// Resolution is a decision about a draft.
 type Resolution string
 
 // The resolutions.
@@ -16,13 +16,12 @@ const (
 	AsDiscard    Resolution = "discard"    // it is removed
 )
 
-// ResolveDraft decides about a draft. AsContent saves what this page has, makes the draft
-// the content and gives it to the page by [EventEditable]. AsGeneration keeps the draft in
-// the history. The draft is removed once that is durable. AsDiscard removes it at once.
+// ResolveDraft decides about a draft. AsContent saves the text of this page, makes the draft the content and gives it
+// to the page by [EventEditable]. AsGeneration keeps the draft in the history. The draft is removed once that is
+// durable. AsDiscard removes it at once.
 //
-// A page that may not write can discard a draft, because that changes nothing that is
-// saved; the other two fail there with ErrReadOnly. Other errors match ErrNotFound,
-// ErrInvalidArgument or are those of FlushNow.
+// A page that may not write can discard a draft, because that changes no saved content; the other two fail there with
+// ErrReadOnly. Other errors match ErrNotFound, ErrInvalidArgument or are those of FlushNow.
 func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) error {
 	if as != AsContent && as != AsGeneration && as != AsDiscard {
 		return &Error{Code: CodeInvalidArgument, Detail: `as must be "content", "generation" or "discard"`}
@@ -63,8 +62,8 @@ func (s *Saver) removeDraft(ctx context.Context, d Draft) error {
 	return answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) error { return s.config.Drafts.Remove(ctx, d.ID, d.Number) })
 }
 
-// resolved forgets a draft that was decided about. A page that has the text still, and
-// nothing typed since, does not make a draft of it again.
+// resolved forgets a draft after a decision. A page that still shows the text, with nothing typed since, does not make
+// a draft of it again.
 func (s *Saver) resolved(id string) {
 	if s.own != nil && s.own.ID == id {
 		s.own = nil
@@ -100,7 +99,7 @@ func (s *Saver) resolveGeneration(ctx context.Context, d Draft) error {
 	return nil
 }
 
-// refusedNow says why this page may not write, to a caller on another goroutine.
+// refusedNow returns the reason why this page may not write, to a caller on another goroutine.
 func (s *Saver) refusedNow() (err error) {
 	if !s.do(func() { err = s.refusal() }) {
 		err = s.over()
@@ -108,7 +107,7 @@ func (s *Saver) refusedNow() (err error) {
 	return err
 }
 
-// resolveContent makes the draft the content, and gives it to the page.
+// resolveContent makes the draft the content and gives it to the page.
 func (s *Saver) resolveContent(ctx context.Context, d Draft) error {
 	if _, ok := s.Lease(); !ok {
 		return s.refusedNow()
@@ -120,8 +119,8 @@ func (s *Saver) resolveContent(ctx context.Context, d Draft) error {
 	return s.makeCurrent(ctx, &restore{content: text, draft: &d})
 }
 
-// give has the page load the content, which is the current generation. The page may not
-// write before it has.
+// give makes the page load the content, which is the current generation. The page may not write before it has loaded
+// it.
 func (s *Saver) give(text []byte) {
 	s.enter(loading)
 	s.edit(loaded{newest: s.newest, content: text, foreign: true, waiting: s.waiting})

@@ -5,24 +5,22 @@ import (
 	"slices"
 )
 
-// restoreWrites is how many writes a restore may take because something is typed meanwhile.
+// restoreWrites is the maximum number of writes of a restore that is repeated because the user types meanwhile.
 const restoreWrites = 10
 
-// restore is a generation that becomes the current one again: a write whose content is
-// known. The text of the page is saved first; text typed during the write is saved too,
-// and then the write is made once more. So whoever restores has every keystroke in the
-// history, and the page and the store agree in the end.
+// restore is a generation that becomes the current one again: a write whose content is known. The text of the page is
+// saved first. Text typed during the write is saved too, and then the write is repeated. The history therefore contains
+// every keystroke, and the page and the store agree in the end.
 type restore struct {
 	content []byte
-	draft   *Draft // of which the content is: the page is given it by an event; nil: a generation's
+	draft   *Draft // the draft whose content it is, which an event gives to the page; nil: a generation's
 	writes  int
-	result  chan error // has one place
+	result  chan error // capacity 1
 }
 
-// Restore makes a generation the current one again and returns its content, for the
-// page to load. The text that the page shows until then is saved. Errors are those
-// of FlushNow and of [Store]; after an error, or where ctx has ended, the page's own text
-// is saved as the current one.
+// Restore makes a generation the current one again and returns its content for the page to load. The text that the page
+// shows until then is saved. Errors are those of FlushNow and of [Store]. After an error, or if ctx has ended, the
+// page's own text is saved as the current one.
 func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
 	ctx, stop := bounded(ctx)
 	defer stop()
@@ -36,7 +34,7 @@ func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
 	return content, nil
 }
 
-// makeCurrent does what Restore says and returns when the content is current.
+// makeCurrent runs a restore and returns when the content is current.
 func (s *Saver) makeCurrent(ctx context.Context, r *restore) error {
 	r.result = make(chan error, 1)
 	if !s.do(func() {
@@ -57,7 +55,7 @@ func (s *Saver) makeCurrent(ctx context.Context, r *restore) error {
 	}
 }
 
-// settleRestore answers a restore, unless it has its answer.
+// settleRestore answers a restore, unless it has an answer.
 func (s *Saver) settleRestore(r *restore, err error) {
 	if i := slices.Index(s.restores, r); i >= 0 {
 		s.restores = slices.Delete(s.restores, i, i+1)
@@ -65,7 +63,7 @@ func (s *Saver) settleRestore(r *restore, err error) {
 	}
 }
 
-// restorable reports whether the next write is that of a restore: everything else is saved.
+// restorable reports whether the next write belongs to a restore: everything else is saved.
 func (s *Saver) restorable() bool {
 	return len(s.restores) > 0 && s.role == editing && s.since.Load() == 0 && s.newest != nil
 }
@@ -83,15 +81,15 @@ func (r *restore) take(context.Context) (Content, error) {
 	return Bytes(r.content), nil
 }
 
-// restored ends a restore whose content was committed, if the page may load it. Otherwise
-// the page's text is saved again.
+// restored ends a restore whose content was committed, if the page may load it. Otherwise the page's text is saved
+// again.
 func (s *Saver) restored(w *write) {
 	r := w.restores
 	dirty := s.since.Load() != 0
 	switch {
-	case !slices.Contains(s.restores, r): // the page was refused it, and does not load it
+	case !slices.Contains(s.restores, r): // the restore was refused, so the page does not load it
 		s.since.CompareAndSwap(0, w.since)
-	case r.draft != nil && s.role != editing: // nothing can be given to the page now
+	case r.draft != nil && s.role != editing: // the page cannot load anything now
 		s.since.CompareAndSwap(0, w.since)
 		s.settleRestore(r, s.refusal())
 	case !dirty:
@@ -106,7 +104,7 @@ func (s *Saver) restored(w *write) {
 	}
 }
 
-// bound counts the writes that a restore takes, and ends one that takes too many.
+// bound counts the writes of a restore, and ends one that takes too many.
 func (s *Saver) bound() {
 	if len(s.restores) == 0 {
 		return

@@ -11,21 +11,20 @@ const (
 	DefaultMaxBytes       = 50 << 20
 )
 
-// Keep says which generations stay where there are more than the limits allow.
+// Keep decides which generations stay if there are more than the limits allow.
 type Keep string
 
 // The policies. [KeepSpread] is the default.
 const (
-	// KeepSpread keeps the newest generation and thins out the others, so that the distances
-	// between them grow with their age: the same number reaches back weeks.
+	// KeepSpread keeps the newest generation and thins out the others, so that the distances between them grow with
+	// their age: the same number covers weeks.
 	KeepSpread Keep = "spread"
 	// KeepLatest keeps the newest generations.
 	KeepLatest Keep = "latest"
 )
 
-// Limits say how much history is kept. The current generation stays, however large it
-// is. A pinned generation stays too. It counts towards neither limit, because a person keeps
-// it: pins neither displace the rest of the history nor are displaced by it.
+// Limits bound the history. The current generation stays, however large it is. A pinned generation stays too and does
+// not count towards either limit: pins neither displace the rest of the history nor are displaced by it.
 type Limits struct {
 	MaxGenerations int   // default 20
 	MaxBytes       int64 // default 50 MiB, over all generations that are not pinned
@@ -39,8 +38,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// kept splits the generations, which are in the order of their commits, into those
-// that have to go and those that stay. It depends on nothing else: every page decides alike.
+// kept splits the generations, which are in the order of their commits, into those to remove and those to keep. The
+// result depends on nothing else: every page decides alike.
 func (l Limits) kept(all []Generation) (gone, stay []Generation) {
 	l = l.withDefaults()
 	thin := thinning{left: make([]candidate, 0, len(all))}
@@ -70,31 +69,29 @@ func (l Limits) kept(all []Generation) (gone, stay []Generation) {
 	return gone, stay
 }
 
-// thinning chooses which generation goes next.
+// thinning chooses the next generation to remove.
 //
-// KeepSpread is the greedy form of logarithmic thinning, which backup programs do with fixed
-// classes (restic forget --keep-hourly --keep-daily …, the grandfather-father-son and the
-// Tower of Hanoi rotation). The generation goes whose two neighbours have the most similar
-// age: after a removal the gap there is the smallest in proportion to its age. So the ages of n
-// generations approach a geometric series from the interval of saving to the age of the
-// first one, whatever the rhythm of saving is, and the last generation before a pause stays
-// long. Which generation goes depends on ages in proportion to each other, so one that has
-// become a long-term one stays until its neighbours are as old in proportion.
+// KeepSpread is the greedy form of logarithmic thinning, which backup programs do with fixed classes (restic forget
+// --keep-hourly --keep-daily …, the grandfather-father-son and the Tower of Hanoi rotation). It removes the generation
+// whose two neighbours have the most similar age: the gap after the removal is the smallest in proportion to its age.
+// The ages of n generations thus approach a geometric series from the interval of saving to the age of the first one,
+// whatever the rhythm of saving is, and the last generation before a pause stays long. The choice depends on ages in
+// proportion to each other, so a long-term generation stays until its neighbours are as old in proportion.
 type thinning struct {
 	left  []candidate // in the order of their commits; the last one is the newest
 	count int         // of those that are not pinned
 	bytes int64       // of those too
 }
 
-// candidate is one generation that is not pinned, or the newest.
+// candidate is a generation that is not pinned, or the newest one.
 type candidate struct {
 	at    int // index among all generations
 	saved int64
 	bytes int64
 }
 
-// add adds a generation. A pinned one is none of the candidates, except that ages are
-// measured from the newest.
+// add adds a generation. A pinned generation is no candidate, but the newest counts even if pinned, because ages are
+// measured from it.
 func (t *thinning) add(i int, g Generation, newest bool) {
 	if g.Name == "" || newest {
 		t.left = append(t.left, candidate{i, g.SavedAt.UnixMilli(), g.Bytes})
@@ -111,7 +108,7 @@ func (t *thinning) remove(i int) {
 	t.left = slices.Delete(t.left, i, i+1)
 }
 
-// first returns which generation goes first, or -1 where only the newest is left. For room, the worth of a
+// first returns the generation to remove first, or -1 if only the newest is left. To make room, the worth of a
 // generation is counted per byte.
 func (t *thinning) first(keep Keep, room bool) int {
 	newest := len(t.left) - 1
@@ -135,9 +132,8 @@ func (t *thinning) first(keep Keep, room bool) int {
 	return found
 }
 
-// worth says how much a generation contributes to the spread, from 0 to 1. The first one is
-// worth more, as nothing older stands for it, and the one before the newest most: it is
-// what a person goes back to, and what a restore has backed up.
+// worth is a generation's contribution to the spread, from 0 to 1. The first one is worth more, because nothing older
+// represents it. The one before the newest is worth most: users go back to it, and a restore has backed it up.
 func worth(ages []int64, i int) float64 {
 	switch {
 	case i == len(ages)-2:
@@ -150,10 +146,9 @@ func worth(ages []int64, i int) float64 {
 	return 1 - float64(ages[i+1])/float64(ages[i-1])
 }
 
-// ages returns how much older than the newest generation each one is. Times that contradict
-// the order of the commits come from a clock that was set. The longest series of times that
-// do not contradict each other and the newest is believed; any other generation has the age of the
-// believed one after it.
+// ages returns how much older than the newest generation each one is. Times that contradict the order of the commits
+// come from a clock that was set. The longest series of times that contradict neither each other nor the newest is
+// believed; any other generation gets the age of the believed one after it.
 func (t *thinning) ages() []int64 {
 	newest := len(t.left) - 1
 	believed := t.believed()
@@ -189,7 +184,7 @@ func (t *thinning) believed() []bool {
 			}
 		}
 		if i < n-1 && next[i] < 0 {
-			length[i] = 0 // it is later than the newest, so that no series begins with it
+			length[i] = 0 // it is later than the newest, so no series begins with it
 		}
 	}
 	best := n - 1

@@ -7,14 +7,12 @@ import (
 	"slices"
 )
 
-// salvage returns what the new editor goes on with: the highest whole index, and the
-// generations that only a higher index may have known. A higher index may be damaged, or may be
-// empty although it was written: some systems cut a file to nothing in a power loss. If no index
-// is whole, all generations in the history count. To bring back a commit that was
-// killed at its last step does no harm; to forget one that was acknowledged would.
+// salvage returns the generations that the new editor goes on with: those of the highest whole index, and those that
+// only a higher index may have listed. A higher index may be damaged, or empty although it was written: some systems
+// truncate a file in a power loss. If no index is whole, all generations in the history count. Restoring a commit that
+// was killed at its last step does no harm; forgetting an acknowledged one would.
 //
-// Only the editors of the higher indexes count. The store refused a former editor that wrote
-// after its awakening.
+// Only the editors of the higher indexes count. The store refused a former editor that wrote after it woke.
 func (l *Layout) salvage(ctx context.Context, names []indexName) ([]Generation, error) {
 	found, above, err := l.highest(ctx, names)
 	if err != nil {
@@ -31,10 +29,9 @@ func (l *Layout) salvage(ctx context.Context, names []indexName) ([]Generation, 
 	})
 }
 
-// orphans returns the generations that base has and those in the history that no index has
-// and that are wanted; nil wants all. They come after those of base, except that a generation
-// that was not to become the current one comes before that. A file without its seal is torn, or was made for a
-// commit that did not come.
+// orphans returns the generations of base and the wanted generations in the history that no index lists; nil wants all.
+// They come after those of base, except that a generation that was committed aside comes before the current one. A file
+// without its seal is torn, or was made for a commit that did not come.
 func (l *Layout) orphans(ctx context.Context, base []Generation, wanted func(Generation) bool) ([]Generation, error) {
 	listed, err := l.files.List(ctx, FolderHistory)
 	if err != nil {
@@ -66,15 +63,14 @@ func (l *Layout) orphans(ctx context.Context, base []Generation, wanted func(Gen
 	return all, nil
 }
 
-// byTime orders generations as they were written.
+// byTime orders generations by the time of their writes.
 func byTime(all []Generation) {
 	written := func(i int) indexName { made, token, _ := parsePair(all[i].ID); return indexName{token, made} }
 	order(len(all), func(i, j int) bool { return written(i).compare(written(j)) < 0 },
 		func(i, j int) { all[i], all[j] = all[j], all[i] })
 }
 
-// orphan reads the file of a generation and reports whether it is whole, and whether it was
-// not to become the current one.
+// orphan reads the file of a generation and reports whether it is whole, and whether it was committed aside.
 func (l *Layout) orphan(ctx context.Context, g Generation) (_ Generation, aside, whole bool, err error) {
 	file, err := l.files.Read(ctx, FolderHistory, g.ID)
 	if err != nil {

@@ -10,24 +10,23 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// role is what this page is among the others.
+// role is the role of this page among the others.
 type role int
 
 const (
-	starting  role = iota // it is being found out whether this page may write
-	loading               // it has the lock, and reads what was saved last
+	starting  role = iota // it is not known yet whether this page may write
+	loading               // it has the lock, and reads the last saved content
 	editing               // it may write
-	leaving               // it saves for the last time before it gives the lock away
-	viewing               // somebody else may write
-	suspended             // the page sleeps and wants nothing
+	leaving               // it saves for the last time before it releases the lock
+	viewing               // another page may write
+	suspended             // the page sleeps and does not want the lock
 	ended
 )
 
-// Saver saves what a page edits, while it holds the project's lock. Its methods may be
-// called from any goroutine.
+// Saver saves the text that a page edits, while it holds the project's lock. Its methods may be called from any
+// goroutine.
 //
-// One goroutine, run, owns everything that changes. What takes time runs beside it and
-// comes back through do.
+// One goroutine, run, owns all mutable state. Slow work runs on other goroutines and returns its results through do.
 type Saver struct {
 	config Config
 	events *mailbox
@@ -35,13 +34,13 @@ type Saver struct {
 	work   sync.WaitGroup
 
 	// Written by MarkDirty, in nanoseconds since began.
-	since atomic.Int64  // first change that no snapshot has; 0: none
+	since atomic.Int64  // first change that no snapshot contains; 0: none
 	last  atomic.Int64  // last change
-	marks atomic.Int64  // how often; times are too coarse to tell two changes apart
-	wake  chan struct{} // has one place
+	marks atomic.Int64  // number of changes; times are too coarse to distinguish two of them
+	wake  chan struct{} // capacity 1
 
 	inbox chan func()
-	reads chan struct{} // has a place for each call that may read
+	reads chan struct{} // capacity: the calls that may read at once
 	mail  letters
 	gone  chan struct{} // closed when run has ended
 	life  context.Context
@@ -53,16 +52,16 @@ type Saver struct {
 
 	// Used by run alone.
 	role      role
-	term      int64 // rises with every change of role: what was begun in another is void
+	term      int64 // rises with every change of role: work of an earlier term is void
 	lease     lock.Lease
 	leaseDone <-chan struct{} // nil without a lease
-	after     int64           // the highest token that the store is known to have seen of others
+	after     int64           // the highest token of another owner that the store is known to have seen
 	refusals  int             // leases in a row whose token the store refused
 	patience  func() time.Duration
-	denied    bool               // the last of autosave:readonly and autosave:editable was readonly
-	unfenced  bool               // the editor before could not be shut out: nothing is written before it is
-	verdict   chan struct{}      // closed, and replaced, when it is known who edits
-	stop      context.CancelFunc // ends what waits or loads in this term
+	denied    bool               // of autosave:readonly and autosave:editable, the last one was readonly
+	unfenced  bool               // the previous editor could not be fenced: nothing is written before that
+	verdict   chan struct{}      // closed, and replaced, when it is known which page edits
+	stop      context.CancelFunc // ends the waiting or loading of this term
 
 	writing  *write
 	epoch    int64 // snapshots begun
@@ -74,16 +73,16 @@ type Saver struct {
 	next     func() time.Duration
 	lastErr  error
 	success  time.Time
-	newest   *Generation // the last one this page has written or loaded
+	newest   *Generation // the last generation that this page has written or loaded
 	size     int64       // of the last snapshot
 	unsaved  unsaved
 	text     int64   // counts the texts that the page was given
-	lineage  string  // of the present one; "" where it is unknown
+	lineage  string  // of the present one; "" if it is unknown
 	own      *Draft  // sealed, of the present text, and not saved since
-	ownMarks int64   // how many changes there were then
-	waiting  []Draft // for a decision, as far as this page knows
+	ownMarks int64   // number of changes at that time
+	waiting  []Draft // drafts that wait for a decision, as far as this page knows
 	holder   *lock.Holder
-	unnamed  chan struct{} // closed when the new editor tells its name; nil once the page knows
+	unnamed  chan struct{} // closed when the new editor announces itself; nil once the page knows
 	shown    shown
 	timer    *time.Timer
 
@@ -92,11 +91,10 @@ type Saver struct {
 	asking  *ask
 }
 
-// New starts AutoSave and returns once it is known whether this page edits and, if so,
-// the listener was given what was saved last. The lock has five seconds for its answer
-// and the listener for returning. After nine seconds New returns in any case: until the store and the lock
-// answer, the page is read-only. A page that may not edit is no error. Errors match
-// ErrInvalidArgument and lock.ErrInvalidArgument, or are the cause of ctx.
+// New starts AutoSave. It returns once it is known whether this page edits and, if so, the listener was given the last
+// saved content. The lock has five seconds for its answer, and so has the listener for returning. After nine seconds
+// New returns in any case: until the store and the lock answer, the page is read-only. A page that may not edit is no
+// error. Errors match ErrInvalidArgument and lock.ErrInvalidArgument, or are the cause of ctx.
 func New(ctx context.Context, c Config) (*Saver, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -153,13 +151,12 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	return s, nil
 }
 
-// MarkDirty says that something has changed. It may be called at every keystroke: it
-// neither allocates nor waits.
+// MarkDirty reports a change. It may be called at every keystroke: it neither allocates nor waits.
 func (s *Saver) MarkDirty() {
 	now := s.now()
 	s.last.Store(now)
 	first := s.since.Load() == 0 && s.since.CompareAndSwap(0, now)
-	s.marks.Add(1) // after it: a mark that was counted is dirty
+	s.marks.Add(1) // after since: a counted mark is dirty
 	if first {
 		select {
 		case s.wake <- struct{}{}:
@@ -174,7 +171,7 @@ func (s *Saver) now() int64 { return int64(time.Since(s.began)) }
 // ReadOnly reports whether this page may not edit.
 func (s *Saver) ReadOnly() bool { return s.readOnly.Load() }
 
-// Lease returns the lease under which this page edits, if it does.
+// Lease returns the lease under which this page edits, if any.
 func (s *Saver) Lease() (lock.Lease, bool) {
 	l := s.held.Load()
 	if l == nil || s.ReadOnly() {
@@ -183,7 +180,7 @@ func (s *Saver) Lease() (lock.Lease, bool) {
 	return *l, true
 }
 
-// State returns what AutoSave is doing.
+// State returns the present state.
 func (s *Saver) State() State {
 	var state State
 	if !s.do(func() { s.advance(); state = s.state() }) {
@@ -192,12 +189,11 @@ func (s *Saver) State() State {
 	return state
 }
 
-// Told returns when the listener has seen all events so far, or with the cause when ctx
-// ends. It must not be called by the listener.
+// Told returns when the listener has handled all events so far, or with the cause when ctx ends. The listener must not
+// call it.
 func (s *Saver) Told(ctx context.Context) error { return s.events.flush(ctx) }
 
-// do runs f on the goroutine that owns the state and returns when it has run. It
-// reports whether it has.
+// do runs f on the goroutine that owns the state and waits for it. It reports whether f has run.
 func (s *Saver) do(f func()) bool {
 	done := make(chan struct{})
 	select {
@@ -209,7 +205,7 @@ func (s *Saver) do(f func()) bool {
 	}
 }
 
-// run owns the state. Whatever happens, advance then does what is due.
+// run owns the state. After each message or timer, advance begins everything that is due.
 func (s *Saver) run() {
 	defer close(s.gone)
 	for s.role != ended {
@@ -230,7 +226,7 @@ func (s *Saver) run() {
 	s.final = s.state()
 }
 
-// advance begins what is due, sets the timer to what is next, and tells the phase.
+// advance begins everything that is due, sets the timer to the next deadline, and emits the phase.
 func (s *Saver) advance() {
 	if s.role == ended {
 		return
@@ -260,7 +256,7 @@ func (s *Saver) writeNext() {
 	}
 }
 
-// due says when the next write is.
+// due returns the time of the next write.
 func (s *Saver) due() (time.Time, bool) {
 	since := s.since.Load()
 	switch {
@@ -316,7 +312,7 @@ func (s *Saver) state() State {
 	return state
 }
 
-// emitPhase tells the phase, whether this page may edit and whether the server answers, where one of them is news.
+// emitPhase emits the phase, whether this page may edit, and whether the server answers, if one of them has changed.
 func (s *Saver) emitPhase(p Phase) {
 	now := shown{p, s.role != editing, s.offline()}
 	if s.shown == now {
@@ -326,7 +322,7 @@ func (s *Saver) emitPhase(p Phase) {
 	s.events.push(Event{Type: EventPhase, State: s.state()})
 }
 
-// shown is what the listener knows.
+// shown is the state that the listener knows.
 type shown struct {
 	phase    Phase
 	readOnly bool
@@ -339,7 +335,7 @@ func (s *Saver) emit(e Event) {
 	s.events.push(e)
 }
 
-// enter changes the role. Whatever was under way in the old one is void.
+// enter changes the role. All work of the previous role becomes void.
 func (s *Saver) enter(r role) {
 	s.role = r
 	s.term++
@@ -347,8 +343,7 @@ func (s *Saver) enter(r role) {
 	s.readOnly.Store(r != editing)
 }
 
-// leave begins to give the lock away. A restore that has not begun is refused: the page's own
-// text is what is handed on.
+// leave begins to give the lock away. A restore that has not begun is refused: the page's own text is handed over.
 func (s *Saver) leave() {
 	s.enter(leaving)
 	for i := len(s.restores) - 1; i >= 0; i-- {
@@ -358,7 +353,7 @@ func (s *Saver) leave() {
 	}
 }
 
-// unanswered notes that it is not known yet whether this page may edit.
+// unanswered records that it is not known yet whether this page may edit.
 func (s *Saver) unanswered() {
 	switch {
 	case s.lastErr != nil || s.role != starting && s.role != loading:
@@ -371,7 +366,7 @@ func (s *Saver) unanswered() {
 	s.events.push(Event{Type: EventPhase, State: s.state()})
 }
 
-// settle tells those who wait for it that it is known who edits.
+// settle notifies the callers that wait until it is known which page edits.
 func (s *Saver) settle() {
 	close(s.verdict)
 	s.verdict = make(chan struct{})

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// The seal ends the file of a generation: a note that the index has as well, then, in a fixed
-// length, how long the note and the content are and the SHA-256 of the content. So a whole file
-// can be distinguished from a torn one without an index, and an index can be made of the files.
+// The seal ends the file of a generation: first a note, which the index contains too, then, in a fixed length, the
+// lengths of the note and the content and the SHA-256 of the content. A whole file can thus be distinguished from a
+// torn one without an index, and an index can be rebuilt from the files.
 const (
 	sealHead    = "\nholdfast "
 	noteDigits  = 6
@@ -17,8 +17,7 @@ const (
 	sealLength  = len(sealHead) + noteDigits + 1 + bytesDigits + 1 + 64 + 1
 )
 
-// Seal returns what [Files.Save] writes after a content of so many bytes and this SHA-256
-// in lower-case hex.
+// Seal returns the text that [Files.Save] writes after a content of that length and SHA-256, in lower-case hex.
 func Seal(bytes int64, sha256, note string) []byte {
 	return []byte(note + sealHead + padded(int64(len(note)), noteDigits) + " " + padded(bytes, bytesDigits) + " " + sha256 + "\n")
 }
@@ -28,15 +27,15 @@ func padded(n int64, digits int) string {
 	return strings.Repeat("0", max(0, digits-len(s))) + s
 }
 
-// sealed returns the content of a file, its SHA-256 and its note; ok is false where no seal
-// for a content of this length ends the file. The caller compares the SHA-256 with that of the content.
+// sealed returns the content of a file, its SHA-256 and its note. ok is false if no seal for a content of this length
+// ends the file. The caller compares the SHA-256 with that of the content.
 func sealed(file []byte) (content []byte, sha256, note string, ok bool) {
 	n := len(file) - sealLength
 	if n < 0 {
 		return nil, "", "", false
 	}
 	digits := strings.TrimLeft(string(file[n+len(sealHead):n+len(sealHead)+noteDigits]), "0")
-	noted, _ := strconv.ParseUint(digits, 10, 32) // where it is no number, the comparison fails
+	noted, _ := strconv.ParseUint(digits, 10, 32) // if it is no number, the comparison fails
 	end := n - int(noted)
 	if end < 0 {
 		return nil, "", "", false
@@ -56,8 +55,7 @@ const (
 	noteTail  = `"}`
 )
 
-// encodeNote spells what a generation has besides its content and its id, and whether it is
-// not to become the current one.
+// encodeNote writes the fields of a generation except its content and its id, and whether it is committed aside.
 func encodeNote(g Generation, aside bool) string {
 	b := strconv.AppendInt([]byte(noteAt), g.SavedAt.UnixMilli(), 10)
 	if aside {
@@ -67,8 +65,8 @@ func encodeNote(g Generation, aside bool) string {
 	return string(b) + noteCheck + hex32(crc32.ChecksumIEEE(b)) + noteTail
 }
 
-// decodeNote adds to a generation what its note says. A note in any other spelling than that of
-// encodeNote says nothing.
+// decodeNote adds the fields of a note to a generation. It ignores a note in any other spelling than that of
+// encodeNote.
 func decodeNote(g Generation, note string) (_ Generation, aside bool) {
 	c := cursor{rest: note}
 	noted := g

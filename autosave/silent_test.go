@@ -19,8 +19,8 @@ import (
 // mostOfACall is the longest that a call may take that waits for no person.
 const mostOfACall = 15 * time.Second
 
-// mute has, from the call of begin on, the operations of the page that begin with one of these never answer, until the test ends. Like a stalled file
-// system, they do not care for the end of a context.
+// mute makes the page's operations with one of these prefixes never answer from the call of begin on, until the test
+// ends. Like a stalled file system, they ignore the end of a context.
 func (p *page) mute(operations ...string) (begin func()) {
 	p.w.Helper()
 	unmute := make(chan struct{})

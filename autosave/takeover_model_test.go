@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 )
 
-// An editor saves while another one takes over and saves, or while two take over at once.
-// Their steps are put into every order there is, and each of them dies between any two and
-// in the midst of every write, or stands still for as long as the others take. At each step:
-//   - what was acknowledged is in the list that any page reads, whole and in its order;
-//   - what an editor was told by its fence stays true, until one that is not older saves;
-//   - one more, who comes now, takes over all that was acknowledged, and saves.
+// An editor saves while another one takes over and saves, or while two take over at once. Their steps run in every
+// possible order. Each of them dies between any two steps and during every write, or stops for as long as the others
+// run. After each step:
+//   - acknowledged content is in the list that any page reads, whole and in order;
+//   - the list that an editor got by its fence stays valid, until an editor that is not older saves;
+//   - one more editor, which begins now, takes over all acknowledged content, and saves.
 func TestEveryTakeover(t *testing.T) {
 	for name, enter := range map[string]func(*stage){
 		"two editors that save": func(s *stage) {
@@ -30,7 +30,7 @@ func TestEveryTakeover(t *testing.T) {
 			s.enter(1, []string{"0", "1"}, "2")
 			s.enter(2, nil)
 			s.enter(3, nil)
-			for _, editor := range []int{0, 0, 0, 1, 2} { // nobody is there yet at their first look
+			for _, editor := range []int{0, 0, 0, 1, 2} { // no other editor exists at their first look
 				s.do(move{editor, 0})
 			}
 		},
@@ -49,7 +49,7 @@ func explore(t *testing.T, enter func(*stage)) {
 		for _, one := range moves {
 			s.do(one)
 		}
-		// What an editor does next depends on nothing but on what it has seen.
+		// The next step of an editor depends only on the states that it has seen.
 		if state := s.String(); !seen[state] {
 			seen[state] = true
 			s.verify()
@@ -63,13 +63,13 @@ func explore(t *testing.T, enter func(*stage)) {
 	require.Greater(t, len(seen), 1000, "there are more than that")
 }
 
-// move is that an editor does its next step or, with a fault, dies in it.
+// move is the next step of an editor; with a fault, the editor dies in it.
 type move struct {
 	editor int
 	fault  autosavetest.Fault
 }
 
-// stage is a storage and those who edit, each of whom waits for its next step.
+// stage is a storage and its editors, each of which waits for its next step.
 type stage struct {
 	t       *testing.T
 	disk    *autosavetest.Disk
@@ -80,18 +80,18 @@ type stage struct {
 
 type editor struct {
 	token int64
-	step  chan string // what it is about to do; closed when it has ended
+	step  chan string // the next step; closed when it has ended
 	turn  chan autosavetest.Fault
 	next  string // the step; "" when it has ended
 	seen  []string
 
 	fenced bool     // it has taken over
-	told   []string // what it found then
-	saving []string // what it has begun to save since
+	told   []string // the list that it found then
+	saving []string // the content that it has begun to save since
 }
 
-// enter has an editor take over and save. It has done so with those that are saved already
-// before anybody else comes; the rest it does in steps.
+// enter makes an editor take over and save. It has saved the contents of already before any other editor begins; it
+// saves the others in steps.
 func (s *stage) enter(token int64, already []string, contents ...string) {
 	e := &editor{token: token, step: make(chan string), turn: make(chan autosavetest.Fault), fenced: already != nil}
 	steps := already == nil
@@ -132,8 +132,8 @@ func numbered(content string, token int64) autosave.Commit {
 		Limits: autosave.Limits{MaxGenerations: 3, Keep: autosave.KeepLatest}}
 }
 
-// moves are all that can happen next. A page that dies between two steps is one that does no
-// more, so that only those have to be told which die in the midst of one.
+// moves are all possible next steps. An editor that dies between two steps simply makes no further step, so only deaths
+// during a step are listed.
 func (s *stage) moves() (all []move) {
 	for i, e := range s.editors {
 		if e.next != "" {
@@ -170,7 +170,7 @@ func (s *stage) do(m move) {
 	}
 }
 
-// files are those whose paths begin so, with what they have.
+// files are the files with this prefix, with their contents.
 func (s *stage) files(prefix string) (all []string) {
 	for _, path := range s.disk.Paths() {
 		if strings.HasPrefix(path, prefix) {
@@ -182,7 +182,7 @@ func (s *stage) files(prefix string) (all []string) {
 	return all
 }
 
-// String is all on which depends what can happen.
+// String is the state on which all later steps depend.
 func (s *stage) String() string {
 	all := s.files("")
 	for _, e := range s.editors {
@@ -230,8 +230,8 @@ func (s *stage) verify() {
 	require.Equal(t, append([]string{"9"}, found[:2]...), after)
 }
 
-// expects reports whether there is what the editor was told, with the first of what it saves
-// itself. The oldest may be gone.
+// expects reports whether the list contains the acknowledged content, with the first part of the editor's own saves.
+// The oldest may be gone.
 func (e *editor) expects(present []string) bool {
 	all := e.told
 	for n := range len(e.saving) + 1 {

@@ -9,19 +9,19 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// write is one commit under way, or an attempt to shut out the editor before.
+// write is one commit in progress, or an attempt to fence the previous editor.
 type write struct {
-	epoch    int64    // which one; it rises with every write
-	since    int64    // when the first change that it has was made, or before; 0 where it has no content
-	marks    int64    // how many changes there were before it was begun
+	epoch    int64    // the number of this write
+	since    int64    // when the first change that it contains was made, or before; 0 if it has no content
+	marks    int64    // number of changes before it began
 	token    int64    // of the lease under which it writes
-	text     int64    // which text of the page it is of
-	restores *restore // whose content it is; nil: the page's
+	text     int64    // the number of the page's text that it contains
+	restores *restore // the restore whose content it is; nil: the page's
 	phase    Phase
 	stop     context.CancelFunc
 }
 
-// saving reports a commit under way.
+// saving reports whether a commit is in progress.
 func (s *Saver) saving() bool { return s.writing != nil && s.writing.since != 0 }
 
 // waiter waits for the snapshot of an epoch, or a later one, to be durable.
@@ -35,19 +35,18 @@ type outcome struct {
 	err        error
 }
 
-// write begins to save what there is now. The change marks are taken before the
-// snapshot: one that comes between the two leads to a write too many, never to one too
-// few.
+// write begins to save the present content. It takes the change marks before the snapshot: a change between the two
+// leads to one write too many, never to one too few.
 func (s *Saver) write() {
 	marks := s.marks.Load()
 	since := s.since.Swap(0)
-	if since == 0 { // nothing is marked, but a failure has to be tried again
+	if since == 0 { // nothing is marked, but a failure must be tried again
 		since = s.now()
 	}
 	s.commit(&write{since: since, marks: marks}, s.config.Snapshot)
 }
 
-// commit commits what content returns.
+// commit commits the result of content.
 func (s *Saver) commit(w *write, content func(context.Context) (Content, error)) {
 	w.phase = PhaseWriting
 	owner, at := s.lease.OwnerName, s.config.Clock.Now().Wall
@@ -69,9 +68,8 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 	s.emitPhase(s.phase())
 }
 
-// launch makes w the write under way, runs f for it and calls finish with the outcome: on
-// the owner's goroutine, once, and in time even where f hangs. f may announce success
-// before it returns.
+// launch makes w the write in progress, runs f for it and calls finish with the outcome: on the owner's goroutine,
+// once, and in time even if f hangs. f may announce success before it returns.
 func (s *Saver) launch(w *write, f func(ctx context.Context, committed func(Generation)) (Generation, error), finish func(*write, outcome)) {
 	s.epoch++
 	s.urgent = false
@@ -101,7 +99,7 @@ func (s *Saver) launch(w *write, f func(ctx context.Context, committed func(Gene
 		case o := <-answer:
 			end(o)
 		case <-ctx.Done():
-			// Cut short by us, it may come back at once with what became of it.
+			// After the context was cancelled here, f may return its outcome at once.
 			select {
 			case o := <-answer:
 				end(o)
@@ -114,8 +112,8 @@ func (s *Saver) launch(w *write, f func(ctx context.Context, committed func(Gene
 
 var errOvertaken = &Error{Code: CodeReadOnly, Detail: "another editor has saved before this page could; this page loads it first"}
 
-// shutOut tries again to shut out the editor before, which failed as this page loaded.
-// That editor may have saved since: then this page loads again before it writes.
+// shutOut tries again to fence the previous editor, which failed when this page loaded. That editor may have saved
+// since: then this page loads again before it writes.
 func (s *Saver) shutOut() {
 	known, w := s.newest, &write{}
 	s.launch(w, func(ctx context.Context, _ func(Generation)) (Generation, error) {
@@ -133,9 +131,9 @@ func (s *Saver) shutOut() {
 	}, s.shut)
 }
 
-// shut notes whether the editor before is shut out.
+// shut records whether the previous editor is fenced.
 func (s *Saver) shut(w *write, o outcome) {
-	if s.leaseDone == nil || w.token != s.lease.Token { // the lease is over, and whoever waited has an answer
+	if s.leaseDone == nil || w.token != s.lease.Token { // the lease has ended, and its waiters have an answer
 		return
 	}
 	if o.err != nil {
@@ -169,7 +167,7 @@ func snapshot(ctx context.Context, take func(context.Context) (Content, error)) 
 	return content, nil
 }
 
-// snapshot returns what the page has now, as bytes.
+// snapshot returns the present content of the page, as bytes.
 func (s *Saver) snapshot(ctx context.Context) ([]byte, error) {
 	content, err := snapshot(ctx, s.config.Snapshot)
 	if err != nil {
@@ -184,7 +182,7 @@ func (s *Saver) progress(w *write, p Phase) {
 	}
 }
 
-// written notes what became of a commit.
+// written handles the outcome of a commit.
 func (s *Saver) written(w *write, o outcome) {
 	writes := s.role == editing || s.role == leaving
 	if o.err != nil {
@@ -220,7 +218,7 @@ func (s *Saver) written(w *write, o outcome) {
 	s.resolve(w, o)
 }
 
-// saved notes a generation of what this page shows, unless the page has loaded since.
+// saved records a generation of the text that this page shows, unless the page has loaded another one since.
 func (s *Saver) saved(w *write, g Generation) {
 	if w.token == s.lease.Token {
 		s.newest = &g
@@ -232,8 +230,8 @@ func (s *Saver) saved(w *write, g Generation) {
 	s.emit(Event{Type: EventSaved, Generation: &g})
 }
 
-// clean takes back that the changes of w are not saved, which was assumed when the role
-// changed in the middle of it. A page that has typed since keeps what it could not save.
+// clean corrects the assumption that the changes of w are not saved. The assumption was made when the role changed
+// during the write. A page that has typed since keeps the text that it could not save.
 func (s *Saver) clean(w *write) {
 	if w.restores != nil || w.token != s.lease.Token || !s.since.CompareAndSwap(w.since, 0) {
 		return
@@ -241,11 +239,11 @@ func (s *Saver) clean(w *write) {
 	if s.marks.Load() != w.marks {
 		s.since.CompareAndSwap(0, s.now())
 	} else {
-		s.unsaved = unsaved{marked: w.marks} // keepLoss may still be under way
+		s.unsaved = unsaved{marked: w.marks} // keepLoss may still run
 	}
 }
 
-// resolve answers those who waited for this write.
+// resolve answers the callers that waited for this write.
 func (s *Saver) resolve(w *write, o outcome) {
 	var rest []waiter
 	for _, waits := range s.waiters {
@@ -258,7 +256,7 @@ func (s *Saver) resolve(w *write, o outcome) {
 	s.waiters = rest
 }
 
-// refuse answers all who wait for something to be saved or restored.
+// refuse answers all callers that wait for a save or restore.
 func (s *Saver) refuse(err error) {
 	for _, waits := range s.waiters {
 		waits.result <- outcome{err: err}
@@ -269,7 +267,7 @@ func (s *Saver) refuse(err error) {
 	s.waiters, s.restores, s.urgent = nil, nil, false
 }
 
-// failed notes a failure of the store, which is tried again.
+// failed records a failure of the store, after which AutoSave tries again.
 func (s *Saver) failed(err error) {
 	s.failures++
 	s.lastErr = err
@@ -280,14 +278,12 @@ func (s *Saver) recovered() {
 	s.failures, s.lastErr, s.next = 0, nil, s.config.Retry.Delays()
 }
 
-// FlushNow saves now and returns when what was dirty at the call is durable, with the
-// generation that has it. Where nothing is dirty that is the last one, and where nothing
-// was ever saved the first one is written.
+// FlushNow saves now. It returns when the changes before the call are durable, with the generation that contains them.
+// If nothing has changed it returns the last generation; if nothing was ever saved it writes the first one.
 //
-// Errors match ErrReadOnly (with the reason as its cause), ErrDisabled, ErrDisposed,
-// ErrSnapshotFailed or those of [Store]; after these the change stays and is tried again
-// by itself. If ctx has ended its cause is returned, after fourteen seconds ErrWriteFailed;
-// saving goes on.
+// Errors match ErrReadOnly (with the reason as its cause), ErrDisabled, ErrDisposed, ErrSnapshotFailed or those of
+// [Store]; after the last two kinds the change stays, and AutoSave tries again. If ctx has ended, its cause is
+// returned, and after fourteen seconds ErrWriteFailed; saving goes on.
 func (s *Saver) FlushNow(ctx context.Context) (Generation, error) {
 	ctx, stop := bounded(ctx)
 	defer stop()
@@ -298,7 +294,7 @@ func (s *Saver) flush(ctx context.Context, as role) (Generation, error) {
 	return s.generation(ctx, func(result chan outcome) { s.queue(as, result) })
 }
 
-// generation asks for a generation and returns it. The answer may come later than ctx ends.
+// generation requests a generation and returns it. The answer may arrive after ctx has ended.
 func (s *Saver) generation(ctx context.Context, ask func(result chan outcome)) (Generation, error) {
 	result := make(chan outcome, 1)
 	if !s.do(func() { ask(result) }) {
@@ -312,7 +308,7 @@ func (s *Saver) generation(ctx context.Context, ask func(result chan outcome)) (
 	}
 }
 
-// over says why nothing can be done any more.
+// over returns the reason why this page can do nothing any more.
 func (s *Saver) over() error {
 	if s.config.Disabled {
 		return ErrDisabled
@@ -335,7 +331,7 @@ func (s *Saver) queue(as role, result chan outcome) {
 	}
 }
 
-// refusal says why this page may not write.
+// refusal returns the reason why this page may not write.
 func (s *Saver) refusal() error {
 	code := CodeReadOnly
 	if errors.Is(s.lastErr, lock.ErrNotAllowed) {

@@ -24,7 +24,7 @@ type Channel struct {
 	deaf bool
 }
 
-// Deafen lets the page hear nothing, as one that is frozen, until it is undone.
+// Deafen makes the page receive nothing, as a frozen page, until deaf is false again.
 func (c *Channel) Deafen(deaf bool) {
 	c.air.mu.Lock()
 	defer c.air.mu.Unlock()

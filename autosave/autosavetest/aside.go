@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// testAside keeps generations that never were the current one.
+// testAside keeps generations that were never current.
 func testAside(h *harness) {
 	s := h.Open()
 	aside := func(content string, token int64) autosave.Generation {

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// Client is the [autosave.Files] of one page, whose operations can be made to fail.
+// Client is the [autosave.Files] of one page. Its operations can be made to fail.
 type Client struct {
 	Steps
 	files autosave.Files
@@ -68,9 +68,8 @@ func (c *Client) Expect(name, index string) {
 	}
 }
 
-// Save implements [autosave.Files]. Its steps are operations like those of the other
-// methods: the look around once the content is taken, the writing of each file, and the last
-// look around.
+// Save implements [autosave.Files]. Its steps are operations like those of the other methods: the listing once the
+// content is taken, the write of each file, and the last listing.
 func (c *Client) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	content, err := s.Take(ctx)
 	if err == nil {
@@ -113,7 +112,7 @@ func (c *Client) Save(ctx context.Context, s autosave.Saving) ([]string, error) 
 	return names, err
 }
 
-// left writes what is left of a save whose content was not written, after the index was spelled.
+// left writes the remains of a save whose content was not written, after the index was encoded.
 func (c *Client) left(ctx context.Context, f Fault, s autosave.Saving, taken autosave.Content) error {
 	content, err := taken.Bytes()
 	if err != nil {
@@ -142,7 +141,7 @@ func (c *Client) left(ctx context.Context, f Fault, s autosave.Saving, taken aut
 	return c.files.Write(ctx, autosave.FolderHistory, s.Name, file)
 }
 
-// PageOf returns an [autosave.Layout] over the files as the suite wants it.
+// PageOf returns an [autosave.Layout] over the files, in the form that the suite needs.
 func PageOf(files autosave.Files, digest autosave.Digest) Page {
 	c := NewClient(files)
 	return Page{Store: autosave.NewLayout(c, digest), Break: c.Break, Ops: c.Ops, Mend: c.Mend}

@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// tight limits make every commit remove something, so that every step is there.
+// tight limits make every commit remove something, so that every step occurs.
 var tight = autosave.Limits{MaxGenerations: 2}
 
-// testKilled kills the page at every operation of a commit and of the fence before it.
-// The next page must find what was there before or what was committed.
+// testKilled kills the page at every operation of a commit and of the fence before it. The next page must find the
+// content from before, or the committed one.
 func testKilled(h *harness) {
 	h.steps(func(s Page, step int, f Fault) {
 		s.Break(step, f, true)
@@ -23,7 +23,7 @@ func testKilled(h *harness) {
 	})
 }
 
-// testFailed lets every operation fail, and the same page try again.
+// testFailed makes every operation fail, and the same page tries again.
 func testFailed(h *harness) {
 	h.steps(func(s Page, step int, f Fault) {
 		s.Break(step, f, false)
@@ -64,7 +64,7 @@ func (h *harness) steps(test func(s Page, step int, f Fault)) {
 	}
 }
 
-// begin returns a page of a storage in which another one has saved.
+// begin returns a page of a storage in which another page has saved.
 func (h *harness) begin() Page {
 	h.fresh()
 	first := h.Open()
@@ -73,7 +73,7 @@ func (h *harness) begin() Page {
 	return h.Open()
 }
 
-// edit takes over from the one before and saves.
+// edit takes over from the previous page and saves.
 func (h *harness) edit(s Page) error {
 	if err := s.Fence(h.Context(), 2); err != nil {
 		return err
@@ -84,8 +84,8 @@ func (h *harness) edit(s Page) error {
 	return err
 }
 
-// whole fails unless every generation can be read and the current one is what was
-// committed last: for certain, where the edit was acknowledged.
+// whole fails unless every generation can be read and the current one is the last committed one: certainly so if the
+// edit was acknowledged.
 func (h *harness) whole(s Page, edit error) {
 	h.Helper()
 	all := h.list(s)
@@ -94,7 +94,7 @@ func (h *harness) whole(s Page, edit error) {
 		require.Equal(h, i == 0, g.Current)
 		content, err := s.Read(h.Context(), g.ID)
 		if i > 0 && err != nil {
-			// Beyond the limits it may be half-removed, but never listed first.
+			// Beyond the limits it may be half removed, but it is never listed first.
 			require.ErrorIs(h, err, autosave.ErrCorrupted)
 			h.Errorf("listed, but not there: %s", g.ID)
 			continue

@@ -1,5 +1,5 @@
-// Package autosavetest has what AutoSave is tested with: a storage in memory whose every
-// operation can fail, and the suite that every Store has to pass.
+// Package autosavetest contains the test tools of AutoSave: a storage in memory whose every operation can fail, and the
+// suite that every Store must pass.
 package autosavetest
 
 import (
@@ -23,8 +23,8 @@ func SHA256(_ context.Context, content []byte) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Disk is a storage in memory, shared by the clients that [Disk.Client] returns, as the
-// tabs of one origin share theirs.
+// Disk is a storage in memory, shared by the clients that [Disk.Client] returns, as the tabs of one origin share
+// theirs.
 type Disk struct {
 	mu       sync.Mutex
 	files    map[string][]byte
@@ -34,26 +34,25 @@ type Disk struct {
 // NewDisk returns an empty storage without limits.
 func NewDisk() *Disk { return &Disk{files: make(map[string][]byte)} }
 
-// Clone returns a storage that has the same now.
+// Clone returns a storage with the same present content.
 func (d *Disk) Clone() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return &Disk{files: maps.Clone(d.files), capacity: d.capacity}
 }
 
-// SetCapacity sets how many bytes there is room for; 0 means any number.
+// SetCapacity sets the size of the storage in bytes; 0 means no limit.
 func (d *Disk) SetCapacity(n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.capacity = n
 }
 
-// Client returns the files as one page has them.
+// Client returns the files of one page.
 func (d *Disk) Client() *Client { return NewClient(d.Stepped(nil)) }
 
-// Stepped returns the files as one page has them. before, where set, runs before each of
-// the smallest steps between which others may have theirs, such as "write index/1-2.json";
-// with a Fault the page dies in the step.
+// Stepped returns the files of one page. before, if set, runs before each of the smallest steps, such as "write
+// index/1-2.json"; other pages may run their steps between two of them. With a Fault the page dies in the step.
 func (d *Disk) Stepped(before func(step string) Fault) autosave.Files { return disk{d, before} }
 
 // disk is the [autosave.Files] of a Disk.
@@ -101,13 +100,12 @@ func (d disk) Read(_ context.Context, folder, name string) ([]byte, error) {
 	return slices.Clone(content), nil
 }
 
-// Write panics where the file was written before.
+// Write panics if the file was written before.
 func (d disk) Write(_ context.Context, folder, name string, content []byte) error {
 	return d.write(folder+"/"+name, content, false)
 }
 
-// write does it in one step. Where the file is made already, it fills it, even when somebody
-// has removed it since.
+// write writes in one step. If the file was made already, write fills it, even if another page has removed it since.
 func (d disk) write(path string, content []byte, made bool) error {
 	fault, err := d.step("write " + path)
 	switch fault {
@@ -158,8 +156,8 @@ func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	return d.List(ctx, autosave.FolderIndex)
 }
 
-// encode takes the content of a saving and returns what is to be written: the content and its seal, and the index
-// that follows those with the names before.
+// encode takes the content of a saving and returns the data to write: the content and its seal, and the index that
+// follows the named ones.
 func encode(ctx context.Context, s autosave.Saving, before []string) (content, seal, index []byte, err error) {
 	taken, err := s.Take(ctx)
 	if err != nil {
@@ -186,14 +184,14 @@ func (d disk) Remove(_ context.Context, folder, name string) error {
 	return nil
 }
 
-// Cut cuts a file to nothing.
+// Cut truncates a file to nothing.
 func (d *Disk) Cut(path string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.files[path] = nil
 }
 
-// Used returns how many bytes there are.
+// Used returns the number of bytes in use.
 func (d *Disk) Used() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,14 +205,14 @@ func (d *Disk) used() (n int) {
 	return n
 }
 
-// Evict empties the storage, as a browser does that needs the room.
+// Evict empties the storage, as a browser that needs the room does.
 func (d *Disk) Evict() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.files)
 }
 
-// Forget removes the indexes or, where cut, cuts each of them to nothing.
+// Forget removes the indexes or, if cut is set, truncates each of them to nothing.
 func (d *Disk) Forget(cut bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -229,7 +227,7 @@ func (d *Disk) Forget(cut bool) {
 	}
 }
 
-// Corrupt changes the first byte of a file, or removes it where it is empty.
+// Corrupt changes the first byte of a file, or removes the file if it is empty.
 func (d *Disk) Corrupt(path string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -243,7 +241,7 @@ func (d *Disk) Corrupt(path string) {
 	d.files[path] = content
 }
 
-// Paths returns what there is, in order.
+// Paths returns the paths of all files, in order.
 func (d *Disk) Paths() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -20,23 +20,22 @@ type Shelf struct {
 type shelved struct {
 	autosave.Draft
 	text []byte
-	open *Desk // the page that has it open; nil where that page has sealed it or is gone
+	open *Desk // the page that has it open; nil if that page has sealed it or is gone
 }
 
 // NewShelf returns an empty storage.
 func NewShelf() *Shelf { return &Shelf{drafts: make(map[string]*shelved)} }
 
-// Desk is the [autosave.Drafts] of one page, and what that page does with its own draft.
+// Desk is the [autosave.Drafts] of one page, and the page's operations on its own draft.
 type Desk struct {
 	shelf *Shelf
 	steps *Steps
-	// Unsaved returns what the page has and no commit contains; ok is false where everything
-	// is saved. Seal asks for it. nil means that everything is saved.
+	// Unsaved returns the text of the page that no commit contains; ok is false if everything is saved. Seal calls it.
+	// nil means that everything is saved.
 	Unsaved func() (d autosave.Draft, text []byte, ok bool)
 }
 
-// Desk returns the drafts as one page has them. The steps, where they are not nil, count
-// the operations and make them fail.
+// Desk returns the drafts of one page. The steps, unless nil, count the operations and make them fail.
 func (s *Shelf) Desk(steps *Steps) *Desk {
 	if steps == nil {
 		steps = new(Steps)
@@ -44,16 +43,15 @@ func (s *Shelf) Desk(steps *Steps) *Desk {
 	return &Desk{shelf: s, steps: steps}
 }
 
-// Journal writes what the page has now and keeps the file open, as a page does that is
-// being typed into.
+// Journal writes the present text of the page and keeps the file open, as a page does while the user types.
 func (d *Desk) Journal(draft autosave.Draft, text []byte) {
 	if fault, _ := d.steps.step(context.Background(), "journal "+draft.ID); fault == 0 || fault == Lied {
-		draft.Cause = autosave.CauseCrashed // as the next page finds it
+		draft.Cause = autosave.CauseCrashed // the next page finds this cause
 		d.put(draft, text, d)
 	}
 }
 
-// put stores the draft unless a later snapshot of it is there.
+// put stores the draft unless a later snapshot of it exists.
 func (d *Desk) put(draft autosave.Draft, text []byte, open *Desk) {
 	draft.Bytes = int64(len(text))
 	d.shelf.mu.Lock()
@@ -67,7 +65,7 @@ func (d *Desk) put(draft autosave.Draft, text []byte, open *Desk) {
 // Saved empties the draft up to the number: a commit contains it.
 func (d *Desk) Saved(id string, number int64) { _ = d.Remove(context.Background(), id, number) }
 
-// End closes what the page has open, as the browser does when the page is gone.
+// End closes the page's open files, as the browser does when the page is gone.
 func (d *Desk) End() {
 	d.steps.Kill()
 	d.shelf.mu.Lock()
@@ -148,7 +146,7 @@ func (d *Desk) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Draft,
 	return &draft, nil
 }
 
-// Texts returns the texts of all drafts, those of live pages included, in no order.
+// Texts returns the texts of all drafts, also those of live pages, in no order.
 func (s *Shelf) Texts() (texts []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +156,7 @@ func (s *Shelf) Texts() (texts []string) {
 	return texts
 }
 
-// Page returns one page as the suite wants it.
+// Page returns one page in the form that the suite needs.
 func (s *Shelf) Page() DraftPage {
 	d := s.Desk(nil)
 	return DraftPage{Drafts: d, Journal: d.Journal, Saved: d.Saved, End: d.End,

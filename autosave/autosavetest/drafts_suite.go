@@ -12,24 +12,22 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// DraftPage is one page as the suite of drafts wants it: its Drafts, and what it does
-// with its own draft.
+// DraftPage is one page in the form that the suite of drafts needs: its Drafts, and its operations on its own draft.
 type DraftPage struct {
 	autosave.Drafts
-	// Journal writes a snapshot and keeps the draft open. It returns when another page would
-	// find the snapshot if this one died. The Cause of the draft means nothing.
+	// Journal writes a snapshot and keeps the draft open. It returns when another page would find the snapshot if this
+	// one died. It ignores the Cause of the draft.
 	Journal func(d autosave.Draft, text []byte)
-	// Type sets what the page has and no commit contains: Seal stores it. nil means that
-	// everything is saved.
+	// Type sets the text that no commit contains, which Seal stores. nil means that everything is saved.
 	Type func(d autosave.Draft, text []byte)
-	// Saved tells the page that a commit contains its draft up to the number.
+	// Saved informs the page that a commit contains its draft up to the number.
 	Saved func(id string, number int64)
-	// End ends the page without a word, and returns when its files are closed.
+	// End ends the page without notice, and returns when its files are closed.
 	End func()
 }
 
-// RunDrafts runs the suite that every Drafts must pass. open returns an empty storage: a
-// function that opens a page of it.
+// RunDrafts runs the suite that every Drafts must pass. open returns an empty storage: a function that opens a page of
+// it.
 func RunDrafts(t *testing.T, open func(t *testing.T) func() DraftPage) {
 	for _, c := range []struct {
 		name string
@@ -177,7 +175,7 @@ func testSavedDraft(h *drafts) {
 	p.Journal(h.draft("a", 1), []byte("one"))
 	p.Saved("a", 1)
 	p.Journal(h.draft("a", 2), []byte("one, two"))
-	p.Saved("a", 1) // an answer that comes late
+	p.Saved("a", 1) // an answer that arrives late
 	p.End()
 	other := h.open()
 	h.holds(other, "one, two")

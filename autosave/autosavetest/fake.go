@@ -7,7 +7,7 @@ func (d *Disk) Page() Page {
 	return PageOf(d.Stepped(nil), SHA256)
 }
 
-// Storage returns the disk as the suite wants it.
+// Storage returns the disk in the form that the suite needs.
 func (d *Disk) Storage() Storage {
 	return Storage{
 		Open:    d.Page,

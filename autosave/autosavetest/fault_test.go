@@ -69,7 +69,7 @@ type store = autosave.Store
 
 var highest atomic.Int64
 
-// faults and the test of the suite that must see each.
+// faults and the test of the suite that must fail for each.
 var faults = map[string]struct {
 	faulty
 	caught string
@@ -160,8 +160,8 @@ var faults = map[string]struct {
 
 const faultVariable = "HOLDFAST_PLANTED_FAULT"
 
-// TestSuiteFindsFaults runs the suite in a process of its own for each fault, which must
-// fail, and by the test that is meant for it.
+// TestSuiteFindsFaults runs the suite in a process of its own for each fault. The suite must fail, in the test that is
+// meant for the fault.
 func TestSuiteFindsFaults(t *testing.T) {
 	if runtime.GOOS == "js" {
 		t.Skip("a browser runs no processes")

@@ -20,7 +20,7 @@ func (h *harness) names(s autosave.Store) (names []string) {
 	return names
 }
 
-// testPin pins, goes beyond the limits, and lets go.
+// testPin pins, goes beyond the limits, and removes the pins.
 func testPin(h *harness) {
 	s := h.Open()
 	one, two := h.save(s, "one", 1), h.save(s, "two", 1)
@@ -42,7 +42,7 @@ func testPin(h *harness) {
 	}
 	h.holds(s, strings.Repeat("9", 100), strings.Repeat("8", 100), "two", "one")
 	assert.Equal(h, []string{"", "", "now", name}, h.names(h.Open()))
-	for _, id := range []string{one.ID, two.ID, two.ID} { // what is let go already can be let go again
+	for _, id := range []string{one.ID, two.ID, two.ID} { // a generation without a pin can be unpinned again
 		free, err := s.Pin(h.Context(), 1, id, "")
 		require.NoError(h, err)
 		assert.Empty(h, free.Name)
@@ -55,7 +55,7 @@ func testPin(h *harness) {
 	h.holds(h.Open(), "last")
 }
 
-// testPinRefused pins what is not there, and under tokens that are no longer the highest.
+// testPinRefused pins generations that do not exist, and pins under tokens that are no longer the highest.
 func testPinRefused(h *harness) {
 	old, successor := h.Open(), h.Open()
 	_, err := old.Pin(h.Context(), 1, autosave.Current, "nothing")
@@ -80,8 +80,8 @@ func testPinRefused(h *harness) {
 	}
 }
 
-// testPinFaults lets every operation of a pin fail, or kills the page there. Every
-// acknowledged change is there, and nothing else has changed.
+// testPinFaults makes every operation of a pin fail, or kills the page there. Every acknowledged change exists, and
+// nothing else has changed.
 func testPinFaults(h *harness) {
 	if h.Open().Break == nil {
 		h.Skip("this storage cannot be made to fail")
@@ -129,7 +129,7 @@ func testPinFaults(h *harness) {
 	}
 }
 
-// testPinTakeover pins while a successor begins: what was acknowledged the successor has.
+// testPinTakeover pins while a successor begins: the successor has every acknowledged pin.
 func testPinTakeover(h *harness) {
 	for range 50 {
 		h.fresh()

@@ -11,11 +11,11 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// Power is an [autosave.Files] that remembers which of its writes were flushed, so that a test can cut the
-// power at any moment. A flushed write stays. Of all others any part may be lost, in any order, and
-// a write may be torn, as SQLite's crash tests suppose of a disk.
+// Power is an [autosave.Files] that remembers which of its writes were flushed, so that a test can cut the power at any
+// moment. A flushed write stays. Of all others any part may be lost, in any order, and a write may be torn, as SQLite's
+// crash tests assume of a disk.
 type Power struct {
-	// Hasty makes Save flush nothing before the end: a fault that a test of the store must see.
+	// Hasty makes Save flush nothing before the end: a fault that a test of the store must find.
 	Hasty bool
 
 	mu    sync.Mutex
@@ -23,7 +23,7 @@ type Power struct {
 	steps []powerStep
 }
 
-// powerStep is one change, of which other changes and the loss of power know nothing.
+// powerStep is one change, which a loss of power keeps or drops independently of others.
 type powerStep struct {
 	path string
 	kind powerKind
@@ -43,7 +43,7 @@ const (
 // NewPower returns empty files.
 func NewPower() *Power { return &Power{disk: NewDisk()} }
 
-// Steps returns how many changes there were.
+// Steps returns the number of changes so far.
 func (p *Power) Steps() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,8 +57,7 @@ func (p *Power) step(s powerStep) {
 	s.apply(p.disk.files, 1)
 }
 
-// apply changes the files. Part says how much of a write is there: nothing, all, its first half, or
-// its length alone.
+// apply changes the files. part says how much of a write is kept: nothing, all, its first half, or its length alone.
 func (s powerStep) apply(files map[string][]byte, part int) {
 	content, there := files[s.path]
 	switch {
@@ -81,7 +80,7 @@ func (s powerStep) apply(files map[string][]byte, part int) {
 	}
 }
 
-// parts returns in how many ways a step that was not flushed may be there.
+// parts returns the number of states in which an unflushed step may be left.
 func (s powerStep) parts() int {
 	switch s.kind {
 	case powerWrite:
@@ -92,8 +91,8 @@ func (s powerStep) parts() int {
 	return 2
 }
 
-// Pending returns, for a loss of power after so many changes, in how many ways each change that is not safe
-// may be there.
+// Pending returns, for a loss of power after so many changes, the number of states in which each unsafe change may be
+// left.
 func (p *Power) Pending(steps int) (parts []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +104,7 @@ func (p *Power) Pending(steps int) (parts []int) {
 	return parts
 }
 
-// settled is how many removals later one is safe: each commit since has flushed something.
+// settled is the number of later removals after which one is safe: each commit since has flushed something.
 const settled = 6
 
 func (p *Power) safe(i, steps int) bool {
@@ -117,8 +116,8 @@ func (p *Power) safe(i, steps int) bool {
 	return s.kind == powerFlush || slices.ContainsFunc(later, func(o powerStep) bool { return o.kind == powerFlush && o.path == s.path })
 }
 
-// Cut returns the storage as it is after a loss of power that comes after so many changes. Parts says
-// of each pending change how much of it is there, from 0 to the number that Pending returns.
+// Cut returns the storage after a loss of power that comes after so many changes. parts says how much of each pending
+// change is kept, from 0 to the number that Pending returns.
 func (p *Power) Cut(steps int, parts []int) *Disk {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,5 +193,5 @@ func (p *Power) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	return p.List(ctx, autosave.FolderIndex)
 }
 
-// String returns what there is, for a test that fails.
+// String returns the paths, for a test that fails.
 func (d *Disk) String() string { return strings.Join(d.Paths(), " ") }

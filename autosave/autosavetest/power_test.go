@@ -17,14 +17,14 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 )
 
-// moment is what a store had told after so many changes of its files.
+// moment is the list that a store had acknowledged after so many changes of its files.
 type moment struct {
 	steps int
 	all   []autosave.Generation // the current one first
 }
 
-// session fences, commits, pins and collects over files that remember what was flushed. It returns what was
-// acknowledged, and when.
+// session fences, commits, pins and collects over files that remember their flushes. It returns the acknowledged states
+// and their times.
 func session(t *testing.T, files *autosavetest.Power) (told []moment, contents map[string]string) {
 	contents = map[string]string{}
 	at := time.UnixMilli(1_700_000_000_000)
@@ -43,7 +43,7 @@ func session(t *testing.T, files *autosavetest.Power) (told []moment, contents m
 			text := strings.Repeat(fmt.Sprint(token, n, " "), 20)
 			g, err := s.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes(text), Token: token, SavedAt: at, Draft: fmt.Sprint("d", token), Number: int64(n + 1),
 				Limits: autosave.Limits{MaxGenerations: 3}, Aside: n == 2,
-				Committed: func(g autosave.Generation) { // nothing that goes after this may take it away
+				Committed: func(g autosave.Generation) { // no later change may lose this generation
 					told = append(told, moment{files.Steps(), nil})
 				}})
 			contents[g.ID] = text
@@ -73,8 +73,8 @@ func (moment) all0(told []moment) string {
 	return ""
 }
 
-// opens says what is wrong with a storage after a loss of power; nothing where it has the last acknowledged state
-// or the one that was about to come.
+// opens returns the fault of a storage after a loss of power; nothing if the storage has the last acknowledged state or
+// the next one.
 func opens(disk *autosavetest.Disk, last, next moment, contents map[string]string) string {
 	ctx := context.Background()
 	for _, edits := range []bool{false, true} {
@@ -113,7 +113,7 @@ func opens(disk *autosavetest.Disk, last, next moment, contents map[string]strin
 	return ""
 }
 
-// follows says in what a list is neither the last acknowledged one nor on its way to the next.
+// follows returns the difference if a list is neither the last acknowledged one nor on its way to the next.
 func follows(all []autosave.Generation, last, next moment) string {
 	has := map[string]autosave.Generation{}
 	for _, g := range all {
@@ -140,7 +140,7 @@ func follows(all []autosave.Generation, last, next moment) string {
 	return ""
 }
 
-// most is how many losses of power are tried after one change: POWER_LOSSES in the environment, or a few.
+// most is the number of losses of power that are tried after one change: POWER_LOSSES in the environment, or a few.
 func most() int {
 	if n, err := strconv.Atoi(os.Getenv("POWER_LOSSES")); err == nil {
 		return n
@@ -148,7 +148,7 @@ func most() int {
 	return 24
 }
 
-// cuts calls check with every way in which a power loss can leave the pending changes, or with many random ones where
+// cuts calls check with every way in which a power loss can leave the pending changes, or with many random ones if
 // there are too many.
 func cuts(parts []int, random *rand.Rand, check func(chosen []int)) {
 	most := most()
@@ -164,7 +164,7 @@ func cuts(parts []int, random *rand.Rand, check func(chosen []int)) {
 			case total > most && i > 1:
 				chosen[j] = random.IntN(n)
 			case total > most:
-				chosen[j] = i // nothing of it, then all of it
+				chosen[j] = i // first nothing of it, then all of it
 			default:
 				chosen[j], left = left%n, left/n
 			}
@@ -173,7 +173,7 @@ func cuts(parts []int, random *rand.Rand, check func(chosen []int)) {
 	}
 }
 
-// losses cuts the power after every change of a session, and counts what went wrong.
+// losses cuts the power after every change of a session, and counts the failures.
 func losses(t *testing.T, files *autosavetest.Power) (tried int, wrong []string) {
 	told, contents := session(t, files)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -205,7 +205,7 @@ func TestPowerLoss(t *testing.T) {
 	assert.Empty(t, len(wrong))
 }
 
-// A store that writes its index before its content is durable loses what it has acknowledged: the test sees that.
+// A store that writes its index before its content is durable loses acknowledged content: the test finds that.
 func TestPowerLossFindsAHastyStore(t *testing.T) {
 	files := autosavetest.NewPower()
 	files.Hasty = true

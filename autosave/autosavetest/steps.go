@@ -13,8 +13,8 @@ type Fault int
 // The faults. All make the operation fail.
 const (
 	Refused Fault = iota + 1 // nothing has happened
-	Torn                     // of what was to be written, half is
-	Lied                     // it has happened all the same
+	Torn                     // half of the write has happened
+	Lied                     // it has happened nevertheless
 )
 
 // Faults are all of them.
@@ -33,15 +33,15 @@ var (
 type Steps struct {
 	mu     sync.Mutex
 	ops    int // so far
-	at     int // operation that fails, where fault is set
+	at     int // the operation that fails, if fault is set
 	fault  Fault
-	dies   bool // with it
+	dies   bool // the page dies there
 	always bool // every later one fails too
 	killed bool
 	log    []string
 
-	// Before, where set, runs before each operation, with its name, such as
-	// "write history/1-2". It may block, as a page does that is frozen there.
+	// Before, if set, runs before each operation, with its name, such as "write history/1-2". It may block, as a page
+	// that is frozen there does.
 	Before func(operation string)
 }
 
@@ -67,21 +67,21 @@ func (c *Steps) Mend() {
 	c.fault, c.always = 0, false
 }
 
-// Kill lets no later operation have an effect.
+// Kill makes all later operations have no effect.
 func (c *Steps) Kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.killed = true
 }
 
-// Killed reports whether Kill was called, or Break has come true.
+// Killed reports whether Kill was called, or a fault of Break has killed the page.
 func (c *Steps) Killed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.killed
 }
 
-// Ops returns how many operations there were.
+// Ops returns the number of operations so far.
 func (c *Steps) Ops() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *Steps) Log() []string {
 	return log
 }
 
-// step counts an operation and says how it fails.
+// step counts an operation and returns its fault.
 func (c *Steps) step(ctx context.Context, operation string) (Fault, error) {
 	if c.Before != nil {
 		c.Before(operation)

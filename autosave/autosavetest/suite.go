@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// Storage is a place of which the suite takes stores. What the place cannot do is nil;
-// the tests of it are skipped.
+// Storage is a place from which the suite takes stores. Functions that the place does not support are nil; their tests
+// are skipped.
 type Storage struct {
 	// Open returns the store of one page.
 	Open func() Page
@@ -23,18 +23,18 @@ type Storage struct {
 	Corrupt func(id string)
 	// Evict empties the storage.
 	Evict func()
-	// Forget loses the indexes: their folder is removed or, where cut, each of them is cut to nothing.
+	// Forget loses the indexes: their folder is removed or, if cut is set, each of them is truncated to nothing.
 	Forget func(cut bool)
 }
 
 // Page is the store of one page.
 type Page struct {
 	autosave.Store
-	// Break makes the n-th operation from now on fail, as [Steps.Break] does. Ops
-	// returns how many operations there were.
+	// Break makes the n-th operation from now on fail, as [Steps.Break] does. Ops returns the number of operations so
+	// far.
 	Break func(n int, f Fault, dies bool)
 	Ops   func() int
-	// Mend ends what Break has begun.
+	// Mend ends the faults that Break has begun.
 	Mend func()
 }
 
@@ -174,7 +174,7 @@ func testIDs(h *harness) {
 	s := h.Open()
 	seen := map[string]bool{}
 	for i := range 8 {
-		h.at = time.UnixMilli(1_700_000_000_000 + int64(max(0, i-4)*60_000)) // a clock that stands, then goes
+		h.at = time.UnixMilli(1_700_000_000_000 + int64(max(0, i-4)*60_000)) // a clock that stops, then runs
 		g := h.save(s, "x", 7)
 		assert.True(h, strings.HasSuffix(g.ID, "-7"), g.ID)
 		assert.False(h, g.SavedAt.Before(h.at), "saved at %v", g.SavedAt)
@@ -218,8 +218,8 @@ func testFence(h *harness) {
 	h.holds(old, "two", "one")
 }
 
-// Whatever the moment, what the former editor was told is saved the next one sees after
-// its fence, and what it was not told is either there or not.
+// At any moment, the next editor sees after its fence every content that was acknowledged to the former editor.
+// Unacknowledged content may exist or not.
 func testTakeover(h *harness) {
 	for round := range 50 {
 		h.fresh()
@@ -358,8 +358,7 @@ func testContent(h *harness) {
 	}
 }
 
-// testDescribed commits what a page says about its snapshots, as text that an index could
-// be broken with.
+// testDescribed commits descriptions of snapshots that contain text which could break an index.
 func testDescribed(h *harness) {
 	s := h.Open()
 	nasty := `Ann "},{"id":"9-9" \ \u0022 ` + "\n\x00 日本語"
