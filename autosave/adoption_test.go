@@ -15,7 +15,7 @@ import (
 )
 
 // crashed leaves the content "saved" and a draft of a dead page that continues it.
-func (w *world) crashed(shelf *autosavetest.Shelf) {
+func (w *world) crashed(shelf *autosavetest.DraftStorage) {
 	w.Helper()
 	a := w.author("a", shelf).start()
 	a.types("saved")
@@ -39,7 +39,7 @@ func (u uncommitting) Commit(ctx context.Context, c autosave.Commit) (autosave.G
 
 // A draft that continues the content waits while the store cannot save it. It is no conflict.
 func TestDraftThatCannotBeSavedWaits(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.crashed(shelf)
 		b := w.author("b", shelf)
 		var full atomic.Bool
@@ -51,7 +51,7 @@ func TestDraftThatCannotBeSavedWaits(t *testing.T) {
 		require.ErrorIs(t, b.State().LastErr, autosave.ErrQuota)
 		assert.Empty(t, b.disputes())
 		assert.Len(t, b.waits, 1)
-		assert.Equal(t, []string{"crashed: saved, journalled"}, shelved(t, shelf))
+		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDraft(t, shelf))
 		full.Store(false)
 		require.NoError(t, b.Dispose(t.Context()))
 		assert.Equal(t, "saved, journalled", w.author("c", shelf).start().shows())
@@ -65,7 +65,7 @@ func (unreadable) Read(context.Context, string) ([]byte, error) { return nil, au
 
 // A draft that cannot be read waits, and the content stays.
 func TestDraftThatCannotBeReadWaits(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.crashed(shelf)
 		b := w.author("b", shelf)
 		b.config.Drafts = unreadable{b.desk}
@@ -75,19 +75,19 @@ func TestDraftThatCannotBeReadWaits(t *testing.T) {
 		assert.Equal(t, []string{"saved"}, w.generations())
 		require.ErrorIs(t, b.State().LastErr, autosave.ErrReadFailed)
 		assert.Len(t, b.waits, 1)
-		assert.Equal(t, []string{"crashed: saved, journalled"}, shelved(t, shelf))
+		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDraft(t, shelf))
 	})
 }
 
 // The storage of the content was emptied. The draft of a dead page becomes the content, whatever it was typed on.
 func TestDraftOutlivesAnEmptiedStorage(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.crashed(shelf)
 		w.disk.Evict()
 		b := w.author("b", shelf).start()
 		assert.Equal(t, "saved, journalled", b.shows())
 		assert.Equal(t, "saved, journalled", w.saved())
-		assert.Empty(t, shelved(t, shelf))
+		assert.Empty(t, storedDraft(t, shelf))
 	})
 }
 
@@ -104,7 +104,7 @@ func (c countingReads) Read(ctx context.Context, id string) ([]byte, error) {
 
 // However many drafts there are, the page reads the content once, and not at all if a draft takes its place.
 func TestContentIsReadOnce(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.crashed(shelf)
 		var reads atomic.Int32
 		b := w.author("b", shelf)
@@ -128,7 +128,7 @@ func TestContentIsReadOnce(t *testing.T) {
 // A page that saves a text which was typed before it could edit saves that once, and says so. Another page's draft is
 // nothing that this page has saved.
 func TestAdoptedTextIsSavedOnce(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.crashed(shelf)
 		b := w.author("b", shelf).start()
 		assert.Zero(t, b.count(autosave.EventSaved))
@@ -148,7 +148,7 @@ func TestAdoptedTextIsSavedOnce(t *testing.T) {
 
 // Its own text was merged as the page took the lock back: it is not offered again.
 func TestMergedTextIsNotOffered(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		require.NoError(t, w.savedOne(shelf).Dispose(t.Context()))
 		a := w.author("b", shelf)
 		a.config.NoStandby = true
@@ -166,14 +166,14 @@ func TestMergedTextIsNotOffered(t *testing.T) {
 
 // A page that was killed between a commit and the removal of the draft leaves both. No page offers that draft.
 func TestContainedDraftIsNotListed(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a, b := w.author("a", shelf).start(), w.author("b", shelf).start()
 		a.types("one")
 		w.sleep(time.Second)
 		left := shelf.Page()
 		left.Journal(autosave.Draft{ID: a.id, Number: a.number, At: time.Now()}, []byte("one"))
 		left.End()
-		require.Len(t, shelved(t, shelf), 1)
+		require.Len(t, storedDraft(t, shelf), 1)
 		assert.Empty(t, b.texts())
 		assert.Empty(t, a.texts())
 	})

@@ -22,10 +22,10 @@ type ask struct {
 	rivals    map[string]Message // other pages that asked meanwhile, by round
 
 	// Used by RequestEdit alone.
-	pages map[string]promise // what the editors have answered, by lease id; "" for editors of which nothing is known
-	count int                // how often this page has asked
-	far   bool               // an editor on another machine has accepted
-	at    time.Time          // when this page last asked, or an editor last accepted
+	pages  map[string]promise // what the editors have answered, by lease id; "" for editors of which nothing is known
+	count  int                // how often this page has asked
+	remote bool               // an editor on another machine has accepted
+	at     time.Time          // when this page last asked, or an editor last accepted
 }
 
 // promise is the answer of an editor that has not refused.
@@ -131,7 +131,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 		if done, err := s.tryFree(ctx, a); done {
 			return err
 		}
-		defer s.queueFar()()
+		defer s.queueRemotely()()
 	}
 	err := s.negotiate(ctx, a, verdict)
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 	switch m.Kind {
 	case EditAccepted:
 		limit := vetoLimit + handoverLimit + a.grace
-		a.far = m.Far
+		a.remote = m.Remote
 		a.give(m.Detail, limit)
 		timer.Reset(limit)
 	case EditSilent:
@@ -254,7 +254,7 @@ func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (don
 		timer.Reset(pause)
 		return false, nil
 	case offered:
-	case !a.force || a.far:
+	case !a.force || a.remote:
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "the page that edits does not answer; force takes the lock from it"}
 	}
 	return true, s.take(ctx, a, true)

@@ -52,7 +52,7 @@ func TestNextEditorIsAskedBeforeForce(t *testing.T) {
 }
 
 // The next editor still loads when the time of the first one is over, and nobody has heard of it.
-func TestNextEditorThatLoadsIsNotRobbed(t *testing.T) {
+func TestNextEditorThatLoadsKeepsItsLock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.typed("text")
@@ -79,7 +79,7 @@ func TestNextEditorThatLoadsIsNotRobbed(t *testing.T) {
 }
 
 // The editor accepts, and dies before it grants. Its successor is asked anew.
-func TestSuccessorOfAnEditorThatAcceptedIsAsked(t *testing.T) {
+func TestSuccessorOfEditorThatAcceptedIsAsked(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
@@ -239,7 +239,7 @@ func (n nestedLocks) AcquireProjectLock(ctx context.Context, opts lock.AcquireOp
 
 // The page comes back from the back/forward cache, and the lease around its own one is over. It says so once, and does
 // not wait for what cannot come.
-func TestWithinALeaseThatIsOver(t *testing.T) {
+func TestAcquireWithinEndedLease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		m, err := lock.NewManager(a.options)

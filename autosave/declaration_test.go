@@ -26,7 +26,7 @@ func declared(t *testing.T, head string) string {
 	return text
 }
 
-func TestCodesAreThoseOfTheDeclarations(t *testing.T) {
+func TestCodesMatchDeclarations(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^\s*\|\s*"([^"]+)";?\s*//\s*(save|read|edit), (retryable|final)\b`)
 	var written, known []string
 	for _, m := range line.FindAllStringSubmatch(declared(t, "export type AutoSaveErrorCode ="), -1) {
@@ -39,7 +39,7 @@ func TestCodesAreThoseOfTheDeclarations(t *testing.T) {
 	assert.Equal(t, known, written)
 }
 
-func TestWordsAreThoseOfTheDeclarations(t *testing.T) {
+func TestWordsMatchDeclarations(t *testing.T) {
 	words := func(source string) (found []string) {
 		for _, m := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(source, -1) {
 			found = append(found, m[1])
@@ -56,7 +56,7 @@ func TestWordsAreThoseOfTheDeclarations(t *testing.T) {
 }
 
 // The defaults are said in the declaration as well.
-func TestDefaultsAreThoseOfTheDeclarations(t *testing.T) {
+func TestDefaultsMatchDeclarations(t *testing.T) {
 	options := declared(t, "export interface AutoSaveOptions {")
 	for field, value := range map[string]string{
 		"debounceMs": "500", "idleMs": "2000", "maxGenerations": "20", "maxBytes": "52428800", "enabled": "true", "standby": "true",

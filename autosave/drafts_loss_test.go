@@ -13,7 +13,7 @@ import (
 )
 
 // savedOne opens a page that does not stand by and saves the text "one".
-func (w *world) savedOne(shelf *autosavetest.Shelf) *writer {
+func (w *world) savedOne(shelf *autosavetest.DraftStorage) *writer {
 	w.Helper()
 	a := w.author("a", shelf)
 	a.config.NoStandby = true
@@ -50,11 +50,11 @@ func (w *world) overwritten(text string) {
 	require.NoError(w, b.Dispose(w.Context()))
 }
 
-func TestLostLockMakesADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+func TestLostLockMakesDraft(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		w.robbed(a, ", mine")
-		assert.Equal(t, []string{"lock-lost: one, mine"}, shelved(t, shelf))
+		assert.Equal(t, []string{"lock-lost: one, mine"}, storedDraft(t, shelf))
 		require.Len(t, a.heard(), 1)
 		assert.Equal(t, 1, a.State().Drafts)
 		assert.Equal(t, []string{"one, mine"}, a.offered(), "autosave:readonly still offers it")
@@ -64,7 +64,7 @@ func TestLostLockMakesADraft(t *testing.T) {
 		assert.Equal(t, "one, mine", a.shows(), "nobody has saved since: it goes on")
 		w.sleep(time.Second)
 		assert.Equal(t, "one, mine", w.saved())
-		assert.Empty(t, shelved(t, shelf), "the commit contains it")
+		assert.Empty(t, storedDraft(t, shelf), "the commit contains it")
 		assert.Zero(t, a.State().Drafts)
 		assert.Empty(t, a.disputes())
 		assert.Equal(t, "a-1", a.id, "under the same id")
@@ -72,14 +72,14 @@ func TestLostLockMakesADraft(t *testing.T) {
 }
 
 func TestTextIsSealedBeforeItIsReplaced(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		w.robbed(a, ", mine")
 		a.types(" in a read-only page")
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs", a.shows())
-		assert.Equal(t, []string{"lock-lost: one, mine in a read-only page"}, shelved(t, shelf))
+		assert.Equal(t, []string{"lock-lost: one, mine in a read-only page"}, storedDraft(t, shelf))
 		assert.Equal(t, []string{"one|one, mine in a read-only page|theirs"}, a.disputes())
 		assert.Equal(t, "a-2", a.id)
 		assert.Equal(t, []string{"one, mine", "one, mine in a read-only page"}, a.offered())
@@ -88,7 +88,7 @@ func TestTextIsSealedBeforeItIsReplaced(t *testing.T) {
 
 // Defect 16 of issue 17: of two losses, the later one was forgotten.
 func TestEveryLossIsADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		for _, text := range []string{", first loss", ", second loss", ", third loss"} {
 			w.robbed(a, text)
@@ -125,7 +125,7 @@ func TestLaterLossIsOffered(t *testing.T) {
 
 // Defect 11 of issue 17: text of an earlier editor was dropped without being offered.
 func TestDraftOfAnEarlierEditorIsOffered(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.dispute(shelf)
 		for range 3 {
 			w.overwritten("one, theirs, later")
@@ -140,7 +140,7 @@ func TestDraftOfAnEarlierEditorIsOffered(t *testing.T) {
 }
 
 func TestTypedTextBecomesTheContentWhenItsPageBegins(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf).start()
 		a.types("one")
 		w.sleep(time.Second)
@@ -154,7 +154,7 @@ func TestTypedTextBecomesTheContentWhenItsPageBegins(t *testing.T) {
 		assert.Equal(t, "one, two", w.saved())
 		assert.Equal(t, "one, two", b.shows())
 		assert.Equal(t, "b-1", b.id, "its text was not replaced")
-		assert.Empty(t, shelved(t, shelf))
+		assert.Empty(t, storedDraft(t, shelf))
 		b.types(", three")
 		w.sleep(time.Second)
 		assert.Equal(t, "one, two, three", w.saved())
@@ -163,7 +163,7 @@ func TestTypedTextBecomesTheContentWhenItsPageBegins(t *testing.T) {
 
 // A page that goes on with text of its own saves it before the draft of another page.
 func TestOwnTextComesBeforeDraftsOfOthers(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		base := a.base
 		w.robbed(a, ", mine")
@@ -174,7 +174,7 @@ func TestOwnTextComesBeforeDraftsOfOthers(t *testing.T) {
 		assert.Equal(t, "one, mine", a.shows())
 		assert.Equal(t, "one, mine", w.saved())
 		assert.Equal(t, []string{"one|one, other|one, mine"}, a.disputes())
-		assert.Equal(t, []string{"crashed: one, other"}, shelved(t, shelf))
+		assert.Equal(t, []string{"crashed: one, other"}, storedDraft(t, shelf))
 		a.types("!")
 		w.sleep(time.Second)
 		assert.Equal(t, "one, mine!", w.saved())
@@ -182,22 +182,22 @@ func TestOwnTextComesBeforeDraftsOfOthers(t *testing.T) {
 }
 
 func TestDisposeOfAReadonlyPageLeavesADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a, b := w.author("a", shelf).start(), w.author("b", shelf).start()
 		b.types("typed while another page edits")
 		require.ErrorIs(t, b.Dispose(t.Context()), autosave.ErrReadOnly)
-		assert.Equal(t, []string{"closed: typed while another page edits"}, shelved(t, shelf))
+		assert.Equal(t, []string{"closed: typed while another page edits"}, storedDraft(t, shelf))
 		c := w.author("c", shelf).start()
 		require.NoError(t, c.Dispose(t.Context()), "it has typed nothing")
 		require.NoError(t, a.Dispose(t.Context()))
-		assert.Len(t, shelved(t, shelf), 1)
+		assert.Len(t, storedDraft(t, shelf), 1)
 	})
 }
 
 func TestDisposeThatCannotSaveLeavesADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf)
-		a.desk = shelf.Desk(nil) // another storage than the one that fails
+		a.desk = shelf.PageDrafts(nil) // another storage than the one that fails
 		a.desk.Unsaved = func() (autosave.Draft, []byte, bool) { return a.now(), []byte(a.text), true }
 		a.config.Drafts = a.desk
 		a.start()
@@ -205,13 +205,13 @@ func TestDisposeThatCannotSaveLeavesADraft(t *testing.T) {
 		a.types("no room")
 		err := a.Dispose(t.Context())
 		require.ErrorIs(t, err, autosave.ErrWriteFailed)
-		assert.Equal(t, []string{"save-failed: no room"}, shelved(t, shelf))
+		assert.Equal(t, []string{"save-failed: no room"}, storedDraft(t, shelf))
 		assert.Empty(t, a.manager.Leases())
 	})
 }
 
-func TestDisposeWithoutAPlaceForDraftsSaysWhy(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+func TestDisposeWithoutDraftsReportsLoss(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.author("a", shelf).start()
 		b := w.author("b", shelf).start()
 		b.types("nowhere to go")
@@ -223,12 +223,12 @@ func TestDisposeWithoutAPlaceForDraftsSaysWhy(t *testing.T) {
 }
 
 func TestSuspendedPageLeavesADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.author("a", shelf).start()
 		b := w.author("b", shelf).start()
 		b.types("asleep")
 		require.NoError(t, b.Suspend(t.Context()), "its text is still there")
-		assert.Equal(t, []string{"closed: asleep"}, shelved(t, shelf))
+		assert.Equal(t, []string{"closed: asleep"}, storedDraft(t, shelf))
 		require.NoError(t, b.Resume(t.Context()))
 		assert.Equal(t, "asleep", b.shows())
 	})
@@ -236,7 +236,7 @@ func TestSuspendedPageLeavesADraft(t *testing.T) {
 
 // A mark that arrives just after the lock was lost belongs to the loss: its text is a draft, too.
 func TestTextTypedAsTheLockIsLostIsADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf)
 		a.config.NoStandby = true
 		listen, late := a.config.Listener, false
@@ -252,7 +252,7 @@ func TestTextTypedAsTheLockIsLostIsADraft(t *testing.T) {
 		w.sleep(time.Second)
 		w.thief()
 		w.sleep(100 * time.Millisecond)
-		assert.Equal(t, []string{"lock-lost: one, late"}, shelved(t, shelf))
+		assert.Equal(t, []string{"lock-lost: one, late"}, storedDraft(t, shelf))
 		assert.Len(t, a.heard(), 1)
 		assert.Equal(t, 1, a.State().Drafts)
 	})
@@ -260,7 +260,7 @@ func TestTextTypedAsTheLockIsLostIsADraft(t *testing.T) {
 
 // The page gets autosave:readonly even if its text takes a while. The draft comes later.
 func TestSlowSealDoesNotDelayReadonly(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf)
 		a.config.NoStandby = true
 		a.files.Before = func(operation string) {

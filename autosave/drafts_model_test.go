@@ -26,7 +26,7 @@ import (
 //   - no generation lacks a word of the one before, unless a person has decided so.
 //
 // HOLDFAST_SEEDS sets how many orders are tried, and HOLDFAST_SEED repeats one.
-func TestNoWordIsLost(t *testing.T) {
+func TestNoTypedTextIsLost(t *testing.T) {
 	seeds, first := uint64(60), uint64(0)
 	if n, err := strconv.ParseUint(os.Getenv("HOLDFAST_SEEDS"), 10, 64); err == nil {
 		seeds = n
@@ -54,7 +54,7 @@ func TestNoWordIsLost(t *testing.T) {
 
 func synctestSeed(t *testing.T, seed uint64, done map[string]int) {
 	t.Helper()
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		m := &model{world: w, shelf: shelf, chance: rand.New(rand.NewPCG(seed, 17)), done: done, decided: make(map[string]autosave.Resolution), failed: make(map[string]bool)}
 		for range 60 {
 			m.step()
@@ -71,7 +71,7 @@ func synctestSeed(t *testing.T, seed uint64, done map[string]int) {
 // model is a browser with up to three live pages and one person.
 type model struct {
 	*world
-	shelf   *autosavetest.Shelf
+	shelf   *autosavetest.DraftStorage
 	chance  *rand.Rand
 	done    map[string]int
 	merged  atomic.Int64

@@ -18,7 +18,7 @@ import (
 // writer is a tab whose editor journals what is typed, as the browser package does.
 type writer struct {
 	*page
-	desk      *autosavetest.Desk
+	desk      *autosavetest.PageDrafts
 	dead      atomic.Bool
 	lineages  int
 	id, base  string
@@ -30,9 +30,9 @@ type writer struct {
 }
 
 // author prepares a page with drafts that are kept on the shelf.
-func (w *world) author(name string, shelf *autosavetest.Shelf) *writer {
+func (w *world) author(name string, shelf *autosavetest.DraftStorage) *writer {
 	a := &writer{page: w.prepare(name)}
-	a.desk = shelf.Desk(&a.files.Steps)
+	a.desk = shelf.PageDrafts(&a.files.Steps)
 	locker := w.space.Client(name)
 	locker.Refuse = func(lock.Request) error {
 		if a.dead.Load() {

@@ -15,13 +15,13 @@ import (
 )
 
 // drafted runs a test with a storage of drafts.
-func drafted(t *testing.T, run func(t *testing.T, w *world, shelf *autosavetest.Shelf)) {
+func drafted(t *testing.T, run func(t *testing.T, w *world, shelf *autosavetest.DraftStorage)) {
 	t.Helper()
-	virtual(t, func(t *testing.T, w *world) { run(t, w, autosavetest.NewShelf()) })
+	virtual(t, func(t *testing.T, w *world) { run(t, w, autosavetest.NewDraftStorage()) })
 }
 
-// shelved returns the texts of all drafts that a new page would find.
-func shelved(t *testing.T, shelf *autosavetest.Shelf) (texts []string) {
+// storedDraft returns the texts of all drafts that a new page would find.
+func storedDraft(t *testing.T, shelf *autosavetest.DraftStorage) (texts []string) {
 	t.Helper()
 	p := shelf.Page()
 	all, err := p.List(t.Context())
@@ -35,7 +35,7 @@ func shelved(t *testing.T, shelf *autosavetest.Shelf) (texts []string) {
 }
 
 // dispute leaves the content "one, theirs" and the draft "one, mine", both typed on "one".
-func (w *world) dispute(shelf *autosavetest.Shelf) {
+func (w *world) dispute(shelf *autosavetest.DraftStorage) {
 	w.Helper()
 	a := w.author("a", shelf).start()
 	a.types("one")
@@ -53,7 +53,7 @@ func (w *world) dispute(shelf *autosavetest.Shelf) {
 }
 
 func TestDraftOfADeadPageBecomesTheContent(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a, b := w.author("a", shelf).start(), w.author("b", shelf).start()
 		a.types("saved")
 		w.sleep(time.Second)
@@ -62,25 +62,25 @@ func TestDraftOfADeadPageBecomesTheContent(t *testing.T) {
 		w.sleep(0)
 		assert.Equal(t, "saved, journalled", b.shows())
 		assert.Equal(t, []string{"saved, journalled", "saved"}, w.generations())
-		assert.Empty(t, shelved(t, shelf))
+		assert.Empty(t, storedDraft(t, shelf))
 		assert.Empty(t, b.waits)
 		assert.Zero(t, b.State().Drafts)
 	})
 }
 
 func TestFirstDraftOfADocumentBecomesTheContent(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf).start()
 		a.types("nothing is saved yet")
 		a.die()
 		b := w.author("b", shelf).start()
 		assert.Equal(t, "nothing is saved yet", b.shows())
-		assert.Empty(t, shelved(t, shelf))
+		assert.Empty(t, storedDraft(t, shelf))
 	})
 }
 
 func TestContainedDraftIsRemoved(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf).start()
 		a.types("one")
 		a.desk.Saved("", 0)
@@ -92,13 +92,13 @@ func TestContainedDraftIsRemoved(t *testing.T) {
 		a.die()
 		b := w.author("b", shelf).start()
 		assert.Equal(t, []string{"one"}, w.generations())
-		assert.Empty(t, shelved(t, shelf))
+		assert.Empty(t, storedDraft(t, shelf))
 		assert.Empty(t, b.disputes())
 	})
 }
 
 func TestConflictHasThreeSides(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.dispute(shelf)
 		c := w.author("c", shelf).start()
 		assert.Equal(t, "one, theirs", c.shows())
@@ -123,7 +123,7 @@ func TestConflictHasThreeSides(t *testing.T) {
 }
 
 func TestConflictWithoutItsBase(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.dispute(shelf)
 		c := w.author("c", shelf)
 		c.config.Limits.MaxGenerations = 1
@@ -163,7 +163,7 @@ func TestMerge(t *testing.T) {
 		"makes an empty one": {func(context.Context, autosave.Conflict) (autosave.Content, error) { return autosave.Bytes(nil), nil }, "", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 				w.dispute(shelf)
 				began := time.Now()
 				c := w.author("c", shelf)
@@ -173,7 +173,7 @@ func TestMerge(t *testing.T) {
 				assert.Equal(t, test.saved, c.shows())
 				assert.Equal(t, test.saved, w.saved())
 				assert.Len(t, c.disputes(), test.waits)
-				assert.Len(t, shelved(t, shelf), test.waits)
+				assert.Len(t, storedDraft(t, shelf), test.waits)
 				assert.Contains(t, w.generations(), "one, theirs", "the other side stays in the history")
 			})
 		})
@@ -181,7 +181,7 @@ func TestMerge(t *testing.T) {
 }
 
 func TestSeveralDrafts(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf).start()
 		a.types("one")
 		w.sleep(time.Second)

@@ -370,7 +370,7 @@ func (s *Saver) editors(ctx context.Context, limit time.Duration) (found []lock.
 	defer stop()
 	holders, _, _ := s.config.Locks.Inspect(ctx)
 	for _, h := range holders {
-		if bars(h, s.document()) && h.OwnerID != s.config.Locks.OwnerID() {
+		if keepsFromEditing(h, s.document()) && h.OwnerID != s.config.Locks.OwnerID() {
 			found = append(found, h)
 		}
 	}

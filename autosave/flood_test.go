@@ -22,10 +22,10 @@ func (p *page) queueing(each time.Duration) {
 	}
 }
 
-// A page asks for its content every millisecond and does not wait for the answers. What its user types is saved in time
-// nevertheless, and every call ends.
+// A page asks for its content every millisecond and does not wait for the answers. Text that its user types is saved in
+// time nevertheless, and every call ends.
 func TestFloodOfReadsLeavesTurnsToSaves(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf)
 		a.queueing(5 * time.Millisecond)
 		a.start()

@@ -77,8 +77,8 @@ func checkDocument(o lock.AcquireOptions) *Error {
 	return nil
 }
 
-// bars reports whether a holder keeps others from editing a document: it locks the document, or one around or below it.
-func bars(h lock.Holder, document string) bool {
+// keepsFromEditing reports whether a holder keeps others from editing a document: it locks the document, or one around or below it.
+func keepsFromEditing(h lock.Holder, document string) bool {
 	if h.Mode != lock.Exclusive {
 		return false
 	}

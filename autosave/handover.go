@@ -37,7 +37,7 @@ func (s *Saver) answer(m Message) {
 			s.post(Message{Kind: EditBusy, Round: m.Round})
 		case s.role == editing, s.verifying():
 			s.handOver(m)
-		case m.Document == s.document() && !m.Far:
+		case m.Document == s.document() && !m.Remote:
 			s.letPass()
 		}
 	case EditRival:

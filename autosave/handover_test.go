@@ -50,7 +50,7 @@ func TestHandover(t *testing.T) {
 	})
 }
 
-func TestAHolderMayRefuse(t *testing.T) {
+func TestHolderMayRefuse(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.config.OnHandover = func(_ context.Context, from string) error { return errors.New("not now, " + from) }
@@ -66,7 +66,7 @@ func TestAHolderMayRefuse(t *testing.T) {
 	})
 }
 
-func TestAVetoIsBounded(t *testing.T) {
+func TestVetoIsBounded(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		hung := make(chan struct{})
@@ -79,8 +79,8 @@ func TestAVetoIsBounded(t *testing.T) {
 	})
 }
 
-// Who cannot save does not hand over: its text would be gone.
-func TestAHolderThatCannotSaveRefuses(t *testing.T) {
+// A page that cannot save does not hand over, because its text would be lost.
+func TestHolderThatCannotSaveRefuses(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
 		a.typed("precious")
@@ -93,7 +93,7 @@ func TestAHolderThatCannotSaveRefuses(t *testing.T) {
 	})
 }
 
-func TestAHolderThatDoesNotAnswer(t *testing.T) {
+func TestHolderThatDoesNotAnswer(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
 		a.channel.Deafen(true)
@@ -110,7 +110,7 @@ func TestAHolderThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-func TestTwoAskersAtOnce(t *testing.T) {
+func TestTwoConcurrentRequests(t *testing.T) {
 	for name, deaf := range map[string]bool{"answered": false, "forced": true} {
 		t.Run(name, func(t *testing.T) {
 			for range 50 {
@@ -158,7 +158,7 @@ func TestOnePageAsksOnce(t *testing.T) {
 	})
 }
 
-func TestAnAskerThatGivesUp(t *testing.T) {
+func TestRequesterThatGivesUp(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
@@ -183,7 +183,7 @@ func (w *world) ghostAsks() {
 }
 
 // An asker that was granted the lock and is gone before it takes it: the holder goes on.
-func TestAnAskerThatDies(t *testing.T) {
+func TestRequesterThatDies(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		w.ghostAsks()
@@ -196,8 +196,8 @@ func TestAnAskerThatDies(t *testing.T) {
 	})
 }
 
-// Who is giving the lock away asks nobody for it before it is known who has it: the news that the lease has ended would
-// reach it while it takes the lock back.
+// A page that gives the lock away asks nobody for it before it is known which page holds it. Otherwise the event that
+// the lease has ended would reach it while it takes the lock back.
 func TestFormerEditorAsksForTheLockBack(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
@@ -229,7 +229,7 @@ func TestFormerEditorAsksForTheLockBack(t *testing.T) {
 	})
 }
 
-func TestNobodyTakesWhatIsGivenAwayAndWantedBack(t *testing.T) {
+func TestLockThatIsWantedBackIsNotTaken(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		w.ghostAsks()
@@ -239,7 +239,7 @@ func TestNobodyTakesWhatIsGivenAwayAndWantedBack(t *testing.T) {
 	})
 }
 
-func TestTheHolderLeavesWhileItIsAsked(t *testing.T) {
+func TestHolderLeavesWhileItIsAsked(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
 		a.channel.Deafen(true)

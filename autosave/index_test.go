@@ -73,7 +73,7 @@ func TestIndexTextReadsBack(t *testing.T) {
 }
 
 // A commit may say what no index can spell. It is stored in a form that reads back.
-func TestIndexOfWhatCannotBeSpelled(t *testing.T) {
+func TestIndexReplacesInvalidText(t *testing.T) {
 	all := some(1)
 	all[0].describe(Commit{Draft: "\xff\xfe", OwnerName: "A\xc0\x80B", Number: -1})
 	got, err := decodeIndex(encodeIndex(all))
@@ -117,7 +117,7 @@ func TestIndexOfOlderFormats(t *testing.T) {
 	}
 }
 
-func TestIndexKnowsThatItIsTorn(t *testing.T) {
+func TestTornIndexIsDetected(t *testing.T) {
 	text := encodeIndex(some(3))
 	for n := range text {
 		_, err := decodeIndex(text[:n])
@@ -136,7 +136,7 @@ func TestIndexKnowsThatItIsTorn(t *testing.T) {
 	require.Error(t, err)
 }
 
-// What is read is written the same way again: there is one spelling.
+// The encoder writes a decoded index in the same way again: there is one spelling.
 func FuzzIndex(f *testing.F) {
 	for n := range 4 {
 		f.Add(encodeIndex(some(n)))
@@ -180,7 +180,7 @@ func TestIndexNames(t *testing.T) {
 	assert.Zero(t, indexName{9, 9}.compare(indexName{9, 9}))
 }
 
-func TestErrorsHaveTheirCode(t *testing.T) {
+func TestErrorsHaveTheirCodes(t *testing.T) {
 	targets := []*Error{ErrWriteFailed, ErrQuota, ErrEvicted, ErrReadFailed, ErrCorrupted, ErrStaleToken, ErrNotFound, ErrSnapshotFailed,
 		ErrReadOnly, ErrDisabled, ErrDisposed, ErrHandoverRefused, ErrHandoverBusy, ErrHandoverNoAnswer}
 	require.Len(t, targets, len(Codes()))

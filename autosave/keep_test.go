@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// What was offered and then saved is not offered a second time.
-func TestTheBufferIsOfferedUntilSomethingIsSaved(t *testing.T) {
+// Text that was offered and then saved is not offered a second time.
+func TestBufferIsOfferedUntilSomethingIsSaved(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
 		a.channel.Deafen(true)
@@ -39,7 +39,7 @@ func TestTheBufferIsOfferedUntilSomethingIsSaved(t *testing.T) {
 }
 
 // The store knows of a successor that the lock has not told of.
-func TestAStaleTokenEndsEditing(t *testing.T) {
+func TestStaleTokenEndsEditing(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.config.NoStandby = true
@@ -126,7 +126,7 @@ func TestTypingWithoutEndDuringLoading(t *testing.T) {
 	})
 }
 
-func TestACancelledRequestIsForgotten(t *testing.T) {
+func TestCancelledRequestIsForgotten(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
@@ -142,7 +142,7 @@ func TestACancelledRequestIsForgotten(t *testing.T) {
 	})
 }
 
-func TestAListenerThatPanics(t *testing.T) {
+func TestListenerThatPanics(t *testing.T) {
 	if runtime.GOOS == "js" {
 		t.Skip("standard error is a callback there, which virtual time does not allow")
 	}
@@ -157,7 +157,7 @@ func TestAListenerThatPanics(t *testing.T) {
 	})
 }
 
-func TestAListenerThatBlocks(t *testing.T) {
+func TestListenerThatBlocks(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		hang := make(chan struct{})
@@ -195,8 +195,8 @@ func TestEditingBeginsWhenThePageHasLoaded(t *testing.T) {
 	})
 }
 
-// A page that reads along shows what others save. What it had is offered, not what it shows.
-func TestTheBufferSurvivesReadingAlong(t *testing.T) {
+// A page that reads along shows the content that others save. It offers its own text, not the text that it shows.
+func TestBufferSurvivesReadingAlong(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
 		a.channel.Deafen(true)

@@ -20,10 +20,9 @@ func commit(content string, token int64) autosave.Commit {
 	return autosave.Commit{Content: autosave.Bytes(content), Token: token, SavedAt: time.Now(), Limits: autosave.Limits{MaxGenerations: 3, Keep: autosave.KeepLatest}}
 }
 
-// An editor is frozen before every single operation of its fence and its commits, while
-// the successor does any number of its own; then it thaws. It never takes anything from
-// its successor, and nothing that it was told is saved is missing.
-func TestFrozenAnywhere(t *testing.T) {
+// An editor is frozen before every single operation of its fence and its commits, while the successor does any number
+// of its own; then it thaws. It never takes anything from its successor, and no acknowledged content is missing.
+func TestEditorFrozenAtAnyOperation(t *testing.T) {
 	for successes := range 4 { // commits of the successor while the other one is frozen
 		for at := 0; ; at++ {
 			more := false
@@ -88,7 +87,7 @@ func frozenAt(t *testing.T, at, successes int) (reached bool) {
 	}
 	close(thaw)
 	<-finished
-	// What was acknowledged only after the thaw must have been seen by the fence.
+	// Content that was acknowledged only after the thaw must have been seen by the fence.
 	if len(acknowledged) > 0 {
 		last := acknowledged[len(acknowledged)-1]
 		require.Contains(t, before[:min(2, len(before))], last, "%d told before", told)
@@ -122,7 +121,7 @@ func contents(t *testing.T, s autosave.Store) (all []string) {
 }
 
 // Bits rot in the index: the commit that only it knew is found again in the history.
-func TestARottenIndex(t *testing.T) {
+func TestDamagedIndexIsRebuilt(t *testing.T) {
 	disk := autosavetest.NewDisk()
 	s := disk.Page()
 	for n := range 3 {
@@ -201,8 +200,8 @@ func TestSavedAtIsNotWhenTheFileWasMade(t *testing.T) {
 	}
 }
 
-// What was made for a commit that did not come is nobody's: the next editor removes it, under a token of its own.
-func TestExpectedInVain(t *testing.T) {
+// The files of a commit that did not come belong to nobody: the next editor removes them, under a token of its own.
+func TestUnusedExpectedFilesAreRemoved(t *testing.T) {
 	disk := autosavetest.NewDisk()
 	_, err := disk.Page().Commit(t.Context(), commit("one", 1))
 	require.NoError(t, err)
@@ -245,7 +244,7 @@ func (s *stuck) Remove(ctx context.Context, folder, name string) error {
 }
 
 // A file that the storage does not open is left alone, and another is written in its place.
-func TestAFileIsNotOpened(t *testing.T) {
+func TestCommitUsesOtherFilesWhenOpenHangs(t *testing.T) {
 	disk := autosavetest.NewDisk()
 	files := &stuck{Client: disk.Client(), paths: map[string]bool{}}
 	s := autosave.NewLayout(files, autosavetest.SHA256)
@@ -272,7 +271,7 @@ func TestAFileIsNotOpened(t *testing.T) {
 	require.Len(t, disk.Paths(), 3+2+2, "what was left is removed: %v", disk.Paths())
 }
 
-// What could not be written for want of room does not keep that room.
+// Content that does not fit into the storage keeps no room.
 func TestContentThatDoesNotFitIsRemoved(t *testing.T) {
 	disk := autosavetest.NewDisk()
 	s := disk.Page()
@@ -288,7 +287,7 @@ func TestContentThatDoesNotFitIsRemoved(t *testing.T) {
 }
 
 // A power loss cuts the newest index to nothing. The generation that only it knew is found in the history.
-func TestACutIndex(t *testing.T) {
+func TestTruncatedIndexIsRebuilt(t *testing.T) {
 	for _, damage := range []func(*autosavetest.Disk, string){
 		(*autosavetest.Disk).Cut, (*autosavetest.Disk).Corrupt,
 	} {
@@ -310,7 +309,7 @@ func TestACutIndex(t *testing.T) {
 }
 
 // A former editor that wakes writes a generation that was refused. Nobody finds it later.
-func TestARefusedGenerationIsNotFound(t *testing.T) {
+func TestRefusedGenerationIsNotFound(t *testing.T) {
 	disk := autosavetest.NewDisk()
 	files := disk.Client()
 	old := autosave.NewLayout(files, autosavetest.SHA256)
@@ -333,7 +332,7 @@ func TestARefusedGenerationIsNotFound(t *testing.T) {
 }
 
 // On a full disk, saved content can be read, and a failed begin leaves nothing behind.
-func TestAFullDiskAtTheStart(t *testing.T) {
+func TestLayoutOnFullDisk(t *testing.T) {
 	disk := autosavetest.NewDisk()
 	_, err := disk.Page().Commit(t.Context(), commit("one", 1))
 	require.NoError(t, err)

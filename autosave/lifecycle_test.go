@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-func TestASleepingPageStarvesNobody(t *testing.T) {
+func TestSleepingPageDoesNotBlockOthers(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
 		a.typed("before the sleep")
@@ -42,7 +42,7 @@ func TestASleepingPageStarvesNobody(t *testing.T) {
 	})
 }
 
-func TestASleepingPageIsInNoQueue(t *testing.T) {
+func TestSleepingPageLeavesQueue(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b, c := w.tab("a"), w.tab("b"), w.tab("c")
 		require.NoError(t, b.Suspend(t.Context()))
@@ -54,7 +54,7 @@ func TestASleepingPageIsInNoQueue(t *testing.T) {
 	})
 }
 
-func TestAPageThatWakesAloneGoesOn(t *testing.T) {
+func TestPageThatWakesAloneGoesOn(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.typed("one")
@@ -87,8 +87,8 @@ func TestSuspendKeepsWhatCannotBeSaved(t *testing.T) {
 	})
 }
 
-// A page that was frozen with its lock does not write before it knows that it has it.
-func TestResumeLooksAtTheLease(t *testing.T) {
+// A page that was frozen with its lock does not write before it knows that it still holds the lock.
+func TestResumeVerifiesLease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.typed("x")

@@ -15,12 +15,12 @@ type mailbox struct {
 	done   chan struct{}
 
 	mu     sync.Mutex
-	queue  []letter
+	queue  []delivery
 	closed bool
 }
 
-// letter is an event or, if seen is set, a mark in the queue.
-type letter struct {
+// delivery is an event or, if seen is set, a mark in the queue.
+type delivery struct {
 	event Event
 	then  func()
 	seen  chan struct{}
@@ -37,7 +37,7 @@ func (m *mailbox) push(e Event) { m.pushThen(e, nil) }
 // pushThen calls then, if it is set, when the event is delivered.
 func (m *mailbox) pushThen(e Event, then func()) {
 	m.mu.Lock()
-	m.queue = append(m.queue, letter{event: e, then: then})
+	m.queue = append(m.queue, delivery{event: e, then: then})
 	m.mu.Unlock()
 	m.signal()
 }
@@ -46,7 +46,7 @@ func (m *mailbox) pushThen(e Event, then func()) {
 func (m *mailbox) flush(ctx context.Context) error {
 	seen := make(chan struct{})
 	m.mu.Lock()
-	m.queue = append(m.queue, letter{seen: seen})
+	m.queue = append(m.queue, delivery{seen: seen})
 	m.mu.Unlock()
 	m.signal()
 	select {

@@ -45,29 +45,29 @@ type Message struct {
 	From     string        // OwnerID of the sender
 	Document string        // the sender's document, or the one that it keeps others from editing, as lock.Name spells it; "" is the project
 	Grace    time.Duration // request: how long the sender waits for an answer
-	Far      bool          // the other page is on another machine: force does not reach it
+	Remote   bool          // the other page is on another machine: force does not reach it
 	Force    bool          // request, rival: it would take the lock from a page that does not answer
 	Detail   string        // refused: the reason; accepted, granted: the ID of the lease
 	Holder   lock.Holder   // edits
 }
 
-// letters queues received messages until they are handled, in order.
-type letters struct {
+// messageQueue queues received messages until they are handled, in order.
+type messageQueue struct {
 	mu    sync.Mutex
 	heard []Message
 }
 
-func (l *letters) put(m Message) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.heard = append(l.heard, m)
+func (q *messageQueue) put(m Message) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.heard = append(q.heard, m)
 }
 
-func (l *letters) take() []Message {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	heard := l.heard
-	l.heard = nil
+func (q *messageQueue) take() []Message {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	heard := q.heard
+	q.heard = nil
 	return heard
 }
 

@@ -27,7 +27,7 @@ type world struct {
 	space   *locktest.Space
 	records *locktest.Records
 	locks   *locktest.Network
-	air     *autosavetest.Air
+	air     *autosavetest.Network
 	disk    *autosavetest.Disk
 	clock   *locktest.Clock
 	start   time.Time
@@ -39,7 +39,7 @@ func virtual(t *testing.T, run func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, space: locktest.NewSpace(), records: &locktest.Records{}, locks: locktest.NewNetwork(),
-			air: autosavetest.NewAir(), disk: autosavetest.NewDisk(), clock: &locktest.Clock{}, start: time.Now()}
+			air: autosavetest.NewNetwork(), disk: autosavetest.NewDisk(), clock: &locktest.Clock{}, start: time.Now()}
 		w.records.OnRenew = func(lock.Record) error { return fails(&w.renewal) }
 		w.records.OnRemove = func(lock.Record) error { return fails(&w.removal) }
 		run(t, w)

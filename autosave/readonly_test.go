@@ -34,7 +34,7 @@ func (w *world) manager(name string) *lock.Manager {
 	return m
 }
 
-func TestAStolenLockKeepsTheBuffer(t *testing.T) {
+func TestStolenLockKeepsBuffer(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.typed("saved")
@@ -69,7 +69,7 @@ func TestAStolenLockKeepsTheBuffer(t *testing.T) {
 	})
 }
 
-func TestForeignContentIsLoadedAndTheBufferOffered(t *testing.T) {
+func TestForeignContentIsLoadedAndBufferOffered(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.typed("mine")
@@ -137,7 +137,7 @@ func TestFinalErrorsOfTheLock(t *testing.T) {
 	}
 }
 
-// lines returns what was told, without times.
+// lines returns the recorded events, without times.
 func (p *page) lines() (lines []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +148,7 @@ func (p *page) lines() (lines []string) {
 	return lines
 }
 
-func TestAPassingRenewalFailureChangesNothing(t *testing.T) {
+func TestPassingRenewalFailureChangesNothing(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.forget()
@@ -162,7 +162,7 @@ func TestAPassingRenewalFailureChangesNothing(t *testing.T) {
 	})
 }
 
-func TestAReleaseThatFails(t *testing.T) {
+func TestReleaseThatFails(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.typed("x")
@@ -173,7 +173,7 @@ func TestAReleaseThatFails(t *testing.T) {
 	})
 }
 
-func TestNoLockerIsAvailable(t *testing.T) {
+func TestNoLockerAvailable(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		locker := w.space.Client("a")
@@ -190,7 +190,7 @@ func TestNoLockerIsAvailable(t *testing.T) {
 	})
 }
 
-func TestALockThatNeverAnswers(t *testing.T) {
+func TestLockThatNeverAnswers(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		hung := make(chan struct{})
@@ -208,9 +208,8 @@ func TestALockThatNeverAnswers(t *testing.T) {
 	})
 }
 
-// The page is told within 100 ms even if nobody can say who edits, and the snapshot
-// takes its time.
-func TestReadonlyIsToldAtOnce(t *testing.T) {
+// The page gets the event within 100 ms even if no page answers who edits, and the snapshot is slow.
+func TestReadonlyEventComesAtOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		take := a.config.Snapshot
@@ -232,7 +231,7 @@ func TestReadonlyIsToldAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheOldestOfThoseWaitingIsNext(t *testing.T) {
+func TestOldestWaiterIsNext(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		pages := []*page{w.tab("a"), w.tab("b"), w.tab("c"), w.tab("d")}
 		for i, p := range pages {
@@ -250,7 +249,7 @@ func TestTheOldestOfThoseWaitingIsNext(t *testing.T) {
 	})
 }
 
-func TestACrashedTabIsSucceeded(t *testing.T) {
+func TestCrashedTabIsSucceeded(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
 		a.typed("half a second is what a crash may cost")
@@ -264,7 +263,7 @@ func TestACrashedTabIsSucceeded(t *testing.T) {
 	})
 }
 
-func TestWithoutStandbyAPageStaysReadonly(t *testing.T) {
+func TestPageWithoutStandbyStaysReadonly(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		b := w.prepare("b")
@@ -290,7 +289,7 @@ func (c late) Post(m lock.Message) error {
 }
 
 // On a machine with much to do the holder's name comes after autosave:readonly.
-func TestALateNameIsTold(t *testing.T) {
+func TestLateHolderIsReported(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.options.Channel = late{a.options.Channel}
@@ -319,7 +318,7 @@ func (l slowLocks) AcquireProjectLock(ctx context.Context, opts lock.AcquireOpti
 
 // A lease that comes when nobody wants it any more is given back, whether it was asked for
 // at the beginning or in the queue.
-func TestALeaseThatComesTooLate(t *testing.T) {
+func TestLateLeaseIsReleased(t *testing.T) {
 	for name, held := range map[string]bool{"at the beginning": false, "in the queue": true} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {

@@ -64,7 +64,7 @@ func (f forgetful) Claim(ctx context.Context, r lock.Record, stolen bool) (int64
 }
 
 // The lock cannot learn the token of the store. The page pauses between its attempts and gets one event.
-func TestRefusedTokensAreNoLoop(t *testing.T) {
+func TestRefusedTokensCauseNoLoop(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.savedUnder(1_000_000, "before")
 		a := w.prepare("a")
@@ -94,7 +94,7 @@ func (refusing) Commit(context.Context, autosave.Commit) (autosave.Generation, e
 	return autosave.Generation{}, &autosave.Error{Code: autosave.CodeStaleToken}
 }
 
-func TestRefusedCommitsAreNoLoop(t *testing.T) {
+func TestRefusedCommitsCauseNoLoop(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.store = refusing{a.store}

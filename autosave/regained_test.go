@@ -142,24 +142,24 @@ func TestDraftKeepsItsCause(t *testing.T) {
 		}, "save-failed: one, mine, more"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 				a := w.savedOne(shelf)
 				w.robbed(a, ", mine")
 				a.types(", more")
 				c.end(w, a)
-				assert.Contains(t, shelved(t, shelf), c.want)
+				assert.Contains(t, storedDraft(t, shelf), c.want)
 			})
 		})
 	}
 	t.Run("another draft waits", func(t *testing.T) {
-		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 			w.dispute(shelf)
 			w.author("c", shelf).start()
 			d := w.author("d", shelf).start()
 			require.Len(t, d.texts(), 1)
 			d.types("typed in a read-only page")
 			require.Error(t, d.Dispose(t.Context()))
-			assert.Contains(t, shelved(t, shelf), "closed: typed in a read-only page")
+			assert.Contains(t, storedDraft(t, shelf), "closed: typed in a read-only page")
 		})
 	})
 }
@@ -181,7 +181,7 @@ func (r rolledBack) List(ctx context.Context) ([]autosave.Generation, error) {
 
 // The store was restored from a backup while the page was away. A page with nothing unsaved loads what is there.
 func TestPageLoadsAnEarlierTextOfItsOwn(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf)
 		var back atomic.Bool
 		a.store = rolledBack{a.store, &back}
@@ -199,7 +199,7 @@ func TestPageLoadsAnEarlierTextOfItsOwn(t *testing.T) {
 // A save was written, its answer was lost, and the lock as well. The page knows its own text again, even if it can
 // store no draft: it goes on with what was typed since.
 func TestPageKnowsItsTextThoughTheAnswerWasLost(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		a.failing("write index", autosavetest.Lied)
 		a.types(" two")
@@ -215,7 +215,8 @@ func TestPageKnowsItsTextThoughTheAnswerWasLost(t *testing.T) {
 	})
 }
 
-// The page is told to load what another editor has saved while it waits to save. Nothing is saved of that without a change.
+// The page must load the content of another editor while it waits to save. Nothing of that content is saved without a
+// change.
 func TestLoadedTextIsNotSavedForAnEarlierFlush(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.savedUnder(1, "before")

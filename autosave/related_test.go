@@ -101,7 +101,7 @@ type silentChannel struct{ lock.Channel }
 func (silentChannel) Post(lock.Message) error { return nil }
 
 // A page that is too busy to say that it edits a document around another one is not robbed before it was asked and its time is over.
-func TestBusyEditorAroundIsNotRobbedBeforeItsTime(t *testing.T) {
+func TestBusyEditorAroundKeepsLockUntilItsTimeIsOver(t *testing.T) {
 	for name, veto := range map[string]error{"it refuses": errNotNow, "it hands over": nil} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
@@ -177,7 +177,7 @@ func TestAllEditorsBelowAreAsked(t *testing.T) {
 }
 
 // The offer of one editor is over when the other one offers the lock: it edits again, and is asked once more.
-func TestOfferThatIsOverIsAskedForAgain(t *testing.T) {
+func TestExpiredOfferIsRequestedAgain(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, s := w.document("a", "book/1"), w.document("s", "book/2")
 		asked := a.vetoes(0, nil)

@@ -14,7 +14,7 @@ import (
 // A page got the event of a draft of its own text, and its user types on: the file of the draft is open again. The draft still waits for a
 // decision. Discarding it removes the text that the event named, and keeps the text that was typed since.
 func TestDraftThatTypingHasReopenedIsDiscarded(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		w.robbed(a, ", mine")
 		a.types(", more")
@@ -32,7 +32,7 @@ func TestDraftThatTypingHasReopenedIsDiscarded(t *testing.T) {
 		assert.Empty(t, a.texts())
 		assert.Equal(t, []string{"one, mine, more"}, shelf.Texts(), "what was typed since is journalled")
 		require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
-		assert.Equal(t, []string{"closed: one, mine, more"}, shelved(t, shelf))
+		assert.Equal(t, []string{"closed: one, mine, more"}, storedDraft(t, shelf))
 	})
 }
 
@@ -40,7 +40,7 @@ func TestDraftThatTypingHasReopenedIsDiscarded(t *testing.T) {
 func TestDraftThatTypingHasReopenedIsSaved(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration, autosave.AsDiscard} {
 		t.Run(string(as), func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 				a := w.savedOne(shelf)
 				w.robbed(a, ", mine")
 				a.types(", more")
@@ -58,7 +58,7 @@ func TestDraftThatTypingHasReopenedIsSaved(t *testing.T) {
 
 // Another page has taken the sealed draft over, and nothing was typed since: no draft waits.
 func TestSealedDraftThatIsGoneIsNotListed(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		w.robbed(a, ", mine")
 		b := w.author("b", shelf).start()

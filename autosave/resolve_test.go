@@ -25,7 +25,7 @@ func TestResolveDraft(t *testing.T) {
 		autosave.AsDiscard:    {"one, theirs!", []string{"one, theirs!", "one, theirs", "one"}},
 	} {
 		t.Run(string(as), func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 				w.dispute(shelf)
 				c := w.author("c", shelf).start()
 				c.types("!")
@@ -36,7 +36,7 @@ func TestResolveDraft(t *testing.T) {
 				w.sleep(time.Second)
 				assert.Equal(t, want.shows, c.shows())
 				assert.Equal(t, want.generations, w.generations())
-				assert.Empty(t, shelved(t, shelf))
+				assert.Empty(t, storedDraft(t, shelf))
 				assert.Empty(t, c.texts())
 				assert.Zero(t, c.State().Drafts)
 				require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", as), autosave.ErrNotFound)
@@ -55,7 +55,7 @@ func TestResolveDraft(t *testing.T) {
 }
 
 func TestResolveDraftOfAReadonlyPage(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.dispute(shelf)
 		w.author("editor", shelf).start()
 		c := w.author("c", shelf).start()
@@ -64,7 +64,7 @@ func TestResolveDraftOfAReadonlyPage(t *testing.T) {
 		require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", "gone"), autosave.ErrInvalidArgument)
 		assert.Equal(t, []string{"one, mine"}, c.texts())
 		require.NoError(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard), "it changes nothing that is saved")
-		assert.Empty(t, shelved(t, shelf))
+		assert.Empty(t, storedDraft(t, shelf))
 	})
 }
 
@@ -72,7 +72,7 @@ func TestResolveDraftOfAReadonlyPage(t *testing.T) {
 func TestDecisionOfAnotherPage(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsDiscard} {
 		t.Run(string(as), func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 				w.dispute(shelf)
 				editor := w.author("editor", shelf).start()
 				c := w.author("c", shelf).start()
@@ -96,7 +96,7 @@ func TestDecisionOfAnotherPage(t *testing.T) {
 func TestResolveDraftThatFails(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration, autosave.AsDiscard} {
 		t.Run(string(as), func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 				w.dispute(shelf)
 				c := w.author("c", shelf).start()
 				c.files.Fail()
@@ -107,14 +107,14 @@ func TestResolveDraftThatFails(t *testing.T) {
 				assert.Equal(t, "one, theirs", w.saved())
 				assert.Equal(t, []string{"one, mine"}, c.texts())
 				require.NoError(t, c.ResolveDraft(t.Context(), "a-1", as))
-				assert.Empty(t, shelved(t, shelf))
+				assert.Empty(t, storedDraft(t, shelf))
 			})
 		})
 	}
 }
 
 func TestTypingWhileADraftIsResolved(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.dispute(shelf)
 		c := w.author("c", shelf)
 		c.slow()
@@ -136,12 +136,12 @@ func TestTypingWhileADraftIsResolved(t *testing.T) {
 
 // everyEnding runs a test once for each operation of a page and each fault, in a world of
 // its own. The page that the test gives to kill dies at that operation.
-func everyEnding(t *testing.T, run func(t *testing.T, w *world, shelf *autosavetest.Shelf, kill func(*writer))) {
+func everyEnding(t *testing.T, run func(t *testing.T, w *world, shelf *autosavetest.DraftStorage, kill func(*writer))) {
 	steps := 0
 	for n := 0; n <= steps; n++ {
 		for _, fault := range autosavetest.Faults {
 			t.Run(fmt.Sprint(n, " ", fault), func(t *testing.T) {
-				drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+				drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 					run(t, w, shelf, func(a *writer) {
 						a.files.Break(n, fault, true)
 						t.Cleanup(func() { steps = max(steps, a.files.Ops()) })
@@ -154,7 +154,7 @@ func everyEnding(t *testing.T, run func(t *testing.T, w *world, shelf *autosavet
 }
 
 // heir opens a page after the one that was killed, and returns it.
-func (w *world) heir(a *writer, shelf *autosavetest.Shelf) *writer {
+func (w *world) heir(a *writer, shelf *autosavetest.DraftStorage) *writer {
 	w.Helper()
 	w.sleep(time.Minute)
 	a.die()
@@ -162,7 +162,7 @@ func (w *world) heir(a *writer, shelf *autosavetest.Shelf) *writer {
 }
 
 func TestAdoptionIsKilledAtAnyStep(t *testing.T) {
-	everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf, kill func(*writer)) {
+	everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage, kill func(*writer)) {
 		a := w.author("a", shelf).start()
 		a.types("one")
 		w.sleep(time.Second)
@@ -174,14 +174,14 @@ func TestAdoptionIsKilledAtAnyStep(t *testing.T) {
 		heir := w.heir(b, shelf)
 		assert.Equal(t, "one, journalled", heir.shows())
 		assert.Equal(t, "one, journalled", w.saved())
-		assert.Empty(t, shelved(t, shelf))
+		assert.Empty(t, storedDraft(t, shelf))
 		assert.Empty(t, heir.disputes())
 		assert.LessOrEqual(t, len(w.generations()), 3)
 	})
 }
 
 func TestMergeIsKilledAtAnyStep(t *testing.T) {
-	everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf, kill func(*writer)) {
+	everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage, kill func(*writer)) {
 		w.dispute(shelf)
 		// As any merge of three sides, it makes a change once that both sides have.
 		merge := func(_ context.Context, c autosave.Conflict) (autosave.Content, error) {
@@ -198,14 +198,14 @@ func TestMergeIsKilledAtAnyStep(t *testing.T) {
 		heir.config.Merge = merge
 		heir.start()
 		assert.Equal(t, "one, theirs, mine", heir.shows(), "it is merged once")
-		assert.Empty(t, shelved(t, shelf))
+		assert.Empty(t, storedDraft(t, shelf))
 	})
 }
 
 func TestResolutionIsKilledAtAnyStep(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration} {
 		t.Run(string(as), func(t *testing.T) {
-			everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf, kill func(*writer)) {
+			everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage, kill func(*writer)) {
 				w.dispute(shelf)
 				b := w.author("b", shelf).start()
 				kill(b)
@@ -230,20 +230,20 @@ func TestResolutionIsKilledAtAnyStep(t *testing.T) {
 }
 
 func TestDiscardedDraftOfAReadonlyPageStaysDiscarded(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf)
 		a.config.NoStandby = true
 		a.start()
 		w.robbed(a, "mine")
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		require.NoError(t, a.Dispose(t.Context()), "nothing is left behind")
-		assert.Empty(t, shelved(t, shelf))
+		assert.Empty(t, storedDraft(t, shelf))
 	})
 }
 
 func TestOwnDraftIsResolvedBySaving(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration} {
-		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 			a := w.author("a", shelf)
 			a.config.NoStandby = true
 			a.start()
@@ -253,14 +253,14 @@ func TestOwnDraftIsResolvedBySaving(t *testing.T) {
 			require.NoError(t, a.ResolveDraft(t.Context(), "a-1", as))
 			assert.Equal(t, []string{"mine"}, w.generations())
 			assert.Equal(t, "mine", a.shows())
-			assert.Empty(t, shelved(t, shelf))
+			assert.Empty(t, storedDraft(t, shelf))
 		})
 	}
 }
 
 // Dispose saves no text that is typed after the call.
 func TestDisposeOfAnEditorThatTypesOn(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf)
 		a.slow()
 		a.start()

@@ -14,7 +14,7 @@ import (
 )
 
 // Another page is about to rob a silent editor. An asker without force learns that the editor does not answer.
-func TestAskerWithoutForceHasNoRival(t *testing.T) {
+func TestRequesterWithoutForceHasNoRival(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
 		a.channel.Deafen(true)
@@ -54,7 +54,7 @@ func TestTakeoverShowsThatThePageWaits(t *testing.T) {
 }
 
 // The options of the lock say nothing about how a page waits: it never robs an editor without a request.
-func TestOptionsOfTheLockDoNotRob(t *testing.T) {
+func TestLockOptionsDoNotSteal(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		b := w.prepare("b")

@@ -41,7 +41,7 @@ type Saver struct {
 
 	inbox chan func()
 	reads chan struct{} // capacity: the calls that may read at once
-	mail  letters
+	mail  messageQueue
 	gone  chan struct{} // closed when run has ended
 	life  context.Context
 	end   context.CancelFunc

@@ -108,7 +108,7 @@ func (p *page) slow() {
 	}
 }
 
-func TestAChangeDuringAWriteLeadsToAnother(t *testing.T) {
+func TestChangeDuringWriteLeadsToAnother(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.slow()

@@ -85,7 +85,7 @@ func TestSilentStorageHoldsNoCall(t *testing.T) {
 			"the store": {ofStore, c.code, "the store"}, "drafts": {ofDrafts, c.drafts, "the drafts' storage"},
 		} {
 			t.Run(name+" without "+what, func(t *testing.T) {
-				drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+				drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 					a := w.author("a", shelf)
 					mute := a.mute(silent.operations...)
 					a.start()
@@ -104,7 +104,7 @@ func TestSilentStorageHoldsNoCall(t *testing.T) {
 						assert.Contains(t, err.Error(), silent.says+" does not answer")
 					}
 					if name == "Dispose" {
-						assert.Equal(t, []string{"save-failed: saved, typed"}, shelved(t, shelf))
+						assert.Equal(t, []string{"save-failed: saved, typed"}, storedDraft(t, shelf))
 					}
 				})
 			})
@@ -114,7 +114,7 @@ func TestSilentStorageHoldsNoCall(t *testing.T) {
 
 // Both are silent, and each takes the time that the other leaves.
 func TestSilentStorageHoldsNoTeardown(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf)
 		mute := a.mute(append(ofStore, ofDrafts...)...)
 		a.start()
@@ -132,7 +132,7 @@ func TestSilentStorageHoldsNoTeardown(t *testing.T) {
 func TestSilentStorageHoldsNoBeginning(t *testing.T) {
 	for what, operations := range map[string][]string{"the store": ofStore, "the drafts' storage": ofDrafts} {
 		t.Run(what, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 				a := w.author("a", shelf)
 				a.mute(operations...)()
 				require.NoError(t, inTime(t, a.tryOpen))
@@ -147,7 +147,7 @@ func TestSilentStorageHoldsNoBeginning(t *testing.T) {
 // A page gets the lock at once, because nobody holds it, or after the grace of a holder that does not answer. Then the store is silent.
 func TestSilentStorageHoldsNoRequestToEdit(t *testing.T) {
 	for _, held := range []bool{false, true} {
-		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.Shelf) {
+		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 			holder := w.author("holder", shelf).start()
 			a := w.author("a", shelf)
 			a.config.NoStandby = true

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-func TestAFailingStoreIsTriedAgain(t *testing.T) {
+func TestFailingStoreIsRetried(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.forget()
@@ -64,7 +64,7 @@ func TestFlushDoesNotWaitForTheNextAttempt(t *testing.T) {
 	})
 }
 
-func TestAFullDiskCostsNothing(t *testing.T) {
+func TestFullDiskLosesNothing(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.typed("good")
@@ -116,7 +116,7 @@ func (broken) Commit(context.Context, autosave.Commit) (autosave.Generation, err
 	return autosave.Generation{}, errNotNow
 }
 
-func TestASnapshotThatFails(t *testing.T) {
+func TestSnapshotThatFails(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		broken := errors.New("the editor is in pieces")
@@ -141,7 +141,7 @@ func TestASnapshotThatFails(t *testing.T) {
 }
 
 // A store that hangs fails in the end, and the next attempt is made.
-func TestAStoreThatHangs(t *testing.T) {
+func TestStoreThatHangs(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		hang := make(chan struct{})
@@ -163,7 +163,7 @@ func TestAStoreThatHangs(t *testing.T) {
 	})
 }
 
-func TestAStoreThatCannotBeOpened(t *testing.T) {
+func TestStoreThatCannotBeOpened(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.files.Fail()
@@ -225,7 +225,7 @@ func TestHistoryReadRestore(t *testing.T) {
 	})
 }
 
-func TestADamagedDocumentIsReplacedByTheOneBefore(t *testing.T) {
+func TestDamagedGenerationIsReplacedByPrevious(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.typed("good")

@@ -18,7 +18,7 @@
 // newer snapshot. A power loss may drop unflushed writes in any order; it leaves the last flushed snapshot, or a later
 // one.
 
-/** @typedef {import("./savings.js").SyncHandle} SyncHandle */
+/** @typedef {import("./savewriter.js").SyncHandle} SyncHandle */
 
 /**
  * The header of a slot: a snapshot's number, origin and checksums.

@@ -5,10 +5,10 @@
 
 import { Journals } from "./journal.js";
 import { callMs, Patience } from "./patience.js";
-import { open, Savings, taken } from "./savings.js";
+import { open, SaveWriter, taken } from "./savewriter.js";
 import { Tables } from "./tables.js";
 
-/** @typedef {import("./savings.js").SyncHandle} SyncHandle */
+/** @typedef {import("./savewriter.js").SyncHandle} SyncHandle */
 /** @typedef {"bind" | "write" | "seal" | "saved" | "release" | "merge" | "list" | "read" | "remove"} JournalMethod */
 /** @typedef {{ file: number, do: string, args: unknown[] }} Ask */
 /** @typedef {{ file: number, value?: unknown, error?: unknown }} Answer */
@@ -94,7 +94,7 @@ export class Files {
     return this.#ask("probe", file);
   }
 
-  /** Savings.expect in the worker.
+  /** SaveWriter.expect in the worker.
    * @param {string} root @param {string} [name] @param {string} [index] */
   expect(root, name, index) {
     const asked = this.#ask("expect", root, name, index);
@@ -102,20 +102,20 @@ export class Files {
     return asked;
   }
 
-  /** Savings.prepare in the worker.
+  /** SaveWriter.prepare in the worker.
    * @param {number} id @param {string} root @param {string} name @param {string} index */
   prepare(id, root, name, index) {
     this.#ask("prepare", id, root, name, index).catch(() => undefined); // then store fails too
   }
 
-  /** Savings.store in the worker.
-   * @param {number} id @param {import("./savings.js").Content} content @param {string} note */
+  /** SaveWriter.store in the worker.
+   * @param {number} id @param {import("./savewriter.js").Content} content @param {string} note */
   async store(id, content, note) {
     const bytes = taken(content);
     return this.#send("store", [id, { bytes }, note], [bytes.buffer]);
   }
 
-  /** Savings.finish in the worker.
+  /** SaveWriter.finish in the worker.
    * @param {number} id @param {Uint8Array} [index] */
   finish(id, index) {
     return this.#ask("finish", id, index);
@@ -197,7 +197,7 @@ export class Files {
   }
 }
 
-const savings = new Savings(), journals = new Journals(), tables = new Tables();
+const writer = new SaveWriter(), journals = new Journals(), tables = new Tables();
 
 /** @type {Map<number, SyncHandle>} */
 const handles = new Map();
@@ -227,7 +227,7 @@ async function work(name, args) {
     return tables.swap(client, channel, file, ...step);
   }
   if (name === "probe") return (await open(args[0])).close();
-  if (name === "expect" || name === "prepare" || name === "store" || name === "finish") return /** @type {any} */ (savings)[name](...args);
+  if (name === "expect" || name === "prepare" || name === "store" || name === "finish") return /** @type {any} */ (writer)[name](...args);
   if (name === "journal") return /** @type {any} */ (journals)[args[0]](...args.slice(1));
   const [id, first, options] = args;
   if (name === "open") {

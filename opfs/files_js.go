@@ -24,19 +24,19 @@ const notReadable = "NotReadableError"
 type Files struct {
 	dir     *Dir
 	folders map[string]*Dir // those of a Layout, each with its handle
-	savings safejs.Value
+	writer  safejs.Value
 }
 
 // NewFiles returns the files of the project root. Nothing is touched before the first call. It fails with
-// lock.ErrInvalidArgument if root cannot be a folder. savings is a Savings of savings.js or, for a program in a page, a
+// lock.ErrInvalidArgument if root cannot be a folder. writer is a SaveWriter of savewriter.js or, for a program in a page, a
 // Files of files.js; it receives a [jsbridge.Content] unchanged.
-func NewFiles(root string, savings safejs.Value) (*Files, error) {
+func NewFiles(root string, writer safejs.Value) (*Files, error) {
 	dir, err := NewDir(root)
 	if err != nil {
 		return nil, err
 	}
 	dir = dir.Sub("autosave")
-	return &Files{dir: dir, savings: savings, folders: map[string]*Dir{
+	return &Files{dir: dir, writer: writer, folders: map[string]*Dir{
 		autosave.FolderIndex: dir.Sub(autosave.FolderIndex), autosave.FolderHistory: dir.Sub(autosave.FolderHistory)}}, nil
 }
 
@@ -131,12 +131,12 @@ func (f *Files) Remove(ctx context.Context, folder, name string) error {
 
 // Expect implements [autosave.Files].
 func (f *Files) Expect(name, index string) {
-	_, _ = f.savings.Call("expect", f.dir.String(), name, index) // the save makes what this call could not make
+	_, _ = f.writer.Call("expect", f.dir.String(), name, index) // the save makes what this call could not make
 }
 
 // Rest closes the files that Expect has opened. It returns when they are closed or ctx has ended.
 func (f *Files) Rest(ctx context.Context) {
-	_, _ = call(ctx, f.savings, "expect", f.dir.String())
+	_, _ = call(ctx, f.writer, "expect", f.dir.String())
 }
 
 // saves counts the saves of this program.
@@ -145,12 +145,12 @@ var saves atomic.Int64
 // Save implements [autosave.Files]. The files are opened while the content is taken.
 func (f *Files) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	id := saves.Add(1)
-	_, _ = f.savings.Call("prepare", id, f.dir.String(), s.Name, s.Index) // store reports a failure
+	_, _ = f.writer.Call("prepare", id, f.dir.String(), s.Name, s.Index) // store reports a failure
 	index, err := f.store(ctx, id, s)
 	if err != nil {
 		return nil, err
 	}
-	listed, err := call(ctx, f.savings, "finish", id, index)
+	listed, err := call(ctx, f.writer, "finish", id, index)
 	if err != nil {
 		return nil, f.refused(ctx, err)
 	}
@@ -188,7 +188,7 @@ func (f *Files) store(ctx context.Context, id int64, s autosave.Saving) (index s
 
 func (f *Files) pass(id int64, content autosave.Content, note string) (safejs.Value, error) {
 	if c, ok := content.(jsbridge.Content); ok {
-		return f.savings.Call("store", id, c.Object, note)
+		return f.writer.Call("store", id, c.Object, note)
 	}
 	bytes, err := content.Bytes()
 	if err != nil {
@@ -198,7 +198,7 @@ func (f *Files) pass(id int64, content autosave.Content, note string) (safejs.Va
 	if err != nil {
 		return array, err
 	}
-	return f.savings.Call("store", id, map[string]any{"bytes": array}, note)
+	return f.writer.Call("store", id, map[string]any{"bytes": array}, note)
 }
 
 // abandon closes the files of a save, once its pending call has ended.
@@ -206,7 +206,7 @@ func (f *Files) abandon(id int64, storing safejs.Value) {
 	ctx, stop := context.WithTimeout(context.Background(), stepLimit)
 	defer stop()
 	_, _ = jsbridge.Await(ctx, storing)
-	_, _ = call(ctx, f.savings, "finish", id)
+	_, _ = call(ctx, f.writer, "finish", id)
 }
 
 // encoded returns the index to write, made from the result of store.

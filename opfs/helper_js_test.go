@@ -23,7 +23,7 @@ func newFiles(root string) *Files {
 	if helped() {
 		return must(NewFiles(root, helper))
 	}
-	return must(NewFiles(root, made("savings.js", "new module.Savings()")))
+	return must(NewFiles(root, made("savewriter.js", "new module.SaveWriter()")))
 }
 
 // newTables returns the object that runs a client's steps: the helper, if there is one.

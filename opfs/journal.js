@@ -8,7 +8,7 @@
 // This module imports only its neighbours, so that Go's own tests can load it.
 
 import { DraftFile } from "./draftfile.js";
-import { bounded, names, open, unsealed } from "./savings.js";
+import { bounded, names, open, unsealed } from "./savewriter.js";
 
 /** @typedef {import("./draftfile.js").Header} Header */
 /** @typedef {string | Uint8Array} Content text is stored as UTF-8 */

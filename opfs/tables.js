@@ -8,9 +8,9 @@
 //
 // This module imports only its neighbour, so that Go's own tests can load it.
 
-import { open } from "./savings.js";
+import { open } from "./savewriter.js";
 
-/** @typedef {import("./savings.js").SyncHandle} SyncHandle */
+/** @typedef {import("./savewriter.js").SyncHandle} SyncHandle */
 /** @typedef {{ at: number, data: Uint8Array }} Patch */
 /**
  * The arguments of a step: a FileSystemFileHandle, the expected content, the patches to write if the file has that

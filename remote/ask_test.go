@@ -23,12 +23,12 @@ type home struct {
 	n       *internet
 	session string
 	space   *locktest.Space
-	air     *autosavetest.Air
+	air     *autosavetest.Network
 	disk    *autosavetest.Disk
 }
 
 func (n *internet) home(session string) *home {
-	return &home{n, session, locktest.NewSpace(), autosavetest.NewAir(), autosavetest.NewDisk()}
+	return &home{n, session, locktest.NewSpace(), autosavetest.NewNetwork(), autosavetest.NewDisk()}
 }
 
 // tab opens a page whose channel reaches the other tabs and the server.

@@ -109,12 +109,12 @@ func (c *Channel) ask(life context.Context, m autosave.Message) {
 	go func() {
 		defer stop()
 		reply, err := c.document.questions.put(ctx, c.id, m.Grace, func() {
-			c.tell(autosave.Message{Kind: autosave.EditAccepted, Round: m.Round, Far: true})
+			c.tell(autosave.Message{Kind: autosave.EditAccepted, Round: m.Round, Remote: true})
 		})
 		if ctx.Err() != nil || errors.Is(err, errNotWaiting) || granted(reply, err) {
 			return
 		}
-		answer := autosave.Message{Kind: autosave.EditSilent, Round: m.Round, Far: true}
+		answer := autosave.Message{Kind: autosave.EditSilent, Round: m.Round, Remote: true}
 		switch {
 		case err == nil && reply.Error == "handover_refused":
 			answer.Kind, answer.Detail = autosave.EditRefused, reply.Reason
@@ -249,7 +249,7 @@ func (c *Channel) listen(ctx context.Context, t *attendance, after *int64) {
 			c.mu.Lock()
 			c.asked[round] = t
 			c.mu.Unlock()
-			c.tell(autosave.Message{Kind: autosave.EditRequest, Round: round, From: n.HolderName, Far: true})
+			c.tell(autosave.Message{Kind: autosave.EditRequest, Round: round, From: n.HolderName, Remote: true})
 		case noticeAskEnded:
 			c.over(round)
 		}

@@ -15,7 +15,7 @@ import (
 // maxContent is the most that a server takes.
 const maxContent = 8 << 20
 
-var _ autosave.Distant = (*Contents)(nil)
+var _ autosave.RemoteStore = (*Contents)(nil)
 
 // Contents is the [autosave.Store] of a [Document]. The server has the current content, and refuses
 // one whose token is not that of its lock, or that it gets after a later one. Former generations are kept on this
@@ -236,13 +236,13 @@ func (c *Contents) List(ctx context.Context) ([]autosave.Generation, error) {
 	return slices.Insert(former, 0, g), nil
 }
 
-// Online implements [autosave.Distant].
+// Online implements [autosave.RemoteStore].
 func (c *Contents) Online() bool { return c.document.server.online() }
 
-// Watch implements [autosave.Distant].
+// Watch implements [autosave.RemoteStore].
 func (c *Contents) Watch(changed func()) (stop func()) { return c.document.server.watch(changed) }
 
-// Preview implements [autosave.Distant].
+// Preview implements [autosave.RemoteStore].
 func (c *Contents) Preview(ctx context.Context) (autosave.Generation, []byte, error) {
 	for _, g := range c.history.list(ctx) {
 		if bytes, err := c.history.read(ctx, g.ID); err == nil {

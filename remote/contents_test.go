@@ -26,7 +26,7 @@ type machine struct {
 	document *remote.Document
 	store    *remote.Contents
 	disk     *autosavetest.Disk
-	shelf    *autosavetest.Shelf // of drafts; may be nil
+	shelf    *autosavetest.DraftStorage // of drafts; may be nil
 }
 
 func (n *internet) machine(session string) machine {
@@ -196,7 +196,7 @@ type writer struct {
 	text      string
 	draft     int // counts the texts that were loaded
 	snapshot  int64
-	desk      *autosavetest.Desk // where it journals; may be nil
+	desk      *autosavetest.PageDrafts // where it journals; may be nil
 	base      string
 	clean     int64 // the last snapshot that is saved
 	conflicts []autosave.Conflict
@@ -251,7 +251,7 @@ func (m machine) writer(t *testing.T, session string, change ...func(*autosave.C
 	require.NoError(t, err)
 	w := &writer{name: session}
 	if m.shelf != nil {
-		w.desk = m.shelf.Desk(nil)
+		w.desk = m.shelf.PageDrafts(nil)
 		w.desk.Unsaved = func() (autosave.Draft, []byte, bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // journalling is a machine that keeps drafts.
 func (n *internet) journalling(session string) machine {
 	m := n.machine(session)
-	m.shelf = autosavetest.NewShelf()
+	m.shelf = autosavetest.NewDraftStorage()
 	return m
 }
 

@@ -45,7 +45,7 @@ func (e *editor) store(ctx context.Context, path []string) (autosave.Store, erro
 	s := e.s
 	root := s.folder(path)
 	e.root = root
-	files, err := opfs.NewFiles(root, s.settings.savings)
+	files, err := opfs.NewFiles(root, s.settings.writer)
 	if err == nil && !e.again {
 		limited, stop := context.WithTimeoutCause(ctx, checkLimit, errSilent)
 		defer stop()

@@ -85,7 +85,7 @@ type settings struct {
 	server                             string                        // its URL; "" for none
 	files                              safejs.Value                  // opens files for a program in a page
 	tables                             safejs.Value                  // runs the steps over the file of locks
-	savings                            safejs.Value                  // writes for AutoSave
+	writer                             safejs.Value                  // writes for AutoSave
 	journals                           safejs.Value                  // writes drafts
 	warn                               func(resource, detail string) // usable once the manager exists
 }
@@ -179,7 +179,7 @@ func newService(boot safejs.Value) (s *service, err error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	for name, lent := range map[string]*safejs.Value{"files": &c.files, "tables": &c.tables, "savings": &c.savings, "journals": &c.journals} {
+	for name, lent := range map[string]*safejs.Value{"files": &c.files, "tables": &c.tables, "writer": &c.writer, "journals": &c.journals} {
 		if *lent, err = boot.Get(name); err != nil {
 			return nil, err
 		}

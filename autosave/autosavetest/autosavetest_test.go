@@ -11,5 +11,5 @@ func TestFakeStore(t *testing.T) {
 }
 
 func TestDrafts(t *testing.T) {
-	autosavetest.RunDrafts(t, func(*testing.T) func() autosavetest.DraftPage { return autosavetest.NewShelf().Page })
+	autosavetest.RunDrafts(t, func(*testing.T) func() autosavetest.DraftPage { return autosavetest.NewDraftStorage().Page })
 }

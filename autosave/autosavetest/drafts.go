@@ -10,41 +10,41 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// Shelf is a storage of drafts in memory, shared by the pages that open the same document.
-type Shelf struct {
+// DraftStorage is a storage of drafts in memory, shared by the pages that open the same document.
+type DraftStorage struct {
 	mu     sync.Mutex
-	drafts map[string]*shelved
+	drafts map[string]*storedDraft
 }
 
-// shelved is the file of one draft.
-type shelved struct {
+// storedDraft is the file of one draft.
+type storedDraft struct {
 	autosave.Draft
 	text []byte
-	open *Desk // the page that has it open; nil if that page has sealed it or is gone
+	open *PageDrafts // the page with the open file; nil if that page has sealed it or is gone
 }
 
-// NewShelf returns an empty storage.
-func NewShelf() *Shelf { return &Shelf{drafts: make(map[string]*shelved)} }
+// NewDraftStorage returns an empty storage.
+func NewDraftStorage() *DraftStorage { return &DraftStorage{drafts: make(map[string]*storedDraft)} }
 
-// Desk is the [autosave.Drafts] of one page, and the page's operations on its own draft.
-type Desk struct {
-	shelf *Shelf
-	steps *Steps
+// PageDrafts is the [autosave.Drafts] of one page, and the page's operations on its own draft.
+type PageDrafts struct {
+	storage *DraftStorage
+	steps   *Steps
 	// Unsaved returns the text of the page that no commit contains; ok is false if everything is saved. Seal calls it.
 	// nil means that everything is saved.
 	Unsaved func() (d autosave.Draft, text []byte, ok bool)
 }
 
-// Desk returns the drafts of one page. The steps, unless nil, count the operations and make them fail.
-func (s *Shelf) Desk(steps *Steps) *Desk {
+// PageDrafts returns the drafts of one page. The steps, unless nil, count the operations and make them fail.
+func (s *DraftStorage) PageDrafts(steps *Steps) *PageDrafts {
 	if steps == nil {
 		steps = new(Steps)
 	}
-	return &Desk{shelf: s, steps: steps}
+	return &PageDrafts{storage: s, steps: steps}
 }
 
 // Journal writes the present text of the page and keeps the file open, as a page does while the user types.
-func (d *Desk) Journal(draft autosave.Draft, text []byte) {
+func (d *PageDrafts) Journal(draft autosave.Draft, text []byte) {
 	if fault, _ := d.steps.step(context.Background(), "journal "+draft.ID); fault == 0 || fault == Lied {
 		draft.Cause = autosave.CauseCrashed // the next page finds this cause
 		d.put(draft, text, d)
@@ -52,25 +52,25 @@ func (d *Desk) Journal(draft autosave.Draft, text []byte) {
 }
 
 // put stores the draft unless a later snapshot of it exists.
-func (d *Desk) put(draft autosave.Draft, text []byte, open *Desk) {
+func (d *PageDrafts) put(draft autosave.Draft, text []byte, open *PageDrafts) {
 	draft.Bytes = int64(len(text))
-	d.shelf.mu.Lock()
-	defer d.shelf.mu.Unlock()
-	if before, ok := d.shelf.drafts[draft.ID]; ok && before.Number > draft.Number {
+	d.storage.mu.Lock()
+	defer d.storage.mu.Unlock()
+	if before, ok := d.storage.drafts[draft.ID]; ok && before.Number > draft.Number {
 		return
 	}
-	d.shelf.drafts[draft.ID] = &shelved{draft, bytes.Clone(text), open}
+	d.storage.drafts[draft.ID] = &storedDraft{draft, bytes.Clone(text), open}
 }
 
 // Saved empties the draft up to the number: a commit contains it.
-func (d *Desk) Saved(id string, number int64) { _ = d.Remove(context.Background(), id, number) }
+func (d *PageDrafts) Saved(id string, number int64) { _ = d.Remove(context.Background(), id, number) }
 
 // End closes the page's open files, as the browser does when the page is gone.
-func (d *Desk) End() {
+func (d *PageDrafts) End() {
 	d.steps.Kill()
-	d.shelf.mu.Lock()
-	defer d.shelf.mu.Unlock()
-	for _, f := range d.shelf.drafts {
+	d.storage.mu.Lock()
+	defer d.storage.mu.Unlock()
+	for _, f := range d.storage.drafts {
 		if f.open == d {
 			f.open = nil
 		}
@@ -78,14 +78,14 @@ func (d *Desk) End() {
 }
 
 // List implements [autosave.Drafts].
-func (d *Desk) List(ctx context.Context) ([]autosave.Draft, error) {
+func (d *PageDrafts) List(ctx context.Context) ([]autosave.Draft, error) {
 	if _, err := d.steps.step(ctx, "list drafts"); err != nil {
 		return nil, err
 	}
-	d.shelf.mu.Lock()
-	defer d.shelf.mu.Unlock()
+	d.storage.mu.Lock()
+	defer d.storage.mu.Unlock()
 	var all []autosave.Draft
-	for _, f := range d.shelf.drafts {
+	for _, f := range d.storage.drafts {
 		if f.open == nil {
 			all = append(all, f.Draft)
 		}
@@ -97,13 +97,13 @@ func (d *Desk) List(ctx context.Context) ([]autosave.Draft, error) {
 }
 
 // Read implements [autosave.Drafts].
-func (d *Desk) Read(ctx context.Context, id string) ([]byte, error) {
+func (d *PageDrafts) Read(ctx context.Context, id string) ([]byte, error) {
 	if _, err := d.steps.step(ctx, "read draft "+id); err != nil {
 		return nil, err
 	}
-	d.shelf.mu.Lock()
-	defer d.shelf.mu.Unlock()
-	f, ok := d.shelf.drafts[id]
+	d.storage.mu.Lock()
+	defer d.storage.mu.Unlock()
+	f, ok := d.storage.drafts[id]
 	if !ok || f.open != nil {
 		return nil, &autosave.Error{Code: autosave.CodeNotFound, Operation: autosave.OpRead, Resource: id, Detail: "there is no such draft"}
 	}
@@ -111,22 +111,22 @@ func (d *Desk) Read(ctx context.Context, id string) ([]byte, error) {
 }
 
 // Remove implements [autosave.Drafts].
-func (d *Desk) Remove(ctx context.Context, id string, number int64) error {
+func (d *PageDrafts) Remove(ctx context.Context, id string, number int64) error {
 	fault, planted := d.steps.step(ctx, "remove draft "+id)
 	if fault == Refused || fault == Torn {
 		return planted
 	}
-	d.shelf.mu.Lock()
-	defer d.shelf.mu.Unlock()
-	f, ok := d.shelf.drafts[id]
+	d.storage.mu.Lock()
+	defer d.storage.mu.Unlock()
+	f, ok := d.storage.drafts[id]
 	if ok && (f.open == nil || f.open == d) && f.Number <= number {
-		delete(d.shelf.drafts, id)
+		delete(d.storage.drafts, id)
 	}
 	return planted
 }
 
 // Seal implements [autosave.Drafts].
-func (d *Desk) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Draft, error) {
+func (d *PageDrafts) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Draft, error) {
 	fault, planted := d.steps.step(ctx, "seal")
 	if fault == Refused || fault == Torn {
 		return nil, planted
@@ -147,7 +147,7 @@ func (d *Desk) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Draft,
 }
 
 // Texts returns the texts of all drafts, also those of live pages, in no order.
-func (s *Shelf) Texts() (texts []string) {
+func (s *DraftStorage) Texts() (texts []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.drafts {
@@ -157,8 +157,8 @@ func (s *Shelf) Texts() (texts []string) {
 }
 
 // Page returns one page in the form that the suite needs.
-func (s *Shelf) Page() DraftPage {
-	d := s.Desk(nil)
+func (s *DraftStorage) Page() DraftPage {
+	d := s.PageDrafts(nil)
 	return DraftPage{Drafts: d, Journal: d.Journal, Saved: d.Saved, End: d.End,
 		Type: func(draft autosave.Draft, text []byte) {
 			d.Unsaved = func() (autosave.Draft, []byte, bool) { return draft, text, text != nil }

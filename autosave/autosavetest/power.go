@@ -171,7 +171,7 @@ func (p *Power) Expect(name, index string) {
 	p.step(powerStep{path: autosave.FolderIndex + "/" + index, kind: powerMake})
 }
 
-// Save implements [autosave.Files] with the writes of savings.js.
+// Save implements [autosave.Files] with the writes of savewriter.js.
 func (p *Power) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	p.Expect(s.Name, s.Index)
 	before, err := p.List(ctx, autosave.FolderIndex)

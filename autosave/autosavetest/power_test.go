@@ -206,7 +206,7 @@ func TestPowerLoss(t *testing.T) {
 }
 
 // A store that writes its index before its content is durable loses acknowledged content: the test finds that.
-func TestPowerLossFindsAHastyStore(t *testing.T) {
+func TestPowerLossFindsHastyStore(t *testing.T) {
 	files := autosavetest.NewPower()
 	files.Hasty = true
 	_, wrong := losses(t, files)

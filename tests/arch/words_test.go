@@ -50,7 +50,7 @@ var unclear = regexp.MustCompile(`(?:^|[.:;] )(?:Who|Whoever|What|Whatever|Whose
 
 // plainRooms are the folders whose comments are in plain English. The list grows until it contains every folder.
 var plainRooms = []string{
-	"cmd/", "internal/", "jsbridge/", "server/asks/", "server/blobs/", "server/content/", "server/events/", "server/httpapi/", "server/kv/", "server/locks/", "server/policy/", "server/rooms/", "server/users/",
+	"autosave/", "cmd/", "internal/", "jsbridge/", "server/asks/", "server/blobs/", "server/content/", "server/events/", "server/httpapi/", "server/kv/", "server/locks/", "server/policy/", "server/rooms/", "server/users/",
 	"tests/arch/", "tests/bench/", "tests/benchserver/", "tests/browser/", "tests/campaign/", "tests/chaosserver/",
 	"tests/consumer/", "tests/docs/", "tests/e2e/", "tests/endings/", "tests/engines/", "tests/outside/", "tests/race/", "tests/remoteserver/", "tests/serving/", "tests/simulation/", "tests/soak/", "tests/strangers/",
 	"tests/wasmworker/", "tests/wpt/",

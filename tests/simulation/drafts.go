@@ -10,7 +10,7 @@ import (
 // drafts are a tab's access to the drafts of its origin: its [autosave.Drafts].
 type drafts struct {
 	tab  *tab
-	desk *autosavetest.Desk
+	desk *autosavetest.PageDrafts
 }
 
 // List implements [autosave.Drafts].

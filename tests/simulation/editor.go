@@ -21,7 +21,7 @@ type editor struct {
 	m      *lock.Manager
 	remote bool
 	domain string
-	desk   *autosavetest.Desk
+	desk   *autosavetest.PageDrafts
 	saver  *autosave.Saver
 
 	mu       sync.Mutex

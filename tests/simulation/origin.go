@@ -27,8 +27,8 @@ type origin struct {
 	faults  *storageFaults
 	air     *air[lock.Message]
 	letters *air[autosave.Message]
-	disk    *autosavetest.Disk  // the files of AutoSave
-	shelf   *autosavetest.Shelf // the drafts
+	disk    *autosavetest.Disk         // the files of AutoSave
+	shelf   *autosavetest.DraftStorage // the drafts
 
 	mu    sync.Mutex
 	tabs  []*tab
@@ -39,7 +39,7 @@ type origin struct {
 func newOrigin(w *world, name, url string, b *browser, clock *machineClock) *origin {
 	return &origin{w: w, name: name, url: url, browser: b, clock: clock, locks: locktest.NewSpace(), files: locktest.NewSpace(),
 		records: &leaseTable{}, air: newAir[lock.Message](), letters: newAir[autosave.Message](),
-		disk: autosavetest.NewDisk(), shelf: autosavetest.NewShelf(), faults: &storageFaults{dice: w.dice(name + " storage")}}
+		disk: autosavetest.NewDisk(), shelf: autosavetest.NewDraftStorage(), faults: &storageFaults{dice: w.dice(name + " storage")}}
 }
 
 // open opens a tab.

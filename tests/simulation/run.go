@@ -125,7 +125,7 @@ func (r *run) edit(t *tab, m *lock.Manager, document *remote.Document, domain st
 	if document != nil {
 		store = remote.NewContents(document, store, autosavetest.SHA256)
 	}
-	e := &editor{run: r, tab: t, dice: r.w.dice(t.name + ".editor"), m: m, remote: document != nil, domain: domain, desk: t.at.shelf.Desk(nil)}
+	e := &editor{run: r, tab: t, dice: r.w.dice(t.name + ".editor"), m: m, remote: document != nil, domain: domain, desk: t.at.shelf.PageDrafts(nil)}
 	t.end = e.desk.End
 	r.programs.Go(func() {
 		if err := e.open(store); err != nil {

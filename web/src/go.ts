@@ -4,7 +4,7 @@ import "wasm_exec";
 import { Port } from "../../jsbridge/port.js";
 import type { Files } from "../../opfs/files.js";
 import type { Journals } from "../../opfs/journal.js";
-import type { Savings } from "../../opfs/savings.js";
+import type { SaveWriter } from "../../opfs/savewriter.js";
 import type { Tables } from "../../opfs/tables.js";
 import { withNames } from "./names";
 import type { Config, Died, Exports, Listener, RawEvent } from "./protocol";
@@ -21,14 +21,14 @@ interface Go {
 }
 declare const Go: new () => Go;
 
-/** The services for the program: files opens files where handles are missing; tables has the file of locks; savings saves; journals has the drafts. It ends with ended. */
-interface Lent { files?: Files; tables: Pick<Tables, "swap">; savings: Pick<Savings, "expect" | "prepare" | "store" | "finish">; journals: Pick<Journals, "bind" | "list" | "read" | "remove">; ended?: AbortSignal }
+/** The services for the program: files opens files where handles are missing; tables has the file of locks; writer saves; journals has the drafts. It ends with ended. */
+interface Lent { files?: Files; tables: Pick<Tables, "swap">; writer: Pick<SaveWriter, "expect" | "prepare" | "store" | "finish">; journals: Pick<Journals, "bind" | "list" | "read" | "remove">; ended?: AbortSignal }
 
 /** Serves one more Holdfast, whose events it tells. */
 export type Open = (config: Config, event: Listener["event"]) => Promise<Exports>;
 
 /** Readies the program, which runs from the first Holdfast until the last one is closed. When it has died, the locks it held are given back. */
-export async function startGo(module: WebAssembly.Module, tell: Died, { files, tables, savings, journals, ended }: Lent): Promise<Open> {
+export async function startGo(module: WebAssembly.Module, tell: Died, { files, tables, writer, journals, ended }: Lent): Promise<Open> {
   const go = new Go();
   let port: Port | undefined;
   const died = (why: string): void => {
@@ -54,7 +54,7 @@ export async function startGo(module: WebAssembly.Module, tell: Died, { files, t
       } });
     };
     const events = (all: string): void => (JSON.parse(all) as RawEvent[]).forEach(event);
-    const boot = { config, port, files, tables, savings, journals, event, events, ready };
+    const boot = { config, port, files, tables, writer, journals, event, events, ready };
     const [one] = served;
     if (one) one.open(boot).catch(reject);
     else run(go, instance, boot, died).then(() => reject(new Error("the runtime ended while it started")), reject);

@@ -25,7 +25,7 @@ export async function startPage(module: WebAssembly.Module, baseURL: URL | undef
     stopTimers();
     files.close();
   });
-  const open = await startGo(module, died, { files, tables: files, savings: files, journals, ended });
+  const open = await startGo(module, died, { files, tables: files, writer: files, journals, ended });
   return {
     loaded: async () => undefined,
     open: async (...asked) => {

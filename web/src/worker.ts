@@ -2,7 +2,7 @@
 // when it ends the browser gives back everything it held.
 
 import { Journals } from "../../opfs/journal.js";
-import { Savings } from "../../opfs/savings.js";
+import { SaveWriter } from "../../opfs/savewriter.js";
 import { Tables } from "../../opfs/tables.js";
 import { watchCalls } from "./calls";
 import { type Open, startGo } from "./go";
@@ -33,7 +33,7 @@ scope.onmessage = ({ data }) => {
   switch (data.kind) {
     case "start": {
       const { client, module, config } = data;
-      program ??= startGo(module, (why) => post({ kind: "died", why: String(why) }), { tables, savings: new Savings(), journals });
+      program ??= startGo(module, (why) => post({ kind: "died", why: String(why) }), { tables, writer: new SaveWriter(), journals });
       const exports = program.then((open) => open(config, (event) => post({ kind: "event", client, event }, event)));
       clients.set(client, exports);
       exports.then(() => post({ kind: "ready", client }), ({ message }: Error) => post({ kind: "died", why: message }));

@@ -20,7 +20,7 @@ const expectMs = 5000;
  * Writes a generation and then the index that lists it, in three calls with one number: prepare, store and finish.
  * Three calls are few enough for callers in another thread.
  */
-export class Savings {
+export class SaveWriter {
   /** @type {Map<string, Folders>} */
   #folders = new Map();
   /** @type {Map<number, Saving>} */

@@ -12,11 +12,11 @@ type Storage string
 // The storages.
 const (
 	StorageOPFS   Storage = "opfs"   // in this browser
-	StorageServer Storage = "server" // on a server: the Store is a [Distant]
+	StorageServer Storage = "server" // on a server: the Store is a [RemoteStore]
 )
 
-// Distant is a [Store] that keeps the current generation on another machine, which does not always answer.
-type Distant interface {
+// RemoteStore is a [Store] that keeps the current generation on another machine, which does not always answer.
+type RemoteStore interface {
 	Store
 	// Online reports whether the other machine answered the last request.
 	Online() bool
@@ -27,21 +27,21 @@ type Distant interface {
 	Preview(ctx context.Context) (Generation, []byte, error)
 }
 
-// distant returns the store if it is on another machine, or nil.
-func (s *Saver) distant() Distant {
-	d, _ := s.config.Store.(Distant)
+// remoteStore returns the store if it is on another machine, or nil.
+func (s *Saver) remoteStore() RemoteStore {
+	d, _ := s.config.Store.(RemoteStore)
 	return d
 }
 
 // offline reports whether the document is saved on another machine that does not answer.
 func (s *Saver) offline() bool {
-	d := s.distant()
+	d := s.remoteStore()
 	return d != nil && !d.Online()
 }
 
 // watch notifies the page each time the other machine is lost or found.
 func (s *Saver) watch() {
-	if d := s.distant(); d != nil {
+	if d := s.remoteStore(); d != nil {
 		context.AfterFunc(s.life, d.Watch(s.rouse))
 	}
 }
@@ -49,7 +49,7 @@ func (s *Saver) watch() {
 // where completes a state.
 func (s *Saver) where(state State) State {
 	state.Storage = StorageOPFS
-	if d := s.distant(); d != nil {
+	if d := s.remoteStore(); d != nil {
 		state.Storage, state.Online = StorageServer, d.Online()
 	}
 	return state
@@ -63,7 +63,7 @@ func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step fu
 	}
 	ctx, stop := context.WithTimeout(ctx, answerLimit)
 	defer stop()
-	g, content, err := s.distant().Preview(ctx)
+	g, content, err := s.remoteStore().Preview(ctx)
 	if err != nil {
 		return
 	}
@@ -77,17 +77,17 @@ func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step fu
 // letPass goes behind another page of this browser that asks for the lock. The first waiting page of this browser also
 // waits at the other machine, and its request carries the question there.
 func (s *Saver) letPass() {
-	if s.role == viewing && s.queued && s.asking == nil && s.distant() != nil {
+	if s.role == viewing && s.queued && s.asking == nil && s.remoteStore() != nil {
 		s.stop()
 		s.enter(viewing)
 		s.lineUp(0)
 	}
 }
 
-// queueFar makes a page without standby wait while it asks, so that its request can carry the question to another
+// queueRemotely makes a page without standby wait while it asks, so that its request can carry the question to another
 // machine.
-func (s *Saver) queueFar() (leave func()) {
-	if s.distant() == nil {
+func (s *Saver) queueRemotely() (leave func()) {
+	if s.remoteStore() == nil {
 		return func() {}
 	}
 	s.do(func() {
