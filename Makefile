@@ -185,11 +185,11 @@ wpt: build ## the public web-platform-tests for web-locks against holdfast.locks
 		git -C .cache/wpt sparse-checkout set web-locks resources; }
 	go test -count=1 -timeout 0 -v ./tests/wpt -suite $(abspath $(or $(WPT),.cache/wpt)) -rounds $(or $(ROUNDS),20)
 
-strangers: build ## suites that others wrote for navigator.locks, against holdfast.locks and the browser's own; DIR= names the folder for their sources
+strangers: build ## suites that others wrote for navigator.locks, against holdfast.locks and the browser's own; DIR= names the folder for their sources, ONLY= and GREP= select tests
 	@tools/need chromium
 	@tools/need node
 	tools/strangers $(or $(DIR),.cache/strangers)
-	go test -count=1 -timeout 0 -v ./tests/strangers -sources $(abspath $(or $(DIR),.cache/strangers)) $(if $(ONLY),-run '$(ONLY)')
+	go test -count=1 -timeout 0 -v ./tests/strangers -sources $(abspath $(or $(DIR),.cache/strangers)) $(if $(ONLY),-run '$(ONLY)') $(if $(GREP),-grep '$(GREP)')
 
 clean: ## remove what the other targets made
 	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules tests/docs/frameworks/node_modules

@@ -17,6 +17,7 @@ import (
 
 var (
 	dir   = flag.String("sources", "", "the folder that tools/strangers made")
+	grep  = flag.String("grep", "", "run those tests of wa-sqlite whose name contains this")
 	limit = flag.Duration("limit", 90*time.Minute, "how long a suite may take; the SQL tests of wa-sqlite take minutes")
 )
 
@@ -108,6 +109,9 @@ func TestStrangers(t *testing.T) {
 
 func run(t *testing.T, chromium *browser.Browser, l locks, s suite) (results []result) {
 	t.Helper()
+	if s.harness == "jasmine" {
+		s.grep = *grep
+	}
 	l.Root = strings.ReplaceAll(l.name+" "+s.name, " ", "-")
 	server := serve(t, l, s)
 	tab := chromium.Open(t, server.URL("/suite"))
