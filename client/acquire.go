@@ -64,9 +64,11 @@ func (c *Client) Acquire(ctx context.Context, r Request) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.background.Err() != nil {
-		return nil, invalid("acquire", name, "the client is closed")
+	ctx, ended, err := c.begin(ctx)
+	if err != nil {
+		return nil, named(err, "acquire", name)
 	}
+	defer ended()
 	a := &acquisition{Client: c, resource: name, wait: r.Wait, begun: time.Now(), ticket: lock.NewID()}
 	a.body = acquireBody{Paths: paths, Mode: r.Mode, Slots: r.Slots, TTL: r.TTL.Milliseconds(), HolderName: c.config.Name}
 	if outer, _ := ctx.Value(leaseKey{}).(*Lease); outer != nil && outer.client == c && c.owners.share(outer.owner) {
@@ -78,6 +80,10 @@ func (c *Client) Acquire(ctx context.Context, r Request) (*Lease, error) {
 	if err != nil {
 		a.end()
 		return nil, named(err, "acquire", name)
+	}
+	if c.background.Err() != nil { // Close has not seen it
+		_ = lease.Release(context.WithoutCancel(ctx))
+		return nil, named(aborted(ctx), "acquire", name)
 	}
 	return lease, nil
 }

@@ -78,10 +78,29 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// Close releases all leases, ends what runs in the background and returns when it has ended, or when ctx has. Leases that could not be
-// released end with their TTL.
+// begin counts an acquisition that begins, for [Client.Close] to end it and to wait until the returned function is called.
+func (c *Client) begin(ctx context.Context) (context.Context, func(), error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	closed := invalid("", "", "the client is closed")
+	if c.background.Err() != nil {
+		return nil, nil, closed
+	}
+	c.running.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.background, func() { cancel(closed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		c.running.Done()
+	}, nil
+}
+
+// Close ends all acquisitions, releases all leases, ends what runs in the background and returns when it has ended, or when ctx has. Leases
+// that could not be released end with their TTL.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
+	c.stop()
 	var open []*Lease
 	for l := range c.leases {
 		open = append(open, l)
@@ -93,7 +112,6 @@ func (c *Client) Close(ctx context.Context) error {
 		releasing.Go(func() { failed[i] = l.Release(ctx) })
 	}
 	releasing.Wait()
-	c.stop()
 	failed[len(open)] = wait.Group(ctx, &c.running)
 	return errors.Join(failed...)
 }

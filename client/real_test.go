@@ -277,3 +277,35 @@ func TestCloseReleases(t *testing.T) {
 	assert.ErrorIs(t, err, client.ErrInvalid)
 	acquire(t, s.client(t, client.Config{}), client.Request{Document: "plan"})
 }
+
+// An acquisition that waits when its client is closed ends, and the server keeps nothing of it.
+func TestCloseEndsAcquisitions(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	a, b := s.client(t, client.Config{}), s.client(t, client.Config{})
+	held := acquire(t, a, client.Request{Document: "d"})
+	failed := make(chan error, 1)
+	go func() {
+		_, err := b.Acquire(t.Context(), client.Request{Document: "d", Wait: client.Forever})
+		failed <- err
+	}()
+	require.Eventually(t, func() bool { return waiters(t, a) == 1 }, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, b.Close(t.Context()))
+	select {
+	case err := <-failed:
+		assert.ErrorIs(t, err, client.ErrInvalid)
+		assert.ErrorContains(t, err, "closed")
+	case <-time.After(10 * time.Second):
+		t.Fatal("the acquisition outlived its client")
+	}
+	assert.Zero(t, waiters(t, a))
+	release(t, held)
+	release(t, acquire(t, a, client.Request{Document: "d"}))
+}
+
+// waiters returns how many requests wait for the document d.
+func waiters(t *testing.T, c *client.Client) int {
+	all, err := c.Locks(t.Context(), client.DocumentPath("d")...)
+	require.NoError(t, err)
+	return len(all.Waiters)
+}
