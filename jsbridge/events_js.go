@@ -18,7 +18,7 @@ const noticesKept = 64
 var errConnectionEnded = errors.New("the connection for events has ended")
 
 // Listen implements [remote.Server] over a WebSocket.
-func (s *Server) Listen(ctx context.Context, path string, handle func(remote.Notice)) error {
+func (s *Server) Listen(ctx context.Context, r remote.Request, handle func(remote.Notice)) error {
 	var scope Scope
 	defer scope.Release()
 	notices, ended := make(chan remote.Notice, noticesKept), make(chan struct{}, 1)
@@ -45,7 +45,7 @@ func (s *Server) Listen(ctx context.Context, path string, handle func(remote.Not
 	if err != nil {
 		return err
 	}
-	socket, err := port.Call("listen", s.url+path, heard, over)
+	socket, err := port.Call("listen", s.url+r.Path, r.Bearer, heard, over)
 	if err != nil {
 		return err
 	}

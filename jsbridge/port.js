@@ -249,11 +249,13 @@ export class Port {
   /**
    * Listens to the events of a document until the connection ends.
    * @param {string} url
+   * @param {string} bearer the user's token, or ""; a browser can send it as a subprotocol alone
    * @param {(notice: object) => void} heard
    * @param {() => void} ended
    */
-  listen(url, heard, ended) {
-    const socket = new WebSocket(url.replace(/^http/, "ws"));
+  listen(url, bearer, heard, ended) {
+    const encoded = btoa(bearer).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
+    const socket = new WebSocket(url.replace(/^http/, "ws"), bearer ? ["holdfast", `holdfast.bearer.${encoded}`] : []);
     socket.onclose = ended;
     socket.onmessage = ({ data }) => {
       try {

@@ -60,6 +60,9 @@ func headers(r remote.Request) map[string]any {
 	}
 	number("Holdfast-Token", r.Token)
 	number("Holdfast-Order", r.Save.Order)
+	if r.Bearer != "" {
+		h["Authorization"] = "Bearer " + r.Bearer
+	}
 	if r.Save.Draft != "" {
 		h["Holdfast-Save"] = r.Save.Draft + "/" + strconv.FormatInt(r.Save.Number, 10)
 	}

@@ -38,9 +38,9 @@ func TestServerSends(t *testing.T) {
 	assert.JSONEq(t, `[{"Content-Type": "application/json"}, "{\"holder_name\":\"Ann\"}", "include", "error"]`, reply.Message)
 
 	reply, err = server.Send(t.Context(), remote.Request{Method: "PUT", Token: 1795223524605, Body: []byte{0, 255},
-		Save: remote.Save{Draft: "d-1", Number: 7, Order: 3}})
+		Save: remote.Save{Draft: "d-1", Number: 7, Order: 3}, Bearer: "a.b.c"})
 	require.NoError(t, err)
-	assert.JSONEq(t, `[{"Holdfast-Token": "1795223524605", "Holdfast-Save": "d-1/7", "Holdfast-Order": "3"}, [0, 255], "include", "error"]`, reply.Message)
+	assert.JSONEq(t, `[{"Authorization": "Bearer a.b.c", "Holdfast-Token": "1795223524605", "Holdfast-Save": "d-1/7", "Holdfast-Order": "3"}, [0, 255], "include", "error"]`, reply.Message)
 }
 
 func TestServerReads(t *testing.T) {
@@ -112,20 +112,30 @@ func TestServerSendsEvents(t *testing.T) {
 	}); }
 	close() {}`)
 	var heard []remote.Notice
-	require.Error(t, server.Listen(t.Context(), "/a?after=3", func(n remote.Notice) { heard = append(heard, n) }))
+	require.Error(t, server.Listen(t.Context(), remote.Request{Path: "/a?after=3"}, func(n remote.Notice) { heard = append(heard, n) }))
 	assert.Equal(t, []remote.Notice{{Type: "wss://locks.example/a?after=3", Revision: 1795223524605, Token: 7, Ask: "x", HolderName: "Ann"}, {Type: "document.updated"}}, heard)
+
+	// The token of the user is in no URL.
+	socket(t, `constructor(url, protocols) { setTimeout(() => { this.onmessage({ data: JSON.stringify({ type: url + protocols.join() }) }); setTimeout(() => this.onclose()); }); }
+	close() {}`)
+	for token, want := range map[string]string{"": "wss://locks.example/a", "t~?o>k": "wss://locks.example/aholdfast,holdfast.bearer.dH4_bz5r", "x": "wss://locks.example/aholdfast,holdfast.bearer.eA"} {
+		heard = nil
+		require.Error(t, server.Listen(t.Context(), remote.Request{Path: "/a", Bearer: token}, func(n remote.Notice) { heard = append(heard, n) }))
+		require.Len(t, heard, 1)
+		assert.Equal(t, want, heard[0].Type)
+	}
 
 	// A message that is not Holdfast's ends the connection.
 	socket(t, `constructor() { setTimeout(() => this.onmessage({ data: "{" })); }
 	close() { setTimeout(() => this.onclose()); }`)
-	require.Error(t, server.Listen(t.Context(), "", func(remote.Notice) { t.Error("heard") }))
+	require.Error(t, server.Listen(t.Context(), remote.Request{}, func(remote.Notice) { t.Error("heard") }))
 
 	// The connection ends with its listener.
 	require.NoError(t, safejs.Global().Set("closedSockets", 0))
 	socket(t, `close() { closedSockets++; }`)
 	ctx, stop := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, stop)
-	require.ErrorIs(t, server.Listen(ctx, "", nil), context.Canceled)
+	require.ErrorIs(t, server.Listen(ctx, remote.Request{}, nil), context.Canceled)
 	closed, err := js(t, "closedSockets").Int()
 	require.NoError(t, err)
 	assert.Equal(t, 1, closed)

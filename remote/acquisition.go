@@ -52,7 +52,7 @@ func (l *link) acquire(ctx context.Context, limit time.Duration, a *acquisition,
 	for range replaceLimit {
 		reply, err = l.sendFor(ctx, limit, request())
 		if passing(reply, err) {
-			a.unheard = true
+			a.unheard = a.unheard || !unsent(err)
 			return reply, err
 		}
 		l.settle(ctx)

@@ -25,15 +25,16 @@ type home struct {
 	space   *locktest.Space
 	air     *autosavetest.Network
 	disk    *autosavetest.Disk
+	token   func(context.Context) (string, error) // of the user; may be nil
 }
 
 func (n *internet) home(session string) *home {
-	return &home{n, session, locktest.NewSpace(), autosavetest.NewNetwork(), autosavetest.NewDisk()}
+	return &home{n, session, locktest.NewSpace(), autosavetest.NewNetwork(), autosavetest.NewDisk(), nil}
 }
 
 // tab opens a page whose channel reaches the other tabs and the server.
 func (h *home) tab(t *testing.T, name string, change ...func(*autosave.Config)) *writer {
-	d := remote.NewDocument(remote.Config{Server: &browser{net: h.n, session: h.session}, URL: "https://locks.example", Room: "project", Name: name,
+	d := remote.NewDocument(remote.Config{Server: &browser{net: h.n, session: h.session}, URL: "https://locks.example", Room: "project", Name: name, Token: h.token,
 		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client(name)}})
 	m := machine{document: d, store: remote.NewContents(d, autosave.NewLayout(h.disk.Client(), autosavetest.SHA256), autosavetest.SHA256), disk: h.disk}
 	return m.writer(t, name, append(change, func(c *autosave.Config) { c.Channel = remote.NewChannel(d, h.air.Join()) })...)

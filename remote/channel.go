@@ -238,7 +238,7 @@ func (c *Channel) listen(ctx context.Context, t *attendance, after *int64) {
 			stop()
 		}
 	})()
-	_ = c.document.server.Listen(ctx, c.path+"/events?after="+itoa(*after), func(n Notice) {
+	_ = c.document.server.listen(ctx, c.path+"/events?after="+itoa(*after), func(n Notice) {
 		*after = max(*after, n.Revision)
 		if n.Token != t.claim.token {
 			return

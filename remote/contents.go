@@ -172,8 +172,11 @@ func (c *Contents) current(ctx context.Context) (now content, ok bool, err error
 	reply, err := c.document.sendFor(ctx, commitLimit, Request{Method: "GET", Path: c.path})
 	switch {
 	case passing(reply, err):
-		return now, false, &autosave.Error{Code: autosave.CodeReadFailed, Operation: autosave.OpRead,
-			Detail: "the server does not answer; try again when the network is there", Err: unanswered(reply, err)}
+		e := &autosave.Error{Code: autosave.CodeReadFailed, Operation: autosave.OpRead, Err: unanswered(reply, err)}
+		if e.Detail = "the server does not answer; try again when the network is there"; unsent(err) {
+			e.Detail = "the server could not be asked"
+		}
+		return now, false, e
 	case reply.Status == statusNotFound:
 		return now, false, nil
 	case notAllowed(reply):

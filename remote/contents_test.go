@@ -34,9 +34,13 @@ func (n *internet) machine(session string) machine {
 }
 
 // machineWith is a machine that has been there before.
-func (n *internet) machineWith(session string, disk *autosavetest.Disk) machine {
-	d := remote.NewDocument(remote.Config{Server: &browser{net: n, session: session}, URL: "https://locks.example", Room: "project",
-		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: locktest.NewSpace().Client(session)}})
+func (n *internet) machineWith(session string, disk *autosavetest.Disk, change ...func(*remote.Config)) machine {
+	c := remote.Config{Server: &browser{net: n, session: session}, URL: "https://locks.example", Room: "project",
+		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: locktest.NewSpace().Client(session)}}
+	for _, f := range change {
+		f(&c)
+	}
+	d := remote.NewDocument(c)
 	return machine{document: d, disk: disk, store: remote.NewContents(d, autosave.NewLayout(disk.Client(), autosavetest.SHA256), autosavetest.SHA256)}
 }
 

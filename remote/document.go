@@ -18,6 +18,9 @@ type Config struct {
 	URL    string // of the server, shown in leases and messages
 	Room   string // the document's id: see [Room]
 	Name   string // what others are shown of this owner
+	// Token returns the bearer token of the user, for requests to the server. It is called before the first request and whenever the
+	// server has refused the last token, one call at a time. Nil: requests bear no token.
+	Token func(context.Context) (string, error)
 	// Local locks between the tabs of this browser. Its Records may be nil.
 	Local lock.Backend
 }
@@ -42,7 +45,7 @@ type present struct {
 // NewDocument returns the lock of a document. Nothing is sent before the first request.
 func NewDocument(c Config) *Document {
 	path := documentPath(c.Room)
-	return &Document{link: &link{server: &reach{server: c.Server}, local: c.Local.Locker, resource: strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
+	return &Document{link: &link{server: &reach{server: c.Server, bearers: bearers{ask: c.Token}}, local: c.Local.Locker, resource: strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
 }
 
 func documentPath(id string) string { return "/api/documents/" + id }

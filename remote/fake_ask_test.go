@@ -27,8 +27,8 @@ func (n *internet) notify(kind string, q *inquiry) {
 }
 
 // Listen implements [remote.Server].
-func (b *browser) Listen(ctx context.Context, path string, handle func(remote.Notice)) error {
-	target, err := url.Parse(path)
+func (b *browser) Listen(ctx context.Context, r remote.Request, handle func(remote.Notice)) error {
+	target, err := url.Parse(r.Path)
 	if err != nil {
 		return err
 	}
@@ -40,6 +40,9 @@ func (b *browser) Listen(ctx context.Context, path string, handle func(remote.No
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.log = append(n.log, "LISTEN "+b.session)
+	if n.users != nil && !n.users[r.Bearer] {
+		return errOffline // a browser does not say why
+	}
 	n.listening++
 	defer func() { n.listening-- }()
 	for {
@@ -142,4 +145,11 @@ func (b *browser) reply(r remote.Request) remote.Reply {
 	}
 	n.change()
 	return remote.Reply{Status: 200}
+}
+
+// connections returns how many sockets are open.
+func (n *internet) connections() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.listening
 }

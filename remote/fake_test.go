@@ -26,9 +26,10 @@ type internet struct {
 	stubs   map[string]*stub // by owner and ticket
 	broken  chan struct{}    // closed when what waits for an answer is cut off
 	down    bool
-	silent  bool         // nothing is answered, until the request is given up
-	circle  bool         // whoever has to wait is told that it waits in a circle
-	refuse  remote.Reply // where Status is set, the answer to everything
+	silent  bool            // nothing is answered, until the request is given up
+	circle  bool            // whoever has to wait is told that it waits in a circle
+	refuse  remote.Reply    // where Status is set, the answer to everything
+	users   map[string]bool // the tokens of users; nil: there are no users
 	// refuseReading and refuseSaving, where Status is set, are the answers to requests that read or write the content.
 	refuseReading, refuseSaving remote.Reply
 	log                         []string // method and session of each request that arrived
@@ -248,6 +249,8 @@ func (b *browser) serve(ctx context.Context, r remote.Request) (remote.Reply, er
 	switch {
 	case n.refuse.Status != 0:
 		return n.refuse, nil
+	case n.users != nil && !n.users[r.Bearer]:
+		return unknownUser, nil
 	case strings.HasSuffix(target.Path, "/content"):
 		return b.access(r), nil
 	case target.Path == "/api/locks" && r.Method == "DELETE":

@@ -193,9 +193,11 @@ func (l *link) denied(r Reply) error {
 }
 
 func (l *link) unreachable(r Reply, err error) error {
-	return &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Resource: l.resource,
-		Detail: "no answer of the server; is the network there, and does the content security policy allow it (connect-src)?",
-		Err:    unanswered(r, err)}
+	detail := "no answer of the server; is the network there, and does the content security policy allow it (connect-src)?"
+	if unsent(err) {
+		detail = "the page gave no token for the server; see to it that server.token settles"
+	}
+	return &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Resource: l.resource, Detail: detail, Err: unanswered(r, err)}
 }
 
 var errSilent = errors.New("the server does not answer")
@@ -206,9 +208,7 @@ func (l *link) send(ctx context.Context, r Request) (Reply, error) {
 }
 
 func (l *link) sendFor(ctx context.Context, limit time.Duration, r Request) (Reply, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, limit, errSilent)
-	defer stop()
-	return l.server.Send(ctx, r)
+	return l.server.send(ctx, limit, r)
 }
 
 // confirm renews a claim for the first time, for the lease that r will be the record of: a lease counts its time from the

@@ -1,34 +1,16 @@
 package remote
 
-import (
-	"context"
-	"errors"
-	"sync"
-)
+import "sync"
 
-// reach sends to a server, and knows whether it answers.
+// reach sends to a server in the name of the page's user, and knows whether the server answers.
 type reach struct {
-	server Server
+	server  Server
+	bearers bearers
 
 	mu       sync.Mutex
 	away     bool
 	last     int64 // of the watchers
 	watchers map[int64]func()
-}
-
-// Send implements [Server]. A request that its caller gave up says nothing about the server, unless the caller has waited in
-// vain for as long as an answer may take.
-func (r *reach) Send(ctx context.Context, request Request) (Reply, error) {
-	reply, err := r.server.Send(ctx, request)
-	if ctx.Err() == nil || errors.Is(context.Cause(ctx), errSilent) || err == nil {
-		r.note(err != nil || absent(reply))
-	}
-	return reply, err
-}
-
-// Listen implements [Server].
-func (r *reach) Listen(ctx context.Context, path string, handle func(Notice)) error {
-	return r.server.Listen(ctx, path, handle)
 }
 
 // absent reports an answer that says that the server cannot answer: its own where its store is away, or that of a proxy.

@@ -14,8 +14,9 @@ type Server interface {
 	// Send returns the reply of the server, whatever its status. It fails where no reply came, and
 	// with the cause when ctx ends; the request may have been carried out all the same.
 	Send(ctx context.Context, r Request) (Reply, error)
-	// Listen calls handle with each event that the path tells of, in order, until the connection ends or ctx does.
-	Listen(ctx context.Context, path string, handle func(Notice)) error
+	// Listen calls handle with each event that a request is for, in order, until the connection ends or ctx does. Of the request it
+	// takes Path and Bearer.
+	Listen(ctx context.Context, r Request, handle func(Notice)) error
 }
 
 // Notice is an event of a document. Fields that it does not have are zero.
@@ -33,6 +34,7 @@ type Request struct {
 	Path   string // from the server's root, with the query
 	Token  int64  // the fencing token in whose name it is made; 0 for none
 	Save   Save   // which save of content it is
+	Bearer string // the token of the user who asks; "" for none. It is a secret: nobody logs it
 	// Fields are sent as a JSON object: string, int, int64, bool, []int64, [][]string.
 	Fields map[string]any
 	Body   []byte // instead of Fields; nil for none; nobody changes it until Send has returned

@@ -157,7 +157,7 @@ func roomsConfig(c Config, store *kv.Store, api *httpapi.API) rooms.Config {
 		return session.HolderID, func(room string, change bool) bool { return api.MayEnter(session, room, change) }, ok
 	}
 	return rooms.Config{
-		Store: store, Log: c.Log, Origins: c.Origins, Identify: identify, Ping: c.Ping,
+		Store: store, Log: c.Log, Origins: c.Origins, Subprotocols: []string{users.SocketProtocol}, Identify: identify, Ping: c.Ping,
 		Grace: c.RoomGrace, Idle: c.RoomIdle, IdleScan: c.RoomScan, Heartbeat: c.RoomHeartbeat, Dead: c.RoomDead,
 	}
 }

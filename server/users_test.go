@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"os"
@@ -140,6 +141,33 @@ func TestASocketEndsWithThePermission(t *testing.T) {
 	defer cancel()
 	_, text, err := conn.Read(ctx)
 	assert.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), string(text))
+}
+
+// A page can name its user in a WebSocket by a subprotocol alone.
+func TestASocketNamesItsUserByASubprotocol(t *testing.T) {
+	t.Parallel()
+	s := startWithUsers(t, "user:ann * read\nuser:ann rooms read write")
+	dial := func(path string, protocols ...string) (*websocket.Conn, *http.Response, error) {
+		return websocket.Dial(t.Context(), s.http.URL+path, &websocket.DialOptions{Subprotocols: protocols})
+	}
+	bearer := func(key string) string { return "holdfast.bearer." + base64.RawURLEncoding.EncodeToString([]byte(key)) }
+	for _, path := range []string{"/api/documents/r/events", "/ws"} {
+		conn, _, err := dial(path, "holdfast", bearer("ann-key"))
+		require.NoError(t, err, path)
+		assert.Equal(t, "holdfast", conn.Subprotocol(), "the answer does not repeat the key")
+		require.NoError(t, conn.CloseNow())
+		for _, wrong := range []string{bearer("eve-key"), "holdfast.bearer.", "holdfast.bearer.=", bearer(strings.Repeat("x", 8193))} {
+			_, response, err := dial(path, "holdfast", wrong)
+			require.Error(t, err, "%s %.40s", path, wrong)
+			assert.Equal(t, http.StatusUnauthorized, response.StatusCode, "%s %.40s", path, wrong)
+		}
+	}
+	_, response, err := dial("/api/documents/r/events", "holdfast", bearer("bob-key"))
+	require.Error(t, err)
+	assert.Equal(t, http.StatusForbidden, response.StatusCode)
+	// It counts in no other request.
+	plain := s.as(t, "").with("Sec-WebSocket-Protocol", "holdfast, "+bearer("ann-key")).do("GET", lockOf("r"), nil)
+	assertError(t, plain, http.StatusUnauthorized, "unauthenticated")
 }
 
 // A token of the provider names its user until it expires, and its sockets end then.

@@ -19,17 +19,14 @@ import (
 
 // editor is one AutoSave of the page.
 type editor struct {
-	s       *service
-	id      int  // the page's number for it
+	asker
 	again   bool // an AutoSave has run in this page before, so the storage works or will work
 	saver   *autosave.Saver
 	channel *jsbridge.Channel
 	files   *opfs.Files // where it saves; nil if nowhere
 	root    string      // of the document: its files are in folders below it
 
-	mu    sync.Mutex
-	asked int
-	waits map[int]chan safejs.Value // questions to the page that have no answer yet
+	mu sync.Mutex // guards saver
 }
 
 // editors are the AutoSaves of a service.
@@ -41,7 +38,6 @@ type editors struct {
 // autosaveMethods are the methods of an AutoSave that the facade can call. Their argument contains its number.
 var autosaveMethods = map[string]func(e *editor, ctx context.Context, arg reader) (any, error){
 	"mark":    (*editor).mark,
-	"answer":  (*editor).answer,
 	"flush":   (*editor).flush,
 	"history": (*editor).history,
 	"read":    (*editor).read,
@@ -64,7 +60,7 @@ func init() {
 			s.editors.mu.Lock()
 			e := s.editors.all[int(r.number("saver", 0))]
 			s.editors.mu.Unlock()
-			if e == nil || name != "answer" && e.running() == nil {
+			if e == nil || e.running() == nil {
 				return nil, autosave.ErrDisposed
 			}
 			if limit := r.duration("limitMs", 0); limit != 0 {
@@ -83,7 +79,7 @@ func init() {
 // autosave starts an AutoSave. It returns when it is known whether the page edits.
 func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error) {
 	r := reader{v: arg}
-	e := &editor{s: s, id: int(r.number("saver", 0)), again: r.flag("again"), waits: make(map[int]chan safejs.Value)}
+	e := &editor{asker: asker{s: s, id: int(r.number("saver", 0))}, again: r.flag("again")}
 	ctx, stop := context.WithTimeout(ctx, startLimit)
 	defer stop()
 	config := r.autosave()
@@ -242,58 +238,6 @@ func (e *editor) publish(event autosave.Event) {
 		return
 	}
 	e.tell(encodeAutosave(event))
-}
-
-func (e *editor) tell(event map[string]any) {
-	event["saver"] = e.id
-	if event["content"] != nil || event["unsaved"] != nil || event["mine"] != nil { // bytes cross unchanged
-		_, _ = e.s.boot.Call("event", event)
-		return
-	}
-	_, _ = e.s.boot.Call("events", string(jsbridge.JSON([]any{event})))
-}
-
-// askLimit bounds a question that has no limit of its own.
-const askLimit = 10 * time.Second
-
-// ask sends an event to the page and returns its answer: the argument of the page's call of answer.
-func (e *editor) ask(ctx context.Context, event map[string]any) (safejs.Value, error) {
-	answer := make(chan safejs.Value, 1)
-	e.mu.Lock()
-	e.asked++
-	n := e.asked
-	e.waits[n] = answer
-	e.mu.Unlock()
-	defer func() {
-		e.mu.Lock()
-		delete(e.waits, n)
-		e.mu.Unlock()
-	}()
-	event["ask"] = n
-	e.tell(event)
-	select {
-	case v := <-answer:
-		r := reader{v: v}
-		if why := r.text("failed"); why != "" {
-			return v, errors.New(why)
-		}
-		return v, nil
-	case <-ctx.Done():
-		return safejs.Value{}, context.Cause(ctx)
-	}
-}
-
-// answer receives the page's answer to a question.
-func (e *editor) answer(_ context.Context, arg reader) (any, error) {
-	n := arg.whole("ask")
-	e.mu.Lock()
-	answer := e.waits[n]
-	delete(e.waits, n)
-	e.mu.Unlock()
-	if answer != nil {
-		answer <- arg.v
-	}
-	return nil, nil
 }
 
 // veto asks the page whether it hands over.

@@ -82,12 +82,13 @@ func serve(boot safejs.Value) (err error) {
 // settings are the options with which the facade was opened.
 type settings struct {
 	ownerID, ownerName, root, strategy string
-	server                             string                        // its URL; "" for none
-	files                              safejs.Value                  // opens files for a program in a page
-	tables                             safejs.Value                  // runs the steps over the file of locks
-	writer                             safejs.Value                  // writes for AutoSave
-	journals                           safejs.Value                  // writes drafts
-	warn                               func(resource, detail string) // usable once the manager exists
+	server                             string                                // its URL; "" for none
+	token                              func(context.Context) (string, error) // returns the token of the user at the server; may be nil
+	files                              safejs.Value                          // opens files for a program in a page
+	tables                             safejs.Value                          // runs the steps over the file of locks
+	writer                             safejs.Value                          // writes for AutoSave
+	journals                           safejs.Value                          // writes drafts
+	warn                               func(resource, detail string)         // usable once the manager exists
 }
 
 // key is the name of the project among the locks and channels of its origin.
@@ -142,7 +143,7 @@ func (s settings) atServer(m *mechanism) error {
 	}
 	for i, local := range m.backends {
 		m.document = remote.NewDocument(remote.Config{Server: jsbridge.NewServer(s.server), URL: s.server,
-			Room: room, Name: s.ownerName, Local: local})
+			Room: room, Name: s.ownerName, Token: s.token, Local: local})
 		m.backends[i] = m.document.Backend()
 	}
 	return nil
@@ -163,6 +164,7 @@ type service struct {
 	manager  *lock.Manager
 	mechanism
 	editors editors
+	asked   questions
 	channel *jsbridge.Channel
 	exports jsbridge.Exports
 	closed  chan struct{}
@@ -191,8 +193,12 @@ func newService(boot safejs.Value) (s *service, err error) {
 	if err := jsbridge.Open(port); err != nil {
 		return nil, err
 	}
+	s = &service{boot: boot, closed: make(chan struct{}), editors: editors{all: make(map[int]*editor)}}
+	if r.flag("token") {
+		c.token = s.token
+	}
 	c.warn = func(resource, detail string) { s.manager.Warn(resource, detail) }
-	s = &service{boot: boot, settings: c, closed: make(chan struct{}), editors: editors{all: make(map[int]*editor)}}
+	s.settings = c
 	s.exports.Reason = func(err error) any { return jsbridge.JSON(reason(err)) }
 	if s.mechanism, err = wire(c); err != nil {
 		return nil, err

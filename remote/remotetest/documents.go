@@ -49,9 +49,8 @@ func (h *harness) hears(s remote.Server, after int64) <-chan remote.Notice {
 	h.Cleanup(func() { stop(); <-done })
 	go func() {
 		defer close(done)
-		_ = s.Listen(ctx, "/api/documents/"+Document+"/events?after="+strconv.FormatInt(after, 10), func(n remote.Notice) {
-			notices <- n
-		})
+		path := "/api/documents/" + Document + "/events?after=" + strconv.FormatInt(after, 10)
+		_ = s.Listen(ctx, remote.Request{Path: path}, func(n remote.Notice) { notices <- n })
 	}()
 	return notices
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/sessions"
+	"github.com/holdfast-dev/holdfast/server/users"
 )
 
 // maxIncoming is the longest message that a client may send here, although no message is expected.
@@ -36,7 +37,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 		return errUnavailable
 	}
 	defer a.sockets.Done()
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: a.Origins})
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: a.Origins, Subprotocols: []string{users.SocketProtocol}})
 	if err != nil {
 		return nil // Accept has responded
 	}

@@ -15,6 +15,8 @@ type Config struct {
 	// Origins are patterns of further origins that may open sockets, such as "https://*.example.com". The request's
 	// own host is always allowed.
 	Origins []string
+	// Subprotocols are those that a socket may have, as by which its client names a user.
+	Subprotocols []string
 	// Identify runs before each upgrade. It returns an identifier of the request's session, or "" for none, and the
 	// session's permissions. The identifier is stored with the participant, so it must not be the secret itself.
 	// Identify returns ok = false after it has answered the request with an error. A nil Identify admits every request

@@ -2,6 +2,7 @@ package users
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -61,10 +62,15 @@ func (s Source) Of(r *http.Request) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	if !s.Bearers() || r.Header.Get("Authorization") == "" {
+	if !s.Bearers() {
 		return Identity{User: named}, nil
 	}
-	token, err := Bearer(r, maxToken)
+	token, err := socketBearer(r)
+	if r.Header.Get("Authorization") != "" {
+		token, err = Bearer(r, maxToken)
+	} else if token == "" && err == nil {
+		return Identity{User: named}, nil
+	}
 	if err != nil {
 		return Identity{}, fmt.Errorf("%w: %w", ErrUnauthenticated, err)
 	}
@@ -118,7 +124,7 @@ func (s Source) header(r *http.Request, name string) (string, error) {
 }
 
 // errBearer means that the Authorization header is of another kind.
-var errBearer = errors.New("the header is not Bearer and one word")
+var errBearer = errors.New("the header is not Bearer and one word, or the subprotocol is not base64url")
 
 // Bearer returns the secret in the Authorization header.
 func Bearer(r *http.Request, longest int) (string, error) {
@@ -128,4 +134,31 @@ func Bearer(r *http.Request, longest int) (string, error) {
 		return "", errBearer
 	}
 	return secret, nil
+}
+
+const (
+	// SocketProtocol is the subprotocol of a WebSocket whose client names its user. Browsers set no other header of a WebSocket.
+	SocketProtocol = "holdfast"
+	// socketPrefix begins the subprotocol that has the key or token, in base64url without padding.
+	socketPrefix = SocketProtocol + ".bearer."
+)
+
+// socketBearer returns the key or token that a client offers as a subprotocol of a WebSocket; empty is none. A server never answers
+// with that subprotocol.
+func socketBearer(r *http.Request) (string, error) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return "", nil
+	}
+	for _, offered := range strings.Split(strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ","), ",") {
+		encoded, ok := strings.CutPrefix(strings.TrimSpace(offered), socketPrefix)
+		if !ok {
+			continue
+		}
+		token, err := base64.RawURLEncoding.DecodeString(encoded)
+		if err != nil || len(token) == 0 || len(token) > maxToken {
+			return "", errBearer
+		}
+		return string(token), nil
+	}
+	return "", nil
 }

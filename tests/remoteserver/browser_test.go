@@ -107,10 +107,10 @@ func read(response *http.Response) (remote.Reply, error) {
 }
 
 // Listen implements [remote.Server].
-func (b browser) Listen(ctx context.Context, path string, handle func(remote.Notice)) error {
+func (b browser) Listen(ctx context.Context, r remote.Request, handle func(remote.Notice)) error {
 	header := http.Header{}
 	b.headers(header, remote.Request{})
-	conn, _, err := websocket.Dial(ctx, b.url+path, &websocket.DialOptions{HTTPClient: b.client, HTTPHeader: header})
+	conn, _, err := websocket.Dial(ctx, b.url+r.Path, &websocket.DialOptions{HTTPClient: b.client, HTTPHeader: header})
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (s *wire) Send(ctx context.Context, r remote.Request) (remote.Reply, error)
 }
 
 // Listen implements [remote.Server]. It delivers no events.
-func (s *wire) Listen(ctx context.Context, _ string, _ func(remote.Notice)) error {
+func (s *wire) Listen(ctx context.Context, _ remote.Request, _ func(remote.Notice)) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -1,0 +1,103 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/jsbridge"
+)
+
+func init() {
+	methods["answer"] = (*service).answer
+}
+
+// questions are those that the page has not answered yet, by their numbers.
+type questions struct {
+	mu    sync.Mutex
+	last  int
+	waits map[int]chan safejs.Value
+}
+
+// asker tells the page of events and asks it questions, in the name of one AutoSave or of the whole Holdfast.
+type asker struct {
+	s  *service
+	id int // the page's number for it
+}
+
+// askLimit bounds a question that has no limit of its own.
+const askLimit = 10 * time.Second
+
+// tell sends an event to the page.
+func (a *asker) tell(event map[string]any) {
+	event["saver"] = a.id
+	if event["content"] != nil || event["unsaved"] != nil || event["mine"] != nil { // bytes cross unchanged
+		_, _ = a.s.boot.Call("event", event)
+		return
+	}
+	_, _ = a.s.boot.Call("events", string(jsbridge.JSON([]any{event})))
+}
+
+// ask sends an event to the page and returns its answer: the argument of the page's call of answer.
+func (a *asker) ask(ctx context.Context, event map[string]any) (safejs.Value, error) {
+	q := &a.s.asked
+	answer := make(chan safejs.Value, 1)
+	q.mu.Lock()
+	if q.waits == nil {
+		q.waits = make(map[int]chan safejs.Value)
+	}
+	q.last++
+	n := q.last
+	q.waits[n] = answer
+	q.mu.Unlock()
+	defer func() {
+		q.mu.Lock()
+		delete(q.waits, n)
+		q.mu.Unlock()
+	}()
+	event["ask"] = n
+	a.tell(event)
+	select {
+	case v := <-answer:
+		r := reader{v: v}
+		if why := r.text("failed"); why != "" {
+			return v, errors.New(why)
+		}
+		return v, nil
+	case <-ctx.Done():
+		return safejs.Value{}, context.Cause(ctx)
+	}
+}
+
+// answer takes the page's answer to a question.
+func (s *service) answer(_ context.Context, arg, _ safejs.Value) (any, error) {
+	r := reader{v: arg}
+	n := r.whole("ask")
+	s.asked.mu.Lock()
+	answer := s.asked.waits[n]
+	delete(s.asked.waits, n)
+	s.asked.mu.Unlock()
+	if answer != nil {
+		answer <- arg
+	}
+	return nil, nil
+}
+
+// tokenAsker is the number under which the page is asked for the user's token; no AutoSave has it. The facade has the same.
+const tokenAsker = 1e9
+
+// token asks the page for the user's token at the server.
+func (s *service) token(ctx context.Context) (string, error) {
+	a := asker{s, tokenAsker}
+	v, err := a.ask(ctx, map[string]any{"type": "token"})
+	if err != nil {
+		return "", err
+	}
+	r := reader{v: v}
+	return r.text("token"), nil // of another type it is empty, which is no token
+}
