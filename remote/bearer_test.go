@@ -174,22 +174,22 @@ func TestRefusedTokenIsFinal(t *testing.T) {
 // A function that gives no token ends each call in time, with a code and a reason. The server gets no request without a token.
 func TestPageThatGivesNoToken(t *testing.T) {
 	for name, c := range map[string]struct {
-		page page
+		page *page
 		code lock.Code
 		why  string
 		most time.Duration
 	}{
-		"throws":              {page{err: errors.New("the sign-in service is down")}, lock.CodeTimeout, "the sign-in service is down", 30 * time.Second},
-		"never settles":       {page{hangs: true}, lock.CodeTimeout, "server.token has not settled", 60 * time.Second},
-		"is empty":            {page{}, lock.CodeNotAllowed, "server.token must return", 0},
-		"is no header":        {page{text: "a\r\nHost: b"}, lock.CodeNotAllowed, "server.token must return", 0},
-		"is no single word":   {page{text: "Bearer x"}, lock.CodeNotAllowed, "server.token must return", 0},
-		"is longer than 8 KB": {page{text: strings.Repeat("x", 8193)}, lock.CodeNotAllowed, "server.token must return", 0},
+		"throws":              {&page{err: errors.New("the sign-in service is down")}, lock.CodeTimeout, "the sign-in service is down", 30 * time.Second},
+		"never settles":       {&page{hangs: true}, lock.CodeTimeout, "server.token has not settled", 60 * time.Second},
+		"is empty":            {&page{}, lock.CodeNotAllowed, "server.token must return", 0},
+		"is no header":        {&page{text: "a\r\nHost: b"}, lock.CodeNotAllowed, "server.token must return", 0},
+		"is no single word":   {&page{text: "Bearer x"}, lock.CodeNotAllowed, "server.token must return", 0},
+		"is longer than 8 KB": {&page{text: strings.Repeat("x", 8193)}, lock.CodeNotAllowed, "server.token must return", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newInternet()
-				m := n.signed("A", &c.page).manager(t)
+				m := n.signed("A", c.page).manager(t)
 				for _, opts := range []lock.AcquireOptions{{}, {IfAvailable: true}, {Path: []string{"a"}}} {
 					began := time.Now()
 					_, err := m.AcquireProjectLock(context.Background(), opts)

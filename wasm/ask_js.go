@@ -27,7 +27,7 @@ type questions struct {
 // asker tells the page of events and asks it questions, in the name of one AutoSave or of the whole Holdfast.
 type asker struct {
 	s  *service
-	id int // the page's number for it
+	id int // the page's number for the AutoSave; 0 for the whole Holdfast
 }
 
 // askLimit bounds a question that has no limit of its own.
@@ -88,12 +88,9 @@ func (s *service) answer(_ context.Context, arg, _ safejs.Value) (any, error) {
 	return nil, nil
 }
 
-// tokenAsker is the number under which the page is asked for the user's token; no AutoSave has it. The facade has the same.
-const tokenAsker = 1e9
-
 // token asks the page for the user's token at the server.
 func (s *service) token(ctx context.Context) (string, error) {
-	a := asker{s, tokenAsker}
+	a := asker{s: s}
 	v, err := a.ask(ctx, map[string]any{"type": "token"})
 	if err != nil {
 		return "", err

@@ -388,7 +388,14 @@ export interface OpenOptions {
    * on this machine. Where the server does not answer, acquiring goes on trying ("acquire-timeout", retryable). `steal`
    * takes from this browser's tabs alone. `ownerName` has at most 64 characters.
    */
-  server?: { url: string | URL };
+  server?: {
+    url: string | URL;
+    /**
+     * Returns the user's bearer token. It is asked before the first request and again when the server refuses the last token, never
+     * twice at a time. Where it throws or does not settle, calls fail as if the server did not answer; an empty text is "not-allowed".
+     */
+    token?: () => string | Promise<string>;
+  };
 }
 
 /** One open runtime. Dispatches every ProjectLockEvent as a CustomEvent of that type, the event in `detail`. */

@@ -1,5 +1,6 @@
 // What Go asks an AutoSave for, and gets: what is to be saved, and what becomes a draft.
 
+import { failed } from "./failed";
 import type { Journal } from "./journal";
 import type { Loading } from "./loading";
 import type { Marks } from "./marks";
@@ -26,7 +27,7 @@ export class Answers {
 
   /** Gives Go the answer to its question. */
   async give({ ask }: Told, answer: Promise<object | void>): Promise<void> {
-    const found = await answer.catch((error: unknown) => ({ failed: String((error as Error)?.message || error || "no") }));
+    const found = await answer.catch(failed);
     await this.#call("answer", { ...found, ask, saver: this.#id }).catch(() => undefined);
   }
 

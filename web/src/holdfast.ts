@@ -8,12 +8,13 @@ import { asError, AutoSaveError, problem, ProjectLockError } from "./errors";
 import { Handle } from "./handle";
 import { Lease, type LeaseFields } from "./lease";
 import { asked, both, Locks, type LockRequest, type Requester } from "./locks";
-import { checked, type Checked, checkOpen, inBrowser, noPage, uuid } from "./options";
+import { checked, type Checked, checkOpen, inBrowser, noPage, type Token, uuid } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent, Reason } from "./protocol";
 import { quietly } from "./quietly";
 import { join, preload, type SharedHost, tooSlow } from "./runtime";
 import type { Taking } from "./snapshot";
 import { loaded, runtime } from "./start";
+import { giveToken } from "./token";
 import type { Saver } from "./wire";
 
 export { AutoSaveError, ProjectLockError };
@@ -61,9 +62,10 @@ class Holdfast extends Target implements Contract.Holdfast {
   #replaced: number[] = []; // when the runtime was, lately
 
   readonly #resource: string;
+  readonly #token: Token | undefined;
   readonly #autosave: () => Promise<typeof import("./start-autosave")>;
 
-  constructor({ ownerId, root, strategy }: Config, signal: AbortSignal | undefined, start: (listener: Listener, ended: AbortSignal) => Promise<SharedHost>, autosave: () => Promise<typeof import("./start-autosave")>) {
+  constructor({ ownerId, root, strategy }: Config, token: Token | undefined, signal: AbortSignal | undefined, start: (listener: Listener, ended: AbortSignal) => Promise<SharedHost>, autosave: () => Promise<typeof import("./start-autosave")>) {
     super();
     this.#autosave = autosave;
     this.ownerId = ownerId;
@@ -74,6 +76,7 @@ class Holdfast extends Target implements Contract.Holdfast {
     this.locks = typeof navigator === "object" && navigator.locks
       ? new Locks(strategy === "file-lock" ? both(browser, file) : browser, () => this.#untilOver(() => navigator.locks.query()))
       : new Locks(file, () => this.#call("query"));
+    this.#token = token;
     this.#start = start;
     if (!inBrowser) this.#over = noPage();
     if (signal?.aborted) this.#over = problem("aborted", "its signal has aborted");
@@ -299,6 +302,7 @@ class Holdfast extends Target implements Contract.Holdfast {
   }
 
   #dispatch(raw: RawEvent): void {
+    if (raw.type === "token") return void giveToken(raw, this.#token, (answer) => this.#host?.call("answer", answer));
     if (raw.saver) return this.#savers.get(raw.saver)?.heard(raw);
     const id = raw.leaseId ?? "";
     let entry = this.#leases.get(id);
@@ -374,12 +378,12 @@ class Holdfast extends Target implements Contract.Holdfast {
 }
 
 export function createHoldfast(options?: Contract.OpenOptions): Contract.Holdfast {
-  const opening = checkOpen(options, inBrowser), { baseURL, root, ownerName, server, signal, ...asked } = opening;
+  const opening = checkOpen(options, inBrowser), { baseURL, root, ownerName, server, token, signal, ...asked } = opening;
   // File locks need file storage; where Web Locks are, nobody asks for them.
   const spare = globalThis.isSecureContext && !navigator.locks;
   const strategy = asked.strategy === "auto" && !spare ? "web-lock" : asked.strategy;
-  const config = { ownerId: uuid(), ownerName, root, strategy, server };
-  return new Holdfast(config, signal, (listener, ended) => join(...runtime(opening), config, listener, ended),
+  const config = { ownerId: uuid(), ownerName, root, strategy, server, token: !!token };
+  return new Holdfast(config, token, signal, (listener, ended) => join(...runtime(opening), config, listener, ended),
     () => loaded(baseURL ? import(/* @vite-ignore */ new URL("holdfast-autosave.js", baseURL).href) : import("./holdfast-autosave.js")) as Promise<typeof import("./start-autosave")>);
 }
 

@@ -39,11 +39,14 @@ function primitive(prefix: string, fields: object | undefined): void {
   }
 }
 
+/** Returns the user's token at the server. */
+export type Token = () => Promise<unknown>;
+
 /** Where the files of the package lie. Without a URL, a file lies beside this module. */
 export interface Places { baseURL?: URL | undefined; wasmURL?: URL | undefined; workerURL?: URL | undefined }
 
 /** Options of openHoldfast with their defaults. */
-export interface Opening extends Places { host: string; strategy: string; root: string; ownerName: string; server: string; signal: AbortSignal | undefined }
+export interface Opening extends Places { host: string; strategy: string; root: string; ownerName: string; server: string; token: Token | undefined; signal: AbortSignal | undefined }
 
 /** On a server, URLs have no base: they are not looked at. */
 export function checkOpen(options: OpenOptions = {}, inBrowser = true): Opening {
@@ -60,10 +63,12 @@ export function checkOpen(options: OpenOptions = {}, inBrowser = true): Opening 
   if (server && ownerName.length > 64) throw invalid("ownerName", "must not be longer than 64 where there is a server");
   const at = server && inBrowser && address("server.url", server.url);
   if (at && !/^https?:$/.test(at.protocol)) throw invalid("server.url", "must begin with https: or http:");
+  if (server?.token !== undefined && typeof server.token !== "function") throw invalid("server.token", "must be a function");
   const place = (option: "baseURL" | "wasmURL" | "workerURL", end?: string): URL | undefined =>
     (options[option] === undefined || !inBrowser ? undefined : address(option, options[option], end));
   return {
     host, strategy, root, ownerName, signal, server: at ? (at.origin + at.pathname).slice(0, -1) : "",
+    token: server?.token && (async () => server.token!()),
     baseURL: place("baseURL"), wasmURL: place("wasmURL", ""), workerURL: place("workerURL", ""),
   };
 }

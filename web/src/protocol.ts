@@ -9,12 +9,13 @@ export interface Config {
   root: string;
   strategy: string;
   server: string;
+  token: boolean;   // whether the page has tokens for the server
 }
 
 /** The functions that Go exports. */
-export type Method = "acquire" | "renew" | "release" | "with" | "request" | "query" | "inspect" | "close" | "open"
+export type Method = "acquire" | "renew" | "release" | "with" | "request" | "query" | "inspect" | "close" | "open" | "answer"
   // of an AutoSave, wasm/autosave_js.go
-  | "autosave" | "mark" | "answer" | "flush" | "history" | "read" | "drafts" | "resolveDraft" | "pin" | "restore" | "edit" | "suspend" | "resume" | "dispose";
+  | "autosave" | "mark" | "flush" | "history" | "read" | "drafts" | "resolveDraft" | "pin" | "restore" | "edit" | "suspend" | "resume" | "dispose";
 
 /** A function of the page that Go calls while a call is under way. */
 export type Callback = (value: unknown) => Promise<void>;
