@@ -71,10 +71,11 @@ chaos-server: build ## the server's long tests: 100,000 operations under faults 
 	VERSITYGW=$$(go tool -modfile=tools/versitygw.mod -n versitygw) && export VERSITYGW && \
 	go test -count=1 -v -run 'S3|Bucket' ./server/blobs ./server
 
-tools: ## install Chromium, Node.js and a C compiler where they are missing
+tools: ## install Chromium, Node.js, zsh and a C compiler where they are missing
 	@tools/need chromium
 	@tools/need shell
 	@tools/need node
+	@tools/need zsh
 	@tools/need cc
 
 # They read what the server carries, which must not change meanwhile.

@@ -1,13 +1,14 @@
-// Command holdfast is the server: it provides document locks and rooms between machines, over an etcd of its own or
-// an external one. It serves the demo editor and the npm package's files at the same address:
+// Command holdfast serves document locks and rooms between machines, and speaks to such a server:
 //
 //	holdfast serve [--addr 127.0.0.1:8080] [--data-dir ./holdfast-data | --etcd host:port,…]
+//	holdfast lock DOC [--wait 30s] -- CMD
+//
+// It serves the demo editor and the npm package's files at the same address. "holdfast help" lists all commands.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,65 +16,87 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/web"
 )
-
-const usage = `Usage:
-
-  holdfast serve [--addr 127.0.0.1:8080]    serve the API, the demo and the package's files
-                                            (holdfast serve -h lists all flags)
-`
 
 // errUsage means that the command line is wrong and that the reason has been printed.
 var errUsage = errors.New("wrong usage")
 
-func main() {
-	os.Exit(command(os.Args[1:], web.Site()))
+// exitError ends the program with a code. Err is printed, if it is not nil.
+type exitError struct {
+	code int
+	err  error
 }
 
-// command runs until the command line has been carried out or a signal ends it, and returns the exit code.
-func command(args []string, site fs.FS) int {
+func (e *exitError) Error() string { return fmt.Sprintf("exit code %d: %v", e.code, e.err) }
+func (e *exitError) Unwrap() error { return e.err }
+
+// The exit codes, besides that of CMD. Those above 64 are of sysexits(3).
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitUnreachable = 69
+	exitLost        = 75
+	exitRefused     = 77
+	exitCannotRun   = 126
+	exitNotFound    = 127
+	exitSignal      = 128 // and the number of the signal
+)
+
+func main() {
+	os.Exit(execute(os.Args[1:], web.Site()))
+}
+
+// execute runs until the command line has been carried out or a signal ends it, and returns the exit code.
+func execute(args []string, site fs.FS) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the process at once, in case the graceful stop takes too long.
 	context.AfterFunc(ctx, stop)
-	switch err := run(ctx, args, site, os.Stdout, os.Stderr); {
+	return exitCode(run(ctx, args, site, os.Stdout, os.Stderr), os.Stderr)
+}
+
+// exitCode prints an error and returns the code to exit with.
+func exitCode(err error, stderr io.Writer) int {
+	code := exitFailed
+	var exit *exitError
+	switch {
+	case err == nil:
+		return 0
 	case errors.Is(err, errUsage):
-		return 2
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "holdfast:", err)
-		return 1
+		return exitUsage
+	case errors.As(err, &exit):
+		if code, err = exit.code, exit.err; err == nil {
+			return code
+		}
+	case errors.Is(err, client.ErrUnreachable):
+		code = exitUnreachable
+	case errors.Is(err, client.ErrUnauthenticated), errors.Is(err, client.ErrNotAllowed):
+		code = exitRefused
+	case errors.Is(err, client.ErrAborted):
+		code = exitSignal + int(syscall.SIGINT)
 	}
-	return 0
+	fmt.Fprintln(stderr, "holdfast:", err)
+	return code
 }
 
 // run carries out one command line. It returns when the command has ended or ctx is done.
 func run(ctx context.Context, args []string, site fs.FS, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
-		fmt.Fprint(stderr, usage)
+		fmt.Fprint(stderr, usage())
 		return errUsage
 	}
 	switch args[0] {
-	case "serve":
-		options := defaultOptions()
-		flags := flag.NewFlagSet("holdfast serve", flag.ContinueOnError)
-		flags.SetOutput(stderr)
-		options.flags(flags)
-		err := flags.Parse(args[1:])
-		switch {
-		case errors.Is(err, flag.ErrHelp):
-			return nil
-		case err != nil:
-			return errUsage
-		case flags.NArg() > 0:
-			fmt.Fprintf(stderr, "holdfast serve takes no argument, but got %q\n%s", flags.Arg(0), usage)
-			return errUsage
-		}
-		return serve(ctx, options, site, stdout, stderr)
 	case "help", "-h", "-help", "--help":
-		fmt.Fprint(stdout, usage)
+		fmt.Fprint(stdout, usage())
 		return nil
 	}
-	fmt.Fprintf(stderr, "holdfast has no command %q\n%s", args[0], usage)
+	for _, c := range commands() {
+		if c.name == args[0] {
+			return c.run(ctx, call{args: args[1:], site: site, stdin: os.Stdin, stdout: stdout, stderr: stderr})
+		}
+	}
+	fmt.Fprintf(stderr, "holdfast has no command %q\n%s", args[0], usage())
 	return errUsage
 }

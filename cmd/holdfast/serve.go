@@ -41,6 +41,13 @@ func (o *options) flags(flags *flag.FlagSet) {
 	o.server.Flags(flags)
 }
 
+func prepareServe(flags *flag.FlagSet) func(context.Context, call) error {
+	o := defaultOptions()
+	flags.String(configFlag, "", "`file` with a line \"flag value\" for each flag; the environment and the command line go first")
+	o.flags(flags)
+	return func(ctx context.Context, use call) error { return serve(ctx, o, use.site, use.stdout, use.stderr) }
+}
+
 // serve runs the service with the site until ctx is done, and then stops gracefully. When it is ready, it prints one
 // line with the address to open. It logs to stderr.
 func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer) error {

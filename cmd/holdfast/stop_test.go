@@ -27,7 +27,7 @@ const asCommand = "HOLDFAST_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
-		os.Exit(command(os.Args[1:], site))
+		os.Exit(execute(os.Args[1:], site))
 	}
 	os.Exit(m.Run())
 }

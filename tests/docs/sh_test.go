@@ -98,6 +98,7 @@ type vocabulary struct {
 	root               string
 	targets, variables []string // of the Makefile
 	flags              []string // of the server
+	programs           []string // the commands of holdfast
 }
 
 func knownTo(t *testing.T, root string) vocabulary {
@@ -106,11 +107,14 @@ func knownTo(t *testing.T, root string) vocabulary {
 	require.NoError(t, err)
 	usage, err := exec.Command(serving.Binary(t), "serve", "-h").CombinedOutput()
 	require.NoError(t, err)
+	all, err := exec.Command(serving.Binary(t), "help").Output()
+	require.NoError(t, err)
 	return vocabulary{
 		root:      root,
 		targets:   firsts(`(?m)^([a-z][a-z0-9-]*):.*## `, string(makefile)),
 		variables: firsts(`\$\((?:or \$\()?([A-Z]+)\b`, string(makefile)),
 		flags:     firsts(`(?m)^  -([a-z-]+)`, string(usage)),
+		programs:  firsts(`(?m)^  holdfast ([a-z]+)`, string(all)),
 	}
 }
 
@@ -128,6 +132,8 @@ func (v vocabulary) check(command []string) error {
 		return v.checkMake(command[1:])
 	case command[0] == "holdfast" && len(command) > 1 && command[1] == "serve":
 		return v.checkServe(command[2:])
+	case command[0] == "holdfast" && len(command) > 1 && slices.Contains(v.programs, command[1]):
+		return nil
 	case command[0] == "go" && len(command) == 3 && slices.Contains([]string{"run", "test", "build"}, command[1]):
 		_, err := os.Stat(filepath.Join(v.root, command[2]))
 		return err

@@ -1,0 +1,28 @@
+package main
+
+// details are what the help of a command says besides its flags.
+var details = map[string]string{
+	"serve": "Each flag is also an environment variable, and a line of the file that --config names: --data-dir is HOLDFAST_DATA_DIR and \"data-dir PATH\".\nThe command line goes before the environment, and that before the file.",
+	"lock": `CMD runs while the lock is held, and finds HOLDFAST_TOKEN, HOLDFAST_SESSION and HOLDFAST_SERVER in its environment: "holdfast put" writes
+under the lock then. Several DOCs are locked all together or not at all. When the lock is lost, CMD and what it has started get SIGTERM, and
+SIGKILL after --grace. SIGTERM, SIGHUP, SIGINT and SIGQUIT go to CMD.
+
+  holdfast lock plan --wait 30s -- ./import.sh
+  holdfast lock /workers --slots 3 -- ./worker
+
+Exit codes:
+  that of CMD, or 128 and the number of the signal that ended it
+  1    the lock was not granted in time (--conflict-exit-code), or another failure
+  2    wrong usage
+  69   the server cannot be reached
+  75   the lock was lost, so CMD was ended
+  77   the server needs a key, or does not allow it
+  126  CMD cannot be run
+  127  CMD was not found`,
+	"locks": "DOC is a document, or a place with a slash. Without it, all documents are looked through. Those who may break a lock see the id of its lease.",
+	"break": "It takes the permission \"break\". The holder's next request fails, and the audit log gets the reason.",
+	"cat":   "The content is that of the latest save, whoever holds the lock.",
+	"put":   `Within "holdfast lock", it writes under that lock. Elsewhere it acquires the lock of the document, writes and releases it. It prints the new ETag.`,
+	"completion": `  source <(holdfast completion bash)     in ~/.bashrc
+  source <(holdfast completion zsh)      in ~/.zshrc, after compinit`,
+}

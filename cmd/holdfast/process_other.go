@@ -1,0 +1,22 @@
+//go:build !unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+)
+
+// prepareProcess returns a function that ends the program: there are no other signals here.
+func prepareProcess(cmd *exec.Cmd) (kill func(syscall.Signal)) {
+	return func(syscall.Signal) { _ = cmd.Process.Kill() }
+}
+
+// forwarded delivers the signals for the program.
+func forwarded() (<-chan os.Signal, func()) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt)
+	return signals, func() { signal.Stop(signals) }
+}
