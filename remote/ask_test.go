@@ -34,7 +34,7 @@ func (n *internet) home(session string) *home {
 
 // tab opens a page whose channel reaches the other tabs and the server.
 func (h *home) tab(t *testing.T, name string, change ...func(*autosave.Config)) *writer {
-	d := remote.NewDocument(remote.Config{Server: &browser{net: h.n, session: h.session}, URL: "https://locks.example", Room: "project", Name: name, Token: h.token,
+	d := remote.NewDocument(remote.Config{Server: &browser{net: h.n, session: h.session}, URL: "https://locks.example", Document: "project", Name: name, Token: h.token,
 		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client(name)}})
 	m := machine{document: d, store: remote.NewContents(d, autosave.NewLayout(h.disk.Client(), autosavetest.SHA256), autosavetest.SHA256), disk: h.disk}
 	return m.writer(t, name, append(change, func(c *autosave.Config) { c.Channel = remote.NewChannel(d, h.air.Join()) })...)
@@ -54,7 +54,7 @@ func TestRequestReachesAnotherMachine(t *testing.T) {
 			c.OnHandover = func(_ context.Context, who string) error { from = who; return nil }
 		})
 		b := n.home("B").tab(t, "b")
-		c := n.home("C").tab(t, "c") // waits longer than the one who asks
+		c := n.home("C").tab(t, "c") // waits longer than the page that asks
 		d := n.home("D").tab(t, "d")
 		sleep(time.Second)
 		a.type_("typed just now")
@@ -69,7 +69,7 @@ func TestRequestReachesAnotherMachine(t *testing.T) {
 		}
 		assert.Equal(t, []lock.ReadonlyReason{lock.ReasonLeaseLost}, a.readonly)
 
-		// And back again.
+		// And in the opposite direction.
 		d.type_(", and by D")
 		require.NoError(t, a.RequestEdit(context.Background(), autosave.EditOptions{}))
 		assert.Equal(t, "typed just now, and by D", a.now())
@@ -95,7 +95,7 @@ func TestHolderOnAnotherMachineKeepsTheLock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newInternet()
 				h := n.home("A")
-				d := remote.NewDocument(remote.Config{Server: &browser{net: n, session: "A"}, URL: "https://locks.example", Room: "project",
+				d := remote.NewDocument(remote.Config{Server: &browser{net: n, session: "A"}, URL: "https://locks.example", Document: "project",
 					Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client("a")}})
 				m := machine{document: d, store: remote.NewContents(d, nil, autosavetest.SHA256), disk: h.disk}
 				join := func(c *autosave.Config) { c.Channel = remote.NewChannel(d, h.air.Join()) }
@@ -154,7 +154,7 @@ func TestTwoMachinesAskAtOnce(t *testing.T) {
 	})
 }
 
-// An asker that gives up, or whose connection breaks, leaves the holder as it was.
+// A page that gives up its request, or whose connection breaks, leaves the holder unchanged.
 func TestRequestToAnotherMachineIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -182,7 +182,7 @@ func TestRequestToAnotherMachineIsGivenUp(t *testing.T) {
 	})
 }
 
-// A question is heard although the connection for it has to be made anew.
+// A question arrives although its connection must be made anew.
 func TestQuestionComesWhileTheConnectionIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -199,7 +199,7 @@ func TestQuestionComesWhileTheConnectionIsLost(t *testing.T) {
 	})
 }
 
-// Of the tabs of one browser the first waits at the server. Another one that asks gets the lock itself.
+// The first tab of a browser waits at the server. Another tab that asks gets the lock itself.
 func TestSecondTabAsksAnotherMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -243,8 +243,8 @@ func TestPageWithoutStandbyAsksAnotherMachine(t *testing.T) {
 	})
 }
 
-// A page that asks while the server is away gets its answer in time.
-func TestAskingWhileTheServerIsAway(t *testing.T) {
+// A page that asks while the server is unreachable gets its answer in time.
+func TestAskingWhileServerIsUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		n.home("A").tab(t, "a")

@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Channel is the [autosave.Channel] of a document: it carries messages between the tabs of this browser, and the request for the
-// lock to the holder on another machine.
+// Channel is the [autosave.Channel] of a document: it carries messages between the tabs of this browser, and requests
+// for the lock to a holder on another machine.
 //
-// A page that asks is carried to the server by its own request that waits there, see [questions]. A page that edits listens to the
+// The page's own waiting request carries its question to the server, see [questions]. A page that edits listens to the
 // events of the document for as long as its lease lasts.
 type Channel struct {
 	document *Document
@@ -25,36 +25,36 @@ type Channel struct {
 	mu     sync.Mutex
 	handle func(autosave.Message)
 	life   context.Context
-	asking map[string]context.CancelFunc // by the round of the asker
+	asking map[string]context.CancelFunc // by the round of the page that asks
 	asked  map[string]*attendance        // by the round of a question from the server
 }
 
-// attendance is what goes on while a page holds the lock.
+// attendance is the state while a page holds the lock.
 type attendance struct {
 	*term
-	answers chan autosave.Message // those of the page, in order
+	answers chan autosave.Message // of the page, in order
 }
 
 // answersKept is how many answers may wait to be sent; a page has few.
 const answersKept = 16
 
-// NewChannel returns the channel of the project's document. Local reaches the tabs of this browser.
+// NewChannel returns the channel of the project's document. local reaches the tabs of this browser.
 func NewChannel(d *Document, local autosave.Channel) *Channel {
-	return &Channel{document: d, id: d.c.Room, path: d.path, local: local,
+	return &Channel{document: d, id: d.c.Document, path: d.path, local: local,
 		asking: make(map[string]context.CancelFunc), asked: make(map[string]*attendance)}
 }
 
-// At makes the channel that of the document at a path below the project, see [Contents.At].
+// At makes the channel serve the document at a path below the project, see [Contents.At].
 func (c *Channel) At(path []string) (*Channel, error) {
 	id, err := c.document.ID(path)
 	c.id, c.path = id, documentPath(id)
 	return c, err
 }
 
-// fromServer begins the rounds of questions that the server has passed on.
+// fromServer is the prefix of the rounds of questions that the server has passed on.
 const fromServer = "server:"
 
-// Listen implements [autosave.Channel]. Stop ends all that is under way.
+// Listen implements [autosave.Channel]. stop ends everything in progress.
 func (c *Channel) Listen(handle func(autosave.Message)) (stop func(), err error) {
 	deafen, err := c.local.Listen(handle)
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *Channel) answerAll(ctx context.Context, a *attendance) {
 	}
 }
 
-// answer gives the page's answer to a question that came from the server.
+// answer sends the page's answer to a question that came from the server.
 func (c *Channel) answer(ctx context.Context, t *term, m autosave.Message) {
 	switch m.Kind {
 	case autosave.EditAccepted:
@@ -175,7 +175,7 @@ func (c *Channel) answer(ctx context.Context, t *term, m autosave.Message) {
 	}
 }
 
-// reply answers a question. One that is over is cancelled.
+// reply answers a question. If the question has ended, reply tells the page so.
 func (c *Channel) reply(ctx context.Context, t *term, m autosave.Message, how string, fields map[string]any) {
 	fields["ask_id"] = strings.TrimPrefix(m.Round, fromServer)
 	reply, err := c.document.send(ctx, Request{Method: "POST", Path: c.path + "/lock/" + how, Token: t.claim.token, Fields: fields})
@@ -184,7 +184,7 @@ func (c *Channel) reply(ctx context.Context, t *term, m autosave.Message, how st
 	}
 }
 
-// maxReason is how long a reason may be for the server, in bytes.
+// maxReason is the maximum length of a reason for the server, in bytes.
 const maxReason = 1024
 
 func clipped(reason string) string {
@@ -194,7 +194,7 @@ func clipped(reason string) string {
 	return reason
 }
 
-// over tells the page that a question from the server has ended.
+// over informs the page that a question from the server has ended.
 func (c *Channel) over(round string) {
 	c.mu.Lock()
 	known := c.asked[round] != nil
@@ -205,7 +205,8 @@ func (c *Channel) over(round string) {
 	}
 }
 
-// attend listens for questions until the lock has ended. It resumes where it was cut off, from the moment of the grant.
+// attend listens for questions until the lock has ended. It resumes after an interruption, from the moment of the
+// grant.
 func (c *Channel) attend(ctx context.Context, t *attendance) {
 	ctx, stop := until(ctx, t.over)
 	defer stop()
@@ -229,7 +230,8 @@ func (c *Channel) attend(ctx context.Context, t *attendance) {
 	}
 }
 
-// listen listens over one connection. When the server is known to be away, a connection that shows no sign of it is given up.
+// listen listens over one connection. It gives up a connection without a sign of life once the server is known to be
+// unreachable.
 func (c *Channel) listen(ctx context.Context, t *attendance, after *int64) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -256,7 +258,7 @@ func (c *Channel) listen(ctx context.Context, t *attendance, after *int64) {
 	})
 }
 
-// The notices that matter here.
+// The notices that this package uses.
 const (
 	noticeAsked    = "document.asked"
 	noticeAskEnded = "document.ask_ended"

@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// Between the server's grant and the first heartbeat the network may fail: that is no lease yet, and no end of the waiting.
+// The network may fail between the server's grant and the first heartbeat: there is no lease yet, and the waiting goes
+// on.
 func TestCutOffBeforeTheFirstHeartbeat(t *testing.T) {
 	exact := lock.Backoff{Jitter: lock.NoJitter}
 	for name, c := range map[string]struct {
@@ -22,7 +23,7 @@ func TestCutOffBeforeTheFirstHeartbeat(t *testing.T) {
 		cut    time.Duration
 		silent bool
 		is     error
-		most   time.Duration // it takes
+		most   time.Duration // maximum duration
 	}{
 		"it comes back":           {lock.AcquireOptions{Backoff: exact}, 2 * time.Second, false, nil, 4750 * time.Millisecond},
 		"after the server's TTL":  {patient, 40 * time.Second, false, nil, 70 * time.Second},
@@ -67,7 +68,7 @@ func TestCutOffBeforeTheFirstHeartbeat(t *testing.T) {
 	}
 }
 
-// Who hears of its grant when another machine has the lock already waits for that one.
+// A client that receives its grant after another machine has got the lock waits for that machine.
 func TestOvertakenBeforeTheFirstHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -88,7 +89,7 @@ func TestOvertakenBeforeTheFirstHeartbeat(t *testing.T) {
 	})
 }
 
-// However often the network broke off while the server had somebody wait, it is asked again soon after the last time.
+// Whenever the network breaks while a client waits on the server, the client asks again soon after the last break.
 func TestBreaksBetweenLongWaitsDoNotAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -106,7 +107,7 @@ func TestBreaksBetweenLongWaitsDoNotAddUp(t *testing.T) {
 	})
 }
 
-// Whatever breaks a request, and when its time is over: the next one is for the same place in line. Another acquisition has
+// After a request breaks or its time ends, the next one asks for the same place in the queue. Another acquisition has
 // another place.
 func TestOneAcquisitionHasOneTicket(t *testing.T) {
 	for name, opts := range map[string]lock.AcquireOptions{"document": patient, "place": waits(at("x"))} {
@@ -133,7 +134,8 @@ func TestOneAcquisitionHasOneTicket(t *testing.T) {
 	}
 }
 
-// Of two requests with one ticket the server hears the later one. Where that is the one that the network has kept back, who waits asks again.
+// Of two requests with one ticket the server keeps the later one. If the network has delayed the current one, the
+// waiter asks again.
 func TestReplacedRequestIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -146,13 +148,15 @@ func TestReplacedRequestIsRepeated(t *testing.T) {
 		n.mu.Unlock()
 		begun := time.Now()
 		require.NoError(t, <-waiting)
-		// At most two pauses after its first request: up to 1 s, or it would not have asked again by then, and 1.5 s and a half.
+		// At most two pauses after its first request: up to 1 s, otherwise it would not have asked again by then, and
+		// 1.5 s and a half.
 		assert.LessOrEqual(t, time.Since(begun), 2250*time.Millisecond)
 	})
 }
 
-// A request whose answer is lost without a sign, as to a page that was frozen, costs no more than its own time, which is short.
-func TestARequestThatIsLostIsMissedSoon(t *testing.T) {
+// A request whose answer is lost without a sign, as for a page that was frozen, costs no more than its own time, which
+// is short.
+func TestLostRequestIsRepeatedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
@@ -170,8 +174,8 @@ func TestARequestThatIsLostIsMissedSoon(t *testing.T) {
 	})
 }
 
-// However long the server was away, who waits asks soon after it has come back.
-func TestTheServerIsBackAfterALongTime(t *testing.T) {
+// After any absence of the server, a waiter asks soon after the server has come back.
+func TestServerReturnsAfterLongTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 8 {
 			n := newInternet()

@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// maxContent is the most that a server takes.
+// maxContent is the largest content that a server accepts.
 const maxContent = 8 << 20
 
 var _ autosave.RemoteStore = (*Contents)(nil)
 
-// Contents is the [autosave.Store] of a [Document]. The server has the current content, and refuses
-// one whose token is not that of its lock, or that it gets after a later one. Former generations are kept on this
-// machine; where that fails, the page edits and saves all the same.
+// Contents is the [autosave.Store] of a [Document]. The server has the current content. It refuses a content whose
+// token is not that of its lock, or that arrives after a later one. Former generations are kept on this machine; if
+// that fails, the page edits and saves all the same.
 type Contents struct {
 	document *Document
 	path     string // of the content
@@ -27,25 +27,26 @@ type Contents struct {
 	digest   autosave.Digest
 
 	mu     sync.Mutex
-	loads  int64 // the token of a Fence that no List has followed
+	loads  int64 // the token of a Fence after which no List has run
 	listed listed
 	sent   int64 // saves
 }
 
-// listed is the current content that List came upon: whoever becomes the editor lists, then reads it. It is handed out
-// once, so that no copy of it stays in memory.
+// listed is the current content that List found: a new editor lists it and then reads it. It is handed out once, so
+// that no copy stays in memory.
 type listed struct {
 	id    string
 	bytes []byte
 }
 
-// NewContents returns the store of the project's document. History keeps the generations that were saved here,
-// for this document of this server alone; nil keeps none.
+// NewContents returns the store of the project's document. kept stores the generations that this machine has saved for
+// this document of this server; nil stores none.
 func NewContents(d *Document, kept autosave.Store, digest autosave.Digest) *Contents {
 	return &Contents{document: d, path: d.path + "/content", history: newHistory(kept), digest: digest}
 }
 
-// At makes the store that of the document at a path below the project. It fails for a path that no id of a document can have.
+// At makes the store serve the document at a path below the project. It fails for a path that cannot be part of a
+// document's id.
 func (c *Contents) At(path []string) (*Contents, error) {
 	id, err := c.document.ID(path)
 	c.path = documentPath(id) + "/content"
@@ -61,8 +62,7 @@ func (c *Contents) Fence(ctx context.Context, token int64) error {
 	return context.Cause(ctx)
 }
 
-// Commit implements [autosave.Store]: what the server has is saved, whether or not it can be kept as
-// history as well.
+// Commit implements [autosave.Store]: a content that the server has is saved, even if the history cannot keep it.
 func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave.Generation, error) {
 	commit, err := commit.Taken(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave
 	if err != nil {
 		return autosave.Generation{}, err
 	}
-	commit.Content = autosave.Bytes(bytes) // for the history as well
+	commit.Content = autosave.Bytes(bytes) // for the history too
 	if commit.Sized != nil {
 		commit.Sized(int64(len(bytes)))
 	}
@@ -101,7 +101,7 @@ func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave
 	return c.generation(ctx, content{bytes, commit.SavedAt, commit.Token, save})
 }
 
-// aside keeps a generation that does not become the current one: the server has no place for it.
+// aside keeps a generation that does not become current: the server has no place for it.
 func (c *Contents) aside(ctx context.Context, commit autosave.Commit) (autosave.Generation, error) {
 	g, ok := c.history.commit(ctx, commit)
 	if !ok {
@@ -112,8 +112,8 @@ func (c *Contents) aside(ctx context.Context, commit autosave.Commit) (autosave.
 	return g, nil
 }
 
-// next says which save a commit is. Each has a higher order than those before it, so that a save that was given up and arrives
-// late is refused.
+// next returns the save of a commit. Each save has a higher order than the earlier ones, so that the server refuses an
+// abandoned save that arrives late.
 func (c *Contents) next(commit autosave.Commit) Save {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *Contents) next(commit autosave.Commit) Save {
 	return Save{Draft: commit.Draft, Number: commit.Number, Order: c.sent}
 }
 
-// isDraft reports whether the server takes the name of a draft.
+// isDraft reports whether the server accepts the name of a draft.
 func isDraft(name string) bool {
 	for i := range len(name) {
 		if !isPlain(name[i]) || name[i] == '.' {
@@ -137,7 +137,7 @@ func isDraft(name string) bool {
 // commitLimit is how long 8 MiB may take on a slow network.
 const commitLimit = 25 * time.Second
 
-// unsaved says why the server did not save.
+// unsaved explains why the server did not save.
 func unsaved(r Reply, err error) error {
 	e := &autosave.Error{Code: autosave.CodeWriteFailed, Operation: autosave.OpSave, Err: err}
 	switch {
@@ -159,7 +159,7 @@ func unsaved(r Reply, err error) error {
 	return e
 }
 
-// content is what the server has.
+// content is the content on the server.
 type content struct {
 	bytes   []byte
 	savedAt time.Time
@@ -167,7 +167,7 @@ type content struct {
 	save    Save
 }
 
-// current asks the server what it has; ok is false where it has nothing.
+// current asks the server for its content; ok is false if there is none.
 func (c *Contents) current(ctx context.Context) (now content, ok bool, err error) {
 	reply, err := c.document.sendFor(ctx, commitLimit, Request{Method: "GET", Path: c.path})
 	switch {
@@ -187,7 +187,7 @@ func (c *Contents) current(ctx context.Context) (now content, ok bool, err error
 	return content{reply.Body, reply.SavedAt, reply.Token, reply.Save}, true, nil
 }
 
-// generation describes what the server has.
+// generation describes the server's content.
 func (c *Contents) generation(ctx context.Context, now content) (autosave.Generation, error) {
 	sum, err := c.digest(ctx, now.bytes)
 	return autosave.Generation{
@@ -197,9 +197,9 @@ func (c *Contents) generation(ctx context.Context, now content) (autosave.Genera
 	}, err
 }
 
-// known describes what the server has under the id that this machine has for it, if it has the same bytes, and returns the
-// former generations besides. The editor that has just begun keeps a copy of what it has not: to show it where the server does
-// not answer, and as the base of what is typed on it. Token is that editor's, or 0.
+// known describes the server's content under the id that this machine has for it, if both have the same bytes, and
+// returns the former generations too. An editor that has just begun keeps a copy of content that it does not have: to
+// show it while the server does not answer, and as the base of text that is typed on it. token is that editor's, or 0.
 func (c *Contents) known(ctx context.Context, now content, token int64) (autosave.Generation, []autosave.Generation, error) {
 	g, err := c.generation(ctx, now)
 	former := c.history.list(ctx)
@@ -215,8 +215,8 @@ func (c *Contents) known(ctx context.Context, now content, token int64) (autosav
 	return g, former, nil
 }
 
-// List implements [autosave.Store]. A content of another page is listed as the current generation
-// alone. If the server has nothing, none is current.
+// List implements [autosave.Store]. It lists the content of another page as the current generation alone. If the server
+// has no content, no generation is current.
 func (c *Contents) List(ctx context.Context) ([]autosave.Generation, error) {
 	now, ok, err := c.current(ctx)
 	if err != nil {
@@ -255,8 +255,8 @@ func (c *Contents) Preview(ctx context.Context) (autosave.Generation, []byte, er
 	return autosave.Generation{}, nil, autosave.ErrNotFound
 }
 
-// Pin implements [autosave.Store] for the generations that this machine keeps. The pins are its own: other machines and the
-// server know nothing of them.
+// Pin implements [autosave.Store] for the generations that this machine keeps. Other machines and the server do not
+// know its pins.
 func (c *Contents) Pin(ctx context.Context, token int64, id, name string) (autosave.Generation, error) {
 	all, err := c.List(ctx)
 	if err != nil {
@@ -271,7 +271,7 @@ func (c *Contents) Pin(ctx context.Context, token int64, id, name string) (autos
 	return g, err
 }
 
-// takeListed returns what List came upon, if it is the generation of this id and nobody else has taken it.
+// takeListed returns the content that List found, if it is the generation of this id and no other reader has taken it.
 func (c *Contents) takeListed(id string) ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,7 +283,8 @@ func (c *Contents) takeListed(id string) ([]byte, bool) {
 	return bytes, true
 }
 
-// Read implements [autosave.Store]. A generation that cannot be read here is that of the server, if that is the same one.
+// Read implements [autosave.Store]. A generation that cannot be read here is read from the server, if the server has
+// the same one.
 func (c *Contents) Read(ctx context.Context, id string) ([]byte, error) {
 	if bytes, ok := c.takeListed(id); ok {
 		return bytes, nil

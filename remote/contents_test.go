@@ -33,9 +33,9 @@ func (n *internet) machine(session string) machine {
 	return n.machineWith(session, autosavetest.NewDisk())
 }
 
-// machineWith is a machine that has been there before.
+// machineWith is a machine that was used before.
 func (n *internet) machineWith(session string, disk *autosavetest.Disk, change ...func(*remote.Config)) machine {
-	c := remote.Config{Server: &browser{net: n, session: session}, URL: "https://locks.example", Room: "project",
+	c := remote.Config{Server: &browser{net: n, session: session}, URL: "https://locks.example", Document: "project",
 		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: locktest.NewSpace().Client(session)}}
 	for _, f := range change {
 		f(&c)
@@ -79,7 +79,7 @@ func (m machine) list(t *testing.T) []autosave.Generation {
 	return all
 }
 
-func TestTheServerHasWhatIsCurrent(t *testing.T) {
+func TestServerHasCurrentContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a, b := n.machine("A"), n.machine("B")
@@ -111,7 +111,7 @@ func TestTheServerHasWhatIsCurrent(t *testing.T) {
 	})
 }
 
-// Whoever becomes the editor lists and then reads what is current: that is one download.
+// A new editor lists and then reads the current content with one download.
 func TestListedContentIsNotDownloadedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -138,7 +138,7 @@ func TestListedContentIsNotDownloadedAgain(t *testing.T) {
 	})
 }
 
-func TestTheServerRefusesWhoeverDoesNotHold(t *testing.T) {
+func TestServerRefusesSavesWithoutLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a, b := n.machine("A"), n.machine("B")
@@ -154,7 +154,7 @@ func TestTheServerRefusesWhoeverDoesNotHold(t *testing.T) {
 	})
 }
 
-func TestSavingWhereTheServerHasTrouble(t *testing.T) {
+func TestSavingDuringServerErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := n.machine("A")
@@ -234,7 +234,7 @@ func (w *writer) type_(text string) {
 	w.MarkDirty()
 }
 
-// describe describes the draft of what the page has now. The mutex is held.
+// describe describes the draft of the page's present text. The mutex is held.
 func (w *writer) describe() autosave.Draft {
 	return autosave.Draft{ID: w.name + "-" + strconv.Itoa(w.draft), Number: w.snapshot, Base: w.base, At: time.Now(), OwnerID: w.name}
 }
@@ -314,7 +314,7 @@ func (m machine) writer(t *testing.T, session string, change ...func(*autosave.C
 	return w
 }
 
-// Two machines write one document in turn, and neither overwrites the other.
+// Two machines write one document in alternation, and neither overwrites the other.
 func TestEditorsOnTwoMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -339,8 +339,9 @@ func TestEditorsOnTwoMachines(t *testing.T) {
 	})
 }
 
-// Cut off past the TTL, the page keeps what it could not save, and whoever edits next is not overwritten.
-func TestAnEditorThatIsCutOff(t *testing.T) {
+// After an interruption longer than the TTL, the page keeps its unsaved text, and does not overwrite the next editor's
+// content.
+func TestDisconnectedEditor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := n.writer(t, "A")
@@ -362,9 +363,9 @@ func TestAnEditorThatIsCutOff(t *testing.T) {
 	})
 }
 
-// A document at a path has an id of its own, which the server takes apart again.
+// A document at a path has an id of its own, which the server splits again.
 func TestIDsOfDocuments(t *testing.T) {
-	d := remote.NewDocument(remote.Config{URL: "https://locks.example", Room: "plan"})
+	d := remote.NewDocument(remote.Config{URL: "https://locks.example", Document: "plan"})
 	for want, path := range map[string][]string{"plan": nil, "plan~.part~201": {"part 1"}, "plan~.a~.b": {"a", "b"}, "plan~.a~2Fb": {"a/b"}} {
 		id, err := d.ID(path)
 		require.NoError(t, err)

@@ -12,12 +12,12 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Config says which document of which server, and by what it is locked on this machine.
+// Config names the document, its server, and the backend that locks it on this machine.
 type Config struct {
-	Server Server
-	URL    string // of the server, shown in leases and messages
-	Room   string // the document's id: see [Room]
-	Name   string // what others are shown of this owner
+	Server   Server
+	URL      string // of the server, shown in leases and messages
+	Document string // the document's id: see [DocumentID]
+	Name     string // shown to other owners
 	// Token returns the bearer token of the user, for requests to the server. It is called before the first request and whenever the
 	// server has refused the last token, one call at a time. Nil: requests bear no token.
 	Token func(context.Context) (string, error)
@@ -28,7 +28,7 @@ type Config struct {
 // Document is the lock of one document, on this machine and on a server: as a whole it admits one
 // exclusive lease at a time. Its places are locked by [Document.Lock].
 type Document struct {
-	*link
+	*client
 	c    Config
 	path string
 
@@ -36,7 +36,7 @@ type Document struct {
 	present present
 }
 
-// present is what the grant that was last is known by.
+// present identifies the last grant.
 type present struct {
 	claim
 	local int64 // the token of the record on this machine
@@ -44,23 +44,23 @@ type present struct {
 
 // NewDocument returns the lock of a document. Nothing is sent before the first request.
 func NewDocument(c Config) *Document {
-	path := documentPath(c.Room)
-	return &Document{link: &link{server: &reach{server: c.Server, bearers: bearers{ask: c.Token}}, local: c.Local.Locker, resource: strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
+	path := documentPath(c.Document)
+	return &Document{client: &client{server: &reach{server: c.Server, bearers: bearers{ask: c.Token}}, local: c.Local.Locker, resource: strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
 }
 
 func documentPath(id string) string { return "/api/documents/" + id }
 
-// Backend returns the document as a manager wants it.
+// Backend returns the document as a backend for a manager.
 func (d *Document) Backend() lock.Backend {
 	return lock.Backend{Strategy: lock.Remote, Resource: d.resource, Locker: d, Records: d, Local: &d.c.Local, Remote: d}
 }
 
-// Folder returns the folder for what is kept on this machine of the server's documents. Servers whose URLs differ in scheme,
-// host, port or path have different folders, and none of them is a part of another.
+// Folder returns the folder of the files that this machine keeps for the server's documents. Servers whose URLs differ
+// in scheme, host, port or path have different folders, and no folder is part of another.
 func (d *Document) Folder() string {
 	url := strings.TrimSuffix(d.c.URL, "/")
 	if rest, ok := strings.CutPrefix(url, "https://"); ok {
-		url = rest // a host has no "://", so no other URL looks like it
+		url = rest // a host contains no "://", so no other URL looks like it
 	}
 	folder, name := "", string(escaped(url))
 	for len(name) > maxFolder {
@@ -69,39 +69,39 @@ func (d *Document) Folder() string {
 	return "server-" + folder + name
 }
 
-// maxFolder is how many characters one folder's name has: file systems take 255 bytes.
+// maxFolder is the maximum length of a folder's name in characters: file systems allow 255 bytes.
 const maxFolder = 200
 
-// Room returns the id of the document that stands for a project: the project's name, with every
-// byte that an id may not have, and "~", written as "~" and two hexadecimal digits. Names that
-// differ have ids that differ. It fails for a name whose id would be longer than 128.
-func Room(project string) (string, error) {
+// DocumentID returns the id of the document of a project: the project's name, in which every byte that an id cannot contain,
+// and "~", is written as "~" and two hexadecimal digits. Different names have different ids. It fails for a name whose
+// id would be longer than 128.
+func DocumentID(project string) (string, error) {
 	id := escaped(project)
-	if len(id) == 0 || len(id) > maxRoom {
+	if len(id) == 0 || len(id) > maxID {
 		return "", &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire,
-			Detail: "root must have 1 to " + strconv.Itoa(maxRoom) + " characters where there is a server; others than letters, digits and . _ - count three times"}
+			Detail: "root must have 1 to " + strconv.Itoa(maxID) + " characters where there is a server; others than letters, digits and . _ - count three times"}
 	}
 	return string(id), nil
 }
 
-const maxRoom = 128
+const maxID = 128
 
-// ID returns the id of a document of the project: that of the project itself, or of the one at a path below it. The lock of such a
-// document is the place on the server, so that it and the lock of the whole project exclude each other.
+// ID returns the id of a document of the project: the project itself, or the document at a path below it. The lock of
+// such a document is a place on the server, so that it and the lock of the whole project exclude each other.
 func (d *Document) ID(path []string) (string, error) {
-	id := d.c.Room
+	id := d.c.Document
 	for _, component := range path {
 		id += "~." + string(escaped(component))
 	}
-	if len(id) > maxRoom || len(path) > maxDepth {
+	if len(id) > maxID || len(path) > maxDepth {
 		return "", &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire, Resource: d.resource,
-			Detail: "with a server, root and path together must have at most " + strconv.Itoa(maxRoom) +
+			Detail: "with a server, root and path together must have at most " + strconv.Itoa(maxID) +
 				" characters, counting 2 for each component and 3 for each byte but letters, digits and . _ -"}
 	}
 	return id, nil
 }
 
-// maxDepth is how many components a path may have below the project.
+// maxDepth is the maximum number of components of a path below the project.
 const maxDepth = 14
 
 func escaped(s string) (id []byte) {
@@ -117,13 +117,13 @@ func escaped(s string) (id []byte) {
 	return id
 }
 
-// isPlain reports whether an id has the byte as it is.
+// isPlain reports whether an id contains the byte unchanged.
 func isPlain(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-", b) >= 0
 }
 
-// Request implements [lock.Locker]: the local lock, then the server's. The server knows no steal: one
-// that is held on another machine is waited for.
+// Request implements [lock.Locker]: the local lock, then the server's. The server has no steal: a client waits for a
+// holder on another machine.
 func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
 	if len(r.Wants) != 1 || r.Wants[0] != (lock.Want{Name: d.resource, Mode: lock.Exclusive}) {
 		return nil, &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Resource: d.resource,
@@ -136,7 +136,7 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 	if r.OnLocal != nil {
 		r.OnLocal()
 	}
-	reply, err := d.take(ctx, local, wish{request: d.asking, question: d.question, document: d.c.Room, ifAvailable: r.IfAvailable, steal: r.Steal})
+	reply, err := d.take(ctx, local, wish{request: d.asking, question: d.question, document: d.c.Document, ifAvailable: r.IfAvailable, steal: r.Steal})
 	if err != nil {
 		_ = local.Release(context.WithoutCancel(ctx))
 		return nil, err
@@ -155,7 +155,7 @@ func (d *Document) asking(wait time.Duration, a acquisition) Request {
 
 // question returns the request that asks the holder for the lock.
 func (d *Document) question(grace time.Duration, a acquisition) Request {
-	return d.ask(d.c.Room, grace, a)
+	return d.ask(d.c.Document, grace, a)
 }
 
 func (d *Document) ask(id string, grace time.Duration, a acquisition) Request {
@@ -164,7 +164,7 @@ func (d *Document) ask(id string, grace time.Duration, a acquisition) Request {
 	return Request{Method: "POST", Path: documentPath(id) + "/lock/ask?" + a.query(), Fields: fields}
 }
 
-// fields are those of every request for a lock.
+// fields are the fields of every request for a lock.
 func (d *Document) fields() map[string]any {
 	fields := make(map[string]any)
 	if d.c.Name != "" {
@@ -173,8 +173,8 @@ func (d *Document) fields() map[string]any {
 	return fields
 }
 
-// Query tells what is known on this machine and, of another one, who holds: by the name that the
-// server shows. Who has the local lock and waits for the server is first among those who wait.
+// Query reports the locks of this machine and, for another machine, the holder under the name that the server shows.
+// The client that holds the local lock and waits for the server is the first waiter.
 func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
 	snapshot, err := d.Local().Query(ctx)
 	if err != nil || len(snapshot.Held) == 0 {
@@ -188,7 +188,7 @@ func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
 	return snapshot, nil
 }
 
-// grant is the lock of a document, held here and there.
+// grant is the lock of a document, held on this machine and on the server.
 type grant struct {
 	d     *Document
 	local lock.Grant
@@ -197,11 +197,12 @@ type grant struct {
 	once  sync.Once
 }
 
-// Lost tells of the local lock, and that the lock was passed on; the next renewal tells of everything else that was lost on the server.
+// Lost is closed when the local lock is lost or the lock was passed on. The next renewal reports any other loss on the
+// server.
 func (g *grant) Lost() <-chan struct{} { return g.held.lostWith(g.local.Lost()) }
 
-// Release gives the lock back on the server, then here: the next tab is the same owner for the
-// server, and its lock must not be given back by ours.
+// Release releases the lock on the server, then here: for the server the next tab is the same owner, and this release
+// must not release that tab's lock.
 func (g *grant) Release(ctx context.Context) (err error) {
 	g.once.Do(func() {
 		if !wait.Closed(g.local.Lost()) && !wait.Closed(g.held.passed) {

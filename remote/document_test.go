@@ -32,10 +32,10 @@ func open(t *testing.T, n *internet, space *locktest.Space, session, id string) 
 	return openAt(t, n, space.Client(id), session, id)
 }
 
-// openAt opens a tab with a lock between the tabs of its own kind.
+// openAt opens a tab with its own lock between the tabs.
 func openAt(t *testing.T, n *internet, local lock.Locker, session, id string) *tab {
 	b := &browser{net: n, session: session}
-	document := remote.NewDocument(remote.Config{Server: b, URL: "https://locks.example/", Room: "project", Name: "tab " + id,
+	document := remote.NewDocument(remote.Config{Server: b, URL: "https://locks.example/", Document: "project", Name: "tab " + id,
 		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: local}})
 	m, err := lock.NewManager(lock.Config{OwnerID: id, Backends: []lock.Backend{document.Backend()}})
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func (o *tab) told() []string {
 	return log
 }
 
-// toldItsWholeLife expects the events of a lease from the first attempt, over heartbeats, to its release.
+// toldItsWholeLife expects the events of a lease from the first attempt, through heartbeats, to its release.
 func (o *tab) toldItsWholeLife() {
 	o.t.Helper()
 	log := o.told()
@@ -100,7 +100,7 @@ func sleep(d time.Duration) {
 
 var patient = lock.AcquireOptions{Backoff: lock.Backoff{MaxRetries: lock.Unlimited, Jitter: lock.NoJitter}}
 
-func TestALeaseHoldsHereAndOnTheServer(t *testing.T) {
+func TestLeaseHoldsHereAndOnServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := open(t, n, locktest.NewSpace(), "A", "a")
@@ -133,7 +133,7 @@ func TestBrowsersWaitForEachOther(t *testing.T) {
 	})
 }
 
-func TestTabsOfOneBrowserAskTheServerOneAfterTheOther(t *testing.T) {
+func TestTabsAskServerOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, space := newInternet(), locktest.NewSpace()
 		a, b := open(t, n, space, "A", "a"), open(t, n, space, "A", "b")
@@ -147,7 +147,7 @@ func TestTabsOfOneBrowserAskTheServerOneAfterTheOther(t *testing.T) {
 	})
 }
 
-func TestADeadTabsLockIsTheNextTabsUnderATokenOfItsOwn(t *testing.T) {
+func TestNextTabReplacesDeadTabUnderNewToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		_, err := (&browser{net: n, session: "A"}).Send(context.Background(), remote.Request{Method: "POST", Path: "/api/documents/project/lock"})
@@ -193,7 +193,7 @@ func TestStealFromAnotherTab(t *testing.T) {
 	})
 }
 
-func TestAShortBreakOfTheNetwork(t *testing.T) {
+func TestShortNetworkFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := open(t, n, locktest.NewSpace(), "A", "a")
@@ -211,8 +211,8 @@ func TestAShortBreakOfTheNetwork(t *testing.T) {
 	})
 }
 
-// Scenario 3 of the document locks: whoever was cut off for the TTL may not write any more.
-func TestALongBreakOfTheNetwork(t *testing.T) {
+// A client that was disconnected for longer than the TTL may no longer write.
+func TestLongNetworkFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := open(t, n, locktest.NewSpace(), "A", "a")
@@ -229,8 +229,8 @@ func TestALongBreakOfTheNetwork(t *testing.T) {
 	})
 }
 
-// A network that loses everything answers nothing, not even with an error.
-func TestASilentNetwork(t *testing.T) {
+// A network that loses everything returns nothing, not even an error.
+func TestSilentNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := open(t, n, locktest.NewSpace(), "A", "a")
@@ -245,7 +245,7 @@ func TestASilentNetwork(t *testing.T) {
 		n.silence(true)
 		sleep(30 * time.Second)
 		require.ErrorIs(t, lease.Err(), lock.ErrStale)
-		sleep(5 * time.Second) // the server could not be told: the local lock follows
+		sleep(5 * time.Second) // the server could not be reached: the local lock follows
 		begun := time.Now()
 		_, err := a.AcquireProjectLock(context.Background(), lock.AcquireOptions{IfAvailable: true})
 		require.ErrorIs(t, err, lock.ErrTimeout)
@@ -253,7 +253,7 @@ func TestASilentNetwork(t *testing.T) {
 	})
 }
 
-func TestTheServerTakesItAway(t *testing.T) {
+func TestServerEndsLease(t *testing.T) {
 	for name, take := range map[string]func(n *internet){
 		"expired":         func(n *internet) { n.leases = nil },
 		"somebody else's": func(n *internet) { n.leases[0].session = "B"; n.leases[0].expires = time.Now().Add(time.Hour) },
@@ -274,14 +274,14 @@ func TestTheServerTakesItAway(t *testing.T) {
 	}
 }
 
-func TestGivingUpLeavesNothingOnTheServer(t *testing.T) {
+func TestGivingUpLeavesNothingOnServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
 		first := a.acquire(lock.AcquireOptions{})
 		ctx, abort := context.WithCancel(context.Background())
 		waiting := b.begin(ctx, patient)
-		b.browser.onGrant = abort // granted and given up at the same moment
+		b.browser.onGrant = abort // granted and abandoned at the same moment
 		a.release(first)
 		require.ErrorIs(t, <-waiting, lock.ErrAborted)
 		sleep(time.Second)
@@ -289,7 +289,7 @@ func TestGivingUpLeavesNothingOnTheServer(t *testing.T) {
 	})
 }
 
-func TestAnUnreachableServer(t *testing.T) {
+func TestUnreachableServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		n.set(true)
@@ -308,7 +308,7 @@ func TestAnUnreachableServer(t *testing.T) {
 	})
 }
 
-func TestAReleaseThatTheServerDoesNotHearOf(t *testing.T) {
+func TestReleaseThatDoesNotReachServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, space := newInternet(), locktest.NewSpace()
 		a := open(t, n, space, "A", "a")
@@ -317,11 +317,11 @@ func TestAReleaseThatTheServerDoesNotHearOf(t *testing.T) {
 		err := a.ReleaseProjectLock(context.Background(), lease, lock.ReleaseOptions{})
 		require.ErrorIs(t, err, lock.ErrReleaseFailed)
 		n.set(false)
-		open(t, n, space, "A", "b").acquire(lock.AcquireOptions{IfAvailable: true}) // here it is free
+		open(t, n, space, "A", "b").acquire(lock.AcquireOptions{IfAvailable: true}) // on this machine it is free
 	})
 }
 
-func TestAServerThatRefuses(t *testing.T) {
+func TestServerThatRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		n.refuse = remote.Reply{Status: 403, Error: "wrong_origin", Message: "Pages of this origin may not lock."}
@@ -331,7 +331,7 @@ func TestAServerThatRefuses(t *testing.T) {
 	})
 }
 
-func TestATTLThatTheServerDoesNotKeep(t *testing.T) {
+func TestTTLLongerThanServerAllows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		_, err := open(t, n, locktest.NewSpace(), "A", "a").AcquireProjectLock(context.Background(), lock.AcquireOptions{TTL: time.Minute})
@@ -341,23 +341,23 @@ func TestATTLThatTheServerDoesNotKeep(t *testing.T) {
 	})
 }
 
-func TestRooms(t *testing.T) {
+func TestDocumentIDs(t *testing.T) {
 	room := func(project string) string {
-		id, err := remote.Room(project)
+		id, err := remote.DocumentID(project)
 		require.NoError(t, err)
 		return id
 	}
 	assert.Equal(t, "project", room("project"))
 	assert.Equal(t, "a~2Fb~7E.c_d-e", room("a/b~.c_d-e"))
 	for _, project := range []string{"", strings.Repeat("x", 129), strings.Repeat("é", 22)} {
-		_, err := remote.Room(project)
+		_, err := remote.DocumentID(project)
 		assert.ErrorIs(t, err, lock.ErrInvalidArgument)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := rapid.StringN(1, 10, 20).Draw(t, "x"), rapid.StringN(1, 10, 20).Draw(t, "y")
-		a, err := remote.Room(x)
+		a, err := remote.DocumentID(x)
 		require.NoError(t, err)
-		b, err := remote.Room(y)
+		b, err := remote.DocumentID(y)
 		require.NoError(t, err)
 		assert.Equal(t, x == y, a == b)
 		assert.Regexp(t, `^[A-Za-z0-9._~-]+$`, a)

@@ -21,7 +21,7 @@ func (n *internet) journalling(session string) machine {
 	return m
 }
 
-// A save lands and its answer is lost, then the lease expires and is regained: the page's own text is not somebody else's.
+// A save succeeds and its answer is lost; then the lease expires and is regained. The page recognises its own text.
 func TestOwnTextIsKnownAfterALostAnswer(t *testing.T) {
 	for name, more := range map[string]string{"nothing typed since": "", "typed on": " and more"} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestOwnTextIsKnownAfterALostAnswer(t *testing.T) {
 	}
 }
 
-// A page that was cut off goes on by itself where nobody else has saved.
+// A page that was disconnected continues if nobody else has saved.
 func TestPageThatWasCutOffGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -79,7 +79,7 @@ func TestPageThatWasCutOffGoesOn(t *testing.T) {
 	})
 }
 
-// If another page has saved meanwhile, there is a conflict, with the base that both have.
+// If another page has saved meanwhile, there is a conflict, with the common base.
 func TestPageThatWasCutOffHasAConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()

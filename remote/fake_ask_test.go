@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// inquiry is a question to the holder of the document, as the server keeps it.
+// inquiry is a question to the holder of the document, as the server stores it.
 type inquiry struct {
 	id                      string
 	token                   int64
@@ -19,7 +19,7 @@ type inquiry struct {
 	reason                  string
 }
 
-// notify tells everybody who listens. It is called with the mutex held.
+// notify notifies all listeners. It is called with the mutex held.
 func (n *internet) notify(kind string, q *inquiry) {
 	n.token++
 	n.notices = append(n.notices, remote.Notice{Type: kind, Revision: n.token, Token: q.token, Ask: q.id, HolderName: "tab " + q.by})
@@ -49,7 +49,7 @@ func (b *browser) Listen(ctx context.Context, r remote.Request, handle func(remo
 		if n.down || n.silent || b.deaf {
 			return errOffline
 		}
-		for i := 0; i < len(n.notices); i++ { // more may come while one is handled
+		for i := 0; i < len(n.notices); i++ { // more may arrive while one is handled
 			if notice := n.notices[i]; notice.Revision > after {
 				after = notice.Revision
 				n.mu.Unlock()
@@ -73,7 +73,7 @@ func (b *browser) Listen(ctx context.Context, r remote.Request, handle func(remo
 	}
 }
 
-// ask is called with the mutex held, and returns so.
+// ask is called with the mutex held, and returns with it held.
 func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (remote.Reply, error) {
 	n := b.net
 	grace, _ := r.Fields["grace_ms"].(int64)

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// leased is a lease of the server's, or a request for one.
+// leased is a lease on the server, or a request for one.
 type leased struct {
 	session         string // the owner
 	paths           [][]string
@@ -26,21 +26,21 @@ type leased struct {
 	ticket       string
 	fresh, exact bool
 	replace      []int64
-	again        bool // the owner's own repeat extends it
+	again        bool // a repeated request of the owner extends it
 	wait         time.Duration
-	place        int64 // in line
-	first        bool  // it goes before all others: the holder passes the lock on to it
-	passOn       bool  // what it replaces is passed on to it
+	place        int64 // in the queue
+	first        bool  // it passes all others: the holder passes the lock on to it
+	passOn       bool  // the replaced lease is passed on to it
 }
 
-// stub is what the server keeps of a ticket.
+// stub is the server's record of a ticket.
 type stub struct {
 	place int64
 	visit *leased // the last request with the ticket
 	gone  bool    // the acquisition has ended
 }
 
-// stubKept is for how long a place in line is kept.
+// stubKept is how long a place in the queue is kept.
 const stubKept = 30 * time.Second
 
 var ticketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -60,7 +60,7 @@ func (l *leased) covers(other *leased) bool {
 	return false
 }
 
-// bars reports whether one keeps the other out, as the server has it.
+// bars reports whether one excludes the other on the server.
 func (l *leased) bars(other *leased) bool {
 	at := l.covers(other) && other.covers(l)
 	if at && l.slots > 1 && l.slots == other.slots {
@@ -69,7 +69,7 @@ func (l *leased) bars(other *leased) bool {
 	return l.mode == lock.Exclusive && l.covers(other) || other.mode == lock.Exclusive && other.covers(l)
 }
 
-// same reports whether both are for the same.
+// same reports whether both are for the same paths.
 func (l *leased) same(other *leased) bool {
 	return l.mode == other.mode && max(1, l.slots) == max(1, other.slots) && slices.EqualFunc(l.paths, other.paths, slices.Equal)
 }
@@ -109,8 +109,8 @@ func asked(session string, fields map[string]any) *leased {
 	return r
 }
 
-// inTheWay returns the leases that keep a request out, and gives it the lowest slot that is free.
-func (n *internet) inTheWay(r *leased) (in []*leased) {
+// blockers returns the leases that block a request, and gives the request the lowest free slot.
+func (n *internet) blockers(r *leased) (in []*leased) {
 	taken := make(map[int]*leased)
 	for _, l := range n.live() {
 		if l.bars(r) {
@@ -127,20 +127,20 @@ func (n *internet) inTheWay(r *leased) (in []*leased) {
 	return in
 }
 
-// ahead reports whether a request that came earlier waits for the same.
+// ahead reports whether an earlier request waits for the same.
 func (n *internet) ahead(r *leased) bool {
 	if r.first {
 		return false
 	}
 	if q := n.question; q != nil && q.by != r.session && r.covers(&leased{paths: [][]string{document}}) {
-		return true // it is first in line
+		return true // it is first in the queue
 	}
 	return slices.ContainsFunc(n.line, func(other *leased) bool {
 		return other != r && (r.place == 0 || other.place < r.place) && (other.bars(r) || other.slots > 1 && other.covers(r))
 	})
 }
 
-// enter puts a request at the end of the line, or where an earlier one with its ticket stood.
+// enter puts a request at the end of the queue, or at the place of an earlier one with its ticket.
 func (n *internet) enter(r *leased) {
 	n.token++
 	r.place = n.token
@@ -157,7 +157,7 @@ func (n *internet) enter(r *leased) {
 	n.change()
 }
 
-// leave takes a request out of the line. Its place is kept for a while.
+// leave removes a request from the queue. Its place is kept for a while.
 func (n *internet) leave(r *leased) {
 	if r.place == 0 {
 		return
@@ -175,13 +175,13 @@ func (n *internet) leave(r *leased) {
 	}
 }
 
-// release gives a lease back. Its acquisition has ended with it.
+// release releases a lease. Its acquisition ends too.
 func (n *internet) release(l *leased) {
 	n.end(l.key(), l.ticket)
 	n.remove(l)
 }
 
-// end has requests of an acquisition that arrive later fail.
+// end makes later requests of an acquisition fail.
 func (n *internet) end(key, ticket string) {
 	if ticket == "" {
 		return
@@ -194,7 +194,7 @@ func (n *internet) end(key, ticket string) {
 	})
 }
 
-// giveUp ends an acquisition, whatever became of it.
+// giveUp ends an acquisition, whatever its state.
 func (n *internet) giveUp(owner, ticket string) remote.Reply {
 	if ticket == "" {
 		return remote.Reply{Status: 400, Error: "invalid_request"}
@@ -220,9 +220,9 @@ func (n *internet) byName(name string) *leased {
 	return nil
 }
 
-// makeWay ends what a request may end, and returns the answer where there is one already.
+// makeWay ends the leases that a request may end, and returns the answer if there is one already.
 func (n *internet) makeWay(r *leased) (reply remote.Reply, answered bool) {
-	in := n.inTheWay(r)
+	in := n.blockers(r)
 	if r.again && !r.fresh && !r.exact && len(in) == 1 && in[0].session == r.session && in[0].same(r) {
 		return n.extend(in[0]), true
 	}
@@ -277,10 +277,10 @@ func (n *internet) repeated(r *leased) (reply remote.Reply, answered bool) {
 	return reply, false
 }
 
-// noSession is the answer to a browser that bears no session yet.
+// noSession is the answer to a browser without a session.
 var noSession = remote.Reply{Status: 409, Error: "no_session"}
 
-// lock is called with the mutex held, and returns so.
+// lock is called with the mutex held, and returns with it held.
 func (b *browser) lock(ctx context.Context, r *leased) (remote.Reply, error) {
 	n := b.net
 	if b.visitor && r.exact {
@@ -297,7 +297,7 @@ func (b *browser) lock(ctx context.Context, r *leased) (remote.Reply, error) {
 	}
 	defer n.leave(r)
 	limit := time.Now().Add(r.wait)
-	for in := n.inTheWay(r); len(in) > 0 || n.ahead(r); in = n.inTheWay(r) {
+	for in := n.blockers(r); len(in) > 0 || n.ahead(r); in = n.blockers(r) {
 		switch {
 		case n.circle && r.wait > 0:
 			return remote.Reply{Status: 409, Error: "deadlock", Message: "Waiting would never end."}, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// internet is a server that lives in memory and the way to it.
+// internet is a server in memory and the network to it.
 type internet struct {
 	ttl time.Duration
 
@@ -22,15 +22,15 @@ type internet struct {
 	leases  []*leased
 	token   int64
 	changed chan struct{}
-	line    []*leased        // requests that wait, in the order of their places
+	line    []*leased        // waiting requests, in order of their places
 	stubs   map[string]*stub // by owner and ticket
-	broken  chan struct{}    // closed when what waits for an answer is cut off
+	broken  chan struct{}    // closed when waiting requests are disconnected
 	down    bool
-	silent  bool            // nothing is answered, until the request is given up
-	circle  bool            // whoever has to wait is told that it waits in a circle
-	refuse  remote.Reply    // where Status is set, the answer to everything
+	silent  bool            // no answer comes, until the request is abandoned
+	circle  bool            // every waiter gets the answer that it waits in a cycle
+	refuse  remote.Reply    // if Status is set, the answer to everything
 	users   map[string]bool // the tokens of users; nil: there are no users
-	// refuseReading and refuseSaving, where Status is set, are the answers to requests that read or write the content.
+	// refuseReading and refuseSaving, if Status is set, are the answers to requests that read or write the content.
 	refuseReading, refuseSaving remote.Reply
 	log                         []string // method and session of each request that arrived
 	tickets                     []string // of those for a lock that may wait
@@ -42,11 +42,11 @@ type internet struct {
 	question  *inquiry
 	notices   []remote.Notice
 	listening int // connections
-	// answer, where set, is called when a request was carried out, before the reply is on its way: an error is what the client gets
+	// answer, if set, is called after a request was carried out, before the reply is sent: the client gets its error
 	// instead. The mutex is not held.
 	answer func(remote.Request) error
-	// delay, where set, is called before a request is carried out. Where it returns true, the request is carried out although its
-	// client may have given it up. The mutex is not held.
+	// delay, if set, is called before a request is carried out. If it returns true, the request is carried out even if
+	// its client has abandoned it. The mutex is not held.
 	delay func(remote.Request) bool
 }
 
@@ -59,14 +59,14 @@ var errOffline = errors.New("the network is down")
 // browser sends in a session of its own.
 type browser struct {
 	net     *internet
-	session string // "" for a browser that has never been there; the first answer brings one. Guarded by the internet's mutex
+	session string // "" for a first visit; the first answer brings a session. Guarded by the internet's mutex
 	origin  string // of its page; "" is that of the server
-	visitor bool   // this request bears no session
+	visitor bool   // this request has no session
 	blocked bool   // it keeps no cookie
-	deaf    bool   // what it asks for is answered to nobody; guarded by the internet's mutex
-	// onGrant, where set, is called when the server has granted, before the reply is on its way.
+	deaf    bool   // no answer reaches it; guarded by the internet's mutex
+	// onGrant, if set, is called after the server has granted, before the reply is sent.
 	onGrant func()
-	// onReply, where set, is called when a reply has arrived, before the page sees it, as when the page is frozen then.
+	// onReply, if set, is called when a reply has arrived, before the page sees it, as for a page that is frozen then.
 	onReply func(remote.Reply)
 }
 
@@ -76,7 +76,7 @@ func (n *internet) set(down bool) {
 	n.down = down
 }
 
-// cut breaks off what waits for an answer, for once.
+// cut disconnects the waiting requests once.
 func (n *internet) cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -135,7 +135,7 @@ func (n *internet) now() *leased {
 	return nil
 }
 
-// held returns who holds the document as a whole, "" for nobody.
+// held returns the holder of the whole document, "" for none.
 func (n *internet) held() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -169,7 +169,7 @@ func (n *internet) remove(gone *leased) {
 	n.change()
 }
 
-// owner is whose locks this browser's are: with the cookie, each origin is an owner of its own.
+// owner identifies the owner of this browser's locks: with the cookie, each origin is an owner of its own.
 func (b *browser) owner() string {
 	if b.origin == "" {
 		return b.session
@@ -177,7 +177,7 @@ func (b *browser) owner() string {
 	return b.session + "@" + b.origin
 }
 
-// Send implements [remote.Server]: a network that may delay what it carries and lose the answers.
+// Send implements [remote.Server]: the network may delay requests and lose answers.
 func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, error) {
 	if ctx.Err() != nil {
 		return remote.Reply{}, context.Cause(ctx)
@@ -238,7 +238,7 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 	}
 }
 
-// serve carries out a request. It is called with the mutex held, and returns so.
+// serve carries out a request. It is called with the mutex held, and returns with it held.
 func (b *browser) serve(ctx context.Context, r remote.Request) (remote.Reply, error) {
 	n := b.net
 	target, err := url.Parse(r.Path)
@@ -287,7 +287,7 @@ func (b *browser) serve(ctx context.Context, r remote.Request) (remote.Reply, er
 	return remote.Reply{Status: 200, ExpiresAt: found.expires}, nil
 }
 
-// show tells of the lock of the document, or of none.
+// show returns the reply about the lock of the document, or about none.
 func (b *browser) show(l *leased) remote.Reply {
 	if l == nil {
 		return remote.Reply{Status: 200}

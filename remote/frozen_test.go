@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// A tab that is suspended with the lock, and whose time is up on the server, keeps neither the other tabs of its
-// browser nor other machines waiting.
-func TestASuspendedTabIsTakenOver(t *testing.T) {
+// A tab is suspended with the lock, and its lease on the server expires. It blocks neither the other tabs of its
+// browser nor other machines.
+func TestSuspendedTabIsTakenOver(t *testing.T) {
 	for name, elsewhere := range map[string]bool{"by another tab": false, "by another machine first": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestASuspendedTabIsTakenOver(t *testing.T) {
 					ExpiresAt: now.Add(30 * time.Second), TTL: 30 * time.Second}, false)
 				require.NoError(t, err)
 
-				document := remote.NewDocument(remote.Config{Server: &browser{net: n, session: "A"}, URL: "https://locks.example/", Room: "project", Name: "next",
+				document := remote.NewDocument(remote.Config{Server: &browser{net: n, session: "A"}, URL: "https://locks.example/", Document: "project", Name: "next",
 					Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: space.Client("next"), Records: records}})
 				m, err := lock.NewManager(lock.Config{OwnerID: "next", Channel: locktest.NewNetwork().Join(), Backends: []lock.Backend{document.Backend()}})
 				require.NoError(t, err)

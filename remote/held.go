@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
-// held are the locks of documents that this page has on the server, by their tokens.
+// held are the locks of documents that this page holds on the server, by token.
 type held struct {
 	mu    sync.Mutex
 	terms map[int64]*term
@@ -17,9 +17,9 @@ type held struct {
 // term is one such lock.
 type term struct {
 	claim  claim
-	lost   chan struct{} // closed when it ended without being released
+	lost   chan struct{} // closed when it ended without a release
 	passed chan struct{} // closed when it was passed on
-	over   chan struct{} // closed when it has ended in whatever way
+	over   chan struct{} // closed when it has ended in any way
 
 	losing, passing, ending, following sync.Once
 }
@@ -42,7 +42,7 @@ func (h *held) of(token int64) *term {
 	return h.terms[token]
 }
 
-// remove forgets a lock, which has ended.
+// remove forgets a lock that has ended.
 func (h *held) remove(t *term) {
 	h.mu.Lock()
 	delete(h.terms, t.claim.token)
@@ -50,11 +50,11 @@ func (h *held) remove(t *term) {
 	t.ending.Do(func() { close(t.over) })
 }
 
-// lose tells that the lock has ended without being released.
+// lose records that the lock has ended without a release.
 func (t *term) lose() { t.losing.Do(func() { close(t.lost) }) }
 
-// lostWith returns the channel that is closed when the lock was passed on, or when the one of this machine is lost. It is
-// closed already where that has happened: the first call may be the last look before there is a lease.
+// lostWith returns the channel that is closed when the lock was passed on, or when the local lock is lost. It is closed
+// at once if that has happened already: the first call may be the last check before there is a lease.
 func (t *term) lostWith(local <-chan struct{}) <-chan struct{} {
 	t.following.Do(func() {
 		go func() {
@@ -71,9 +71,9 @@ func (t *term) lostWith(local <-chan struct{}) <-chan struct{} {
 	return t.lost
 }
 
-// pass gives a lock back on the server, which passes it on to the one who asked. An answer may be lost, so this goes on until
-// one comes or ctx ends.
-func (l *link) pass(ctx context.Context, t *term) {
+// pass releases a lock on the server, which passes it on to the client that asked. An answer may be lost, so pass
+// repeats until an answer comes or ctx ends.
+func (l *client) pass(ctx context.Context, t *term) {
 	for l.giveBack(ctx, t.claim) != nil {
 		if wait.For(ctx, time.Second) != nil {
 			return

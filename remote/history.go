@@ -11,17 +11,17 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// history keeps on this machine what was saved from here. The server has the content that counts, so no failure of the
-// history keeps a page from editing: a generation is missing then, and the next one is tried again.
+// history keeps on this machine the generations that were saved from here. The server has the authoritative content, so
+// no failure of the history keeps a page from editing: a generation is then missing, and the next one is tried again.
 //
-// Its fencing tokens are of this machine alone, from wall time. Those of the server begin anew where the server was wiped or
-// restored, and would leave a history with higher ones closed for good.
+// Its fencing tokens belong to this machine alone and come from wall time. The server's tokens begin anew after the
+// server was wiped or restored, and would block a history with higher ones for ever.
 type history struct {
-	store  autosave.Store // nil keeps none
+	store  autosave.Store // nil keeps nothing
 	tokens lock.WallTokens
-	turn   chan struct{} // has room for the one that fences
+	turn   chan struct{} // capacity 1: filled by the goroutine that fences
 
-	mu     sync.Mutex // is never held while storage works
+	mu     sync.Mutex // never held while the storage works
 	server int64      // the server's token of the lease for which local was made
 	local  int64
 }
@@ -30,10 +30,10 @@ func newHistory(store autosave.Store) history {
 	return history{store: store, tokens: lock.WallTokens{Clock: lock.SystemClock{}}, turn: make(chan struct{}, 1)}
 }
 
-// historyLimit bounds each operation: a storage that does not answer must not keep a save from being acknowledged.
+// historyLimit bounds each operation: a storage that does not answer must not delay the acknowledgement of a save.
 const historyLimit = 5 * time.Second
 
-// fence shuts out earlier editors of this machine and returns the token to commit under; ok is false where that failed.
+// fence excludes earlier editors of this machine and returns the token to commit under; ok is false if that failed.
 func (h *history) fence(ctx context.Context, server int64) (local int64, ok bool) {
 	if h.store == nil {
 		return 0, false
@@ -66,7 +66,8 @@ func (h *history) fence(ctx context.Context, server int64) (local int64, ok bool
 	return local, true
 }
 
-// fenced returns the token under which the lease with the server's token commits; ok is false where fence has not made one.
+// fenced returns the token under which the lease with the server's token commits; ok is false if fence has not made
+// one.
 func (h *history) fenced(server int64) (local int64, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -81,7 +82,7 @@ func (h *history) highest(ctx context.Context) (token int64) {
 	return token
 }
 
-// commit keeps what the server has saved; ok is false where that failed.
+// commit keeps a content that the server has saved; ok is false if that failed.
 func (h *history) commit(ctx context.Context, c autosave.Commit) (g autosave.Generation, ok bool) {
 	server, committed, progress := c.Token, c.Committed, c.Progress
 	if c.Token, ok = h.fence(ctx, server); !ok {
@@ -95,7 +96,7 @@ func (h *history) commit(ctx context.Context, c autosave.Commit) (g autosave.Gen
 	}
 	if progress != nil {
 		c.Progress = func(p autosave.Phase) {
-			if p != autosave.PhaseWriting { // that was the server
+			if p != autosave.PhaseWriting { // that phase was the server's
 				progress(p)
 			}
 		}
@@ -113,7 +114,8 @@ func (h *history) commit(ctx context.Context, c autosave.Commit) (g autosave.Gen
 	return g, true
 }
 
-// keep copies what somebody else saved, for the editor that holds the lease of the server's token; ok is false where that failed.
+// keep copies the content of another page, for the editor that holds the lease with the server's token; ok is false if
+// that failed.
 func (h *history) keep(ctx context.Context, server int64, g autosave.Generation, content []byte) (autosave.Generation, bool) {
 	if _, fenced := h.fenced(server); server == 0 || !fenced {
 		return g, false
@@ -125,7 +127,7 @@ func (h *history) keep(ctx context.Context, server int64, g autosave.Generation,
 // unlimited keeps everything: the editor's own limits come with its first commit.
 var unlimited = autosave.Limits{MaxGenerations: math.MaxInt32, MaxBytes: math.MaxInt64}
 
-// pin names a generation that is kept on this machine.
+// pin names a generation that this machine keeps.
 func (h *history) pin(ctx context.Context, server int64, id, name string) (autosave.Generation, error) {
 	if h.store == nil {
 		return autosave.Generation{}, &lock.Error{Code: lock.CodeUnsupported, Operation: autosave.OpSave, Resource: id,
@@ -141,7 +143,7 @@ func (h *history) pin(ctx context.Context, server int64, id, name string) (autos
 	return h.store.Pin(ctx, local, id, name)
 }
 
-// list returns what is kept, the newest first and none of it current; nothing where it cannot be read.
+// list returns the kept generations, the newest first and none of them current; nothing if they cannot be read.
 func (h *history) list(ctx context.Context) []autosave.Generation {
 	if h.store == nil {
 		return nil
@@ -158,7 +160,7 @@ func (h *history) list(ctx context.Context) []autosave.Generation {
 	return all
 }
 
-// read returns a generation that is kept.
+// read returns a kept generation.
 func (h *history) read(ctx context.Context, id string) ([]byte, error) {
 	if h.store == nil {
 		return nil, autosave.ErrNotFound

@@ -28,9 +28,10 @@ func (s silent) Fence(ctx context.Context, token int64) error {
 	return s.Store.Fence(ctx, token)
 }
 
-// While this machine's storage is silent about a new editor's token, the page can still list what the server has: nothing waits
-// for a mutex. (In virtual time, a goroutine that waits for a mutex stops the clock, and the test hangs.)
-func TestListedWhileTheHistoryIsSilent(t *testing.T) {
+// While this machine's storage does not answer about a new editor's token, the page can still list the server's
+// content: it does not wait for a mutex. (In virtual time, a goroutine that waits for a mutex stops the clock, and the
+// test hangs.)
+func TestListWorksWhileHistoryIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		theirs := n.machine("B")

@@ -17,7 +17,8 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// post holds back the next matching request until the test releases it: the network carries it although its client has given it up.
+// post delays the next matching request until the test releases it: the network delivers it although its client has
+// abandoned it.
 type post struct {
 	mu   sync.Mutex
 	what string // the method and a part of the path of the request to hold back; "" for none
@@ -48,7 +49,7 @@ func (p *post) next(what string) {
 	p.what = what
 }
 
-// deliver lets the request go that was held back.
+// deliver releases the delayed request.
 func (p *post) deliver(t *testing.T) {
 	t.Helper()
 	p.mu.Lock()
@@ -64,8 +65,8 @@ var targets = map[string]lock.AcquireOptions{
 	"document": {}, "place": at("x"), "several": {Paths: [][]string{{"x"}, {"y"}}}, "shared": shared("x"), "slots": {Path: []string{"x"}, Slots: 2},
 }
 
-// A tab gives up, and what it has sent arrives when another tab of the browser has the lock. That one keeps it, and another
-// machine is not granted.
+// A tab gives up, and its request arrives when another tab of the browser holds the lock. That tab keeps the lock, and
+// another machine gets no grant.
 func TestLateRequestTouchesNoOtherAcquisition(t *testing.T) {
 	for target, opts := range targets {
 		for _, what := range []string{"POST", "DELETE", "PUT"} {
@@ -105,8 +106,8 @@ func TestLateRequestTouchesNoOtherAcquisition(t *testing.T) {
 	}
 }
 
-// A page on its first visit gives up before its first answer has come. Its browser has no session yet, so the server cannot tell
-// that both requests are of one browser. Nothing stays on the server, whichever of them arrives first.
+// A page on its first visit gives up before its first answer arrives. Its browser has no session yet, so the server
+// cannot see that both requests come from one browser. Nothing stays on the server, whichever request arrives first.
 func TestFirstVisitThatGivesUp(t *testing.T) {
 	for target, opts := range targets {
 		for _, what := range []string{"POST", "nothing"} {
@@ -118,7 +119,7 @@ func TestFirstVisitThatGivesUp(t *testing.T) {
 					late.next(what)
 					n.answer = func(r remote.Request) error {
 						if r.Method == "POST" {
-							return errOffline // the answer is lost, and the cookie with it
+							return errOffline // the answer and its cookie are lost
 						}
 						return nil
 					}
@@ -147,7 +148,7 @@ func TestFirstVisitThatGivesUp(t *testing.T) {
 	}
 }
 
-// The server grants nothing to a browser that sends no cookie. The error says why, at once.
+// The server grants nothing to a browser that sends no cookie. The error names the reason at once.
 func TestBrowserWithoutCookies(t *testing.T) {
 	for target, opts := range targets {
 		t.Run(target, func(t *testing.T) {
@@ -166,7 +167,7 @@ func TestBrowserWithoutCookies(t *testing.T) {
 	}
 }
 
-// An acquisition that is given up while the answer is under way leaves nothing on the server.
+// An acquisition that is abandoned before its answer arrives leaves nothing on the server.
 func TestGivenUpWhileTheAnswerIsUnderWay(t *testing.T) {
 	for target, opts := range targets {
 		for _, ifAvailable := range []bool{false, true} {
@@ -210,8 +211,9 @@ func TestGivenUpWhileTheAnswerIsUnderWay(t *testing.T) {
 	}
 }
 
-// Where the server cannot be reached either, it hears of the end with the next request that it answers; its lease ends by itself.
-func TestGivenUpWhileTheServerIsAway(t *testing.T) {
+// If the server cannot be reached either, it receives the end with the next request that it answers; its lease ends by
+// itself.
+func TestGivenUpWhileServerIsUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := open(t, n, locktest.NewSpace(), "A", "a")
@@ -226,8 +228,8 @@ func TestGivenUpWhileTheServerIsAway(t *testing.T) {
 	})
 }
 
-// A release that the server did not hear of reaches it with the next request that it answers.
-func TestReleaseWhileTheServerIsAway(t *testing.T) {
+// A release that did not reach the server is sent with the next request that it answers.
+func TestReleaseWhileServerIsUnreachable(t *testing.T) {
 	for target, opts := range targets {
 		t.Run(target, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -246,11 +248,11 @@ func TestReleaseWhileTheServerIsAway(t *testing.T) {
 	}
 }
 
-// Browsers send one cookie from two origins of a site. Each origin has locks of its own between its tabs.
+// Browsers send one cookie from two origins of a site. Each origin has its own locks between its tabs.
 func TestOriginsOfOneBrowserExcludeEachOther(t *testing.T) {
 	for target, opts := range targets {
 		if target == "shared" || target == "slots" {
-			continue // two have it at once
+			continue // two hold it at once
 		}
 		t.Run(target, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -269,11 +271,11 @@ func TestOriginsOfOneBrowserExcludeEachOther(t *testing.T) {
 	}
 }
 
-// A tab of the browser has died with its lock. The next one replaces that lease, and only it.
+// A tab of the browser has died with its lock. The next tab replaces that lease, and no other.
 func TestDeadTabIsReplacedAtOnce(t *testing.T) {
 	for target, opts := range targets {
 		if target == "slots" {
-			continue // between slots there is no lock that says that the tab is gone
+			continue // without a lock between slots nothing shows that the tab is gone
 		}
 		t.Run(target, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -281,7 +283,7 @@ func TestDeadTabIsReplacedAtOnce(t *testing.T) {
 				dead := open(t, n, space, "A", "a")
 				lease := dead.acquire(opts)
 				space.Kill("a")
-				dead.browser.net = newInternet() // nothing that it sends arrives
+				dead.browser.net = newInternet() // none of its requests arrives
 				next := lock.AcquireOptions{Path: opts.Path, Paths: opts.Paths, IfAvailable: true}
 				assert.Greater(t, open(t, n, space, "A", "b").acquire(next).Token, lease.Token)
 				assert.Len(t, n.places(), 1)
@@ -290,7 +292,8 @@ func TestDeadTabIsReplacedAtOnce(t *testing.T) {
 	}
 }
 
-// dozing is the lock between the tabs for a page that wakes: it hears of a theft with the answer to the next query.
+// dozing is the lock between the tabs for a page that wakes: the page learns of a steal with the answer to the next
+// query.
 type dozing struct {
 	lock.Locker
 	mu     sync.Mutex
@@ -328,8 +331,9 @@ func (d *dozing) Query(ctx context.Context) (lock.Snapshot, error) {
 	return d.Locker.Query(ctx)
 }
 
-// A tab asks for what another tab left, and freezes. A third tab steals the lock between the tabs and acquires on the server. When the first
-// one wakes, it finds an answer that names the third tab's lease, and replaces nothing.
+// A tab asks for a lease that another tab left behind, and freezes. A third tab steals the lock between the tabs and
+// acquires on the server. When the first one wakes, it receives an answer that names the third tab's lease, and
+// replaces nothing.
 func TestFrozenTabReplacesNothingWhenItWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, space := newInternet(), locktest.NewSpace()
@@ -349,7 +353,7 @@ func TestFrozenTabReplacesNothingWhenItWakes(t *testing.T) {
 	})
 }
 
-// A page may be newer than its server. It takes nothing from a server that does not know tickets.
+// A page may be newer than its server. It accepts no grant from a server that does not know tickets.
 func TestServerThatDoesNotKnowTickets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()

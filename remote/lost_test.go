@@ -15,11 +15,11 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// A grant whose local lock was stolen is lost at the first look, too: a manager looks once before it makes a lease.
+// A grant whose local lock was stolen is already lost at the first look: a manager looks once before it makes a lease.
 func TestStolenGrantIsLostAtFirstLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		space := locktest.NewSpace()
-		d := remote.NewDocument(remote.Config{Server: &browser{net: newInternet(), session: "A"}, URL: "https://locks.example", Room: "project",
+		d := remote.NewDocument(remote.Config{Server: &browser{net: newInternet(), session: "A"}, URL: "https://locks.example", Document: "project",
 			Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: space.Client("a")}})
 		b := d.Backend()
 		grant, err := b.Locker.Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: b.Name(), Mode: lock.Exclusive}}})
@@ -32,8 +32,9 @@ func TestStolenGrantIsLostAtFirstLook(t *testing.T) {
 	})
 }
 
-// A thief that is robbed of the local lock while it waits for another machine waits on, and does not take it back.
-func TestThiefThatIsRobbedWaitsOn(t *testing.T) {
+// A client that steals, and whose local lock is stolen while it waits for another machine, waits on and does not steal
+// again.
+func TestClientStolenFromAfterStealWaitsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		other := open(t, n, locktest.NewSpace(), "A", "a")

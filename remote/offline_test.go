@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// The state of a page says whether the server answers, soon after that has changed.
+// The state of a page says whether the server answers, soon after a change.
 func TestStateSaysWhetherTheServerAnswers(t *testing.T) {
 	for name, cut := range map[string]func(n *internet, off bool){
 		"refused": (*internet).set,
@@ -55,7 +55,8 @@ func TestStateSaysWhetherTheServerAnswers(t *testing.T) {
 	}
 }
 
-// A page that is opened while the server cannot be reached shows what this machine knows, read-only, whoever saved that.
+// A page that is opened while the server cannot be reached shows the content that this machine knows, read-only,
+// whoever saved it.
 func TestPageOpenedOfflineShowsWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -90,7 +91,7 @@ func TestPageOpenedOfflineShowsWhatIsKnown(t *testing.T) {
 	})
 }
 
-// A page that has a text of its own, which nobody has saved yet, keeps it when it wakes offline.
+// A page with its own unsaved text keeps it when it wakes offline.
 func TestPageThatHasTextGetsNoPreview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -113,7 +114,7 @@ func TestPageThatHasTextGetsNoPreview(t *testing.T) {
 	})
 }
 
-// An editor keeps a copy of what it loads: as the base of a conflict, and for the time without a server.
+// An editor keeps a copy of the content that it loads: as the base of a conflict, and for times without a server.
 func TestEditorKeepsACopyOfWhatItLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -132,7 +133,7 @@ func TestEditorKeepsACopyOfWhatItLoads(t *testing.T) {
 	})
 }
 
-// Copies of different servers are kept apart.
+// Copies of different servers are stored separately.
 func TestFoldersOfDifferentServers(t *testing.T) {
 	long := "https://a/" + string(make([]byte, 300))
 	seen := make(map[string]string)

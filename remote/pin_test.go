@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// A pin is this machine's.
+// A pin belongs to this machine.
 func TestPin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Lock implements [lock.RemoteLocker]: a place of the project is one below its document on the server. Each lease on
-// places is one of the server's, under its own id.
+// Lock implements [lock.RemoteLocker]: a place of the project is below its document on the server. Each lease on places
+// is a lease of the server with an id of its own.
 func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, ifAvailable bool) (lock.RemoteGrant, error) {
 	w := wish{ifAvailable: ifAvailable, nested: p.Nested, steal: p.Steal, request: func(wait time.Duration, a acquisition) Request {
 		fields := d.fields()
@@ -31,24 +31,24 @@ func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, if
 		return nil, err
 	}
 	c := reply.claim("/api/locks/" + reply.Lease)
-	return &place{d.link, c, reply.Slot, d.held.add(c)}, nil
+	return &place{d.client, c, reply.Slot, d.held.add(c)}, nil
 }
 
-// paths spells the paths of a place on the server.
+// paths returns the paths of a place on the server.
 func (d *Document) paths(p *lock.Place) (paths [][]string) {
 	for _, path := range p.Paths {
-		paths = append(paths, append([]string{"documents", d.c.Room}, path...))
+		paths = append(paths, append([]string{"documents", d.c.Document}, path...))
 	}
 	if paths == nil {
-		// What the leases around it hold keeps everybody else out. A path that is its own alone gives it a token.
+		// The leases around it already exclude everybody else. A path of its own gives it a token.
 		paths = [][]string{{"leases", p.LeaseID}}
 	}
 	return paths
 }
 
-// place is a [lock.RemoteGrant]: a lease of the server's on places.
+// place is a [lock.RemoteGrant]: a lease of the server on places.
 type place struct {
-	*link
+	*client
 	claim claim
 	slot  int
 	held  *term
@@ -57,12 +57,12 @@ type place struct {
 // Slot implements [lock.RemoteGrant].
 func (p *place) Slot() int { return p.slot }
 
-// Lost tells that the place was passed on; the next renewal tells of everything else that was lost.
+// Lost is closed when the place was passed on. The next renewal reports any other loss.
 func (p *place) Lost() <-chan struct{} { return p.held.lost }
 
-// Release gives it back. Nobody else has its id, so it can be said twice.
+// Release releases the lease. No other lease has its id, so the request can be repeated.
 func (p *place) Release(ctx context.Context) error {
-	p.link.held.remove(p.held)
+	p.client.held.remove(p.held)
 	if wait.Closed(p.held.passed) {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (p *place) Claim(ctx context.Context, r lock.Record, _ bool) (int64, error)
 // Renew implements [lock.Records].
 func (p *place) Renew(ctx context.Context, _ lock.Record) error { return p.renew(ctx, p.claim) }
 
-// Read implements [lock.Records]: there is none, but for the server's lease.
+// Read implements [lock.Records]: there is no record except the server's lease.
 func (p *place) Read(context.Context, string) (lock.Record, bool, error) {
 	return lock.Record{}, false, nil
 }

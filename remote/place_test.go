@@ -26,7 +26,7 @@ func (o *tab) within(outer lock.Lease, opts lock.AcquireOptions) lock.Lease {
 	return lease
 }
 
-// denied asks for what is not free.
+// denied requests a place that is not free.
 func (o *tab) denied(opts lock.AcquireOptions) (why string) {
 	o.t.Helper()
 	opts.IfAvailable = true
@@ -35,13 +35,13 @@ func (o *tab) denied(opts lock.AcquireOptions) (why string) {
 	return err.Error()
 }
 
-// waits is opts for as long as it takes.
+// waits is opts without a limit.
 func waits(opts lock.AcquireOptions) lock.AcquireOptions {
 	opts.Backoff = patient.Backoff
 	return opts
 }
 
-func TestAPlaceHoldsHereAndOnTheServer(t *testing.T) {
+func TestPlaceHoldsHereAndOnServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := open(t, n, locktest.NewSpace(), "A", "a")
@@ -58,7 +58,7 @@ func TestAPlaceHoldsHereAndOnTheServer(t *testing.T) {
 	})
 }
 
-// What keeps two tabs apart keeps two browsers apart, and nothing else does.
+// Requests that exclude each other between two tabs also do between two browsers, and no others do.
 func TestPlacesOfTwoBrowsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -100,7 +100,7 @@ func TestPlacesOfTwoBrowsers(t *testing.T) {
 	})
 }
 
-func TestAPlaceIsWaitedForOnTheServer(t *testing.T) {
+func TestPlaceIsWaitedForOnServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
@@ -125,7 +125,7 @@ func TestAPlaceIsWaitedForOnTheServer(t *testing.T) {
 	})
 }
 
-func TestTabsAskForAPlaceOneAfterTheOther(t *testing.T) {
+func TestTabsAskForPlaceOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, space := newInternet(), locktest.NewSpace()
 		a, b := open(t, n, space, "A", "a"), open(t, n, space, "A", "b")
@@ -138,7 +138,7 @@ func TestTabsAskForAPlaceOneAfterTheOther(t *testing.T) {
 	})
 }
 
-func TestAPlaceIsGivenBackOnTheServerFirst(t *testing.T) {
+func TestPlaceIsReleasedOnServerFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, space := newInternet(), locktest.NewSpace()
 		a, b := open(t, n, space, "A", "a"), open(t, n, space, "A", "b")
@@ -157,12 +157,12 @@ func TestAPlaceIsGivenBackOnTheServerFirst(t *testing.T) {
 }
 
 // The document and its places are one tree on the server too.
-func TestADeadTabsPlacesAreTheNextTabs(t *testing.T) {
+func TestNextTabReplacesPlacesOfDeadTab(t *testing.T) {
 	for name, opts := range map[string]lock.AcquireOptions{"the same place": at("x"), "above it": {}, "below it": at("x", "y"), "shared": shared("x")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newInternet()
-				dead := open(t, n, locktest.NewSpace(), "A", "dead") // whose browser has forgotten its locks
+				dead := open(t, n, locktest.NewSpace(), "A", "dead") // its browser has forgotten its locks
 				lease := dead.acquire(at("x"))
 				next := open(t, n, locktest.NewSpace(), "A", "next").acquire(opts)
 				assert.Greater(t, next.Token, lease.Token)
@@ -198,7 +198,7 @@ func TestSlotsOfTwoBrowsers(t *testing.T) {
 	})
 }
 
-func TestStealingAPlace(t *testing.T) {
+func TestStealPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, space := newInternet(), locktest.NewSpace()
 		a, b, other := open(t, n, space, "A", "a"), open(t, n, space, "A", "b"), open(t, n, locktest.NewSpace(), "B", "other")
@@ -220,7 +220,7 @@ func TestStealingAPlace(t *testing.T) {
 	})
 }
 
-func TestNetworkLossOfAPlace(t *testing.T) {
+func TestNetworkFailureDuringPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := open(t, n, locktest.NewSpace(), "A", "a")
@@ -249,7 +249,7 @@ func TestNetworkLossOfAPlace(t *testing.T) {
 	})
 }
 
-func TestTheServerTakesAPlaceAway(t *testing.T) {
+func TestServerEndsPlace(t *testing.T) {
 	for name, take := range map[string]func(n *internet){
 		"expired":         func(n *internet) { n.leases = nil },
 		"somebody else's": func(n *internet) { n.leases[0].session = "B" },
@@ -268,14 +268,14 @@ func TestTheServerTakesAPlaceAway(t *testing.T) {
 	}
 }
 
-func TestGivingUpAPlaceLeavesNothing(t *testing.T) {
+func TestGivingUpPlaceLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, space := newInternet(), locktest.NewSpace()
 		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, space, "B", "b")
 		first := a.acquire(at("x"))
 		ctx, abort := context.WithCancel(context.Background())
 		waiting := b.begin(ctx, waits(at("x")))
-		b.browser.onGrant = abort // granted and given up at the same moment
+		b.browser.onGrant = abort // granted and abandoned at the same moment
 		a.release(first)
 		require.ErrorIs(t, <-waiting, lock.ErrAborted)
 		sleep(time.Second)
@@ -284,7 +284,7 @@ func TestGivingUpAPlaceLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestAPlaceThatTheServerDoesNotGrant(t *testing.T) {
+func TestPlaceThatServerDoesNotGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := open(t, n, locktest.NewSpace(), "A", "a")

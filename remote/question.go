@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// question asks the holder on another machine for a document. The request of this page that waits for the document carries it
-// to the server, so that the grant is that request's: nothing has to be taken from anybody.
+// question asks the holder on another machine for a document. This page's waiting request for the document carries it
+// to the server, so that the grant belongs to that request and needs no transfer.
 type question struct {
-	ctx    context.Context // ends when the asker gives up
+	ctx    context.Context // ends when the page that asks gives up
 	grace  time.Duration
-	begun  func() // called when the server is asked
+	begun  func() // called when the server receives the question
 	answer chan answered
 }
 
@@ -25,17 +25,17 @@ type answered struct {
 type questions struct {
 	mu   sync.Mutex
 	open map[string]*question
-	news chan struct{} // closed, and replaced, when one comes
+	news chan struct{} // closed, and replaced, when a question arrives
 }
 
-// acceptLimit is how long the server gives a holder that has accepted.
+// acceptLimit is how much time the server gives a holder that has accepted.
 const acceptLimit = 15 * time.Second
 
-// errNotWaiting means that no request of this page waits for the document at the server: a tab of this browser holds it, or the
-// server cannot be reached.
+// errNotWaiting means that no request of this page waits for the document at the server: another tab of this browser
+// holds it, or the server cannot be reached.
 var errNotWaiting = errors.New("this page does not wait for the document at the server")
 
-// put hands a question over and returns what the server says.
+// put passes a question to a request and returns the server's answer.
 func (q *questions) put(ctx context.Context, document string, grace time.Duration, begun func()) (Reply, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -69,7 +69,7 @@ func (q *questions) put(ctx context.Context, document string, grace time.Duratio
 	}
 }
 
-// withdraw reports whether nobody has taken the question.
+// withdraw reports whether no request has taken the question.
 func (q *questions) withdraw(document string, asked *question) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,7 +80,8 @@ func (q *questions) withdraw(document string, asked *question) bool {
 	return true
 }
 
-// take returns the question about a document for the caller to carry, or nil, and a channel that is closed when one comes.
+// take returns the question about a document for the caller to carry, or nil, and a channel that is closed when one
+// arrives.
 func (q *questions) take(document string) (*question, <-chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -95,7 +95,7 @@ func TestSaveIsRepeatedWithoutHarm(t *testing.T) {
 }
 
 // A draft of a Go program may have any name. The server is not given one that it refuses.
-func TestNameOfADraftThatTheServerRefuses(t *testing.T) {
+func TestDraftNameThatServerRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := n.machine("A")

@@ -11,47 +11,47 @@ import (
 
 // Server sends requests to one Holdfast server, in the session of this program.
 type Server interface {
-	// Send returns the reply of the server, whatever its status. It fails where no reply came, and
-	// with the cause when ctx ends; the request may have been carried out all the same.
+	// Send returns the reply of the server, whatever its status. It fails if no reply came, and with the cause when ctx
+	// ends; the request may have been carried out all the same.
 	Send(ctx context.Context, r Request) (Reply, error)
-	// Listen calls handle with each event that a request is for, in order, until the connection ends or ctx does. Of the request it
-	// takes Path and Bearer.
+	// Listen calls handle with each event of the request's path, in order, until the connection ends or ctx does. It uses only
+	// Path and Bearer of the request.
 	Listen(ctx context.Context, r Request, handle func(Notice)) error
 }
 
-// Notice is an event of a document. Fields that it does not have are zero.
+// Notice is an event of a document. Missing fields are zero.
 type Notice struct {
 	Type       string
 	Revision   int64
 	Token      int64
 	Ask        string // the id of a question
-	HolderName string // who holds, or who asks
+	HolderName string // the holder, or the client that asks
 }
 
 // Request is one request to the server.
 type Request struct {
 	Method string
 	Path   string // from the server's root, with the query
-	Token  int64  // the fencing token in whose name it is made; 0 for none
-	Save   Save   // which save of content it is
-	Bearer string // the token of the user who asks; "" for none. It is a secret: nobody logs it
+	Token  int64  // the fencing token of the lease that makes the request; 0 for none
+	Save   Save   // identifies the save of a content
+	Bearer string // the token of the user; "" for none. It is a secret and is never logged
 	// Fields are sent as a JSON object: string, int, int64, bool, []int64, [][]string.
 	Fields map[string]any
 	Body   []byte // instead of Fields; nil for none; nobody changes it until Send has returned
 }
 
-// Save says which save a content is. With it, the server refuses a save that arrives after a later one, and a client knows
-// its own text again.
+// Save identifies the save of a content. With it, the server refuses a save that arrives after a later one, and a
+// client recognises its own text.
 type Save struct {
-	Draft  string // names the text that the page edits; 0 to 64 letters, digits, "-" and "_"
+	Draft  string // names the text of the page; 0 to 64 letters, digits, "-" and "_"
 	Number int64  // of the snapshot, within the draft
 	Order  int64  // counts the saves under one token; 0 for none
 }
 
-// Reply is what the server said. Fields that it did not send are zero.
+// Reply is the server's answer. Fields that it did not send are zero.
 type Reply struct {
 	Status     int
-	Error      string // the code, where the request failed
+	Error      string // the code, if the request failed
 	Message    string
 	Reason     string // why a holder keeps the lock
 	RetryAfter time.Duration
@@ -60,18 +60,18 @@ type Reply struct {
 	LockedAt   time.Time
 	ExpiresAt  time.Time
 	SavedAt    time.Time
-	Ticket     string  // of the acquisition that was granted
-	Tokens     []int64 // of leases that another tab left
-	Lease      string  // names a lock on places
+	Ticket     string  // of the granted acquisition
+	Tokens     []int64 // of leases that another tab left behind
+	Lease      string  // the id of a lock on places
 	Slot       int
-	Mine       bool   // the lock is this session's, or that of the first holder in the way
-	HolderName string // likewise
+	Mine       bool   // the lock belongs to this session, or the first blocking lock does
+	HolderName string // of that lock
 	ETag       string
-	Save       Save   // of a request for content, without the order
-	Body       []byte // likewise
+	Save       Save   // of a content, without the order
+	Body       []byte // of a content
 }
 
-// Statuses of HTTP (RFC 9110, section 15) that mean something of their own here.
+// Statuses of HTTP (RFC 9110, section 15) with a special meaning here.
 const (
 	statusOK             = 200
 	statusUnauthorized   = 401
@@ -90,7 +90,7 @@ const (
 
 var errServer = errors.New("the server has trouble")
 
-// unanswered says why a request that may succeed later got nowhere.
+// unanswered explains why a request failed that may succeed later.
 func unanswered(r Reply, err error) error {
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func notAllowed(r Reply) bool {
 	return r.Status == statusUnauthorized || r.Status == statusForbidden && r.Error == "not_allowed"
 }
 
-// answer says what the server said.
+// answer converts the server's answer into an error.
 func answer(r Reply) error {
 	return errors.New("the server refused: " + r.Message + " (" + r.Error + ", status " + strconv.Itoa(r.Status) + ")")
 }

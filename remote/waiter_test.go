@@ -28,7 +28,7 @@ func newHousehold(n *internet) *household {
 
 func (h *household) open(t *testing.T, session, id string) *tab {
 	b := &browser{net: h.n, session: session}
-	document := remote.NewDocument(remote.Config{Server: b, URL: "https://locks.example/", Room: "project", Name: "tab " + id,
+	document := remote.NewDocument(remote.Config{Server: b, URL: "https://locks.example/", Document: "project", Name: "tab " + id,
 		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client(id), Records: h.records}})
 	m, err := lock.NewManager(lock.Config{OwnerID: id, Backends: []lock.Backend{document.Backend()}, Channel: h.air.Join()})
 	require.NoError(t, err)
@@ -36,8 +36,8 @@ func (h *household) open(t *testing.T, session, id string) *tab {
 	return &tab{Manager: m, t: t, browser: b}
 }
 
-// freeze holds the lock of this machine as a tab does that is frozen while it waits for the server: it has no record and
-// answers to nothing.
+// freeze holds the lock of this machine like a tab that is frozen while it waits for the server: it has no record and
+// answers nothing.
 func (h *household) freeze(t *testing.T) lock.Grant {
 	g, err := h.space.Client("frozen").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "holdfast:project", Mode: lock.Exclusive}}})
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestFrozenWaiterOfServerIsTakenOver(t *testing.T) {
 	})
 }
 
-// A tab that lives keeps its place in the line of the server for as long as it waits, whoever waits behind it.
+// A living tab keeps its place in the server's queue for as long as it waits, whoever waits behind it.
 func TestLivingWaiterOfServerIsNotTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -78,7 +78,7 @@ func TestLivingWaiterOfServerIsNotTakenOver(t *testing.T) {
 }
 
 // A waiter whose lock on this machine is stolen waits on: time and retries are left.
-func TestWaiterOfServerThatIsRobbedWaitsOn(t *testing.T) {
+func TestWaiterWhoseLocalLockIsStolenWaitsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		other := open(t, n, locktest.NewSpace(), "A", "a")

@@ -13,8 +13,9 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// What the outer lease keeps everybody else out of is not asked for again: its own lock would be in the way.
-func TestWithinALeaseThatCoversIt(t *testing.T) {
+// Locks that the outer lease already holds exclusively are not requested again: they would conflict with the outer
+// lease.
+func TestPlaceWithinCoveringLease(t *testing.T) {
 	pool := lock.AcquireOptions{Path: []string{"x", "pool"}, Slots: 2}
 	for name, c := range map[string]struct{ outer, inner lock.AcquireOptions }{
 		"a place of the project":     {lock.AcquireOptions{}, at("x")},
@@ -36,7 +37,7 @@ func TestWithinALeaseThatCoversIt(t *testing.T) {
 				inner := a.within(outer, c.inner)
 				assert.Greater(t, inner.Token, outer.Token, "its token is of the server")
 				assert.Contains(t, n.places(), held[0])
-				again := a.within(inner, shared("x")) // and so on
+				again := a.within(inner, shared("x")) // further nested
 				assert.Greater(t, again.Token, inner.Token)
 				sleep(2 * time.Minute)
 				require.NoError(t, inner.Err())
@@ -49,8 +50,8 @@ func TestWithinALeaseThatCoversIt(t *testing.T) {
 	}
 }
 
-// What the outer lease does not cover is had on the server as well.
-func TestWithinALeaseThatDoesNotCoverIt(t *testing.T) {
+// Locks that the outer lease does not cover are acquired on the server as well.
+func TestPlaceWithinLeaseThatDoesNotCoverIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
@@ -71,7 +72,7 @@ func TestWithinALeaseThatDoesNotCoverIt(t *testing.T) {
 	})
 }
 
-func TestALeaseAroundThatIsInTheWay(t *testing.T) {
+func TestPlaceWithinBlockingLease(t *testing.T) {
 	pool := lock.AcquireOptions{Path: []string{"pool"}, Slots: 2}
 	for name, c := range map[string]struct {
 		outer, inner lock.AcquireOptions
@@ -101,8 +102,9 @@ func TestALeaseAroundThatIsInTheWay(t *testing.T) {
 	}
 }
 
-// The server takes all tabs of a browser for one. So a wait in which nothing is held is no deadlock, whatever it says.
-func TestACircleThatTheServerFinds(t *testing.T) {
+// The server treats all tabs of a browser as one owner. A wait in which nothing is held is therefore no deadlock,
+// whatever the server reports.
+func TestCycleThatServerFinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		n.circle = true
@@ -123,9 +125,9 @@ func TestACircleThatTheServerFinds(t *testing.T) {
 	})
 }
 
-// Whatever is granted or refused between the tabs of one browser without a server is so with one, between two browsers and
-// within a lease. Slots apart: the server admits less beside them.
-func TestTheServerAddsNothingAndLeavesOutNothing(t *testing.T) {
+// Every grant and refusal between the tabs of one browser without a server also happens with a server, between two
+// browsers and within a lease. Slots are an exception: the server admits less beside them.
+func TestServerExcludesSameRequestsAsTabs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alone := func(space *locktest.Space, id string) *lock.Manager {
 			m, err := lock.NewManager(lock.Config{OwnerID: id, Backends: []lock.Backend{{Strategy: lock.WebLock, Resource: "project", Locker: space.Client(id)}}})

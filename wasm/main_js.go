@@ -137,13 +137,13 @@ func (s settings) atServer(m *mechanism) error {
 	if s.server == "" {
 		return nil
 	}
-	room, err := remote.Room(s.root)
+	document, err := remote.DocumentID(s.root)
 	if err != nil {
 		return err
 	}
 	for i, local := range m.backends {
 		m.document = remote.NewDocument(remote.Config{Server: jsbridge.NewServer(s.server), URL: s.server,
-			Room: room, Name: s.ownerName, Token: s.token, Local: local})
+			Document: document, Name: s.ownerName, Token: s.token, Local: local})
 		m.backends[i] = m.document.Backend()
 	}
 	return nil

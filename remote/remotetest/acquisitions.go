@@ -18,7 +18,7 @@ func kinds() map[string]remote.Request {
 	}
 }
 
-// replacing names what a request replaces.
+// replacing names the leases that a request replaces.
 func replacing(r remote.Request, tokens ...int64) remote.Request {
 	if r.Path == locksPath {
 		return with(r, "replace", tokens)
@@ -128,7 +128,7 @@ func testGivingUp(h *harness) {
 	h.refused(h.send(h.a, giveUp("")), 400, "invalid_request")
 }
 
-// The browser of a first visit has no session yet: what it asks for and what it gives up could be of two sessions.
+// The browser of a first visit has no session yet: its request and its withdrawal could belong to two sessions.
 func testFirstVisit(h *harness) {
 	for name, r := range kinds() {
 		for _, r := range []remote.Request{named(r, "first-"+name), waits(named(r, "waits-"+name))} {

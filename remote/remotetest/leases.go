@@ -108,7 +108,7 @@ func testModes(h *harness) {
 		slots(2, "x"), slots(3, "x"), slots(2, "x/y")}
 	free := map[[2]int]bool{{x, y}: true, {y, xy}: true, {y, sharedX}: true, {y, sharedXY}: true, {y, two}: true, {y, three}: true, {y, twoXY}: true,
 		{sharedX, sharedX}: true, {sharedX, sharedXY}: true, {sharedXY, sharedXY}: true, {two, two}: true, {three, three}: true, {twoXY, twoXY}: true,
-		// Ancestors are shared, so what is shared admits what is below it.
+		// Ancestors are shared, so a shared lock admits the locks below it.
 		{xy, sharedX}: true, {twoXY, sharedX}: true}
 	for _, below := range []int{x, y, xy, xAndY, sharedAll, sharedX, sharedXY, two, three, twoXY} {
 		free[[2]int{below, sharedAll}] = true

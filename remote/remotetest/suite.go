@@ -1,5 +1,5 @@
-// Package remotetest has the suite that every server must pass that package remote is tested with: the real one, and the fake one
-// that lives in memory and in virtual time.
+// Package remotetest contains the suite that every server must pass in the tests of package remote: the real server,
+// and the fake one in memory and in virtual time.
 package remotetest
 
 import (
@@ -18,18 +18,18 @@ const Document = "project"
 
 // World is a server and the browsers that reach it.
 type World struct {
-	// Browser returns the way of a page to the server. Browsers with one session have one cookie; origin is that of the
-	// page, "" for the server's own.
+	// Browser returns a page's connection to the server. Browsers with one session have one cookie; origin is that of
+	// the page, "" for the server's own.
 	Browser func(session, origin string) remote.Server
-	// Visitor returns the way of a page whose browser has never been there.
+	// Visitor returns the connection of a page whose browser visits the server for the first time.
 	Visitor func() remote.Server
-	// Waiting returns once so many requests wait for the document, or for what lies below it.
+	// Waiting returns once so many requests wait for the document, or for places below it.
 	Waiting func(t *testing.T, n int)
 	// TTL is how long the server keeps a lease of the document that nobody renews.
 	TTL time.Duration
 }
 
-// RunServer runs the suite. Within runs a test against a server in which nothing is locked and no content is stored.
+// RunServer runs the suite. within runs a test against a server in which nothing is locked and no content is stored.
 func RunServer(t *testing.T, within func(t *testing.T, test func(*testing.T, World))) {
 	for _, c := range []struct {
 		name string
@@ -74,7 +74,7 @@ type harness struct {
 	a, b, c remote.Server
 }
 
-// patience bounds each request: what has not come by then never comes.
+// patience bounds each request.
 const patience = 30 * time.Second
 
 func (h *harness) send(s remote.Server, r remote.Request) remote.Reply {
@@ -86,13 +86,13 @@ func (h *harness) send(s remote.Server, r remote.Request) remote.Reply {
 	return reply
 }
 
-// sent is a request under way.
+// sent is a pending request.
 type sent struct {
 	reply chan remote.Reply
 	stop  context.CancelFunc
 }
 
-// begin sends a request that has to wait, and returns once n wait.
+// begin sends a request that must wait, and returns once n requests wait.
 func (h *harness) begin(s remote.Server, r remote.Request, n int) sent {
 	h.Helper()
 	ctx, stop := context.WithTimeout(h.Context(), patience)
@@ -203,7 +203,7 @@ func (h *harness) refused(reply remote.Reply, status int, code string) {
 	require.Equal(h, code, reply.Error)
 }
 
-// free must find the document free, for a stranger who does not wait.
+// free must find the document free, for another client that does not wait.
 func (h *harness) free() {
 	h.Helper()
 	stranger := h.Browser("stranger", "")

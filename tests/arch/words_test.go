@@ -54,7 +54,7 @@ var plainRooms = []string{
 	"tests/arch/", "tests/bench/", "tests/benchserver/", "tests/browser/", "tests/campaign/", "tests/chaosserver/",
 	"tests/consumer/", "tests/docs/", "tests/e2e/", "tests/endings/", "tests/engines/", "tests/outside/", "tests/race/", "tests/remoteserver/", "tests/serving/", "tests/simulation/", "tests/soak/", "tests/strangers/",
 	"tests/wasmworker/", "tests/wpt/",
-	"lock/", "opfs/", "wasm/", "web/build/", "web/demo/",
+	"lock/", "opfs/", "remote/", "wasm/", "web/build/", "web/demo/",
 }
 
 // unclearSentences checks the documents and the comments of plainRooms for the patterns of unclear. It skips the reference pages, which

@@ -96,7 +96,7 @@ func (r *run) open(at *origin) {
 	var document *remote.Document
 	if r.plan.remote {
 		domain = "server"
-		document = remote.NewDocument(remote.Config{Server: &wire{t, at.browser}, URL: serverURL, Room: "project", Name: t.name, Local: backend})
+		document = remote.NewDocument(remote.Config{Server: &wire{t, at.browser}, URL: serverURL, Document: "project", Name: t.name, Local: backend})
 		backend = document.Backend()
 	}
 	m, err := lock.NewManager(lock.Config{OwnerID: t.name, OwnerName: t.name, Clock: t,

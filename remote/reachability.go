@@ -2,7 +2,7 @@ package remote
 
 import "sync"
 
-// reach sends to a server in the name of the page's user, and knows whether the server answers.
+// reach sends to a server for the page's user, and records whether the server answers.
 type reach struct {
 	server  Server
 	bearers bearers
@@ -13,7 +13,8 @@ type reach struct {
 	watchers map[int64]func()
 }
 
-// absent reports an answer that says that the server cannot answer: its own where its store is away, or that of a proxy.
+// absent reports an answer that means that the server cannot answer: its own answer while its store is unavailable, or
+// that of a proxy.
 func absent(r Reply) bool {
 	return r.Status == statusBadGateway || r.Status == statusUnavailable || r.Status == statusGatewayTimeout
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// link is the way to the server of what is locked there under one resource.
-type link struct {
+// client is the connection to the server for the locks of one resource.
+type client struct {
 	server    *reach
-	resource  string      // as leases and messages name it
+	resource  string      // the name in leases and messages
 	local     lock.Locker // of this machine
 	questions questions
 	owed      owed
@@ -23,42 +23,42 @@ type link struct {
 type claim struct {
 	ticket string        // of the acquisition
 	path   string        // of its heartbeats and its release
-	token  int64         // which these name; see [Request]
-	ttl    time.Duration // how long the server keeps it when it is not renewed
+	token  int64         // sent with these; see [Request]
+	ttl    time.Duration // how long the server keeps it without a renewal
 }
 
-// claim is what a reply grants, under the path that it has there.
+// claim returns the grant of a reply; path is its path on the server.
 func (r Reply) claim(path string) claim {
 	return claim{ticket: r.Ticket, path: path, token: r.Token, ttl: r.ExpiresAt.Sub(r.LockedAt)}
 }
 
 const (
-	// waitLimit is how long one request waits. Its answer may be lost without a sign, as to a page that was frozen: then the next
-	// one comes this much later, for the same place in line.
+	// waitLimit is how long one request waits. Its answer may be lost without a sign, as for a page that was frozen:
+	// then the next one follows after this time, for the same place in the queue.
 	waitLimit   = 15 * time.Second
 	answerLimit = 5 * time.Second // for an answer that needs no waiting
-	pauseLimit  = 5 * time.Second // from one request to the next while the server cannot be reached
+	pauseLimit  = 5 * time.Second // between two requests while the server cannot be reached
 )
 
-// wish is what an acquisition wants of the server.
+// wish describes the lock that an acquisition needs from the server.
 type wish struct {
-	// request returns the request for the lock that waits so long.
+	// request returns the request for the lock that waits that long.
 	request func(long time.Duration, a acquisition) Request
-	// question returns the one that asks the holder for the document; nil where no holder is asked.
+	// question returns the request that also asks the holder for the document; nil if no holder is asked.
 	question func(grace time.Duration, a acquisition) Request
 	document string // its id
 	// ifAvailable denies instead of waiting.
 	ifAvailable bool
-	// nested reports a deadlock. Otherwise this page holds nothing on the server while it waits, so a deadlock that the server
-	// finds is a wait like any other.
+	// nested reports a deadlock. Otherwise this page holds nothing on the server while it waits, so a deadlock that the
+	// server finds is an ordinary wait.
 	nested bool
 	// steal says that the lock of this machine was stolen.
 	steal bool
 }
 
-// take asks the server until it grants, refuses or, where nothing is waited for, denies. When it fails, nothing of the
-// acquisition stays on the server.
-func (l *link) take(ctx context.Context, local lock.Grant, w wish) (Reply, error) {
+// take asks the server until it grants, refuses or, without waiting, denies. If it fails, nothing of the acquisition
+// stays on the server.
+func (l *client) take(ctx context.Context, local lock.Grant, w wish) (Reply, error) {
 	a := &acquisition{ticket: lock.NewID(), local: local, passOn: w.steal}
 	held, stop := whileHeld(ctx, local)
 	defer stop()
@@ -69,8 +69,8 @@ func (l *link) take(ctx context.Context, local lock.Grant, w wish) (Reply, error
 	return reply, err
 }
 
-// ask is take, without the end of an acquisition that failed.
-func (l *link) ask(ctx context.Context, w wish, a *acquisition) (Reply, error) {
+// ask is take, without the cleanup after a failed acquisition.
+func (l *client) ask(ctx context.Context, w wish, a *acquisition) (Reply, error) {
 	backoff := lock.Backoff{MaxDelay: pauseLimit}
 	pauses := backoff.Delays()
 	for {
@@ -82,7 +82,7 @@ func (l *link) ask(ctx context.Context, w wish, a *acquisition) (Reply, error) {
 		}
 		began := time.Now()
 		reply, err := l.await(ctx, news, w, a)
-		waited := time.Since(began) > time.Second // the server had us wait
+		waited := time.Since(began) > time.Second // the request waited on the server
 		if waited {
 			pauses = backoff.Delays()
 		}
@@ -91,7 +91,7 @@ func (l *link) ask(ctx context.Context, w wish, a *acquisition) (Reply, error) {
 			return reply, nil
 		case ctx.Err() != nil:
 			return reply, context.Cause(ctx)
-		case wait.Closed(news): // there is a question now
+		case wait.Closed(news): // a question has arrived
 			continue
 		case final(err):
 			return reply, err
@@ -114,8 +114,9 @@ func (l *link) ask(ctx context.Context, w wish, a *acquisition) (Reply, error) {
 
 func granted(r Reply, err error) bool { return err == nil && r.Status == statusOK && r.Token > 0 }
 
-// askedFor returns the question that a request is to carry, if there is one, and a channel that is closed when one comes.
-func (l *link) askedFor(w wish) (*question, <-chan struct{}) {
+// askedFor returns the question that a request must carry, if there is one, and a channel that is closed when one
+// arrives.
+func (l *client) askedFor(w wish) (*question, <-chan struct{}) {
 	if w.question == nil || w.ifAvailable {
 		return nil, nil
 	}
@@ -125,8 +126,8 @@ func (l *link) askedFor(w wish) (*question, <-chan struct{}) {
 // final reports an error of this side, which no later answer of the server changes.
 func final(err error) bool { return errors.As(err, new(*lock.Error)) }
 
-// carry asks the holder. The asker gets the answer, too.
-func (l *link) carry(ctx context.Context, q *question, w wish, a *acquisition) (Reply, error) {
+// carry asks the holder. The page that asked gets the answer, too.
+func (l *client) carry(ctx context.Context, q *question, w wish, a *acquisition) (Reply, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(q.ctx, func() { stop(context.Cause(q.ctx)) })()
@@ -136,8 +137,8 @@ func (l *link) carry(ctx context.Context, q *question, w wish, a *acquisition) (
 	return reply, err
 }
 
-// await sends a request that waits in line, until there is news.
-func (l *link) await(ctx context.Context, news <-chan struct{}, w wish, a *acquisition) (Reply, error) {
+// await sends a request that waits in the queue, until news arrives.
+func (l *client) await(ctx context.Context, news <-chan struct{}, w wish, a *acquisition) (Reply, error) {
 	ctx, stop := until(ctx, news)
 	defer stop()
 	long := waitLimit
@@ -147,13 +148,13 @@ func (l *link) await(ctx context.Context, news <-chan struct{}, w wish, a *acqui
 	return l.acquire(ctx, long+answerLimit, a, func() Request { return w.request(long, *a) })
 }
 
-func (l *link) rest(ctx context.Context, news <-chan struct{}, pause time.Duration) {
+func (l *client) rest(ctx context.Context, news <-chan struct{}, pause time.Duration) {
 	ctx, stop := until(ctx, news)
 	defer stop()
 	_ = wait.For(ctx, pause)
 }
 
-// until returns a context that ends when the channel is closed, too.
+// until returns a context that also ends when the channel is closed.
 func until(ctx context.Context, closed <-chan struct{}) (context.Context, func()) {
 	ctx, stop := context.WithCancel(ctx)
 	if closed != nil {
@@ -168,7 +169,7 @@ func until(ctx context.Context, closed <-chan struct{}) (context.Context, func()
 	return ctx, stop
 }
 
-// whileHeld returns a context that ends when the grant is lost, too.
+// whileHeld returns a context that also ends when the grant is lost.
 func whileHeld(ctx context.Context, g lock.Grant) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	go func() {
@@ -181,7 +182,7 @@ func whileHeld(ctx context.Context, g lock.Grant) (context.Context, func()) {
 	return ctx, func() { end(nil) }
 }
 
-func (l *link) denied(r Reply) error {
+func (l *client) denied(r Reply) error {
 	holder, where := r.HolderName, " holds it in another browser"
 	if holder == "" {
 		holder = "somebody"
@@ -192,28 +193,28 @@ func (l *link) denied(r Reply) error {
 	return &lock.Error{Code: lock.CodeDenied, Operation: lock.OpAcquire, Resource: l.resource, Detail: holder + where}
 }
 
-func (l *link) unreachable(r Reply, err error) error {
+func (l *client) unreachable(r Reply, err error) error {
 	detail := "no answer of the server; is the network there, and does the content security policy allow it (connect-src)?"
 	if unsent(err) {
-		detail = "the page gave no token for the server; see to it that server.token settles"
+		detail = "the page gave no token for the server; make sure that server.token settles"
 	}
 	return &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Resource: l.resource, Detail: detail, Err: unanswered(r, err)}
 }
 
 var errSilent = errors.New("the server does not answer")
 
-// send waits for an answer as long as one may take; a network that loses everything gives none.
-func (l *link) send(ctx context.Context, r Request) (Reply, error) {
+// send waits for an answer within its limit; a network that loses everything returns none.
+func (l *client) send(ctx context.Context, r Request) (Reply, error) {
 	return l.sendFor(ctx, answerLimit, r)
 }
 
-func (l *link) sendFor(ctx context.Context, limit time.Duration, r Request) (Reply, error) {
+func (l *client) sendFor(ctx context.Context, limit time.Duration, r Request) (Reply, error) {
 	return l.server.send(ctx, limit, r)
 }
 
-// confirm renews a claim for the first time, for the lease that r will be the record of: a lease counts its time from the
-// beginning of this, which is then before the server does.
-func (l *link) confirm(ctx context.Context, c claim, r lock.Record) (int64, error) {
+// confirm renews a claim for the first time, for the lease that gets the record r. The lease counts its time from the
+// beginning of this call, which is earlier than the server's beginning.
+func (l *client) confirm(ctx context.Context, c claim, r lock.Record) (int64, error) {
 	if ttl := r.ExpiresAt.Sub(r.AcquiredAt); c.ttl > 0 && ttl > c.ttl {
 		return 0, &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire, Resource: l.resource,
 			Detail: "ttlMs (" + millis(ttl) + ") must not be longer than the server keeps a lock (" + millis(c.ttl) + ")"}
@@ -232,7 +233,7 @@ func (l *link) confirm(ctx context.Context, c claim, r lock.Record) (int64, erro
 }
 
 // renew renews a claim.
-func (l *link) renew(ctx context.Context, c claim) error {
+func (l *client) renew(ctx context.Context, c claim) error {
 	reply, err := l.send(ctx, Request{Method: "PUT", Path: c.path, Token: c.token})
 	switch {
 	case passing(reply, err):
@@ -248,8 +249,9 @@ func (l *link) renew(ctx context.Context, c claim) error {
 	return refused(lock.OpRenew, reply)
 }
 
-// giveBack gives a claim back. A server that cannot be reached hears of it with the next request that it answers.
-func (l *link) giveBack(ctx context.Context, c claim) error {
+// giveBack releases a claim. A server that cannot be reached receives the release with the next request that it
+// answers.
+func (l *client) giveBack(ctx context.Context, c claim) error {
 	reply, err := l.send(ctx, Request{Method: "DELETE", Path: c.path, Token: c.token})
 	if passing(reply, err) {
 		l.owe(c.ticket)
