@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// bearerLimit is how long a request waits for the page to give a token. It is below the limit of an answer, so that the caller
-	// gets the reason.
+	// bearerLimit is how long a request waits for the page's token. It is below the limit of an answer, so that the
+	// caller gets the reason.
 	bearerLimit = 4 * time.Second
-	// abandonLimit is how long a function for tokens that has not settled is waited for before the page is asked again. The
-	// function may have the user sign in.
+	// abandonLimit is how long a pending question for a token blocks the next one. The page may make the user sign in
+	// meanwhile.
 	abandonLimit = time.Minute
-	// maxBearer is how long a token may be. The server takes no longer one.
+	// maxBearer is the maximum length of a token. The server accepts no longer one.
 	maxBearer = 8 << 10
 )
 
@@ -24,24 +24,25 @@ var (
 	errBearerFailed = errors.New("server.token failed, so the server was not asked")
 )
 
-// noBearer is the answer to a request for which the page has no token. It is final, as that of a server that does not know the user.
+// noBearer is the answer to a request for which the page has no token. It is final, like the answer of a server that
+// does not know the user.
 var noBearer = Reply{Status: statusUnauthorized, Error: "no_token",
 	Message: "server.token must return the text of a bearer token: 1 to 8,192 printable ASCII characters without blanks"}
 
-// bearers gives requests the token of the page's user. The page is asked for the first one, and for another one when the server has
-// refused the last: once, however many requests wait for it.
+// bearers adds the token of the page's user to requests. It asks the page for the first token, and for another one
+// after the server has refused the last: once, however many requests wait for it.
 type bearers struct {
-	ask func(context.Context) (string, error) // nil: requests bear no token
+	ask func(context.Context) (string, error) // nil: requests have no token
 
 	mu     sync.Mutex
 	last   *bearer
-	asking *asking // nil while the page is not asked
+	asking *asking // nil unless a question to the page is pending
 }
 
 // bearer is a token that the page has given.
 type bearer struct {
 	text    string
-	renewed bool // the server had refused the one before
+	renewed bool // the server had refused the previous one
 	worked  bool // the server has accepted it
 	refused bool
 }
@@ -53,8 +54,8 @@ type asking struct {
 	err    error
 }
 
-// get returns the last token, or asks the page where there is none or the server has refused it. It returns nil where requests bear no
-// token.
+// get returns the last token, or asks the page if there is none or the server has refused it. It returns nil if
+// requests have no token.
 func (b *bearers) get(ctx context.Context) (*bearer, error) {
 	b.mu.Lock()
 	if b.ask == nil || b.last != nil && !b.last.refused {
@@ -97,7 +98,7 @@ func (b *bearers) question(a *asking, renewed bool) {
 	close(a.done)
 }
 
-// heard notes what the server answered to a token. It reports whether the same request may succeed with another token.
+// heard records the server's answer to a token. It reports whether the same request may succeed with another token.
 func (b *bearers) heard(used *bearer, status int) (again bool) {
 	if used == nil {
 		return false
@@ -122,8 +123,8 @@ func unsent(err error) bool {
 	return errors.Is(err, errBearerFailed) || errors.Is(err, errBearerSilent)
 }
 
-// send sends a request with the user's token, and once more with another token where the server refuses the first. Each of the two
-// requests has limit for its answer.
+// send sends a request with the user's token, and once more with another token if the server refuses the first. Each of
+// the two requests has limit for its answer.
 func (r *reach) send(ctx context.Context, limit time.Duration, q Request) (Reply, error) {
 	reply, used, err := r.sendOnce(ctx, limit, q)
 	if err != nil || !r.bearers.heard(used, reply.Status) {
@@ -158,7 +159,7 @@ func (r *reach) sendOnce(ctx context.Context, limit time.Duration, q Request) (R
 	ctx, stop := context.WithTimeoutCause(ctx, limit, errSilent)
 	defer stop()
 	reply, err := r.server.Send(ctx, q)
-	// A request that its caller gave up says nothing about the server, unless the caller has waited in vain for as long as an
+	// A request that its caller abandoned says nothing about the server, unless the caller has waited for as long as an
 	// answer may take.
 	if ctx.Err() == nil || errors.Is(context.Cause(ctx), errSilent) || err == nil {
 		r.note(err != nil || absent(reply))
@@ -166,7 +167,8 @@ func (r *reach) sendOnce(ctx context.Context, limit time.Duration, q Request) (R
 	return reply, used, err
 }
 
-// listen listens with the user's token. A browser does not say why a server refuses a socket: the next request renews the token.
+// listen listens with the user's token. A browser does not say why a server refuses a socket: the next request renews
+// the token.
 func (r *reach) listen(ctx context.Context, path string, handle func(Notice)) error {
 	q := Request{Method: "GET", Path: path}
 	used, err := r.bearers.get(ctx)

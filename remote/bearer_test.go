@@ -257,7 +257,7 @@ func TestSocketBearsTheToken(t *testing.T) {
 	})
 }
 
-// Whatever the order in which tokens expire and requests run, no request fails while the page can give a valid token, and the page
+// In any order of expiring tokens and requests, no request fails while the page can give a valid token, and the page
 // is asked at most once for each token that expired.
 func TestRandomExpiriesAndRequests(t *testing.T) {
 	for seed := range uint64(200) {
