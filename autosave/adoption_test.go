@@ -76,6 +76,9 @@ func TestDraftThatCannotBeReadWaits(t *testing.T) {
 		require.ErrorIs(t, b.State().LastErr, autosave.ErrReadFailed)
 		assert.Len(t, b.waits, 1)
 		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDraft(t, shelf))
+		_, err := b.Read(t.Context(), "a-1")
+		require.ErrorIs(t, err, autosave.ErrReadFailed)
+		require.ErrorIs(t, err, autosavetest.ErrDisk)
 	})
 }
 
@@ -176,5 +179,172 @@ func TestContainedDraftIsNotListed(t *testing.T) {
 		require.Len(t, storedDraft(t, shelf), 1)
 		assert.Empty(t, b.texts())
 		assert.Empty(t, a.texts())
+	})
+}
+
+// The store refuses the token of a page that is about to edit: the page does not edit, whichever text it was about to save first.
+func TestRefusedAdoptionKeepsThePageReadonly(t *testing.T) {
+	for name, leave := range map[string]func(w *world, shelf *autosavetest.DraftStorage, b *writer){
+		"a draft that continues the content": func(w *world, shelf *autosavetest.DraftStorage, _ *writer) { w.crashed(shelf) },
+		"a draft that is merged":             func(w *world, shelf *autosavetest.DraftStorage, _ *writer) { w.dispute(shelf) },
+		"its own text, and a draft waits": func(w *world, shelf *autosavetest.DraftStorage, b *writer) {
+			w.dispute(shelf)
+			all, err := w.disk.Page().List(w.Context())
+			require.NoError(w, err)
+			b.config.Shown, b.text = all[0].ID, "one, theirs"
+			b.types(", more")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+				b := w.author("b", shelf)
+				b.config.Merge = func(context.Context, autosave.Conflict) (autosave.Content, error) {
+					return autosave.Bytes("merged"), nil
+				}
+				leave(w, shelf, b)
+				b.store = refusing{b.store}
+				b.start()
+				w.sleep(time.Minute)
+				assert.True(t, b.ReadOnly())
+				assert.Zero(t, b.count(autosave.EventEditable))
+				require.ErrorIs(t, b.State().LastErr, autosave.ErrStaleToken)
+				assert.Contains(t, strings.Join(storedDraft(t, shelf), "; "), "crashed: ")
+			})
+		})
+	}
+}
+
+// A page that has the lock back saves the text that it had sealed. No draft of it is counted any more.
+func TestSavedDraftIsNotCounted(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.savedOne(shelf)
+		w.robbed(a, ", mine")
+		a.types(", more")
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		_, err := a.Drafts(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, a.State().Drafts)
+		w.sleep(time.Second)
+		assert.Zero(t, a.State().Drafts)
+		assert.Empty(t, shelf.Texts())
+		a.types("!")
+		assert.Empty(t, a.texts())
+	})
+}
+
+// The page gets an event for each draft that it has not heard of: of another page with the same number, or with more text.
+func TestEachDraftIsToldOnce(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.dispute(shelf)
+		c := w.author("c", shelf)
+		c.config.NoStandby = true
+		c.start()
+		require.Len(t, c.heard(), 1)
+		number := c.heard()[0].Number
+		for i, news := range []autosave.Draft{{ID: "other", Number: number}, {ID: "other", Number: number + 1}} {
+			require.NoError(t, w.thief().Release(t.Context()))
+			news.At, news.Base = time.Now(), "1-1"
+			other := shelf.Page()
+			other.Journal(news, []byte("other"))
+			other.End()
+			w.sleep(time.Second)
+			require.NoError(t, c.RequestEdit(t.Context(), autosave.EditOptions{}))
+			require.Len(t, c.heard(), i+2)
+			assert.Equal(t, news.Number, c.heard()[i+1].Number)
+			assert.Equal(t, "other", c.heard()[i+1].ID)
+		}
+	})
+}
+
+// A merge that never comes back holds the page up once, not once for each conflict.
+func TestMergeThatHangsIsAskedOnce(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.dispute(shelf)
+		other := shelf.Page()
+		other.Journal(autosave.Draft{ID: "other", Number: 1, At: time.Now(), Base: "1-1"}, []byte("other"))
+		other.End()
+		c := w.author("c", shelf)
+		c.config.Merge = func(ctx context.Context, _ autosave.Conflict) (autosave.Content, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		began := time.Now()
+		c.start()
+		assert.Equal(t, 5*time.Second, time.Since(began))
+		assert.Len(t, c.disputes(), 2)
+	})
+}
+
+// The drafts cannot be listed as the page gets the lock back. Its text is offered from memory.
+func TestTextIsOfferedIfDraftsCannotBeListed(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.savedOne(shelf)
+		w.robbed(a, ", mine")
+		w.overwritten("theirs")
+		a.types(", more")
+		a.failing("list drafts", autosavetest.Refused)
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, "theirs", a.shows())
+		assert.Equal(t, []string{"one, mine", "one, mine, more"}, a.offered())
+		require.Len(t, a.heard(), 2, "as the lock was lost, and before another text was loaded")
+		assert.Equal(t, a.heard()[0].Number+1, a.heard()[1].Number)
+	})
+}
+
+// A page removes the draft that it has sealed as soon as its text is saved, also where its journal does not.
+func TestSavedDraftIsRemoved(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf)
+		a.config.Listener, a.config.NoStandby = a.hear, true
+		a.start()
+		w.robbed(a, "mine")
+		require.Len(t, storedDraft(t, shelf), 1)
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		w.sleep(time.Second)
+		assert.Equal(t, "mine", w.saved())
+		assert.Empty(t, storedDraft(t, shelf))
+	})
+}
+
+// The store cannot save the page's own text as the page gets the lock back. No draft takes its place, not even one that continues the content.
+func TestOwnTextThatCannotBeSavedComesFirst(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf)
+		a.config.NoStandby = true
+		var full atomic.Bool
+		a.store = uncommitting{a.store, &full}
+		a.start()
+		a.types("one")
+		w.sleep(time.Second)
+		base := a.base
+		w.robbed(a, ", mine")
+		other := shelf.Page()
+		other.Journal(autosave.Draft{ID: "other", Number: 1, At: time.Now(), Base: base}, []byte("one, other"))
+		other.End()
+		full.Store(true)
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, "one, mine", a.shows())
+		assert.Len(t, a.waits, 1)
+		require.ErrorIs(t, a.State().LastErr, autosave.ErrQuota)
+		full.Store(false)
+		w.sleep(time.Minute)
+		assert.Equal(t, "one, mine", w.saved())
+		assert.Equal(t, []string{"crashed: one, other"}, storedDraft(t, shelf))
+	})
+}
+
+// The journal of a dead page names the generation that it began with. The base of the conflict is the last one that the page has saved.
+func TestBaseIsTheLastGenerationOfTheDraft(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.savedOne(shelf)
+		first := a.base
+		a.types(", two")
+		w.sleep(time.Second)
+		require.NoError(t, a.Dispose(t.Context()))
+		w.overwritten("theirs")
+		left := shelf.Page()
+		left.Journal(autosave.Draft{ID: a.id, Number: a.number + 1, At: time.Now(), Base: first}, []byte("one, two, three"))
+		left.End()
+		assert.Equal(t, []string{"one, two|one, two, three|theirs"}, w.author("b", shelf).start().disputes())
 	})
 }

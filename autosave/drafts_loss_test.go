@@ -99,6 +99,7 @@ func TestEveryLossIsADraft(t *testing.T) {
 		assert.Equal(t, []string{"one, first loss", "theirs, second loss", "theirs, third loss"}, a.texts())
 		assert.Equal(t, 3, a.State().Drafts)
 		assert.Len(t, a.waits, 3)
+		assert.Len(t, a.heard(), 3, "the page gets one event for each")
 	})
 }
 
@@ -229,6 +230,7 @@ func TestSuspendedPageLeavesADraft(t *testing.T) {
 		b.types("asleep")
 		require.NoError(t, b.Suspend(t.Context()), "its text is still there")
 		assert.Equal(t, []string{"closed: asleep"}, storedDraft(t, shelf))
+		assert.Len(t, b.heard(), 1)
 		require.NoError(t, b.Resume(t.Context()))
 		assert.Equal(t, "asleep", b.shows())
 	})

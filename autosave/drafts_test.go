@@ -108,6 +108,7 @@ func TestConflictHasThreeSides(t *testing.T) {
 		require.Len(t, c.heard(), 1, "autosave:draft comes once")
 		assert.Equal(t, autosave.CauseCrashed, c.heard()[0].Cause)
 		assert.Equal(t, 1, c.State().Drafts)
+		assert.Equal(t, 1, last(c.page, autosave.EventEditable).State.Drafts)
 		assert.Equal(t, []string{"one, mine"}, c.texts())
 		text, err := c.Read(t.Context(), "a-1")
 		require.NoError(t, err)

@@ -224,7 +224,6 @@ func (s *Saver) release() {
 		return
 	}
 	lease := s.lease
-	s.leaseDone = nil
 	s.work.Go(func() { s.giveBack(lease) })
 }
 
@@ -342,14 +341,11 @@ func (s *Saver) keepLoss(l loss) {
 		text, _ := s.snapshot(ctx) // after an error, the draft contains the last text that the page returned
 		taken <- text
 	}()
-	draft, err := s.seal(ctx, l.cause)
+	draft, _ := s.seal(ctx, l.cause) // after an error, the page has its text in memory, and Dispose reports what it cannot store
 	text := <-taken
 	s.do(func() {
 		if draft != nil {
 			s.sealed(*draft, l.text)
-		}
-		if err != nil && s.lastErr == nil {
-			s.lastErr = err
 		}
 		if s.role != editing && s.text == l.text && l.marked > s.unsaved.marked && (text != nil || draft != nil) {
 			s.unsaved = unsaved{text, l.marked, draft}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
@@ -56,5 +58,28 @@ func TestFloodOfReadsLeavesTurnsToSaves(t *testing.T) {
 		flood.Wait()
 		assert.Greater(t, read, 200, "reads have their turn too")
 		w.sleep(time.Minute)
+	})
+}
+
+// Two calls wait for a silent store. The page asks once more: that call had no turn, and says so.
+func TestReadWithoutATurnSaysSo(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf)
+		mute := a.mute(ofStore...)
+		a.start()
+		mute()
+		for range 2 {
+			go func() { _, _ = a.History(context.Background()) }()
+		}
+		synctest.Wait()
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		_, err := a.History(ctx)
+		require.ErrorIs(t, err, autosave.ErrReadFailed)
+		assert.ErrorContains(t, err, "wait for an answer")
+		ctx, stop = context.WithTimeoutCause(t.Context(), time.Second, errNotNow)
+		defer stop()
+		_, err = a.History(ctx)
+		require.ErrorIs(t, err, errNotNow)
 	})
 }

@@ -12,7 +12,6 @@ import (
 type handing struct {
 	round, to string
 	stop      context.CancelFunc
-	term      int64       // the term in which this page leaves because of it; 0 before
 	offer     *time.Timer // runs while the lock is offered; nil before
 }
 
@@ -121,7 +120,7 @@ func (s *Saver) handOver(m Message) {
 				s.lost()
 				return
 			}
-			if s.handing = nil; s.role == leaving && s.term == h.term {
+			if s.handing = nil; s.role == leaving {
 				s.enter(editing)
 				s.settle()
 			}
@@ -137,7 +136,7 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	if err := s.veto(ctx, h.to); err != nil {
 		return err
 	}
-	if !s.leaveFor(ctx, h) {
+	if !s.leaveFor(ctx) {
 		return nil
 	}
 	if err := s.flushLast(ctx); err != nil {
@@ -145,7 +144,7 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	}
 	var taken <-chan struct{}
 	s.do(func() {
-		if s.handing == h && s.term == h.term {
+		if s.handing == h && s.role == leaving {
 			taken, h.offer = s.leaseDone, time.NewTimer(handoverLimit)
 			s.post(Message{Kind: EditGranted, Round: h.round, Detail: s.lease.ID})
 		}
@@ -162,7 +161,7 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 
 // leaveFor makes this page leave for a handover, and reports whether it does. A page that is verifying its lease
 // finishes that first.
-func (s *Saver) leaveFor(ctx context.Context, h *handing) bool {
+func (s *Saver) leaveFor(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		left := false
 		var verdict chan struct{}
@@ -170,7 +169,6 @@ func (s *Saver) leaveFor(ctx context.Context, h *handing) bool {
 			verdict = s.verdict
 			if left = s.role == editing && ctx.Err() == nil; left { // otherwise the handover has ended meanwhile
 				s.leave()
-				h.term = s.term
 				s.emitPhase(s.phase())
 			}
 		})

@@ -217,6 +217,8 @@ func TestFormerEditorAsksForTheLockBack(t *testing.T) {
 		go func() { given <- b.RequestEdit(context.Background(), autosave.EditOptions{}) }()
 		w.sleep(500 * time.Millisecond)
 		require.True(t, a.ReadOnly())
+		_, ok := a.Lease()
+		require.False(t, ok)
 		ctx, giveUp := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer giveUp()
 		require.ErrorIs(t, a.RequestEdit(ctx, autosave.EditOptions{}), autosave.ErrAborted)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -148,11 +149,9 @@ func (s *Saver) verify() {
 		defer stop()
 		_, err := s.config.Locks.RenewProjectLock(ctx, lease)
 		step(func() {
-			select {
-			case <-lease.Done():
+			if wait.Closed(lease.Done()) {
 				s.lost()
 				return
-			default:
 			}
 			if err != nil && !errors.Is(err, lock.ErrRenewFailed) {
 				s.regain(err) // the state of the lease is unknown

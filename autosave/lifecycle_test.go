@@ -1,6 +1,7 @@
 package autosave_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,6 +43,31 @@ func TestSleepingPageDoesNotBlockOthers(t *testing.T) {
 	})
 }
 
+// leaving counts the listeners that stop listening to a channel.
+type leaving struct {
+	autosave.Channel
+	left *atomic.Int32
+}
+
+func (l leaving) Listen(handle func(autosave.Message)) (func(), error) {
+	stop, err := l.Channel.Listen(handle)
+	return func() { l.left.Add(1); stop() }, err
+}
+
+func TestDisposedPageStopsListening(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		var left atomic.Int32
+		a.config.Channel = leaving{a.channel, &left}
+		a.open()
+		require.NoError(t, a.Suspend(t.Context()))
+		assert.Zero(t, left.Load(), "a sleeping page wakes")
+		require.NoError(t, a.Dispose(t.Context()))
+		w.sleep(0)
+		assert.Equal(t, int32(1), left.Load())
+	})
+}
+
 func TestSleepingPageLeavesQueue(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b, c := w.tab("a"), w.tab("b"), w.tab("c")
@@ -78,6 +104,7 @@ func TestSuspendKeepsWhatCannotBeSaved(t *testing.T) {
 		a.typed("kept")
 		a.files.Fail()
 		require.ErrorIs(t, a.Suspend(t.Context()), autosave.ErrWriteFailed)
+		assert.Equal(t, autosave.PhaseReadonly, a.State().Phase)
 		assert.False(t, w.tab("b").ReadOnly(), "the lock is given away all the same")
 		a.files.Mend()
 		require.NoError(t, a.Resume(t.Context()))

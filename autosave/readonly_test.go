@@ -345,7 +345,7 @@ func TestLateLeaseIsReleased(t *testing.T) {
 					require.NotEmpty(t, p.manager.Leases(), "it is on its way")
 					ctx, stop := context.WithTimeout(t.Context(), time.Second/2)
 					defer stop()
-					_ = s.Dispose(ctx)
+					require.ErrorIs(t, s.Dispose(ctx), context.DeadlineExceeded)
 				} else {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 				}

@@ -136,7 +136,7 @@ func (r *reconciler) uncontained(ctx context.Context, listed []Draft) (texts map
 			if err := r.load(ctx); err != nil {
 				return nil, nil, err
 			}
-			if r.present.whole && r.present.damage == nil && bytes.Equal(r.present.bytes, text) {
+			if bytes.Equal(r.present.bytes, text) {
 				r.remove(ctx, d)
 				continue
 			}
@@ -214,9 +214,7 @@ func (r *reconciler) merge(ctx context.Context, sides Conflict) []byte {
 			return
 		}
 		merged, err := content.Bytes()
-		if err != nil {
-			merged = nil
-		} else if merged == nil {
+		if err == nil && merged == nil {
 			merged = []byte{}
 		}
 		answer <- merged

@@ -248,3 +248,103 @@ func TestLoadedTextIsNotSavedForAnEarlierFlush(t *testing.T) {
 		assert.Equal(t, []string{"theirs", "before"}, w.generations())
 	})
 }
+
+// The page has the lock back, and has saved, before its text is sealed. That text is not offered at the next loss.
+func TestLateSealOffersNoSavedText(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf)
+		a.files.Before = func(operation string) {
+			if operation == "seal" {
+				time.Sleep(3 * time.Second)
+			}
+		}
+		a.start()
+		a.types("text")
+		require.NoError(t, w.thief().Release(t.Context()))
+		w.sleep(2 * time.Second)
+		require.False(t, a.ReadOnly())
+		require.Equal(t, "text", w.saved())
+		w.sleep(2 * time.Second)
+		a.forget()
+		w.thief()
+		w.sleep(100 * time.Millisecond)
+		assert.Equal(t, 1, a.count(autosave.EventReadonly))
+		assert.Nil(t, last(a.page, autosave.EventReadonly).Unsaved)
+	})
+}
+
+// The page cannot say any more what it had when it lost the lock. It edits all the same, and its text is offered from memory.
+func TestKeptTextIsNotTakenAgain(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.NoStandby = true
+		take := a.config.Snapshot
+		var broken atomic.Bool
+		a.config.Snapshot = func(ctx context.Context) (autosave.Content, error) {
+			if broken.Load() {
+				return nil, errors.New("the editor is in pieces")
+			}
+			return take(ctx)
+		}
+		a.open()
+		a.typed("mine")
+		lease := w.thief()
+		w.sleep(100 * time.Millisecond)
+		require.NoError(t, lease.Release(t.Context()))
+		w.overwritten("theirs")
+		broken.Store(true)
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, "theirs", a.shows())
+		assert.Equal(t, []string{"mine", "mine"}, a.offered())
+	})
+}
+
+// A save lands as the lock is lost, and something was typed since. The draft of that is discarded: nothing is left behind.
+func TestDraftOfLaterTextOutlivesAnEarlierSave(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf)
+		a.config.NoStandby = true
+		a.store = heedless{a.store, new(atomic.Bool), nil}
+		a.start()
+		a.types("text")
+		w.sleep(1450 * time.Millisecond)
+		a.types("!")
+		w.thief()
+		w.sleep(time.Second)
+		require.Equal(t, "text", w.saved())
+		require.Equal(t, []string{"lock-lost: text!"}, storedDraft(t, shelf))
+		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+		require.NoError(t, a.Dispose(t.Context()))
+		assert.Empty(t, storedDraft(t, shelf))
+	})
+}
+
+// A seal that failed as the lock was lost is tried again before the page loads another text.
+func TestFailedSealIsTriedAgain(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.savedOne(shelf)
+		a.failing("seal", autosavetest.Refused)
+		w.robbed(a, ", mine")
+		require.Empty(t, storedDraft(t, shelf))
+		a.files.Before = nil
+		w.overwritten("theirs")
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, "theirs", a.shows())
+		assert.Equal(t, []string{"lock-lost: one, mine"}, storedDraft(t, shelf))
+	})
+}
+
+// The page can never say what it has. Its journal is sealed as it loses the lock: so it can edit again.
+func TestSealedTextNeedsNoSnapshot(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf)
+		a.config.NoStandby = true
+		a.config.Snapshot = func(context.Context) (autosave.Content, error) { return nil, errNotNow }
+		a.start()
+		w.robbed(a, "mine")
+		w.overwritten("theirs")
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, "theirs", a.shows())
+		assert.Equal(t, []string{"lock-lost: mine"}, storedDraft(t, shelf))
+	})
+}

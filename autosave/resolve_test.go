@@ -87,6 +87,7 @@ func TestDecisionOfAnotherPage(t *testing.T) {
 				require.NoError(t, decides.ResolveDraft(t.Context(), "a-1", as))
 				w.sleep(time.Second)
 				assert.Zero(t, other.State().Drafts)
+				assert.Zero(t, last(other.page, autosave.EventPhase).State.Drafts)
 			})
 		})
 	}
@@ -236,8 +237,26 @@ func TestDiscardedDraftOfAReadonlyPageStaysDiscarded(t *testing.T) {
 		a.start()
 		w.robbed(a, "mine")
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+		assert.Zero(t, a.State().PendingBytes)
 		require.NoError(t, a.Dispose(t.Context()), "nothing is left behind")
 		assert.Empty(t, storedDraft(t, shelf))
+	})
+}
+
+// A page that cannot save decides about another page's draft. It keeps its own text.
+func TestDecisionKeepsTheTextOfThePage(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.dispute(shelf)
+		c := w.author("c", shelf)
+		c.config.NoStandby = true
+		c.start()
+		w.robbed(c, ", typed")
+		require.NoError(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+		assert.Equal(t, int64(len("one, theirs, typed")), c.State().PendingBytes)
+		assert.Equal(t, []string{"one, theirs, typed"}, c.texts())
+		require.NoError(t, c.RequestEdit(t.Context(), autosave.EditOptions{}))
+		w.sleep(time.Second)
+		assert.Equal(t, "one, theirs, typed", w.saved())
 	})
 }
 
@@ -268,5 +287,62 @@ func TestDisposeOfAnEditorThatTypesOn(t *testing.T) {
 		go func() { time.Sleep(900 * time.Millisecond); a.MarkDirty() }()
 		require.NoError(t, a.Dispose(t.Context()))
 		assert.Equal(t, "saved", w.saved())
+	})
+}
+
+// The page loads the draft that became the content. Until it has, it may not edit, and nothing is saved of the text before.
+func TestPageThatLoadsAResolvedDraftMayNotEdit(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.dispute(shelf)
+		c := w.author("c", shelf)
+		listen := c.config.Listener
+		c.config.Listener = func(e autosave.Event) {
+			if e.Type == autosave.EventEditable {
+				time.Sleep(time.Second)
+			}
+			listen(e)
+		}
+		c.start()
+		w.sleep(2 * time.Second)
+		require.NoError(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsContent))
+		w.sleep(100 * time.Millisecond)
+		assert.True(t, c.ReadOnly())
+		c.MarkDirty()
+		w.sleep(800 * time.Millisecond)
+		assert.Equal(t, "one, theirs", c.shows())
+		assert.Equal(t, "one, mine", w.saved())
+		w.sleep(time.Minute)
+		assert.Equal(t, "one, mine", c.shows())
+		assert.Equal(t, "one, mine", w.saved())
+	})
+}
+
+// The page is put to sleep while a draft becomes the content. It cannot load that any more, and saves its own text again.
+func TestSuspendWhileADraftIsResolved(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.dispute(shelf)
+		c := w.author("c", shelf)
+		c.slow()
+		c.start()
+		result := make(chan error, 1)
+		go func() { result <- c.ResolveDraft(context.Background(), "a-1", autosave.AsContent) }()
+		w.sleep(500 * time.Millisecond)
+		require.NoError(t, c.Suspend(t.Context()))
+		require.ErrorIs(t, <-result, autosave.ErrReadOnly)
+		assert.Equal(t, "one, theirs", c.shows())
+		assert.Equal(t, "one, theirs", w.saved())
+		assert.Contains(t, w.generations(), "one, mine")
+	})
+}
+
+// An editor that has its lock back discards the draft of its own text. It shows that text still, and saves it.
+func TestEditorSavesTheTextOfADiscardedDraft(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.savedOne(shelf)
+		w.robbed(a, ", mine")
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+		w.sleep(time.Second)
+		assert.Equal(t, a.shows(), w.saved())
 	})
 }

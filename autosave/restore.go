@@ -81,18 +81,21 @@ func (r *restore) take(context.Context) (Content, error) {
 	return Bytes(r.content), nil
 }
 
+// loadable reports whether the page loads what is restored once it is current: the caller waits for it, and a draft can be
+// given to the page.
+func (s *Saver) loadable(r *restore) bool {
+	return slices.Contains(s.restores, r) && (r.draft == nil || s.role == editing)
+}
+
 // restored ends a restore whose content was committed, if the page may load it. Otherwise the page's text is saved
 // again.
 func (s *Saver) restored(w *write) {
 	r := w.restores
-	dirty := s.since.Load() != 0
 	switch {
-	case !slices.Contains(s.restores, r): // the restore was refused, so the page does not load it
-		s.since.CompareAndSwap(0, w.since)
-	case r.draft != nil && s.role != editing: // the page cannot load anything now
+	case !s.loadable(r):
 		s.since.CompareAndSwap(0, w.since)
 		s.settleRestore(r, s.refusal())
-	case !dirty:
+	case s.since.Load() == 0:
 		s.settleRestore(r, nil)
 		s.text++
 		s.lineage, s.own = "", nil

@@ -3,6 +3,7 @@ package autosave_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,8 +205,10 @@ func TestRestoreThatIsAborted(t *testing.T) {
 					}
 					ctx, stop := context.WithTimeout(t.Context(), after)
 					defer stop()
+					began := time.Now()
 					if err := <-a.restore(ctx, first); err != nil {
 						require.ErrorIs(t, err, context.DeadlineExceeded)
+						assert.Equal(t, after, time.Since(began))
 						a.agree("one two" + typed)
 					} else {
 						a.agree("one")
@@ -351,5 +354,45 @@ func TestLockLostWhileShuttingOut(t *testing.T) {
 		assert.True(t, b.ReadOnly())
 		require.ErrorIs(t, b.State().LastErr, lock.ErrLost)
 		assert.Empty(t, b.offered(), "nothing was typed")
+	})
+}
+
+// heedlessFence is a store that shuts out the editor before a second after the first attempt, whatever becomes of its context.
+type heedlessFence struct {
+	autosave.Store
+	fences *atomic.Int32
+}
+
+func (h heedlessFence) Fence(context.Context, int64) error {
+	if h.fences.Add(1) == 1 {
+		return autosave.ErrQuota
+	}
+	time.Sleep(time.Second)
+	return nil
+}
+
+// The editor before is shut out just after the lock was lost: the page says nevertheless why it is read-only.
+func TestLockLostAsTheEditorBeforeIsShutOut(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		b := w.prepare("b")
+		b.store = heedlessFence{b.store, new(atomic.Int32)}
+		b.open()
+		w.sleep(1950 * time.Millisecond)
+		w.thief()
+		w.sleep(time.Second)
+		assert.True(t, b.ReadOnly())
+		require.ErrorIs(t, b.State().LastErr, lock.ErrLost)
+	})
+}
+
+// The caller gives up the restore and the page ends before the content is committed. The page's own text is the content.
+func TestDisposeAfterARestoreThatIsAborted(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, first := w.restoring()
+		ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer stop()
+		require.ErrorIs(t, <-a.restore(ctx, first), context.DeadlineExceeded)
+		require.NoError(t, a.Dispose(t.Context()))
+		assert.Equal(t, "one two", w.saved())
 	})
 }

@@ -125,3 +125,60 @@ func TestFormerEditorSpeaksForItsDocument(t *testing.T) {
 		assert.Equal(t, []string{lock.Name("", []string{"book", "1"})}, documents)
 	})
 }
+
+// An editor on another machine accepts, and is silent then. Force does not reach it.
+func TestForceDoesNotReachAnotherMachine(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		a.channel.Deafen(true)
+		remote := w.air.Join()
+		stop, err := remote.Listen(func(m autosave.Message) {
+			if m.Kind == autosave.EditRequest {
+				_ = remote.Post(autosave.Message{Kind: autosave.EditAccepted, Round: m.Round, From: "remote", Remote: true})
+			}
+		})
+		require.NoError(t, err)
+		defer stop()
+		require.ErrorIs(t, b.RequestEdit(t.Context(), force), autosave.ErrHandoverNoAnswer)
+		assert.False(t, a.ReadOnly())
+	})
+}
+
+// An editor that hands over answers the asker each time it asks, and any other page that it is busy.
+func TestEditorAnswersEachRequest(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
+		a.open()
+		ghost := w.air.Join()
+		var answers []string
+		stop, err := ghost.Listen(func(m autosave.Message) { answers = append(answers, string(m.Kind)+" "+m.Round) })
+		require.NoError(t, err)
+		defer stop()
+		for _, round := range []string{"1", "1", "2"} {
+			require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.EditRequest, Round: round, From: "ghost"}))
+			synctest.Wait()
+		}
+		assert.Equal(t, []string{"edit-accepted 1", "edit-accepted 1", "edit-busy 2"}, answers)
+	})
+}
+
+// The editor accepts and dies. Its successor is silent: the asker waits for that one no longer than for any page.
+func TestSilentSuccessorHasTheSameTime(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
+		a.open()
+		c := w.prepare("c")
+		c.config.Channel = busyChannel{c.channel, time.Minute}
+		c.open()
+		b := w.tab("b")
+		asked := b.asks(t.Context(), autosave.EditOptions{Grace: 2 * time.Second})
+		w.sleep(time.Second)
+		a.files.Kill()
+		a.channel.Deafen(true)
+		w.space.Kill("a")
+		require.ErrorIs(t, <-asked, autosave.ErrHandoverNoAnswer)
+		assert.Less(t, time.Since(w.start), 5*time.Second)
+	})
+}

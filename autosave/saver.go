@@ -356,7 +356,7 @@ func (s *Saver) leave() {
 // unanswered records that it is not known yet whether this page may edit.
 func (s *Saver) unanswered() {
 	switch {
-	case s.lastErr != nil || s.role != starting && s.role != loading:
+	case s.role != starting && s.role != loading:
 		return
 	case s.role == loading:
 		s.lastErr = &Error{Code: CodeReadFailed, Detail: theStore + " does not answer; this page is read-only until it does"}

@@ -256,3 +256,19 @@ func TestNewThatIsAbortedGivesBackALateLock(t *testing.T) {
 		assert.False(t, w.tab("b").ReadOnly())
 	})
 }
+
+// The disk is full when a page opens a document of which nothing is saved. It saves as soon as there is room.
+func TestFullDiskAtTheStartOfADocument(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		disk := &unwritable{Store: a.store}
+		disk.full.Store(true)
+		a.store = disk
+		a.open()
+		require.False(t, a.ReadOnly())
+		a.typed("first")
+		disk.full.Store(false)
+		w.sleep(time.Minute)
+		assert.Equal(t, "first", w.saved())
+	})
+}

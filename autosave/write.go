@@ -233,7 +233,7 @@ func (s *Saver) saved(w *write, g Generation) {
 // clean corrects the assumption that the changes of w are not saved. The assumption was made when the role changed
 // during the write. A page that has typed since keeps the text that it could not save.
 func (s *Saver) clean(w *write) {
-	if w.restores != nil || w.token != s.lease.Token || !s.since.CompareAndSwap(w.since, 0) {
+	if w.token != s.lease.Token || !s.since.CompareAndSwap(w.since, 0) {
 		return
 	}
 	if s.marks.Load() != w.marks {
@@ -323,7 +323,7 @@ func (s *Saver) queue(as role, result chan outcome) {
 		result <- outcome{err: s.refusal()}
 	case !dirty && !s.saving() && s.newest != nil:
 		result <- outcome{generation: *s.newest}
-	case !dirty && s.saving():
+	case !dirty && s.saving() && (s.writing.restores == nil || s.loadable(s.writing.restores)): // else the page's text is saved again
 		s.waiters = append(s.waiters, waiter{s.epoch, result})
 	default:
 		s.urgent = true
