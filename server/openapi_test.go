@@ -191,6 +191,10 @@ func TestDescribedCallsSucceed(t *testing.T) {
 	ok(ann, "DELETE", "/api/locks/"+lease, nil)
 	ok(ann, "DELETE", "/api/locks?ticket=u", nil)
 
+	ok(ann, "GET", "/api/session", nil)
+	ok(ann, "POST", "/api/session", nil)
+	ok(ann, "DELETE", "/api/session", nil)
+
 	for _, item := range openAPI().paths {
 		for method, op := range item.(map[string]any) {
 			if method != "parameters" {

@@ -21,10 +21,11 @@ import (
 
 // The events.
 const (
-	SignedIn = "signed-in" // a user's session that this server has not seen lately
-	Refused  = "refused"   // nobody, or a user who may not
-	Break    = "break"     // a lock of somebody else is about to be ended
-	Delete   = "delete"    // an administrator is about to delete a document
+	SignedIn  = "signed-in"  // a user's session that this server has not seen lately
+	SignedOut = "signed-out" // a browser's user
+	Refused   = "refused"    // nobody, or a user who may not
+	Break     = "break"      // a lock of somebody else is about to be ended
+	Delete    = "delete"     // an administrator is about to delete a document
 )
 
 // Entry is what happened. The path is that of the request: its query may hold secrets.

@@ -129,6 +129,9 @@ func New(c Config) (*API, error) {
 		"DELETE /api/locks/{leaseId}":              a.releaseLease,
 		"DELETE /api/locks":                        a.giveUp,
 		"GET /api/locks":                           a.showPath,
+		"GET /api/session":                         a.showSession,
+		"POST /api/session":                        a.signIn,
+		"DELETE /api/session":                      a.signOut,
 	} {
 		a.calls = append(a.calls, pattern)
 		mux.Handle(pattern, a.guard(f))

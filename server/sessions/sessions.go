@@ -96,6 +96,9 @@ type Source struct {
 // with those of [users.Source.Of].
 func (s Source) Of(w http.ResponseWriter, r *http.Request) (Session, error) {
 	id, err := s.Users.Of(r)
+	if err == nil && !id.SignedIn() && r.Header.Get("Authorization") == "" {
+		id, err = s.remembered(r.Context(), r)
+	}
 	if err != nil {
 		return Session{}, err
 	}
@@ -161,10 +164,7 @@ func programSession(r *http.Request) (string, error) {
 // newCookie makes a secret and sets the cookie that keeps it.
 func (s Source) newCookie(w http.ResponseWriter, r *http.Request) secretMade {
 	m := secretMade{time.Now().UnixMilli(), newSecret()}
-	http.SetCookie(w, &http.Cookie{
-		Name: s.cookieName(r) + "_" + newSecret()[:8], Value: s.value(m), Path: "/", MaxAge: yearInSec,
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.secure(r),
-	})
+	s.setCookie(w, r, s.cookieName(r)+"_"+newSecret()[:8], s.value(m), yearInSec)
 	return m
 }
 
@@ -211,8 +211,7 @@ func (s Source) value(m secretMade) string {
 // cookies returns the secrets of a browser, the oldest first. A cookie that this service has not made counts as none: servers
 // on other ports of the host set cookies of their own.
 func (s Source) cookies(r *http.Request) (made []secretMade) {
-	name := s.cookieName(r)
-	ours := slices.DeleteFunc(r.Cookies(), func(c *http.Cookie) bool { return c.Name != name && !strings.HasPrefix(c.Name, name+"_") })
+	ours := s.sessionCookies(r)
 	for _, c := range ours[:min(len(ours), maxCookies)] {
 		if m, ok := s.read(c.Value); ok && !slices.Contains(made, m) {
 			made = append(made, m)

@@ -74,10 +74,11 @@ func (s Source) Of(r *http.Request) (Identity, error) {
 	if err != nil {
 		return Identity{}, fmt.Errorf("%w: %w", ErrUnauthenticated, err)
 	}
-	return s.bearer(r.Context(), token)
+	return s.OfBearer(r.Context(), token)
 }
 
-func (s Source) bearer(ctx context.Context, token string) (Identity, error) {
+// OfBearer returns the user of a key or token. It fails with [ErrUnauthenticated] and [ErrUnavailable].
+func (s Source) OfBearer(ctx context.Context, token string) (Identity, error) {
 	if s.Keys != nil {
 		if u, ok := s.Keys().Of(token); ok {
 			return Identity{User: u, Bearer: true}, nil

@@ -1,0 +1,53 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/holdfast-dev/holdfast/server/audit"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+	"github.com/holdfast-dev/holdfast/server/users"
+)
+
+// showSession tells a browser who has signed in, and whether anybody can.
+func (a *API) showSession(w http.ResponseWriter, _ *http.Request, s sessions.Session) error {
+	writeJSON(w, http.StatusOK, a.describeSession(s))
+	return nil
+}
+
+func (a *API) describeSession(s sessions.Session) map[string]any {
+	body := map[string]any{"success": true, "has_users": a.SignIn, "takes_bearer": a.Sessions.Users.Bearers(), "signed_in": s.User.SignedIn()}
+	if s.User.SignedIn() {
+		body["user"] = s.Name
+	}
+	if !s.UserEnds.IsZero() {
+		body["ends_at"] = at(s.UserEnds)
+	}
+	return body
+}
+
+// signIn has a browser remember the user whose key or token the request bears.
+func (a *API) signIn(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	bearer, err := users.Bearer(r, maxBody)
+	if err != nil || !a.Sessions.Users.Bearers() || !s.User.SignedIn() {
+		return errUnauthenticated
+	}
+	if err := a.Sessions.SignIn(w, r, s, bearer); errors.Is(err, sessions.ErrTooLong) {
+		return invalid(sentence(err))
+	} else if err != nil {
+		return err
+	}
+	a.noted(r, s, audit.Entry{Event: audit.SignedIn})
+	writeJSON(w, http.StatusOK, a.describeSession(s))
+	return nil
+}
+
+// signOut has a browser forget its user. The locks of the session expire.
+func (a *API) signOut(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	a.Sessions.SignOut(w, r)
+	if s.User.SignedIn() {
+		a.noted(r, s, audit.Entry{Event: audit.SignedOut})
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"success": true})
+	return nil
+}

@@ -1,0 +1,142 @@
+package sessions
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/users"
+)
+
+// A user of a browser signs in by showing a key or token once. A cookie then has it, encrypted: the server checks it anew with each
+// request, so that a key that is taken back and a token that has expired end the sign-in. No page and no other server can read it.
+
+const (
+	signInName = "holdfast_user"
+	// maxCookie is what browsers keep of a cookie: its name and its value.
+	maxCookie = 4096
+	monthSec  = 30 * 24 * 60 * 60
+)
+
+// ErrTooLong means that a token does not fit into a cookie.
+var ErrTooLong = errors.New("the token is too long for a cookie: have the provider put less into it, about 2,900 bytes at most")
+
+// signIn is what the cookie has.
+type signIn struct {
+	User   string `json:"u"`
+	Bearer string `json:"b"`
+}
+
+// SignIn has the browser remember a user, for whom the bearer of the request vouches. Where another user or nobody was signed in before,
+// the browser gets a new session, too: one that somebody has given it is of no use.
+func (s Source) SignIn(w http.ResponseWriter, r *http.Request, session Session, bearer string) error {
+	text, err := json.Marshal(signIn{session.User.Name, bearer})
+	if err != nil {
+		return err
+	}
+	name, age := s.signInCookie(r), monthSec
+	if !session.UserEnds.IsZero() {
+		age = max(1, min(age, int(time.Until(session.UserEnds).Seconds())))
+	}
+	value := base64.RawURLEncoding.EncodeToString(s.sealer().Seal(nil, nil, text, []byte(name)))
+	if len(name)+len(value) > maxCookie {
+		return ErrTooLong
+	}
+	if before, _ := s.signedIn(r); before.User != session.User.Name && !session.New {
+		s.forget(w, r)
+		s.newCookie(w, r)
+	}
+	s.setCookie(w, r, name, value, age)
+	return nil
+}
+
+// SignOut has the browser forget the user and the session.
+func (s Source) SignOut(w http.ResponseWriter, r *http.Request) {
+	s.setCookie(w, r, s.signInCookie(r), "", -1)
+	s.forget(w, r)
+}
+
+// forget has the browser forget its session.
+func (s Source) forget(w http.ResponseWriter, r *http.Request) {
+	for _, c := range s.sessionCookies(r) {
+		s.setCookie(w, r, c.Name, "", -1)
+	}
+}
+
+// signedIn returns whom the cookie names, valid or not.
+func (s Source) signedIn(r *http.Request) (m signIn, ok bool) {
+	name := s.signInCookie(r)
+	c, err := r.Cookie(name)
+	if err != nil {
+		return m, false
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(c.Value)
+	if err != nil {
+		return m, false
+	}
+	text, err := s.sealer().Open(nil, nil, sealed, []byte(name))
+	return m, err == nil && json.Unmarshal(text, &m) == nil
+}
+
+// remembered returns the user whom the browser remembers: nobody, where the key or token does not count any more.
+func (s Source) remembered(ctx context.Context, r *http.Request) (users.Identity, error) {
+	m, ok := s.signedIn(r)
+	if !ok || !s.Users.Bearers() {
+		return users.Identity{}, nil
+	}
+	id, err := s.Users.OfBearer(ctx, m.Bearer)
+	if errors.Is(err, users.ErrUnauthenticated) {
+		return users.Identity{}, nil
+	}
+	id.Bearer = false
+	return id, err
+}
+
+// signInCookie names the cookie. Servers on other ports of the host, of another store, have another name.
+func (s Source) signInCookie(r *http.Request) string {
+	name := signInName + "_" + base64.RawURLEncoding.EncodeToString(s.derived("name"))[:8]
+	if s.secure(r) {
+		return "__Host-" + name
+	}
+	return name
+}
+
+func (s Source) sealer() cipher.AEAD {
+	block, err := aes.NewCipher(s.derived("key"))
+	if err == nil {
+		var sealer cipher.AEAD
+		if sealer, err = cipher.NewGCMWithRandomNonce(block); err == nil {
+			return sealer
+		}
+	}
+	panic(err) // the key has the right length
+}
+
+func (s Source) derived(what string) []byte {
+	mac := hmac.New(sha256.New, s.Key)
+	mac.Write([]byte("holdfast sign-in " + what + " 1"))
+	return mac.Sum(nil)
+}
+
+func (s Source) setCookie(w http.ResponseWriter, r *http.Request, name, value string, age int) {
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.secure(r)})
+}
+
+// sessionCookies returns the cookies of a request that may have secrets.
+func (s Source) sessionCookies(r *http.Request) (ours []*http.Cookie) {
+	name := s.cookieName(r)
+	for _, c := range r.Cookies() {
+		if c.Name == name || strings.HasPrefix(c.Name, name+"_") {
+			ours = append(ours, c)
+		}
+	}
+	return ours
+}
