@@ -174,8 +174,13 @@ func (a *acquisition) ask(ctx context.Context, long time.Duration) (*Lease, erro
 	if err := answer.decode(&g); err != nil {
 		return nil, err
 	}
-	if g.LeaseID == "" || g.Token <= 0 || !g.ExpiresAt.After(g.LockedAt) {
+	ttl := g.ExpiresAt.Sub(g.LockedAt)
+	if g.LeaseID == "" || g.Token <= 0 || ttl <= 0 {
 		return nil, &Error{Code: "unexpected_answer", Message: "the server's answer is no grant"}
+	}
+	if long > 0 && clock.Now().Since(sent) > ttl/3 {
+		a.unheard = true
+		return a.ask(ctx, 0) // it was granted some time after the request was sent: with the ticket, the same lease is extended from now on
 	}
 	return a.hold(g, sent), nil
 }

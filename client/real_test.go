@@ -309,3 +309,23 @@ func waiters(t *testing.T, c *client.Client) int {
 	require.NoError(t, err)
 	return len(all.Waiters)
 }
+
+// A lease counts from its grant, however long the client has waited for it.
+func TestLeaseAfterALongWaitIsHeld(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann, bob := s.client(t, client.Config{}), s.client(t, client.Config{})
+	first := acquire(t, ann, client.Request{Document: "plan"})
+	got := make(chan *client.Lease, 1)
+	go func() {
+		l, err := bob.Acquire(t.Context(), client.Request{Document: "plan", TTL: 600 * time.Millisecond, Wait: client.Forever})
+		assert.NoError(t, err)
+		got <- l
+	}()
+	time.Sleep(time.Second) // longer than the TTL
+	release(t, first)
+	second := <-got
+	require.NoError(t, second.Err())
+	require.NoError(t, second.Renew(t.Context()))
+	release(t, second)
+}

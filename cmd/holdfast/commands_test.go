@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -168,6 +169,20 @@ func TestSignalsReachTheProgram(t *testing.T) {
 	assert.Equal(t, 3, ended(t, cmd), stderr.String())
 	assert.Equal(t, "saved\n", stdout.String())
 	assert.Equal(t, 0, as("bob").run("", "lock", "plan", "--wait", "0", "--", "true").code, "it has been released")
+}
+
+// Nobody renews the lock of a program whose holdfast was killed, so the program ends too.
+func TestProgramEndsWithHoldfast(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("this system has no signal for the end of a parent")
+	}
+	_, as := serveUsers(t)
+	marker, end := fileIn(t, "marker"), fileIn(t, "end")
+	cmd, _, _ := as("ann").start("", "lock", "plan", "--", "sh", "-c", `trap 'touch "$1"; exit' TERM; touch "$0"; while :; do sleep 0.05; done`, marker, end)
+	require.Eventually(t, exists(marker), soon, 10*time.Millisecond)
+	require.NoError(t, cmd.Process.Kill())
+	require.Eventually(t, exists(end), soon, 10*time.Millisecond)
 }
 
 func TestSignalEndsTheWait(t *testing.T) {

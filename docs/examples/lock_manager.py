@@ -70,7 +70,12 @@ class LockManager:
                 left = max(0.0, deadline - time.monotonic())
                 sent = time.monotonic()
                 try:
-                    self._hold(self._ask(ticket, min(left, self.MAX_WAIT)), sent)
+                    grant = self._ask(ticket, min(left, self.MAX_WAIT))
+                    if time.monotonic() - sent > self.ttl / 3:
+                        # It was granted some time after the request was sent. With the ticket, the same lock is extended from now on.
+                        sent = time.monotonic()
+                        grant = self._ask(ticket, 0.0)
+                    self._hold(grant, sent)
                     return
                 except LockError as e:
                     if e.code not in ("acquire_timeout", "acquire_denied", "replaced", "unavailable", "rate_limited", "unreachable"):

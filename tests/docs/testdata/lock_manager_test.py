@@ -121,6 +121,13 @@ class Scenarios(unittest.TestCase):
                 manager("long").await_lock(timeout=2.5)
             self.assertFalse(m.lost.is_set())
 
+    def test_a_lock_after_a_long_wait_is_held(self):
+        holder, waiter = manager("patient"), manager("patient", ttl=1.0)
+        holder.await_lock(timeout=10)
+        threading.Timer(1.5, holder.release_lock).start()  # longer than the TTL
+        with waiter.lock(timeout=30) as m:
+            self.assertFalse(m.lost.wait(timeout=0.2))
+
     def test_a_lost_lock_is_noticed(self):
         with self.assertRaises(LockLost):
             with manager("lost", ttl=1.0).lock(timeout=10) as m:
