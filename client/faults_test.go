@@ -210,7 +210,7 @@ func TestPatienceEnds(t *testing.T) {
 	})
 }
 
-// What is no Holdfast server says so at once.
+// An answer of another server than Holdfast fails at once.
 func TestUnexpectedAnswers(t *testing.T) {
 	moved := httptest.NewServer(http.RedirectHandler("https://elsewhere.test/", http.StatusMovedPermanently))
 	defer moved.Close()

@@ -121,7 +121,7 @@ func TestAuditLog(t *testing.T) {
 	}, lines)
 }
 
-// What cannot be written to the audit log does not happen.
+// A lock is not broken if the audit log cannot be written.
 func TestNothingIsBrokenWithoutTheAuditLog(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) {

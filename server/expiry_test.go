@@ -25,7 +25,7 @@ func times() (ttl, beat time.Duration) {
 	return 1500 * time.Millisecond, 500 * time.Millisecond
 }
 
-// slack is how late an expiry may be told, whatever the time to live.
+// slack is the maximum delay of the event of an expiry, for any time to live.
 const slack = 600 * time.Millisecond
 
 func short(c *server.Config) { c.LockTTL = shortTTL }
@@ -90,7 +90,7 @@ func TestHeartbeatsKeepTheLock(t *testing.T) {
 	}
 }
 
-// Scenario 2: the browser is closed, the heartbeat stops. It stops through one server and is told by both.
+// Scenario 2: the browser is closed, the heartbeat stops. It went to one server, and both report the expiry.
 func TestAnAbandonedLockExpiresOnTime(t *testing.T) {
 	t.Parallel()
 	first := start(t, short)

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server"
 )
 
-// Whatever a request says, the answer is one of the contract's, it does not show who asked, and the server lives.
+// Any request gets an answer of the contract that does not reveal the session's secret, and the server survives.
 func FuzzBodies(f *testing.F) {
 	const secret = "a secret that no request can say"
 	s := start(f, func(c *server.Config) { c.Rate, c.NewRate, c.AddressRate, c.MaxWait = 0, 0, 0, time.Millisecond })
@@ -43,7 +43,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// isError reports whether a body is an error as the contract has it.
+// isError reports whether a body is an error of the contract.
 func isError(text []byte) bool {
 	var body struct {
 		Success *bool  `json:"success"`

@@ -54,7 +54,7 @@ func (p *people) open(t *testing.T) {
 	p.told(t, true, all, all)
 }
 
-// told waits until each has been told of the room like this.
+// told waits until each participant has received this state of the room.
 func (p *people) told(t *testing.T, open bool, ann, ben []string) {
 	t.Helper()
 	for v, want := range map[*visitor][]string{p.ann: ann, p.ben: ben} {
@@ -80,7 +80,7 @@ func described(info object) (list []string) {
 	return list
 }
 
-// From one server with its own store to three, as docs/operations.md has it: nothing is lost, and any one may go.
+// From one server with its own store to three, as docs/operations.md describes: nothing is lost, and any one of them may stop.
 func TestGrowingToThreeNodes(t *testing.T) {
 	t.Parallel()
 	alone := server.DefaultConfig()

@@ -31,7 +31,7 @@ type endedLock struct {
 }
 
 const (
-	// maxEnded bounds the memory. What does not fit is found after the next start.
+	// maxEnded bounds the memory. Names that do not fit are found after the next start.
 	maxEnded = 100_000
 	// namesAtOnce is how many names go in one transaction.
 	namesAtOnce = 40

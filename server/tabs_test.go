@@ -30,7 +30,7 @@ func TestTabsOfOneSession(t *testing.T) {
 	assert.Equal(t, false, browser.do("GET", lockOf("r"), nil).body["is_locked"])
 }
 
-// Who asks for a fresh lock gives back the old one: somebody who waited comes first.
+// A session that asks for a fresh lock releases its old one: a waiter comes first.
 func TestAFreshLockWaitsItsTurn(t *testing.T) {
 	s := start(t, nil)
 	browser, other := s.as(t, "the session of a browser"), s.as(t, "somebody else")
@@ -46,7 +46,7 @@ func TestAFreshLockWaitsItsTurn(t *testing.T) {
 	assert.Equal(t, http.StatusOK, (<-waiting).status)
 }
 
-// What a tab of the session left in the way of another one is ended by a fresh request, and nothing else is.
+// A fresh request ends the blocking leases that another tab of the session left behind, and no others.
 func TestAFreshLockOnPlaces(t *testing.T) {
 	s := start(t, nil)
 	browser, other := s.as(t, "the session of a browser"), s.as(t, "somebody else")
@@ -93,7 +93,7 @@ func TestAFreshLockOnPlaces(t *testing.T) {
 		})
 	}
 
-	// Whoever else is in the way is waited for, when the session's own have ended.
+	// The request waits for other blocking holders, once the session's own leases have ended.
 	own := browser.do("POST", "/api/locks", object{"paths": paths{{"a"}}})
 	require.Equal(t, http.StatusOK, other.do("POST", "/api/locks", object{"paths": paths{{"b"}}}).status)
 	assertError(t, browser.do("POST", "/api/locks", object{"paths": paths{{"a"}, {"b"}}, "fresh": true}), http.StatusConflict, "acquire_denied")

@@ -81,7 +81,7 @@ func TestATicketKeepsAPlaceInLine(t *testing.T) {
 	assertError(t, ann.do("POST", "/api/locks", object{"paths": [][]string{{"x"}}, "ticket": "a/b"}), http.StatusBadRequest, "invalid_request")
 }
 
-// A request that the network has kept back comes after its successor. Who waits is told, and has lost nothing.
+// A request that the network has delayed arrives after its successor. The waiter gets an error, and loses nothing.
 func TestALateRequestTakesNoPlaceAway(t *testing.T) {
 	t.Parallel()
 	first := start(t, nil)
@@ -120,7 +120,7 @@ func TestALateRequestTakesNoPlaceAway(t *testing.T) {
 	require.Equal(t, http.StatusOK, (<-behind).status)
 }
 
-// What a client says as it goes is done: nobody waits for the answer, and others for the lock.
+// The last request of a client that leaves is carried out: the client does not wait for the answer, but others wait for the lock.
 func TestALockIsGivenBackByAClientThatHasGone(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -161,7 +161,7 @@ func TestGivingUpByTicket(t *testing.T) {
 	}
 }
 
-// A tab that holds the lock between the tabs names what another tab left. Whatever arrives later ends nothing else.
+// A tab that holds the lock between the tabs names the leases that another tab left behind. Later requests end no other leases.
 func TestReplacingByToken(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

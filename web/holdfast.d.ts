@@ -11,9 +11,12 @@ export type Strategy = "web-lock" | "file-lock" | "remote";
 export type LockMode = "exclusive" | "shared";
 export type Operation = "acquire" | "renew" | "release";
 
-/** What went wrong. Codes never change their spelling; the comment says where each arises and whether the same call may succeed later. */
+/**
+ * The codes of errors. Their spelling never changes; each comment names the operation and says whether the same call
+ * may succeed later.
+ */
 export type LockErrorCode =
-  // the lock layer's own table (seed 001, section 5)
+  // codes of the lock layer
   | "web-lock-unsupported" //  acquire, retryable: the fallback takes over at once
   | "acquire-denied"       //  acquire, retryable: held elsewhere; wait and try again
   | "acquire-timeout"      //  acquire, retryable: no answer or not granted within the limit
@@ -22,13 +25,13 @@ export type LockErrorCode =
   | "renew-failed"         //  renew, retryable: a passing write or network failure
   | "release-failed"       //  release, final: the record could not be removed
   | "not-allowed"          //  any operation, final: the server does not know the user, or the user may not do this
-  // what the platform and the other seeds add
+  // codes of the platform and of other operations
   | "load-failed"          //  any operation, retryable: the worker or the Wasm could not be fetched; calling again tries again
   | "lease-lost"           //  renew, final: stolen, handed over, its record was replaced, or the page was put to sleep
   | "deadlock"             //  acquire, retryable: chosen as the victim of a wait cycle
   | "reentrant"            //  acquire, final: this owner holds it already; waiting would never end
   | "aborted"              //  acquire, final: the caller's AbortSignal fired
-  | "unsupported"          //  acquire, final: no strategy can work in this context (the message says why)
+  | "unsupported"          //  acquire, final: no strategy works in this context (the message says why)
   | "invalid-argument"     //  any operation, final: the message names the option
   | "runtime-crashed";     //  any operation, final: the Wasm instance died, or its worker did; all its leases are gone
 
@@ -51,23 +54,23 @@ export interface Backoff {
   maxRetries?: number;     // default 3 for acquireProjectLock; 0 = as long as timeoutMs allows
 }
 
-/** Options are checked before anything happens: a wrong one rejects with "invalid-argument" and its name. */
+/** Options are checked before anything happens: an invalid one rejects with "invalid-argument" and its name. */
 export interface AcquireOptions {
   /** Where in the project's tree to lock; [] or absent is the project itself. Components may hold any text but
    *  must not be empty; spelled as in a URL, with their slashes, they must fit into 1,024 bytes. A place locked
    *  exclusively keeps everybody out of what lies below it. */
   path?: string[];
-  /** Several places at once, all or nothing, always taken in one global order: who takes all it needs in one such
-   *  call is never part of a deadlock. */
+  /** Several places at once, all or nothing, always taken in one global order. A caller that takes everything it needs in
+   *  one such call is never part of a deadlock. */
   paths?: string[][];
   /** The target's mode; every ancestor is taken shared. Default "exclusive". */
   mode?: LockMode;
-  /** How many holders the target admits at once, first come first served. Default 1, at most 256; all who lock the
-   *  target should say the same. Not with mode "shared", `steal` or several paths. */
+  /** How many holders the target admits at once, first come first served. Default 1, at most 256; all callers that lock
+   *  the target should set the same number. Not with mode "shared", `steal` or several paths. */
   slots?: number;
-  /** The lease under which this one is taken (the caller holds it while waiting). What its chain holds in a
-   *  sufficient mode counts as granted; re-entry and deadlocks can only be told along such chains. Acquisitions
-   *  without it are independent of each other, in one page too, and simply queue. */
+  /** The lease under which this one is taken (the caller holds it while waiting). The locks that its
+   *  chain holds in a sufficient mode count as granted; re-entry and deadlocks can only be detected along such chains.
+   *  Acquisitions without it are independent of each other, in one page too, and simply queue. */
   within?: ProjectLockLease;
   ttlMs?: number;               // default 25000 for web-lock, 30000 for file-lock and remote
   heartbeatIntervalMs?: number; // default 10000; must be shorter than ttlMs
@@ -86,9 +89,9 @@ export interface AcquireOptions {
  * `lock:renewed` and from `renewProjectLock`. All snapshots of one lease share its `signal`, and each can be
  * renewed or released.
  *
- * A page that goes into the back/forward cache has lost its leases: at that moment their `signal` aborts with "lease-lost",
- * `lock:readonly-entered` is told once for all of them, and calls under way reject with "lease-lost". When it is shown again it
- * can acquire anew. So nobody waits for a page that cannot run.
+ * A page that goes into the back/forward cache loses its leases: at that moment their `signal` aborts with
+ * "lease-lost", one `lock:readonly-entered` is dispatched for all of them, and pending calls reject with "lease-lost".
+ * When it is shown again it can acquire anew. So nobody waits for a page that cannot run.
  */
 export interface ProjectLockLease {
   readonly leaseId: string;   // UUID v4; the one written into `.lock`
@@ -112,33 +115,36 @@ export interface ProjectLockLease {
   readonly renewAttempt: number;
   /** Aborts when the lease ends, however it ends; its reason is a ProjectLockError unless released. */
   readonly signal: AbortSignal;
-  /** Gives the lease back. Releasing what has ended already is no error. */
+  /** Releases the lease. Releasing a lease that has ended already is no error. */
   release(): Promise<void>;
   /** Releases it at the end of the block: `await using lease = …`. Engines that lack the symbol get it. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface WithLockOptions extends AcquireOptions {
-  /** false: where the executor fails, the lease stays with it, and it is renewed until the executor releases it. */
+  /** false: if the executor fails, it keeps the lease, which is renewed until the executor releases it. */
   releaseOnError?: boolean; // default true
 }
 
-/** Why the page may not write any more. */
+/** Why the page may no longer write. */
 export type ReadonlyReason = "acquire-failed" | "renew-failed" | "release-failed" | "lease-lost" | "runtime-crashed";
-/** What deserves attention although the lease goes on. */
+/** Conditions that need attention although the lease goes on. */
 export type Warning = "fallback-engaged" | "fallback-degraded" | "heartbeat-delayed"
-  | "self-wait"; // this page itself holds what it waits for, outside any `within` chain
+  | "self-wait"; // this page itself holds the lock that it waits for, outside any `within` chain
 
 interface EventBase {
   readonly at: number;
   readonly ownerId: string;
   readonly resource: string;
-  /** The lease that the event is about, from the first attempt to acquire it. Absent when all ended at once: the runtime crashed, or the page was put to sleep. */
+  /**
+   * The lease of the event, from the first attempt to acquire it. Absent when all leases ended at once: the runtime
+   * crashed, or the page was put to sleep.
+   */
   readonly leaseId?: string;
 }
 /**
- * What happened, in this order: `lock:attempt`, then (`lock:error`, `lock:waiting`, `lock:attempt`)* while somebody
- * else holds, `lock:acquired`, `lock:renew-scheduled`, then (`lock:renewed`, `lock:renew-scheduled`)*, then
+ * The events, in this order: `lock:attempt`, then (`lock:error`, `lock:waiting`, `lock:attempt`)* while another owner
+ * holds the lock, `lock:acquired`, `lock:renew-scheduled`, then (`lock:renewed`, `lock:renew-scheduled`)*, then
  * `lock:release-requested`, `lock:released`. A final failure is a `lock:error` followed by `lock:readonly-entered`,
  * once per lease or failed acquisition.
  */
@@ -151,9 +157,12 @@ export type ProjectLockEvent = EventBase & (
   | { type: "lock:warning"; warning: Warning; lease?: ProjectLockLease; detail?: string }
   | { type: "lock:fallback-engaged"; lease: ProjectLockLease }
   | { type: "lock:handover-requested"; lease: ProjectLockLease; from: string;
-      /** Refuses, as does `preventDefault` of the CustomEvent; `why` is told to the one who asks. */
+      /** Refuses, as does `preventDefault` of the CustomEvent. The page that asks receives `why`. */
       refuse(why?: string): void;
-      /** Delays the answer until the promise settles; one that rejects refuses. Three seconds after the event silence is consent. */
+      /**
+       * Delays the answer until the promise settles; a rejection refuses. Three seconds after the event, no answer
+       * means consent.
+       */
       waitUntil(promise: PromiseLike<unknown>): void }
   | { type: "lock:release-requested"; lease: ProjectLockLease }
   | { type: "lock:released"; leaseId: string }
@@ -171,13 +180,16 @@ export interface LockManagerLike {
 }
 export interface LockInfo { name: string; mode: LockMode; clientId: string }
 
-/** Who holds. Of one that does not answer, a frozen tab for instance, only resource, mode and strategy are known; `ownerId` is the browser's client id then. */
+/**
+ * A holder. If it does not answer, as in a frozen tab, only resource, mode and strategy are known, and `ownerId` is the
+ * browser's client id.
+ */
 export interface HolderInfo {
   resource: string; mode: LockMode; strategy: Strategy; ownerId: string; ownerName?: string;
   leaseId?: string; token?: number; since?: number; expiresAt?: number;
   paths?: string[][]; slots?: number; slot?: number; within?: string;
 }
-/** Who waits, and the ownerIds of those that hold what it waits for next. `leaseId` is that of the lease to come. */
+/** A waiter, and the ownerIds of the holders of the lock that it waits for next. `leaseId` is that of the lease to come. */
 export interface WaiterInfo {
   resource: string; mode: LockMode; ownerId: string; since: number; waitsFor: string[];
   ownerName?: string; leaseId?: string; paths?: string[][]; slots?: number; within?: string;
@@ -198,8 +210,8 @@ export interface AutoSaveOptions {
   /** The document of the project: it has a lock, a content, a history and drafts of its own. Default []: the
    *  project itself. With `lock.path` it must say the same; `lock.paths`, `lock.slots` and mode "shared" are invalid here. */
   path?: string[];
-  /** Called where a draft and the saved content have both changed since their common base. Its result is saved;
-   *  undefined leaves the conflict to the person (autosave:conflict). */
+  /** Called if a draft and the saved content have both changed since their common base. Its result is saved;
+   *  undefined leaves the conflict to the user (autosave:conflict). */
   merge?: (sides: Conflict) => Snapshot | undefined | Promise<Snapshot | undefined>;
   /** How long typed text may exist in memory only while the browser could die. Default 200; grows with the cost of the
    *  snapshot, so that journalling takes at most 5 % of the page's main thread. 0 switches the journal off. */
@@ -222,49 +234,52 @@ export interface AutoSaveState {
   storage: "opfs" | "indexeddb" | "server";
   /** With a server: whether it answered last. */
   online?: boolean;
-  /** How many drafts of this document wait for a decision, as far as this page knows. */
+  /** Number of drafts of this document that wait for a decision, as far as this page knows. */
   drafts: number;
 }
 export interface Generation {
   id: string; savedAt: number; bytes: number; token: number; sha256: string; current: boolean;
-  /** Of a pinned generation: it is never removed to make room, and counts towards neither maxGenerations nor maxBytes. */
+  /** Of a pinned generation: it is never removed to make room, and does not count towards maxGenerations or maxBytes. */
   name?: string;
-  ownerName?: string; // who saved it
+  ownerName?: string; // of the page that saved it
 }
 
 /**
- * Text that a page had and that is not in the saved content: the page was closed, crashed, lost the lock, or was cut off from the
- * server. It is stored in this browser as soon as that happens (while typing, every journalMs) and stays until it is resolved.
- * A draft whose base is still the saved content becomes the content by itself when the next editor begins.
+ * Text of a page that is not in the saved content: the page was closed, crashed, lost the lock, or was disconnected
+ * from the server. It is stored in this browser as soon as that happens (while typing, every journalMs) and stays until
+ * it is resolved. A draft whose base is still the saved content becomes the content when the next editor begins.
  */
 export interface Draft {
   /** read(id) returns its bytes. */
   id: string;
   path: string[];
-  /** The page that had it. */
+  /** The page that typed it. */
   ownerId: string; ownerName?: string;
   at: number; bytes: number;
-  /** Id of the generation that it was typed on; absent: an empty document. */
+  /** Id of the generation on which it was typed; absent: an empty document. */
   base?: string;
   cause: "closed" | "crashed" | "lock-lost" | "offline" | "save-failed";
 }
-/** Both sides have changed since `base`, which is absent where it is no longer kept. */
+/** Both sides have changed since `base`, which is absent if it is no longer kept. */
 export interface Conflict { draft: Draft; base?: Uint8Array; mine: Uint8Array; theirs: Uint8Array }
 
-/** What can go wrong with saving. What the lock layer says itself ("unsupported", "aborted", "invalid-argument", "runtime-crashed") comes as a ProjectLockError. */
+/**
+ * Errors of saving. Errors of the lock layer itself ("unsupported", "aborted", "invalid-argument", "runtime-crashed")
+ * come as a ProjectLockError.
+ */
 export type AutoSaveErrorCode =
-  | "write-failed"     //  save, retryable: nothing was committed; it is tried again by itself
-  | "quota-exceeded"   //  save, retryable: no room; what was saved before stays
-  | "storage-evicted"  //  save, retryable: the browser has emptied the storage; what is open is saved anew
+  | "write-failed"     //  save, retryable: nothing was committed; AutoSave tries again
+  | "quota-exceeded"   //  save, retryable: no room; earlier saved content stays
+  | "storage-evicted"  //  save, retryable: the browser has emptied the storage; open text is saved anew
   | "read-failed"      //  read, retryable: the storage could not be read
-  | "data-corrupted"   //  read, final: this generation's content is not what was saved; the others stay readable
-  | "stale-token"      //  save, final: a later editor has come; nothing is written over what it saved
+  | "data-corrupted"   //  read, final: this generation's content is damaged; the others stay readable
+  | "stale-token"      //  save, final: a later editor has saved; its content is not overwritten
   | "not-found"        //  read, final: there is no such generation, or it is no longer kept
-  | "snapshot-failed"  //  save, retryable: the page could not say what to save
-  | "read-only"        //  save, retryable: this page may not write now; what it has is kept and offered again
+  | "snapshot-failed"  //  save, retryable: the page could not return its content
+  | "read-only"        //  save, retryable: this page may not write now; its text is kept and offered again
   | "disabled"         //  save, final: AutoSave is switched off
   | "disposed"         //  save, final: AutoSave has ended
-  | "handover-refused" //  edit, retryable: the page that edits said no, or cannot save
+  | "handover-refused" //  edit, retryable: the page that edits refused, or cannot save
   | "handover-busy"    //  edit, retryable: another page has asked before, or takes it over at this moment
   | "not-allowed"      //  any operation, final: as of a lock; the page is read-only, and what is not saved is a draft
   | "handover-timeout"; // edit, retryable: the page that edits does not answer; force takes the lock from it
@@ -278,20 +293,20 @@ export class AutoSaveError extends Error {
   readonly generation?: string;
 }
 
-/** Detail of `autosave:readonly`: this page may not write any more, or not yet. Told once each time. */
+/** Detail of `autosave:readonly`: this page may no longer write, or not yet. Dispatched once each time. */
 export interface AutoSaveReadonly {
   readonly reason: ReadonlyReason;
   readonly error?: Error & { code: string };
-  /** Who edits, where that is known by then; `state()` tells it when it becomes known. */
+  /** The page that edits, if it is known by then; otherwise `state()` names it later. */
   readonly holder?: HolderInfo;
-  /** What this page had that is not saved. It is offered: what becomes of it is up to the person. */
+  /** Unsaved text of this page. The page offers it to the user, who may use it. */
   readonly unsaved?: Uint8Array;
 }
 /** Detail of `autosave:editable`: this page may write. */
 export interface AutoSaveEditable {
-  /** The content that was saved last, by any page, for this page to load before it lets anyone type. Absent where the page has that already, or nothing was ever saved.
+  /** The last saved content of any page, which this page loads before the user may type. Absent if the page shows it already, or nothing was ever saved.
    *  Text that is typed before the page gets this event never replaces it: that text becomes a draft, and `flushNow()` and `dispose()` reject with "read-only".
-   *  A page that lost the lock with unsaved text and shows another text by now gets its own text again, which is saved next. */
+   *  A page that lost the lock with unsaved text and now shows another text gets its own text again, which is saved next. */
   readonly content?: Uint8Array;
   /** Text of this page that is not in `content`; it is a draft as well until something has been saved. */
   readonly unsaved?: Uint8Array;
@@ -303,7 +318,7 @@ export interface AutoSaveEditable {
 /** The events of an AutoSave. The last `autosave:editable` or `autosave:readonly` comes again, once, to a listener that is
  *  added after it, in a task of its own; without `content` where something was typed since. */
 export interface AutoSaveEventMap {
-  /** The content that is known here of a document whose server cannot be reached, to be shown read-only. */
+  /** The known content of a document whose server cannot be reached, to be shown read-only. */
   "autosave:preview": CustomEvent<{ content: Uint8Array }>;
   /** A draft was stored, or found. */
   "autosave:draft": CustomEvent<Draft>;
@@ -331,20 +346,26 @@ export interface AutoSave extends EventTarget {
   state(): AutoSaveState;
   /** Calls the listener after every change of state(), until the returned function is called. */
   subscribe(listener: () => void): () => void;
-  /** Says that something has changed. Costs next to nothing: call it at every keystroke. */
+  /** Reports a change. Costs next to nothing: call it at every keystroke. */
   markDirty(): void;
-  /** Takes the snapshot before it returns. Resolves when that is durable; rejects where it can't be (read-only included). */
+  /**
+   * Takes the snapshot before it returns. Resolves when the snapshot is durable; rejects if it cannot be saved
+   * (read-only included).
+   */
   flushNow(): Promise<Generation>;
   /** All generations, the current one first. */
   history(): Promise<Generation[]>;
   /** Drafts of this document, the newest first. */
   drafts(): Promise<Draft[]>;
-  /** "content": what is saved now becomes a generation and the draft the content. "generation": the draft is kept in the
+  /** "content": the saved content becomes a generation and the draft becomes the content. "generation": the draft is kept in the
    *  history. "discard": it is removed. */
   resolveDraft(id: string, as: "content" | "generation" | "discard"): Promise<void>;
   /** The content of a generation or a draft, verified. Rejects with "data-corrupted", "not-found", "read-failed". */
   read(id: "current" | string): Promise<Uint8Array>;
-  /** Names a generation and keeps it. An empty name lets it go. For the page that edits; with a server, pins are this browser's. */
+  /**
+   * Names a generation and keeps it. An empty name removes the pin. Only the page that edits may pin; with a server,
+   * pins belong to this browser.
+   */
   pin(id: "current" | string, name: string): Promise<Generation>;
   /**
    * Backs up the present content, then makes generation `id` current and returns it. An editor that loads it asynchronously does
@@ -353,11 +374,14 @@ export interface AutoSave extends EventTarget {
   restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array>;
   /**
    * From read-only back to editing: asks the holder to save and hand over; with force, takes it after graceMs (default
-   * 5000) from a holder that does not answer, never from one that says no. Pages that edit a document around or below this one
+   * 5000) from a holder that does not answer, never from one that refuses. Pages that edit a document around or below this one
    * are asked in the same way. Rejects with "handover-refused", "handover-busy", "handover-timeout" or "aborted".
    */
   requestEdit(options?: { force?: boolean; graceMs?: number; signal?: AbortSignal }): Promise<void>;
-  /** Takes the snapshot before it returns, if something is dirty; saves it, then releases. Text that cannot be saved becomes a draft, and the promise rejects with why. */
+  /**
+   * Takes the snapshot before it returns, if there are changes; saves it, then releases. Text that cannot be saved
+   * becomes a draft, and the promise rejects with the reason.
+   */
   dispose(): Promise<void>;
   /** Disposes of it at the end of the block: `await using autosave = …`. */
   [Symbol.asyncDispose](): Promise<void>;
@@ -367,7 +391,7 @@ export interface AutoSave extends EventTarget {
 
 // ---- Opening -------------------------------------------------------------------------------------
 
-/** How to open. Wrong options reject with "invalid-argument" and their name. */
+/** Options of openHoldfast. Invalid options reject with "invalid-argument" and their name. */
 export interface OpenOptions {
   /** Closes it as close() does, also before it is ready. */
   signal?: AbortSignal;
@@ -385,14 +409,14 @@ export interface OpenOptions {
   ownerName?: string;              // what other tabs are shown
   /**
    * A Holdfast server. Leases then hold on this machine and on the server both, and AutoSave saves there; `locks` stays
-   * on this machine. Where the server does not answer, acquiring goes on trying ("acquire-timeout", retryable). `steal`
+   * on this machine. If the server does not answer, the acquisition goes on trying ("acquire-timeout", retryable). `steal`
    * takes from this browser's tabs alone. `ownerName` has at most 64 characters.
    */
   server?: {
     url: string | URL;
     /**
-     * Returns the user's bearer token. It is asked before the first request and again when the server refuses the last token, never
-     * twice at a time. Where it throws or does not settle, calls fail as if the server did not answer; an empty text is "not-allowed".
+     * Returns the user's bearer token. It is called before the first request and again when the server refuses the last token, never
+     * twice at a time. If it throws or does not settle, calls fail as if the server did not answer; an empty text is "not-allowed".
      */
     token?: () => string | Promise<string>;
   };
@@ -406,42 +430,49 @@ export interface Holdfast extends EventTarget {
   /** Fulfilled when the runtime runs; rejected with a ProjectLockError that says why it cannot. Calls made before wait for it. */
   readonly ready: Promise<void>;
   /**
-   * Acquires the project's lease and renews it until it is released, lost or stale. Its events are told before it
+   * Acquires the project's lease and renews it until it is released, lost or stale. Its events are dispatched before it
    * settles. Rejects with "acquire-denied" (`ifAvailable`), "acquire-timeout" (time or retries spent), "aborted",
-   * "lease-lost" (the page was put to sleep meanwhile), "web-lock-unsupported" or "unsupported" (the message says why), "invalid-argument", "runtime-crashed".
+   * "lease-lost" (the page was put to sleep meanwhile), "web-lock-unsupported" or "unsupported" (the message says why),
+   * "invalid-argument", "runtime-crashed".
    */
   acquireProjectLock(options?: AcquireOptions): Promise<ProjectLockLease>;
-  /** Renews now instead of at the next heartbeat. Rejects with "lease-stale" or "lease-lost" where it has ended, "renew-failed" where the heartbeat will try again. */
+  /**
+   * Renews now instead of at the next heartbeat. Rejects with "lease-stale" or "lease-lost" if the lease has ended, and
+   * with "renew-failed" if the heartbeat will try again.
+   */
   renewProjectLock(lease: ProjectLockLease): Promise<ProjectLockLease>;
-  /** Gives the lease back. Rejects with "release-failed" where its record could not be removed, which `force` forgives. */
+  /** Releases the lease. Rejects with "release-failed" if its record could not be removed, unless `force` is set. */
   releaseProjectLock(lease: ProjectLockLease, options?: { force?: boolean }): Promise<void>;
   /**
-   * Runs the executor under a lease, which is renewed while it runs and released afterwards, whatever it does.
-   * Rejects with what the executor threw, or as soon as the lease ends under it with "lease-lost" or "lease-stale";
-   * `lease.signal` tells the executor.
+   * Runs the executor under a lease, which is renewed while the executor runs and released afterwards in any case.
+   * Rejects with the executor's error, or with "lease-lost" or "lease-stale" as soon as the lease ends; `lease.signal`
+   * reports that to the executor.
    */
   withProjectLock<T>(executor: (lease: ProjectLockLease) => T | Promise<T>, options?: WithLockOptions): Promise<T>;
-  /** Calls the listener with every event, in order, until the returned function is called. What it throws goes to the page's error event and changes nothing else. */
+  /**
+   * Calls the listener with every event, in order, until the returned function is called. An exception of the listener
+   * goes to the page's error event and changes nothing else.
+   */
   subscribe(listener: (event: ProjectLockEvent) => void): () => void;
   /**
-   * Saves what the page edits, by itself, under the project's lock. Fulfilled once it is known whether this page edits:
-   * one that may not is read-only and stands by. Then come, in a task of their own, the events of how it began:
-   * `autosave:editable` with what was saved last, or `autosave:readonly` with who edits.
+   * Saves the text that the page edits, automatically, under the project's lock. Fulfilled once it is known whether
+   * this page edits: a page that may not is read-only and stands by. Then the events of the beginning come, in a task
+   * of their own: `autosave:editable` with the last saved content, or `autosave:readonly` with the page that edits.
    *
-   * The snapshot is asked for when it is written, not when it was marked. A string is saved as UTF-8, an object as JSON.
-   * Rejects with "unsupported" where files cannot be stored (the message says why), "invalid-argument", "aborted",
+   * The snapshot is taken when it is written, not when it was marked. A string is saved as UTF-8, an object as JSON.
+   * Rejects with "unsupported" if files cannot be stored (the message says why), "invalid-argument", "aborted",
    * "runtime-crashed".
    */
   initAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): Promise<AutoSave>;
-  /** Returns at once. The AutoSave tells by `ready` when it is known whether this page edits; `ready` rejects as initAutoSave does. Calls made
-   *  before wait for it. Text that is marked before is kept: it is saved if nothing was, and a draft otherwise. A call of
+  /** Returns at once. `ready` settles when it is known whether this page edits; `ready` rejects as initAutoSave does. Calls made
+   *  before wait for it. Text that is marked before is kept: it is saved if no content was saved before, and becomes a draft otherwise. A call of
    *  `dispose()` before it is ready ends it cleanly: `ready` rejects with "aborted". */
   createAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): AutoSave;
   readonly locks: LockManagerLike;
-  /** Who holds and who waits, in all tabs of the origin, in the order of time. */
+  /** All holders and waiters, in all tabs of the origin, in the order of time. */
   inspect(): Promise<{ held: HolderInfo[]; pending: WaiterInfo[] }>;
-  /** Takes the snapshots of its AutoSaves before it returns, saves them, ends what is being acquired with "aborted", releases
-   *  everything and stops the runtime. Text that cannot be saved becomes a draft, and the promise rejects with why. */
+  /** Takes the snapshots of its AutoSaves before it returns, saves them, ends pending acquisitions with "aborted", releases
+   *  everything and stops the runtime. Text that cannot be saved becomes a draft, and the promise rejects with the reason. */
   close(): Promise<void>;
   /** Closes it at the end of the block: `await using holdfast = …`. */
   [Symbol.asyncDispose](): Promise<void>;
@@ -456,7 +487,7 @@ export interface Holdfast extends EventTarget {
  */
 export function openHoldfast(options?: OpenOptions): Promise<Holdfast>;
 
-/** Returns at once, or throws "invalid-argument". The Holdfast tells by `ready` when it runs; calls made before wait for it. On a server (Node.js, server-side
+/** Returns at once, or throws "invalid-argument". `ready` settles when it runs; calls made before wait for it. On a server (Node.js, server-side
  *  rendering) it does nothing, and `ready` rejects with "unsupported"; `openHoldfast` rejects with it there. */
 export function createHoldfast(options?: OpenOptions): Holdfast;
 

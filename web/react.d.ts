@@ -3,7 +3,7 @@
 
 import type { AutoSave, AutoSaveOptions, AutoSaveState, Holdfast, OpenOptions, Snapshot } from "./holdfast.js";
 
-/** What a component shows. */
+/** The view of a component. */
 export interface AutoSaveView {
   /** The AutoSave itself; undefined in the first render and on a server. */
   readonly autosave: AutoSave | undefined;

@@ -10,7 +10,7 @@ export interface EditorOptions extends AutoSaveOptions {
   open?: OpenOptions;
 }
 
-/** What a component shows. */
+/** The view of a component. */
 export interface EditorView {
   readonly text: string;
   /** The AutoSave itself; undefined on a server and while nobody subscribes. */

@@ -16,7 +16,7 @@ export interface UseAutoSaveOptions extends UseEditorOptions {
   load?: (content: Uint8Array) => unknown;
 }
 
-/** What a component shows. */
+/** The view of a component. */
 export interface AutoSaveRefs {
   /** The AutoSave itself; undefined until the component is mounted. */
   readonly autosave: ComputedRef<AutoSave | undefined>;

@@ -6,7 +6,6 @@ import (
 	"go/token"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -48,16 +47,7 @@ func oddDecisions(files []source) []string {
 // hard to read.
 var unclear = regexp.MustCompile(`(?:^|[.:;] )(?:Who|Whoever|What|Whatever|Whose)(?: |,)|\b(?:is|are|was|were|be|been) told\b|\bhas it\b|\bof before\b|\bin its turn\b|\bin the midst\b`)
 
-// plainRooms are the folders whose comments are in plain English. The list grows until it contains every folder.
-var plainRooms = []string{
-	"autosave/", "cmd/", "internal/", "jsbridge/", "server/asks/", "server/blobs/", "server/content/", "server/events/", "server/httpapi/", "server/kv/", "server/locks/", "server/policy/", "server/rooms/", "server/users/",
-	"tests/arch/", "tests/bench/", "tests/benchserver/", "tests/browser/", "tests/campaign/", "tests/chaosserver/",
-	"tests/consumer/", "tests/docs/", "tests/e2e/", "tests/endings/", "tests/engines/", "tests/outside/", "tests/race/", "tests/remoteserver/", "tests/serving/", "tests/simulation/", "tests/soak/", "tests/strangers/",
-	"tests/wasmworker/", "tests/wpt/",
-	"lock/", "opfs/", "remote/", "wasm/", "web/build/", "web/demo/",
-}
-
-// unclearSentences checks the documents and the comments of plainRooms for the patterns of unclear. It skips the reference pages, which
+// unclearSentences checks the documents and the comments of all sources for the patterns of unclear. It skips the reference pages, which
 // are made of comments, and questions.
 func unclearSentences(files []source) []string {
 	var found []string
@@ -78,20 +68,15 @@ type line struct {
 
 // prose returns the lines of a file that are checked.
 func prose(f source) []line {
-	plain := slices.ContainsFunc(plainRooms, func(room string) bool { return strings.HasPrefix(f.path, room) })
 	switch path.Ext(f.path) {
 	case ".md":
 		if !strings.HasPrefix(path.Base(f.path), "reference") {
 			return documentLines(f)
 		}
 	case ".go":
-		if plain {
-			return goComments(f)
-		}
+		return goComments(f)
 	case ".ts", ".js":
-		if plain {
-			return typeScriptComments(f)
-		}
+		return typeScriptComments(f)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// What Go asks an AutoSave for, and gets: what is to be saved, and what becomes a draft.
+// The answers of a page to Go's questions: the content to save, and the text of a draft.
 
 import { failed } from "./failed";
 import type { Journal } from "./journal";
@@ -31,7 +31,7 @@ export class Answers {
     await this.#call("answer", { ...found, ask, saver: this.#id }).catch(() => undefined);
   }
 
-  /** What Go saves now, as bytes that are nobody else's. */
+  /** The content that Go saves now, in bytes that nobody else uses. */
   async snapshot(): Promise<{ bytes: Uint8Array; draft: string; number: number }> {
     if (!this.#shots.pinned) await this.#loading.done;
     const shot = this.#shots.serve(), { draft, number } = shot;
@@ -40,7 +40,7 @@ export class Answers {
     return { bytes: await encodedApart(text), draft, number };
   }
 
-  /** Stores unsaved text where other pages find it. */
+  /** Stores unsaved text as a draft that other pages find. */
   async seal(cause: string): Promise<object> {
     if (!this.#shots.unsaved) return {};
     const draft = await this.#journal.draft(this.#shots.stand(), cause);

@@ -1,6 +1,5 @@
-// AutoSave's part in the page. What is saved,
-// when and under which lock is decided in Go; here are the events, the snapshots, and what a page
-// must know without asking.
+// AutoSave's part in the page. Go decides what is saved, when and under which lock. This module has the events, the
+// snapshots, and the state that a page must know without asking.
 
 import type * as Contract from "../holdfast";
 import { Answers } from "./answers";
@@ -20,7 +19,7 @@ import { consent, merged, type RawState, type Saver, type Told, type ToldEditabl
 
 const journalMs = 200;
 
-/** How long nobody types before text that may not be saved becomes a draft. */
+/** How long typing must pause before text that may not be saved becomes a draft. */
 const asideMs = 500;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -34,7 +33,7 @@ export class AutoSave implements Saver {
   readonly #onReadonly: Contract.AcquireOptions["onReadonly"];
   readonly #merge: Contract.AutoSaveOptions["merge"];
   readonly #id = newId();
-  readonly #over = new AbortController(); // takes the listeners off the page
+  readonly #over = new AbortController(); // removes the listeners from the page
   readonly #shots: Shots;
   readonly #journal: Journal;
   readonly #options: object;
@@ -42,16 +41,16 @@ export class AutoSave implements Saver {
   readonly #marks: Marks;
   readonly #loading: Loading;
   readonly #answers: Answers;
-  #readOnly = true; // as Go says
+  #readOnly = true; // according to Go
   #leases = new Map<string, Contract.ProjectLockLease>();
   #leaseId = "";
   #early: (() => void)[] | undefined = []; // events for the page once it has this object
-  #crashes: number | undefined; // since it has begun
-  #asleep = false; // from pagehide until it has begun anew
-  #waking: Promise<void> | undefined; // it is about to
+  #crashes: number | undefined; // since it began
+  #asleep = false; // from pagehide until it begins anew
+  #waking: Promise<void> | undefined; // pending while it begins anew
   #flushing: Promise<unknown> | undefined;
-  #resuming: Promise<void> | undefined; // it is found out whether a page that was frozen has the lock still
-  #restored = { id: "", moment: "" }; // the generation that was made of what this page did not have, and when
+  #resuming: Promise<void> | undefined; // pending while Go verifies the lease of a page that was frozen
+  #restored = { id: "", moment: "" }; // the generation that a restore made of another content, and when
   #disposing: Promise<void> | undefined;
   #aside: ReturnType<typeof setTimeout> | undefined;
 
@@ -65,7 +64,7 @@ export class AutoSave implements Saver {
       this.#journal.mark();
       void this.#call("mark").catch(() => undefined);
       clearTimeout(this.#aside);
-      if (this.#readOnly) this.#aside = setTimeout(() => void this.#setAside().catch(() => undefined), asideMs); // the journal has it, or localStorage
+      if (this.#readOnly) this.#aside = setTimeout(() => void this.#setAside().catch(() => undefined), asideMs); // the journal or localStorage contains it
     });
     this.#loading = new Loading(this.#shots, () => {
       if (this.#shots.unsaved) this.#marks.again();
@@ -96,7 +95,7 @@ export class AutoSave implements Saver {
     this.#crashes = 0;
     twice.add(this, this.#journal.folder);
     this.#watch();
-    // The page gets this object before the events of how it began: not in a microtask, nor by a timer, which is slow in a hidden page.
+    // The page gets this object before the events of its beginning: not in a microtask, and not by a timer, which is slow in a hidden page.
     void pause().then(() => {
       const early = this.#disposing ? [] : this.#early ?? [];
       this.#early = undefined;
@@ -123,7 +122,7 @@ export class AutoSave implements Saver {
   flushNow(): Promise<Contract.Generation> {
     const end = this.#wire.deadline();
     const spared = this.#spare();
-    const shot = this.#shots.loading ? undefined : this.#shots.pin(); // half a text is not saved
+    const shot = this.#shots.loading ? undefined : this.#shots.pin(); // an incomplete text is not saved
     const flush = async (): Promise<Contract.Generation> => {
       try {
         await this.#resuming;
@@ -136,7 +135,7 @@ export class AutoSave implements Saver {
         this.#shots.unpin(shot);
       }
     };
-    // One after the other: each is answered with the generation that has what was there at its call.
+    // One after the other: each resolves with the generation that contains the text at its call.
     const flushing = this.#flushing ? this.#flushing.then(flush) : flush();
     const over = this.#flushing = flushing.then(() => undefined, () => undefined).then(() => {
       if (this.#flushing === over) this.#flushing = undefined;
@@ -152,7 +151,7 @@ export class AutoSave implements Saver {
     await this.#call("resolveDraft", { id, as });
     if (as !== "discard" || sealed?.draft !== id) return;
     this.#journal.saved(id, sealed.number);
-    if (this.#readOnly) this.#shots.discarded(sealed); // an editor saves its text all the same
+    if (this.#readOnly) this.#shots.discarded(sealed); // an editor saves its text anyway
   }
 
   pin(id: string, name: string): Promise<Contract.Generation> { return this.#call("pin", { id, name }) as Promise<Contract.Generation>; }
@@ -162,9 +161,9 @@ export class AutoSave implements Saver {
   async restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array> {
     const restored = await this.#call("restore", { id }) as Uint8Array;
     const late = this.#restored.moment !== this.#shots.moment;
-    this.#replace(this.#restored.id, restored); // what was typed meanwhile is a draft
+    this.#replace(this.#restored.id, restored); // text typed meanwhile is a draft
     if (load) await this.#loading.until(Promise.resolve(restored).then(load));
-    if (late) this.markDirty(); // Go may have saved the earlier text over it
+    if (late) this.markDirty(); // Go may have overwritten it with the earlier text
     return restored;
   }
 
@@ -173,7 +172,7 @@ export class AutoSave implements Saver {
   leave(end: number): Promise<void> {
     if (this.#over.signal.aborted) return Promise.resolve();
     const spared = this.#spare(), { unsaved, loading } = this.#shots;
-    // An editor may be asked for its text although it is saved, and the page may have emptied it by then.
+    // Go may ask an editor for its text although it is saved, and the page may have emptied it by then.
     return this.#disposing ??= this.#dispose(this.#journal.folder && (unsaved || (!this.#readOnly && !loading)) ? this.#shots.pin() : undefined, spared, end);
   }
 
@@ -185,8 +184,8 @@ export class AutoSave implements Saver {
       await this.#call("dispose", shot && { number: shot.number }, undefined, end - 1000);
       if (spared || (shot && this.#shots.unsaved)) throw this.#wire.error(spared ? notLoaded : notSaved);
     } catch (failure) {
-      if (shot && this.#shots.unsaved) await this.#wire.inTime(this.#journal.seal(shot, "closed"), end - 500).catch(() => undefined); // it is kept elsewhere
-      else if ((failure as AutoSaveError).code === "disposed") return; // it has not begun
+      if (shot && this.#shots.unsaved) await this.#wire.inTime(this.#journal.seal(shot, "closed"), end - 500).catch(() => undefined); // localStorage keeps it
+      else if ((failure as AutoSaveError).code === "disposed") return; // it had not begun
       throw failure;
     } finally {
       await this.#wire.inTime(this.#journal.stop(), end).catch(() => undefined);
@@ -194,7 +193,7 @@ export class AutoSave implements Saver {
     }
   }
 
-  /** Calls Go, which hears first of what is marked. The time in which this AutoSave begins anew is part of the call's. */
+  /** Calls Go, after it has received all marks. The time in which this AutoSave begins anew is part of the call's time. */
   async #call(method: Method, arg?: object, signal?: AbortSignal, end = this.#wire.deadline()): Promise<unknown> {
     try {
       if (this.#waking && method !== "mark") await this.#wire.inTime(this.#waking.catch(() => undefined), end, method);
@@ -206,7 +205,7 @@ export class AutoSave implements Saver {
 
   #changed(): void { this.#wire.handle.changed(); }
 
-  /** Makes text that was typed in a page that may not write a draft, which every page sees. */
+  /** Makes a draft, which every page sees, of text that was typed in a page that may not write. */
   async #setAside(): Promise<void> {
     if (!this.#readOnly || this.#asleep || this.#disposing || !this.#shots.unsaved) return;
     const { draft } = this.#shots;
@@ -258,7 +257,7 @@ export class AutoSave implements Saver {
   }
 
   #saved(draft: string | undefined, number: number, generation: Contract.Generation): void {
-    if (draft === undefined) { // what somebody else had
+    if (draft === undefined) { // a content of another page
       this.#restored = { id: generation.id, moment: this.#shots.moment };
       return;
     }
@@ -266,21 +265,21 @@ export class AutoSave implements Saver {
     this.#journal.saved(draft, number);
   }
 
-  /** The page's text becomes another one. */
+  /** Replaces the page's text. */
   #replace(base: string, bytes: Uint8Array): void {
     this.#journal.leave("lock-lost");
     this.#shots.replaced(base, decoder.decode(bytes));
     this.#marks.news();
   }
 
-  /** Shows the content that this machine knows, where the page shows nothing else. */
+  /** Shows the content that this machine knows, unless the page shows something else. */
   #preview(raw: Told): void {
     if (this.#shots.unsaved) return;
     if (this.#wire.handle.hears(raw.type)) this.#replace(raw["base"] as string ?? "", raw["content"] as Uint8Array);
     this.#wire.handle.tell(raw.type, this.#detail(raw));
   }
 
-  /** Until the editor is given the content, what is typed is typed on nothing: a draft, which is stored at once. Returns whether there is such. */
+  /** Text typed before the editor gets the content is based on nothing: it becomes a draft at once. Returns whether there is such text. */
   #spare(): boolean {
     if (!this.#shots.tell()) return false;
     const { unsaved } = this.#shots;
@@ -289,10 +288,10 @@ export class AutoSave implements Saver {
     return unsaved;
   }
 
-  /** From here on the page has the content, and what is typed belongs to that. */
+  /** From now on the page has the content, and text typed from now on belongs to it. */
   #editable(raw: ToldEditable): void {
     const { content: bytes, base } = raw, early = this.#early !== undefined;
-    // A page that was read-only may have shown another text over its own.
+    // A page that was read-only may have shown another text in place of its own.
     const covered = bytes ? undefined : this.#shots.covered;
     if (covered !== undefined) raw = { ...raw, content: encoded(covered).slice() };
     if (bytes && early) this.#shots.hold();
@@ -309,7 +308,7 @@ export class AutoSave implements Saver {
       if (!early) void this.#answers.give(raw, this.#loading.done);
       this.#changed();
     });
-    if (early) void this.#answers.give(raw, Promise.resolve()); // Go waits for that before the page gets this object
+    if (early) void this.#answers.give(raw, Promise.resolve()); // Go waits for this answer, which comes before the page gets this object
   }
 
   #detail(raw: Told): object {
@@ -321,13 +320,13 @@ export class AutoSave implements Saver {
       case "autosave:conflict": detail["draft"] = draft;
     }
     if (type === "autosave:readonly" && this.#shots.unsaved) {
-      this.#shots.stand(); // the page may show another text from here on
+      this.#shots.stand(); // the page may show another text from now on
       detail["unsaved"] ??= this.#unsaved();
     }
     return Object.freeze({ ...detail, ...(error && { error: this.#wire.error(error) }) });
   }
 
-  /** Returns the unsaved text, where the page can say it at once. */
+  /** Returns the unsaved text, if the page can return it synchronously. */
   #unsaved(): Uint8Array | undefined {
     const { text } = this.#shots.stand();
     return text === undefined ? undefined : encoded(text).slice();
@@ -344,28 +343,28 @@ export class AutoSave implements Saver {
     }, this.#over.signal);
   }
 
-  /** Keeps what nobody has saved, at once: nothing may run after this. */
+  /** Keeps unsaved text synchronously: nothing may run after this. */
   #keep(): void {
     this.#spare();
     if (this.#shots.unsaved) this.#journal.keep(this.#shots.take());
   }
 
-  /** Something of the state has changed without Go. */
+  /** Applies a change of the state that does not come from Go. */
   #became(part: Partial<Contract.AutoSaveState>): void {
     this.#state.set({ ...this.#state.now, ...part });
     this.#wire.handle.tell("autosave:phase", this.#state.now);
     this.#changed();
   }
 
-  /** The facade ends all that is held as the page goes into the back/forward cache. This begins anew when it comes back. */
+  /** The facade releases everything as the page goes into the back/forward cache. This begins anew when the page comes back. */
   #sleep(part: Partial<Contract.AutoSaveState>): void {
     this.#asleep = this.#readOnly = true;
-    this.#journal.pause(true); // its file must be closed to be adopted
+    this.#journal.pause(true); // another page adopts its file only if it is closed
     this.#leases.clear();
     this.#became({ phase: "readonly", ...part });
   }
 
-  /** The page is shown, perhaps after it was put to sleep again before it was awake: what was under way then has failed, or still waits for the runtime. */
+  /** The page is shown, perhaps after another sleep before it was awake: earlier calls have failed, or still wait for the runtime. */
   async #wake(): Promise<void> {
     if (!this.#asleep || this.#waking) return;
     const crashes = this.#crashes;
@@ -382,13 +381,13 @@ export class AutoSave implements Saver {
 
   /** The runtime has died. The unsaved text is offered to the page and kept. If another runtime takes its place, this begins anew. */
   async #died(lastError: Error & { code: string }): Promise<void> {
-    if (this.#crashes === undefined || this.#disposing) return; // the caller that waits gets the error
+    if (this.#crashes === undefined || this.#disposing) return; // the waiting caller gets the error
     this.#crashes++;
     const unsaved = this.#shots.unsaved ? this.#unsaved() : undefined;
     this.#keep();
     this.#sleep({ lastError });
     this.#wire.handle.tell("autosave:readonly", Object.freeze({ reason: "runtime-crashed", error: lastError, unsaved }));
-    if (this.#waking) return; // that goes on
+    if (this.#waking) return; // that attempt goes on
     await this.#wake();
     if (this.#asleep) this.#end();
   }

@@ -1,11 +1,11 @@
-// An AutoSave as the hooks of frameworks use it: what a component shows is one object that never changes, and loading and the state
-// of a page that may not write are seen to.
+// An AutoSave for the hooks of frameworks: the view of a component is one object that never changes. This class loads
+// contents and follows the saved content while the page may not write.
 
 import type { AutoSave, AutoSaveOptions, AutoSaveState, Holdfast, OpenOptions, Snapshot } from "../holdfast";
 import { createHoldfast } from "./holdfast.js";
 import { first } from "./state";
 
-/** What a component shows. The same object until something changes. */
+/** The view of a component. The same object until something changes. */
 export interface View {
   readonly autosave: AutoSave | undefined;
   readonly readOnly: boolean;
@@ -14,7 +14,7 @@ export interface View {
 }
 
 export interface BindingOptions extends AutoSaveOptions {
-  /** Shows a content: what was saved last, by any page. Until its promise settles, nothing is saved. */
+  /** Shows the last saved content of any page. Until its promise settles, nothing is saved. */
   load?: (content: Uint8Array) => unknown;
 }
 
@@ -24,7 +24,10 @@ export interface Given {
   open?: OpenOptions | undefined;
 }
 
-/** Begins with the Holdfast that is given, or opens one. The returned function ends what has begun, and a Holdfast that was opened. */
+/**
+ * Begins with the given Holdfast, or opens one. The returned function ends what has begun, and closes a Holdfast that
+ * was opened here.
+ */
 export function owning({ holdfast, open }: Given, begin: (holdfast: Holdfast) => () => void): () => void {
   const used = holdfast ?? createHoldfast(open);
   const end = begin(used);
@@ -34,7 +37,7 @@ export function owning({ holdfast, open }: Given, begin: (holdfast: Holdfast) =>
   };
 }
 
-/** What is shown until there is an AutoSave, and on a server. */
+/** The view before there is an AutoSave, and on a server. */
 export const unbound: View = Object.freeze({
   autosave: undefined, readOnly: true, state: first,
 });
@@ -47,7 +50,7 @@ export class Binding {
   readonly #load: BindingOptions["load"];
   readonly #changed: () => void;
 
-  /** `changed` is called when there is another view. */
+  /** `changed` is called when the view changes. */
   constructor(holdfast: Holdfast, snapshot: () => Snapshot | Promise<Snapshot>, { load, ...options }: BindingOptions, changed: () => void) {
     this.#load = load;
     this.#changed = changed;
@@ -55,7 +58,7 @@ export class Binding {
     this.#view = this.#made();
     this.autosave.subscribe(this.#refresh);
     for (const type of ["autosave:editable", "autosave:readonly"]) {
-      this.autosave.addEventListener(type, () => { // what could not be loaded at first is loaded now
+      this.autosave.addEventListener(type, () => { // content whose first load failed is loaded now
         this.#error = undefined;
         this.#refresh();
       });
@@ -65,7 +68,7 @@ export class Binding {
     });
     this.autosave.addEventListener("autosave:preview", ({ detail }) => void this.#show(detail.content));
     this.autosave.addEventListener("autosave:readonly", ({ detail }) => {
-      if (!detail.unsaved) void this.#follow(); // else the person sees what is not saved, and may copy it
+      if (!detail.unsaved) void this.#follow(); // otherwise the user sees the unsaved text, and may copy it
     });
     this.autosave.ready.then(this.#refresh, (error: Error & { code: string }) => {
       this.#error = error;
@@ -80,7 +83,7 @@ export class Binding {
     this.autosave.markDirty();
   }
 
-  /** Ends the AutoSave. It saves what the page has; text that cannot be saved is a draft. */
+  /** Ends the AutoSave. It saves the page's text; text that cannot be saved is a draft. */
   end(): void { this.autosave.dispose().catch(() => undefined); }
 
   #made(): View {
@@ -100,7 +103,7 @@ export class Binding {
     await this.#load?.(content);
   }
 
-  /** A page that may not write shows what is saved. */
+  /** A page that may not write shows the saved content. */
   async #follow(): Promise<void> {
     const saved = await this.autosave.read("current").catch(() => undefined); // nothing may be saved yet
     if (saved && this.autosave.readOnly && !this.#touched) await this.#show(saved);

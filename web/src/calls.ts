@@ -1,17 +1,18 @@
-// Tells the page of synchronous file calls before they begin, because a worker that is in one cannot say anything. Such a call
-// may never return: that was seen after the site's data was cleared.
+// Reports synchronous file calls to the page before they begin, because a worker cannot send messages during a call.
+// Such a call may never return: this happened after the site's data was cleared.
 
 /** Calls in one task are reported once, unless one of them moves so much that it may take longer. */
 const much = 1 << 20;
 
-/** Microtasks in which an answer of Go reaches the page: then a message of its own does not have to say that the call has returned. */
+/** Microtasks in which an answer of Go reaches the page: then no further message needs to say that the call has returned. */
 const answerTurns = 12;
 
 interface Sync { [method: string]: (...args: unknown[]) => unknown }
 
 /**
- * Calls tell with the number of bytes before a file call, and with -1 after the task that made it, unless the worker has sent
- * another message since: call the returned function with each. A message costs more than a small file call.
+ * Calls tell with the number of bytes before a file call, and with -1 after the task that made it, unless the worker
+ * has sent another message since. The returned function must be called for each message. A message costs more than a
+ * small file call.
  */
 export function watchCalls(tell: (bytes: number) => void): () => void {
   const handle = (globalThis as { FileSystemSyncAccessHandle?: { prototype: Sync } }).FileSystemSyncAccessHandle?.prototype;
@@ -37,7 +38,7 @@ export function watchCalls(tell: (bytes: number) => void): () => void {
       return call.apply(this, args);
     };
     let current = told(handle[method]!);
-    // A later replacement of the method is reported too.
+    // Calls of a later replacement of the method are reported too.
     Object.defineProperty(handle, method, { configurable: true, get: () => current, set: (call: Sync[string]) => void (current = told(call)) });
   }
   return returned;

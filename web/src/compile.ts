@@ -8,7 +8,7 @@ let cache: RequestCache = "default";
 /** Rejects with "load-failed" if the file did not arrive whole, and with "unsupported" if the page may not run Wasm. */
 export async function compile(url: string, signal: AbortSignal): Promise<WebAssembly.Module> {
   try {
-    void new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)); // the smallest one
+    void new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)); // the smallest module
   } catch (error) {
     throw problem("unsupported", `WebAssembly is missing or forbidden (${error}); does the content security policy allow it (script-src 'wasm-unsafe-eval')?`);
   }

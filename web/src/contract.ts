@@ -1,4 +1,4 @@
-// Not bundled: tsc compares here what the facade exports with what holdfast.d.ts declares.
+// Not bundled: here tsc compares the exports of the facade with the declarations in holdfast.d.ts.
 
 import type * as Contract from "../holdfast";
 import * as facade from "./holdfast";

@@ -4,10 +4,10 @@ import type { LockErrorCode } from "../holdfast";
 import { ProjectLockError } from "./errors";
 import type { Method, Reason } from "./protocol";
 
-/** How long a call may take that waits for no person, in milliseconds. */
+/** Maximum time of a call that does not wait for a person, in milliseconds. */
 export const callMs = 15_000;
 
-/** So much earlier Go has to answer, and so much earlier AutoSaves have to end than what closes them. */
+/** Go must answer by this much earlier, and AutoSaves must end by this much before their Holdfast closes. */
 const answerMs = 1000, closeMs = 2000;
 
 /** The deadline of a call that begins now. */
@@ -20,7 +20,7 @@ export const beforeClose = (end: number): number => end - closeMs;
 export const limitOf = (end: number): number | undefined =>
   (end === Infinity ? undefined : Math.max(1, end - answerMs - performance.now()));
 
-/** The promise, or an error where the deadline comes first. */
+/** The promise, or an error if the deadline comes first. */
 export function inTime<T>(promise: Promise<T>, end: number, method?: Method): Promise<T> {
   if (end === Infinity) return promise;
   let timer: ReturnType<typeof setTimeout>;
@@ -34,7 +34,7 @@ export function inTime<T>(promise: Promise<T>, end: number, method?: Method): Pr
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** Waits for the runtime, within the limits of an acquisition. Returns the time that is left of `timeoutMs`. */
+/** Waits for the runtime, within the limits of an acquisition. Returns the rest of `timeoutMs`. */
 export async function loadedWithin(running: Promise<unknown>, timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<number | undefined> {
   const begun = performance.now();
   const settled = new AbortController(); // a signal may live as long as the page: no listener stays on it

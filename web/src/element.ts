@@ -1,4 +1,5 @@
-// holdfast/element: <holdfast-status>, which shows who edits and what is saved, and lets the person ask for the turn and decide about drafts.
+// holdfast/element: <holdfast-status> shows the editor and the state of saving, and lets the user ask for the turn and
+// decide about drafts.
 
 import type { AutoSave, Draft } from "../holdfast";
 import { style } from "./element-style";
@@ -6,13 +7,13 @@ import { type TextName, texts } from "./element-texts";
 
 const tag = "holdfast-status";
 
-/** Servers have no elements: there the class can be imported and does nothing. */
+/** Servers have no elements: the class can be imported there and does nothing. */
 const Base = (globalThis.HTMLElement ?? class {}) as typeof HTMLElement;
 
 /** After these answers only force helps. */
 const silent = ["handover-timeout"];
 
-/** So many characters of a draft are shown. */
+/** Number of characters of a draft that are shown. */
 const previewLength = 120;
 
 const make = <K extends keyof HTMLElementTagNameMap>(name: K, part: string, ...children: (Node | string)[]): HTMLElementTagNameMap[K] => {
@@ -30,7 +31,7 @@ export class HoldfastStatus extends Base {
   static readonly observedAttributes = Object.keys(texts).map((name) => `text-${name}`);
 
   #autosave: AutoSave | undefined;
-  #stop: AbortController | undefined; // while it is connected and has an AutoSave
+  #stop: AbortController | undefined; // set while it is connected and has an AutoSave
   #asking = false;
   #force = false; // the page that edits does not answer
   #message = "";
@@ -42,7 +43,7 @@ export class HoldfastStatus extends Base {
   /** The AutoSave that is shown. */
   get autosave(): AutoSave | undefined { return this.#autosave; }
   set autosave(autosave: AutoSave | undefined) {
-    if (autosave === this.#autosave) return; // a component says so each time that it renders
+    if (autosave === this.#autosave) return; // a component sets it each time that it renders
     this.#disconnect();
     this.#autosave = autosave;
     this.#drafts = [];
@@ -74,7 +75,7 @@ export class HoldfastStatus extends Base {
       for (const type of ["draft", "conflict", "saved", "editable", "readonly"]) {
         autosave.addEventListener(`autosave:${type}`, () => void this.#list(), { signal });
       }
-      // Nobody tells of a draft that another page leaves as it ends.
+      // No event reports a draft that another page leaves as it ends.
       document.addEventListener("visibilitychange", () => { if (!document.hidden) void this.#list(); }, { signal });
       autosave.ready.then(() => this.#list(), (error: unknown) => this.#tell(error)).catch(() => undefined);
     }
@@ -92,7 +93,7 @@ export class HoldfastStatus extends Base {
     this.#draw();
   }
 
-  /** The text of that name, as the attribute says it or in English. */
+  /** The text of that name, from the attribute or in English. */
   #text(name: TextName, values: Record<string, string> = {}): string {
     return (this.getAttribute(`text-${name}`) ?? texts[name]).replace(/\{(\w+)\}/g, (all, key: string) => values[key] ?? all);
   }
@@ -125,7 +126,7 @@ export class HoldfastStatus extends Base {
   async #list(): Promise<void> {
     const autosave = this.#autosave, listing = ++this.#listing;
     this.#counted = autosave?.state().drafts ?? 0;
-    const drafts = await autosave?.drafts().catch(() => []) ?? []; // it may have ended
+    const drafts = await autosave?.drafts().catch(() => []) ?? []; // the AutoSave may have ended
     const shown = await Promise.all(drafts.map(async (draft) => ({ draft, preview: await this.#preview(draft) })));
     if (listing !== this.#listing || autosave !== this.#autosave) return;
     this.#drafts = shown;
@@ -138,7 +139,7 @@ export class HoldfastStatus extends Base {
       const text = new TextDecoder("utf-8", { fatal: true }).decode(await this.#autosave!.read(id));
       return text.length > previewLength ? `${text.slice(0, previewLength)} …` : text;
     } catch {
-      return this.#text("bytes", { count: String(bytes) }); // no text, or it is gone
+      return this.#text("bytes", { count: String(bytes) }); // it is no text, or it is gone
     }
   }
 
@@ -153,7 +154,7 @@ export class HoldfastStatus extends Base {
     this.#ui?.status.focus(); // the button that had the focus is gone
   }
 
-  /** Makes what is shown, once. */
+  /** Builds the content of the element, once. */
   build() {
     const root = this.attachShadow({ mode: "open" });
     root.adoptedStyleSheets = [style()];

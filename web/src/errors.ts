@@ -26,7 +26,7 @@ export class AutoSaveError extends Error implements Contract.AutoSaveError {
   }
 }
 
-/** Any failure as an error of ours: Go rejects with descriptions, the browser with its own errors. */
+/** Converts any failure into an error of Holdfast: Go rejects with descriptions, the browser with its own errors. */
 export function asError(failure: unknown, operation: Contract.Operation = "acquire"): ProjectLockError | AutoSaveError {
   if (failure instanceof ProjectLockError || failure instanceof AutoSaveError) return failure;
   const reason = failure as Reason;

@@ -21,13 +21,19 @@ interface Go {
 }
 declare const Go: new () => Go;
 
-/** The services for the program: files opens files where handles are missing; tables has the file of locks; writer saves; journals has the drafts. It ends with ended. */
+/**
+ * The services for the program: files opens files if this thread cannot; tables has the file of locks; writer saves;
+ * journals has the drafts. The program ends with ended.
+ */
 interface Lent { files?: Files; tables: Pick<Tables, "swap">; writer: Pick<SaveWriter, "expect" | "prepare" | "store" | "finish">; journals: Pick<Journals, "bind" | "list" | "read" | "remove">; ended?: AbortSignal }
 
-/** Serves one more Holdfast, whose events it tells. */
+/** Serves one more Holdfast and reports its events. */
 export type Open = (config: Config, event: Listener["event"]) => Promise<Exports>;
 
-/** Readies the program, which runs from the first Holdfast until the last one is closed. When it has died, the locks it held are given back. */
+/**
+ * Prepares the program, which runs from the first Holdfast until the last one is closed. When it dies, its locks are
+ * released.
+ */
 export async function startGo(module: WebAssembly.Module, tell: Died, { files, tables, writer, journals, ended }: Lent): Promise<Open> {
   const go = new Go();
   let port: Port | undefined;
@@ -42,7 +48,7 @@ export async function startGo(module: WebAssembly.Module, tell: Died, { files, t
   ended?.throwIfAborted();
   ended?.addEventListener("abort", () => stop(go) && port?.close()); // in a page nothing else ends it
 
-  const served = new Set<Exports>(); // what does not close
+  const served = new Set<Exports>(); // Holdfasts that do not close
   let turn: Promise<unknown> = Promise.resolve();
   const open: Open = (config, event) => new Promise((resolve, reject) => {
     const ready = (exports: Exports): void => {

@@ -1,4 +1,5 @@
-// An AutoSave as a page has it, from the call that creates it on. The module that saves, and the runtime, are loaded meanwhile.
+// The AutoSave object of a page, from the call that creates it on. The module that saves, and the runtime, load
+// meanwhile.
 
 import type * as Contract from "../holdfast";
 import { deadline, inTime } from "./deadline";
@@ -13,11 +14,11 @@ export class Handle extends Listeners implements Contract.AutoSave {
   #saver: Saver | undefined; // once it is ready
   #marks = 0; // before that
   readonly #take: Taking;
-  #fixed: Taken | undefined; // the snapshot of a page that has ended this before it was ready
+  #fixed: Taken | undefined; // the snapshot of a page that ended this before it was ready
   readonly #make: () => Promise<Saver>;
-  #retry: ReturnType<typeof setTimeout> | undefined; // while the modules could not be loaded
+  #retry: ReturnType<typeof setTimeout> | undefined; // set after the modules could not be loaded
   #retryMs = 1000;
-  readonly #given = new AbortController(); // aborts where nobody waits for it any more
+  readonly #given = new AbortController(); // aborts when nobody waits for it any more
   #leaving: Promise<void> | undefined;
   #ended = (): void => undefined;
 
@@ -37,7 +38,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
     signal?.addEventListener("abort", abort);
   }
 
-  /** Begins, and begins again by itself after a download has failed. */
+  /** Begins, and begins again after a failed download. */
   #begin(): void {
     clearTimeout(this.#retry);
     this.#retry = undefined;
@@ -45,7 +46,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
       this.#saver = saver;
       if (this.#marks) saver.markDirty();
     });
-    this.ready.catch(({ code }: { code?: string }) => { // every call tells of it
+    this.ready.catch(({ code }: { code?: string }) => { // every call reports it
       if (code !== "load-failed" || this.#leaving) return this.#ended();
       this.#retry = setTimeout(() => this.#begin(), this.#retryMs);
       this.#retryMs = Math.min(2 * this.#retryMs, 30_000);
@@ -66,12 +67,12 @@ export class Handle extends Listeners implements Contract.AutoSave {
 
   flushNow(): Promise<Contract.Generation> {
     const marks = this.#marks;
-    if (!this.#saver) this.#fixed = taken(this.#take); // what the page has now
+    if (!this.#saver) this.#fixed = taken(this.#take); // the page's present text
     return this.#do((saver) => {
       const flushing = saver.flushNow();
       if (!this.#fixed || this.#leaving) return flushing;
       this.#fixed = undefined;
-      if (this.#marks > marks) saver.markDirty(); // the page has another text since
+      if (this.#marks > marks) saver.markDirty(); // the page's text has changed since
       return flushing;
     });
   }
@@ -87,7 +88,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
 
   [Symbol.asyncDispose](): Promise<void> { return this.dispose(); }
 
-  /** Ends it by then. Before it is ready, what the page has is saved or kept once it is. */
+  /** Ends it by that time. Before it is ready, the page's text is saved or kept once it is ready. */
   leave(end: number): Promise<void> {
     return (this.#leaving ??= this.#saver ? this.#saver.leave(end) : this.#leave(end)).finally(this.#ended);
   }
@@ -96,7 +97,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
     const aborted = this.#given.signal;
     if (!this.#marks) this.#given.abort();
     else {
-      this.#fixed = taken(this.#take); // what the page has now
+      this.#fixed = taken(this.#take); // the page's present text
       if (this.#retry) this.#begin();
     }
     try {

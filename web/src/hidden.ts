@@ -1,7 +1,7 @@
-// Tells a worker whether the page is hidden. A hidden page may be frozen, and its workers with it: it must not keep a file open
-// that others want.
+// Reports to a worker whether the page is hidden. A hidden page may be frozen, and its workers with it, so it must not
+// keep open a file that others want.
 
-/** Calls tell now, if the page is hidden, and at each change. */
+/** Calls tell now if the page is hidden, and at each change. */
 export function watchHidden(tell: (hidden: boolean) => void, signal: AbortSignal): void {
   if (!globalThis.document) return; // a worker does not know
   const on = (target: EventTarget, type: string, hidden: () => boolean): void => target.addEventListener(type, () => tell(hidden()), { signal });

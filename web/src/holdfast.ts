@@ -1,5 +1,5 @@
-// The facade: what a page imports. It answers from its first line on; calls wait until
-// the Go runtime is there. See holdfast.d.ts for what it guarantees.
+// The facade, which a page imports. It works from its first line on; calls wait for the Go runtime.
+// See holdfast.d.ts for its guarantees.
 
 import type * as Contract from "../holdfast";
 import "./dispose";
@@ -23,7 +23,7 @@ declare const __VERSION__: string;
 
 type Acquisition = Checked<Contract.AcquireOptions> & { leaseId: string };
 
-/** What the page keeps of a lease, from the call that asks for it to its last event. */
+/** The page's data of a lease, from the call that asks for it to its last event. */
 interface Entry {
   end: AbortController;
   onReadonly?: Contract.AcquireOptions["onReadonly"];
@@ -33,7 +33,7 @@ interface Entry {
 /** How long the runtime may take to load. A slow line gets twice as long the next time. */
 let loadLimitMs = 30_000;
 
-/** For how long after a call the worker may have the file of locks open: twice what opfs/tables.js says. */
+/** How long after a call the worker may have the file of locks open: twice the time in opfs/tables.js. */
 const keptMs = 200;
 
 const Target = EventTarget as new () => Pick<Contract.Holdfast, keyof EventTarget>;
@@ -81,16 +81,16 @@ class Holdfast extends Target implements Contract.Holdfast {
     if (!inBrowser) this.#over = noPage();
     if (signal?.aborted) this.#over = problem("aborted", "its signal has aborted");
     void this.#running;
-    const abort = (): void => void this.close().catch(() => undefined); // what is not saved is a draft
+    const abort = (): void => void this.close().catch(() => undefined); // unsaved text becomes a draft
     signal?.addEventListener("abort", abort, { signal: this.#gone.signal });
   }
 
-  /** The runtime that runs or is being loaded. What could not be loaded is loaded again. */
+  /** The runtime that runs or loads. A load that failed is repeated. */
   get #running(): Promise<SharedHost> {
     if (!this.#starting) {
       this.#starting = this.#over ? Promise.reject(this.#over) : this.#begin();
       this.ready = this.#settling(this.#starting.then(() => undefined));
-      this.ready.catch(() => undefined); // every call tells of it
+      this.ready.catch(() => undefined); // every call reports it
     }
     return this.#starting;
   }
@@ -117,11 +117,11 @@ class Holdfast extends Target implements Contract.Holdfast {
       loadLimitMs *= 2;
     }, loadLimitMs);
     signal.addEventListener("abort", () => clearTimeout(limit));
-    // In the back/forward cache nothing runs: others would wait for what is held there, and for the file of locks if it is open.
+    // In the back/forward cache nothing runs: other pages would wait for the locks of this one, and for the file of locks if it is open.
     addEventListener("pagehide", ({ persisted }) => {
       if (persisted && (this.#holds || performance.now() - this.#used < keptMs)) this.#host?.sleep();
     }, { signal });
-    this.#start({ // one that was replaced may say something yet
+    this.#start({ // a replaced one may still report events
       event: (e) => signal.aborted || this.#dispatch(e),
       died: (...why) => signal.aborted || (this.#host ? this.#died(...why) : failed(why[0])),
       slept: () => this.#sleep(),
@@ -133,7 +133,7 @@ class Holdfast extends Target implements Contract.Holdfast {
 
   get #holds(): number { return this.#leases.size + this.#savers.size; }
 
-  /** Ends the runtime with all it holds; it begins anew when the page is shown. */
+  /** Ends the runtime and releases its locks; it begins anew when the page is shown. */
   #sleep(): void {
     this.#lose(problem("lease-lost", "the page was put to sleep, and holds nothing meanwhile", "renew"), "lease-lost", ({ signal }) =>
       new Promise((begun, failed) => addEventListener("pageshow", () => this.#begin().then(begun, failed), { once: true, signal })));
@@ -213,7 +213,7 @@ class Holdfast extends Target implements Contract.Holdfast {
     for (const one of saved) if (one.status === "rejected") throw one.reason;
   }
 
-  /** Calls Go once it runs; settles with an error of ours whatever happens to it. */
+  /** Calls Go once it runs; settles with an error of Holdfast whatever happens to Go. */
   #journal: Host["journal"] = (method, ...args) => this.#untilOver(() => {
     if (this.#host) return this.#host.journal(method, ...args) as Promise<never>;
     throw problem("aborted", "the runtime does not run");
@@ -226,10 +226,10 @@ class Holdfast extends Target implements Contract.Holdfast {
     return this.#settling(answer, operation);
   }
 
-  /** The promise, or the end of this Holdfast where that comes first. */
+  /** The promise, or the end of this Holdfast if that comes first. */
   #settling<T>(promise: Promise<T>, operation?: Contract.Operation): Promise<T> {
     return new Promise((resolve, reject) => {
-      if (this.#over) reject(this.#over); // in the page, the very call may have been its end
+      if (this.#over) reject(this.#over); // in the page host, the call itself may have ended it
       this.#pending.add(reject);
       this.#used = performance.now();
       promise.then(resolve, (failure: unknown) => reject(this.#over ?? asError(failure, operation))).finally(() => {
@@ -239,14 +239,14 @@ class Holdfast extends Target implements Contract.Holdfast {
     });
   }
 
-  /** Asks the browser for a lock; the end of this Holdfast ends what was asked and gives back what is held. */
+  /** Asks the browser for a lock; the end of this Holdfast ends the request and releases the lock. */
   #direct({ name, ...options }: LockRequest, signal: AbortSignal | undefined, run: (lock: unknown) => unknown): Promise<unknown> {
     const ended = this.#ended.signal;
     const waiting = options.ifAvailable || options.steal ? options : { ...options, signal: signal ? AbortSignal.any([signal, ended]) : ended };
     return this.#untilOver(() => navigator.locks.request(name, waiting as LockOptions, (lock) => this.#untilOver(async () => run(lock))));
   }
 
-  /** What call comes to, or the end of this Holdfast where that comes first. */
+  /** The result of call, or the end of this Holdfast if that comes first. */
   #untilOver<T>(call: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#over) return reject(this.#over);
@@ -255,7 +255,7 @@ class Holdfast extends Target implements Contract.Holdfast {
     });
   }
 
-  /** Checks the options, names the lease to come, and forgets it where it does not come. */
+  /** Checks the options, registers the lease to come, and removes it if it does not come. */
   async #acquiring<T>(options: Contract.AcquireOptions | undefined, acquire: (fields: object, entry: Entry, signal?: AbortSignal) => Promise<T>): Promise<T> {
     const { signal, onReadonly, ...fields } = checked(options);
     const acquisition: Acquisition = { ...fields, leaseId: uuid() };
@@ -269,7 +269,7 @@ class Holdfast extends Target implements Contract.Holdfast {
     }
   }
 
-  /** Calls Go, which calls run when the lock is granted and holds it until run has ended. */
+  /** Calls Go, which calls run when the lock is granted and holds the lock until run has ended. */
   async #run<T>(method: Method, arg: object, signal: AbortSignal | undefined, run: (value: unknown) => T | Promise<T>): Promise<T> {
     let outcome: Promise<T> | undefined;
     let failed: { error: unknown } | undefined;
@@ -285,7 +285,7 @@ class Holdfast extends Target implements Contract.Holdfast {
     try {
       await this.#call(method, arg, signal, callback);
     } catch (failure) {
-      // The lease may have ended under the executor; that is more than what the executor says.
+      // The lease may have ended while the executor ran; that matters more than the executor's result.
       if (failed && (failure as ProjectLockError).operation !== "renew" && (failure as ProjectLockError).code !== "runtime-crashed") throw failed.error;
       throw failure;
     }
@@ -306,7 +306,7 @@ class Holdfast extends Target implements Contract.Holdfast {
     if (raw.saver) return this.#savers.get(raw.saver)?.heard(raw);
     const id = raw.leaseId ?? "";
     let entry = this.#leases.get(id);
-    // Nobody in the page asked for it: it is an AutoSave's.
+    // The page did not ask for it: it belongs to an AutoSave.
     if (!entry && raw.type === "lock:acquired") this.#leases.set(id, entry = { end: new AbortController(), granted: true });
     const event = this.#event(raw, entry?.end.signal ?? AbortSignal.abort());
     if (event.type === "lock:acquired" && entry) entry.granted = true;
@@ -344,7 +344,7 @@ class Holdfast extends Target implements Contract.Holdfast {
     }
   }
 
-  /** A worker that fails again and again has a cause that another one does not cure. */
+  /** A worker that fails repeatedly has a cause that another worker does not remove. */
   #mayReplace(): boolean {
     const now = performance.now();
     this.#replaced = [...this.#replaced.filter((at) => now - at < 60_000), now];
@@ -360,7 +360,7 @@ class Holdfast extends Target implements Contract.Holdfast {
       this.#starting = begin(this.#ended = new AbortController());
       this.#starting.catch(() => undefined);
     }
-    if (silent) return; // another Holdfast of this page has lost something
+    if (silent) return; // another Holdfast of this page has lost its leases
     const event = Object.freeze({
       type: "lock:readonly-entered", at: Date.now(), ownerId: this.ownerId, resource: this.#resource, reason, lastError, retryable: false,
     } as const);
@@ -379,7 +379,7 @@ class Holdfast extends Target implements Contract.Holdfast {
 
 export function createHoldfast(options?: Contract.OpenOptions): Contract.Holdfast {
   const opening = checkOpen(options, inBrowser), { baseURL, root, ownerName, server, token, signal, ...asked } = opening;
-  // File locks need file storage; where Web Locks are, nobody asks for them.
+  // File locks need file storage; with Web Locks it is not needed.
   const spare = globalThis.isSecureContext && !navigator.locks;
   const strategy = asked.strategy === "auto" && !spare ? "web-lock" : asked.strategy;
   const config = { ownerId: uuid(), ownerName, root, strategy, server, token: !!token };

@@ -19,7 +19,7 @@ export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>,
   const calls = new Map<number, Call>();
   const clients = new Map<number, Client>();
   let lastId = 0;
-  // What a call brings as bytes nobody wants back: it need not be copied.
+  // The bytes of a call are not needed afterwards, so they need not be copied.
   const post = (message: ToWorker, arg?: unknown): void => {
     const bytes = (arg as { bytes?: Uint8Array } | undefined)?.bytes;
     worker.postMessage(message, bytes ? [bytes.buffer] : []);

@@ -1,5 +1,5 @@
-// Keeps what the page has and nobody has saved: in the draft's file, some times a second, and in localStorage where there is
-// no time for that.
+// Keeps the unsaved text of the page: in the draft's file, some times a second, and in localStorage if there is no time
+// for that.
 
 import type { Found, Rescue } from "../../opfs/journal.js";
 import type { Host } from "./protocol";
@@ -7,7 +7,7 @@ import * as rescue from "./rescue";
 import { type Shot, Shots } from "./shots";
 import { encoded } from "./snapshot";
 
-/** At most this part of the main thread's time goes into journalling. */
+/** Maximum share of the main thread's time for journalling. */
 const share = 0.05;
 
 export class Journal {
@@ -16,20 +16,23 @@ export class Journal {
   readonly #ownerId: string;
   readonly #everyMs: number; // 0: off
   readonly #post: Host["journal"];
-  /** The document's folder; "" until Go has told it, and where no drafts are kept: AutoSave is switched off, or there are no files. */
+  /**
+   * The document's folder; "" until Go has reported it, and if no drafts are kept: AutoSave is switched off, or there
+   * are no files.
+   */
   folder = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
   #lastAt = 0; // when the last snapshot was taken
-  #costs: number[] = []; // for how long each of the last three kept the page busy, in ms
+  #costs: number[] = []; // the main thread's time for each of the last three, in ms
   #busy = false;
   #stopped = false;
   #paused = false;
-  sealed: Shot | undefined; // the last one that was made a draft while the page lives
-  #stored: Shot | undefined;  // the last one that the file has
-  #flying: Shot[] = [];       // on their way to it
-  #kept = 0;                  // number of the one that localStorage has,
+  sealed: Shot | undefined; // the last one that became a draft while the page lives
+  #stored: Shot | undefined;  // the last one that the file contains
+  #flying: Shot[] = [];       // being written to it
+  #kept = 0;                  // number of the one in localStorage,
   #keptShot: Shot | undefined; // which is, or was, this one
-  #unsure = false; // the file could not be written: what it has, and what is saved, may be gone
+  #unsure = false; // the file could not be written: its content, and saved content, may be gone
 
   constructor(shots: Shots, id: number, ownerId: string, everyMs: number, post: Host["journal"]) {
     this.#shots = shots;
@@ -39,18 +42,18 @@ export class Journal {
     this.#post = (...asked) => (this.folder ? post(...asked) : Promise.reject(new Error("no drafts are kept"))) as never;
   }
 
-  /** Whether all that is marked is stored, as a draft at least. */
+  /** Whether all marked text is stored, at least as a draft. */
   get current(): boolean { return !this.#shots.unsaved || (this.#stored?.draft === this.#shots.draft && this.#stored.marks >= this.#shots.marks); }
 
-  /** Something was marked, now or while the last snapshot was on its way. */
+  /** Text was marked, now or while the last snapshot was being written. */
   mark(begun = performance.now()): void {
     if (this.#timer !== undefined || this.#busy || this.#stopped || this.#paused || !this.#everyMs || !this.folder || this.current) return;
-    // A machine that is busy with something else makes one snapshot look dear, and not three in a row.
+    // Other work on the machine can make one snapshot look expensive, but not three in a row.
     const due = Math.max(begun + this.#everyMs, this.#lastAt + (this.#costs.length ? Math.min(...this.#costs) / share : 0));
     this.#timer = setTimeout(() => void this.#tick(), due - performance.now());
   }
 
-  /** While the editor loads a content, what the page shows is neither the old text nor the new one. */
+  /** While the editor loads a content, the page shows neither the old text nor the new one. */
   pause(paused: boolean): void {
     this.#paused = paused;
     this.mark();
@@ -70,7 +73,7 @@ export class Journal {
     this.mark(this.#lastAt);
   }
 
-  /** Writes a snapshot to the file. Returns whether the file has it. */
+  /** Writes a snapshot to the file. Returns whether the file contains it. */
   async #store(shot: Shot): Promise<boolean> {
     try {
       const text = shot.text ?? await shot.ready;
@@ -81,7 +84,7 @@ export class Journal {
       return true;
     } catch {
       this.#unsure = true;
-      return false; // the page could not say, or the file cannot be written
+      return false; // the page could not return its text, or the file cannot be written
     } finally {
       this.#flying = this.#flying.filter((one) => one !== shot);
     }
@@ -105,8 +108,8 @@ export class Journal {
   }
 
   /**
-   * Stores a snapshot at once, as far as that is possible. Until the file has it, the next page finds it in localStorage.
-   * Returns whether localStorage has it. A text that was replaced since is a draft already.
+   * Stores a snapshot synchronously, as far as possible. Until the file contains it, the next page finds it in
+   * localStorage. Returns whether localStorage contains it. A text that was replaced since is a draft already.
    */
   keep(shot: Shot): boolean {
     if (shot.draft !== this.#shots.draft) return true;
@@ -122,7 +125,7 @@ export class Journal {
     const { baseText } = this.#shots;
     const stored = [...(this.#stored ? [this.#stored] : []), ...this.#flying];
     const bases: rescue.Basis[] = stored.map((one) => ({ number: one.number, text: one.text }));
-    // A sealed file may be gone: another page may have adopted it, or a person discarded it.
+    // A sealed file may be gone: another page may have adopted it, or the user discarded it.
     if (!this.#stored || this.#stored === this.sealed) bases.push(base ? { base, text: baseText } : { text: baseText });
     const keep = (from: rescue.Basis[]): boolean => rescue.keep(this.folder, { draft, number, base, at, ownerId: this.#ownerId,
       binary: typeof text !== "string", differences: rescue.differences(text, from) });
@@ -132,13 +135,13 @@ export class Journal {
     return true;
   }
 
-  /** Stores a snapshot and lets other pages see it. Resolves with what the draft is then, where the file could be written. */
+  /** Stores a snapshot and lets other pages see it. Resolves with the draft, if the file could be written. */
   async seal(shot: Shot, cause: string): Promise<Found | undefined> {
     const content = await shot.ready;
     const found = await this.#post("seal", this.#id, this.#entry(shot, cause), content).catch((failure: unknown) => {
       if (shot.draft === this.#shots.draft) {
         this.#unsure = true;
-        this.#kept = 0; // it was kept as a difference to what may be gone
+        this.#kept = 0; // it was kept as a difference to a snapshot that may be gone
         this.#keep(shot);
       }
       throw failure;
@@ -147,7 +150,7 @@ export class Journal {
     return found;
   }
 
-  /** Makes a snapshot a draft: in its file, else in localStorage. Rejects if neither can be written. */
+  /** Makes a snapshot a draft: in its file, otherwise in localStorage. Rejects if neither can be written. */
   async draft(shot: Shot, cause: string): Promise<object | undefined> {
     const { draft: id, number, base, at } = shot;
     const bytes = encoded(await shot.ready).length;
@@ -160,7 +163,7 @@ export class Journal {
     return found;
   }
 
-  /** A generation has what the page had up to a snapshot. */
+  /** A generation contains the page's text up to a snapshot. */
   saved(draft: string, number: number): void {
     this.#drop(draft, number);
     if (this.#stored && draft === this.#stored.draft && this.#stored.number <= number) this.#stored = undefined;
@@ -171,7 +174,7 @@ export class Journal {
   leave(cause: string): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (!this.current) { // else Go has had it sealed, or somebody has adopted it already
+    if (!this.current) { // otherwise Go has sealed it, or another page has adopted it already
       const shot = this.#shots.take();
       this.#keep(shot);
       const { draft, number } = shot;
@@ -183,7 +186,7 @@ export class Journal {
     this.#keptShot = undefined;
   }
 
-  /** Brings what pages that are gone have left into their files; of this page's own, only where it wakes. */
+  /** Brings the entries of pages that are gone into their files; its own entries only when it wakes. */
   async merge(waking: boolean): Promise<void> {
     const unreadable: Rescue[] = [];
     await Promise.all(rescue.entries(this.folder).map(async (entry) => {
@@ -197,7 +200,7 @@ export class Journal {
     rescue.bound(this.folder, unreadable);
   }
 
-  /** Ends journalling, and lets go of the file. */
+  /** Ends journalling, and releases the file. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);

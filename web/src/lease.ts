@@ -4,7 +4,7 @@ import type { LockMode, ProjectLockLease, Strategy } from "../holdfast";
 /** The fields of a lease as Go describes it. */
 export type LeaseFields = Omit<ProjectLockLease, "signal" | "release" | typeof Symbol.asyncDispose>;
 
-/** A lease as it was at one moment: it never changes, a renewal yields a new one. */
+/** A snapshot of a lease: it never changes, a renewal yields a new one. */
 export class Lease implements ProjectLockLease {
   declare readonly leaseId: string;
   declare readonly ownerId: string;

@@ -1,26 +1,26 @@
-// An EventTarget that tells the last event of a kind again to a listener that comes after it.
+// An EventTarget that repeats the last event of a kind for a listener that is added later.
 
 import { quietly } from "./quietly";
 
 type Listener = EventListenerOrEventListenerObject;
 
-/** Of these, the last one says what the page is: an editor, or read-only. */
+/** The last one of these says whether the page is an editor or read-only. */
 const lasting = ["autosave:editable", "autosave:readonly"];
 
 export class Listeners extends EventTarget {
   #last: { type: string; detail: () => unknown } | undefined;
   readonly #here = new Map<string, Set<Listener>>();
-  #told = new WeakMap<Listener, object>(); // who has heard of which last event
+  #told = new WeakMap<Listener, object>(); // the last event that each listener has received
   readonly #subscribed = new Set<() => void>();
 
-  /** Calls the listener after every change of the state, until the function that this returns is called. */
+  /** Calls the listener after every change of the state, until the returned function is called. */
   subscribe(listener: () => void): () => void {
     const own = (): void => listener(); // the same function may subscribe twice
     this.#subscribed.add(own);
     return () => void this.#subscribed.delete(own);
   }
 
-  /** Says that the state has changed. */
+  /** Reports that the state has changed. */
   changed(): void {
     for (const listener of this.#subscribed) quietly(listener);
   }
@@ -49,10 +49,10 @@ export class Listeners extends EventTarget {
     if (listener) this.#here.get(type)?.delete(listener);
   }
 
-  /** Whether somebody listens to events of this kind. */
+  /** Whether there is a listener for events of this kind. */
   hears(type: string): boolean { return (this.#here.get(type)?.size ?? 0) > 0; }
 
-  /** Dispatches an event. The detail of one that lasts is made anew for each who comes later. */
+  /** Dispatches an event. The detail of a lasting one is made anew for each later listener. */
   tell(type: string, detail: unknown, later: () => unknown = () => detail): void {
     if (lasting.includes(type)) {
       const last = this.#last = { type, detail: later };

@@ -1,4 +1,4 @@
-// Editors that load a content which AutoSave has given them. Until they have, the page is read-only and nothing is saved.
+// Editors that load a content of AutoSave. Until they have loaded it, the page is read-only and nothing is saved.
 
 import type * as Contract from "../holdfast";
 import type { Shots } from "./shots";
@@ -21,18 +21,18 @@ export class Loading {
   /** Whether an editor is loading. */
   get busy(): boolean { return this.#count > 0; }
 
-  /** Resolves when the editors that load by now have loaded. */
+  /** Resolves when the editors that load now have loaded. */
   get done(): Promise<void> { return this.#done; }
 
   /**
-   * Tells listeners that the page may edit, each with `waitUntil`. `tell` gets the detail for those that listen now, and makes
-   * the one for a listener that comes later: the content belongs to that only while nobody has typed since.
+   * Notifies listeners that the page may edit, each with `waitUntil`. `tell` gets the detail for the present listeners,
+   * and makes the detail for a later listener: the content belongs to that one only while nobody has typed since.
    */
   offer(detail: Omit<Contract.AutoSaveEditable, "waitUntil">, tell: (now: object, later: () => object) => void): void {
     const { draft } = this.#shots;
     let late = false;
     const waitUntil = (promise: PromiseLike<unknown>): void => {
-      if (this.#shots.draft !== draft) return; // it loads a text that the page has no more
+      if (this.#shots.draft !== draft) return; // it loads a text that the page no longer shows
       const contents = detail.content && !(late && this.#shots.touched) ? 1 : 0;
       void this.until(promise, contents);
     };
@@ -44,7 +44,7 @@ export class Loading {
     late = true;
   }
 
-  /** Waits for an editor that loads so many contents: one, or none where it keeps its text. */
+  /** Waits for an editor that loads so many contents: one, or none if it keeps its text. */
   until(editor: PromiseLike<unknown>, contents = 1): Promise<void> {
     return this.#done = Promise.all([this.#done, this.#wait(editor, contents)]).then(() => undefined);
   }

@@ -1,33 +1,35 @@
 // holdfast.locks: the LockManager interface of the Web Locks API, over either strategy.
-// What is checked here, and which exceptions come of it, is sections 3.1 and 4 of the
-// specification (https://w3c.github.io/web-locks/).
+// The checks and exceptions follow sections 3.1 and 4 of the specification (https://w3c.github.io/web-locks/).
 
 import type { LockManagerLike, LockMode } from "../holdfast";
 import { ProjectLockError } from "./errors";
 
 type Callback = (lock: { name: string; mode: LockMode } | null) => unknown;
 
-/** A request whose arguments were checked. */
+/** A request with checked arguments. */
 export interface LockRequest { name: string; mode: string; ifAvailable: boolean; steal: boolean }
 
-/** Makes a request, and calls run while it holds, or where it is not available. */
+/** Makes a request, and calls run while it holds the lock, or if the lock is not available. */
 export type Requester = (request: LockRequest, signal: AbortSignal | undefined, run: (granted: unknown) => unknown) => Promise<unknown>;
 
 let clock = performance as { holdfast?: number };
 try {
-  clock = top!.performance as object; // which the frames of a page have in common
-} catch { /* a worker has no top, and that of another origin keeps to itself */ }
+  clock = top!.performance as object; // shared by the frames of a page
+} catch { /* a worker has no top, and the top of another origin is inaccessible */ }
 
-/** When a request was made, in milliseconds. No two of the frames of a page have the same, and the later one has more. */
+/** When a request was made, in milliseconds. The times of all frames of a page are distinct and rise. */
 export const asked = (): number => (clock.holdfast = Math.max(clock.holdfast! + 0.002 || 0, Date.now()));
 
-/** How long a request with ifAvailable that has the first lock waits for the second: for the release of the holder before it. */
+/**
+ * How long a request with ifAvailable that holds the first lock waits for the second one, which its former holder is
+ * releasing.
+ */
 const followMs = 1000;
 
 /**
- * Requests a lock of the first, then of the second, and holds both: so pages that ask the first alone are excluded too. The first is
- * free at the moment of the release, so that pages find its order; its next holder waits until the second is free too. When the
- * first is stolen, the second is given back although what runs goes on.
+ * Requests a lock of the first, then of the second, and holds both. Pages that only ask the first are therefore
+ * excluded too. The first is free at the moment of the release, so that the order of requests counts; its next holder
+ * waits until the second is free too. When the first is stolen, the second is released although the callback goes on.
  */
 export const both = (first: Requester, second: Requester): Requester => async (request, signal, run) => {
   const lost = new AbortController();
@@ -54,14 +56,14 @@ export const both = (first: Requester, second: Requester): Requester => async (r
       });
       follows.then(resolve, reject);
     }) : run(null));
-    await follows; // and what goes wrong with it
+    await follows; // also its errors
     return value;
   } finally {
     lost.abort();
   }
 };
 
-/** What a function returns or throws, as a promise. */
+/** The result or error of a function, as a promise. */
 const attempt = async (run: () => unknown): Promise<unknown> => run();
 
 const refuse = (why: string): DOMException => new DOMException(why, "NotSupportedError");
@@ -90,7 +92,7 @@ export class Locks implements LockManagerLike {
     signal?.throwIfAborted();
     try {
       return await this.#run(request, signal, (granted) => {
-        signal?.throwIfAborted(); // while the grant was on its way here: it is given back
+        signal?.throwIfAborted(); // the abort came before the grant arrived: the lock is released
         return (callback as Callback)(granted ? { name, mode: request.mode as LockMode } : null);
       }) as T;
     } catch (failure) {
@@ -99,7 +101,7 @@ export class Locks implements LockManagerLike {
   }
 }
 
-/** The frame of a document that was removed from its page runs no workers and no timers, and has no locks. */
+/** A frame that was removed from its page runs no workers and no timers, and has no locks. */
 function checkActive(): void {
   if (globalThis.document && !document.defaultView) throw new DOMException("this document is not in a window any more", "InvalidStateError");
 }
@@ -118,7 +120,7 @@ function read(name: string, options: unknown): { request: LockRequest; signal: A
   return { request, signal };
 }
 
-/** What a browser would have rejected with; failures of the callback stay what they are. */
+/** The exception with which a browser would reject; errors of the callback stay unchanged. */
 function exception(failure: unknown, signal: AbortSignal | undefined): unknown {
   if (!(failure instanceof ProjectLockError)) return failure;
   if (failure.code === "lease-lost") return new DOMException("the lock was stolen", "AbortError");

@@ -1,4 +1,4 @@
-// Tells Go that something has changed: at once, and of what follows soon with the last of it.
+// Reports changes to Go: the first one at once, and following ones together with the last of them.
 
 import type { Shots } from "./shots";
 
@@ -7,17 +7,17 @@ const soonMs = 25;
 export class Marks {
   readonly #shots: Shots;
   readonly #tell: () => void;
-  #told = 0; // the marks that Go has heard of
-  #armed = false; // it will hear of more
+  #told = 0; // the marks that Go has received
+  #armed = false; // it will receive more
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `tell` calls Go, which hears of the marks with any call: see news. */
+  /** `tell` calls Go, which receives the marks with any call: see news. */
   constructor(shots: Shots, tell: () => void) {
     this.#shots = shots;
     this.#tell = tell;
   }
 
-  /** Something was marked. Many marks of one task are one. */
+  /** Adds a mark. Many marks of one task count as one. */
   mark(): void {
     if (this.#armed) return;
     this.#armed = true;
@@ -30,7 +30,7 @@ export class Marks {
     this.#timer = setTimeout(this.#due, soonMs);
   };
 
-  /** Whether there is something that Go has not heard of. It hears of it now, or once the content is loaded. */
+  /** Whether there are marks that Go has not received. It receives them now, or once the content is loaded. */
   news(): boolean {
     if (this.#shots.loading) return false;
     const news = this.#shots.marks !== this.#told;
@@ -38,7 +38,7 @@ export class Marks {
     return news;
   }
 
-  /** Go has not got all that it has heard of. */
+  /** Go has not got the text of all marks that it has received. */
   again(): void {
     this.#told = -1;
     this.mark();

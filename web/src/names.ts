@@ -1,5 +1,5 @@
-// Names of locks are any strings, those that are no valid Unicode included; Go's are UTF-8,
-// in which these have no place. So what has none goes to Go as a noncharacter and digits.
+// Names of locks are any strings, including invalid Unicode. Go's are UTF-8, which cannot represent them. Such
+// characters go to Go as a noncharacter and digits.
 
 import type { Exports } from "./protocol";
 

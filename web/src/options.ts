@@ -6,10 +6,10 @@ import { Lease } from "./lease";
 
 const invalid = (option: string, why: string): Error => problem("invalid-argument", `${option} ${why}`);
 
-/** Options as they go to Go, with what stays in the page. */
+/** Options for Go, with the ones that stay in the page. */
 export type Checked<T extends AcquireOptions> = Omit<T, "within"> & { within?: string };
 
-/** Returns a copy of the options that can go to a worker, signal and functions apart. */
+/** Returns a copy of the options that can be sent to a worker, without signal and functions. */
 export function checked<T extends AcquireOptions>(options: T | undefined): Checked<T> {
   if (options !== undefined && (typeof options !== "object" || options === null)) throw invalid("options", "must be an object");
   const { signal, onReadonly, within, ...fields } = { ...options } as T;
@@ -31,7 +31,7 @@ function checkSignal(signal: unknown): void {
 // Go has no lone surrogates: two that differ would become one name.
 const isPath = (value: unknown): boolean => Array.isArray(value) && value.every((part) => typeof part === "string" && !/\p{Surrogate}/u.test(part));
 
-/** Refuses what no option is and what could not be sent to a worker. Go checks the rest, null included. */
+/** Refuses unknown options and values that cannot be sent to a worker. Go checks the rest, null included. */
 function primitive(prefix: string, fields: object | undefined): void {
   for (const [option, value] of Object.entries({ ...fields })) {
     const type = typeof value;
@@ -42,13 +42,13 @@ function primitive(prefix: string, fields: object | undefined): void {
 /** Returns the user's token at the server. */
 export type Token = () => Promise<unknown>;
 
-/** Where the files of the package lie. Without a URL, a file lies beside this module. */
+/** The places of the package's files. Without a URL, a file is beside this module. */
 export interface Places { baseURL?: URL | undefined; wasmURL?: URL | undefined; workerURL?: URL | undefined }
 
 /** Options of openHoldfast with their defaults. */
 export interface Opening extends Places { host: string; strategy: string; root: string; ownerName: string; server: string; token: Token | undefined; signal: AbortSignal | undefined }
 
-/** On a server, URLs have no base: they are not looked at. */
+/** On a server, URLs have no base: they are not checked. */
 export function checkOpen(options: OpenOptions = {}, inBrowser = true): Opening {
   if (typeof options !== "object" || options === null) throw invalid("options", "must be an object");
   const { host = "worker", strategy = "auto", root = "project", ownerName = "", server, signal } = options;

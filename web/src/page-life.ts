@@ -1,4 +1,4 @@
-// When a page is hidden, put to sleep, or ends.
+// Reports when a page is hidden, put to sleep, or ends.
 
 /** The actions of an AutoSave then. `keep` must be done when it returns: nothing may run after it. */
 export interface Life { keep(): void; flush(): void; resume(): void; suspend(): void; sleep(): void; wake(): void }
@@ -11,7 +11,7 @@ export function watch(page: Life, signal: AbortSignal): void {
   document.addEventListener("visibilitychange", () => document.hidden && hide(), { signal });
   document.addEventListener("freeze", hide, { signal });
   document.addEventListener("resume", () => page.resume(), { signal });
-  // Twice: Firefox ends the script that runs as it closes a tab, even in the midst of this, and runs the next one.
+  // Twice: Firefox ends the running script as it closes a tab, even in the middle of this one, and runs the next one.
   let kept = false;
   addEventListener("pagehide", () => {
     kept = false;

@@ -27,7 +27,7 @@ export function startTimers(start: () => Worker): void {
   page.addEventListener("visibilitychange", delegate);
 }
 
-/** Leases are safe without the helper: one that is renewed too late ends. */
+/** Leases are safe without the helper: a lease that is renewed too late ends. */
 function slow(why: unknown): void {
   console.warn(`holdfast: heartbeats slow down while this page is hidden, since its helper worker cannot run (${why || "is it there, and does worker-src allow it?"})`);
 }
@@ -56,7 +56,7 @@ export function clearTimeout(id: number): void {
   clearNative(timer.native);
 }
 
-/** Runs a timer, whichever of the two clocks came first. */
+/** Runs a timer, whichever of the two clocks fires first. */
 function fire(id: number): void {
   const timer = pending.get(id);
   if (timer === undefined) return;

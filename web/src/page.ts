@@ -1,5 +1,5 @@
-// Go in the page itself, for pages that cannot have a worker's latency. The bundle of
-// this module replaces setTimeout by that of page-timers.ts.
+// Go in the page itself, for pages that cannot afford a worker's latency. The bundle of this module replaces setTimeout
+// by that of page-timers.ts.
 
 import { Files } from "../../opfs/files.js";
 import { startGo } from "./go";
@@ -10,8 +10,8 @@ import type { Died, Runtime } from "./protocol";
 
 export async function startPage(module: WebAssembly.Module, baseURL: URL | undefined, died: Died, ended: AbortSignal): Promise<Runtime> {
   ended.throwIfAborted();
-  // The literal form is what bundlers look for: they make a file of the worker, which a policy with
-  // worker-src 'self' admits. A mere URL they may write into the page as data.
+  // Bundlers look for this literal form: they make a file of the worker, which a policy with worker-src 'self' admits.
+  // They may inline a mere URL as data.
   const helper = (): Worker => {
     if (typeof Worker === "undefined") throw new DOMException("there are no dedicated workers here", "NotSupportedError");
     return baseURL ? new Worker(new URL("holdfast-helper.js", baseURL)) : new Worker(new URL("./holdfast-helper.js", import.meta.url));

@@ -1,4 +1,4 @@
-// What the facade and the Go runtime say to each other. The Go side is wasm/exports_js.go.
+// The messages between the facade and the Go runtime. The Go side is wasm/exports_js.go.
 
 import type { Journals } from "../../opfs/journal.js";
 
@@ -17,13 +17,13 @@ export type Method = "acquire" | "renew" | "release" | "with" | "request" | "que
   // of an AutoSave, wasm/autosave_js.go
   | "autosave" | "mark" | "flush" | "history" | "read" | "drafts" | "resolveDraft" | "pin" | "restore" | "edit" | "suspend" | "resume" | "dispose";
 
-/** A function of the page that Go calls while a call is under way. */
+/** A function of the page that Go calls during a call. */
 export type Callback = (value: unknown) => Promise<void>;
 
 export type Exports = Record<Method,
   (arg?: unknown, signal?: AbortSignal, callback?: Callback) => Promise<unknown>>;
 
-/** How Go describes an error; the facade makes a ProjectLockError of it. */
+/** Go's description of an error; the facade makes a ProjectLockError of it. */
 export interface Reason {
   code: string;
   operation: string;
@@ -32,26 +32,26 @@ export interface Reason {
   resource?: string;
 }
 
-/** A Holdfast hears from its runtime without asking. */
+/** The messages of a runtime to a Holdfast that it does not ask for. */
 export interface Listener {
   event(event: RawEvent): void;
-  /** The instance is dead; nothing comes any more. If it did not die by itself, another one may live. */
+  /** The instance is dead and sends nothing more. If it did not die by itself, another one may replace it. */
   died: Died;
-  /** The page was put to sleep, and a Holdfast of it held something: the instance has ended. */
+  /** The page was put to sleep, and a Holdfast of it held a lock: the instance has ended. */
   slept(): void;
 }
 
-/** Says why a runtime died: an error of ours, or a text. With `replace`, another one may take its place. */
+/** Reports why a runtime died: an error of Holdfast, or a text. With `replace`, another one may replace it. */
 export type Died = (why: unknown, replace?: boolean) => void;
 
-/** A Go program that runs or is being loaded. It serves each Holdfast of the page apart. */
+/** A Go program that runs or loads. It serves each Holdfast of the page separately. */
 export interface Runtime {
   open(config: Config, event: Listener["event"]): Promise<Host>;
-  /** Resolves when all is there that `open` needs. */
+  /** Resolves when everything that `open` needs is loaded. */
   loaded(): Promise<unknown>;
 }
 
-/** An event as Go describes it: leases and errors are plain objects. One of an AutoSave bears its number. */
+/** Go's description of an event: leases and errors are plain objects. An event of an AutoSave contains its number. */
 export type RawEvent = Record<string, unknown> & { type: string; leaseId?: string; saver?: number };
 
 /** Page to worker. The first message starts Go; each Holdfast has a number. A call says whether its signal has aborted already, if it has one. */
@@ -78,7 +78,7 @@ export type FromWorker =
 /** Requests of a page to the writer of its drafts. Go takes no part. */
 export type JournalMethod = "write" | "seal" | "saved" | "release" | "merge";
 
-/** A Go runtime somewhere, and beside it what writes drafts. */
+/** A Go runtime in any thread, and the writer of drafts beside it. */
 export interface Host {
   journal<M extends JournalMethod>(method: M, ...args: Parameters<Journals[M]>): ReturnType<Journals[M]>;
   call: Exports[Method] extends (...args: infer A) => infer R ? (method: Method, ...args: A) => R : never;

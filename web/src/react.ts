@@ -1,6 +1,7 @@
 "use client";
 
-// holdfast/react: hooks that own what they open. Nothing is opened while rendering, so that a render that never shows leaves nothing.
+// holdfast/react: hooks that own what they open. They open nothing while rendering, so a render that never shows leaves
+// nothing behind.
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
 import type { Holdfast, OpenOptions } from "../holdfast";
@@ -25,7 +26,10 @@ export function useHoldfast(options?: OpenOptions): Holdfast | undefined {
   return holdfast;
 }
 
-/** Saves what `snapshot` returns while the component lives. It is read as it was in the last commit, and once more before the elements of the component go. */
+/**
+ * Saves the result of `snapshot` while the component lives. It is read as of the last commit, and once more before the
+ * component's elements are removed.
+ */
 export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, options: BindingOptions = {}) {
   const latest = useLatest({ snapshot, options });
   const key = keyOf(options);
@@ -34,7 +38,7 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
   const kept = useRef<Taken>(undefined);
   const [listeners] = useState(() => new Set<() => void>());
 
-  // Elements are gone by the time that effects are cleaned up: what they show is read while they are there.
+  // Elements are gone when effects are cleaned up: their text is read before that.
   useLayout(() => {
     kept.current = undefined;
     return () => { kept.current = taken(latest.current.snapshot); };
@@ -56,7 +60,7 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
     };
   }, [holdfast, key]);
 
-  // What was marked before this commit may have been read before it.
+  // Text that was marked before this commit may have been read before it.
   useLayout(() => {
     if (marked.current) bound.current?.markDirty();
     marked.current = false;

@@ -1,20 +1,23 @@
-// Text that a page could not hand to its worker before it ended. localStorage is the one storage that can be written at once;
-// it has room for a few megabytes, so only the difference to what is stored already goes there. The next page brings it into
-// the file of the draft: see opfs/journal.js, which says what an entry has.
+// Text that a page could not hand to its worker before it ended. Only localStorage can be written synchronously. It has
+// room for a few megabytes, so only the difference to a stored snapshot goes there. The next page brings it into the
+// file of the draft: see opfs/journal.js, which defines an entry.
 
 import type { Difference, Rescue } from "../../opfs/journal.js";
 import type { Content } from "./snapshot";
 
-/** A snapshot that is stored elsewhere: of the draft's file, by its number, or the content of a generation. */
+/** A stored snapshot: the one of that number in the draft's file, or the content of a generation. */
 export interface Basis { number?: number; base?: string; text: Content | undefined }
 
-/** Up to this length a text is kept whole: it needs nothing that could be gone when it is read. */
+/** Up to this length a text is kept whole: it then builds on nothing that could be gone when it is read. */
 const whole = 16_384;
 
-/** Room that is held for an entry, so that there is some where the page has filled the storage. */
+/** Space that is reserved for an entry, in case the page fills the storage. */
 const reserveKey = "holdfast:reserve", reserve = " ".repeat(32_768);
 
-/** No engine gives a site more room than that, in UTF-16 units. To try would cost a page that ends tens of milliseconds. */
+/**
+ * No engine gives a site more space than this, in UTF-16 units. A futile attempt would cost a page that ends tens of
+ * milliseconds.
+ */
 const most = 5 << 20;
 
 const prefixOf = (folder: string): string => `holdfast:draft:${folder}:`;
@@ -32,11 +35,11 @@ export function keep(folder: string, rescue: Rescue): boolean {
     }
     return true;
   } catch {
-    return false; // there is no room, or no such storage here
+    return false; // there is no space, or no such storage
   }
 }
 
-/** Forgets the entry of a draft up to a number, and holds room again. */
+/** Forgets the entry of a draft up to a number, and reserves space again. */
 export function drop(folder: string, draft: string, number: number): void {
   try {
     const key = prefixOf(folder) + draft;
@@ -44,11 +47,11 @@ export function drop(folder: string, draft: string, number: number): void {
     if (kept && kept.number <= number) localStorage.removeItem(key);
     hold();
   } catch {
-    // There is no such storage here.
+    // There is no such storage.
   }
 }
 
-/** Holds room for an entry, where there is some. */
+/** Reserves space for an entry, if there is any. */
 export function hold(): void {
   try {
     if (localStorage.getItem(reserveKey) === null) localStorage.setItem(reserveKey, reserve);
@@ -67,7 +70,7 @@ export function entries(folder: string): Rescue[] {
   }
 }
 
-/** So many entries of a document stay that cannot be read. */
+/** Number of unreadable entries of a document that are kept. */
 const mostUnreadable = 8;
 
 /**
@@ -84,7 +87,7 @@ function parsed(value: string | null): Rescue | undefined {
     const { draft, number, differences } = JSON.parse(value ?? "") as Rescue;
     return draft && number && Array.isArray(differences) ? JSON.parse(value ?? "") as Rescue : undefined;
   } catch {
-    return undefined; // somebody else wrote it
+    return undefined; // another program wrote it
   }
 }
 
@@ -102,10 +105,10 @@ function difference(text: Content, { text: before, ...basis }: Basis): Differenc
   return { ...basis, length: before.length, prefix, suffix, insert: spelled(text.slice(prefix, text.length - suffix) as Content) };
 }
 
-/** How far two texts are alike. Engines compare long pieces much faster than single characters. */
+/** The length up to which two texts are equal. Engines compare long pieces much faster than single characters. */
 function longest(limit: number, alike: (from: number, to: number) => boolean): number {
   if (alike(0, limit)) return limit;
-  let low = 0, high = limit; // alike up to low, not up to high
+  let low = 0, high = limit; // equal up to low, not up to high
   while (high - low > 1) {
     const middle = (low + high) >> 1;
     if (alike(low, middle)) low = middle;

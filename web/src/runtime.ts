@@ -1,4 +1,5 @@
-// The runtimes of a page: one for all Holdfasts that are loaded from the same place, also of other copies of this module.
+// The runtimes of a page: one for all Holdfasts that are loaded from the same place, also by other copies of this
+// module.
 
 import { asError, problem, type ProjectLockError } from "./errors";
 import type { Config, Died, Host, Listener, Runtime } from "./protocol";
@@ -7,7 +8,7 @@ declare const __VERSION__: string;
 
 interface Shared {
   runtime: Promise<Runtime>;
-  /** Those that use it, and those of them that do not close it. */
+  /** The Holdfasts that use it, and the preloads, which do not close it. */
   users: Set<Listener>;
   open: Set<Listener>;
   end: AbortController;
@@ -18,7 +19,7 @@ interface Shared {
 
 type Start = (died: Died, ended: AbortSignal) => Runtime | Promise<Runtime>;
 
-/** A runtime that somebody leaves after that time without having been served is dead or stuck. */
+/** A runtime that a Holdfast leaves after that time without having been served is dead or stuck. */
 const stuckMs = 2e4;
 
 const key = Symbol.for(`holdfast runtimes ${__VERSION__}`);
@@ -26,11 +27,11 @@ const runtimes = ((globalThis as Record<symbol, unknown>)[key] ??= new Map()) as
 
 /** A runtime that the page shares. */
 export interface SharedHost extends Host {
-  /** The page is put to sleep: nobody may hold anything meanwhile. */
+  /** The page is put to sleep: no lock may be held meanwhile. */
   sleep(): void;
 }
 
-/** Serves a Holdfast in the runtime of that name, which starts where there is none. The last one that leaves ends it. */
+/** Serves a Holdfast in the runtime of that name, which starts if there is none. The last one that leaves ends it. */
 export async function join(name: string, start: Start, config: Config, listener: Listener, ended: AbortSignal): Promise<SharedHost> {
   const shared = runtimes.get(name) ?? create(name, start);
   const since = performance.now();

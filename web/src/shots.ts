@@ -7,70 +7,76 @@ import { content, type Content, equal, type Taking } from "./snapshot";
 export interface Shot {
   readonly draft: string;
   readonly number: number;
-  readonly marks: number; // how often the page had said that something has changed
+  readonly marks: number; // number of changes that the page had reported
   readonly base: string;
   readonly at: number;
-  text?: Content; // absent while the page is still about to say
+  text?: Content; // absent until the page has returned it
   readonly ready: Promise<Content>;
 }
 
 /**
- * Changes are counted, not flagged: what is marked while a snapshot is taken, or after it was pinned, is news.
- * A draft id names one text and everything typed into it; a page whose text is replaced takes a new one.
+ * Changes are counted, not flagged: a mark during a snapshot, or after it was pinned, is a new change. A draft id names
+ * one text and everything typed into it; a page whose text is replaced takes a new one.
  */
 export class Shots {
   readonly #take: Taking;
   draft = uuid();
-  /** The generation that the text was typed on, and its content where that is known. */
+  /** The generation on which the text was typed, and its content if that is known. */
   base = "";
   baseText: Content | undefined = "";
   marks = 0;
-  /** How many contents the editor is loading: until it has, the page shows neither the old text nor the new one. */
+  /**
+   * Number of contents that the editor is loading: until it has loaded them, the page shows neither the old text nor
+   * the new one.
+   */
   loading = 0;
   #untold = false;
   #number = 0;
   #savedMarks = 0;
-  #firstMarks = 0; // how many there were when the text was replaced
-  #served: Shot | undefined; // the last one that Go was given
-  #pins: Shot[] = []; // for Go to be given, in order
+  #firstMarks = 0; // number of marks when the text was replaced
+  #served: Shot | undefined; // the last one that Go got
+  #pins: Shot[] = []; // for Go, in order
   #stands: Shot | undefined; // the last one that was pinned
-  #given: Shot[] = []; // to Go, and not saved yet
-  #last: Shot | undefined; // the one that was taken as the page ended its AutoSave
+  #given: Shot[] = []; // those that Go got and has not saved yet
+  #last: Shot | undefined; // taken as the page ended its AutoSave
 
   constructor(take: Taking) { this.#take = take; }
 
   mark(): void { this.marks++; }
 
-  /** Whether something is marked that no generation has. */
+  /** Whether there are marks that no generation contains. */
   get unsaved(): boolean { return this.loading === 0 && this.marks > this.#savedMarks; }
 
-  /** Whether something is marked that Go was not given. */
+  /** Whether there are marks whose text Go has not got. */
   get news(): boolean { return this.marks > (this.#served?.marks ?? this.#savedMarks); }
 
-  /** Whether something was marked since the text was replaced. */
+  /** Whether there are marks since the text was replaced. */
   get touched(): boolean { return this.marks > this.#firstMarks; }
 
-  /** Returns the text of the page now. A pinned snapshot stands until something is marked. */
+  /** Returns the present text of the page. A pinned snapshot stays valid until the next mark. */
   take(): Shot {
     return this.#last ?? (this.#stands?.marks === this.marks ? this.#stands : this.#taken());
   }
 
-  /** From here on the page has this snapshot, whatever it shows. */
+  /** From now on this snapshot is the page's text, whatever the page shows. */
   end(last: Shot | undefined): void { this.#last = last; }
 
-  /** Returns the text of the page now. It stands until something is marked, even where the page shows another text without saying so. */
+  /**
+   * Returns the present text of the page. It stays valid until the next mark, even if the page shows another text
+   * without a mark.
+   */
   stand(): Shot { return this.#stands = this.take(); }
 
-  /** The snapshot that stands and is not saved, where the page shows another text by now. */
+  /** The unsaved snapshot that stays valid while the page shows another text. */
   get covered(): Content | undefined {
     const { marks, text } = this.#stands ?? {};
     if (marks !== this.marks || text === undefined || !this.unsaved) return undefined;
     try {
       const shown = content(this.#take());
       if (!(shown instanceof Promise)) return equal(shown, text) ? undefined : text;
-      shown.catch(() => undefined); // that comes too late to be compared
+      shown.catch(() => undefined); // it comes too late for the comparison
     } catch {
-      // The page cannot say what it shows.
+      // The page cannot return its text.
     }
     return text;
   }
@@ -92,7 +98,7 @@ export class Shots {
 
   get pinned(): boolean { return this.#pins.length > 0; }
 
-  /** Takes the snapshot that Go is given next, unless the last one has all that is marked. */
+  /** Takes the next snapshot for Go, unless the last one includes all marks. */
   pin(): Shot {
     const shot = this.#stands ?? this.#served;
     this.#stands = shot?.marks === this.marks ? shot : this.#taken();
@@ -100,13 +106,13 @@ export class Shots {
     return this.#stands;
   }
 
-  /** There is a content that the editor is given in a later task. Until then it is like one that loads. */
+  /** The editor gets a content in a later task. Until then it counts as loading. */
   hold(): void {
     if (!this.#untold) this.loading++;
     this.#untold = true;
   }
 
-  /** The editor is given the content. Returns whether it was held. */
+  /** The editor gets the content. Returns whether it was held back. */
   tell(): boolean {
     const held = this.#untold;
     if (held) this.loading--;
@@ -114,13 +120,13 @@ export class Shots {
     return held;
   }
 
-  /** Forgets what was pinned for a call that has ended. */
+  /** Forgets the snapshot that was pinned for a call that has ended. */
   unpin(shot: Shot | undefined): void {
     const at = this.#pins.findIndex((one) => one === shot); // a snapshot may be pinned for two calls
     if (at >= 0) this.#pins.splice(at, 1);
   }
 
-  /** What Go is given: what is pinned, else what the page has now, else the same again. */
+  /** The snapshot for Go: the pinned one, otherwise the present text, otherwise the last one again. */
   serve(): Shot {
     const shot = this.#pins.shift() ?? (this.#served && !this.news ? this.#served : this.take());
     if (!this.#given.includes(shot)) this.#given.push(shot);
@@ -137,7 +143,7 @@ export class Shots {
     this.baseText = shot?.text;
   }
 
-  /** Says that a snapshot needs no saving: a person has discarded it. Later changes still need saving. */
+  /** Records that a snapshot needs no saving, because the user has discarded it. Later changes still need saving. */
   discarded(shot: Shot): void {
     if (shot.draft !== this.draft) return;
     this.#savedMarks = Math.max(this.#savedMarks, shot.marks);
@@ -145,10 +151,10 @@ export class Shots {
     if (this.#stands === shot) this.#stands = undefined;
   }
 
-  /** Changes with each mark, and with each snapshot that Go is given. */
+  /** A value that changes with each mark, and with each snapshot for Go. */
   get moment(): string { return `${this.marks} ${this.#served?.number}`; }
 
-  /** The page's text is another one from here on. */
+  /** From now on the page shows another text. */
   replaced(base: string, text: Content | undefined): void {
     this.draft = uuid();
     this.base = base;

@@ -4,26 +4,26 @@ import type * as Contract from "../holdfast";
 
 export type Taking = () => Contract.Snapshot | Promise<Contract.Snapshot>;
 
-/** A snapshot that was taken, or why it could not be. */
+/** A snapshot, or the reason why it could not be taken. */
 export interface Taken { text: ReturnType<Taking> }
 
-/** Takes a snapshot now, for whoever asks for it later. */
+/** Takes a snapshot now for a later caller. */
 export function taken(take: Taking): Taken {
   try {
     return { text: take() };
   } catch (error) {
     const text = Promise.reject<string>(error);
-    text.catch(() => undefined); // whoever asks for the snapshot gets it
+    text.catch(() => undefined); // the caller that asks for the snapshot gets the error
     return { text };
   }
 }
 
-/** A text is saved as UTF-8. */
+/** Text is saved as UTF-8. */
 export type Content = string | Uint8Array<ArrayBuffer>;
 
 const tag = (value: unknown): string => Object.prototype.toString.call(value).slice(8, -1);
 
-/** Names the type of a value for the person who reads the error. */
+/** Names the type of a value for the reader of the error. */
 const named = (value: unknown): string =>
   typeof value !== "object" || value === null ? String(value === null ? value : typeof value) : value.constructor?.name || tag(value);
 
@@ -56,7 +56,7 @@ function json(value: object): string {
   return text;
 }
 
-/** A copy of what the page may change afterwards. Throws where that would not be what the page has. */
+/** A copy of content that the page may change afterwards. Throws if the copy would not equal the page's content. */
 export function content(snapshot: Contract.Snapshot | Promise<Contract.Snapshot>): Content | Promise<Content> {
   if (typeof snapshot === "string") {
     if (!isWhole(snapshot)) throw refused("the snapshot is a text with a lone surrogate, half of a character, which cannot be saved unchanged");
@@ -79,7 +79,7 @@ export function equal(a: Content, b: Content): boolean {
 
 const encoder = new TextEncoder();
 
-/** UTF-8, in a buffer that may be larger. Engines are several times as fast where they need not find out the size first. */
+/** UTF-8, in a buffer that may be larger. Engines are several times as fast if they need not compute the size first. */
 export function encoded(text: Content): Uint8Array<ArrayBuffer> {
   if (typeof text !== "string") return text.slice();
   const ascii = new Uint8Array(text.length);
@@ -90,14 +90,14 @@ export function encoded(text: Content): Uint8Array<ArrayBuffer> {
   return bytes.subarray(0, written + encoder.encodeInto(text.slice(read), bytes.subarray(written)).written);
 }
 
-/** Lets go first what waits for this thread. Timers of a hidden page would take a second. */
+/** Lets pending tasks of this thread run first. Timers of a hidden page would take a second. */
 export const pause = (): Promise<void> => new Promise((done) => {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => { port1.close(); done(); };
   port2.postMessage(0);
 });
 
-/** To encode as many characters is a task of its own: the page may be busy for long enough already. */
+/** Encoding as many characters is a task of its own: the page may be busy for long enough already. */
 const long = 100_000;
 
 export async function encodedApart(text: Content): Promise<Uint8Array<ArrayBuffer>> {

@@ -1,4 +1,4 @@
-// The module that saves, which is loaded when a page wants it.
+// The module that saves, which loads when a page needs it.
 
 import type * as Contract from "../holdfast";
 import { AutoSave } from "./autosave";
@@ -7,9 +7,9 @@ import type { Taking } from "./snapshot";
 import { check, type Saver, type Wire } from "./wire";
 
 /**
- * Starts to save what a page has. The page has `handle` of it, on which the events are told. The arguments stand one by one, and not
- * in a Wire: their names would weigh on the facade. `running` settles when there is a runtime; nobody waits for
- * this any more when `given` aborts.
+ * Starts to save the page's text. The page has `handle`, which dispatches the events. The arguments are separate
+ * instead of a Wire, because property names would enlarge the facade. `running` settles when there is a runtime; nobody
+ * waits for this any more when `given` aborts.
  */
 export async function startAutoSave(handle: Listeners, running: Promise<unknown>, given: AbortSignal, holdfast: Contract.Holdfast, snapshot: Taking, options: Contract.AutoSaveOptions = {},
   savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], inTime: Wire["inTime"], deadline: Wire["deadline"], tell: Wire["tell"], error: Wire["error"]): Promise<Saver> {

@@ -11,7 +11,7 @@ export const loaded = (module: Promise<unknown>): Promise<unknown> => module.cat
   throw problem("load-failed", `${message}; try again`);
 });
 
-/** Loads what runs Go in the page, unless it is loaded already: a service worker may not import() anything. */
+/** Loads the module that runs Go in the page, unless it is loaded already: a service worker may not import() anything. */
 async function page(baseURL: URL | undefined): Promise<typeof import("./page").startPage> {
   const already = (globalThis as Record<symbol, unknown>)[pageKey];
   if (already) return already as typeof import("./page").startPage;
@@ -20,7 +20,7 @@ async function page(baseURL: URL | undefined): Promise<typeof import("./page").s
   return (await module).startPage;
 }
 
-/** The Wasm of a runtime. The literal form is what bundlers look for. */
+/** The Wasm of a runtime. Bundlers look for this literal form. */
 const wasmAt = ({ baseURL, wasmURL }: Places): string =>
   (wasmURL ?? (baseURL ? new URL("holdfast.wasm", baseURL) : new URL("./holdfast.wasm", import.meta.url))).href;
 
@@ -49,7 +49,7 @@ async function start(places: Places, inPage: boolean, died: Died, ended: AbortSi
   return startWorker(worker, module, died, ended);
 }
 
-/** The name of the runtime that these options ask for, and what starts it. */
+/** The name of the runtime for these options, and a function that starts it. */
 export function runtime({ host, ...places }: Opening): [name: string, start: (died: Died, ended: AbortSignal) => Promise<Runtime>] {
   const inPage = host === "page" || typeof Worker === "undefined"; // shared workers and service workers cannot start one
   return [`${inPage} ${wasmAt(places)} ${places.workerURL}`, (died, end) => start(places, inPage, died, end)];

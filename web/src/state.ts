@@ -4,10 +4,10 @@ import type * as Contract from "../holdfast";
 
 type State = Contract.AutoSaveState;
 
-/** The state of an AutoSave of which nothing is known yet. */
+/** The initial state of an AutoSave. */
 export const first: State = Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 });
 
-/** In one spelling, whatever the order of the fields is. */
+/** A text that does not depend on the order of the fields. */
 const spelled = (state: object): string => JSON.stringify(state, (_, part: unknown) =>
   (part && typeof part === "object" && !Array.isArray(part) ? Object.fromEntries(Object.entries(part).sort()) : part));
 
@@ -18,7 +18,7 @@ export class LastState {
 
   get now(): State { return this.#now; }
 
-  /** The state where Go has not heard yet of what is marked. */
+  /** The state while Go has not received all marks. */
   get marked(): State {
     if (this.#now.phase !== "idle") return this.#now;
     return this.#marked ??= Object.freeze({ ...this.#now, phase: "debouncing", pendingBytes: Math.max(1, this.#now.pendingBytes) });

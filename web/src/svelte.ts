@@ -7,7 +7,7 @@ export type EditorOptions = Omit<BindingOptions, "load"> & Given;
 
 type Run<T> = (value: T) => void;
 
-/** A text that saves itself while somebody subscribes to it: `text` is for bind:value. */
+/** A text that saves itself while it has a subscriber: `text` is for bind:value. */
 export function editorStore(options: EditorOptions = {}) {
   const editor = new TextEditor();
   let users = 0;
@@ -39,7 +39,7 @@ export function editorStore(options: EditorOptions = {}) {
 
 type Field = HTMLTextAreaElement | HTMLInputElement;
 
-/** An action: the field saves itself, and is read-only where this page may not write. */
+/** An action: the field saves itself, and is read-only while this page may not write. */
 export function autosave(field: Field, options: EditorOptions = {}): { destroy(): void } {
   const editor = new TextEditor();
   const forget = editor.subscribe(() => {
@@ -60,7 +60,7 @@ export function autosave(field: Field, options: EditorOptions = {}): { destroy()
   };
 }
 
-/** Opens what the editor needs. On a server that does nothing. */
+/** Opens what the editor needs. Does nothing on a server. */
 function begin(editor: TextEditor, { holdfast, open, ...options }: EditorOptions): () => void {
   return owning({ holdfast, open }, (used) => editor.begin(used, options));
 }

@@ -1,9 +1,10 @@
-// A text that saves itself, for the hooks of frameworks: the text lives here, so that a snapshot is always what was typed last.
+// A text that saves itself, for the hooks of frameworks: the text is stored here, so a snapshot is always the last
+// typed text.
 
 import type { AutoSaveOptions, Holdfast } from "../holdfast";
 import { Binding, unbound, type View } from "./binding";
 
-/** What a component shows of a text. */
+/** The view of a component with a text. */
 export interface TextView extends View { readonly text: string }
 
 export const noText: TextView = Object.freeze({ ...unbound, text: "" });
@@ -22,14 +23,14 @@ export class TextEditor {
     return () => void this.#listeners.delete(own);
   };
 
-  /** The person has typed. */
+  /** The user has typed. */
   setText = (text: string): void => {
     if (text === this.#view.text) return;
     this.#become({ text });
     this.#binding?.markDirty();
   };
 
-  /** Saves the text from here on, until the returned function is called. */
+  /** Saves the text from now on, until the returned function is called. */
   begin(holdfast: Holdfast, options: AutoSaveOptions): () => void {
     let ended = false;
     const binding = new Binding(holdfast, () => this.#view.text, {
@@ -52,5 +53,5 @@ export class TextEditor {
   }
 }
 
-/** What of the options makes another document or another Holdfast of it; functions are always those of the last call. */
+/** The part of the options that identifies the document and the Holdfast; functions are always those of the last call. */
 export const keyOf = (options: object | undefined): string => JSON.stringify(options, (_, value: unknown) => (value instanceof AbortSignal ? undefined : value));

@@ -1,9 +1,10 @@
-// Which documents are open in this page, whoever opened them: a document has one editor, so the second AutoSave only waits.
+// The documents that are open in this page, in any copy of this module. A document has one editor, so a second AutoSave
+// only waits.
 
 const key = Symbol.for("holdfast documents");
 const open = ((globalThis as Record<symbol, unknown>)[key] ??= new Map()) as Map<object, string>;
 
-/** Notes that an AutoSave has a document, which its folder names. Warns where another one in this page has it already. */
+/** Records that an AutoSave has opened the document of this folder. Warns if another one in this page has opened it already. */
 export function add(autosave: object, folder: string): void {
   if (folder && [...open.values()].includes(folder)) {
     console.warn(`holdfast: the document ${JSON.stringify(folder.replace(/\/autosave$/, ""))} is open twice in this page, and one of the two AutoSaves is read-only. `

@@ -6,14 +6,14 @@ import { Binding, type BindingOptions, type Given, owning, unbound } from "./bin
 import type { Taking } from "./snapshot";
 import { noText, TextEditor } from "./text-editor";
 
-/** Begins when the component is mounted, with the Holdfast that is given or one of its own; ends before the component is unmounted. */
+/** Begins when the component is mounted, with the given Holdfast or its own; ends before the component is unmounted. */
 function whileMounted(given: Given, begin: (holdfast: Holdfast) => () => void): void {
   let end = (): void => undefined;
   onMounted(() => { end = owning(given, begin); });
   onBeforeUnmount(() => end());
 }
 
-/** Saves what `snapshot` returns while the component is mounted. */
+/** Saves the result of `snapshot` while the component is mounted. */
 export function useAutoSave(snapshot: Taking, { holdfast, open, ...options }: BindingOptions & Given = {}) {
   const view = shallowRef(unbound);
   let binding: Binding | undefined;

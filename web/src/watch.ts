@@ -1,15 +1,15 @@
 // The page's watchdog over the worker in which Go runs.
 //
-// A worker that is dead says so as it ends. One that is stuck was in a synchronous file call when it fell silent, which it told
-// before. Every other silence is taken for work, however long it lasts: only after a minute is the worker given up.
+// A worker that dies reports its end. A stuck worker fell silent in a synchronous file call, which it had announced.
+// Any other silence counts as work, however long it lasts: the page gives up the worker only after a minute.
 
 import { callMs, Patience } from "../../opfs/patience.js";
 import type { FromWorker, ToWorker } from "./protocol";
 
-/** How long a worker that owes an answer may be silent before it is asked for a sign of life, and how long that may take. */
+/** How long a worker that owes an answer may be silent before it must send a sign of life, and the maximum time for that. */
 const silenceMs = 5000, signMs = 60_000;
 
-/** Calls gone when the worker will not answer any more. Call the returned function with every message to it. */
+/** Calls gone when the worker no longer answers. The returned function must be called with every message to it. */
 export function watch(worker: Worker, owes: () => boolean, gone: (why: string) => void, ended: AbortSignal): () => void {
   let asked = false;
   const inCall = new Patience(() => gone("a file call of its worker does not return"));

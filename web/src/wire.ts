@@ -6,7 +6,7 @@ import type { Host, Method, RawEvent, Reason } from "./protocol";
 import { content, encoded } from "./snapshot";
 
 export interface Wire {
-  /** The AutoSave as the page has it. */
+  /** The AutoSave object of the page. */
   handle: Listeners;
   holdfast: Contract.Holdfast;
   /** Calls Go, which answers before the deadline. */
@@ -14,7 +14,7 @@ export interface Wire {
   journal: Host["journal"];
   /** The deadline of a call that begins now. */
   deadline(): number;
-  /** The promise, or an error where the deadline comes first. */
+  /** The promise, or an error if the deadline comes first. */
   inTime<T>(promise: Promise<T>, end: number, method?: Method): Promise<T>;
   /** The receivers of events from Go, by the number of their AutoSave. */
   savers: Map<number, Saver>;
@@ -23,7 +23,7 @@ export interface Wire {
   error(reason: unknown): Contract.ProjectLockError | Contract.AutoSaveError;
 }
 
-/** The methods of an AutoSave that its handle gives the page. */
+/** The methods of an AutoSave that its handle offers to the page. */
 type Shown = "readOnly" | "lease" | "state" | "markDirty" | "flushNow" | "history" | "drafts" | "resolveDraft" | "pin" | "read" | "restore" | "requestEdit";
 
 /** An AutoSave that has begun. */
@@ -59,8 +59,8 @@ export function check(wire: Wire, snapshot: unknown, options: Contract.AutoSaveO
 }
 
 /**
- * Asks the page's merge function what becomes of the two sides of a conflict. A failure of that function leaves the conflict
- * to the person, and goes to the page's error handler.
+ * Asks the page's merge function for the content that resolves a conflict. If the function fails, the user decides, and
+ * the page's error handler gets the error.
  */
 export async function merged(merge: Contract.AutoSaveOptions["merge"], { draft, base, mine, theirs }: Told): Promise<object> {
   try {
@@ -72,7 +72,7 @@ export async function merged(merge: Contract.AutoSaveOptions["merge"], { draft, 
   }
 }
 
-/** Asks the page's listeners whether the lock may be handed over. Rejects where it may not. */
+/** Asks the page's listeners whether the lock may be handed over. Rejects if it may not. */
 export async function consent(wire: Wire, raw: Told, lease: Contract.ProjectLockLease): Promise<void> {
   const delays: PromiseLike<unknown>[] = [];
   let refused: string | undefined;
@@ -82,6 +82,6 @@ export async function consent(wire: Wire, raw: Told, lease: Contract.ProjectLock
     lease, from: raw["from"] as string, refuse, waitUntil: (delay: PromiseLike<unknown>) => void delays.push(delay),
   }));
   if (!go) refuse();
-  await Promise.all(delays); // what rejects refuses
+  await Promise.all(delays); // a rejection refuses
   if (refused !== undefined) throw new Error(refused);
 }

@@ -1,5 +1,5 @@
-// The worker in which Go runs by default: its timers keep their pace in hidden tabs, and
-// when it ends the browser gives back everything it held.
+// The worker in which Go runs by default: its timers keep their pace in hidden tabs, and when it ends the browser
+// releases everything it held.
 
 import { Journals } from "../../opfs/journal.js";
 import { SaveWriter } from "../../opfs/savewriter.js";
@@ -77,7 +77,7 @@ async function call({ client, id, method, arg, aborted, callback }: ToWorker & {
   }
 }
 
-/** Whether Go runs or not. */
+/** Independent of Go. */
 async function journal({ id, method, args }: ToWorker & { kind: "journal" }): Promise<void> {
   try {
     post({ kind: "result", id, value: await (journals[method] as (...args: unknown[]) => Promise<unknown>).apply(journals, args) });
@@ -95,7 +95,7 @@ function inPage(id: number): Callback {
   });
 }
 
-/** The buffers of a message that need not be copied: whoever made these bytes does not want them back. */
+/** The buffers of a message that need not be copied: their sender does not need them any more. */
 function buffersOf(value: unknown): ArrayBuffer[] {
   const all = value instanceof Uint8Array ? [value] : Object.values({ ...(value as object) });
   return all.flatMap((field) => (field instanceof Uint8Array ? [field.buffer as ArrayBuffer] : []));
