@@ -96,7 +96,8 @@ func TestABrowserSignsInAndOut(t *testing.T) {
 	require.Equal(t, http.StatusOK, b.do("DELETE", "/api/session", "").status, "signing out twice does no harm")
 }
 
-// Whoever signs in inherits nothing: neither from nobody, nor from another user, nor by a session that somebody has given the browser.
+// A user that signs in inherits no lock: neither from an anonymous session, nor from another user, nor by a session
+// that another client has given the browser.
 func TestSigningInInheritsNoLock(t *testing.T) {
 	t.Parallel()
 	s := startWithUsers(t, "anyone * read lock write")
@@ -127,7 +128,7 @@ func TestSigningInInheritsNoLock(t *testing.T) {
 	}
 }
 
-// What vouched for a user is checked with each request.
+// The key or token of a user is checked with each request.
 func TestASignInEndsWithItsKeyOrToken(t *testing.T) {
 	t.Parallel()
 	p := oidctest.New(t)

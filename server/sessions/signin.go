@@ -16,8 +16,9 @@ import (
 	"github.com/holdfast-dev/holdfast/server/users"
 )
 
-// A user of a browser signs in by showing a key or token once. A cookie then has it, encrypted: the server checks it anew with each
-// request, so that a key that is taken back and a token that has expired end the sign-in. No page and no other server can read it.
+// A user of a browser signs in by showing a key or token once. An encrypted cookie then contains the key or token. The
+// server checks it again with each request, so the sign-in ends when the key is removed or the token expires. No page
+// and no other server can read it.
 
 const (
 	signInName = "holdfast_user"
