@@ -1,5 +1,6 @@
 // The editor page: a plain text that saves itself, its writer, and its history. Open it in three tabs.
 
+import { showAccount } from "./account.js";
 import { Decide } from "./decide.js";
 import { drawDiff } from "./diff-view.js";
 import { byId, setAttribute, setText } from "./dom.js";
@@ -35,6 +36,7 @@ const writer = new Writer({
     text.setSelectionRange(atEnd ? value.length : selectionStart, atEnd ? value.length : selectionEnd);
   },
 }, draw, () => presence.nudge(), shared ? { url: location.origin } : undefined);
+if (shared) void showAccount();
 const machines = shared ? new Machines(name, draw, () => void writer.read()) : undefined;
 
 const decide = new Decide({

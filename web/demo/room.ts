@@ -1,5 +1,6 @@
 // The room page: everybody answers, and nobody sees another answer until all have answered. Open it twice.
 
+import { showAccount } from "./account.js";
 import { byId, icon, make, setAttribute, setText } from "./dom.js";
 import { loadName, saveName, shortName } from "./names.js";
 import { RoomClient } from "./room-client.js";
@@ -20,6 +21,7 @@ const buttons = {
 
 nameField.value = shortName(loadName());
 
+void showAccount();
 const client = new RoomClient(show);
 let announced = "";
 show();

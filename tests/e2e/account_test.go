@@ -1,0 +1,36 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// A user signs in and out in the demo. Pages of a server without users say nothing of it.
+func TestSigningInAndOut(t *testing.T) {
+	t.Parallel()
+	b := profiles(t, 1)[0]
+	anonymous := b.Open(t, serve(t).URL+"/room.html")
+	anonymous.WaitFor("document.body.dataset.kind === 'free'", browser.Limit)
+	assert.True(t, browser.Get[bool](anonymous, "document.querySelector('#account').hidden"))
+	anonymous.Quiet()
+
+	server := serve(t, "--api-keys", fileOf(t, keyOf("ann", "ann-key")))
+	tab := b.Open(t, server.URL+"/room.html")
+	const open = "[...document.querySelectorAll('#account button')].find(b => b.textContent === 'Sign in').click()"
+	tab.WaitFor("!document.querySelector('#account').hidden", browser.Limit)
+	tab.MustEval(open+"; null", nil)
+	tab.MustEval("document.querySelector('dialog input').value = 'eve-key'; document.querySelector('dialog form').requestSubmit(); null", nil)
+	tab.WaitFor("document.querySelector('dialog [role=alert]').textContent.includes('does not know this key')", browser.Limit)
+	tab.MustEval("document.querySelector('dialog input').value = ' ann-key '; document.querySelector('dialog form').requestSubmit(); null", nil)
+	tab.WaitFor("document.querySelector('#account')?.textContent.startsWith('Signed in as ann')", browser.Limit)
+	assert.NotContains(t, browser.Get[string](tab, "document.cookie + JSON.stringify(localStorage) + document.documentElement.outerHTML"), "ann-key")
+	tab.WaitFor("document.body.dataset.kind === 'free'", browser.Limit)
+
+	tab.MustEval("document.querySelector('#account button').click(); null", nil)
+	tab.WaitFor("document.querySelector('#account button')?.textContent === 'Sign in'", browser.Limit)
+	assert.Equal(t, false, browser.Get[bool](tab, "(await (await fetch('/api/session')).json()).signed_in"))
+	tab.Quiet("status of 401", "status of 403")
+}
