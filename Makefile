@@ -15,7 +15,7 @@ WASM_TESTS := test-opfs-store test-opfs-faults test-opfs-helped test-opfs test-j
 
 # What the tests install, each in its own folder, while others compute.
 NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json \
-	tests/docs/frameworks/node_modules/.package-lock.json
+	tests/docs/frameworks/node_modules/.package-lock.json tests/docs/runners/node_modules/.package-lock.json
 
 # What drives whole tabs runs after the rest, one package at a time, so that its timing means something. The tests
 # that say they may run beside others are run six at once: they mostly wait.
@@ -193,5 +193,5 @@ strangers: build ## suites that others wrote for navigator.locks, against holdfa
 	go test -count=1 -timeout 0 -v ./tests/strangers -sources $(abspath $(or $(DIR),.cache/strangers)) $(if $(ONLY),-run '$(ONLY)') $(if $(GREP),-grep '$(GREP)')
 
 clean: ## remove what the other targets made
-	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules tests/docs/frameworks/node_modules
+	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules tests/docs/frameworks/node_modules tests/docs/runners/node_modules
 	find web/site -mindepth 1 ! -name .keep -delete

@@ -119,7 +119,7 @@ func TestFilesOfThePackage(t *testing.T) {
 		require.NotEmpty(t, sources.Sources)
 		assert.Len(t, sources.SourcesContent, len(sources.Sources))
 	}
-	for _, name := range []string{"LICENSE", "README.md", "THIRD_PARTY_LICENSES.txt", "holdfast.d.ts", "element.d.ts", "react.d.ts", "svelte.d.ts", "vue.d.ts"} {
+	for _, name := range []string{"LICENSE", "README.md", "THIRD_PARTY_LICENSES.txt", "holdfast.d.ts", "element.d.ts", "react.d.ts", "svelte.d.ts", "testing.d.ts", "vue.d.ts"} {
 		assert.FileExists(t, filepath.Join(dir, name))
 	}
 }

@@ -1,7 +1,7 @@
 // Package docs runs every code block of the documentation: JavaScript in a browser, Go as a program of another
 // module, and commands against the Makefile, the server's flags or a running server. Blocks of other languages must
-// be text, json, html, jsx, vue or svelte; see exempt. The blocks of docs/frameworks.md are components, which run in
-// a page of their framework.
+// be text, json, html, jsx, vue, svelte or mjs; see exempt. The blocks of docs/frameworks.md are components, which run
+// in a page of their framework. Those of docs/testing.md are modules, which the test runners run.
 //
 // A comment before or after a block contains what the test needs but a reader does not:
 //
@@ -32,8 +32,8 @@ func (b block) name() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 // generated pages are made from their sources. A test compares both.
 var generated = []string{"docs/reference.md", "docs/reference-go.md"}
 
-// exempt languages are not code, or the tests of recipes and frameworks use their blocks.
-var exempt = []string{"text", "json", "html", "jsx", "vue", "svelte"}
+// exempt languages are not code, or the tests of recipes, frameworks and runners use their blocks.
+var exempt = []string{"text", "json", "html", "jsx", "vue", "svelte", "mjs"}
 
 // pages lists the documentation, relative to root.
 func pages(root string) ([]string, error) {

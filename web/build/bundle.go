@@ -17,6 +17,7 @@ type entry struct {
 	output   string
 	external []string // imports that are not bundled
 	inject   []string // modules whose exports replace free identifiers with the same names
+	wrapped  bool     // the module exports one function, which runs the source with the globals of its argument
 }
 
 // entries are the modules of the npm package. The facade is small, and every page loads it. Code that only one host
@@ -35,6 +36,11 @@ var entries = []entry{
 	{source: "web/src/vue.ts", output: "vue", external: []string{"vue", "./holdfast.js"}},
 	{source: "web/src/element.ts", output: "element"},
 	{source: "web/src/svelte.ts", output: "svelte", external: []string{"./holdfast.js"}},
+
+	// For tests without a browser: each tab of a test runs the facade and the worker with globals of its own.
+	{source: "web/src/testing/index.ts", output: "testing", external: []string{"node:*", "./testing-tab.js", "./testing-worker.js"}},
+	{source: "web/src/testing/tab.ts", output: "testing-tab", wrapped: true},
+	{source: "web/src/worker.ts", output: "testing-worker", wrapped: true},
 }
 
 // demoEntries are the modules of the demo's pages.
@@ -66,7 +72,7 @@ func bundle(e entry, root, dir, version, wasmExec string) error {
 	for i, path := range e.inject {
 		inject[i] = filepath.Join(root, path)
 	}
-	result := api.Build(api.BuildOptions{
+	o := api.BuildOptions{
 		AbsWorkingDir: root,
 		EntryPointsAdvanced: []api.EntryPoint{
 			{InputPath: filepath.Join(root, e.source), OutputPath: e.output},
@@ -87,7 +93,11 @@ func bundle(e entry, root, dir, version, wasmExec string) error {
 		Define:            map[string]string{"__VERSION__": strconv.Quote(version)},
 		Plugins:           []api.Plugin{toolchain(wasmExec)},
 		LogLevel:          api.LogLevelSilent, // the build returns the errors
-	})
+	}
+	if e.wrapped {
+		wrap(&o)
+	}
+	result := api.Build(o)
 	if len(result.Errors) > 0 || len(result.Warnings) > 0 {
 		messages := append(format(api.ErrorMessage, result.Errors), format(api.WarningMessage, result.Warnings)...)
 		return fmt.Errorf("bundle %s:\n%s", e.source, strings.Join(messages, ""))

@@ -38,7 +38,7 @@ type optionalPeer struct {
 }
 
 // declared returns the entries with declarations, besides the main entry.
-func declared() []string { return append(slices.Sorted(maps.Keys(frameworks)), "element") }
+func declared() []string { return append(slices.Sorted(maps.Keys(frameworks)), "element", "testing") }
 
 // undeclared returns the modules that no program imports, because bundlers only request their URLs. Each has a
 // declaration that says so. Otherwise tools would report a missing one.

@@ -19,3 +19,11 @@ declare module "vue" {
   export function onMounted(hook: () => void): void;
   export function onBeforeUnmount(hook: () => void): void;
 }
+
+declare module "node:crypto" { export const webcrypto: Crypto }
+declare module "node:fs/promises" { export function readFile(url: URL): Promise<Uint8Array<ArrayBuffer>> }
+declare module "node:timers" { export function setImmediate(run: () => void): void }
+declare module "node:util" {
+  const decoder: typeof TextDecoder, encoder: typeof TextEncoder;
+  export { decoder as TextDecoder, encoder as TextEncoder };
+}

@@ -1,0 +1,91 @@
+// Messages between the pages and workers of one process.
+
+import type { Clock, Owner } from "./clock";
+
+type Heard = (event: { type: "message"; data: unknown }) => void;
+
+/** A copy of a message, as another page would get it. A compiled module is shared. */
+export function copied(value: unknown): unknown {
+  if (typeof value === "function" || typeof value === "symbol") throw new DOMException(`${String(value)} could not be cloned`, "DataCloneError");
+  if (typeof value !== "object" || value === null || value instanceof WebAssembly.Module) return value;
+  if (ArrayBuffer.isView(value)) return (value as Uint8Array).slice();
+  if (Object.prototype.toString.call(value) === "[object ArrayBuffer]") return (value as ArrayBuffer).slice(0); // also of another realm
+  if (Array.isArray(value)) return value.map(copied);
+  if (value instanceof Error || value instanceof DOMException) return Object.assign(new Error(value.message), { name: value.name });
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, copied(part)]));
+}
+
+/** A receiver of messages, by `onmessage` or listeners. */
+export class Ear {
+  onmessage: Heard | null = null;
+  readonly #listeners = new Set<Heard>();
+
+  addEventListener(type: string, listener: Heard, options?: { once?: boolean; signal?: AbortSignal }): void {
+    if (type !== "message") return;
+    const own: Heard = options?.once ? (event) => {
+      this.#listeners.delete(own);
+      listener(event);
+    } : listener;
+    this.#listeners.add(own);
+    options?.signal?.addEventListener("abort", () => this.#listeners.delete(own));
+  }
+
+  removeEventListener(_type: string, listener: Heard): void { this.#listeners.delete(listener); }
+
+  hear(data: unknown): void {
+    const event = { type: "message", data } as const;
+    this.onmessage?.(event);
+    for (const listener of [...this.#listeners]) listener(event);
+  }
+}
+
+export class Channels {
+  readonly #open = new Set<{ owner: Owner; name: string; ear: Ear }>();
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) { this.#clock = clock; }
+
+  forget(owner: Owner): void {
+    for (const one of this.#open) if (one.owner === owner) this.#open.delete(one);
+  }
+
+  /** The BroadcastChannel of a page or worker. */
+  classFor(owner: Owner): new (name: string) => object {
+    const open = this.#open, clock = this.#clock;
+    return class extends Ear {
+      readonly #one: { owner: Owner; name: string; ear: Ear };
+
+      constructor(readonly name: string) {
+        super();
+        this.#one = { owner, name: `${name}`, ear: this };
+        open.add(this.#one);
+      }
+
+      postMessage(message: unknown): void {
+        for (const other of open) {
+          if (other === this.#one || other.name !== this.#one.name) continue;
+          const data = copied(message);
+          clock.task(other.owner, () => open.has(other) && other.ear.hear(data));
+        }
+      }
+
+      close(): void { open.delete(this.#one); }
+    };
+  }
+
+  /** The MessageChannel of a page or worker. */
+  pairFor(owner: Owner): new () => object {
+    const clock = this.#clock;
+    return class {
+      readonly port1 = port(() => this.port2);
+      readonly port2: Ear = port(() => this.port1);
+    };
+    function port(other: () => Ear): Ear {
+      const ear = new Ear();
+      return Object.assign(ear, {
+        postMessage: (message: unknown) => clock.task(owner, () => other().hear(copied(message))),
+        close: () => undefined,
+      });
+    }
+  }
+}

@@ -1,0 +1,3 @@
+// The build makes this module of worker.ts.
+declare const run: (globals: object) => unknown;
+export default run;
