@@ -41,55 +41,55 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 		return Lease{}, err
 	}
 	// The table first checks its own view: if it shows a conflicting lease, the store need not search all waiters.
-	met := t.glance(own)
+	conflicts := t.glance(own)
 	for {
-		if met.free() {
+		if conflicts.free() {
 			lease, result, err := t.grab(ctx, own)
 			if err != nil || result.Held {
 				return lease, err
 			}
-			met = standing(result.Reads)
+			conflicts = readConflicts(result.Reads)
 		}
-		if replaced := r.passedOn(met.claims); len(replaced) > 0 {
+		if replaced := r.passedOn(conflicts.claims); len(replaced) > 0 {
 			own.goBefore(passedOn)
 			r.Queued = func() { _, _ = t.replace(ctx, r, replaced) } // after a failure, the client asks again
 			return t.line(ctx, r, own)
 		}
-		lease, undecided, err := t.makeWay(ctx, r, own, &met)
+		lease, undecided, err := t.makeWay(ctx, r, own, &conflicts)
 		if !undecided || err != nil {
 			return lease, err
 		}
-		if met.free() {
+		if conflicts.free() {
 			continue
 		}
 		if r.Wait > 0 {
 			return t.line(ctx, r, own)
 		}
-		if met.confirm == nil || t.confirmed(ctx, met.confirm) {
+		if conflicts.confirm == nil || t.confirmed(ctx, conflicts.confirm) {
 			t.config.Metrics.Conflicts.Inc()
-			return Lease{}, &DeniedError{Holders: t.name(met.claims)}
+			return Lease{}, &DeniedError{Holders: t.name(conflicts.claims)}
 		}
-		met = found{}
+		conflicts = found{}
 	}
 }
 
 // makeWay ends or extends the conflicting claims where the request may. If it did, or if a slot is free, it empties
-// met so that the caller asks the store. undecided is false when there is an answer.
-func (t *Table) makeWay(ctx context.Context, r Request, own *ticket, met *found) (lease Lease, undecided bool, err error) {
-	if mine, ok := again(r, own, met.claims); ok {
+// conflicts so that the caller asks the store. undecided is false when there is an answer.
+func (t *Table) makeWay(ctx context.Context, r Request, own *ticket, conflicts *found) (lease Lease, undecided bool, err error) {
+	if mine, ok := again(r, own, conflicts.claims); ok {
 		lease, err := t.repeat(ctx, own, mine)
 		if errors.Is(err, ErrNotFound) {
-			*met = found{} // it has just ended
+			*conflicts = found{} // it has just ended
 			return Lease{}, true, nil
 		}
 		return lease, false, err
 	}
-	moved, err := t.replace(ctx, r, met.claims)
+	moved, err := t.replace(ctx, r, conflicts.claims)
 	if err == nil && !moved {
-		moved, err = t.clearOverdue(ctx, met.claims)
+		moved, err = t.clearOverdue(ctx, conflicts.claims)
 	}
-	if left := r.left(met.claims); err == nil && !moved && left != nil {
-		if met.confirm == nil || t.confirmed(ctx, met.confirm) {
+	if left := r.left(conflicts.claims); err == nil && !moved && left != nil {
+		if conflicts.confirm == nil || t.confirmed(ctx, conflicts.confirm) {
 			return Lease{}, false, left
 		}
 		moved = true
@@ -97,37 +97,37 @@ func (t *Table) makeWay(ctx context.Context, r Request, own *ticket, met *found)
 	if err != nil {
 		return Lease{}, false, err
 	}
-	if slot, ok := met.freeSlot(own.claim); ok && met.confirm == nil {
+	if slot, ok := conflicts.freeSlot(own.claim); ok && conflicts.confirm == nil {
 		own.Slot, moved = slot, true
 	}
 	if moved {
-		*met = found{}
+		*conflicts = found{}
 	}
 	return Lease{}, true, nil
 }
 
 // glance returns the conflicts with a request that this server knows.
-func (t *Table) glance(own *ticket) (met found) {
+func (t *Table) glance(own *ticket) (conflicts found) {
 	m := t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	way := m.graph.Before(own.want())
-	own.Slot = way.Slot
-	if way.Free() {
-		return met
+	ahead := m.graph.Before(own.want())
+	own.Slot = ahead.Slot
+	if ahead.Free() {
+		return conflicts
 	}
-	if way.Ticket != nil {
-		met.confirm = append(met.confirm, kv.Exists(m.tickets[way.Ticket.ID].waitKeys()[0]))
+	if ahead.Ticket != nil {
+		conflicts.confirm = append(conflicts.confirm, kv.Exists(m.tickets[ahead.Ticket.ID].waitKeys()[0]))
 	}
-	for _, c := range way.Claims { // one claim, or all claims that hold the slots
-		s := m.held[c.ID].stand()
-		met.confirm = append(met.confirm, kv.CreatedAt(s.key, s.token))
+	for _, c := range ahead.Claims { // one claim, or all claims that hold the slots
+		s := m.held[c.ID].storedLease()
+		conflicts.confirm = append(conflicts.confirm, kv.CreatedAt(s.key, s.token))
 	}
-	if len(met.confirm) > kv.MaxOps {
-		return met
+	if len(conflicts.confirm) > kv.MaxOps {
+		return conflicts
 	}
-	met.claims, met.waited = m.inTheWay(own.claim)
-	return met
+	conflicts.claims, conflicts.waited = m.inTheWay(own.claim)
+	return conflicts
 }
 
 // confirmed reports whether the store still matches this server's view.
@@ -139,7 +139,7 @@ func (t *Table) confirmed(ctx context.Context, seen []kv.Cond) bool {
 // grab makes the claims if nothing conflicts with them. The grant removes the ticket.
 func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error) {
 	c := own.claim
-	var w way
+	var w preconditions
 	w.clear(c)
 	if own.joined == 0 {
 		w.first(c)
@@ -167,7 +167,7 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 	switch {
 	case errors.Is(err, kv.ErrTooLarge):
 		err = tooMany
-	case err == nil && standing(result.Reads).gone:
+	case err == nil && readConflicts(result.Reads).gone:
 		err = ErrGivenUp
 	}
 	if err != nil || !result.Held {
@@ -215,7 +215,7 @@ func (l Lease) Records(document Path) bool {
 
 // found is the set of conflicts with a request: either those of a refused transaction or those in this server's view.
 type found struct {
-	claims []stand
+	claims []storedLease
 	waited bool
 	stub   []byte
 	gone   bool // the acquisition has been given up
@@ -225,15 +225,15 @@ type found struct {
 
 func (f found) free() bool { return len(f.claims) == 0 && !f.waited }
 
-// stand is a claim that conflicts with a request.
-type stand struct {
+// storedLease is a lease as the store has it: its claim, the key of its first path and its token.
+type storedLease struct {
 	claim
 	key   string
 	token int64
 }
 
-// standing collects the conflicts from a transaction's reads.
-func standing(reads [][]kv.Entry) found {
+// readConflicts collects the conflicts from a transaction's reads.
+func readConflicts(reads [][]kv.Entry) found {
 	var f found
 	seen := map[string]bool{}
 	for _, entries := range reads {
@@ -254,7 +254,7 @@ func standing(reads [][]kv.Entry) found {
 				continue
 			}
 			seen[other.Lease] = true
-			f.claims = append(f.claims, stand{other, e.Key, e.Created})
+			f.claims = append(f.claims, storedLease{other, e.Key, e.Created})
 		}
 	}
 	return f
@@ -278,19 +278,19 @@ func (f found) freeSlot(c claim) (int, bool) {
 
 // again returns the requester's own lease if it matches the request: by its ticket, or without one if the request
 // allows it.
-func again(r Request, own *ticket, claims []stand) (stand, bool) {
-	if i := slices.IndexFunc(claims, func(s stand) bool { return own.got(s.claim) }); i >= 0 {
+func again(r Request, own *ticket, claims []storedLease) (storedLease, bool) {
+	if i := slices.IndexFunc(claims, func(s storedLease) bool { return own.got(s.claim) }); i >= 0 {
 		return claims[i], true
 	}
 	if !r.Again || r.Fresh || r.Exact || len(claims) != 1 {
-		return stand{}, false
+		return storedLease{}, false
 	}
 	mine := claims[0]
 	return mine, mine.Holder == r.Holder.ID && mine.Mode == r.Mode && mine.Slots <= 1 && samePaths(mine.Paths, r.Paths)
 }
 
 // repeat extends a lease for its holder, which asks for it again.
-func (t *Table) repeat(ctx context.Context, own *ticket, mine stand) (Lease, error) {
+func (t *Table) repeat(ctx context.Context, own *ticket, mine storedLease) (Lease, error) {
 	lease, err := t.extend(ctx, mine)
 	if own.got(mine.claim) {
 		lease.LockedAt = lease.ExpiresAt.Add(-mine.ttl()) // as in an immediate answer: LockedAt and ExpiresAt show the TTL
@@ -299,7 +299,7 @@ func (t *Table) repeat(ctx context.Context, own *ticket, mine stand) (Lease, err
 }
 
 // passedOn returns the leases that are handed over to a request. The request joins the queue before they end.
-func (r Request) passedOn(claims []stand) (replaced []stand) {
+func (r Request) passedOn(claims []storedLease) (replaced []storedLease) {
 	for _, s := range claims {
 		if r.PassOn && r.Wait > 0 && r.replaces(s) {
 			replaced = append(replaced, s)
@@ -309,7 +309,7 @@ func (r Request) passedOn(claims []stand) (replaced []stand) {
 }
 
 // left returns an error that names the conflicting leases that a gone tab of the holder left.
-func (r Request) left(claims []stand) error {
+func (r Request) left(claims []storedLease) error {
 	var e LeftError
 	for _, s := range claims {
 		if r.Exact && r.supersedes(s) {
@@ -323,7 +323,7 @@ func (r Request) left(claims []stand) error {
 }
 
 // replace ends the leases that a request replaces, and reports whether there were any.
-func (t *Table) replace(ctx context.Context, r Request, claims []stand) (bool, error) {
+func (t *Table) replace(ctx context.Context, r Request, claims []storedLease) (bool, error) {
 	replaced := false
 	for _, s := range claims {
 		if !r.replaces(s) {
@@ -338,7 +338,7 @@ func (t *Table) replace(ctx context.Context, r Request, claims []stand) (bool, e
 }
 
 // clearOverdue ends the expired leases among the claims, and reports whether there were any.
-func (t *Table) clearOverdue(ctx context.Context, claims []stand) (bool, error) {
+func (t *Table) clearOverdue(ctx context.Context, claims []storedLease) (bool, error) {
 	cleared := false
 	for _, s := range claims {
 		ended, err := t.settle(ctx, s)
@@ -351,7 +351,7 @@ func (t *Table) clearOverdue(ctx context.Context, claims []stand) (bool, error) 
 }
 
 // name converts conflicting claims to leases, oldest first. Their expiry is the last one that this server knows.
-func (t *Table) name(claims []stand) []Lease {
+func (t *Table) name(claims []storedLease) []Lease {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
 	list := make([]Lease, len(claims))

@@ -18,7 +18,7 @@ const (
 
 // heartbeat is an extension that has not reached the store yet.
 type heartbeat struct {
-	stand
+	storedLease
 	expires time.Time
 	answer  chan<- beatAnswer
 }
@@ -29,7 +29,7 @@ type beatAnswer struct {
 }
 
 // beat commits an extension together with others, and reports whether the lease still existed.
-func (t *Table) beat(ctx context.Context, s stand, expires time.Time) (bool, error) {
+func (t *Table) beat(ctx context.Context, s storedLease, expires time.Time) (bool, error) {
 	answer := make(chan beatAnswer, 1)
 	select {
 	case t.heartbeats <- heartbeat{s, expires, answer}:

@@ -12,7 +12,7 @@ import (
 // gets the answer for its own lease, whichever comes first.
 func TestHeartbeatsOfAFormerHolder(t *testing.T) {
 	table := opened(t)
-	held := func(holder string) stand {
+	held := func(holder string) storedLease {
 		lease, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: holder}, TTL: time.Minute})
 		require.NoError(t, err)
 		s, err := table.byID(t.Context(), lease.ID, holder)
@@ -22,7 +22,7 @@ func TestHeartbeatsOfAFormerHolder(t *testing.T) {
 	former := held("ann")
 	require.NoError(t, table.Release(t.Context(), former.publicID(), "ann"))
 	present := held("bob")
-	for _, order := range [][]stand{{former, present}, {present, former, present, former}} {
+	for _, order := range [][]storedLease{{former, present}, {present, former, present, former}} {
 		var batch []heartbeat
 		var answers []chan beatAnswer
 		for _, s := range order {

@@ -35,5 +35,5 @@ func (t *Table) ByID(ctx context.Context, id string) (Lease, error) {
 	if err != nil && !errors.Is(err, ErrNotHolder) {
 		return Lease{}, err
 	}
-	return t.name([]stand{s})[0], nil
+	return t.name([]storedLease{s})[0], nil
 }

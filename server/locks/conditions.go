@@ -4,8 +4,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// way holds the conditions that a claim needs in a transaction, and the reads that find its conflicts.
-type way struct {
+// preconditions holds the conditions that a claim needs in a transaction, and the reads that find its conflicts.
+type preconditions struct {
 	conditions []kv.Cond
 	reads      []kv.Op
 	seen       map[string]bool
@@ -15,7 +15,7 @@ type way struct {
 const maxNamed = 50
 
 // clear requires that no lease conflicts with the claim.
-func (w *way) clear(c claim) {
+func (w *preconditions) clear(c claim) {
 	for _, p := range c.Paths {
 		at := node(claimPrefix, p)
 		switch {
@@ -35,7 +35,7 @@ func (w *way) clear(c claim) {
 }
 
 // first requires that no conflicting request waits. It is for a request that is not in the queue itself.
-func (w *way) first(c claim) {
+func (w *preconditions) first(c claim) {
 	for _, p := range c.Paths {
 		at := node(waitPrefix, p)
 		if c.Mode == Shared {
@@ -46,21 +46,21 @@ func (w *way) first(c claim) {
 	}
 }
 
-func (w *way) noneAbove(under string, p Path) {
+func (w *preconditions) noneAbove(under string, p Path) {
 	for _, above := range p.ancestors() {
 		w.none(node(under, above) + exclusiveMark)
 	}
 }
 
-func (w *way) between(first, end string) {
+func (w *preconditions) between(first, end string) {
 	w.add(first, kv.NoneBetween(first, end), kv.ReadBetween(first, end, maxNamed))
 }
 
-func (w *way) none(prefix string) {
+func (w *preconditions) none(prefix string) {
 	w.add(prefix, kv.NoneUnder(prefix), kv.ReadSomeUnder(prefix, maxNamed))
 }
 
-func (w *way) add(name string, condition kv.Cond, read kv.Op) {
+func (w *preconditions) add(name string, condition kv.Cond, read kv.Op) {
 	if w.seen[name] {
 		return // an ancestor of several paths
 	}

@@ -11,7 +11,7 @@ import (
 
 // Due is a lease whose time is up, as far as this server knows.
 type Due struct {
-	stand
+	storedLease
 	beatAt   int64
 	deadline time.Time
 }
@@ -52,7 +52,7 @@ func (t *Table) Changed() <-chan struct{} { return t.mirror.earlier }
 // this server has not seen that yet, the transaction fails and nothing happens. Expire reports whether it ended the
 // lease.
 func (t *Table) Expire(ctx context.Context, d Due) (bool, error) {
-	ended, err := t.end(ctx, d.stand, Change{Reason: Expired}, nil, kv.ChangedAt(d.beatKey(), d.beatAt))
+	ended, err := t.end(ctx, d.storedLease, Change{Reason: Expired}, nil, kv.ChangedAt(d.beatKey(), d.beatAt))
 	if ended {
 		t.config.Metrics.Expiries.Inc()
 		t.config.Metrics.SweepDelay.Observe(time.Since(d.deadline).Seconds())
@@ -65,7 +65,7 @@ const heardWithin = 5 * time.Second
 
 // settle ends a lease if its time is up, and reports whether it did. If this server's view does not show in time that
 // another server extended or ended the lease, settle fails with [kv.ErrUnavailable].
-func (t *Table) settle(ctx context.Context, s stand) (bool, error) {
+func (t *Table) settle(ctx context.Context, s storedLease) (bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, heardWithin, errDeaf)
 	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -86,7 +86,7 @@ func (t *Table) settle(ctx context.Context, s stand) (bool, error) {
 var errDeaf = fmt.Errorf("%w: this server does not receive changes", kv.ErrUnavailable)
 
 // overdue reports whether a lease's time is up, as far as this server knows.
-func (t *Table) overdue(s stand) (Due, bool) {
+func (t *Table) overdue(s storedLease) (Due, bool) {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
 	h := t.mirror.held[s.Lease]
@@ -100,6 +100,6 @@ func (t *Table) overdue(s stand) (Due, bool) {
 	return h.due(), true
 }
 
-func (h *held) due() Due { return Due{h.stand(), h.beatAt, h.deadline} }
+func (h *held) due() Due { return Due{h.storedLease(), h.beatAt, h.deadline} }
 
-func (h *held) stand() stand { return stand{h.claim, h.keys()[0], h.token} }
+func (h *held) storedLease() storedLease { return storedLease{h.claim, h.keys()[0], h.token} }

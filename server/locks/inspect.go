@@ -11,7 +11,7 @@ import (
 // At reads the lease that prevents an exclusive lock on the path, the oldest if there are several. It returns the
 // revision of the read. Without such a lease it returns the zero lease.
 func (t *Table) At(ctx context.Context, p Path) (Lease, int64, error) {
-	var w way
+	var w preconditions
 	asked := claim{Paths: []Path{p}, Mode: Exclusive, Slots: 1}
 	w.clear(asked)
 	result, err := t.store.Commit(ctx, kv.Txn{Then: append(w.reads, kv.Read(asked.beatKey()))})
@@ -19,7 +19,7 @@ func (t *Table) At(ctx context.Context, p Path) (Lease, int64, error) {
 		return Lease{}, 0, err
 	}
 	last := len(result.Reads) - 1
-	alive, err := t.alive(ctx, standing(result.Reads[:last]).claims)
+	alive, err := t.alive(ctx, readConflicts(result.Reads[:last]).claims)
 	if err != nil || len(alive) == 0 {
 		return Lease{}, result.Revision, err
 	}
@@ -33,8 +33,8 @@ func (t *Table) At(ctx context.Context, p Path) (Lease, int64, error) {
 }
 
 // alive returns the claims that have not expired.
-func (t *Table) alive(ctx context.Context, claims []stand) ([]stand, error) {
-	var list []stand
+func (t *Table) alive(ctx context.Context, claims []storedLease) ([]storedLease, error) {
+	var list []storedLease
 	for _, s := range claims {
 		ended, err := t.settle(ctx, s)
 		if err != nil {

@@ -73,7 +73,7 @@ func (t *Table) Inspect(ctx context.Context, p Path) (holders []Lease, waiters [
 
 // readAll reads everything from the store. If there is too much, it returns whole = false.
 func (t *Table) readAll(ctx context.Context, p Path) (list Listing, whole bool, err error) {
-	var w way
+	var w preconditions
 	asked := claim{Paths: []Path{p}, Mode: Exclusive, Slots: 1}
 	w.clear(asked)
 	w.first(asked)
@@ -86,7 +86,7 @@ func (t *Table) readAll(ctx context.Context, p Path) (list Listing, whole bool, 
 			return Listing{}, false, nil
 		}
 	}
-	alive, err := t.alive(ctx, standing(result.Reads).claims)
+	alive, err := t.alive(ctx, readConflicts(result.Reads).claims)
 	if err != nil {
 		return Listing{}, false, err
 	}

@@ -15,22 +15,22 @@ import (
 // mirror is this server's view of the table at one revision of the store. It shows who waits for whom and which
 // leases are due. A transaction confirms every decision that is based on it.
 type mirror struct {
-	mu       sync.Mutex
-	revision int64 // of the store
-	graph    *waitgraph.Graph
-	held     map[string]*held   // by the lease's own name
-	order    byToken            // of held
-	homes    map[string]*held   // by the key of the first claim
-	asked    map[string]*held   // by holder and ticket
-	granted  map[string]stand   // by the key of the first claim: this server's grants that its watch has not shown yet
-	beats    map[string]beat    // by key
-	tickets  map[string]*ticket // by the lease's own name
-	kept     map[string]int     // the number of remembered tickets of each holder: places in the queue and ended acquisitions
-	touched  []string           // the holders that got a new edge in the present revision
-	due      dueQueue           // of held
-	rings    rings
-	earlier  bell // notified when the earliest deadline may have changed
-	own      *promises
+	mu        sync.Mutex
+	revision  int64 // of the store
+	graph     *waitgraph.Graph
+	held      map[string]*held       // by the lease's own name
+	order     byToken                // of held
+	homes     map[string]*held       // by the key of the first claim
+	asked     map[string]*held       // by holder and ticket
+	granted   map[string]storedLease // by the key of the first claim: this server's grants that its watch has not shown yet
+	beats     map[string]beat        // by key
+	tickets   map[string]*ticket     // by the lease's own name
+	kept      map[string]int         // the number of remembered tickets of each holder: places in the queue and ended acquisitions
+	touched   []string               // the holders that got a new edge in the present revision
+	due       dueQueue               // of held
+	notifiers notifiers
+	earlier   notifier // notified when the earliest deadline may have changed
+	own       *promises
 	// announced is the deadline that the sweeper knows.
 	announced time.Time
 	looks     int // of waiters, since the start; a test limits them
@@ -56,14 +56,14 @@ type beat struct {
 }
 
 func newMirror() *mirror {
-	m := &mirror{rings: newRings(), earlier: make(bell, 1), own: &promises{until: map[string]promise{}}}
+	m := &mirror{notifiers: newNotifiers(), earlier: make(notifier, 1), own: &promises{until: map[string]promise{}}}
 	m.clear()
 	return m
 }
 
 func (m *mirror) clear() {
 	m.graph = waitgraph.New()
-	m.held, m.homes, m.asked, m.granted = map[string]*held{}, map[string]*held{}, map[string]*held{}, map[string]stand{}
+	m.held, m.homes, m.asked, m.granted = map[string]*held{}, map[string]*held{}, map[string]*held{}, map[string]storedLease{}
 	m.beats, m.tickets, m.kept = map[string]beat{}, map[string]*ticket{}, map[string]int{}
 	m.touched, m.due, m.order = nil, nil, byToken{}
 }
@@ -76,7 +76,7 @@ type loading struct {
 
 // load begins to read everything again. The mirror stays in use meanwhile.
 func (m *mirror) load() *loading {
-	fresh := &mirror{rings: newRings(), earlier: make(bell, 1), own: m.own}
+	fresh := &mirror{notifiers: newNotifiers(), earlier: make(notifier, 1), own: m.own}
 	fresh.clear()
 	fresh.order.loading = true
 	return &loading{mirror: fresh}
@@ -107,8 +107,8 @@ func (m *mirror) take(l *loading, revision int64, now time.Time) {
 	defer m.mu.Unlock()
 	m.revision, m.graph, m.order, m.due = revision, l.graph, l.order, l.due
 	m.held, m.homes, m.asked, m.beats, m.tickets, m.kept = l.held, l.homes, l.asked, l.beats, l.tickets, l.kept
-	maps.DeleteFunc(m.granted, func(_ string, s stand) bool { return s.token <= revision })
-	m.rings.ringAll()
+	maps.DeleteFunc(m.granted, func(_ string, s storedLease) bool { return s.token <= revision })
+	m.notifiers.notifyAll()
 	m.tell()
 }
 
@@ -127,7 +127,7 @@ func (m *mirror) apply(changes []kv.Change, now time.Time) {
 			m.check() // one transaction is one step
 		}
 	}
-	m.rings.reached(m.revision)
+	m.notifiers.reached(m.revision)
 	m.tell()
 }
 
@@ -136,7 +136,7 @@ func (m *mirror) check() {
 	for _, holder := range m.touched {
 		effects := m.graph.Check(holder)
 		for _, t := range append(effects.Doomed, effects.Look...) {
-			m.rings.ring(ticketEvent(t.ID))
+			m.notifiers.notify(ticketEvent(t.ID))
 		}
 	}
 	m.touched = m.touched[:0]
@@ -145,7 +145,7 @@ func (m *mirror) check() {
 // tell notifies the sweeper if the earliest deadline is now earlier.
 func (m *mirror) tell() {
 	if len(m.due) > 0 && (m.announced.IsZero() || m.due[0].deadline.Before(m.announced)) {
-		m.earlier.ring()
+		m.earlier.notify()
 	}
 }
 
@@ -175,7 +175,7 @@ func (m *mirror) set(e kv.Entry, now time.Time, live bool) {
 		m.tickets[read.Lease] = &read
 		m.graph.Join(&waitgraph.Ticket{Want: read.want(), Place: read.Place})
 		m.touched = append(m.touched, read.Holder)
-		m.rings.ring(ticketEvent(read.Lease))
+		m.notifiers.notify(ticketEvent(read.Lease))
 	case !live || e.Created == e.Modified:
 		m.keep(e.Key, 1)
 	}
@@ -248,7 +248,7 @@ func (m *mirror) unset(key string) {
 			delete(m.tickets, lease)
 			m.graph.Leave(lease)
 		}
-		m.rings.ring(ticketEvent(lease))
+		m.notifiers.notify(ticketEvent(lease))
 	default:
 		m.keep(key, -1)
 	}
@@ -265,7 +265,7 @@ func (m *mirror) drop(home string, h *held) {
 	if h.index >= 0 {
 		heap.Remove(&m.due, h.index)
 	}
-	m.rings.ring(claimEvent(h.Lease))
+	m.notifiers.notify(claimEvent(h.Lease))
 }
 
 // note records a grant of this server. The holder may come back before the watch shows the grant.
@@ -274,7 +274,7 @@ func (m *mirror) note(c claim, token int64) {
 	defer m.mu.Unlock()
 	if m.revision < token {
 		home := c.keys()[0]
-		m.granted[home] = stand{c, home, token}
+		m.granted[home] = storedLease{c, home, token}
 	}
 }
 
@@ -289,12 +289,12 @@ func (m *mirror) unnote(home string, token int64) {
 
 // at returns the lease whose first claim has this key, as far as this server knows. ok is false if it belongs to
 // another holder.
-func (m *mirror) at(home, holder string) (stand, bool) {
+func (m *mirror) at(home, holder string) (storedLease, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s, ok := m.granted[home]
 	if h := m.homes[home]; h != nil && h.token > s.token {
-		s, ok = h.stand(), true
+		s, ok = h.storedLease(), true
 	}
 	return s, ok && s.Holder == holder
 }
@@ -311,10 +311,10 @@ func askedKey(c claim) string { return c.Holder + "/" + c.Ticket }
 
 // inTheWay returns the first leases that conflict with a claim, and reports whether other requests wait for the same
 // place.
-func (m *mirror) inTheWay(c claim) (list []stand, waited bool) {
+func (m *mirror) inTheWay(c claim) (list []storedLease, waited bool) {
 	w := c.want()
 	m.graph.Holders(w, func(other *waitgraph.Claim) bool {
-		list = append(list, m.held[other.ID].stand())
+		list = append(list, m.held[other.ID].storedLease())
 		return len(list) < maxNamed
 	})
 	return list, m.graph.Wanted(w)

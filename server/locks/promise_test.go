@@ -67,7 +67,7 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 	expires := time.Now().Add(time.Minute)
 	behind(func() {
 		table.mirror.own.make(c.claim, expires)
-		held, err := table.beat(t.Context(), stand{c.claim, c.keys()[0], lease.Token}, expires)
+		held, err := table.beat(t.Context(), storedLease{c.claim, c.keys()[0], lease.Token}, expires)
 		require.NoError(t, err)
 		require.True(t, held)
 	})

@@ -38,7 +38,7 @@ func (t *Table) ReleaseAt(ctx context.Context, p Path, holder string, token int6
 
 // releaseSeen releases a lease from this server's view, which saves a read of the store. The transaction confirms
 // that the lease still exists. releaseSeen reports whether it did.
-func (t *Table) releaseSeen(ctx context.Context, s stand, seen bool) (bool, error) {
+func (t *Table) releaseSeen(ctx context.Context, s storedLease, seen bool) (bool, error) {
 	if !seen {
 		return false, nil
 	}
@@ -83,7 +83,7 @@ func (t *Table) GiveUp(ctx context.Context, holder, name string) error {
 	if h == nil {
 		return nil
 	}
-	ended, err := t.giveBack(ctx, h.stand(), nil)
+	ended, err := t.giveBack(ctx, h.storedLease(), nil)
 	if ended {
 		t.config.Metrics.Releases.Inc()
 	}
@@ -127,19 +127,19 @@ func (t *Table) close(ctx context.Context, own *ticket) (int64, error) {
 func (t *Table) hear(ctx context.Context, revision int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, heardWithin, errDeaf)
 	defer cancel()
-	w := &waiting{bell: make(bell, 1)}
+	w := &waiting{notifier: make(notifier, 1)}
 	defer t.forget(w)
 	t.mirror.mu.Lock()
 	heard := t.mirror.revision >= revision
 	if !heard {
-		t.mirror.rings.awaitRevision(w, revision)
+		t.mirror.notifiers.awaitRevision(w, revision)
 	}
 	t.mirror.mu.Unlock()
 	if heard {
 		return nil
 	}
 	select {
-	case <-w.bell:
+	case <-w.notifier:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -147,7 +147,7 @@ func (t *Table) hear(ctx context.Context, revision int64) error {
 }
 
 // release releases a lease and ends its acquisition.
-func (t *Table) release(ctx context.Context, s stand) error {
+func (t *Table) release(ctx context.Context, s storedLease) error {
 	ended, err := t.endAcquisition(ctx, s)
 	if ended {
 		t.config.Metrics.Releases.Inc()
@@ -156,7 +156,7 @@ func (t *Table) release(ctx context.Context, s stand) error {
 }
 
 // endAcquisition releases a lease and makes late requests with its ticket fail.
-func (t *Table) endAcquisition(ctx context.Context, s stand) (bool, error) {
+func (t *Table) endAcquisition(ctx context.Context, s storedLease) (bool, error) {
 	if s.Ticket == "" {
 		return t.giveBack(ctx, s, nil)
 	}
@@ -180,9 +180,9 @@ func unlessEnded(err error) error {
 
 // giveBack ends a lease with the reason Released, or Transferred if another request waits for it. This server's view
 // may lag, so the transaction for Released confirms that nobody waits. Both also run the further operations.
-func (t *Table) giveBack(ctx context.Context, s stand, ops []kv.Op, conditions ...kv.Cond) (bool, error) {
+func (t *Table) giveBack(ctx context.Context, s storedLease, ops []kv.Op, conditions ...kv.Cond) (bool, error) {
 	if !t.wanted(s) {
-		var w way
+		var w preconditions
 		w.first(s.claim)
 		if ended, err := t.end(ctx, s, Change{Reason: Released}, ops, append(w.conditions, conditions...)...); ended || err != nil {
 			return ended, err
@@ -192,7 +192,7 @@ func (t *Table) giveBack(ctx context.Context, s stand, ops []kv.Op, conditions .
 }
 
 // end deletes a lease and all its claims, if it still exists and the further conditions hold.
-func (t *Table) end(ctx context.Context, s stand, why Change, ops []kv.Op, conditions ...kv.Cond) (bool, error) {
+func (t *Table) end(ctx context.Context, s storedLease, why Change, ops []kv.Op, conditions ...kv.Cond) (bool, error) {
 	keys := s.keys()
 	// The condition is on the revision: an absent key would match a token of 0.
 	conditions = append(conditions, kv.CreatedAt(keys[0], s.token))
@@ -213,7 +213,7 @@ func (t *Table) end(ctx context.Context, s stand, why Change, ops []kv.Op, condi
 }
 
 // wanted reports whether another request waits for one of the lease's paths. Conflicts are symmetric.
-func (t *Table) wanted(s stand) bool {
+func (t *Table) wanted(s storedLease) bool {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
 	return t.mirror.graph.Wanted(s.want())

@@ -36,10 +36,10 @@ func (t *Table) RenewAt(ctx context.Context, p Path, holder string, token int64)
 	return t.extend(ctx, s)
 }
 
-func (s stand) bears(token int64) bool { return token == 0 || token == s.token }
+func (s storedLease) bears(token int64) bool { return token == 0 || token == s.token }
 
 // extend sets the heartbeat if the lease still exists.
-func (t *Table) extend(ctx context.Context, s stand) (Lease, error) {
+func (t *Table) extend(ctx context.Context, s storedLease) (Lease, error) {
 	if ended, err := t.settle(ctx, s); ended || err != nil {
 		return Lease{}, cmp.Or(err, ErrNotFound)
 	}
@@ -55,15 +55,15 @@ func (t *Table) extend(ctx context.Context, s stand) (Lease, error) {
 }
 
 // seenAt returns the holder's exclusive lease on a path, as far as this server knows.
-func (t *Table) seenAt(p Path, holder string) (stand, bool) {
+func (t *Table) seenAt(p Path, holder string) (storedLease, bool) {
 	return t.mirror.at(node(claimPrefix, p)+exclusiveMark, holder)
 }
 
 // seenByID returns the holder's lease with this id, as far as this server knows.
-func (t *Table) seenByID(id, holder string) (stand, bool) {
+func (t *Table) seenByID(id, holder string) (storedLease, bool) {
 	name, home, ok := parseID(id)
 	if !ok {
-		return stand{}, false
+		return storedLease{}, false
 	}
 	s, ok := t.mirror.at(home, holder)
 	return s, ok && s.Lease == name
@@ -89,22 +89,22 @@ func (t *Table) Seen(p Path, counts func([]Path) bool) bool {
 	t.mirror.mu.Lock()
 	list, _ := t.mirror.inTheWay(claim{Paths: []Path{p}, Mode: Exclusive})
 	t.mirror.mu.Unlock()
-	return slices.ContainsFunc(list, func(s stand) bool { return counts(s.Paths) })
+	return slices.ContainsFunc(list, func(s storedLease) bool { return counts(s.Paths) })
 }
 
 // seenGranted returns the lease that a ticket's acquisition has already received, from this server's view.
-func (t *Table) seenGranted(own *ticket) (stand, bool) {
+func (t *Table) seenGranted(own *ticket) (storedLease, bool) {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
 	h := t.mirror.got(own)
 	if h == nil {
-		return stand{}, false
+		return storedLease{}, false
 	}
-	return h.stand(), true
+	return h.storedLease(), true
 }
 
 // holderAt reads the exclusive lease on a path. It must belong to the holder and have the token, unless that is 0.
-func (t *Table) holderAt(ctx context.Context, p Path, holder string, token int64) (stand, error) {
+func (t *Table) holderAt(ctx context.Context, p Path, holder string, token int64) (storedLease, error) {
 	s, err := t.readOwn(ctx, node(claimPrefix, p)+exclusiveMark, holder)
 	if err == nil && !s.bears(token) {
 		err = ErrStaleToken
@@ -112,31 +112,31 @@ func (t *Table) holderAt(ctx context.Context, p Path, holder string, token int64
 	return s, err
 }
 
-func (t *Table) byID(ctx context.Context, id, holder string) (stand, error) {
+func (t *Table) byID(ctx context.Context, id, holder string) (storedLease, error) {
 	name, home, ok := parseID(id)
 	if !ok {
-		return stand{}, ErrNotFound
+		return storedLease{}, ErrNotFound
 	}
 	s, err := t.readOwn(ctx, home, holder)
 	if err == nil && s.Lease != name || errors.Is(err, ErrNotHolder) && s.Lease != name {
-		return stand{}, ErrNotFound
+		return storedLease{}, ErrNotFound
 	}
 	return s, err
 }
 
 // readOwn reads the claim at a key. With ErrNotHolder it also returns the claim.
-func (t *Table) readOwn(ctx context.Context, key, holder string) (stand, error) {
+func (t *Table) readOwn(ctx context.Context, key, holder string) (storedLease, error) {
 	e, _, err := t.store.Get(ctx, key)
 	if err != nil {
-		return stand{}, err
+		return storedLease{}, err
 	}
 	c, ok := decodeClaim(e)
 	if !e.Found() || !ok {
-		return stand{}, ErrNotFound
+		return storedLease{}, ErrNotFound
 	}
-	s := stand{c, key, e.Created}
+	s := storedLease{c, key, e.Created}
 	if ended, err := t.settle(ctx, s); ended || err != nil {
-		return stand{}, cmp.Or(err, ErrNotFound)
+		return storedLease{}, cmp.Or(err, ErrNotFound)
 	}
 	if c.Holder != holder {
 		return s, ErrNotHolder

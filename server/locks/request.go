@@ -84,12 +84,12 @@ type Lease struct {
 }
 
 // replaces reports whether a request ends a conflicting claim.
-func (r Request) replaces(s stand) bool {
+func (r Request) replaces(s storedLease) bool {
 	return r.supersedes(s) && (r.Fresh && !s.Exact || r.Exact && slices.Contains(r.Replace, s.token))
 }
 
 // supersedes reports whether a lock between the holder's tabs would have excluded the conflicting claim.
-func (r Request) supersedes(s stand) bool {
+func (r Request) supersedes(s storedLease) bool {
 	return s.Holder == r.Holder.ID &&
 		(whole(r.Mode, r.Slots) && cover(r.Paths, s.Paths) || whole(s.Mode, s.Slots) && cover(s.Paths, r.Paths))
 }

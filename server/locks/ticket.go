@@ -163,7 +163,7 @@ func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error
 				own.Place = result.Revision
 			}
 			return nil
-		case standing(result.Reads).gone:
+		case readConflicts(result.Reads).gone:
 			return ErrGivenUp
 		case own.joined > 0:
 			return ErrReplaced

@@ -53,7 +53,7 @@ func (t *Table) line(ctx context.Context, r Request, own *ticket) (lease Lease, 
 
 // waitAt waits until nothing conflicts with a ticket, and then acquires.
 func (t *Table) waitAt(ctx context.Context, own *ticket) (Lease, error) {
-	w := &waiting{bell: make(bell, 1)}
+	w := &waiting{notifier: make(notifier, 1)}
 	defer t.forget(w)
 	for {
 		free, err := t.lookAhead(own, w)
@@ -62,18 +62,18 @@ func (t *Table) waitAt(ctx context.Context, own *ticket) (Lease, error) {
 		}
 		pause := backstop
 		if free {
-			lease, met, err := t.tryGrab(ctx, own)
+			lease, conflicts, err := t.tryGrab(ctx, own)
 			if err != nil || lease.Token != 0 {
 				return lease, err
 			}
-			if own.must = met.newest(); own.must > 0 {
+			if own.must = conflicts.newest(); own.must > 0 {
 				continue // wait until this server's view contains it
 			}
 			pause = againAfter
 		}
 		timer := time.NewTimer(pause)
 		select {
-		case <-w.bell:
+		case <-w.notifier:
 		case <-timer.C:
 		case <-ctx.Done():
 			err = context.Cause(ctx)
@@ -88,21 +88,21 @@ func (t *Table) waitAt(ctx context.Context, own *ticket) (Lease, error) {
 func (t *Table) forget(w *waiting) {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
-	t.mirror.rings.forget(w)
+	t.mirror.notifiers.forget(w)
 }
 
-// lookAhead reports whether nothing conflicts with a ticket. Otherwise the bell rings when that may change: when the
+// lookAhead reports whether nothing conflicts with a ticket. Otherwise the notifier wakes its owner when that may change: when the
 // ticket ahead leaves, or, for the first ticket, when a lease ends. So a release wakes only the first waiter.
 func (t *Table) lookAhead(own *ticket, w *waiting) (free bool, err error) {
 	m := t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.looks++
-	m.rings.forget(w)
-	m.rings.await(w, ticketEvent(own.Lease))
+	m.notifiers.forget(w)
+	m.notifiers.await(w, ticketEvent(own.Lease))
 	if must := max(own.joined, own.must); m.revision < must {
 		// This server's view does not contain the ticket yet, so it may also lack the tickets ahead.
-		m.rings.awaitRevision(w, must)
+		m.notifiers.awaitRevision(w, must)
 		return false, nil
 	}
 	switch seen := m.tickets[own.Lease]; {
@@ -118,16 +118,16 @@ func (t *Table) lookAhead(own *ticket, w *waiting) (free bool, err error) {
 		t.config.Metrics.Deadlocks.Inc()
 		return false, ErrDeadlock
 	}
-	way := m.graph.Ahead(own.Lease)
-	if way.Free() {
-		own.Slot = way.Slot
+	ahead := m.graph.Ahead(own.Lease)
+	if ahead.Free() {
+		own.Slot = ahead.Slot
 		return true, nil
 	}
-	if way.Ticket != nil {
-		m.rings.await(w, ticketEvent(way.Ticket.ID))
+	if ahead.Ticket != nil {
+		m.notifiers.await(w, ticketEvent(ahead.Ticket.ID))
 	}
-	for _, c := range way.Claims {
-		m.rings.await(w, claimEvent(c.ID))
+	for _, c := range ahead.Claims {
+		m.notifiers.await(w, claimEvent(c.ID))
 	}
 	return false, nil
 }
@@ -138,12 +138,12 @@ func (t *Table) tryGrab(ctx context.Context, own *ticket) (Lease, found, error) 
 	if err != nil || result.Held {
 		return lease, found{}, err
 	}
-	met := standing(result.Reads)
-	if !bytes.Equal(met.stub, own.text) {
-		return Lease{}, met, ErrReplaced
+	conflicts := readConflicts(result.Reads)
+	if !bytes.Equal(conflicts.stub, own.text) {
+		return Lease{}, conflicts, ErrReplaced
 	}
-	_, err = t.clearOverdue(ctx, met.claims)
-	return Lease{}, met, err
+	_, err = t.clearOverdue(ctx, conflicts.claims)
+	return Lease{}, conflicts, err
 }
 
 // newest is the revision of the latest conflicting lease.

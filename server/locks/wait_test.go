@@ -103,7 +103,7 @@ func TestAnAbandonedLockGoesToTheFirstInLine(t *testing.T) {
 	_, err = table.Acquire(t.Context(), w)
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, time.Since(start), r.TTL, "never earlier")
-	assert.Less(t, time.Since(start), r.TTL+locks.Backstop, "something has rung")
+	assert.Less(t, time.Since(start), r.TTL+locks.Backstop, "something has notified")
 }
 
 func TestACircleEndsAtItsYoungest(t *testing.T) {
@@ -137,7 +137,7 @@ func TestACircleEndsAtItsYoungest(t *testing.T) {
 			}
 			first := <-outcomes
 			require.ErrorIs(t, first.err, locks.ErrDeadlock)
-			assert.Less(t, time.Since(closed), locks.Backstop, "something has rung")
+			assert.Less(t, time.Since(closed), locks.Backstop, "something has notified")
 			// The victim releases its locks, and everybody else gets theirs.
 			victim := int(first.who[0] - '0')
 			require.NoError(t, tables[victim].Release(t.Context(), leases[victim].ID, first.who+"-1"))

@@ -99,7 +99,7 @@ func TestAPlaceIsGivenUpOnceTheStoreAnswersAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The caller leaves while the grant is on its way. The grant was made, so the caller must receive it to release it.
+// The caller leaves while the grant is under way. The grant was made, so the caller must receive it to release it.
 func TestGrantIsReturnedAfterItsContextHasEnded(t *testing.T) {
 	store := kvtest.Open(t)
 	far, wire := wired(t, store, 10*time.Second)

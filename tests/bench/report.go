@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/marked"
 )
 
 // none marks a round without a measurement.
@@ -98,17 +100,7 @@ func (r *report) compared() []row {
 
 // write replaces the table of a subject in a document.
 func (r *report) write(path, subject string, rows []row) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	openMark, closeMark := "<!-- "+subject+", measured -->", "<!-- end of "+subject+" -->"
-	before, rest, begins := strings.Cut(string(text), openMark)
-	_, after, ends := strings.Cut(rest, closeMark)
-	if !begins || !ends {
-		return fmt.Errorf("%s has no marks %s and %s", path, openMark, closeMark)
-	}
-	return os.WriteFile(path, []byte(before+openMark+"\n\n"+r.table(rows)+closeMark+after), 0o644)
+	return marked.Replace(path, "<!-- "+subject+", measured -->", "<!-- end of "+subject+" -->", r.table(rows))
 }
 
 // table returns the report for people.

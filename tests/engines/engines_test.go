@@ -1,7 +1,6 @@
 package engines
 
 import (
-	"errors"
 	"flag"
 	"os"
 	"regexp"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/marked"
 )
 
 const (
@@ -65,7 +66,7 @@ func TestEngines(t *testing.T) {
 	measured := "\n" + Markdown(rows) + "\n" + FiguresMarkdown(slices.Concat(figures...))
 	t.Log(measured)
 	if !t.Failed() && *update {
-		require.NoError(t, write(measured))
+		require.NoError(t, marked.Replace(document, openMark, closeMark, measured))
 	}
 }
 
@@ -109,19 +110,6 @@ func TestDocument(t *testing.T) {
 }
 
 // write writes the measurements between the marks of the document.
-func write(measured string) error {
-	data, err := os.ReadFile(document)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := strings.Cut(string(data), openMark)
-	_, after, closed := strings.Cut(rest, closeMark)
-	if !ok || !closed {
-		return errors.New(document + " has no marks")
-	}
-	return os.WriteFile(document, []byte(before+openMark+"\n"+measured+"\n"+closeMark+after), 0o644)
-}
-
 func launch(t *testing.T, start func(testing.TB, Options) (Engine, error), options Options) Engine {
 	t.Helper()
 	engine, err := start(t, options)
