@@ -225,7 +225,7 @@ type found struct {
 
 func (f found) free() bool { return len(f.claims) == 0 && !f.waited }
 
-// storedLease is a lease as the store has it: its claim, the key of its first path and its token.
+// storedLease is a lease in the store: its claim, the key of its first path and its token.
 type storedLease struct {
 	claim
 	key   string
