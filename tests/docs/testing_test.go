@@ -36,6 +36,14 @@ func node(t *testing.T, dir string, args ...string) {
 	require.NoError(t, err, string(out))
 }
 
+// On a server the package does nothing, and its calls reject with "unsupported".
+func TestPackageOnAServer(t *testing.T) {
+	t.Parallel()
+	dir, err := installed()
+	require.NoError(t, err)
+	node(t, dir, "--test", "server.test.mjs")
+}
+
 // holdfast/testing keeps the contract in Node.js.
 func TestTestingInNode(t *testing.T) {
 	t.Parallel()
