@@ -59,6 +59,8 @@ func TestLostLockMakesDraft(t *testing.T) {
 		assert.Equal(t, 1, a.State().Drafts)
 		assert.Equal(t, []string{"one, mine"}, a.offered(), "autosave:readonly still offers it")
 		assert.Equal(t, []string{"one, mine"}, a.texts())
+		a.MarkDirty()
+		assert.Equal(t, []string{"one, mine"}, a.texts(), "a draft is listed once")
 
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "one, mine", a.shows(), "nobody has saved since: it goes on")

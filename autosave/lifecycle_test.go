@@ -147,3 +147,18 @@ func TestResumeVerifiesLease(t *testing.T) {
 		}, a.lines())
 	})
 }
+
+// silentAir is a channel that cannot be listened to.
+type silentAir struct{ autosave.Channel }
+
+func (silentAir) Listen(func(autosave.Message)) (func(), error) { return nil, errNotNow }
+
+// New fails where the channel fails, and leaves nothing that runs.
+func TestNewWithoutItsChannel(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.Channel = silentAir{a.channel}
+		require.ErrorIs(t, a.tryOpen(), errNotNow)
+		assert.False(t, w.tab("b").ReadOnly())
+	})
+}

@@ -348,3 +348,18 @@ func TestSealedTextNeedsNoSnapshot(t *testing.T) {
 		assert.Equal(t, []string{"lock-lost: mine"}, storedDraft(t, shelf))
 	})
 }
+
+// No draft can be stored. The text is offered from memory, and the page says why there is no draft.
+func TestTextIsOfferedIfItCannotBeSealed(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.savedOne(shelf)
+		a.failing("seal", autosavetest.Refused)
+		w.robbed(a, ", mine")
+		w.overwritten("theirs")
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, "theirs", a.shows())
+		assert.Equal(t, []string{"one, mine", "one, mine"}, a.offered())
+		require.ErrorIs(t, a.State().LastErr, autosave.ErrWriteFailed)
+		require.ErrorIs(t, a.State().LastErr, autosavetest.ErrDisk)
+	})
+}

@@ -342,6 +342,7 @@ func TestEditorSavesTheTextOfADiscardedDraft(t *testing.T) {
 		w.robbed(a, ", mine")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+		assert.Equal(t, "one", w.saved(), "a decision to discard saves nothing")
 		w.sleep(time.Second)
 		assert.Equal(t, a.shows(), w.saved())
 	})

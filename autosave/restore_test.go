@@ -3,7 +3,6 @@ package autosave_test
 import (
 	"context"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -354,34 +353,6 @@ func TestLockLostWhileShuttingOut(t *testing.T) {
 		assert.True(t, b.ReadOnly())
 		require.ErrorIs(t, b.State().LastErr, lock.ErrLost)
 		assert.Empty(t, b.offered(), "nothing was typed")
-	})
-}
-
-// heedlessFence is a store that shuts out the editor before a second after the first attempt, whatever becomes of its context.
-type heedlessFence struct {
-	autosave.Store
-	fences *atomic.Int32
-}
-
-func (h heedlessFence) Fence(context.Context, int64) error {
-	if h.fences.Add(1) == 1 {
-		return autosave.ErrQuota
-	}
-	time.Sleep(time.Second)
-	return nil
-}
-
-// The editor before is shut out just after the lock was lost: the page says nevertheless why it is read-only.
-func TestLockLostAsTheEditorBeforeIsShutOut(t *testing.T) {
-	virtual(t, func(t *testing.T, w *world) {
-		b := w.prepare("b")
-		b.store = heedlessFence{b.store, new(atomic.Int32)}
-		b.open()
-		w.sleep(1950 * time.Millisecond)
-		w.thief()
-		w.sleep(time.Second)
-		assert.True(t, b.ReadOnly())
-		require.ErrorIs(t, b.State().LastErr, lock.ErrLost)
 	})
 }
 

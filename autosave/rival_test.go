@@ -182,3 +182,37 @@ func TestSilentSuccessorHasTheSameTime(t *testing.T) {
 		assert.Less(t, time.Since(w.start), 5*time.Second)
 	})
 }
+
+// The new editor tells its name before a silent holder could be asked, and tells it twice. The event with the name comes at once.
+func TestNameOfTheNewEditorIsNotWaitedFor(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		a.forget()
+		locker := w.space.Client("silent") // holds, and answers no question
+		_, err := locker.Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}, Steal: true})
+		require.NoError(t, err)
+		synctest.Wait()
+		ghost := w.air.Join()
+		for range 2 {
+			require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.Edits, Holder: lock.Holder{OwnerID: "ghost", LeaseID: "1"}}))
+		}
+		a.told(`
+			0s phase readonly lease-lost
+			0s readonly lease-lost lease-lost holder=ghost
+		`)
+	})
+}
+
+// A rival with a lower round gives up. The asker takes the lock by force.
+func TestRivalThatGivesUpIsForgotten(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		a.channel.Deafen(true)
+		asked := b.asks(t.Context(), force)
+		ghost := w.air.Join()
+		for _, kind := range []autosave.MessageKind{autosave.EditRival, autosave.EditCancelled} {
+			require.NoError(t, ghost.Post(autosave.Message{Kind: kind, Round: "0", From: "ghost", Force: true}))
+		}
+		require.NoError(t, <-asked)
+	})
+}

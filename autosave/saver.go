@@ -112,7 +112,6 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 		s.MarkDirty()
 	}
 	if c.Disabled {
-		s.role = ended
 		s.final = s.where(State{Phase: PhaseDisabled, ReadOnly: true})
 		s.events.push(Event{Type: EventPhase, State: s.final})
 		s.timer.Stop()

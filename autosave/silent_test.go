@@ -166,3 +166,22 @@ func TestSilentStorageHoldsNoRequestToEdit(t *testing.T) {
 		})
 	}
 }
+
+// The lock does not answer as a page begins. The page is read-only until it does, and says so.
+func TestSilentLockHoldsNoBeginning(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		m, err := lock.NewManager(a.options)
+		require.NoError(t, err)
+		defer func() { _ = m.Close(context.Background()) }()
+		a.config.Store, a.config.Locks = a.store, slowLocks{m, time.Minute}
+		require.NoError(t, inTime(t, func() error { a.Saver, err = autosave.New(context.Background(), a.config); return err }))
+		assert.True(t, a.ReadOnly())
+		require.ErrorIs(t, a.State().LastErr, lock.ErrTimeout)
+		require.NoError(t, a.Told(t.Context()))
+		require.ErrorIs(t, last(a, autosave.EventPhase).State.LastErr, lock.ErrTimeout)
+		w.sleep(time.Minute)
+		assert.False(t, a.ReadOnly())
+		require.NoError(t, a.Dispose(t.Context()))
+	})
+}

@@ -268,7 +268,42 @@ func TestFullDiskAtTheStartOfADocument(t *testing.T) {
 		require.False(t, a.ReadOnly())
 		a.typed("first")
 		disk.full.Store(false)
-		w.sleep(time.Minute)
+		began := time.Now()
+		_, err := a.FlushNow(t.Context())
+		require.NoError(t, err)
+		assert.Zero(t, time.Since(began), "it waits for no pause in typing")
 		assert.Equal(t, "first", w.saved())
+	})
+}
+
+// heedlessFence is a store that shuts out the editor before a second after the first attempt, whatever becomes of its context.
+type heedlessFence struct {
+	autosave.Store
+	fences *atomic.Int32
+}
+
+func (h heedlessFence) Fence(context.Context, int64) error {
+	if h.fences.Add(1) == 1 {
+		return autosave.ErrQuota
+	}
+	time.Sleep(time.Second)
+	return nil
+}
+
+func (h heedlessFence) List(ctx context.Context) ([]autosave.Generation, error) {
+	return h.Store.List(context.WithoutCancel(ctx))
+}
+
+// The editor before is shut out just after the lock was lost: the page says nevertheless why it is read-only.
+func TestLockLostAsTheEditorBeforeIsShutOut(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		b := w.prepare("b")
+		b.store = heedlessFence{b.store, new(atomic.Int32)}
+		b.open()
+		w.sleep(1950 * time.Millisecond)
+		w.thief()
+		w.sleep(time.Second)
+		assert.True(t, b.ReadOnly())
+		require.ErrorIs(t, b.State().LastErr, lock.ErrLost)
 	})
 }
