@@ -141,7 +141,7 @@ const commitLimit = 25 * time.Second
 func unsaved(r Reply, err error) error {
 	e := &autosave.Error{Code: autosave.CodeWriteFailed, Operation: autosave.OpSave, Err: err}
 	switch {
-	case err == nil && r.Status == statusFull:
+	case r.Status == statusFull:
 		e.Code, e.Detail = autosave.CodeQuota, "the server has no room; what was saved before stays"
 	case passing(r, err):
 		e.Detail, e.Err = "the server could not be told; it is tried again", unanswered(r, err)

@@ -42,7 +42,7 @@ func (d *Document) renewHere(ctx context.Context, r lock.Record) error {
 	return d.c.Local.Records.Renew(ctx, d.local(r, local))
 }
 
-// Read implements [lock.Records]: it returns the record on this machine, or else the one on the server.
+// Read implements [lock.Records]: it returns the record on the server.
 func (d *Document) Read(ctx context.Context, _ string) (lock.Record, bool, error) {
 	reply, err := d.send(ctx, Request{Method: "GET", Path: d.path + "/lock"})
 	switch {
