@@ -212,9 +212,10 @@ func (t *Table) end(ctx context.Context, s storedLease, why Change, ops []kv.Op,
 	return result.Held, err
 }
 
-// wanted reports whether another request waits for one of the lease's paths. Conflicts are symmetric.
+// wanted reports whether another request waits for one of the lease's paths. Conflicts are symmetric. A view that is older than the lease
+// may still have the lease's own place in the queue, so it reports nothing.
 func (t *Table) wanted(s storedLease) bool {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
-	return t.mirror.graph.Wanted(s.want())
+	return t.mirror.revision >= s.token && t.mirror.graph.Wanted(s.want())
 }

@@ -50,6 +50,33 @@ func TestTransferredToAnUnseenWaiter(t *testing.T) {
 	require.NoError(t, other.ReleaseAt(t.Context(), room, "bob", 0))
 }
 
+// The releasing server's view still has the place in the queue from which the lease was granted.
+func TestReleasedAfterAnUnseenGrant(t *testing.T) {
+	var reasons []Reason
+	blind, err := Open(t.Context(), kvtest.Open(t), Config{Record: func(_ string, changes ...Change) []kv.Op {
+		for _, c := range changes {
+			if !c.Locked {
+				reasons = append(reasons, c.Reason)
+			}
+		}
+		return nil
+	}})
+	require.NoError(t, err)
+	defer blind.Close()
+	r, err := Request{Paths: []Path{Document("r")}, Holder: Holder{ID: "ann"}, TTL: time.Minute}.normal()
+	require.NoError(t, err)
+	own := newTicket(r, time.Now())
+	require.NoError(t, blind.join(t.Context(), own, time.Minute))
+	require.Eventually(t, func() bool { return blind.Waiting() == 1 }, 30*time.Second, time.Millisecond)
+	blind.stop()
+	blind.running.Wait()
+	lease, result, err := blind.grab(t.Context(), own)
+	require.NoError(t, err)
+	require.True(t, result.Held)
+	require.NoError(t, blind.Release(t.Context(), lease.ID, "ann"))
+	assert.Equal(t, []Reason{Released}, reasons)
+}
+
 // A request whose successor came to another server is no longer granted, although its own server's view lacks the
 // successor.
 func TestNoGrantAfterALaterVisit(t *testing.T) {
