@@ -78,7 +78,7 @@ var troubles = []struct {
 	{"wasm may not be fetched", "/no-fetch", "/", "", "load-failed", "holdfast.wasm.*connect-src", []string{"connect-src", "Content Security Policy"}},
 	{"wasm may not run", "/no-wasm", "/", "", "unsupported", "wasm-unsafe-eval", []string{"Content Security Policy", "wasm-unsafe-eval"}},
 	{"worker may not run", "/no-worker", "/", "worker", "load-failed", "worker-src", []string{"worker-src"}},
-	{"folder not found", "/blank", "/nowhere/", "", "load-failed", "holdfast.*((host|page).js|404)", []string{"404"}},
+	{"folder not found", "/blank", "/nowhere/", "", "load-failed", "holdfast.*(worker-src|(host|page).js|404)", []string{"404"}},
 	{"script broken", "/blank", "/broken/", "", "load-failed", "proxy error page", nil},
 }
 
