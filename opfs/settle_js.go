@@ -189,33 +189,43 @@ func (s *session) introduce(silent []string) {
 	}
 }
 
+// findLiving finds out for a recovery which clients live. It reports whether that differs from what the last step knew.
+func (c *FileLocks) findLiving(ctx context.Context, look suspects) (news bool) {
+	others, err := c.alive.others(ctx)
+	if err != nil {
+		return false
+	}
+	living := c.alive.living(ctx, others)
+	if !c.take(ctx) {
+		return false
+	}
+	defer c.give()
+	same := look.called && c.present.until.Equal(look.recovery) && slices.Equal(c.present.living, living)
+	c.present = presence{look.recovery, living}
+	return !same
+}
+
+// findStrangers finds out which clients without an entry live, and waits a little for those to add one.
+func (c *FileLocks) findStrangers(ctx context.Context, look suspects) (news bool) {
+	living := c.alive.living(ctx, look.strangers)
+	if !c.take(ctx) {
+		return false
+	}
+	c.strangers = living
+	if c.strangersFound == 0 {
+		c.strangersFound = c.options.Clock.Now().Mono
+	}
+	c.give()
+	return len(living) == 0 || wait.For(ctx, acquaintance/8) == nil
+}
+
 // investigate finds out which suspects live. It reports whether another step may have another result.
 func (c *FileLocks) investigate(ctx context.Context, look suspects) (news bool) {
 	if !look.recovery.IsZero() {
-		others, err := c.alive.others(ctx)
-		if err != nil {
-			return false
-		}
-		living := c.alive.living(ctx, others)
-		if !c.take(ctx) {
-			return false
-		}
-		defer c.give()
-		same := look.called && c.present.until.Equal(look.recovery) && slices.Equal(c.present.living, living)
-		c.present = presence{look.recovery, living}
-		return !same
+		return c.findLiving(ctx, look)
 	}
 	if len(look.strangers) > 0 {
-		living := c.alive.living(ctx, look.strangers)
-		if !c.take(ctx) {
-			return false
-		}
-		c.strangers = living
-		if c.strangersFound == 0 {
-			c.strangersFound = c.options.Clock.Now().Mono
-		}
-		c.give()
-		return len(living) == 0 || wait.For(ctx, acquaintance/8) == nil
+		return c.findStrangers(ctx, look)
 	}
 	for _, client := range look.clients {
 		if c.take(ctx) {

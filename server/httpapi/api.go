@@ -108,7 +108,19 @@ func New(c Config) (*API, error) {
 	}
 	a.drain, a.drainer = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
-	for pattern, f := range map[string]serve{
+	for pattern, f := range a.routes() {
+		a.calls = append(a.calls, pattern)
+		mux.Handle(pattern, a.guard(f))
+	}
+	a.calls = append(a.calls, describePattern)
+	mux.HandleFunc(describePattern, serveDescription)
+	a.handler = a.cors(plainErrors(mux))
+	return a, nil
+}
+
+// routes returns the calls of the API by their patterns.
+func (a *API) routes() map[string]serve {
+	return map[string]serve{
 		"POST /api/documents/{roomId}/lock":        a.document(policy.Lock, a.lockDocument),
 		"PUT /api/documents/{roomId}/lock":         a.document(policy.Lock, a.renewDocument),
 		"DELETE /api/documents/{roomId}/lock":      a.document(policy.Read, a.unlockDocument),
@@ -132,14 +144,7 @@ func New(c Config) (*API, error) {
 		"GET /api/session":                         a.showSession,
 		"POST /api/session":                        a.signIn,
 		"DELETE /api/session":                      a.signOut,
-	} {
-		a.calls = append(a.calls, pattern)
-		mux.Handle(pattern, a.guard(f))
 	}
-	a.calls = append(a.calls, describePattern)
-	mux.HandleFunc(describePattern, serveDescription)
-	a.handler = a.cors(plainErrors(mux))
-	return a, nil
 }
 
 // ServeHTTP serves a request.

@@ -35,29 +35,8 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	if err := readBody(w, r, &body, true); err != nil {
 		return err
 	}
-	query := r.URL.Query()
-	name := body.HolderName
-	if name == nil {
-		name = body.Name
-	}
-	who, err := holder(s, name, query)
+	request, grace, err := a.askRequest(r, s, id, body)
 	if err != nil {
-		return err
-	}
-	grace := defaultGrace
-	if body.Grace != nil {
-		if grace, err = a.checkWait(*body.Grace); err != nil || grace == 0 {
-			return invalid("grace_ms is from 1 to " + millis(a.MaxWait) + ".")
-		}
-	}
-	request, err := a.documentRequest(id, who, query)
-	if err != nil {
-		return err
-	}
-	if err := a.mayLockWithin(s, &request); err != nil {
-		return err
-	}
-	if request.Holder.ID, err = a.ownerFor(r.Context(), s, request); err != nil {
 		return err
 	}
 	ctx, end := a.waitingContext(w, r, grace+asks.AcceptLimit)
@@ -81,6 +60,33 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	answer["lease_id"] = lease.ID
 	writeJSON(w, http.StatusOK, answer)
 	return nil
+}
+
+// askRequest returns the request for the lock that a question makes, and the time that the holder has to answer.
+func (a *API) askRequest(r *http.Request, s sessions.Session, id string, body askBody) (request locks.Request, grace time.Duration, err error) {
+	query := r.URL.Query()
+	name := body.HolderName
+	if name == nil {
+		name = body.Name
+	}
+	who, err := holder(s, name, query)
+	if err != nil {
+		return request, 0, err
+	}
+	grace = defaultGrace
+	if body.Grace != nil {
+		if grace, err = a.checkWait(*body.Grace); err != nil || grace == 0 {
+			return request, 0, invalid("grace_ms is from 1 to " + millis(a.MaxWait) + ".")
+		}
+	}
+	if request, err = a.documentRequest(id, who, query); err != nil {
+		return request, 0, err
+	}
+	if err = a.mayLockWithin(s, &request); err != nil {
+		return request, 0, err
+	}
+	request.Holder.ID, err = a.ownerFor(r.Context(), s, request)
+	return request, grace, err
 }
 
 // acceptAsk records that the holder saves and then releases.

@@ -58,6 +58,12 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 		defer done()
 		return conn.Write(limited, websocket.MessageText, text)
 	})
+	a.closeStream(conn, err)
+	return nil
+}
+
+// closeStream closes the socket of a stream that has ended with err, with the status for the client.
+func (a *API) closeStream(conn *websocket.Conn, err error) {
 	switch {
 	case a.drain.Err() != nil:
 		_ = conn.Close(websocket.StatusGoingAway, "The server is stopping.")
@@ -69,7 +75,6 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 	default:
 		_ = conn.Close(websocket.StatusInternalError, "Resume with ?after=.")
 	}
-	return nil
 }
 
 // beginSocket registers a socket, unless the server is stopping.
