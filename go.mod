@@ -35,7 +35,7 @@ require github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 require (
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/go-jose/go-jose/v4 v4.1.4 // indirect
-	golang.org/x/oauth2 v0.36.0 // indirect
+	golang.org/x/oauth2 v0.36.0
 )
 
 require (

@@ -44,6 +44,8 @@ type Config struct {
 	// OIDCIssuer is the URL of an OpenID Connect provider whose tokens for OIDCAudience name users; OIDCName and OIDCGroups are the claims
 	// with the name and the groups.
 	OIDCIssuer, OIDCAudience, OIDCName, OIDCGroups string
+	// OIDCSecret is a file with what proves to the provider that the server is the client OIDCAudience; empty is none.
+	OIDCSecret string
 	// Audit is the file of the audit log, see package audit.
 	Audit        string
 	SecureCookie bool
@@ -130,6 +132,7 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	text(&c.Audit, "audit", "`file` that logs who signs in, is refused, breaks locks and deletes documents as an administrator")
 	text(&c.OIDCIssuer, "oidc-issuer", "`URL` of the OpenID Connect provider whose tokens name users")
 	text(&c.OIDCAudience, "oidc-audience", "`audience` that those tokens are for")
+	text(&c.OIDCSecret, "oidc-secret", "`file` with the client secret for the provider, where it asks for one")
 	text(&c.OIDCName, "oidc-name", "`claim` with the user's name; empty is the subject")
 	text(&c.OIDCGroups, "oidc-groups", "`claim` with the list of the user's groups")
 	text(&c.Policy, "policy", "`file` of rules that say who may do what; it is read again when it changes")

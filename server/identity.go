@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/follow"
 	"github.com/holdfast-dev/holdfast/server/audit"
@@ -30,11 +32,18 @@ func (s *Server) openFiles() error {
 		s.keys, s.files = keys, append(s.files, keys)
 	}
 	if c := s.config; c.OIDCIssuer != "" || c.OIDCAudience != "" {
-		tokens, err := oidc.New(oidc.Config{Issuer: c.OIDCIssuer, Audience: c.OIDCAudience, NameClaim: c.OIDCName, GroupsClaim: c.OIDCGroups})
+		var secret []byte
+		if c.OIDCSecret != "" {
+			var err error
+			if secret, err = os.ReadFile(c.OIDCSecret); err != nil {
+				return errors.Join(errors.New("the secret for the provider cannot be read"), err)
+			}
+		}
+		tokens, err := oidc.New(oidc.Config{Secret: strings.TrimSpace(string(secret)), Issuer: c.OIDCIssuer, Audience: c.OIDCAudience, NameClaim: c.OIDCName, GroupsClaim: c.OIDCGroups})
 		if err != nil {
 			return err
 		}
-		s.tokens = tokens
+		s.tokens, s.provider = tokens, tokens
 	}
 	if path := s.config.Policy; path != "" {
 		rules, err := follow.Open(policy.Parse, path)

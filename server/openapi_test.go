@@ -134,7 +134,7 @@ func TestDescribedCallsSucceed(t *testing.T) {
 	t.Parallel()
 	s := startWithUsers(t, "user:root * admin\nsigned-in * read lock write\n")
 	ann, bob, root := s.as(t, "ann-key"), s.as(t, "bob-key"), s.as(t, "root-key")
-	seen := map[string]bool{"streamEvents": true} // a WebSocket: see the tests of events
+	seen := map[string]bool{"streamEvents": true, "beginSignIn": true, "endSignIn": true} // these redirect, and a WebSocket: see the tests of events
 	ok := func(c client, method, path string, body any) answer {
 		t.Helper()
 		a := c.do(method, path, body)

@@ -32,23 +32,25 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sessions"
 	"github.com/holdfast-dev/holdfast/server/sweeper"
 	"github.com/holdfast-dev/holdfast/server/users"
+	"github.com/holdfast-dev/holdfast/server/users/oidc"
 )
 
 // Server is a running service. It has no listener of its own: [Server.Handler] goes into one.
 type Server struct {
-	config  Config
-	store   *kv.Store
-	table   *locks.Table
-	names   *names // nil with an external store
-	hub     *events.Hub
-	api     *httpapi.API
-	rooms   *rooms.Rooms
-	handler http.Handler
-	keys    *follow.Files[users.Keys] // nil for none
-	rules   func() *policy.Policy     // nil without a file
-	files   []followed
-	audit   *audit.Log   // nil for none
-	tokens  users.Tokens // nil for none
+	config   Config
+	store    *kv.Store
+	table    *locks.Table
+	names    *names // nil with an external store
+	hub      *events.Hub
+	api      *httpapi.API
+	rooms    *rooms.Rooms
+	handler  http.Handler
+	keys     *follow.Files[users.Keys] // nil for none
+	rules    func() *policy.Policy     // nil without a file
+	files    []followed
+	audit    *audit.Log     // nil for none
+	tokens   users.Tokens   // nil for none
+	provider *oidc.Verifier // where users sign in; nil for none
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -122,7 +124,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 		LockTTL: c.LockTTL, MaxWait: c.MaxWait, Ping: c.Ping, MissedPongs: missedPongs, WriteLimit: c.WriteLimit,
 		Rate: c.Rate, Burst: c.Burst, NewRate: c.NewRate, NewBurst: c.NewBurst,
 		AddressRate: c.AddressRate, AddressBurst: c.AddressBurst, UserRate: c.UserRate, UserBurst: c.UserBurst, Address: trusted.Address, LockAll: c.LockAll,
-		Policy: s.policy(who.Users), SignIn: who.Users.Enabled(), Audit: s.audit,
+		Policy: s.policy(who.Users), SignIn: who.Users.Enabled(), Provider: s.provider, Audit: s.audit,
 		MaxContent: c.MaxContent,
 	})
 	if err != nil {

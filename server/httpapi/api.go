@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 	"github.com/holdfast-dev/holdfast/server/users"
+	"github.com/holdfast-dev/holdfast/server/users/oidc"
 )
 
 // Config configures the API. All fields without a default are required.
@@ -65,6 +66,8 @@ type Config struct {
 	// sign in.
 	Policy func() *policy.Policy
 	SignIn bool
+	// Provider is where users sign in; nil is none.
+	Provider *oidc.Verifier
 	// Audit is the log of actions that affect other users; nil means none.
 	Audit *audit.Log
 }
@@ -144,6 +147,8 @@ func (a *API) routes() map[string]serve {
 		"GET /api/session":                         a.showSession,
 		"POST /api/session":                        a.signIn,
 		"DELETE /api/session":                      a.signOut,
+		"GET /api/session/login":                   a.beginSignIn,
+		"GET " + callbackPath:                      a.endSignIn,
 	}
 }
 

@@ -16,7 +16,7 @@ func (a *API) showSession(w http.ResponseWriter, _ *http.Request, s sessions.Ses
 }
 
 func (a *API) describeSession(s sessions.Session) map[string]any {
-	body := map[string]any{"success": true, "has_users": a.SignIn, "takes_bearer": a.Sessions.Users.Bearers(), "signed_in": s.User.SignedIn()}
+	body := map[string]any{"success": true, "has_users": a.SignIn, "takes_bearer": a.Sessions.Users.Bearers(), "has_provider": a.Provider != nil, "signed_in": s.User.SignedIn()}
 	if s.User.SignedIn() {
 		body["user"] = s.Name
 	}
@@ -50,4 +50,17 @@ func (a *API) signOut(w http.ResponseWriter, r *http.Request, s sessions.Session
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"success": true})
 	return nil
+}
+
+var errSignInAgain = &apiError{http.StatusUnauthorized, "unauthenticated", "This sign-in is over, or began in another browser. Sign in again."}
+
+// signInFailed says why a sign-in at the provider failed.
+func signInFailed(err error) error {
+	switch {
+	case errors.Is(err, sessions.ErrTooLong):
+		return invalid(sentence(err))
+	case errors.Is(err, users.ErrUnauthenticated):
+		return errSignInAgain
+	}
+	return notIdentified(err)
 }

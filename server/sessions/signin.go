@@ -21,7 +21,8 @@ import (
 // and no other server can read it.
 
 const (
-	signInName = "holdfast_user"
+	signInName  = "holdfast_user"
+	pendingName = "holdfast_sign_in"
 	// maxCookie is what browsers keep of a cookie: its name and its value.
 	maxCookie = 4096
 	monthSec  = 30 * 24 * 60 * 60
@@ -39,29 +40,24 @@ type signIn struct {
 // SignIn has the browser remember a user, for whom the bearer of the request vouches. Where another user or nobody was signed in before,
 // the browser gets a new session, too: one that somebody has given it is of no use.
 func (s Source) SignIn(w http.ResponseWriter, r *http.Request, session Session, bearer string) error {
-	text, err := json.Marshal(signIn{session.User.Name, bearer})
-	if err != nil {
-		return err
-	}
-	name, age := s.signInCookie(r), monthSec
+	age := monthSec
 	if !session.UserEnds.IsZero() {
 		age = max(1, min(age, int(time.Until(session.UserEnds).Seconds())))
 	}
-	value := base64.RawURLEncoding.EncodeToString(s.sealer().Seal(nil, nil, text, []byte(name)))
-	if len(name)+len(value) > maxCookie {
-		return ErrTooLong
+	name := s.sealedName(r, signInName)
+	if err := s.setSealed(w, r, name, signIn{session.User.Name, bearer}, age); err != nil {
+		return err
 	}
 	if before, _ := s.signedIn(r); before.User != session.User.Name && !session.New {
 		s.forget(w, r)
 		s.newCookie(w, r)
 	}
-	s.setCookie(w, r, name, value, age)
 	return nil
 }
 
 // SignOut has the browser forget the user and the session.
 func (s Source) SignOut(w http.ResponseWriter, r *http.Request) {
-	s.setCookie(w, r, s.signInCookie(r), "", -1)
+	s.setCookie(w, r, s.sealedName(r, signInName), "", -1)
 	s.forget(w, r)
 }
 
@@ -74,17 +70,8 @@ func (s Source) forget(w http.ResponseWriter, r *http.Request) {
 
 // signedIn returns whom the cookie names, valid or not.
 func (s Source) signedIn(r *http.Request) (m signIn, ok bool) {
-	name := s.signInCookie(r)
-	c, err := r.Cookie(name)
-	if err != nil {
-		return m, false
-	}
-	sealed, err := base64.RawURLEncoding.DecodeString(c.Value)
-	if err != nil {
-		return m, false
-	}
-	text, err := s.sealer().Open(nil, nil, sealed, []byte(name))
-	return m, err == nil && json.Unmarshal(text, &m) == nil
+	ok = s.sealed(r, s.sealedName(r, signInName), &m)
+	return m, ok
 }
 
 // remembered returns the user whom the browser remembers: nobody, where the key or token does not count any more.
@@ -101,13 +88,41 @@ func (s Source) remembered(ctx context.Context, r *http.Request) (users.Identity
 	return id, err
 }
 
-// signInCookie names the cookie. Servers on other ports of the host, of another store, have another name.
-func (s Source) signInCookie(r *http.Request) string {
-	name := signInName + "_" + base64.RawURLEncoding.EncodeToString(s.derived("name"))[:8]
+// sealedName names a cookie. Servers on other ports of the host, of another store, have another name.
+func (s Source) sealedName(r *http.Request, kind string) string {
+	name := kind + "_" + base64.RawURLEncoding.EncodeToString(s.derived("name"))[:8]
 	if s.secure(r) {
 		return "__Host-" + name
 	}
 	return name
+}
+
+// setSealed sets a cookie that no page and no other server can read or make.
+func (s Source) setSealed(w http.ResponseWriter, r *http.Request, name string, content any, age int) error {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	value := base64.RawURLEncoding.EncodeToString(s.sealer().Seal(nil, nil, text, []byte(name)))
+	if len(name)+len(value) > maxCookie {
+		return ErrTooLong
+	}
+	s.setCookie(w, r, name, value, age)
+	return nil
+}
+
+// sealed reads such a cookie. It reports false where there is none, or none that this server has made.
+func (s Source) sealed(r *http.Request, name string, content any) bool {
+	c, err := r.Cookie(name)
+	if err != nil {
+		return false
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(c.Value)
+	if err != nil {
+		return false
+	}
+	text, err := s.sealer().Open(nil, nil, sealed, []byte(name))
+	return err == nil && json.Unmarshal(text, content) == nil
 }
 
 func (s Source) sealer() cipher.AEAD {

@@ -2,7 +2,7 @@
 
 import { byId, make, setText } from "./dom.js";
 
-interface Account { has_users: boolean; takes_bearer: boolean; signed_in: boolean; user?: string }
+interface Account { has_users: boolean; takes_bearer: boolean; has_provider: boolean; signed_in: boolean; user?: string }
 
 const address = "/api/session";
 
@@ -10,11 +10,11 @@ const address = "/api/session";
 export async function showAccount(): Promise<void> {
   const response = await fetch(address, { cache: "no-store" }).catch(() => undefined);
   if (!response?.ok) return; // the page itself says that the server does not answer
-  const { has_users, takes_bearer, signed_in, user = "" } = await response.json() as Account;
+  const { has_users, takes_bearer, has_provider, signed_in, user = "" } = await response.json() as Account;
   if (!has_users) return;
   const place = byId("account");
   if (signed_in) place.append(make("span", "user", "Signed in as ", make("b", "", user)));
-  if (takes_bearer) place.append(signed_in ? button("Sign out", signOut) : button("Sign in", signIn));
+  if (takes_bearer) place.append(signed_in ? button("Sign out", signOut) : button("Sign in", has_provider ? atProvider : signIn));
   place.hidden = false;
 }
 
@@ -23,6 +23,10 @@ function button(text: string, clicked: () => void): HTMLButtonElement {
   made.type = "button";
   made.addEventListener("click", clicked);
   return made;
+}
+
+function atProvider(): void {
+  location.assign(`${address}/login?return=${encodeURIComponent(location.pathname + location.search)}`);
 }
 
 async function signOut(): Promise<void> {

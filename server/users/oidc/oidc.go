@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
 	"golang.org/x/time/rate"
 
 	"github.com/holdfast-dev/holdfast/server/users"
@@ -36,6 +37,8 @@ type Config struct {
 	// NameClaim is the claim with the user's name; empty means the subject. GroupsClaim is the claim with the list of
 	// the user's groups.
 	NameClaim, GroupsClaim string
+	// Secret proves to the provider that the server is the client Audience; empty where the provider asks for none.
+	Secret string
 	// Client makes the requests to the provider; nil means a client with a time limit.
 	Client *http.Client
 }
@@ -43,9 +46,11 @@ type Config struct {
 // Verifier checks tokens. The library fetches the provider's keys and fetches them again when a token names one that it does not know.
 type Verifier struct {
 	config Config
+	plain  *http.Client // is not paced: each user who signs in costs a request
 
 	mu       sync.Mutex
 	verifier *oidc.IDTokenVerifier // nil until the provider has answered once
+	endpoint oauth2.Endpoint       // likewise
 	failed   time.Time
 	known    map[[sha256.Size]byte]checked
 }
@@ -64,10 +69,11 @@ func New(c Config) (*Verifier, error) {
 	if c.Client == nil {
 		c.Client = &http.Client{Timeout: patience}
 	}
+	plain := c.Client
 	paced := *c.Client
 	paced.Transport = &pacedTransport{paced.Transport, rate.NewLimiter(fetches, fetchesAtOnce)}
 	c.Client = &paced
-	return &Verifier{config: c, known: map[[sha256.Size]byte]checked{}}, nil
+	return &Verifier{config: c, plain: plain, known: map[[sha256.Size]byte]checked{}}, nil
 }
 
 // User returns the user of a token and the time at which the token expires. The error is [users.ErrUnauthenticated] for
@@ -139,6 +145,7 @@ func (v *Verifier) ready() (*oidc.IDTokenVerifier, error) {
 		v.failed = time.Now()
 		return nil, fmt.Errorf("%w: %w", users.ErrUnavailable, err)
 	}
+	v.endpoint = provider.Endpoint()
 	algorithms := slices.DeleteFunc(described.Algorithms, func(name string) bool { return !slices.Contains(asymmetric, name) })
 	v.verifier = oidc.NewVerifier(v.config.Issuer, keys{oidc.NewRemoteKeySet(ctx, described.Keys)},
 		&oidc.Config{ClientID: v.config.Audience, SupportedSigningAlgs: algorithms})

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,54 @@ type Provider struct {
 	mu  sync.Mutex
 	key *rsa.PrivateKey
 	id  int
+	// The user of the provider's page, with the client's secret and the sign-ins that have a code.
+	claims map[string]any
+	secret string
+	codes  map[string]url.Values
+}
+
+// SignIn has the provider's page sign in whoever comes as the user of these claims, for a client with that secret. With nil, it refuses.
+func (p *Provider) SignIn(claims map[string]any, secret string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.claims, p.secret = claims, secret
+}
+
+// authorize is the page where a user signs in. It sends the browser back at once.
+func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	back := url.Values{"state": query["state"]}
+	if p.claims == nil {
+		back.Set("error", "access_denied")
+	} else {
+		code := rand.Text()
+		p.codes[code] = query
+		back.Set("code", code)
+	}
+	http.Redirect(w, r, query.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+}
+
+// exchange gives a token for a code, once, to the client that began (RFC 6749, 4.1.3, and RFC 7636).
+func (p *Provider) exchange(w http.ResponseWriter, r *http.Request) {
+	begun, ok := p.codes[r.PostFormValue("code")]
+	delete(p.codes, r.PostFormValue("code"))
+	id, secret, basic := r.BasicAuth()
+	if !basic {
+		id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+	}
+	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+	w.Header().Set("Content-Type", "application/json")
+	if !ok || id != begun.Get("client_id") || secret != p.secret || begun.Get("redirect_uri") != r.PostFormValue("redirect_uri") ||
+		begun.Get("code_challenge_method") != "S256" || begun.Get("code_challenge") != encode(sum[:]) {
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(map[string]any{"error": "invalid_grant"})
+		return
+	}
+	claims := map[string]any{"nonce": begun.Get("nonce")}
+	for name, value := range p.claims {
+		claims[name] = value
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "x", "token_type": "Bearer", "id_token": p.sign(claims)})
 }
 
 // keyNumber names keys, so that no two providers of a test have keys of one name.
@@ -39,7 +88,7 @@ var keyNumber atomic.Int64
 // New starts a provider.
 func New(t testing.TB) *Provider {
 	t.Helper()
-	p := &Provider{t: t}
+	p := &Provider{t: t, codes: map[string]url.Values{}}
 	p.Rotate()
 	p.server = httptest.NewServer(p)
 	t.Cleanup(p.server.Close)
@@ -82,6 +131,12 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer p.mu.Unlock()
 	var answer any
 	switch r.URL.Path {
+	case "/auth":
+		p.authorize(w, r)
+		return
+	case "/token":
+		p.exchange(w, r)
+		return
 	case "/.well-known/openid-configuration":
 		answer = map[string]any{
 			"issuer": p.Issuer(), "jwks_uri": p.Issuer() + "/keys", "id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"},
@@ -114,6 +169,10 @@ func (p *Provider) body(algorithm string, claims map[string]any) string {
 func (p *Provider) Token(claims map[string]any) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.sign(claims)
+}
+
+func (p *Provider) sign(claims map[string]any) string {
 	body := p.body("RS256", claims)
 	sum := sha256.Sum256([]byte(body))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, p.key, crypto.SHA256, sum[:])

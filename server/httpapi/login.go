@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/server/audit"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+const callbackPath = "/api/session/callback"
+
+var errNoProvider = &apiError{http.StatusNotFound, "not_found", "This server has no provider where users sign in; see --oidc-issuer."}
+
+// beginSignIn sends the browser to the provider's page for signing in.
+func (a *API) beginSignIn(w http.ResponseWriter, r *http.Request, _ sessions.Session) error {
+	if a.Provider == nil {
+		return errNoProvider
+	}
+	page, pending, err := a.Provider.Begin(a.Sessions.Base(r) + callbackPath)
+	if err != nil {
+		return notIdentified(err)
+	}
+	if err := a.Sessions.KeepPending(w, r, sessions.Pending{Flow: pending, Return: ownPath(r.URL.Query().Get("return"))}); err != nil {
+		return err
+	}
+	redirect(w, page)
+	return nil
+}
+
+// endSignIn has the browser that comes back from the provider remember its user, and sends it where it was.
+func (a *API) endSignIn(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	if a.Provider == nil {
+		return errNoProvider
+	}
+	pending, ok := a.Sessions.TakePending(w, r)
+	query := r.URL.Query()
+	if !ok || query.Get("code") == "" {
+		return errSignInAgain
+	}
+	token, err := a.Provider.Finish(r.Context(), pending.Flow, query.Get("state"), query.Get("code"))
+	if err != nil {
+		return signInFailed(err)
+	}
+	id, err := a.Sessions.Users.OfBearer(r.Context(), token)
+	if err != nil {
+		return signInFailed(err)
+	}
+	now := sessions.Session{User: id.User, Name: sessions.Clean(id.Name), UserEnds: id.Ends, HolderID: s.HolderID, New: s.New}
+	if err := a.Sessions.SignIn(w, r, now, token); err != nil {
+		return signInFailed(err)
+	}
+	a.noted(r, now, audit.Entry{Event: audit.SignedIn})
+	redirect(w, pending.Return)
+	return nil
+}
+
+// ownPath returns a path of this server, whatever text it gets: a link to sign in leads to no other site.
+func ownPath(text string) string {
+	if !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c == '\\' || c > '~' }) {
+		return "/"
+	}
+	return text
+}
+
+func redirect(w http.ResponseWriter, to string) {
+	w.Header().Set("Location", to)
+	w.WriteHeader(http.StatusSeeOther)
+}

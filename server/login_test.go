@@ -1,0 +1,117 @@
+package server_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/users/oidc/oidctest"
+)
+
+// webBrowser follows redirects as a browser does.
+func webBrowser(t *testing.T) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	return &http.Client{Jar: jar}
+}
+
+// browse returns where a browser ends up, the status there and the text.
+func browse(t *testing.T, browser *http.Client, address string) (at *url.URL, status int, text string) {
+	t.Helper()
+	response, err := browser.Get(address)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.Request.URL, response.StatusCode, string(body)
+}
+
+func TestABrowserSignsInAtTheProvider(t *testing.T) {
+	t.Parallel()
+	p := oidctest.New(t)
+	s := start(t, func(c *server.Config) {
+		c.OIDCIssuer, c.OIDCAudience, c.OIDCName, c.OIDCSecret = p.Issuer(), "holdfast", "email", writeFile(t, "hush\n")
+	})
+	claims := map[string]any{"iss": p.Issuer(), "sub": "1", "email": "ann@example.com", "aud": "holdfast", "exp": time.Now().Add(time.Hour).Unix()}
+	who := func(browser *http.Client) string {
+		_, _, text := browse(t, browser, s.http.URL+"/api/session")
+		return text
+	}
+	p.SignIn(claims, "hush")
+	browser := webBrowser(t)
+	at, _, _ := browse(t, browser, s.http.URL+"/api/session/login?return=/api/documents%3Fprefix=x")
+	assert.Equal(t, "/api/documents?prefix=x", at.RequestURI())
+	assert.Contains(t, who(browser), `"user":"ann@example.com"`)
+	assert.Contains(t, who(browser), `"has_provider":true`)
+
+	// No link leads to another site.
+	for _, foreign := range []string{"//evil.example", "https://evil.example", `/\evil.example`, "/%09/evil.example", "evil"} {
+		at, _, _ := browse(t, webBrowser(t), s.http.URL+"/api/session/login?return="+url.QueryEscape(foreign))
+		assert.Equal(t, s.http.URL, at.Scheme+"://"+at.Host, foreign)
+	}
+	// The provider refuses, knows another secret, or gives a token for another sign-in or audience.
+	for name, change := range map[string]func(){
+		"denied":         func() { p.SignIn(nil, "hush") },
+		"another secret": func() { p.SignIn(claims, "other") },
+		"another nonce":  func() { p.SignIn(with(claims, "nonce", "x"), "hush") },
+		"another client": func() { p.SignIn(with(claims, "aud", "x"), "hush") },
+		"expired":        func() { p.SignIn(with(claims, "exp", time.Now().Add(-time.Hour).Unix()), "hush") },
+	} {
+		change()
+		browser := webBrowser(t)
+		_, status, text := browse(t, browser, s.http.URL+"/api/session/login")
+		assert.Equal(t, http.StatusUnauthorized, status, name+text)
+		assert.Contains(t, who(browser), `"signed_in":false`, name)
+	}
+	p.SignIn(claims, "hush")
+	// A code of one browser signs no other one in, and none twice.
+	stays := webBrowser(t)
+	stays.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		if strings.HasSuffix(r.URL.Path, "/callback") {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	response, err := stays.Get(s.http.URL + "/api/session/login")
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	callback := response.Header.Get("Location")
+	require.Contains(t, callback, "code=")
+	other := webBrowser(t)
+	_, status, _ := browse(t, other, callback)
+	assert.Equal(t, http.StatusUnauthorized, status)
+	_, _, _ = browse(t, other, s.http.URL+"/api/session/login") // a sign-in of its own
+	_, status, _ = browse(t, other, callback)
+	assert.Equal(t, http.StatusUnauthorized, status)
+	browse(t, stays, callback)
+	assert.Contains(t, who(stays), "ann@example.com")
+	_, status, _ = browse(t, stays, callback)
+	assert.Equal(t, http.StatusUnauthorized, status)
+}
+
+func with(claims map[string]any, name string, value any) map[string]any {
+	changed := map[string]any{name: value}
+	for other, v := range claims {
+		if other != name {
+			changed[other] = v
+		}
+	}
+	return changed
+}
+
+func TestAServerWithoutAProvider(t *testing.T) {
+	t.Parallel()
+	s := startWithUsers(t, "")
+	for _, path := range []string{"/api/session/login", "/api/session/callback?code=x&state=y"} {
+		assertError(t, s.as(t, "").do("GET", path, nil), http.StatusNotFound, "not_found")
+	}
+}
