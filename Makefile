@@ -23,7 +23,7 @@ BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 # Those of the server wait longest, so they begin first.
 NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|simulation|strangers|wpt)(/|$$)')
 
-.PHONY: help build package docs run check test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-long test-soak test-simulation test-campaign test-engines race simulate find-defects soak campaign wpt strangers clean
+.PHONY: help build package docs run check test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-more test-short test-long test-soak test-simulation test-campaign test-engines race simulate find-defects soak campaign wpt strangers clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,9 +46,8 @@ check: ## in less than a minute, check what changed since main: format, lint, ty
 
 test: ## check everything; installs what that takes
 	$(MAKE) tools
-	$(MAKE) -j4 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint test-docs
+	$(MAKE) -j4 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint test-docs test-simulation
 	$(MAKE) test-e2e
-	$(MAKE) test-simulation
 
 bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages; BEFORE= names the site of an older build
 	go run ./tests/bench -update docs $(if $(BEFORE),-before $(BEFORE))
@@ -133,6 +132,15 @@ test-package: ## pack the package twice, and use it as others do: in a Vite proj
 	@tools/need chromium
 	@tools/need node
 	go test -count=1 ./tests/consumer
+
+# What .ci/run adds to make test. The engines mostly wait, so the rest runs beside them.
+test-more: build
+	$(MAKE) -j2 --output-sync=target test-engines test-short
+
+test-short:
+	$(MAKE) test-package
+	$(MAKE) test-soak
+	$(MAKE) test-campaign
 
 test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs them where they are missing
 	@tools/need chromium
