@@ -133,8 +133,8 @@ test-package: ## pack the package twice, and use it as others do: in a Vite proj
 	@tools/need node
 	go test -count=1 ./tests/consumer
 
-# What .ci/run adds to make test. The engines mostly wait, so the rest runs beside them.
-test-more: build
+# The engines mostly wait, so the rest runs beside them.
+test-more: build ## what .ci/run adds to make test: the engines, the package, the short forms of the soak and of the campaign
 	$(MAKE) -j2 --output-sync=target test-engines test-short
 
 test-short:

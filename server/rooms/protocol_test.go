@@ -278,6 +278,7 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 	ben.enter(id, "Ben")
 	ben.info()
 	silent.enter(id, "Silent")
+	require.Eventually(t, func() bool { return len(keys(t, store, memberPrefix)) == 3 }, 30*time.Second, time.Millisecond)
 	ben.close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
