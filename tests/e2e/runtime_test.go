@@ -194,7 +194,7 @@ func TestStuckRuntimeIsNotSharedAgain(t *testing.T) {
 			globalThis.opened = undefined
 			third.then(code => { opened = code }, e => { opened = String(e) }); null`, nil)
 		tab.WaitFor("opened", 3*browser.Limit)
-		assert.Equal(t, "unsupported", browser.Get[string](tab, "opened"))
+		assert.Equal(t, "load-failed", browser.Get[string](tab, "opened"))
 		tab.MustEval("await failure(second.ready); await second.close(); await hf.close()", nil)
 		tab.Spare()
 	})
