@@ -23,7 +23,7 @@ import { open } from "./savewriter.js";
 const idleMs = 100, // without a step, after which the file is closed: keptMs of web/src/holdfast.ts is longer
   longestMs = 500, // after which the file is opened anew: somebody may have removed it
   decideMs = 20, // in which a client that received the content may decide again, before others are let in
-  headMs = 30, // in which the next client may try before others do
+  headMs = 12, // in which the next client may try before others do
   tryMs = 200, // after which a step fails with the browser's exception; the client tries again
   repeatMs = 50, // between two requests for the file during one step
   breatheMs = 4; // of steps without a pause, in which no message is received
@@ -173,7 +173,7 @@ class Table {
   /** @param {unknown} file @param {number} limit */
   async #open(file, limit) {
     const end = performance.now() + tryMs;
-    for (let pause = 6; !this.#handle; pause = Math.min(pause * 1.25, 16)) {
+    for (let pause = 1; !this.#handle; pause = Math.min(pause * 1.25, 16)) {
       if (performance.now() >= this.#others) {
         this.#mine = false;
         try {
