@@ -15,15 +15,15 @@ WASM_TESTS := test-opfs-store test-opfs-faults test-opfs-helped test-opfs test-j
 
 # What the tests install, each in its own folder, while others compute.
 NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json \
-	tests/docs/frameworks/node_modules/.package-lock.json tests/docs/runners/node_modules/.package-lock.json
+	tests/docs/frameworks/node_modules/.package-lock.json tests/docs/runners/node_modules/.package-lock.json \
+	tests/docs/sqlite/node_modules/.package-lock.json
 
-# What drives whole tabs runs after the rest, one package at a time, so that its timing means something. The tests
-# that say they may run beside others are run six at once: they mostly wait.
+# What drives whole tabs runs after the rest. Six tests at once, because they mostly wait.
 BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 # Those of the server wait longest, so they begin first.
 NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|simulation|strangers|wpt)(/|$$)')
 
-.PHONY: help build package docs run check test bench bench-server chaos-server tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-more test-short test-long test-soak test-simulation test-campaign test-engines race simulate find-defects soak campaign wpt strangers clean
+.PHONY: help build package docs run check test bench bench-server chaos-server chaos-members test-oidc upgrade check-deploy tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-consumers test-dav test-long test-soak test-simulation test-campaign test-engines race simulate find-defects find-planted soak campaign wpt strangers clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -44,16 +44,17 @@ run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes
 check: ## in less than a minute, check what changed since main: format, lint, types, native tests; BASE= names another commit
 	@tools/check
 
-test: ## check everything; installs what that takes
+test: ## check everything; installs what that takes; MORE= names targets to run beside the end-to-end tests
 	$(MAKE) tools
 	$(MAKE) -j4 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint test-docs test-simulation
-	$(MAKE) test-e2e
+	$(MAKE) -j2 --output-sync=target test-e2e $(MORE)
 
 bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages; BEFORE= names the site of an older build
 	go run ./tests/bench -update docs $(if $(BEFORE),-before $(BEFORE))
 
-bench-server: build ## measure the server beside etcd's own mutex and a Redis lock; installs Redis for that
+bench-server: build ## measure the server beside etcd's own mutex, a Redis lock and Apache's WebDAV; installs Redis and Apache for that
 	@tools/need redis
+	@tools/need apache
 	go build -trimpath -ldflags="-s -w" -o .cache/holdfast ./cmd/holdfast
 	cd tests/benchserver && go run . -update $(CURDIR)/docs/performance.md $(CURDIR)/.cache/holdfast
 	go test -run '^$$' -bench FanOut -benchtime 100x ./server/rooms
@@ -70,12 +71,47 @@ chaos-server: build ## the server's long tests: 100,000 operations under faults 
 	VERSITYGW=$$(go tool -modfile=tools/versitygw.mod -n versitygw) && export VERSITYGW && \
 	go test -count=1 -v -run 'S3|Bucket' ./server/blobs ./server
 
-tools: ## install Chromium, Node.js, zsh and a C compiler where they are missing
+chaos-members: build ## three servers behind a proxy: each is killed, cut off and replaced, while clients work; ROUNDS= says how often
+	MEMBER_ROUNDS=$(or $(ROUNDS),1) go test -count=1 -timeout 0 -v -run EveryMember ./tests/members
+
+test-oidc: build ## users of an OpenID Connect provider that others wrote: sign-in, renewal, refusals, new keys
+	OIDC_PROVIDER=$$(go tool -modfile=tools/oidcprovider.mod -n server) && export OIDC_PROVIDER && \
+	go test -count=1 -v -run TestRealProvider ./server
+
+FORMER := .cache/former
+FROM ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD~20)
+
+upgrade: build ## three servers of the version FROM= (the last tag) go on as this version, one after the other, while clients work
+	@git rev-parse -q --verify '$(FROM)^{commit}' >/dev/null || { echo 'this clone has no commit $(FROM): fetch it, or name another one with FROM='; exit 1; }
+	rm -rf $(FORMER) && mkdir -p $(FORMER)/source
+	git archive $(FROM) | tar -x -C $(FORMER)/source
+	cp -R web/site/. $(FORMER)/source/web/site/
+	cd $(FORMER)/source && go build -trimpath -o ../holdfast ./cmd/holdfast
+	HOLDFAST_FORMER=$(CURDIR)/$(FORMER)/holdfast go test -count=1 -timeout 0 -v -run Upgrade ./tests/members
+
+HELM = go tool -modfile=tools/helm.mod helm
+HELM_VALUES := --set blobs=s3://contents/production --set peerTLS=peers --set hosts={locks.example.com} --set ingress.enabled=true --set ingress.tls=locks \
+	--set policy='anyone * read' --set flags.lock-ttl=1m
+
+check-deploy: ## the files in deploy/: alert rules with their tests, the unit of systemd, the proxy, the members of the compose file, the chart; installs Prometheus and HAProxy for that
+	@tools/need promtool
+	@tools/need haproxy
+	cd deploy && promtool check rules alerts.yaml && promtool test rules alerts_test.yaml
+	@mkdir -p .cache && sed 's| ssl crt .*||' deploy/haproxy.cfg >.cache/haproxy.cfg && haproxy -c -f .cache/haproxy.cfg
+	$(HELM) lint --strict deploy/helm $(HELM_VALUES) --set apiKeys=keys
+	$(HELM) template holdfast deploy/helm $(HELM_VALUES) --set apiKeys=keys >.cache/chart.yaml
+	$(HELM) template holdfast deploy/helm $(HELM_VALUES) --set oidc.issuer=https://id.example.com --set oidc.audience=holdfast >>.cache/chart.yaml
+	! $(HELM) template holdfast deploy/helm $(HELM_VALUES) >/dev/null 2>&1 # nobody can sign in
+	CHART=$(CURDIR)/.cache/chart.yaml go test -count=1 -run 'TestDeployed|TestChart' ./tests/members ./tests/docs
+	@! command -v systemd-analyze >/dev/null || ! systemd-analyze verify deploy/holdfast.service 2>&1 | grep -v 'is not executable'
+
+tools: ## install Chromium, Node.js, zsh, litmus and a C compiler where they are missing
 	@tools/need chromium
 	@tools/need shell
 	@tools/need node
 	@tools/need zsh
 	@tools/need cc
+	@tools/need litmus
 
 # They read what the server carries, which must not change meanwhile.
 lint test-native test-docs: | build
@@ -117,7 +153,8 @@ test-opfs-store: opfs-tests
 test-opfs-faults: opfs-tests
 	$(OPFS_TEST) -test.run '^Test(Killed|Every|Fails)'
 
-opfs-tests:
+# What npm writes beside them would keep their disk busy, so it is written before, where something else installs it.
+opfs-tests: | $(filter $(NPM),$(MAKECMDGOALS))
 	go build -o .cache/wasmworker ./tests/wasmworker
 	$(JS) go test -c -o .cache/opfs.wasm ./opfs
 
@@ -126,27 +163,23 @@ test-docs: $(NPM) ## every code block, name and command of the documentation
 
 test-e2e: build web/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
-	go test -count=1 -p 1 -parallel 6 $(BROWSER_TESTS)
+	go test -count=1 -timeout 20m -p 2 -parallel 6 $(BROWSER_TESTS)
 
-test-package: ## pack the package twice, and use it as others do: in a Vite project, a plain page, a Go program; takes Node.js 20.19
+test-package: build ## pack the package twice, and use it as others do: in a Vite project, a plain page, a Go program; takes Node.js 20.19
 	@tools/need chromium
 	@tools/need node
 	go test -count=1 ./tests/consumer
 
-# The engines mostly wait, so the rest runs beside them.
-test-more: build ## what .ci/run adds to make test: the engines, the package, the short forms of the soak and of the campaign
-	$(MAKE) -j2 --output-sync=target test-engines test-short
-
-test-short:
-	$(MAKE) test-package
-	$(MAKE) test-soak
-	$(MAKE) test-campaign
+test-consumers: build ## test-package, and the package in every stack of docs/stacks.md: installs them all, 1 GB, for up to an hour
+	@tools/need chromium
+	@tools/need node
+	go test -count=1 -timeout 2h -v ./tests/consumer -args -full
 
 test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs them where they are missing
 	@tools/need chromium
 	@tools/need firefox
 	@tools/need webkit
-	go test -count=1 ./tests/engines/...
+	go test -count=1 -timeout 20m ./tests/engines/...
 
 test-long: build $(NPM) ## AutoSave: 200 handovers while typing, 200 takeovers from a frozen tab, 50 tabs closed in each way, every attack on unsaved text 20 times
 	@tools/need chromium
@@ -155,12 +188,17 @@ test-long: build $(NPM) ## AutoSave: 200 handovers while typing, 200 takeovers f
 	go test -count=1 -timeout 3h -v -run TestNothingLost ./tests/engines -args -full
 	go test -count=1 -timeout 1h -v -run TestNothingLostByRecipes ./tests/docs -args -full
 
-test-soak: build ## the short form of make soak, and that it finds what is planted
+test-dav: ## WebDAV: the suite litmus, cadaver, a mounted folder and LibreOffice against the server; installs them
+	@tools/need litmus
+	@tools/need office
+	go test -count=1 -v ./tests/dav -args -full
+
+test-soak: build ## the short form of make soak
 	@tools/need chromium
-	go test -count=1 -v ./tests/soak -seed $(or $(SEED),0)
+	go test -count=1 -v -run 'TestSoak$$' ./tests/soak -seed $(or $(SEED),0)
 
 test-simulation: ## a short form of make simulate, always from the same seed
-	go test -count=1 -v -run 'TestSimulation$$|TestDefectsApply' ./tests/simulation -for 30s -seed 1
+	go test -count=1 -v -run 'TestSimulation$$|TestDefectsApply' ./tests/simulation -for 10s -seed 1
 
 SIMULATED = -tags simulated -overlay .cache/simulation/overlay.json
 
@@ -171,9 +209,14 @@ simulate: ## tabs, browsers and servers in virtual time, run after run with othe
 find-defects: ## that make simulate finds each of ten defects when its fix is taken back; FOR= says for how long it may look for one
 	go test -count=1 -timeout 0 -v -run TestFindsDefects ./tests/simulation -find $(or $(FOR),10m)
 
-test-campaign: build ## the short form of make campaign, always with the same seed, and that its oracle finds what is planted
+test-campaign: build ## the short form of make campaign, always with the same seed
 	@tools/need chromium
-	go test -count=1 -parallel 3 -v ./tests/campaign -seed $(or $(SEED),1)
+	go test -count=1 -v -run 'TestCampaign$$' ./tests/campaign -seed $(or $(SEED),1)
+
+find-planted: build ## that make soak and make campaign find defects that are planted for them
+	@tools/need chromium
+	go test -count=1 -v -run FindsWhatIsPlanted ./tests/soak
+	go test -count=1 -parallel 3 -v -run FindsWhatIsPlanted ./tests/campaign
 
 campaign: build ## pages, browsers and servers end in every way while people type; an oracle looks for lost words; FOR=, SEED=, ENDINGS= and GENERATIONS= say otherwise
 	@tools/need chromium
@@ -201,5 +244,5 @@ strangers: build ## suites that others wrote for navigator.locks, against holdfa
 	go test -count=1 -timeout 0 -v ./tests/strangers -sources $(abspath $(or $(DIR),.cache/strangers)) $(if $(ONLY),-run '$(ONLY)') $(if $(GREP),-grep '$(GREP)')
 
 clean: ## remove what the other targets made
-	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules tests/docs/frameworks/node_modules tests/docs/runners/node_modules
+	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules tests/docs/frameworks/node_modules tests/docs/runners/node_modules tests/docs/sqlite/node_modules
 	find web/site -mindepth 1 ! -name .keep -delete

@@ -30,7 +30,10 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+require (
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	go.etcd.io/etcd/etcdutl/v3 v3.7.3
+)
 
 require (
 	github.com/coreos/go-oidc/v3 v3.21.0

@@ -58,6 +58,26 @@ func TestDraftThatCannotBeSavedWaits(t *testing.T) {
 	})
 }
 
+// A page that could not shut out the editor before it decides about no draft: that editor may still save.
+func TestDraftWaitsWhileThePredecessorIsNotShutOut(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.crashed(shelf)
+		b := w.author("b", shelf)
+		disk := &unwritable{Store: b.store}
+		disk.full.Store(true)
+		b.store = disk
+		b.start()
+		assert.False(t, b.ReadOnly())
+		assert.Equal(t, "saved", b.shows())
+		assert.Equal(t, []string{"saved"}, w.generations())
+		assert.Equal(t, 1, b.State().Drafts)
+		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDraft(t, shelf))
+		disk.full.Store(false)
+		require.NoError(t, b.Dispose(t.Context()))
+		assert.Equal(t, "saved, journalled", w.author("c", shelf).start().shows())
+	})
+}
+
 // unreadable are drafts that are listed and cannot be read.
 type unreadable struct{ autosave.Drafts }
 
@@ -346,5 +366,23 @@ func TestBaseIsTheLastGenerationOfTheDraft(t *testing.T) {
 		left.Journal(autosave.Draft{ID: a.id, Number: a.number + 1, At: time.Now(), Base: first}, []byte("one, two, three"))
 		left.End()
 		assert.Equal(t, []string{"one, two|one, two, three|theirs"}, w.author("b", shelf).start().disputes())
+	})
+}
+
+// A page dies after a save of its text, before it knows that its next snapshot builds on it: the draft goes on with it.
+func TestDraftContinuesTheLastGenerationOfItsText(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.savedOne(shelf)
+		first := a.base
+		a.types(", two")
+		w.sleep(time.Second)
+		require.NoError(t, a.Dispose(t.Context()))
+		left := shelf.Page()
+		left.Journal(autosave.Draft{ID: a.id, Number: a.number + 1, At: time.Now(), Base: first}, []byte("one, two, three"))
+		left.End()
+		b := w.author("b", shelf).start()
+		assert.Equal(t, "one, two, three", b.shows())
+		assert.Empty(t, b.disputes())
+		assert.Empty(t, storedDraft(t, shelf))
 	})
 }

@@ -51,6 +51,7 @@ type Config struct {
 	// before.
 	Snapshot func(ctx context.Context) (Content, error)
 	Store    Store
+	Storage  Storage // what State reports of a Store that is no RemoteStore; default: StorageOPFS
 	Locks    Locks
 	Channel  Channel    // nil: no page can be asked to hand over
 	Clock    lock.Clock // default: lock.SystemClock

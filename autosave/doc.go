@@ -6,7 +6,7 @@
 // knows neither browsers nor files; a [Layout] is the Store over any place that can list, read, write and remove
 // [Files].
 //
-// # What is guaranteed
+// # Guarantees
 //
 //   - An acknowledged generation (autosave:saved, FlushNow) is durable and whole, and every later editor sees it.
 //   - Nothing is committed over the content that a later editor has saved, even by a page that was frozen in the middle
@@ -17,7 +17,7 @@
 //   - A change waits at most Config.Idle before it is written, while the store works.
 //   - No call waits without a limit for a lock, a store, a listener or another page.
 //
-// # What is not guaranteed
+// # Limits
 //
 // A page that is killed loses text that it has neither saved nor journalled. A draft that was merged is merged once
 // more if the killed page left a torn index: the store has then forgotten that the generation contains the draft. If

@@ -2,6 +2,7 @@ package autosave
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -33,6 +34,10 @@ type Draft struct {
 	Cause              Cause
 }
 
+// ErrIncomplete says that the text of a page that is gone is not a draft yet. It will be one when it is stored: an
+// editor asks again before it edits.
+var ErrIncomplete = errors.New("the text of a page that was closed is still being stored")
+
 // Drafts stores the drafts of one document in a place that outlives the page. Each page has its own Drafts over the
 // same storage.
 //
@@ -43,7 +48,8 @@ type Draft struct {
 //     replaces a higher one.
 //   - Methods may be called from any goroutine.
 type Drafts interface {
-	// List returns the drafts of pages that are gone or have sealed their drafts, the newest first.
+	// List returns the drafts of pages that are gone or have sealed their drafts, the newest first. The error matches
+	// ErrIncomplete while the text of a page that is gone is still being stored.
 	List(ctx context.Context) ([]Draft, error)
 	// Read returns the text of a listed draft. The error matches ErrNotFound if there is no such draft.
 	Read(ctx context.Context, id string) ([]byte, error)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // savedOne opens a page that does not stand by and saves the text "one".
@@ -284,4 +285,21 @@ func TestSlowSealDoesNotDelayReadonly(t *testing.T) {
 		assert.Len(t, a.heard(), 1)
 		assert.Less(t, time.Since(began), 2*time.Second)
 	})
+}
+
+// The machine slept for longer than its lease from a server was valid. Nobody took the lock, so the draft names the lost connection.
+func TestLeaseThatRanOutOnServerMakesOfflineDraft(t *testing.T) {
+	for strategy, cause := range map[lock.Strategy]string{lock.Remote: "offline", lock.WebLock: "lock-lost"} {
+		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+			a := w.author("a", shelf)
+			a.config.NoStandby, a.store = true, broken{a.store}
+			a.options.Backends[0].Strategy = strategy
+			a.start()
+			a.types("mine")
+			w.clock.Sleep(time.Hour)
+			w.sleep(time.Minute)
+			require.True(t, a.ReadOnly())
+			assert.Equal(t, []string{cause + ": mine"}, storedDraft(t, shelf))
+		})
+	}
 }

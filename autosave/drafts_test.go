@@ -3,6 +3,7 @@ package autosave_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,44 @@ func TestDraftOfADeadPageBecomesTheContent(t *testing.T) {
 		assert.Empty(t, storedDraft(t, shelf))
 		assert.Empty(t, b.waits)
 		assert.Zero(t, b.State().Drafts)
+	})
+}
+
+// comingDrafts has drafts that are complete only from a time on. Until then each list takes a while and fails.
+type comingDrafts struct {
+	autosave.Drafts
+	complete time.Time
+}
+
+func (c comingDrafts) List(ctx context.Context) ([]autosave.Draft, error) {
+	if time.Now().Before(c.complete) {
+		time.Sleep(4 * time.Second)
+		return nil, fmt.Errorf("list: %w", autosave.ErrIncomplete)
+	}
+	return c.Drafts.List(ctx)
+}
+
+// A page edits only after the text of a page that was closed has become a draft, however long that takes: the draft is
+// the content then, and conflicts with nothing.
+func TestEditorWaitsForTextThatIsBeingStored(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf).start()
+		a.types("saved")
+		w.sleep(time.Second)
+		a.types(", last words")
+		a.die()
+		b := w.author("b", shelf)
+		b.config.Drafts = comingDrafts{b.desk, time.Now().Add(time.Minute)}
+		require.NoError(t, inTime(t, b.tryOpen))
+		w.sleep(30 * time.Second)
+		assert.True(t, b.ReadOnly())
+		require.ErrorIs(t, b.State().LastErr, autosave.ErrReadFailed)
+		_, err := b.Drafts(t.Context())
+		require.ErrorIs(t, err, autosave.ErrReadFailed, "it does not say that there are none")
+		w.sleep(time.Minute)
+		assert.False(t, b.ReadOnly())
+		assert.Equal(t, "saved, last words", b.shows())
+		assert.Empty(t, storedDraft(t, shelf))
 	})
 }
 

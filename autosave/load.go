@@ -174,6 +174,9 @@ func (s *Saver) keep(ctx context.Context, h had, dirty bool, found *loaded) (err
 // other draft is read.
 func (s *Saver) reconcile(ctx context.Context, r *reconciler, found *loaded, dirty bool) error {
 	listed := r.list(ctx)
+	if errors.Is(r.trouble, ErrIncomplete) {
+		return r.trouble
+	}
 	found.settled = r.trouble == nil && s.config.Drafts != nil
 	if len(listed) == 0 || found.unfenced != nil {
 		r.waiting = listed

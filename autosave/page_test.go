@@ -2,6 +2,7 @@ package autosave_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,6 +88,20 @@ func (w *world) prepare(name string) *page {
 	p.config = autosave.Config{Channel: p.channel, Clock: w.clock, Listener: p.hear, Snapshot: p.snapshot,
 		Retry: lock.Backoff{Jitter: lock.NoJitter}, Lock: lock.AcquireOptions{Backoff: lock.Backoff{Jitter: lock.NoJitter}}}
 	return p
+}
+
+var errBroken = errors.New("the editor is broken")
+
+// breakable makes the snapshot fail while the returned switch is on.
+func (p *page) breakable() *atomic.Bool {
+	take, broken := p.config.Snapshot, new(atomic.Bool)
+	p.config.Snapshot = func(ctx context.Context) (autosave.Content, error) {
+		if broken.Load() {
+			return nil, errBroken
+		}
+		return take(ctx)
+	}
+	return broken
 }
 
 // open opens a prepared page, as it was changed.

@@ -2,7 +2,6 @@ package autosave_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,14 +99,7 @@ func TestTextIsTakenLaterIfTheSnapshotFailed(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.config.NoStandby = true
-		take := a.config.Snapshot
-		var broken atomic.Bool
-		a.config.Snapshot = func(ctx context.Context) (autosave.Content, error) {
-			if broken.Load() {
-				return nil, errors.New("the editor is in pieces")
-			}
-			return take(ctx)
-		}
+		broken := a.breakable()
 		a.open()
 		a.typed("mine")
 		broken.Store(true)
@@ -278,14 +270,7 @@ func TestKeptTextIsNotTakenAgain(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.config.NoStandby = true
-		take := a.config.Snapshot
-		var broken atomic.Bool
-		a.config.Snapshot = func(ctx context.Context) (autosave.Content, error) {
-			if broken.Load() {
-				return nil, errors.New("the editor is in pieces")
-			}
-			return take(ctx)
-		}
+		broken := a.breakable()
 		a.open()
 		a.typed("mine")
 		lease := w.thief()

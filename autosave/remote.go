@@ -1,6 +1,7 @@
 package autosave
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/holdfast-dev/holdfast/lock"
@@ -11,8 +12,9 @@ type Storage string
 
 // The storages.
 const (
-	StorageOPFS   Storage = "opfs"   // in this browser
-	StorageServer Storage = "server" // on a server: the Store is a [RemoteStore]
+	StorageOPFS      Storage = "opfs"      // in this browser, in files
+	StorageIndexedDB Storage = "indexeddb" // in this browser, where it stores no files
+	StorageServer    Storage = "server"    // on a server: the Store is a [RemoteStore]
 )
 
 // RemoteStore is a [Store] that keeps the current generation on another machine, which does not always answer.
@@ -48,7 +50,7 @@ func (s *Saver) watch() {
 
 // where completes a state.
 func (s *Saver) where(state State) State {
-	state.Storage = StorageOPFS
+	state.Storage = cmp.Or(s.config.Storage, StorageOPFS)
 	if d := s.remoteStore(); d != nil {
 		state.Storage, state.Online = StorageServer, d.Online()
 	}

@@ -2,9 +2,7 @@ package autosave_test
 
 import (
 	"context"
-	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,22 +117,14 @@ func (broken) Commit(context.Context, autosave.Commit) (autosave.Generation, err
 func TestSnapshotThatFails(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
-		broken := errors.New("the editor is in pieces")
-		take := a.config.Snapshot
-		var fails atomic.Bool
-		fails.Store(true)
-		a.config.Snapshot = func(ctx context.Context) (autosave.Content, error) {
-			if fails.Load() {
-				return nil, broken
-			}
-			return take(ctx)
-		}
+		broken := a.breakable()
+		broken.Store(true)
 		a.open()
 		a.typed("x")
 		_, err := a.FlushNow(t.Context())
 		require.ErrorIs(t, err, autosave.ErrSnapshotFailed)
-		require.ErrorIs(t, err, broken)
-		fails.Store(false)
+		require.ErrorIs(t, err, errBroken)
+		broken.Store(false)
 		w.sleep(time.Minute)
 		assert.Equal(t, "x", w.saved())
 	})

@@ -8,7 +8,7 @@
 //	defer lease.Release(context.WithoutCancel(ctx))
 //	_, err = c.Put(ctx, lease.Fence(), "plan", text, client.PutOptions{})
 //
-// # What is guaranteed
+// # Guarantees
 //
 // A [Lease] is renewed in the background until it is released. [Lease.Lost] is closed no later than the server may grant the lock to
 // somebody else, by whichever of the process's two clocks is further; [Lease.Err] looks at the clocks when it is called. A process that was
@@ -18,7 +18,7 @@
 // Every request names what it is about: an acquisition has a random ticket, and renewals, releases and writes name the lease or the
 // token. A request that the network delays or repeats touches no other acquisition, so this package repeats requests that were not answered.
 //
-// # What is not
+// # Limits
 //
 // The lock says nothing about other systems that the holder writes to. Give them the token of the lease, and let them refuse a lower one
 // than they have seen.

@@ -16,8 +16,8 @@ func TestAcquireRenewRelease(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	ann, bob := s.client(t, client.Config{Name: "Ann"}), s.client(t, client.Config{Name: "Bob"})
-	lease := acquire(t, ann, client.Request{Document: "plan", TTL: 400 * time.Millisecond})
-	assert.Equal(t, 400*time.Millisecond, lease.TTL())
+	lease := acquire(t, ann, client.Request{Document: "plan", TTL: 4 * time.Second})
+	assert.Equal(t, 4*time.Second, lease.TTL())
 	_, err := bob.Acquire(t.Context(), client.Request{Document: "plan"})
 	require.ErrorIs(t, err, client.ErrDenied)
 	var e *client.Error
@@ -25,7 +25,7 @@ func TestAcquireRenewRelease(t *testing.T) {
 	assert.Equal(t, "Ann", e.Holders[0].HolderName)
 	assert.Equal(t, "acquire the document plan: Somebody else holds a lock in the way. Wait for it, or try again later (acquire_denied)", err.Error())
 
-	_, err = bob.Acquire(t.Context(), client.Request{Document: "plan", Wait: time.Second}) // longer than the TTL
+	_, err = bob.Acquire(t.Context(), client.Request{Document: "plan", Wait: 5 * time.Second}) // longer than the TTL
 	require.ErrorIs(t, err, client.ErrTimeout)
 	require.NoError(t, lease.Err())
 	require.NoError(t, lease.Renew(t.Context()))

@@ -98,7 +98,11 @@ func (c *Client) try(ctx context.Context, r call) (reply, error) {
 	case limited.Err() != nil:
 		err = context.Cause(limited)
 	}
-	return reply{}, &Error{Code: ErrUnreachable.Code, Message: "the server at " + c.base + " cannot be reached", Err: err}
+	return reply{}, c.unreachable(err)
+}
+
+func (c *Client) unreachable(err error) error {
+	return &Error{Code: ErrUnreachable.Code, Message: "the server at " + c.base + " cannot be reached", Err: err}
 }
 
 func (c *Client) request(ctx context.Context, r call) (*http.Request, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,31 +14,18 @@ import (
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/server"
-	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/servertest"
 )
 
-// testServer is a real server.
-type testServer struct{ url string }
+type testServer struct{ *servertest.Server }
 
 func start(t *testing.T, change func(*server.Config)) testServer {
 	t.Helper()
-	c := server.DefaultConfig()
-	c.DataDir = kvtest.Dir(t)
-	c.Rate, c.NewRate, c.AddressRate = 0, 0, 0
+	c := servertest.Unlimited(t)
 	if change != nil {
 		change(&c)
 	}
-	s, err := server.Start(t.Context(), c, nil)
-	require.NoError(t, err)
-	listening := httptest.NewServer(s.Handler())
-	t.Cleanup(func() {
-		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
-		defer stop()
-		s.Drain(ctx)
-		listening.Close()
-		require.NoError(t, s.Close())
-	})
-	return testServer{listening.URL}
+	return testServer{servertest.Start(t, c)}
 }
 
 // startWithUsers starts a server on which the key of a user is their name and "-key". Root may break locks and administer.
@@ -61,7 +47,7 @@ func startWithUsers(t *testing.T) testServer {
 
 func (s testServer) client(t *testing.T, c client.Config) *client.Client {
 	t.Helper()
-	c.URL = s.url
+	c.URL = s.URL
 	made, err := client.New(c)
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -21,7 +21,7 @@ const declarations = "../web/holdfast.d.ts"
 
 var (
 	quoted   = regexp.MustCompile(`"([^"]+)"`)
-	codeLine = regexp.MustCompile(`(?m)^\s*\|\s*"([^"]+)";?\s*//\s*(acquire|renew|release|any operation), (retryable|final)\b`)
+	codeLine = regexp.MustCompile(`(?m)^\s*\|\s*"([^"]+)";?\s*//\s*(acquire|renew|release|call|any operation), (retryable|final)\b`)
 	eventTag = regexp.MustCompile(`\{\s*(?:readonly )?type: "(lock:[^"]+)"`)
 	comment  = regexp.MustCompile(`//.*|(?s:/\*.*?\*/)`)
 )
@@ -121,7 +121,7 @@ func constants(t *testing.T, kind string) (values []string) {
 
 func TestEveryCodeHasATarget(t *testing.T) {
 	targets := []*lock.Error{lock.ErrWebLockUnsupported, lock.ErrDenied, lock.ErrTimeout, lock.ErrFallbackConflict,
-		lock.ErrStale, lock.ErrRenewFailed, lock.ErrReleaseFailed, lock.ErrNotAllowed, lock.ErrLoadFailed, lock.ErrLost, lock.ErrDeadlock, lock.ErrReentrant,
+		lock.ErrStale, lock.ErrRenewFailed, lock.ErrReleaseFailed, lock.ErrNotAllowed, lock.ErrCallLost, lock.ErrLoadFailed, lock.ErrLost, lock.ErrDeadlock, lock.ErrReentrant,
 		lock.ErrAborted, lock.ErrUnsupported, lock.ErrInvalidArgument, lock.ErrCrashed}
 	require.Len(t, targets, len(lock.Codes()))
 	for i, c := range lock.Codes() {

@@ -5,7 +5,7 @@
 // package is pure Go and knows neither browsers nor files nor servers. Adapters for those are in other packages and
 // pass the suite in lock/locktest.
 //
-// # What is guaranteed
+// # Guarantees
 //
 //   - While a lease has not ended, no other lease of the same resource exists in a conflicting mode, as long as the
 //     Locker keeps its contract.
@@ -14,7 +14,7 @@
 //   - A grant that nobody waits for any more is given back.
 //   - Every listener receives all events in one order.
 //
-// # What is not guaranteed
+// # Limits
 //
 // The end of a lease is noticed at the next look at the clock: a suspended process cannot notice anything. Stores must
 // therefore check the fencing token (Lease.Token) inside their commit, as Martin Kleppmann describes in "How to do

@@ -15,6 +15,8 @@ const (
 	OpAcquire Operation = "acquire"
 	OpRenew   Operation = "renew"
 	OpRelease Operation = "release"
+	// OpCall is a call of a service that another tab runs. Only the browser package makes such calls.
+	OpCall Operation = "call"
 )
 
 // Code is the stable identity of an error. The spelling of a code never changes.
@@ -30,6 +32,7 @@ const (
 	CodeRenewFailed        Code = "renew-failed"
 	CodeReleaseFailed      Code = "release-failed"
 	CodeNotAllowed         Code = "not-allowed"
+	CodeCallLost           Code = "call-lost"
 	CodeLoadFailed         Code = "load-failed"
 	CodeLost               Code = "lease-lost"
 	CodeDeadlock           Code = "deadlock"
@@ -58,6 +61,7 @@ var codes = []CodeInfo{
 	{CodeRenewFailed, OpRenew, true},
 	{CodeReleaseFailed, OpRelease, false},
 	{CodeNotAllowed, "", false},
+	{CodeCallLost, OpCall, false},
 	{CodeLoadFailed, "", true},
 	{CodeLost, OpRenew, false},
 	{CodeDeadlock, OpAcquire, true},
@@ -120,6 +124,7 @@ var (
 	ErrAborted            = &Error{Code: CodeAborted}
 	ErrUnsupported        = &Error{Code: CodeUnsupported}
 	ErrInvalidArgument    = &Error{Code: CodeInvalidArgument}
+	ErrCallLost           = &Error{Code: CodeCallLost}
 	ErrLoadFailed         = &Error{Code: CodeLoadFailed}
 	ErrCrashed            = &Error{Code: CodeCrashed}
 )

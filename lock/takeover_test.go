@@ -170,13 +170,7 @@ func TestFrozenHolderIsTakenOverAfterClockSetBackWhileWaiting(t *testing.T) {
 func TestFrozenSuccessorOfLongLeaseIsTakenOver(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		first, long := w.frozen(time.Hour)
-		next := make(chan lock.Grant, 1)
-		go func() {
-			g, err := w.space.Client("next").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})
-			assert.NoError(t, err)
-			next <- g
-		}()
-		synctest.Wait()
+		next := w.queued("next")
 		outcome := w.talking("a", locktest.NewNetwork().Join()).begin(t.Context(), patient)
 		w.sleep(time.Second)
 		require.NoError(t, w.records.Remove(t.Context(), long))
@@ -189,6 +183,18 @@ func TestFrozenSuccessorOfLongLeaseIsTakenOver(t *testing.T) {
 		require.NoError(t, got.err)
 		between(t, 6*time.Second, got.at, 23*time.Second)
 	})
+}
+
+// queued requests the project's lock for a client, and returns once the request is in the queue.
+func (w *world) queued(client string) <-chan lock.Grant {
+	granted := make(chan lock.Grant, 1)
+	go func() {
+		g, err := w.space.Client(client).Request(w.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})
+		assert.NoError(w, err)
+		granted <- g
+	}()
+	synctest.Wait()
+	return granted
 }
 
 // drowsy is the Locker of a tab that is frozen when the answer to a query has come.
@@ -210,13 +216,7 @@ func (d *drowsy) Query(ctx context.Context) (lock.Snapshot, error) {
 func TestWaiterThatFreezesAfterItsLookStealsNothing(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, record := w.frozen(5 * time.Second)
-		successor := make(chan lock.Grant, 1)
-		go func() {
-			g, err := w.space.Client("successor").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})
-			assert.NoError(t, err)
-			successor <- g
-		}()
-		synctest.Wait()
+		successor := w.queued("successor")
 		b := w.backend("a")
 		thief := &drowsy{Locker: b.Locker}
 		b.Locker = thief

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -128,13 +127,7 @@ func TestHolderWithoutRecordKeepsItsLockAfterATakeover(t *testing.T) {
 func TestTTLBeginsAnewWithAnotherHolder(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		first, _ := w.frozen(25 * time.Second)
-		next := make(chan lock.Grant, 1)
-		go func() {
-			g, err := w.space.Client("next").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})
-			assert.NoError(t, err)
-			next <- g
-		}()
-		synctest.Wait()
+		next := w.queued("next")
 		defer w.records.Open()()
 		waiter := w.withFallback("a", locktest.NewNetwork())
 		outcome := waiter.begin(t.Context(), patient)

@@ -173,6 +173,15 @@ const callLimit = 5 * time.Second
 // InvalidStateError.
 var errSilent = errors.New("the browser's file storage does not answer; close all tabs of this site, or restart the browser")
 
+// ask calls a method that has a limit of its own, and awaits what it returns.
+func ask(ctx context.Context, v safejs.Value, method string, args ...any) (safejs.Value, error) {
+	result, err := v.Call(method, args...)
+	if err != nil {
+		return safejs.Value{}, err
+	}
+	return jsbridge.Await(ctx, result)
+}
+
 // call calls a method and awaits what it returns. It fails with errSilent if the browser takes too long.
 func call(ctx context.Context, v safejs.Value, method string, args ...any) (safejs.Value, error) {
 	result, err := v.Call(method, args...)

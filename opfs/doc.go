@@ -10,7 +10,7 @@
 // cannot be done safely here: between closing a file and removing it another client may
 // have written to it.
 //
-// # What is guaranteed
+// # Guarantees
 //
 //   - A client reads or changes the table only under a sync access handle on the file. Every engine gives this handle
 //     to one opener at a time.
@@ -24,7 +24,7 @@
 //   - A table that is missing, torn or unreadable counts as held by others until every living client has said what it
 //     holds, or the TTL has passed.
 //
-// # What is not guaranteed
+// # Limits
 //
 // A client that lives but does not run, as in a frozen tab, cannot notice that its lease was taken over: stores must
 // check the token of the lease. A program that opens the file by other means, or clears the storage of the site, can

@@ -4,6 +4,7 @@ package opfs
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hack-pad/safejs"
@@ -12,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-// Drafts is the [autosave.Drafts] under <root>/autosave/drafts/. journal.js writes the files: the page hands each
-// snapshot to it without Go.
+// Drafts is the [autosave.Drafts] under <root>/autosave/drafts/, as files or in IndexedDB. journal.js writes them: the
+// page hands each snapshot to it without Go.
 type Drafts struct {
 	folder   *Dir
 	path     []string
@@ -26,18 +27,14 @@ type DraftPage interface {
 	// Seal makes the page store its text that no commit contains, and close the file. It returns an object whose field
 	// draft is the draft, or undefined if everything is saved.
 	Seal(ctx context.Context, cause autosave.Cause) (safejs.Value, error)
-	// Rescue makes the page bring the entries of other pages in localStorage into the folder.
+	// Rescue makes the page bring the entries of other pages in localStorage into the folder. The error matches
+	// context.DeadlineExceeded while the page still does that.
 	Rescue(ctx context.Context, folder string) error
 }
 
-// NewDrafts returns the drafts of the document that has this path and is saved under root. It returns the same errors
-// as [NewFiles]. Journals is a Journals of journal.js.
-func NewDrafts(root string, path []string, journals safejs.Value, page DraftPage) (*Drafts, error) {
-	dir, err := NewDir(root)
-	if err != nil {
-		return nil, err
-	}
-	return &Drafts{folder: dir.Sub("autosave"), path: path, journals: journals, page: page}, nil
+// Drafts implements [Place].
+func (f *Files) Drafts(path []string, journals safejs.Value, page DraftPage) *Drafts {
+	return &Drafts{folder: f.dir, path: path, journals: journals, page: page}
 }
 
 // Folder returns the folder that contains the drafts and the generations of the document.
@@ -50,8 +47,10 @@ func (d *Drafts) Bind(page int, ownerID, ownerName string) {
 
 // List implements [autosave.Drafts].
 func (d *Drafts) List(ctx context.Context) ([]autosave.Draft, error) {
-	// A text that cannot be brought into the folder stays in localStorage.
-	_ = d.page.Rescue(ctx, d.Folder())
+	// A text that cannot be brought into the folder stays in localStorage. One that is on its way there is waited for.
+	if err := d.page.Rescue(ctx, d.Folder()); errors.Is(err, context.DeadlineExceeded) {
+		return nil, errors.Join(autosave.ErrIncomplete, err)
+	}
 	list, err := d.call(ctx, "list")
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/hack-pad/safejs"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
@@ -21,12 +22,14 @@ import (
 
 // Drafts pass their suite in a worker and through the helper of a page.
 func TestDrafts(t *testing.T) {
-	t.Run("worker", func(t *testing.T) {
-		testDrafts(t, func() safejs.Value { return made("journal.js", "new module.Journals()") }, nil)
-	})
-	t.Run("page", func(t *testing.T) {
-		const files = "new module.Files(() => new Worker('/package/testdata/helper.js', {type: 'module'}))"
-		testDrafts(t, func() safejs.Value { return made("files.js", files) }, func(files safejs.Value) { must(files.Call("close")) })
+	inEachPlace(t, func(t *testing.T, root func() string) {
+		t.Run("worker", func(t *testing.T) {
+			testDrafts(t, root, func() safejs.Value { return made("journal.js", "new module.Journals()") }, nil)
+		})
+		t.Run("page", func(t *testing.T) {
+			const files = "new module.Files(() => new Worker('/package/testdata/helper.js', {type: 'module'}))"
+			testDrafts(t, root, func() safejs.Value { return made("files.js", files) }, func(files safejs.Value) { must(files.Call("close")) })
+		})
 	})
 }
 
@@ -38,7 +41,7 @@ type draftPage struct {
 	text   []byte
 }
 
-func testDrafts(t *testing.T, start func() safejs.Value, end func(safejs.Value)) {
+func testDrafts(t *testing.T, newRoot func() string, start func() safejs.Value, end func(safejs.Value)) {
 	autosavetest.RunDrafts(t, func(t *testing.T) func() autosavetest.DraftPage {
 		root, last := newRoot(), 0
 		return func() autosavetest.DraftPage {
@@ -50,7 +53,7 @@ func testDrafts(t *testing.T, start func() safejs.Value, end func(safejs.Value))
 				t.Cleanup(func() { end(host) })
 			}
 			p := &draftPage{number: last}
-			p.Drafts = must(NewDrafts(root, []string{"a/b", "c"}, journals, p))
+			p.Drafts = newPlace(root).Drafts([]string{"a/b", "c"}, journals, p)
 			p.Bind(last, "owner", "Ada 🦀")
 			must(call(t.Context(), journals, "release", last)) // the page is bound
 			return autosavetest.DraftPage{
@@ -106,16 +109,22 @@ func TestDraftFileSurvives(t *testing.T) {
 // A difference to a generation restores the text of the page. The file of a generation ends with a seal, which is not
 // part of the content.
 func TestRescueBuildsOnGeneration(t *testing.T) {
+	inEachPlace(t, testRescueBuildsOnGeneration)
+}
+
+func testRescueBuildsOnGeneration(t *testing.T, newRoot func() string) {
 	root := newRoot()
 	saved := "first line, " + strings.Repeat("the same, ", 2000) + "last line 🦀"
-	g := must(autosave.NewLayout(newFiles(root), SHA256).Commit(t.Context(), autosave.Commit{Content: autosave.Bytes(saved), Token: 1, SavedAt: time.Now()}))
+	g := must(autosave.NewLayout(newPlace(root), SHA256).Commit(t.Context(), autosave.Commit{Content: autosave.Bytes(saved), Token: 1, SavedAt: time.Now()}))
 	journals := made("journal.js", "new module.Journals()")
-	drafts := must(NewDrafts(root, []string{"doc"}, journals, &draftPage{}))
+	drafts := newPlace(root).Drafts([]string{"doc"}, journals, &draftPage{})
 	units := len(utf16.Encode([]rune(saved)))
-	rescue := func(draft, base string, length int) string {
-		difference := map[string]any{"base": base, "length": length, "prefix": len("first line, "), "suffix": units - len("first line, "), "insert": "new words, "}
+	merge := func(draft, base string, difference any) string {
 		entry := map[string]any{"draft": draft, "number": 3, "base": base, "at": 1, "ownerId": "owner", "binary": false, "differences": []any{difference}}
 		return must(must(call(t.Context(), journals, "merge", drafts.Folder(), entry)).String())
+	}
+	rescue := func(draft, base string, length int) string {
+		return merge(draft, base, map[string]any{"base": base, "length": length, "prefix": len("first line, "), "suffix": units - len("first line, "), "insert": "new words, "})
 	}
 
 	require.Equal(t, "done", rescue("whole", g.ID, units))
@@ -124,6 +133,53 @@ func TestRescueBuildsOnGeneration(t *testing.T) {
 
 	require.Equal(t, "unreadable", rescue("other", g.ID, units+1), "another text than the one that it was made from")
 	require.Equal(t, "unreadable", rescue("gone", "1-1", units))
+	require.Equal(t, "failed", merge("odd", g.ID, nil), "it keeps no page from waiting for the others")
+}
+
+// Two pages merge the same entry over slow storage. Neither of them lists the drafts before the text is one.
+func TestPagesMergeOneEntry(t *testing.T) {
+	inEachPlace(t, func(t *testing.T, newRoot func() string) {
+		root, saved := newRoot(), strings.Repeat("the same, ", 2000)
+		g := must(autosave.NewLayout(newPlace(root), SHA256).Commit(t.Context(), autosave.Commit{Content: autosave.Bytes(saved), Token: 1, SavedAt: time.Now()}))
+		replace(t, prototype("Blob"), "arrayBuffer", "return function () { return new Promise(done => setTimeout(done, 1000)).then(() => before.call(this)) }", nil)
+		replace(t, prototype("IDBObjectStore"), "get", slowGet, 1000)
+		difference := map[string]any{"base": g.ID, "length": len(saved), "prefix": 0, "suffix": len(saved), "insert": "new words, "}
+		entry := map[string]any{"draft": "one", "number": 3, "base": g.ID, "at": 1, "ownerId": "owner", "binary": false, "differences": []any{difference}}
+		merged := make(chan string, 2)
+		for range cap(merged) {
+			go func() {
+				journals := made("journal.js", "new module.Journals()")
+				merged <- must(must(call(context.Background(), journals, "merge", newPlace(root).Folder(), entry)).String())
+			}()
+		}
+		require.Equal(t, []string{"done", "done"}, []string{<-merged, <-merged})
+	})
+}
+
+// A page asks its helper to merge an entry only when no other page merges it. A helper that waited for a frozen page
+// would seem to be stuck, and the page would end it.
+func TestHelperWaitsForNoOtherPage(t *testing.T) {
+	folder := newPlace(newRoot()).Folder()
+	result := made("files.js", `async (folder, entry) => {
+		let asked = 0, release;
+		const files = new module.Files(() => ({
+			postMessage(ask) {
+				if (ask.file) asked++;
+				module.serve(ask).then((data) => this.onmessage({ data }));
+			},
+		}));
+		const name = "holdfast merge " + folder + "/" + entry.draft;
+		await new Promise((held) => navigator.locks.request(name, () => new Promise((done) => { release = done; held(); })));
+		const merged = files.journals.merge(folder, entry);
+		for (let waits = false; !waits;) waits = (await navigator.locks.query()).pending.some((lock) => lock.name === name);
+		const early = asked;
+		release();
+		return [early, await merged, asked].join(" ");
+	}`)
+	entry := map[string]any{"draft": "one", "number": 3, "base": "", "at": 1, "ownerId": "owner", "binary": false,
+		"differences": []any{map[string]any{"length": 0, "prefix": 0, "suffix": 0, "insert": "text"}}}
+	answer := must(jsbridge.Await(t.Context(), must(result.Invoke(folder, entry))))
+	require.Equal(t, "0 done 1", must(answer.String()))
 }
 
 // After the data of a site is cleared, the browser goes on writing the removed file of a draft without an error. The
@@ -139,7 +195,7 @@ func TestRemovedDraftFileIsNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root, page := newRoot(), &draftPage{number: 1}
 			journals := made("journal.js", "new module.Journals()")
-			page.Drafts = must(NewDrafts(root, nil, journals, page))
+			page.Drafts = newPlace(root).Drafts(nil, journals, page)
 			page.Bind(page.number, "owner", "Ada")
 			write := func(number int64) (text string, err error) {
 				d := autosave.Draft{ID: "lost", Number: number, At: time.Now()}
@@ -175,8 +231,30 @@ func TestRemovedDraftFileIsNoticed(t *testing.T) {
 				return
 			}
 			must(call(t.Context(), journals, "release", page.number)) // the page ends
-			next := must(NewDrafts(root, nil, made("journal.js", "new module.Journals()"), page))
+			next := newPlace(root).Drafts(nil, made("journal.js", "new module.Journals()"), page)
 			require.Equal(t, last, string(must(next.Read(t.Context(), "lost"))))
 		})
 	}
+}
+
+// A snapshot for the journal is taken while the same text is being sealed. The draft stays one that every page sees.
+func TestLateSnapshotHidesNoSealedDraft(t *testing.T) {
+	inEachPlace(t, func(t *testing.T, newRoot func() string) {
+		page := &draftPage{number: 1}
+		journals := made("journal.js", "new module.Journals()")
+		page.Drafts = newPlace(newRoot()).Drafts(nil, journals, page)
+		page.Bind(page.number, "owner", "Ada")
+		ask := func(method string, number int64, cause autosave.Cause, text string) {
+			d := autosave.Draft{ID: "one", Number: number, Cause: cause, At: time.Now()}
+			must(call(t.Context(), journals, method, page.number, described(d), text))
+		}
+		ask("seal", 1, autosave.CauseLockLost, "typed")
+		ask("write", 1, "", "typed")
+		all := must(page.List(t.Context()))
+		require.Len(t, all, 1)
+		assert.Equal(t, autosave.CauseLockLost, all[0].Cause)
+
+		ask("write", 2, "", "typed on")
+		assert.Empty(t, must(page.List(t.Context())), "its page goes on with it")
+	})
 }

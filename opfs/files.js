@@ -3,8 +3,9 @@
 //
 // This module imports only its neighbours, so that Go's own tests can load it.
 
+import { inDatabase } from "./databasedrafts.js";
 import { Journals } from "./journal.js";
-import { callMs, Patience } from "./patience.js";
+import { diskMs, Patience } from "./patience.js";
 import { open, SaveWriter, taken } from "./savewriter.js";
 import { Tables } from "./tables.js";
 
@@ -32,6 +33,9 @@ export class Files {
   #bound = new Map();
   /** @type {Map<string, unknown>} the file of locks that the worker knows, for each client */
   #tables = new Map();
+  #own = new Journals();
+  /** The pages and the folders whose drafts are in IndexedDB. @type {Set<unknown>} */
+  #inDatabase = new Set();
   #may = true; // files of locks may stay open
   #bytes = 0; // in requests to write, until all of them are answered
   #heard = false; // the helper has answered before
@@ -73,7 +77,7 @@ export class Files {
    * Tables.swap in the worker. To send a file costs half a millisecond, so the worker remembers the last one of each client.
    * @type {(...args: Parameters<Tables["swap"]>) => Promise<Uint8Array | null>}
    */
-  swap(client, channel, file, ...step) {
+  async swap(client, channel, file, ...step) {
     this.#worker ??= this.#run(); // a new worker knows no file
     const known = this.#tables.get(client) === file;
     this.#tables.set(client, file);
@@ -121,19 +125,33 @@ export class Files {
     return this.#ask("finish", id, index);
   }
 
-  /** A Journals in the worker. Contents are copied.
-   * @type {Pick<Journals, JournalMethod>} */
+  /**
+   * A Journals in the worker. Contents are copied. Drafts in IndexedDB need no worker: this thread writes them, so that
+   * the browser releases their locks together with those of the page. A worker ends later than its page.
+   * @type {Pick<Journals, JournalMethod>}
+   */
   get journals() {
     /** @param {JournalMethod} name */
     const asking = (name) => (/** @type {any[]} */ ...args) => {
-      if (name === "bind") this.#bound.set(args[0], args);
-      return this.#ask("journal", name, ...args);
+      const [of, folder = of] = name === "bind" ? args : args.slice(0, 1);
+      if (`${folder}`.startsWith(inDatabase)) this.#inDatabase.add(of);
+      if (this.#inDatabase.has(of)) return /** @type {any} */ (this.#own)[name](...args);
+      // This thread waits for other pages: a helper that waited for them would seem to be stuck.
+      if (name === "merge") return this.#own.merge(args[0], args[1], () => this.#ask("journal", "mergeNow", ...args));
+      const asked = this.#ask("journal", name, ...args);
+      if (name === "bind") {
+        this.#bound.set(args[0], args);
+        asked.catch(() => undefined); // the next request of this page reports it
+      }
+      return asked;
     };
     return /** @type {any} */ (Object.fromEntries(journalMethods.map((name) => [name, asking(name)])));
   }
 
   /** Ends the worker; the browser closes its files. */
   close() {
+    this.#own.close();
+    this.#inDatabase.clear();
     this.#end(new DOMException("the helper worker was ended", "AbortError"));
     this.#start = () => { throw new DOMException("the helper worker was ended", "AbortError"); };
   }
@@ -160,7 +178,7 @@ export class Files {
    */
   #wait() {
     if (this.#asked.size === 0) this.#bytes = 0;
-    this.#patience.wait(this.#asked.size === 0 ? Infinity : callMs(this.#bytes) + (this.#heard ? 0 : loadMs));
+    this.#patience.wait(this.#asked.size === 0 ? Infinity : diskMs(this.#bytes) + (this.#heard ? 0 : loadMs));
   }
 
   #run() {

@@ -40,8 +40,10 @@ func NewFiles(root string, writer safejs.Value) (*Files, error) {
 		autosave.FolderIndex: dir.Sub(autosave.FolderIndex), autosave.FolderHistory: dir.Sub(autosave.FolderHistory)}}, nil
 }
 
-// Check fails with lock.ErrUnsupported, with the reason and a remedy, if this browser or context cannot store files,
-// and with lock.ErrTimeout if the storage does not answer.
+// Folder implements [Place].
+func (f *Files) Folder() string { return f.dir.String() }
+
+// Check implements [Place].
 func (f *Files) Check(ctx context.Context) error {
 	const name = "probe"
 	file, err := f.dir.file(ctx, name, true)
@@ -134,7 +136,7 @@ func (f *Files) Expect(name, index string) {
 	_, _ = f.writer.Call("expect", f.dir.String(), name, index) // the save makes what this call could not make
 }
 
-// Rest closes the files that Expect has opened. It returns when they are closed or ctx has ended.
+// Rest implements [Place].
 func (f *Files) Rest(ctx context.Context) {
 	_, _ = call(ctx, f.writer, "expect", f.dir.String())
 }
@@ -150,7 +152,7 @@ func (f *Files) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	listed, err := call(ctx, f.writer, "finish", id, index)
+	listed, err := ask(ctx, f.writer, "finish", id, index)
 	if err != nil {
 		return nil, f.refused(ctx, err)
 	}

@@ -29,28 +29,21 @@ func TestFailsInTimeWhileTableIsHeldOpen(t *testing.T) {
 
 	begun := time.Now()
 	require.ErrorIs(t, theirs.Release(t.Context()), lock.ErrReleaseFailed)
-	assert.Less(t, time.Since(begun), 12*time.Second)
+	assert.Less(t, time.Since(begun), 5*time.Second+prompt)
 	<-mine.Done()
 	require.ErrorIs(t, mine.Err(), lock.ErrStale)
-	assert.Less(t, time.Since(begun), 12*time.Second)
-	for _, c := range []struct {
-		opts   lock.AcquireOptions
-		within time.Duration
-	}{
-		{lock.AcquireOptions{Timeout: time.Second}, 2 * time.Second},
-		{lock.AcquireOptions{Timeout: lock.NoWait}, 6 * time.Second},
-		{lock.AcquireOptions{IfAvailable: true}, 6 * time.Second},
-	} {
+	assert.Less(t, time.Since(begun), 5*time.Second+prompt)
+	for _, opts := range []lock.AcquireOptions{{Timeout: time.Second}, {Timeout: lock.NoWait}, {IfAvailable: true}} {
 		begun := time.Now()
-		_, err := asker.AcquireProjectLock(t.Context(), c.opts)
+		_, err := asker.AcquireProjectLock(t.Context(), opts)
 		require.ErrorIs(t, err, lock.ErrTimeout)
-		assert.Less(t, time.Since(begun), c.within)
+		assert.Less(t, time.Since(begun), 5*time.Second+prompt)
 	}
 
 	p.kill()
 	begun = time.Now()
-	next, err := asker.AcquireProjectLock(t.Context(), lock.AcquireOptions{Timeout: 10 * time.Second})
+	next, err := asker.AcquireProjectLock(t.Context(), lock.AcquireOptions{Timeout: time.Minute})
 	require.NoError(t, err)
-	assert.Less(t, time.Since(begun), 2*time.Second)
+	assert.Less(t, time.Since(begun), prompt)
 	require.NoError(t, next.Release(t.Context()))
 }

@@ -5,6 +5,7 @@ package opfs
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/assert"
@@ -17,6 +18,9 @@ func made(name, expression string) safejs.Value {
 	module := must(call(context.Background(), must(function.New("return import('/package/"+name+"')")), "call"))
 	return must(must(function.New("module", "return "+expression)).Invoke(module))
 }
+
+// prompt bounds what happens without a retry or an expiry, on a machine that does much else.
+const prompt = 10 * time.Second
 
 // newFiles returns the files of a project root; the helper saves them, if there is one.
 func newFiles(root string) *Files {

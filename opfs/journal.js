@@ -3,19 +3,26 @@
 // belongs to one document and to one place of storage: this browser, or one server.
 //
 // The file of a living page is open, and nobody else can open it. A file that can be opened therefore belongs to a page
-// that is gone, or that has released it.
+// that is gone, or that has released it. Where there are no files, a draft is a record in IndexedDB, with the same
+// rules: databasedrafts.js.
 //
 // This module imports only its neighbours, so that Go's own tests can load it.
 
-import { DraftFile } from "./draftfile.js";
-import { bounded, names, open, unsealed } from "./savewriter.js";
+import { alone, DatabaseDrafts, inDatabase } from "./databasedrafts.js";
+import { applied } from "./difference.js";
+import { DraftFolder } from "./draftfolder.js";
+import { callMs } from "./patience.js";
+import { bounded, unsealed } from "./savewriter.js";
 
 /** @typedef {import("./draftfile.js").Header} Header */
+/** @typedef {DraftFolder | DatabaseDrafts} Drafts */
+/** @typedef {Awaited<ReturnType<Drafts["open"]>>} DraftFile */
 /** @typedef {string | Uint8Array} Content text is stored as UTF-8 */
 /** @typedef {{ draft: string, number: number, base: string, at: number, cause?: string }} Entry a snapshot of a page */
 /** @typedef {{ folder: string, ownerId: string, ownerName: string }} Bound */
-/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, file?: DraftFile | undefined, dir?: FileSystemDirectoryHandle, timer?: ReturnType<typeof setTimeout> }} Page */
+/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, sealed?: { draft: string, number: number }, file?: DraftFile | undefined, dir?: Drafts, timer?: ReturnType<typeof setTimeout> }} Page */
 /** @typedef {Header & { id: string }} Found */
+/** @typedef {"done" | "busy" | "unreadable" | "failed"} Merged */
 
 /**
  * The difference between a snapshot and a stored one that has `length` units: its first `prefix` and its last `suffix`
@@ -43,9 +50,6 @@ const seenMs = 1000;
  */
 const tries = 20, tryMs = 25, triesMs = 2000;
 
-/** The names by which engines say that a file is already open: Chromium and Firefox use the first, WebKit the second. */
-const inUse = ["NoModificationAllowedError", "InvalidStateError"];
-
 /** The number of tries for files whose pages most likely live. */
 const looks = 4;
 
@@ -58,6 +62,8 @@ const encoder = new TextEncoder();
 export class Journals {
   /** @type {Map<number, Page>} */
   #pages = new Map();
+  /** The entries that are being merged. @type {Map<string, Promise<Merged>>} */
+  #merging = new Map();
 
   /**
    * Says where the drafts of a page are and who its owner is. Earlier requests of the page wait for this.
@@ -72,17 +78,23 @@ export class Journals {
 
   /**
    * Stores a snapshot, unless the file contains it or a later one. Resolves with the number that the file then has.
+   * Rejects with a TimeoutError if that takes long, so that the page keeps the text elsewhere. It may still be stored.
    * @param {number} id @param {Entry} entry @param {Content} content
    */
-  write(id, entry, content) {
+  write(id, entry, content) { return bounded(this.#write(id, entry, content), undefined, callMs(content.length)); }
+
+  /** @param {number} id @param {Entry} entry @param {Content} content */
+  #write(id, entry, content) {
     return this.#inTurn(id, async (page) => {
+      const { number, base, at, cause = "" } = entry, { sealed } = page;
+      // The snapshot was taken before the draft was sealed. Its file stays closed, so that every page sees the draft.
+      if (!cause && sealed?.draft === entry.draft && number <= sealed.number) return sealed.number;
       const file = await this.#file(page, entry.draft);
       const { ownerId, ownerName } = await page.bound;
-      const { number, base, at, cause = "" } = entry;
       const known = file.number;
       // A snapshot that the file already has is written again if its cause is new.
       if (number > known || (number === known && file.filled && cause)) {
-        put(page, { number, base, cause, ownerId, ownerName, at }, typeof content === "string" ? encoder.encode(content) : content);
+        await put(page, { number, base, cause, ownerId, ownerName, at }, typeof content === "string" ? encoder.encode(content) : content);
         clearTimeout(page.timer);
         page.timer = setTimeout(() => void this.#rest(id), flushMs);
       }
@@ -95,7 +107,7 @@ export class Journals {
   #rest(id) {
     return this.#inTurn(id, async (page) => {
       await this.#look(page);
-      page.file?.flush();
+      await page.file?.flush();
     }).catch(() => undefined); // the previous snapshot stays, and the next one is tried
   }
 
@@ -109,15 +121,15 @@ export class Journals {
     const { file, draft, dir } = page;
     if (!file || !dir) return;
     try {
-      await bounded(dir.getFileHandle(draft));
+      await dir.check(draft);
       page.seen = performance.now();
     } catch {
       const { header } = file, content = file.filled ? file.content() : undefined;
       page.file = undefined;
-      quietly(() => file.close());
+      await quietly(() => file.close());
       if (!header || !content) return;
       const made = await this.#file(page, draft);
-      if (made.number < header.number) made.put(header, content);
+      if (made.number < header.number) await made.put(header, content);
     }
   }
 
@@ -128,11 +140,12 @@ export class Journals {
    * @returns {Promise<Found | undefined>}
    */
   async seal(id, entry, content) {
-    await this.write(id, entry, content);
+    await this.#write(id, entry, content);
     return this.#inTurn(id, async (page) => {
       const file = await this.#file(page, entry.draft);
       const found = file.header && { ...file.header, id: entry.draft };
-      if (file.filled) file.flush();
+      if (file.filled) await file.flush();
+      page.sealed = { draft: entry.draft, number: file.number };
       await this.#close(page);
       return found && found.bytes >= 0 ? found : undefined;
     });
@@ -145,7 +158,7 @@ export class Journals {
   saved(id, draft, number) {
     return this.#inTurn(id, async (page) => {
       if (page.draft !== draft) return;
-      if (page.file) empty(page.file, number);
+      if (page.file) await empty(page.file, number);
       else await this.remove((await page.bound).folder, draft, number); // the page has sealed it
     });
   }
@@ -156,29 +169,46 @@ export class Journals {
     return this.#inTurn(id, (page) => this.#close(page));
   }
 
+  /** Releases the files of all pages. */
+  close() {
+    for (const id of this.#pages.keys()) this.release(id).catch(() => undefined); // nobody waits for it
+  }
+
   /**
    * Brings the entry of a page that is gone into the file of its draft. Resolves with "done" if the entry is no longer
-   * needed, with "busy" if the page lives, and with "unreadable" if the snapshot it builds on is gone.
-   * @param {string} folder @param {Rescue} rescue
+   * needed, with "busy" if the page lives, and with "unreadable" if the snapshot it builds on is gone. A request that
+   * comes while the entry is being merged, in this or another page, waits for that. Resolves with "failed" if the storage
+   * refuses: the entry stays, and the caller still waits for other entries.
+   * @param {string} folder @param {Rescue} rescue @param {() => Promise<Merged>} [run] mergeNow, here or in another thread
+   * @returns {Promise<Merged>}
    */
-  async merge(folder, rescue) {
+  merge(folder, rescue, run = () => this.mergeNow(folder, rescue)) {
+    const key = [folder, rescue.draft, rescue.number].join("/");
+    const merging = this.#merging.get(key) ?? alone(folder, rescue.draft, run)
+      .catch(() => /** @type {const} */ ("failed")).finally(() => this.#merging.delete(key));
+    this.#merging.set(key, merging);
+    return merging;
+  }
+
+  /** Merge for a caller that keeps other pages from it. @param {string} folder @param {Rescue} rescue @returns {Promise<Merged>} */
+  async mergeNow(folder, rescue) {
     const { draft, number, base, at, ownerId, binary, differences } = rescue;
-    const file = await opened(await drafts(folder), draft, true, tries);
+    const dir = await drafts(folder), file = await opened(dir, draft, true);
     if (!file) return "busy";
     try {
       if (file.number >= number) return "done";
       for (const difference of differences) {
-        const stored = await basis(folder, file, difference);
+        const stored = await basis(dir, file, difference);
         const text = stored && applied(stored, difference, binary);
         if (!text) continue;
         const { ownerName = "" } = file.header ?? {};
-        file.put({ number, base, cause: "closed", ownerId, ownerName, at }, text);
-        file.flush();
+        await file.put({ number, base, cause: "closed", ownerId, ownerName, at }, text);
+        await file.flush();
         return "done";
       }
       return "unreadable";
     } finally {
-      file.close();
+      await file.close();
     }
   }
 
@@ -190,12 +220,12 @@ export class Journals {
   async list(folder) {
     const dir = await drafts(folder);
     const mine = await this.#open(folder);
-    const others = (await bounded(names(dir))).split("/").filter((name) => name && !mine.has(name));
+    const others = (await dir.names()).split("/").filter((name) => name && !mine.has(name));
     const found = await Promise.all(others.map(async (id) => {
-      const file = await opened(dir, id, false, looks).catch(() => undefined); // an unreadable draft hides no other draft
+      const file = await looked(dir, id).catch(() => undefined); // an unreadable draft hides no other draft
       if (!file) return [];
       const header = file.filled ? file.header : undefined;
-      file.close();
+      await file.close();
       if (header) return [{ ...header, id }];
       await removed(dir, id);
       return [];
@@ -208,11 +238,11 @@ export class Journals {
   async read(folder, draft) {
     const mine = (await this.#open(folder)).get(draft);
     if (mine) return mine.content();
-    const file = await opened(await drafts(folder), draft, false, looks);
+    const file = await looked(await drafts(folder), draft);
     try {
       return file?.content();
     } finally {
-      file?.close();
+      await file?.close();
     }
   }
 
@@ -222,11 +252,11 @@ export class Journals {
     const mine = (await this.#open(folder)).get(draft);
     if (mine) return empty(mine, number);
     const dir = await drafts(folder);
-    const file = await opened(dir, draft, false, tries);
+    const file = await opened(dir, draft, false);
     if (!file) return;
-    empty(file, number); // its page may open it again before it is removed
+    await empty(file, number); // its page may open it again before it is removed
     const { filled } = file;
-    file.close();
+    await file.close();
     if (!filled) await removed(dir, draft);
   }
 
@@ -271,7 +301,7 @@ export class Journals {
     if (page.file && page.draft === draft) return page.file;
     await this.#close(page);
     const dir = page.dir = await drafts((await page.bound).folder);
-    const file = await opened(dir, draft, true, tries);
+    const file = await opened(dir, draft, true);
     if (!file) throw new DOMException("the file of the draft is open elsewhere", "NoModificationAllowedError");
     page.draft = draft;
     page.seen = performance.now();
@@ -285,64 +315,62 @@ export class Journals {
     page.file = undefined;
     if (!file) return;
     const { filled } = file;
-    file.close();
+    await file.close();
     if (!filled) await removed(await drafts((await page.bound).folder), draft);
   }
 }
 
 /** @param {Page} page @param {Omit<Header, "bytes">} header @param {Uint8Array} content */
-function put(page, header, content) {
+async function put(page, header, content) {
+  const { file } = page;
   try {
-    page.file?.put(header, content);
+    await file?.put(header, content);
   } catch (error) {
     if (/** @type {Error} */ (error).name !== "QuotaExceededError") {
       // Somebody has cleared the storage: the next snapshot makes the file anew.
-      quietly(() => page.file?.close());
       page.file = undefined;
+      await quietly(() => file?.close());
     }
     throw error;
   }
 }
 
 /** @param {DraftFile} file @param {number} number */
-function empty(file, number) {
-  if (file.header && file.filled && file.number <= number) file.put({ ...file.header, number });
+async function empty(file, number) {
+  if (file.header && file.filled && file.number <= number) await file.put({ ...file.header, number });
 }
 
-/** @param {() => void} step its failure breaks no guarantee */
-function quietly(step) {
+/** @param {() => unknown} step its failure breaks no guarantee */
+async function quietly(step) {
   try {
-    step();
+    await step();
   } catch {
     // The previous snapshot stays, and the next one is tried.
   }
 }
 
-/** @param {string} folder @returns {Promise<FileSystemDirectoryHandle>} */
-async function place(folder) {
-  let dir = await bounded(navigator.storage.getDirectory());
-  for (const name of folder.split("/")) dir = await bounded(dir.getDirectoryHandle(name, { create: true }));
-  return dir;
-}
+/** @param {string} folder @returns {Promise<Drafts>} */
+const drafts = async (folder) => (folder.startsWith(inDatabase) ? new DatabaseDrafts(folder) : DraftFolder.at(folder));
 
-/** @param {string} folder */
-const drafts = async (folder) => bounded((await place(folder)).getDirectoryHandle("drafts", { create: true }));
+/** Opens a draft to write it: see patiently. @param {Drafts} dir @param {string} draft @param {boolean} create */
+const opened = (dir, draft, create) => patiently(() => dir.open(draft, create), create, tries);
+
+/** Opens a draft to read it: see patiently. @param {Drafts} dir @param {string} draft */
+const looked = (dir, draft) => patiently(() => dir.look(draft), false, looks);
 
 /**
- * Opens the file of a draft. Undefined if there is none, or if somebody else has the file open during all tries.
- * @param {FileSystemDirectoryHandle} dir @param {string} draft @param {boolean} create @param {number} times
+ * The opened file. Undefined if there is none, or if somebody else has the file open during all tries.
+ * @param {() => Promise<DraftFile>} open @param {boolean} create whether it makes the file @param {number} times
  */
-async function opened(dir, draft, create, times) {
+async function patiently(open, create, times) {
   const end = performance.now() + triesMs;
   for (let left = times; ; left--) {
-    let file;
     try {
-      file = await bounded(dir.getFileHandle(draft, { create }));
-      return new DraftFile(await open(file));
+      return await open();
     } catch (error) {
       const { name } = /** @type {Error} */ (error);
       // Somebody else reads it, or removes it at this moment.
-      const passing = (file && inUse.includes(name)) || (create && name === "NotFoundError");
+      const passing = name === "NoModificationAllowedError" || (create && name === "NotFoundError");
       if (!passing && name !== "NotFoundError") throw error;
       if (!passing || left <= 1 || performance.now() > end) return undefined;
     }
@@ -350,43 +378,17 @@ async function opened(dir, draft, create, times) {
   }
 }
 
-/** @param {FileSystemDirectoryHandle} dir @param {string} draft */
-async function removed(dir, draft) {
-  try {
-    await bounded(dir.removeEntry(draft));
-  } catch {
-    // It is gone, its page has opened it again, or the storage does not answer.
-  }
-}
+/** Removes a draft. It may be gone, its page may have opened it again, or the storage may not answer.
+ * @param {Drafts} dir @param {string} draft */
+const removed = (dir, draft) => quietly(() => dir.remove(draft));
 
 /**
  * The stored snapshot that a difference builds on; undefined if there is none.
- * @param {string} folder @param {DraftFile} file @param {Difference} difference
+ * @param {Drafts} dir @param {DraftFile} file @param {Difference} difference
  */
-async function basis(folder, file, { number, base }) {
+async function basis(dir, file, { number, base }) {
   if (number !== undefined) return file.content(number);
   if (base === undefined) return new Uint8Array();
-  try {
-    const history = await bounded((await place(folder)).getDirectoryHandle("history"));
-    const file = await bounded((await bounded(history.getFileHandle(base))).getFile());
-    return unsealed(new Uint8Array(await bounded(file.arrayBuffer())));
-  } catch (error) {
-    if (/** @type {Error} */ (error).name !== "NotFoundError") throw error; // it may be read later
-    return undefined;
-  }
-}
-
-/**
- * Applies a difference to a stored snapshot; undefined if it was made from another snapshot.
- * @param {Uint8Array} stored @param {Difference} difference @param {boolean} binary
- */
-function applied(stored, { length, prefix, suffix, insert }, binary) {
-  const before = binary ? stored : new TextDecoder("utf-8", { ignoreBOM: true }).decode(stored);
-  if (before.length !== length) return undefined;
-  if (typeof before === "string") return encoder.encode(before.slice(0, prefix) + insert + before.slice(length - suffix));
-  const bytes = new Uint8Array(prefix + insert.length + suffix);
-  bytes.set(before.subarray(0, prefix));
-  for (let i = 0; i < insert.length; i++) bytes[prefix + i] = insert.charCodeAt(i);
-  bytes.set(before.subarray(length - suffix), prefix + insert.length);
-  return bytes;
+  const generation = await dir.generation(base);
+  return generation && unsealed(generation);
 }

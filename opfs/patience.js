@@ -48,7 +48,12 @@ export class Patience {
 }
 
 /**
- * Maximum time of a synchronous file call that moves so many bytes. A storage that writes less than a megabyte in a
+ * Time in which the browser answers a call that moves so many bytes. A storage that writes less than a megabyte in a
  * second is broken.
  * @param {number} bytes */
 export const callMs = (bytes) => 4000 + bytes / 1000;
+
+/**
+ * Maximum time of a call that waits until the disk has written what other programs have left to it.
+ * @param {number} bytes */
+export const diskMs = (bytes) => callMs(bytes) + 6000;

@@ -119,7 +119,7 @@ func (p *peer) kill() { _, _ = p.worker.Call("terminate") }
 
 // runPeer is the peer's side: commands are words between bars.
 func runPeer(root string) {
-	c := must(NewFileLocks(root, Options{Tables: newTables()}))
+	c := must(NewFileLocks(strings.TrimPrefix(root, inDatabase), Options{Tables: newTables()}))
 	grants := make(map[string]lock.Grant)
 	commands := make(chan []string, 100)
 	var scope jsbridge.Scope
@@ -178,11 +178,13 @@ func runPeer(root string) {
 		case "save": // stops before the n-th operation
 			saveUntil(root, number(words[1]))
 		case "save over": // stops before the n-th operation of the browser
-			store := autosave.NewLayout(newFiles(root), SHA256)
+			store := autosave.NewLayout(newPlace(root), SHA256)
 			plant(number(words[1]), hang)
 			say("at", "the end", fmt.Sprint(takeOver(store)))
 		case "save on":
 			saveOn(root)
+		case "journal":
+			journalAndWait(root)
 		case "churn":
 			churn(c, words[1], number(words[2]), number(words[3]))
 		}

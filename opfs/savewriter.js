@@ -78,9 +78,7 @@ export class SaveWriter {
     const saving = this.#of(id);
     try {
       const bytes = taken(content);
-      // Some engines compute the checksum before this call returns; the files are opened meanwhile.
-      const digest = crypto.subtle.digest("SHA-256", bytes);
-      const sum = hex(await digest);
+      const sum = await sha256(bytes); // the files are opened meanwhile
       const told = [bytes.length, sum, await saving.listing].join("/");
       // The answer is sent first, because writing keeps the thread busy.
       const asked = new Promise((/** @type {(value?: unknown) => void} */ begin) => { saving.begin = begin; });
@@ -195,6 +193,18 @@ function seal(bytes, sum, note) {
 }
 
 /**
+ * The file of a generation.
+ * @param {Uint8Array} bytes @param {string} sum @param {string} note
+ */
+export function sealed(bytes, sum, note) {
+  const end = seal(bytes.length, sum, note);
+  const file = new Uint8Array(bytes.length + end.length);
+  file.set(bytes);
+  file.set(end, bytes.length);
+  return file;
+}
+
+/**
  * The content of a generation's file without its seal, if it has one.
  * @param {Uint8Array} file
  */
@@ -243,8 +253,11 @@ function write(handle, ...parts) {
   handle.flush();
 }
 
-/** @param {ArrayBuffer} buffer */
-const hex = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
+/** In lower-case hex. @param {Uint8Array<ArrayBuffer>} bytes */
+export async function sha256(bytes) {
+  const sum = await crypto.subtle.digest("SHA-256", bytes);
+  return Array.from(new Uint8Array(sum), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
 
 /**
  * Opens a file. A handle that arrives too late is closed.
@@ -262,9 +275,10 @@ export async function open(file) {
  * @template T
  * @param {Promise<T>} answer
  * @param {() => void} [abandon]
+ * @param {number} [ms]
  * @returns {Promise<T>}
  */
-export function bounded(answer, abandon) {
+export function bounded(answer, abandon, ms = openMs) {
   /** @type {ReturnType<typeof setTimeout>} */
   let timer;
   const late = new Promise((_, reject) => {
@@ -274,7 +288,7 @@ export function bounded(answer, abandon) {
     };
     // The time has two halves. After the thread stood still, the first timer fires at once, and the browser's answers
     // have the second half.
-    timer = setTimeout(() => { timer = setTimeout(over, openMs / 2); }, openMs / 2);
+    timer = setTimeout(() => { timer = setTimeout(over, ms / 2); }, ms / 2);
   });
   return /** @type {Promise<T>} */ (Promise.race([answer, late])).finally(() => clearTimeout(timer));
 }

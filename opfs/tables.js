@@ -216,7 +216,7 @@ class Table {
       this.#rung = this.#rung.filter((id) => id !== data.next);
       if (data.want && !this.#rung.includes(data.want)) this.#rung.push(data.want);
       if (data.next && data.next !== this.#client) {
-        this.#others = performance.now() + headMs;
+        this.#letPass();
       } else if (!data.want) {
         this.#others = 0;
         this.#mine = true;
@@ -248,8 +248,14 @@ class Table {
     const next = this.#rung.shift() ?? "";
     if (!next && !this.#asked) return;
     this.#asked = false;
-    if (next) this.#others = performance.now() + headMs;
+    if (next) this.#letPass();
     this.#channel?.postMessage({ next });
+  }
+
+  /** Lets another client try first. */
+  #letPass() {
+    this.#others = performance.now() + headMs;
+    this.#mine = false;
   }
 
   /** Closes the file. */

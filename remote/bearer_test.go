@@ -72,6 +72,16 @@ func (n *internet) signed(session string, p *page) machine {
 	return m
 }
 
+// typist is the editor of a page whose token the server accepts. Its first text is saved.
+func (n *internet) typist(t *testing.T, p *page) *writer {
+	t.Helper()
+	n.accept(p.text)
+	w := n.signed("A", p).writer(t, "A")
+	w.type_("first, ")
+	sleep(time.Second)
+	return w
+}
+
 func (m machine) manager(t *testing.T) *lock.Manager {
 	t.Helper()
 	manager, err := lock.NewManager(lock.Config{OwnerID: "A", Backends: []lock.Backend{m.document.Backend()}})
@@ -84,10 +94,8 @@ func (m machine) manager(t *testing.T) *lock.Manager {
 func TestTokenIsRenewedWhenRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
-		n.accept("one")
 		p := &page{text: "one"}
-		w := n.signed("A", p).writer(t, "A")
-		w.type_("first, ")
+		w := n.typist(t, p)
 		sleep(time.Minute)
 		require.False(t, w.State().ReadOnly)
 		assert.Equal(t, "first, ", string(n.content))
@@ -141,11 +149,8 @@ func TestRefusedTokenIsFinal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newInternet()
-				n.accept("secret")
 				p := &page{text: "secret"}
-				w := n.signed("A", p).writer(t, "A")
-				w.type_("saved, ")
-				sleep(time.Second)
+				w := n.typist(t, p)
 				n.accept()
 				p.set(func(p *page) { p.text = fresh })
 				w.type_("refused")
@@ -165,7 +170,7 @@ func TestRefusedTokenIsFinal(t *testing.T) {
 				p.set(func(p *page) { p.text = "good" })
 				require.NoError(t, w.RequestEdit(context.Background(), autosave.EditOptions{}))
 				sleep(time.Second)
-				assert.Equal(t, "saved, refused", string(n.content))
+				assert.Equal(t, "first, refused", string(n.content))
 			})
 		})
 	}
@@ -216,11 +221,8 @@ func TestTokenFunctionRecovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newInternet()
-				n.accept("one")
 				p := &page{text: "one"}
-				w := n.signed("A", p).writer(t, "A")
-				w.type_("first, ")
-				sleep(time.Second)
+				w := n.typist(t, p)
 				n.accept("two")
 				p.set(func(p *page) { p.text = "two"; fail(p) })
 				w.type_("second")

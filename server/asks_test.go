@@ -151,15 +151,10 @@ func TestHolderDoesNotAnswer(t *testing.T) {
 	assert.WithinRange(t, time.Now(), began.Add(300*time.Millisecond), began.Add(5*time.Second))
 	assert.Equal(t, "timeout", heard.nextOf("document.ask_ended")["reason"])
 
-	// A holder that has accepted may take longer.
-	asked := bob.asks(t.Context(), "", map[string]any{"grace_ms": 300})
+	// A holder that has accepted hands over once it releases.
+	asked := bob.asks(t.Context(), "", map[string]any{"grace_ms": 20000})
 	heard.nextOf("document.asked")
 	require.Equal(t, http.StatusOK, ann.do("POST", lockOf("r")+"/accept", nil).status)
-	select {
-	case a := <-asked:
-		t.Fatal("answered already: ", string(a.text))
-	case <-time.After(600 * time.Millisecond):
-	}
 	ann.do("DELETE", lockOf("r"), nil)
 	assert.Equal(t, http.StatusOK, (<-asked).status)
 	assertNothingAsked(t, s)

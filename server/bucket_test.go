@@ -88,13 +88,26 @@ func TestOtherBlobsWithoutContents(t *testing.T) {
 	t.Parallel()
 	c := server.DefaultConfig()
 	c.DataDir, c.Blobs = kvtest.Dir(t), filepath.Join(kvtest.Dir(t), "blobs")
-	startWith(t, c).stop(t)
+	startWith(t, c).Stop(t)
 	c.Blobs = filepath.Join(kvtest.Dir(t), "blobs")
 	second := startWith(t, c)
 	ann := second.as(t, "ann")
 	require.Equal(t, http.StatusOK, ann.save("r", ann.lock("r"), "text").status)
-	second.stop(t)
+	second.Stop(t)
 	c.Blobs = filepath.Join(kvtest.Dir(t), "blobs")
 	_, err := server.Start(t.Context(), c, nil)
 	require.ErrorContains(t, err, "restore the blobs")
+}
+
+// A server with a new store does not start on the contents of another one: it would delete them as left by a crash.
+func TestNewStoreBesideContentsOfAnother(t *testing.T) {
+	t.Parallel()
+	first := start(t, func(c *server.Config) { c.Blobs = filepath.Join(kvtest.Dir(t), "blobs") })
+	ann := first.as(t, "ann")
+	require.Equal(t, http.StatusOK, ann.save("r", ann.lock("r"), "text").status)
+	fresh := server.DefaultConfig()
+	fresh.DataDir, fresh.Blobs = kvtest.Dir(t), first.blobs
+	_, err := server.Start(t.Context(), fresh, nil)
+	require.ErrorContains(t, err, "--blobs has contents of another store")
+	assert.Equal(t, "text", string(ann.do("GET", contentOf("r"), nil).text))
 }

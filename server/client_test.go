@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,21 +17,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server"
-	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/servertest"
 )
 
 // instance is a running server of a test.
 type instance struct {
-	*server.Server
-	http  *httptest.Server
+	*servertest.Server
 	blobs string
 }
 
 // start runs a server on a directory of its own, with changes to the defaults.
 func start(t testing.TB, change func(*server.Config)) *instance {
 	t.Helper()
-	c := server.DefaultConfig()
-	c.DataDir = kvtest.Dir(t)
+	c := servertest.Config(t)
 	if change != nil {
 		change(&c)
 	}
@@ -44,11 +41,7 @@ func startWith(t testing.TB, c server.Config) *instance {
 	if len(c.Etcd) > 0 {
 		c.DataDir = ""
 	}
-	s, err := server.Start(t.Context(), c, nil)
-	require.NoError(t, err)
-	i := &instance{s, httptest.NewServer(s.Handler()), cmp.Or(c.Blobs, filepath.Join(c.DataDir, "blobs"))}
-	t.Cleanup(func() { i.stop(t) })
-	return i
+	return &instance{servertest.Start(t, c), cmp.Or(c.Blobs, filepath.Join(c.DataDir, "blobs"))}
 }
 
 // another starts a second server on the store of the first.
@@ -62,19 +55,6 @@ func (i *instance) another(t testing.TB, change func(*server.Config)) *instance 
 	})
 }
 
-func (i *instance) stop(t testing.TB) {
-	if i.http == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	i.Drain(ctx)
-	i.http.CloseClientConnections()
-	i.http.Close()
-	i.http = nil
-	require.NoError(t, i.Close())
-}
-
 // client is somebody who asks, by a secret.
 type client struct {
 	t      testing.TB
@@ -85,7 +65,7 @@ type client struct {
 }
 
 func (i *instance) as(t testing.TB, secret string) client {
-	return client{t, i.http.URL, secret, "", http.Header{}}
+	return client{t, i.URL, secret, "", http.Header{}}
 }
 
 // named makes locks that this client takes bear a name.
@@ -208,7 +188,7 @@ type stream struct {
 
 func (i *instance) events(t testing.TB, room, query string) stream {
 	t.Helper()
-	conn, _, err := websocket.Dial(t.Context(), i.http.URL+"/api/documents/"+room+"/events"+query, nil)
+	conn, _, err := websocket.Dial(t.Context(), i.URL+"/api/documents/"+room+"/events"+query, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.CloseNow() })
 	return stream{t, conn}

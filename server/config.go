@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
 // Config is everything that can be set. [DefaultConfig] has the defaults, [Config.Flags] the flags.
@@ -28,9 +29,14 @@ type Config struct {
 	// History is how long the embedded etcd remembers what was, for clients that resume.
 	History time.Duration
 
-	// Name, PeerURL, ClientURL and Join put the embedded etcd into a cluster of several.
-	Name, PeerURL, ClientURL string
-	Join                     []string
+	// The embedded etcd is a member of a cluster of several with these, see [kv.Member].
+	Name, PeerURL, ClientURL, PeerAddr, ClientAddr, Replace string
+	Join                                                    []string
+	// PeerTLS encrypts what members say to each other, and EtcdTLS what the server says to the external cluster.
+	PeerTLS, EtcdTLS kv.TLSFiles
+	// EtcdUser is the user of the external cluster. The password is in the file EtcdPassword, or in the environment
+	// variable [PasswordVariable].
+	EtcdUser, EtcdPassword string
 
 	// Origins are further origins whose pages may use the API; UserHeader is a header that a reverse proxy sets to the
 	// user's name; SecureCookie is for a proxy that ends HTTPS.
@@ -77,12 +83,22 @@ type Config struct {
 	MaxLocks, MaxWaiting, MaxTickets, MaxDocuments int
 	LockAll                                        bool
 
+	// AccessLog logs each request, with an id.
+	AccessLog bool
+	// MetricsApart leaves /metrics out of [Server.Handler]: another address has [Server.Metrics].
+	MetricsApart bool
+	// Drain is how long a server that stops still takes connections, while it tells load balancers that it is not
+	// ready. It is part of StopLimit, at most half of it.
+	Drain time.Duration
 	// HeaderLimit, ReadLimit and WriteLimit bound how long a request's header, the whole request and the answer may take;
 	// StopLimit how long a graceful stop may.
 	HeaderLimit, ReadLimit, WriteLimit, StopLimit time.Duration
 
 	Log *slog.Logger
 }
+
+// PasswordVariable has the password of EtcdUser. There is no flag for it: everybody on the machine can read command lines.
+const PasswordVariable = "HOLDFAST_ETCD_PASSWORD"
 
 // minQuota leaves room for some thousands of locks.
 const minQuota = 16 << 20
@@ -100,8 +116,8 @@ func DefaultConfig() Config {
 		Rate: 100, Burst: 200, NewRate: 100, NewBurst: 2000, AddressRate: 1000, AddressBurst: 5000, UserRate: 300, UserBurst: 1000,
 		MaxLocks: 20_000, MaxWaiting: 1000, MaxTickets: 20_000, MaxDocuments: 20_000,
 		HeaderLimit: 5 * time.Second, ReadLimit: 30 * time.Second, WriteLimit: 30 * time.Second,
-		StopLimit: 5 * time.Second,
-		Log:       slog.New(slog.DiscardHandler),
+		StopLimit: 5 * time.Second, Drain: 2 * time.Second,
+		Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -121,7 +137,18 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	text(&c.Name, "name", "`name` of this member in a cluster of embedded etcds")
 	text(&c.PeerURL, "peer-url", "`URL` where the other members reach this one, as http://10.0.0.1:2380")
 	text(&c.ClientURL, "client-url", "`URL` where new members reach this one to join, as http://10.0.0.1:2379")
-	list(&c.Join, "join", "`URL,…`: client URLs of a running cluster to join with an empty data directory")
+	text(&c.PeerAddr, "peer-addr", "`address` to listen on for --peer-url, as 0.0.0.0:2380, where the URL has a name or its address is not one of this machine")
+	text(&c.ClientAddr, "client-addr", "`address` to listen on for --client-url, as 0.0.0.0:2379")
+	text(&c.EtcdTLS.Cert, "etcd-cert", "`file` of the certificate to show to the external cluster; renewed files count for new connections")
+	text(&c.EtcdTLS.Key, "etcd-key", "`file` of that certificate's key")
+	text(&c.EtcdTLS.CA, "etcd-ca", "`file` of the authorities of the external cluster's certificates")
+	text(&c.EtcdUser, "etcd-user", "`name` of the user of the external cluster, with the password in "+PasswordVariable+" or --etcd-password-file")
+	text(&c.EtcdPassword, "etcd-password-file", "`file` with that password")
+	text(&c.PeerTLS.Cert, "peer-cert", "`file` of the certificate that this member shows to the others; renewed files count for new connections")
+	text(&c.PeerTLS.Key, "peer-key", "`file` of that certificate's key")
+	text(&c.PeerTLS.CA, "peer-ca", "`file` of the authority that has signed the certificates of all members, and nothing else")
+	list(&c.Join, "join", "`URL,…`: client URLs of a running cluster to join with an empty data directory; a server ignores its own")
+	text(&c.Replace, "replace", "peer `URL` of a member whose files are lost, whose place this one takes when it joins")
 
 	list(&c.Origins, "origin", "`origin,…`: pages of these origins may use the API too, as https://example.com")
 	list(&c.Hosts, "host", "`name,…` that clients call this server by, besides localhost; * is any")
@@ -160,11 +187,13 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	flags.IntVar(&c.MaxLocks, "max-locks", c.MaxLocks, "locks that one session may hold; 0 is any number")
 	flags.IntVar(&c.MaxWaiting, "max-waiting", c.MaxWaiting, "requests of one session that may wait; 0 is any number")
 	flags.IntVar(&c.MaxTickets, "max-tickets", c.MaxTickets, "tickets of one session that are remembered; 0 is any number")
-	flags.IntVar(&c.MaxDocuments, "max-documents", c.MaxDocuments, "documents that one session may make; 0 is any number")
+	flags.IntVar(&c.MaxDocuments, "max-documents", c.MaxDocuments, "documents that one user, or the session of nobody, may make; 0 is any number")
 	flags.BoolVar(&c.LockAll, "lock-all", c.LockAll, "let anybody lock all documents at once, with the path documents")
 	duration(&c.HeaderLimit, "header-limit", "how long a request's header may take to arrive")
 	duration(&c.ReadLimit, "read-limit", "how long a request may take to arrive")
 	duration(&c.WriteLimit, "write-limit", "maximum time to write a response")
+	flags.BoolVar(&c.AccessLog, "access-log", c.AccessLog, "log each request, with the id that X-Request-Id has in the response")
+	duration(&c.Drain, "drain", "how long new connections are taken after SIGTERM, while /readyz fails; at most half of --stop-limit")
 	duration(&c.StopLimit, "stop-limit", "how long a graceful stop may take")
 }
 
@@ -204,8 +233,14 @@ func (c *Config) check() error {
 	if len(c.Etcd) > 0 && (c.PeerURL != "" || len(c.Join) > 0) {
 		return errors.New("--peer-url and --join are for the embedded etcd; they do not go with --etcd")
 	}
-	if (len(c.Join) > 0 || c.ClientURL != "") && c.PeerURL == "" {
-		return errors.New("--join and --client-url need --peer-url, where the other members reach this one")
+	if c.PeerTLS != (kv.TLSFiles{}) && c.PeerURL == "" || (c.EtcdTLS != (kv.TLSFiles{}) || c.EtcdUser != "") && len(c.Etcd) == 0 {
+		return errors.New("--peer-cert, --peer-key and --peer-ca need --peer-url; --etcd-cert, --etcd-key, --etcd-ca and --etcd-user need --etcd")
+	}
+	if (len(c.Join) > 0 || c.ClientURL != "" || c.PeerAddr != "") && c.PeerURL == "" {
+		return errors.New("--join, --client-url and --peer-addr need --peer-url, where the other members reach this one")
+	}
+	if c.ClientAddr != "" && c.ClientURL == "" || c.Replace != "" && len(c.Join) == 0 {
+		return errors.New("--client-addr needs --client-url, and --replace needs --join")
 	}
 	return nil
 }

@@ -123,7 +123,9 @@ func TestConditionsOfContents(t *testing.T) {
 	assert.Equal(t, "234", string(part.text))
 	assert.Equal(t, "bytes 2-4/10", part.header.Get("Content-Range"))
 	assert.Equal(t, "89", string(read("Range", "bytes=-2").text))
-	assert.Equal(t, 416, read("Range", "bytes=20-").status)
+	outside := read("Range", "bytes=20-")
+	assertError(t, outside, http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable")
+	assert.Equal(t, []string{"bytes */10", ""}, []string{outside.header.Get("Content-Range"), outside.header.Get("ETag")})
 	assert.Equal(t, 200, ann.with("Range", "bytes=2-4").with("If-Range", `"x"`).do("GET", contentOf("r"), nil).status)
 
 	assert.Equal(t, 206, ann.with("Range", "bytes=2-4").with("If-Range", etag).do("GET", contentOf("r"), nil).status)

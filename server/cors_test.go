@@ -53,7 +53,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 		}
 	}
 	for _, origin := range []string{
-		"", "null", "*", s.http.URL, "https://evil.example", friend + ".evil.example", friend + ":8443", "http://friend.example",
+		"", "null", "*", s.URL, "https://evil.example", friend + ".evil.example", friend + ":8443", "http://friend.example",
 		strings.ToUpper(friend), friend + "/", friend + ", https://evil.example",
 	} {
 		for _, ask := range []func(client) answer{

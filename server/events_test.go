@@ -169,7 +169,7 @@ func follow(t *testing.T, servers []*instance, i int, after int64) (seen []int64
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for connection := 0; ; connection++ {
-		url := fmt.Sprintf("%s/api/documents/r/events?after=%d", servers[(i+connection)%2].http.URL, after)
+		url := fmt.Sprintf("%s/api/documents/r/events?after=%d", servers[(i+connection)%2].URL, after)
 		conn, _, err := websocket.Dial(ctx, url, nil)
 		if !assert.NoError(t, err) {
 			return seen
@@ -196,7 +196,7 @@ func TestSocketsOfOtherOriginsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Origins = []string{"https://trusted.example"} })
 	for origin, status := range map[string]int{
-		"": http.StatusSwitchingProtocols, s.http.URL: http.StatusSwitchingProtocols,
+		"": http.StatusSwitchingProtocols, s.URL: http.StatusSwitchingProtocols,
 		"https://trusted.example": http.StatusSwitchingProtocols,
 		"https://evil.example":    http.StatusForbidden, "null": http.StatusForbidden, "https://trusted.example.evil": http.StatusForbidden,
 	} {
@@ -205,7 +205,7 @@ func TestSocketsOfOtherOriginsAreRefused(t *testing.T) {
 			if origin != "" {
 				header.Set("Origin", origin)
 			}
-			conn, response, err := websocket.Dial(t.Context(), s.http.URL+path, &websocket.DialOptions{HTTPHeader: header})
+			conn, response, err := websocket.Dial(t.Context(), s.URL+path, &websocket.DialOptions{HTTPHeader: header})
 			if err == nil {
 				_ = conn.CloseNow()
 			}
@@ -218,7 +218,7 @@ func TestTheServerPingsAndEndsDeadSockets(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Ping = 100 * time.Millisecond })
 	pings := make(chan struct{}, 100)
-	conn, _, err := websocket.Dial(t.Context(), s.http.URL+"/api/documents/r/events", &websocket.DialOptions{
+	conn, _, err := websocket.Dial(t.Context(), s.URL+"/api/documents/r/events", &websocket.DialOptions{
 		OnPingReceived: func(context.Context, []byte) bool { pings <- struct{}{}; return len(pings) < 4 },
 	})
 	require.NoError(t, err)

@@ -137,7 +137,7 @@ func TestExpiryAcrossARestart(t *testing.T) {
 	token, extended := lockNow(ann, "r")
 	time.Sleep(shortBeat / 2)
 	sent, answered := beat(t, ann, extended)
-	s.stop(t)
+	s.Stop(t)
 	time.Sleep(shortBeat)
 
 	s = startWith(t, c)
@@ -152,7 +152,7 @@ func TestExpiryWhileAllServersAreDown(t *testing.T) {
 	c.LockTTL = 200 * time.Millisecond
 	s := startWith(t, c)
 	token := s.as(t, "ann").lock("r")
-	s.stop(t)
+	s.Stop(t)
 	time.Sleep(c.LockTTL)
 	s = startWith(t, c)
 	e := s.events(t, "r", fmt.Sprint("?after=", token)).next() // a token is the revision of its lock

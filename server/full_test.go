@@ -34,12 +34,11 @@ func TestAStoreAtItsQuota(t *testing.T) {
 	token := ann.lock("r")
 	require.Equal(t, http.StatusOK, ann.save("r", token, "before").status)
 	value := bytes.Repeat([]byte("x"), 1<<20)
-	for i := 0; !s.Store().Room().Full; i++ {
-		require.Less(t, i, 100)
+	for i := range 62 { // beyond the quota's 95 percent, far below the space that only locks may use
 		_, err := s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("big/", i), value)}})
 		require.NoError(t, err)
-		time.Sleep(20 * time.Millisecond)
 	}
+	require.Eventually(t, func() bool { return s.Store().Room().Full }, 30*time.Second, 10*time.Millisecond)
 	assertError(t, ann.save("r", token, "after"), http.StatusInsufficientStorage, "store_full")
 	assert.Equal(t, "before", string(ann.do("GET", contentOf("r"), nil).text))
 	locksGoOn(ann)
@@ -65,6 +64,8 @@ func TestAFullDisk(t *testing.T) {
 	c := server.DefaultConfig()
 	c.DataDir, c.Keep, c.Sweep = dir+"/d", 1, 100*time.Millisecond
 	s := startWith(t, c)
+	require.Never(t, func() bool { return s.Store().Room().Full }, 1500*time.Millisecond, 100*time.Millisecond,
+		"what the server reserves, it does not lack")
 	ann := s.as(t, "ann")
 	tokens := map[string]int64{}
 	full := ""
@@ -103,5 +104,8 @@ func TestAFullDisk(t *testing.T) {
 				ann.with("Holdfast-Token", strconv.FormatInt(token, 10)).do("DELETE", "/api/documents/"+room, nil).status)
 		}
 	}
-	require.Eventually(t, func() bool { return ann.save(full, tokens[full], "room").status == http.StatusOK }, 30*time.Second, 100*time.Millisecond)
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		a := ann.save(full, tokens[full], "room")
+		assert.Equal(t, http.StatusOK, a.status, "%s", a.text)
+	}, 30*time.Second, 100*time.Millisecond)
 }

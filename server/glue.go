@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/server/asks"
 	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/dav"
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
@@ -51,8 +52,8 @@ func recordContent(room string, saved content.Info) []kv.Op {
 	})}
 }
 
-// forgetDocument removes the events of a document that is deleted.
-func forgetDocument(room string) []kv.Op { return []kv.Op{events.Forget(room)} }
+// forgetDocument removes the events and the properties of a document that is deleted.
+func forgetDocument(room string) []kv.Op { return append(dav.Forget(room), events.Forget(room)) }
 
 // state reads the whole present state of a document.
 func state(table *locks.Table, contents *content.Store) func(context.Context, string) (events.Event, error) {

@@ -97,7 +97,7 @@ func TestGrowingToThreeNodes(t *testing.T) {
 	path := ann.do("POST", "/api/locks", object{"paths": [][]string{{"p", "q"}}, "ttl_ms": 600_000})
 	require.Equal(t, http.StatusOK, path.status)
 	people := meet(t, s)
-	s.stop(t)
+	s.Stop(t)
 
 	// 1. The same node again, now with addresses for others.
 	grown := alone
@@ -136,7 +136,7 @@ func TestGrowingToThreeNodes(t *testing.T) {
 	require.Equal(t, http.StatusOK, brief.do("POST", "/api/locks", request).status)
 	answered := time.Now()
 	people.ann.conn.CloseRead(t.Context()) // so that her socket answers the goodbye
-	nodes[0].stop(t)
+	nodes[0].Stop(t)
 	assertUnlocked(t, events, control, sent, answered)
 	check(nodes[1:])
 	people.comeBack(t, nodes[2], nodes[1])

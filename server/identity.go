@@ -17,8 +17,9 @@ import (
 
 // followed is a file that is read again when it changes.
 type followed interface {
-	Follow(context.Context, *slog.Logger)
+	Follow(context.Context, func(error))
 	Reload() error
+	Name() string
 	Report(error, *slog.Logger)
 }
 
@@ -75,7 +76,19 @@ func (s *Server) policy(who users.Source) func() *policy.Policy {
 // Reload reads the files of users and permissions again. A file that is broken is an error in the log, and what it said before stays.
 func (s *Server) Reload() {
 	for _, f := range s.files {
-		f.Report(f.Reload(), s.config.Log)
+		s.reloaded(f, f.Reload())
+	}
+}
+
+// reloaded logs that a file has changed, and whether its new contents are in use.
+func (s *Server) reloaded(f followed, err error) {
+	f.Report(err, s.config.Log)
+	entry := audit.Entry{Event: audit.Reloaded, File: f.Name()}
+	if err != nil {
+		entry.Reason = err.Error()
+	}
+	if err := s.audit.Write(entry, true); err != nil {
+		s.config.Log.Error("the audit log cannot be written", "error", err)
 	}
 }
 

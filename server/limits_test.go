@@ -90,7 +90,7 @@ func TestCookiesThatTheServerHasNotMadeAreNoSession(t *testing.T) {
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	ask := func(s *instance, host, path string) int {
-		request, err := http.NewRequestWithContext(t.Context(), "GET", s.http.URL+path, nil)
+		request, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+path, nil)
 		require.NoError(t, err)
 		request.Host = host
 		response, err := http.DefaultClient.Do(request)
@@ -239,4 +239,41 @@ func TestDocumentsOfOneSessionHaveABound(t *testing.T) {
 	token := strconv.FormatInt(bob.lock("a"), 10)
 	require.Equal(t, http.StatusOK, bob.with("Holdfast-Token", token).do("DELETE", "/api/documents/a", nil).status)
 	assert.Equal(t, http.StatusOK, ann.save("c", tokens["c"], "text").status)
+}
+
+// The policy limits the locks and documents of a user in all sessions together, and of each user alone.
+func TestLimitsOfAUser(t *testing.T) {
+	t.Parallel()
+	s := startWithUsers(t, "user:root * lock write\nsigned-in * lock write max-locks=2 max-documents=1\n")
+	session := func(user, name string) client { return s.as(t, user+"-key").with("Holdfast-Session", name) }
+	one, other, bob, root := session("ann", "one"), session("ann", "other"), session("bob", "one"), session("root", "one")
+	first := one.lock("a")
+	place := other.do("POST", "/api/locks", map[string]any{"paths": [][]string{{"place"}}})
+	require.Equal(t, http.StatusOK, place.status)
+	lease, _ := place.body["lease_id"].(string)
+	// The limit counts what the server has seen in the store.
+	require.Eventually(t, func() bool {
+		holders, _ := one.do("GET", "/api/locks?path=place", nil).body["holders"].([]any)
+		return len(holders) == 1
+	}, 30*time.Second, time.Millisecond)
+	for _, session := range []client{one, other} {
+		assertError(t, session.do("POST", lockOf("b"), nil), http.StatusTooManyRequests, "too_many_locks")
+		assertError(t, session.do("POST", lockOf("b")+"?wait_ms=1000", nil), http.StatusTooManyRequests, "too_many_locks")
+	}
+	assert.Equal(t, first, one.lock("a"), "a repeat extends")
+	assert.Equal(t, http.StatusOK, one.do("PUT", lockOf("a"), nil).status)
+	for i := range 3 {
+		root.lock(fmt.Sprint("root-", i))
+	}
+	bob.lock("bobs")
+	require.Equal(t, http.StatusOK, other.do("DELETE", "/api/locks/"+lease, nil).status)
+	require.Eventually(t, func() bool { return other.do("POST", lockOf("b"), nil).status == http.StatusOK }, 30*time.Second, time.Millisecond)
+
+	require.Equal(t, http.StatusOK, one.save("a", first, "text").status)
+	require.Equal(t, http.StatusOK, one.save("a", first, "again").status)
+	assertError(t, other.save("b", other.lock("b"), "text"), http.StatusInsufficientStorage, "too_many_documents")
+	require.Equal(t, http.StatusOK, bob.save("bobs", bob.lock("bobs"), "text").status)
+	deleted := one.with("Holdfast-Token", strconv.FormatInt(first, 10)).do("DELETE", "/api/documents/a", nil)
+	require.Equal(t, http.StatusOK, deleted.status)
+	assert.Equal(t, http.StatusOK, other.save("b", other.lock("b"), "text").status)
 }

@@ -43,20 +43,20 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 	})
 	claims := map[string]any{"iss": p.Issuer(), "sub": "1", "email": "ann@example.com", "aud": "holdfast", "exp": time.Now().Add(time.Hour).Unix()}
 	who := func(browser *http.Client) string {
-		_, _, text := browse(t, browser, s.http.URL+"/api/session")
+		_, _, text := browse(t, browser, s.URL+"/api/session")
 		return text
 	}
 	p.SignIn(claims, "hush")
 	browser := webBrowser(t)
-	at, _, _ := browse(t, browser, s.http.URL+"/api/session/login?return=/api/documents%3Fprefix=x")
+	at, _, _ := browse(t, browser, s.URL+"/api/session/login?return=/api/documents%3Fprefix=x")
 	assert.Equal(t, "/api/documents?prefix=x", at.RequestURI())
 	assert.Contains(t, who(browser), `"user":"ann@example.com"`)
 	assert.Contains(t, who(browser), `"has_provider":true`)
 
 	// No link leads to another site.
 	for _, foreign := range []string{"//evil.example", "https://evil.example", `/\evil.example`, "/%09/evil.example", "evil"} {
-		at, _, _ := browse(t, webBrowser(t), s.http.URL+"/api/session/login?return="+url.QueryEscape(foreign))
-		assert.Equal(t, s.http.URL, at.Scheme+"://"+at.Host, foreign)
+		at, _, _ := browse(t, webBrowser(t), s.URL+"/api/session/login?return="+url.QueryEscape(foreign))
+		assert.Equal(t, s.URL, at.Scheme+"://"+at.Host, foreign)
 	}
 	// The provider refuses, knows another secret, or gives a token for another sign-in or audience.
 	for name, change := range map[string]func(){
@@ -68,7 +68,7 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 	} {
 		change()
 		browser := webBrowser(t)
-		_, status, text := browse(t, browser, s.http.URL+"/api/session/login")
+		_, status, text := browse(t, browser, s.URL+"/api/session/login")
 		assert.Equal(t, http.StatusUnauthorized, status, name+text)
 		assert.Contains(t, who(browser), `"signed_in":false`, name)
 	}
@@ -81,7 +81,7 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 		}
 		return nil
 	}
-	response, err := stays.Get(s.http.URL + "/api/session/login")
+	response, err := stays.Get(s.URL + "/api/session/login")
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	callback := response.Header.Get("Location")
@@ -89,7 +89,7 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 	other := webBrowser(t)
 	_, status, _ := browse(t, other, callback)
 	assert.Equal(t, http.StatusUnauthorized, status)
-	_, _, _ = browse(t, other, s.http.URL+"/api/session/login") // a sign-in of its own
+	_, _, _ = browse(t, other, s.URL+"/api/session/login") // a sign-in of its own
 	_, status, _ = browse(t, other, callback)
 	assert.Equal(t, http.StatusUnauthorized, status)
 	browse(t, stays, callback)

@@ -38,7 +38,7 @@ func TestUnusedNamesLeaveNothing(t *testing.T) {
 	files, err := blobs.OpenFiles(t.TempDir())
 	require.NoError(t, err)
 	contents := content.New(content.Config{KV: s.store, Locks: s.table, Blobs: files})
-	_, err = contents.Write(t.Context(), "saved", "ann", saved.Token, content.Save{}, nil, []byte("x"))
+	_, err = contents.Write(t.Context(), "saved", content.Writer{Holder: "ann", Maker: "ann"}, saved.Token, content.Save{}, nil, []byte("x"))
 	require.NoError(t, err)
 	unlock(saved)
 	unlock(lock("again"))

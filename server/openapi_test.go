@@ -181,6 +181,7 @@ func TestDescribedCallsSucceed(t *testing.T) {
 	require.Equal(t, http.StatusOK, granted.status, string(granted.text))
 	seen["askForLock"] = true
 	ok(root, "POST", lockOf("d")+"/break", map[string]any{"reason": "maintenance"})
+	ok(root, "GET", "/api/backup", nil)
 	ok(root, "DELETE", "/api/documents/d", nil)
 
 	place := map[string]any{"paths": [][]string{{"a", "b c"}}, "slots": 2, "ttl_ms": 5000, "wait_ms": 0, "ticket": "u", "replace": []int64{}}

@@ -59,7 +59,7 @@ func TestOriginsOfOneBrowserAreDifferentOwners(t *testing.T) {
 			assertError(t, other.save("r", token, "text"), http.StatusForbidden, "not_locked_by_user")
 			assert.Equal(t, false, other.do("GET", lockOf("r"), nil).body["is_my_lock"])
 
-			own := browser.with("Origin", s.http.URL).with("Sec-Fetch-Site", "same-origin")
+			own := browser.with("Origin", s.URL).with("Sec-Fetch-Site", "same-origin")
 			assert.Equal(t, true, own.do("GET", lockOf("r"), nil).body["is_my_lock"])
 			assert.Equal(t, true, browser.do("GET", lockOf("r"), nil).body["is_my_lock"], "browsers leave the origin out of GET")
 			assert.Equal(t, http.StatusOK, own.speaking(token).do("PUT", lockOf("r"), nil).status)

@@ -155,7 +155,7 @@ func TestPermissionsOfWritersAndRooms(t *testing.T) {
 	assertError(t, refused, http.StatusForbidden, "not_allowed")
 
 	enter := func(c client) *visitor {
-		conn, _, err := websocket.Dial(t.Context(), s.http.URL+"/ws", &websocket.DialOptions{
+		conn, _, err := websocket.Dial(t.Context(), s.URL+"/ws", &websocket.DialOptions{
 			HTTPHeader: http.Header{"Authorization": {"Bearer " + c.secret}}})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.CloseNow() })
@@ -172,7 +172,7 @@ func TestPermissionsOfWritersAndRooms(t *testing.T) {
 		b.send(map[string]any{"type": "enterTheRoom", "userName": "Bob", "roomId": id})
 		assert.Equal(t, "not_allowed", b.next("error")["error"], "he may not write")
 	}
-	_, response, err := websocket.Dial(t.Context(), s.http.URL+"/ws", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer nobody"}}})
+	_, response, err := websocket.Dial(t.Context(), s.URL+"/ws", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer nobody"}}})
 	require.Error(t, err)
 	assert.Equal(t, http.StatusUnauthorized, response.StatusCode)
 }

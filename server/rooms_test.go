@@ -26,11 +26,11 @@ type visitor struct {
 // visit opens a socket as a browser with these cookies does.
 func visit(t *testing.T, i *instance, jar http.CookieJar) *visitor {
 	t.Helper()
-	conn, response, err := websocket.Dial(t.Context(), i.http.URL+"/ws", &websocket.DialOptions{
+	conn, response, err := websocket.Dial(t.Context(), i.URL+"/ws", &websocket.DialOptions{
 		HTTPClient: &http.Client{Jar: jar}})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.CloseNow() })
-	at, err := url.Parse(i.http.URL)
+	at, err := url.Parse(i.URL)
 	require.NoError(t, err)
 	jar.SetCookies(at, response.Cookies())
 	v := &visitor{t: t, conn: conn}

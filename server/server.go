@@ -6,11 +6,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/audit"
 	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/dav"
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/httpapi"
 	"github.com/holdfast-dev/holdfast/server/kv"
@@ -33,6 +37,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sweeper"
 	"github.com/holdfast-dev/holdfast/server/users"
 	"github.com/holdfast-dev/holdfast/server/users/oidc"
+	"github.com/holdfast-dev/holdfast/server/wopi"
 )
 
 // Server is a running service. It has no listener of its own: [Server.Handler] goes into one.
@@ -43,6 +48,8 @@ type Server struct {
 	names    *names // nil with an external store
 	hub      *events.Hub
 	api      *httpapi.API
+	dav      *dav.Handler
+	wopi     *wopi.Handler
 	rooms    *rooms.Rooms
 	handler  http.Handler
 	keys     *follow.Files[users.Keys] // nil for none
@@ -51,6 +58,9 @@ type Server struct {
 	audit    *audit.Log     // nil for none
 	tokens   users.Tokens   // nil for none
 	provider *oidc.Verifier // where users sign in; nil for none
+
+	metrics  http.Handler
+	stopping atomic.Bool
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -77,7 +87,11 @@ func Start(ctx context.Context, c Config, site http.Handler) (*Server, error) {
 
 func (s *Server) open(ctx, background context.Context, site http.Handler) (err error) {
 	c := s.config
-	if s.store, err = kv.Open(ctx, storeConfig(c)); err != nil {
+	config, err := storeConfig(c)
+	if err != nil {
+		return err
+	}
+	if s.store, err = kv.Open(ctx, config); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -130,6 +144,8 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	if err != nil {
 		return err
 	}
+	s.wopi = wopi.New(wopi.Config{API: s.api, Locks: s.table, Contents: contents, LockTTL: c.LockTTL, MaxContent: c.MaxContent})
+	s.dav = dav.New(dav.Config{API: s.api, Locks: s.table, Contents: contents, Store: s.store, LockTTL: c.LockTTL, MaxContent: c.MaxContent})
 	if s.rooms, err = rooms.New(roomsConfig(c, s.store, s.api)); err != nil {
 		return err
 	}
@@ -138,25 +154,40 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	s.running.Go(func() { sweeper.Run(background, s.table, c.Sweep, c.Log) })
 	s.running.Go(func() { s.tidy(background, contents) })
 	for _, f := range s.files {
-		s.running.Go(func() { f.Follow(background, c.Log) })
+		s.running.Go(func() { f.Follow(background, func(err error) { s.reloaded(f, err) }) })
 	}
 	s.handler = s.routes(registry, site)
+	if c.AccessLog {
+		s.handler = logged(c.Log, trusted.Address, s.handler)
+	}
 	return nil
 }
 
-func storeConfig(c Config) kv.Config {
+func storeConfig(c Config) (kv.Config, error) {
 	config := kv.Config{History: c.History, Log: c.Log, Endpoints: c.Etcd, Quota: c.Quota}
 	if len(c.Etcd) == 0 {
 		config.DataDir = c.DataDir
-		config.Member = kv.Member{Name: c.Name, PeerURL: c.PeerURL, ClientURL: c.ClientURL, Join: c.Join}
+		config.Member = kv.Member{
+			Name: c.Name, PeerURL: c.PeerURL, ClientURL: c.ClientURL, PeerAddr: c.PeerAddr, ClientAddr: c.ClientAddr,
+			Join: c.Join, Replace: c.Replace, TLS: c.PeerTLS,
+		}
+		return config, nil
 	}
-	return config
+	config.TLS, config.User, config.Password = c.EtcdTLS, c.EtcdUser, os.Getenv(PasswordVariable)
+	if c.EtcdPassword != "" {
+		text, err := os.ReadFile(c.EtcdPassword)
+		if err != nil {
+			return config, fmt.Errorf("the password for etcd cannot be read: %w", err)
+		}
+		config.Password = strings.TrimSpace(string(text))
+	}
+	return config, nil
 }
 
 func roomsConfig(c Config, store *kv.Store, api *httpapi.API) rooms.Config {
 	identify := func(w http.ResponseWriter, r *http.Request) (string, rooms.Access, bool) {
 		session, ok := api.Identify(w, r)
-		return session.HolderID, func(room string, change bool) bool { return api.MayEnter(session, room, change) }, ok
+		return session.HolderID, func(room string, change bool) bool { return api.MayEnter(r, session, room, change) }, ok
 	}
 	return rooms.Config{
 		Store: store, Log: c.Log, Origins: c.Origins, Subprotocols: []string{users.SocketProtocol}, Identify: identify, Ping: c.Ping,
@@ -166,6 +197,12 @@ func roomsConfig(c Config, store *kv.Store, api *httpapi.API) rooms.Config {
 
 // Handler serves the service's paths and the site.
 func (s *Server) Handler() http.Handler { return s.handler }
+
+// Metrics serves /metrics, /healthz and /readyz, to anybody and by any name.
+func (s *Server) Metrics() http.Handler { return s.metrics }
+
+// BeginStop makes /readyz fail. Everything else goes on.
+func (s *Server) BeginStop() { s.stopping.Store(true) }
 
 // Failed delivers the error that ended the store, if it ends by itself.
 func (s *Server) Failed() <-chan error { return s.store.Failed() }
@@ -224,7 +261,7 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 			err = contents.Sweep(ctx, time.Now())
 			swept = err == nil
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, content.ErrHeld) {
 			s.config.Log.Warn("contents that are not needed could not be deleted; it is tried again", "error", err)
 		}
 	}
@@ -233,19 +270,33 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 func (s *Server) routes(registry *prometheus.Registry, site http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /ws", s.rooms)
+	mux.Handle(wopi.Prefix, s.wopi)
 	mux.HandleFunc("/ws", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", "GET")
 		plain(w, http.StatusMethodNotAllowed, "rooms are a WebSocket: GET it")
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", s.ready)
+	metrics := http.NewServeMux()
+	metrics.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	for _, mux := range []*http.ServeMux{mux, metrics} {
+		mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+		mux.HandleFunc("GET /readyz", s.ready)
+	}
+	s.metrics = metrics
+	if !s.config.MetricsApart {
+		mux.Handle("GET /metrics", metrics)
+	} else {
+		mux.Handle("/metrics", http.NotFoundHandler())
+	}
 	if site != nil {
 		mux.Handle("/", site)
 	}
 	return httpapi.CheckHost(s.config.Hosts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/api/") {
 			s.api.ServeHTTP(w, r) // as it came: the router would redirect a document that is called ".."
+			return
+		}
+		if strings.HasPrefix(r.URL.Path+"/", dav.Prefix) {
+			s.dav.ServeHTTP(w, r) // as it came, too
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -256,6 +307,10 @@ func (s *Server) routes(registry *prometheus.Registry, site http.Handler) http.H
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
+	if s.stopping.Load() {
+		plain(w, http.StatusServiceUnavailable, "the server is stopping")
+		return
+	}
 	if err := s.store.Ready(ctx); err != nil {
 		plain(w, http.StatusServiceUnavailable, "the store does not answer")
 		return

@@ -34,7 +34,7 @@ func TestABrowserGetsASession(t *testing.T) {
 	require.NoError(t, err)
 	browser := &http.Client{Jar: jar}
 	for i := range 2 {
-		response, err := browser.Post(s.http.URL+lockOf("own"), "application/json", nil)
+		response, err := browser.Post(s.URL+lockOf("own"), "application/json", nil)
 		require.NoError(t, err)
 		response.Body.Close()
 		assert.Equal(t, http.StatusOK, response.StatusCode)
@@ -127,10 +127,10 @@ func TestRequestsOfOtherOriginsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Origins = []string{"https://trusted.example"} })
 	for origin, status := range map[string]int{
-		s.http.URL: http.StatusOK, "https://trusted.example": http.StatusOK, "https://evil.example": http.StatusForbidden,
+		s.URL: http.StatusOK, "https://trusted.example": http.StatusOK, "https://evil.example": http.StatusForbidden,
 	} {
 		a := s.as(t, "ann").with("Origin", origin).with("Sec-Fetch-Site", "cross-site").do("POST", lockOf("r"), nil)
-		if origin == s.http.URL {
+		if origin == s.URL {
 			a = s.as(t, "ann").with("Origin", origin).with("Sec-Fetch-Site", "same-origin").do("POST", lockOf("r"), nil)
 		}
 		assert.Equal(t, status, a.status, "%s: %s", origin, a.text)

@@ -32,7 +32,7 @@ func (i *instance) browser(t *testing.T) *profile {
 }
 
 func (b *profile) url() *url.URL {
-	u, err := url.Parse(b.s.http.URL)
+	u, err := url.Parse(b.s.URL)
 	require.NoError(b.t, err)
 	return u
 }

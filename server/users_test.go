@@ -127,10 +127,10 @@ func TestASocketEndsWithThePermission(t *testing.T) {
 	s := start(t, func(c *server.Config) {
 		c.APIKeys, c.Policy, c.Ping = writeFile(t, keyLine("ann", "")+keyLine("bob", "")), rules, time.Second
 	})
-	_, response, err := websocket.Dial(t.Context(), s.http.URL+"/api/documents/r/events", nil)
+	_, response, err := websocket.Dial(t.Context(), s.URL+"/api/documents/r/events", nil)
 	require.Error(t, err)
 	assert.Equal(t, http.StatusUnauthorized, response.StatusCode)
-	conn, _, err := websocket.Dial(t.Context(), s.http.URL+"/api/documents/r/events", &websocket.DialOptions{
+	conn, _, err := websocket.Dial(t.Context(), s.URL+"/api/documents/r/events", &websocket.DialOptions{
 		HTTPHeader: http.Header{"Authorization": {"Bearer bob-key"}}})
 	require.NoError(t, err)
 	defer conn.CloseNow()
@@ -148,7 +148,7 @@ func TestASocketNamesItsUserByASubprotocol(t *testing.T) {
 	t.Parallel()
 	s := startWithUsers(t, "user:ann * read\nuser:ann rooms read write")
 	dial := func(path, bearer string) (status int, subprotocol string) { // what the server answers
-		conn, response, err := websocket.Dial(t.Context(), s.http.URL+path, &websocket.DialOptions{Subprotocols: []string{"holdfast", bearer}})
+		conn, response, err := websocket.Dial(t.Context(), s.URL+path, &websocket.DialOptions{Subprotocols: []string{"holdfast", bearer}})
 		if err == nil {
 			subprotocol = conn.Subprotocol()
 			require.NoError(t, conn.CloseNow())
@@ -197,7 +197,7 @@ func TestAnOIDCTokenIsAUser(t *testing.T) {
 	assertError(t, s.as(t, token(-time.Minute, "editors")).do("GET", lockOf("r"), nil), http.StatusUnauthorized, "unauthenticated")
 	assertError(t, s.as(t, "eve").do("GET", lockOf("r"), nil), http.StatusUnauthorized, "unauthenticated")
 
-	conn, _, err := websocket.Dial(t.Context(), s.http.URL+"/api/documents/r/events", &websocket.DialOptions{
+	conn, _, err := websocket.Dial(t.Context(), s.URL+"/api/documents/r/events", &websocket.DialOptions{
 		HTTPHeader: http.Header{"Authorization": {"Bearer " + token(3*time.Second, "editors")}}})
 	require.NoError(t, err)
 	defer conn.CloseNow()

@@ -20,11 +20,10 @@ import (
 // editor is one AutoSave of the page.
 type editor struct {
 	asker
-	again   bool // an AutoSave has run in this page before, so the storage works or will work
+	before  string // the folder of this AutoSave before its page slept, whose storage works or will work; "" at first
 	saver   *autosave.Saver
 	channel *jsbridge.Channel
-	files   *opfs.Files // where it saves; nil if nowhere
-	root    string      // of the document: its files are in folders below it
+	place   opfs.Place // where its files are; nil if nowhere
 
 	mu sync.Mutex // guards saver
 }
@@ -79,7 +78,7 @@ func init() {
 // autosave starts an AutoSave. It returns when it is known whether the page edits.
 func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error) {
 	r := reader{v: arg}
-	e := &editor{asker: asker{s: s, id: int(r.number("saver", 0))}, again: r.flag("again")}
+	e := &editor{asker: asker{s: s, id: int(r.number("saver", 0))}, before: r.text("folder")}
 	ctx, stop := context.WithTimeout(ctx, startLimit)
 	defer stop()
 	config := r.autosave()
@@ -108,22 +107,25 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 		return nil, givenUp(ctx, err)
 	}
 	folder := "" // the page keeps no drafts
-	if e.files != nil {
-		folder = e.root + "/autosave"
+	if e.place != nil {
+		folder = e.place.Folder()
 	}
 	return jsbridge.JSON(map[string]any{"folder": folder}), nil
 }
 
 const (
 	startLimit = 14 * time.Second // for the checks of the storage when an AutoSave begins,
-	checkLimit = 5 * time.Second  // and then for the lock and the content
+	checkLimit = 10 * time.Second // and then for the lock and the content
 )
 
 // prepare opens everything that an AutoSave needs except its lock.
 func (e *editor) prepare(ctx context.Context, config *autosave.Config) (err error) {
 	s := e.s
-	if config.Store, err = e.store(ctx, config.Lock.Path); err == nil && e.files != nil {
-		config.Drafts, err = e.drafts(config.Lock.Path)
+	if config.Store, err = e.store(ctx, config.Lock.Path); err == nil && e.place != nil {
+		config.Drafts = e.drafts(config.Lock.Path)
+		if opfs.InDatabase(e.place.Folder()) {
+			config.Storage = autosave.StorageIndexedDB
+		}
 	}
 	if err != nil {
 		return err
@@ -306,10 +308,10 @@ func (e *editor) dispose(ctx context.Context, _ reader) (any, error) {
 
 // rest closes the files that are open for the next save, so that the page may remove them.
 func (e *editor) rest(ctx context.Context) {
-	if e.files == nil {
+	if e.place == nil {
 		return
 	}
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
-	e.files.Rest(ctx)
+	e.place.Rest(ctx)
 }

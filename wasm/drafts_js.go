@@ -10,20 +10,17 @@ import (
 
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/jsbridge"
-	"github.com/holdfast-dev/holdfast/opfs"
 )
 
-// sealLimit bounds how long the page may take to store unsaved text, and to merge.
-const sealLimit = 5 * time.Second
+// sealLimit bounds how long the page may take to store its unsaved text. rescueLimit bounds how long one question waits
+// until the page has stored what other pages left in localStorage: less than autosave waits for a list of drafts.
+const sealLimit, rescueLimit = 5 * time.Second, 4 * time.Second
 
 // drafts returns the drafts of the document, and lets the page write there.
-func (e *editor) drafts(path []string) (autosave.Drafts, error) {
-	d, err := opfs.NewDrafts(e.root, path, e.s.settings.journals, e)
-	if err != nil {
-		return nil, err
-	}
+func (e *editor) drafts(path []string) autosave.Drafts {
+	d := e.place.Drafts(path, e.s.settings.journals, e)
 	d.Bind(e.id, e.s.settings.ownerID, e.s.settings.ownerName)
-	return d, nil
+	return d
 }
 
 // Seal implements [opfs.DraftPage].
@@ -35,7 +32,7 @@ func (e *editor) Seal(ctx context.Context, cause autosave.Cause) (safejs.Value, 
 
 // Rescue implements [opfs.DraftPage].
 func (e *editor) Rescue(ctx context.Context, folder string) error {
-	ctx, stop := context.WithTimeout(ctx, sealLimit)
+	ctx, stop := context.WithTimeout(ctx, rescueLimit)
 	defer stop()
 	_, err := e.ask(ctx, map[string]any{"type": "autosave:rescue", "folder": folder})
 	return err

@@ -88,6 +88,7 @@ type settings struct {
 	tables                             safejs.Value                          // runs the steps over the file of locks
 	writer                             safejs.Value                          // writes for AutoSave
 	journals                           safejs.Value                          // writes drafts
+	database                           safejs.Value                          // stores for AutoSave where files are refused
 	warn                               func(resource, detail string)         // usable once the manager exists
 }
 
@@ -181,7 +182,7 @@ func newService(boot safejs.Value) (s *service, err error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	for name, lent := range map[string]*safejs.Value{"files": &c.files, "tables": &c.tables, "writer": &c.writer, "journals": &c.journals} {
+	for name, lent := range map[string]*safejs.Value{"files": &c.files, "tables": &c.tables, "writer": &c.writer, "journals": &c.journals, "database": &c.database} {
 		if *lent, err = boot.Get(name); err != nil {
 			return nil, err
 		}

@@ -9,7 +9,7 @@
 export type Strategy = "web-lock" | "file-lock" | "remote";
 /** An exclusive lock admits one holder; shared ones admit each other. */
 export type LockMode = "exclusive" | "shared";
-export type Operation = "acquire" | "renew" | "release";
+export type Operation = "acquire" | "renew" | "release" | "call";
 
 /**
  * The codes of errors. Their spelling never changes; each comment names the operation and says whether the same call
@@ -26,6 +26,7 @@ export type LockErrorCode =
   | "release-failed"       //  release, final: the record could not be removed
   | "not-allowed"          //  any operation, final: the server does not know the user, or the user may not do this
   // codes of the platform and of other operations
+  | "call-lost"            //  call, final: the tab that ran the service ended after it had accepted the call, which may have happened
   | "load-failed"          //  any operation, retryable: the worker or the Wasm could not be fetched; calling again tries again
   | "lease-lost"           //  renew, final: stolen, handed over, its record was replaced, or the page was put to sleep
   | "deadlock"             //  acquire, retryable: chosen as the victim of a wait cycle
@@ -230,7 +231,7 @@ export interface AutoSaveOptions {
 export interface AutoSaveState {
   phase: AutoSavePhase; lastSuccessAt?: number; pendingBytes: number; lastError?: Error & { code: string };
   retryCount: number; queuedGeneration?: number; holder?: HolderInfo;
-  /** The place of the content. */
+  /** The place of the content: "indexeddb" where the page may not use OPFS, as in WebKitGTK and in private windows of Firefox. */
   storage: "opfs" | "indexeddb" | "server";
   /** With a server: whether it answered last. */
   online?: boolean;
@@ -315,11 +316,20 @@ export interface AutoSaveEditable {
   /** Keeps the page read-only until the promise settles, at most five seconds: the editor is loading the content. */
   waitUntil(promise: PromiseLike<unknown>): void;
 }
+/** Detail of `autosave:preview`: the page shows the content read-only. `autosave:editable` gives it the content to edit. */
+export interface AutoSavePreview {
+  /** The content that was saved last, as far as this browser knows. */
+  readonly content: Uint8Array;
+  /** Whether a lock of this browser keeps the page from editing at this moment; after a reload, that may be the lock of the page before.
+   *  Absent where the browser does not know: without Web Locks, and with a server. */
+  readonly held?: boolean;
+}
 /** The events of an AutoSave. The last `autosave:editable` or `autosave:readonly` comes again, once, to a listener that is
  *  added after it, in a task of its own; without `content` where something was typed since. */
 export interface AutoSaveEventMap {
-  /** The known content of a document whose server cannot be reached, to be shown read-only. */
-  "autosave:preview": CustomEvent<{ content: Uint8Array }>;
+  /** The content that this browser knows, while the runtime is loading or the server cannot be reached. At most once, and
+   *  before `autosave:editable`. Only for listeners that are added in the task that creates the AutoSave; not if something was typed before. */
+  "autosave:preview": CustomEvent<AutoSavePreview>;
   /** A draft was stored, or found. */
   "autosave:draft": CustomEvent<Draft>;
   /** A draft and the saved content have both changed, and `merge` was absent, returned undefined or failed. */
@@ -389,13 +399,57 @@ export interface AutoSave extends EventTarget {
   addEventListener(type: string, listener: EventListenerOrEventListenerObject | null, options?: boolean | AddEventListenerOptions): void;
 }
 
+// ---- Services ------------------------------------------------------------------------------------
+
+/** A part of the time in which one tab runs a service: from the grant of its lock to the end of its lease. */
+export interface ServiceTerm {
+  /** Greater than the token of every earlier term: give it to a store that refuses older writers. */
+  readonly token: number;
+  /**
+   * Aborts when the term ends: the lease is lost or expires, the service or the Holdfast is closed, or the page ends or goes into the
+   * back/forward cache. End then what `start` has begun, at once: the next tab starts the service.
+   */
+  readonly signal: AbortSignal;
+}
+
+/** Events of a service in this tab. */
+export interface ServiceEventMap {
+  "service:term": CustomEvent<{ token: number }>;   // this tab serves from now on
+  "service:failed": CustomEvent<{ error: unknown }>; // `start` has failed here; it is tried again
+}
+
+/**
+ * A service that runs in one tab. Arguments and results are structured clones, made when the call is made; ports and streams among them are moved
+ * where the browser has shared workers.
+ */
+export interface Service<H> extends EventTarget {
+  /** Whether this tab runs it. */
+  readonly serving: boolean;
+  /** The token of the term that answered last. */
+  readonly token?: number;
+  /**
+   * Calls a function of the service in the tab that runs it. The calls of one tab are accepted in their order. Rejects with what the function
+   * throws (name, message and code are kept); with "call-lost" if that tab ended after it had accepted the call; with "invalid-argument" if there is
+   * no such function or an argument cannot be cloned; with "aborted" after close(); with the error of `start` after three attempts to start have
+   * failed in a row.
+   */
+  call<K extends keyof H>(method: K, ...args: H[K] extends (...args: infer A) => unknown ? A : never): Promise<H[K] extends (...args: never[]) => infer R ? Awaited<R> : never>;
+  /**
+   * Ends it in this tab: calls that wait reject with "aborted". A tab that serves accepts nothing more, answers what it has accepted, within
+   * a second, and lets the next tab serve.
+   */
+  close(): Promise<void>;
+  addEventListener<K extends keyof ServiceEventMap>(type: K, listener: (event: ServiceEventMap[K]) => void, options?: boolean | AddEventListenerOptions): void;
+  addEventListener(type: string, listener: EventListenerOrEventListenerObject | null, options?: boolean | AddEventListenerOptions): void;
+}
+
 // ---- Opening -------------------------------------------------------------------------------------
 
 /** Options of openHoldfast. Invalid options reject with "invalid-argument" and their name. */
 export interface OpenOptions {
   /** Closes it as close() does, also before it is ready. */
   signal?: AbortSignal;
-  baseURL?: string | URL;          // where holdfast.wasm and the worker lie; default: beside the module
+  baseURL?: string | URL;          // where holdfast.wasm and the worker lie, perhaps on another origin; default: beside the module
   wasmURL?: string | URL;          // one of them alone, for bundlers that give assets names of their own
   workerURL?: string | URL;
   /**
@@ -468,6 +522,13 @@ export interface Holdfast extends EventTarget {
    *  before wait for it. Text that is marked before is kept: it is saved if no content was saved before, and becomes a draft otherwise. A call of
    *  `dispose()` before it is ready ends it cleanly: `ready` rejects with "aborted". */
   createAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): AutoSave;
+  /**
+   * One tab of the origin runs the service, and every tab calls it: make the same call in all of them, with the same `root`. The holder of a
+   * lock calls `start` and answers calls with the functions that it returns. When that tab ends, or is frozen for fifteen seconds, the next tab
+   * starts the service anew. Calls that were not accepted yet are made again there; a call that was accepted and not answered rejects with
+   * "call-lost". `start` may take 30 s. A server takes no part.
+   */
+  serve<H extends Record<keyof H, (...args: never[]) => unknown>>(name: string, start: (term: ServiceTerm) => H | Promise<H>): Service<H>;
   readonly locks: LockManagerLike;
   /** All holders and waiters, in all tabs of the origin, in the order of time. */
   inspect(): Promise<{ held: HolderInfo[]; pending: WaiterInfo[] }>;

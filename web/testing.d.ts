@@ -17,6 +17,9 @@ export interface TestTab {
   /** Nothing of the tab runs until `resume`, as in a computer that sleeps. Time moves on for the others. */
   suspend(): void;
   resume(): void;
+  /** The user goes to another page, and this one into the back/forward cache: it hears `pagehide`, and nothing of it runs until `restore`. */
+  cache(): void;
+  restore(): void;
   /** The user closes the tab: the page hears `pagehide` and ends. */
   leave(): void;
   /** The process of the tab dies. The page hears nothing. */

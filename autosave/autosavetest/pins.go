@@ -131,7 +131,7 @@ func testPinFaults(h *harness) {
 
 // testPinTakeover pins while a successor begins: the successor has every acknowledged pin.
 func testPinTakeover(h *harness) {
-	for range 50 {
+	for range 25 {
 		h.fresh()
 		old, successor := h.Open(), h.Open()
 		id := h.save(old, "begin", 1).ID

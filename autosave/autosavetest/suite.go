@@ -221,7 +221,7 @@ func testFence(h *harness) {
 // At any moment, the next editor sees after its fence every content that was acknowledged to the former editor.
 // Unacknowledged content may exist or not.
 func testTakeover(h *harness) {
-	for round := range 50 {
+	for round := range 25 {
 		h.fresh()
 		old, successor := h.Open(), h.Open()
 		h.save(old, "begin", 1)
@@ -238,7 +238,7 @@ func testTakeover(h *harness) {
 			}
 			acknowledged <- last
 		}()
-		time.Sleep(time.Duration(round) * 20 * time.Microsecond)
+		time.Sleep(time.Duration(round) * 40 * time.Microsecond)
 		require.NoError(h, successor.Fence(h.Context(), 2))
 		seen := h.list(successor)
 		last := <-acknowledged

@@ -42,6 +42,8 @@ func commands() []command {
 		{name: "break", arguments: "DOC", about: "end the lock of somebody else", most: 1, prepare: prepareBreak},
 		{name: "cat", arguments: "DOC", about: "print the content of a document", least: 1, most: 1, prepare: prepareCat},
 		{name: "put", arguments: "DOC", about: "write the content of a document, from the standard input", least: 1, most: 1, prepare: preparePut},
+		{name: "backup", arguments: "FILE", about: "copy everything that a server has into a file", least: 1, most: 1, prepare: prepareBackup},
+		{name: "restore", arguments: "FILE", about: "restore a backup into an empty data directory", least: 1, most: 1, prepare: prepareRestore},
 		{name: "completion", arguments: "bash|zsh", about: "print the completion of commands for a shell", least: 1, most: 1, prepare: prepareCompletion},
 		{name: "version", about: "print the version", prepare: prepareVersion},
 	}

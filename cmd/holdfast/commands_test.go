@@ -35,7 +35,7 @@ type result struct {
 }
 
 // serveUsers starts a server on which the key of a user is their name and "-key". Root may break locks.
-func serveUsers(t *testing.T) (*process, func(user string) terminal) {
+func serveUsers(t *testing.T, flags ...string) (*process, func(user string) terminal) {
 	t.Helper()
 	dir, keys := t.TempDir(), ""
 	for _, name := range []string{"ann", "bob", "root"} {
@@ -43,7 +43,7 @@ func serveUsers(t *testing.T) (*process, func(user string) terminal) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "keys"), []byte(keys), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "policy"), []byte("user:root * admin\nsigned-in documents/hidden\nsigned-in * read lock write\n"), 0o600))
-	p := serveInProcess(t, "--api-keys", filepath.Join(dir, "keys"), "--policy", filepath.Join(dir, "policy"))
+	p := serveInProcess(t, append(flags, "--api-keys", filepath.Join(dir, "keys"), "--policy", filepath.Join(dir, "policy"))...)
 	return p, func(user string) terminal {
 		return terminal{t, []string{"HOLDFAST_SERVER=http://" + p.addr, "HOLDFAST_API_KEY=" + user + "-key"}}
 	}

@@ -23,6 +23,14 @@ Exit codes:
 	"break": "It takes the permission \"break\". The holder's next request fails, and the audit log gets the reason.",
 	"cat":   "The content is that of the latest save, whoever holds the lock.",
 	"put":   `Within "holdfast lock", it writes under that lock. Elsewhere it acquires the lock of the document, writes and releases it. It prints the new ETag.`,
+	"backup": `It takes the permission "admin" for everything. The server goes on meanwhile. FILE appears when the backup is whole and checked, and replaces a
+former one. "-" is the standard output: the exit code then says whether the backup is whole.
+
+  holdfast backup "holdfast-$(date +%F).tar"`,
+	"restore": `It needs no server, and writes to the data directory itself. Tokens and the places of events continue above all that clients have seen.
+A restore that did not finish leaves a directory that "holdfast serve" refuses: remove its files and restore again. "-" is the standard input.
+
+  holdfast restore holdfast-2026-01-31.tar --data-dir /var/lib/holdfast`,
 	"completion": `  source <(holdfast completion bash)     in ~/.bashrc
   source <(holdfast completion zsh)      in ~/.zshrc, after compinit`,
 }

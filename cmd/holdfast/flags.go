@@ -70,8 +70,7 @@ func readConfig(flags *flag.FlagSet, path string, given map[string]bool) error {
 		if entry == "" || entry[0] == '#' {
 			continue
 		}
-		name, value, _ := strings.Cut(strings.Replace(entry, "=", " ", boolInt(assigned(entry))), " ")
-		name, value = strings.TrimLeft(strings.TrimSpace(name), "-"), strings.TrimSpace(value)
+		name, value := setting(entry)
 		problem := func(why string) error { return fmt.Errorf("%s:%d: %s", path, i+1, why) }
 		switch f := flags.Lookup(name); {
 		case f == nil || name == configFlag:
@@ -92,17 +91,14 @@ func readConfig(flags *flag.FlagSet, path string, given map[string]bool) error {
 	return nil
 }
 
-// assigned reports whether an equals sign follows the first word.
-func assigned(entry string) bool {
-	i := strings.IndexAny(entry, "= \t")
-	return i >= 0 && strings.HasPrefix(strings.TrimLeft(entry[i:], " \t"), "=")
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
+// setting splits "flag value", "flag = value" and "flag=value".
+func setting(entry string) (name, value string) {
+	end := strings.IndexAny(entry, "= \t")
+	if end < 0 {
+		end = len(entry)
 	}
-	return 0
+	value = strings.TrimPrefix(strings.TrimSpace(entry[end:]), "=")
+	return strings.TrimLeft(strings.TrimSpace(entry[:end]), "-"), strings.TrimSpace(value)
 }
 
 func isBool(f *flag.Flag) bool {

@@ -37,10 +37,7 @@ func prepareLock(flags *flag.FlagSet) func(context.Context, call) error {
 }
 
 func (o *lockOptions) run(ctx context.Context, use call) error {
-	request := client.Request{TTL: o.ttl, Wait: o.wait, Slots: o.slots, Mode: client.Exclusive}
-	if o.wait < 0 {
-		request.Wait = client.Forever
-	}
+	request := client.Request{TTL: o.ttl, Wait: max(o.wait, client.Forever), Slots: o.slots, Mode: client.Exclusive}
 	if o.shared {
 		request.Mode = client.Shared
 	}

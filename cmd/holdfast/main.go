@@ -13,7 +13,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/client"
@@ -50,10 +49,8 @@ func main() {
 
 // execute runs until the command line has been carried out or a signal ends it, and returns the exit code.
 func execute(args []string, site fs.FS) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
-	// A second signal ends the process at once, in case the graceful stop takes too long.
-	context.AfterFunc(ctx, stop)
 	return exitCode(run(ctx, args, site, os.Stdout, os.Stderr), os.Stderr)
 }
 

@@ -24,7 +24,7 @@ func TestServeAnswersUntilItIsStopped(t *testing.T) {
 	out, stdout := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0", "--data-dir", t.TempDir()}, site, stdout, io.Discard)
+		ended <- run(ctx, []string{"serve", "--drain", "0s", "--addr", "127.0.0.1:0", "--data-dir", t.TempDir()}, site, stdout, io.Discard)
 	}()
 
 	line, err := bufio.NewReader(out).ReadString('\n')

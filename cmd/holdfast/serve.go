@@ -22,23 +22,43 @@ import (
 // options are the values of the flags of serve.
 type options struct {
 	addr            string
+	metricsAddr     string
 	anonymous       bool
 	tlsCert, tlsKey string
 	logLevel        slog.Level
+	logFormat       string
 	server          server.Config
 }
 
 func defaultOptions() options {
-	return options{addr: "127.0.0.1:8080", logLevel: slog.LevelInfo, server: server.DefaultConfig()}
+	return options{addr: "127.0.0.1:8080", logLevel: slog.LevelInfo, logFormat: "text", server: server.DefaultConfig()}
 }
 
 func (o *options) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.addr, "addr", o.addr, "`address` to listen on")
+	flags.StringVar(&o.metricsAddr, "metrics-addr", o.metricsAddr, "`address` for the metrics, which --addr then does not serve; it has no TLS")
 	flags.StringVar(&o.tlsCert, "tls-cert", o.tlsCert, "`file` of the certificate for TLS, with its chain; it is read again when it changes")
 	flags.StringVar(&o.tlsKey, "tls-key", o.tlsKey, "`file` of the certificate's key")
 	flags.BoolVar(&o.anonymous, "anonymous", o.anonymous, "serve addresses other than loopback ones although nobody can sign in")
+	flags.Func("log", "`format` of the log: text or json (default text)", o.setLogFormat)
 	flags.TextVar(&o.logLevel, "log-level", o.logLevel, "`level` of the log: debug, info, warn or error")
 	o.server.Flags(flags)
+}
+
+func (o *options) setLogFormat(text string) error {
+	if text != "text" && text != "json" {
+		return errors.New("the formats are text and json")
+	}
+	o.logFormat = text
+	return nil
+}
+
+func (o *options) newLog(to io.Writer) *slog.Logger {
+	settings := &slog.HandlerOptions{Level: o.logLevel}
+	if o.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(to, settings))
+	}
+	return slog.New(slog.NewTextHandler(to, settings))
 }
 
 func prepareServe(flags *flag.FlagSet) func(context.Context, call) error {
@@ -70,24 +90,22 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 		return err
 	}
 	defer listener.Close()
-	o.server.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: o.logLevel}))
+	metrics, err := o.listenForMetrics()
+	if err != nil {
+		return err
+	}
+	defer metrics.close()
+	o.server.Log = o.newLog(stderr)
 	service, err := server.Start(ctx, o.server, pages)
 	if err != nil {
 		return err
 	}
 	go saveMemory()
 	httpServer := newHTTPServer(o.server, service.Handler())
-	served := make(chan error, 1)
-	scheme := "http"
-	if certificate == nil {
-		go func() { served <- httpServer.Serve(listener) }()
-	} else {
-		following, stop := context.WithCancel(ctx)
-		defer stop()
-		go certificate.Follow(following, o.server.Log)
-		scheme, httpServer.TLSConfig = "https", tlsConfig(certificate)
-		go func() { served <- httpServer.ServeTLS(listener, "", "") }()
-	}
+	following, stopFollowing := context.WithCancel(ctx)
+	defer stopFollowing()
+	served, scheme := o.listen(following, httpServer, listener, certificate)
+	metrics.serve(newHTTPServer(o.server, service.Metrics()))
 	defer reloadOnHangup(service.Reload)()
 	fmt.Fprintf(stdout, "Holdfast is at %s (Ctrl+C stops it)\n", siteURL(scheme, listener.Addr()))
 
@@ -97,7 +115,22 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 		err = fmt.Errorf("the store has failed: %w", err)
 	case <-ctx.Done():
 	}
-	return errors.Join(err, stop(context.WithoutCancel(ctx), httpServer, service, o.server.StopLimit))
+	left := o.server.StopLimit - drain(ctx, o.server, service)
+	return errors.Join(err, stop(context.WithoutCancel(ctx), httpServer, service, left))
+}
+
+// listen begins to serve, over TLS if there is a certificate, whose files it follows until ctx ends. The channel delivers
+// the error that ends it.
+func (o *options) listen(ctx context.Context, s *http.Server, on net.Listener, c *certificate) (served chan error, scheme string) {
+	served = make(chan error, 1)
+	if c == nil {
+		go func() { served <- s.Serve(on) }()
+		return served, "http"
+	}
+	go c.Follow(ctx, func(err error) { c.Report(err, o.server.Log) })
+	s.TLSConfig = tlsConfig(c)
+	go func() { served <- s.ServeTLS(on, "", "") }()
+	return served, "https"
 }
 
 // newHTTPServer returns a server with the limits of the configuration.
@@ -148,21 +181,6 @@ func reloadOnHangup(reload func()) (stop func()) {
 		}
 	}()
 	return func() { signal.Stop(hangups); close(ended) }
-}
-
-// storeShare is the part of a graceful stop that remains for closing the store.
-const storeShare = 5
-
-// stop closes the sockets, lets running requests end, cuts off those that do not end, and closes the store.
-func stop(ctx context.Context, httpServer *http.Server, service *server.Server, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit-limit/storeShare)
-	defer cancel()
-	go service.Drain(ctx)
-	if httpServer.Shutdown(ctx) != nil {
-		_ = httpServer.Close() // for instance a request that waits for a lock; its client asks again
-	}
-	service.Drain(ctx)
-	return service.Close()
 }
 
 func listen(addr string) (net.Listener, error) {

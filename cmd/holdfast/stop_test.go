@@ -19,6 +19,8 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/loopback"
 )
 
 // With this variable the test binary is the command itself, with a small site: a build of the command would take
@@ -35,8 +37,9 @@ func TestMain(m *testing.M) {
 // process is a running holdfast serve.
 type process struct {
 	*exec.Cmd
-	addr string
-	log  strings.Builder
+	addr  string
+	log   strings.Builder
+	ended func() error // waits for its end
 }
 
 func serveInProcess(t *testing.T, flags ...string) *process {
@@ -50,14 +53,15 @@ func serveInProcess(t *testing.T, flags ...string) *process {
 	dir, err := os.MkdirTemp("", "stop")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	p.Cmd = exec.Command(binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", dir}, flags...)...)
+	p.Cmd = exec.Command(binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", dir, "--drain", "0s"}, flags...)...)
 	// By default the race detector sleeps for a second at the end.
 	p.Env = append(os.Environ(), asCommand+"=yes", "GORACE=atexit_sleep_ms=0")
 	p.Stderr = &p.log
 	stdout, err := p.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.Start())
-	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
+	p.ended = sync.OnceValue(p.Wait)
+	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.ended() })
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err, "%s", &p.log)
 	port := regexp.MustCompile(`localhost(:\d+)`).FindStringSubmatch(line)
@@ -72,12 +76,12 @@ func (p *process) stop(t *testing.T) {
 	begin := time.Now()
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	ended := make(chan error, 1)
-	go func() { ended <- p.Wait() }()
+	go func() { ended <- p.ended() }()
 	select {
 	case err := <-ended:
-		assert.NoError(t, err, "exit code 0: %s", &p.log)
+		assert.NoError(t, err, "exit code 0, so it did not need all of its time: %s", &p.log)
 		t.Logf("ended after %s", time.Since(begin).Round(time.Millisecond))
-	case <-time.After(defaultOptions().server.StopLimit):
+	case <-time.After(time.Minute):
 		require.Fail(t, "it did not stop in time")
 	}
 }
@@ -201,4 +205,69 @@ func get(t *testing.T, p *process, path string) string {
 	text, err := io.ReadAll(response.Body)
 	assert.NoError(t, err)
 	return string(text)
+}
+
+// After SIGTERM the server takes connections for the time of --drain. Ctrl+C does not wait for that.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	const long = 600 * time.Millisecond
+	p, begin := serveInProcess(t, "--drain", long.String()), time.Now()
+	p.stop(t)
+	assert.GreaterOrEqual(t, time.Since(begin), long)
+
+	interrupted, begin := serveInProcess(t, "--drain", "30s", "--stop-limit", "2m"), time.Now()
+	require.NoError(t, interrupted.Process.Signal(os.Interrupt))
+	assert.NoError(t, interrupted.ended())
+	assert.Less(t, time.Since(begin), 30*time.Second)
+}
+
+// With an address of their own, the metrics are there alone.
+func TestMetricsAreApart(t *testing.T) {
+	t.Parallel()
+	port, err := loopback.FreePort()
+	require.NoError(t, err)
+	apart := &process{addr: "127.0.0.1:" + port}
+	p := serveInProcess(t, "--metrics-addr", apart.addr)
+	assert.Contains(t, get(t, apart, "/metrics"), "\nholdfast_locks 0\n")
+	assert.Equal(t, "ok\n", get(t, apart, "/healthz"))
+	assert.Equal(t, "ready\n", get(t, apart, "/readyz"))
+	assert.Contains(t, get(t, apart, "/api/session"), "404")
+	assert.Contains(t, get(t, p, "/metrics"), "404")
+	assert.Equal(t, "ready\n", get(t, p, "/readyz"))
+	taken := serveOnce(t, "--metrics-addr", apart.addr)
+	assert.ErrorContains(t, taken, apart.addr+" is taken by another program")
+}
+
+func serveOnce(t *testing.T, flags ...string) error {
+	return run(t.Context(), append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", t.TempDir()}, flags...), site, io.Discard, io.Discard)
+}
+
+// The log is JSON, and has each request with the id of its response and without its query.
+func TestAccessLog(t *testing.T) {
+	t.Parallel()
+	p := serveInProcess(t, "--log", "json", "--access-log")
+	response, err := http.Get("http://" + p.addr + "/api/documents/none/content?secret=1")
+	require.NoError(t, err)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	id := response.Header.Get("X-Request-Id")
+	require.NotEmpty(t, id)
+	socket := p.dial(t, "/ws")
+	read(t, socket, "connected")
+	p.stop(t)
+	found := map[string]map[string]any{}
+	for line := range strings.Lines(p.log.String()) {
+		var entry map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &entry), line)
+		if entry["msg"] == "request" {
+			found[fmt.Sprint(entry["path"])] = entry
+		}
+	}
+	assert.NotContains(t, p.log.String(), "secret")
+	entry := found["/api/documents/none/content"]
+	assert.Equal(t, []any{id, "GET", float64(404), float64(len(body)), "127.0.0.1"},
+		[]any{entry["request"], entry["method"], entry["status"], entry["bytes"], entry["address"]})
+	assert.Equal(t, float64(http.StatusSwitchingProtocols), found["/ws"]["status"])
+	assert.ErrorContains(t, serveOnce(t, "--log", "xml"), "wrong usage")
 }

@@ -50,7 +50,7 @@ func TestCertificatesAreRenewedWithoutARestart(t *testing.T) {
 	out, stdout := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--tls-cert", cert, "--tls-key", key}, site, stdout, io.Discard)
+		ended <- run(ctx, []string{"serve", "--drain", "0s", "--addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--tls-cert", cert, "--tls-key", key}, site, stdout, io.Discard)
 	}()
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestServeSaysWhyACertificateCannotBeUsed(t *testing.T) {
 		"no such file":            {"--tls-cert", cert, "--tls-key", key + "x"},
 		"cannot be used: " + cert: {"--tls-cert", cert, "--tls-key", cert},
 	} {
-		err := run(t.Context(), append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", t.TempDir()}, args...), site, io.Discard, io.Discard)
+		err := run(t.Context(), append([]string{"serve", "--drain", "0s", "--addr", "127.0.0.1:0", "--data-dir", t.TempDir()}, args...), site, io.Discard, io.Discard)
 		assert.ErrorContains(t, err, want)
 	}
 }

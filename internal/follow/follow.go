@@ -115,9 +115,9 @@ func Lines(texts [][]byte, parse func(fields []string) error) error {
 	return lines.Err()
 }
 
-// Follow reads the files again whenever they change, until ctx ends. It logs an error once for each broken version
-// and keeps the previous value.
-func (f *Files[T]) Follow(ctx context.Context, log *slog.Logger) {
+// Follow reads the files again whenever they change, until ctx ends, and passes the result to report: an error comes once
+// for each broken version, and the previous value stays.
+func (f *Files[T]) Follow(ctx context.Context, report func(error)) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -127,10 +127,13 @@ func (f *Files[T]) Follow(ctx context.Context, log *slog.Logger) {
 			return
 		}
 		if f.changed() {
-			f.Report(f.Reload(), log)
+			report(f.Reload())
 		}
 	}
 }
+
+// Name is the name of the first file.
+func (f *Files[T]) Name() string { return f.paths[0] }
 
 // Report logs the result of a reload.
 func (f *Files[T]) Report(err error, log *slog.Logger) {

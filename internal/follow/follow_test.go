@@ -2,7 +2,6 @@ package follow
 
 import (
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,7 +35,7 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 	f, err := Open(join, path)
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
-		go f.Follow(t.Context(), slog.New(slog.DiscardHandler))
+		go f.Follow(t.Context(), func(error) {})
 		after := func(text string) string {
 			if text == "" {
 				require.NoError(t, os.Remove(path))

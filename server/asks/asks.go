@@ -15,6 +15,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
@@ -108,7 +109,7 @@ func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (l
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
-		d.follow(asking, end, room, revision, grace)
+		d.follow(asking, end, room, ask, revision, grace)
 	}()
 	r.First, r.Wait = true, grace+AcceptLimit
 	announced := false
@@ -189,8 +190,14 @@ func (d *Desk) announce(ctx context.Context, room string, a Ask, held locks.Leas
 }
 
 // follow waits for the holder's answer. It ends the asker's waiting on a refusal or without an answer.
-func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, room string, revision int64, grace time.Duration) {
-	silence := time.AfterFunc(grace, func() { end(ErrTimeout) })
+func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, room string, ask Ask, revision int64, grace time.Duration) {
+	var accepted atomic.Bool
+	silence := time.AfterFunc(grace, func() {
+		// The store decides: an answer that it has may still be on its way to this server.
+		if accepted.Load() || d.remove(ctx, room, ask, TimedOut, Ask.unanswered) {
+			end(ErrTimeout)
+		}
+	})
 	defer silence.Stop()
 	err := d.store.Watch(ctx, prefix+room, revision, func(changes []kv.Change) error {
 		for _, c := range changes {
@@ -203,6 +210,7 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, room str
 				return &RefusedError{a.Reason, a.Busy}
 			case a.Accepted:
 				silence.Reset(AcceptLimit)
+				accepted.Store(true) // after Reset, so that the end of the grace does not count as that of AcceptLimit
 			}
 		}
 		return nil
@@ -214,15 +222,25 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, room str
 
 // end removes a question, even after ctx has ended.
 func (d *Desk) end(ctx context.Context, room string, a Ask, outcome Outcome) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	d.remove(context.WithoutCancel(ctx), room, a, outcome, func(Ask) bool { return true })
+}
+
+// remove removes a question if may approves of what the holder answered so far. It reports whether the question is
+// gone, or cannot be looked at.
+func (d *Desk) remove(ctx context.Context, room string, a Ask, outcome Outcome, may func(Ask) bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for {
 		e, _, err := d.store.Get(ctx, prefix+room)
 		if err != nil {
-			return // the key ends with its lease, and a question about a former lock counts as closed
+			return true // the key ends with its lease, and a question about a former lock counts as closed
 		}
-		if now, ok := decode(e); !e.Found() || !ok || now.ID != a.ID {
-			return
+		now, ok := decode(e)
+		switch {
+		case !e.Found() || !ok || now.ID != a.ID:
+			return true
+		case !may(now):
+			return false
 		}
 		ops := []kv.Op{kv.Delete(prefix + room)}
 		if outcome != "" {
@@ -230,10 +248,12 @@ func (d *Desk) end(ctx context.Context, room string, a Ask, outcome Outcome) {
 		}
 		result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Unchanged(e)}, Then: ops})
 		if err != nil || result.Held {
-			return
+			return true
 		}
 	}
 }
+
+func (a Ask) unanswered() bool { return !a.Accepted && !a.Refused }
 
 // Answer identifies the holder that answers and the question.
 type Answer struct {

@@ -26,6 +26,8 @@ const (
 	Refused   = "refused"    // nobody, or a user who may not
 	Break     = "break"      // a lock of somebody else is about to be ended
 	Delete    = "delete"     // an administrator is about to delete a document
+	Backup    = "backup"     // an administrator is about to read everything
+	Reloaded  = "reloaded"   // a file of users or rules has changed; a reason says why it is not in use
 )
 
 // Entry is what happened. The path is that of the request: its query may hold secrets.
@@ -41,6 +43,7 @@ type Entry struct {
 	Holder   string     `json:"holder,omitempty"`
 	Token    int64      `json:"token,omitempty"`
 	Reason   string     `json:"reason,omitempty"`
+	File     string     `json:"file,omitempty"`
 }
 
 type line struct {

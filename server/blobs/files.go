@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/disk"
 )
 
 // Files keeps each blob in a file, in a folder named by the first two digits.
@@ -32,7 +34,7 @@ func OpenFiles(dir string) (*Files, error) {
 			return nil, fmt.Errorf("the folder of the contents cannot be made: %w", err)
 		}
 	}
-	if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
+	if err := errors.Join(disk.Sync(dir), disk.Sync(filepath.Dir(dir))); err != nil {
 		return nil, fmt.Errorf("the folder of the contents cannot be made durable: %w", err)
 	}
 	leftovers, err := filepath.Glob(filepath.Join(dir, "*", partial+"*"))
@@ -76,7 +78,7 @@ func (f *Files) Put(_ context.Context, name string, data []byte) error {
 		err = f.step("rename", func() error { return os.Rename(file.Name(), path) })
 	}
 	if err == nil {
-		if err = f.step("flush the folder", func() error { return syncDir(filepath.Dir(path)) }); err != nil {
+		if err = f.step("flush the folder", func() error { return disk.Sync(filepath.Dir(path)) }); err != nil {
 			_ = os.Remove(path) // the blob is not durable
 		}
 	}
@@ -149,12 +151,4 @@ func (f *Files) Each(ctx context.Context, call func(name string) error) error {
 		}
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -16,8 +16,8 @@
 //
 // The bytes are a blob ([blobs.Blobs]). The blob is durable before the transaction that names it, so an acknowledged
 // content exists. The store has only names: content/<document> describes the present generation and lists the kept
-// ones, blobs/<blob> describes the generation of each blob, and made/<holder>/<document> records which holder saved
-// the document first. Every blob has its own name, even if another blob has the same bytes. So deleting one never
+// ones, blobs/<blob> describes the generation of each blob, and made/<maker>/<document> records which session or user
+// saved the document first. Every blob has its own name, even if another blob has the same bytes. So deleting one never
 // harms a writer of the same bytes.
 //
 // A transaction that drops a generation names its blob under garbage/, and [Store.Tidy] deletes the blobs named
@@ -55,8 +55,8 @@ var (
 	ErrNotFound = errors.New("the document has no such content")
 	// ErrPrecondition means that the present content is not the one that the writer expects.
 	ErrPrecondition = errors.New("the document has another content than expected")
-	// ErrTooMany means that the holder has created the maximum number of documents.
-	ErrTooMany = errors.New("this session has made as many documents as one may")
+	// ErrTooMany means that the maker has created the maximum number of documents.
+	ErrTooMany = errors.New("this session or user has made as many documents as one may")
 )
 
 // Info describes a generation of a document's content.
@@ -76,8 +76,8 @@ type Config struct {
 	Blobs blobs.Blobs
 	// Keep is the number of kept generations per document, at most MaxKeep. Zero means one.
 	Keep int
-	// MaxDocuments limits the documents that one holder created with their first save. 0 means no limit. Concurrent
-	// saves may exceed it by a few.
+	// MaxDocuments limits the documents that one maker created with their first save, see [Writer]. 0 means no limit.
+	// Concurrent saves may exceed it by a few.
 	MaxDocuments int
 	// Collected is called for each deleted blob that nothing names any more. It may be nil.
 	Collected func()
@@ -113,7 +113,7 @@ type description struct {
 	Size  int    `json:"size"`
 	Save  string `json:"save"` // names the generation
 	Blob  string `json:"blob,omitempty"`
-	By    string `json:"by,omitempty"` // the holder that first saved the document
+	By    string `json:"by,omitempty"` // the maker that first saved the document
 	// Chunks is the number of pieces of a content that a former version of this server put into the store.
 	Chunks int `json:"chunks,omitempty"`
 	// The client's name of the save. A save without an order keeps the order of the previous save.

@@ -64,7 +64,7 @@ func opened(t *testing.T, keep int) (*Store, *faulty, func(room string) int64) {
 
 func (s *Store) save(t *testing.T, room string, token int64, text string) (Info, error) {
 	t.Helper()
-	return s.Write(t.Context(), room, "ann", token, Save{}, nil, []byte(text))
+	return s.Write(t.Context(), room, Writer{Holder: "ann", Maker: "ann"}, token, Save{}, nil, []byte(text))
 }
 
 // A full blob store refuses the save, and the previous content stays.

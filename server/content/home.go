@@ -12,7 +12,10 @@ import (
 )
 
 // homeKey holds the name of a blob, the mark. The mark shows that the blob store belongs to this store of names.
-const homeKey = "contents-home"
+const (
+	homeKey    = "contents-home"
+	homePrefix = "00-home-"
+)
 
 // Bind checks that the blobs belong to the names. A server with another directory or bucket than the others would
 // save contents that they cannot find. The first server leaves a mark among the blobs, and each later one looks for
@@ -49,7 +52,10 @@ func (s *Store) mark(ctx context.Context) (string, error) {
 	if err != nil || e.Found() {
 		return string(e.Value), err
 	}
-	name := "00-home-" + strings.ToLower(rand.Text())
+	if err := s.refuseForeign(ctx); err != nil {
+		return "", err
+	}
+	name := homePrefix + strings.ToLower(rand.Text())
 	if err := s.Blobs.Put(ctx, name, nil); err != nil {
 		return "", err
 	}
@@ -62,4 +68,20 @@ func (s *Store) mark(ctx context.Context) (string, error) {
 	}
 	_ = s.Blobs.Delete(ctx, name) // an unused mark does no harm
 	return string(result.Reads[0][0].Value), nil
+}
+
+// refuseForeign fails if the blobs have contents although the store of names is new: the contents belong to another
+// store, and [Store.Sweep] would delete them.
+func (s *Store) refuseForeign(ctx context.Context) error {
+	names, err := s.KV.Page(ctx, prefix, prefix, 1)
+	if err != nil || len(names) > 0 {
+		return err
+	}
+	return s.Blobs.Each(ctx, func(name string) error {
+		if strings.HasPrefix(name, homePrefix) {
+			return nil
+		}
+		return fmt.Errorf("--blobs has contents of another store, for instance %s, and this store is new. "+
+			"Let the server --join the cluster that owns them, restore a backup, or name an empty directory or bucket", name)
+	})
 }

@@ -21,12 +21,15 @@ const (
 	page = 500
 )
 
-// Tidy deletes the blobs of dropped generations. Its cost depends on the number of generations dropped since the last
-// call.
+// Tidy deletes the blobs of dropped generations, unless a backup holds them. Its cost depends on the number of
+// generations dropped since the last call.
 func (s *Store) Tidy(ctx context.Context) error {
 	for {
 		entries, err := s.KV.Page(ctx, garbagePrefix, garbagePrefix, page)
 		if err != nil || len(entries) == 0 {
+			return err
+		}
+		if held, err := s.held(ctx); err != nil || held {
 			return err
 		}
 		var done []kv.Op
@@ -47,7 +50,7 @@ func (s *Store) Tidy(ctx context.Context) error {
 }
 
 // Sweep deletes the blobs that a crash left without a transaction. It looks at every blob, so it runs only after a
-// start.
+// start. While a backup runs it fails with [ErrHeld].
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.Blobs.Each(ctx, func(name string) error {
 		digest, save, _ := strings.Cut(name, "-")
@@ -58,6 +61,9 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 		named, err := s.named(ctx, name)
 		if err != nil || named {
 			return err
+		}
+		if held, err := s.held(ctx); err != nil || held {
+			return errors.Join(err, ErrHeld)
 		}
 		if err := s.Blobs.Delete(ctx, name); err != nil {
 			return err

@@ -1,9 +1,11 @@
 package content
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,14 +21,44 @@ const commitWithin = time.Minute
 // one. If there is no content, the [Info] has no ETag. A nil Expected accepts any content.
 type Expected func(before Info) error
 
+// Writer is the client that writes. Holder holds the lock. Maker stands for the user, or for the session of nobody, and
+// may create Documents documents; 0 is [Config.MaxDocuments].
+type Writer struct {
+	Holder, Maker string
+	Documents     int
+}
+
 // Write replaces a document's content under the lock with the given token. It fails with [locks.ErrStaleToken] if
 // that lock is gone or another one replaced it, with [locks.ErrNotHolder] if it never belonged to the holder, with
 // [ErrStaleSave] if a later save is stored, and with [blobs.ErrFull]. If the same save is already stored, Write
 // changes nothing and returns its description.
-func (s *Store) Write(ctx context.Context, room, holder string, token int64, save Save, expected Expected, data []byte) (Info, error) {
-	w := write{Store: s, room: room, holder: holder, token: token, save: save, expected: expected, data: data}
+func (s *Store) Write(ctx context.Context, room string, by Writer, token int64, save Save, expected Expected, data []byte) (Info, error) {
+	return s.WriteUnder(ctx, room, s.documentRight(room, by, token), save, expected, data)
+}
+
+// Right is the permission of a lock to change a document.
+type Right struct {
+	By    Writer
+	Token int64
+	// Fence returns the conditions under which the change commits. Each try calls it, and its error ends the change.
+	Fence func(context.Context) ([]kv.Cond, error)
+	// Also are further operations of the same transaction.
+	Also []kv.Op
+}
+
+// documentRight is the right of the document's own exclusive lock.
+func (s *Store) documentRight(room string, by Writer, token int64) Right {
+	return Right{By: by, Token: token, Fence: func(ctx context.Context) ([]kv.Cond, error) {
+		fence, err := s.Locks.Fence(ctx, locks.Document(room), by.Holder, token)
+		return []kv.Cond{fence}, err
+	}}
+}
+
+// WriteUnder is Write under any lock that allows it. Besides the errors of Write it fails with those of the right.
+func (s *Store) WriteUnder(ctx context.Context, room string, right Right, save Save, expected Expected, data []byte) (Info, error) {
+	w := write{Store: s, Right: right, room: room, save: save, expected: expected, data: data}
 	for {
-		fence, err := s.Locks.Fence(ctx, locks.Document(room), holder, token)
+		fence, err := right.Fence(ctx)
 		if err != nil {
 			return Info{}, w.giveUp(err)
 		}
@@ -43,9 +75,8 @@ func (s *Store) Write(ctx context.Context, room, holder string, token int64, sav
 // write is a write that may need several tries, with one blob.
 type write struct {
 	*Store
+	Right
 	room     string
-	holder   string
-	token    int64
 	save     Save
 	expected Expected
 	data     []byte
@@ -69,7 +100,7 @@ func (w *write) giveUp(err error) error {
 }
 
 // try tries once. It is not done if something other than the lock has changed meanwhile.
-func (w *write) try(ctx context.Context, fence kv.Cond) (Info, bool, error) {
+func (w *write) try(ctx context.Context, fence []kv.Cond) (Info, bool, error) {
 	old, _, err := w.KV.Get(ctx, prefix+w.room)
 	if err != nil {
 		return Info{}, false, err
@@ -79,8 +110,8 @@ func (w *write) try(ctx context.Context, fence kv.Cond) (Info, bool, error) {
 		return Info{}, false, err
 	}
 	tag, digest := etag(w.data)
-	d := description{ETag: tag, By: before.By, Token: w.token, Size: len(w.data), Draft: w.save.Draft, Number: w.save.Number, Order: w.save.Order}
-	conditions := []kv.Cond{fence, kv.ChangedAt(prefix+w.room, old.Modified)}
+	d := description{ETag: tag, By: before.By, Token: w.Token, Size: len(w.data), Draft: w.save.Draft, Number: w.save.Number, Order: w.save.Order}
+	conditions := append(fence, kv.ChangedAt(prefix+w.room, old.Modified))
 	if old.Found() {
 		if stored, err := d.follow(before); stored || err != nil {
 			if err == nil && d.Order > before.Order {
@@ -103,23 +134,32 @@ func (w *write) try(ctx context.Context, fence kv.Cond) (Info, bool, error) {
 		return Info{}, false, err
 	}
 	d.Save, d.Blob, d.Saved = w.d.Save, w.d.Blob, w.d.Saved
-	then := append(w.Record(w.room, d.info()), w.replace(&d, old, before)...)
+	then := slices.Concat(w.Record(w.room, d.info()), w.replace(&d, old, before), w.Also)
 	w.named = true
 	result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: then})
 	w.named = err != nil
 	return d.info(), result.Held, err
 }
 
-// mayMake returns an error if the store has no space for contents, or if the holder may not create another document.
+// mayMake returns an error if the store has no space for contents, or if the maker may not create another document.
 func (w *write) mayMake(ctx context.Context, old kv.Entry) error {
 	if w.KV.Room().Full {
 		return kv.ErrFull
 	}
-	if w.MaxDocuments == 0 || old.Found() {
+	if old.Found() {
 		return nil
 	}
-	made, err := w.KV.Count(ctx, madePrefix+w.holder+"/")
-	if err == nil && made >= int64(w.MaxDocuments) {
+	return w.MayMake(ctx, w.By)
+}
+
+// MayMake returns [ErrTooMany] if a writer has made as many documents as it may. Each is a key that [Made] names.
+func (s *Store) MayMake(ctx context.Context, by Writer) error {
+	limit := cmp.Or(by.Documents, s.MaxDocuments)
+	if limit == 0 {
+		return nil
+	}
+	made, err := s.KV.Count(ctx, Made(by.Maker, ""))
+	if err == nil && made >= int64(limit) {
 		err = ErrTooMany
 	}
 	return err
@@ -146,8 +186,8 @@ func (w *write) replace(d *description, old kv.Entry, before description) []kv.O
 	}
 	var ops []kv.Op
 	if !old.Found() {
-		d.By = w.holder
-		ops = append(ops, kv.Put(made(d.By, w.room), nil))
+		d.By = w.By.Maker
+		ops = append(ops, kv.Put(Made(d.By, w.room), nil))
 	}
 	for len(d.Kept) > w.Keep-1 {
 		last := d.Kept[len(d.Kept)-1]
@@ -164,20 +204,19 @@ func (w *write) replace(d *description, old kv.Entry, before description) []kv.O
 
 // Delete removes a document's content and history under the lock with the given token. It fails like Write.
 func (s *Store) Delete(ctx context.Context, room, holder string, token int64, expected Expected) error {
-	return s.delete(ctx, room, expected, func() ([]kv.Cond, error) {
-		fence, err := s.Locks.Fence(ctx, locks.Document(room), holder, token)
-		return []kv.Cond{fence}, err
-	})
+	return s.DeleteUnder(ctx, room, s.documentRight(room, Writer{Holder: holder}, token), expected)
 }
 
 // Erase is Delete for an administrator, without a lock. A holder may save again afterwards.
 func (s *Store) Erase(ctx context.Context, room string, expected Expected) error {
-	return s.delete(ctx, room, expected, func() ([]kv.Cond, error) { return nil, nil })
+	none := func(context.Context) ([]kv.Cond, error) { return nil, nil }
+	return s.DeleteUnder(ctx, room, Right{Fence: none}, expected)
 }
 
-func (s *Store) delete(ctx context.Context, room string, expected Expected, fence func() ([]kv.Cond, error)) error {
+// DeleteUnder is Delete under any lock that allows it.
+func (s *Store) DeleteUnder(ctx context.Context, room string, right Right, expected Expected) error {
 	for {
-		conditions, err := fence()
+		conditions, err := right.Fence(ctx)
 		if err != nil {
 			return err
 		}
@@ -202,9 +241,9 @@ func (s *Store) delete(ctx context.Context, room string, expected Expected, fenc
 			ops = append(ops, kv.Delete(blobPrefix+k.Blob), kv.Put(garbagePrefix+k.Blob, nil))
 		}
 		if before.By != "" {
-			ops = append(ops, kv.Delete(made(before.By, room)))
+			ops = append(ops, kv.Delete(Made(before.By, room)))
 		}
-		ops = append(ops, s.Forget(room)...)
+		ops = slices.Concat(ops, s.Forget(room), right.Also)
 		result, err := s.KV.Commit(ctx, kv.Txn{If: append(conditions, kv.ChangedAt(prefix+room, old.Modified)), Then: ops})
 		if err != nil || result.Held {
 			return err
@@ -212,7 +251,8 @@ func (s *Store) delete(ctx context.Context, room string, expected Expected, fenc
 	}
 }
 
-func made(holder, room string) string { return madePrefix + holder + "/" + room }
+// Made is the key that counts a document among those that it has made.
+func Made(maker, room string) string { return madePrefix + maker + "/" + room }
 
 // newSave returns a name for a save that contains its time. Later names sort after earlier ones.
 func newSave(now time.Time) string {

@@ -86,6 +86,7 @@ type API struct {
 	handler http.Handler
 	calls   []string // the patterns of all calls
 
+	backups sync.Mutex // held while a backup runs
 	mu      sync.Mutex // orders the sockets that begin before those that Drain refuses
 	sockets sync.WaitGroup
 	drain   context.Context // ends when the sockets must end
@@ -144,6 +145,7 @@ func (a *API) routes() map[string]serve {
 		"DELETE /api/locks/{leaseId}":              a.releaseLease,
 		"DELETE /api/locks":                        a.giveUp,
 		"GET /api/locks":                           a.showPath,
+		"GET /api/backup":                          a.streamBackup,
 		"GET /api/session":                         a.showSession,
 		"POST /api/session":                        a.signIn,
 		"DELETE /api/session":                      a.signOut,
@@ -203,19 +205,32 @@ func (a *API) guard(f serve) http.Handler {
 			return
 		}
 		if err := f(w, r, session); err != nil {
-			if errors.Is(err, errNotAllowed) || errors.Is(err, errUnauthenticated) {
-				a.noted(r, session, audit.Entry{Event: audit.Refused})
-			}
-			a.fail(w, r, err)
+			a.Fail(w, r, session, err)
 		}
 	})
 }
 
+// Fail responds with an error. A refusal goes to the audit log.
+func (a *API) Fail(w http.ResponseWriter, r *http.Request, s sessions.Session, err error) {
+	if errors.Is(err, errNotAllowed) || errors.Is(err, errUnauthenticated) {
+		a.noted(r, s, audit.Entry{Event: audit.Refused})
+	}
+	a.fail(w, r, err)
+}
+
 func (a *API) identify(w http.ResponseWriter, r *http.Request) (sessions.Session, error) {
-	if a.origins.Check(r) != nil || !a.mayUpgrade(r) {
+	if !a.mayUpgrade(r) {
 		return sessions.Session{}, errOrigin
 	}
-	session, err := a.Sessions.Of(w, r)
+	return a.identifyBy(r, func() (sessions.Session, error) { return a.Sessions.Of(w, r) })
+}
+
+// identifyBy checks the origin and the rate of a request, and returns its session.
+func (a *API) identifyBy(r *http.Request, of func() (sessions.Session, error)) (sessions.Session, error) {
+	if a.origins.Check(r) != nil {
+		return sessions.Session{}, errOrigin
+	}
+	session, err := of()
 	if err != nil {
 		if after, ok := a.addresses.Allow(a.Address(r), time.Now()); !ok { // otherwise guesses would fill the audit log
 			a.Metrics.RateLimited.Inc()

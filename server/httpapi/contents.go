@@ -40,11 +40,10 @@ func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 			continue // it was replaced just now
 		}
 		if err != nil {
-			clear(w.Header())
+			clearHeader(w.Header())
 			return err
 		}
-		http.ServeContent(w, unconditional(r), "", c.SavedAt, data)
-		return data.Close()
+		return errors.Join(serveRange(w, r, c.SavedAt, data), data.Close())
 	}
 }
 

@@ -241,7 +241,7 @@ func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return err
 	}
-	info, err := a.Contents.Write(r.Context(), id, owner, token, save, expected(r), data)
+	info, err := a.Contents.Write(r.Context(), id, a.writer(s, id, owner), token, save, expected(r), data)
 	if err != nil {
 		return err
 	}

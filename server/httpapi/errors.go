@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
 // apiError is an error of the API.
@@ -59,7 +60,7 @@ func translate(err error) *apiError {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &wrong):
+	case errors.As(err, &wrong), errors.Is(err, sessions.ErrTooLong):
 		return &apiError{http.StatusBadRequest, "invalid_request", sentence(err)}
 	case errors.As(err, &large):
 		return errTooLarge
@@ -83,20 +84,32 @@ func translate(err error) *apiError {
 		return &apiError{http.StatusConflict, "replaced", "A later request has come with this ticket. Ask again if you still wait."}
 	case errors.Is(err, locks.ErrGivenUp):
 		return &apiError{http.StatusConflict, "given_up", "The acquisition of this ticket has ended. Choose a new ticket for another one."}
-	case errors.Is(err, locks.ErrTooMany), errors.Is(err, locks.ErrTooManyTickets):
+	case errors.Is(err, locks.ErrTooMany), errors.Is(err, locks.ErrTooManyOfUser), errors.Is(err, locks.ErrTooManyTickets):
 		return &apiError{http.StatusTooManyRequests, "too_many_locks", sentence(err)}
 	case errors.Is(err, content.ErrNotFound):
 		return &apiError{http.StatusNotFound, "document_not_found", "The document has no such content."}
 	case errors.Is(err, content.ErrPrecondition):
 		return &apiError{http.StatusPreconditionFailed, "precondition_failed", "The document has another content than you expect."}
 	case errors.Is(err, content.ErrTooMany):
-		return &apiError{http.StatusInsufficientStorage, "too_many_documents", "This session has made as many documents as one may. Nothing was written."}
+		return &apiError{http.StatusInsufficientStorage, "too_many_documents", "You have made as many documents as you may. Nothing was written."}
 	case errors.Is(err, blobs.ErrFull), errors.Is(err, kv.ErrFull):
 		return &apiError{http.StatusInsufficientStorage, "store_full", "The server has no room for it. Nothing was written; locks go on."}
 	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, blobs.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return errUnavailable
 	}
 	return nil
+}
+
+// RequestHeader has the id of a request in the response, if the server logs requests.
+const RequestHeader = "X-Request-Id"
+
+// clearHeader removes the description of a response that is not sent.
+func clearHeader(h http.Header) {
+	id := h.Get(RequestHeader)
+	clear(h)
+	if id != "" {
+		h.Set(RequestHeader, id)
+	}
 }
 
 // fail responds with an error.
@@ -121,7 +134,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		known = errInternal
 	}
 	if known.status >= 500 && r.Context().Err() == nil {
-		a.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		a.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(RequestHeader), "error", err)
 	}
 	writeError(w, known)
 }

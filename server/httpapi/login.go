@@ -48,7 +48,7 @@ func (a *API) endSignIn(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	}
 	now := sessions.Session{User: id.User, Name: sessions.Clean(id.Name), UserEnds: id.Ends, HolderID: s.HolderID, New: s.New}
 	if err := a.Sessions.SignIn(w, r, now, token); err != nil {
-		return signInFailed(err)
+		return err
 	}
 	a.noted(r, now, audit.Entry{Event: audit.SignedIn})
 	redirect(w, pending.Return)

@@ -3,9 +3,12 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/server/audit"
+	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/sessions"
@@ -48,7 +51,11 @@ func (a *API) mayLock(s sessions.Session, r *locks.Request) error {
 		if locks.AllDocuments(p) && r.Mode != locks.Shared && !a.LockAll && !rules.May(s.User, p, policy.Admin) {
 			return errLockAll
 		}
-		if limit := rules.Limits(s.User, p).TTL; limit > 0 && r.TTL > limit {
+		limits := rules.Limits(s.User, p)
+		if r.User = s.User.Name; limits.Locks > 0 && (r.UserLocks == 0 || limits.Locks < r.UserLocks) {
+			r.UserLocks = limits.Locks
+		}
+		if limit := limits.TTL; limit > 0 && r.TTL > limit {
 			return &apiError{http.StatusForbidden, "not_allowed", "Your locks here last " + limit.String() + " at most: ask for a shorter ttl_ms."}
 		}
 	}
@@ -64,6 +71,16 @@ func (a *API) mayLockWithin(s sessions.Session, r *locks.Request) error {
 		}
 	}
 	return a.mayLock(s, r)
+}
+
+// writer returns who writes to a document, with the number of documents that the policy lets the user make.
+func (a *API) writer(s sessions.Session, id, owner string) content.Writer {
+	w := content.Writer{Holder: owner, Maker: s.HolderID}
+	if s.User.SignedIn() {
+		w.Maker = "user:" + url.PathEscape(s.User.Name)
+		w.Documents = a.Policy().Limits(s.User, locks.Document(id)).Documents
+	}
+	return w
 }
 
 // mayRenew checks that the holder of a lease may still hold it, if this server has seen the lease.
@@ -100,13 +117,18 @@ func (a *API) readableLock(ctx context.Context, s sessions.Session, p locks.Path
 	return page.Holders[0], nil
 }
 
-// MayEnter reports whether a session may see a room of people, or enter and change it.
-func (a *API) MayEnter(s sessions.Session, room string, change bool) bool {
+// MayEnter reports whether a session may see a room of people, or enter and change it. A refusal goes to the audit log.
+func (a *API) MayEnter(r *http.Request, s sessions.Session, room string, change bool) bool {
 	what := policy.Read
 	if change {
 		what = policy.Write
 	}
-	return (s.UserEnds.IsZero() || time.Now().Before(s.UserEnds)) && a.Policy().May(s.User, []string{"rooms", room}, what)
+	path := []string{"rooms", room}
+	may := (s.UserEnds.IsZero() || time.Now().Before(s.UserEnds)) && a.Policy().May(s.User, path, what)
+	if !may {
+		a.noted(r, s, audit.Entry{Event: audit.Refused, Paths: [][]string{path}})
+	}
+	return may
 }
 
 // stillReads checks that the user of a socket is signed in and may read a path.

@@ -32,9 +32,7 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, s sessions.Session)
 	if err != nil || !a.Sessions.Users.Bearers() || !s.User.SignedIn() {
 		return errUnauthenticated
 	}
-	if err := a.Sessions.SignIn(w, r, s, bearer); errors.Is(err, sessions.ErrTooLong) {
-		return invalid(sentence(err))
-	} else if err != nil {
+	if err := a.Sessions.SignIn(w, r, s, bearer); err != nil {
 		return err
 	}
 	a.noted(r, s, audit.Entry{Event: audit.SignedIn})
@@ -56,10 +54,7 @@ var errSignInAgain = &apiError{http.StatusUnauthorized, "unauthenticated", "This
 
 // signInFailed says why a sign-in at the provider failed.
 func signInFailed(err error) error {
-	switch {
-	case errors.Is(err, sessions.ErrTooLong):
-		return invalid(sentence(err))
-	case errors.Is(err, users.ErrUnauthenticated):
+	if errors.Is(err, users.ErrUnauthenticated) {
 		return errSignInAgain
 	}
 	return notIdentified(err)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -36,6 +38,10 @@ type Config struct {
 	DataDir string
 	// Endpoints are the addresses of an external cluster: host:port, URLs, or unix:/path.
 	Endpoints []string
+	// TLS encrypts the connections to Endpoints. The certificate is for clusters that ask for one. User and Password
+	// are for clusters that have users.
+	TLS            TLSFiles
+	User, Password string
 
 	// History is the minimum time for which old revisions can still be read and watched; embedded only. Zero means 5
 	// minutes.
@@ -49,6 +55,8 @@ type Config struct {
 	Timeout time.Duration
 	// Log receives etcd's log messages; nil discards them.
 	Log *slog.Logger
+
+	restoring bool // opens a directory while it is restored
 }
 
 // Member describes an embedded etcd in a cluster of several.
@@ -56,11 +64,21 @@ type Member struct {
 	// Name is this member's name in the cluster. Empty means "holdfast".
 	Name string
 	// PeerURL is the address of this member for the other members, and ClientURL its address for clients, as
-	// http://ip:port.
+	// http://host:port.
 	PeerURL, ClientURL string
+	// PeerAddr and ClientAddr are where this member listens for these URLs, as ip:port. Empty means the host and port of
+	// the URL, which must be an IP address then.
+	PeerAddr, ClientAddr string
 	// Join are client addresses of a running cluster that a member with an empty data directory joins. A member that
-	// has joined before ignores them.
+	// has joined before ignores them. Each member ignores its own ClientURL, so all may have the same list: a member
+	// whose list has only its own address founds the cluster.
 	Join []string
+	// Replace is the PeerURL of a member whose files are lost. This member takes its place when it joins. A member that
+	// joins with the PeerURL of a former member replaces it in any case.
+	Replace string
+	// TLS encrypts the connections between members, to ClientURL and to Join. All three files are needed: each member
+	// shows a certificate of the authority to each other one. The URLs begin with https then.
+	TLS TLSFiles
 }
 
 const (
@@ -86,16 +104,40 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Member.Name == "" {
 		c.Member.Name = defaultName
 	}
+	own := c.Member.ClientURL
+	c.Member.Join = slices.DeleteFunc(slices.Clone(c.Member.Join), func(at string) bool { return at == own })
 	if c.Member.Name == defaultName && len(c.Member.Join) > 0 {
 		c.Member.Name += "-" + c.Member.PeerURL // no two members may have the same name
 	}
-	for _, text := range []string{c.Member.PeerURL, c.Member.ClientURL} {
-		if u, err := url.Parse(text); text != "" && (err != nil || u.Scheme != "http" || u.Port() == "") {
-			return c, fmt.Errorf("kv: %q is not a URL of a member, as http://10.0.0.1:2380", text)
-		}
+	if err := c.Member.check(); err != nil {
+		return c, err
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
+}
+
+func (m Member) check() error {
+	scheme := "http"
+	if m.TLS.used() {
+		scheme = "https"
+		if m.TLS.Cert == "" || m.TLS.Key == "" || m.TLS.CA == "" {
+			return errors.New("members need a certificate, its key and the authority of all members' certificates")
+		}
+		if err := m.TLS.check(time.Now()); err != nil {
+			return err
+		}
+	}
+	for _, text := range append([]string{m.PeerURL, m.ClientURL, m.Replace}, m.Join...) {
+		if u, err := url.Parse(text); text != "" && (err != nil || u.Scheme != scheme || u.Port() == "") {
+			return fmt.Errorf("%q is not a URL of a member, as %s://10.0.0.1:2380 (with certificates https, without http)", text, scheme)
+		}
+	}
+	for _, text := range []string{m.PeerAddr, m.ClientAddr} {
+		if _, err := netip.ParseAddrPort(text); text != "" && err != nil {
+			return fmt.Errorf("%q is no address for a member to listen on, as 0.0.0.0:2380", text)
+		}
+	}
+	return nil
 }

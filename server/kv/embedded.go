@@ -39,10 +39,10 @@ type embedded struct {
 	alone   bool
 	closing atomic.Bool
 	room    atomic.Pointer[Room]
-	applied uint64 // the last log entry that the database contained at the start
-	broken  bool   // its log cannot continue
-	keeping func() // stops the keeper of its room
-	temp    string // the directory of the socket if the data directory's path is too long for one
+	applied uint64      // the last log entry that the database contained at the start
+	broken  atomic.Bool // its log cannot continue
+	keeping func()      // stops the keeper of its room
+	temp    string      // the directory of the socket if the data directory's path is too long for one
 }
 
 func openEmbedded(ctx context.Context, c Config) (*Store, error) {
@@ -52,6 +52,11 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	}
 	e := &embedded{alone: c.Member.PeerURL == ""}
 	e.room.Store(&Room{Quota: c.Quota, Free: -1})
+	if !c.restoring {
+		if err := checkUnmarked(dir); err != nil {
+			return nil, err
+		}
+	}
 	if err := e.occupy(dir); err != nil {
 		return nil, err
 	}
@@ -60,7 +65,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(err, e.close())
 	}
 	settings := etcdConfig(c, dir, socket)
-	settings.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapOver(c.Log, &e.closing))
+	settings.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapOver(c.Log, &e.closing, &e.broken))
 	if err := joinCluster(ctx, c, dir, settings); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
@@ -170,7 +175,7 @@ func (e *embedded) logIsBehind() bool {
 }
 
 func (e *embedded) damagedLog(c Config) error {
-	e.broken = true
+	e.broken.Store(true)
 	return fmt.Errorf("the files in %s are damaged (member/wal ends before the database does); restore a backup into an empty directory",
 		c.DataDir)
 }
@@ -233,7 +238,7 @@ func (e *embedded) close() error {
 	}
 	if e.etcd != nil {
 		e.closing.Store(true) // etcd logs errors about the listeners that it closes itself
-		if e.broken {
+		if e.broken.Load() {
 			go e.etcd.Close() // Close waits for entries that never come; the process is about to end
 		} else {
 			e.etcd.Close()

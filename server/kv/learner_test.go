@@ -1,13 +1,14 @@
 package kv
 
 import (
-	"net"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/holdfast-dev/holdfast/internal/loopback"
 )
 
 // A member stops after it has joined but before it is a full member. Its next start promotes it, so that a third one
@@ -57,8 +58,7 @@ func shortDir(t *testing.T) string {
 
 func freeURL(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := loopback.FreePort()
 	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return "http://" + l.Addr().String()
+	return "http://127.0.0.1:" + port
 }

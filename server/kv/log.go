@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 
@@ -14,19 +15,24 @@ import (
 )
 
 // zapOver returns a logger for etcd that writes to log. It maps etcd's level info to debug. It writes nothing once
-// quiet is true.
-func zapOver(log *slog.Logger, quiet *atomic.Bool) *zap.Logger {
-	return zap.New(slogCore{log.With("part", "etcd"), quiet}, zap.WithFatalHook(fatal{}), zap.WithPanicHook(panics{}))
+// quiet is true. Once broken is true, an error of etcd ends only the goroutine that reports it. Both may be nil.
+func zapOver(log *slog.Logger, quiet, broken *atomic.Bool) *zap.Logger {
+	end := fatal{broken}
+	return zap.New(slogCore{log.With("part", "etcd"), quiet}, zap.WithFatalHook(end), zap.WithPanicHook(panics{end}))
 }
 
 // fatal handles an error for which etcd would end the process. While a store starts, it panics and Open returns an
-// error. Later it ends the process with one sentence. Acknowledged writes are on disk.
-type fatal struct{}
+// error. Later it ends the process with one sentence. Acknowledged writes are on disk. A store that did not open because
+// its log is damaged may still run in part, and what happens to it no longer matters.
+type fatal struct{ broken *atomic.Bool }
 
 // starting counts the stores that are currently starting.
 var starting atomic.Int32
 
-func (fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+func (f fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+	if f.broken != nil && f.broken.Load() {
+		runtime.Goexit()
+	}
 	reason := e.Message
 	for _, err := range errorsIn(fields) {
 		reason += ": " + err.Error()
@@ -40,11 +46,11 @@ func (fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 
 // panics ends the process with one sentence if etcd panics because the disk is full. Any other panic is a defect and
 // keeps its stack trace.
-type panics struct{}
+type panics struct{ end fatal }
 
-func (panics) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+func (p panics) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	if errors.Is(errors.Join(errorsIn(fields)...), syscall.ENOSPC) {
-		fatal{}.OnWrite(e, fields)
+		p.end.OnWrite(e, fields)
 	}
 	panic(e.Message)
 }

@@ -15,9 +15,22 @@ import (
 // etcd logs slow requests with their keys, and some keys are secrets.
 func TestSlowRequestsAreLoggedWithoutKeys(t *testing.T) {
 	var out strings.Builder
-	log := zapOver(slog.New(slog.NewTextHandler(&out, nil)), new(atomic.Bool))
+	log := zapOver(slog.New(slog.NewTextHandler(&out, nil)), new(atomic.Bool), nil)
 	txn.WarnOfExpensiveReadOnlyRangeRequest(log, 0, time.Now().Add(-time.Second), &pb.RangeRequest{Key: []byte("socket_instances/secret")}, nil, nil)
 	assert.Contains(t, out.String(), "apply request took too long")
 	assert.Contains(t, out.String(), "took=")
 	assert.NotContains(t, out.String(), "secret")
+}
+
+// Parts of etcd may go on after a store has not opened, in files that are removed by then. Their errors do not end the
+// process.
+func TestErrorsOfBrokenStoreEndNothing(t *testing.T) {
+	broken := new(atomic.Bool)
+	broken.Store(true)
+	log, ended := zapOver(slog.New(slog.DiscardHandler), nil, broken), make(chan struct{})
+	go func() {
+		defer close(ended)
+		log.Fatal("failed to purge wal file")
+	}()
+	<-ended
 }

@@ -1,9 +1,11 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 )
@@ -20,30 +23,46 @@ import (
 // joinCluster sets the addresses of a member of several. If the data directory is empty and there is a cluster to
 // join, it adds the member there as a learner, so that the cluster never waits for a member that must still catch up.
 func joinCluster(ctx context.Context, c Config, dir string, e *embed.Config) error {
-	if c.Member.PeerURL == "" {
+	m := c.Member
+	if m.PeerURL == "" {
 		return nil
 	}
-	peer, err := url.Parse(c.Member.PeerURL)
+	peer, at, err := addresses(m.PeerURL, m.PeerAddr)
 	if err != nil {
 		return err
 	}
-	e.ListenPeerUrls, e.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
-	if c.Member.ClientURL != "" {
-		at, err := url.Parse(c.Member.ClientURL)
+	if m.TLS.used() {
+		e.PeerTLSInfo, e.ClientTLSInfo = m.TLS.info(), m.TLS.info()
+	}
+	e.ListenPeerUrls, e.AdvertisePeerUrls = []url.URL{at}, []url.URL{peer}
+	if m.ClientURL != "" {
+		client, at, err := addresses(m.ClientURL, m.ClientAddr)
 		if err != nil {
 			return err
 		}
-		e.ListenClientUrls = append(e.ListenClientUrls, *at)
-		e.AdvertiseClientUrls = []url.URL{*at}
+		e.ListenClientUrls = append(e.ListenClientUrls, at)
+		e.AdvertiseClientUrls = []url.URL{client}
 	}
-	e.InitialCluster = e.Name + "=" + c.Member.PeerURL
-	if _, err := os.Stat(filepath.Join(dir, "member")); err == nil || len(c.Member.Join) == 0 {
+	e.InitialCluster = e.Name + "=" + m.PeerURL
+	if _, err := os.Stat(filepath.Join(dir, "member")); err == nil || len(m.Join) == 0 {
 		return nil // it already belongs to a cluster, or is the first member
 	}
 	return addMember(ctx, c, e)
 }
 
+// addresses returns the URL for others, and the URL to listen on: with the host and port of listen, if there is one.
+func addresses(text, listen string) (public, at url.URL, err error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return public, at, err
+	}
+	at = *u
+	at.Host = cmp.Or(listen, u.Host)
+	return *u, at, nil
+}
+
 func addMember(ctx context.Context, c Config, e *embed.Config) error {
+	c.TLS = c.Member.TLS
 	cluster, err := connect(c, c.Member.Join)
 	if err != nil {
 		return err
@@ -51,11 +70,17 @@ func addMember(ctx context.Context, c Config, e *embed.Config) error {
 	defer func() { _ = cluster.Close() }()
 	members, err := cluster.members(ctx)
 	if err != nil {
-		return fmt.Errorf("no answer from the cluster to join at %v: %w", c.Member.Join, err)
+		return fmt.Errorf("no answer from the cluster to join at %v: %w", c.Member.Join, errors.Join(c.TLS.refusal(ctx, c.Member.Join[0]), err))
 	}
 	added := false
 	var initial []string
 	for _, m := range members {
+		switch lost, err := cluster.replace(ctx, m, c.Member); {
+		case err != nil:
+			return err
+		case lost:
+			continue
+		}
 		if slices.Contains(m.PeerURLs, c.Member.PeerURL) {
 			added = true // by an earlier start that did not finish
 			continue
@@ -77,6 +102,52 @@ func addMember(ctx context.Context, c Config, e *embed.Config) error {
 	e.InitialCluster = strings.Join(append(initial, e.Name+"="+c.Member.PeerURL), ",")
 	e.ClusterState = embed.ClusterStateFlagExisting
 	return nil
+}
+
+// replace removes a member of the cluster whose place the new member takes, and reports whether it has. The new member
+// has no files, so it must not have the identity of one that has voted: the cluster could lose what that one has
+// confirmed. A member without a name has never started and has confirmed nothing.
+func (s *Store) replace(ctx context.Context, old *etcdserverpb.Member, by Member) (bool, error) {
+	same := slices.Contains(old.PeerURLs, by.PeerURL) && old.Name != ""
+	if !same && (by.Replace == "" || !slices.Contains(old.PeerURLs, by.Replace)) {
+		return false, nil
+	}
+	for _, at := range old.PeerURLs {
+		if runs(ctx, at, by.TLS) {
+			return false, fmt.Errorf("the member at %s, which this one would replace, still runs: stop it first, or start this one with other addresses", at)
+		}
+	}
+	err := retry(ctx, func() error {
+		_, err := s.client.MemberRemove(ctx, old.ID)
+		if errors.Is(err, rpctypes.ErrMemberNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("the cluster does not remove the former member at %v: %w", old.PeerURLs, err)
+	}
+	return true, nil
+}
+
+// runs reports whether a member answers at its PeerURL.
+func runs(ctx context.Context, peerURL string, files TLSFiles) bool {
+	secure, err := files.client()
+	if err != nil {
+		return false
+	}
+	transport := &http.Transport{TLSClientConfig: secure}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, peerURL+"/version", nil)
+	if err != nil {
+		return false
+	}
+	response, err := (&http.Client{Transport: transport, Timeout: defaultTimeout}).Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
 // promote makes this member a full member if it is a learner and has caught up. The learner either joins now, or

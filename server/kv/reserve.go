@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
@@ -47,8 +48,8 @@ func diskReserve() int64 { return 2*wal.SegmentSizeBytes + growth }
 // segment.
 func reserveSize() int64 { return wal.SegmentSizeBytes + 4<<20 }
 
-// hold keeps the reserve file while there is space beyond diskReserve for it. It deletes the file when other programs
-// have filled the disk.
+// hold keeps the reserve file while there is space beyond diskReserve for it, apart from the next log segment, which etcd
+// allocates a little after a segment begins. It deletes the file when other programs have filled the disk.
 func (k *keeper) hold(r Room) error {
 	path := filepath.Join(k.dir, reserveName)
 	switch {
@@ -63,6 +64,10 @@ func (k *keeper) hold(r Room) error {
 	case k.holds || r.Free < diskReserve()+reserveSize():
 		return nil
 	}
+	next, err := filepath.Glob(filepath.Join(k.dir, "member", "wal", "*.tmp"))
+	if err != nil || !slices.ContainsFunc(next, allocated) {
+		return err
+	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -72,6 +77,12 @@ func (k *keeper) hold(r Room) error {
 	}
 	k.holds = true
 	return nil
+}
+
+// allocated reports whether a log segment has all its blocks.
+func allocated(segment string) bool {
+	info, err := os.Stat(segment)
+	return err == nil && info.Size() >= wal.SegmentSizeBytes
 }
 
 // drop removes the log segments that no snapshot needs, or all snapshots but the latest. etcd itself does this every

@@ -90,8 +90,10 @@ func (k *keeper) keep(ctx context.Context) {
 func (k *keeper) look(ctx context.Context) error {
 	before := k.s.Room()
 	now := k.measure(before.Full)
+	if k.reserve(now) {
+		now = k.measure(before.Full)
+	}
 	k.s.embedded.room.Store(&now)
-	k.reserve(now)
 	switch {
 	case now.Full && !before.Full:
 		k.log.Error("the store is full: contents are refused, locks go on; delete documents, or raise --quota",
@@ -105,15 +107,18 @@ func (k *keeper) look(ctx context.Context) error {
 }
 
 // reserve allocates disk blocks for the database file and for its growth by locks. On a full disk it allocates none,
-// because the log needs them. etcd's log allocates its own blocks for the current segment and the next one.
-func (k *keeper) reserve(r Room) {
+// because the log needs them. etcd's log allocates its own blocks for the current segment and the next one. It reports
+// whether less is free than r says.
+func (k *keeper) reserve(r Room) bool {
 	if r.Size+growth/2 <= k.reserved || r.Free >= 0 && r.Free < diskReserve() {
-		return
+		return false
 	}
 	want := r.Size + growth
-	if err := reserveBlocks(filepath.Join(k.dir, "member", "snap", "db"), want); err == nil {
+	err := reserveBlocks(filepath.Join(k.dir, "member", "snap", "db"), want)
+	if err == nil {
 		k.reserved = want
 	}
+	return err == nil
 }
 
 func (k *keeper) measure(wasFull bool) Room {

@@ -22,6 +22,7 @@ type Store struct {
 	embedded *embedded // nil with an external cluster
 	endpoint string
 	timeout  time.Duration
+	dial     func(endpoint string) (*Store, error) // opens one member of an external cluster
 	close    sync.Once
 	closeErr error
 }
@@ -54,16 +55,22 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	if err := s.Ready(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("no answer from etcd at %v: %w", c.Endpoints, err), s.Close())
+		reason := c.TLS.refusal(ctx, c.Endpoints[0])
+		return nil, errors.Join(fmt.Errorf("no answer from etcd at %v: %w", c.Endpoints, errors.Join(reason, err)), s.Close())
 	}
 	return s, nil
 }
 
 // connect creates a client for the endpoints without waiting for them.
 func connect(c Config, endpoints []string) (*Store, error) {
+	secure, err := c.TLS.client()
+	if err != nil {
+		return nil, err
+	}
 	client, err := clientv3.New(clientv3.Config{
+		TLS: secure, Username: c.User, Password: c.Password,
 		Endpoints:            endpoints,
-		DialTimeout:          2 * time.Second,
+		DialTimeout:          c.Timeout, // of the password, too
 		DialKeepAliveTime:    5 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
 		// By default gRPC retries a store that has been away for long only every two minutes.
@@ -71,12 +78,13 @@ func connect(c Config, endpoints []string) (*Store, error) {
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 2 * time.Second,
 		})},
-		Logger: zapOver(c.Log, nil),
+		Logger: zapOver(c.Log, nil, nil),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{client: client, endpoint: endpoints[0], timeout: c.Timeout}, nil
+	dial := func(endpoint string) (*Store, error) { return connect(c, []string{endpoint}) }
+	return &Store{client: client, endpoint: endpoints[0], timeout: c.Timeout, dial: dial}, nil
 }
 
 // Over returns a store that uses the caller's client; [Store.Close] closes that client.

@@ -272,7 +272,7 @@ func TestALeaseKeepsItsKeysUntilItIsClosed(t *testing.T) {
 // A single member has no follower that must catch up, so applied entries leave the memory.
 func TestTheLogOfOneMemberIsNotKeptInMemory(t *testing.T) {
 	s := kvtest.Open(t)
-	const size, commits, limit = 20 << 10, 1000, 12 << 20
+	const size, commits, limit = 20 << 10, 4000, 40 << 20
 	before := liveHeap()
 	var group errgroup.Group
 	group.SetLimit(30) // many changes must reach the disk at once

@@ -37,7 +37,7 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 			return lease, err
 		}
 	}
-	if err := t.mayHaveMore(ctx, own, r.Wait > 0); err != nil {
+	if err := t.mayHaveMore(ctx, own, r); err != nil {
 		return Lease{}, err
 	}
 	// The table first checks its own view: if it shows a conflicting lease, the store need not search all waiters.
@@ -207,10 +207,10 @@ func (l Lease) documents() (rooms []string) {
 }
 
 // Records reports whether the beginning and the end of a lease are events of a document. Only exclusive leases on the
-// document itself are. A document may have several shared leases, or leases above or below it, so the end of one does
-// not mean that the document is free.
+// document itself are. A document may have several shared leases, several slots, or leases above or below it, so the
+// end of one does not mean that the document is free.
 func (l Lease) Records(document Path) bool {
-	return l.Mode == Exclusive && slices.ContainsFunc(l.Paths, func(p Path) bool { return slices.Equal(p, document) })
+	return whole(l.Mode, l.Slots) && slices.ContainsFunc(l.Paths, func(p Path) bool { return slices.Equal(p, document) })
 }
 
 // found is the set of conflicts with a request: either those of a refused transaction or those in this server's view.

@@ -6,13 +6,20 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// mayHaveMore returns an error if the holder of a ticket has reached a limit.
-func (t *Table) mayHaveMore(ctx context.Context, own *ticket, waits bool) error {
+// mayHaveMore returns an error if the holder of a ticket, or its user, has reached a limit.
+func (t *Table) mayHaveMore(ctx context.Context, own *ticket, r Request) error {
 	t.mirror.mu.Lock()
 	held, waiting := t.mirror.graph.Count(own.Holder)
+	ofUser := t.mirror.users[r.User]
+	if mine := t.mirror.homes[own.keys()[0]]; mine != nil && mine.Holder == own.Holder {
+		ofUser = 0 // the request repeats or replaces this lease
+	}
 	t.mirror.mu.Unlock()
+	if r.User != "" && r.UserLocks > 0 && ofUser >= r.UserLocks {
+		return ErrTooManyOfUser
+	}
 	c := t.config
-	if c.MaxHeld > 0 && held >= c.MaxHeld || waits && c.MaxWaiting > 0 && waiting >= c.MaxWaiting {
+	if c.MaxHeld > 0 && held >= c.MaxHeld || r.Wait > 0 && c.MaxWaiting > 0 && waiting >= c.MaxWaiting {
 		return ErrTooMany
 	}
 	if !own.named() || !t.remembersMuch(own.Holder) {

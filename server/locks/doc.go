@@ -5,7 +5,7 @@
 // locks on "a/b" and "a/c" are independent. A request takes all its paths or none. The lock on a document is the
 // exclusive lock on the path documents/{room}.
 //
-// # What is guaranteed
+// # Guarantees
 //
 //   - Each grant, extension, release and expiry is one transaction of the store, on the condition that nothing conflicts with it.
 //     Even racing servers never grant a parent and its child, or one path twice.
@@ -16,7 +16,7 @@
 //   - A deadlock ends: the request that closes it fails with [ErrDeadlock]. Package waitgraph defines what a deadlock is.
 //   - The cost of a waiter does not depend on the number of other waiters. It adds no cost to requests without a conflict with it.
 //
-// # What is not guaranteed
+// # Limits
 //
 // A holder that was suspended past its TTL does not know it. The transaction that makes its writes must check its
 // token; [Table.Fence] returns that check.

@@ -16,6 +16,8 @@ var (
 	ErrGivenUp = errors.New("the acquisition of this ticket has ended")
 	// ErrTooMany means that the holder has reached the limit of held or awaited locks.
 	ErrTooMany = errors.New("this session has or waits for too many locks; release some")
+	// ErrTooManyOfUser means that the user has reached the limit of held locks.
+	ErrTooManyOfUser = errors.New("you hold as many locks as a user may; release some")
 	// ErrTooManyTickets means that the store remembers the maximum number of tickets of this holder.
 	ErrTooManyTickets = errors.New("this session has used too many tickets lately; wait half a minute, or use fewer")
 	// ErrDeadlock means that the caller would wait for a holder that waits for the caller.

@@ -138,7 +138,7 @@ func TestStoreErrorsAreNoFenceRejections(t *testing.T) {
 // show that. A request does not wait forever for the watch.
 func TestServerWithoutWatchReportsUnavailable(t *testing.T) {
 	table, store, _ := opensFaulty(t)
-	held, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: 100 * time.Millisecond})
+	held, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: 2 * time.Second})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		table.mirror.mu.Lock()
@@ -151,7 +151,7 @@ func TestServerWithoutWatchReportsUnavailable(t *testing.T) {
 	require.NoError(t, err)
 	_, err = store.Store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(s.beatKey(), encodeBeat(time.Now().Add(time.Hour)))}})
 	require.NoError(t, err)
-	time.Sleep(110 * time.Millisecond)
+	time.Sleep(time.Until(held.ExpiresAt) + 10*time.Millisecond)
 	_, err = table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Minute})
 	require.ErrorIs(t, err, kv.ErrUnavailable)
 }

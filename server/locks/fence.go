@@ -41,6 +41,20 @@ func (t *Table) Own(ctx context.Context, p Path, holder string, token int64) (kv
 	return kv.CreatedAt(s.key, s.token), s.token, err
 }
 
+// FenceOf returns the condition that a lease still exists. It fails with [ErrStaleToken] if the lease has ended. In
+// contrast to [Table.Fence] the lease may be on a place above the one that is written, or have a slot.
+func (t *Table) FenceOf(ctx context.Context, l Lease) (kv.Cond, error) {
+	s, err := t.byID(ctx, l.ID, l.Holder.ID)
+	if errors.Is(err, ErrNotFound) || err == nil && s.token != l.Token {
+		t.config.Metrics.FenceRejections.Inc()
+		return kv.Cond{}, ErrStaleToken
+	}
+	return kv.CreatedAt(s.key, s.token), err
+}
+
+// Free returns the condition that nobody has a lease on a path or below it.
+func Free(p Path) kv.Cond { return kv.NoneUnder(node(claimPrefix, p)) }
+
 // Stands returns the condition that the lease has not ended.
 func (l Lease) Stands() kv.Cond {
 	_, home, _ := parseID(l.ID)

@@ -25,6 +25,7 @@ type mirror struct {
 	granted   map[string]storedLease // by the key of the first claim: this server's grants that its watch has not shown yet
 	beats     map[string]beat        // by key
 	tickets   map[string]*ticket     // by the lease's own name
+	users     map[string]int         // the number of leases of each user
 	kept      map[string]int         // the number of remembered tickets of each holder: places in the queue and ended acquisitions
 	touched   []string               // the holders that got a new edge in the present revision
 	due       dueQueue               // of held
@@ -65,7 +66,7 @@ func (m *mirror) clear() {
 	m.graph = waitgraph.New()
 	m.held, m.homes, m.asked, m.granted = map[string]*held{}, map[string]*held{}, map[string]*held{}, map[string]storedLease{}
 	m.beats, m.tickets, m.kept = map[string]beat{}, map[string]*ticket{}, map[string]int{}
-	m.touched, m.due, m.order = nil, nil, byToken{}
+	m.touched, m.due, m.order, m.users = nil, nil, byToken{}, map[string]int{}
 }
 
 // loading is a mirror that is being filled from the store.
@@ -106,6 +107,7 @@ func (m *mirror) take(l *loading, revision int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.revision, m.graph, m.order, m.due = revision, l.graph, l.order, l.due
+	m.users = l.users
 	m.held, m.homes, m.asked, m.beats, m.tickets, m.kept = l.held, l.homes, l.asked, l.beats, l.tickets, l.kept
 	maps.DeleteFunc(m.granted, func(_ string, s storedLease) bool { return s.token <= revision })
 	m.notifiers.notifyAll()
@@ -195,6 +197,16 @@ func (m *mirror) keep(key string, n int) {
 	}
 }
 
+// count counts the leases of a user.
+func (m *mirror) count(user string, n int) {
+	if user == "" {
+		return
+	}
+	if m.users[user] += n; m.users[user] <= 0 {
+		delete(m.users, user)
+	}
+}
+
 func (m *mirror) hold(e kv.Entry, c claim) {
 	h := &held{claim: c, token: e.Created, index: -1}
 	home := c.keys()[0]
@@ -205,6 +217,7 @@ func (m *mirror) hold(e kv.Entry, c claim) {
 	if c.Ticket != "" {
 		m.asked[askedKey(c)] = h
 	}
+	m.count(c.User, 1)
 	m.order.add(h)
 	m.graph.Hold(&waitgraph.Claim{Want: c.want(), Slot: c.Slot})
 	m.touched = append(m.touched, c.Holder)
@@ -260,6 +273,7 @@ func (m *mirror) drop(home string, h *held) {
 	if m.asked[askedKey(h.claim)] == h {
 		delete(m.asked, askedKey(h.claim))
 	}
+	m.count(h.User, -1)
 	m.order.remove(h)
 	m.graph.Release(h.Lease)
 	if h.index >= 0 {

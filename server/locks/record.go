@@ -37,13 +37,15 @@ type claim struct {
 	TTL    int64  `json:"ttl"`
 	Ticket string `json:"ticket,omitempty"` // of the request
 	Exact  bool   `json:"exact,omitempty"`  // see [Request.Exact]
+	User   string `json:"user,omitempty"`   // see [Request.User]
+	Note   string `json:"note,omitempty"`
 }
 
 func newClaim(r Request, at time.Time) claim {
 	return claim{
 		Holder: r.Holder.ID, Name: r.Holder.Name, Mode: r.Mode, Slots: r.Slots, Paths: r.Paths,
-		Locked: at.UnixMilli(), TTL: r.TTL.Milliseconds(), Ticket: r.Ticket, Exact: r.Exact,
-		Lease: newID(),
+		Locked: at.UnixMilli(), TTL: r.TTL.Milliseconds(), Ticket: r.Ticket, Exact: r.Exact, Note: r.Note,
+		User: r.User, Lease: newID(),
 	}
 }
 
@@ -131,8 +133,8 @@ func parseID(id string) (lease, home string, ok bool) {
 
 func (c claim) lease(token int64, expires time.Time) Lease {
 	return Lease{
-		ID: c.publicID(), Holder: Holder{c.Holder, c.Name}, Paths: c.Paths, Mode: c.Mode, Slot: c.Slot,
-		Token: token, LockedAt: time.UnixMilli(c.Locked), ExpiresAt: expires,
+		ID: c.publicID(), Holder: Holder{c.Holder, c.Name}, Paths: c.Paths, Mode: c.Mode, Slots: c.Slots, Slot: c.Slot,
+		Token: token, LockedAt: time.UnixMilli(c.Locked), ExpiresAt: expires, Note: c.Note,
 	}
 }
 

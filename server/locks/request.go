@@ -29,6 +29,10 @@ type Request struct {
 	Paths  []Path
 	Mode   Mode // the zero value is Exclusive
 	Holder Holder
+	// User is the user that the holder belongs to, if any. With UserLocks above 0, a user that has so many leases, under
+	// any holder, gets no further one. Concurrent requests may exceed it by a few.
+	User      string
+	UserLocks int
 	// Slots is the number of holders that an exclusive target admits at once; 0 and 1 mean one.
 	Slots int
 	// TTL is how long the lease lasts without an extension.
@@ -65,7 +69,12 @@ type Request struct {
 	// lease belongs to a tab that is gone. No such lock exists between a slot and another kind of lease on the same
 	// place, so those leases stay.
 	Fresh bool
+	// Note is kept with the lease, for an interface that needs more than the table knows. It has at most [MaxNote] bytes.
+	Note string
 }
+
+// MaxNote is the maximum size of a note in bytes.
+const MaxNote = 4 << 10
 
 // Lease is a granted request.
 type Lease struct {
@@ -74,13 +83,14 @@ type Lease struct {
 	Holder Holder
 	Paths  []Path
 	Mode   Mode
-	// Slot is the number of the target's slot, from 0.
-	Slot int
+	// Slots is the number of holders that the target admits at once, and Slot is the number of this one, from 0.
+	Slots, Slot int
 	// Token is greater than that of every earlier grant.
 	Token    int64
 	LockedAt time.Time
 	// ExpiresAt is when the lease ends without another extension.
 	ExpiresAt time.Time
+	Note      string // of the request
 }
 
 // replaces reports whether a request ends a conflicting claim.
@@ -117,6 +127,8 @@ func (r Request) normal() (Request, error) {
 		return r, &InvalidError{fmt.Sprintf("paths are 1 to %d", maxPaths)}
 	case !ticketName.MatchString(r.Ticket):
 		return r, &InvalidError{`a ticket has at most 64 letters, digits, "-" and "_"`}
+	case len(r.Note) > MaxNote:
+		return r, &InvalidError{fmt.Sprintf("a note has at most %d bytes", MaxNote)}
 	case r.TTL <= 0:
 		return r, &InvalidError{"the time to live must be positive"}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -87,14 +88,28 @@ func parsePattern(text string) (p Pattern, err error) {
 }
 
 func (l *Limits) setLimit(name, value string) (err error) {
-	if name != "max-ttl" {
-		return fmt.Errorf("%s=%s: the only limit is max-ttl", name, value)
-	}
-	if l.TTL, err = time.ParseDuration(value); err == nil && l.TTL < 100*time.Millisecond {
-		err = errors.New("the minimum is 100ms")
+	switch name {
+	case "max-ttl":
+		if l.TTL, err = time.ParseDuration(value); err == nil && l.TTL < 100*time.Millisecond {
+			err = errors.New("the minimum is 100ms")
+		}
+	case "max-locks":
+		l.Locks, err = parseCount(value)
+	case "max-documents":
+		l.Documents, err = parseCount(value)
+	default:
+		err = errors.New("the limits are max-ttl, max-locks and max-documents")
 	}
 	if err != nil {
 		return fmt.Errorf("%s=%s: %w", name, value, err)
 	}
 	return nil
+}
+
+func parseCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err == nil && n < 1 {
+		err = errors.New("the minimum is 1")
+	}
+	return n, err
 }

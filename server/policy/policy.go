@@ -33,7 +33,9 @@ type Rule struct {
 
 // Limits bound the requests of a user. Zero is no bound.
 type Limits struct {
-	TTL time.Duration // of a lock
+	TTL       time.Duration // of a lock
+	Locks     int           // of the user, anywhere
+	Documents int           // that the user was the first to save, anywhere
 }
 
 // Subject names the users of a rule.
@@ -139,7 +141,10 @@ func (p *Policy) rule(u users.User, path []string) Rule {
 	return Rule{}
 }
 
-// MayBelow reports whether a user may do something at a path and everywhere below it. The result is exact: a rule that
+// everywhere matches every path.
+var everywhere = Pattern{{open: true}}
+
+// MayBelow reports whether a user may do something at a path and everywhere below it. An empty path is the root. The result is exact: a rule that
 // forbids something below counts unless an earlier rule decides everything that it matches. (Either one rule decides or
 // none: in the place of a star, the deciding rules include one for a text that no rule names, and that rule matches all
 // texts there.)
@@ -150,7 +155,7 @@ func (p *Policy) MayBelow(u users.User, path []string, what Permission) bool {
 		if !r.Path.agrees(path) || !r.Subject.matches(u) {
 			continue
 		}
-		if len(r.Path) <= len(path) {
+		if len(r.Path) <= len(path) || r.Path.covers(everywhere) {
 			return r.May&what == what // it decides everything that the earlier rules left open
 		}
 		part := r.Path.below(path)

@@ -42,7 +42,7 @@ func TestFirstRuleDecides(t *testing.T) {
 			assert.Equal(t, c.may&what != 0, p.May(c.who, strings.Split(c.path, "/"), what), "%v %s %d", c.who, c.path, what)
 		}
 	}
-	assert.Equal(t, Limits{10 * time.Minute}, p.Limits(ann, []string{"documents", "blog-1"}))
+	assert.Equal(t, Limits{TTL: 10 * time.Minute}, p.Limits(ann, []string{"documents", "blog-1"}))
 	assert.Zero(t, p.Limits(bob, []string{"documents", "blog-1"}))
 }
 
@@ -56,11 +56,19 @@ func TestBrokenPoliciesNameTheLine(t *testing.T) {
 		"anyone a*b read":                "star inside a component",
 		"anyone a%zz read":               "not escaped correctly",
 		"anyone a read max-ttl=1ms":      "max-ttl=1ms: the minimum is 100ms",
-		"anyone a read max-everything=1": "the only limit is max-ttl",
+		"anyone a read max-everything=1": "the limits are max-ttl, max-locks and max-documents",
+		"anyone a read max-locks=0":      "max-locks=0: the minimum is 1",
+		"anyone a read max-documents=x":  "max-documents=x",
 	} {
 		_, err := Parse([]byte(text))
 		assert.ErrorContains(t, err, want, text)
 	}
+}
+
+func TestLimitsOfARule(t *testing.T) {
+	p := parse(t, "group:guests * lock max-locks=3 max-documents=5\nanyone * lock")
+	assert.Equal(t, Limits{Locks: 3, Documents: 5}, p.Limits(users.User{Name: "ann", Groups: []string{"guests"}}, []string{"a"}))
+	assert.Zero(t, p.Limits(users.User{Name: "bob"}, []string{"a"}))
 }
 
 // reference is the meaning of a policy in ten lines: the first rule that matches a path, tried at each path of a small
@@ -140,6 +148,19 @@ func TestMayBelow(t *testing.T) {
 	assert.True(t, p.MayBelow(users.User{}, []string{"a", "open"}, Lock))
 	assert.True(t, p.MayBelow(users.User{}, []string{"b"}, Lock), "the rule that forbids never decides")
 	assert.False(t, p.MayBelow(users.User{}, []string{"c"}, Lock))
+}
+
+// The root is above every path.
+func TestMayBelowTheRoot(t *testing.T) {
+	root, ann := users.User{Name: "root"}, users.User{Name: "ann"}
+	p := parse(t, "user:ann documents admin\nuser:ann a* admin\nuser:root * admin\nanyone * read")
+	assert.True(t, p.MayBelow(root, nil, Admin))
+	assert.False(t, p.MayBelow(ann, nil, Admin), "the last rule decides elsewhere")
+	assert.True(t, p.MayBelow(ann, nil, Read))
+	hidden := parse(t, "anyone documents/secret\nuser:root * admin")
+	assert.False(t, hidden.MayBelow(root, nil, Admin), "not everywhere")
+	assert.True(t, parse(t, "user:root documents/x admin\nuser:root * admin\nuser:root other").MayBelow(root, nil, Admin))
+	assert.False(t, parse(t, "user:root documents admin").MayBelow(root, nil, Admin), "no rule is no permission")
 }
 
 // The last of 1,000 rules decides.

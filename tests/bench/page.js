@@ -5,6 +5,7 @@ import TabsLock from "browser-tabs-lock";
 import { LockManager as Polyfill } from "navigator.locks/dist/polyfill.js";
 import { autosave } from "./autosave.js";
 import { journal } from "./journal.js";
+import { calls } from "./service.js";
 
 const webLocks = navigator.locks; // also where removeWebLocks was called
 const now = () => performance.timeOrigin + performance.now();
@@ -163,6 +164,7 @@ async function lockOf(contender) {
 
 globalThis.bench = {
   autosave,
+  calls,
   journal,
 
   async open(names) {

@@ -35,11 +35,13 @@ func serve(p *program, dir string) (*browser.Server, error) {
 	mux.Handle("/bench", content("text/html", []byte("<!doctype html><title>bench</title><link rel=icon href='data:,'><script type=module src=/page.js></script>")))
 	mux.Handle("/page.js", content("text/javascript", page))
 	mux.Handle("/raw-worker.js", content("text/javascript", worker))
-	writer, err := script("raw-writer.js")
-	if err != nil {
-		return nil, err
+	for _, name := range []string{"raw-writer.js", "raw-broker.js"} {
+		text, err := script(name)
+		if err != nil {
+			return nil, err
+		}
+		mux.Handle("/"+name, content("text/javascript", text))
 	}
-	mux.Handle("/raw-writer.js", content("text/javascript", writer))
 	if err := goLocker(mux); err != nil {
 		return nil, err
 	}

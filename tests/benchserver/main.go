@@ -1,4 +1,4 @@
-// Command benchserver measures a running holdfast beside etcd's own mutex and a Redis lock, and prints a table. It is
+// Command benchserver measures a running holdfast beside etcd's own mutex, a Redis lock and Apache's WebDAV, and prints a table. It is
 // a separate module, so that the product does not depend on what it is compared with.
 //
 //	benchserver [-seconds 20] [-only waiting] path/to/holdfast
@@ -57,6 +57,7 @@ func (t *table) run(binary string, only []string, rounds int, keep time.Duration
 		{"waiting", func(s *server) error { return waiting(t, s, binary, 200) }},
 		{"waiting", func(s *server) error { return waiting(t, s, binary, 5000) }},
 		{"save", func(s *server) error { return saves(t, s, 200) }},
+		{"dav", func(s *server) error { return dav(t, s, 500) }},
 		{"crowd", func(s *server) error { return crowd(t, s, 5, 2*time.Second) }},
 		{"live", func(s *server) error { return live(t, s, 25_000, 50_000, 100_000) }},
 		{"alive", func(s *server) error { return keepAlive(t, s, 10_000, keep) }},

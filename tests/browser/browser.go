@@ -25,8 +25,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Limit bounds every call without a limit of its own.
-const Limit = 15 * time.Second
+// Limit bounds every call without a limit of its own. It is long, so that no test depends on the speed of the machine.
+const Limit = time.Minute
+
+// Prompt is a time in milliseconds that is long even for a busy machine, but shorter than what would happen otherwise, such as a
+// retry or the end of a lease.
+const Prompt = 10_000.0
 
 // A Browser is one Chromium with its own profile. Its methods may be called from several goroutines.
 type Browser struct {

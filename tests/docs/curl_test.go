@@ -2,6 +2,7 @@ package docs
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +33,9 @@ func newCurl(t *testing.T, site string) *curl {
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "plan.txt"), []byte("a plan"), 0o644))
+	for _, name := range []string{"plan.txt", "plan.odt"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("a plan"), 0o644))
+	}
 	return &curl{client: http.Client{Jar: jar, Timeout: 10 * time.Second}, site: site, dir: dir}
 }
 
@@ -50,7 +53,7 @@ func (c *curl) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode/100 != 2 {
 		return fmt.Errorf("%s: %s", response.Status, body)
 	}
 	var answer struct{ Token json.Number }
@@ -64,8 +67,7 @@ var port8080 = regexp.MustCompile(`^http://localhost:8080(/|$)`)
 
 func (c *curl) request(args []string) (*http.Request, error) {
 	method, address := http.MethodGet, ""
-	header := http.Header{}
-	var body []byte
+	header, body := http.Header{}, []byte(nil) // @ and a name stand for a file
 	for len(args) > 0 {
 		name, rest := args[0], args[1:]
 		if !strings.HasPrefix(name, "-") {
@@ -78,7 +80,9 @@ func (c *curl) request(args []string) (*http.Request, error) {
 		value := rest[0]
 		args = rest[1:]
 		switch name {
-		case "-c", "-b": // the jar keeps the cookies
+		case "-c", "-b", "-o": // the jar keeps the cookies, and the answer is not kept
+		case "-u":
+			header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(value)))
 		case "-X":
 			method = value
 		case "-H":
@@ -89,13 +93,8 @@ func (c *curl) request(args []string) (*http.Request, error) {
 			header.Set(key, text)
 		case "-d", "--data-binary":
 			body = []byte(value)
-			if file, ok := strings.CutPrefix(value, "@"); ok {
-				data, err := os.ReadFile(filepath.Join(c.dir, file))
-				if err != nil {
-					return nil, err
-				}
-				body = data
-			}
+		case "-T":
+			method, body = http.MethodPut, []byte("@"+value)
 		default:
 			return nil, fmt.Errorf("no test knows curl's %s", name)
 		}
@@ -103,10 +102,16 @@ func (c *curl) request(args []string) (*http.Request, error) {
 	if !port8080.MatchString(address) {
 		return nil, errors.New("the documentation's server is http://localhost:8080, not " + address)
 	}
-	request, err := http.NewRequest(method, strings.Replace(address, "http://localhost:8080", c.site, 1), bytes.NewReader(body))
-	if err != nil {
-		return nil, err
+	if file, ok := strings.CutPrefix(string(body), "@"); ok {
+		data, err := os.ReadFile(filepath.Join(c.dir, file))
+		if err != nil {
+			return nil, err
+		}
+		body = data
 	}
-	request.Header = header
-	return request, nil
+	request, err := http.NewRequest(method, strings.Replace(address, "http://localhost:8080", c.site, 1), bytes.NewReader(body))
+	if err == nil {
+		request.Header = header
+	}
+	return request, err
 }

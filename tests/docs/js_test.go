@@ -4,8 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -14,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/static"
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
 //go:embed testdata/prelude.js
@@ -68,7 +67,7 @@ func blocksIn(t *testing.T, lang string) []block {
 	require.NoError(t, err)
 	var blocks []block
 	for _, b := range all {
-		if b.lang == lang && b.page != recipes { // TestRecipes runs those of the recipes
+		if b.lang == lang && b.page != recipes && b.page != sqlitePage { // TestRecipes and TestDatabaseInSeveralTabs run those
 			blocks = append(blocks, b)
 		}
 	}
@@ -79,14 +78,8 @@ func blocksIn(t *testing.T, lang string) []block {
 // site is a Holdfast server with the pages of the blocks. Their import "./holdfast.js" is a file of the server.
 func site(t *testing.T, blocks []block) *browser.Server {
 	t.Helper()
-	target, err := url.Parse(serve(t))
-	require.NoError(t, err)
-	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(target)
-		r.Out.Host = r.In.Host
-	}}
 	mux := http.NewServeMux()
-	mux.Handle("/", proxy)
+	mux.Handle("/", serving.Forward(serve(t).Address()))
 	mux.HandleFunc("/prelude.js", script(prelude))
 	for i, b := range blocks {
 		path := fmt.Sprintf("/block-%d.js", i)

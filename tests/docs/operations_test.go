@@ -25,7 +25,7 @@ func TestOperations(t *testing.T) {
 	table, _, _ = strings.Cut(table, "## Metrics")
 	assert.ElementsMatch(t, flags, unique(firsts("`--([a-z-]+)`", table)))
 
-	response, err := http.Get(serve(t) + "/metrics")
+	response, err := http.Get(serve(t).URL + "/metrics")
 	require.NoError(t, err)
 	defer response.Body.Close()
 	metrics, err := io.ReadAll(response.Body)

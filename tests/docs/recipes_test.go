@@ -29,9 +29,16 @@ type recipe struct {
 	text   string                     // the text in the editor
 	read   string                     // the same text from the script, also in a hidden tab
 	empty  string                     // how the script empties the editor
+	remove string                     // how the script removes the editor
+	theirs string                     // saved content whose text is "theirs"
 }
 
 const nonce = "cmFuZG9tIGVub3VnaA"
+
+// nonceForStyles allows the styles that an editor writes into the page.
+func nonceForStyles(policy string) string {
+	return strings.Replace(policy, "style-src 'self'", "style-src 'self' 'nonce-"+nonce+"'", 1)
+}
 
 var kitchen = []recipe{
 	{
@@ -41,26 +48,50 @@ var kitchen = []recipe{
 		text:   "document.querySelector('#text').value",
 		read:   "text.value",
 		empty:  "text.value = ''",
+		remove: "text.remove()",
+		theirs: "theirs",
 	},
 	{
 		script: "codemirror.js",
-		policy: func(policy string) string {
-			return strings.Replace(policy, "style-src 'self'", "style-src 'self' 'nonce-"+nonce+"'", 1)
-		},
-		focus: "document.querySelector('.cm-content').focus()",
-		text:  "[...document.querySelectorAll('.cm-line')].map((line) => line.textContent).join('\\n')",
-		read:  "view.state.doc.toString()",
-		empty: "view.dispatch({ changes: { from: 0, to: view.state.doc.length } })",
+		policy: nonceForStyles,
+		focus:  "document.querySelector('.cm-content').focus()",
+		text:   "[...document.querySelectorAll('.cm-line')].map((line) => line.textContent).join('\\n')",
+		read:   "view.state.doc.toString()",
+		empty:  "view.dispatch({ changes: { from: 0, to: view.state.doc.length } })",
+		remove: "view.destroy()",
+		theirs: "theirs",
 	},
 	{
 		script: "monaco.js",
 		policy: func(policy string) string {
 			return strings.Replace(policy, "style-src 'self'", "style-src 'self' 'unsafe-inline'; font-src 'self'", 1)
 		},
-		focus: "document.querySelector('.monaco-editor textarea, .monaco-editor .native-edit-context').focus()",
-		text:  "[...document.querySelectorAll('.view-line')].map((line) => line.textContent.replaceAll('\\u00a0', ' ')).join('\\n')",
-		read:  "editor.getValue()",
-		empty: "editor.setValue('')",
+		focus:  "document.querySelector('.monaco-editor textarea, .monaco-editor .native-edit-context').focus()",
+		text:   "[...document.querySelectorAll('.view-line')].map((line) => line.textContent.replaceAll('\\u00a0', ' ')).join('\\n')",
+		read:   "editor.getValue()",
+		empty:  "editor.setValue('')",
+		remove: "editor.getModel().dispose(); editor.dispose()",
+		theirs: "theirs",
+	},
+	{
+		script: "tiptap.js",
+		policy: nonceForStyles,
+		focus:  "document.querySelector('.tiptap').focus()",
+		text:   "document.querySelector('.tiptap').innerText",
+		read:   "editor.getText()",
+		empty:  "editor.commands.clearContent()",
+		remove: "editor.destroy()",
+		theirs: `{"type":"doc","content":[{"type":"paragraph","content":[{"type":"text","text":"theirs"}]}]}`,
+	},
+	{
+		script: "lexical.js",
+		policy: func(policy string) string { return policy },
+		focus:  "document.querySelector('#text').focus()",
+		text:   "document.querySelector('#text').innerText",
+		read:   "text(editor.getEditorState())",
+		empty:  "editor.update(() => $getRoot().clear(), { discrete: true })",
+		remove: "editor.setRootElement(null)",
+		theirs: `{"root":{"type":"root","version":1,"children":[{"type":"paragraph","version":1,"children":[{"type":"text","version":1,"text":"theirs"}]}]}}`,
 	},
 }
 
@@ -68,7 +99,7 @@ var kitchen = []recipe{
 // one stopped.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
-	parts := ingredients(t)
+	parts := ingredients(t, recipes)
 	chromium := browser.Start(t, browser.Options{Shell: true})
 	for _, r := range kitchen {
 		t.Run(r.script, func(t *testing.T) { cook(t, chromium, r, parts) })
@@ -112,9 +143,9 @@ func shows(tab *browser.Tab, status string) {
 	tab.WaitFor(fmt.Sprintf("document.querySelector('#status').textContent === %q", status), browser.Limit)
 }
 
-// ingredients returns the blocks of the page: scripts by the name in their first line, and the HTML before each
+// ingredients returns the blocks of a page: scripts by the name in their first line, and the HTML before each
 // script by the same name.
-func ingredients(t *testing.T) map[string]string {
+func ingredients(t *testing.T, page string) map[string]string {
 	t.Helper()
 	all, err := allBlocks("../..")
 	require.NoError(t, err)
@@ -122,7 +153,7 @@ func ingredients(t *testing.T) map[string]string {
 	var html string
 	for _, b := range all {
 		switch {
-		case b.page != recipes:
+		case b.page != page:
 		case b.lang == "html":
 			html = b.text
 		case b.lang == "js":

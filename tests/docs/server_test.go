@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
-// serve runs "holdfast serve" with its own store until the test ends, and returns its address.
-func serve(t *testing.T) string {
+// serve runs "holdfast serve" with its own store until the test ends.
+func serve(t *testing.T) *serving.Server {
 	t.Helper()
-	return serving.Run(t, "--data-dir", t.TempDir()).URL
+	return serving.Run(t, "--data-dir", t.TempDir())
 }

@@ -49,7 +49,7 @@ func TestTestingInNode(t *testing.T) {
 	t.Parallel()
 	dir, err := installed()
 	require.NoError(t, err)
-	node(t, dir, "--test", "tabs.test.mjs")
+	node(t, dir, "--test", "tabs.test.mjs", "service.test.mjs")
 }
 
 // The published test runners run the examples of docs/testing.md.

@@ -22,7 +22,7 @@ func freeAfter(t *testing.T, tab *browser.Tab, why string) {
 func TestAutoSaveThatFailsGivesBackItsLock(t *testing.T) {
 	t.Parallel()
 	const channel = "BroadcastChannel = class extends BroadcastChannel { constructor(name) { if (name.endsWith(':edit')) throw new DOMException('planted', 'SecurityError'); super(name) } };"
-	const storage = "StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException('planted', 'SecurityError'));"
+	const storage = "IDBFactory.prototype.open = StorageManager.prototype.getDirectory = () => { throw new DOMException('planted', 'SecurityError') };"
 	chromium := browser.Start(t, quick)
 	for _, c := range []struct{ name, before, options, code string }{
 		{"no storage", storage, "", "unsupported"},
@@ -46,6 +46,9 @@ func TestAutoSaveThatFailsGivesBackItsLock(t *testing.T) {
 					assert.Equal(t, c.code, failed["code"], "%v", failed)
 				}
 				assert.NotEmpty(t, failed["message"])
+				if c.before == storage {
+					assert.Contains(t, failed["message"], "neither files nor IndexedDB")
+				}
 				freeAfter(t, tab, c.name)
 				assert.Empty(t, browser.Get[[]string](tab, "(await hf.locks.query()).held.map(({name}) => name)"))
 				tab.MustEval("await hf.close()", nil)

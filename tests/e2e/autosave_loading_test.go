@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,9 +40,10 @@ func TestDiscardKeepsTextTypedSince(t *testing.T) {
 func TestHalfLoadedTextIsNotKept(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
-	eachHost(t, func(t *testing.T, host string) {
-		for name, end := range map[string]string{"left": "", "disposed": "autosave.dispose().catch(() => {}); ", "disposed first": "", "flushed": "autosave.flushNow().catch(() => {}); "} {
-			t.Run(name, func(t *testing.T) {
+	ends := map[string]string{"left": "", "disposed": "autosave.dispose().catch(() => {}); ", "disposed first": "", "flushed": "autosave.flushNow().catch(() => {}); "}
+	for i, name := range slices.Sorted(maps.Keys(ends)) {
+		for _, host := range turns(i, "worker", "page") {
+			t.Run(name+"/"+host, func(t *testing.T) {
 				root := "half " + host + " " + name
 				tab := w.attacked(t, named(host, root, "Ann"), "")
 				other := w.editor(t, named(host, root, "Ben"), "")
@@ -56,7 +59,7 @@ func TestHalfLoadedTextIsNotKept(t *testing.T) {
 					text = 'half'
 					autosave.markDirty()
 					%ssleep(400).then(() => location.replace('/blank?left'))
-				}); null`, first, end), nil)
+				}); null`, first, ends[name]), nil)
 				other.MustEval("hf.close(); null", nil)
 				tab.WaitFor("location.search === '?left'", browser.Limit)
 				next := w.attacked(t, named(host, root, "Cem"), "")
@@ -69,7 +72,7 @@ func TestHalfLoadedTextIsNotKept(t *testing.T) {
 				other.Close()
 			})
 		}
-	})
+	}
 }
 
 // AutoSave waits for an editor that loads a restored generation asynchronously. Until then nothing is saved, and

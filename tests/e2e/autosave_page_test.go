@@ -80,7 +80,7 @@ func TestAutoSaveWaitsForEditorInTrouble(t *testing.T) {
 			ann.MustEval("globalThis.loads = "+loads+"; null", nil)
 			took := browser.Get[float64](ann, "asked()")
 			assert.GreaterOrEqual(t, took, least, loads)
-			assert.Less(t, took, least+4000, loads)
+			assert.Less(t, took, least+browser.Prompt, loads)
 			ann.WaitFor("!documents.a.autosave.readOnly", browser.Limit)
 			ann.MustEval("await write('a', 'mine')", nil)
 			ben.MustEval("await documents.a.autosave.requestEdit()", nil)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
 // The site's data is cleared while a page types. Text that was typed before and after survives the end of the
@@ -18,11 +19,12 @@ func TestNothingLostAfterClearing(t *testing.T) {
 	eachHost(t, func(t *testing.T, host string) {
 		w := world{browser.Start(t, quick), browser.Serve(t, clearing(t))}
 		tab := w.editor(t, "{strategy: 'web-lock', host: '"+host+"'}", "{debounceMs: 600_000, idleMs: 600_000}")
-		tab.MustEval("type('typed before'); null", nil)
-		w.WaitStored(t, "typed before", browser.Limit)
+		word := endings.Word() // the browser may contain files of earlier tests
+		tab.MustEval("type('"+word+"'); null", nil)
+		w.WaitStored(t, word, browser.Limit)
 		tab.Clear(w.URL(""))
 		tab.MustEval("for (const word of [', ', 'and ', 'after']) { type(word); await new Promise(done => setTimeout(done, 300)) }", nil)
-		const text = "typed before, and after"
+		text := word + ", and after"
 		kept := func() bool {
 			return browser.Get[bool](tab, "Object.values(localStorage).some(entry => entry.includes('"+text+"'))") || w.Stored(text)
 		}
@@ -32,7 +34,7 @@ func TestNothingLostAfterClearing(t *testing.T) {
 		next := w.tab(t, "{strategy: 'web-lock', host: '"+host+"'}")
 		beginEditing(next, "")
 		next.WaitFor("!autosave.readOnly", browser.Limit)
-		next.WaitFor("text === 'typed before, and after'", browser.Limit)
+		next.WaitFor("text === '"+text+"'", browser.Limit)
 		assert.Empty(t, browser.Get[[]string](next, "uncaught"))
 		next.MustEval("await hf.close()", nil)
 	})

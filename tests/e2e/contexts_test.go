@@ -44,7 +44,8 @@ func TestContexts(t *testing.T) {
 			if strings.Contains(c.name, "no fallback") {
 				options = "{...(" + options + "), strategy: 'web-lock'}"
 			}
-			tab.MustEval("globalThis.reasons = []; await start("+options+")", nil)
+			tab.MustEval("globalThis.reasons = []; await start("+options+"); await failure(hf.ready)", nil)
+			// A call that tried again would have ten minutes, and would not be answered here.
 			failures := browser.Get[[]event](tab, `await Promise.all(['timeoutMs', 'ifAvailable', 'steal'].map(option =>
 					failure(hf.acquireProjectLock({[option]: option === 'timeoutMs' ? 0 : true, onReadonly: e => reasons.push(e.reason)}))).concat(
 				failure(hf.withProjectLock(() => 1)), failure(hf.locks.request('x', () => 1)), failure(hf.locks.query())))`)
@@ -55,7 +56,6 @@ func TestContexts(t *testing.T) {
 				}
 				assert.Contains(t, []any{"unsupported", "web-lock-unsupported"}, f["code"], "%v", f)
 				assert.Contains(t, f["message"], c.words)
-				assert.Less(t, f.number("took"), 2000.0)
 			}
 			t.Log(failures[0]["message"])
 			events := browser.Get[[]event](tab, "events")

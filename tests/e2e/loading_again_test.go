@@ -157,10 +157,10 @@ func TestLoadingAgainAfterStalledWorker(t *testing.T) {
 func TestAutoSaveBeginsAfterFailedDownload(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
-	for _, path := range []string{"/holdfast.wasm", "/holdfast-autosave.js"} {
-		eachHost(t, func(t *testing.T, host string) {
-			for name, next := range map[string]string{"alone": "", "flushed": "await made.flushNow(); null", "disposed": "await made.dispose(); null", "closed": "await hf.close(); null"} {
-				root := fmt.Sprintf("again %s %s %s", host, path[1:], name)
+	for i, end := range []struct{ name, next string }{{"alone", ""}, {"flushed", "await made.flushNow(); null"}, {"disposed", "await made.dispose(); null"}, {"closed", "await hf.close(); null"}} {
+		for p, path := range []string{"/holdfast.wasm", "/holdfast-autosave.js"} {
+			for _, host := range turns(i+p, "worker", "page") {
+				root := fmt.Sprintf("again %s %s %s", host, path[1:], end.name)
 				n.fail(path, http.NotFound)
 				n.count(path)
 				tab := w.Open(t, w.URL("/blank"))
@@ -170,11 +170,11 @@ func TestAutoSaveBeginsAfterFailedDownload(t *testing.T) {
 				if path == "/holdfast-autosave.js" { // the Wasm may be there at the second attempt, which begins at once
 					assert.Equal(t, "load-failed", browser.Get[event](tab, "result")["code"])
 				}
-				if next == "" {
+				if end.next == "" {
 					tab.WaitFor("heard.some(({type}) => type === 'saved')", browser.Limit)
 					tab.MustEval("await made.ready", nil)
 				} else {
-					tab.MustEval(next, nil)
+					tab.MustEval(end.next, nil)
 				}
 				tab.MustEval("await hf.close(); null", nil)
 				assert.Equal(t, 2, n.count(path))
@@ -182,7 +182,7 @@ func TestAutoSaveBeginsAfterFailedDownload(t *testing.T) {
 				tab.Quiet("404")
 				tab.Close()
 			}
-		})
+		}
 	}
 }
 
@@ -236,7 +236,9 @@ func TestPreload(t *testing.T) {
 		tab.MustEval("await Promise.all([preloadHoldfast({host: '"+host+"'}), preloadHoldfast({host: '"+host+"'})]); await preloadHoldfast({host: '"+host+"'})", nil)
 		whole := map[string][]int{"worker": {1, 1, 0, 0}, "page": {1, 0, 0, 0}}[host] // the document has the modules already
 		assert.Equal(t, whole, fetched())
-		assert.Equal(t, map[string]int{"worker": 1, "page": 0}[host], tab.Workers())
+		if host == "worker" { // in a page, the helper may have started already
+			assert.Equal(t, 1, tab.Workers())
+		}
 		tab.MustEval("await start({host: '"+host+"'}); await (await hf.acquireProjectLock()).release()", nil)
 		assert.Equal(t, []int{0, 0, 0, 0}, fetched())
 		if host == "worker" {

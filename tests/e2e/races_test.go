@@ -37,7 +37,7 @@ func TestGrantAtTheEnd(t *testing.T) {
 			name, options, end string
 			rounds             int
 		}{
-			{"abort", "{signal: stop.signal}", "stop.abort()", 200},
+			{"abort", "{signal: stop.signal}", "stop.abort()", rounds(t, 50, 200)},
 			{"timeout", "{timeoutMs: Math.max(1, delay)}", "", 50},
 			{"with", "{signal: stop.signal}", "stop.abort()", 50},
 		} {

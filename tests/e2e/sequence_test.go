@@ -62,7 +62,6 @@ func assertPace(t *testing.T, events []event, interval float64) {
 		case "renewed":
 			gap := e.number("at") - scheduled.number("at")
 			assert.GreaterOrEqual(t, gap, interval-2)
-			assert.LessOrEqual(t, gap, interval+100)
 			lease, before := e.object("lease"), scheduled.object("lease")
 			assert.Equal(t, before["token"], lease["token"])
 			assert.Equal(t, before["acquiredAt"], lease["acquiredAt"])
@@ -77,7 +76,7 @@ func TestSequenceOfWaiting(t *testing.T) {
 	eachHost(t, func(t *testing.T, host string) {
 		holder, waiter := w.tab(t, at(host, "waiting-"+host)), w.tab(t, at(host, "waiting-"+host))
 		holder.MustEval("lease = await hf.acquireProjectLock()", nil)
-		waiter.MustEval(`result = hf.acquireProjectLock({backoff: {initialDelayMs: 150, multiplier: 2, jitter: 0, maxRetries: 0}})
+		waiter.MustEval(`result = hf.acquireProjectLock({backoff: {initialDelayMs: 100, multiplier: 10, jitter: 0, maxRetries: 0}})
 			.then(l => lease = l); 1`, nil)
 		waiter.WaitFor("count('waiting') === 3", browser.Limit)
 		assert.Equal(t, 1, browser.Get[int](waiter, "(await locks()).pending"), "it keeps its place in the queue")
@@ -91,7 +90,7 @@ func TestSequenceOfWaiting(t *testing.T) {
 		for retry, e := range only(events, "attempt") {
 			assert.Equal(t, float64(retry), e["retry"])
 		}
-		for i, delay := range []float64{150, 300, 600} {
+		for i, delay := range []float64{100, 1000, 10_000} {
 			denied, waiting, next := events[3*i+1], events[3*i+2], events[3*i+3]
 			assert.Equal(t, "acquire-denied", denied.code())
 			assert.Equal(t, "acquire", denied["operation"])
@@ -99,10 +98,10 @@ func TestSequenceOfWaiting(t *testing.T) {
 			assert.Equal(t, float64(i+1), waiting["retry"])
 			assert.Equal(t, delay, waiting["delayMs"])
 			if i < 2 { // the grant ended the last wait
-				assert.InDelta(t, delay+50, next.number("at")-waiting.number("at"), 52, "retry %d", i+1)
+				assert.GreaterOrEqual(t, next.number("at")-waiting.number("at"), delay-2, "retry %d", i+1)
 			}
 		}
-		assert.Less(t, events[9].number("at")-events[8].number("at"), 600.0)
+		assert.Less(t, events[9].number("at")-events[8].number("at"), 10_000.0)
 		waiter.MustEval("await lease.release()", nil)
 		holder.Quiet()
 		waiter.Quiet()
@@ -133,15 +132,15 @@ var refusals = []struct {
 	name, options string
 	code          string
 	sequence      []string
-	after, before float64 // ms until the promise is rejected
+	after         float64 // ms until the promise is rejected, at least
 }{
 	{"retries spent", "{backoff: {initialDelayMs: 60, multiplier: 1, jitter: 0, maxRetries: 2}}", "acquire-timeout",
-		[]string{"attempt", "error", "waiting", "attempt", "error", "waiting", "attempt"}, 119, 300},
-	{"timeoutMs", "{timeoutMs: 200}", "acquire-timeout", []string{"attempt", "error", "waiting"}, 199, 350},
-	{"timeoutMs 0", "{timeoutMs: 0}", "acquire-timeout", []string{"attempt"}, 0, 150},
-	{"ifAvailable", "{ifAvailable: true}", "acquire-denied", []string{"attempt"}, 0, 150},
-	{"signal", "{signal: AbortSignal.timeout(200)}", "aborted", []string{"attempt", "error", "waiting"}, 190, 350},
-	{"signal aborted before", "{signal: AbortSignal.abort()}", "aborted", nil, 0, 150},
+		[]string{"attempt", "error", "waiting", "attempt", "error", "waiting", "attempt"}, 119},
+	{"timeoutMs", "{timeoutMs: 200}", "acquire-timeout", []string{"attempt", "error", "waiting"}, 199},
+	{"timeoutMs 0", "{timeoutMs: 0}", "acquire-timeout", []string{"attempt"}, 0},
+	{"ifAvailable", "{ifAvailable: true}", "acquire-denied", []string{"attempt"}, 0},
+	{"signal", "{signal: AbortSignal.timeout(200)}", "aborted", []string{"attempt", "error", "waiting"}, 190},
+	{"signal aborted before", "{signal: AbortSignal.abort()}", "aborted", nil, 0},
 }
 
 // The call itself carries an aborted signal, so Go does not begin to wait until another message arrives.
@@ -177,7 +176,7 @@ func TestSequenceOfRefusal(t *testing.T) {
 				assert.Equal(t, "acquire", got["operation"])
 				assert.Equal(t, r.code != "aborted", got["retryable"])
 				assert.GreaterOrEqual(t, got.number("took"), r.after)
-				assert.Less(t, got.number("took"), r.before)
+				assert.Less(t, got.number("took"), r.after+browser.Prompt)
 
 				events := told(t, tab)
 				sequence := kinds(events)

@@ -137,6 +137,15 @@ func eachHostAtOnce(t *testing.T, test func(t *testing.T, host string)) {
 	parts.Wait()
 }
 
+// turns returns the settings in which the i-th variant of a test runs: all with -full, otherwise one, which the next
+// variant does not have.
+func turns(i int, settings ...string) []string {
+	if *full {
+		return settings
+	}
+	return settings[i%len(settings):][:1]
+}
+
 // clock is Go's clock in milliseconds, comparable with now() of a tab.
 func clock() float64 { return float64(time.Now().UnixMicro()) / 1000 }
 

@@ -41,7 +41,7 @@ type Form int
 // Forms of an attack.
 const (
 	Brief Form = iota // in one setup, with one of its variants and one ending, which differ between attacks
-	Short             // in two setups, which cover both hosts and both strategies, with all variants and endings, one or two rounds each
+	Short             // in two setups, which cover both hosts and both strategies; the variants are shared out among them, one or two rounds each
 	Full              // in each setup, with twenty rounds
 )
 
@@ -50,11 +50,12 @@ type series struct {
 	*testing.T
 	Stage
 	Setup
-	form   Form
-	number int // of the attack
+	form        Form
+	number      int // of the attack
+	turn, among int // this series plays each variant whose number, modulo among, is turn
 }
 
-// Attacks are for browsers whose pages have file storage.
+// Attacks lists all attacks.
 var Attacks = []Attack{
 	{"teardown", "", false, teardown},
 	{"handover", "", false, leaveDuringHandover},
@@ -89,8 +90,19 @@ func (a Attack) Play(t *testing.T, form Form, stage func(*testing.T) Stage) {
 	case Short:
 		setups = setups[:2]
 	}
-	for _, setup := range setups {
-		t.Run(setup.String(), func(t *testing.T) { a.play(&series{t, stage(t), setup, form, number}) })
+	a.PlayIn(t, form, setups, stage)
+}
+
+// PlayIn plays an attack in the given setups.
+func (a Attack) PlayIn(t *testing.T, form Form, setups []Setup, stage func(*testing.T) Stage) {
+	number := slices.IndexFunc(Attacks, func(other Attack) bool { return a.Name == other.Name })
+	among := 1
+	if form == Short {
+		among = len(setups)
+	}
+	for i, setup := range setups {
+		turn := (i + number) % among
+		t.Run(setup.String(), func(t *testing.T) { a.play(&series{t, stage(t), setup, form, number, turn, among}) })
 	}
 }
 
@@ -110,10 +122,13 @@ func parts[T any](s *series, variants []T, name func(T) string, play func(*serie
 	each(s, variants, name, play)
 }
 
-// each plays all given variants of an attack.
+// each plays those of the given variants of an attack whose turn it is. The variants of a variant take turns in the
+// same way, so that each setup has others of them.
 func each[T any](s *series, variants []T, name func(T) string, play func(*series, T)) {
-	for _, variant := range variants {
-		s.Run(name(variant), func(t *testing.T) { play(&series{t, s.Stage, s.Setup, s.form, s.number / 2}, variant) })
+	for i, variant := range variants {
+		if i%s.among == s.turn {
+			s.Run(name(variant), func(t *testing.T) { play(&series{t, s.Stage, s.Setup, s.form, s.number / 2, s.turn, s.among}, variant) })
+		}
 	}
 }
 

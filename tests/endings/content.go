@@ -82,3 +82,25 @@ func endsWhenItMayEdit(s *series) {
 		next.do("await hf.close()")
 	})
 }
+
+// LockFile gives a page whenPossible(root, use, ms), which uses the `.lock` file of a project once no tab has the file
+// open, and fileClosed(root, ms), which returns whether that happens in time.
+const LockFile = `{
+const whenPossible = async (root, use, ms = Infinity) => {
+  for (const end = performance.now() + ms; ;) {
+    try {
+      const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle(root)
+      return await use(await folder.getFileHandle('.lock'))
+    } catch (e) {
+      if (!['NotReadableError', 'NoModificationAllowedError'].includes(e.name)) throw e
+      if (performance.now() > end) return false
+    }
+  }
+}
+const fileClosed = (root, ms) => whenPossible(root, async file => {
+  await (await file.createWritable()).abort()
+  return true
+}, ms)
+Object.assign(globalThis, {whenPossible, fileClosed})
+}
+1`

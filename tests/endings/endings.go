@@ -29,7 +29,10 @@ var All = []Ending{
 	{"crashed", (*browser.Tab).Crash, true},
 }
 
-var closed, crashed = All[0], All[3]
+// Crashed is the ending of a page whose process dies.
+var Crashed = All[3]
+
+var closed = All[0]
 
 // EndAfter ends a page in which a word was typed. An abrupt ending waits until the word is stored.
 func (e Ending) EndAfter(t *testing.T, b *browser.Browser, tab *browser.Tab, word string) {

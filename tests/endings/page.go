@@ -17,7 +17,7 @@ type Stage interface {
 	// Open opens an empty page with the prelude of its tests: openHoldfast, start, failure, plain and now. If
 	// holdfast has the options of a Holdfast, hf is that Holdfast, and it is ready.
 	Open(t *testing.T, holdfast string) Tab
-	// WaitStored waits until a file of the pages' private file systems contains the word.
+	// WaitStored waits until the storage of the pages contains the word.
 	WaitStored(t *testing.T, word string)
 	// Restart ends the browser with a signal and starts it again with the same profile.
 	Restart(t *testing.T, signal syscall.Signal)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/tests/browser"
 	"github.com/holdfast-dev/holdfast/tests/endings"
 	"github.com/holdfast-dev/holdfast/tests/serving"
 )
@@ -71,7 +72,7 @@ func (a *attacked) Open(t *testing.T, holdfast string) endings.Tab {
 
 func (a *attacked) WaitStored(t *testing.T, word string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return a.engine.Stored(word) }, Limit, 10*time.Millisecond, "%q is in no file of the browser", word)
+	require.Eventually(t, func() bool { return a.engine.Stored(word) }, browser.Limit, 10*time.Millisecond, "%q is in no file of the browser", word)
 }
 
 func (a *attacked) Restart(t *testing.T, signal syscall.Signal) {

@@ -33,14 +33,18 @@ func (s *stage) editor(options ...string) *page {
 
 // A text saves itself. A second page stands by, asks for its turn, and continues when the first page is closed.
 func testAutoSave(s *stage) {
+	storage := "opfs"
 	if Known[s.engineName]["OPFS sync access handles"] == "no" {
-		p := s.open()
-		got := get[problem](p, "await failure(hf.initAutoSave(() => ''))")
-		assert.Equal(s, "unsupported", got.Code, "%+v", got)
-		assert.Greater(s, len(got.Message), 40, "it says why")
-		return
+		storage = "indexeddb"
 	}
+	s.savesItself(storage)
+}
+
+// savesItself is testAutoSave in a storage.
+func (s *stage) savesItself(storage string) {
+	s.Helper()
 	a, b := s.editor(), s.editor()
+	assert.Equal(s, storage, get[string](a, "autosave.state().storage"))
 	assert.Equal(s, []bool{false, true}, []bool{get[bool](a, "autosave.readOnly"), get[bool](b, "autosave.readOnly")})
 	b.wait("autosave.state().holder?.ownerName === 'Ann'")
 	a.do("type('日本語 one')")
@@ -74,14 +78,16 @@ const journalled = `
 // The last words of a killed page come back as the content. If the page typed on an outdated content, its words
 // conflict with the later save and wait as a draft.
 func testAutoSaveDrafts(s *stage) {
-	if Known[s.engineName]["OPFS sync access handles"] == "no" {
-		return // testAutoSave
-	}
 	s.needs("kill")
+	s.keepsDrafts(strings.ReplaceAll(journalled, "hf.root", "'"+s.root+"'"), "journalled")
+}
+
+// keepsDrafts is testAutoSaveDrafts in a storage. The script defines the function that reports whether it stores a word.
+func (s *stage) keepsDrafts(script, stores string) {
 	const slow = "{debounceMs: 60000, idleMs: 60000}"
 	kill := func(p *page, words string) {
-		p.do(strings.ReplaceAll(journalled, "hf.root", "'"+s.root+"'"))
-		p.wait("await journalled('" + words + "')")
+		p.do(script)
+		p.wait("await " + stores + "('" + words + "', '" + s.root + "')")
 		s.gone(p)
 		_, err := p.tab.Kill()
 		require.NoError(s, err)

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/coder/websocket"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
 // bidi is a connection with the WebDriver BiDi protocol (https://w3c.github.io/webdriver-bidi/). Several goroutines
@@ -35,7 +37,7 @@ type bidiMessage struct {
 
 // dialBiDi connects to a browser's "/session". event receives every event, and must not make calls.
 func dialBiDi(url string, event func(string, json.RawMessage)) (*bidi, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), browser.Limit)
 	defer cancel()
 	conn, _, err := websocket.Dial(ctx, url, nil)
 	if err != nil {
@@ -83,7 +85,7 @@ func (b *bidi) end(err error) {
 	b.waiting = nil
 }
 
-// call sends a command and decodes its result into out, which may be nil. Limit bounds it.
+// call sends a command and decodes its result into out, which may be nil. [browser.Limit] bounds it.
 func (b *bidi) call(method string, params, out any) error {
 	answer := make(chan bidiMessage, 1)
 	b.mu.Lock()
@@ -100,7 +102,7 @@ func (b *bidi) call(method string, params, out any) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), browser.Limit)
 	defer cancel()
 	if err := b.conn.Write(ctx, websocket.MessageText, data); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
@@ -122,7 +124,7 @@ func (b *bidi) call(method string, params, out any) error {
 		b.mu.Lock()
 		delete(b.waiting, id)
 		b.mu.Unlock()
-		return fmt.Errorf("%s: no answer within %v", method, Limit)
+		return fmt.Errorf("%s: no answer within %v", method, browser.Limit)
 	}
 }
 

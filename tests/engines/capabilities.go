@@ -7,7 +7,7 @@ import (
 )
 
 // Columns are the columns of the table of engines, after the name and the version.
-var Columns = []string{"Web Locks", "Worker host", "Page host", "OPFS sync access handles", "BroadcastChannel"}
+var Columns = []string{"Web Locks", "Worker host", "Page host", "OPFS sync access handles", "BroadcastChannel", "AutoSave"}
 
 // Row contains the capabilities of one engine by column: "yes" or "no".
 type Row struct {

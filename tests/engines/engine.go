@@ -14,11 +14,8 @@ import (
 	"time"
 )
 
-// Limit bounds every call of an engine and of its tabs.
-const Limit = 15 * time.Second
-
 // An Engine is one running browser with its own profile. All its tabs share that profile, and so locks, storage and
-// channels.
+// channels. The Limit of package browser bounds every call of an engine and of its tabs.
 type Engine interface {
 	// Version is the browser's version, such as "153.7.0".
 	Version() string

@@ -55,13 +55,17 @@ var scenarios = []struct {
 	{"file damage", testFileDamage},
 	{"tree", testTree},
 	{"file tree", testFileTree},
+	{"service closed", testServiceClosed},
+	{"service killed", testServiceKilled},
+	{"service port", testServicePort},
 }
 
-// TestEngines plays every scenario in every engine and host, one browser at a time, and measures the capabilities of each.
+// TestEngines plays every scenario in every engine, one browser at a time, and measures the capabilities of each. With
+// -full or -update, each scenario runs in both hosts. Otherwise it runs in one host, which is another one in the next engine.
 func TestEngines(t *testing.T) {
 	rows, figures := make([]Row, len(All)), make([][]Figures, len(All))
 	for i, brand := range All {
-		t.Run(brand.Name, func(t *testing.T) { rows[i], figures[i] = playAll(t, brand) })
+		t.Run(brand.Name, func(t *testing.T) { rows[i], figures[i] = playAll(t, brand, i) })
 	}
 	measured := "\n" + Markdown(rows) + "\n" + FiguresMarkdown(slices.Concat(figures...))
 	t.Log(measured)
@@ -70,7 +74,7 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-func playAll(t *testing.T, brand Brand) (row Row, figures []Figures) {
+func playAll(t *testing.T, brand Brand, number int) (row Row, figures []Figures) {
 	site := Serve(t, siteFolder)
 	engine := launch(t, brand.Start, Options{InsecureProxy: site.Address()})
 	took := map[string]float64{}
@@ -86,10 +90,12 @@ func playAll(t *testing.T, brand Brand) (row Row, figures []Figures) {
 	play("page", "controls", testControls)
 	play("page", "capabilities", func(s *stage) { row.Has = probe(s) })
 	row.Version = engine.Version()
-	for _, host := range []string{"worker", "page"} {
+	for h, host := range []string{"worker", "page"} {
 		took = map[string]float64{}
-		for _, scenario := range scenarios {
-			play(host, scenario.name, scenario.play)
+		for i, scenario := range scenarios {
+			if *full || *update || (i+h+number)%2 == 0 {
+				play(host, scenario.name, scenario.play)
+			}
 		}
 		figures = append(figures, Figures{brand.Name, host, took})
 	}
@@ -140,6 +146,14 @@ func probe(s *stage) map[string]string {
 		const [from, to] = [new BroadcastChannel("probe"), new BroadcastChannel("probe")]
 		to.onmessage = () => { from.close(); to.close(); done("yes") }
 		from.postMessage(1) })`))
+	note("AutoSave", get[string](p, `await openHoldfast(`+s.options("")+`).then(async hf => {
+		const autosave = await hf.initAutoSave(() => "text")
+		autosave.markDirty()
+		await autosave.flushNow()
+		const { storage } = autosave.state()
+		await hf.close()
+		return "yes; in " + storage
+	}).catch(String)`))
 	assert.Equal(s, Known[s.engineName], found, "the table in capabilities.go")
 	return found
 }

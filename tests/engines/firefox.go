@@ -119,8 +119,8 @@ func (f *firefox) start() error {
 	select {
 	case url := <-address:
 		return f.connect(url + "/session")
-	case <-time.After(2 * Limit):
-		return fmt.Errorf("it does not say within %v on which port it listens", 2*Limit)
+	case <-time.After(2 * browser.Limit):
+		return fmt.Errorf("it does not say within %v on which port it listens", 2*browser.Limit)
 	}
 }
 
@@ -250,7 +250,7 @@ func (tab *firefoxTab) process() (int, error) {
 		return 0, err
 	}
 	pid := func(browser string) string { return browser + ".browsingContext.currentWindowGlobal?.osPid" }
-	for deadline := time.Now().Add(Limit); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(browser.Limit); ; time.Sleep(5 * time.Millisecond) {
 		answer, err := tab.engine.bidi.evaluate(tab.engine.chrome, `(async () => {
 			const browsers = gBrowser.tabs.map(tab => tab.linkedBrowser)
 			const mine = browsers.find(browser => browser.contentTitle === `+strconv.Quote(title)+`)
@@ -270,7 +270,7 @@ func (tab *firefoxTab) process() (int, error) {
 		case process.PID > 0:
 			return process.PID, nil
 		case time.Now().After(deadline):
-			return 0, fmt.Errorf("the process of the tab is not known within %v", Limit)
+			return 0, fmt.Errorf("the process of the tab is not known within %v", browser.Limit)
 		}
 	}
 }

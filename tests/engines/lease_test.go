@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
 const uuidV4 = `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`
@@ -12,8 +14,8 @@ const uuidV4 = `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]
 // The clocks of a page and of Go are comparable, which the handover tests need.
 func testClocks(s *stage) {
 	p := s.blank(s.site.URL(BlankPage))
-	off := math.Inf(1) // at most
-	for range 10 {     // the fastest answer is the most exact
+	off := math.Inf(1)                      // at most
+	for n := 0; n < 100 && off >= 20; n++ { // the fastest answer is the most exact
 		early, now, late := clock(), get[float64](p, "now()"), clock()
 		off = min(off, max(late-now, now-early))
 	}
@@ -42,7 +44,7 @@ func testSequence(s *stage) {
 	for range get[int](p, "count('renewed')") {
 		want = append(want, "renewed", "renew-scheduled")
 	}
-	require.Equal(s, append(want, "release-requested", "released"), get[[]string](p, "types()"))
+	require.Equal(s, append(want, "release-requested", "released"), get[[]string](p, "types().filter(type => type !== 'warning')"), "a warning says that a heartbeat was late")
 	assert.True(s, get[bool](p, "events.every(e => e.leaseId === lease.leaseId && e.ownerId === hf.ownerId)"))
 	assert.Equal(s, "web-lock", get[string](p, "lease.strategy"))
 	assert.True(s, get[bool](p, "lease.signal.aborted && Object.isFrozen(lease)"))
@@ -55,7 +57,7 @@ func testSequence(s *stage) {
 		latest = max(latest, gap-interval)
 	}
 	s.note("latest beat", latest)
-	assert.Less(s, latest, 250.0)
+	assert.Less(s, latest, browser.Prompt)
 }
 
 // Each refusal has its code, comes in time, and leaves nothing in the queue.
@@ -82,7 +84,7 @@ func testRefusals(s *stage) {
 		assert.Equal(s, "ProjectLockError", got.Name)
 		assert.Equal(s, refusal.code != "aborted", got.Retryable)
 		assert.GreaterOrEqual(s, got.Took, refusal.after, refusal.options)
-		assert.Less(s, got.Took, refusal.after+1000, refusal.options)
+		assert.Less(s, got.Took, refusal.after+browser.Prompt, refusal.options)
 		assert.Equal(s, refusal.waits, get[int](p, "count('waiting')"), refusal.options)
 		assert.Equal(s, []string{"error", "readonly-entered"}, get[[]string](p, "types().slice(-2)"), refusal.options)
 		p.wait("(await locks('" + s.root + "')).pending === 0")

@@ -4,10 +4,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
 // In a private window of Firefox, a page has Web Locks but no file storage. A lease then works without its record and
-// reports that. A lock over a file is refused with a message that tells the user what to do.
+// reports that, and AutoSave stores in IndexedDB. A lock over a file is refused with a message that tells the user what
+// to do.
 func TestPrivateWindow(t *testing.T) {
 	site := Serve(t, siteFolder)
 	engine := launch(t, startFirefox, Options{Private: true})
@@ -25,6 +28,9 @@ func TestPrivateWindow(t *testing.T) {
 				assert.Equal(s, "unsupported", refused.Code)
 				assert.Contains(s, refused.Message, "private windows")
 				assert.Equal(s, []string{"attempt", "error", "readonly-entered"}, get[[]string](file, "types()"))
+				s.savesItself("indexeddb")
+				s.root += "-drafts"
+				s.keepsDrafts(endings.StoresWord, "storesWord")
 			})
 		})
 	}

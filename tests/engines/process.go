@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
 // mark is an environment variable that every process of a browser inherits, in any group or session.
@@ -65,7 +67,7 @@ func (p *processes) stop(signal syscall.Signal) error {
 		if signal == syscall.SIGKILL {
 			_ = syscall.Kill(-cmd.Process.Pid, signal)
 		} else {
-			limit = 2 * Limit
+			limit = 2 * browser.Limit
 			_ = cmd.Process.Signal(signal)
 		}
 	}

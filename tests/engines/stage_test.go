@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
 // A stage is the environment of one scenario: an engine, a host, and a project that no other scenario uses.
@@ -105,7 +107,7 @@ func (p *page) do(js string) {
 // wait waits until an expression is true. The expression may use await.
 func (p *page) wait(expression string) {
 	p.t.Helper()
-	require.NoError(p.t, Wait(p.tab, expression, Limit))
+	require.NoError(p.t, Wait(p.tab, expression, browser.Limit))
 }
 
 // get returns the value of an expression, which may use await.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +12,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/loopback"
+	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
 // webkit is WebKitGTK's MiniBrowser under a virtual display, driven by WebKitWebDriver.
@@ -57,28 +59,28 @@ func startWebKit(_ testing.TB, options Options) (Engine, error) {
 	return w, nil
 }
 
-func (w *webkit) start(said *os.File, xvfb, driver, browser string, options Options) error {
+func (w *webkit) start(said *os.File, xvfb, driver, program string, options Options) error {
 	display, err := w.display(said, xvfb)
 	if err != nil {
 		return err
 	}
-	port, err := freePort()
+	port, err := loopback.FreePort()
 	if err != nil {
 		return err
 	}
 	environment := []string{"DISPLAY=" + display, "GDK_BACKEND=x11", "DBUS_SESSION_BUS_ADDRESS=disabled:", "NO_AT_BRIDGE=1",
 		"GTK_A11Y=none", "LIBGL_ALWAYS_SOFTWARE=1", "G_MESSAGES_DEBUG="}
-	if err := w.processes.start(said, environment, nil, driver, "--host=local", "--port="+strconv.Itoa(port)); err != nil {
+	if err := w.processes.start(said, environment, nil, driver, "--host=local", "--port="+port); err != nil {
 		return err
 	}
-	w.driver = &webdriver{base: "http://127.0.0.1:" + strconv.Itoa(port), client: http.Client{Timeout: Limit}}
+	w.driver = &webdriver{base: "http://127.0.0.1:" + port, client: http.Client{Timeout: browser.Limit}}
 	arguments := []string{"--automation"}
 	if options.InsecureProxy != "" {
 		// The capability "proxy" cannot be used: its "noProxy" makes WebKitGTK 2.50 read past the end of the list and
 		// crash.
 		arguments = append(arguments, "--proxy=http://"+options.InsecureProxy, "--ignore-host=localhost", "--ignore-host=127.0.0.1")
 	}
-	return w.begin(map[string]any{"webkitgtk:browserOptions": map[string]any{"binary": browser, "args": arguments}})
+	return w.begin(map[string]any{"webkitgtk:browserOptions": map[string]any{"binary": program, "args": arguments}})
 }
 
 // display starts a virtual display and returns its name. Xvfb writes the free number to descriptor 3.
@@ -93,7 +95,7 @@ func (w *webkit) display(said *os.File, xvfb string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := reader.SetReadDeadline(time.Now().Add(Limit)); err != nil {
+	if err := reader.SetReadDeadline(time.Now().Add(browser.Limit)); err != nil {
 		return "", err
 	}
 	number, err := bufio.NewReader(reader).ReadString('\n')
@@ -105,7 +107,7 @@ func (w *webkit) display(said *os.File, xvfb string) (string, error) {
 
 // begin creates the session as soon as the driver accepts requests.
 func (w *webkit) begin(capabilities map[string]any) error {
-	for deadline := time.Now().Add(Limit); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(browser.Limit); ; time.Sleep(10 * time.Millisecond) {
 		err := w.driver.send(http.MethodGet, "/status", nil, nil)
 		if err == nil {
 			break
@@ -145,13 +147,13 @@ func (w *webkit) Open(url string) (Tab, error) {
 // loaded waits for another document. The driver takes the end of any load as the end of the requested one, including
 // that of a new tab's blank page.
 func (tab *webkitTab) loaded(other string) error {
-	for deadline := time.Now().Add(Limit); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(browser.Limit); ; time.Sleep(5 * time.Millisecond) {
 		answer, err := tab.Run(`Promise.resolve(String(document.readyState === "complete" && ` + other + `))`)
 		if err == nil && answer == "true" { // an error means that the document changed during the evaluation
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the page is not loaded within %v (%w)", Limit, err)
+			return fmt.Errorf("the page is not loaded within %v (%w)", browser.Limit, err)
 		}
 	}
 }
@@ -198,12 +200,3 @@ func (tab *webkitTab) Kill() (time.Time, error) { return time.Time{}, errors.Err
 
 // Suspend is not supported: the driver does not report a page's process.
 func (tab *webkitTab) Suspend(bool) error { return errors.ErrUnsupported }
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port, nil
-}

@@ -1,11 +1,9 @@
 package remoteserver
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/cookiejar"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -13,8 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/remote/remotetest"
-	"github.com/holdfast-dev/holdfast/server"
-	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/servertest"
 )
 
 const ttl = 2 * time.Second
@@ -25,35 +22,25 @@ var origins = []string{"https://one.example", "https://two.example"}
 func TestServer(t *testing.T) {
 	remotetest.RunServer(t, func(t *testing.T, test func(*testing.T, remotetest.World)) {
 		t.Parallel()
-		c := server.DefaultConfig()
-		c.DataDir, c.LockTTL, c.Origins = kvtest.Dir(t), ttl, origins
-		c.Rate, c.NewRate, c.AddressRate = 0, 0, 0
-		s, err := server.Start(t.Context(), c, nil)
-		require.NoError(t, err)
-		listening := httptest.NewServer(s.Handler())
-		t.Cleanup(func() {
-			ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
-			defer stop()
-			s.Drain(ctx)
-			listening.Close()
-			require.NoError(t, s.Close())
-		})
+		c := servertest.Unlimited(t)
+		c.LockTTL, c.Origins = ttl, origins
+		s := servertest.Start(t, c)
 		browsers := map[string]*http.Client{}
 		test(t, remotetest.World{TTL: ttl,
 			Browser: func(session, origin string) remote.Server {
 				if browsers[session] == nil {
-					browsers[session] = visit(t, listening.URL)
+					browsers[session] = visit(t, s.URL)
 				}
-				return browser{listening.URL, origin, browsers[session]}
+				return browser{s.URL, origin, browsers[session]}
 			},
 			Visitor: func() remote.Server {
 				jar, err := cookiejar.New(nil)
 				require.NoError(t, err)
-				return browser{listening.URL, "", &http.Client{Jar: jar}}
+				return browser{s.URL, "", &http.Client{Jar: jar}}
 			},
 			Waiting: func(t *testing.T, n int) {
 				t.Helper()
-				require.Eventually(t, func() bool { return waiting(t, listening.URL) == n }, 10*time.Second, 5*time.Millisecond)
+				require.Eventually(t, func() bool { return waiting(t, s.URL) == n }, 10*time.Second, 5*time.Millisecond)
 			}})
 	})
 }

@@ -3,6 +3,7 @@ package serving
 
 import (
 	"bufio"
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,7 +36,8 @@ func Binary(t *testing.T) string {
 
 // A Server is a running "holdfast serve". Its methods fail the test on an error.
 type Server struct {
-	URL string // of the last start
+	URL     string // of the last start
+	Program string // of the next start; empty is [Binary]
 
 	t    *testing.T
 	args []string
@@ -45,21 +47,35 @@ type Server struct {
 // Run starts a server with these flags on a free port. The end of the test stops it.
 func Run(t *testing.T, flags ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, args: append([]string{"serve"}, flags...)}
+	s := New(t, flags...)
 	s.Start("127.0.0.1:0")
 	t.Cleanup(s.Stop)
 	return s
 }
 
+// New returns a server with these flags that the test starts, and stops or kills.
+func New(t *testing.T, flags ...string) *Server {
+	return &Server{t: t, args: append([]string{"serve", "--drain", "0s"}, flags...)}
+}
+
 // Start starts a stopped or killed server, and returns when it reports that it is ready.
 func (s *Server) Start(address string) {
 	s.t.Helper()
-	s.cmd = exec.Command(Binary(s.t), append(s.args, "--addr", address)...)
+	program := s.Program
+	if program == "" {
+		program = Binary(s.t)
+	}
+	s.cmd = exec.Command(program, append(s.args, "--addr", address)...)
+	var log bytes.Buffer
+	s.cmd.Stderr = &log
 	out, err := s.cmd.StdoutPipe()
 	require.NoError(s.t, err)
 	require.NoError(s.t, s.cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(s.t, err, "the server did not say that it is ready")
+	if err != nil {
+		s.Kill() // the log is complete then
+		require.NoError(s.t, err, "the server did not say that it is ready: "+log.String())
+	}
 	s.URL = regexp.MustCompile(`http://localhost:\d+`).FindString(line)
 	require.NotEmpty(s.t, s.URL, line)
 }
@@ -81,6 +97,9 @@ func (s *Server) Stop() {
 
 // Kill ends the server without warning.
 func (s *Server) Kill() {
+	if s.cmd == nil {
+		return
+	}
 	require.NoError(s.t, s.cmd.Process.Kill())
 	_ = s.cmd.Wait()
 	s.cmd = nil

@@ -80,12 +80,17 @@ func (w *Wire) Cut(cut bool) {
 // Proxy forwards requests to a server over the wire. If the wire is cut or nobody listens, it cuts the page's
 // connection too.
 func (w *Wire) Proxy() http.Handler {
-	return &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(&url.URL{Scheme: "http", Host: w.Address()})
-			r.Out.Host = r.In.Host
-		},
-		Transport:    &http.Transport{DialContext: (&net.Dialer{}).DialContext},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}
+	p := Forward(w.Address())
+	p.Transport = &http.Transport{DialContext: (&net.Dialer{}).DialContext}
+	p.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
+	return p
+}
+
+// Forward passes requests to an address, under the host that the client named.
+func Forward(address string) *httputil.ReverseProxy {
+	to := &url.URL{Scheme: "http", Host: address}
+	return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		r.Out.Host = r.In.Host
+	}}
 }

@@ -118,3 +118,16 @@ func TestEveryLinkedModuleHasItsLicenceInThePackage(t *testing.T) {
 	_, err = licence(t.TempDir())
 	assert.Error(t, err)
 }
+
+// Bundlers do not look at the import() of a file below baseURL, and its comment moves nothing that the source map names.
+func TestBundlersIgnoreUnknownImports(t *testing.T) {
+	assert.Len(t, ignored, len(unfollowed))
+	root, err := moduleRoot()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, bundle(entries[0], root, dir, "1.0.0", ""))
+	script, err := os.ReadFile(filepath.Join(dir, "holdfast.js"))
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(string(script), ignored))
+	assert.NotContains(t, string(script), unfollowed)
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -23,10 +24,13 @@ type entry struct {
 // entries are the modules of the npm package. The facade is small, and every page loads it. Code that only one host
 // needs is in a module of its own.
 var entries = []entry{
-	{source: "web/src/holdfast.ts", output: "holdfast", external: []string{"./holdfast-host.js", "./holdfast-page.js", "./holdfast-autosave.js"}},
+	{source: "web/src/holdfast.ts", output: "holdfast", external: []string{"./holdfast-host.js", "./holdfast-page.js", "./holdfast-autosave.js", "./holdfast-preview.js", "./holdfast-serve.js"}},
 	{source: "web/src/host.ts", output: "holdfast-host"},
 	{source: "web/src/start-autosave.ts", output: "holdfast-autosave"},
+	{source: "web/src/preview.ts", output: "holdfast-preview"},
 	{source: "web/src/worker.ts", output: "holdfast-worker"},
+	{source: "web/src/service/serve.ts", output: "holdfast-serve"},
+	{source: "web/src/service/broker.ts", output: "holdfast-broker"},
 	// In a page, timers slow down in the background, so Go's runtime uses those of a helper worker. The helper also
 	// opens files.
 	{source: "web/src/page.ts", output: "holdfast-page", inject: []string{"web/src/page-timers.ts"}},
@@ -104,10 +108,22 @@ func bundle(e entry, root, dir, version, wasmExec string) error {
 	}
 	var errs []error
 	for _, file := range result.OutputFiles {
-		errs = append(errs, os.WriteFile(filepath.Join(dir, filepath.Base(file.Path)), file.Contents, 0o644))
+		contents := file.Contents
+		if filepath.Ext(file.Path) == ".js" {
+			contents = bytes.ReplaceAll(contents, []byte(unfollowed), []byte(ignored))
+		}
+		errs = append(errs, os.WriteFile(filepath.Join(dir, filepath.Base(file.Path)), contents, 0o644))
 	}
 	return errors.Join(errs...)
 }
+
+// A dynamic import whose address is known only in the page is written as a call of a function. Without the comment,
+// webpack warns that it cannot follow the import, and esbuild removes comments. Both are of one length, so the source
+// map stays true.
+const (
+	unfollowed = "importWithoutABundlerLooking("
+	ignored    = "import(/*webpackIgnore:true*/"
+)
 
 func format(kind api.MessageKind, messages []api.Message) []string {
 	return api.FormatMessages(messages, api.FormatMessagesOptions{Kind: kind})

@@ -9,8 +9,8 @@ import (
 
 // wrappedGlobals are the free identifiers of the package's sources that a test replaces.
 const wrappedGlobals = "AbortController AbortSignal Blob BroadcastChannel CustomEvent DOMException Date Event EventTarget MessageChannel " +
-	"Request TextDecoder TextEncoder URL WebAssembly WebSocket Worker addEventListener clearInterval clearTimeout console crypto document fetch " +
-	"localStorage location navigator performance queueMicrotask removeEventListener reportError self setInterval setTimeout top"
+	"IDBKeyRange Request TextDecoder TextEncoder URL WebAssembly WebSocket Worker addEventListener clearInterval clearTimeout console crypto document fetch indexedDB " +
+	"localStorage location navigator performance queueMicrotask removeEventListener reportError self setInterval setTimeout SharedWorker structuredClone top"
 
 // wrap makes the output a module whose default export is a function of an object of globals. It runs the source, with
 // all modules that are otherwise loaded later, and returns the source's exports.
@@ -28,11 +28,11 @@ func wrap(o *api.BuildOptions) {
 var siblings = api.Plugin{
 	Name: "siblings",
 	Setup: func(build api.PluginBuild) {
-		build.OnResolve(api.OnResolveOptions{Filter: `^\./holdfast-(autosave|host|page)\.js$`},
+		build.OnResolve(api.OnResolveOptions{Filter: `^\./holdfast-(autosave|host|page|preview|serve)\.js$`},
 			func(args api.OnResolveArgs) (api.OnResolveResult, error) {
 				name := strings.TrimSuffix(strings.TrimPrefix(args.Path, "./holdfast-"), ".js")
-				if name == "autosave" {
-					name = "start-autosave"
+				if source, ok := map[string]string{"autosave": "start-autosave", "serve": "service/serve"}[name]; ok {
+					name = source
 				}
 				return api.OnResolveResult{Path: filepath.Join(args.ResolveDir, name+".ts")}, nil
 			})

@@ -20,6 +20,7 @@ const errors: Record<LockErrorCode, { what: string; advice: string }> = {
   "renew-failed": { what: "A heartbeat failed", advice: "The runtime tries again until the lease expires." },
   "release-failed": { what: "The lock’s record could not be removed", advice: "It expires after its TTL." },
   "not-allowed": { what: "The server does not permit this to you", advice: "Sign in, or ask for the permission." },
+  "call-lost": { what: "The tab that ran the service has ended during the call", advice: "The call may have happened: look before calling again." },
   "load-failed": { what: "The worker or the Wasm could not be fetched", advice: "Check the connection and try again." },
   "lease-lost": { what: "Another tab took over the lock", advice: "Stop writing. Acquire again to join the queue." },
   deadlock: { what: "This request was ended to break a deadlock of waiting tabs", advice: "Try again." },

@@ -5,6 +5,7 @@ import type * as Contract from "../holdfast";
 import { Answers } from "./answers";
 import { notLoaded, notSaved } from "./autosave-error";
 import type { AutoSaveError } from "./errors";
+import type { Shown } from "./handle";
 import { Journal } from "./journal";
 import { Loading } from "./loading";
 import { Marks } from "./marks";
@@ -18,7 +19,6 @@ import * as twice from "./twice";
 import { consent, merged, type RawState, type Saver, type Told, type ToldEditable, type Wire } from "./wire";
 
 const journalMs = 200;
-
 /** How long typing must pause before text that may not be saved becomes a draft. */
 const asideMs = 500;
 
@@ -54,17 +54,17 @@ export class AutoSave implements Saver {
   #disposing: Promise<void> | undefined;
   #aside: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(wire: Wire, take: Taking, { signal: ended, lock, merge, journalMs: every = journalMs, ...options }: Contract.AutoSaveOptions) {
+  constructor(wire: Wire, take: Taking, { signal: ended, lock, merge, journalMs: every = journalMs, ...options }: Contract.AutoSaveOptions, shown: Shown | undefined) {
     this.#wire = wire;
     this.#merge = merge;
     this.#shots = new Shots(take);
+    if (shown) this.#shots.replaced(shown.base, shown.text);
     this.#journal = new Journal(this.#shots, this.#id, wire.holdfast.ownerId, every, wire.journal);
     this.#marks = new Marks(this.#shots, () => {
       if (this.state() === this.#state.marked) this.#changed();
       this.#journal.mark();
       void this.#call("mark").catch(() => undefined);
-      clearTimeout(this.#aside);
-      if (this.#readOnly) this.#aside = setTimeout(() => void this.#setAside().catch(() => undefined), asideMs); // the journal or localStorage contains it
+      this.#setAsideSoon();
     });
     this.#loading = new Loading(this.#shots, () => {
       if (this.#shots.unsaved) this.#marks.again();
@@ -104,7 +104,7 @@ export class AutoSave implements Saver {
   }
 
   async #begin(signal?: AbortSignal): Promise<void> {
-    const options = { ...this.#options, again: this.#crashes !== undefined, ...(this.#crashes && { shown: this.#shots.base, lineage: this.#shots.draft }) };
+    const options = { ...this.#options, folder: this.#journal.folder, ...(this.#crashes && { shown: this.#shots.base, lineage: this.#shots.draft }) };
     this.#journal.folder = (await this.#wire.call("autosave", options, signal) as { folder: string }).folder;
   }
 
@@ -205,9 +205,14 @@ export class AutoSave implements Saver {
 
   #changed(): void { this.#wire.handle.changed(); }
 
+  #setAsideSoon(): void {
+    clearTimeout(this.#aside);
+    if (this.#readOnly) this.#aside = setTimeout(() => void this.#setAside().catch(() => undefined), asideMs); // the journal or localStorage contains it
+  }
+
   /** Makes a draft, which every page sees, of text that was typed in a page that may not write. */
   async #setAside(): Promise<void> {
-    if (!this.#readOnly || this.#asleep || this.#disposing || !this.#shots.unsaved) return;
+    if (!this.#readOnly || this.#asleep || this.#disposing || !this.#shots.unsaved || this.#journal.sealed?.marks === this.#shots.marks) return;
     const { draft } = this.#shots;
     await this.#journal.draft(this.#shots.stand(), "lock-lost");
     const drafts = await this.drafts();
@@ -274,7 +279,7 @@ export class AutoSave implements Saver {
 
   /** Shows the content that this machine knows, unless the page shows something else. */
   #preview(raw: Told): void {
-    if (this.#shots.unsaved) return;
+    if (this.#shots.unsaved || this.#shots.base) return;
     if (this.#wire.handle.hears(raw.type)) this.#replace(raw["base"] as string ?? "", raw["content"] as Uint8Array);
     this.#wire.handle.tell(raw.type, this.#detail(raw));
   }
@@ -320,8 +325,9 @@ export class AutoSave implements Saver {
       case "autosave:conflict": detail["draft"] = draft;
     }
     if (type === "autosave:readonly" && this.#shots.unsaved) {
-      this.#shots.stand(); // the page may show another text from now on
-      detail["unsaved"] ??= this.#unsaved();
+      const unsaved = this.#unsaved(); // the page may show another text from now on
+      detail["unsaved"] ??= unsaved;
+      this.#setAsideSoon(); // it may have been marked while Go made the draft
     }
     return Object.freeze({ ...detail, ...(error && { error: this.#wire.error(error) }) });
   }

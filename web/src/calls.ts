@@ -10,11 +10,11 @@ const answerTurns = 12;
 interface Sync { [method: string]: (...args: unknown[]) => unknown }
 
 /**
- * Calls tell with the number of bytes before a file call, and with -1 after the task that made it, unless the worker
+ * Calls begins with the number of bytes before a file call, and ended after the task that made it, unless the worker
  * has sent another message since. The returned function must be called for each message. A message costs more than a
  * small file call.
  */
-export function watchCalls(tell: (bytes: number) => void): () => void {
+export function watchCalls(begins: (bytes: number) => void, ended: () => void): () => void {
   const handle = (globalThis as { FileSystemSyncAccessHandle?: { prototype: Sync } }).FileSystemSyncAccessHandle?.prototype;
   let inside = -1;
   const returned = (): void => void (inside = -1);
@@ -23,12 +23,12 @@ export function watchCalls(tell: (bytes: number) => void): () => void {
   const leave = (turns: number): void => {
     if (inside < 0) return;
     if (turns) queueMicrotask(() => leave(turns - 1));
-    else tell(inside = -1);
+    else ended();
   };
   const enter = (bytes: number): void => {
     if (inside >= 0 && bytes - inside < much) return;
     if (inside < 0) queueMicrotask(() => leave(answerTurns));
-    tell(inside = bytes);
+    begins(inside = bytes);
   };
   for (const method of ["read", "write", "truncate", "getSize", "flush", "close"]) {
     const told = (call: Sync[string]) => function (this: Sync, ...args: unknown[]): unknown {

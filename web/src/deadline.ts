@@ -1,7 +1,6 @@
 // The one deadline of a call: everything that the call waits for shares it.
 
-import type { LockErrorCode } from "../holdfast";
-import { ProjectLockError } from "./errors";
+import { problem } from "./errors";
 import type { Method, Reason } from "./protocol";
 
 /** Maximum time of a call that does not wait for a person, in milliseconds. */
@@ -40,13 +39,11 @@ export async function loadedWithin(running: Promise<unknown>, timeoutMs: number 
   const settled = new AbortController(); // a signal may live as long as the page: no listener stays on it
   let timer: ReturnType<typeof setTimeout> | undefined;
   await new Promise<unknown>((resolve, reject) => {
-    const fail = (code: LockErrorCode, why: string, retryable: boolean): void =>
-      reject(new ProjectLockError({ code, operation: "acquire", retryable, message: `${code}: ${why}` }));
-    const abort = (): void => fail("aborted", "the caller gave up while the runtime was loading", false);
+    const abort = (): void => reject(problem("aborted", "the caller gave up while the runtime was loading"));
     running.then(resolve, reject);
     if (signal?.aborted) abort();
     signal?.addEventListener("abort", abort, { signal: settled.signal });
-    if (timeoutMs) timer = setTimeout(fail, timeoutMs, "acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`, true);
+    if (timeoutMs) timer = setTimeout(() => reject(problem("acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`)), timeoutMs);
   }).finally(() => {
     clearTimeout(timer);
     settled.abort();

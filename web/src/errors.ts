@@ -34,7 +34,7 @@ export function asError(failure: unknown, operation: Contract.Operation = "acqui
   return ["save", "read", "edit"].includes(reason.operation) ? new AutoSaveError(reason) : new ProjectLockError(reason);
 }
 
-/** An error that arises in the page. Only a failed download can be retried. */
+/** An error that arises in the page. After a failed or slow download, the same call may succeed. */
 export function problem(code: Contract.LockErrorCode, why: string, operation: Contract.Operation = "acquire"): ProjectLockError {
-  return new ProjectLockError({ code, operation, retryable: code === "load-failed", message: `${code}: ${why}` });
+  return new ProjectLockError({ code, operation, retryable: ["load-failed", "acquire-timeout"].includes(code), message: `${code}: ${why}` });
 }

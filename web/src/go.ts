@@ -2,6 +2,7 @@
 
 import "wasm_exec";
 import { Port } from "../../jsbridge/port.js";
+import type { Database } from "../../opfs/database.js";
 import type { Files } from "../../opfs/files.js";
 import type { Journals } from "../../opfs/journal.js";
 import type { SaveWriter } from "../../opfs/savewriter.js";
@@ -23,9 +24,9 @@ declare const Go: new () => Go;
 
 /**
  * The services for the program: files opens files if this thread cannot; tables has the file of locks; writer saves;
- * journals has the drafts. The program ends with ended.
+ * journals has the drafts; database stores for AutoSave where files are refused. The program ends with ended.
  */
-interface Lent { files?: Files; tables: Pick<Tables, "swap">; writer: Pick<SaveWriter, "expect" | "prepare" | "store" | "finish">; journals: Pick<Journals, "bind" | "list" | "read" | "remove">; ended?: AbortSignal }
+interface Lent { files?: Files; tables: Pick<Tables, "swap">; writer: Pick<SaveWriter, "expect" | "prepare" | "store" | "finish">; journals: Pick<Journals, "bind" | "list" | "read" | "remove">; database: Database; ended?: AbortSignal }
 
 /** Serves one more Holdfast and reports its events. */
 export type Open = (config: Config, event: Listener["event"]) => Promise<Exports>;
@@ -34,7 +35,7 @@ export type Open = (config: Config, event: Listener["event"]) => Promise<Exports
  * Prepares the program, which runs from the first Holdfast until the last one is closed. When it dies, its locks are
  * released.
  */
-export async function startGo(module: WebAssembly.Module, tell: Died, { files, tables, writer, journals, ended }: Lent): Promise<Open> {
+export async function startGo(module: WebAssembly.Module, tell: Died, { files, tables, writer, journals, database, ended }: Lent): Promise<Open> {
   const go = new Go();
   let port: Port | undefined;
   const died = (why: string): void => {
@@ -60,7 +61,7 @@ export async function startGo(module: WebAssembly.Module, tell: Died, { files, t
       } });
     };
     const events = (all: string): void => (JSON.parse(all) as RawEvent[]).forEach(event);
-    const boot = { config, port, files, tables, writer, journals, event, events, ready };
+    const boot = { config, port, files, tables, writer, journals, database, event, events, ready };
     const [one] = served;
     if (one) one.open(boot).catch(reject);
     else run(go, instance, boot, died).then(() => reject(new Error("the runtime ended while it started")), reject);

@@ -9,10 +9,15 @@ import { taken, type Taken, type Taking } from "./snapshot";
 import { first } from "./state";
 import type { Saver } from "./wire";
 
+/** A generation that the page shows before it is known who edits. */
+export interface Shown { base: string; text: string }
+
 export class Handle extends Listeners implements Contract.AutoSave {
   ready!: Promise<void>; // of the last time that it began
   #saver: Saver | undefined; // once it is ready
   #marks = 0; // before that
+  #begun = false; // no preview comes any more
+  #shown: Shown | undefined;
   readonly #take: Taking;
   #fixed: Taken | undefined; // the snapshot of a page that ended this before it was ready
   readonly #make: () => Promise<Saver>;
@@ -44,7 +49,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
     this.#retry = undefined;
     this.ready = this.#make().then((saver) => {
       this.#saver = saver;
-      if (this.#marks) saver.markDirty();
+      if (this.#marks && !(this.#shown && (this.#fixed ?? taken(this.#take)).text === this.#shown.text)) saver.markDirty();
     });
     this.ready.catch(({ code }: { code?: string }) => { // every call reports it
       if (code !== "load-failed" || this.#leaving) return this.#ended();
@@ -55,8 +60,23 @@ export class Handle extends Listeners implements Contract.AutoSave {
 
   get readOnly(): boolean { return this.#saver?.readOnly ?? true; }
   get lease(): Contract.ProjectLockLease | undefined { return this.#saver?.lease; }
-  /** Whether the page has ended it. */
-  get left(): boolean { return this.#leaving !== undefined; }
+
+  /**
+   * Dispatches `autosave:preview`, unless the page has typed or ends, or its AutoSave has begun. Marks that come with
+   * the event belong to the preview.
+   */
+  preview(shown: Shown, detail: object): void {
+    if (this.#marks || this.#leaving || this.#begun) return;
+    this.#shown = shown;
+    this.tell("autosave:preview", detail);
+    this.#marks = 0;
+  }
+
+  /** Returns the preview that the page shows as its AutoSave begins. */
+  begun(): Shown | undefined {
+    this.#begun = true;
+    return this.#shown;
+  }
 
   state(): Contract.AutoSaveState { return this.#saver?.state() ?? first; }
 

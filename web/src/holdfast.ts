@@ -4,16 +4,20 @@
 import type * as Contract from "../holdfast";
 import "./dispose";
 import { beforeClose, deadline, inTime, limitOf, loadedWithin } from "./deadline";
+import { revived } from "./events";
 import { asError, AutoSaveError, problem, ProjectLockError } from "./errors";
 import { Handle } from "./handle";
-import { Lease, type LeaseFields } from "./lease";
+import { type Entry, Lease, type LeaseFields } from "./lease";
 import { asked, both, Locks, type LockRequest, type Requester } from "./locks";
+import { type Modules, modules } from "./modules";
 import { checked, type Checked, checkOpen, inBrowser, noPage, type Token, uuid } from "./options";
-import type { Callback, Config, Host, Listener, Method, RawEvent, Reason } from "./protocol";
+import type { Callback, Config, Host, Listener, Method, RawEvent } from "./protocol";
 import { quietly } from "./quietly";
 import { join, preload, type SharedHost, tooSlow } from "./runtime";
 import type { Taking } from "./snapshot";
-import { loaded, runtime } from "./start";
+import type { Start } from "./service/candidate";
+import { stub } from "./service/stub";
+import { runtime } from "./start";
 import { giveToken } from "./token";
 import type { Saver } from "./wire";
 
@@ -22,13 +26,6 @@ export { AutoSaveError, ProjectLockError };
 declare const __VERSION__: string;
 
 type Acquisition = Checked<Contract.AcquireOptions> & { leaseId: string };
-
-/** The page's data of a lease, from the call that asks for it to its last event. */
-interface Entry {
-  end: AbortController;
-  onReadonly?: Contract.AcquireOptions["onReadonly"];
-  granted: boolean;
-}
 
 /** How long the runtime may take to load. A slow line gets twice as long the next time. */
 let loadLimitMs = 30_000;
@@ -55,19 +52,17 @@ class Holdfast extends Target implements Contract.Holdfast {
   #used = 0; // when a call began or ended
   #listeners = new Set<(event: Contract.ProjectLockEvent) => void>();
   #leases = new Map<string, Entry>();
-
   #savers = new Map<number, Saver>();
-  #handles = new Set<Handle>();
-
+  #handles = new Set<Pick<Handle, "leave">>();
   #replaced: number[] = []; // when the runtime was, lately
 
   readonly #resource: string;
   readonly #token: Token | undefined;
-  readonly #autosave: () => Promise<typeof import("./start-autosave")>;
+  readonly #modules: Modules;
 
-  constructor({ ownerId, root, strategy }: Config, token: Token | undefined, signal: AbortSignal | undefined, start: (listener: Listener, ended: AbortSignal) => Promise<SharedHost>, autosave: () => Promise<typeof import("./start-autosave")>) {
+  constructor({ ownerId, root, strategy }: Config, token: Token | undefined, signal: AbortSignal | undefined, start: (listener: Listener, ended: AbortSignal) => Promise<SharedHost>, modules: Modules) {
     super();
-    this.#autosave = autosave;
+    this.#modules = modules;
     this.ownerId = ownerId;
     this.#resource = `holdfast:${root}`;
     const file: Requester = (request, signal, run) => this.#run("request", { ...request, asked: asked() }, signal, run);
@@ -179,16 +174,25 @@ class Holdfast extends Target implements Contract.Holdfast {
   }
 
   createAutoSave(snapshot: Taking, options?: Contract.AutoSaveOptions): Contract.AutoSave {
+    let previewed: Promise<void> | undefined;
     const make = async (handle: Handle, take: Taking, given: AbortSignal): Promise<Saver> => {
-      const { startAutoSave } = await this.#autosave();
+      previewed ??= this.#modules.preview(handle, options).catch(() => undefined);
+      const { startAutoSave } = await this.#modules.autosave();
       return startAutoSave(handle, this.#running, given, this, typeof snapshot === "function" ? take : snapshot, options, this.#savers,
-        (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError);
+        (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError, previewed);
     };
     const signal: unknown = options?.signal;
     const handle = new Handle(snapshot, signal instanceof AbortSignal ? signal : undefined,
       (...made) => this.#over ? Promise.reject(this.#over) : this.#settling(make(...made)), (gone) => this.#handles.delete(gone));
     this.#handles.add(handle);
     return handle;
+  }
+
+  serve(name: string, start: Start): never {
+    return stub(this.#handles, async (service) => {
+      if (this.#over) throw this.#over;
+      return this.#modules.serve(this.#resource.slice(9), service, name, start);
+    }) as never;
   }
 
   close(): Promise<void> {
@@ -308,7 +312,7 @@ class Holdfast extends Target implements Contract.Holdfast {
     let entry = this.#leases.get(id);
     // The page did not ask for it: it belongs to an AutoSave.
     if (!entry && raw.type === "lock:acquired") this.#leases.set(id, entry = { end: new AbortController(), granted: true });
-    const event = this.#event(raw, entry?.end.signal ?? AbortSignal.abort());
+    const event = revived(raw, (lease) => this.#lease(lease, entry?.end.signal ?? AbortSignal.abort()));
     if (event.type === "lock:acquired" && entry) entry.granted = true;
     // The signal aborts before the event comes, so that a listener finds it aborted.
     if (event.type === "lock:release-requested") entry?.end.abort();
@@ -317,16 +321,6 @@ class Holdfast extends Target implements Contract.Holdfast {
     const last = event.type === "lock:released" || event.type === "lock:readonly-entered" || (event.type === "lock:error" && event.operation === "release");
     if (last) this.#leases.delete(id);
     if (event.type === "lock:readonly-entered") quietly(() => entry?.onReadonly?.(event));
-  }
-
-  #event(raw: RawEvent, signal: AbortSignal): Contract.ProjectLockEvent {
-    const { lease, error, lastError } = raw as { lease?: LeaseFields; error?: Reason; lastError?: Reason };
-    return Object.freeze({
-      ...raw,
-      ...(lease && { lease: this.#lease(lease, signal) }),
-      ...(error && { error: new ProjectLockError(error) }),
-      ...(lastError && { lastError: new ProjectLockError(lastError) }),
-    }) as unknown as Contract.ProjectLockEvent;
   }
 
   #tell(event: Contract.ProjectLockEvent): boolean {
@@ -378,13 +372,13 @@ class Holdfast extends Target implements Contract.Holdfast {
 }
 
 export function createHoldfast(options?: Contract.OpenOptions): Contract.Holdfast {
-  const opening = checkOpen(options, inBrowser), { baseURL, root, ownerName, server, token, signal, ...asked } = opening;
+  const opening = checkOpen(options, inBrowser), { root, ownerName, server, token, signal, ...asked } = opening;
   // File locks need file storage; with Web Locks it is not needed.
   const spare = globalThis.isSecureContext && !navigator.locks;
   const strategy = asked.strategy === "auto" && !spare ? "web-lock" : asked.strategy;
   const config = { ownerId: uuid(), ownerName, root, strategy, server, token: !!token };
   return new Holdfast(config, token, signal, (listener, ended) => join(...runtime(opening), config, listener, ended),
-    () => loaded(baseURL ? import(/* @vite-ignore */ new URL("holdfast-autosave.js", baseURL).href) : import("./holdfast-autosave.js")) as Promise<typeof import("./start-autosave")>);
+    modules(opening, (root) => createHoldfast({ ...options, root, server: undefined, signal: undefined } as Contract.OpenOptions)));
 }
 
 export async function preloadHoldfast(options?: Parameters<typeof Contract.preloadHoldfast>[0]): Promise<void> {

@@ -1,5 +1,6 @@
 // Speaks with the worker in which Go runs. Only a page with a worker loads this module, beside the worker itself.
 
+import { compile, type Fetching, notLoaded } from "./compile";
 import type { Callback, Died, FromWorker, Host, Listener, Runtime, ToWorker } from "./protocol";
 import { watchHidden } from "./hidden";
 import { watch } from "./watch";
@@ -15,7 +16,14 @@ interface Client {
   ready: () => void;
 }
 
-export function startWorker(worker: Worker, module: Promise<WebAssembly.Module>, died: Died, ended: AbortSignal): Runtime {
+/** `broken` resolves with the message of the worker's first error. A script that did not load has none. */
+export function startWorker(worker: Worker, url: URL | undefined, broken: Promise<string>, wasm: Fetching, died: Died, ended: AbortSignal): Runtime {
+  let runs = false;
+  worker.addEventListener("message", () => { runs = true; }, { once: true });
+  void broken.then((why) => died(runs ? why : notLoaded(`${url ?? `holdfast-worker.js beside ${wasm.url}`}`,
+    why || "could not be loaded, or worker-src of the content security policy forbids it (a file of another origin needs blob: and that origin)")));
+  const module = compile(wasm);
+  module.catch(died);
   const calls = new Map<number, Call>();
   const clients = new Map<number, Client>();
   let lastId = 0;

@@ -174,8 +174,9 @@ export class Journal {
   leave(cause: string): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (!this.current) { // otherwise Go has sealed it, or another page has adopted it already
-      const shot = this.#shots.take();
+    const shot = this.current ? undefined : this.#shots.take(); // otherwise Go has sealed it, or another page has adopted it already
+    // An editor may mark the preview that it loads. A journalled text is a draft in any case.
+    if (shot && (this.#stored || this.#flying[0] || this.#kept || shot.text !== this.#shots.baseText)) {
       this.#keep(shot);
       const { draft, number } = shot;
       void this.seal(shot, cause).then(() => rescue.drop(this.folder, draft, number), () => undefined);

@@ -1,8 +1,15 @@
 import "./dispose";
-import type { LockMode, ProjectLockLease, Strategy } from "../holdfast";
+import type { AcquireOptions, LockMode, ProjectLockLease, Strategy } from "../holdfast";
 
 /** The fields of a lease as Go describes it. */
 export type LeaseFields = Omit<ProjectLockLease, "signal" | "release" | typeof Symbol.asyncDispose>;
+
+/** The page's data of a lease, from the call that asks for it to its last event. */
+export interface Entry {
+  end: AbortController;
+  onReadonly?: AcquireOptions["onReadonly"];
+  granted: boolean;
+}
 
 /** A snapshot of a lease: it never changes, a renewal yields a new one. */
 export class Lease implements ProjectLockLease {

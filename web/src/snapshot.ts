@@ -77,7 +77,7 @@ export function equal(a: Content, b: Content): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at]);
 }
 
-const encoder = new TextEncoder();
+const encoder = /* @__PURE__ */ new TextEncoder();
 
 /** UTF-8, in a buffer that may be larger. Engines are several times as fast if they need not compute the size first. */
 export function encoded(text: Content): Uint8Array<ArrayBuffer> {

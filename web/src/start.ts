@@ -1,22 +1,27 @@
 // Starts a Go runtime, in a worker or in the page.
 
-import { compile } from "./compile";
+import type { Fetching } from "./compile";
 import { problem } from "./errors";
 import type { Opening, Places } from "./options";
 import { pageKey } from "./page-key";
 import type { Died, Runtime } from "./protocol";
+import { startScript } from "./start-script";
 
-/** The module, or "load-failed". */
-export const loaded = (module: Promise<unknown>): Promise<unknown> => module.catch(({ message }: Error) => {
-  throw problem("load-failed", `${message}; try again`);
-});
+/** import(), with a comment for bundlers, which cannot follow it: web/build replaces the name, since a minified module has no comments. */
+declare const importWithoutABundlerLooking: (url: string) => Promise<unknown>;
+
+/** Loads a module of the package from baseURL, or the one beside this module: bundlers look for import() with a literal. */
+export const loaded = (baseURL: URL | undefined, name: string, beside: () => Promise<unknown>): Promise<unknown> =>
+  (baseURL ? importWithoutABundlerLooking(new URL(`holdfast-${name}.js`, baseURL).href) : beside()).catch(({ message }: Error) => {
+    throw problem("load-failed", `${message}; ${baseURL ? `is baseURL right (${baseURL})? ` : ""}try again`);
+  });
 
 /** Loads the module that runs Go in the page, unless it is loaded already: a service worker may not import() anything. */
 async function page(baseURL: URL | undefined): Promise<typeof import("./page").startPage> {
   const already = (globalThis as Record<symbol, unknown>)[pageKey];
   if (already) return already as typeof import("./page").startPage;
   if ("ServiceWorkerGlobalScope" in globalThis) throw problem("unsupported", "a service worker has to import holdfast-page.js beside holdfast.js, with an import declaration");
-  const module = loaded(baseURL ? import(/* @vite-ignore */ new URL("holdfast-page.js", baseURL).href) : import("./holdfast-page.js")) as Promise<typeof import("./page")>;
+  const module = loaded(baseURL, "page", () => import("./holdfast-page.js")) as Promise<typeof import("./page")>;
   return (await module).startPage;
 }
 
@@ -24,29 +29,34 @@ async function page(baseURL: URL | undefined): Promise<typeof import("./page").s
 const wasmAt = ({ baseURL, wasmURL }: Places): string =>
   (wasmURL ?? (baseURL ? new URL("holdfast.wasm", baseURL) : new URL("./holdfast.wasm", import.meta.url))).href;
 
+let cache: RequestCache = "default";
+
+/** Fetches the Wasm. After a failure, the browser's cache may hold the broken file. */
+function fetching(url: string, signal: AbortSignal): Fetching {
+  const response = fetch(url, { credentials: "same-origin", signal, cache });
+  response.catch(() => undefined); // compile reports it
+  return { url, response, arrived: (whole) => { cache = whole ? "default" : "reload"; } };
+}
+
 async function start(places: Places, inPage: boolean, died: Died, ended: AbortSignal): Promise<Runtime> {
   const { baseURL } = places;
-  const module = compile(wasmAt(places), ended);
-  if (inPage) {
-    const [startPage, compiled] = await Promise.all([page(baseURL), module]);
-    return startPage(compiled, baseURL, died, ended);
-  }
-  module.catch(died);
+  const at = wasmAt(places);
+  const wasm = fetching(at, ended);
+  if (inPage) return (await page(baseURL))(wasm, baseURL, died, ended);
   const url = places.workerURL ?? (baseURL && new URL("holdfast-worker.js", baseURL));
-  const worker = url ? new Worker(url, { type: "module" }) : new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" });
+  const worker = startScript("holdfast-worker.js", url, () => new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" }), at);
   ended.addEventListener("abort", () => worker.terminate());
-  let runs = false;
-  worker.addEventListener("message", () => { runs = true; }, { once: true });
-  worker.onerror = (event) => {
-    event.preventDefault();
-    const why = event.message || "the worker could not be loaded; is holdfast-worker.js there, and does the content security policy allow it (worker-src)?";
-    died(runs ? why : problem("load-failed", why));
-  };
+  const broken = new Promise<string>((done) => {
+    worker.onerror = (event) => {
+      event.preventDefault();
+      done(event.message);
+    };
+  });
   // This module, the worker's and the Wasm arrive side by side.
-  const host = loaded(baseURL ? import(/* @vite-ignore */ new URL("holdfast-host.js", baseURL).href) : import("./holdfast-host.js")) as Promise<typeof import("./host")>;
+  const host = loaded(baseURL, "host", () => import("./holdfast-host.js")) as Promise<typeof import("./host")>;
   const { startWorker } = await host;
   ended.throwIfAborted();
-  return startWorker(worker, module, died, ended);
+  return startWorker(worker, url, broken, wasm, died, ended);
 }
 
 /** The name of the runtime for these options, and a function that starts it. */

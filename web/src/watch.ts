@@ -3,7 +3,7 @@
 // A worker that dies reports its end. A stuck worker fell silent in a synchronous file call, which it had announced.
 // Any other silence counts as work, however long it lasts: the page gives up the worker only after a minute.
 
-import { callMs, Patience } from "../../opfs/patience.js";
+import { diskMs, Patience } from "../../opfs/patience.js";
 import type { FromWorker, ToWorker } from "./protocol";
 
 /** How long a worker that owes an answer may be silent before it must send a sign of life, and the maximum time for that. */
@@ -30,7 +30,7 @@ export function watch(worker: Worker, owes: () => boolean, gone: (why: string) =
     if (ended.aborted) return;
     asked = false;
     if (data.kind === "ended") gone("its worker has ended");
-    else inCall.wait(data.kind === "file call" && data.bytes >= 0 ? callMs(data.bytes) : Infinity);
+    else inCall.wait(data.kind === "file call" ? diskMs(data.bytes) : Infinity);
     patient();
   });
   return patient;

@@ -1,6 +1,7 @@
 // The worker in which Go runs by default: its timers keep their pace in hidden tabs, and when it ends the browser
 // releases everything it held.
 
+import { Database } from "../../opfs/database.js";
 import { Journals } from "../../opfs/journal.js";
 import { SaveWriter } from "../../opfs/savewriter.js";
 import { Tables } from "../../opfs/tables.js";
@@ -22,7 +23,7 @@ const aborts = new Map<number, AbortController>();
 const callbacks = new Map<number, { resolve: () => void; reject: (reason: unknown) => void }>();
 let lastCallback = 0;
 
-const returned = watchCalls((bytes) => scope.postMessage({ kind: "file call", bytes }, []));
+const returned = watchCalls((bytes) => scope.postMessage({ kind: "file call", bytes }, []), () => post({ kind: "pong" }));
 const end = self.close.bind(self);
 self.close = () => {
   post({ kind: "ended" });
@@ -33,7 +34,7 @@ scope.onmessage = ({ data }) => {
   switch (data.kind) {
     case "start": {
       const { client, module, config } = data;
-      program ??= startGo(module, (why) => post({ kind: "died", why: String(why) }), { tables, writer: new SaveWriter(), journals });
+      program ??= startGo(module, (why) => post({ kind: "died", why: String(why) }), { tables, writer: new SaveWriter(), journals, database: new Database() });
       const exports = program.then((open) => open(config, (event) => post({ kind: "event", client, event }, event)));
       clients.set(client, exports);
       exports.then(() => post({ kind: "ready", client }), ({ message }: Error) => post({ kind: "died", why: message }));

@@ -2,12 +2,12 @@
 package kvtest
 
 import (
-	"net"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/internal/loopback"
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
@@ -49,10 +49,9 @@ func open(t testing.TB, c kv.Config) *kv.Store {
 // FreeURL returns a URL on this machine with a free port.
 func FreeURL(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := loopback.FreePort()
 	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return "http://" + l.Addr().String()
+	return "http://127.0.0.1:" + port
 }
 
 // Cluster starts a cluster of n embedded members and returns each one's store.

@@ -2,7 +2,6 @@
 // that never loses anything. Its [Link] decides what happens to each request on the way.
 //
 // It has transactions, revisions, reads at a revision, watches and leases. It does not compact.
-// It has transactions, revisions, reads at a revision, watches and leases. It does not compact.
 package memory
 
 import (

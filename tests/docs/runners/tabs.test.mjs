@@ -98,6 +98,19 @@ test("a lease expires while the computer sleeps", async () => {
   assert.deepEqual(errors, ["lease-stale"]);
 });
 
+test("a tab wakes after another one has taken its lock", async () => {
+  const ann = browser.tab(), ben = browser.tab(), options = { ttlMs: 15_000, heartbeatIntervalMs: 5000, backoff: { maxRetries: 0 } };
+  const lost = await browser.until(ann.holdfast.acquireProjectLock(options));
+  const taken = ben.holdfast.acquireProjectLock(options);
+  await browser.settle();
+  ann.suspend();
+  await browser.advance(32_000);
+  assert.equal((await taken).signal.aborted, false);
+  ann.resume();
+  await browser.settle(); // both want the file of locks at the same moment, and time stands still
+  assert.equal(lost.signal.aborted, true);
+});
+
 test("a lock is stolen", async () => {
   const { holdfast } = browser.tab();
   const lease = await browser.until(holdfast.acquireProjectLock());

@@ -2,8 +2,8 @@
 // operations on files from then on; the worker first posts {at: n}.
 {
   const operations = [
-    [FileSystemDirectoryHandle, ["getDirectoryHandle", "getFileHandle", "keys"]],
-    [FileSystemFileHandle, ["createSyncAccessHandle"]],
+    [globalThis.FileSystemDirectoryHandle, ["getDirectoryHandle", "getFileHandle", "keys"]],
+    [globalThis.FileSystemFileHandle, ["createSyncAccessHandle"]],
     [globalThis.FileSystemSyncAccessHandle, ["write", "flush", "close"]],
     [SubtleCrypto, ["digest"]],
   ];

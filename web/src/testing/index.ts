@@ -43,9 +43,23 @@ class Tab implements Testing.TestTab {
     this.#world.clock.task(this.#owner, () => undefined);
   }
 
+  cache(): void {
+    this.#tell("pagehide", true);
+    this.suspend();
+  }
+
+  restore(): void {
+    this.resume();
+    this.#tell("pageshow", true);
+  }
+
   leave(): void {
-    (this.#globals["dispatchEvent"] as EventTarget["dispatchEvent"])(Object.assign(new Event("pagehide"), { persisted: false }));
+    this.#tell("pagehide", false);
     this.crash();
+  }
+
+  #tell(type: "pagehide" | "pageshow", persisted: boolean): void {
+    (this.#globals["dispatchEvent"] as EventTarget["dispatchEvent"])(Object.assign(new Event(type), { persisted }));
   }
 
   crash(): void { for (const one of [...this.#workers, this.#owner]) this.#world.end(one); }

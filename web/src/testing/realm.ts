@@ -49,7 +49,7 @@ class LocalStorage {
 const here = globalThis as unknown as Record<string, unknown>;
 
 /** Globals of the process that no realm may have: a test may run in jsdom. */
-const hidden = ["process", "fs", "document", "window", "Go", "FileSystemSyncAccessHandle", "ServiceWorkerGlobalScope", "WorkerGlobalScope"];
+const hidden = ["process", "fs", "document", "window", "Go", "FileSystemSyncAccessHandle", "IDBKeyRange", "indexedDB", "ServiceWorkerGlobalScope", "SharedWorker", "WorkerGlobalScope"];
 
 /** The globals that pages and workers have in common. */
 function common(world: World, owner: Owner, worker: boolean): Record<string, unknown> {
@@ -64,13 +64,13 @@ function common(world: World, owner: Owner, worker: boolean): Record<string, unk
     TextEncoder: here["TextEncoder"] ?? Encoder, TextDecoder: here["TextDecoder"] ?? Decoder,
     BroadcastChannel: world.channels.classFor(owner), MessageChannel: world.channels.pairFor(owner),
     Date: dates(clock), performance: { now: () => clock.now, timeOrigin: clock.origin },
-    setTimeout: later(false), setInterval: later(true), clearTimeout: clear, clearInterval: clear, queueMicrotask, console,
+    setTimeout: later(false), setInterval: later(true), structuredClone: here["structuredClone"], clearTimeout: clear, clearInterval: clear, queueMicrotask, console,
     crypto: {
       getRandomValues: (array: Uint8Array<ArrayBuffer>) => webcrypto.getRandomValues(array),
       subtle: { digest: (...args: Parameters<typeof webcrypto.subtle.digest>) => clock.outside(webcrypto.subtle.digest(...args)) },
     },
     navigator: { locks: world.locks.of(owner), storage: { getDirectory: async () => world.files.root(owner, worker) } },
-    isSecureContext: true, location: { href: page, origin: new URL(page).origin },
+    isSecureContext: true, origin: new URL(page).origin, location: { href: page, origin: new URL(page).origin },
     fetch: fetching(world), WebSocket: Unreachable,
     WebAssembly: Object.create(WebAssembly, {
       compileStreaming: { value: () => clock.outside(world.module()) },

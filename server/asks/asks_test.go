@@ -1,0 +1,95 @@
+package asks
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/memory"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+const grace = time.Second
+
+// A question and its holder. The asker's server hears of changes in the store after a delay.
+type scene struct {
+	store   *kv.Store
+	table   *locks.Table
+	holder  Answer
+	answers *Desk
+	lease   locks.Lease
+	outcome chan error
+}
+
+// ask has the lock of a document held, and asked for.
+func ask(t *testing.T, delay time.Duration) *scene {
+	t.Helper()
+	shared := memory.New()
+	member := func(delay time.Duration) (*kv.Store, *locks.Table) {
+		store := shared.Client(func(_ context.Context, request string) (before, after error) {
+			if request == "watch" {
+				time.Sleep(delay)
+			}
+			return nil, nil
+		})
+		t.Cleanup(func() { _ = store.Close() })
+		table, err := locks.Open(t.Context(), store, locks.Config{})
+		require.NoError(t, err)
+		t.Cleanup(table.Close)
+		return store, table
+	}
+	s := &scene{outcome: make(chan error, 1)}
+	s.store, s.table = member(0)
+	request := locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour}
+	var err error
+	s.lease, err = s.table.Acquire(t.Context(), request)
+	require.NoError(t, err)
+	s.holder, s.answers = Answer{Room: "r", Holder: "ann"}, New(s.store, s.table, nil)
+	store, table := member(delay)
+	request.Holder.ID = "bob"
+	go func() {
+		_, err := New(store, table, nil).Ask(t.Context(), request, grace)
+		s.outcome <- err
+	}()
+	synctest.Wait()
+	return s
+}
+
+// The holder accepts in time, but the asker's server hears of it later. The asker gets the lock.
+func TestAcceptedAtTheLastMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := ask(t, 100*time.Millisecond)
+		time.Sleep(grace - 10*time.Millisecond)
+		require.NoError(t, s.answers.Accept(t.Context(), s.holder))
+		time.Sleep(AcceptLimit - time.Second)
+		require.Empty(t, s.outcome, "the asker does not wait for the holder, who saves")
+		require.NoError(t, s.table.Release(t.Context(), s.lease.ID, "ann"))
+		require.NoError(t, <-s.outcome)
+	})
+}
+
+// A question that nobody answered is over, so a later answer is refused.
+func TestAcceptedTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := ask(t, 0)
+		time.Sleep(grace + time.Millisecond)
+		require.ErrorIs(t, s.answers.Accept(t.Context(), s.holder), ErrNotAsked)
+		assert.ErrorIs(t, <-s.outcome, ErrTimeout)
+	})
+}
+
+// A holder that accepted and does not release keeps the asker for AcceptLimit, no longer.
+func TestAcceptedAndNotReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := ask(t, 0)
+		require.NoError(t, s.answers.Accept(t.Context(), s.holder))
+		began := time.Now()
+		assert.ErrorIs(t, <-s.outcome, ErrTimeout)
+		assert.Equal(t, AcceptLimit, time.Since(began))
+	})
+}

@@ -1,0 +1,297 @@
+package dav
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/httpapi"
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/policy"
+)
+
+var (
+	errIsCollection = httpapi.Refusal(http.StatusMethodNotAllowed, "is_collection", "This is a collection.")
+	errExists       = httpapi.Refusal(http.StatusMethodNotAllowed, "exists", "There is something with this name.")
+	errRange        = httpapi.Refusal(http.StatusBadRequest, "invalid_request", "A file is written as a whole, without Content-Range.")
+	errBody         = httpapi.Refusal(http.StatusUnsupportedMediaType, "invalid_request", "MKCOL takes no body.")
+	errRoot         = httpapi.Refusal(http.StatusForbidden, "not_allowed", "The root cannot be changed.")
+)
+
+// writable finds what is at the place of the request, if the session may write there.
+func (h *Handler) writable(c *call) (node, error) {
+	n, err := h.find1(c)
+	if err == nil {
+		err = h.API.May(c.session, c.place.path(), policy.Write)
+	}
+	return n, err
+}
+
+// hasParent checks that the collection around a place exists.
+func (h *Handler) hasParent(c *call, p place) error {
+	is, err := h.isCollection(c.r.Context(), c.session, p.parent())
+	if err == nil && !is {
+		err = errNoParent
+	}
+	return err
+}
+
+func (h *Handler) put(c *call) error {
+	n, err := h.look(c.r.Context(), c.session, c.place)
+	if err != nil {
+		return err
+	}
+	if n.kind == collection {
+		return errIsCollection
+	}
+	if err := h.mayPut(c, n); err != nil {
+		return err
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, h.MaxContent))
+	if err != nil {
+		return httpapi.BodyError(err)
+	}
+	what := theContent
+	if n.kind == missing {
+		what = theEntry
+	}
+	g, n, err := h.changing(c, n.place, what)
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	if n.kind == collection {
+		return errIsCollection
+	}
+	info, err := h.Contents.WriteUnder(c.r.Context(), n.id(), g.content(), content.Save{}, c.expected(), data)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("ETag", info.ETag)
+	status := http.StatusNoContent
+	if n.kind == missing {
+		status = http.StatusCreated
+	}
+	c.w.WriteHeader(status)
+	return nil
+}
+
+func (h *Handler) mayPut(c *call, n node) error {
+	if err := h.API.May(c.session, n.path(), policy.Write); err != nil {
+		return err
+	}
+	if c.r.Header.Get("Content-Range") != "" {
+		return errRange
+	}
+	if c.r.ContentLength > h.MaxContent {
+		return httpapi.BodyError(&http.MaxBytesError{Limit: h.MaxContent})
+	}
+	if n.kind == missing {
+		return h.mayCreate(c)
+	}
+	return nil
+}
+
+// expected returns the condition of a PUT or DELETE on the content that it changes. If the header If has held for an entity
+// tag, the content must still have it.
+func (c *call) expected() content.Expected {
+	asked := httpapi.Expected(c.r)
+	return func(before content.Info) error {
+		if c.pinned != nil && before.ETag != *c.pinned {
+			return content.ErrPrecondition
+		}
+		if asked != nil {
+			return asked(before)
+		}
+		return nil
+	}
+}
+
+func (h *Handler) makeCollection(c *call) error {
+	if c.r.ContentLength != 0 {
+		return errBody
+	}
+	n, err := h.look(c.r.Context(), c.session, c.place)
+	if err != nil {
+		return err
+	}
+	if n.kind != missing {
+		return errExists
+	}
+	if err := h.API.May(c.session, n.path(), policy.Write); err != nil {
+		return err
+	}
+	if err := h.hasParent(c, n.place); err != nil {
+		return err
+	}
+	g, n, err := h.changing(c, n.place, theEntry)
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	if n.kind != missing {
+		return errExists
+	}
+	if err := g.makeDir(c.r.Context(), n.place); err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+// makeDir makes a collection. It counts among the documents of its maker.
+func (g *right) makeDir(ctx context.Context, p place) error {
+	by := g.API.Writer(g.call.session, p.id())
+	if err := g.Contents.MayMake(ctx, by); err != nil {
+		return err
+	}
+	key := dirPrefix + p.id()
+	_, err := g.commit(ctx, kv.Absent(key), kv.Put(key, []byte(by.Maker)), kv.Put(content.Made(by.Maker, p.id()+"/"), nil))
+	return err
+}
+
+// removeDir removes a collection that was made, with its properties. It need not have been made.
+func (g *right) removeDir(ctx context.Context, p place) error {
+	for {
+		key := dirPrefix + p.id()
+		e, _, err := g.Store.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		ops := []kv.Op{kv.Delete(key), kv.Delete(node{place: p, kind: collection}.propsKey())}
+		if e.Found() {
+			ops = append(ops, kv.Delete(content.Made(string(e.Value), p.id()+"/")))
+		}
+		if held, err := g.commit(ctx, kv.ChangedAt(key, e.Modified), ops...); held || err != nil {
+			return err
+		}
+	}
+}
+
+func (h *Handler) remove(c *call) error {
+	deep, err := depth(c.r)
+	if err != nil || deep == 1 {
+		return errDepth
+	}
+	n, err := h.writable(c)
+	if err != nil {
+		return err
+	}
+	if err := h.mayRemove(c, n); err != nil {
+		return err
+	}
+	if n.kind == collection && deep == 0 {
+		return errDepth
+	}
+	g, n, err := h.changing(c, n.place, theEntry)
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	if n.kind == missing {
+		return errMissing
+	}
+	failed, err := g.removeAll(c.r.Context(), n, c.expected())
+	if err != nil {
+		return err
+	}
+	if len(failed) > 0 {
+		answerFailed(c, failed)
+		return nil
+	}
+	g.endLocks()
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// mayRemove checks that the session may write everything that goes. The policy alone decides, so the answer does not tell
+// what there is.
+func (h *Handler) mayRemove(c *call, n node) error {
+	if n.root() {
+		return errRoot
+	}
+	if n.kind == collection {
+		return h.API.MayBelow(c.session, n.path(), policy.Write|policy.Read)
+	}
+	return h.API.May(c.session, n.path(), policy.Write)
+}
+
+// failure is what failed in a change of several resources.
+type failure struct {
+	node
+	err error
+}
+
+// removeAll removes a node with everything below it, the deepest first. It returns what could not be removed.
+func (g *right) removeAll(ctx context.Context, n node, expected content.Expected) (failed []failure, err error) {
+	if n.kind == file {
+		return nil, g.removeFile(ctx, n, expected)
+	}
+	below, err := g.members(ctx, g.call.session, n.place, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.keepParent(ctx, n.place); err != nil {
+		return nil, err
+	}
+	slices.Reverse(below)
+	for _, one := range append(below, n) {
+		failed = append(failed, g.removeOne(ctx, one)...)
+		if ctx.Err() != nil {
+			return failed, context.Cause(ctx)
+		}
+	}
+	return failed, nil
+}
+
+// removeOne removes a document or an empty collection.
+func (g *right) removeOne(ctx context.Context, n node) []failure {
+	var err error
+	if n.kind == file {
+		err = g.Contents.DeleteUnder(ctx, n.id(), g.content(), nil)
+	} else {
+		err = g.removeDir(ctx, n.place)
+	}
+	if err != nil {
+		return []failure{{n, err}}
+	}
+	return nil
+}
+
+// removeFile removes a document.
+func (g *right) removeFile(ctx context.Context, n node, expected content.Expected) error {
+	if err := g.keepParent(ctx, n.place); err != nil {
+		return err
+	}
+	return g.Contents.DeleteUnder(ctx, n.id(), g.content(), expected)
+}
+
+// keepParent makes the collection around a place that is removed. Otherwise one that exists by its members alone would go
+// with the last of them, and programs do not expect that.
+func (g *right) keepParent(ctx context.Context, p place) error {
+	parent := p.parent()
+	if parent.root() {
+		return nil
+	}
+	e, _, err := g.Store.Get(ctx, dirPrefix+parent.id())
+	if err != nil || e.Found() {
+		return err
+	}
+	return g.makeDir(ctx, parent)
+}
+
+// answerFailed responds with what failed.
+func answerFailed(c *call, failed []failure) {
+	x := newXML()
+	x.open("multistatus")
+	for _, f := range failed {
+		x.open("response")
+		x.text("href", f.url())
+		x.text("status", statusLine(statusOf(f.err)))
+		x.close("response")
+	}
+	x.close("multistatus")
+	x.send(c.w, http.StatusMultiStatus)
+}

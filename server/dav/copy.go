@@ -1,0 +1,202 @@
+package dav
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/httpapi"
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/policy"
+)
+
+var (
+	errDestination = httpapi.Refusal(http.StatusBadRequest, "invalid_request", "The header Destination must be the URL of the copy.")
+	errOverwrite   = httpapi.Refusal(http.StatusPreconditionFailed, "precondition_failed", "There is something at the destination, and Overwrite is F.")
+	errOverlap     = httpapi.Refusal(http.StatusForbidden, "not_allowed", "The source and the destination are the same, or one is inside the other.")
+)
+
+// transfer is a COPY or MOVE.
+type transfer struct {
+	*call
+	from, to node
+	shallow  bool
+	move     bool
+	// source is the right to remove what is moved, target the right to write what is copied.
+	source, target *right
+}
+
+func (h *Handler) copy(c *call) error { return h.transfer(c, false) }
+
+func (h *Handler) move(c *call) error { return h.transfer(c, true) }
+
+func (h *Handler) transfer(c *call, move bool) error {
+	t := &transfer{call: c, move: move}
+	deep, err := depth(c.r)
+	if err != nil || deep == 1 || deep == 0 && move {
+		return errDepth
+	}
+	t.shallow = deep == 0
+	if err := h.readEnds(t); err != nil {
+		return err
+	}
+	if err := h.mayTransfer(t); err != nil {
+		return err
+	}
+	defer func() { t.target.end(); t.source.end() }()
+	if err := h.lockEnds(t); err != nil {
+		return err
+	}
+	if err := h.lookAtEnds(t); err != nil {
+		return err // something has changed while the request waited for other changes
+	}
+	failed, err := h.carryOut(t)
+	if err != nil {
+		return err
+	}
+	if len(failed) > 0 {
+		answerFailed(c, failed)
+		return nil
+	}
+	if move {
+		t.source.endLocks()
+	}
+	status := http.StatusNoContent
+	if t.to.kind == missing {
+		status = http.StatusCreated
+	}
+	c.w.WriteHeader(status)
+	return nil
+}
+
+// lockEnds acquires the rights, in the order of the places, so that two transfers do not wait for each other.
+func (h *Handler) lockEnds(t *transfer) (err error) {
+	source := func() (err error) {
+		if t.move {
+			t.source, err = h.mayChange(t.call, t.from.place, theEntry)
+		}
+		return err
+	}
+	sourceFirst := slices.Compare(t.from.place, t.to.place) < 0
+	if sourceFirst {
+		err = source()
+	}
+	if err == nil {
+		t.target, err = h.mayChange(t.call, t.to.place, theEntry)
+	}
+	if err == nil && !sourceFirst {
+		err = source()
+	}
+	return err
+}
+
+// readEnds finds the source and the destination.
+func (h *Handler) readEnds(t *transfer) (err error) {
+	t.from.place = t.place
+	text := t.r.Header.Get("Destination")
+	if text == "" {
+		return errDestination
+	}
+	if t.to.place, err = placeOfURL(t.r, text); err != nil {
+		return err
+	}
+	if t.from.root() || t.to.root() {
+		return errRoot
+	}
+	if t.to.within(t.from.place) || t.from.within(t.to.place) {
+		return errOverlap
+	}
+	return h.lookAtEnds(t)
+}
+
+// lookAtEnds finds what is at the source and at the destination.
+func (h *Handler) lookAtEnds(t *transfer) (err error) {
+	if t.from, err = h.find1(t.call); err != nil {
+		return err
+	}
+	if t.to, err = h.look(t.r.Context(), t.session, t.to.place); err != nil {
+		return err
+	}
+	if t.to.kind != missing && strings.EqualFold(t.r.Header.Get("Overwrite"), "F") {
+		return errOverwrite
+	}
+	return h.hasParent(t.call, t.to.place)
+}
+
+// mayTransfer checks the permissions. As with mayRemove, the policy alone decides.
+func (h *Handler) mayTransfer(t *transfer) error {
+	if t.move {
+		if err := h.mayRemove(t.call, t.from); err != nil {
+			return err
+		}
+	}
+	if t.from.kind == collection || t.to.kind == collection {
+		return h.API.MayBelow(t.session, t.to.path(), policy.Write|policy.Read)
+	}
+	return h.API.May(t.session, t.to.path(), policy.Write)
+}
+
+// carryOut copies, and then removes the source of a MOVE. A crash in between leaves both.
+func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
+	ctx := t.r.Context()
+	if t.to.kind == collection || t.to.kind == file && t.from.kind == collection {
+		if failed, err = t.target.removeAll(ctx, t.to, nil); err != nil || len(failed) > 0 {
+			return failed, err
+		}
+	}
+	nodes := []node{t.from}
+	if t.from.kind == collection && !t.shallow {
+		below, err := h.members(ctx, t.session, t.from.place, true)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, below...)
+	}
+	for _, n := range nodes {
+		to := n
+		to.place = n.moved(t.from.place, t.to.place)
+		err := h.copyNode(ctx, t.target, n, to)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		gone := errors.Is(err, content.ErrNotFound) && len(nodes) > 1 // a member that was deleted meanwhile
+		if err != nil && !gone {
+			failed = append(failed, failure{to, err})
+		}
+	}
+	if len(failed) > 0 || !t.move {
+		return failed, nil // a MOVE that has not copied everything removes nothing
+	}
+	return t.source.removeAll(ctx, t.from, nil)
+}
+
+// copyNode copies a document or makes a collection, with the properties.
+func (h *Handler) copyNode(ctx context.Context, g *right, from, to node) error {
+	if !to.valid() {
+		return errName
+	}
+	props, err := h.readProps(ctx, []node{from})
+	if err != nil {
+		return err
+	}
+	op, err := storeProps(to, props[0])
+	if err != nil {
+		return err
+	}
+	if from.kind == collection {
+		if err := g.makeDir(ctx, to.place); err != nil {
+			return err
+		}
+		_, err := g.commit(ctx, kv.Exists(dirPrefix+to.id()), op)
+		return err
+	}
+	data, _, err := h.Contents.Read(ctx, from.id())
+	if err != nil {
+		return err
+	}
+	_, err = h.Contents.WriteUnder(ctx, to.id(), g.content(op), content.Save{}, nil, data)
+	return err
+}

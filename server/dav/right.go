@@ -1,0 +1,215 @@
+package dav
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/httpapi"
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+const (
+	// noteOwn begins the note of a lock that a program has asked for; the owner that it states follows.
+	noteOwn = "dav "
+	// noteChange is the note of a lock that a change takes for itself.
+	noteChange = "dav-change"
+	// changeWait is how long a change waits for another change without a lock.
+	changeWait = 5 * time.Second
+)
+
+// right is the lock under which a place changes: one of the program, or one for this change alone.
+type right struct {
+	*Handler
+	call  *call
+	place place
+	scope scope
+	lease locks.Lease
+	own   bool // the lock is for this change alone
+	since time.Time
+}
+
+// scope says what a change is about.
+type scope int
+
+const (
+	theContent    scope = iota // of a file
+	theEntry                   // the place with everything below it, as a member of its parent
+	theProperties              // of a collection, without its members
+)
+
+// mayChange returns the right to change a place. The caller ends it.
+func (h *Handler) mayChange(c *call, p place, what scope) (*right, error) {
+	g := &right{Handler: h, call: c, place: p, scope: what, since: time.Now()}
+	path := p.path()
+	if what == theProperties {
+		path = p.members()
+	}
+	ctx := c.r.Context()
+	if _, err := g.checkMembers(ctx); err != nil {
+		return nil, err
+	}
+	leases, err := h.leases(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	var inside []int64 // the program's own locks below, or on the members
+	others := false
+	for _, l := range leases {
+		mine := owned(c.session, c.submitted, l)
+		switch {
+		case mine && (above(l, p) || what == theProperties && covers(l, p)):
+			g.lease = l
+		case mine:
+			inside = append(inside, l.Token)
+		default:
+			others = true
+		}
+	}
+	if g.lease.Token != 0 {
+		return g, g.othersAbsent(leases)
+	}
+	if others && len(inside) > 0 {
+		return nil, h.locked(c.session, p, leases) // otherwise the acquisition would end the program's own locks in vain
+	}
+	request := locks.Request{
+		Paths: []locks.Path{path}, TTL: h.LockTTL, Note: noteChange, Exact: len(inside) > 0, Replace: inside,
+	}
+	if request.Holder, err = httpapi.Holder(c.session, ""); err != nil {
+		return nil, err
+	}
+	if err := h.API.MayLock(c.session, &request); err != nil {
+		return nil, err
+	}
+	g.lease, err = h.acquire(ctx, request)
+	if err != nil {
+		return nil, h.denied(c.session, p, err)
+	}
+	g.own = true
+	return g, nil
+}
+
+// acquire acquires a lock. If only other changes hold it, it waits for them.
+func (h *Handler) acquire(ctx context.Context, r locks.Request) (locks.Lease, error) {
+	lease, err := h.Locks.Acquire(ctx, r)
+	var denied *locks.DeniedError
+	if !errors.As(err, &denied) || slices.ContainsFunc(denied.Holders, func(l locks.Lease) bool { return l.Note != noteChange }) {
+		return lease, err
+	}
+	r.Wait = changeWait
+	return h.Locks.Acquire(ctx, r)
+}
+
+// othersAbsent checks that the program has submitted the tokens of all locks below, where it holds only the one above.
+// Several may share the lock above.
+func (g *right) othersAbsent(leases []locks.Lease) error {
+	for _, l := range leases {
+		if !covers(l, g.place) && !owned(g.call.session, g.call.submitted, l) {
+			return g.locked(g.call.session, g.place, leases)
+		}
+	}
+	return nil
+}
+
+// checkMembers checks the lock on the members of the parent, and returns the condition that this stays so.
+func (g *right) checkMembers(ctx context.Context) ([]kv.Cond, error) {
+	if g.scope != theEntry || g.place.root() {
+		return nil, nil
+	}
+	parent := g.place.parent()
+	leases, err := g.leases(ctx, parent.members())
+	if err != nil {
+		return nil, err
+	}
+	free, mine := true, false
+	for _, l := range leases {
+		if slices.ContainsFunc(l.Paths, func(q locks.Path) bool { return slices.Equal(q, parent.members()) }) {
+			free, mine = false, mine || owned(g.call.session, g.call.submitted, l)
+		}
+	}
+	switch {
+	case free:
+		return []kv.Cond{locks.Free(parent.members())}, nil
+	case mine:
+		return nil, nil
+	}
+	return nil, g.locked(g.call.session, parent, leases)
+}
+
+// fence returns the conditions under which the change commits. It extends a lock of its own that has become old.
+func (g *right) fence(ctx context.Context) ([]kv.Cond, error) {
+	if g.own && time.Since(g.since) > g.LockTTL/3 {
+		if _, err := g.Locks.Renew(ctx, g.lease.ID, g.lease.Holder.ID); err != nil {
+			return nil, err
+		}
+		g.since = time.Now()
+	}
+	stands, err := g.Locks.FenceOf(ctx, g.lease)
+	if errors.Is(err, locks.ErrStaleToken) {
+		return nil, errIfFailed
+	}
+	if err != nil {
+		return nil, err
+	}
+	members, err := g.checkMembers(ctx)
+	return append(members, stands), err
+}
+
+// changing is mayChange with what is at the place now that nobody else can change it.
+func (h *Handler) changing(c *call, p place, what scope) (*right, node, error) {
+	g, err := h.mayChange(c, p, what)
+	if err != nil {
+		return nil, node{}, err
+	}
+	n, err := h.look(c.r.Context(), c.session, p)
+	if err != nil {
+		g.end()
+		return nil, n, err
+	}
+	return g, n, nil
+}
+
+// content returns the right for a change of a content.
+func (g *right) content(also ...kv.Op) content.Right {
+	by := g.API.Writer(g.call.session, g.place.id())
+	return content.Right{By: by, Token: g.lease.Token, Fence: g.fence, Also: also}
+}
+
+// commit runs operations under the right and a further condition. It reports whether that condition held.
+func (g *right) commit(ctx context.Context, condition kv.Cond, ops ...kv.Op) (bool, error) {
+	fence, err := g.fence(ctx)
+	if err != nil {
+		return false, err
+	}
+	result, err := g.Store.Commit(ctx, kv.Txn{If: append(fence, condition), Then: ops})
+	return result.Held, err
+}
+
+// end releases a lock that was for this change alone.
+func (g *right) end() {
+	if g == nil || !g.own {
+		return
+	}
+	_ = g.API.Release(g.call.r, g.lease) // otherwise it expires
+}
+
+// endLocks releases the program's locks at a place that is gone, and below it.
+func (g *right) endLocks() {
+	ctx, cancel := g.API.Whole(g.call.r)
+	defer cancel()
+	leases, _ := g.leases(ctx, g.place.path())
+	for _, l := range leases {
+		within := slices.ContainsFunc(l.Paths, func(q locks.Path) bool { p, _, ok := placeOf(q); return ok && p.within(g.place) })
+		if within && owned(g.call.session, g.call.submitted, l) {
+			_ = g.Locks.Release(ctx, l.ID, l.Holder.ID) // otherwise it expires
+		}
+	}
+}
+
+// above reports whether a lease is on the place itself or on a collection around it, with everything below.
+func above(l locks.Lease, p place) bool {
+	return slices.ContainsFunc(l.Paths, func(q locks.Path) bool { at, members, ok := placeOf(q); return ok && !members && p.within(at) })
+}

@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/policy"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+// The other interfaces of the server, such as WebDAV, use the checks and the errors of the API through the functions of
+// this file.
+
+// IdentifyProgram returns the session of a program, see [sessions.Source.OfProgram]. It fails like every call of the API
+// does for a wrong origin, a wrong key, or too many requests.
+func (a *API) IdentifyProgram(r *http.Request, kind string) (sessions.Session, error) {
+	return a.identifyBy(r, func() (sessions.Session, error) { return a.Sessions.OfProgram(r, kind, a.Address(r)) })
+}
+
+// May checks that a session may perform an operation at a path.
+func (a *API) May(s sessions.Session, p locks.Path, what policy.Permission) error {
+	return a.may(s, p, what)
+}
+
+// MayBelow checks that a session may perform an operation at a path and everywhere below it.
+func (a *API) MayBelow(s sessions.Session, p locks.Path, what policy.Permission) error {
+	if !a.Policy().MayBelow(s.User, p, what) {
+		return a.refused(s)
+	}
+	return nil
+}
+
+// MayLock checks that a session may lock the paths of a request with everything below them. It shortens the TTL to the
+// longest that the policy allows.
+func (a *API) MayLock(s sessions.Session, r *locks.Request) error { return a.mayLockWithin(s, r) }
+
+// Writer returns who writes to a document, with the number of documents that the policy lets the user make.
+func (a *API) Writer(s sessions.Session, id string) content.Writer {
+	return a.writer(s, id, s.HolderID)
+}
+
+// MayRenew checks that the holder of a lease may still hold it.
+func (a *API) MayRenew(s sessions.Session, l locks.Lease) error { return a.mayRenew(s, l.ID) }
+
+// MayRead reports whether a session may read at least one of the paths.
+func (a *API) MayRead(s sessions.Session, paths []locks.Path) bool {
+	return len(a.readable(s, paths)) > 0
+}
+
+// ServeContent responds with the content of a document, as GET and HEAD of the API do.
+func (a *API) ServeContent(w http.ResponseWriter, r *http.Request, id string) error {
+	return a.readContent(w, r, sessions.Session{}, id)
+}
+
+// Expected returns the condition of a write on the present content in the headers If-Match, If-None-Match and
+// If-Unmodified-Since; nil if there is none.
+func Expected(r *http.Request) content.Expected { return expected(r) }
+
+// Whole returns a context for work that must finish even if the client leaves early.
+func (a *API) Whole(r *http.Request) (context.Context, context.CancelFunc) { return a.whole(r) }
+
+// Release releases a lease, even if the client leaves early.
+func (a *API) Release(r *http.Request, l locks.Lease) error {
+	ctx, cancel := a.whole(r)
+	defer cancel()
+	return a.Locks.Release(ctx, l.ID, l.Holder.ID)
+}
+
+// Status is the HTTP status that an error has as a response.
+func Status(err error) int {
+	if known := translate(err); known != nil {
+		return known.status
+	}
+	return http.StatusInternalServerError
+}
+
+// Refusal returns an error with a status, a code and a sentence of its own.
+func Refusal(status int, code, message string) error { return &apiError{status, code, message} }
+
+// WriteJSON responds with a JSON value.
+func WriteJSON(w http.ResponseWriter, status int, body any) { writeJSON(w, status, body) }
+
+// BodyError returns the error for a body that could not be read.
+func BodyError(err error) error { return bodyError(err) }
+
+// Holder returns the holder of a lock: the user's name, or for nobody the given one.
+func Holder(s sessions.Session, name string) (locks.Holder, error) {
+	if sessions.CheckName(name) != nil {
+		return holder(s, nil, nil)
+	}
+	return holder(s, &name, nil)
+}

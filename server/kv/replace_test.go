@@ -1,0 +1,75 @@
+package kv
+
+import (
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// byName returns a member whose URLs have a name, and that listens on addresses of its own.
+func byName(t *testing.T, join ...string) Member {
+	t.Helper()
+	m := Member{Join: join}
+	for _, own := range []struct{ public, at *string }{{&m.PeerURL, &m.PeerAddr}, {&m.ClientURL, &m.ClientAddr}} {
+		u, err := url.Parse(freeURL(t))
+		require.NoError(t, err)
+		*own.at = u.Host
+		*own.public = "http://localhost:" + u.Port()
+	}
+	return m
+}
+
+// A member whose files are lost comes back with an empty directory: at the same addresses, or at others with Replace. It
+// gets a new identity, keys stay, and a member that runs is not replaced.
+func TestMemberIsReplaced(t *testing.T) {
+	t.Parallel()
+	first := byName(t)
+	first.Join = []string{first.ClientURL} // all members may have the same list
+	cluster := openMember(t, first)
+	second, err := Open(t.Context(), Config{DataDir: shortDir(t), Member: byName(t, first.ClientURL)})
+	require.NoError(t, err)
+	third := byName(t, first.ClientURL)
+	lost, err := Open(t.Context(), Config{DataDir: shortDir(t), Member: third})
+	require.NoError(t, err)
+	_, err = cluster.Commit(t.Context(), Txn{Then: []Op{Put("key", []byte("value"))}})
+	require.NoError(t, err)
+
+	_, err = Open(t.Context(), Config{DataDir: shortDir(t), Member: third})
+	require.ErrorContains(t, err, "still runs")
+	require.NoError(t, lost.Close())
+	former := lost.embedded.etcd.Server.MemberID()
+	same := openMember(t, third)
+	assert.NotEqual(t, former, same.embedded.etcd.Server.MemberID())
+
+	require.NoError(t, second.Close())
+	elsewhere := byName(t, first.ClientURL)
+	elsewhere.Replace = second.embedded.etcd.Server.Cfg.PeerURLs.String()
+	other := openMember(t, elsewhere)
+	e, _, err := other.Get(t.Context(), "key")
+	require.NoError(t, err)
+	assert.Equal(t, "value", string(e.Value))
+	members, err := other.members(t.Context())
+	require.NoError(t, err)
+	var peers []string
+	for _, m := range members {
+		assert.False(t, m.IsLearner)
+		peers = append(peers, m.PeerURLs...)
+	}
+	slices.Sort(peers)
+	want := []string{first.PeerURL, third.PeerURL, elsewhere.PeerURL}
+	slices.Sort(want)
+	assert.Equal(t, want, peers)
+}
+
+func TestMemberAddressesAreChecked(t *testing.T) {
+	for want, m := range map[string]Member{
+		"no address for a member": {PeerURL: "http://localhost:1", PeerAddr: "localhost:1"},
+		"not a URL of a member":   {PeerURL: "http://localhost:1", Replace: "localhost:2"},
+	} {
+		_, err := Config{DataDir: "x", Member: m}.withDefaults()
+		assert.ErrorContains(t, err, want)
+	}
+}

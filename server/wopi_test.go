@@ -1,0 +1,165 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+// wopi sends an operation with the lock ids that it takes, and returns the answer.
+func (c client) wopi(operation, lock, old string, body any) answer {
+	c.t.Helper()
+	c = c.with("X-WOPI-Override", operation)
+	if lock != "" {
+		c = c.with("X-WOPI-Lock", lock)
+	}
+	if old != "" {
+		c = c.with("X-WOPI-OldLock", old)
+	}
+	path := "/wopi/files/plan.docx"
+	if operation == "PUT" {
+		path += "/contents"
+	}
+	return c.do("POST", path, body)
+}
+
+// step is an operation and its expected result. A status of 0 is 200. locked is the lock id that a 409 or GET_LOCK names.
+type step struct {
+	operation, lock, old string
+	status               int
+	locked               string
+}
+
+// The cases of the groups Locks, GetLock, ExtendedLockLength and EditFlows in the published validator of the protocol
+// (github.com/Microsoft/wopi-validator-core, TestCases.xml), under their names there.
+func validatorCases() map[string][]step {
+	const a, b, wrong = "LockString", "NewLockString", "IncorrectLockString"
+	lock, unlock := step{operation: "LOCK", lock: a}, step{operation: "UNLOCK", lock: a}
+	relock := step{operation: "LOCK", lock: b, old: a}
+	long, longer := strings.Repeat("1234567890123456", 16), strings.Repeat("1234567890123456", 64)
+	format := `{"S":"0136ad16-9725-43c3-9ea0-5e01d2dbc162","E":2,"M":"DE997C5AC4E6","P":"6058AF1E-A36F-4691-9003-B8E2C7F50937"}`
+	return map[string][]step{
+		"LockLengthValidation":                    {{"LOCK", long, "", 0, ""}, {"UNLOCK", long, "", 0, ""}},
+		"LockFormatValidation":                    {{"LOCK", format, "", 0, ""}, {"UNLOCK", format, "", 0, ""}},
+		"SuccessfulLockSequence":                  {lock, {"REFRESH_LOCK", a, "", 0, ""}, relock, {"UNLOCK", b, "", 0, ""}},
+		"LockMismatchAfterUnlockAndRelockRequest": {lock, relock, {"UNLOCK", a, "", 409, b}, {"UNLOCK", b, "", 0, ""}},
+		"DoubleLockSequence":                      {lock, lock, unlock},
+		"UnlockUnlockedFile":                      {{"UNLOCK", a, "", 409, ""}},
+		"LockMismatchOnLockRequest":               {lock, {"LOCK", wrong, "", 409, a}, unlock},
+		"LockMismatchOnUnlockRequest":             {lock, {"UNLOCK", wrong, "", 409, a}, unlock},
+		"LockMismatchOnRefreshLockRequest":        {lock, {"REFRESH_LOCK", wrong, "", 409, a}, unlock},
+		"LockMismatchOnUnlockAndRelockRequest":    {lock, {"LOCK", b, wrong, 409, a}, unlock},
+		"LockMismatchOnPutFileRequest":            {lock, {"PUT", wrong, "", 409, a}, unlock},
+		"files.GetLock":                           {lock, {"GET_LOCK", "", "", 0, a}, unlock},
+		"files.GetLockAfterChange":                {lock, relock, {"GET_LOCK", "", "", 0, b}, {"UNLOCK", b, "", 0, ""}},
+		"files.GetLockOnUnlockedFile":             {lock, unlock, {"GET_LOCK", "", "", 0, ""}},
+		"files.ExtendedLockLengthValidation":      {{"LOCK", longer, "", 0, ""}, {"GET_LOCK", "", "", 0, longer}, {"UNLOCK", longer, "", 0, ""}},
+		"BasicEdit":                               {lock, {"PUT", a, "", 0, ""}, unlock},
+		"PutUnlockedFileNotZeroBytes":             {lock, {"PUT", a, "", 0, ""}, unlock, {"PUT", "", "", 409, ""}},
+		"our own: bad ids": {{"LOCK", "", "", 400, ""}, {"LOCK", longer + "x", "", 400, ""}, {"UNLOCK", "", "", 400, ""},
+			{"REFRESH_LOCK", a, "", 409, ""}, {"LOCK", b, a, 409, ""}, {"PUT", a, "", 409, ""}, {"PUT_RELATIVE", "", "", 501, ""}, {"DELETE", "", "", 501, ""}},
+	}
+}
+
+func TestWOPILocksByThePublishedCases(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	ann.status(http.StatusCreated, "PUT /dav/plan.docx text")
+	for name, steps := range validatorCases() {
+		for i, step := range steps {
+			a := ann.wopi(step.operation, step.lock, step.old, "content of "+name)
+			if step.status == 0 {
+				step.status = http.StatusOK
+			}
+			require.Equal(t, step.status, a.status, "%s, step %d: %s", name, i+1, a.text)
+			if step.status == http.StatusConflict || step.operation == "GET_LOCK" {
+				assert.Equal(t, step.locked, a.header.Get("X-WOPI-Lock"), "%s, step %d", name, i+1)
+				assert.Len(t, a.header.Values("X-WOPI-Lock"), 1, "%s, step %d", name, i+1)
+			}
+			if step.status == http.StatusOK {
+				assert.NotEmpty(t, a.header.Get("X-WOPI-ItemVersion"), "%s, step %d", name, i+1)
+			}
+		}
+		require.Equal(t, false, ann.do("GET", lockOf("plan.docx"), nil).body["is_locked"], name)
+	}
+}
+
+// Web editors, desktop programs and office suites exclude each other. All users of one suite share its lock.
+func TestWOPISharesTheLockWithOtherInterfaces(t *testing.T) {
+	t.Parallel()
+	s := startWithUsers(t, "user:ann * read lock write\nuser:bob documents/plan.docx read lock write\nuser:bob documents/open read\nuser:root * read lock write")
+	ann, bob := s.as(t, "ann-key"), s.as(t, "").with("X-Unused", "")
+	ann.status(http.StatusCreated, "PUT /dav/plan.docx text", "PUT /dav/open text", "PUT /dav/hidden text")
+	byToken := func(key, rest string) string { return "/wopi/files/" + rest + "?access_token=" + key }
+
+	require.Equal(t, http.StatusOK, ann.wopi("LOCK", "co-editing", "", nil).status)
+	post := bob.with("X-WOPI-Override", "PUT").with("X-WOPI-Lock", "co-editing").do("POST", byToken("bob-key", "plan.docx/contents"), "by bob")
+	require.Equal(t, http.StatusOK, post.status, string(post.text))
+	assert.Equal(t, "by bob", string(bob.do("GET", byToken("bob-key", "plan.docx/contents"), nil).text))
+	denied := ann.do("POST", lockOf("plan.docx"), nil)
+	assertError(t, denied, http.StatusConflict, "already_locked")
+	assert.Equal(t, "ann", denied.body["holder_name"])
+	ann.status(http.StatusLocked, "PUT /dav/plan.docx no")
+	require.Equal(t, http.StatusOK, ann.wopi("UNLOCK", "co-editing", "", nil).status)
+
+	// A new lock takes the place of the old one, although somebody waits. The one who waits gets the lock after the last.
+	require.Equal(t, http.StatusOK, ann.wopi("LOCK", "one", "", nil).status)
+	granted := make(chan answer, 1)
+	go func() {
+		a, err := ann.try(t.Context(), "POST", lockOf("plan.docx")+"?wait_ms=30000", nil)
+		assert.NoError(t, err)
+		granted <- a
+	}()
+	ann.seesWaiting("documents/plan.docx", 1)
+	require.Equal(t, http.StatusOK, ann.wopi("LOCK", "two", "one", nil).status)
+	assert.Equal(t, "two", ann.wopi("GET_LOCK", "", "", nil).header.Get("X-WOPI-Lock"))
+	require.Equal(t, http.StatusOK, ann.wopi("PUT", "two", "", "still ours").status)
+	require.Equal(t, http.StatusOK, ann.wopi("UNLOCK", "two", "", nil).status)
+	held := (<-granted).token()
+	for _, operation := range []string{"LOCK", "UNLOCK", "REFRESH_LOCK", "GET_LOCK", "PUT"} {
+		a := ann.wopi(operation, "co-editing", "", nil)
+		assertError(t, a, http.StatusConflict, "lock_mismatch")
+		assert.Equal(t, []string{""}, a.header.Values("X-WOPI-Lock"), operation)
+		assert.NotEmpty(t, a.header.Get("X-WOPI-LockFailureReason"))
+	}
+	require.Equal(t, http.StatusOK, ann.save("plan.docx", held, "from the web").status)
+	ann.do("DELETE", lockOf("plan.docx"), nil)
+
+	info := bob.do("GET", byToken("bob-key", "open"), nil)
+	require.Equal(t, http.StatusOK, info.status, string(info.text))
+	assert.Equal(t, "open", info.body["BaseFileName"])
+	assert.Equal(t, "bob", info.body["UserFriendlyName"])
+	assert.Equal(t, false, info.body["UserCanWrite"])
+	for _, path := range []string{"hidden", "none", "a%2Fb", "hidden/contents", "none/contents"} {
+		assertError(t, bob.do("GET", byToken("bob-key", path), nil), http.StatusNotFound, "document_not_found")
+	}
+	bob.status(http.StatusUnauthorized, "GET /wopi/files/open", "GET "+byToken("wrong", "open"), "GET "+byToken("wrong", "open/contents"))
+	assertError(t, bob.with("X-WOPI-Override", "LOCK").with("X-WOPI-Lock", "x").do("POST", byToken("bob-key", "open"), nil), http.StatusForbidden, "not_allowed")
+}
+
+// An empty file is filled without a lock. The version changes with each save, and a lock does not change it.
+func TestWOPIVersions(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxContent = 100 })
+	ann := s.as(t, "ann")
+	ann.status(http.StatusCreated, "PUT /dav/plan.docx")
+	require.Equal(t, http.StatusOK, ann.wopi("PUT", "", "", "filled").status)
+	version := func() string { return ann.do("GET", "/wopi/files/plan.docx", nil).body["Version"].(string) }
+	first := version()
+	assert.Equal(t, first, ann.wopi("LOCK", "a", "", nil).header.Get("X-WOPI-ItemVersion"))
+	saved := ann.wopi("PUT", "a", "", "again")
+	assert.NotEqual(t, first, saved.header.Get("X-WOPI-ItemVersion"))
+	assert.Equal(t, version(), saved.header.Get("X-WOPI-ItemVersion"))
+	assert.Equal(t, http.StatusRequestEntityTooLarge, ann.wopi("PUT", "a", "", strings.Repeat("x", 101)).status)
+	got := ann.do("GET", "/wopi/files/plan.docx/contents", nil)
+	assert.Equal(t, "again", string(got.text))
+	assert.Equal(t, version(), got.header.Get("X-WOPI-ItemVersion"))
+	assert.Equal(t, http.StatusPreconditionFailed, ann.with("X-WOPI-MaxExpectedSize", "4").do("GET", "/wopi/files/plan.docx/contents", nil).status)
+	assert.Equal(t, http.StatusNotImplemented, ann.do("GET", "/wopi/containers/x", nil).status)
+}

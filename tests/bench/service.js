@@ -1,0 +1,67 @@
+// Calls from one tab to another: over a bare MessagePort, and of a service.
+
+const echo = (value) => value;
+let service, port;
+
+const holdfast = async () => (await import("/holdfast.js")).openHoldfast({ root: "bench-service" });
+
+/** Brings the two ends of a MessageChannel to two tabs. */
+function bare() {
+  const { port: broker } = new SharedWorker("/raw-broker.js");
+  return new Promise((done) => { broker.onmessage = ({ ports }) => done(ports[0]); });
+}
+
+export const calls = {
+  /** From now on this tab serves, and answers over a bare port too. */
+  async serve() {
+    service = (await holdfast()).serve("echo", () => ({ echo }));
+    await service.call("echo", 1);
+    void bare().then((answering) => {
+      answering.onmessage = ({ data: { n, args } }) => answering.postMessage({ n, value: echo(...args) });
+    });
+  },
+
+  /** From now on this tab calls. */
+  async join() {
+    service = (await holdfast()).serve("echo", () => ({ echo }));
+    for (let n = 0; n < 100; n++) await service.call("echo", n);
+  },
+
+  async meet() { port = await bare(); },
+
+  /** Milliseconds for a call and its answer, one call after another. */
+  async cycle(contender, n) {
+    const waiting = new Map();
+    if (port) {
+      port.onmessage = ({ data: { n, value } }) => {
+        waiting.get(n)(value);
+        waiting.delete(n);
+      };
+    }
+    const over = (n) => new Promise((done) => {
+      waiting.set(n, done);
+      port.postMessage({ n, args: [{ n, text: "a row" }] });
+    });
+    const call = contender === "bare MessagePort" ? over : (n) => service.call("echo", { n, text: "a row" });
+    const begun = performance.now();
+    for (let i = 0; i < n; i++) await call(i);
+    return (performance.now() - begun) / n;
+  },
+
+  /** Makes a call every two milliseconds until `stop`, which returns the longest time that one of them took. */
+  begin() {
+    const took = [];
+    const timer = setInterval(async () => {
+      const begun = performance.now();
+      await service.call("echo", 1).then(() => took.push(performance.now() - begun), () => undefined); // "call-lost" tells at once
+    }, 2);
+    calls.stop = async () => {
+      await service.call("echo", 1);
+      clearInterval(timer);
+      await service.call("echo", 1);
+      return Math.max(...took);
+    };
+  },
+  serves: () => service.serving,
+  leave: () => service.close(),
+};

@@ -1,0 +1,125 @@
+// The connection of a tab that calls to the tab that serves, for one term.
+
+import { uuid } from "../options";
+import { type Line, portLine } from "./lines";
+import type { ToCalling, ToServing } from "./protocol";
+import { type Described, revived } from "./values";
+
+/** A call of this tab. */
+export interface Call {
+  method: string;
+  args: unknown[];
+  moved: Transferable[]; // ports among the arguments: they can be sent only once
+  resolve: (value: unknown) => void;
+  reject: (reason: unknown) => void;
+  accepted: boolean;
+  direct: boolean;       // it was sent over a MessagePort
+}
+
+/** The owner of connections. */
+export interface Owner {
+  /** A term has begun. */
+  began(token: number): void;
+  /** Whether no later term is known. */
+  current(token: number): boolean;
+  /** The serving tab has greeted, perhaps over a better line. */
+  ready(connection: Connection): void;
+  answered(token: number): void;
+  /** The serving tab is gone, or has a successor. */
+  over(connection: Connection): void;
+  /** The connection has ended, and the serving tab may go on. */
+  leave(connection: Connection): void;
+}
+
+export class Connection {
+  readonly id = uuid();
+  /** Of the term; 0 until the serving tab has answered. */
+  token = 0;
+  /** Whether the term is over: its acceptances still count, its answers do not. */
+  past = false;
+  readonly #owner: Owner;
+  readonly #lines: Line[] = [];
+  readonly #sent = new Map<number, Call>(); // by number, in order
+  #n = 0;
+  #closed = false; // no message is on its way over the port any more
+  #ended = false;  // no message is on its way at all
+
+  constructor(owner: Owner) { this.#owner = owner; }
+
+  addLine(line: Line): void { this.#lines.push(line); }
+
+  /** The best line: the one that was added last. */
+  get #line(): Line { return this.#lines.at(-1)!; }
+  get direct(): boolean { return this.#line.direct; }
+
+  /** Adds a port to the serving tab. It is used as soon as the serving tab has greeted over it. */
+  addPort(port: MessagePort): void {
+    const line = portLine(port, (message: ToCalling) => {
+      if (!this.#lines.includes(line)) this.addLine(line);
+      this.receive(message);
+    }, () => {
+      this.#closed = true;
+      this.#owner.over(this);
+    });
+  }
+
+  send(call: Call): void {
+    const { method, args, moved } = call, n = ++this.#n;
+    this.#sent.set(n, call);
+    call.direct = this.direct;
+    this.#post({ token: this.token, n, method, args }, moved);
+  }
+
+  #post(message: ToServing, moved?: Transferable[]): void { this.#line.post(message, moved); }
+
+  receive = (message: ToCalling): void => {
+    if (typeof message === "number") {
+      const call = this.#sent.get(message);
+      if (call) call.accepted = true;
+      return;
+    }
+    if ("unreadable" in message) return this.#owner.leave(this); // it is not known whose answer that was
+    if ("hello" in message) {
+      if (this.token && message.token > this.token) return this.#owner.began(message.token); // the tab before it had only just woken
+      if (this.token ? message.token !== this.token : !this.#owner.current(message.token)) return;
+      this.token = message.token;
+      return this.#owner.ready(this);
+    }
+    if (message.token !== this.token) return;
+    if ("end" in message) {
+      for (const [n, call] of this.#sent) call.accepted = n <= message.end;
+      this.#ended = true;
+      return this.#owner.leave(this);
+    }
+    const call = this.#sent.get(message.n);
+    if (!call) return;
+    if (this.past) {
+      call.accepted = true;
+      return;
+    }
+    this.#sent.delete(message.n);
+    this.#owner.answered(this.token);
+    if ("error" in message) call.reject(revived(message.error as Described));
+    else call.resolve(message.value);
+  };
+
+  /** Whether the acceptance of a call may still be on its way although the term is over. */
+  get unsure(): boolean {
+    return !this.#ended && [...this.#sent.values()].some(({ accepted, direct }) => !accepted && !(direct && this.#closed));
+  }
+
+  /** Sends no more calls. If the serving tab still runs, it says which calls it has accepted. */
+  leave(): void {
+    if (this.token && !this.past) this.#post({ token: this.token, bye: true });
+    this.past = true;
+  }
+
+  /** Ends the connection, and returns the calls that were sent and have no answer. */
+  close(): Call[] {
+    this.leave();
+    for (const line of this.#lines) line.close();
+    const left = [...this.#sent.values()];
+    this.#sent.clear();
+    return left;
+  }
+}
