@@ -63,6 +63,7 @@ func TestAFullDisk(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, exec.Command("umount", "-l", dir).Run()) })
 	c := server.DefaultConfig()
 	c.DataDir, c.Keep, c.Sweep = dir+"/d", 1, 100*time.Millisecond
+	c.LockTTL = 10 * time.Minute // no heartbeats are sent here, however long this disk takes to get full
 	s := startWith(t, c)
 	require.Never(t, func() bool { return s.Store().Room().Full }, 1500*time.Millisecond, 100*time.Millisecond,
 		"what the server reserves, it does not lack")
