@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
@@ -24,7 +25,7 @@ func assertError(t *testing.T, a answer, status int, code string) {
 // The table of document locks, row by row.
 func TestDocumentLocks(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, func(c *server.Config) { c.LockTTL = 30 * time.Second })
 	ann, bob := s.as(t, "secret of ann"), s.as(t, "secret of bob")
 
 	assert.Equal(t, map[string]any{"is_locked": false}, bob.do("GET", lockOf("r"), nil).body)
