@@ -133,7 +133,7 @@ typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources a
 # Packages that another clone compiled serve here too: the paths are left out of them. Those of the server mostly wait for
 # leases to expire, so four run at once.
 test-native: ## Go tests outside the browser, with the race detector
-	go test -race -trimpath -p 4 -skip '^Test(Soak|Campaign)' $(NATIVE_TESTS)
+	go test -race -trimpath -timeout 20m -p 4 -skip '^Test(Soak|Campaign)' $(NATIVE_TESTS)
 
 test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a page, those of opfs in a worker
 	$(MAKE) -j3 --output-sync=target $(WASM_TESTS)
@@ -159,7 +159,7 @@ opfs-tests: | $(filter $(NPM),$(MAKECMDGOALS))
 	$(JS) go test -c -o .cache/opfs.wasm ./opfs
 
 test-docs: $(NPM) ## every code block, name and command of the documentation
-	go test -count=1 ./tests/docs/...
+	go test -count=1 -timeout 20m ./tests/docs/...
 
 test-e2e: build web/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
