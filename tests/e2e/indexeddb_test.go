@@ -131,6 +131,46 @@ func TestLastWordsOverSlowIndexedDB(t *testing.T) {
 	ben.Quiet()
 }
 
+// lateDrafts stores a draft that contains "second" without telling the page, and no draft that contains "third".
+const lateDrafts = `{
+	const {put} = IDBObjectStore.prototype, silent = new WeakSet
+	Object.defineProperty(IDBTransaction.prototype, 'oncomplete', {set(done) {
+		this.addEventListener('complete', () => silent.has(this) || done())
+	}})
+	IDBObjectStore.prototype.put = function (value, key) {
+		const text = key[1] === 'drafts' ? new TextDecoder().decode(value.content) : ''
+		if (text.includes('third')) throw new DOMException('the disk is full', 'QuotaExceededError')
+		if (text.includes('second')) silent.add(this.transaction)
+		return put.call(this, value, key)
+	}
+};`
+
+// A draft is stored after the page has given up waiting for that. The page's last words are a difference to it all the same.
+func TestDifferenceToADraftThatWasStoredLate(t *testing.T) {
+	t.Parallel()
+	var site atomic.Pointer[http.ServeMux]
+	site.Store(served(t, noFiles+lateDrafts))
+	w := world{browser.Start(t, quick), browser.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { site.Load().ServeHTTP(w, r) }))}
+	ann := w.attacked(t, named("page", "late", "Ann"), "{debounceMs: 60000, idleMs: 60000, journalMs: 100}")
+	ann.MustEval(endings.StoresWord+`
+		for (let i = 0; ; i++) try { localStorage.setItem('other ' + i, 'x'.repeat(10_000)) } catch { localStorage.removeItem('other 0'); break }
+		globalThis.half = 'a line of sixteen'.repeat(10_000)
+		globalThis.write = words => { text = half + words + half; autosave.markDirty() }
+		write('first'); null`, nil)
+	ann.WaitFor("await storesWord('first')", browser.Limit)
+	ann.MustEval("write('second'); null", nil)
+	ann.WaitFor("Object.keys(localStorage).some(key => key.startsWith('holdfast:draft:'))", browser.Limit) // it gave up
+	require.True(t, browser.Get[bool](ann, "await storesWord('second')"))
+	ann.MustEval("write('third'); null", nil)
+	ann.Navigate(w.URL("/blank?elsewhere"))
+
+	site.Store(served(t, noFiles))
+	ben := w.attacked(t, named("page", "late", "Ben"), endings.Unsaved)
+	ben.WaitFor("!autosave.readOnly && text.includes('third')", browser.Limit)
+	ben.MustEval("await hf.close()", nil)
+	ben.Quiet()
+}
+
 // The attacks on unsaved text, over IndexedDB. One browser serves all of them.
 func TestNothingLostInIndexedDB(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ export class Journal {
   #paused = false;
   sealed: Shot | undefined; // the last one that became a draft while the page lives
   #stored: Shot | undefined;  // the last one that the file contains
-  #flying: Shot[] = [];       // being written to it
+  #flying: Shot[] = [];       // being written to it, or given up: the last of these may still arrive
   #kept = 0;                  // number of the one in localStorage,
   #keptShot: Shot | undefined; // which is, or was, this one
   #unsure = false; // the file could not be written: its content, and saved content, may be gone
@@ -78,15 +78,13 @@ export class Journal {
     try {
       const text = shot.text ?? await shot.ready;
       if (shot.draft !== this.#shots.draft) return true; // it was sealed meanwhile
-      this.#flying.push(shot);
+      this.#flying = [...this.#flying, shot].slice(-8);
       await this.#post("write", this.#id, this.#entry(shot), text);
       this.#landed(shot);
       return true;
     } catch {
       this.#unsure = true;
       return false; // the page could not return its text, or the file cannot be written
-    } finally {
-      this.#flying = this.#flying.filter((one) => one !== shot);
     }
   }
 
@@ -94,11 +92,12 @@ export class Journal {
     if (shot.draft !== this.#shots.draft || shot.number < (this.#stored?.number ?? 0)) return;
     this.#stored = shot;
     this.#unsure = false;
+    this.#flying = this.#flying.filter((one) => one.number > shot.number); // writes end in their order
     this.#drop(shot.draft, shot.number);
   }
 
   #drop(draft: string, number: number): void {
-    if (this.#kept === 0 || this.#kept > number) return;
+    if (!this.#kept || this.#kept > number) return;
     this.#kept = 0;
     rescue.drop(this.folder, draft, number);
   }
@@ -123,8 +122,7 @@ export class Journal {
     if (text === undefined || !this.folder) return false;
     if (this.#kept > number) return true;
     const { baseText } = this.#shots;
-    const stored = [...(this.#stored ? [this.#stored] : []), ...this.#flying];
-    const bases: rescue.Basis[] = stored.map((one) => ({ number: one.number, text: one.text }));
+    const bases: rescue.Basis[] = [this.#stored ?? [], this.#flying].flat().map((one) => ({ number: one.number, text: one.text }));
     // A sealed file may be gone: another page may have adopted it, or the user discarded it.
     if (!this.#stored || this.#stored === this.sealed) bases.push(base ? { base, text: baseText } : { text: baseText });
     const keep = (from: rescue.Basis[]): boolean => rescue.keep(this.folder, { draft, number, base, at, ownerId: this.#ownerId,
@@ -196,7 +194,7 @@ export class Journal {
       if (became === "unreadable") unreadable.push(entry);
       if (became !== "done") return;
       rescue.drop(this.folder, entry.draft, entry.number);
-      if (this.#keptShot?.number === entry.number && this.#keptShot.draft === entry.draft) this.#stored = this.#keptShot;
+      if (this.#keptShot?.draft === entry.draft && this.#keptShot.number === entry.number) this.#stored = this.#keptShot;
     }));
     rescue.bound(this.folder, unreadable);
   }
