@@ -171,6 +171,41 @@ func TestDifferenceToADraftThatWasStoredLate(t *testing.T) {
 	ben.Quiet()
 }
 
+// lateAnswers delays what the page hears of each draft that was stored.
+const lateAnswers = `{
+	const {put} = IDBObjectStore.prototype, late = new WeakSet
+	Object.defineProperty(IDBTransaction.prototype, 'oncomplete', {set(done) {
+		this.addEventListener('complete', () => late.has(this) ? setTimeout(done, 2000) : done())
+	}})
+	IDBObjectStore.prototype.put = function (value, key) {
+		if (key[1] === 'drafts' && value.content) late.add(this.transaction)
+		return put.call(this, value, key)
+	}
+};`
+
+// A text is saved before the page hears that its draft is stored. The draft is then emptied, and the page's last words are a
+// difference to the saved text, not to the draft.
+func TestDraftIsStoredAfterItsTextIsSaved(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, noFiles+lateAnswers))}
+	ann := w.attacked(t, named("page", "late answers", "Ann"), "{debounceMs: 60000, idleMs: 60000, journalMs: 3000}")
+	ann.MustEval(endings.StoresWord+`
+		localStorage.setItem('other', 'x'.repeat(5_000_000))
+		globalThis.half = 'a line of sixteen'.repeat(10_000)
+		globalThis.write = words => { text = half + words + half; autosave.markDirty() }
+		write('first'); null`, nil)
+	ann.WaitFor("await storesWord('first')", browser.Limit)
+	ann.MustEval("await autosave.flushNow(); null", nil)
+	ann.WaitFor("!await storesWord('first', '', 'drafts')", browser.Limit)
+	ann.MustEval("write('second'); null", nil)
+	ann.Navigate(w.URL("/blank?elsewhere"))
+
+	ben := w.attacked(t, named("page", "late answers", "Ben"), endings.Unsaved)
+	ben.WaitFor("!autosave.readOnly && text.includes('second')", browser.Limit)
+	ben.MustEval("await hf.close()", nil)
+	ben.Quiet()
+}
+
 // The attacks on unsaved text, over IndexedDB. One browser serves all of them.
 func TestNothingLostInIndexedDB(t *testing.T) {
 	t.Parallel()

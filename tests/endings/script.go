@@ -1,8 +1,8 @@
 package endings
 
-// StoresWord defines storesWord(word, root), which reports whether a record of IndexedDB contains a word. A root limits
-// it to one project.
-const StoresWord = `globalThis.storesWord = async (word, root = '') => {
+// StoresWord defines storesWord(word, root, folder), which reports whether a record of IndexedDB contains a word. A root
+// limits it to one project, a folder to its drafts, say.
+const StoresWord = `globalThis.storesWord = async (word, root = '', folder = '') => {
 	if (!(await indexedDB.databases()).some(({name}) => name === 'holdfast')) return false
 	const result = request => new Promise((done, failed) => { request.onsuccess = () => done(request.result); request.onerror = failed })
 	const database = await result(indexedDB.open('holdfast'))
@@ -10,7 +10,7 @@ const StoresWord = `globalThis.storesWord = async (word, root = '') => {
 	const [keys, all] = await Promise.all([result(files.getAllKeys()), result(files.getAll())])
 	database.close()
 	const text = bytes => bytes instanceof Uint8Array ? new TextDecoder().decode(bytes) : ''
-	return all.some((file, i) => keys[i][0].includes('/' + root) && (text(file) + text(file.content)).includes(word))
+	return all.some((file, i) => keys[i][0].includes('/' + root) && keys[i][1].includes(folder) && (text(file) + text(file.content)).includes(word))
 }`
 
 // Script gives a page with the AutoSave `autosave` the functions places and drafted. They return where a word is,

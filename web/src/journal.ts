@@ -29,6 +29,7 @@ export class Journal {
   #paused = false;
   sealed: Shot | undefined; // the last one that became a draft while the page lives
   #stored: Shot | undefined;  // the last one that the file contains
+  #next = 0;                  // a lower number is saved, or older than what the file contains
   #flying: Shot[] = [];       // being written to it, or given up: the last of these may still arrive
   #kept = 0;                  // number of the one in localStorage,
   #keptShot: Shot | undefined; // which is, or was, this one
@@ -89,8 +90,9 @@ export class Journal {
   }
 
   #landed(shot: Shot): void {
-    if (shot.draft !== this.#shots.draft || shot.number < (this.#stored?.number ?? 0)) return;
+    if (shot.draft !== this.#shots.draft || shot.number < this.#next) return;
     this.#stored = shot;
+    this.#next = shot.number;
     this.#unsure = false;
     this.#flying = this.#flying.filter((one) => one.number > shot.number); // writes end in their order
     this.#drop(shot.draft, shot.number);
@@ -164,7 +166,10 @@ export class Journal {
   /** A generation contains the page's text up to a snapshot. */
   saved(draft: string, number: number): void {
     this.#drop(draft, number);
-    if (this.#stored && draft === this.#stored.draft && this.#stored.number <= number) this.#stored = undefined;
+    if (this.#next <= number) { // its write may end only now
+      this.#next = number + 1;
+      this.#stored = undefined;
+    }
     void this.#post("saved", this.#id, draft, number).catch(() => undefined);
   }
 
