@@ -53,9 +53,10 @@ func median(values []float64) float64 {
 // assertWorkerFree asserts that throttling does not affect a worker's timers and messages.
 func assertWorkerFree(t *testing.T, got paces) {
 	t.Helper()
-	assert.InDelta(t, 100, median(got.Worker), 30)
+	// Throttled ones take 1,000 ms or more. On a busy machine, all take longer.
+	assert.InDelta(t, 100, median(got.Worker), 200)
 	assert.Less(t, slices.Max(got.Worker), 900.0)
-	assert.Less(t, median(got.Message), 30.0)
+	assert.Less(t, median(got.Message), 300.0)
 	assert.Less(t, slices.Max(got.Message), 900.0)
 }
 
