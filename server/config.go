@@ -37,6 +37,8 @@ type Config struct {
 	// EtcdUser is the user of the external cluster. The password is in the file EtcdPassword, or in the environment
 	// variable [PasswordVariable].
 	EtcdUser, EtcdPassword string
+	// Prefix is put before every key in the external cluster, so that several deployments can share it.
+	Prefix string
 
 	// Origins are further origins whose pages may use the API; UserHeader is a header that a reverse proxy sets to the
 	// user's name; SecureCookie is for a proxy that ends HTTPS.
@@ -144,6 +146,7 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	text(&c.EtcdTLS.CA, "etcd-ca", "`file` of the authorities of the external cluster's certificates")
 	text(&c.EtcdUser, "etcd-user", "`name` of the user of the external cluster, with the password in "+PasswordVariable+" or --etcd-password-file")
 	text(&c.EtcdPassword, "etcd-password-file", "`file` with that password")
+	text(&c.Prefix, "prefix", "`text` before every key in the external cluster, so that several deployments share it")
 	text(&c.PeerTLS.Cert, "peer-cert", "`file` of the certificate that this member shows to the others; renewed files count for new connections")
 	text(&c.PeerTLS.Key, "peer-key", "`file` of that certificate's key")
 	text(&c.PeerTLS.CA, "peer-ca", "`file` of the authority that has signed the certificates of all members, and nothing else")
@@ -233,8 +236,8 @@ func (c *Config) check() error {
 	if len(c.Etcd) > 0 && (c.PeerURL != "" || len(c.Join) > 0) {
 		return errors.New("--peer-url and --join are for the embedded etcd; they do not go with --etcd")
 	}
-	if c.PeerTLS != (kv.TLSFiles{}) && c.PeerURL == "" || (c.EtcdTLS != (kv.TLSFiles{}) || c.EtcdUser != "") && len(c.Etcd) == 0 {
-		return errors.New("--peer-cert, --peer-key and --peer-ca need --peer-url; --etcd-cert, --etcd-key, --etcd-ca and --etcd-user need --etcd")
+	if c.PeerTLS != (kv.TLSFiles{}) && c.PeerURL == "" || (c.EtcdTLS != (kv.TLSFiles{}) || c.EtcdUser != "" || c.Prefix != "") && len(c.Etcd) == 0 {
+		return errors.New("--peer-cert, --peer-key and --peer-ca need --peer-url; --etcd-cert, --etcd-key, --etcd-ca, --etcd-user and --prefix need --etcd")
 	}
 	if (len(c.Join) > 0 || c.ClientURL != "" || c.PeerAddr != "") && c.PeerURL == "" {
 		return errors.New("--join, --client-url and --peer-addr need --peer-url, where the other members reach this one")

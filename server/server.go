@@ -174,6 +174,7 @@ func storeConfig(c Config) (kv.Config, error) {
 		return config, nil
 	}
 	config.TLS, config.User, config.Password = c.EtcdTLS, c.EtcdUser, os.Getenv(PasswordVariable)
+	config.Prefix = c.Prefix
 	if c.EtcdPassword != "" {
 		text, err := os.ReadFile(c.EtcdPassword)
 		if err != nil {

@@ -10,7 +10,11 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
-var errBackup = &apiError{http.StatusConflict, "backup_running", "This server makes a backup already. Try again when it is done."}
+var (
+	errBackup = &apiError{http.StatusConflict, "backup_running", "This server makes a backup already. Try again when it is done."}
+	errShared = &apiError{http.StatusConflict, "shared_store", "The etcd cluster has keys of other deployments, which a backup would contain. " +
+		"Back up the cluster with etcdctl, and then the contents with the tools of their storage."}
+)
 
 // streamBackup answers with an archive of everything, for administrators of everything. An archive that fails has no
 // end, and the connection breaks.
@@ -22,6 +26,9 @@ func (a *API) streamBackup(w http.ResponseWriter, r *http.Request, s sessions.Se
 		return errBackup
 	}
 	defer a.backups.Unlock()
+	if a.Contents.KV.Shared() {
+		return errShared
+	}
 	if err := a.audited(r, s, audit.Entry{Event: audit.Backup}); err != nil {
 		return err
 	}

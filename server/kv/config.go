@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -30,6 +31,8 @@ var (
 	ErrFull = errors.New("the store is full")
 	// ErrInUse means that another process has the data directory open.
 	ErrInUse = errors.New("the data directory is in use")
+	// ErrShared means that the cluster has keys of others too: the store has a [Config.Prefix].
+	ErrShared = errors.New("the cluster has keys of others too")
 )
 
 // Config says where the store keeps its keys. Exactly one of DataDir and Endpoints is set.
@@ -42,6 +45,9 @@ type Config struct {
 	// are for clusters that have users.
 	TLS            TLSFiles
 	User, Password string
+	// Prefix is put before every key in the external cluster, followed by a slash unless it ends with one. Stores with
+	// different prefixes share nothing but the cluster, unless one prefix is the beginning of a key of another store.
+	Prefix string
 
 	// History is the minimum time for which old revisions can still be read and watched; embedded only. Zero means 5
 	// minutes.
@@ -86,11 +92,18 @@ const (
 	defaultQuota   = 8 << 30
 	defaultTimeout = 5 * time.Second
 	defaultName    = "holdfast"
+	maxPrefix      = 128
 )
 
 func (c Config) withDefaults() (Config, error) {
 	if (c.DataDir == "") == (len(c.Endpoints) == 0) {
 		return c, errors.New("kv: set either a data directory or the endpoints of a cluster")
+	}
+	if c.Prefix != "" {
+		if c.DataDir != "" || len(c.Prefix) > maxPrefix || strings.ContainsFunc(c.Prefix, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return c, fmt.Errorf("kv: a prefix has up to %d visible ASCII characters, and goes with endpoints only", maxPrefix)
+		}
+		c.Prefix = strings.TrimSuffix(c.Prefix, "/") + "/"
 	}
 	if c.History == 0 {
 		c.History = defaultHistory

@@ -12,8 +12,11 @@ import (
 
 // Snapshot writes a copy of the whole store to w, in etcd's own format: the database, then its SHA-256. The copy
 // contains every change that was committed before the call. While w is slow, the database grows, because it cannot
-// reuse space.
+// reuse space. It fails with [ErrShared] if the cluster has keys of others, which the copy would contain.
 func (s *Store) Snapshot(ctx context.Context, w io.Writer) error {
+	if s.shared {
+		return ErrShared
+	}
 	if s.dial == nil {
 		return s.snapshot(ctx, w)
 	}

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/namespace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -22,6 +23,7 @@ type Store struct {
 	embedded *embedded // nil with an external cluster
 	endpoint string
 	timeout  time.Duration
+	shared   bool                                  // with a prefix, in a cluster that others use too
 	dial     func(endpoint string) (*Store, error) // opens one member of an external cluster
 	close    sync.Once
 	closeErr error
@@ -83,8 +85,12 @@ func connect(c Config, endpoints []string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Prefix != "" {
+		client.KV = namespace.NewKV(client.KV, c.Prefix)
+		client.Watcher = namespace.NewWatcher(client.Watcher, c.Prefix)
+	}
 	dial := func(endpoint string) (*Store, error) { return connect(c, []string{endpoint}) }
-	return &Store{client: client, endpoint: endpoints[0], timeout: c.Timeout, dial: dial}, nil
+	return &Store{client: client, endpoint: endpoints[0], timeout: c.Timeout, shared: c.Prefix != "", dial: dial}, nil
 }
 
 // Over returns a store that uses the caller's client; [Store.Close] closes that client.
@@ -111,6 +117,9 @@ func (s *Store) Endpoint() string { return s.endpoint }
 
 // Alone reports whether no other process can have the store open: the store is embedded in a cluster of one.
 func (s *Store) Alone() bool { return s.embedded != nil && s.embedded.alone }
+
+// Shared reports whether the cluster has keys of others too: the store has a prefix.
+func (s *Store) Shared() bool { return s.shared }
 
 // Failed delivers the error of an embedded etcd that ended without Close. With an external cluster the channel is
 // nil, so receiving blocks forever.

@@ -22,6 +22,7 @@ import (
 func everyWay(t *testing.T, test func(t *testing.T, s *kv.Store)) {
 	t.Run("embedded", func(t *testing.T) { t.Parallel(); test(t, kvtest.Open(t)) })
 	t.Run("external", func(t *testing.T) { t.Parallel(); test(t, kvtest.Again(t, kvtest.Open(t))) })
+	t.Run("shared", func(t *testing.T) { t.Parallel(); test(t, kvtest.Sharing(t, kvtest.Open(t), "app")) })
 }
 
 func put(t *testing.T, s *kv.Store, key, value string) int64 {

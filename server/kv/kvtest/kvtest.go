@@ -29,6 +29,12 @@ func Again(t testing.TB, s *kv.Store) *kv.Store {
 	return open(t, kv.Config{Endpoints: []string{s.Endpoint()}})
 }
 
+// Sharing opens another store with a prefix in the cluster of s.
+func Sharing(t testing.TB, s *kv.Store, prefix string) *kv.Store {
+	t.Helper()
+	return open(t, kv.Config{Endpoints: []string{s.Endpoint()}, Prefix: prefix})
+}
+
 // Dir returns an empty directory with a path short enough for a socket.
 func Dir(t testing.TB) string {
 	t.Helper()
