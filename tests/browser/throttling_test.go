@@ -64,7 +64,7 @@ func assertWorkerFree(t *testing.T, got paces) {
 func TestHiddenAtFullSpeed(t *testing.T) {
 	t.Parallel()
 	got := hiddenPace(t, browser.Options{}, "paces.page.length > 10")
-	assert.InDelta(t, 100, median(got.Page), 30)
+	assert.Less(t, median(got.Page), 500.0)
 	assertWorkerFree(t, got)
 }
 
@@ -72,7 +72,7 @@ func TestHiddenAtFullSpeed(t *testing.T) {
 func TestHiddenThrottled(t *testing.T) {
 	t.Parallel()
 	got := hiddenPace(t, browser.Options{Throttling: true}, "paces.page.length > 3")
-	assert.InDelta(t, 1000, median(got.Page), 100)
+	assert.InDelta(t, 1000, median(got.Page), 400)
 	assertWorkerFree(t, got)
 }
 

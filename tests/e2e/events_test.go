@@ -73,7 +73,7 @@ func checkPayload(t *testing.T, owner string, e event) {
 	assert.ElementsMatch(t, want, got, "%v", e)
 	assert.Equal(t, owner, e["ownerId"])
 	// An event may be on its way to the page when the page is suspended.
-	assert.InDelta(t, e.number("seen"), e.number("at"), 5000, "%v", e)
+	assert.InDelta(t, e.number("seen"), e.number("at"), float64(browser.Limit.Milliseconds()), "%v", e)
 	if e["leaseId"] != nil {
 		assert.Regexp(t, uuidV4, e["leaseId"])
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -159,4 +160,24 @@ func TestLocksKeepTheOrderOfAPage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The time in which a runtime loads does not count as time in which a lock was held.
+func TestIfAvailableWhileTheRuntimeLoads(t *testing.T) {
+	t.Parallel()
+	site, load := pages(t, siteDir), make(chan struct{})
+	slow := http.NewServeMux()
+	slow.Handle("/", site)
+	slow.HandleFunc("/holdfast.wasm", func(w http.ResponseWriter, r *http.Request) {
+		<-load
+		site.ServeHTTP(w, r)
+	})
+	tab := world{browser.Start(t, quick), browser.Serve(t, slow)}.tab(t, "")
+	tab.MustEval(orderScript+`
+		const cold = (await import('/holdfast.js')).createHoldfast({strategy: 'file-lock', root: 'cold'})
+		result = available(cold.locks, 'free'); 1`, nil)
+	assert.Equal(t, "waits", browser.Get[string](tab, "await Promise.race([result, new Promise(done => setTimeout(done, 4000, 'waits'))])"))
+	close(load)
+	assert.Equal(t, "granted", browser.Get[string](tab, "await result"))
+	tab.Quiet()
 }

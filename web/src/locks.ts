@@ -20,11 +20,8 @@ try {
 /** When a request was made, in milliseconds. The times of all frames of a page are distinct and rise. */
 export const asked = (): number => (clock.holdfast = Math.max(clock.holdfast! + 0.002 || 0, Date.now()));
 
-/**
- * How long a request with ifAvailable that holds the first lock waits for the second one, which its former holder is
- * releasing.
- */
-const followMs = 1000;
+/** How long a request with ifAvailable that has the first lock waits for the second one, if that is being released. */
+const followMs = 3000;
 
 /**
  * Requests a lock of the first, then of the second, and holds both. Pages that only ask the first are therefore
@@ -33,7 +30,6 @@ const followMs = 1000;
  */
 export const both = (first: Requester, second: Requester): Requester => async (request, signal, run) => {
   const lost = new AbortController();
-  const late = request.ifAvailable ? AbortSignal.timeout(followMs) : undefined;
   const robbed = new Promise<never>((_, reject) => lost.signal.addEventListener("abort", reject));
   robbed.catch(() => undefined);
   let follows: Promise<unknown> | undefined;
@@ -42,7 +38,8 @@ export const both = (first: Requester, second: Requester): Requester => async (r
       let granted = false;
       // Before the second grants the lock, an abort ends the request at once.
       signal?.addEventListener("abort", () => granted || reject(signal.reason), { signal: lost.signal });
-      follows = second({ ...request, ifAvailable: false }, AbortSignal.any([signal, late, lost.signal].filter((one) => one !== undefined)), (lock) => {
+      const ask = (ifAvailable: boolean, end = signal): Promise<unknown> => second({ ...request, ifAvailable }, end ? AbortSignal.any([end, lost.signal]) : lost.signal, (lock) => {
+        if (!lock) return;
         granted = true;
         const result = attempt(() => {
           lost.signal.throwIfAborted();
@@ -50,9 +47,15 @@ export const both = (first: Requester, second: Requester): Requester => async (r
         });
         result.then(resolve, reject);
         return Promise.race([result, robbed]);
-      }).catch((failure: unknown) => {
-        if (granted || !late?.aborted) throw failure;
-        return run(null);
+      });
+      follows = ask(request.ifAvailable).then((value) => {
+        if (granted) return value;
+        // The runtime has started and has answered: only from now on does the time count.
+        const late = AbortSignal.timeout(followMs);
+        return ask(false, late).catch((failure: unknown) => {
+          if (granted || !late.aborted) throw failure;
+          return run(null);
+        });
       });
       follows.then(resolve, reject);
     }) : run(null));
