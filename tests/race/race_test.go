@@ -3,6 +3,7 @@ package race
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -92,7 +93,11 @@ func start(t *testing.T, strategy string, alone, fault bool) *runner {
 		number = rand.Uint64()
 	}
 	t.Logf("play it again with: go test ./tests/race -run '%s' -grants %d -every %v -seed %d", t.Name(), *grants, *every, number)
-	r := &runner{t: t, browser: browser.Start(t, browser.Options{Shell: true}), referee: newReferee(*grants), strategy: strategy, fault: fault,
+	limit := *grants
+	if fault {
+		limit = math.MaxInt // it goes on until it is found
+	}
+	r := &runner{t: t, browser: browser.Start(t, browser.Options{Shell: true}), referee: newReferee(limit), strategy: strategy, fault: fault,
 		random: rand.New(rand.NewPCG(number, 0)), events: map[string]int{}}
 	r.server = serve(t, r.referee, alone)
 	for i := range r.tabs {
