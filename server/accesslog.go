@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/server/httpapi"
+	"github.com/holdfast-dev/holdfast/server/traces"
 )
 
-// logged logs each request at its end, with an id that the response has too. It leaves the query out, because queries may
+// logged logs each request at its end, with an id that the response has too, and with that of its trace. It leaves the query out, because queries may
 // hold secrets.
 func logged(log *slog.Logger, address func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -17,6 +18,10 @@ func logged(log *slog.Logger, address func(*http.Request) string, next http.Hand
 		id := rand.Text()[:16]
 		w.Header().Set(httpapi.RequestHeader, id)
 		defer func() { // also when the handler breaks the connection
+			log := log
+			if trace := traces.ID(r.Context()); trace != "" {
+				log = log.With("trace", trace)
+			}
 			log.Info("request", "request", id, "method", r.Method, "path", r.URL.Path, "status", counted.status,
 				"bytes", counted.bytes, "took", time.Since(begun).Round(time.Microsecond), "address", address(r))
 		}()

@@ -87,6 +87,8 @@ type Config struct {
 
 	// AccessLog logs each request, with an id.
 	AccessLog bool
+	// Traces is the URL of an OpenTelemetry collector that gets the traces of requests. Empty is none.
+	Traces string
 	// MetricsApart leaves /metrics out of [Server.Handler]: another address has [Server.Metrics].
 	MetricsApart bool
 	// Drain is how long a server that stops still takes connections, while it tells load balancers that it is not
@@ -196,6 +198,7 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	duration(&c.ReadLimit, "read-limit", "how long a request may take to arrive")
 	duration(&c.WriteLimit, "write-limit", "maximum time to write a response")
 	flags.BoolVar(&c.AccessLog, "access-log", c.AccessLog, "log each request, with the id that X-Request-Id has in the response")
+	text(&c.Traces, "traces", "`URL` of an OpenTelemetry collector (OTLP over gRPC) that gets a trace of each request, as http://127.0.0.1:4317")
 	duration(&c.Drain, "drain", "how long new connections are taken after SIGTERM, while /readyz fails; at most half of --stop-limit")
 	duration(&c.StopLimit, "stop-limit", "how long a graceful stop may take")
 }

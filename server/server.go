@@ -35,6 +35,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/rooms"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 	"github.com/holdfast-dev/holdfast/server/sweeper"
+	"github.com/holdfast-dev/holdfast/server/traces"
 	"github.com/holdfast-dev/holdfast/server/users"
 	"github.com/holdfast-dev/holdfast/server/users/oidc"
 	"github.com/holdfast-dev/holdfast/server/wopi"
@@ -59,6 +60,7 @@ type Server struct {
 	tokens   users.Tokens   // nil for none
 	provider *oidc.Verifier // where users sign in; nil for none
 
+	traces   *traces.Traces // nil for none
 	metrics  http.Handler
 	stopping atomic.Bool
 
@@ -90,6 +92,11 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	config, err := storeConfig(c)
 	if err != nil {
 		return err
+	}
+	if c.Traces != "" {
+		if s.traces, err = traces.Open(ctx, c.Traces, c.Log); err != nil {
+			return err
+		}
 	}
 	if s.store, err = kv.Open(ctx, config); err != nil {
 		return err
@@ -160,6 +167,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	if c.AccessLog {
 		s.handler = logged(c.Log, trusted.Address, s.handler)
 	}
+	s.handler = s.traces.Handler(s.handler, "/api/", dav.Prefix, wopi.Prefix)
 	return nil
 }
 
@@ -234,6 +242,7 @@ func (s *Server) Close() error {
 	if s.table != nil {
 		s.table.Close()
 	}
+	s.traces.Close()
 	err := s.audit.Close()
 	if s.store != nil {
 		err = errors.Join(s.store.Close(), err)
@@ -297,7 +306,8 @@ func (s *Server) routes(registry *prometheus.Registry, site http.Handler) http.H
 			return
 		}
 		if strings.HasPrefix(r.URL.Path+"/", dav.Prefix) {
-			s.dav.ServeHTTP(w, r) // as it came, too
+			r.Pattern = dav.Prefix // for its trace
+			s.dav.ServeHTTP(w, r)  // as it came, too
 			return
 		}
 		mux.ServeHTTP(w, r)

@@ -9,9 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-dev/holdfast/server/metrics"
+	"github.com/holdfast-dev/holdfast/server/traces"
 )
 
-// Counted counts the operations of b. A missing blob does not count as an error.
+// Counted counts the operations of b, and traces those of requests. A missing blob does not count as an error.
 func Counted(b Blobs, m metrics.Blobs) Blobs { return counted{b, m} }
 
 type counted struct {
@@ -30,7 +31,9 @@ func (c counted) done(err error, begun time.Time, took prometheus.Observer, coun
 
 func (c counted) Put(ctx context.Context, name string, data []byte) error {
 	begun := time.Now()
+	ctx, done := traces.Step(ctx, "blob write")
 	err := c.Blobs.Put(ctx, name, data)
+	done(err)
 	c.done(err, begun, c.m.WriteTime, c.m.Writes)
 	if err == nil {
 		c.m.WrittenBytes.Add(float64(len(data)))
@@ -40,7 +43,9 @@ func (c counted) Put(ctx context.Context, name string, data []byte) error {
 
 func (c counted) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
 	begun := time.Now()
-	r, err := c.Blobs.Open(ctx, name)
+	inside, done := traces.Step(ctx, "blob open")
+	r, err := c.Blobs.Open(inside, name)
+	done(err)
 	c.done(err, begun, c.m.ReadTime, c.m.Reads)
 	if err != nil {
 		return nil, err
@@ -50,7 +55,9 @@ func (c counted) Open(ctx context.Context, name string) (io.ReadSeekCloser, erro
 
 func (c counted) Delete(ctx context.Context, name string) error {
 	begun := time.Now()
+	ctx, done := traces.Step(ctx, "blob delete")
 	err := c.Blobs.Delete(ctx, name)
+	done(err)
 	c.done(err, begun, c.m.DeleteTime, c.m.Deletes)
 	return err
 }

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-dev/holdfast/server/traces"
 )
 
 // Store is an open store. Its methods may be called from any goroutine.
@@ -223,7 +225,9 @@ const pageTimeout = time.Minute
 func (s *Store) getWithin(ctx context.Context, limit time.Duration, key string, options ...clientv3.OpOption) ([]Entry, int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	ctx, done := traces.Step(ctx, "etcd read")
 	response, err := s.client.Get(ctx, key, options...)
+	done(err)
 	if err != nil {
 		return nil, 0, plainError(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-dev/holdfast/server/traces"
 )
 
 // Cond is a condition of a transaction.
@@ -116,7 +118,9 @@ type Result struct {
 func (s *Store) Commit(ctx context.Context, txn Txn) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
+	ctx, done := traces.Step(ctx, "etcd transaction")
 	response, err := s.client.Txn(ctx).If(compares(txn.If)...).Then(bare(txn.Then)...).Else(bare(txn.Else)...).Commit()
+	done(err)
 	if err != nil {
 		return Result{}, plainError(err)
 	}
