@@ -67,6 +67,10 @@ func (s *service) link(dead <-chan struct{}) memory.Link {
 		if request == "grant" || request == "revoke" {
 			long = 0 // the table holds a mutex meanwhile, for which virtual time would wait
 		}
+		if long > time.Second {
+			s.ill() // now, because a lease may end while the request waits
+			defer s.ill()
+		}
 		timer := time.NewTimer(long)
 		defer timer.Stop()
 		select {
@@ -87,7 +91,7 @@ func (s *service) link(dead <-chan struct{}) memory.Link {
 		case s.dice.chance(rate):
 			after = memory.ErrLost
 		}
-		if before != nil || after != nil || long > time.Second {
+		if before != nil || after != nil {
 			s.ill()
 		}
 		return before, after
