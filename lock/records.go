@@ -26,7 +26,7 @@ type Record struct {
 // Each call is atomic with respect to every other one on the same resource.
 type Records interface {
 	// Claim writes r under a token greater than the token of every earlier record of the resource, and greater than
-	// r.Token, and returns the token. stolen says that the previous holder may still believe in its lease.
+	// r.Token, and returns the token. That includes a record of the same lease that an earlier attempt left. stolen says that the previous holder may still believe in its lease.
 	Claim(ctx context.Context, r Record, stolen bool) (token int64, err error)
 	// Renew writes r again. It fails with an error that matches ErrLost if the present record carries another lease's
 	// id, or there is no record: a renewal that was overtaken by its Remove must not bring the record back.

@@ -328,6 +328,14 @@ func TestRecordsBesideAnotherMechanism(t *testing.T) {
 	require.NoError(t, b.Renew(t.Context(), second))
 	require.NoError(t, a.Remove(t.Context(), second), "not its own: nothing happens")
 	require.NoError(t, b.Renew(t.Context(), second))
+
+	third := record("third")
+	third.Token, err = a.Claim(t.Context(), third, false)
+	require.NoError(t, err)
+	again, err := b.Claim(t.Context(), second, false) // its acquisition tries again
+	require.NoError(t, err)
+	assert.Greater(t, again, third.Token)
+	require.NoError(t, a.Remove(t.Context(), third))
 	require.NoError(t, b.Remove(t.Context(), second))
 	assert.ErrorIs(t, b.Renew(t.Context(), second), lock.ErrLost)
 	leases, err = a.Leases(t.Context())

@@ -10,8 +10,11 @@ import (
 // claim writes a lease under a token greater than any before and than the wall time in milliseconds, so that tokens
 // keep rising after the file was lost. The lease becomes part of the entry that was granted to the client for that
 // name. Without such an entry another mechanism keeps the lock, and the lease gets an entry of its own under the given
-// id.
+// id. A record that an earlier attempt left for the lease is replaced: others may have received higher tokens since.
 func (t *table) claim(client, id string, r lock.Record, now time.Time, stolen bool) (e *entry, replaced []*entry) {
+	if left := t.leased(r.LeaseID); left != nil {
+		t.unlease(left)
+	}
 	t.token = max(t.token+1, r.Token+1, now.UnixMilli())
 	r.Token = t.token
 	l := &lease{Record: r, ttl: r.ExpiresAt.Sub(r.AcquiredAt)}

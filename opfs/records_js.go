@@ -16,7 +16,7 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 	id := lock.NewID()
 	err = c.visit(ctx, func(s *session) error {
 		e := s.t.leased(r.LeaseID)
-		if e == nil {
+		if e == nil || e.lease.Token != token { // not yet claimed by this call
 			var replaced []*entry
 			e, replaced = s.t.claim(c.alive.id, id, r, s.now.Wall, stolen)
 			s.rob(replaced)

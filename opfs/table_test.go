@@ -303,3 +303,22 @@ func TestRestoreShowsEarlierEntries(t *testing.T) {
 	assert.Equal(t, waiting, later.find("next").state, "it waits for mine")
 	assert.Equal(t, []string{"waits"}, ids(later.next()), "theirs was released")
 }
+
+// A claim may fail after it was written, and its acquisition tries again later.
+func TestClaimingAgainGivesAHigherToken(t *testing.T) {
+	now := time.UnixMilli(1000)
+	r := lock.Record{Resource: "r", LeaseID: "retried", AcquiredAt: now, ExpiresAt: now.Add(time.Second)}
+	table := &table{}
+	first, _ := table.claim("1", "left", r, now, false)
+	other, _ := table.claim("2", "other", lock.Record{Resource: "r", LeaseID: "between"}, now, false)
+	require.Greater(t, other.lease.Token, first.lease.Token)
+
+	own := newEntry("own", "1", granted, lock.Exclusive, "r")
+	table.queue = append(table.queue, own)
+	r.AcquiredAt, r.ExpiresAt = now.Add(time.Minute), now.Add(time.Hour)
+	again, _ := table.claim("1", "unused", r, now, false)
+	assert.Greater(t, again.lease.Token, other.lease.Token)
+	assert.Same(t, own, again, "the record is part of the entry that was granted")
+	assert.Equal(t, r.ExpiresAt, again.lease.ExpiresAt)
+	assert.Equal(t, []string{"other", "own"}, ids(table.queue), "nothing of the first attempt is left")
+}

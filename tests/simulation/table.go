@@ -26,9 +26,7 @@ type leaseEntry struct {
 func (t *leaseTable) claim(client string, r lock.Record, now time.Time, stolen bool) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e := t.find(r.LeaseID); e != nil {
-		return e.Token
-	}
+	t.list = slices.DeleteFunc(t.list, func(e leaseEntry) bool { return e.LeaseID == r.LeaseID }) // an earlier attempt left it
 	t.token = max(t.token+1, r.Token+1, now.UnixMilli())
 	r.Token = t.token
 	if stolen {
