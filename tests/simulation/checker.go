@@ -31,8 +31,18 @@ type checker struct {
 // mark is a granted token and its holder.
 type mark struct {
 	token int64
+	tab   *tab
 	what  string
 }
+
+// again reports whether a lease may have the token of the mark: it comes from the clock, and the tab that had it ended before
+// the clock went on.
+func (m mark) again(token int64, kind string) bool {
+	return kind == clockTokens && token == m.token && m.tab.gone()
+}
+
+// The kinds of tokens: counted in a record, or read from the clock.
+const recordTokens, clockTokens = "record", "clock"
 
 func newChecker(w *world) *checker {
 	return &checker{w: w, tokens: make(map[string]mark), waits: make(map[*waiter]bool),
@@ -169,14 +179,14 @@ func (c *checker) rising(b *belief) {
 	if b.tab.at.clock.wasSetBack() && (!b.recorded || b.tab.at.faults.failedSince(c.w.began)) {
 		return // without a record, tokens come from the clock
 	}
-	kind := "clock"
+	kind := clockTokens
 	if b.recorded {
-		kind = "record"
+		kind = recordTokens
 	}
 	for _, n := range b.names {
 		key := strings.Join([]string{b.domain, kind, n.name}, " ")
 		for _, mode := range []string{"exclusive", "shared"} {
-			if m, ok := c.tokens[key+" "+mode]; ok && (n.exclusive || mode == "exclusive") && m.token >= b.lease.Token {
+			if m, ok := c.tokens[key+" "+mode]; ok && (n.exclusive || mode == "exclusive") && m.token >= b.lease.Token && !m.again(b.lease.Token, kind) {
 				c.w.found("tokens", "%s came after %s", b, m.what)
 			}
 		}
@@ -188,7 +198,7 @@ func (c *checker) rising(b *belief) {
 		}
 		key := strings.Join([]string{b.domain, kind, n.name, mode}, " ")
 		if m := c.tokens[key]; b.lease.Token > m.token {
-			c.tokens[key] = mark{b.lease.Token, b.String()}
+			c.tokens[key] = mark{b.lease.Token, b.tab, b.String()}
 		}
 	}
 }
