@@ -208,6 +208,12 @@ func (tab *Tab) Before(js string) {
 	}))
 }
 
+// BypassCSP lets no Content Security Policy restrict the documents that the tab loads from now on.
+func (tab *Tab) BypassCSP() {
+	tab.t.Helper()
+	tab.must("bypass the policy", tab.do(func(ctx context.Context) error { return page.SetBypassCSP(true).Do(ctx) }))
+}
+
 // Reload reloads the page as a user does, and returns when the page has fired "load". It also revives a crashed tab.
 func (tab *Tab) Reload() {
 	tab.t.Helper()

@@ -14,10 +14,14 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/outside"
 )
 
-// Each Go block is a program of another module. Its output must match its comment "Output:".
+// Each Go block is a program of another module. Its output must match its comment "Output:". TestFaultsInBrowsers runs those of
+// docs/testing.md.
 func TestGo(t *testing.T) {
 	t.Parallel()
 	for _, b := range blocksIn(t, "go") {
+		if b.page == testingPage {
+			continue
+		}
 		t.Run(b.name(), func(t *testing.T) {
 			dir := t.TempDir()
 			outside.Module(t, dir, "../..")

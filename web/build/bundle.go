@@ -45,6 +45,7 @@ var entries = []entry{
 	{source: "web/src/testing/index.ts", output: "testing", external: []string{"node:*", "./testing-tab.js", "./testing-worker.js"}},
 	{source: "web/src/testing/tab.ts", output: "testing-tab", wrapped: true},
 	{source: "web/src/worker.ts", output: "testing-worker", wrapped: true},
+	{source: "web/src/testing/page.ts", output: "testing-page"},
 }
 
 // demoEntries are the modules of the demo's pages.

@@ -38,7 +38,9 @@ type optionalPeer struct {
 }
 
 // declared returns the entries with declarations, besides the main entry.
-func declared() []string { return append(slices.Sorted(maps.Keys(frameworks)), "element", "testing") }
+func declared() []string {
+	return append(slices.Sorted(maps.Keys(frameworks)), "element", "testing", "testing-page")
+}
 
 // undeclared returns the modules that no program imports, because bundlers only request their URLs. Each has a
 // declaration that says so. Otherwise tools would report a missing one.
@@ -115,7 +117,7 @@ func newManifest(version string) manifest {
 		Types:       "./holdfast.d.ts",
 		Exports:     exports,
 		Files:       published(),
-		SideEffects: []string{"./element.js"}, // which defines an element
+		SideEffects: []string{"./element.js", "./testing-page.js"}, // which define an element and a global
 
 		PeerDependencies:     frameworks,
 		PeerDependenciesMeta: optional,

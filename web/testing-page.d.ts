@@ -1,0 +1,26 @@
+// Faults in a real page, for tests that drive a browser (Playwright, Puppeteer, chromedp). The test runs this script before the
+// scripts of each page, and bypasses the page's Content Security Policy, because the script also runs in Holdfast's workers, from `blob:`.
+
+/** Failures on request, in one page and its workers. A promise settles when they are in force. */
+export interface PageFaults {
+  /** Takes the lock of a project from its holder, and keeps it until `release`. Takes Web Locks. Default: "project". */
+  steal(root?: string): Promise<void>;
+  /** Gives back what `steal` took. */
+  release(root?: string): void;
+  /** The clocks of the page jump ahead, as in a computer that slept. The page notices at its next heartbeat or call. Default: 120000. */
+  expire(ms?: number): Promise<void>;
+  /** So many of the next writes to files or IndexedDB fail. 0 ends this. */
+  failWrites(count: number): Promise<void>;
+  /** To open a file takes so long, in milliseconds. 0 ends this. */
+  delayFiles(ms: number): Promise<void>;
+  /** The storage has room for so many more bytes. Default: none. Infinity ends this. */
+  fillStorage(room?: number): Promise<void>;
+  /** No request of the page or its workers reaches a server; `false` ends this. */
+  cutServer(cut?: boolean): Promise<void>;
+}
+
+declare global {
+  var holdfastFaults: PageFaults;
+  /** Which workers get the faults, by their URL. Default: those with "holdfast" in it. */
+  var holdfastFaultyWorkers: RegExp | undefined;
+}
