@@ -145,22 +145,35 @@ func (s *Saver) verify() {
 	lease := s.lease
 	s.enter(starting)
 	s.background(func(ctx context.Context, step func(func()) bool) {
-		ctx, stop := context.WithTimeout(ctx, answerLimit)
-		defer stop()
-		_, err := s.config.Locks.RenewProjectLock(ctx, lease)
+		err := s.renew(ctx, lease)
 		step(func() {
-			if wait.Closed(lease.Done()) {
-				s.lost()
-				return
+			if s.mayGoOn(lease, err) {
+				s.enter(editing)
+				s.settle()
 			}
-			if err != nil && !errors.Is(err, lock.ErrRenewFailed) {
-				s.regain(err) // the state of the lease is unknown
-				return
-			}
-			s.enter(editing)
-			s.settle()
 		})
 	})
+}
+
+func (s *Saver) renew(ctx context.Context, lease lock.Lease) error {
+	ctx, stop := context.WithTimeout(ctx, answerLimit)
+	defer stop()
+	_, err := s.config.Locks.RenewProjectLock(ctx, lease)
+	return err
+}
+
+// mayGoOn reports whether the page still has its lease, after a renewal that ended with err. If not, the page becomes a
+// viewer, or acquires the lock anew.
+func (s *Saver) mayGoOn(lease lock.Lease, err error) bool {
+	switch {
+	case wait.Closed(lease.Done()):
+		s.lost()
+	case err != nil && !errors.Is(err, lock.ErrRenewFailed):
+		s.regain(err) // the state of the lease is unknown
+	default:
+		return true
+	}
+	return false
 }
 
 // finish ends a page that has departed. It closes the returned channel when nothing runs any more.

@@ -44,14 +44,16 @@ func (s *Saver) load(l lock.Lease) {
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		next := s.config.Retry.Delays()
 		for round := 0; ctx.Err() == nil; {
+			began := s.config.Clock.Now()
 			found, err := s.find(ctx, l, h)
 			if err == nil {
 				again := false
 				round++
+				renewal := s.renewLate(ctx, l, began)
 				if !step(func() {
 					// Text typed since the snapshot was taken belongs to it too.
 					again = found.foreign && s.since.Load() != 0 && s.marks.Load() != found.marked && round < reloads
-					if s.loadedOwn(found, text); !again {
+					if s.loadedOwn(found, text); !again && s.mayGoOn(l, renewal) {
 						s.edit(found)
 					}
 				}) || !again {
@@ -75,6 +77,15 @@ func (s *Saver) load(l lock.Lease) {
 			_ = wait.For(ctx, next())
 		}
 	})
+}
+
+// renewLate renews the lease if a heartbeat was due since began. A page that slept meanwhile may have lost its lease
+// without knowing.
+func (s *Saver) renewLate(ctx context.Context, l lock.Lease, began lock.Instant) error {
+	if s.config.Clock.Now().Since(began) < l.HeartbeatInterval {
+		return nil
+	}
+	return s.renew(ctx, l)
 }
 
 // find fences and reads for load. Drafts of pages that are gone become part of the content, or wait for a decision. If

@@ -2,6 +2,7 @@ package autosave_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,5 +155,37 @@ func TestResumeDuringSuspend(t *testing.T) {
 		synctest.Wait()
 		require.ErrorIs(t, a.Resume(ctx), context.DeadlineExceeded)
 		require.NoError(t, <-suspended)
+	})
+}
+
+// The machine sleeps while the page loads, for longer than its lease lasts. The page edits only under a lease that it
+// still has when it wakes.
+func TestSleepWhileLoading(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.savedUnder(1, "saved")
+		a := w.prepare("a")
+		asleep := false
+		a.files.Before = func(op string) {
+			if !asleep && strings.HasPrefix(op, "read history") {
+				asleep = true
+				w.clock.Sleep(time.Minute)
+			}
+		}
+		a.config.Listener = func(e autosave.Event) {
+			if e.Type == autosave.EventEditable {
+				lease, held := a.manager.Lease(e.LeaseID)
+				if assert.True(t, held) {
+					_, err := a.manager.RenewProjectLock(t.Context(), lease)
+					assert.NoError(t, err)
+				}
+			}
+			a.hear(e)
+		}
+		a.open()
+		w.sleep(time.Minute)
+		assert.True(t, asleep)
+		assert.Equal(t, 1, a.count(autosave.EventEditable))
+		assert.False(t, a.ReadOnly())
+		assert.Equal(t, "saved", a.shows())
 	})
 }
