@@ -18,7 +18,7 @@ func (tab *Tab) Type(text string) {
 func (tab *Tab) Press(key string) {
 	tab.t.Helper()
 	tab.Show()
-	code, known := map[string]int64{"Enter": 13, "ArrowUp": 38, "ArrowDown": 40, "Tab": 9}[key]
+	code, known := map[string]int64{"Enter": 13, "ArrowUp": 38, "ArrowDown": 40, "Tab": 9, "Escape": 27, "Delete": 46}[key]
 	if !known {
 		tab.t.Fatalf("no code is known for the key %s", key)
 	}

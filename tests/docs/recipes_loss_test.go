@@ -3,7 +3,6 @@ package docs
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -47,13 +46,8 @@ func set(t *testing.T, r recipe, parts map[string]string) table {
 	t.Helper()
 	server := serving.Run(t, "--data-dir", t.TempDir(), "--lock-ttl", "3s", "--rate", "0", "--new-rate", "0", "--log-level", "error")
 	wire := serving.NewWire(t, "tcp", server.Address())
-	served := map[string]string{}
-	for name, part := range parts {
-		served[name] = part
-	}
-	served[r.script] += fmt.Sprintf("globalThis.shown = () => %s;\nglobalThis.emptied = () => { %s; };\nglobalThis.removed = () => { %s; };\n", r.read, r.empty, r.remove)
 	mux := http.NewServeMux()
-	mux.Handle("/", kitchenOf(t, r, served))
+	mux.Handle("/", kitchenOf(t, r, r.exposed(parts)))
 	mux.Handle("/api/", wire.Proxy())
 	itself, err := os.ReadFile("../../web/site/holdfast.js")
 	require.NoError(t, err)
@@ -121,7 +115,7 @@ func (k table) write(t *testing.T, with map[string]options, word string) *browse
 
 func (k table) typed(tab *browser.Tab, word string) {
 	tab.Show()
-	tab.MustEval(k.focus, nil)
+	k.begin(tab)
 	tab.Type(word)
 	tab.WaitFor("shown().includes('"+word+"')", browser.Limit)
 }
@@ -225,7 +219,7 @@ func teardown(call, then string) func(t *testing.T, k table, end endings.Ending,
 	return func(t *testing.T, k table, _ endings.Ending, root, word string) {
 		tab := k.write(t, local(root), word)
 		tab.MustEval("const done = "+call+"; "+then+"; await done; null", nil)
-		tab.Quiet()
+		k.quiet(tab)
 		tab.Close()
 		assertLeft(t, k.open(t, local(root)), word)
 	}
@@ -281,6 +275,13 @@ func conflict(t *testing.T, k table, end endings.Ending, root, word string) {
 	end.EndAfter(t, k.Browser, tab, word)
 	leaves(other)
 	next := k.again(t, tab, end, local(root))
+	if k.merges {
+		next.WaitFor("['theirs', '"+word+"'].every((part) => shown().includes(part)) && document.querySelector('#drafts').childElementCount === 0", browser.Limit)
+		endings.AssertFound(t, next, word, "content")
+		endings.AssertFound(t, next, "theirs", "content")
+		leaves(next)
+		return
+	}
 	next.WaitFor("!autosave.readOnly && shown() === 'theirs' && document.querySelector('#drafts').textContent.includes('"+word+"')", browser.Limit)
 	next.MustEval("document.querySelector('#drafts button').click()", nil)
 	next.WaitFor("shown().includes('"+word+"') && document.querySelector('#drafts').childElementCount === 0", browser.Limit)

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,12 +26,16 @@ const (
 type recipe struct {
 	script string                     // the name in the first comment of its block
 	policy func(policy string) string // the changes that the editor needs in the site's policy
-	focus  string                     // the element that a user clicks before typing
+	focus  string                     // how the script focuses the element that a user clicks before typing
+	click  func(tab *browser.Tab)     // how a user begins to type, where the focus is not enough
 	text   string                     // the text in the editor
 	read   string                     // the same text from the script, also in a hidden tab
 	empty  string                     // how the script empties the editor
 	remove string                     // how the script removes the editor
 	theirs string                     // saved content whose text is "theirs"
+	merges bool                       // whether the recipe joins changes in different places
+	expose string                     // names of the script that the test needs, too
+	report string                     // what the browser reports because of the policy, though nothing fails
 }
 
 const nonce = "cmFuZG9tIGVub3VnaA"
@@ -93,6 +98,7 @@ var kitchen = []recipe{
 		remove: "editor.setRootElement(null)",
 		theirs: `{"root":{"type":"root","version":1,"children":[{"type":"paragraph","version":1,"children":[{"type":"text","version":1,"text":"theirs"}]}]}}`,
 	},
+	excalidraw,
 }
 
 // Each page is opened in two tabs: one edits and saves, the other reads, takes over, and continues where the first
@@ -107,24 +113,24 @@ func TestRecipes(t *testing.T) {
 }
 
 func cook(t *testing.T, chromium *browser.Browser, r recipe, parts map[string]string) {
-	server := browser.Serve(t, kitchenOf(t, r, parts))
+	server := browser.Serve(t, kitchenOf(t, r, r.exposed(parts)))
 	first := chromium.Open(t, server.URL("/recipe"))
 	shows(first, "You edit.")
-	first.MustEval(r.focus, nil)
+	r.begin(first)
 	first.Type("typed in the first tab")
 	shows(first, "Saved.")
 
 	second := chromium.Open(t, server.URL("/recipe"))
 	shows(second, "Another tab edits.")
 	second.WaitFor(r.text+" === 'typed in the first tab'", browser.Limit)
-	second.MustEval(r.focus, nil)
+	r.begin(second)
 	second.Type("not allowed, ")
 	assert.Equal(t, "typed in the first tab", browser.Get[string](second, r.text), "a read-only editor takes nothing")
 
 	second.MustEval("document.querySelector('#ask').click()", nil)
 	shows(second, "You edit.")
 	shows(first, "Another tab edits.")
-	second.MustEval(r.focus, nil)
+	r.begin(second)
 	second.Type("then in the second")
 	shows(second, "Saved.")
 
@@ -134,9 +140,34 @@ func cook(t *testing.T, chromium *browser.Browser, r recipe, parts map[string]st
 	both := "['typed in the first tab', 'then in the second'].every((part) => text.includes(part)) && text"
 	first.WaitFor("{ const text = "+r.text+"; "+both+" }", browser.Limit)
 	for _, tab := range []*browser.Tab{first, second} {
-		tab.Quiet()
+		r.quiet(tab)
 		tab.Close()
 	}
+}
+
+// begin puts the caret into the editor.
+func (r recipe) begin(tab *browser.Tab) {
+	if r.click != nil {
+		r.click(tab)
+		return
+	}
+	tab.MustEval(r.focus, nil)
+}
+
+// quiet fails the test for errors on the console.
+func (r recipe) quiet(tab *browser.Tab) {
+	if r.report == "" {
+		tab.Quiet()
+		return
+	}
+	tab.Quiet(r.report)
+}
+
+// exposed returns the parts with a script that lets the test read, empty and remove the editor.
+func (r recipe) exposed(parts map[string]string) map[string]string {
+	all := maps.Clone(parts)
+	all[r.script] += fmt.Sprintf("Object.assign(globalThis, { shown: () => %s, emptied: () => { %s; }, removed: () => { %s; }, %s });\n", r.read, r.empty, r.remove, r.expose)
+	return all
 }
 
 func shows(tab *browser.Tab, status string) {
@@ -182,6 +213,8 @@ func kitchenOf(t *testing.T, r recipe, parts map[string]string) http.Handler {
 	for _, path := range glob(t, filepath.Join(dir, "out", "*")) {
 		mux.HandleFunc("/"+filepath.Base(path), func(w http.ResponseWriter, request *http.Request) { http.ServeFile(w, request, path) })
 	}
+	fonts := http.FileServer(http.Dir(filepath.Join(editors, "@excalidraw/excalidraw/dist/prod")))
+	mux.Handle("/fonts/", fonts)
 	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/recipe", func(w http.ResponseWriter, _ *http.Request) {
 		static.SecurityHeaders(w.Header())
@@ -219,7 +252,10 @@ func bundled(t *testing.T, dir, name string) {
 		Format:              api.FormatESModule,
 		Platform:            api.PlatformBrowser,
 		Target:              api.ES2022,
-		Loader:              map[string]api.Loader{".ttf": api.LoaderFile},
+		Loader:              map[string]api.Loader{".ttf": api.LoaderFile, ".woff2": api.LoaderFile},
+		Conditions:          []string{"module", "production"},
+		Define:              map[string]string{"process.env.NODE_ENV": `"production"`},
+		Splitting:           true,
 		NodePaths:           []string{modules},
 		Plugins:             []api.Plugin{holdfast},
 		LogLevel:            api.LogLevelSilent,
