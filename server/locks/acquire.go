@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -139,22 +140,16 @@ func (t *Table) confirmed(ctx context.Context, seen []kv.Cond) bool {
 // grab makes the claims if nothing conflicts with them. The grant removes the ticket.
 func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error) {
 	c := own.claim
-	var w preconditions
-	w.clear(c)
-	if own.joined == 0 {
-		w.first(c)
-	} else {
-		w.add(own.stub, kv.Holds(own.stub, own.text), kv.Read(own.stub))
-	}
-	if own.named() {
-		w.add(own.gone(), kv.Absent(own.gone()), kv.Read(own.gone()))
-	}
+	w := own.preconditions()
 	now := time.Now()
 	c.Locked = now.UnixMilli()
 	expires := now.Add(c.ttl())
 	then := []kv.Op{kv.Put(c.beatKey(), encodeBeat(expires))}
 	for _, key := range c.keys() {
 		then = append(then, kv.Put(key, c.encode()))
+	}
+	if asked, needed := c.asked(); needed {
+		then = append(then, kv.Put(asked, nil))
 	}
 	then = append(then, own.removal()...)
 	then = append(then, t.record(Change{Locked: true, Lease: c.lease(0, expires)})...)
@@ -169,6 +164,8 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 		err = tooMany
 	case err == nil && readConflicts(result.Reads).gone:
 		err = ErrGivenUp
+	case err == nil && readConflicts(result.Reads).granted:
+		err = cmp.Or(t.hear(ctx, result.Revision), errGranted)
 	}
 	if err != nil || !result.Held {
 		t.mirror.own.drop(c.beatKey())
@@ -177,6 +174,23 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 	t.mirror.note(c, result.Revision)
 	t.config.Metrics.Grants.Inc()
 	return c.lease(result.Revision, expires), result, nil
+}
+
+// preconditions returns the conditions on which the ticket is granted.
+func (t *ticket) preconditions() (w preconditions) {
+	w.clear(t.claim)
+	if t.joined > 0 {
+		w.add(t.stub, kv.Holds(t.stub, t.text), kv.Read(t.stub))
+	} else {
+		w.first(t.claim)
+		if asked, needed := t.asked(); needed {
+			w.add(asked, kv.Absent(asked), kv.Read(asked))
+		}
+	}
+	if t.named() {
+		w.add(t.gone(), kv.Absent(t.gone()), kv.Read(t.gone()))
+	}
+	return w
 }
 
 // commit runs a transaction to its end even if ctx ends meanwhile. So only the store can leave the outcome unknown.
@@ -215,10 +229,11 @@ func (l Lease) Records(document Path) bool {
 
 // found is the set of conflicts with a request: either those of a refused transaction or those in this server's view.
 type found struct {
-	claims []storedLease
-	waited bool
-	stub   []byte
-	gone   bool // the acquisition has been given up
+	claims  []storedLease
+	waited  bool
+	stub    []byte
+	gone    bool // the acquisition has been given up
+	granted bool // a request with the same ticket has its lease
 	// confirm holds while the store matches this server's view. It is nil for an answer of the store.
 	confirm []kv.Cond
 }
@@ -247,6 +262,9 @@ func readConflicts(reads [][]kv.Entry) found {
 				continue
 			case strings.HasPrefix(e.Key, gonePrefix):
 				f.gone = true
+				continue
+			case strings.HasPrefix(e.Key, askedPrefix):
+				f.granted = true
 				continue
 			}
 			other, ok := decodeClaim(e)

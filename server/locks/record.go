@@ -18,6 +18,7 @@ const (
 	waitPrefix  = prefix + "wait/"
 	stubPrefix  = prefix + "stub/"
 	gonePrefix  = prefix + "gone/"
+	askedPrefix = prefix + "asked/"
 
 	exclusiveMark = "!x"
 	sharedMark    = "!s"

@@ -200,6 +200,9 @@ func (t *Table) end(ctx context.Context, s storedLease, why Change, ops []kv.Op,
 	for _, key := range keys {
 		ops = append(ops, kv.Delete(key))
 	}
+	if asked, needed := s.asked(); needed {
+		ops = append(ops, kv.Delete(asked))
+	}
 	why.Lease = s.lease(s.token, time.Time{})
 	ops = append(ops, t.record(why)...)
 	result, err := t.store.Commit(ctx, kv.Txn{If: conditions, Then: ops})

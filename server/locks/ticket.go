@@ -51,6 +51,12 @@ func newTicket(r Request, at time.Time) *ticket {
 // gone is the key that exists after a named ticket's acquisition was given up.
 func (c claim) gone() string { return gonePrefix + c.Holder + "/" + c.Ticket }
 
+// asked is the key that exists while the lease of a named ticket does. Only leases that do not exclude each other need
+// it: without it, one ticket could get several of them from servers that do not see each other's grants yet.
+func (c claim) asked() (key string, needed bool) {
+	return askedPrefix + askedKey(c), c.Ticket != "" && !whole(c.Mode, c.Slots)
+}
+
 func stubKey(holder, name string) string { return stubPrefix + holder + "/" + name }
 
 func (t *ticket) goBefore(place int64) { t.first, t.Place = place, place }

@@ -2,6 +2,8 @@ package locks
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -240,4 +242,47 @@ func TestRememberedGrantThatEndedElsewhere(t *testing.T) {
 	lease, _, err := other.At(t.Context(), Document("r"))
 	require.NoError(t, err)
 	assert.Zero(t, lease.Token)
+}
+
+// Two requests with one ticket are under way at once, because the network or a proxy has duplicated one. They get one
+// lease, although two such leases would not exclude each other.
+func TestOneTicketGetsOneLease(t *testing.T) {
+	for name, kind := range map[string]Request{"shared": {Mode: Shared}, "slots": {Slots: 3}} {
+		t.Run(name, func(t *testing.T) {
+			table, store, _ := opensFaulty(t)
+			request := func(holder, ticket string) Request {
+				r := kind
+				r.Paths, r.Holder, r.TTL, r.Ticket = []Path{{"a"}}, Holder{ID: holder}, time.Minute, ticket
+				return r
+			}
+			eve, err := table.Acquire(t.Context(), request("eve", "e"))
+			require.NoError(t, err)
+			delayed, again := make(chan struct{}), make(chan struct{})
+			store.set(func(f *faulty) {
+				f.before = func(kv.Txn) error {
+					store.set(func(f *faulty) { f.before = nil })
+					close(delayed)
+					<-again
+					return nil
+				}
+			})
+			first := make(chan Lease, 1)
+			go func() {
+				lease, err := table.Acquire(t.Context(), request("ann", "x"))
+				assert.NoError(t, err)
+				first <- lease
+			}()
+			<-delayed
+			require.NoError(t, table.Release(t.Context(), eve.ID, "eve")) // the second request finds another slot free
+			second, err := table.Acquire(t.Context(), request("ann", "x"))
+			require.NoError(t, err)
+			close(again)
+			assert.Equal(t, second.Token, (<-first).Token)
+			require.NoError(t, table.Release(t.Context(), second.ID, "ann"))
+			left, err := store.Keys(t.Context(), "locks/")
+			require.NoError(t, err)
+			left = slices.DeleteFunc(left, func(key string) bool { return strings.HasPrefix(key, gonePrefix) })
+			assert.Empty(t, left)
+		})
+	}
 }
