@@ -54,6 +54,8 @@ var stacks = []stack{
 	{name: "Parcel 2", packages: "parcel@2.16.4", build: "parcel build index.html --public-url /app/", out: "dist", inline: true},
 	{name: "Next 16, Turbopack", packages: "next@16.4.6 react@19.3.1 react-dom@19.3.1", files: "next", build: "next build --turbopack", out: "out", inline: true},
 	{name: "Next 16, webpack", packages: "next@16.4.6 react@19.3.1 react-dom@19.3.1", files: "next", build: "next build --webpack", out: "out", inline: true},
+	{name: "Nuxt 4", packages: "nuxt@4.3.1", files: "nuxt", build: "nuxt generate", out: ".output/public", develop: "nuxt dev --host 127.0.0.1 --port", inline: true},
+	{name: "SvelteKit 2", packages: "@sveltejs/kit@2.70.4 @sveltejs/adapter-static@3.0.10 @sveltejs/vite-plugin-svelte@6.2.4 svelte@5.57.1 vite@7.3.8", files: "sveltekit", build: "vite build", out: "build", develop: "vite --host 127.0.0.1 --strictPort --port", inline: true},
 	{name: "esbuild", packages: "esbuild@0.28.2", build: "esbuild src/main.js --bundle --format=esm --outdir=dist", out: "dist", script: `<script type="module" src="main.js">`, beside: true},
 	{name: "Rollup 4", packages: "rollup@4.68.7 @rollup/plugin-node-resolve@16.0.3", build: "rollup src/main.js --format es --plugin node-resolve --dir dist", out: "dist", script: `<script type="module" src="main.js">`, beside: true},
 }
@@ -93,7 +95,7 @@ func (s stack) install(t *testing.T) string {
 	if s.beside {
 		main = strings.ReplaceAll(main, "openHoldfast(options)", `openHoldfast({ ...options, baseURL: new URL("holdfast/", location.href) })`)
 	}
-	require.NoError(t, os.Mkdir(filepath.Join(project, "src"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(project, "src"), 0o755))
 	write(t, filepath.Join(project, "src", "main.js"), main)
 	write(t, filepath.Join(project, "package.json"), `{"private": true, "type": "module"}`)
 	run(t, project, "npm", append([]string{"install", "--no-progress", "--no-audit", "--no-fund", packed(t).tarball}, strings.Fields(s.packages)...)...)
