@@ -307,9 +307,12 @@ func (h *heldLease) close(why error) {
 
 func (h *heldLease) emit(e Event) { h.m.emit(h.backend.Resource, h.opts.LeaseID, e) }
 
-// tell makes the lease the present one and announces it with its next heartbeat.
+// tell makes the lease the present one and announces it with its next heartbeat. After a slow claim or renewal, the
+// heartbeat comes when half of the remaining time is over, at the latest.
 func (h *heldLease) tell(what EventType, l Lease) {
-	l = h.schedule(l, h.m.config.Clock.Now(), l.HeartbeatInterval)
+	now := h.m.config.Clock.Now()
+	age := now.Since(h.proven)
+	l = h.schedule(l, now, min(l.HeartbeatInterval, max(l.HeartbeatInterval-age, (l.TTL-age)/2)))
 	h.set(l)
 	h.emit(Event{Type: what, Lease: &l})
 	h.emit(Event{Type: EventRenewScheduled, Lease: &l, NextHeartbeatIn: h.pause})
