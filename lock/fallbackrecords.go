@@ -36,7 +36,7 @@ func (s *fallbackRecords) Claim(ctx context.Context, r Record, stolen bool) (int
 	defer stop()
 	token, err := s.best.Claim(limited, r, stolen)
 	if err == nil {
-		s.spare.reach(limited, token-maxLead.Milliseconds())
+		err = s.spare.reach(limited, token-maxLead.Milliseconds())
 	}
 	if err == nil || ctx.Err() != nil {
 		return token, err

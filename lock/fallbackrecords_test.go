@@ -108,3 +108,18 @@ func TestFallbackTokensRise(t *testing.T) {
 		})
 	}
 }
+
+// A client that gives up while its token is ahead of the clock has no lease: the next token, if it comes from the clock,
+// would not be greater.
+func TestGivenUpBeforeTheClockReachesTheToken(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		records := lock.WithFallback(&ahead{by: 50 * time.Millisecond}, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		defer stop()
+		_, err := records.Claim(ctx, lock.Record{AcquiredAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute)}, false)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		token, err := records.Claim(t.Context(), lock.Record{AcquiredAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute)}, false)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, token, time.Now().Add(2*time.Millisecond).UnixMilli())
+	})
+}

@@ -118,10 +118,11 @@ func (w *WallTokens) pass(ctx context.Context, token int64) error {
 }
 
 // reach returns when the clock shows the time of a token that is a little ahead of it.
-func (w *WallTokens) reach(ctx context.Context, token int64) {
+func (w *WallTokens) reach(ctx context.Context, token int64) error {
 	if now := w.now(); now < token && token-now <= maxTick.Milliseconds() {
-		_ = w.pass(ctx, token-1)
+		return w.pass(ctx, token-1)
 	}
+	return nil
 }
 
 // Renew does nothing.
