@@ -120,6 +120,15 @@ func (l Lease) renewedAt(now Instant) Lease {
 	return l
 }
 
+// lasts returns how long after a renewal the holder relies on the lease. The clock of a server may run a little faster than
+// the holder's, by up to a thousandth while both are adjusted. So the holder is the first to stop.
+func (l Lease) lasts() time.Duration {
+	if l.Strategy == Remote {
+		return l.TTL - l.TTL/500
+	}
+	return l.TTL
+}
+
 // record returns the public part of the lease, under the name that the Records know.
 func (h *heldLease) record(l Lease) Record {
 	return Record{Resource: h.backend.Name(), LeaseID: l.ID, OwnerID: l.OwnerID, OwnerName: l.OwnerName,
@@ -165,7 +174,7 @@ func (h *heldLease) beat() error {
 			Detail: "the heartbeat came " + late.Round(time.Millisecond).String() + " late; the page was probably suspended"})
 	}
 	lease := old.renewedAt(now)
-	interrupted, err := h.write(lease, old.TTL-now.Since(h.proven))
+	interrupted, err := h.write(lease, old.lasts()-now.Since(h.proven))
 	if gone := h.lapse(); gone != nil {
 		return h.over(gone)
 	}
@@ -210,7 +219,7 @@ func (h *heldLease) retry(cause error) error {
 	now := h.m.config.Clock.Now()
 	lease := h.snapshot()
 	lease.RenewAttempt++
-	left := lease.TTL - now.Since(h.proven) // two attempts must not use up all of it
+	left := lease.lasts() - now.Since(h.proven) // two attempts must not use up all of it
 	lease = h.schedule(lease, now, min(h.delays(), max(left/2, h.opts.Backoff.InitialDelay)))
 	h.set(lease)
 	h.emit(Event{Type: EventError, Operation: OpRenew, Err: e})
@@ -220,7 +229,7 @@ func (h *heldLease) retry(cause error) error {
 
 // schedule sets the next heartbeat so that it never comes after the end of the TTL, and records it in the lease.
 func (h *heldLease) schedule(l Lease, now Instant, pause time.Duration) Lease {
-	h.scheduled, h.pause = now, max(0, min(pause, l.TTL-now.Since(h.proven)))
+	h.scheduled, h.pause = now, max(0, min(pause, l.lasts()-now.Since(h.proven)))
 	l.NextHeartbeatAt = now.Wall.Add(h.pause)
 	return l
 }
@@ -230,9 +239,9 @@ func (h *heldLease) schedule(l Lease, now Instant, pause time.Duration) Lease {
 func (h *heldLease) lapse() *Error {
 	lease := h.snapshot()
 	e := &Error{Operation: OpRenew, Resource: lease.Resource}
-	if age := h.m.config.Clock.Now().Since(h.proven); age >= lease.TTL {
+	if age := h.m.config.Clock.Now().Since(h.proven); age >= lease.lasts() {
 		e.Code = CodeStale
-		e.Detail = "not renewed for " + age.Round(time.Millisecond).String() + ", longer than ttlMs (" + millis(lease.TTL) + "); acquire it again before writing"
+		e.Detail = "not renewed for " + age.Round(time.Millisecond).String() + ", and ttlMs is " + millis(lease.TTL) + "; acquire it again before writing"
 		return e
 	}
 	if wait.Closed(h.enclosed()) {
@@ -312,7 +321,7 @@ func (h *heldLease) emit(e Event) { h.m.emit(h.backend.Resource, h.opts.LeaseID,
 func (h *heldLease) tell(what EventType, l Lease) {
 	now := h.m.config.Clock.Now()
 	age := now.Since(h.proven)
-	l = h.schedule(l, now, min(l.HeartbeatInterval, max(l.HeartbeatInterval-age, (l.TTL-age)/2)))
+	l = h.schedule(l, now, min(l.HeartbeatInterval, max(l.HeartbeatInterval-age, (l.lasts()-age)/2)))
 	h.set(l)
 	h.emit(Event{Type: what, Lease: &l})
 	h.emit(Event{Type: EventRenewScheduled, Lease: &l, NextHeartbeatIn: h.pause})
