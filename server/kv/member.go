@@ -3,8 +3,10 @@ package kv
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -74,6 +76,7 @@ func addMember(ctx context.Context, c Config, e *embed.Config) error {
 	}
 	added := false
 	var initial []string
+	var peers []*etcdserverpb.Member
 	for _, m := range members {
 		switch lost, err := cluster.replace(ctx, m, c.Member); {
 		case err != nil:
@@ -85,6 +88,7 @@ func addMember(ctx context.Context, c Config, e *embed.Config) error {
 			added = true // by an earlier start that did not finish
 			continue
 		}
+		peers = append(peers, m)
 		for _, at := range m.PeerURLs {
 			initial = append(initial, m.Name+"="+at)
 		}
@@ -101,7 +105,56 @@ func addMember(ctx context.Context, c Config, e *embed.Config) error {
 	}
 	e.InitialCluster = strings.Join(append(initial, e.Name+"="+c.Member.PeerURL), ",")
 	e.ClusterState = embed.ClusterStateFlagExisting
-	return nil
+	return known(ctx, peers, c.Member)
+}
+
+// known returns when every member that answers knows exactly the new one and its peers. When etcd starts, it asks one of
+// them, and gives up if that one has not heard of the last change yet.
+func known(ctx context.Context, peers []*etcdserverpb.Member, by Member) error {
+	return retry(ctx, func() error {
+		for _, peer := range peers {
+			for _, at := range peer.PeerURLs {
+				members, err := membersAt(ctx, at, by.TLS)
+				if err != nil {
+					continue // etcd asks another one
+				}
+				if len(members) != len(peers)+1 || !slices.ContainsFunc(members, func(urls []string) bool { return slices.Contains(urls, by.PeerURL) }) {
+					return fmt.Errorf("the member at %s has not heard that this one joins; see whether it works and reaches the others", at)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// membersAt returns the peer URLs of all members that the one at a peer URL knows.
+func membersAt(ctx context.Context, peerURL string, files TLSFiles) (all [][]string, err error) {
+	response, err := getFrom(ctx, peerURL+"/members", files)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var members []struct {
+		PeerURLs []string `json:"peerURLs"`
+	}
+	err = json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&members)
+	for _, m := range members {
+		all = append(all, m.PeerURLs)
+	}
+	return all, err
+}
+
+// getFrom reads an address of another member. The caller closes the body.
+func getFrom(ctx context.Context, address string, files TLSFiles) (*http.Response, error) {
+	secure, err := files.client()
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	return (&http.Client{Transport: &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true}, Timeout: defaultTimeout}).Do(request)
 }
 
 // replace removes a member of the cluster whose place the new member takes, and reports whether it has. The new member
@@ -132,17 +185,7 @@ func (s *Store) replace(ctx context.Context, old *etcdserverpb.Member, by Member
 
 // runs reports whether a member answers at its PeerURL.
 func runs(ctx context.Context, peerURL string, files TLSFiles) bool {
-	secure, err := files.client()
-	if err != nil {
-		return false
-	}
-	transport := &http.Transport{TLSClientConfig: secure}
-	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, peerURL+"/version", nil)
-	if err != nil {
-		return false
-	}
-	response, err := (&http.Client{Transport: transport, Timeout: defaultTimeout}).Do(request)
+	response, err := getFrom(ctx, peerURL+"/version", files)
 	if err != nil {
 		return false
 	}

@@ -1,12 +1,16 @@
 package kv
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
 // byName returns a member whose URLs have a name, and that listens on addresses of its own.
@@ -62,6 +66,26 @@ func TestMemberIsReplaced(t *testing.T) {
 	want := []string{first.PeerURL, third.PeerURL, elsewhere.PeerURL}
 	slices.Sort(want)
 	assert.Equal(t, want, peers)
+}
+
+// A member that has not heard of the last change yet makes a new one wait. One that does not answer does not.
+func TestMemberWaitsUntilItIsKnown(t *testing.T) {
+	asked := 0
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "/members", r.URL.Path)
+		switch asked++; asked {
+		case 1:
+			_, _ = io.WriteString(w, `[{"peerURLs":["http://slow"]},{"peerURLs":["http://dead"]},{"peerURLs":["http://removed"]}]`)
+		case 2:
+			_, _ = io.WriteString(w, `[{"peerURLs":["http://slow"]},{"peerURLs":["http://dead"]}]`)
+		default:
+			_, _ = io.WriteString(w, `[{"peerURLs":["http://slow"]},{"peerURLs":["http://dead"]},{"peerURLs":["http://new"]}]`)
+		}
+	}))
+	defer slow.Close()
+	peers := []*etcdserverpb.Member{{PeerURLs: []string{slow.URL}}, {PeerURLs: []string{"http://localhost:1"}}}
+	require.NoError(t, known(t.Context(), peers, Member{PeerURL: "http://new"}))
+	assert.Equal(t, 3, asked)
 }
 
 func TestMemberAddressesAreChecked(t *testing.T) {
