@@ -3,6 +3,8 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +74,41 @@ func TestRenewScheduledAndRenewedAreOneIntervalApart(t *testing.T) {
 			assert.GreaterOrEqual(t, renewed, 9)
 		})
 	}
+}
+
+// busy is a clock on a machine that is so busy that a millisecond passes between any two readings.
+type busy struct{ readings *atomic.Int64 }
+
+func (c busy) Now() lock.Instant {
+	late := time.Duration(c.readings.Add(1)) * time.Millisecond
+	now := lock.SystemClock{}.Now()
+	return lock.Instant{Wall: now.Wall.Add(late), Mono: now.Mono + late}
+}
+
+func TestNextHeartbeatCountsFromTheEvent(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		var mu sync.Mutex
+		var events []lock.Event
+		m, err := lock.NewManager(lock.Config{OwnerID: "a", Clock: busy{new(atomic.Int64)}, Backends: []lock.Backend{w.backend("a")}})
+		require.NoError(t, err)
+		m.Subscribe(func(e lock.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			events = append(events, e)
+		})
+		_, err = m.AcquireProjectLock(t.Context(), lock.AcquireOptions{})
+		require.NoError(t, err)
+		w.sleep(25 * time.Second)
+		require.NoError(t, m.Close(t.Context()))
+		scheduled := 0
+		for _, e := range events {
+			if e.Type == lock.EventRenewScheduled {
+				scheduled++
+				assert.Equal(t, e.NextHeartbeatIn, e.Lease.NextHeartbeatAt.Sub(e.At))
+			}
+		}
+		assert.Equal(t, 3, scheduled)
+	})
 }
 
 func TestWaitingEventsShowBackoff(t *testing.T) {

@@ -317,14 +317,15 @@ func (h *heldLease) close(why error) {
 func (h *heldLease) emit(e Event) { h.m.emit(h.backend.Resource, h.opts.LeaseID, e) }
 
 // tell makes the lease the present one and announces it with its next heartbeat. After a slow claim or renewal, the
-// heartbeat comes when half of the remaining time is over, at the latest.
+// heartbeat comes when half of the remaining time is over, at the latest. Both events bear the time from which the
+// heartbeat counts.
 func (h *heldLease) tell(what EventType, l Lease) {
 	now := h.m.config.Clock.Now()
 	age := now.Since(h.proven)
 	l = h.schedule(l, now, min(l.HeartbeatInterval, max(l.HeartbeatInterval-age, (l.lasts()-age)/2)))
 	h.set(l)
-	h.emit(Event{Type: what, Lease: &l})
-	h.emit(Event{Type: EventRenewScheduled, Lease: &l, NextHeartbeatIn: h.pause})
+	h.emit(Event{Type: what, At: now.Wall, Lease: &l})
+	h.emit(Event{Type: EventRenewScheduled, At: now.Wall, Lease: &l, NextHeartbeatIn: h.pause})
 }
 
 func (h *heldLease) set(l Lease) {

@@ -274,7 +274,9 @@ func (m *Manager) Warn(resource, detail string) {
 }
 
 func (m *Manager) emit(resource, leaseID string, e Event) Event {
-	e.At = m.config.Clock.Now().Wall
+	if e.At.IsZero() {
+		e.At = m.config.Clock.Now().Wall
+	}
 	e.OwnerID = m.config.OwnerID
 	e.Resource, e.LeaseID = resource, leaseID
 	m.events.emit(e)
