@@ -45,7 +45,7 @@ func oddDecisions(files []source) []string {
 
 // unclear finds sentences whose subject is a clause, and verbs without an actor. Readers whose first language is not English find both
 // hard to read.
-var unclear = regexp.MustCompile(`(?:^|[.:;] )(?:Who|Whoever|What|Whatever|Whose)(?: |,)|\b(?:is|are|was|were|be|been) told\b|\bhas it\b|\bof before\b|\bin its turn\b|\bin the midst\b`)
+var unclear = regexp.MustCompile(`(?:^|[.:;]\*{0,2} )(?:Who|Whoever|What|Whatever|Whose)(?: |,)|\b(?:is|are|was|were|be|been) told\b|\bhas it\b|\bof before\b|\bin its turn\b|\bin the midst\b`)
 
 // unclearSentences checks the documents and the comments of all sources for the patterns of unclear. It skips the reference pages, which
 // are made of comments, and questions.
