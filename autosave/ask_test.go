@@ -233,8 +233,8 @@ type nestedLocks struct {
 	within lock.Lease
 }
 
-func (n nestedLocks) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
-	return n.Manager.AcquireProjectLock(lock.Within(ctx, n.within), opts)
+func (n nestedLocks) Acquire(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
+	return n.Manager.Acquire(lock.Within(ctx, n.within), opts)
 }
 
 // The page comes back from the back/forward cache, and the lease around its own one is over. It says so once, and does
@@ -245,7 +245,7 @@ func TestAcquireWithinEndedLease(t *testing.T) {
 		m, err := lock.NewManager(a.options)
 		require.NoError(t, err)
 		defer func() { _ = m.Close(context.Background()) }()
-		around, err := m.AcquireProjectLock(t.Context(), lock.AcquireOptions{Path: []string{"chapter"}})
+		around, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"chapter"}})
 		require.NoError(t, err)
 		var acquired atomic.Int32
 		a.config.Store, a.config.Lock.Path = a.store, []string{"chapter", "text"}
@@ -274,7 +274,7 @@ type counted struct {
 	n *atomic.Int32
 }
 
-func (c counted) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
+func (c counted) Acquire(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
 	c.n.Add(1)
-	return c.nestedLocks.AcquireProjectLock(ctx, opts)
+	return c.nestedLocks.Acquire(ctx, opts)
 }

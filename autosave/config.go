@@ -36,8 +36,7 @@ const (
 
 // Locks is the part of a [lock.Manager] that AutoSave uses.
 type Locks interface {
-	AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error)
-	RenewProjectLock(ctx context.Context, lease lock.Lease) (lock.Lease, error)
+	Acquire(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error)
 	Inspect(ctx context.Context) ([]lock.Holder, []lock.Waiter, error)
 	OwnerID() string
 }

@@ -47,7 +47,7 @@ func (s *Saver) acquireFree() {
 func (s *Saver) acquire(opts lock.AcquireOptions) {
 	opts.After = s.after
 	s.background(func(ctx context.Context, step func(func()) bool) {
-		lease, err := s.config.Locks.AcquireProjectLock(ctx, opts)
+		lease, err := s.config.Locks.Acquire(ctx, opts)
 		if err != nil {
 			step(func() { s.readonly(lock.ReasonAcquireFailed, err) })
 			return
@@ -82,7 +82,7 @@ func (s *Saver) lineUp(pause time.Duration) {
 		next := s.config.Retry.Delays()
 		_ = wait.For(ctx, pause)
 		for ctx.Err() == nil {
-			lease, err := s.config.Locks.AcquireProjectLock(ctx, opts)
+			lease, err := s.config.Locks.Acquire(ctx, opts)
 			if err == nil {
 				if !step(func() { s.load(lease) }) {
 					s.giveBack(lease)

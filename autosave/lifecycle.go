@@ -158,7 +158,7 @@ func (s *Saver) verify() {
 func (s *Saver) renew(ctx context.Context, lease lock.Lease) error {
 	ctx, stop := context.WithTimeout(ctx, answerLimit)
 	defer stop()
-	_, err := s.config.Locks.RenewProjectLock(ctx, lease)
+	_, err := lease.Renew(ctx)
 	return err
 }
 

@@ -18,7 +18,7 @@ import (
 func (w *world) thief() lock.Lease {
 	w.Helper()
 	m := w.manager("thief")
-	lease, err := m.AcquireProjectLock(w.Context(), lock.AcquireOptions{Steal: true})
+	lease, err := m.Acquire(w.Context(), lock.AcquireOptions{Steal: true})
 	require.NoError(w, err)
 	w.sleep(0)
 	return lease
@@ -310,8 +310,8 @@ type slowLocks struct {
 	delay time.Duration
 }
 
-func (l slowLocks) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
-	lease, err := l.Locks.AcquireProjectLock(context.WithoutCancel(ctx), opts)
+func (l slowLocks) Acquire(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
+	lease, err := l.Locks.Acquire(context.WithoutCancel(ctx), opts)
 	time.Sleep(l.delay)
 	return lease, err
 }

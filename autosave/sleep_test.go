@@ -175,7 +175,7 @@ func TestSleepWhileLoading(t *testing.T) {
 			if e.Type == autosave.EventEditable {
 				lease, held := a.manager.Lease(e.LeaseID)
 				if assert.True(t, held) {
-					_, err := a.manager.RenewProjectLock(t.Context(), lease)
+					_, err := lease.Renew(t.Context())
 					assert.NoError(t, err)
 				}
 			}

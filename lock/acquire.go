@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
-// acquisition is one call of AcquireProjectLock.
+// acquisition is one call of [Manager.Acquire].
 type acquisition struct {
 	m        *Manager
 	opts     AcquireOptions

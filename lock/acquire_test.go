@@ -96,7 +96,7 @@ func TestNextHeartbeatCountsFromTheEvent(t *testing.T) {
 			defer mu.Unlock()
 			events = append(events, e)
 		})
-		_, err = m.AcquireProjectLock(t.Context(), lock.AcquireOptions{})
+		_, err = m.Acquire(t.Context(), lock.AcquireOptions{})
 		require.NoError(t, err)
 		w.sleep(25 * time.Second)
 		require.NoError(t, m.Close(t.Context()))
@@ -116,7 +116,7 @@ func TestWaitingEventsShowBackoff(t *testing.T) {
 		w.tab("a").acquire(lock.AcquireOptions{})
 		b := w.tab("b")
 		readonly := make(chan lock.Event, 2)
-		_, err := b.AcquireProjectLock(t.Context(), lock.AcquireOptions{Backoff: exact, OnReadonly: func(e lock.Event) { readonly <- e }})
+		_, err := b.Acquire(t.Context(), lock.AcquireOptions{Backoff: exact, OnReadonly: func(e lock.Event) { readonly <- e }})
 		require.ErrorIs(t, err, lock.ErrTimeout)
 		b.told(`
 			0s attempt web-lock retry=0
@@ -142,7 +142,7 @@ func TestAnnouncedDelayIsTheOneWaited(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.tab("a").acquire(lock.AcquireOptions{})
 		b := w.tab("b")
-		_, err := b.AcquireProjectLock(t.Context(), lock.AcquireOptions{Backoff: lock.Backoff{MaxRetries: 12}})
+		_, err := b.Acquire(t.Context(), lock.AcquireOptions{Backoff: lock.Backoff{MaxRetries: 12}})
 		require.ErrorIs(t, err, lock.ErrTimeout)
 		var waiting lock.Event
 		attempts := 0
@@ -351,7 +351,7 @@ func TestSharedLeasesAdmitEachOther(t *testing.T) {
 		b.Locker = w.space.Client("b")
 		two := w.join("b", b).acquire(lock.AcquireOptions{Mode: lock.Shared})
 		assert.Equal(t, []lock.Mode{lock.Shared, lock.Shared}, []lock.Mode{one.Mode, two.Mode})
-		_, err := w.tab("c").AcquireProjectLock(t.Context(), lock.AcquireOptions{IfAvailable: true})
+		_, err := w.tab("c").Acquire(t.Context(), lock.AcquireOptions{IfAvailable: true})
 		assert.ErrorIs(t, err, lock.ErrDenied)
 	})
 }

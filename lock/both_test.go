@@ -101,7 +101,7 @@ func TestBackendsThatShareAKey(t *testing.T) {
 		file := w.configured("file", lock.Config{Channel: air.Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock", Key: "project",
 			Locker: lock.Both(w.space.Client("file"), files.Client("file")), Records: w.records}}})
 		mine := web.acquire(lock.AcquireOptions{})
-		_, err := file.AcquireProjectLock(t.Context(), lock.AcquireOptions{IfAvailable: true})
+		_, err := file.Acquire(t.Context(), lock.AcquireOptions{IfAvailable: true})
 		require.ErrorIs(t, err, lock.ErrFallbackConflict)
 		web.release(mine)
 		lease := file.acquire(lock.AcquireOptions{Path: []string{"u1"}})
@@ -110,7 +110,7 @@ func TestBackendsThatShareAKey(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, holders, 1)
 		assert.Equal(t, lease.ID, holders[0].LeaseID)
-		_, err = web.AcquireProjectLock(t.Context(), lock.AcquireOptions{Path: []string{"u1"}, IfAvailable: true})
+		_, err = web.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"u1"}, IfAvailable: true})
 		require.ErrorIs(t, err, lock.ErrDenied)
 		file.release(lease)
 	})

@@ -155,7 +155,7 @@ func TestSelfWaitIsReportedOnce(t *testing.T) {
 		a.release(lease)
 
 		inside := a.acquire(place("1"))
-		_, err := a.AcquireProjectLock(lock.Within(t.Context(), inside), place("1"))
+		_, err := a.Acquire(lock.Within(t.Context(), inside), place("1"))
 		require.ErrorIs(t, err, lock.ErrReentrant)
 		assert.Equal(t, 1, a.count(lock.EventWarning))
 		a.release(inside)
@@ -212,7 +212,7 @@ func TestNoVictimWithoutCycle(t *testing.T) {
 							if opts.Slots == 0 && random.IntN(3) == 0 && place < 3 {
 								opts.Path, opts.Paths = nil, [][]string{{fmt.Sprint(place + 1), "x"}, {fmt.Sprint(place)}}
 							}
-							lease, err := o.AcquireProjectLock(ctx, opts)
+							lease, err := o.Acquire(ctx, opts)
 							if errors.Is(err, lock.ErrReentrant) {
 								continue
 							}
@@ -266,7 +266,7 @@ func TestEveryDeadlockIsResolved(t *testing.T) {
 							case 1:
 								opts.Slots = 2
 							}
-							lease, err := o.AcquireProjectLock(ctx, opts)
+							lease, err := o.Acquire(ctx, opts)
 							if err != nil {
 								assert.ErrorIs(t, err, lock.ErrDeadlock, "seed %d", seed)
 								mu.Lock()

@@ -79,7 +79,7 @@ func TestCycleThroughSlotsNeedsNoVictimOfItsOwn(t *testing.T) {
 		slot := z.begin(lock.Within(w.Context(), q), slots(2, "pool"))
 		w.sleep(time.Millisecond)
 		wantsQ := a.begin(lock.Within(w.Context(), one), place("q"))
-		deeper, err := b.AcquireProjectLock(lock.Within(w.Context(), two), place("s"))
+		deeper, err := b.Acquire(lock.Within(w.Context(), two), place("s"))
 		require.NoError(t, err)
 		w.sleep(time.Millisecond)
 		// b, which holds the other slot, and c wait for each other.

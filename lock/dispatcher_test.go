@@ -32,7 +32,7 @@ func TestListenersSeeOneOrder(t *testing.T) {
 		// Shared leases of one owner make events on goroutines of their own.
 		for range 10 {
 			go func() {
-				lease, err := a.AcquireProjectLock(t.Context(), lock.AcquireOptions{Mode: lock.Shared})
+				lease, err := a.Acquire(t.Context(), lock.AcquireOptions{Mode: lock.Shared})
 				if assert.NoError(t, err) {
 					assert.NoError(t, lease.Release(t.Context()))
 				}
@@ -55,7 +55,7 @@ func TestListenersThatPanicOrBlockDoNotAffectOthers(t *testing.T) {
 		blocked := make(chan struct{})
 		var unblocked atomic.Int64
 		a.Subscribe(func(lock.Event) { <-blocked; unblocked.Add(1) })
-		_, err := a.AcquireProjectLock(t.Context(), lock.AcquireOptions{OnReadonly: func(lock.Event) { panic("readonly") }})
+		_, err := a.Acquire(t.Context(), lock.AcquireOptions{OnReadonly: func(lock.Event) { panic("readonly") }})
 		require.NoError(t, err)
 		w.sleep(9 * time.Second)
 		w.clock.Sleep(time.Hour)

@@ -27,10 +27,10 @@ func ExampleManager() {
 	m := tab(locktest.NewSpace(), "left")
 	m.Subscribe(func(e lock.Event) { fmt.Println(e.Type) })
 
-	err := m.WithProjectLock(ctx, func(ctx context.Context, lease lock.Lease) error {
+	err := m.With(ctx, func(ctx context.Context, lease lock.Lease) error {
 		// Nobody else writes now. ctx ends when the lease does.
 		return ctx.Err()
-	}, lock.WithLockOptions{})
+	}, lock.WithOptions{})
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -49,12 +49,12 @@ func ExampleLease() {
 	left, right := tab(space, "left"), tab(space, "right")
 	defer func() { _, _ = left.Close(ctx), right.Close(ctx) }()
 
-	lease, err := left.AcquireProjectLock(ctx, lock.AcquireOptions{})
+	lease, err := left.Acquire(ctx, lock.AcquireOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	thief, err := right.AcquireProjectLock(ctx, lock.AcquireOptions{Steal: true})
+	thief, err := right.Acquire(ctx, lock.AcquireOptions{Steal: true})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -74,12 +74,12 @@ func ExampleError() {
 	space := locktest.NewSpace()
 	left, right := tab(space, "left"), tab(space, "right")
 	defer func() { _, _ = left.Close(ctx), right.Close(ctx) }()
-	if _, err := left.AcquireProjectLock(ctx, lock.AcquireOptions{}); err != nil {
+	if _, err := left.Acquire(ctx, lock.AcquireOptions{}); err != nil {
 		fmt.Println(err)
 		return
 	}
 
-	_, err := right.AcquireProjectLock(ctx, lock.AcquireOptions{IfAvailable: true})
+	_, err := right.Acquire(ctx, lock.AcquireOptions{IfAvailable: true})
 	var failure *lock.Error
 	switch {
 	case errors.Is(err, lock.ErrDenied):
@@ -102,7 +102,7 @@ func ExampleBackoff() {
 		},
 	}
 	m := tab(locktest.NewSpace(), "left")
-	lease, err := m.AcquireProjectLock(context.Background(), patient)
+	lease, err := m.Acquire(context.Background(), patient)
 	fmt.Println(lease.Mode, err)
 	_ = m.Close(context.Background())
 	// Output: exclusive <nil>

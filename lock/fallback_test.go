@@ -91,7 +91,7 @@ func TestNoUsableBackend(t *testing.T) {
 			return nil, &lock.Error{Code: lock.CodeUnsupported, Detail: "no navigator.storage"}
 		})
 		a := w.join("a", web, file)
-		_, err := a.AcquireProjectLock(t.Context(), lock.AcquireOptions{})
+		_, err := a.Acquire(t.Context(), lock.AcquireOptions{})
 		assert.ErrorIs(t, err, lock.ErrUnsupported)
 		assert.ErrorContains(t, err, "no navigator.storage")
 		a.told(`
@@ -102,7 +102,7 @@ func TestNoUsableBackend(t *testing.T) {
 			0s readonly-entered acquire-failed unsupported
 		`)
 		alone := w.join("b", web)
-		_, err = alone.AcquireProjectLock(t.Context(), lock.AcquireOptions{})
+		_, err = alone.Acquire(t.Context(), lock.AcquireOptions{})
 		assert.ErrorIs(t, err, lock.ErrWebLockUnsupported)
 		alone.told(`
 			0s attempt web-lock retry=0

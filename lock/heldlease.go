@@ -273,7 +273,7 @@ func (h *heldLease) over(e *Error) error {
 // giveUp releases the lease at its owner's request: the lock, then the record.
 func (h *heldLease) giveUp(opts ReleaseOptions) error {
 	if gone := h.lapse(); gone != nil {
-		_ = h.over(gone) // reported by events, Lease.Err and WithProjectLock
+		_ = h.over(gone) // reported by events, Lease.Err and Manager.With
 		return nil
 	}
 	h.close(errReleased)

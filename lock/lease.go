@@ -17,7 +17,7 @@ const (
 )
 
 // Lease is the permission to write, as a snapshot: a renewal does not change it but yields a new one. Done and Err
-// report about the lease itself and are the same for all its snapshots.
+// report about the lease itself and are the same for all its snapshots. The zero Lease is a lease that has ended.
 type Lease struct {
 	ID        string // UUID v4
 	OwnerID   string
@@ -44,8 +44,14 @@ type Lease struct {
 }
 
 // Excludes returns the first place that the lease locks exclusively, as [Name] spells it without the project. It is a
-// place that was asked for, or an ancestor of it if the lease was stolen from a holder of that ancestor.
-func (l Lease) Excludes() string { return l.held.m.excludes(l.held.wants, l.Paths) }
+// place that was asked for, or an ancestor of it if the lease was stolen from a holder of that ancestor. It is "" for
+// the zero Lease.
+func (l Lease) Excludes() string {
+	if l.held == nil {
+		return ""
+	}
+	return l.held.m.excludes(l.held.wants, l.Paths)
+}
 
 // excludes returns the first exclusive place among wants, or else the first of the paths.
 func (m *Manager) excludes(wants []Want, paths [][]string) string {
@@ -62,17 +68,56 @@ func (m *Manager) excludes(wants []Want, paths [][]string) string {
 	return ""
 }
 
+// errNoLease is the error of the zero Lease.
+var errNoLease = &Error{Code: CodeLost, Operation: OpRenew, Detail: "it was never acquired"}
+
+// never is the life of the zero Lease.
+var never = func() context.Context {
+	ctx, end := context.WithCancelCause(context.Background())
+	end(errNoLease)
+	return ctx
+}()
+
 // Done is closed when the lease has ended, for whatever reason. From then on its owner must not write.
-func (l Lease) Done() <-chan struct{} { return l.held.life.Done() }
+func (l Lease) Done() <-chan struct{} { return l.Context().Done() }
 
 // Context returns a context that ends with the lease; its cause says why.
-func (l Lease) Context() context.Context { return l.held.life }
+func (l Lease) Context() context.Context {
+	if l.held == nil {
+		return never
+	}
+	return l.held.life
+}
 
 // Err returns the reason why the lease ended: nil while it lives and after a release, otherwise an error that matches
 // ErrLost or ErrStale.
-func (l Lease) Err() error { return l.held.failure() }
+func (l Lease) Err() error {
+	if l.held == nil {
+		return errNoLease
+	}
+	return l.held.failure()
+}
 
-// Release gives the lease back; see [Manager.ReleaseProjectLock].
-func (l Lease) Release(ctx context.Context) error {
-	return l.held.release(ctx, ReleaseOptions{})
+// Renew renews the lease now instead of at its next heartbeat and returns the renewed lease. Errors match ErrStale or
+// ErrLost if the lease has ended, and ErrRenewFailed if the record could not be written; the heartbeat then tries again.
+// If ctx ends first, its cause is returned.
+func (l Lease) Renew(ctx context.Context) (Lease, error) {
+	if l.held == nil {
+		return Lease{}, errNoLease
+	}
+	return l.held.renew(ctx)
+}
+
+// Release releases the lease: the lock first, then its record. Releasing a lease that has ended already is no error.
+// Other errors match ErrReleaseFailed.
+//
+// ctx bounds only the waiting: if it has ended, its cause is returned, and the lease is released all the same.
+func (l Lease) Release(ctx context.Context) error { return l.ReleaseWith(ctx, ReleaseOptions{}) }
+
+// ReleaseWith is [Lease.Release] with options.
+func (l Lease) ReleaseWith(ctx context.Context, opts ReleaseOptions) error {
+	if l.held == nil {
+		return nil
+	}
+	return l.held.release(ctx, opts)
 }

@@ -122,11 +122,11 @@ func (m *Manager) Flush(ctx context.Context) error { return m.events.flush(ctx) 
 // one such call is never part of a deadlock, whatever the order of the ids.
 func (m *Manager) AcquireResources(ctx context.Context, account AccountPath, ids []string, opts AcquireOptions) (Lease, error) {
 	opts.Path, opts.Paths = nil, account.Resources(ids...)
-	return m.AcquireProjectLock(ctx, opts)
+	return m.Acquire(ctx, opts)
 }
 
-// AcquireProjectLock acquires a lease. The manager renews the lease until it is released, lost or stale. ctx bounds
-// only the acquisition.
+// Acquire acquires a lease. The manager renews the lease until it is released, lost or stale. ctx bounds only the
+// acquisition.
 //
 // While another owner holds the lock, the caller keeps its place in the Locker's queue and is granted the lease as soon
 // as its turn comes. The delays between lock:attempt events say how long it goes on waiting, not how often it looks.
@@ -134,7 +134,7 @@ func (m *Manager) AcquireResources(ctx context.Context, account AccountPath, ids
 // Errors match ErrInvalidArgument (nothing has happened), ErrDenied (IfAvailable), ErrTimeout (time or retries spent),
 // ErrAborted (ctx ended, manager closed), ErrUnsupported or ErrWebLockUnsupported (no backend works here), ErrReentrant
 // (a lease around it, see [Within], holds it already), ErrDeadlock (it was part of a cycle of waiters).
-func (m *Manager) AcquireProjectLock(ctx context.Context, opts AcquireOptions) (Lease, error) {
+func (m *Manager) Acquire(ctx context.Context, opts AcquireOptions) (Lease, error) {
 	opts = opts.withDefaults()
 	if err := opts.check(m.config.Backends); err != nil {
 		return Lease{}, err
@@ -154,45 +154,14 @@ func (m *Manager) AcquireProjectLock(ctx context.Context, opts AcquireOptions) (
 	return lease, nil
 }
 
-// RenewProjectLock renews the lease now instead of at its next heartbeat and returns the renewed lease. Errors match
-// ErrStale or ErrLost if the lease has ended, ErrRenewFailed if the record could not be written (the heartbeat tries
-// again), ErrInvalidArgument for a lease of another manager.
-func (m *Manager) RenewProjectLock(ctx context.Context, lease Lease) (Lease, error) {
-	if err := m.owns(lease, OpRenew); err != nil {
-		return Lease{}, err
-	}
-	return lease.held.renew(ctx)
-}
-
-// owns returns an error for a lease of another manager.
-func (m *Manager) owns(lease Lease, op Operation) error {
-	if lease.held != nil && lease.held.m == m {
-		return nil
-	}
-	err := invalid("lease", "was not acquired here")
-	err.Operation = op
-	return err
-}
-
-// ReleaseProjectLock releases the lease: the lock first, then its record. Releasing a lease that has ended already is
-// no error. The error, if any, matches ErrReleaseFailed or ErrInvalidArgument.
-//
-// ctx bounds only the waiting: if it has ended, its cause is returned, and the lease is released all the same.
-func (m *Manager) ReleaseProjectLock(ctx context.Context, lease Lease, opts ReleaseOptions) error {
-	if err := m.owns(lease, OpRelease); err != nil {
-		return err
-	}
-	return lease.held.release(ctx, opts)
-}
-
-// WithProjectLock runs executor under a lease and releases the lease afterwards, even when executor panics. It never
-// releases a lease that it did not acquire.
+// With runs executor under a lease and releases the lease afterwards, even when executor panics. It never releases a
+// lease that it did not acquire.
 //
 // The executor's context carries the lease, see [Within]. It ends, with the reason as its cause, when the lease ends.
 // If the lease ended before the executor returned, the error matches ErrLost or ErrStale, whatever the executor itself
 // returned.
-func (m *Manager) WithProjectLock(ctx context.Context, executor func(context.Context, Lease) error, opts WithLockOptions) (err error) {
-	lease, err := m.AcquireProjectLock(ctx, opts.AcquireOptions)
+func (m *Manager) With(ctx context.Context, executor func(context.Context, Lease) error, opts WithOptions) (err error) {
+	lease, err := m.Acquire(ctx, opts.AcquireOptions)
 	if err != nil {
 		return err
 	}
@@ -207,7 +176,7 @@ func (m *Manager) WithProjectLock(ctx context.Context, executor func(context.Con
 			return
 		}
 		// The caller's context may have ended; the lease must be released all the same.
-		released := m.ReleaseProjectLock(context.WithoutCancel(ctx), lease, ReleaseOptions{})
+		released := lease.Release(context.WithoutCancel(ctx))
 		err = first(lease.Err(), err, released)
 	}()
 	err = executor(Within(held, lease), lease)

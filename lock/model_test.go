@@ -138,7 +138,7 @@ func TestModel(t *testing.T) {
 				within, who, ctx = &h.lease, h.owner, lock.Within(ctx, h.lease)
 			}
 			want := m.outcome(o, within)
-			lease, err := who.AcquireProjectLock(ctx, o)
+			lease, err := who.Acquire(ctx, o)
 			if want != nil {
 				denied++
 				require.ErrorIs(rt, err, want, "%+v", o)

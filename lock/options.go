@@ -103,15 +103,15 @@ func (o AcquireOptions) check(backends []Backend) *Error {
 	return o.Backoff.check()
 }
 
-// ReleaseOptions configure how a lease is given back.
+// ReleaseOptions configure [Lease.ReleaseWith].
 type ReleaseOptions struct {
 	// Force makes Release succeed even if the record could not be removed. The lock is released and lock:error reports
 	// the failure in any case.
 	Force bool
 }
 
-// WithLockOptions configure WithProjectLock.
-type WithLockOptions struct {
+// WithOptions configure [Manager.With].
+type WithOptions struct {
 	AcquireOptions
 	// KeepOnError leaves the lease to the executor if the executor returns an error.
 	KeepOnError bool

@@ -49,14 +49,14 @@ func TestInvalidOptions(t *testing.T) {
 			})
 			a := w.join("a", b)
 			c.opts.OnReadonly = func(lock.Event) { t.Error("read-only for an invalid option") }
-			lease, err := a.AcquireProjectLock(t.Context(), c.opts)
+			lease, err := a.Acquire(t.Context(), c.opts)
 			require.ErrorIs(t, err, lock.ErrInvalidArgument, "%+v", c.opts)
 			assert.Zero(t, lease)
 			assert.Regexp(t, "^invalid-argument: "+c.option+" ", err.Error())
 			assert.False(t, failure(t, err).Retryable())
 
-			err = a.WithProjectLock(t.Context(), func(context.Context, lock.Lease) error { t.Error("ran"); return nil },
-				lock.WithLockOptions{AcquireOptions: c.opts})
+			err = a.With(t.Context(), func(context.Context, lock.Lease) error { t.Error("ran"); return nil },
+				lock.WithOptions{AcquireOptions: c.opts})
 			require.ErrorIs(t, err, lock.ErrInvalidArgument)
 			a.told("")
 		})
@@ -76,7 +76,7 @@ func TestDefaults(t *testing.T) {
 		assert.Equal(t, 10*time.Second, lease.HeartbeatInterval)
 		assert.Equal(t, lock.Exclusive, lease.Mode)
 		own := w.join("b", w.backend("b"))
-		_, err := own.AcquireProjectLock(t.Context(), lock.AcquireOptions{IfAvailable: true,
+		_, err := own.Acquire(t.Context(), lock.AcquireOptions{IfAvailable: true,
 			Backoff: lock.Backoff{MaxDelay: 200 * time.Millisecond}}) // shorter than the default first delay
 		assert.ErrorIs(t, err, lock.ErrDenied)
 	})

@@ -98,14 +98,14 @@ var exact = lock.Backoff{Jitter: lock.NoJitter}
 
 func (o *owner) acquire(opts lock.AcquireOptions) lock.Lease {
 	o.w.Helper()
-	lease, err := o.AcquireProjectLock(context.Background(), opts)
+	lease, err := o.Acquire(context.Background(), opts)
 	require.NoError(o.w, err)
 	return lease
 }
 
 func (o *owner) release(l lock.Lease) {
 	o.w.Helper()
-	require.NoError(o.w, o.ReleaseProjectLock(context.Background(), l, lock.ReleaseOptions{}))
+	require.NoError(o.w, l.Release(context.Background()))
 }
 
 // outcome is the result of an acquisition in the background.
@@ -119,7 +119,7 @@ type outcome struct {
 func (o *owner) begin(ctx context.Context, opts lock.AcquireOptions) <-chan outcome {
 	c := make(chan outcome, 1)
 	go func() {
-		lease, err := o.AcquireProjectLock(ctx, opts)
+		lease, err := o.Acquire(ctx, opts)
 		c <- outcome{lease, err, time.Since(o.w.start)}
 	}()
 	synctest.Wait()

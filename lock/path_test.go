@@ -49,7 +49,7 @@ func TestPathsThatCannotBeLocked(t *testing.T) {
 			"slots cannot be combined with steal":    {Slots: 2, Steal: true},
 			"slots cannot be combined with several":  {Slots: 2, Paths: [][]string{{"a"}, {"b"}}},
 		} {
-			_, err := a.AcquireProjectLock(t.Context(), o)
+			_, err := a.Acquire(t.Context(), o)
 			require.ErrorIs(t, err, lock.ErrInvalidArgument, name)
 			assert.ErrorContains(t, err, name)
 		}

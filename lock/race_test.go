@@ -220,7 +220,7 @@ func TestCloseReleasesEverything(t *testing.T) {
 		`)
 		assert.NoError(t, lease.Err())
 		w.mustBeFree()
-		_, err := a.AcquireProjectLock(t.Context(), lock.AcquireOptions{})
+		_, err := a.Acquire(t.Context(), lock.AcquireOptions{})
 		require.ErrorIs(t, err, lock.ErrAborted)
 		assert.ErrorContains(t, err, "closed")
 		require.NoError(t, a.Close(t.Context()), "closing again")

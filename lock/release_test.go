@@ -20,7 +20,7 @@ func TestReleaseFailure(t *testing.T) {
 			a := w.tab("a")
 			lease := a.acquire(lock.AcquireOptions{})
 			a.forget()
-			err := a.ReleaseProjectLock(t.Context(), lease, lock.ReleaseOptions{Force: force})
+			err := lease.ReleaseWith(t.Context(), lock.ReleaseOptions{Force: force})
 			if force {
 				require.NoError(t, err)
 			} else {
@@ -34,7 +34,7 @@ func TestReleaseFailure(t *testing.T) {
 				0s error release release-failed
 			`)
 			assert.NoError(t, lease.Err(), "it was released")
-			assert.NoError(t, a.ReleaseProjectLock(t.Context(), lease, lock.ReleaseOptions{}), "once more")
+			assert.NoError(t, lease.Release(t.Context()), "once more")
 		})
 	}
 }
@@ -105,7 +105,7 @@ func TestCallsAfterTheEnd(t *testing.T) {
 		assert.Equal(t, []lock.Lease{lease}, a.Leases())
 		a.release(lease)
 		a.forget()
-		_, err := a.RenewProjectLock(t.Context(), lease)
+		_, err := lease.Renew(t.Context())
 		assert.ErrorIs(t, err, lock.ErrLost)
 		assert.ErrorContains(t, err, "released")
 		a.release(lease)
@@ -117,19 +117,21 @@ func TestCallsAfterTheEnd(t *testing.T) {
 	})
 }
 
-func TestForeignLeases(t *testing.T) {
-	virtual(t, func(t *testing.T, w *world) {
-		a, b := w.tab("a"), w.tab("b")
-		lease := a.acquire(lock.AcquireOptions{})
-		for _, foreign := range []lock.Lease{lease, {}} {
-			_, err := b.RenewProjectLock(t.Context(), foreign)
-			require.ErrorIs(t, err, lock.ErrInvalidArgument)
-			assert.Equal(t, lock.OpRenew, failure(t, err).Operation)
-			err = b.ReleaseProjectLock(t.Context(), foreign, lock.ReleaseOptions{})
-			require.ErrorIs(t, err, lock.ErrInvalidArgument)
-			assert.Equal(t, lock.OpRelease, failure(t, err).Operation)
-		}
-		assert.NoError(t, lease.Context().Err())
-		b.told("")
-	})
+func TestZeroLeaseHasEnded(t *testing.T) {
+	var lease lock.Lease
+	select {
+	case <-lease.Done():
+	default:
+		t.Error("not done")
+	}
+	assert.ErrorIs(t, lease.Err(), lock.ErrLost)
+	assert.Equal(t, lease.Err(), context.Cause(lease.Context()))
+	_, err := lease.Renew(t.Context())
+	assert.ErrorIs(t, err, lock.ErrLost)
+	assert.Equal(t, lock.OpRenew, failure(t, err).Operation)
+	assert.NoError(t, lease.Release(t.Context()))
+	assert.NoError(t, lease.ReleaseWith(t.Context(), lock.ReleaseOptions{Force: true}))
+	assert.Empty(t, lease.Excludes())
+	ctx := lock.Within(t.Context(), lease)
+	assert.Equal(t, t.Context(), ctx, "nothing is nested in it")
 }

@@ -231,7 +231,7 @@ func TestStolen(t *testing.T) {
 				` + at + ` readonly-entered lease-lost lease-lost`)
 			a.over(lease, readonly, lock.ErrLost)
 			require.ErrorIs(t, context.Cause(lease.Context()), lock.ErrLost)
-			_, err := a.RenewProjectLock(t.Context(), lease)
+			_, err := lease.Renew(t.Context())
 			require.ErrorIs(t, err, lock.ErrLost)
 			a.release(lease)
 			w.sleep(time.Minute)
@@ -271,7 +271,7 @@ func TestHolderThatSleptPastTTLGetsStale(t *testing.T) {
 	for name, wake := range map[string]func(w *world, a *owner, l lock.Lease){
 		"heartbeat": func(w *world, _ *owner, _ lock.Lease) { w.sleep(10 * time.Second) },
 		"renew": func(w *world, a *owner, l lock.Lease) {
-			_, err := a.RenewProjectLock(w.Context(), l)
+			_, err := l.Renew(w.Context())
 			require.ErrorIs(w, err, lock.ErrStale)
 		},
 		"release": func(w *world, a *owner, l lock.Lease) { a.release(l) },
@@ -341,7 +341,7 @@ func TestManualRenewalReschedulesTheHeartbeat(t *testing.T) {
 		lease := a.acquire(lock.AcquireOptions{})
 		a.forget()
 		w.sleep(7 * time.Second)
-		renewed, err := a.RenewProjectLock(t.Context(), lease)
+		renewed, err := lease.Renew(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, lease.ID, renewed.ID)
 		assert.Equal(t, lease.ExpiresAt.Add(7*time.Second), renewed.ExpiresAt)
@@ -360,7 +360,7 @@ func TestManualRenewalReturnsItsFailure(t *testing.T) {
 		w.records.OnRenew = func(lock.Record) error { return errors.New("disk is busy") }
 		a := w.tab("a")
 		lease := a.acquire(lock.AcquireOptions{})
-		_, err := a.RenewProjectLock(t.Context(), lease)
+		_, err := lease.Renew(t.Context())
 		require.ErrorIs(t, err, lock.ErrRenewFailed)
 		assert.NoError(t, lease.Err(), "the heartbeat tries again")
 	})

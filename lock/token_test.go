@@ -261,11 +261,11 @@ func TestTokenExceedsAfter(t *testing.T) {
 				b.Records = records(w)
 				a := w.join("a", b)
 				const known = 1 << 50
-				lease, err := a.AcquireProjectLock(t.Context(), lock.AcquireOptions{After: known})
+				lease, err := a.Acquire(t.Context(), lock.AcquireOptions{After: known})
 				require.NoError(t, err)
 				assert.Greater(t, lease.Token, int64(known))
 				require.NoError(t, lease.Release(t.Context()))
-				next, err := a.AcquireProjectLock(t.Context(), lock.AcquireOptions{})
+				next, err := a.Acquire(t.Context(), lock.AcquireOptions{})
 				require.NoError(t, err)
 				assert.Greater(t, next.Token, lease.Token)
 			})

@@ -17,11 +17,11 @@ func ExampleUser() {
 	defer func() { _, _ = left.Close(ctx), right.Close(ctx) }()
 
 	account := lock.User("u1").Account("a1")
-	resource, err := left.AcquireProjectLock(ctx, lock.AcquireOptions{Path: account.Resource("r1")})
+	resource, err := left.Acquire(ctx, lock.AcquireOptions{Path: account.Resource("r1")})
 	fmt.Println("r1:", resource.Paths, err)
-	_, err = right.AcquireProjectLock(ctx, lock.AcquireOptions{Path: account.Resource("r2"), IfAvailable: true})
+	_, err = right.Acquire(ctx, lock.AcquireOptions{Path: account.Resource("r2"), IfAvailable: true})
 	fmt.Println("r2 at the same time:", err)
-	_, err = right.AcquireProjectLock(ctx, lock.AcquireOptions{Path: account, IfAvailable: true})
+	_, err = right.Acquire(ctx, lock.AcquireOptions{Path: account, IfAvailable: true})
 	fmt.Println("the account meanwhile is denied:", errors.Is(err, lock.ErrDenied))
 	// Output:
 	// r1: [[u1 a1 r1]] <nil>
@@ -46,14 +46,14 @@ func ExampleWithin() {
 	defer func() { _ = m.Close(ctx) }()
 
 	account := lock.User("u1").Account("a1")
-	err := m.WithProjectLock(ctx, func(ctx context.Context, _ lock.Lease) error {
+	err := m.With(ctx, func(ctx context.Context, _ lock.Lease) error {
 		// The account is ours already; ctx says so.
-		_, err := m.AcquireProjectLock(ctx, lock.AcquireOptions{Path: account.Resource("r1")})
+		_, err := m.Acquire(ctx, lock.AcquireOptions{Path: account.Resource("r1")})
 		fmt.Println("a resource of it:", err)
-		_, err = m.AcquireProjectLock(ctx, lock.AcquireOptions{Path: account})
+		_, err = m.Acquire(ctx, lock.AcquireOptions{Path: account})
 		fmt.Println("the account again is reentrant:", errors.Is(err, lock.ErrReentrant))
 		return nil
-	}, lock.WithLockOptions{AcquireOptions: lock.AcquireOptions{Path: account}})
+	}, lock.WithOptions{AcquireOptions: lock.AcquireOptions{Path: account}})
 	fmt.Println(err)
 	// Output:
 	// a resource of it: <nil>
@@ -63,7 +63,7 @@ func ExampleWithin() {
 
 // Refresh a token once, although every tab finds at the same moment that it has expired: take the lock, look again, and
 // skip the work that another tab has done meanwhile.
-func ExampleManager_WithProjectLock_singleFlight() {
+func ExampleManager_With_singleFlight() {
 	ctx := context.Background()
 	space := locktest.NewSpace()
 	fresh, refreshed := false, 0 // state that the tabs share: the stored token
@@ -73,14 +73,14 @@ func ExampleManager_WithProjectLock_singleFlight() {
 		m := tab(space, fmt.Sprint("tab ", i))
 		tabs.Go(func() {
 			defer func() { _ = m.Close(ctx) }()
-			err := m.WithProjectLock(ctx, func(context.Context, lock.Lease) error {
+			err := m.With(ctx, func(context.Context, lock.Lease) error {
 				if fresh {
 					return nil
 				}
 				refreshed++ // the request to the server
 				fresh = true
 				return nil
-			}, lock.WithLockOptions{AcquireOptions: lock.AcquireOptions{Path: []string{"token-refresh"},
+			}, lock.WithOptions{AcquireOptions: lock.AcquireOptions{Path: []string{"token-refresh"},
 				Backoff: lock.Backoff{MaxRetries: lock.Unlimited}}})
 			if err != nil {
 				fmt.Println(err)

@@ -14,14 +14,14 @@ import (
 
 var errExecutor = errors.New("the executor failed")
 
-func TestWithProjectLockHeartbeatsWhileTheExecutorRuns(t *testing.T) {
+func TestWithHeartbeatsWhileTheExecutorRuns(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
-		err := a.WithProjectLock(t.Context(), func(ctx context.Context, l lock.Lease) error {
+		err := a.With(t.Context(), func(ctx context.Context, l lock.Lease) error {
 			time.Sleep(time.Hour - time.Second)
 			assert.NoError(t, l.Err())
 			return ctx.Err()
-		}, lock.WithLockOptions{})
+		}, lock.WithOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, 359, a.count(lock.EventRenewed))
 		assert.Equal(t, lock.EventReleased, a.last().Type)
@@ -29,7 +29,7 @@ func TestWithProjectLockHeartbeatsWhileTheExecutorRuns(t *testing.T) {
 	})
 }
 
-func TestWithProjectLockAlwaysReleases(t *testing.T) {
+func TestWithAlwaysReleases(t *testing.T) {
 	for name, c := range map[string]struct {
 		executor func(stop func()) error
 		is       error
@@ -44,11 +44,11 @@ func TestWithProjectLockAlwaysReleases(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				var inner context.Context
-				err := a.WithProjectLock(ctx, func(ctx context.Context, _ lock.Lease) error {
+				err := a.With(ctx, func(ctx context.Context, _ lock.Lease) error {
 					inner = ctx
 					assert.NoError(t, ctx.Err())
 					return c.executor(stop)
-				}, lock.WithLockOptions{})
+				}, lock.WithOptions{})
 				assert.Equal(t, c.is, err)
 				assert.Error(t, inner.Err(), "the executor's context outlives it")
 				assert.Equal(t, lock.EventReleased, a.last().Type)
@@ -58,34 +58,34 @@ func TestWithProjectLockAlwaysReleases(t *testing.T) {
 	}
 }
 
-func TestWithProjectLockReleasesOnPanic(t *testing.T) {
+func TestWithReleasesOnPanic(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		assert.PanicsWithValue(t, "boom", func() {
-			_ = a.WithProjectLock(t.Context(), func(context.Context, lock.Lease) error { panic("boom") },
-				lock.WithLockOptions{KeepOnError: true})
+			_ = a.With(t.Context(), func(context.Context, lock.Lease) error { panic("boom") },
+				lock.WithOptions{KeepOnError: true})
 		})
 		assert.Equal(t, lock.EventReleased, a.last().Type)
 		w.mustBeFree()
 	})
 }
 
-func TestWithProjectLockKeepsOnError(t *testing.T) {
+func TestWithKeepsOnError(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
-		opts := lock.WithLockOptions{KeepOnError: true}
+		opts := lock.WithOptions{KeepOnError: true}
 		var kept lock.Lease
-		err := a.WithProjectLock(t.Context(), func(_ context.Context, l lock.Lease) error { kept = l; return errExecutor }, opts)
+		err := a.With(t.Context(), func(_ context.Context, l lock.Lease) error { kept = l; return errExecutor }, opts)
 		assert.Equal(t, errExecutor, err)
 		w.sleep(time.Minute)
 		assert.NoError(t, kept.Err())
 		assert.Zero(t, a.count(lock.EventReleased))
 		a.release(kept)
 
-		require.NoError(t, a.WithProjectLock(t.Context(), func(context.Context, lock.Lease) error { return nil }, opts))
+		require.NoError(t, a.With(t.Context(), func(context.Context, lock.Lease) error { return nil }, opts))
 		w.mustBeFree() // only an error keeps it
 
-		err = a.WithProjectLock(t.Context(), func(ctx context.Context, _ lock.Lease) error {
+		err = a.With(t.Context(), func(ctx context.Context, _ lock.Lease) error {
 			w.tab("thief").acquire(lock.AcquireOptions{Steal: true})
 			<-ctx.Done()
 			return ctx.Err()
@@ -94,14 +94,14 @@ func TestWithProjectLockKeepsOnError(t *testing.T) {
 	})
 }
 
-func TestWithProjectLockReleasesOnlyItsOwnLease(t *testing.T) {
+func TestWithReleasesOnlyItsOwnLease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		holder, a := w.tab("holder"), w.tab("a")
 		lease := holder.acquire(lock.AcquireOptions{})
-		err := a.WithProjectLock(t.Context(), func(context.Context, lock.Lease) error {
+		err := a.With(t.Context(), func(context.Context, lock.Lease) error {
 			t.Error("it ran without the lock")
 			return nil
-		}, lock.WithLockOptions{AcquireOptions: lock.AcquireOptions{IfAvailable: true}})
+		}, lock.WithOptions{AcquireOptions: lock.AcquireOptions{IfAvailable: true}})
 		require.ErrorIs(t, err, lock.ErrDenied)
 		assert.NoError(t, lease.Err())
 		assert.Zero(t, a.count(lock.EventReleaseRequested)+a.count(lock.EventReleased))
@@ -111,7 +111,7 @@ func TestWithProjectLockReleasesOnlyItsOwnLease(t *testing.T) {
 	})
 }
 
-func TestWithProjectLockFailsWhenTheLeaseEnds(t *testing.T) {
+func TestWithFailsWhenTheLeaseEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		end      func(w *world)
 		is       error
@@ -127,7 +127,7 @@ func TestWithProjectLockFailsWhenTheLeaseEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
 				a := w.tab("a")
-				err := a.WithProjectLock(t.Context(), func(ctx context.Context, l lock.Lease) error {
+				err := a.With(t.Context(), func(ctx context.Context, l lock.Lease) error {
 					switch name {
 					case "stale, told by release": // the executor returns before any look at the clock
 						w.clock.Sleep(time.Hour)
@@ -144,7 +144,7 @@ func TestWithProjectLockFailsWhenTheLeaseEnds(t *testing.T) {
 					}
 					assert.ErrorIs(t, context.Cause(ctx), c.is)
 					return c.executor
-				}, lock.WithLockOptions{})
+				}, lock.WithOptions{})
 				if c.is == nil {
 					require.NoError(t, err)
 				} else {
@@ -159,10 +159,10 @@ func TestWithProjectLockFailsWhenTheLeaseEnds(t *testing.T) {
 	}
 }
 
-func TestWithProjectLockReportsFailedRelease(t *testing.T) {
+func TestWithReportsFailedRelease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.records.OnRemove = func(lock.Record) error { return errors.New("jammed") }
-		err := w.tab("a").WithProjectLock(t.Context(), func(context.Context, lock.Lease) error { return errExecutor }, lock.WithLockOptions{})
+		err := w.tab("a").With(t.Context(), func(context.Context, lock.Lease) error { return errExecutor }, lock.WithOptions{})
 		assert.ErrorIs(t, err, lock.ErrReleaseFailed)
 		assert.ErrorIs(t, err, errExecutor)
 	})

@@ -15,7 +15,7 @@ var errEnclosingEnded = errors.New("the lease that encloses it has ended")
 // exclusively fails with ErrReentrant, and a cycle of waiters is found exactly. The caller keeps the lease while it
 // waits. A nested lease ends with the one around it at the latest.
 //
-// The context that WithProjectLock passes is of this kind.
+// The context that [Manager.With] passes is of this kind.
 func Within(ctx context.Context, lease Lease) context.Context {
 	if lease.held == nil {
 		return ctx

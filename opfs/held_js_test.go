@@ -19,9 +19,9 @@ func TestFailsInTimeWhileTableIsHeldOpen(t *testing.T) {
 	root := newRoot()
 	holder, _ := newManager(t, root)
 	asker, _ := newManager(t, root)
-	mine, err := holder.AcquireProjectLock(t.Context(), lock.AcquireOptions{Mode: lock.Shared, TTL: 3 * time.Second, HeartbeatInterval: 300 * time.Millisecond})
+	mine, err := holder.Acquire(t.Context(), lock.AcquireOptions{Mode: lock.Shared, TTL: 3 * time.Second, HeartbeatInterval: 300 * time.Millisecond})
 	require.NoError(t, err)
-	theirs, err := asker.AcquireProjectLock(t.Context(), lock.AcquireOptions{Mode: lock.Shared})
+	theirs, err := asker.Acquire(t.Context(), lock.AcquireOptions{Mode: lock.Shared})
 	require.NoError(t, err)
 	p := startPeer(t, root, safejs.Null())
 	p.tell("keep open")
@@ -35,14 +35,14 @@ func TestFailsInTimeWhileTableIsHeldOpen(t *testing.T) {
 	assert.Less(t, time.Since(begun), 5*time.Second+prompt)
 	for _, opts := range []lock.AcquireOptions{{Timeout: time.Second}, {Timeout: lock.NoWait}, {IfAvailable: true}} {
 		begun := time.Now()
-		_, err := asker.AcquireProjectLock(t.Context(), opts)
+		_, err := asker.Acquire(t.Context(), opts)
 		require.ErrorIs(t, err, lock.ErrTimeout)
 		assert.Less(t, time.Since(begun), 5*time.Second+prompt)
 	}
 
 	p.kill()
 	begun = time.Now()
-	next, err := asker.AcquireProjectLock(t.Context(), lock.AcquireOptions{Timeout: time.Minute})
+	next, err := asker.Acquire(t.Context(), lock.AcquireOptions{Timeout: time.Minute})
 	require.NoError(t, err)
 	assert.Less(t, time.Since(begun), prompt)
 	require.NoError(t, next.Release(t.Context()))

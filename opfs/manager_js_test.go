@@ -28,12 +28,12 @@ func TestLeases(t *testing.T) {
 	m, c := newManager(t, root)
 	other, _ := newManager(t, root)
 	opts := lock.AcquireOptions{TTL: time.Second, HeartbeatInterval: 200 * time.Millisecond}
-	first, err := m.AcquireProjectLock(t.Context(), opts)
+	first, err := m.Acquire(t.Context(), opts)
 	require.NoError(t, err)
 	assert.Equal(t, root+"/.lock", first.Resource)
 
 	opts.IfAvailable = true
-	_, err = other.AcquireProjectLock(t.Context(), opts)
+	_, err = other.Acquire(t.Context(), opts)
 	require.ErrorIs(t, err, lock.ErrFallbackConflict)
 	assert.Contains(t, err.Error(), "held by somebody")
 
@@ -47,7 +47,7 @@ func TestLeases(t *testing.T) {
 	assert.True(t, records[0].ExpiresAt.After(first.ExpiresAt))
 
 	opts.IfAvailable, opts.Steal = false, true
-	second, err := other.AcquireProjectLock(t.Context(), opts)
+	second, err := other.Acquire(t.Context(), opts)
 	require.NoError(t, err)
 	assert.Greater(t, second.Token, first.Token)
 	<-first.Done()

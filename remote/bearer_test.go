@@ -126,7 +126,7 @@ func TestConcurrentRequestsShareOneToken(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range 20 {
 				all.Go(func() {
-					lease, err := m.AcquireProjectLock(context.Background(), lock.AcquireOptions{Path: []string{"p" + strconv.Itoa(i)}})
+					lease, err := m.Acquire(context.Background(), lock.AcquireOptions{Path: []string{"p" + strconv.Itoa(i)}})
 					if assert.NoError(t, err) {
 						assert.NoError(t, lease.Release(context.Background()))
 					}
@@ -197,7 +197,7 @@ func TestPageThatGivesNoToken(t *testing.T) {
 				m := n.signed("A", c.page).manager(t)
 				for _, opts := range []lock.AcquireOptions{{}, {IfAvailable: true}, {Path: []string{"a"}}} {
 					began := time.Now()
-					_, err := m.AcquireProjectLock(context.Background(), opts)
+					_, err := m.Acquire(context.Background(), opts)
 					var e *lock.Error
 					require.ErrorAs(t, err, &e)
 					assert.Equal(t, c.code, e.Code)
@@ -281,7 +281,7 @@ func TestRandomExpiriesAndRequests(t *testing.T) {
 			for i := range 8 {
 				all.Go(func() {
 					for range 5 {
-						lease, err := m.AcquireProjectLock(context.Background(), lock.AcquireOptions{Path: []string{"p" + strconv.Itoa(i)}})
+						lease, err := m.Acquire(context.Background(), lock.AcquireOptions{Path: []string{"p" + strconv.Itoa(i)}})
 						if !assert.NoError(t, err, "seed %d", seed) {
 							return
 						}

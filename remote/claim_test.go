@@ -48,7 +48,7 @@ func TestCutOffBeforeTheFirstHeartbeat(t *testing.T) {
 					time.AfterFunc(c.cut+time.Nanosecond, func() { set(false) })
 				}
 				begun := time.Now()
-				lease, err := a.AcquireProjectLock(t.Context(), c.opts)
+				lease, err := a.Acquire(t.Context(), c.opts)
 				assert.GreaterOrEqual(t, time.Since(begun), c.cut)
 				assert.LessOrEqual(t, time.Since(begun), c.most)
 				if c.is != nil {

@@ -72,7 +72,7 @@ func (o *tab) toldItsWholeLife() {
 
 func (o *tab) acquire(opts lock.AcquireOptions) lock.Lease {
 	o.t.Helper()
-	lease, err := o.AcquireProjectLock(context.Background(), opts)
+	lease, err := o.Acquire(context.Background(), opts)
 	require.NoError(o.t, err)
 	return lease
 }
@@ -81,7 +81,7 @@ func (o *tab) acquire(opts lock.AcquireOptions) lock.Lease {
 func (o *tab) begin(ctx context.Context, opts lock.AcquireOptions) <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		_, err := o.AcquireProjectLock(ctx, opts)
+		_, err := o.Acquire(ctx, opts)
 		done <- err
 	}()
 	synctest.Wait()
@@ -90,7 +90,7 @@ func (o *tab) begin(ctx context.Context, opts lock.AcquireOptions) <-chan error 
 
 func (o *tab) release(l lock.Lease) {
 	o.t.Helper()
-	require.NoError(o.t, o.ReleaseProjectLock(context.Background(), l, lock.ReleaseOptions{}))
+	require.NoError(o.t, l.Release(context.Background()))
 }
 
 func sleep(d time.Duration) {
@@ -249,7 +249,7 @@ func TestSilentNetwork(t *testing.T) {
 		require.ErrorIs(t, lease.Err(), lock.ErrStale)
 		sleep(5 * time.Second) // the server could not be reached: the local lock follows
 		begun := time.Now()
-		_, err := a.AcquireProjectLock(context.Background(), lock.AcquireOptions{IfAvailable: true})
+		_, err := a.Acquire(context.Background(), lock.AcquireOptions{IfAvailable: true})
 		require.ErrorIs(t, err, lock.ErrTimeout)
 		assert.LessOrEqual(t, time.Since(begun), 11*time.Second)
 	})
@@ -297,7 +297,7 @@ func TestUnreachableServer(t *testing.T) {
 		n.set(true)
 		a := open(t, n, locktest.NewSpace(), "A", "a")
 		for _, opts := range []lock.AcquireOptions{{IfAvailable: true}, {Timeout: lock.NoWait}, {}} {
-			_, err := a.AcquireProjectLock(context.Background(), opts)
+			_, err := a.Acquire(context.Background(), opts)
 			require.ErrorIs(t, err, lock.ErrTimeout)
 			assert.ErrorContains(t, err, "no answer of the server")
 		}
@@ -316,7 +316,7 @@ func TestReleaseThatDoesNotReachServer(t *testing.T) {
 		a := open(t, n, space, "A", "a")
 		lease := a.acquire(lock.AcquireOptions{})
 		n.set(true)
-		err := a.ReleaseProjectLock(context.Background(), lease, lock.ReleaseOptions{})
+		err := lease.Release(context.Background())
 		require.ErrorIs(t, err, lock.ErrReleaseFailed)
 		n.set(false)
 		open(t, n, space, "A", "b").acquire(lock.AcquireOptions{IfAvailable: true}) // on this machine it is free
@@ -327,7 +327,7 @@ func TestServerThatRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		n.refuse = remote.Reply{Status: 403, Error: "wrong_origin", Message: "Pages of this origin may not lock."}
-		_, err := open(t, n, locktest.NewSpace(), "A", "a").AcquireProjectLock(context.Background(), lock.AcquireOptions{})
+		_, err := open(t, n, locktest.NewSpace(), "A", "a").Acquire(context.Background(), lock.AcquireOptions{})
 		require.ErrorIs(t, err, lock.ErrUnsupported)
 		assert.ErrorContains(t, err, "Pages of this origin may not lock.")
 	})
@@ -336,7 +336,7 @@ func TestServerThatRefuses(t *testing.T) {
 func TestTTLLongerThanServerAllows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
-		_, err := open(t, n, locktest.NewSpace(), "A", "a").AcquireProjectLock(context.Background(), lock.AcquireOptions{TTL: time.Minute})
+		_, err := open(t, n, locktest.NewSpace(), "A", "a").Acquire(context.Background(), lock.AcquireOptions{TTL: time.Minute})
 		require.ErrorIs(t, err, lock.ErrInvalidArgument)
 		assert.ErrorContains(t, err, "ttlMs (60000) must not be longer than the server keeps a lock (30000)")
 		assert.Empty(t, n.held())

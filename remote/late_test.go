@@ -78,10 +78,10 @@ func TestLateRequestTouchesNoOtherAcquisition(t *testing.T) {
 					late.next(what)
 					first := opts
 					first.Timeout = time.Second
-					lease, err := a.AcquireProjectLock(context.Background(), first)
+					lease, err := a.Acquire(context.Background(), first)
 					if what == "DELETE" {
 						require.NoError(t, err)
-						_ = a.ReleaseProjectLock(context.Background(), lease, lock.ReleaseOptions{})
+						_ = lease.Release(context.Background())
 					} else {
 						require.ErrorIs(t, err, lock.ErrTimeout)
 					}
@@ -93,7 +93,7 @@ func TestLateRequestTouchesNoOtherAcquisition(t *testing.T) {
 					assert.Len(t, held, 1)
 					other := opts
 					other.Slots, other.IfAvailable, other.Mode = 0, true, lock.Exclusive
-					_, err = open(t, n, locktest.NewSpace(), "B", "c").AcquireProjectLock(context.Background(), other)
+					_, err = open(t, n, locktest.NewSpace(), "B", "c").Acquire(context.Background(), other)
 					require.ErrorIs(t, err, lock.ErrDenied)
 					sleep(time.Minute)
 					require.NoError(t, second.Err())
@@ -125,7 +125,7 @@ func TestFirstVisitThatGivesUp(t *testing.T) {
 					}
 					opts := opts
 					opts.Timeout = time.Second
-					_, err := visitor.AcquireProjectLock(t.Context(), opts)
+					_, err := visitor.Acquire(t.Context(), opts)
 					require.ErrorIs(t, err, lock.ErrTimeout)
 					if what == "POST" {
 						late.deliver(t)
@@ -157,7 +157,7 @@ func TestBrowserWithoutCookies(t *testing.T) {
 				visitor := open(t, n, locktest.NewSpace(), "", "a")
 				visitor.browser.blocked = true
 				began := time.Now()
-				_, err := visitor.AcquireProjectLock(t.Context(), waits(opts))
+				_, err := visitor.Acquire(t.Context(), waits(opts))
 				require.ErrorIs(t, err, lock.ErrUnsupported)
 				require.ErrorContains(t, err, "cookie")
 				assert.Less(t, time.Since(began), time.Second)
@@ -183,7 +183,7 @@ func TestGivenUpWhileTheAnswerIsUnderWay(t *testing.T) {
 					a := open(t, n, locktest.NewSpace(), "A", "a")
 					ctx, abort := context.WithCancel(t.Context())
 					a.browser.onGrant = func() { a.browser.onGrant = nil; abort() }
-					_, err := a.AcquireProjectLock(ctx, opts)
+					_, err := a.Acquire(ctx, opts)
 					require.ErrorIs(t, err, lock.ErrAborted)
 					sleep(time.Second)
 					assert.Empty(t, n.places())
@@ -201,7 +201,7 @@ func TestGivenUpWhileTheAnswerIsUnderWay(t *testing.T) {
 					}
 					opts := opts
 					opts.Timeout = lock.NoWait
-					_, err := a.AcquireProjectLock(t.Context(), opts)
+					_, err := a.Acquire(t.Context(), opts)
 					require.ErrorIs(t, err, lock.ErrTimeout)
 					sleep(time.Second)
 					assert.Empty(t, n.places())
@@ -218,7 +218,7 @@ func TestGivenUpWhileServerIsUnreachable(t *testing.T) {
 		n := newInternet()
 		a := open(t, n, locktest.NewSpace(), "A", "a")
 		n.answer = func(remote.Request) error { n.set(true); return errOffline }
-		_, err := a.AcquireProjectLock(t.Context(), lock.AcquireOptions{Path: []string{"x"}, IfAvailable: true})
+		_, err := a.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"x"}, IfAvailable: true})
 		require.ErrorIs(t, err, lock.ErrTimeout)
 		n.answer = nil
 		assert.Len(t, n.places(), 1)
@@ -237,7 +237,7 @@ func TestReleaseWhileServerIsUnreachable(t *testing.T) {
 				a := open(t, n, locktest.NewSpace(), "A", "a")
 				lease := a.acquire(opts)
 				n.set(true)
-				require.ErrorIs(t, a.ReleaseProjectLock(t.Context(), lease, lock.ReleaseOptions{}), lock.ErrReleaseFailed)
+				require.ErrorIs(t, lease.Release(t.Context()), lock.ErrReleaseFailed)
 				n.set(false)
 				next := a.acquire(at("elsewhere"))
 				assert.Len(t, n.places(), 1)
@@ -359,7 +359,7 @@ func TestServerThatDoesNotKnowTickets(t *testing.T) {
 		n := newInternet()
 		now := time.Now()
 		n.refuse = remote.Reply{Status: 200, Token: 7, LockedAt: now, ExpiresAt: now.Add(n.ttl)}
-		_, err := open(t, n, locktest.NewSpace(), "A", "a").AcquireProjectLock(t.Context(), lock.AcquireOptions{})
+		_, err := open(t, n, locktest.NewSpace(), "A", "a").Acquire(t.Context(), lock.AcquireOptions{})
 		require.ErrorIs(t, err, lock.ErrUnsupported)
 		assert.ErrorContains(t, err, "update the server")
 	})

@@ -21,7 +21,7 @@ func shared(path ...string) lock.AcquireOptions {
 
 func (o *tab) within(outer lock.Lease, opts lock.AcquireOptions) lock.Lease {
 	o.t.Helper()
-	lease, err := o.AcquireProjectLock(lock.Within(context.Background(), outer), opts)
+	lease, err := o.Acquire(lock.Within(context.Background(), outer), opts)
 	require.NoError(o.t, err)
 	return lease
 }
@@ -30,7 +30,7 @@ func (o *tab) within(outer lock.Lease, opts lock.AcquireOptions) lock.Lease {
 func (o *tab) denied(opts lock.AcquireOptions) (why string) {
 	o.t.Helper()
 	opts.IfAvailable = true
-	_, err := o.AcquireProjectLock(context.Background(), opts)
+	_, err := o.Acquire(context.Background(), opts)
 	require.ErrorIs(o.t, err, lock.ErrDenied)
 	return err.Error()
 }
@@ -115,10 +115,10 @@ func TestPlaceIsWaitedForOnServer(t *testing.T) {
 		assert.Greater(t, b.Leases()[0].Token, first.Token)
 
 		begun := time.Now()
-		_, err := a.AcquireProjectLock(context.Background(), lock.AcquireOptions{Path: []string{"x"}, Timeout: 5 * time.Second, Backoff: patient.Backoff})
+		_, err := a.Acquire(context.Background(), lock.AcquireOptions{Path: []string{"x"}, Timeout: 5 * time.Second, Backoff: patient.Backoff})
 		require.ErrorIs(t, err, lock.ErrTimeout)
 		assert.Equal(t, 5*time.Second, time.Since(begun))
-		_, err = a.AcquireProjectLock(context.Background(), at("x"))
+		_, err = a.Acquire(context.Background(), at("x"))
 		require.ErrorIs(t, err, lock.ErrTimeout, "its retries are spent")
 		assert.Less(t, time.Since(begun), 20*time.Second)
 		assert.Len(t, n.places(), 1)
@@ -146,7 +146,7 @@ func TestPlaceIsReleasedOnServerFirst(t *testing.T) {
 		waiting := b.begin(context.Background(), waits(at("x")))
 		n.silence(true)
 		go func() {
-			assert.ErrorIs(t, a.ReleaseProjectLock(context.Background(), first, lock.ReleaseOptions{}), lock.ErrReleaseFailed)
+			assert.ErrorIs(t, first.Release(context.Background()), lock.ErrReleaseFailed)
 		}()
 		sleep(4 * time.Second)
 		assert.Equal(t, []string{"POST A", "PUT A", "DELETE A"}, n.requests(), "here it is held until the server has answered, or does not")
@@ -236,7 +236,7 @@ func TestNetworkFailureDuringPlace(t *testing.T) {
 		assert.Equal(t, []string{"error renew-failed", "waiting"}, log[:2])
 		assert.Contains(t, log, "renewed")
 
-		lease, err := a.RenewProjectLock(context.Background(), lease)
+		lease, err := lease.Renew(context.Background())
 		require.NoError(t, err)
 		n.set(true)
 		sleep(30*time.Second - 61*time.Millisecond)
@@ -290,18 +290,18 @@ func TestPlaceThatServerDoesNotGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := open(t, n, locktest.NewSpace(), "A", "a")
-		_, err := a.AcquireProjectLock(context.Background(), lock.AcquireOptions{Path: []string{"x"}, TTL: time.Minute})
+		_, err := a.Acquire(context.Background(), lock.AcquireOptions{Path: []string{"x"}, TTL: time.Minute})
 		require.ErrorIs(t, err, lock.ErrInvalidArgument)
 		assert.ErrorContains(t, err, "ttlMs (60000) must not be longer than the server keeps a lock (30000)")
 		assert.Empty(t, n.places())
 		n.set(true)
-		_, err = a.AcquireProjectLock(context.Background(), lock.AcquireOptions{Path: []string{"x"}, IfAvailable: true})
+		_, err = a.Acquire(context.Background(), lock.AcquireOptions{Path: []string{"x"}, IfAvailable: true})
 		require.ErrorIs(t, err, lock.ErrTimeout)
 		assert.ErrorContains(t, err, "no answer of the server")
 		n.set(false)
 		lease := a.acquire(at("x"))
 		n.set(true)
-		err = a.ReleaseProjectLock(context.Background(), lease, lock.ReleaseOptions{})
+		err = lease.Release(context.Background())
 		require.ErrorIs(t, err, lock.ErrReleaseFailed)
 	})
 }

@@ -49,7 +49,7 @@ func TestRefusedAcquisitionEndsWithNotAllowed(t *testing.T) {
 				defer func() { require.NoError(t, manager.Close(context.Background())) }()
 				for _, opts := range []lock.AcquireOptions{{}, {IfAvailable: true}, {Path: []string{"a"}}} {
 					began, requests := time.Now(), len(n.requests())
-					_, err = manager.AcquireProjectLock(context.Background(), opts)
+					_, err = manager.Acquire(context.Background(), opts)
 					require.ErrorIs(t, err, lock.ErrNotAllowed)
 					assert.Contains(t, err.Error(), answer.Message)
 					var e *lock.Error
@@ -70,10 +70,10 @@ func TestRefusedRenewalEndsTheLease(t *testing.T) {
 		manager, err := lock.NewManager(lock.Config{OwnerID: "A", Backends: []lock.Backend{m.document.Backend()}})
 		require.NoError(t, err)
 		defer func() { _ = manager.Close(context.Background()) }()
-		lease, err := manager.AcquireProjectLock(context.Background(), lock.AcquireOptions{})
+		lease, err := manager.Acquire(context.Background(), lock.AcquireOptions{})
 		require.NoError(t, err)
 		n.refuseAll(unknownUser)
-		_, err = manager.RenewProjectLock(context.Background(), lease)
+		_, err = lease.Renew(context.Background())
 		require.ErrorIs(t, err, lock.ErrNotAllowed)
 		<-lease.Done()
 		assert.ErrorIs(t, lease.Err(), lock.ErrNotAllowed)

@@ -92,7 +92,7 @@ func TestPlaceWithinBlockingLease(t *testing.T) {
 				a := open(t, n, locktest.NewSpace(), "A", "a")
 				outer := a.acquire(c.outer)
 				begun := time.Now()
-				_, err := a.AcquireProjectLock(lock.Within(context.Background(), outer), c.inner)
+				_, err := a.Acquire(lock.Within(context.Background(), outer), c.inner)
 				require.ErrorIs(t, err, c.want)
 				assert.Zero(t, time.Since(begun), "at once")
 				assert.Len(t, n.places(), 1)
@@ -110,7 +110,7 @@ func TestCycleThatServerFinds(t *testing.T) {
 		n.circle = true
 		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
 		theirs, ours := b.acquire(at("x")), a.acquire(at("y"))
-		_, err := a.AcquireProjectLock(lock.Within(context.Background(), ours), waits(at("x")))
+		_, err := a.Acquire(lock.Within(context.Background(), ours), waits(at("x")))
 		require.ErrorIs(t, err, lock.ErrDeadlock)
 		require.NoError(t, ours.Err())
 
@@ -138,14 +138,14 @@ func TestServerExcludesSameRequestsAsTabs(t *testing.T) {
 		n, space := newInternet(), locktest.NewSpace()
 		here, there, one, other := alone(space, "a"), alone(space, "b"), open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
 		outcome := func(first, second *lock.Manager, outer, inner lock.AcquireOptions, within bool) (code lock.Code) {
-			held, err := first.AcquireProjectLock(context.Background(), outer)
+			held, err := first.Acquire(context.Background(), outer)
 			require.NoError(t, err)
 			ctx := context.Background()
 			if within {
 				ctx, second = lock.Within(ctx, held), first
 			}
 			inner.IfAvailable = true
-			lease, err := second.AcquireProjectLock(ctx, inner)
+			lease, err := second.Acquire(ctx, inner)
 			if err != nil {
 				var e *lock.Error
 				require.ErrorAs(t, err, &e)

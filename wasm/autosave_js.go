@@ -194,8 +194,8 @@ type nested struct {
 	within lock.Lease
 }
 
-func (n nested) AcquireProjectLock(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
-	return n.Manager.AcquireProjectLock(lock.Within(ctx, n.within), opts)
+func (n nested) Acquire(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
+	return n.Manager.Acquire(lock.Within(ctx, n.within), opts)
 }
 
 // autosave reads the options of initAutoSave.

@@ -69,7 +69,7 @@ func (s *service) acquire(ctx context.Context, arg, _ safejs.Value) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	lease, err := s.manager.AcquireProjectLock(ctx, opts)
+	lease, err := s.manager.Acquire(ctx, opts)
 	if err != nil {
 		return s.told(nil, err)
 	}
@@ -95,7 +95,7 @@ func (s *service) renew(ctx context.Context, id, _ safejs.Value) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if lease, err = s.manager.RenewProjectLock(ctx, lease); err != nil {
+	if lease, err = lease.Renew(ctx); err != nil {
 		return s.told(nil, err)
 	}
 	return s.told(jsbridge.JSON(encodeLease(lease)), nil)
@@ -115,7 +115,7 @@ func (s *service) release(ctx context.Context, arg, _ safejs.Value) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	return s.told(nil, s.manager.ReleaseProjectLock(ctx, lease, lock.ReleaseOptions{Force: force}))
+	return s.told(nil, lease.ReleaseWith(ctx, lock.ReleaseOptions{Force: force}))
 }
 
 func (s *service) lease(id safejs.Value) (lock.Lease, error) {
@@ -138,7 +138,7 @@ func (s *service) with(ctx context.Context, arg, callback safejs.Value) (any, er
 	if err != nil {
 		return nil, err
 	}
-	return s.told(nil, s.manager.WithProjectLock(ctx, func(_ context.Context, l lock.Lease) error {
+	return s.told(nil, s.manager.With(ctx, func(_ context.Context, l lock.Lease) error {
 		// Not under the caller's signal: the signal ends only the waiting. An executor that already runs keeps the lock
 		// until it has ended.
 		failed, stop := failure(l)

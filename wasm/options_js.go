@@ -117,9 +117,9 @@ func acquireOptions(v safejs.Value) (lock.AcquireOptions, error) {
 	return o, r.err
 }
 
-func withOptions(v safejs.Value) (lock.WithLockOptions, error) {
+func withOptions(v safejs.Value) (lock.WithOptions, error) {
 	r := reader{v: v}
-	o := lock.WithLockOptions{AcquireOptions: r.acquire()}
+	o := lock.WithOptions{AcquireOptions: r.acquire()}
 	if release, ok := r.get("releaseOnError", safejs.TypeBoolean, "a boolean"); ok {
 		yes, _ := release.Truthy()
 		o.KeepOnError = !yes

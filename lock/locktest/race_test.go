@@ -59,7 +59,7 @@ func contend(t *testing.T, random *rand.Rand, id string, space *locktest.Space, 
 			time.AfterFunc(time.Duration(random.IntN(20))*time.Millisecond, stop)
 		}
 		witness.Begin(turn, steal)
-		lease, err := m.AcquireProjectLock(ctx, lock.AcquireOptions{Steal: steal, Timeout: time.Minute, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
+		lease, err := m.Acquire(ctx, lock.AcquireOptions{Steal: steal, Timeout: time.Minute, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
 		stop()
 		if errors.Is(err, lock.ErrTimeout) {
 			witness.Forgotten(turn)

@@ -68,7 +68,7 @@ func (g *grove) clear() {
 
 func (g *grove) lease(ctx context.Context, m *lock.Manager, o lock.AcquireOptions) lock.Lease {
 	g.Helper()
-	l, err := m.AcquireProjectLock(ctx, o)
+	l, err := m.Acquire(ctx, o)
 	require.NoError(g, err)
 	return l
 }
@@ -97,7 +97,7 @@ func (g *grove) queued(ctx context.Context, m *lock.Manager, o lock.AcquireOptio
 	defer stop()
 	o.Backoff = lock.Backoff{MaxRetries: lock.Unlimited, InitialDelay: time.Minute, MaxDelay: time.Minute}
 	go func() {
-		if l, err := m.AcquireProjectLock(ctx, o); err != nil {
+		if l, err := m.Acquire(ctx, o); err != nil {
 			p.err <- err
 		} else {
 			p.lease <- l
@@ -257,7 +257,7 @@ func testMatrix(g *grove) {
 				}
 			}
 			pairs++
-			l, err := b.AcquireProjectLock(g.ctx, lock.AcquireOptions{Path: second, IfAvailable: true})
+			l, err := b.Acquire(g.ctx, lock.AcquireOptions{Path: second, IfAvailable: true})
 			if want {
 				blocked++
 				assert.ErrorIs(g, err, lock.ErrDenied, "%v, then %v", first, second)
@@ -277,7 +277,7 @@ func testAllOrNothing(g *grove) {
 	both := lock.AcquireOptions{Paths: [][]string{{"u1", "a1", "r2"}, {"u1", "a1", "r1"}}}
 	try := both
 	try.IfAvailable = true
-	_, err := b.AcquireProjectLock(g.ctx, try)
+	_, err := b.Acquire(g.ctx, try)
 	require.ErrorIs(g, err, lock.ErrDenied)
 	g.release(g.lease(g.ctx, c, lock.AcquireOptions{Path: []string{"u1", "a1", "r1"}, Timeout: lock.NoWait}))
 
@@ -302,7 +302,7 @@ func testSlots(g *grove) {
 	}
 	try := o
 	try.IfAvailable = true
-	_, err := g.owner().AcquireProjectLock(g.ctx, try)
+	_, err := g.owner().Acquire(g.ctx, try)
 	require.ErrorIs(g, err, lock.ErrDenied)
 
 	var line []pending
@@ -354,15 +354,15 @@ func testNested(g *grove) {
 	g.release(g.lease(deeper, a, shared))
 
 	for name, path := range map[string][]string{"same again": account, "upgrade": lock.User("u1"), "project": nil} {
-		_, err := a.AcquireProjectLock(deeper, at(path...))
+		_, err := a.Acquire(deeper, at(path...))
 		assert.ErrorIs(g, err, lock.ErrReentrant, name)
 	}
-	_, err := b.AcquireProjectLock(g.ctx, lock.AcquireOptions{Path: account.Resource("r2"), IfAvailable: true})
+	_, err := b.Acquire(g.ctx, lock.AcquireOptions{Path: account.Resource("r2"), IfAvailable: true})
 	require.ErrorIs(g, err, lock.ErrDenied)
 	g.release(outer)
 	<-inner.Done()
 	require.ErrorIs(g, inner.Err(), lock.ErrLost)
-	_, err = a.AcquireProjectLock(within, at("u2"))
+	_, err = a.Acquire(within, at("u2"))
 	require.ErrorIs(g, err, lock.ErrInvalidArgument)
 	g.release(g.lease(g.ctx, b, at(account...)))
 }

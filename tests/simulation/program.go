@@ -74,7 +74,7 @@ func (p *program) once() {
 		if !o.IfAvailable && !o.Steal && whole(o) {
 			defer p.run.checker.waiting(&waiter{tab: p.tab, domain: p.domain, remote: p.remote, names: names(o, 0)})()
 		}
-		lease, err = p.m.AcquireProjectLock(ctx, o)
+		lease, err = p.m.Acquire(ctx, o)
 	})
 	switch {
 	case p.tab.gone():
