@@ -147,7 +147,7 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 		}
 		if len(s.waiting) != len(listed) {
 			s.waiting = listed
-			s.events.push(Event{Type: EventPhase, State: s.state()})
+			s.tell(Event{Type: EventPhase, State: s.state()})
 		}
 	})
 	return listed, nil

@@ -180,7 +180,7 @@ func (s *Saver) edit(found loaded) {
 		})
 	}
 	impatient := time.AfterFunc(answerLimit, open)
-	s.events.pushThen(e, func() { impatient.Stop(); open() })
+	s.tellThen(e, func() { impatient.Stop(); open() })
 	s.tellDrafts(fresh, found.sides)
 }
 

@@ -3,6 +3,7 @@ package autosave
 import (
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/inorder"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -62,4 +63,17 @@ type State struct {
 	Storage          Storage
 	Online           bool // StorageServer: the server answers
 	Drafts           int  // number of drafts that wait for a decision, as far as this page knows
+}
+
+// tell calls the listener with an event after all earlier ones.
+func (s *Saver) tell(e Event) { s.tellThen(e, func() {}) }
+
+// tellThen calls then after the listener has returned.
+func (s *Saver) tellThen(e Event, then func()) {
+	s.events.Push(func() {
+		if s.config.Listener != nil {
+			inorder.Guard(string(e.Type), func() { s.config.Listener(e) })
+		}
+		then()
+	})
 }

@@ -74,7 +74,7 @@ func (s *Saver) named(h lock.Holder) {
 		close(s.unnamed)
 		s.unnamed = nil
 	case !known:
-		s.events.push(Event{Type: EventPhase, State: s.state()})
+		s.tell(Event{Type: EventPhase, State: s.state()})
 	}
 }
 

@@ -181,7 +181,7 @@ func (s *Saver) finish() <-chan struct{} {
 	s.end()
 	<-s.gone
 	done := make(chan struct{})
-	go func() { s.work.Wait(); s.events.close(); close(done) }()
+	go func() { s.work.Wait(); s.events.Close(); close(done) }()
 	return done
 }
 
@@ -201,7 +201,7 @@ func (s *Saver) Dispose(ctx context.Context) error {
 	defer stop()
 	err := s.depart(ctx, ended)
 	if errors.Is(err, ErrDisposed) || errors.Is(err, ErrDisabled) {
-		s.events.close()
+		s.events.Close()
 		return nil
 	}
 	select {

@@ -75,7 +75,7 @@ func (s *Saver) resolved(id string) {
 		s.unsaved = unsaved{marked: s.unsaved.marked}
 	}
 	s.waiting = slices.DeleteFunc(slices.Clone(s.waiting), func(w Draft) bool { return w.ID == id })
-	s.events.push(Event{Type: EventPhase, State: s.state()})
+	s.tell(Event{Type: EventPhase, State: s.state()})
 }
 
 // resolveGeneration keeps the draft in the history.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/inorder"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -29,7 +30,7 @@ const (
 // One goroutine, run, owns all mutable state. Slow work runs on other goroutines and returns its results through do.
 type Saver struct {
 	config Config
-	events *mailbox
+	events *inorder.Queue // calls of the listener
 	began  time.Time
 	work   sync.WaitGroup
 
@@ -100,10 +101,11 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	s := &Saver{config: c, events: newMailbox(c.Listener), began: time.Now().Add(-1), wake: make(chan struct{}, 1),
+	s := &Saver{config: c, events: inorder.New(), began: time.Now().Add(-1), wake: make(chan struct{}, 1),
 		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), verdict: make(chan struct{}),
 		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
 	s.life, s.end = context.WithCancel(context.Background())
+	go s.events.Run()
 	if c.Shown != "" {
 		s.newest, s.lineage = &Generation{ID: c.Shown}, c.Lineage
 	}
@@ -113,7 +115,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	}
 	if c.Disabled {
 		s.final = s.where(State{Phase: PhaseDisabled, ReadOnly: true})
-		s.events.push(Event{Type: EventPhase, State: s.final})
+		s.tell(Event{Type: EventPhase, State: s.final})
 		s.timer.Stop()
 		close(s.gone)
 		return s, nil
@@ -124,7 +126,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 		if deafen, err = c.Channel.Listen(s.hear); err != nil {
 			s.end()
 			s.timer.Stop()
-			s.events.close()
+			s.events.Close()
 			return nil, err
 		}
 		context.AfterFunc(s.life, deafen)
@@ -190,7 +192,7 @@ func (s *Saver) State() State {
 
 // Told returns when the listener has handled all events so far, or with the cause when ctx ends. The listener must not
 // call it.
-func (s *Saver) Told(ctx context.Context) error { return s.events.flush(ctx) }
+func (s *Saver) Told(ctx context.Context) error { return inorder.Flush(ctx, s.events.Mark()) }
 
 // do runs f on the goroutine that owns the state and waits for it. It reports whether f has run.
 func (s *Saver) do(f func()) bool {
@@ -318,7 +320,7 @@ func (s *Saver) emitPhase(p Phase) {
 		return
 	}
 	s.shown = now
-	s.events.push(Event{Type: EventPhase, State: s.state()})
+	s.tell(Event{Type: EventPhase, State: s.state()})
 }
 
 // shown is the state that the listener knows.
@@ -331,7 +333,7 @@ type shown struct {
 func (s *Saver) emit(e Event) {
 	s.emitPhase(s.phase())
 	e.State = s.state()
-	s.events.push(e)
+	s.tell(e)
 }
 
 // enter changes the role. All work of the previous role becomes void.
@@ -362,7 +364,7 @@ func (s *Saver) unanswered() {
 	default:
 		s.lastErr = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Detail: "the lock does not answer; this page is read-only until it does"}
 	}
-	s.events.push(Event{Type: EventPhase, State: s.state()})
+	s.tell(Event{Type: EventPhase, State: s.state()})
 }
 
 // settle notifies the callers that wait until it is known which page edits.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/inorder"
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
@@ -21,18 +22,11 @@ type dispatcher struct {
 type listener struct {
 	handle func([]Event)
 	atOnce int // maximum number of events per call
+	calls  *inorder.Queue
 
 	mu     sync.Mutex
-	queue  []delivery
-	wake   chan struct{} // capacity 1: a wake-up is never lost and never blocks
-	ended  bool          // nothing more is queued
-	silent bool          // unsubscribed: queued events are not handled
-}
-
-// delivery is an event or, if seen is set, a mark in the queue.
-type delivery struct {
-	event Event
-	seen  chan struct{}
+	events []Event // emitted and not yet handled
+	silent bool    // unsubscribed: events are not handled
 }
 
 func newDispatcher() *dispatcher {
@@ -41,19 +35,22 @@ func newDispatcher() *dispatcher {
 
 // subscribe calls handle for every event emitted from now on, until unsubscribe is called.
 func (d *dispatcher) subscribe(handle func([]Event), atOnce int) (unsubscribe func()) {
-	l := &listener{handle: handle, atOnce: atOnce, wake: make(chan struct{}, 1)}
+	l := &listener{handle: handle, atOnce: atOnce, calls: inorder.New()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return func() {}
 	}
 	d.listeners[l] = struct{}{}
-	d.running.Go(l.run)
+	d.running.Go(l.calls.Run)
 	return func() {
 		d.mu.Lock()
 		delete(d.listeners, l)
 		d.mu.Unlock()
-		l.stop(true)
+		l.mu.Lock()
+		l.silent = true
+		l.mu.Unlock()
+		l.calls.Close()
 	}
 }
 
@@ -62,7 +59,10 @@ func (d *dispatcher) emit(e Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for l := range d.listeners {
-		l.push(delivery{event: e})
+		l.mu.Lock()
+		l.events = append(l.events, e)
+		l.mu.Unlock()
+		l.calls.Push(l.deliver)
 	}
 }
 
@@ -77,23 +77,13 @@ func (d *dispatcher) tell(handle func(Event), e Event) {
 
 // flush returns when every listener has handled the events emitted so far, or with the cause when ctx ends.
 func (d *dispatcher) flush(ctx context.Context) error {
-	var seen []chan struct{}
 	d.mu.Lock()
+	marks := make([]<-chan struct{}, 0, len(d.listeners))
 	for l := range d.listeners {
-		mark := delivery{seen: make(chan struct{})}
-		if l.push(mark) {
-			seen = append(seen, mark.seen)
-		}
+		marks = append(marks, l.calls.Mark())
 	}
 	d.mu.Unlock()
-	for _, mark := range seen {
-		select {
-		case <-mark:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
+	return inorder.Flush(ctx, marks...)
 }
 
 // close lets the listeners handle the emitted events, then ends their goroutines. It returns when they have ended, or
@@ -102,77 +92,24 @@ func (d *dispatcher) close(ctx context.Context) error {
 	d.mu.Lock()
 	d.closed = true
 	for l := range d.listeners {
-		l.stop(false)
+		l.calls.Close()
 		delete(d.listeners, l)
 	}
 	d.mu.Unlock()
 	return wait.Group(ctx, &d.running)
 }
 
-func (l *listener) push(next delivery) bool {
+// deliver handles the next events. One call is queued for each event; it finds none if an earlier one took more.
+func (l *listener) deliver() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended {
-		return false
+	n := min(l.atOnce, len(l.events))
+	events := l.events[:n:n]
+	l.events = l.events[n:]
+	silent := l.silent
+	l.mu.Unlock()
+	if n > 0 && !silent {
+		guarded(l.handle, events)
 	}
-	l.queue = append(l.queue, next)
-	l.signal()
-	return true
-}
-
-func (l *listener) stop(silent bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended, l.silent = true, l.silent || silent
-	l.signal()
-}
-
-func (l *listener) signal() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (l *listener) run() {
-	for range l.wake {
-		for {
-			events, seen, silent := l.pop()
-			if events == nil && seen == nil {
-				break
-			}
-			if events != nil && !silent {
-				guarded(l.handle, events)
-			}
-			if seen != nil {
-				close(seen)
-			}
-		}
-		if l.finished() {
-			return
-		}
-	}
-}
-
-// pop returns the next events, and the mark behind them, if there is one.
-func (l *listener) pop() (events []Event, seen chan struct{}, silent bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.queue) > 0 && seen == nil && len(events) < l.atOnce {
-		if next := l.queue[0]; next.seen != nil {
-			seen = next.seen
-		} else {
-			events = append(events, next.event)
-		}
-		l.queue = l.queue[1:]
-	}
-	return events, seen, l.silent
-}
-
-func (l *listener) finished() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.ended && len(l.queue) == 0
 }
 
 // one turns a handler of single events into one of several.
@@ -180,12 +117,6 @@ func one(handle func(Event)) func([]Event) {
 	return func(events []Event) { handle(events[0]) }
 }
 
-// guarded recovers a panic of a listener and reports it, so that other listeners are not affected.
 func guarded(handle func([]Event), events []Event) {
-	defer func() {
-		if r := recover(); r != nil {
-			println("holdfast: a listener panicked on", string(events[0].Type)+":", PanicText(r))
-		}
-	}()
-	handle(events)
+	inorder.Guard(string(events[0].Type), func() { handle(events) })
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/inorder"
 )
 
 // Operation is the operation that an [Error] ended.
@@ -162,16 +164,8 @@ func quote(s string) string { return `"` + s + `"` }
 // millis formats a time as the options do.
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// PanicText describes a recovered panic. It replaces fmt, which would make the Wasm a tenth larger.
-func PanicText(recovered any) string {
-	switch r := recovered.(type) {
-	case error:
-		return r.Error()
-	case string:
-		return r
-	}
-	return "a value that is neither an error nor a string"
-}
+// PanicText describes a recovered panic without fmt, which would make the Wasm a tenth larger.
+func PanicText(recovered any) string { return inorder.PanicText(recovered) }
 
 // invalid reports an option that cannot be used, under its public name.
 func invalid(option, why string) *Error {
