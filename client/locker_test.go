@@ -40,8 +40,13 @@ func (l locker) Request(ctx context.Context, r lock.Request) (lock.Grant, error)
 	if err != nil {
 		return nil, err
 	}
-	return lease, nil
+	return grant{lease}, nil
 }
+
+// grant is a lease whose loss is reported without a look.
+type grant struct{ *client.Lease }
+
+func (grant) Look(context.Context, lock.Instant) error { return nil }
 
 func (l locker) Query(ctx context.Context) (s lock.Snapshot, err error) {
 	list, err := l.Locks(ctx, names)

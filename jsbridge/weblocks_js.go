@@ -262,6 +262,9 @@ func (g *webGrant) Release(context.Context) error {
 // Lost implements [lock.Grant].
 func (g *webGrant) Lost() <-chan struct{} { return g.lost }
 
+// Look implements [lock.Grant]. The browser reports a steal before it answers a later request.
+func (g *webGrant) Look(context.Context, lock.Instant) error { return nil }
+
 func (g *webGrant) lose() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

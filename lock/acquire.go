@@ -12,8 +12,8 @@ import (
 // acquisition is one call of [Manager.Acquire].
 type acquisition struct {
 	m        *Manager
-	opts     AcquireOptions
-	backends []Backend
+	opts     *AcquireOptions
+	backends []*Backend
 	within   *heldLease // the enclosing lease, or nil
 	end      context.CancelCauseFunc
 	retry    int                  // number of the attempt
@@ -21,6 +21,8 @@ type acquisition struct {
 	degraded bool                 // fallback-degraded was sent
 	warned   bool                 // self-wait was sent
 	turn     Grant                // the guard lock for a takeover, while this acquisition holds it
+	steal    bool                 // the next request steals
+	fallback bool                 // this backend is not the first one
 }
 
 var (
@@ -28,22 +30,21 @@ var (
 	errNoAnswer  = errors.New("no answer")
 )
 
-func newAcquisition(m *Manager, opts AcquireOptions, within *heldLease) *acquisition {
+func newAcquisition(m *Manager, opts *AcquireOptions, within *heldLease) *acquisition {
+	a := &acquisition{m: m, opts: opts, within: within, steal: opts.Steal}
 	if within == nil {
-		return &acquisition{m: m, opts: opts, backends: preferring(opts.PreferredStrategy, m.config.Backends)}
+		a.backends = preferring(opts.PreferredStrategy, m.config.Backends)
+	} else { // names of the enclosing lease count only under its own strategy
+		a.backends = []*Backend{within.target.backend}
 	}
-	// Names of the enclosing lease count only under its own strategy.
-	b := within.backend
-	if s, ok := b.Locker.(*target); ok {
-		b = s.b
-	}
-	return &acquisition{m: m, opts: opts, within: within, backends: []Backend{b}}
+	return a
 }
 
 // preferring returns the backends with those of the strategy first.
-func preferring(s Strategy, backends []Backend) []Backend {
-	var first, rest []Backend
-	for _, b := range backends {
+func preferring(s Strategy, backends []Backend) []*Backend {
+	var first, rest []*Backend
+	for i := range backends {
+		b := &backends[i]
 		if b.Strategy == s {
 			first = append(first, b)
 		} else {
@@ -57,7 +58,8 @@ func (a *acquisition) run(ctx context.Context) (Lease, *Error) {
 	ctx, stop := a.bounded(ctx)
 	defer stop()
 	for i, b := range a.backends {
-		lease, err := a.acquire(ctx, b, i > 0 || a.within != nil && a.within.snapshot().Fallback)
+		a.fallback = i > 0 || a.within != nil && a.within.snapshot().Fallback
+		lease, err := a.acquire(ctx, b)
 		if err == nil {
 			return lease, nil
 		}
@@ -65,7 +67,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, *Error) {
 			a.m.fail(a.opts, err, ReasonAcquireFailed)
 			return Lease{}, err
 		}
-		a.emit(b, Event{Type: EventError, Operation: OpAcquire, Err: err})
+		a.m.emit(b.Resource, a.opts.LeaseID, Event{Type: EventError, Operation: OpAcquire, Err: err})
 	}
 	panic("unreachable: a manager has at least one backend")
 }
@@ -86,37 +88,37 @@ func (a *acquisition) bounded(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stopLife(); stopWithin(); a.end(nil); stopTimer() }
 }
 
-func (a *acquisition) acquire(ctx context.Context, b Backend, fallback bool) (Lease, *Error) {
+func (a *acquisition) acquire(ctx context.Context, b *Backend) (Lease, *Error) {
 	defer a.endTakeOver()
-	b, failed := a.at(b)
+	t, failed := plan(b, a.opts, a.within)
 	if failed != nil {
 		return Lease{}, failed
 	}
 	a.retry, a.delays = 0, a.opts.Backoff.Delays()
 	for {
 		began := a.m.config.Clock.Now()
-		grant, err := a.granted(ctx, b)
+		grant, err := a.granted(ctx, t)
 		if err == nil && ctx.Err() != nil {
 			// The grant arrived at the same moment as the end: give it back.
-			a.m.tidy(ctx, func() { a.m.giveBack(grant) })
+			a.m.tidy(ctx, func() { a.m.giveBack(grant.grant) })
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			return Lease{}, a.failure(ctx, b, err)
+			return Lease{}, a.failure(ctx, t, err)
 		}
-		lease, err := a.m.hold(ctx, b, grant, began, fallback, a.opts, a.within)
+		lease, err := a.hold(ctx, t, grant, began)
 		if err == nil {
 			return lease, nil
 		}
-		if err := a.again(ctx, b, err); err != nil {
-			return Lease{}, a.failure(ctx, b, err)
+		if err := a.again(ctx, t, err); err != nil {
+			return Lease{}, a.failure(ctx, t, err)
 		}
 	}
 }
 
 // again waits until the next attempt, if the grant became no lease for a reason that may pass. If there is no further
 // attempt, it returns err, or the error that ended the wait.
-func (a *acquisition) again(ctx context.Context, b Backend, err error) error {
+func (a *acquisition) again(ctx context.Context, t *target, err error) error {
 	switch passing := denied(err) || errors.Is(err, errNoAnswer); {
 	case !passing || a.opts.IfAvailable:
 		return err
@@ -129,19 +131,20 @@ func (a *acquisition) again(ctx context.Context, b Backend, err error) error {
 		return a.exhausted(err)
 	}
 	a.endTakeOver()
-	a.opts.Steal = false // only the first holder is stolen from, not its successor
+	a.steal = false // only the first holder is stolen from, not its successor
 	delay := a.delays()
-	a.denied(b, a.failure(ctx, b, err))
-	a.emit(b, Event{Type: EventWaiting, Retry: a.retry, Delay: delay})
+	a.denied(t, a.failure(ctx, t, err))
+	a.emit(t, Event{Type: EventWaiting, Retry: a.retry, Delay: delay})
 	return wait.For(ctx, delay)
 }
 
 // granted makes an attempt. If the attempt is denied, it keeps a place in the queue until the grant arrives, the
 // retries are spent or ctx ends.
-func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
-	request := Request{Wants: []Want{{b.Name(), a.opts.Mode}}, IfAvailable: !a.opts.Steal, Steal: a.opts.Steal}
-	a.attempt(b)
-	first := a.m.request(ctx, b.Locker, request)
+func (a *acquisition) granted(ctx context.Context, t *target) (*granted, error) {
+	a.attempt(t)
+	r := a.arbitration(t)
+	r.ifAvailable = !a.steal
+	first := a.m.request(ctx, r.request)
 	defer first.abandon()
 	grant, err := first.wait(ctx)
 	if err == nil || !denied(err) || a.opts.IfAvailable {
@@ -151,25 +154,25 @@ func (a *acquisition) granted(ctx context.Context, b Backend) (Grant, error) {
 		return nil, noWait(err)
 	}
 
-	defer a.m.waits(ctx, a, b)()
-	a.opts.Steal = false // its lock was stolen while it waited for another machine; it does not steal it back
-	request.IfAvailable, request.Steal, request.OnLocal = false, false, func() { a.m.holdsLocal(a, true) }
-	queued := a.m.request(ctx, b.Locker, request)
+	a.steal = false // its lock was stolen while it waited for another machine; it does not steal it back
+	r = a.arbitration(t)
+	defer a.waits(ctx, r)()
+	queued := a.m.request(ctx, r.request)
 	defer func() { queued.abandon() }()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	frozen := a.watch(watching, b)
+	frozen := a.watch(watching, t)
 	for a.retry++; !a.opts.Backoff.spent(a.retry); a.retry++ {
-		a.denied(b, err)
-		grant, err, settled := a.await(ctx, b, queued, frozen, a.delays())
+		a.denied(t, err)
+		grant, err, settled := a.await(ctx, t, queued, frozen, a.delays())
 		if settled && errors.Is(err, ErrDenied) && ctx.Err() == nil {
 			// Another client stole the lock of this machine while this one waited for another machine. It joins the end
 			// of the queue.
 			queued.abandon()
 			a.m.holdsLocal(a, false)
 			a.endTakeOver()
-			a.opts.Steal = false
-			queued, settled = a.m.request(ctx, b.Locker, request), false
+			a.steal = false
+			queued, settled = a.m.request(ctx, r.request), false
 		}
 		if settled {
 			return grant, err
@@ -194,14 +197,14 @@ func spent(err error, detail string) error {
 }
 
 // await waits in the queue for one delay. settled reports whether the request was answered.
-func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingRequest, frozen <-chan suspect, delay time.Duration) (grant Grant, err error, settled bool) {
-	a.emit(b, Event{Type: EventWaiting, Retry: a.retry, Delay: delay})
+func (a *acquisition) await(ctx context.Context, t *target, queued *pendingRequest, frozen <-chan suspect, delay time.Duration) (grant *granted, err error, settled bool) {
+	a.emit(t, Event{Type: EventWaiting, Retry: a.retry, Delay: delay})
 	pause := time.NewTimer(delay)
 	defer pause.Stop()
 	for {
 		select {
 		case <-pause.C:
-			a.attempt(b)
+			a.attempt(t)
 			select {
 			case answer := <-queued.answers: // at the same moment: there is no denial to report
 				return answer.grant, answer.err, true
@@ -210,13 +213,13 @@ func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingReque
 			}
 		case answer := <-queued.answers:
 			if answer.err == nil {
-				a.attempt(b)
+				a.attempt(t)
 			}
 			return answer.grant, answer.err, true
 		case holder := <-frozen:
-			if grant, err, ok := a.takeOver(ctx, b, queued, holder); ok {
+			if grant, err, ok := a.takeOver(ctx, t, queued, holder); ok {
 				if err == nil {
-					a.attempt(b)
+					a.attempt(t)
 				}
 				return grant, err, true
 			}
@@ -226,27 +229,32 @@ func (a *acquisition) await(ctx context.Context, b Backend, queued *pendingReque
 	}
 }
 
-func (a *acquisition) emit(b Backend, e Event) { a.m.emit(b.Resource, a.opts.LeaseID, e) }
+// arbitration returns a request for the target, which waits and steals only if the acquisition may steal now.
+func (a *acquisition) arbitration(t *target) *arbitration {
+	return &arbitration{target: t, steal: a.steal, run: a.m.work.Go}
+}
 
-func (a *acquisition) attempt(b Backend) {
-	a.emit(b, Event{Type: EventAttempt, Strategy: b.Strategy, Retry: a.retry})
+func (a *acquisition) emit(t *target, e Event) { a.m.emit(t.resource, a.opts.LeaseID, e) }
+
+func (a *acquisition) attempt(t *target) {
+	a.emit(t, Event{Type: EventAttempt, Strategy: t.backend.Strategy, Retry: a.retry})
 }
 
 // denied sends the event for a lock that another client holds.
-func (a *acquisition) denied(b Backend, err error) {
-	e := asError(err, CodeDenied, OpAcquire, b.Resource)
-	a.emit(b, Event{Type: EventError, Operation: OpAcquire, Err: e})
+func (a *acquisition) denied(t *target, err error) {
+	e := asError(err, CodeDenied, OpAcquire, t.resource)
+	a.emit(t, Event{Type: EventError, Operation: OpAcquire, Err: e})
 	if e.Code == CodeFallbackConflict && !a.degraded {
 		a.degraded = true
-		a.emit(b, Event{Type: EventWarning, Warning: WarnFallbackDegraded, Detail: e.Detail})
+		a.emit(t, Event{Type: EventWarning, Warning: WarnFallbackDegraded, Detail: e.Detail})
 	}
 	if a.warned {
 		return
 	}
-	if own := a.m.selfWait(a, b); own != nil {
+	if own := a.m.selfWait(a, t); own != nil {
 		a.warned = true
 		lease := own.snapshot()
-		a.emit(b, Event{Type: EventWarning, Warning: WarnSelfWait,
+		a.emit(t, Event{Type: EventWarning, Warning: WarnSelfWait,
 			Detail: "this page holds " + quote(lease.Resource) + " itself, in lease " + lease.ID + "; release it, or give it as within"})
 	}
 }
@@ -257,16 +265,16 @@ func denied(err error) bool {
 }
 
 // failure maps the end of the acquisition to an error of this package.
-func (a *acquisition) failure(ctx context.Context, b Backend, err error) *Error {
-	e := &Error{Operation: OpAcquire, Resource: b.Resource, Err: err}
+func (a *acquisition) failure(ctx context.Context, t *target, err error) *Error {
+	e := &Error{Operation: OpAcquire, Resource: t.resource, Err: err}
 	var own *Error
 	switch {
 	case errors.Is(err, ErrDeadlock):
-		return asError(err, CodeDeadlock, OpAcquire, b.Resource)
+		return asError(err, CodeDeadlock, OpAcquire, t.resource)
 	case errors.Is(err, errNoAnswer):
 		e.Code, e.Detail = CodeTimeout, "no answer came in time; nothing is known of who holds it"
 	case ctx.Err() == nil, errors.As(err, &own) && !errors.Is(err, context.Cause(ctx)):
-		return asError(err, CodeDenied, OpAcquire, b.Resource)
+		return asError(err, CodeDenied, OpAcquire, t.resource)
 	case errors.Is(err, errTimeLimit):
 		e.Code, e.Detail = CodeTimeout, "not granted within timeoutMs ("+millis(a.opts.Timeout)+")"
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

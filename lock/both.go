@@ -34,9 +34,9 @@ func (b *both) Request(ctx context.Context, r Request) (Grant, error) {
 	h, err := b.second.Request(waiting, r)
 	switch {
 	case err == nil:
-		return newBundle(0, g, h), nil
+		return newBundle(g, h), nil
 	case ctx.Err() == nil && wait.Closed(g.Lost()):
-		return newBundle(0, g), nil // granted, and stolen before the second Locker answered
+		return newBundle(g), nil // granted, and stolen before the second Locker answered
 	}
 	_ = g.Release(context.WithoutCancel(ctx))
 	return nil, err

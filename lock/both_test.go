@@ -99,7 +99,7 @@ func TestBackendsThatShareAKey(t *testing.T) {
 		files := locktest.NewSpace()
 		web := w.talking("web", air.Join())
 		file := w.configured("file", lock.Config{Channel: air.Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock", Key: "project",
-			Locker: lock.Both(w.space.Client("file"), files.Client("file")), Records: w.records}}})
+			KeepsFrozen: true, Locker: lock.Both(w.space.Client("file"), files.Client("file")), Records: w.records}}})
 		mine := web.acquire(lock.AcquireOptions{})
 		_, err := file.Acquire(t.Context(), lock.AcquireOptions{IfAvailable: true})
 		require.ErrorIs(t, err, lock.ErrFallbackConflict)
@@ -135,7 +135,7 @@ func TestInspectBetweenTheLockersOfBoth(t *testing.T) {
 		files := slowLocker{locktest.NewSpace().Client("file"), 100 * time.Millisecond}
 		web := w.talking("web", air.Join())
 		file := w.configured("file", lock.Config{Channel: air.Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock", Key: "project",
-			Locker: lock.Both(w.space.Client("file"), files), Records: w.records}}})
+			KeepsFrozen: true, Locker: lock.Both(w.space.Client("file"), files), Records: w.records}}})
 		mine := web.acquire(lock.AcquireOptions{})
 		got := file.begin(t.Context(), patient)
 		w.sleep(time.Second)
@@ -156,7 +156,7 @@ func TestFileTakesOverFromFrozenWebLock(t *testing.T) {
 		victim, _ := w.frozen(25 * time.Second)
 		files := locktest.NewSpace()
 		waiter := w.configured("file", lock.Config{Channel: locktest.NewNetwork().Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock",
-			Key: "project", Locker: lock.Both(w.space.Client("file"), files.Client("file")), Records: w.records}}})
+			Key: "project", KeepsFrozen: true, Locker: lock.Both(w.space.Client("file"), files.Client("file")), Records: w.records}}})
 		got := <-waiter.begin(t.Context(), patient)
 		require.NoError(t, got.err)
 		between(t, 25*time.Second, got.at, 31*time.Second)

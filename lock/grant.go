@@ -10,17 +10,14 @@ import (
 
 // bundle is a grant made of other grants. It is empty if an enclosing lease already holds everything that was wanted.
 type bundle struct {
-	slot   int
-	local  Grant // the grant of this machine, if there is also
-	remote RemoteGrant
-	parts  []Grant
-	lost   chan struct{}
-	done   chan struct{}
-	once   sync.Once
+	parts []Grant
+	lost  chan struct{}
+	done  chan struct{}
+	once  sync.Once
 }
 
-func newBundle(slot int, parts ...Grant) *bundle {
-	b := &bundle{slot: slot, parts: parts, lost: make(chan struct{}), done: make(chan struct{})}
+func newBundle(parts ...Grant) *bundle {
+	b := &bundle{parts: parts, lost: make(chan struct{}), done: make(chan struct{})}
 	var losing sync.Once
 	for _, part := range parts {
 		go func() {
@@ -46,20 +43,21 @@ func (b *bundle) Release(ctx context.Context) (err error) {
 	return err
 }
 
+// Look implements [Grant].
+func (b *bundle) Look(ctx context.Context, since Instant) error {
+	for _, part := range b.parts {
+		if err := stillGranted(ctx, part, since); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // stillGranted fails if a grant was stolen before its lease had a token. since is the time at which the token arrived.
 // The token may be higher than the one of the client that stole the lock, so it must never become a lease.
 func stillGranted(ctx context.Context, g Grant, since Instant) error {
-	switch g := g.(type) {
-	case *bundle:
-		for _, part := range g.parts {
-			if err := stillGranted(ctx, part, since); err != nil {
-				return err
-			}
-		}
-	case LateGrant:
-		if err := g.Look(ctx, since); err != nil {
-			return err
-		}
+	if err := g.Look(ctx, since); err != nil {
+		return err
 	}
 	if wait.Closed(g.Lost()) {
 		return &Error{Code: CodeDenied, Detail: "another owner took it over at the same moment"}
@@ -73,9 +71,9 @@ const promptly = time.Second
 
 // catchUp waits for a round trip to the Locker if a grant took long. A page that wakes may receive its grant and its
 // token before the message that the lock was stolen while the page was frozen.
-func (m *Manager) catchUp(ctx context.Context, b Backend, since Instant) {
+func (m *Manager) catchUp(ctx context.Context, t *target, since Instant) {
 	if m.config.Clock.Now().Since(since) >= promptly {
-		_, _ = bounded(ctx, answerLimit, b.beneath().Locker.Query) // the answer arrives after that message
+		_, _ = bounded(ctx, answerLimit, t.nearest().Query) // the answer arrives after that message
 	}
 }
 

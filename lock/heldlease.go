@@ -12,11 +12,14 @@ import (
 // heldLease is a lease from its grant to its end. One goroutine, maintain, changes it; other goroutines send it commands.
 type heldLease struct {
 	m       *Manager
-	backend Backend
+	target  *target
 	grant   Grant
-	opts    AcquireOptions
+	opts    *AcquireOptions
 	wants   []Want     // the locks it holds itself, without those of the enclosing leases
 	within  *heldLease // the lease around it, or nil
+	records Records
+	// unrecorded says that the records only make tokens, so that nothing can hang.
+	unrecorded bool
 
 	renewals chan chan error // asks maintain to renew now; the channel sent has capacity 1
 	leave    sync.Once       // guards leaving and leaveOpts
@@ -41,77 +44,6 @@ type heldLease struct {
 
 var errReleased = errors.New("the lease was released")
 
-// hold makes a lease of a grant that was requested at since, sends its event and begins to renew it. If that fails, it
-// releases the grant.
-func (m *Manager) hold(ctx context.Context, b Backend, grant Grant, since Instant, fallback bool, opts AcquireOptions, within *heldLease) (Lease, error) {
-	now := m.config.Clock.Now()
-	s := b.target(opts.Mode)
-	slot, wants := s.taken(grant)
-	if g, ok := grant.(*bundle); ok && g.remote != nil {
-		b.Records = g.remote
-	}
-	h := &heldLease{m: m, backend: b, grant: grant, opts: opts, wants: wants, within: within, proven: now, delays: opts.Backoff.Delays(),
-		renewals: make(chan chan error), leaving: make(chan struct{}), gone: make(chan struct{})}
-	h.life, h.end = context.WithCancelCause(context.Background())
-	lease := Lease{
-		ID: opts.LeaseID, OwnerID: m.config.OwnerID, OwnerName: m.config.OwnerName,
-		Resource: b.Resource, Strategy: b.Strategy, Fallback: fallback, Mode: opts.Mode,
-		Paths: s.places, Slots: max(1, s.slots), Slot: slot, Within: within.id(),
-		TTL: opts.ttl(b.Strategy), HeartbeatInterval: opts.HeartbeatInterval,
-		AcquiredAt: now.Wall, held: h,
-	}.renewedAt(now)
-	claimed := make(chan struct{})
-	claim := func(ctx context.Context) (int64, error) {
-		defer close(claimed)
-		r := h.record(lease)
-		r.Token = opts.After
-		return b.Records.Claim(ctx, r, opts.Steal)
-	}
-	var token int64
-	var err error
-	if b.unrecorded(m) {
-		token, err = claim(ctx)
-		now = m.config.Clock.Now()
-	} else {
-		token, err = bounded(ctx, lease.TTL, claim)
-	}
-	if err == nil {
-		m.catchUp(ctx, b, since)
-		err = stillGranted(ctx, grant, now)
-	}
-	if err != nil {
-		m.tidy(ctx, func() {
-			// The record may still be written; it would overwrite the record of a successor.
-			select {
-			case <-claimed:
-			case <-time.After(answerLimit):
-			}
-			_ = h.removeRecord(lease)
-			m.giveBack(grant)
-		})
-		return Lease{}, err
-	}
-	lease.Token = token
-	if b.unrecorded(m) {
-		h.grant = &delayedRelease{grant, m.tokens, token}
-	}
-	h.lease = lease
-	m.mu.Lock()
-	m.leases[lease.ID] = h
-	m.mu.Unlock()
-	if fallback {
-		h.emit(Event{Type: EventWarning, Warning: WarnFallbackEngaged, Lease: &lease,
-			Detail: "Web Locks cannot be used here; " + string(b.Strategy) + " serves instead"})
-		h.emit(Event{Type: EventFallbackEngaged, Lease: &lease})
-	}
-	h.tell(EventAcquired, lease)
-	m.work.Go(h.maintain)
-	return h.snapshot(), nil
-}
-
-// unrecorded reports whether leases have a token and no record, so that nothing can hang.
-func (b Backend) unrecorded(m *Manager) bool { return b.Records == Records(m.tokens) }
-
 // renewedAt returns the lease after a renewal at now.
 func (l Lease) renewedAt(now Instant) Lease {
 	l.ExpiresAt = now.Wall.Add(l.TTL)
@@ -131,7 +63,7 @@ func (l Lease) lasts() time.Duration {
 
 // record returns the public part of the lease, under the name that the Records know.
 func (h *heldLease) record(l Lease) Record {
-	return Record{Resource: h.backend.Name(), LeaseID: l.ID, OwnerID: l.OwnerID, OwnerName: l.OwnerName,
+	return Record{Resource: h.target.key, LeaseID: l.ID, OwnerID: l.OwnerID, OwnerName: l.OwnerName,
 		Token: l.Token, AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, TTL: l.TTL}
 }
 
@@ -198,7 +130,7 @@ func (h *heldLease) write(l Lease, limit time.Duration) (interrupted bool, err e
 	defer stop()
 	written := make(chan error, 1)
 	go func() {
-		written <- settle(ctx, limit, func(ctx context.Context) error { return h.backend.Records.Renew(ctx, h.record(l)) })
+		written <- settle(ctx, limit, func(ctx context.Context) error { return h.records.Renew(ctx, h.record(l)) })
 	}()
 	select {
 	case err := <-written:
@@ -212,7 +144,7 @@ func (h *heldLease) write(l Lease, limit time.Duration) (interrupted bool, err e
 
 // retry sends the events of a failed renewal and of the next attempt.
 func (h *heldLease) retry(cause error) error {
-	e := asError(cause, CodeRenewFailed, OpRenew, h.backend.Resource)
+	e := asError(cause, CodeRenewFailed, OpRenew, h.target.resource)
 	if e.Detail == "" {
 		e.Detail = "the record could not be written; it is tried again until the lease runs out"
 	}
@@ -298,11 +230,11 @@ func (h *heldLease) giveUp(opts ReleaseOptions) error {
 }
 
 func (h *heldLease) removeRecord(l Lease) error {
-	if h.backend.unrecorded(h.m) {
+	if h.unrecorded {
 		return nil
 	}
 	return settle(context.Background(), answerLimit, func(ctx context.Context) error {
-		return h.backend.Records.Remove(ctx, h.record(l))
+		return h.records.Remove(ctx, h.record(l))
 	})
 }
 
@@ -314,7 +246,7 @@ func (h *heldLease) close(why error) {
 	delete(h.m.leases, h.snapshot().ID)
 }
 
-func (h *heldLease) emit(e Event) { h.m.emit(h.backend.Resource, h.opts.LeaseID, e) }
+func (h *heldLease) emit(e Event) { h.m.emit(h.target.resource, h.opts.LeaseID, e) }
 
 // tell makes the lease the present one and announces it with its next heartbeat. After a slow claim or renewal, the
 // heartbeat comes when half of the remaining time is over, at the latest. Both events bear the time from which the
@@ -353,7 +285,7 @@ func (h *heldLease) ended() error {
 	if err := h.failure(); err != nil {
 		return err
 	}
-	return &Error{Code: CodeLost, Operation: OpRenew, Resource: h.backend.Resource, Err: errReleased}
+	return &Error{Code: CodeLost, Operation: OpRenew, Resource: h.target.resource, Err: errReleased}
 }
 
 func (h *heldLease) renew(ctx context.Context) (Lease, error) {

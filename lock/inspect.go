@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/lock/internal/waitgraph"
 )
 
 // Channel carries messages between the owners of one project, as BroadcastChannel does between the tabs of one origin.
@@ -275,7 +277,7 @@ func (m *Manager) hearing(said Message) {
 			_ = m.config.Channel.Post(Message{Kind: HereIAm, Round: said.Round, Holders: holders, Waiters: waiters})
 		}
 	case WhoIsInTheWay:
-		m.probed(said)
+		m.deadlocks.Receive(said.Round, waitgraph.Probe[Want](said.Probe))
 	}
 }
 
@@ -290,7 +292,9 @@ func (m *Manager) present() (holders []Holder, waiters []Waiter) {
 			Since: l.AcquiredAt, ExpiresAt: l.ExpiresAt, Paths: l.Paths, Slots: l.Slots, Slot: l.Slot, Within: l.Within, Wants: h.wants})
 	}
 	for _, w := range m.waiting {
-		waiters = append(waiters, w.Waiter)
+		now := w.Waiter
+		now.Held, now.Awaits = w.graph.Locks()
+		waiters = append(waiters, now)
 	}
 	return holders, waiters
 }

@@ -59,13 +59,8 @@ type Grant interface {
 	Release(ctx context.Context) error
 	// Lost is closed when the grant was taken away. It is never closed by Release.
 	Lost() <-chan struct{}
-}
-
-// LateGrant is a [Grant] that may have been taken away for some time before Lost is closed.
-type LateGrant interface {
-	Grant
-	// Look closes Lost if the grant was taken away before since. It fails where that cannot be
-	// found out.
+	// Look closes Lost if the grant was taken away before since and the Locker has not reported that yet. It fails where
+	// that cannot be found out. A Locker that closes Lost before it answers any later request has nothing to do here.
 	Look(ctx context.Context, since Instant) error
 }
 

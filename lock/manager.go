@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
+	"github.com/holdfast-dev/holdfast/lock/internal/waitgraph"
 )
 
 // Backend is one mechanism that a [Manager] can use to hold its resource.
@@ -22,6 +23,9 @@ type Backend struct {
 	// Local, if set, is the backend of this machine whose lock the Locker takes before another one, under the same
 	// lease. It shows whether a holder on this machine is frozen.
 	Local *Backend
+	// KeepsFrozen is set if the Locker lets a frozen holder keep the lock for ever, as the browser does, so that a waiter
+	// has to steal it. It is always so for the strategy WebLock.
+	KeepsFrozen bool
 	// Remote, if set, locks places of the project and shared leases, for which the Locker is then not asked.
 	Remote RemoteLocker
 }
@@ -35,9 +39,9 @@ func (b Backend) Name() string {
 }
 
 // beneath returns the backend of this machine.
-func (b Backend) beneath() Backend {
+func (b *Backend) beneath() *Backend {
 	if b.Local != nil {
-		return *b.Local
+		return b.Local
 	}
 	return b
 }
@@ -60,6 +64,8 @@ type Manager struct {
 	events *dispatcher
 	tokens *WallTokens    // of leases that have no record
 	work   sync.WaitGroup // everything that runs for a lease or an acquisition
+
+	deadlocks *waitgraph.Search[Want]
 
 	mu      sync.Mutex
 	leases  map[string]*heldLease
@@ -90,6 +96,7 @@ func NewManager(c Config) (*Manager, error) {
 	}
 	m := &Manager{config: c, events: newDispatcher(), leases: make(map[string]*heldLease), waiting: make(map[*acquisition]*waiting), tokens: &WallTokens{Clock: c.Clock, late: true}}
 	m.life, m.end = context.WithCancelCause(context.Background())
+	m.deadlocks = m.search()
 	if c.Channel != nil {
 		stop, err := c.Channel.Listen(m.hearing)
 		if err != nil {
@@ -135,7 +142,7 @@ func (m *Manager) AcquireResources(ctx context.Context, account AccountPath, ids
 // ErrAborted (ctx ended, manager closed), ErrUnsupported or ErrWebLockUnsupported (no backend works here), ErrReentrant
 // (a lease around it, see [Within], holds it already), ErrDeadlock (it was part of a cycle of waiters).
 func (m *Manager) Acquire(ctx context.Context, opts AcquireOptions) (Lease, error) {
-	opts = opts.withDefaults()
+	opts.setDefaults()
 	if err := opts.check(m.config.Backends); err != nil {
 		return Lease{}, err
 	}
@@ -147,7 +154,7 @@ func (m *Manager) Acquire(ctx context.Context, opts AcquireOptions) (Lease, erro
 		return Lease{}, &Error{Code: CodeAborted, Operation: OpAcquire, Resource: m.config.Backends[0].Resource, Err: errClosed}
 	}
 	defer m.work.Done()
-	lease, err := newAcquisition(m, opts, within).run(ctx)
+	lease, err := newAcquisition(m, &opts, within).run(ctx)
 	if err != nil {
 		return Lease{}, err
 	}
@@ -253,7 +260,7 @@ func (m *Manager) emit(resource, leaseID string, e Event) Event {
 }
 
 // fail reports a failure after which the owner cannot go on.
-func (m *Manager) fail(opts AcquireOptions, err *Error, reason ReadonlyReason) {
+func (m *Manager) fail(opts *AcquireOptions, err *Error, reason ReadonlyReason) {
 	m.emit(err.Resource, opts.LeaseID, Event{Type: EventError, Operation: err.Operation, Err: err})
 	e := m.emit(err.Resource, opts.LeaseID, Event{Type: EventReadonlyEntered, Reason: reason, Err: err})
 	if opts.OnReadonly != nil {

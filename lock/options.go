@@ -49,7 +49,7 @@ type AcquireOptions struct {
 	OnReadonly func(Event)
 }
 
-func (o AcquireOptions) withDefaults() AcquireOptions {
+func (o *AcquireOptions) setDefaults() {
 	if o.LeaseID == "" {
 		o.LeaseID = NewID()
 	}
@@ -57,11 +57,10 @@ func (o AcquireOptions) withDefaults() AcquireOptions {
 	orDefault(&o.HeartbeatInterval, DefaultHeartbeatInterval)
 	orDefault(&o.Timeout, DefaultTimeout)
 	o.Backoff = o.Backoff.withDefaults()
-	return o
 }
 
 // ttl returns the TTL under a strategy.
-func (o AcquireOptions) ttl(s Strategy) time.Duration {
+func (o *AcquireOptions) ttl(s Strategy) time.Duration {
 	switch {
 	case o.TTL != 0:
 		return o.TTL
@@ -73,7 +72,7 @@ func (o AcquireOptions) ttl(s Strategy) time.Duration {
 
 // check reports the first option that cannot be used. Messages name the options as
 // the declaration file spells them.
-func (o AcquireOptions) check(backends []Backend) *Error {
+func (o *AcquireOptions) check(backends []Backend) *Error {
 	switch {
 	case o.Mode != Exclusive && o.Mode != Shared:
 		return invalid("mode", "must be \"exclusive\" or \"shared\", not "+strconv.Quote(string(o.Mode)))

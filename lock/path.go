@@ -110,7 +110,7 @@ func checkPath(option string, path []string) *Error {
 }
 
 // places returns the places to lock.
-func (o AcquireOptions) places() [][]string {
+func (o *AcquireOptions) places() [][]string {
 	if o.Paths != nil {
 		return o.Paths
 	}
@@ -118,7 +118,7 @@ func (o AcquireOptions) places() [][]string {
 }
 
 // checkTree reports options about places that cannot be used.
-func (o AcquireOptions) checkTree() *Error {
+func (o *AcquireOptions) checkTree() *Error {
 	switch {
 	case o.Paths != nil && len(o.Path) > 0:
 		return invalid("path", "cannot be combined with paths")

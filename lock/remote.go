@@ -32,35 +32,19 @@ type RemoteGrant interface {
 	Slot() int
 }
 
-// lockRemotely completes a grant of this machine.
-func (s *target) lockRemotely(ctx context.Context, local Grant, r Request) (Grant, error) {
-	p := s.remote
-	p.Steal = r.Steal
-	far, err := s.b.Remote.Lock(ctx, &p, local, r.IfAvailable)
-	if err != nil {
-		_ = local.Release(context.WithoutCancel(ctx))
-		return nil, err
-	}
-	g := newBundle(0, local, far)
-	g.local, g.remote = local, far
-	return g, nil
-}
-
-// missing removes from a place the parts that the leases around it already lock exclusively. It fails if one of these
-// leases blocks the place: between machines, a place with slots admits nothing but its slots, at it and below it.
-func (h *heldLease) missing(p *Place) *Error {
-	var paths [][]string
-	for _, path := range p.Paths {
+// missing sets the paths of p to the places that the leases around it do not lock exclusively already. It fails if one
+// of these leases blocks a place: between machines, a place with slots admits nothing but its slots, at it and below it.
+func (h *heldLease) missing(places [][]string, p *Place) *Error {
+	for _, path := range places {
 		covered, barred := h.around(path, p)
 		if barred && !covered {
 			return &Error{Code: CodeUnsupported, Operation: OpAcquire,
 				Detail: "on the server a place with slots admits nothing else at it or below it, and a lease around this one is in the way; take it outside of that"}
 		}
 		if !covered {
-			paths = append(paths, path)
+			p.Paths = append(p.Paths, path)
 		}
 	}
-	p.Paths, p.Nested = paths, h != nil
 	return nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pendingRequest is a call of Locker.Request in progress.
+// pendingRequest is a request to a Locker in progress.
 type pendingRequest struct {
 	answers   chan answer
 	abandoned chan struct{}
@@ -13,23 +13,23 @@ type pendingRequest struct {
 }
 
 type answer struct {
-	grant Grant
+	grant *granted
 	err   error
 }
 
-// request calls the Locker on a goroutine of its own, so that a Locker that never answers blocks nobody. The caller
-// must abandon the request in the end. A grant that the caller has not taken until then is given back.
-func (m *Manager) request(ctx context.Context, l Locker, r Request) *pendingRequest {
+// request makes a request on a goroutine of its own, so that a Locker that never answers blocks nobody. The caller must
+// abandon the request in the end. A grant that the caller has not taken until then is given back.
+func (m *Manager) request(ctx context.Context, ask func(context.Context) (*granted, error)) *pendingRequest {
 	ctx, stop := context.WithCancel(ctx)
 	p := &pendingRequest{answers: make(chan answer), abandoned: make(chan struct{}), stop: stop}
 	m.work.Go(func() {
-		grant, err := l.Request(ctx, r)
+		grant, err := ask(ctx)
 		select {
 		// Unbuffered: either the caller takes the grant, or this goroutine still owns it.
 		case p.answers <- answer{grant, err}:
 		case <-p.abandoned:
 			if err == nil {
-				m.giveBack(grant)
+				m.giveBack(grant.grant)
 			}
 		}
 	})
@@ -37,7 +37,7 @@ func (m *Manager) request(ctx context.Context, l Locker, r Request) *pendingRequ
 }
 
 // wait returns the answer, or the cause when ctx ends.
-func (p *pendingRequest) wait(ctx context.Context) (Grant, error) {
+func (p *pendingRequest) wait(ctx context.Context) (*granted, error) {
 	select {
 	case answer := <-p.answers:
 		return answer.grant, answer.err

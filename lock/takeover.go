@@ -69,16 +69,16 @@ func (r Record) validity() time.Duration {
 // holder that does not answer, and whose record has expired or could not be read for that long. A record cannot be read
 // while a process is suspended during a step over the file, which it keeps open. An expired or missing record alone
 // proves nothing, because the Locker knows which clients are gone.
-func (a *acquisition) watch(ctx context.Context, b Backend) <-chan suspect {
+func (a *acquisition) watch(ctx context.Context, t *target) <-chan suspect {
 	frozen := make(chan suspect)
-	if l := b.beneath(); a.opts.Mode != Exclusive || !l.keepsFrozen() || l.Records == nil || a.m.config.Channel == nil || l.target(a.opts.Mode).m != nil {
+	if l := t.backend.beneath(); !t.whole || t.mode != Exclusive || !l.keepsFrozen() || l.Records == nil || a.m.config.Channel == nil {
 		return frozen
 	}
 	a.m.work.Go(func() {
 		var s suspect
 		for pause := time.Duration(0); wait.For(ctx, pause) == nil; {
 			var found bool
-			if found, pause = a.look(ctx, b, &s); !found {
+			if found, pause = a.look(ctx, t, &s); !found {
 				continue
 			}
 			select {
@@ -90,19 +90,15 @@ func (a *acquisition) watch(ctx context.Context, b Backend) <-chan suspect {
 	return frozen
 }
 
-// keepsFrozen reports whether the Locker lets a frozen holder keep the lock for ever. The browser does; a file does
-// not.
-func (b Backend) keepsFrozen() bool {
-	_, twice := b.Locker.(*both)
-	return twice || b.Strategy == WebLock
-}
+// keepsFrozen reports whether the Locker lets a frozen holder keep the lock for ever.
+func (b *Backend) keepsFrozen() bool { return b.KeepsFrozen || b.Strategy == WebLock }
 
 // look reports whether the holder is frozen, or else when to look again.
-func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen bool, again time.Duration) {
+func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen bool, again time.Duration) {
 	begun := a.m.config.Clock.Now()
-	record, there, err := a.read(ctx, b, s.dark)
+	record, there, err := a.read(ctx, t, s.dark)
 	now := a.m.config.Clock.Now()
-	holders := a.holders(ctx, b)
+	holders := a.holders(ctx, t)
 	if len(holders) == 0 || !among(holders, s.holders) {
 		*s = suspect{}
 	}
@@ -111,15 +107,15 @@ func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen b
 	case err == nil:
 		s.read(record, now)
 		s.dark, s.mute = false, s.mute && !there
-	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict), b.Local != nil:
+	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict), t.backend.Local != nil:
 		s.dark = false // no records here, or those of a newer version, or the holder waits for a server
 	case !s.dark:
 		s.dark, s.since = true, begun.Mono
 	}
 	left := s.left(now)
 	switch {
-	case len(holders) > 0 && b.Local != nil && !s.dark && !there:
-		return a.unrecorded(ctx, b, s, now)
+	case len(holders) > 0 && t.backend.Local != nil && !s.dark && !there:
+		return a.unrecorded(ctx, t, s, now)
 	case len(holders) == 0, !s.dark && !there:
 		return false, lookAgain
 	case s.dark: // the holder is asked meanwhile: a living one may be slow
@@ -127,7 +123,7 @@ func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen b
 	case left > 0:
 		return false, min(left, lookLimit)
 	}
-	if a.m.answers(ctx, b.Name(), s.record.LeaseID) {
+	if a.m.answers(ctx, t.key, s.record.LeaseID) {
 		s.dark = false
 		return false, lookAgain
 	}
@@ -139,8 +135,8 @@ func (a *acquisition) look(ctx context.Context, b Backend, s *suspect) (frozen b
 
 // unrecorded reports whether a client that waits for a server, and therefore has no record yet, is frozen: it has not
 // answered for as long as its record would be valid.
-func (a *acquisition) unrecorded(ctx context.Context, b Backend, s *suspect, now Instant) (frozen bool, again time.Duration) {
-	if a.m.answers(ctx, b.Resource, "") {
+func (a *acquisition) unrecorded(ctx context.Context, t *target, s *suspect, now Instant) (frozen bool, again time.Duration) {
+	if a.m.answers(ctx, t.resource, "") {
 		s.mute = false
 		return false, lookAgain
 	}
@@ -159,22 +155,22 @@ func (s *suspect) patience() time.Duration {
 // takeOver steals the lock from a frozen holder. Of several waiters that found it frozen, one steals, and only while
 // that holder still has the lock: the others would steal from the first. ok reports whether the request was answered;
 // otherwise the waiting goes on.
-func (a *acquisition) takeOver(ctx context.Context, b Backend, queued *pendingRequest, frozen suspect) (grant Grant, err error, ok bool) {
-	turn, answered := a.guard(ctx, b, queued)
+func (a *acquisition) takeOver(ctx context.Context, t *target, queued *pendingRequest, frozen suspect) (grant *granted, err error, ok bool) {
+	turn, answered := a.guard(ctx, t, queued)
 	switch {
 	case answered != nil:
 		return answered.grant, answered.err, true
 	case turn == nil:
 		return nil, nil, false
-	case !a.foundFrozen(ctx, b, frozen) || wait.Closed(turn.Lost()):
+	case !a.foundFrozen(ctx, t, frozen) || wait.Closed(turn.Lost()):
 		a.m.giveBack(turn)
 		return nil, nil, false
 	}
-	a.turn, a.opts.Steal = turn, true
-	stolen := a.m.request(ctx, b.Locker, Request{Wants: []Want{{b.Name(), a.opts.Mode}}, Steal: true})
+	a.turn, a.steal = turn, true
+	stolen := a.m.request(ctx, a.arbitration(t).request)
 	defer stolen.abandon()
 	if grant, err = stolen.wait(ctx); err == nil && frozen.dark {
-		a.emit(b, Event{Type: EventWarning, Warning: WarnFallbackDegraded,
+		a.emit(t, Event{Type: EventWarning, Warning: WarnFallbackDegraded,
 			Detail: "the record of the lock could not be read for longer than its TTL, and nobody answered: it was taken over"})
 	}
 	return grant, err, true
@@ -183,17 +179,23 @@ func (a *acquisition) takeOver(ctx context.Context, b Backend, queued *pendingRe
 // guard waits for the lock that a waiter needs to take over. It returns no turn if it cannot get that lock. The holder
 // of the guard lock may be frozen too; then it is stolen. Its former holder notices this when it wakes, before it takes
 // anything. The waiter keeps its place in the queue meanwhile.
-func (a *acquisition) guard(ctx context.Context, b Backend, queued *pendingRequest) (turn Grant, answered *answer) {
+func (a *acquisition) guard(ctx context.Context, t *target, queued *pendingRequest) (turn Grant, answered *answer) {
 	limit := time.NewTimer(guardLimit + rand.N(guardLimit/2))
 	defer limit.Stop()
 	expired := limit.C
 	for steal := false; ; steal = true {
-		l := b.beneath()
-		asked := a.m.request(ctx, l.Locker, Request{Wants: []Want{{l.Name() + " takeover", Exclusive}}, Steal: steal})
+		l := t.backend.beneath()
+		asked := a.m.request(ctx, func(ctx context.Context) (*granted, error) {
+			g, err := l.Locker.Request(ctx, Request{Wants: []Want{{l.Name() + " takeover", Exclusive}}, Steal: steal})
+			return &granted{grant: g}, err
+		})
 		defer asked.abandon()
 		select {
 		case got := <-asked.answers:
-			return got.grant, nil
+			if got.err != nil {
+				return nil, nil
+			}
+			return got.grant.grant, nil
 		case got := <-queued.answers:
 			return nil, &got
 		case <-expired:
@@ -209,10 +211,10 @@ const lastLooks = 5
 
 // foundFrozen looks once more at a holder that was found frozen. A look that took long proves nothing: this page may
 // have been frozen itself since, and the lock may belong to a living successor.
-func (a *acquisition) foundFrozen(ctx context.Context, b Backend, s suspect) bool {
+func (a *acquisition) foundFrozen(ctx context.Context, t *target, s suspect) bool {
 	for range lastLooks {
 		begun := a.m.config.Clock.Now()
-		if !a.stillFrozen(ctx, b, s) {
+		if !a.stillFrozen(ctx, t, s) {
 			return false
 		}
 		if a.m.config.Clock.Now().Since(begun) < promptly {
@@ -223,24 +225,24 @@ func (a *acquisition) foundFrozen(ctx context.Context, b Backend, s suspect) boo
 }
 
 // stillFrozen looks once more at a holder that was found frozen.
-func (a *acquisition) stillFrozen(ctx context.Context, b Backend, s suspect) bool {
-	record, there, err := a.read(ctx, b, s.dark)
+func (a *acquisition) stillFrozen(ctx context.Context, t *target, s suspect) bool {
+	record, there, err := a.read(ctx, t, s.dark)
 	switch {
-	case s.mute && (err != nil || there || a.m.answers(ctx, b.Resource, "")):
+	case s.mute && (err != nil || there || a.m.answers(ctx, t.resource, "")):
 		return false
 	case s.mute:
 	case err == nil && (!there || s.dark || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
 		return false
-	case err != nil && a.m.answers(ctx, b.Name(), s.record.LeaseID):
+	case err != nil && a.m.answers(ctx, t.key, s.record.LeaseID):
 		return false
 	}
-	holders := a.holders(ctx, b)
+	holders := a.holders(ctx, t)
 	return len(holders) > 0 && among(holders, s.holders)
 }
 
 // holders names the clients that have the lock; none if that cannot be known.
-func (a *acquisition) holders(ctx context.Context, b Backend) (clients []string) {
-	l := b.beneath()
+func (a *acquisition) holders(ctx context.Context, t *target) (clients []string) {
+	l := t.backend.beneath()
 	snapshot, err := bounded(ctx, answerLimit, l.Locker.Query)
 	if err != nil {
 		return nil
@@ -266,7 +268,7 @@ func (a *acquisition) endTakeOver() {
 	}
 }
 
-func (a *acquisition) read(ctx context.Context, b Backend, dark bool) (Record, bool, error) {
+func (a *acquisition) read(ctx context.Context, t *target, dark bool) (Record, bool, error) {
 	limit := readLimit
 	if dark {
 		limit = darkLimit
@@ -275,7 +277,7 @@ func (a *acquisition) read(ctx context.Context, b Backend, dark bool) (Record, b
 		record Record
 		ok     bool
 	}
-	l := b.beneath()
+	l := t.backend.beneath()
 	f, err := bounded(ctx, limit, func(ctx context.Context) (f found, err error) {
 		f.record, f.ok, err = l.Records.Read(ctx, l.Name())
 		return f, err

@@ -59,6 +59,14 @@ func (h *heldLease) inChain(other *heldLease) bool {
 	return false
 }
 
+// holdsAround returns the names that a lease and the leases around it hold.
+func (h *heldLease) holdsAround() (all []Want) {
+	for ; h != nil; h = h.within {
+		all = append(all, h.wants...)
+	}
+	return all
+}
+
 // enclosed is closed when the lease around this one ends; nil if there is none.
 func (h *heldLease) enclosed() <-chan struct{} {
 	if h.within == nil {

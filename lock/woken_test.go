@@ -38,8 +38,10 @@ func (l *woken) Query(ctx context.Context) (lock.Snapshot, error) {
 	return l.Locker.Query(ctx)
 }
 
-// plainGrant has no Look, like the grant of a Web Lock.
+// plainGrant finds nothing out by itself, like the grant of a Web Lock.
 type plainGrant struct{ lock.Grant }
+
+func (plainGrant) Look(context.Context, lock.Instant) error { return nil }
 
 // A page that was frozen while it waited was granted the lock, and the lock was stolen before it woke. It makes no
 // lease of that grant: its token would be higher than that of the new holder.

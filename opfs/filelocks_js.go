@@ -281,7 +281,7 @@ type grant struct {
 // Lost implements [lock.Grant].
 func (g *grant) Lost() <-chan struct{} { return g.lost }
 
-// Look implements [lock.LateGrant]. A client that steals writes this into the table; its notification may arrive late.
+// Look implements [lock.Grant]. A client that steals writes this into the table; its notification may arrive late.
 func (g *grant) Look(ctx context.Context, since lock.Instant) error {
 	if !g.locks.take(ctx) {
 		return context.Cause(ctx)

@@ -111,8 +111,7 @@ func TestLookNoticesSteal(t *testing.T) {
 	c, thief := newClient(t, root), newClient(t, root)
 	g, err := c.Request(t.Context(), want("x"))
 	require.NoError(t, err)
-	late := g.(lock.LateGrant)
-	require.NoError(t, late.Look(t.Context(), lock.SystemClock{}.Now()))
+	require.NoError(t, g.Look(t.Context(), lock.SystemClock{}.Now()))
 	assert.False(t, lost(g))
 
 	theft := want("x")
@@ -122,6 +121,6 @@ func TestLookNoticesSteal(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, lost(g))
 	<-c.turn
-	require.NoError(t, late.Look(t.Context(), lock.SystemClock{}.Now()))
+	require.NoError(t, g.Look(t.Context(), lock.SystemClock{}.Now()))
 	assert.True(t, lost(g))
 }

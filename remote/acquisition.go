@@ -83,11 +83,10 @@ func (l *client) acquire(ctx context.Context, limit time.Duration, a *acquisitio
 // stillHere fails if the lock of this machine has been stolen. A page that wakes may receive an answer of the server
 // before the message that another tab stole the lock. A round trip to the Locker makes that message arrive first.
 func (l *client) stillHere(ctx context.Context, local lock.Grant) error {
-	if late, ok := local.(lock.LateGrant); ok {
-		if err := late.Look(ctx, lock.SystemClock{}.Now()); err != nil {
-			return err
-		}
-	} else if _, err := l.local.Query(ctx); err != nil {
+	if _, err := l.local.Query(ctx); err != nil {
+		return err
+	}
+	if err := local.Look(ctx, lock.SystemClock{}.Now()); err != nil {
 		return err
 	}
 	if wait.Closed(local.Lost()) {

@@ -201,6 +201,10 @@ type grant struct {
 // server.
 func (g *grant) Lost() <-chan struct{} { return g.held.lostWith(g.local.Lost()) }
 
+// Look implements [lock.Grant]. The next renewal reports a loss: the server refuses the token of a lock that it has passed
+// on.
+func (g *grant) Look(context.Context, lock.Instant) error { return nil }
+
 // Release releases the lock on the server, then here: for the server the next tab is the same owner, and this release
 // must not release that tab's lock.
 func (g *grant) Release(ctx context.Context) (err error) {

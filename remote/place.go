@@ -60,6 +60,9 @@ func (p *place) Slot() int { return p.slot }
 // Lost is closed when the place was passed on. The next renewal reports any other loss.
 func (p *place) Lost() <-chan struct{} { return p.held.lost }
 
+// Look implements [lock.Grant]. There is nothing to look at: the next renewal reports a loss.
+func (p *place) Look(context.Context, lock.Instant) error { return nil }
+
 // Release releases the lease. No other lease has its id, so the request can be repeated.
 func (p *place) Release(ctx context.Context) error {
 	p.client.held.remove(p.held)

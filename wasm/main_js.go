@@ -117,7 +117,7 @@ func wire(s settings) (mechanism, error) {
 		Records: lock.WithFallback(files, &lock.WallTokens{Clock: lock.SystemClock{}}, s.withoutRecord)}
 	file := lock.Backend{Strategy: lock.FileLock, Resource: resource, Key: s.key(), Locker: files, Records: files}
 	if locks.Missing() == nil { // pages of every strategy exclude each other
-		file.Locker = lock.Both(locks, files)
+		file.Locker, file.KeepsFrozen = lock.Both(locks, files), true
 	}
 	m := mechanism{locker: files, state: files.QuerySettled, end: files.Close}
 	switch s.strategy {

@@ -171,4 +171,6 @@ func (g *grant) Release(context.Context) error {
 
 func (g *grant) Lost() <-chan struct{} { return g.lost }
 
+func (g *grant) Look(context.Context, lock.Instant) error { return nil }
+
 func (g *grant) lose() { g.losing.Do(func() { close(g.lost) }) }

@@ -117,3 +117,6 @@ func (g *grant) Release(ctx context.Context) error {
 
 // Lost implements [lock.Grant].
 func (g *grant) Lost() <-chan struct{} { return g.lost }
+
+// Look implements [lock.Grant].
+func (g *grant) Look(context.Context, lock.Instant) error { return nil }

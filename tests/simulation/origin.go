@@ -85,7 +85,7 @@ func (o *origin) backend(t *tab, file bool) lock.Backend {
 			Records: lock.WithFallback(records, &lock.WallTokens{Clock: t}, nil)}
 	}
 	files := &locker{tab: t, inner: o.files.Client(t.name)}
-	return lock.Backend{Strategy: lock.FileLock, Resource: "opfs:project", Key: projectKey, Locker: lock.Both(web, files), Records: records}
+	return lock.Backend{Strategy: lock.FileLock, Resource: "opfs:project", Key: projectKey, Locker: lock.Both(web, files), Records: records, KeepsFrozen: true}
 }
 
 // stolen records that a tab steals.

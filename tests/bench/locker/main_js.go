@@ -66,13 +66,10 @@ func cycle(args []safejs.Value) (any, error) {
 	if !ok {
 		return nil, errors.New("no such contender: " + what)
 	}
+	opts.IfAvailable = true
 	ctx := context.Background()
 	for range n {
-		places, err := lock.Places(web, opts)
-		if err != nil {
-			return nil, err
-		}
-		grant, err := places.Request(ctx, lock.Request{IfAvailable: true})
+		grant, err := lock.RequestPlaces(ctx, web, opts)
 		if err != nil {
 			return nil, err
 		}
