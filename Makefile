@@ -3,24 +3,24 @@
 SHELL = /bin/sh
 PORT ?= 8080
 
-# Rooms whose code runs in the browser too, and those of them with tests or wiring for it.
+# The folders of this module whose Go code runs in the browser too.
 JS_ROOMS := $(wildcard lock autosave remote jsbridge opfs wasm)
 JS_PACKAGES := $(JS_ROOMS:%=./%/...)
 JS := GOOS=js GOARCH=wasm
 OPFS_TEST = cd opfs && ../.cache/wasmworker ../.cache/opfs.wasm -test.timeout 10m
 
-# Side by side, each in a browser of its own: they wait for the disk and for time to pass, and one alone leaves half
+# The Wasm tests run side by side, each in a browser of its own. They wait for the disk and for time to pass, so one alone would leave half
 # of two cores idle.
 WASM_TESTS := test-opfs-store test-opfs-faults test-opfs-helped test-opfs test-js
 
-# What the tests install, each in its own folder, while others compute.
+# The npm packages of the tests. They are installed while other targets compute.
 NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json \
 	tests/docs/frameworks/node_modules/.package-lock.json tests/docs/runners/node_modules/.package-lock.json \
 	tests/docs/sqlite/node_modules/.package-lock.json
 
-# What drives whole tabs runs after the rest. Six tests at once, because they mostly wait.
+# These tests drive whole tabs, so they run after the rest. Six tests run at once, because they mostly wait.
 BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
-# Those of the server wait longest, so they begin first.
+# The tests of the server wait longest, so they begin first.
 NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|simulation|strangers|wpt)(/|$$)')
 
 .PHONY: help build package docs run check test bench bench-server chaos-server chaos-members test-oidc upgrade check-deploy tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-consumers test-dav test-long test-soak test-simulation test-campaign test-engines race simulate find-defects find-planted soak campaign wpt strangers clean
@@ -28,13 +28,13 @@ NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consume
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-build: ## make the npm package in dist/ and the site that the server carries; DEBUG=1 keeps the names for a debugger in the Wasm
+build: ## make the npm package in dist/ and the site that the server serves; DEBUG=1 keeps the names of functions for a debugger
 	go run ./web/build $(if $(DEBUG),-debug)
 
 package: ## build, then pack dist/ as an npm tarball in .cache/package/
 	go run ./web/build -pack .cache/package
 
-docs: ## write the reference pages of docs/ anew, from the declaration file and the comments of the Go packages
+docs: ## write the reference pages of docs/, from the declaration file and the comments of the Go packages
 	go run ./web/reference
 
 run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes the port)
@@ -44,7 +44,7 @@ run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes
 check: ## in less than a minute, check what changed since main: format, lint, types, native tests; BASE= names another commit
 	@tools/check
 
-test: ## check everything; installs what that takes; MORE= names targets to run beside the end-to-end tests
+test: ## check everything; installs the programs it needs; MORE= names targets to run beside the end-to-end tests
 	$(MAKE) tools
 	$(MAKE) -j4 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint test-docs test-simulation
 	$(MAKE) -j2 --output-sync=target test-e2e $(MORE)
@@ -81,7 +81,7 @@ test-oidc: build ## users of an OpenID Connect provider that others wrote: sign-
 FORMER := .cache/former
 FROM ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD~20)
 
-upgrade: build ## three servers of the version FROM= (the last tag) go on as this version, one after the other, while clients work
+upgrade: build ## upgrade three servers of the version FROM= (the last tag) to this version, one after the other, while clients work
 	@git rev-parse -q --verify '$(FROM)^{commit}' >/dev/null || { echo 'this clone has no commit $(FROM): fetch it, or name another one with FROM='; exit 1; }
 	rm -rf $(FORMER) && mkdir -p $(FORMER)/source
 	git archive $(FROM) | tar -x -C $(FORMER)/source
@@ -93,7 +93,7 @@ HELM = go tool -modfile=tools/helm.mod helm
 HELM_VALUES := --set blobs=s3://contents/production --set peerTLS=peers --set hosts={locks.example.com} --set ingress.enabled=true --set ingress.tls=locks \
 	--set policy='anyone * read' --set flags.lock-ttl=1m
 
-check-deploy: ## the files in deploy/: alert rules with their tests, the unit of systemd, the proxy, the members of the compose file, the chart; installs Prometheus and HAProxy for that
+check-deploy: ## check the files in deploy/: alert rules with their tests, the unit of systemd, the proxy, the members of the compose file, the chart; installs Prometheus and HAProxy for that
 	@tools/need promtool
 	@tools/need haproxy
 	cd deploy && promtool check rules alerts.yaml && promtool test rules alerts_test.yaml
@@ -113,7 +113,7 @@ tools: ## install Chromium, Node.js, zsh, litmus and a C compiler where they are
 	@tools/need cc
 	@tools/need litmus
 
-# They read what the server carries, which must not change meanwhile.
+# They read the site that the server serves, which must not change meanwhile.
 lint test-native test-docs: | build
 
 lint: ## gofmt and golangci-lint (go vet and staticcheck among others), natively and for the browser
@@ -130,12 +130,12 @@ typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources a
 	cd $* && npm ci --no-progress
 	touch $@
 
-# Packages that another clone compiled serve here too: the paths are left out of them. Those of the server mostly wait for
-# leases to expire, so four run at once.
+# With -trimpath, the build cache of another clone serves here too. The tests of the server mostly wait for leases to expire, so four
+# packages run at once.
 test-native: ## Go tests outside the browser, with the race detector
 	go test -race -trimpath -timeout 20m -p 4 -skip '^Test(Soak|Campaign)' $(NATIVE_TESTS)
 
-test-wasm: ## tests of the Go rooms that touch JavaScript, in Chromium: in a page, those of opfs in a worker
+test-wasm: ## tests of the Go packages that touch JavaScript, in Chromium: in a page, those of opfs in a worker
 	$(MAKE) -j3 --output-sync=target $(WASM_TESTS)
 
 test-js:
@@ -153,19 +153,19 @@ test-opfs-store: opfs-tests
 test-opfs-faults: opfs-tests
 	$(OPFS_TEST) -test.run '^Test(Killed|Every|Fails)'
 
-# What npm writes beside them would keep their disk busy, so it is written before, where something else installs it.
+# The installation of npm packages would keep the disk of these tests busy, so it comes first when both run.
 opfs-tests: | $(filter $(NPM),$(MAKECMDGOALS))
 	go build -o .cache/wasmworker ./tests/wasmworker
 	$(JS) go test -c -o .cache/opfs.wasm ./opfs
 
-test-docs: $(NPM) ## every code block, name and command of the documentation
+test-docs: $(NPM) ## check every code block, name and command of the documentation
 	go test -count=1 -timeout 20m ./tests/docs/...
 
 test-e2e: build web/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
 	go test -count=1 -timeout 20m -p 2 -parallel 6 $(BROWSER_TESTS)
 
-test-package: build ## pack the package twice, and use it as others do: in a Vite project, a plain page, a Go program; takes Node.js 20.19
+test-package: build ## pack the package twice, and use it as its users do: in a Vite project, a plain page, a Go program; needs Node.js 20.19
 	@tools/need chromium
 	@tools/need node
 	go test -count=1 ./tests/consumer
@@ -175,7 +175,7 @@ test-consumers: build ## test-package, and the package in every stack of docs/st
 	@tools/need node
 	go test -count=1 -timeout 2h -v ./tests/consumer -args -full
 
-test-engines: build ## the package in Chromium, Firefox and WebKitGTK; installs them where they are missing
+test-engines: build ## test the package in Chromium, Firefox and WebKitGTK; installs them where they are missing
 	@tools/need chromium
 	@tools/need firefox
 	@tools/need webkit
@@ -188,61 +188,61 @@ test-long: build $(NPM) ## AutoSave: 200 handovers while typing, 200 takeovers f
 	go test -count=1 -timeout 3h -v -run TestNothingLost ./tests/engines -args -full
 	go test -count=1 -timeout 1h -v -run TestNothingLostByRecipes ./tests/docs -args -full
 
-test-dav: ## WebDAV: the suite litmus, cadaver, a mounted folder and LibreOffice against the server; installs them
+test-dav: ## test WebDAV: the suite litmus, cadaver, a mounted folder and LibreOffice against the server; installs them
 	@tools/need litmus
 	@tools/need office
 	go test -count=1 -v ./tests/dav -args -full
 
-test-soak: build ## the short form of make soak
+test-soak: build ## run the short form of make soak
 	@tools/need chromium
 	go test -count=1 -v -run 'TestSoak$$' ./tests/soak -seed $(or $(SEED),0)
 
-test-simulation: ## a short form of make simulate, always from the same seed
+test-simulation: ## run a short form of make simulate, always from the same seed
 	go test -count=1 -v -run 'TestSimulation$$|TestDefectsApply' ./tests/simulation -for 10s -seed 1
 
 SIMULATED = -tags simulated -overlay .cache/simulation/overlay.json
 
-simulate: ## tabs, browsers and servers in virtual time, run after run with other seeds; FOR= says for how long, SEED= repeats one run
+simulate: ## simulate tabs, browsers and servers in virtual time, each run from another seed; FOR= says for how long, SEED= repeats one run
 	go run ./tests/simulation/overlay .cache/simulation
 	go test -count=1 -timeout 0 -v $(SIMULATED) -run 'TestSimulation$$' ./tests/simulation -for $(or $(FOR),10m) $(if $(SEED),-seed $(SEED) -runs 1 -verbose)
 
-find-defects: ## that make simulate finds each of ten defects when its fix is taken back; FOR= says for how long it may look for one
+find-defects: ## check that make simulate finds each of ten defects when its fix is reverted; FOR= is the time limit for each
 	go test -count=1 -timeout 0 -v -run TestFindsDefects ./tests/simulation -find $(or $(FOR),10m)
 
-test-campaign: build ## the short form of make campaign, always with the same seed
+test-campaign: build ## run the short form of make campaign, always from the same seed
 	@tools/need chromium
 	go test -count=1 -v -run 'TestCampaign$$' ./tests/campaign -seed $(or $(SEED),1)
 
-find-planted: build ## that make soak and make campaign find defects that are planted for them
+find-planted: build ## check that make soak and make campaign find defects that are planted for them
 	@tools/need chromium
 	go test -count=1 -v -run FindsWhatIsPlanted ./tests/soak
 	go test -count=1 -parallel 3 -v -run FindsWhatIsPlanted ./tests/campaign
 
-campaign: build ## pages, browsers and servers end in every way while people type; an oracle looks for lost words; FOR=, SEED=, ENDINGS= and GENERATIONS= say otherwise
+campaign: build ## end pages, browsers and servers in every way while simulated people type, and look for lost words; FOR=, SEED=, ENDINGS= and GENERATIONS= change the defaults
 	@tools/need chromium
 	go test -count=1 -timeout 0 -v -run 'TestCampaign$$' ./tests/campaign -for $(or $(FOR),30m) -seed $(or $(SEED),0) -endings $(or $(ENDINGS),0) -generations $(or $(GENERATIONS),0)
 
-race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= say otherwise
+race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= change the defaults
 	@tools/need chromium
 	go test -count=1 -timeout 2h -v ./tests/race -grants $(or $(GRANTS),10000) -seed $(or $(SEED),0) -every $(or $(EVERY),4s)
 
-soak: build ## tabs and two servers at work under all kinds of faults, for 30 minutes, then a page of report; SOAK=, SEED= and PACE= say otherwise
+soak: build ## tabs and two servers work under all kinds of faults for 30 minutes, then a report is written; SOAK=, SEED= and PACE= change the defaults
 	@tools/need chromium
 	go test -count=1 -timeout 0 -v -run 'TestSoak$$' ./tests/soak -for $(or $(SOAK),30m) -seed $(or $(SEED),0) -pace $(or $(PACE),2s)
 
-wpt: build ## the public web-platform-tests for web-locks against holdfast.locks; WPT= names a checkout, ROUNDS= says how often each test runs
+wpt: build ## run the public web-platform-tests for web-locks against holdfast.locks; WPT= names a checkout, ROUNDS= says how often each test runs
 	@tools/need chromium
 	@test -n "$(WPT)" || test -d .cache/wpt/web-locks || { \
 		git clone --quiet --depth 1 --filter=blob:none --sparse https://github.com/web-platform-tests/wpt .cache/wpt && \
 		git -C .cache/wpt sparse-checkout set web-locks resources; }
 	go test -count=1 -timeout 0 -v ./tests/wpt -suite $(abspath $(or $(WPT),.cache/wpt)) -rounds $(or $(ROUNDS),20)
 
-strangers: build ## suites that others wrote for navigator.locks, against holdfast.locks and the browser's own; DIR= names the folder for their sources, ONLY= and GREP= select tests
+strangers: build ## run suites of other projects for navigator.locks, against holdfast.locks and the browser's own; DIR= names the folder for their sources, ONLY= and GREP= select tests
 	@tools/need chromium
 	@tools/need node
 	tools/strangers $(or $(DIR),.cache/strangers)
 	go test -count=1 -timeout 0 -v ./tests/strangers -sources $(abspath $(or $(DIR),.cache/strangers)) $(if $(ONLY),-run '$(ONLY)') $(if $(GREP),-grep '$(GREP)')
 
-clean: ## remove what the other targets made
+clean: ## remove the files that the other targets made
 	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules tests/docs/frameworks/node_modules tests/docs/runners/node_modules tests/docs/sqlite/node_modules
 	find web/site -mindepth 1 ! -name .keep -delete
