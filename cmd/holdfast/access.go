@@ -30,9 +30,9 @@ const keyVariable = "HOLDFAST_API_KEY"
 func (a *access) flags(flags *flag.FlagSet) {
 	flags.StringVar(&a.server, "server", "http://127.0.0.1:8080", "`URL` of the server")
 	flags.StringVar(&a.keyFile, "api-key-file", "", "`file` with the API key, if it is not in "+keyVariable)
-	flags.StringVar(&a.holder, "holder", "", "`name` that others see, if the server knows no users; empty is the user and the machine")
+	flags.StringVar(&a.holder, "holder", "", "`name` that other clients see, if the server has no users; the default is the user and the machine")
 	flags.StringVar(&a.ca, "ca", "", "`file` of the certificates of authorities to trust, if they are not the system's")
-	flags.DurationVar(&a.patience, "patience", 10*time.Second, "how long to try while the server cannot be reached")
+	flags.DurationVar(&a.patience, "patience", 10*time.Second, "time limit of retries while the server cannot be reached")
 }
 
 func defaultHolder() string {

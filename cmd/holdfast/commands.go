@@ -38,8 +38,8 @@ func commands() []command {
 	return []command{
 		{name: "serve", about: "serve the API, the demo and the package's files", prepare: prepareServe},
 		{name: "lock", arguments: "DOC… -- CMD", about: "hold a lock while a program runs", least: 1, most: many, program: true, prepare: prepareLock},
-		{name: "locks", arguments: "[DOC]", about: "list who holds and who waits", most: 1, prepare: prepareLocks},
-		{name: "break", arguments: "DOC", about: "end the lock of somebody else", most: 1, prepare: prepareBreak},
+		{name: "locks", arguments: "[DOC]", about: "list the holders and the waiters", most: 1, prepare: prepareLocks},
+		{name: "break", arguments: "DOC", about: "end the lock of another owner", most: 1, prepare: prepareBreak},
 		{name: "cat", arguments: "DOC", about: "print the content of a document", least: 1, most: 1, prepare: prepareCat},
 		{name: "put", arguments: "DOC", about: "write the content of a document, from the standard input", least: 1, most: 1, prepare: preparePut},
 		{name: "backup", arguments: "FILE", about: "copy everything that a server has into a file", least: 1, most: 1, prepare: prepareBackup},
@@ -88,13 +88,13 @@ func (c command) misused(stderr io.Writer, why string) error {
 	return errUsage
 }
 
-// flags returns the flags of the command and what carries it out.
+// flags returns the flags of the command and the function that runs it.
 func (c command) flags(stderr io.Writer) (*flag.FlagSet, func(context.Context, call) error) {
 	flags := flag.NewFlagSet("holdfast "+c.name, flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	do := c.prepare(flags)
 	flags.Usage = func() {
-		fmt.Fprintf(stderr, "Usage: holdfast %s\n\nIt will %s.\n", strings.TrimSpace(c.name+" [flags] "+c.arguments), c.about)
+		fmt.Fprintf(stderr, "Usage: holdfast %s\n\n%s.\n", strings.TrimSpace(c.name+" [flags] "+c.arguments), strings.ToUpper(c.about[:1])+c.about[1:])
 		if text := details[c.name]; text != "" {
 			fmt.Fprintf(stderr, "\n%s\n", text)
 		}

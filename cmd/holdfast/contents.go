@@ -15,7 +15,7 @@ func prepareCat(flags *flag.FlagSet) func(context.Context, call) error {
 	var a access
 	a.flags(flags)
 	generation := flags.String("generation", "", "`name` of an earlier content; --history lists them")
-	history := flags.Bool("history", false, "list what the document contained, the latest first")
+	history := flags.Bool("history", false, "list the earlier contents of the document, the latest first")
 	return func(ctx context.Context, use call) error {
 		return a.with(ctx, func(c *client.Client) error {
 			if *history {
@@ -41,11 +41,11 @@ func prepareCat(flags *flag.FlagSet) func(context.Context, call) error {
 func preparePut(flags *flag.FlagSet) func(context.Context, call) error {
 	var a access
 	a.flags(flags)
-	wait := flags.Duration("wait", 0, "how long to wait for the lock; a negative time waits for ever")
+	wait := flags.Duration("wait", 0, "how long to wait for the lock; a negative time waits forever")
 	token := flags.Int64("token", 0, "`token` of the lock to write under; holdfast lock sets its variable")
 	session := flags.String("session", "", "`session` that has the lock; holdfast lock sets its variable")
 	var put client.PutOptions
-	flags.StringVar(&put.IfMatch, "if-match", "", "write only if the present content has this `etag`")
+	flags.StringVar(&put.IfMatch, "if-match", "", "write only if the current content has this `etag`")
 	flags.BoolVar(&put.IfAbsent, "if-absent", false, "write only if there is no content")
 	return func(ctx context.Context, use call) error {
 		if (*token == 0) != (*session == "") {

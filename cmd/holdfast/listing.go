@@ -17,7 +17,7 @@ import (
 func prepareLocks(flags *flag.FlagSet) func(context.Context, call) error {
 	var a access
 	a.flags(flags)
-	asJSON := flags.Bool("json", false, "print JSON, as the server's interface has it")
+	asJSON := flags.Bool("json", false, "print JSON, in the form of the server's interface")
 	return func(ctx context.Context, use call) error {
 		path := []string{"documents"}
 		if len(use.args) > 0 {
@@ -63,7 +63,7 @@ func places(paths [][]string) string {
 func prepareBreak(flags *flag.FlagSet) func(context.Context, call) error {
 	var a access
 	a.flags(flags)
-	reason := flags.String("reason", "", "`text` that the holder and the audit log get")
+	reason := flags.String("reason", "", "`text` for the holder and the audit log")
 	lease := flags.String("lease", "", "`id` of the lease to end, from holdfast locks, instead of a document")
 	return func(ctx context.Context, use call) error {
 		switch {

@@ -27,10 +27,10 @@ type lockOptions struct {
 func prepareLock(flags *flag.FlagSet) func(context.Context, call) error {
 	o := &lockOptions{}
 	o.access.flags(flags)
-	flags.DurationVar(&o.wait, "wait", -time.Second, "how long to wait for the lock; 0 does not wait, a negative time waits for ever")
-	flags.DurationVar(&o.ttl, "ttl", 0, "after how long without a sign of life the lock ends; 0 is the server's default")
-	flags.DurationVar(&o.grace, "grace", 5*time.Second, "when the lock is lost, how long CMD may take from SIGTERM to SIGKILL")
-	flags.BoolVar(&o.shared, "shared", false, "share the lock with others who do")
+	flags.DurationVar(&o.wait, "wait", -time.Second, "how long to wait for the lock; 0 does not wait, a negative time waits forever")
+	flags.DurationVar(&o.ttl, "ttl", 0, "time without a heartbeat after which the lock ends; 0 is the server's default")
+	flags.DurationVar(&o.grace, "grace", 5*time.Second, "time from SIGTERM to SIGKILL for CMD when the lock is lost")
+	flags.BoolVar(&o.shared, "shared", false, "acquire a shared lock: other shared locks are admitted")
 	flags.IntVar(&o.slots, "slots", 1, "`number` of holders that the lock admits at once")
 	flags.IntVar(&o.conflict, "conflict-exit-code", exitFailed, "exit `code` if the lock is not granted in time")
 	return o.run

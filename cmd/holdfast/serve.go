@@ -63,7 +63,7 @@ func (o *options) newLog(to io.Writer) *slog.Logger {
 
 func prepareServe(flags *flag.FlagSet) func(context.Context, call) error {
 	o := defaultOptions()
-	flags.String(configFlag, "", "`file` with a line \"flag value\" for each flag; the environment and the command line go first")
+	flags.String(configFlag, "", "`file` with a line \"flag value\" for each flag; the environment and the command line override it")
 	o.flags(flags)
 	return func(ctx context.Context, use call) error { return serve(ctx, o, use.site, use.stdout, use.stderr) }
 }
