@@ -52,7 +52,7 @@ func TestStatusElement(t *testing.T) {
 	ann.MustEval("globalThis.keep = true; null", nil)
 	ben.MustEval("part('ask').focus()", nil)
 	ben.Press("Enter")
-	ben.WaitFor("shown('message') === 'The page that edits said no.' && shown('who') === 'Ann edits.'", browser.Limit)
+	ben.WaitFor("shown('message') === 'The page that edits refused.' && shown('who') === 'Ann edits.'", browser.Limit)
 	assert.Equal(t, "ask", browser.Get[string](ben, "bar.shadowRoot.activeElement.part[1]"), "the button keeps the focus")
 	accessible(t, ben, "refused")
 	ann.MustEval("globalThis.keep = false; null", nil)

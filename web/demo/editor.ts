@@ -98,7 +98,7 @@ function headlineOf(kind: Kind, holder: string | undefined): string {
     case "opening": return "One moment.";
     case "failed": return "Not running.";
     case "holding": return "You write.";
-    case "waiting": return "Asking for your turn …";
+    case "waiting": return "Asking to write …";
     case "held": return `${holder} writes.`;
     case "free": return holder ? `${holder} writes.` : "Another tab writes.";
   }
@@ -106,14 +106,14 @@ function headlineOf(kind: Kind, holder: string | undefined): string {
 
 function explainOf(kind: Kind, { save, pending, drafts }: WriterState): string {
   if (kind === "holding") {
-    if (save.phase === "error") return `Could not save (${save.lastError?.code}); the next try follows, and no typed text is lost.`;
+    if (save.phase === "error") return `Could not save (${save.lastError?.code}). It is tried again, and no typed text is lost.`;
     return "Your text is saved by itself. The other tabs read along.";
   }
   if (kind === "opening") return "The runtime is starting.";
   if (kind === "waiting") return "The tab that writes saves first, then hands over.";
   const unsaved = drafts.length > 0 ? " Text that is not saved waits below for your decision." : "";
   const place = pending.findIndex((waiter) => waiter.ownerId === writer.ownerId) + 1;
-  return place > 0 ? `You read along, and are ${ordinal(place)} in line: when that tab is closed, ${place === 1 ? "you go on" : "those before you come first"}.${unsaved}` : `You read along.${unsaved}`;
+  return place > 0 ? `You read along, and are ${ordinal(place)} in line: when that tab is closed, ${place === 1 ? "you write" : "the tabs before you come first"}.${unsaved}` : `You read along.${unsaved}`;
 }
 
 const ordinal = (n: number): string => ["", "first", "second", "third"][n] ?? `number ${n}`;
@@ -155,7 +155,7 @@ function drawFailure({ runtime, failure }: WriterState): void {
 /** The known state of other machines. */
 function drawMachines(): void {
   if (!machines) return;
-  setText(byId("share-state"), !machines.connected ? "The server does not answer; what you may write is known until the lease ends."
+  setText(byId("share-state"), !machines.connected ? "The server does not answer. The holder may write until its lease ends."
     : machines.holder ? `${machines.holder} writes. Open this address in another browser, too.` : "Nobody writes.");
   drawCompany(machines.company.state);
 }
@@ -183,8 +183,8 @@ function closeCompare(): void {
 const plain: Record<string, string> = {
   "handover-refused": "The tab that writes refused",
   "handover-busy": "Another tab asked first",
-  "handover-timeout": "The tab that writes does not answer. “Take over” takes its turn",
-  "data-corrupted": "What was saved there is damaged; the others can be restored",
+  "handover-timeout": "The tab that writes does not answer. “Take over” takes the lock",
+  "data-corrupted": "This save is damaged; the others can be restored",
   "not-found": "That save is no longer kept",
 };
 

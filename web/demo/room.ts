@@ -53,7 +53,7 @@ function tell(): Telling {
     if (!connected || entering) return { kind: "readonly", title: "Connection lost.", explain: "Coming back to your seat." };
     return room.isOpen ? tellOpen(room) : tellHidden(room);
   }
-  if (!connected) return { kind: "opening", title: "One moment.", explain: "Calling the server." };
+  if (!connected) return { kind: "opening", title: "One moment.", explain: "Connecting to the server." };
   if (entering) return { kind: "opening", title: "One moment.", explain: "Finding your seat." };
   switch (problem) {
     case undefined:
@@ -65,7 +65,7 @@ function tell(): Telling {
     case "room_closed":
       return { kind: "readonly", title: "The room was closed.", explain: "Nothing happened in it for too long. Start another." };
     case "removed":
-      return { kind: "readonly", title: "You are out.", explain: "Another tab took your seat, or the server lost sight of you. Enter again." };
+      return { kind: "readonly", title: "You are out.", explain: "Another tab took your seat, or the server lost the connection to you. Enter again." };
     case "room_full":
       return { kind: "readonly", title: "The room is full.", explain: "Wait until somebody leaves, or start another." };
     default:

@@ -19,16 +19,16 @@ const errors: Record<LockErrorCode, { what: string; advice: string }> = {
   "lease-stale": { what: "The lease expired before a heartbeat succeeded", advice: "The computer may have slept. Acquire again before writing." },
   "renew-failed": { what: "A heartbeat failed", advice: "The runtime tries again until the lease expires." },
   "release-failed": { what: "The lock’s record could not be removed", advice: "It expires after its TTL." },
-  "not-allowed": { what: "The server does not permit this to you", advice: "Sign in, or ask for the permission." },
-  "call-lost": { what: "The tab that ran the service has ended during the call", advice: "The call may have happened: look before calling again." },
+  "not-allowed": { what: "The server does not allow you to do this", advice: "Sign in, or ask for the permission." },
+  "call-lost": { what: "The tab that ran the service has ended during the call", advice: "The call may have happened: check before you call again." },
   "load-failed": { what: "The worker or the Wasm could not be fetched", advice: "Check the connection and try again." },
   "lease-lost": { what: "Another tab took over the lock", advice: "Stop writing. Acquire again to join the queue." },
   deadlock: { what: "This request was ended to break a deadlock of waiting tabs", advice: "Try again." },
   reentrant: { what: "This tab already holds the lock", advice: "Use its lease." },
   aborted: { what: "Waiting was cancelled", advice: "" },
-  unsupported: { what: "Locks cannot work in this context", advice: "Use a current browser, over https or on localhost." },
+  unsupported: { what: "Locks do not work in this context", advice: "Use a current browser, over https or on localhost." },
   "invalid-argument": { what: "An option is not valid", advice: "Correct it under “Options”." },
-  "runtime-crashed": { what: "The runtime stopped unexpectedly; all its locks are free", advice: "Acquire starts a fresh one." },
+  "runtime-crashed": { what: "The runtime stopped unexpectedly; all its locks are released", advice: "Acquire starts a new runtime." },
 };
 
 const warnings: Record<Warning, string> = {
@@ -121,7 +121,7 @@ export function tellFailure(error: unknown): { title: string; text: string; advi
   }
   if (typeof WebAssembly === "undefined") {
     return {
-      title: "WebAssembly is switched off", text: "Holdfast’s runtime is WebAssembly, and this browser does not offer it. Lockdown and strict security modes switch it off.",
+      title: "WebAssembly is switched off", text: "Holdfast’s runtime is WebAssembly, and this browser does not support it. Lockdown and strict security modes switch it off.",
       advice: "Allow WebAssembly for this site, or use another browser.",
     };
   }
@@ -130,7 +130,7 @@ export function tellFailure(error: unknown): { title: string; text: string; advi
     return { title: "This browser cannot hold locks", text: sentence(messageOf(error)), advice: errors.unsupported.advice };
   }
   if (code === "runtime-crashed") {
-    return { title: "The runtime stopped", text: sentence(messageOf(error)), advice: "Try again to start a fresh one." };
+    return { title: "The runtime stopped", text: sentence(messageOf(error)), advice: "Try again to start a new runtime." };
   }
   return {
     title: "The runtime did not start", text: sentence(messageOf(error)),

@@ -7,7 +7,7 @@ export const texts = {
   editing: "You edit.",
   reading: "{name} edits.",
   "reading-unknown": "Another tab edits.",
-  asking: "Asking for your turn …",
+  asking: "Asking to edit …",
   saved: "Saved at {time}.",
   saving: "Saving …",
   unsaved: "Not saved yet.",
@@ -23,9 +23,9 @@ export const texts = {
   use: "Use this",
   keep: "Keep in the history",
   discard: "Discard",
-  "handover-refused": "The page that edits said no.",
-  "handover-busy": "Another page asked before.",
-  "handover-timeout": "The page that edits does not answer. You can take over; what it has not saved becomes a draft.",
+  "handover-refused": "The page that edits refused.",
+  "handover-busy": "Another page asked first.",
+  "handover-timeout": "The page that edits does not answer. You can take over; its unsaved text becomes a draft.",
 } as const;
 
 export type TextName = keyof typeof texts;

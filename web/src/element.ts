@@ -1,5 +1,5 @@
-// holdfast/element: <holdfast-status> shows the editor and the state of saving, and lets the user ask for the turn and
-// decide about drafts.
+// holdfast/element: <holdfast-status> shows the editor and the state of saving. The user can ask to edit, and decide
+// about drafts.
 
 import type { AutoSave, Draft } from "../holdfast";
 import { style } from "./element-style";
@@ -37,7 +37,7 @@ export class HoldfastStatus extends Base {
   #message = "";
   #drafts: readonly { draft: Draft; preview: string }[] = [];
   #listing = 0; // the last attempt to list the drafts
-  #counted = 0; // how many there were in the state then
+  #counted = 0; // the number of drafts in the state at that attempt
   #ui: ReturnType<HoldfastStatus["build"]> | undefined;
 
   /** The AutoSave that is shown. */
@@ -139,7 +139,7 @@ export class HoldfastStatus extends Base {
       const text = new TextDecoder("utf-8", { fatal: true }).decode(await this.#autosave!.read(id));
       return text.length > previewLength ? `${text.slice(0, previewLength)} …` : text;
     } catch {
-      return this.#text("bytes", { count: String(bytes) }); // it is no text, or it is gone
+      return this.#text("bytes", { count: String(bytes) }); // the draft is no text, or no longer exists
     }
   }
 
@@ -151,7 +151,7 @@ export class HoldfastStatus extends Base {
       this.#tell(error);
     }
     await this.#list();
-    this.#ui?.status.focus(); // the button that had the focus is gone
+    this.#ui?.status.focus(); // the button that had the focus was removed
   }
 
   /** Builds the content of the element, once. */

@@ -1,4 +1,4 @@
-// Speaks with the worker in which Go runs. Only a page with a worker loads this module, beside the worker itself.
+// The connection of the facade to the worker in which Go runs. Only a page with the worker host loads this module.
 
 import { compile, type Fetching, notLoaded } from "./compile";
 import type { Callback, Died, FromWorker, Host, Listener, Runtime, ToWorker } from "./protocol";

@@ -20,13 +20,14 @@ try {
 /** When a request was made, in milliseconds. The times of all frames of a page are distinct and rise. */
 export const asked = (): number => (clock.holdfast = Math.max(clock.holdfast! + 0.002 || 0, Date.now()));
 
-/** How long a request with ifAvailable that has the first lock waits for the second one, if that is being released. */
+/** How long a request with ifAvailable that holds the first lock waits for the second lock, which may be about to be released. In milliseconds. */
 const followMs = 3000;
 
 /**
- * Requests a lock of the first, then of the second, and holds both. Pages that only ask the first are therefore
- * excluded too. The first is free at the moment of the release, so that the order of requests counts; its next holder
- * waits until the second is free too. When the first is stolen, the second is released although the callback goes on.
+ * Requests a lock from the first requester, then from the second, and holds both. So it also excludes pages that use only
+ * the first. A release frees the first lock at once, so the order of requests is that of the first; the next holder
+ * waits until the second lock is free too. When the first lock is stolen, the second is released although the callback
+ * still runs.
  */
 export const both = (first: Requester, second: Requester): Requester => async (request, signal, run) => {
   const lost = new AbortController();
@@ -50,7 +51,7 @@ export const both = (first: Requester, second: Requester): Requester => async (r
       });
       follows = ask(request.ifAvailable).then((value) => {
         if (granted) return value;
-        // The runtime has started and has answered: only from now on does the time count.
+        // The time limit begins when the runtime has started and answered.
         const late = AbortSignal.timeout(followMs);
         return ask(false, late).catch((failure: unknown) => {
           if (granted || !late.aborted) throw failure;

@@ -8,7 +8,7 @@ export class Marks {
   readonly #shots: Shots;
   readonly #tell: () => void;
   #told = 0; // the marks that Go has received
-  #armed = false; // it will receive more
+  #armed = false; // Go will be called again
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `tell` calls Go, which receives the marks with any call: see news. */
@@ -30,7 +30,7 @@ export class Marks {
     this.#timer = setTimeout(this.#due, soonMs);
   };
 
-  /** Whether there are marks that Go has not received. It receives them now, or once the content is loaded. */
+  /** Whether there are marks that Go has not received. Go receives them with this call, or once the content is loaded. */
   news(): boolean {
     if (this.#shots.loading) return false;
     const news = this.#shots.marks !== this.#told;
@@ -38,7 +38,7 @@ export class Marks {
     return news;
   }
 
-  /** Go has not got the text of all marks that it has received. */
+  /** Calls Go again, because Go has not got the text of all marks that it has received. */
   again(): void {
     this.#told = -1;
     this.mark();

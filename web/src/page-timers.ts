@@ -1,7 +1,7 @@
-// setTimeout for a Go program in a page. A hidden page's timers run once a second, after
-// five minutes once a minute, which is too seldom for a heartbeat; a worker's do not slow
-// down. So while the page is hidden a helper worker wakes the timers as well. Where the
-// program runs in a worker of the page's own, there is nothing to help.
+// setTimeout for a Go program in a page. The timers of a hidden page run once a second, and
+// after five minutes once a minute, which is too seldom for a heartbeat. The timers of a
+// worker do not slow down. So a helper worker also runs the timers while the page is hidden.
+// A program that runs in a worker needs no helper.
 
 interface Timer { run: () => void; due: number; native: number }
 

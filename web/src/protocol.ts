@@ -32,7 +32,7 @@ export interface Reason {
   resource?: string;
 }
 
-/** The messages of a runtime to a Holdfast that it does not ask for. */
+/** The messages that a runtime sends to a Holdfast without a request. */
 export interface Listener {
   event(event: RawEvent): void;
   /** The instance is dead and sends nothing more. If it did not die by itself, another one may replace it. */
@@ -54,7 +54,7 @@ export interface Runtime {
 /** Go's description of an event: leases and errors are plain objects. An event of an AutoSave contains its number. */
 export type RawEvent = Record<string, unknown> & { type: string; leaseId?: string; saver?: number };
 
-/** Page to worker. The first message starts Go; each Holdfast has a number. A call says whether its signal has aborted already, if it has one. */
+/** Page to worker. The first message starts Go. Each Holdfast has a number. `aborted` of a call is absent if the call has no signal. */
 export type ToWorker =
   | { kind: "start"; client: number; module: WebAssembly.Module; config: Config }
   | { kind: "call"; client: number; id: number; method: Method; arg: unknown; aborted: boolean | undefined; callback: boolean }

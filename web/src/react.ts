@@ -27,8 +27,8 @@ export function useHoldfast(options?: OpenOptions): Holdfast | undefined {
 }
 
 /**
- * Saves the result of `snapshot` while the component lives. It is read as of the last commit, and once more before the
- * component's elements are removed.
+ * Saves the result of `snapshot` while the component is mounted. The hook calls the function of the last commit, and calls it once more before
+ * the component's elements are removed.
  */
 export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, options: BindingOptions = {}) {
   const latest = useLatest({ snapshot, options });
@@ -38,7 +38,7 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
   const kept = useRef<Taken>(undefined);
   const [listeners] = useState(() => new Set<() => void>());
 
-  // Elements are gone when effects are cleaned up: their text is read before that.
+  // React removes the elements before it cleans up effects, so the text is read before that.
   useLayout(() => {
     kept.current = undefined;
     return () => { kept.current = taken(latest.current.snapshot); };
@@ -60,7 +60,7 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
     };
   }, [holdfast, key]);
 
-  // Text that was marked before this commit may have been read before it.
+  // AutoSave may have read a text that was marked before this commit with the function of an earlier commit.
   useLayout(() => {
     if (marked.current) bound.current?.markDirty();
     marked.current = false;

@@ -1,6 +1,6 @@
-// Text that a page could not hand to its worker before it ended. Only localStorage can be written synchronously. It has
-// room for a few megabytes, so only the difference to a stored snapshot goes there. The next page brings it into the
-// file of the draft: see opfs/journal.js, which defines an entry.
+// Text that a page could not send to its worker before it ended. Only localStorage can be written synchronously. It has
+// room for a few megabytes, so an entry contains only the difference to a stored snapshot. The next page copies the
+// difference into the file of the draft: see opfs/journal.js, which defines an entry.
 
 import type { Difference, Rescue } from "../../opfs/journal.js";
 import type { Content } from "./snapshot";
@@ -8,7 +8,7 @@ import type { Content } from "./snapshot";
 /** A stored snapshot: the one of that number in the draft's file, or the content of a generation. */
 export interface Basis { number?: number; base?: string; text: Content | undefined }
 
-/** Up to this length a text is kept whole: it then builds on nothing that could be gone when it is read. */
+/** Up to this length a text is kept whole, so that it can be read even if the stored snapshot is gone. */
 const whole = 16_384;
 
 /** Space that is reserved for an entry, in case the page fills the storage. */
@@ -74,8 +74,8 @@ export function entries(folder: string): Rescue[] {
 const mostUnreadable = 8;
 
 /**
- * Forgets the oldest of the entries whose snapshot is gone, which no version can read. An entry of a newer version that stores
- * something else has a field more, and stays.
+ * Removes the oldest entries whose snapshot is gone: no version can read them. An entry of a newer version may have more fields.
+ * Such an entry stays.
  */
 export function bound(folder: string, unreadable: Rescue[]): void {
   const known = unreadable.filter((entry) => Object.keys(entry).length === 7).sort((a, b) => b.at - a.at);

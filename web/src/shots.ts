@@ -16,7 +16,7 @@ export interface Shot {
 
 /**
  * Changes are counted, not flagged: a mark during a snapshot, or after it was pinned, is a new change. A draft id names
- * one text and everything typed into it; a page whose text is replaced takes a new one.
+ * one text and everything typed into it. A page whose text is replaced takes a new draft id.
  */
 export class Shots {
   readonly #take: Taking;
@@ -34,11 +34,11 @@ export class Shots {
   #number = 0;
   #savedMarks = 0;
   #firstMarks = 0; // number of marks when the text was replaced
-  #served: Shot | undefined; // the last one that Go got
-  #pins: Shot[] = []; // for Go, in order
-  #stands: Shot | undefined; // the last one that was pinned
-  #given: Shot[] = []; // those that Go got and has not saved yet
-  #last: Shot | undefined; // taken as the page ended its AutoSave
+  #served: Shot | undefined; // the last snapshot that Go got
+  #pins: Shot[] = []; // the pinned snapshots that Go will get, in order
+  #stands: Shot | undefined; // the last snapshot that was pinned
+  #given: Shot[] = []; // the snapshots that Go got and has not saved yet
+  #last: Shot | undefined; // the snapshot taken when the page ended its AutoSave
 
   constructor(take: Taking) { this.#take = take; }
 

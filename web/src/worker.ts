@@ -67,7 +67,7 @@ scope.onmessage = ({ data }) => {
 async function call({ client, id, method, arg, aborted, callback }: ToWorker & { kind: "call" }): Promise<void> {
   let controller: AbortController | undefined;
   if (aborted !== undefined) aborts.set(id, (controller = new AbortController()));
-  if (aborted) controller?.abort(); // not in a message of its own: Go could have begun to wait
+  if (aborted) controller?.abort(); // before the call: with a later message, Go would already wait
   try {
     const value = await (await clients.get(client)!)[method](arg, controller?.signal, callback ? inPage(id) : undefined);
     post({ kind: "result", id, value }, value);
@@ -78,7 +78,7 @@ async function call({ client, id, method, arg, aborted, callback }: ToWorker & {
   }
 }
 
-/** Independent of Go. */
+/** Runs a request to the writer of drafts, without Go. */
 async function journal({ id, method, args }: ToWorker & { kind: "journal" }): Promise<void> {
   try {
     post({ kind: "result", id, value: await (journals[method] as (...args: unknown[]) => Promise<unknown>).apply(journals, args) });
@@ -96,7 +96,7 @@ function inPage(id: number): Callback {
   });
 }
 
-/** The buffers of a message that need not be copied: their sender does not need them any more. */
+/** The buffers of a message that are transferred, not copied: the sender no longer needs them. */
 function buffersOf(value: unknown): ArrayBuffer[] {
   const all = value instanceof Uint8Array ? [value] : Object.values({ ...(value as object) });
   return all.flatMap((field) => (field instanceof Uint8Array ? [field.buffer as ArrayBuffer] : []));
