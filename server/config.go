@@ -12,27 +12,27 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// Config is everything that can be set. [DefaultConfig] has the defaults, [Config.Flags] the flags.
+// Config has all settings of the server. [DefaultConfig] has the defaults, and [Config.Flags] the flags.
 type Config struct {
-	// DataDir is where the embedded etcd keeps its files; Etcd are the endpoints of an external cluster, which is used
-	// instead if there are any.
+	// DataDir is the folder of the embedded etcd. Etcd are the endpoints of an external cluster, which replaces the
+	// embedded etcd if there are any.
 	DataDir string
 	Etcd    []string
-	// Blobs is where contents are kept: a directory, or a bucket as s3://bucket/prefix?endpoint=https://host. Empty is a directory in
+	// Blobs is the place of the contents: a directory, or a bucket as s3://bucket/prefix?endpoint=https://host. Empty is a directory in
 	// DataDir. Servers that share a store share the blobs too.
 	Blobs string
-	// Keep is how many generations of each document are kept, MaxContent how many bytes one may have, Quota how many the
-	// store may.
+	// Keep is the number of generations that are kept of each document, MaxContent the maximum size of a content in bytes, and Quota
+	// the maximum size of the store in bytes.
 	Keep       int
 	MaxContent int64
 	Quota      int64
-	// History is how long the embedded etcd remembers what was, for clients that resume.
+	// History is the time for which the embedded etcd keeps earlier revisions, for clients that resume.
 	History time.Duration
 
 	// The embedded etcd is a member of a cluster of several with these, see [kv.Member].
 	Name, PeerURL, ClientURL, PeerAddr, ClientAddr, Replace string
 	Join                                                    []string
-	// PeerTLS encrypts what members say to each other, and EtcdTLS what the server says to the external cluster.
+	// PeerTLS encrypts the connections between members, and EtcdTLS the connections to the external cluster.
 	PeerTLS, EtcdTLS kv.TLSFiles
 	// EtcdUser is the user of the external cluster. The password is in the file EtcdPassword, or in the environment
 	// variable [PasswordVariable].
@@ -52,22 +52,22 @@ type Config struct {
 	// OIDCIssuer is the URL of an OpenID Connect provider whose tokens for OIDCAudience name users; OIDCName and OIDCGroups are the claims
 	// with the name and the groups.
 	OIDCIssuer, OIDCAudience, OIDCName, OIDCGroups string
-	// OIDCSecret is a file with what proves to the provider that the server is the client OIDCAudience; empty is none.
+	// OIDCSecret is a file with the client secret of OIDCAudience for the provider; empty is none.
 	OIDCSecret string
 	// Audit is the file of the audit log, see package audit.
 	Audit        string
 	SecureCookie bool
 
-	// LockTTL is how long a document's lock lasts without a heartbeat, Sweep how often everything is looked through,
-	// MaxWait the longest wait_ms.
+	// LockTTL is the time for which a document's lock lasts without a heartbeat, Sweep the pause between two sweeps of everything,
+	// and MaxWait the longest wait_ms.
 	LockTTL, Sweep, MaxWait time.Duration
 	// Ping is the pause between pings on a socket.
 	Ping time.Duration
-	// InstanceTTL is how long the places in line of a server that died are kept.
+	// InstanceTTL is the time for which the waiters of a server that died keep their places in line.
 	InstanceTTL time.Duration
 
-	// The rooms: how long a closed socket keeps its place, after how long an idle room is closed and how often that is
-	// looked for, how often an instance shows that it lives and after how long it is taken for dead.
+	// The times of rooms: the time for which a closed socket keeps its place, the time after which an idle room is closed, the pause between two
+	// searches for these, the pause between two signs of life of an instance, and the time after which an instance counts as dead.
 	RoomGrace, RoomIdle, RoomScan, RoomHeartbeat, RoomDead time.Duration
 
 	// Hosts are the names that clients may call this server by, besides those of loopback addresses; "*" is any.
@@ -80,8 +80,8 @@ type Config struct {
 	// UserRate and UserBurst bound the requests of one user who has signed in.
 	Rate, NewRate, AddressRate, UserRate     float64
 	Burst, NewBurst, AddressBurst, UserBurst int
-	// MaxLocks, MaxWaiting and MaxTickets bound what one session holds, waits for and has tickets for, MaxDocuments how many
-	// documents there are that it has made. 0 is no bound. LockAll lets somebody lock all documents at once.
+	// MaxLocks, MaxWaiting and MaxTickets limit the locks, waiting requests and tickets of one session, and MaxDocuments the existing
+	// documents that it has created. 0 is no limit. LockAll lets any owner lock all documents at once.
 	MaxLocks, MaxWaiting, MaxTickets, MaxDocuments int
 	LockAll                                        bool
 
@@ -91,11 +91,10 @@ type Config struct {
 	Traces string
 	// MetricsApart leaves /metrics out of [Server.Handler]: another address has [Server.Metrics].
 	MetricsApart bool
-	// Drain is how long a server that stops still takes connections, while it tells load balancers that it is not
-	// ready. It is part of StopLimit, at most half of it.
+	// Drain is the time for which a server that stops still takes connections, while /readyz fails. It is part of StopLimit, at most half of it.
 	Drain time.Duration
-	// HeaderLimit, ReadLimit and WriteLimit bound how long a request's header, the whole request and the answer may take;
-	// StopLimit how long a graceful stop may.
+	// HeaderLimit, ReadLimit and WriteLimit are the maximum times of a request's header, the whole request and the response.
+	// StopLimit is the maximum time of a graceful stop.
 	HeaderLimit, ReadLimit, WriteLimit, StopLimit time.Duration
 
 	Log *slog.Logger

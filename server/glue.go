@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/rooms"
 )
 
-// recordLock makes the events of what happens to a document's lock.
+// recordLock makes the events of changes of a document's lock.
 func recordLock(room string, changes ...locks.Change) []kv.Op {
 	var list []events.Event
 	for _, c := range changes {
@@ -79,7 +79,7 @@ func state(table *locks.Table, contents *content.Store) func(context.Context, st
 	}
 }
 
-// registerRooms counts what the rooms have at the moment of asking.
+// registerRooms registers gauges for rooms and their sockets.
 func registerRooms(registry *prometheus.Registry, r *rooms.Rooms) {
 	for name, metric := range map[string]struct {
 		help  string
@@ -110,7 +110,7 @@ func sessionKey(ctx context.Context, store *kv.Store) ([]byte, error) {
 	return result.Reads[0][0].Value, nil
 }
 
-// registerRoom tells how much room the embedded store has.
+// registerRoom registers gauges for the size of the embedded store.
 func registerRoom(registry *prometheus.Registry, store *kv.Store) {
 	for name, metric := range map[string]struct {
 		help  string

@@ -23,7 +23,7 @@ type followed interface {
 	Report(error, *slog.Logger)
 }
 
-// openFiles reads the files that say who may do what, and opens the audit log.
+// openFiles reads the files of users and permissions, and opens the audit log.
 func (s *Server) openFiles() error {
 	if path := s.config.APIKeys; path != "" {
 		keys, err := follow.Open(users.ParseKeys, path)
@@ -62,7 +62,7 @@ func (s *Server) openFiles() error {
 	return nil
 }
 
-// policy says who may do what.
+// policy returns the permissions of users.
 func (s *Server) policy(who users.Source) func() *policy.Policy {
 	switch {
 	case s.rules != nil:
@@ -73,7 +73,7 @@ func (s *Server) policy(who users.Source) func() *policy.Policy {
 	return func() *policy.Policy { return policy.Anonymous }
 }
 
-// Reload reads the files of users and permissions again. A file that is broken is an error in the log, and what it said before stays.
+// Reload reads the files of users and permissions again. A broken file is an error in the log, and its former content stays in force.
 func (s *Server) Reload() {
 	for _, f := range s.files {
 		s.reloaded(f, f.Reload())
@@ -92,7 +92,7 @@ func (s *Server) reloaded(f followed, err error) {
 	}
 }
 
-// users says who can sign in.
+// users returns the ways to sign in.
 func (s *Server) users(trusted httpapi.Proxies) users.Source {
 	source := users.Source{Header: s.config.UserHeader, GroupsHeader: s.config.GroupsHeader, Trusted: trusted.Sent}
 	if s.keys != nil {

@@ -50,7 +50,8 @@ func (n *names) note(room string, revision int64) {
 	}
 }
 
-// tidy removes what is due. Its cost is what has ended since the last time, and once, after a start, the number of documents.
+// tidy removes the names that are due. Its cost grows with the locks that have ended since the last call, and once, after a start, with the number of
+// documents.
 func (n *names) tidy(ctx context.Context, now time.Time) error {
 	for due := n.due(now); len(due) > 0; due = n.due(now) {
 		if err := n.remove(ctx, due); err != nil {

@@ -210,13 +210,13 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Metrics serves /metrics, /healthz and /readyz, to anybody and by any name.
 func (s *Server) Metrics() http.Handler { return s.metrics }
 
-// BeginStop makes /readyz fail. Everything else goes on.
+// BeginStop makes /readyz fail. Everything else keeps working.
 func (s *Server) BeginStop() { s.stopping.Store(true) }
 
 // Failed delivers the error that ended the store, if it ends by itself.
 func (s *Server) Failed() <-chan error { return s.store.Failed() }
 
-// Store is what the service stands on.
+// Store returns the store of the service.
 func (s *Server) Store() *kv.Store { return s.store }
 
 // Drain ends the sockets: clients come back to another instance, or to this one after its restart.

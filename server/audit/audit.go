@@ -1,8 +1,8 @@
-// Package audit keeps the log of who did what to others: an append-only file whose lines are chained.
+// Package audit keeps a log of sign-ins, refusals and administration: an append-only file whose lines are chained.
 //
-// Each line is a JSON object that begins with prev, the SHA-256 of the line before without its end, in hexadecimal; that of the first line
-// is empty. So a line that was changed, removed or put in between breaks the chain for whoever computes it again with sha256sum. That
-// lines are missing at the end shows only beside a copy of the last hash, or of the log, in another place.
+// Each line is a JSON object that begins with prev, the SHA-256 of the line before without its end, in hexadecimal; prev of the first line
+// is empty. So a line that was changed, removed or inserted breaks the chain, which anybody can check with sha256sum. Missing
+// lines at the end show only in comparison with a copy of the last hash, or of the log, in another place.
 package audit
 
 import (
@@ -24,13 +24,13 @@ const (
 	SignedIn  = "signed-in"  // a user's session that this server has not seen lately
 	SignedOut = "signed-out" // a browser's user
 	Refused   = "refused"    // nobody, or a user who may not
-	Break     = "break"      // a lock of somebody else is about to be ended
+	Break     = "break"      // the lock of another owner is about to be ended
 	Delete    = "delete"     // an administrator is about to delete a document
 	Backup    = "backup"     // an administrator is about to read everything
 	Reloaded  = "reloaded"   // a file of users or rules has changed; a reason says why it is not in use
 )
 
-// Entry is what happened. The path is that of the request: its query may hold secrets.
+// Entry is an event of the log. Path is the path of the request without the query, which may hold secrets.
 type Entry struct {
 	Event    string     `json:"event"`
 	User     string     `json:"user,omitempty"`
@@ -52,7 +52,7 @@ type line struct {
 	Entry
 }
 
-// Log is an open log. A nil Log takes everything and keeps nothing.
+// Log is an open log. A nil Log discards all entries.
 type Log struct {
 	mu   sync.Mutex
 	file *os.File
@@ -60,7 +60,7 @@ type Log struct {
 	cut  bool // the file ends in the middle of a line
 }
 
-// Open opens a log, or makes it, and goes on with its chain.
+// Open opens or creates a log, and continues its chain.
 func Open(path string) (*Log, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

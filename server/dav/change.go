@@ -218,13 +218,13 @@ func (h *Handler) mayRemove(c *call, n node) error {
 	return h.API.May(c.session, n.path(), policy.Write)
 }
 
-// failure is what failed in a change of several resources.
+// failure is a failed resource in a change of several resources.
 type failure struct {
 	node
 	err error
 }
 
-// removeAll removes a node with everything below it, the deepest first. It returns what could not be removed.
+// removeAll removes a node with everything below it, the deepest first. It returns the resources that it could not remove.
 func (g *right) removeAll(ctx context.Context, n node, expected content.Expected) (failed []failure, err error) {
 	if n.kind == file {
 		return nil, g.removeFile(ctx, n, expected)
@@ -282,7 +282,7 @@ func (g *right) keepParent(ctx context.Context, p place) error {
 	return g.makeDir(ctx, parent)
 }
 
-// answerFailed responds with what failed.
+// answerFailed responds with the list of failures.
 func answerFailed(c *call, failed []failure) {
 	x := newXML()
 	x.open("multistatus")

@@ -22,7 +22,7 @@ const (
 	collection
 )
 
-// node is what one finds at a place.
+// node is the file or collection at a place, or its absence.
 type node struct {
 	place
 	kind kind
@@ -33,7 +33,7 @@ func (n node) url() string { return n.href(n.kind == collection) }
 
 const (
 	dirPrefix = "dav/dirs/"
-	// page is the number of names per read, and few is that of a read that looks whether there are any.
+	// page is the number of names per read, and few is the number for a read that only checks whether there are names.
 	page, few = 500, 10
 	// maxMembers is the maximum number of members of a collection that one request lists, copies or deletes.
 	maxMembers = 20_000

@@ -158,7 +158,7 @@ func (g *right) fence(ctx context.Context) ([]kv.Cond, error) {
 	return append(members, stands), err
 }
 
-// changing is mayChange with what is at the place now that nobody else can change it.
+// changing is mayChange, and reads the node at the place again, now that no other program can change it.
 func (h *Handler) changing(c *call, p place, what scope) (*right, node, error) {
 	g, err := h.mayChange(c, p, what)
 	if err != nil {

@@ -42,7 +42,7 @@ type Event struct {
 	ExpiresAt  *Time  `json:"expires_at,omitempty"`
 	Reason     string `json:"reason,omitempty"`
 	Token      int64  `json:"token,omitempty"`
-	// Of a lock that was broken: who has done so, and why.
+	// Of a broken lock: the user who broke it, and the reason.
 	ByID   string `json:"by_id,omitempty"`
 	ByName string `json:"by_name,omitempty"`
 	Why    string `json:"why,omitempty"`

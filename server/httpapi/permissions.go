@@ -73,7 +73,7 @@ func (a *API) mayLockWithin(s sessions.Session, r *locks.Request) error {
 	return a.mayLock(s, r)
 }
 
-// writer returns who writes to a document, with the number of documents that the policy lets the user make.
+// writer returns the client that writes to a document, with the number of documents that the policy lets the user make.
 func (a *API) writer(s sessions.Session, id, owner string) content.Writer {
 	w := content.Writer{Holder: owner, Maker: s.HolderID}
 	if s.User.SignedIn() {

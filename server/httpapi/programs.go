@@ -36,7 +36,7 @@ func (a *API) MayBelow(s sessions.Session, p locks.Path, what policy.Permission)
 // longest that the policy allows.
 func (a *API) MayLock(s sessions.Session, r *locks.Request) error { return a.mayLockWithin(s, r) }
 
-// Writer returns who writes to a document, with the number of documents that the policy lets the user make.
+// Writer returns the client that writes to a document, with the number of documents that the policy lets the user make.
 func (a *API) Writer(s sessions.Session, id string) content.Writer {
 	return a.writer(s, id, s.HolderID)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/users"
 )
 
-// showSession tells a browser who has signed in, and whether anybody can.
+// showSession responds with the signed-in user, and whether users can sign in.
 func (a *API) showSession(w http.ResponseWriter, _ *http.Request, s sessions.Session) error {
 	writeJSON(w, http.StatusOK, a.describeSession(s))
 	return nil

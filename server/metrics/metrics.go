@@ -1,4 +1,4 @@
-// Package metrics holds what the server counts, in Prometheus' terms. Every metric's name begins with holdfast_.
+// Package metrics contains the server's metrics for Prometheus. Every name begins with holdfast_.
 package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
@@ -10,9 +10,9 @@ type Metrics struct {
 	FenceRejections                                 prometheus.Counter
 	RateLimited                                     prometheus.Counter
 	Locks, Waiters, Sockets                         prometheus.Gauge
-	// WatchLag is how long after a lock's grant this server's watch told of it, in seconds.
+	// WatchLag is the time from a lock's grant until this server's watch reported it, in seconds.
 	WatchLag prometheus.Histogram
-	// SweepDelay is how long after its time a lock was swept, in seconds.
+	// SweepDelay is the time from a lock's expiry until it was swept, in seconds.
 	SweepDelay prometheus.Histogram
 	Blobs      Blobs
 }

@@ -319,7 +319,7 @@ func (r *Rooms) Stats() Stats {
 // handshake is how long sockets may take to answer the close message.
 const handshake = time.Second
 
-// Close tells every socket that the server is going away. It returns when all tasks have ended, or with ctx's error.
+// Close sends every socket the close code for a server that stops. It returns when all tasks have ended, or with ctx's error.
 // The participants keep their places, so they may come back at another instance.
 func (r *Rooms) Close(ctx context.Context) error {
 	r.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// CheckName returns ErrName for what cannot be a holder's name.
+// CheckName returns ErrName if a text cannot be a holder's name.
 func CheckName(name string) error {
 	if utf8.RuneCountInString(name) > maxName || !Readable(name) {
 		return ErrName

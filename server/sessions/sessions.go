@@ -1,4 +1,4 @@
-// Package sessions says who is asking.
+// Package sessions finds the owner of a request.
 //
 // A browser has a random secret in a cookie; a program brings one of its own. The secret is the owner. Others see a name
 // that is derived from it and does not lead back.
@@ -7,7 +7,7 @@
 //
 // Browsers send one cookie from all ports of a host and from all origins of a site, but the locks by which tabs exclude
 // each other belong to one origin. So the owner behind a cookie is the secret together with the origin of the page: two
-// origins of one browser are two owners, and neither can touch what the other holds.
+// origins of one browser are two owners, and neither can change a lock of the other.
 //
 // # Users
 //
@@ -59,20 +59,20 @@ var (
 	ErrName = errors.New("a name has 1 to 64 printable characters")
 )
 
-// Session is the owner who asks.
+// Session is the owner of a request.
 type Session struct {
-	// HolderID stands for the owner before others.
+	// HolderID identifies the owner to others.
 	HolderID string
 	// Former are further ids of the same owner: a browser has them when its first requests ran in parallel.
 	Former []string
-	// User is who has signed in, and Name what others see of it; both are empty for nobody. UserEnds is until when that holds; zero is
-	// no bound.
+	// User is the signed-in user, and Name is the name that others see. Both are empty if nobody has signed in. The sign-in ends at
+	// UserEnds; zero is no limit.
 	User     users.User
 	Name     string
 	UserEnds time.Time
-	// New tells that the request bore no secret and was given one.
+	// New reports that the request bore no secret and got a new one.
 	New bool
-	// Proven tells that this service made the secret. Anybody can invent another.
+	// Proven reports that this service made the secret. A client can invent any other secret.
 	Proven bool
 }
 
@@ -87,13 +87,13 @@ type Source struct {
 	Users users.Source
 	// SecureCookie keeps the cookie to HTTPS, for a server behind a proxy that ends it.
 	SecureCookie bool
-	// Key signs the secrets in cookies, so that a browser cannot be given one that somebody made up. All servers of a
-	// store have the same.
+	// Key signs the secrets in cookies, so that no cookie with an invented secret is accepted. All servers of a
+	// store have the same key.
 	Key []byte
 }
 
-// Of returns the session of a request. A browser that has none yet gets its cookie with the answer. Besides this package's errors it fails
-// with those of [users.Source.Of].
+// Of returns the session of a request. A browser without a session gets its cookie with the answer. Of fails with the errors of this package
+// and of [users.Source.Of].
 func (s Source) Of(w http.ResponseWriter, r *http.Request) (Session, error) {
 	id, err := s.Users.Of(r)
 	if err == nil && !id.SignedIn() && r.Header.Get("Authorization") == "" {

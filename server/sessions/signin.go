@@ -23,7 +23,7 @@ import (
 const (
 	signInName  = "holdfast_user"
 	pendingName = "holdfast_sign_in"
-	// maxCookie is what browsers keep of a cookie: its name and its value.
+	// maxCookie is the maximum size of a cookie's name and value in browsers.
 	maxCookie = 4096
 	monthSec  = 30 * 24 * 60 * 60
 )
@@ -31,14 +31,14 @@ const (
 // ErrTooLong means that a token does not fit into a cookie.
 var ErrTooLong = errors.New("the token is too long for a cookie: have the provider put less into it, about 2,900 bytes at most")
 
-// signIn is what the cookie has.
+// signIn is the content of the cookie.
 type signIn struct {
 	User   string `json:"u"`
 	Bearer string `json:"b"`
 }
 
-// SignIn has the browser remember a user, for whom the bearer of the request vouches. Where another user or nobody was signed in before,
-// the browser gets a new session, too: one that somebody has given it is of no use.
+// SignIn sets a cookie for the user whose bearer the request has. If another user or nobody was signed in before,
+// the browser also gets a new session, so a session that an attacker planted is of no use.
 func (s Source) SignIn(w http.ResponseWriter, r *http.Request, session Session, bearer string) error {
 	age := monthSec
 	if !session.UserEnds.IsZero() {

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
-// Table is what there is to sweep; *[locks.Table] is one.
+// Table is a lock table to sweep, such as *[locks.Table].
 type Table interface {
-	// Due returns the leases whose time is up and when the next one's will be, or zero.
+	// Due returns the leases that have expired, and the time of the next expiry, or zero.
 	Due(now time.Time) ([]locks.Due, time.Time)
 	// Changed receives when Due may have become different.
 	Changed() <-chan struct{}
@@ -23,9 +23,9 @@ type Table interface {
 }
 
 const (
-	// parallel is how many leases are ended at once: after a long stop of all servers everything is due together.
+	// parallel is the number of leases that are ended at once: after a long stop of all servers, all leases are due together.
 	parallel = 64
-	// again is when what could not be swept is tried anew.
+	// again is the pause before the next attempt after a failed sweep.
 	again = 50 * time.Millisecond
 )
 

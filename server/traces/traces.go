@@ -56,7 +56,7 @@ func Open(ctx context.Context, collector string, log *slog.Logger) (*Traces, err
 	return &Traces{sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about)), log}, nil
 }
 
-// Close sends what is left, for up to a second. It logs what could not be sent.
+// Close sends the remaining spans, for up to a second. It logs a failure.
 func (t *Traces) Close() {
 	if t == nil {
 		return
