@@ -20,15 +20,15 @@ type Request struct {
 	Paths    [][]string
 	// Mode is [Exclusive] by default. Ancestors are always shared.
 	Mode Mode
-	// Slots is how many holders an exclusive target admits at once, 1 to 1000. All who lock it must give the same number. Default 1.
+	// Slots is the number of holders that an exclusive target admits at once, 1 to 1000. All requests for it must give the same number. Default 1.
 	Slots int
-	// TTL is after how long without a renewal the lease ends, from 100 ms to 1 h. Default is the server's, 30 s. The client renews after a third.
+	// TTL is the time without a renewal after which the lease ends, from 100 ms to 1 h. Default is the server's, 30 s. The client renews after a third.
 	TTL time.Duration
-	// Wait is how long to wait in line. 0 does not wait; [Forever] waits until the context ends.
+	// Wait is the maximum time to wait in line. 0 does not wait; [Forever] waits until the context ends.
 	Wait time.Duration
 }
 
-// Forever as Request.Wait leaves the end to the context.
+// Forever as Request.Wait waits until the context ends.
 const Forever time.Duration = -1
 
 // round is how long one request waits. The next one has the same place in line.

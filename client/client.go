@@ -96,8 +96,8 @@ func (c *Client) begin(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// Close ends all acquisitions, releases all leases, ends what runs in the background and returns when it has ended, or when ctx has. Leases
-// that could not be released end with their TTL.
+// Close ends all acquisitions, releases all leases, and waits until nothing of this client runs in the background, or until ctx ends. Leases
+// that could not be released end at their TTL.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.stop()
@@ -116,8 +116,8 @@ func (c *Client) Close(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// owners are the names of the sessions of one client. The server tells holders apart by them. Each acquisition has its own, except for
-// nested ones, which share that of the lease around them: so the server never takes two independent acquisitions for a deadlock.
+// owners are the names of the sessions of one client. The server distinguishes holders by these names. Each acquisition has its own name, but a
+// nested one shares the name of the lease around it. So the server never mistakes two independent acquisitions for a deadlock.
 type owners struct {
 	base string // random, and so the secret where there is no key
 

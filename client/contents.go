@@ -14,7 +14,7 @@ import (
 // Info describes a content.
 type Info struct {
 	ETag string `json:"etag"`
-	// Token is that of the lease under which it was written.
+	// Token is the token of the lease under which the content was written.
 	Token int64 `json:"token"`
 	// Generation names it in the history.
 	Generation string    `json:"generation"`
@@ -22,7 +22,7 @@ type Info struct {
 	SavedAt    time.Time `json:"saved_at"`
 }
 
-// Content is what a document contains, or contained.
+// Content is the current or an earlier content of a document.
 type Content struct {
 	Info
 	Data []byte

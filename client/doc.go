@@ -10,22 +10,22 @@
 //
 // # Guarantees
 //
-// A [Lease] is renewed in the background until it is released. [Lease.Lost] is closed no later than the server may grant the lock to
-// somebody else, by whichever of the process's two clocks is further; [Lease.Err] looks at the clocks when it is called. A process that was
-// suspended may work on for a moment before it notices. So contents are written under the token of the lease, which the server checks in
-// the transaction that writes: nothing that a former holder sends is ever stored.
+// A [Lease] is renewed in the background until it is released. [Lease.Lost] is closed before the server may grant the lock to
+// another owner, by the clock of the process that is further ahead; [Lease.Err] reads the clocks when it is called. A process that was
+// suspended may continue to work for a moment before it notices the loss. So contents are written under the token of the lease, which the server checks in
+// the transaction that writes: the server never stores a write of a former holder.
 //
-// Every request names what it is about: an acquisition has a random ticket, and renewals, releases and writes name the lease or the
-// token. A request that the network delays or repeats touches no other acquisition, so this package repeats requests that were not answered.
+// Every request names its acquisition: an acquisition has a random ticket, and renewals, releases and writes name the lease or the
+// token. A request that the network delays or repeats affects no other acquisition, so this package repeats requests that were not answered.
 //
 // # Limits
 //
-// The lock says nothing about other systems that the holder writes to. Give them the token of the lease, and let them refuse a lower one
-// than they have seen.
+// The lock does not protect other systems to which the holder writes. Send them the token of the lease, and let them refuse a token lower
+// than the highest that they have seen.
 //
-// A lock that an administrator breaks is noticed at the next renewal, after a third of its TTL at most.
+// The client notices that an administrator has broken its lock at the next renewal, after a third of the TTL at most.
 //
 // # Owners
 //
-// Two acquisitions exclude each other, of one [Client] too. A nested one says so by its context: see [Lease.Context].
+// Two acquisitions exclude each other, even in one [Client]. A nested acquisition uses the context of its outer lease: see [Lease.Context].
 package client

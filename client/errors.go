@@ -14,11 +14,11 @@ type Error struct {
 	// Code is the server's code (docs/http.md lists them), or one of this package: "lease_lost", "lease_released", "reentrant", "unreachable",
 	// "unexpected_answer", "not_modified", "aborted". Codes never change.
 	Code string
-	// Status is that of the HTTP answer; 0 without one.
+	// Status is the status of the HTTP response; 0 without a response.
 	Status int
-	// Operation and Resource say what was to be done to what.
+	// Operation is the operation that failed, and Resource is its object.
 	Operation, Resource string
-	// Message says why it failed and what to do.
+	// Message gives the reason and a remedy.
 	Message string
 	// Holders are the leases in the way of an acquisition, the oldest first.
 	Holders []Holder
@@ -30,9 +30,9 @@ type Error struct {
 
 // Targets for [errors.Is].
 var (
-	ErrDenied          = &Error{Code: "acquire_denied"}  // somebody else holds it, or comes first
-	ErrTimeout         = &Error{Code: "acquire_timeout"} // it did not become free within Wait
-	ErrDeadlock        = &Error{Code: "deadlock"}        // waiting would never end
+	ErrDenied          = &Error{Code: "acquire_denied"}  // another owner holds the lock, or is ahead in line
+	ErrTimeout         = &Error{Code: "acquire_timeout"} // the lock did not become free within Wait
+	ErrDeadlock        = &Error{Code: "deadlock"}        // the request would wait forever
 	ErrReentrant       = &Error{Code: "reentrant"}       // the leases around this acquisition are in its way
 	ErrLost            = &Error{Code: "lease_lost"}      // the lease has ended before its release
 	ErrReleased        = &Error{Code: "lease_released"}
@@ -41,24 +41,24 @@ var (
 	ErrStaleToken      = &Error{Code: "stale_token"} // the lock of the token has ended; nothing was written
 	ErrStaleSave       = &Error{Code: "stale_save"}  // a later write is stored; nothing was written
 	ErrNotFound        = &Error{Code: "document_not_found"}
-	ErrNotModified     = &Error{Code: "not_modified"}        // the content is the one of the ETag
+	ErrNotModified     = &Error{Code: "not_modified"}        // the content still has the ETag
 	ErrPrecondition    = &Error{Code: "precondition_failed"} // the document has another content
 	ErrTooLarge        = &Error{Code: "too_large"}
 	ErrStoreFull       = &Error{Code: "store_full"}
 	ErrUnauthenticated = &Error{Code: "unauthenticated"} // the server needs a key or token, or does not know this one
 	ErrNotAllowed      = &Error{Code: "not_allowed"}
 	ErrInvalid         = &Error{Code: "invalid_request"}
-	ErrUnreachable     = &Error{Code: "unreachable"} // no answer within Patience; what was sent may have been done
+	ErrUnreachable     = &Error{Code: "unreachable"} // no answer within Patience; the server may have done the operation
 	ErrAborted         = &Error{Code: "aborted"}     // the context ended first; its cause matches too
 )
 
-// remedies are what to do about a code, where the server's message does not say it.
+// remedies are advice for the codes whose message from the server has none.
 var remedies = map[string]string{
 	"acquire_denied":     "Wait for it, or try again later.",
 	"acquire_timeout":    "Wait longer, or try again later.",
 	"deadlock":           "Release what you hold, then begin again.",
 	"reentrant":          "Use the lease that you have.",
-	"lease_lost":         "Stop: somebody else may hold the lock now.",
+	"lease_lost":         "Stop: another owner may hold the lock now.",
 	"stale_token":        "Acquire the lock again, and read the content before you write.",
 	"unauthenticated":    "Give a valid API key or token.",
 	"not_allowed":        "Ask the operator of the server for the permission.",

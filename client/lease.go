@@ -96,7 +96,7 @@ func (l *Lease) Context(parent context.Context) context.Context {
 
 type leaseKey struct{}
 
-// Renew extends the lease now. The client does that by itself; a caller that has been busy may want to be sure before it goes on. It fails with
+// Renew extends the lease now. The client renews by itself; a caller that was busy can use Renew to be sure that the lease is valid. It fails with
 // [ErrLost], [ErrReleased], [ErrUnreachable] and [ErrAborted].
 func (l *Lease) Renew(ctx context.Context) error {
 	end := time.Now().Add(l.client.config.Patience)
@@ -200,8 +200,8 @@ func (c *Client) forget(l *Lease) bool {
 	return there
 }
 
-// Fence is what a write is made under. It may be given to another program, which then writes as this one; with a server without users, keep
-// it as secret as a key.
+// Fence is the right to write under a lease. Another program that gets the Fence can write as this one. If the server has no users, keep
+// the Fence as secret as a key.
 type Fence struct {
 	Session string
 	Token   int64

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Listing is what holds and waits at a place, above it and below it, each in the order of arrival.
+// Listing has the holders and the waiters at a place, above it and below it, in the order of arrival.
 type Listing struct {
 	Holders []Holder `json:"holders"`
 	Waiters []Waiter `json:"waiters"`
@@ -42,14 +42,14 @@ func spell(path []string) string {
 	return strings.Join(escaped, "/")
 }
 
-// Break ends the lock that somebody else holds on a document, for a reason of 1 to 1024 bytes that the holder is shown. It takes the permission
+// Break ends the lock of another owner on a document. The reason has 1 to 1024 bytes, and the holder gets it. Break needs the permission
 // "break". It fails with [ErrLockNotFound] and [ErrNotAllowed].
 func (c *Client) Break(ctx context.Context, id, reason string) error {
 	path, err := documentPath("break the lock on", id, "/lock/break")
 	if err != nil {
 		return err
 	}
-	// It is sent once: a second request could break the lock of somebody who came after.
+	// The request is sent once, because a second one could break the lock of the next holder.
 	_, err = c.try(ctx, c.breaking(path, reason))
 	return named(err, "break the lock on", "the document "+id)
 }

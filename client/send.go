@@ -185,7 +185,7 @@ func mayPass(err error) (later time.Duration, ok bool) {
 	return 0, false
 }
 
-// named says in an error what was done to what.
+// named adds the operation and its object to an error.
 func named(err error, operation, resource string) error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -15,19 +15,19 @@ const (
 	Shared    = lock.Shared
 )
 
-// Holder is a lease, as the server shows it to everybody who may read one of its paths.
+// Holder is a lease, as the server shows it to each client that may read one of its paths.
 type Holder struct {
 	HolderID   string     `json:"holder_id"`
 	HolderName string     `json:"holder_name"`
 	LockedAt   time.Time  `json:"locked_at"`
 	ExpiresAt  time.Time  `json:"expires_at"`
-	Paths      [][]string `json:"paths"` // those that this client may read
+	Paths      [][]string `json:"paths"` // only the paths that this client may read
 	Mode       Mode       `json:"mode"`
 	Slot       int        `json:"slot"`
 	Token      int64      `json:"token"`
-	// LeaseID is for those who may break the lock, and empty for others.
+	// LeaseID is empty if this client may not break the lock.
 	LeaseID string `json:"lease_id"`
-	// IsMine tells that it is one of the leases around the acquisition that failed.
+	// IsMine reports that this is one of the leases around the acquisition that failed.
 	IsMine bool `json:"is_mine"`
 }
 
