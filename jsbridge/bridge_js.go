@@ -19,8 +19,8 @@ import (
 // waits for it.
 type Callback func(args []safejs.Value) any
 
-// entrance is the one js.Func and the callbacks behind it.
-var entrance struct {
+// dispatcher has the one js.Func, and the callbacks to which it dispatches.
+var dispatcher struct {
 	mu    sync.Mutex
 	fn    *safejs.Func
 	next  int
@@ -36,32 +36,32 @@ type Scope struct {
 
 // Func returns a JavaScript function that calls fn until the scope is released.
 func (s *Scope) Func(fn Callback) (safejs.Value, error) {
-	tell, err := door()
+	tell, err := jsFunc()
 	if err != nil {
 		return safejs.Value{}, err
 	}
-	entrance.mu.Lock()
-	if entrance.calls == nil {
-		entrance.calls = make(map[int]Callback)
+	dispatcher.mu.Lock()
+	if dispatcher.calls == nil {
+		dispatcher.calls = make(map[int]Callback)
 	}
-	entrance.next++
-	id := entrance.next
-	entrance.calls[id] = fn
-	entrance.mu.Unlock()
+	dispatcher.next++
+	id := dispatcher.next
+	dispatcher.calls[id] = fn
+	dispatcher.mu.Unlock()
 	s.own(id)
 	return tell.Call("bind", safejs.Null(), id)
 }
 
 // number returns a number by which port.js may call fn until the scope is released.
 func (s *Scope) number(fn func(what int)) int {
-	entrance.mu.Lock()
-	if entrance.notes == nil {
-		entrance.notes = make(map[int]func(int))
+	dispatcher.mu.Lock()
+	if dispatcher.notes == nil {
+		dispatcher.notes = make(map[int]func(int))
 	}
-	entrance.next++
-	id := entrance.next
-	entrance.notes[id] = fn
-	entrance.mu.Unlock()
+	dispatcher.next++
+	id := dispatcher.next
+	dispatcher.notes[id] = fn
+	dispatcher.mu.Unlock()
 	s.own(id)
 	return id
 }
@@ -72,18 +72,18 @@ func (s *Scope) own(id int) {
 	s.mu.Unlock()
 }
 
-// door returns the one js.Func; its first argument is the number of the callback.
-func door() (safejs.Value, error) {
-	entrance.mu.Lock()
-	defer entrance.mu.Unlock()
-	if entrance.fn == nil {
-		f, err := safejs.FuncOf(enter)
+// jsFunc returns the one js.Func. Its first argument is the number of the callback.
+func jsFunc() (safejs.Value, error) {
+	dispatcher.mu.Lock()
+	defer dispatcher.mu.Unlock()
+	if dispatcher.fn == nil {
+		f, err := safejs.FuncOf(dispatch)
 		if err != nil {
 			return safejs.Value{}, err
 		}
-		entrance.fn = &f
+		dispatcher.fn = &f
 	}
-	return entrance.fn.Value(), nil
+	return dispatcher.fn.Value(), nil
 }
 
 // Release ends the callbacks of the scope: JavaScript may still call them, without effect. The scope can be used again.
@@ -92,39 +92,39 @@ func (s *Scope) Release() {
 	ids := s.ids
 	s.ids = nil
 	s.mu.Unlock()
-	entrance.mu.Lock()
-	defer entrance.mu.Unlock()
+	dispatcher.mu.Lock()
+	defer dispatcher.mu.Unlock()
 	for _, id := range ids {
-		delete(entrance.calls, id)
-		delete(entrance.notes, id)
+		delete(dispatcher.calls, id)
+		delete(dispatcher.notes, id)
 	}
 }
 
 // LiveCallbacks counts the callbacks whose scope is not released. It is zero after everything was closed properly.
 func LiveCallbacks() int {
-	entrance.mu.Lock()
-	defer entrance.mu.Unlock()
-	return len(entrance.calls) + len(entrance.notes)
+	dispatcher.mu.Lock()
+	defer dispatcher.mu.Unlock()
+	return len(dispatcher.calls) + len(dispatcher.notes)
 }
 
 // Shutdown releases the one js.Func; the program is about to end.
 func Shutdown() {
-	entrance.mu.Lock()
-	defer entrance.mu.Unlock()
-	if entrance.fn != nil {
-		entrance.fn.Release()
-		entrance.fn, entrance.calls, entrance.notes = nil, nil, nil
+	dispatcher.mu.Lock()
+	defer dispatcher.mu.Unlock()
+	if dispatcher.fn != nil {
+		dispatcher.fn.Release()
+		dispatcher.fn, dispatcher.calls, dispatcher.notes = nil, nil, nil
 	}
 }
 
-func enter(_ safejs.Value, args []safejs.Value) any {
+func dispatch(_ safejs.Value, args []safejs.Value) any {
 	id, err := args[0].Int()
 	if err != nil {
 		return nil
 	}
-	entrance.mu.Lock()
-	call := entrance.calls[id]
-	entrance.mu.Unlock()
+	dispatcher.mu.Lock()
+	call := dispatcher.calls[id]
+	dispatcher.mu.Unlock()
 	// No lock is held here, because the callback may call this package again.
 	if call == nil {
 		if len(args) == 2 {

@@ -29,7 +29,7 @@ const (
 
 // Open connects this package with a Port of port.js. Exports, Run and WebLocks need it.
 func Open(p safejs.Value) error {
-	tell, err := door()
+	tell, err := jsFunc()
 	if err != nil {
 		return err
 	}
@@ -40,9 +40,9 @@ func Open(p safejs.Value) error {
 
 // note calls the function with this number and reports whether there is one.
 func note(id, what int) bool {
-	entrance.mu.Lock()
-	fn := entrance.notes[id]
-	entrance.mu.Unlock()
+	dispatcher.mu.Lock()
+	fn := dispatcher.notes[id]
+	dispatcher.mu.Unlock()
 	if fn == nil {
 		return false
 	}
