@@ -21,8 +21,8 @@ type ask struct {
 	withdrawn chan struct{}      // closed when the page is suspended or closed
 	rivals    map[string]Message // other pages that asked meanwhile, by round
 
-	// Used by RequestEdit alone.
-	pages  map[string]promise // what the editors have answered, by lease id; "" for editors of which nothing is known
+	// Used only by RequestEdit.
+	pages  map[string]promise // the answers of the editors, by lease id; "" for editors that are not known yet
 	count  int                // how often this page has asked
 	remote bool               // an editor on another machine has accepted
 	at     time.Time          // when this page last asked, or an editor last accepted
@@ -103,7 +103,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 			s.request(a, editor)
 		}
 	}
-	for at = leaving; at == leaving; { // until it is known who has the lock that this page gives away
+	for at = leaving; at == leaving; { // until the next holder of the lock that this page gives away is known
 		if !s.do(begin) {
 			return s.over()
 		}

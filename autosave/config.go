@@ -50,7 +50,7 @@ type Config struct {
 	// before.
 	Snapshot func(ctx context.Context) (Content, error)
 	Store    Store
-	Storage  Storage // what State reports of a Store that is no RemoteStore; default: StorageOPFS
+	Storage  Storage // the storage that State reports if Store is no RemoteStore; default: StorageOPFS
 	Locks    Locks
 	Channel  Channel    // nil: no page can be asked to hand over
 	Clock    lock.Clock // default: lock.SystemClock
@@ -68,7 +68,7 @@ type Config struct {
 	// returns is saved. nil or an error leaves the decision to the user: EventConflict. ctx ends after five seconds.
 	Merge func(ctx context.Context, sides Conflict) (Content, error)
 
-	// Dirty says that the page already has text that is not saved.
+	// Dirty means that the page already has text that is not saved.
 	Dirty bool
 	// Shown and Lineage, if set, describe the text that the page already shows: the generation on which it was typed,
 	// and the id of its drafts. With them a page continues after the program of its previous Saver has died: it does
@@ -76,8 +76,8 @@ type Config struct {
 	Shown, Lineage string
 
 	Disabled bool          // nothing is ever written
-	Debounce time.Duration // default 500 ms: how long typing must pause before a save
-	Idle     time.Duration // default 2 s: the longest a change waits while typing goes on
+	Debounce time.Duration // the pause in typing before a save; default 500 ms
+	Idle     time.Duration // the maximum time that a change waits while the user types; default 2 s
 	Limits   Limits
 	// Lock contains the options of every acquisition; the Saver sets those about waiting. Lock.Path is the document:
 	// Store, Channel and Drafts belong to it, see [Folder].

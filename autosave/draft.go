@@ -57,7 +57,7 @@ type Drafts interface {
 	// is no error.
 	Remove(ctx context.Context, id string, number int64) error
 	// Seal stores the text of this page that no commit contains, and lets other pages see it. It returns nil if
-	// everything is saved. The page may go on typing into the same lineage; text typed after the call belongs to the
+	// everything is saved. The page may continue the same lineage; text typed after the call belongs to the
 	// next Seal.
 	Seal(ctx context.Context, cause Cause) (*Draft, error)
 }

@@ -105,10 +105,10 @@ func (s *Saver) giveBack(l lock.Lease) {
 	_ = l.Release(ctx)
 }
 
-// refused releases a lease whose token the store refused because it knows a later one. Another page may have taken
-// over. Or the lock has lost its records and begins anew; the next lease then has a token after the store's. That
-// cannot work in every setup, so retries after refusals in a row come ever less often, and the page gets an event for
-// the first one only.
+// refused releases a lease whose token the store refused because it knows a later one. There are two causes. Another page may
+// have taken over. Or the lock has lost its records and counts from the start again; then the next lease asks for a token after the
+// store's. Not every Locker can give one, so the pauses between attempts grow after refusals in a row, and the page gets an event
+// for the first refusal only.
 func (s *Saver) refused(err error) {
 	var later *LaterToken
 	if errors.As(err, &later) {

@@ -110,8 +110,7 @@ func (l *Layout) fence(ctx context.Context, token int64) error {
 	return err
 }
 
-// look returns the names of all index files, the highest first. It fails if another editor came after the one with the
-// token.
+// look returns the names of all index files, the highest first. It fails if an editor has a higher token.
 func (l *Layout) look(ctx context.Context, token int64) ([]indexName, error) {
 	names, err := l.indexes(ctx)
 	if err != nil {
@@ -120,7 +119,7 @@ func (l *Layout) look(ctx context.Context, token int64) ([]indexName, error) {
 	return names, stale(names, token)
 }
 
-// stale returns an error if an editor came after the one with the token.
+// stale returns an error if an editor has a higher token.
 func stale(names []indexName, token int64) error {
 	if len(names) > 0 && names[0].token > token {
 		return &Error{Code: CodeStaleToken, Detail: "another page has become the editor since; what it saved stays",
@@ -147,7 +146,7 @@ func (l *Layout) Commit(ctx context.Context, c Commit) (Generation, error) {
 	c.progress(PhaseGC)
 	l.expect()
 	c.committed(g)
-	runtime.Gosched() // a caller that waited for the commit goes on first, and may have ended ctx
+	runtime.Gosched() // a caller that waited for the commit runs first; it may have ended ctx
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
 	defer stop()
 	l.collect(ctx, names, gone)
@@ -176,7 +175,7 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 	encoded := false
 	listed, err := l.files.Save(ctx, Saving{Name: g.ID, Index: next.name.String(),
 		Take: func(ctx context.Context) (Content, error) {
-			taken, err := c.Taken(ctx) // anew for every attempt: it may be used up
+			taken, err := c.Taken(ctx) // again for every attempt, because a read content may be used up
 			g.describe(taken)
 			return taken.Content, err
 		},

@@ -100,8 +100,8 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 	return errors.Join(refusal, err)
 }
 
-// Resume is for a page that wakes (pageshow, resume). It returns when it is known whether the page may edit; until then
-// it is read-only. A page that was suspended asks for the lock anew, also if it wakes before Suspend has returned. A
+// Resume is for a page that wakes (pageshow, resume). It returns when the Saver knows whether the page may edit; until then
+// the page is read-only. A page that was suspended acquires the lock again, even if it wakes before Suspend has returned. A
 // page that slept with its lock verifies its lease.
 func (s *Saver) Resume(ctx context.Context) error {
 	ctx, stop := bounded(ctx)
@@ -195,7 +195,7 @@ func (s *Saver) discard() {
 }
 
 // Dispose saves unsaved changes, releases the lock and ends. It returns when that is done, or with the cause when ctx
-// ends. The error is that of saving or releasing. Calling Dispose again does no harm.
+// ends. The error is the error of saving or releasing. Dispose may be called again.
 func (s *Saver) Dispose(ctx context.Context) error {
 	ctx, stop := bounded(ctx)
 	defer stop()

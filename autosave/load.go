@@ -31,8 +31,8 @@ type loaded struct {
 	sides    []Conflict
 }
 
-// reloads bounds how often the content is loaded anew because the user types meanwhile. After that the page itself
-// keeps the text typed since the last snapshot, before it shows the content.
+// reloads is the maximum number of times that the content is loaded again because the user has typed meanwhile. After that the
+// page itself keeps the text typed since the last snapshot, before it shows the content.
 const reloads = 5
 
 // load fences the previous editor and reads the content that it has left. The page may edit once that has succeeded.

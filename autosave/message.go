@@ -43,7 +43,7 @@ type Message struct {
 	Kind     MessageKind
 	Round    string        // connects an answer with its request
 	From     string        // OwnerID of the sender
-	Document string        // the sender's document, or the one that it keeps others from editing, as lock.Name spells it; "" is the project
+	Document string        // the sender's document, or the document whose lock the sender holds, as lock.Name spells it; "" is the project
 	Grace    time.Duration // request: how long the sender waits for an answer
 	Remote   bool          // the other page is on another machine: force does not reach it
 	Force    bool          // request, rival: it would take the lock from a page that does not answer

@@ -18,9 +18,9 @@ type restore struct {
 	result  chan error // capacity 1
 }
 
-// Restore makes a generation the current one again and returns its content for the page to load. The text that the page
-// shows until then is saved. Errors are those of FlushNow and of [Store]. After an error, or if ctx has ended, the
-// page's own text is saved as the current one.
+// Restore makes a generation the current one again and returns its content for the page to load. It saves the text that the page
+// shows until then. It fails with the errors of FlushNow and of [Store]. After an error, or if ctx has ended, the
+// page's own text is saved as the current content.
 func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
 	ctx, stop := bounded(ctx)
 	defer stop()
@@ -81,8 +81,8 @@ func (r *restore) take(context.Context) (Content, error) {
 	return Bytes(r.content), nil
 }
 
-// loadable reports whether the page loads what is restored once it is current: the caller waits for it, and a draft can be
-// given to the page.
+// loadable reports whether the page loads the restored content once it is current. This is so if the caller still waits, and, for a
+// draft, if the page edits.
 func (s *Saver) loadable(r *restore) bool {
 	return slices.Contains(s.restores, r) && (r.draft == nil || s.role == editing)
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// salvage returns the generations that the new editor goes on with: those of the highest whole index, and those that
+// salvage returns the generations of the new editor: the generations of the highest whole index, and the generations that
 // only a higher index may have listed. A higher index may be damaged, or empty although it was written: some systems
-// truncate a file in a power loss. If no index is whole, all generations in the history count. Restoring a commit that
-// was killed at its last step does no harm; forgetting an acknowledged one would.
+// truncate a file in a power loss. If no index is whole, all generations in the history count. To restore a commit that
+// was killed at its last step does no harm; to lose an acknowledged commit would.
 //
 // Only the editors of the higher indexes count. The store refused a former editor that wrote after it woke.
 func (l *Layout) salvage(ctx context.Context, names []indexName) ([]Generation, error) {
@@ -30,8 +30,8 @@ func (l *Layout) salvage(ctx context.Context, names []indexName) ([]Generation, 
 }
 
 // orphans returns the generations of base and the wanted generations in the history that no index lists; nil wants all.
-// They come after those of base, except that a generation that was committed aside comes before the current one. A file
-// without its seal is torn, or was made for a commit that did not come.
+// They come after the generations of base, but a generation that was committed aside comes before the current one. A file
+// without its seal is torn, or was created in advance for a commit that never happened.
 func (l *Layout) orphans(ctx context.Context, base []Generation, wanted func(Generation) bool) ([]Generation, error) {
 	listed, err := l.files.List(ctx, FolderHistory)
 	if err != nil {

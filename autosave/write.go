@@ -283,7 +283,7 @@ func (s *Saver) recovered() {
 //
 // Errors match ErrReadOnly (with the reason as its cause), ErrDisabled, ErrDisposed, ErrSnapshotFailed or those of
 // [Store]; after the last two kinds the change stays, and AutoSave tries again. If ctx has ended, its cause is
-// returned, and after fourteen seconds ErrWriteFailed; saving goes on.
+// returned, and after fourteen seconds ErrWriteFailed; saving continues.
 func (s *Saver) FlushNow(ctx context.Context) (Generation, error) {
 	ctx, stop := bounded(ctx)
 	defer stop()
