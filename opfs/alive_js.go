@@ -83,7 +83,7 @@ func (a *alive) others(ctx context.Context) (clients []string, err error) {
 	return slices.DeleteFunc(names, func(name string) bool { return name == a.id }), err
 }
 
-// living returns those of the clients that live, and cleans up after the rest.
+// living returns the clients that live, and removes the files of the others.
 func (a *alive) living(ctx context.Context, clients []string) (living []string) {
 	for _, client := range clients {
 		if !a.gone(ctx, client) {

@@ -5,9 +5,9 @@
 //
 //	<root>/.lock          the table of holders, waiters and leases
 //
-// One file serves all names. A request of several names is granted in one step, a query
-// sees one moment, and no file has to be removed when a name is not used any more, which
-// cannot be done safely here: between closing a file and removing it another client may
+// One file has the locks of all names. So a request of several names is granted in one step, and a query
+// sees one moment. No file has to be removed when a name is no longer used. Such a removal
+// would not be safe: between closing a file and removing it, another client may
 // have written to it.
 //
 // # Guarantees
@@ -21,8 +21,8 @@
 //   - A client is in the table only while it keeps its file in .alive open. The browser closes that file when the
 //     client's worker ends, however it ends. The next client that is blocked by a dead client removes it from the
 //     table.
-//   - A table that is missing, torn or unreadable counts as held by others until every living client has said what it
-//     holds, or the TTL has passed.
+//   - A table that is missing, torn or unreadable counts as held by others until every living client has reported its
+//     locks, or the TTL has passed.
 //
 // # Limits
 //

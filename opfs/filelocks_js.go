@@ -19,7 +19,7 @@ import (
 
 // Options configures [FileLocks]. The zero value is the default.
 type Options struct {
-	// TTL is how long a table that may be incomplete counts as held by clients that do not report what they hold.
+	// TTL is the time for which an incomplete table counts as held by clients that do not report their locks.
 	// Default: lock.DefaultTTL.
 	TTL time.Duration
 	// Warn, if set, is called when a table was damaged or a lease was taken over from a living owner. It must not

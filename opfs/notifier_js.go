@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-// notifier tells other clients over a BroadcastChannel which entries should look at the table. A client that misses a
-// notification looks by itself a little later.
+// notifier sends notifications over a BroadcastChannel to the clients whose entries should read the table. A client that misses a
+// notification reads the table by itself a little later.
 type notifier struct {
 	value safejs.Value
 	scope jsbridge.Scope

@@ -38,9 +38,9 @@ func (c *FileLocks) Query(ctx context.Context) (lock.Snapshot, error) {
 	return t.snapshot(), nil
 }
 
-// QuerySettled is a Query that sees what this client did before and nothing of what it does afterwards. It also sees
-// what other running clients had begun when it was called, and counts a lock as held if it is free for a waiter. It
-// takes some milliseconds more than Query, and some of each other client.
+// QuerySettled is a Query that sees all earlier operations of this client and none of its later ones. It also sees
+// the operations that other running clients had begun when it was called, and counts a lock as held if it is free for a waiter. It
+// takes some milliseconds more than Query, and costs each other client some milliseconds.
 func (c *FileLocks) QuerySettled(ctx context.Context) (lock.Snapshot, error) {
 	t, number, err := c.ask(ctx)
 	if err == nil && c.heardOut(ctx, t, number) {

@@ -36,7 +36,7 @@ type session struct {
 	size      int             // of the file afterwards, if not 0
 	number    int64           // of the version that the writes make
 	keep      bool            // the file may stay open: no other client is about to use it
-	strangers []string        // those of clientState after this step
+	strangers []string        // clientState.strangers after this step
 	gave      map[string]bool // own entries removed on purpose
 	notify    []string        // the clients to notify
 	warning   string

@@ -11,11 +11,11 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// history keeps on this machine the generations that were saved from here. The server has the authoritative content, so
-// no failure of the history keeps a page from editing: a generation is then missing, and the next one is tried again.
+// history keeps on this machine the generations that this machine has saved. The server has the authoritative content, so
+// no failure of the history keeps a page from editing. After a failure a generation is missing, and the next commit tries again.
 //
-// Its fencing tokens belong to this machine alone and come from wall time. The server's tokens begin anew after the
-// server was wiped or restored, and would block a history with higher ones for ever.
+// Its fencing tokens are used on this machine only and come from wall time. The server's tokens begin from the start again after the
+// server was wiped or restored, and would block a history with higher tokens forever.
 type history struct {
 	store  autosave.Store // nil keeps nothing
 	tokens lock.WallTokens

@@ -13,8 +13,8 @@ type reach struct {
 	watchers map[int64]func()
 }
 
-// absent reports an answer that means that the server cannot answer: its own answer while its store is unavailable, or
-// that of a proxy.
+// absent reports whether an answer means that the server is not available: its own answer while its store is unavailable, or
+// the answer of a proxy.
 func absent(r Reply) bool {
 	return r.Status == statusBadGateway || r.Status == statusUnavailable || r.Status == statusGatewayTimeout
 }
