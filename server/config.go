@@ -191,7 +191,7 @@ func (c *Config) Flags(flags *flag.FlagSet) {
 	flags.IntVar(&c.MaxLocks, "max-locks", c.MaxLocks, "locks that one session may hold; 0 is any number")
 	flags.IntVar(&c.MaxWaiting, "max-waiting", c.MaxWaiting, "requests of one session that may wait; 0 is any number")
 	flags.IntVar(&c.MaxTickets, "max-tickets", c.MaxTickets, "tickets of one session that are remembered; 0 is any number")
-	flags.IntVar(&c.MaxDocuments, "max-documents", c.MaxDocuments, "documents that one user, or the session of nobody, may make; 0 is any number")
+	flags.IntVar(&c.MaxDocuments, "max-documents", c.MaxDocuments, "documents that one user, or one session without a user, may create; 0 is any number")
 	flags.BoolVar(&c.LockAll, "lock-all", c.LockAll, "let anybody lock all documents at once, with the path documents")
 	duration(&c.HeaderLimit, "header-limit", "how long a request's header may take to arrive")
 	duration(&c.ReadLimit, "read-limit", "how long a request may take to arrive")

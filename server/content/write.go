@@ -21,7 +21,7 @@ const commitWithin = time.Minute
 // one. If there is no content, the [Info] has no ETag. A nil Expected accepts any content.
 type Expected func(before Info) error
 
-// Writer is the client that writes. Holder holds the lock. Maker stands for the user, or for the session of nobody, and
+// Writer is the client that writes. Holder holds the lock. Maker is the user, or a session without a user, and
 // may create Documents documents; 0 is [Config.MaxDocuments].
 type Writer struct {
 	Holder, Maker string
