@@ -20,5 +20,4 @@
 // the scheduler's queue. make simulate builds this way: about nine of ten seeds then repeat each step. The others
 // differ in maps with pointer keys. Without the overlay, as in make test, a seed decides the world and its faults but
 // not each step. In any case, the trace of a failing run contains its steps.
-// trace in any case.
 package simulation
