@@ -253,7 +253,7 @@ func TestSavedDraftIsNotCounted(t *testing.T) {
 }
 
 // The page gets an event for each draft that it has not heard of: of another page with the same number, or with more text.
-func TestEachDraftIsToldOnce(t *testing.T) {
+func TestEachDraftIsReportedOnce(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.dispute(shelf)
 		c := w.author("c", shelf)

@@ -160,8 +160,8 @@ func TestHolderDoesNotAnswer(t *testing.T) {
 	assertNothingAsked(t, s)
 }
 
-// An asker that has gone gets nothing, and holds nobody up.
-func TestAskerGoes(t *testing.T) {
+// An asker that disconnects gets nothing, and blocks no other client.
+func TestAskerThatDisconnectsGetsNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	ann, bob, eve := s.as(t, "ann"), s.as(t, "bob"), s.as(t, "eve")

@@ -124,7 +124,7 @@ func TestDotsAreNoDocuments(t *testing.T) {
 	}
 }
 
-func TestRoomsAreGot(t *testing.T) {
+func TestRoomSocketNeedsGET(t *testing.T) {
 	t.Parallel()
 	a := start(t, nil).as(t, "ann").do("POST", "/ws", nil)
 	assert.Equal(t, http.StatusMethodNotAllowed, a.status)

@@ -164,7 +164,7 @@ func TestADocumentIsAPath(t *testing.T) {
 	assert.Equal(t, true, ann.do("GET", lockOf("r"), nil).body["is_locked"])
 }
 
-func TestADeadlockIsTold(t *testing.T) {
+func TestRequestThatClosesACycleGetsDeadlock(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	ann, bob := s.as(t, "ann"), s.as(t, "bob")

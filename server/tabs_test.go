@@ -33,7 +33,7 @@ func TestTabsOfOneSession(t *testing.T) {
 // A session that asks for a fresh lock releases its old one: a waiter comes first.
 func TestAFreshLockWaitsItsTurn(t *testing.T) {
 	s := start(t, nil)
-	browser, other := s.as(t, "the session of a browser"), s.as(t, "somebody else")
+	browser, other := s.as(t, "the session of a browser"), s.as(t, "another session")
 	browser.lock("r")
 	waiting := make(chan answer, 1)
 	go func() {
@@ -47,9 +47,9 @@ func TestAFreshLockWaitsItsTurn(t *testing.T) {
 }
 
 // A fresh request ends the blocking leases that another tab of the session left behind, and no others.
-func TestAFreshLockOnPlaces(t *testing.T) {
+func TestFreshRequestEndsOnlyBlockingLeases(t *testing.T) {
 	s := start(t, nil)
-	browser, other := s.as(t, "the session of a browser"), s.as(t, "somebody else")
+	browser, other := s.as(t, "the session of a browser"), s.as(t, "another session")
 	type paths = [][]string
 	for _, c := range []struct {
 		name       string

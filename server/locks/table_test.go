@@ -43,7 +43,7 @@ func want(h locks.Holder, paths ...locks.Path) locks.Request {
 
 func at(parts ...string) locks.Path { return parts }
 
-func TestOneHolds(t *testing.T) {
+func TestDocumentHasOneHolder(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	p := locks.Document("r")
 	first, err := table.Acquire(t.Context(), want(ann, p))

@@ -180,7 +180,7 @@ func TestAFloodIsSlowedDown(t *testing.T) {
 }
 
 // A message above the hard limit, or one that does not end, closes its sender's connection and no other.
-func TestCutOff(t *testing.T) {
+func TestEndlessMessageClosesOnlyItsConnection(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t), MessageLimit: 200 * time.Millisecond, Ping: 50 * time.Millisecond})
 	bystander := connect(t, a)
 	ended := func(c *client) {

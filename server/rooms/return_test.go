@@ -119,7 +119,7 @@ func TestATokenTakesOverALivingSocket(t *testing.T) {
 }
 
 // A participant that enters or creates another room leaves its former room at once, without a message.
-func TestMovingOn(t *testing.T) {
+func TestParticipantThatEntersAnotherRoomLeavesTheFirst(t *testing.T) {
 	a, b, store := pair(t, Config{})
 	ann, ben := connect(t, a), connect(t, b)
 	first := ann.create("Ann")

@@ -75,7 +75,7 @@ func TestOrphansLeave(t *testing.T) {
 
 // With the contract's durations, a dead instance's sockets are gone within 35 s. The test sets the clock to the worst
 // case: the last sign of life comes right after a look, and the next look comes as late as possible.
-func TestWithin35Seconds(t *testing.T) {
+func TestSocketsOfDeadInstanceEndWithin35Seconds(t *testing.T) {
 	config, err := Config{Store: kvtest.Open(t)}.withDefaults()
 	require.NoError(t, err)
 	seen := newPresence("own", noSocket)

@@ -85,7 +85,7 @@ func TestBackForwardCache(t *testing.T) {
 
 // A page that is closed while it returns from the cache, or in the cache, ends without an error of its own and leaves
 // nothing behind.
-func TestClosedOnTheWayBack(t *testing.T) {
+func TestPageClosedWhileItReturnsFromTheCache(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)
 	for _, moment := range []string{"pageshow", "pagehide"} {

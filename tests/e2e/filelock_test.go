@@ -50,7 +50,7 @@ func TestFileLock(t *testing.T) {
 
 // The locks of a dead page reach its waiter long before their TTL of 30 s. In a page, the worker that has its files
 // open ends with it.
-func TestFileLockOfTheDead(t *testing.T) {
+func TestFileLockOfDeadPageIsFreedBeforeItsTTL(t *testing.T) {
 	t.Parallel()
 	w := world{browser.Start(t, quick), site(t, faultsDir)}
 	eachHost(t, func(t *testing.T, host string) {

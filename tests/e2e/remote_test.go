@@ -110,7 +110,7 @@ func TestCutOffFromTheServer(t *testing.T) {
 }
 
 // While the server is unreachable, acquiring reports that, and continues when the server comes back.
-func TestTheServerIsAway(t *testing.T) {
+func TestAcquireContinuesWhenServerComesBack(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
 	b := profiles(t, 1)[0]

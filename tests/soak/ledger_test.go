@@ -136,14 +136,14 @@ func TestTokensRise(t *testing.T) {
 	assert.Len(t, l.violations, 1)
 }
 
-func TestADeadThief(t *testing.T) {
+func TestStealByDeadClientMayStillTakeEffect(t *testing.T) {
 	l := newLedger()
 	l.ask(1*second, "thief", request{Domain: "d", Places: project, Steal: true})
 	l.ended(2*second, "thief")
 	take(l, 3*second, "robbed", 1, 4*second, project)
 	take(l, 4*second, "next", 2, 4*second, project)
 	l.confirm(5*second, "next", 4*second)
-	assert.Empty(t, l.violations, "the theft may have been carried out")
+	assert.Empty(t, l.violations, "the steal may have taken effect")
 	l.left(6*second, "next", second)
 	take(l, 7*second, "c", 3, 4*second, project)
 	take(l, 8*second, "d", 4, 4*second, project)
