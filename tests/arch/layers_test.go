@@ -30,8 +30,8 @@ func (p pkg) allImports() []string {
 	return slices.Concat(p.Imports, p.TestImports, p.XTestImports)
 }
 
-// mayImport lists the rooms that the packages of a room may import, besides their own. The arrows point one way: wasm
-// → {opfs, jsbridge} → {remote, autosave} → lock.
+// mayImport lists the rooms that the packages of a room may import, besides their own. A room is a top-level folder.
+// ARCHITECTURE.md has the same table.
 var mayImport = map[string][]string{
 	"lock":     {"internal"},
 	"autosave": {"lock", "internal"},

@@ -138,7 +138,7 @@ func (k table) thief(t *testing.T, root string) *browser.Tab {
 
 const steal = "globalThis.lease = await hf.acquireProjectLock({steal: true}); "
 
-// robbed opens a page with saved text, types a word into it and steals its lock.
+// robbed opens a page with saved text, types a word into it, and steals the lock of the page.
 func (k table) robbed(t *testing.T, root, word string) (tab, thief *browser.Tab) {
 	t.Helper()
 	tab = k.write(t, local(root), "before, ")

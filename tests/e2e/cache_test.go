@@ -12,7 +12,7 @@ import (
 
 // back returns to the page that the tab has left. It reports whether the page comes out of the back/forward cache. Chromium
 // discards a page in the cache when another page queries or requests its locks before the browser has them back, which
-// takes some milliseconds after pagehide. Such a page is loaded anew. "masked" are causes in the browser alone, such as a
+// takes some milliseconds after pagehide. Such a page is loaded again. "masked" are causes in the browser alone, such as a
 // lack of memory. There is no other cause for that.
 func back(t *testing.T, tab *browser.Tab) bool {
 	t.Helper()

@@ -35,7 +35,7 @@ if (globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) {
 }`
 
 // A holder that is suspended during a step has the file of the records open, so nobody can read them. One of the
-// waiters still takes over, continues without a record, and is not robbed by the others.
+// waiters still takes over and continues without a record, and the others do not steal from it.
 func TestSuspendedInAStep(t *testing.T) {
 	t.Parallel()
 	eachHostAtOnce(t, func(t *testing.T, host string) {
@@ -81,7 +81,7 @@ func TestSuspendedInAStep(t *testing.T) {
 	})
 }
 
-// The unsaved text of a robbed page comes with autosave:readonly, however late the runtime gets the text, and whether
+// The unsaved text of a page whose lock was stolen comes with autosave:readonly, however late the runtime gets the text, and whether
 // or not it knows the last keys. Text that was saved before a handover is not offered.
 func TestUnsavedTextIsReportedInTime(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A holder whose lock is stolen learns it exactly once, by events, signal and onReadonly. The thief holds and keeps
+// A holder whose lock is stolen gets the loss exactly once, by events, signal and onReadonly. The new holder holds and keeps
 // the lock.
 func TestStolen(t *testing.T) {
 	t.Parallel()

@@ -92,7 +92,7 @@ func testRefusals(s *stage) {
 	assert.Equal(s, 1, get[int](holder, "(await locks('"+s.root+"')).held"))
 }
 
-// A thief gets the lock at once, and the former holder receives exactly one event.
+// A client that steals gets the lock at once, and the former holder receives exactly one event.
 func testSteal(s *stage) {
 	holder, thief := s.open(), s.open()
 	holder.do(`globalThis.readonly = []

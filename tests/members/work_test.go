@@ -169,7 +169,7 @@ func (w *work) goOn() {
 	require.NoError(w.t, w.lease.Err())
 }
 
-// end checks what is there at the end: the lock was never lost, the waiter gets it next, the content is the last save,
+// end checks the state at the end: the lock was never lost, the waiter gets it next, the content is the last save,
 // and the events told of each save once and in order.
 func (w *work) end() {
 	w.t.Helper()

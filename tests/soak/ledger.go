@@ -13,7 +13,7 @@ import (
 // margin is the maximum difference of two readings of clocks that count whole milliseconds.
 const margin = 5 * time.Millisecond
 
-// landing is how long the theft of a dead thief may still take effect.
+// landing is the time for which a steal by a client that has died may still take effect.
 const landing = 3 * time.Second
 
 // place is a point of the tree, as in an acquisition.

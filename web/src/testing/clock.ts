@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers";
 
 interface Timer { id: number; at: number; everyMs: number | undefined; run: () => void; owner: Owner }
 
-/** A page or a worker: what it left in the event loop does not run after its end, and waits while it is suspended. */
+/** A page or a worker. Its tasks do not run after its end, and wait while it is suspended. */
 export interface Owner { alive: boolean; suspended: boolean }
 
 interface Task { run: () => void; owner: Owner }
@@ -25,7 +25,7 @@ export class Clock {
   get origin(): number { return this.#origin; }
   get wall(): number { return this.#origin + this.now; }
 
-  /** Runs a task soon, after all that were given before. */
+  /** Runs a task soon, after all earlier tasks. */
   task(owner: Owner, run: () => void): void {
     this.#tasks.push({ owner, run });
     this.#pump();
@@ -42,7 +42,7 @@ export class Clock {
 
   clear(id: unknown): void { this.#timers = this.#timers.filter((timer) => timer.id !== id); }
 
-  /** Counts an answer of Node.js as under way until it is there. */
+  /** Counts an answer of Node.js as under way until it arrives. */
   outside<T>(answer: Promise<T>): Promise<T> {
     this.#outside++;
     const over = (): void => void this.#outside--;
@@ -50,13 +50,13 @@ export class Clock {
     return answer;
   }
 
-  /** Forgets what an owner left behind. */
+  /** Removes the tasks and timers of an owner. */
   forget(owner: Owner): void {
     this.#timers = this.#timers.filter((timer) => timer.owner !== owner);
     this.#tasks = this.#tasks.filter((task) => task.owner !== owner);
   }
 
-  /** Lets everything run that needs no more time. */
+  /** Runs all tasks that need no more time. */
   async settle(): Promise<void> {
     this.#pump();
     for (let calm = 0; calm < 4; calm = this.#busy ? 0 : calm + 1) await new Promise<void>((done) => setImmediate(done));

@@ -10,11 +10,11 @@ const fail = (name: string, why: string): DOMException => new DOMException(why, 
 
 /** Faults of the storage. */
 export interface Faults {
-  /** So many of the next writes fail. */
+  /** The number of the next writes that fail. */
   failing: number;
   /** How long it takes to open a file. */
   delayMs: number;
-  /** How many bytes fit. */
+  /** The number of bytes that all files may have. */
   room: number;
 }
 
@@ -26,7 +26,7 @@ export class Files {
 
   constructor(clock: Clock) { this.#clock = clock; }
 
-  /** How many bytes all files have. */
+  /** The number of bytes of all files. */
   get used(): number {
     const size = (folder: Folder): number => [...folder.values()].reduce((sum, entry) => sum + (isFolder(entry) ? size(entry) : entry.bytes.length), 0);
     return size(this.#root);
@@ -35,7 +35,7 @@ export class Files {
   /** Removes everything, as a browser does that needs the room. */
   clear(): void { this.#root.clear(); }
 
-  /** Closes what an owner has open. */
+  /** Closes the files that an owner has open. */
   forget(owner: Owner): void {
     for (const file of this.#open) if (file.open === owner) this.#close(file);
   }

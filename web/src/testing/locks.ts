@@ -23,7 +23,7 @@ export class Locks {
     };
   }
 
-  /** Gives back all that an owner holds and waits for. */
+  /** Releases all locks of an owner, and ends its requests. */
   forget(owner: Owner): void {
     this.#held = this.#held.filter((one) => one.owner !== owner);
     this.#waiting = this.#waiting.filter((one) => one.owner !== owner);
@@ -55,7 +55,7 @@ export class Locks {
 
   #info = ({ owner, name, mode }: Request): object => ({ name, mode, clientId: this.#ids.get(owner) });
 
-  /** Whether a request conflicts with no holder and with none that waits before it. */
+  /** Whether a request conflicts with no holder and with no earlier waiter. */
   #free({ name, mode }: Request, before: Request[]): boolean {
     return ![...this.#held, ...before].some((one) => one.name === name && (one.mode === "exclusive" || mode === "exclusive"));
   }

@@ -4,11 +4,11 @@ import type { PageFaults } from "../../testing-page";
 
 /** The faults of a page or worker. */
 interface State {
-  /** So many of the next writes fail. */
+  /** The number of the next writes that fail. */
   failing: number;
   /** How long it takes to open a file, in milliseconds. */
   delayMs: number;
-  /** How many more bytes fit. */
+  /** The number of bytes that may still be written. */
   room: number;
   /** No request reaches a server. */
   cut: boolean;

@@ -29,7 +29,7 @@ export class World {
     this.worker = worker;
   }
 
-  /** Ends a page or a worker: the browser takes back all it had. */
+  /** Ends a page or a worker: the browser releases its locks, files and timers. */
   end(owner: Owner): void {
     owner.alive = false;
     this.clock.forget(owner);
@@ -131,7 +131,7 @@ function fetching(world: World): (url: unknown, init?: RequestInit) => Promise<u
   };
 }
 
-/** A connection for events that never opens. Without one, clients of a server ask it again and again. */
+/** A connection for events that never opens, so clients of a server poll it. */
 class Unreachable {
   onclose: (() => void) | undefined;
   constructor() { queueMicrotask(() => this.onclose?.()); }
