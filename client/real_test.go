@@ -315,14 +315,15 @@ func TestLeaseAfterALongWaitIsHeld(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	ann, bob := s.client(t, client.Config{}), s.client(t, client.Config{})
+	const ttl = 4 * time.Second // long enough for a busy machine to renew the lease
 	first := acquire(t, ann, client.Request{Document: "plan"})
 	got := make(chan *client.Lease, 1)
 	go func() {
-		l, err := bob.Acquire(t.Context(), client.Request{Document: "plan", TTL: 600 * time.Millisecond, Wait: client.Forever})
+		l, err := bob.Acquire(t.Context(), client.Request{Document: "plan", TTL: ttl, Wait: client.Forever})
 		assert.NoError(t, err)
 		got <- l
 	}()
-	time.Sleep(time.Second) // longer than the TTL
+	time.Sleep(ttl + time.Second)
 	release(t, first)
 	second := <-got
 	require.NoError(t, second.Err())

@@ -96,7 +96,7 @@ func damages(whole []byte) map[string]func(*testing.T, *Dir) {
 	}
 	all := map[string]func(*testing.T, *Dir){
 		"deleted": func(t *testing.T, d *Dir) {
-			require.Eventually(t, func() bool { return d.remove(context.Background(), lockFile) == nil }, time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return d.remove(context.Background(), lockFile) == nil }, prompt, time.Millisecond)
 		},
 		"garbage":     putting(bytes.Repeat([]byte("garbage "), 100)),
 		"other JSON":  putting([]byte(`{"uuid":"00000000-0000-4000-8000-000000000000","expiresAt":99999999999999}`)),
@@ -129,7 +129,7 @@ func TestDamageUnderHolder(t *testing.T) {
 			assert.False(t, lost(g))
 			require.NoError(t, g.Release(t.Context()))
 			begun := time.Now()
-			g, err = within(5*time.Second, other, "x")
+			g, err = within(prompt, other, "x")
 			require.NoError(t, err)
 			t.Log("granted", time.Since(begun), "after the release")
 			require.NoError(t, g.Release(t.Context()))
@@ -152,9 +152,9 @@ func TestDamageWhileHolderIsFrozen(t *testing.T) {
 	_, err = try(other, "x")
 	assert.ErrorIs(t, err, lock.ErrFallbackConflict)
 	assert.ErrorIs(t, err, lock.ErrDenied)
-	_, err = within(5*time.Second, other, "x")
+	_, err = within(prompt, other, "x")
 	require.NoError(t, err)
-	assertBetween(t, 1900*time.Millisecond, time.Since(begun), 3*time.Second)
+	assert.GreaterOrEqual(t, time.Since(begun), 1900*time.Millisecond)
 }
 
 func TestDamageWithoutClients(t *testing.T) {
@@ -175,9 +175,9 @@ func TestNewerVersion(t *testing.T) {
 	require.ErrorIs(t, err, lock.ErrFallbackConflict)
 	assert.Contains(t, err.Error(), "reload")
 	begun := time.Now()
-	_, err = within(5*time.Second, c, "x")
+	_, err = within(prompt, c, "x")
 	require.NoError(t, err)
-	assertBetween(t, 900*time.Millisecond, time.Since(begun), 2*time.Second)
+	assert.GreaterOrEqual(t, time.Since(begun), 900*time.Millisecond)
 }
 
 func TestDirectoryInPlaceOfLockFile(t *testing.T) {

@@ -105,7 +105,7 @@ func TestUnknownGrantIsNoTimeout(t *testing.T) {
 	p := Path{"a"}
 	held, err := table.Acquire(t.Context(), Request{Paths: []Path{p}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
 	require.NoError(t, err)
-	const patience = 300 * time.Millisecond
+	const patience = 2 * time.Second // bob is granted in it, however slow the machine is
 	store.set(func(f *faulty) {
 		f.after = func(txn kv.Txn) error {
 			if !grants(txn) {
@@ -115,7 +115,7 @@ func TestUnknownGrantIsNoTimeout(t *testing.T) {
 			return kv.ErrUnavailable
 		}
 	})
-	time.AfterFunc(patience/3, func() { assert.NoError(t, table.Release(context.Background(), held.ID, "ann")) })
+	time.AfterFunc(patience/20, func() { assert.NoError(t, table.Release(context.Background(), held.ID, "ann")) })
 	_, err = table.Acquire(t.Context(), Request{Paths: []Path{p}, Holder: Holder{ID: "bob"}, TTL: time.Minute, Wait: patience})
 	require.ErrorIs(t, err, kv.ErrUnavailable)
 	require.NotErrorIs(t, err, ErrTimeout)

@@ -100,6 +100,16 @@ func TestLeaseUnknownToTheWatchEnds(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// expire makes all promises those of leases whose time is over.
+func (p *promises) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, made := range p.until {
+		made.until = time.Now()
+		p.until[key] = made
+	}
+}
+
 // The promise for a former lease does not apply to the next one, which another server granted.
 func TestPromiseAppliesToOneLease(t *testing.T) {
 	store := kvtest.Open(t)
@@ -111,14 +121,14 @@ func TestPromiseAppliesToOneLease(t *testing.T) {
 	other, err := Open(t.Context(), store, Config{})
 	require.NoError(t, err)
 	defer other.Close()
-	request := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann", Name: "Ann"}, TTL: 50 * time.Millisecond}
+	request := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann", Name: "Ann"}, TTL: time.Minute}
 	first, err := table.Acquire(t.Context(), request)
 	require.NoError(t, err)
 	require.NoError(t, other.Release(t.Context(), first.ID, "ann"))
-	request.Holder, request.TTL = Holder{ID: "bob", Name: "Bob"}, time.Minute
+	request.Holder = Holder{ID: "bob", Name: "Bob"}
 	second, err := other.Acquire(t.Context(), request)
 	require.NoError(t, err)
-	time.Sleep(time.Until(first.ExpiresAt))
+	table.mirror.own.expire()
 	request.Holder = Holder{ID: "eve", Name: "Eve"}
 	_, err = table.Acquire(t.Context(), request)
 	var denied *DeniedError

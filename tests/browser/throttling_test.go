@@ -50,14 +50,12 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// assertWorkerFree asserts that throttling does not affect a worker's timers and messages.
+// assertWorkerFree asserts that throttling does not affect a worker's timers and messages. Throttled ones take 1,000 ms
+// or more. On a busy machine any of them may take that long, but not half of them.
 func assertWorkerFree(t *testing.T, got paces) {
 	t.Helper()
-	// Throttled ones take 1,000 ms or more. On a busy machine, all take longer.
-	assert.InDelta(t, 100, median(got.Worker), 200)
-	assert.Less(t, slices.Max(got.Worker), 900.0)
-	assert.Less(t, median(got.Message), 300.0)
-	assert.Less(t, slices.Max(got.Message), 900.0)
+	assert.Less(t, median(got.Worker), 900.0)
+	assert.Less(t, median(got.Message), 900.0)
 }
 
 // Without throttling, a hidden page keeps its pace. The later tests compare with this.
@@ -72,7 +70,8 @@ func TestHiddenAtFullSpeed(t *testing.T) {
 func TestHiddenThrottled(t *testing.T) {
 	t.Parallel()
 	got := hiddenPace(t, browser.Options{Throttling: true}, "paces.page.length > 3")
-	assert.InDelta(t, 1000, median(got.Page), 400)
+	assert.GreaterOrEqual(t, median(got.Page), 600.0)
+	assert.Less(t, median(got.Page), 5000.0, "once a minute would be intensive throttling")
 	assertWorkerFree(t, got)
 }
 

@@ -82,7 +82,7 @@ func TestPageWithoutHelper(t *testing.T) {
 	w := world{browser.Start(t, whole), browser.Serve(t, mux)}
 	tab := w.Open(t, w.URL("/no-worker"))
 	begin(tab, at("page", "helpless"))
-	tab.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 50, ttlMs: 2000})", nil)
+	tab.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 50, ttlMs: 20_000})", nil)
 	tab.Hide()
 	tab.WaitFor("count('renewed') >= 3", browser.Limit)
 	tab.MustEval("await lease.release(); await hf.close()", nil)

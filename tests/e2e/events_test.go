@@ -119,6 +119,11 @@ func (e event) code() any {
 	return e.object("lastError")["code"]
 }
 
+// undelayed returns the events without the warnings that a heartbeat was late, which a busy machine adds.
+func undelayed(events []event) []event {
+	return slices.DeleteFunc(slices.Clone(events), func(e event) bool { return e["warning"] == "heartbeat-delayed" })
+}
+
 // only returns the events of one type.
 func only(events []event, kind string) []event {
 	return slices.DeleteFunc(slices.Clone(events), func(e event) bool { return e.kind() != kind })

@@ -50,7 +50,7 @@ func TestHeartbeatsWhileHidden(t *testing.T) {
 		}
 		t.Logf("%s: hidden for %.0f ms, %d renewals, longest gap %.0f ms; longest silence of the page's timers %.0f ms",
 			host, until-hiddenAt, len(moments)-2, longest, browser.Get[float64](tab, "silence()"))
-		assert.Less(t, longest, 5000.0, "the heartbeats go on while the timers of the page are silent for longer")
+		assert.Less(t, longest, browser.Get[float64](tab, "silence()"), "the heartbeats go on while the timers of the page are silent for longer")
 		// Without throttling, the page's own chain of 100 ms would have run at least 160 times.
 		assert.Less(t, browser.Get[int](tab, "gaps.length"), 20)
 		tab.MustEval("await lease.release(); await hf.close()", nil)

@@ -28,7 +28,7 @@ func TestLease(t *testing.T) {
 
 func testSnapshot(t *testing.T, tab *browser.Tab) {
 	tab.MustEval(`
-		lease = await hf.acquireProjectLock({heartbeatIntervalMs: 5000, ttlMs: 9000})
+		lease = await hf.acquireProjectLock({heartbeatIntervalMs: 5000, ttlMs: 20_000})
 		const old = JSON.stringify(lease)
 		const before = now()
 		while (now() < before + 20) await hf.inspect()
@@ -82,7 +82,7 @@ func testWith(t *testing.T, tab *browser.Tab) {
 		result = await hf.withProjectLock(async l => {
 			while (count('renewed') < 2) await hf.inspect()
 			return {held: (await locks()).held, aborted: l.signal.aborted, value: new Map()}
-		}, {heartbeatIntervalMs: 50, ttlMs: 1000})`, nil)
+		}, {heartbeatIntervalMs: 50, ttlMs: 20_000})`, nil)
 	assert.Equal(t, 1, browser.Get[int](tab, "result.held"))
 	assert.True(t, browser.Get[bool](tab, "result.value instanceof Map && !result.aborted"), "the very value of the executor")
 	types := browser.Get[[]string](tab, "types()")
@@ -121,7 +121,7 @@ func testListenersAgree(t *testing.T, tab *browser.Tab) {
 		const stopFirst = hf.subscribe(e => first.push(e)), twice = e => second.push(e)
 		const stopSecond = hf.subscribe(twice), stopAgain = hf.subscribe(twice)
 		stopAgain()
-		lease = await hf.acquireProjectLock({heartbeatIntervalMs: 30, ttlMs: 1000})
+		lease = await hf.acquireProjectLock({heartbeatIntervalMs: 30, ttlMs: 20_000})
 		await hf.acquireProjectLock({backoff: {initialDelayMs: 20, maxRetries: 1}}).catch(() => {})
 		await lease.release()
 		const n = first.length

@@ -17,11 +17,11 @@ func TestSequence(t *testing.T) {
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		tab := w.tab(t, at(host, "sequence-"+host))
-		tab.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300, ttlMs: 2000})", nil)
+		tab.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300, ttlMs: 20_000})", nil)
 		tab.WaitFor("count('renewed') >= 4", browser.Limit)
 		tab.MustEval("await lease.release()", nil)
 
-		events := told(t, tab)
+		events := undelayed(told(t, tab))
 		beats := len(only(events, "renewed"))
 		want := []string{"attempt", "acquired", "renew-scheduled"}
 		for range beats {
@@ -40,9 +40,9 @@ func TestSequence(t *testing.T) {
 		assert.Equal(t, "exclusive", lease["mode"])
 		assert.Equal(t, []any{[]any{}}, lease["paths"])
 		assert.Equal(t, false, lease["viaFallback"])
-		assert.Equal(t, 2000.0, lease["ttlMs"])
+		assert.Equal(t, 20_000.0, lease["ttlMs"])
 		assert.Equal(t, 300.0, lease["heartbeatIntervalMs"])
-		assert.Equal(t, lease.number("acquiredAt")+2000, lease.number("expiresAt"))
+		assert.Equal(t, lease.number("acquiredAt")+20_000, lease.number("expiresAt"))
 		tab.Quiet()
 	})
 }

@@ -41,7 +41,7 @@ func TestStolen(t *testing.T) {
 		require.Len(t, aborts, 1)
 		assert.NotEqual(t, "error", aborts[0], "the signal aborts before anybody is told")
 
-		events = told(t, thief)
+		events = undelayed(told(t, thief))
 		assert.Equal(t, []string{"attempt", "acquired", "renew-scheduled", "renewed"}, kinds(events)[:4])
 		assert.Empty(t, only(events, "error"))
 		assert.Greater(t, browser.Get[int64](thief, "lease.token"), browser.Get[int64](holder, "lease.token"))

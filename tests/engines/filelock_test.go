@@ -38,7 +38,7 @@ func testFileLease(s *stage) {
 		return
 	}
 	holder, waiter := s.files(), s.files()
-	holder.do("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300, ttlMs: 3000})")
+	holder.do("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300, ttlMs: 20_000})")
 	assert.Equal(s, "file-lock", get[string](holder, "lease.strategy"))
 	assert.Equal(s, s.root+"/.lock", get[string](holder, "lease.resource"))
 	refused := get[problem](waiter, "await failure(hf.acquireProjectLock({ifAvailable: true}))")
@@ -116,7 +116,7 @@ func testFileKill(s *stage) {
 // With file storage, the file contains the record of a lease over Web Locks. The lease works in any case.
 func testRecord(s *stage) {
 	holder, other := s.open(), s.open()
-	first := get[float64](holder, "await (async () => { lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300, ttlMs: 3000}); return lease.token })()")
+	first := get[float64](holder, "await (async () => { lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300, ttlMs: 20_000}); return lease.token })()")
 	holder.wait("count('renewed') >= 2")
 	if Known[s.engineName]["OPFS sync access handles"] == "yes" {
 		assert.True(s, get[bool](holder, `await (async () => {

@@ -34,7 +34,7 @@ func testOpen(s *stage) {
 func testSequence(s *stage) {
 	const interval = 200.0
 	p := s.open()
-	p.do("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 200, ttlMs: 2000})")
+	p.do("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 200, ttlMs: 20_000})")
 	p.wait("count('renewed') >= 4")
 	assert.Equal(s, 1, get[int](p, "(await locks('"+s.root+"')).held"))
 	p.do("await lease.release()")
@@ -96,8 +96,8 @@ func testRefusals(s *stage) {
 func testSteal(s *stage) {
 	holder, thief := s.open(), s.open()
 	holder.do(`globalThis.readonly = []
-		lease = await hf.acquireProjectLock({heartbeatIntervalMs: 100, ttlMs: 2000, onReadonly: e => readonly.push(e.reason)})`)
-	thief.do("lease = await hf.acquireProjectLock({steal: true, heartbeatIntervalMs: 100, ttlMs: 2000})")
+		lease = await hf.acquireProjectLock({heartbeatIntervalMs: 100, ttlMs: 20_000, onReadonly: e => readonly.push(e.reason)})`)
+	thief.do("lease = await hf.acquireProjectLock({steal: true, heartbeatIntervalMs: 100, ttlMs: 20_000})")
 	holder.wait("readonly.length > 0")
 	thief.wait("count('renewed') >= 3") // an event that came twice has arrived by then
 	assert.Equal(s, []string{"error", "readonly-entered"}, get[[]string](holder, "types().slice(-2)"))

@@ -31,7 +31,7 @@ func testPolicy(s *stage) {
 	s.expected = append(s.expected, "(?i)content.security.policy|policy: |inline")
 	before := len(s.site.Violations())
 	p := s.open()
-	p.do("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 50, ttlMs: 1000})")
+	p.do("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 50, ttlMs: 20_000})")
 	p.wait("count('renewed') >= 2")
 	p.do("await lease.release(); await hf.close()")
 	assert.Empty(s, get[[]string](p, "problems"))
