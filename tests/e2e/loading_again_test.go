@@ -252,3 +252,24 @@ func TestPreload(t *testing.T) {
 		tab.Quiet("404")
 	})
 }
+
+// A save that fails because the download failed leaves nothing behind: what is typed afterwards is saved.
+func TestTextTypedAfterFailedFlushIsSaved(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "typed after a flush " + host
+		n.fail("/holdfast-autosave.js", http.NotFound)
+		tab := w.Open(t, w.URL("/blank"))
+		begin(tab, "")
+		tab.MustEval(handles, nil)
+		tab.MustEval("hf = createHoldfast("+at(host, root)+"); const made = create(); text = 'one'; result = await failure(made.flushNow())", nil)
+		assert.Equal(t, "load-failed", browser.Get[event](tab, "result")["code"])
+		tab.MustEval("text = 'one two'; made.markDirty(); null", nil)
+		tab.WaitFor("heard.some(({type}) => type === 'saved')", browser.Limit)
+		assert.Equal(t, []any{"one two", 0.0}, browser.Get[[]any](tab, "await saved('"+root+"')"))
+		tab.MustEval("await hf.close(); null", nil)
+		tab.Quiet("404")
+		tab.Close()
+	})
+}

@@ -53,6 +53,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
     });
     this.ready.catch(({ code }: { code?: string }) => { // every call reports it
       if (code !== "load-failed" || this.#leaving) return this.#ended();
+      this.#fixed = undefined; // the calls that were to save that text have failed
       this.#retry = setTimeout(() => this.#begin(), this.#retryMs);
       this.#retryMs = Math.min(2 * this.#retryMs, 30_000);
     });
