@@ -40,6 +40,10 @@ func TestFrameworks(t *testing.T) {
 		if app == "react-app.jsx" {
 			t.Run("route", func(t *testing.T) { testRoute(t, chromium, server) })
 			t.Run("state", func(t *testing.T) { testBoard(t, chromium, server) })
+			for _, part := range []string{"Pages", "Turning"} {
+				t.Run("path/"+part, func(t *testing.T) { testPath(t, chromium, server, part) })
+			}
+			t.Run("late", func(t *testing.T) { testLateContent(t, chromium, server) })
 			t.Run("suspended", func(t *testing.T) { testSuspended(t, chromium, server) })
 		}
 	}
@@ -90,6 +94,72 @@ func testRoute(t *testing.T, chromium *browser.Browser, server *browser.Server) 
 	assert.Equal(t, 1, tab.Workers())
 	quiet(tab)
 	tab.Close()
+}
+
+// The path of a component changes right after the user has typed. Each document gets its own text, and nothing of the other one.
+func testPath(t *testing.T, chromium *browser.Browser, server *browser.Server, part string) {
+	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", strings.ToLower(part)+".localhost", 1))
+	shows := func(page, text string) {
+		t.Helper()
+		tab.WaitFor(fmt.Sprintf("%s?.ariaLabel === %q && !%[1]s.readOnly && %[1]s.value === %[3]q", field, page, text), browser.Limit)
+	}
+	tab.MustEval("show('"+part+"')", nil)
+	edits(tab)
+	tab.Type("the first")
+	tab.MustEval("turn('two')", nil)
+	shows("two", "")
+	edits(tab)
+	tab.Type("the second")
+	tab.MustEval("turn('one')", nil)
+	shows("one", "the first")
+	tab.MustEval("turn('two')", nil)
+	shows("two", "the second")
+	tab.MustEval("show()", nil)
+	tab.WaitFor(field+" === null", browser.Limit)
+	tab.MustEval("show('"+part+"')", nil) // with nothing in memory
+	shows("one", "the first")
+	tab.MustEval("turn('two')", nil)
+	shows("two", "the second")
+	quiet(tab)
+	tab.Close()
+}
+
+// A component that follows a document of another tab gets another path. What was still being read is not shown any more.
+func testLateContent(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	url := strings.Replace(server.URL("/app"), "localhost", "late.localhost", 1)
+	editor, tab := chromium.Open(t, url), chromium.Open(t, url)
+	editor.MustEval("show('Turned')", nil)
+	edits(editor)
+	editor.Type("the first")
+	editor.MustEval("await autosave.flushNow(); null", nil)
+
+	tab.MustEval("show('Turned')", nil)
+	tab.WaitFor(field+"?.value === 'the first'", browser.Limit)
+	tab.MustEval("turn('two')", nil)
+	edits(tab)
+	tab.MustEval(`
+		const all = Object.getPrototypeOf(autosave), {read} = all
+		all.read = async function (id) {
+			const content = await read.call(this, id)
+			globalThis.reading = true
+			await new Promise(done => { globalThis.answer = done })
+			globalThis.answered = true
+			return content
+		}
+		turn('one')`, nil)
+	tab.WaitFor("globalThis.reading", browser.Limit)
+	tab.MustEval("turn('two')", nil)
+	tab.WaitFor(field+".ariaLabel === 'two' && !"+field+".readOnly", browser.Limit)
+	tab.MustEval(field+".value = ''; "+field+".focus()", nil)
+	tab.Type("the second")
+	tab.MustEval("answer(); null", nil)
+	tab.WaitFor("globalThis.answered", browser.Limit)
+	assert.Equal(t, "the second", browser.Get[string](tab, field+".value"))
+	for _, one := range []*browser.Tab{editor, tab} {
+		one.MustEval("show()", nil)
+		quiet(one)
+		one.Close()
+	}
 }
 
 func testBoard(t *testing.T, chromium *browser.Browser, server *browser.Server) {

@@ -47,6 +47,7 @@ export class Binding {
   #view: View;
   #error: (Error & { code: string }) | undefined;
   #touched = false; // something was marked since a content was loaded
+  #ended = false; // the component may show another document
   readonly #load: BindingOptions["load"];
   readonly #changed: () => void;
 
@@ -84,7 +85,10 @@ export class Binding {
   }
 
   /** Ends the AutoSave. It saves the page's text; text that cannot be saved is a draft. */
-  end(): void { this.autosave.dispose().catch(() => undefined); }
+  end(): void {
+    this.autosave.dispose().catch(() => undefined);
+    this.#ended = true;
+  }
 
   #made(): View {
     const { autosave } = this;
@@ -99,6 +103,7 @@ export class Binding {
   };
 
   async #show(content: Uint8Array): Promise<void> {
+    if (this.#ended) return;
     this.#touched = false;
     await this.#load?.(content);
   }

@@ -4,6 +4,7 @@ declare module "react" {
   export function useCallback<T>(callback: T, deps: readonly unknown[]): T;
   export function useEffect(effect: () => void | (() => void), deps?: readonly unknown[]): void;
   export function useLayoutEffect(effect: () => void | (() => void), deps?: readonly unknown[]): void;
+  export function useMemo<T>(make: () => T, deps: readonly unknown[]): T;
   export function useRef<T>(initial: T): { current: T };
   export function useRef<T>(initial: undefined): { current: T | undefined };
   export function useState<T>(initial: () => T): [T, (value: T) => void];

@@ -3,7 +3,7 @@
 // holdfast/react: hooks that own what they open. They open nothing while rendering, so a render that never shows leaves
 // nothing behind.
 
-import { useCallback, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import type { Holdfast, OpenOptions } from "../holdfast";
 import { Binding, type BindingOptions, type Given, owning, unbound } from "./binding";
 import { createHoldfast } from "./holdfast.js";
@@ -26,31 +26,36 @@ export function useHoldfast(options?: OpenOptions): Holdfast | undefined {
   return holdfast;
 }
 
+/** What a component saves: `snapshot` and `options` of the last commit for this document. */
+interface Page { snapshot: Taking; options: BindingOptions; kept?: Taken | undefined }
+
 /**
- * Saves the result of `snapshot` while the component is mounted. The hook calls the function of the last commit, and calls it once more before
- * the component's elements are removed.
+ * Saves the result of `snapshot` while the component is mounted. The hook calls the function of the last commit, and calls it once more before the
+ * component's elements are removed or its options change.
  */
 export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, options: BindingOptions = {}) {
-  const latest = useLatest({ snapshot, options });
   const key = keyOf(options);
   const bound = useRef<Binding>(undefined);
   const marked = useRef(false);
-  const kept = useRef<Taken>(undefined);
+  // One for each document: the text of one document never becomes that of the next.
+  const page = useMemo((): Page => ({ snapshot, options }), [holdfast, key]);
   const [listeners] = useState(() => new Set<() => void>());
+
+  useLayout(() => { Object.assign(page, { snapshot, options }); });
 
   // React removes the elements before it cleans up effects, so the text is read before that.
   useLayout(() => {
-    kept.current = undefined;
-    return () => { kept.current = taken(latest.current.snapshot); };
-  }, []);
+    page.kept = undefined;
+    return () => { page.kept = taken(page.snapshot); };
+  }, [page]);
 
   useEffect(() => {
     if (!holdfast) return;
-    const { merge, load } = latest.current.options;
-    const binding = bound.current = new Binding(holdfast, () => (kept.current ? kept.current.text : latest.current.snapshot()), {
-      ...latest.current.options,
-      ...(merge && { merge: (sides) => latest.current.options.merge?.(sides) }),
-      ...(load && { load: (content) => latest.current.options.load?.(content) }),
+    const { merge, load } = page.options;
+    const binding = bound.current = new Binding(holdfast, () => (page.kept ? page.kept.text : page.snapshot()), {
+      ...page.options,
+      ...(merge && { merge: (sides) => page.options.merge?.(sides) }),
+      ...(load && { load: (content) => page.options.load?.(content) }),
     }, () => listeners.forEach((listener) => listener()));
     listeners.forEach((listener) => listener());
     return () => {
@@ -58,7 +63,7 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
       bound.current = undefined;
       listeners.forEach((listener) => listener());
     };
-  }, [holdfast, key]);
+  }, [holdfast, page]);
 
   // AutoSave may have read a text that was marked before this commit with the function of an earlier commit.
   useLayout(() => {
@@ -84,6 +89,8 @@ export function useEditor({ holdfast, open, ...options }: Omit<BindingOptions, "
   const latest = useLatest({ options, open });
   const own = !holdfast;
   const key = keyOf([options, own && open]);
+  const document = keyOf([options.path, own && open]);
+  useEffect(() => editor.shows(document, holdfast), [editor, holdfast, document]);
   useEffect(() => {
     return owning({ holdfast, open: latest.current.open }, (used) => editor.begin(used, latest.current.options));
   }, [editor, holdfast, own, key]);

@@ -13,6 +13,7 @@ export class TextEditor {
   #binding: Binding | undefined;
   #view = noText;
   readonly #listeners = new Set<() => void>();
+  #document: unknown[] | undefined;
 
   get view(): TextView { return this.#view; }
 
@@ -29,6 +30,12 @@ export class TextEditor {
     this.#become({ text });
     this.#binding?.markDirty();
   };
+
+  /** Forgets the text if this is another document than before. */
+  shows(...document: unknown[]): void {
+    if (this.#document?.some((part, at) => part !== document[at])) this.#become({ text: "" });
+    this.#document = document;
+  }
 
   /** Saves the text from now on, until the returned function is called. */
   begin(holdfast: Holdfast, options: AutoSaveOptions): () => void {

@@ -17,10 +17,48 @@ function Uncontrolled() {
   return <textarea ref={field} readOnly={readOnly} onInput={markDirty} aria-label="Field" />;
 }
 
+/** An element that shows one document after the other. */
+function Turned() {
+  const [page, setPage] = useState("one");
+  const field = useRef(null);
+  const holdfast = useHoldfast();
+  const { autosave, readOnly, markDirty } = useAutoSave(holdfast, () => field.current.value, {
+    path: ["turned", page],
+    load: (content) => { field.current.value = new TextDecoder().decode(content); },
+  });
+  Object.assign(globalThis, { turn: setPage, autosave });
+  return <textarea ref={field} readOnly={readOnly} onInput={markDirty} aria-label={page} />;
+}
+
 /** Another component with the same document as Notes, as of another route. */
 function Other() {
   const { text, setText, readOnly } = useEditor({ path: ["notes"] });
   return <main><textarea value={text} readOnly={readOnly} onChange={(event) => setText(event.target.value)} aria-label="Other" /></main>;
+}
+
+/** One component shows one document after the other, and its snapshot is that of the document. */
+function Pages() {
+  const [page, setPage] = useState("one");
+  const [texts, setTexts] = useState({});
+  const holdfast = useHoldfast();
+  const { readOnly, markDirty } = useAutoSave(holdfast, () => texts[page] ?? "", {
+    path: ["pages", page],
+    load: (content) => setTexts((before) => ({ ...before, [page]: new TextDecoder().decode(content) })),
+  });
+  globalThis.turn = setPage;
+  const type = (event) => {
+    setTexts({ ...texts, [page]: event.target.value });
+    markDirty();
+  };
+  return <textarea value={texts[page] ?? ""} readOnly={readOnly} onChange={type} aria-label={page} />;
+}
+
+/** The same with a text that saves itself. */
+function Turning() {
+  const [page, setPage] = useState("one");
+  const { text, setText, readOnly } = useEditor({ path: ["turning", page] });
+  globalThis.turn = setPage;
+  return <textarea value={text} readOnly={readOnly} onChange={(event) => setText(event.target.value)} aria-label={page} />;
 }
 
 const Waits = ({ promise }) => use(promise);
@@ -37,7 +75,7 @@ function Suspending() {
   return <Suspense fallback={<p id="fallback">One moment.</p>}><Uncontrolled /><Waits promise={promise} /></Suspense>;
 }
 
-const parts = { Notes, Board, Uncontrolled, Other, Suspending };
+const parts = { Notes, Board, Uncontrolled, Other, Suspending, Pages, Turning, Turned };
 let root;
 globalThis.show = (name) => {
   const Part = parts[name];
