@@ -246,3 +246,69 @@ func TestSeveralDrafts(t *testing.T) {
 		assert.Equal(t, []string{"one, newest", "one"}, w.generations())
 	})
 }
+
+// One of two drafts is merged after the other one was declined. The other waits, and its conflict shows the merged text.
+func TestMergeOfOneDraftLeavesTheOther(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.dispute(shelf)
+		other := shelf.Page()
+		other.Journal(autosave.Draft{ID: "other", Number: 1, At: time.Now().Add(time.Hour), Base: "1-1"}, []byte("other"))
+		other.End()
+		c := w.author("c", shelf)
+		c.config.Merge = func(_ context.Context, c autosave.Conflict) (autosave.Content, error) {
+			if c.Draft.ID == "other" {
+				return nil, nil
+			}
+			return autosave.Bytes("one, theirs, mine"), nil
+		}
+		c.start()
+		assert.Equal(t, "one, theirs, mine", w.saved())
+		assert.Equal(t, []string{"other"}, c.texts())
+		assert.Equal(t, []string{"(gone)|other|one, theirs, mine"}, c.disputes())
+	})
+}
+
+// stubborn are drafts that cannot be removed.
+type stubborn struct{ autosave.Drafts }
+
+func (stubborn) Remove(context.Context, string, int64) error { return autosavetest.ErrDisk }
+
+// A merged draft that could not be removed is not offered again, and the next editor removes it.
+func TestMergedDraftThatStaysIsNotOffered(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.dispute(shelf)
+		c := w.author("c", shelf)
+		c.config.Drafts = stubborn{c.desk}
+		c.config.Merge = func(context.Context, autosave.Conflict) (autosave.Content, error) {
+			return autosave.Bytes("merged"), nil
+		}
+		c.start()
+		require.Len(t, storedDraft(t, shelf), 1)
+		require.NoError(t, c.Dispose(t.Context()))
+		d := w.author("d", shelf).start()
+		assert.Empty(t, d.disputes())
+		assert.Equal(t, "merged", d.shows())
+		assert.Empty(t, storedDraft(t, shelf))
+	})
+}
+
+// The storage was emptied while a page without unsaved text was asleep. Only this page has the text, which is saved before
+// the draft of another page is read.
+func TestTextOfAnEmptiedStorageComesBeforeDrafts(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf).start()
+		a.types("one")
+		w.sleep(time.Second)
+		require.NoError(t, a.Suspend(t.Context()))
+		w.disk.Evict()
+		other := shelf.Page()
+		other.Journal(autosave.Draft{ID: "other", Number: 1, At: time.Now()}, []byte("other"))
+		other.End()
+		require.NoError(t, a.Resume(t.Context()))
+		w.sleep(time.Minute)
+		assert.Contains(t, w.generations(), "one")
+		assert.Equal(t, w.saved(), a.shows())
+		assert.Equal(t, "one", a.shows())
+		assert.Equal(t, []string{"other"}, a.texts())
+	})
+}

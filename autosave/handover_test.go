@@ -250,3 +250,52 @@ func TestHolderLeavesWhileItIsAsked(t *testing.T) {
 		assert.Equal(t, time.Second, time.Since(w.start))
 	})
 }
+
+// A page that no longer asks frees the page that edits at once: the question to its user ends, and another page may ask.
+func TestWithdrawnRequestFreesTheEditor(t *testing.T) {
+	for name, withdraw := range map[string]func(b *page, stop func()){
+		"suspended": func(b *page, _ func()) { _ = b.Suspend(context.Background()) },
+		"disposed":  func(b *page, _ func()) { _ = b.Dispose(context.Background()) },
+		"aborted":   func(_ *page, stop func()) { stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				a := w.prepare("a")
+				a.config.OnHandover = func(ctx context.Context, from string) error {
+					if from == "b" {
+						<-ctx.Done()
+					}
+					return nil
+				}
+				a.open()
+				b, c := w.tab("b"), w.tab("c")
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				asked := b.asks(ctx, autosave.EditOptions{})
+				w.sleep(time.Second)
+				withdraw(b, stop)
+				require.Error(t, <-asked)
+				require.NoError(t, c.RequestEdit(t.Context(), autosave.EditOptions{}))
+				assert.Equal(t, time.Second, time.Since(w.start))
+			})
+		})
+	}
+}
+
+// The question to the user ends when the page that was asked leaves.
+func TestVetoEndsWhenThePageLeaves(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		ended := make(chan time.Time, 1)
+		a.config.OnHandover = func(ctx context.Context, _ string) error {
+			<-ctx.Done()
+			ended <- time.Now()
+			return nil
+		}
+		a.open()
+		w.ghostAsks()
+		w.sleep(time.Second)
+		require.NoError(t, a.Suspend(t.Context()))
+		assert.Equal(t, time.Second, (<-ended).Sub(w.start))
+	})
+}

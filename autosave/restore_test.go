@@ -367,3 +367,22 @@ func TestDisposeAfterARestoreThatIsAborted(t *testing.T) {
 		assert.Equal(t, "one two", w.saved())
 	})
 }
+
+// The text of the page cannot be saved, so a restore fails at once, with that reason.
+func TestRestoreFailsIfThePresentTextCannotBeSaved(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		a.typed("one")
+		first, err := a.FlushNow(t.Context())
+		require.NoError(t, err)
+		a.typed(" two")
+		w.disk.SetCapacity(w.disk.Used())
+		began := time.Now()
+		_, err = a.Restore(t.Context(), first.ID)
+		require.ErrorIs(t, err, autosave.ErrQuota)
+		assert.Zero(t, time.Since(began))
+		w.disk.SetCapacity(0)
+		w.sleep(time.Minute)
+		assert.Equal(t, "one two", w.saved(), "the restore is over")
+	})
+}
