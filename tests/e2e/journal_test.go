@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -66,4 +67,29 @@ func TestWordTypedAsTheLockIsLostIsADraft(t *testing.T) {
 	ann.MustEval("await failure(hf.close()); null", nil)
 	ann.Quiet()
 	ben.Quiet()
+}
+
+// A page's asynchronous snapshot never settles, once. What is typed afterwards is in the journal all the same.
+func TestJournalAfterSnapshotThatNeverSettles(t *testing.T) {
+	t.Parallel()
+	eachHost(t, func(t *testing.T, host string) {
+		w := open(t, quick)
+		tab := w.tab(t, named(host, "endless snapshot", "Ann"))
+		tab.MustEval(endings.Editing, nil)
+		tab.MustEval(`
+			globalThis.endless = false
+			const take = () => {
+				if (!endless) return Promise.resolve(text)
+				endless = false
+				return new Promise(() => {})
+			}
+			await edit(`+endings.Unsaved+`, take)
+			endless = true
+			type('one'); null`, nil)
+		tab.WaitFor("!endless", browser.Limit)
+		word := endings.Word()
+		tab.MustEval("type('"+word+"'); null", nil)
+		w.WaitStored(t, word, 30*time.Second) // it is saved after 60 s
+		tab.MustEval("hf.close().catch(() => {}); null", nil)
+	})
 }

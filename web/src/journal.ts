@@ -2,6 +2,7 @@
 // for that.
 
 import type { Found, Rescue } from "../../opfs/journal.js";
+import { limitMs } from "./loading";
 import type { Host } from "./protocol";
 import * as rescue from "./rescue";
 import { type Shot, Shots } from "./shots";
@@ -14,7 +15,7 @@ export class Journal {
   readonly #shots: Shots;
   readonly #id: number;
   readonly #ownerId: string;
-  readonly #everyMs: number; // 0: off
+  #everyMs: number; // 0: off
   readonly #post: Host["journal"];
   /**
    * The document's folder; "" until Go has reported it, and if no drafts are kept: AutoSave is switched off, or there
@@ -25,7 +26,6 @@ export class Journal {
   #lastAt = 0; // when the last snapshot was taken
   #costs: number[] = []; // the main thread's time for each of the last three, in ms
   #busy = false;
-  #stopped = false;
   #paused = false;
   sealed: Shot | undefined; // the last one that became a draft while the page lives
   #stored: Shot | undefined;  // the last one that the file contains
@@ -48,7 +48,7 @@ export class Journal {
 
   /** Text was marked, now or while the last snapshot was being written. */
   mark(begun = performance.now()): void {
-    if (this.#timer !== undefined || this.#busy || this.#stopped || this.#paused || !this.#everyMs || !this.folder || this.current) return;
+    if (this.#timer !== undefined || this.#busy || this.#paused || !this.#everyMs || !this.folder || this.current) return;
     // Other work on the machine can make one snapshot look expensive, but not three in a row.
     const due = Math.max(begun + this.#everyMs, this.#lastAt + (this.#costs.length ? Math.min(...this.#costs) / share : 0));
     this.#timer = setTimeout(() => void this.#tick(), due - performance.now());
@@ -69,7 +69,8 @@ export class Journal {
     const storing = this.#store(shot);
     this.#lastAt = performance.now();
     this.#costs = [...this.#costs.slice(-2), this.#lastAt - begun];
-    if (!await storing && shot.draft === this.#shots.draft) this.#keep(shot); // the file cannot be written
+    // A promise of the page may never settle: the next snapshot does not wait for it.
+    if (await Promise.race([storing, new Promise((done) => setTimeout(done, limitMs))]) === false && shot.draft === this.#shots.draft) this.#keep(shot); // the file cannot be written
     this.#busy = false;
     this.mark(this.#lastAt);
   }
@@ -206,7 +207,7 @@ export class Journal {
 
   /** Ends journalling, and releases the file. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#everyMs = 0;
     clearTimeout(this.#timer);
     await this.#post("release", this.#id).catch(() => undefined);
   }

@@ -3,8 +3,8 @@
 import type * as Contract from "../holdfast";
 import type { Shots } from "./shots";
 
-/** How long an editor may take to load a content. */
-const limitMs = 5000;
+/** How long an editor may take to load a content, or to return a snapshot before the next one is taken. */
+export const limitMs = 5000;
 
 export class Loading {
   readonly #shots: Shots;
