@@ -36,4 +36,4 @@ export function editorStore(options?: EditorOptions): {
 };
 
 /** An action: the field saves itself, and is read-only where this page may not write. */
-export function autosave(field: HTMLTextAreaElement | HTMLInputElement, options?: EditorOptions): { destroy(): void };
+export function autosave(field: HTMLTextAreaElement | HTMLInputElement, options?: EditorOptions): { update(options?: EditorOptions): void; destroy(): void };

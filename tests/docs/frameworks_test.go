@@ -37,6 +37,9 @@ func TestFrameworks(t *testing.T) {
 		for _, part := range parts {
 			t.Run(app+"/"+part, func(t *testing.T) { testPart(t, chromium, server, part) })
 		}
+		if app == "svelte-app.js" {
+			t.Run(app+"/path", func(t *testing.T) { testPath(t, chromium, server, "Turning") })
+		}
 		if app == "react-app.jsx" {
 			t.Run("route", func(t *testing.T) { testRoute(t, chromium, server) })
 			t.Run("state", func(t *testing.T) { testBoard(t, chromium, server) })

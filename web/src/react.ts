@@ -90,7 +90,7 @@ export function useEditor({ holdfast, open, ...options }: Omit<BindingOptions, "
   const own = !holdfast;
   const key = keyOf([options, own && open]);
   const document = keyOf([options.path, own && open]);
-  useEffect(() => editor.shows(document, holdfast), [editor, holdfast, document]);
+  useEffect(() => { if (editor.shows(document, holdfast)) editor.clear(); }, [editor, holdfast, document]);
   useEffect(() => {
     return owning({ holdfast, open: latest.current.open }, (used) => editor.begin(used, latest.current.options));
   }, [editor, holdfast, own, key]);

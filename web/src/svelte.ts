@@ -1,7 +1,7 @@
 // holdfast/svelte: an action for fields, and stores. Neither needs the package svelte.
 
 import { type BindingOptions, type Given, owning } from "./binding";
-import { noText, TextEditor, type TextView } from "./text-editor";
+import { keyOf, noText, TextEditor, type TextView } from "./text-editor";
 
 export type EditorOptions = Omit<BindingOptions, "load"> & Given;
 
@@ -39,9 +39,16 @@ export function editorStore(options: EditorOptions = {}) {
 
 type Field = HTMLTextAreaElement | HTMLInputElement;
 
-/** An action: the field saves itself, and is read-only while this page may not write. */
-export function autosave(field: Field, options: EditorOptions = {}): { destroy(): void } {
+/** The document that options name. */
+const documentOf = ({ holdfast, open, path }: EditorOptions): unknown[] => [holdfast, keyOf([open, path])];
+
+/**
+ * An action: the field saves itself, and is read-only while this page may not write. When its options name another
+ * document, the field shows that one, and the text of the former one is saved.
+ */
+export function autosave(field: Field, options: EditorOptions = {}): { update(options?: EditorOptions): void; destroy(): void } {
   const editor = new TextEditor();
+  editor.shows(...documentOf(options));
   const forget = editor.subscribe(() => {
     const { text, readOnly } = editor.view;
     if (field.value !== text) field.value = text;
@@ -50,8 +57,14 @@ export function autosave(field: Field, options: EditorOptions = {}): { destroy()
   const typed = (): void => editor.setText(field.value);
   field.addEventListener("input", typed);
   field.readOnly = noText.readOnly;
-  const end = begin(editor, options);
+  let end = begin(editor, options);
   return {
+    update(next = {}) {
+      if (!editor.shows(...documentOf(next))) return;
+      end();
+      editor.clear();
+      end = begin(editor, next);
+    },
     destroy() {
       field.removeEventListener("input", typed);
       end();

@@ -31,11 +31,15 @@ export class TextEditor {
     this.#binding?.markDirty();
   };
 
-  /** Forgets the text if this is another document than before. */
-  shows(...document: unknown[]): void {
-    if (this.#document?.some((part, at) => part !== document[at])) this.#become({ text: "" });
+  /** Names the document that this shows from now on. Returns whether it showed another one. */
+  shows(...document: unknown[]): boolean {
+    const before = this.#document;
     this.#document = document;
+    return before !== undefined && before.some((part, at) => part !== document[at]);
   }
+
+  /** Forgets the text. */
+  clear(): void { this.#become({ text: "" }); }
 
   /** Saves the text from now on, until the returned function is called. */
   begin(holdfast: Holdfast, options: AutoSaveOptions): () => void {
