@@ -85,7 +85,7 @@ upgrade: build ## upgrade three servers of the version FROM= (the last tag) to t
 	@git rev-parse -q --verify '$(FROM)^{commit}' >/dev/null || { echo 'this clone has no commit $(FROM): fetch it, or name another one with FROM='; exit 1; }
 	rm -rf $(FORMER) && mkdir -p $(FORMER)/source
 	git archive $(FROM) | tar -x -C $(FORMER)/source
-	cp -R web/site/. $(FORMER)/source/web/site/
+	cp -R web/site web/packed $(FORMER)/source/web/
 	cd $(FORMER)/source && go build -trimpath -o ../holdfast ./cmd/holdfast
 	HOLDFAST_FORMER=$(CURDIR)/$(FORMER)/holdfast go test -count=1 -timeout 0 -v -run Upgrade ./tests/members
 
@@ -245,4 +245,4 @@ strangers: build ## run suites of other projects for navigator.locks, against ho
 
 clean: ## remove the files that the other targets made
 	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules tests/docs/frameworks/node_modules tests/docs/runners/node_modules tests/docs/sqlite/node_modules
-	find web/site -mindepth 1 ! -name .keep -delete
+	find web/site web/packed -mindepth 1 ! -name .keep -delete

@@ -3,42 +3,28 @@ package static
 
 import (
 	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
 // ErrNoIndex means that the site has no index.html, probably because it was never built.
 var ErrNoIndex = errors.New("the site has no index.html")
 
-// file is one file of the site, in every form in which it is sent.
-type file struct {
-	contentType string
-	plain       variant
-	gzip        func() *variant // compresses at the first call; nil if compression gains nothing
-}
-
-// variant is one representation with its own strong ETag.
-type variant struct {
-	etag string
-	data []byte
-}
-
 type handler struct {
 	files map[string]file // by URL path
 }
 
 // Handler serves the files of site, with index.html also at "/". It reads the files once, so it does not see later
-// changes, and no request reads a file. A file is compressed at the first request from another machine. That takes
-// half a second for the Wasm, and a server with only local requests never does it. Handler omits dot files.
+// changes, and no request reads a file. Handler omits dot files.
+//
+// A file name.gz is the packed form of name, and has no address of its own. A client that accepts gzip gets it as it
+// is. The first request of another client unpacks it, which takes 40 ms for the Wasm. A file that is not packed is
+// packed by the first request from another machine, which takes half a second for the Wasm.
 //
 // Every response has the headers of [SecurityHeaders]. Browsers store the files but revalidate them each time
 // (Cache-Control: no-cache, and a strong ETag made from SHA-256), so a page never mixes the files of two builds.
@@ -61,7 +47,12 @@ func Handler(site fs.FS) (http.Handler, error) {
 		if err != nil {
 			return err
 		}
-		h.files["/"+name] = newFile(name, data)
+		name, packed := strings.CutSuffix(name, ".gz")
+		if packed {
+			h.files["/"+name] = packedFile(name, data)
+		} else {
+			h.files["/"+name] = plainFile(name, data)
+		}
 		return nil
 	})
 	if err != nil {
@@ -73,36 +64,6 @@ func Handler(site fs.FS) (http.Handler, error) {
 	}
 	h.files["/"] = index
 	return h, nil
-}
-
-func newFile(name string, data []byte) file {
-	sum := sha256.Sum256(data)
-	hash := hex.EncodeToString(sum[:])
-	kind := kindOf(name)
-	return file{
-		contentType: kind.contentType,
-		plain:       variant{etag: `"` + hash + `"`, data: data},
-		gzip: sync.OnceValue(func() *variant {
-			if !kind.compressible {
-				return nil
-			}
-			packed := compress(data)
-			if len(packed) >= len(data) {
-				return nil
-			}
-			return &variant{etag: `"` + hash + `-gzip"`, data: packed}
-		}),
-	}
-}
-
-func compress(data []byte) []byte {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, err := w.Write(data)
-	if err := errors.Join(err, w.Close()); err != nil {
-		panic(err) // a bytes.Buffer accepts everything
-	}
-	return out.Bytes()
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -118,30 +79,44 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This file can only be read.", http.StatusMethodNotAllowed)
 		return
 	}
-	sent := f.plain
-	if !local(r) {
-		sent = f.negotiate(header, r.Header.Values("Accept-Encoding"))
+	sent, err := f.choose(r)
+	if err != nil {
+		http.Error(w, "This file cannot be unpacked.", http.StatusInternalServerError)
+		return
 	}
 	header.Set("Content-Type", f.contentType)
 	header.Set("Cache-Control", "no-cache")
 	header.Set("ETag", sent.etag)
-	http.ServeContent(w, r, path.Base(r.URL.Path), time.Time{}, bytes.NewReader(sent.data))
+	if sent.varies {
+		header.Set("Vary", "Accept-Encoding")
+	}
+	if sent.encoding != "" {
+		header.Set("Content-Encoding", sent.encoding)
+	}
+	// A server may ignore Range. No client would know how to unpack the parts of a packed file.
+	if strings.Contains(r.Header.Get("Range"), ",") {
+		r = r.Clone(r.Context())
+		r.Header.Del("Range")
+	}
+	http.ServeContent(&sized{w, len(sent.data)}, r, path.Base(r.URL.Path), time.Time{}, bytes.NewReader(sent.data))
 }
 
-// negotiate returns the form in which the file is sent, and sets its headers.
-func (f file) negotiate(header http.Header, accepted []string) variant {
-	packed := f.gzip()
-	if packed == nil {
-		return f.plain
+// sized adds what ServeContent omits where there is an encoding: the length of the whole. It takes the encoding from
+// answers without a body of the file.
+type sized struct {
+	http.ResponseWriter
+	size int
+}
+
+func (s *sized) WriteHeader(status int) {
+	switch status {
+	case http.StatusOK:
+		s.Header().Set("Content-Length", strconv.Itoa(s.size))
+	case http.StatusPartialContent:
+	default:
+		s.Header().Del("Content-Encoding")
 	}
-	header.Set("Vary", "Accept-Encoding")
-	if !acceptsGzip(accepted) {
-		return f.plain
-	}
-	header.Set("Content-Encoding", "gzip")
-	// ServeContent omits the length if there is an encoding.
-	header.Set("Content-Length", strconv.Itoa(len(packed.data)))
-	return *packed
+	s.ResponseWriter.WriteHeader(status)
 }
 
 // SecurityHeaders sets the headers of every response. The policy lets a page run its own scripts and Wasm, but no

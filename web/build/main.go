@@ -1,4 +1,5 @@
-// Command build makes the npm package in dist/ and the site in web/site/, using only Go:
+// Command build makes the npm package in dist/, the site in web/site/, and its packed form in web/packed/, which the
+// server carries, using only Go:
 //
 //	go run ./web/build
 //
@@ -120,6 +121,11 @@ func run(args []string) error {
 	}
 	if o.site != "" {
 		if err := writeSite(o); err != nil {
+			return err
+		}
+	}
+	if !o.variant() {
+		if err := packSite(o.site, filepath.Join(o.root, "web", "packed")); err != nil {
 			return err
 		}
 	}

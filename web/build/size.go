@@ -126,29 +126,26 @@ func measureAll(dir, cache string) ([]size, error) {
 }
 
 func measure(data []byte) size {
-	return size{
-		Raw: len(data),
-		Gzip: compressed(data, func(w io.Writer) io.WriteCloser {
-			z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-			if err != nil {
-				panic(err) // only for a level that does not exist
-			}
-			return z
-		}),
-		Brotli: compressed(data, func(w io.Writer) io.WriteCloser {
-			return brotli.NewWriterLevel(w, brotli.BestCompression)
-		}),
-	}
+	var gzipped, brotlied bytes.Buffer
+	compress(data, bestGzip(&gzipped))
+	compress(data, brotli.NewWriterLevel(&brotlied, brotli.BestCompression))
+	return size{Raw: len(data), Gzip: gzipped.Len(), Brotli: brotlied.Len()}
 }
 
-func compressed(data []byte, encoder func(io.Writer) io.WriteCloser) int {
-	var out bytes.Buffer
-	w := encoder(&out)
-	if _, err := w.Write(data); err != nil {
+func bestGzip(to io.Writer) io.WriteCloser {
+	z, err := gzip.NewWriterLevel(to, gzip.BestCompression)
+	if err != nil {
+		panic(err) // only for a level that does not exist
+	}
+	return z
+}
+
+// compress writes data through an encoder into a buffer.
+func compress(data []byte, encoder io.WriteCloser) {
+	if _, err := encoder.Write(data); err != nil {
 		panic(err) // a bytes.Buffer accepts everything
 	}
-	if err := w.Close(); err != nil {
+	if err := encoder.Close(); err != nil {
 		panic(err)
 	}
-	return out.Len()
 }
