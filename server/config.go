@@ -250,14 +250,13 @@ func (c *Config) check() error {
 	return nil
 }
 
-// listFlag is a flag with several values, separated by commas.
+// listFlag is a flag with several values, separated by commas. It may be there several times.
 type listFlag []string
 
 func (l *listFlag) String() string { return strings.Join(*l, ",") }
 
-// Set replaces the values.
+// Set adds values.
 func (l *listFlag) Set(text string) error {
-	*l = nil
 	for _, item := range strings.Split(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {
 			*l = append(*l, item)

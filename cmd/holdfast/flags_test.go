@@ -54,6 +54,15 @@ func TestFlagsFromTheEnvironmentAndAFile(t *testing.T) {
 	assert.Equal(t, "a = b", o.server.Name)
 }
 
+// A list may be one flag with commas, several flags, or both.
+func TestListFlagMayBeRepeated(t *testing.T) {
+	o, _, err := parse(t, []string{"--host", "a.example", "--origin", "https://a.example", "--host=b.example, c.example"},
+		map[string]string{"HOLDFAST_HOST": "other.example"}, "host another.example")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a.example", "b.example", "c.example"}, o.server.Hosts)
+	assert.Equal(t, []string{"https://a.example"}, o.server.Origins)
+}
+
 func TestMistakesInTheEnvironmentAndTheFile(t *testing.T) {
 	for config, says := range map[string]string{
 		"addr :1\nnonsense = 1": ":2: there is no flag --nonsense", "keep = many": ":1: --keep:", "keep 1\nkeep 2": ":2: --keep is there twice",
