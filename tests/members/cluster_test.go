@@ -82,11 +82,17 @@ func (m *member) create(join string) {
 // in gives the member an empty directory and further flags for its starts.
 func (m *member) in(flags ...string) {
 	m.t.Helper()
-	dir, err := os.MkdirTemp("", "members") // short enough for a socket
-	require.NoError(m.t, err)
-	m.t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	m.Server = serving.New(m.t, slices.Concat(m.flags, []string{"--data-dir", dir}, flags)...)
+	m.Server = serving.New(m.t, slices.Concat(m.flags, []string{"--data-dir", shortDir(m.t)}, flags)...)
 	m.t.Cleanup(m.Kill)
+}
+
+// shortDir returns an empty directory with a path short enough for a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "members")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // kill ends a member without warning, and runs it again when the others have worked.
