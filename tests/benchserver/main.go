@@ -59,6 +59,7 @@ func (t *table) run(binary string, only []string, rounds int, keep time.Duration
 		{"save", func(s *server) error { return saves(t, s, 200) }},
 		{"dav", func(s *server) error { return dav(t, s, 500) }},
 		{"crowd", func(s *server) error { return crowd(t, s, 5, 2*time.Second) }},
+		{"identity", func(s *server) error { return identity(t, s, binary, rounds/10) }},
 		{"growth", func(s *server) error { return growth(t, s) }},
 		{"live", func(s *server) error { return live(t, s, 25_000, 50_000, 100_000) }},
 		{"alive", func(s *server) error { return keepAlive(t, s, 10_000, keep) }},

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +28,7 @@ type server struct {
 	binary     string
 	addr       string
 	dir, base  string
+	flags      []string
 	readyAfter time.Duration
 	client     *http.Client
 }
@@ -39,7 +42,8 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), nil
 }
 
-func startServer(binary string) (*server, error) {
+// startServer starts a server with further flags. With --tls-cert it has TLS.
+func startServer(binary string, flags ...string) (*server, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
@@ -48,8 +52,12 @@ func startServer(binary string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{binary: binary, addr: addr, dir: dir, base: "http://" + addr,
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 10 * time.Second}}
+	s := &server{binary: binary, addr: addr, dir: dir, base: "http://" + addr, flags: flags,
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64,
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 10 * time.Second}}
+	if slices.Contains(flags, "--tls-cert") {
+		s.base = "https://" + addr
+	}
 	if err := s.run(); err != nil {
 		s.stop()
 		return nil, err
@@ -59,8 +67,8 @@ func startServer(binary string) (*server, error) {
 
 // run starts the process and waits until it is ready.
 func (s *server) run() error {
-	s.process = exec.Command(s.binary, "serve", "--addr", s.addr, "--data-dir", filepath.Join(s.dir, "data"),
-		"--rate", "0", "--new-rate", "0", "--address-rate", "0", "--max-wait", "5m", "--max-locks", "0", "--max-tickets", "0", "--max-documents", "0", "--log-level", "error")
+	s.process = exec.Command(s.binary, append([]string{"serve", "--addr", s.addr, "--data-dir", filepath.Join(s.dir, "data"),
+		"--rate", "0", "--new-rate", "0", "--address-rate", "0", "--user-rate", "0", "--max-wait", "5m", "--max-locks", "0", "--max-tickets", "0", "--max-documents", "0", "--log-level", "error"}, s.flags...)...)
 	s.process.Stderr = os.Stderr
 	begin := time.Now()
 	if err := s.process.Start(); err != nil {
