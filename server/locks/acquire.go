@@ -1,7 +1,6 @@
 package locks
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -149,7 +148,7 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 		then = append(then, kv.Put(key, c.encode()))
 	}
 	if asked, needed := c.asked(); needed {
-		then = append(then, kv.Put(asked, nil))
+		then = append(then, kv.Put(asked, []byte(c.keys()[0])))
 	}
 	then = append(then, own.removal()...)
 	then = append(then, t.record(Change{Locked: true, Lease: c.lease(0, expires)})...)
@@ -165,7 +164,7 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 	case err == nil && readConflicts(result.Reads).gone:
 		err = ErrGivenUp
 	case err == nil && readConflicts(result.Reads).granted:
-		err = cmp.Or(t.hear(ctx, result.Revision), errGranted)
+		err = t.grantedBefore(ctx, own, readConflicts(result.Reads).home, result.Revision)
 	}
 	if err != nil || !result.Held {
 		t.mirror.own.drop(c.beatKey())
@@ -232,8 +231,9 @@ type found struct {
 	claims  []storedLease
 	waited  bool
 	stub    []byte
-	gone    bool // the acquisition has been given up
-	granted bool // a request with the same ticket has its lease
+	gone    bool   // the acquisition has been given up
+	granted bool   // a request with the same ticket has its lease
+	home    string // the first key of that lease
 	// confirm holds while the store matches this server's view. It is nil for an answer of the store.
 	confirm []kv.Cond
 }
@@ -264,7 +264,7 @@ func readConflicts(reads [][]kv.Entry) found {
 				f.gone = true
 				continue
 			case strings.HasPrefix(e.Key, askedPrefix):
-				f.granted = true
+				f.granted, f.home = true, string(e.Value)
 				continue
 			}
 			other, ok := decodeClaim(e)

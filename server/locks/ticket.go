@@ -19,6 +19,8 @@ const StubKept = 30 * time.Second
 // errGranted means that a request with the same ticket has been granted. That lease is also this request's.
 var errGranted = errors.New("an earlier request with this ticket has been granted")
 
+var errOtherLock = &InvalidError{"this ticket is for another lock"}
+
 // ticket is a request for a lease that may have to wait. While it waits, it has keys for every path under
 // locks/wait/. These keys block others, and end with the server that has the request. Its stub, under locks/stub/,
 // blocks nobody and outlives both. A request that comes again finds its lease's name and its place in the stub.
@@ -51,8 +53,9 @@ func newTicket(r Request, at time.Time) *ticket {
 // gone is the key that exists after a named ticket's acquisition was given up.
 func (c claim) gone() string { return gonePrefix + c.Holder + "/" + c.Ticket }
 
-// asked is the key that exists while the lease of a named ticket does. Only leases that do not exclude each other need
-// it: without it, one ticket could get several of them from servers that do not see each other's grants yet.
+// asked is the key that exists while the lease of a named ticket does. Its value is the first key of the lease. Only
+// leases that do not exclude each other need it: without it, one ticket could get several of them from servers that do
+// not see each other's grants yet.
 func (c claim) asked() (key string, needed bool) {
 	return askedPrefix + askedKey(c), c.Ticket != "" && !whole(c.Mode, c.Slots)
 }
@@ -109,6 +112,25 @@ func (t *ticket) waitKeys() []string {
 func leaseOf(key string) string {
 	mark := key[strings.LastIndexByte(key, '/')+1:]
 	return mark[min(len(exclusiveMark), len(mark)):]
+}
+
+// grantedBefore returns [errGranted] when this server's view has the lease with the ticket, or has seen its end. It
+// fails with *[InvalidError] if that lease is for another place: asking again would never end.
+func (t *Table) grantedBefore(ctx context.Context, own *ticket, home string, revision int64) error {
+	if err := t.hear(ctx, revision); err != nil {
+		return err
+	}
+	m := t.mirror
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.homes[home]
+	if home == "" || h != nil && !own.got(h.claim) {
+		return errOtherLock
+	}
+	if h != nil {
+		m.asked[askedKey(h.claim)] = h // an exclusive lease with the same ticket may have hidden it
+	}
+	return errGranted
 }
 
 // removal returns the operations that remove a granted ticket from the queue.
@@ -202,7 +224,7 @@ func (t *ticket) adopt(stubs []kv.Entry) (kv.Cond, error) {
 	}
 	stub, ok := decodeTicket(stubs[0])
 	if !ok || !t.asksFor(stub.claim) {
-		return kv.Cond{}, &InvalidError{"this ticket is for another lock"}
+		return kv.Cond{}, errOtherLock
 	}
 	t.Lease, t.Place, t.Locked = stub.Lease, stub.turn(stubs[0]), stub.Locked
 	if t.first > 0 {
