@@ -26,6 +26,10 @@ import (
 
 const scope = "github.com/holdfast-dev/holdfast/server"
 
+// maxValue is the maximum length of an attribute of a span, unless the environment sets another one. Spans wait in memory
+// while the collector is away.
+const maxValue = 1024
+
 // lastLimit bounds how long [Traces.Close] takes to send the last spans.
 const lastLimit = time.Second
 
@@ -53,8 +57,35 @@ func Open(ctx context.Context, collector string, log *slog.Logger) (*Traces, err
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES cannot be used: %w", err)
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces were not sent", "collector", collector, "error", err) }))
-	return &Traces{sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about)), log}, nil
+	limits := sdk.NewSpanLimits()
+	if limits.AttributeValueLengthLimit < 0 { // the environment says nothing
+		limits.AttributeValueLengthLimit = maxValue
+	}
+	return &Traces{sdk.NewTracerProvider(sdk.WithRawSpanLimits(limits), sdk.WithSpanProcessor(text{}), sdk.WithBatcher(exporter), sdk.WithResource(about)), log}, nil
 }
+
+// text replaces bytes that are no text in what a request has set: the exporter refuses a batch with one such span.
+type text struct{}
+
+// OnStart corrects the attributes.
+func (text) OnStart(_ context.Context, span sdk.ReadWriteSpan) {
+	for _, a := range span.Attributes() {
+		if a.Value.Type() == attribute.STRING {
+			span.SetAttributes(a.Key.String(valid(a.Value.AsString())))
+		}
+	}
+}
+
+// OnEnd does nothing.
+func (text) OnEnd(sdk.ReadOnlySpan) {}
+
+// Shutdown does nothing.
+func (text) Shutdown(context.Context) error { return nil }
+
+// ForceFlush does nothing.
+func (text) ForceFlush(context.Context) error { return nil }
+
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // Close sends the remaining spans, for up to a second. It logs a failure.
 func (t *Traces) Close() {
@@ -104,7 +135,7 @@ func Step(ctx context.Context, name string) (inside context.Context, done func(e
 	ctx, span := request.TracerProvider().Tracer(scope).Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient))
 	return ctx, func(err error) {
 		if err != nil {
-			span.SetStatus(codes.Error, err.Error())
+			span.SetStatus(codes.Error, valid(err.Error()))
 		}
 		span.End()
 	}
