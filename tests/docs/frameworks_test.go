@@ -127,7 +127,7 @@ func testPath(t *testing.T, chromium *browser.Browser, server *browser.Server, p
 	tab.Close()
 }
 
-// A component that follows a document of another tab gets another path. What was still being read is not shown any more.
+// A component that follows a document of another tab gets another path. A content that is still being read is not shown then.
 func testLateContent(t *testing.T, chromium *browser.Browser, server *browser.Server) {
 	url := strings.Replace(server.URL("/app"), "localhost", "late.localhost", 1)
 	editor, tab := chromium.Open(t, url), chromium.Open(t, url)

@@ -26,7 +26,7 @@ export function useHoldfast(options?: OpenOptions): Holdfast | undefined {
   return holdfast;
 }
 
-/** What a component saves: `snapshot` and `options` of the last commit for this document. */
+/** The page's side of one document: `snapshot` and `options` of the last commit for this document. */
 interface Page { snapshot: Taking; options: BindingOptions; kept?: Taken | undefined }
 
 /**
