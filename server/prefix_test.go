@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/servertest"
 )
 
 // Two deployments share a cluster: neither sees the locks, the contents or the events of the other one.
@@ -37,4 +38,20 @@ func TestDeploymentsShareACluster(t *testing.T) {
 		assert.Regexp(t, "^app2?/", key)
 	}
 	assertError(t, one.do("GET", "/api/backup", nil), http.StatusConflict, "shared_store")
+}
+
+// Two deployments with one directory of contents would delete each other's contents as garbage. The second one is
+// refused at its first start, also before the first one has saved anything.
+func TestDeploymentsShareNoContents(t *testing.T) {
+	t.Parallel()
+	cluster, contents := kvtest.Open(t), t.TempDir()
+	config := func(prefix string) server.Config {
+		c := servertest.Config(t)
+		c.DataDir, c.Etcd, c.Blobs, c.Prefix = "", []string{cluster.Endpoint()}, contents, prefix
+		return c
+	}
+	startWith(t, config("one")).Stop(t)
+	_, err := server.Start(t.Context(), config("two"), nil)
+	require.ErrorContains(t, err, "another store")
+	startWith(t, config("one")).Stop(t)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/server/blobs"
@@ -15,6 +16,9 @@ import (
 const (
 	homeKey    = "contents-home"
 	homePrefix = "00-home-"
+	// plannedKey holds the name until the mark is there. So a server that is stopped between the two, or another server
+	// of the same store, knows the mark as its own.
+	plannedKey = "contents-home-planned"
 )
 
 // Bind checks that the blobs belong to the names. A server with another directory or bucket than the others would
@@ -52,33 +56,48 @@ func (s *Store) mark(ctx context.Context) (string, error) {
 	if err != nil || e.Found() {
 		return string(e.Value), err
 	}
-	if err := s.refuseForeign(ctx); err != nil {
+	name, err := s.planned(ctx)
+	if err != nil {
 		return "", err
 	}
-	name := homePrefix + strings.ToLower(rand.Text())
+	if err := s.refuseForeign(ctx, name); err != nil {
+		return "", err
+	}
 	if err := s.Blobs.Put(ctx, name, nil); err != nil {
 		return "", err
 	}
-	result, err := s.KV.Commit(ctx, kv.Txn{
+	if err := s.refuseForeign(ctx, name); err != nil { // another store began at the same time
+		return "", err
+	}
+	_, err = s.KV.Commit(ctx, kv.Txn{
 		If:   []kv.Cond{kv.Absent(homeKey)},
-		Then: []kv.Op{kv.Put(homeKey, []byte(name))}, Else: []kv.Op{kv.Read(homeKey)},
+		Then: []kv.Op{kv.Put(homeKey, []byte(name)), kv.Delete(plannedKey)},
+	})
+	return name, err
+}
+
+// planned returns the name of the mark on which all servers of the store agree.
+func (s *Store) planned(ctx context.Context) (string, error) {
+	name := homePrefix + strings.ToLower(rand.Text())
+	result, err := s.KV.Commit(ctx, kv.Txn{
+		If:   []kv.Cond{kv.Absent(homeKey), kv.Absent(plannedKey)},
+		Then: []kv.Op{kv.Put(plannedKey, []byte(name))}, Else: []kv.Op{kv.Read(homeKey), kv.Read(plannedKey)},
 	})
 	if err != nil || result.Held {
 		return name, err
 	}
-	_ = s.Blobs.Delete(ctx, name) // an unused mark does no harm
-	return string(result.Reads[0][0].Value), nil
+	return string(slices.Concat(result.Reads...)[0].Value), nil
 }
 
-// refuseForeign fails if the blobs have contents although the store of names is new: the contents belong to another
-// store, and [Store.Sweep] would delete them.
-func (s *Store) refuseForeign(ctx context.Context) error {
+// refuseForeign fails if the blobs have contents or a mark other than the own one although the store of names is new:
+// they belong to another store, and [Store.Sweep] of each would delete the contents of the other.
+func (s *Store) refuseForeign(ctx context.Context, own string) error {
 	names, err := s.KV.Page(ctx, prefix, prefix, 1)
 	if err != nil || len(names) > 0 {
 		return err
 	}
 	return s.Blobs.Each(ctx, func(name string) error {
-		if strings.HasPrefix(name, homePrefix) {
+		if name == own {
 			return nil
 		}
 		return fmt.Errorf("--blobs has contents of another store, for instance %s, and this store is new. "+
