@@ -12,7 +12,7 @@ import (
 // shareable are leases that do not exclude each other, so a key of the store keeps their tickets apart.
 var shareable = map[string]Request{"shared": {Mode: Shared}, "slots": {Slots: 3}}
 
-// within returns a context that ends after a time in which every request that gets an answer has got its answer.
+// within returns a context that ends later than any request takes that is answered at all.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)

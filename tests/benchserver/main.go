@@ -36,7 +36,7 @@ func main() {
 }
 
 func (t *table) run(binary string, only []string, rounds int, keep time.Duration) error {
-	if len(only) == 0 {
+	if len(only) == 0 || slices.Contains(only, "start") {
 		if err := t.start(binary); err != nil {
 			return err
 		}
