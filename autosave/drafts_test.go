@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -311,4 +312,47 @@ func TestTextOfAnEmptiedStorageComesBeforeDrafts(t *testing.T) {
 		assert.Equal(t, "one", a.shows())
 		assert.Equal(t, []string{"other"}, a.texts())
 	})
+}
+
+// blurred are drafts that cannot be read while the switch is on.
+type blurred struct {
+	autosave.Drafts
+	on *atomic.Bool
+}
+
+func (b blurred) Read(ctx context.Context, id string) ([]byte, error) {
+	if b.on.Load() {
+		return nil, autosavetest.ErrDisk
+	}
+	return b.Drafts.Read(ctx, id)
+}
+
+// A decision about a draft that cannot be read, or for which there is no room, fails. The draft stays.
+func TestDraftStaysIfItsResolutionFails(t *testing.T) {
+	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration} {
+		t.Run(string(as), func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+				w.dispute(shelf)
+				b, unreadable := w.author("b", shelf), new(atomic.Bool)
+				b.config.Drafts = blurred{b.desk, unreadable}
+				b.start()
+				all, err := b.Drafts(t.Context())
+				require.NoError(t, err)
+				require.Len(t, all, 1)
+
+				unreadable.Store(true)
+				require.ErrorIs(t, b.ResolveDraft(t.Context(), all[0].ID, as), autosave.ErrReadFailed)
+				unreadable.Store(false)
+				w.disk.SetCapacity(w.disk.Used())
+				require.ErrorIs(t, b.ResolveDraft(t.Context(), all[0].ID, as), autosave.ErrQuota)
+				require.Len(t, storedDraft(t, shelf), 1)
+				assert.Equal(t, "one, theirs", b.shows())
+
+				w.disk.SetCapacity(0)
+				require.NoError(t, b.ResolveDraft(t.Context(), all[0].ID, as))
+				assert.Empty(t, storedDraft(t, shelf))
+				assert.Contains(t, w.generations(), "one, mine")
+			})
+		})
+	}
 }
