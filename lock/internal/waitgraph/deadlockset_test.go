@@ -41,9 +41,7 @@ func TestDeadlockSets(t *testing.T) {
 		for i := range all {
 			awaited := rapid.SliceOfNDistinct(rapid.SampledFrom(locks), 1, 3, rapid.ID[string]).Draw(t, "awaits")
 			slots = slots || len(awaited) > 1
-			for _, name := range awaited {
-				all[i].Awaits = append(all[i].Awaits, name)
-			}
+			all[i].Awaits = awaited
 		}
 		for first := true; ; first = false {
 			all = deadlocked(all)
