@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -14,7 +15,9 @@ import (
 // and others take it over once it has expired. Otherwise the lease stands beside the lock of another mechanism.
 func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (token int64, err error) {
 	id := lock.NewID()
+	var earlier []string // clients with a record of the resource
 	err = c.visit(ctx, func(s *session) error {
+		earlier = nil
 		e := s.t.leased(r.LeaseID)
 		if e == nil || e.lease.Token != token { // not yet claimed by this call
 			var replaced []*entry
@@ -23,14 +26,26 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 			s.changed = true
 		}
 		token = e.lease.Token
-		for _, other := range s.t.queue { // records that nobody waits for are cleaned up here
-			if other.state == recorded && other.lease.Resource == r.Resource {
-				s.look.clients = append(s.look.clients, other.client)
+		for _, other := range s.t.queue {
+			if other.state == recorded && other.lease.Resource == r.Resource && other.client != c.alive.id {
+				earlier = append(earlier, other.client)
 			}
 		}
 		return nil
 	})
+	if err == nil && len(earlier) > 0 {
+		c.work.Go(func() { c.tidy(earlier) })
+	}
 	return token, err
+}
+
+// tidy removes the records of clients that are gone. The lease that was claimed does not wait for this.
+func (c *FileLocks) tidy(clients []string) {
+	ctx, stop := context.WithTimeout(c.life, stepLimit)
+	defer stop()
+	if wait.For(ctx, fastest) == nil && c.investigate(ctx, suspects{clients: clients}) {
+		_ = c.revisit(ctx, nothing)
+	}
 }
 
 // Renew implements [lock.Records]. It restores a record whose file was deleted or damaged, but not a record that was
