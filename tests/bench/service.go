@@ -13,6 +13,7 @@ const (
 	serviceCall = "service call"
 	tabClosed   = "the serving tab is closed"
 	tabKilled   = "the serving tab is killed"
+	bareLock    = ": a bare Web Lock"
 )
 
 // calls measures a call to another tab, and how long calls wait for the next tab when the serving one ends.
@@ -35,7 +36,8 @@ func (r *report) calls(open func() *browser.Tab, rounds int) error {
 	r.addTo(barePort, "a call to another tab", contenders, sample(contenders, rounds, measure))
 	ends := []contender{{name: tabClosed, target: 100}, {name: tabKilled, target: 100}}
 	var failure error
-	r.addTimes("the longest wait of a call", ends, sample(ends, max(3, rounds/3), func(c contender) (float64, bool) {
+	bare := map[string][]float64{}
+	waits := sample(ends, max(3, rounds/3), func(c contender) (float64, bool) {
 		wait, err := ended(answering, calling, c.name)
 		if err != nil {
 			failure = err
@@ -44,25 +46,33 @@ func (r *report) calls(open func() *browser.Tab, rounds int) error {
 		answering, calling = calling, open()
 		calling.WaitFor("globalThis.bench", browser.Limit)
 		calling.MustEval("await bench.calls.join(); null", nil)
-		return wait, true
-	}))
+		bare[c.name+bareLock] = append(bare[c.name+bareLock], wait.Lock)
+		return wait.Call, true
+	})
+	for _, c := range ends {
+		r.addTimes("the longest wait of a call", []contender{{name: c.name + bareLock}}, bare)
+		r.addTimes("the longest wait of a call", []contender{c}, waits)
+	}
 	return failure
 }
 
-// ended ends the serving tab while the other one calls, and returns the longest wait of a call.
-func ended(serving, calling *browser.Tab, way string) (ms float64, err error) {
+// waits are the longest wait of a call in milliseconds, and the wait for a bare Web Lock of the same tab.
+type waits struct{ Call, Lock float64 }
+
+// ended ends the serving tab while the other one calls.
+func ended(serving, calling *browser.Tab, way string) (w waits, err error) {
 	calling.MustEval("bench.calls.begin(); await new Promise(done => setTimeout(done, 100)); null", nil)
 	if way == tabClosed {
 		serving.Close()
 	} else {
 		pid, err := serving.Renderer()
 		if err != nil {
-			return 0, err
+			return w, err
 		}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			return 0, err
+			return w, err
 		}
 	}
 	calling.WaitFor("bench.calls.serves()", browser.Limit)
-	return browser.Get[float64](calling, "await bench.calls.stop()"), nil
+	return browser.Get[waits](calling, "await bench.calls.stop()"), nil
 }

@@ -5,6 +5,14 @@ let service, port;
 
 const holdfast = async () => (await import("/holdfast.js")).openHoldfast({ root: "bench-service" });
 
+/** Takes a bare Web Lock for as long as this tab lives. Resolves with the time at which the tab got it. */
+const bareLock = () => new Promise((granted) => {
+  navigator.locks.request("bare", () => {
+    granted(performance.now());
+    return new Promise(() => undefined);
+  });
+});
+
 /** Brings the two ends of a MessageChannel to two tabs. */
 function bare() {
   const { port: broker } = new SharedWorker("/raw-broker.js");
@@ -16,6 +24,7 @@ export const calls = {
   async serve() {
     service = (await holdfast()).serve("echo", () => ({ echo }));
     await service.call("echo", 1);
+    await bareLock();
     void bare().then((answering) => {
       answering.onmessage = ({ data: { n, args } }) => answering.postMessage({ n, value: echo(...args) });
     });
@@ -48,18 +57,24 @@ export const calls = {
     return (performance.now() - begun) / n;
   },
 
-  /** Makes a call every two milliseconds until `stop`, which returns the longest time that one of them took. */
+  /**
+   * Makes a call every two milliseconds until `stop`, which returns the longest time that one of them took, and the time from the
+   * begin of that call until this tab got the bare lock.
+   */
   begin() {
-    const took = [];
+    const locked = bareLock(), longest = { Call: 0, begun: 0 };
     const timer = setInterval(async () => {
       const begun = performance.now();
-      await service.call("echo", 1).then(() => took.push(performance.now() - begun), () => undefined); // "call-lost" tells at once
+      await service.call("echo", 1).then(() => {
+        const took = performance.now() - begun;
+        if (took > longest.Call) Object.assign(longest, { Call: took, begun });
+      }, () => undefined); // "call-lost" tells at once
     }, 2);
     calls.stop = async () => {
       await service.call("echo", 1);
       clearInterval(timer);
       await service.call("echo", 1);
-      return Math.max(...took);
+      return { Call: longest.Call, Lock: await locked - longest.begun };
     };
   },
   serves: () => service.serving,
