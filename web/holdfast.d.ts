@@ -429,9 +429,9 @@ export interface Service<H> extends EventTarget {
   readonly token?: number;
   /**
    * Calls a function of the service in the tab that runs it. The calls of one tab are accepted in their order. Rejects with what the function
-   * throws (name, message and code are kept); with "call-lost" if that tab ended after it had accepted the call; with "invalid-argument" if there is
-   * no such function or an argument cannot be cloned; with "aborted" after close(); with the error of `start` after three attempts to start have
-   * failed in a row.
+   * throws (name, message and code are kept); with "call-lost" if that tab ended after it had accepted the call, or may have; with
+   * "invalid-argument" if there is no such function or an argument cannot be cloned; with "aborted" after close(); with the error of `start` after
+   * three attempts to start have failed in a row.
    */
   call<K extends keyof H>(method: K, ...args: H[K] extends (...args: infer A) => unknown ? A : never): Promise<H[K] extends (...args: never[]) => infer R ? Awaited<R> : never>;
   /**

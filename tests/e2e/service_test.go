@@ -19,10 +19,13 @@ import (
 const services = `
 let service, starts = 0, terms = [], ended = []
 const tell = id => { const request = new XMLHttpRequest(); request.open('POST', '/did?' + id, false); request.send() }
+const soon = async act => { for (let n = 0; n < 50; n++) await 0; act() } // after the answer, in the same task
 const functions = term => ({
 	add: id => { tell(id); return 'did ' + id },
 	later: (id, ms) => { tell(id); return new Promise(done => setTimeout(done, ms, 'did ' + id)) },
 	never: id => { tell(id); return new Promise(() => {}) },
+	closes: id => { tell(id); void soon(() => service.close()); return 'did ' + id },
+	stalls: id => { tell(id); void soon(() => { for (const end = now() + 60_000; now() < end;); }); return 'did ' + id },
 	sum: (a, b) => a + b,
 	order: (log => n => (log.push(n), log))([]),
 	token: () => term.token,
@@ -139,18 +142,26 @@ func TestServiceCalls(t *testing.T) {
 
 // serviceEnds are the ways in which a serving tab ends.
 var serviceEnds = map[string]func(t *testing.T, w world, tab *browser.Tab){
-	"service closed":  func(_ *testing.T, _ world, tab *browser.Tab) { tab.MustEval("await service.close(); 1", nil) },
-	"holdfast closed": func(_ *testing.T, _ world, tab *browser.Tab) { tab.MustEval("await hf.close(); 1", nil) },
-	"tab closed":      func(_ *testing.T, _ world, tab *browser.Tab) { tab.Close() },
-	"page left":       func(_ *testing.T, w world, tab *browser.Tab) { tab.Navigate(w.URL("/blank?elsewhere")) },
-	"tab killed": func(t *testing.T, _ world, tab *browser.Tab) {
-		pid, err := tab.Renderer()
-		require.NoError(t, err)
-		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	},
-	"lock stolen": func(_ *testing.T, _ world, tab *browser.Tab) {
-		tab.MustEval("navigator.locks.request((await navigator.locks.query()).held[0].name, {steal: true}, () => 1); 1", nil)
-	},
+	"service closed":    func(_ *testing.T, _ world, tab *browser.Tab) { tab.MustEval("await service.close(); 1", nil) },
+	"holdfast closed":   func(_ *testing.T, _ world, tab *browser.Tab) { tab.MustEval("await hf.close(); 1", nil) },
+	"tab closed":        func(_ *testing.T, _ world, tab *browser.Tab) { tab.Close() },
+	"page left":         func(_ *testing.T, w world, tab *browser.Tab) { tab.Navigate(w.URL("/blank?elsewhere")) },
+	"tab killed":        func(t *testing.T, _ world, tab *browser.Tab) { kill(t, tab) },
+	"lock stolen":       func(_ *testing.T, _ world, tab *browser.Tab) { steal(tab, "holdfast:") },
+	"term's lock taken": func(_ *testing.T, _ world, tab *browser.Tab) { steal(tab, "holdfast ") },
+}
+
+// kill ends the process of a tab that may be busy.
+func kill(t *testing.T, tab *browser.Tab) {
+	t.Helper()
+	pid, err := tab.Renderer()
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+}
+
+// steal takes the lock whose name begins so.
+func steal(tab *browser.Tab, prefix string) {
+	tab.MustEval(fmt.Sprintf("const {name} = (await navigator.locks.query()).held.find(({name}) => name.startsWith(%q)); navigator.locks.request(name, {steal: true}, () => 1); 1", prefix), nil)
 }
 
 // calls makes the tab call the service until the test stops it. A tab awaits an answer when ten of its calls have none, so
@@ -221,6 +232,58 @@ func TestServingTabEnds(t *testing.T) {
 				tab.Quiet()
 			}
 			assert.Equal(t, 1, serving)
+		})
+	}
+}
+
+// A call that follows an answer at once needs no acceptance of its own: it counts as accepted. If the serving tab is killed, the call
+// is not made again, whether the tab had made it or not. All calls behind it are made again, because nobody has accepted them. A tab
+// that ends in order says that it has not accepted the call, which is then made again too.
+func TestCallAfterAnswer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		first, next string // functions
+		killed      bool
+		outcome     string
+		count       int // how often the call after the answer was made
+	}{
+		"killed after it was made":  {first: "add", next: "never", killed: true, outcome: "call-lost", count: 1},
+		"killed before it was made": {first: "stalls", next: "add", killed: true, outcome: "call-lost"},
+		"closed before it was made": {first: "closes", next: "add", outcome: "did next", count: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, seen := serviceWorld(t, quick)
+			holder := w.member(t, name)
+			holder.WaitFor("service.serving", browser.Limit)
+			pid, err := holder.Renderer()
+			require.NoError(t, err)
+			caller := w.member(t, name)
+			caller.MustEval("for (let n = 0; n < 200; n++) await service.call('sum', n, 1); 1", nil) // over a port, without delay
+			caller.MustEval(fmt.Sprintf(`
+				await service.call('%s', 'first')
+				record('next', service.call('%s', 'next'))
+				for (let n = 0; n < 3; n++) record('behind-' + n, service.call('%[2]s', 'behind-' + n))
+				1`, test.first, test.next), nil)
+			if test.killed {
+				if test.count > 0 {
+					eventually(t, func() bool { return seen.count("behind-2") == 1 }, "the calls are not accepted")
+				}
+				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+			}
+			caller.WaitFor("Object.keys(outcomes).length === 4", browser.Limit)
+			got := browser.Get[map[string]string](caller, "outcomes")
+			assert.Equal(t, test.outcome, got["next"])
+			assert.Equal(t, test.count, seen.count("next"))
+			for n := range 3 {
+				id := fmt.Sprintf("behind-%d", n)
+				if test.next == "never" {
+					assert.Equal(t, "call-lost", got[id], "it was accepted")
+				} else {
+					assert.Equal(t, "did "+id, got[id])
+				}
+				assert.Equal(t, 1, seen.count(id))
+			}
+			caller.Quiet()
 		})
 	}
 }

@@ -63,6 +63,24 @@ test("a call that was not accepted is made in the next term", async () => {
   assert.deepEqual(made, [0, 1]);
 });
 
+for (const [end, told, count] of [["crash", "call-lost", [0, 2]], ["cache", 1, [0, 1, 2]]]) {
+  test(`a call that follows an answer at once counts as accepted, unless the tab says otherwise: ${end}`, async () => {
+    const ann = member(), ben = member();
+    await until(ben.call("add", 9));
+    made.length = 0;
+    const outcomes = ben.call("add", 0).then(() => { // in the task of the answer
+      ann.tab.suspend();
+      return Promise.all([outcome(ben.call("add", 1)), outcome(ben.call("add", 2))]);
+    });
+    await browser.settle();
+    assert.deepEqual(made, [0]);
+    if (end === "cache") ann.tab.resume();
+    ann.tab[end]();
+    assert.deepEqual(await browser.until(outcomes), [told, 2]);
+    assert.deepEqual(made, count);
+  });
+}
+
 test("a call that waits in a robbed tab is made once, although that tab wakes after its successor has begun", async () => {
   const ann = member(), ben = member();
   await until(ben.call("add", 0));

@@ -14,6 +14,8 @@ export interface Wire {
   open(connection: Connection): void;
   /** Asks for a port to the tab that serves in the connection's term. */
   port(connection: Connection): void;
+  /** Ends the connection as soon as its term is certainly over. */
+  watch(connection: Connection): void;
   answered(token: number): void;
   error(code: "call-lost" | "invalid-argument" | "unsupported", why: string): unknown;
 }
@@ -36,7 +38,7 @@ export class Caller implements Owner {
       if (this.#over) return reject(this.#over);
       try {
         const { value, moved } = copiedArgs(args);
-        this.#queue.push({ method, args: value as unknown[], moved, resolve, reject, accepted: false, direct: false });
+        this.#queue.push({ method, args: value as unknown[], moved, resolve, reject, accepted: false, assumed: false, direct: false });
       } catch (failure) {
         return reject(this.#wire.error("invalid-argument", `the arguments of ${method} cannot be sent to another tab: ${(failure as Error).message}`));
       }
@@ -61,7 +63,10 @@ export class Caller implements Owner {
   ready(connection: Connection): void {
     if (connection !== this.#connection) return;
     this.#newest = connection.token;
-    if (!connection.direct) this.#wire.port(connection);
+    if (!connection.direct) {
+      this.#wire.port(connection);
+      if (connection.locked) this.#wire.watch(connection);
+    }
     this.#flush();
   }
 
@@ -113,7 +118,7 @@ export class Caller implements Owner {
     this.#settling = this.#connection = this.#past = undefined;
     const again: Call[] = [];
     for (const call of connection.close()) {
-      if (!all && !call.accepted && !call.moved.length) again.push(call);
+      if (!all && !call.accepted && !call.assumed && !call.moved.length) again.push(call);
       else call.reject(this.#over ?? this.#wire.error("call-lost", `the tab that ran the service has ended after ${call.method} was ${call.accepted ? "accepted" : "sent"} and before it was answered; it may have happened`));
     }
     this.#queue.unshift(...again);

@@ -26,8 +26,10 @@ export interface Validity {
 
 export interface Office {
   error(code: LockErrorCode, why: string): Error;
+  /** Takes the lock of the term until the signal aborts. Returns whether this page holds it. `lost` is called if another page takes it. */
+  hold(token: number, ended: AbortSignal, lost: () => void): Promise<boolean>;
   /** Serves until the signal aborts. */
-  serve(token: number, functions: Functions, validity: Validity, ended: AbortSignal): Promise<void>;
+  serve(token: number, functions: Functions, validity: Validity, locked: boolean, ended: AbortSignal): Promise<void>;
   /** `start` has failed. */
   failed(failure: unknown): void;
   /** This tab will never serve. */
@@ -111,8 +113,9 @@ export class Candidate {
     if (lease.signal.aborted) lost();
     const validity = this.#validity(lease, signal);
     try {
+      const held = this.#office.hold(token, signal, () => term.abort(this.#office.error("lease-lost", "another page took the lock of the term")));
       const functions = await this.#started(token, signal);
-      await this.#office.serve(token, functions, validity, signal);
+      await this.#office.serve(token, functions, validity, await held, signal);
       return true;
     } catch (failure) {
       if (signal.aborted) return true; // not a failure of start

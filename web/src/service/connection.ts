@@ -13,6 +13,7 @@ export interface Call {
   resolve: (value: unknown) => void;
   reject: (reason: unknown) => void;
   accepted: boolean;
+  assumed: boolean;      // no acceptance will come: it counts as accepted unless the serving tab says otherwise
   direct: boolean;       // it was sent over a MessagePort
 }
 
@@ -31,16 +32,23 @@ export interface Owner {
   leave(connection: Connection): void;
 }
 
+/** How many microtasks after an answer a call counts as accepted when it is sent. A loop that awaits each call needs fewer. */
+const turns = 20;
+
 export class Connection {
   readonly id = uuid();
   /** Of the term; 0 until the serving tab has answered. */
   token = 0;
   /** Whether the term is over: its acceptances still count, its answers do not. */
   past = false;
+  /** Whether the page of the serving tab holds the lock of the term. */
+  locked = false;
+  readonly #closing = new AbortController();
   readonly #owner: Owner;
   readonly #lines: Line[] = [];
   readonly #sent = new Map<number, Call>(); // by number, in order
   #n = 0;
+  #fresh = 0; // microtasks in which the serving tab has certainly just lived, because its answer came in this task
   #closed = false; // no message is on its way over the port any more
   #ended = false;  // no message is on its way at all
 
@@ -64,13 +72,17 @@ export class Connection {
   }
 
   send(call: Call): void {
-    const { method, args, moved } = call, n = ++this.#n;
-    this.#sent.set(n, call);
+    const { method, args, moved } = call, { token } = this, n = ++this.#n;
+    call.assumed = this.#fresh > 0 && !this.#sent.size;
+    this.#fresh = 0;
     call.direct = this.direct;
-    this.#post({ token: this.token, n, method, args }, moved);
+    this.#sent.set(n, call);
+    this.#post(call.assumed ? { token, n, method, args, assumed: true } : { token, n, method, args }, moved);
   }
 
   #post(message: ToServing, moved?: Transferable[]): void { this.#line.post(message, moved); }
+
+  async #expire(): Promise<void> { for (this.#fresh = turns; this.#fresh > 0; this.#fresh--) await undefined; }
 
   receive = (message: ToCalling): void => {
     if (typeof message === "number") {
@@ -83,13 +95,16 @@ export class Connection {
       if (this.token && message.token > this.token) return this.#owner.began(message.token); // the tab before it had only just woken
       if (this.token ? message.token !== this.token : !this.#owner.current(message.token)) return;
       this.token = message.token;
+      this.locked = message.locked;
       return this.#owner.ready(this);
     }
     if (message.token !== this.token) return;
     if ("end" in message) {
-      for (const [n, call] of this.#sent) call.accepted = n <= message.end;
-      this.#ended = true;
-      return this.#owner.leave(this);
+      for (const [n, call] of this.#sent) {
+        call.accepted = n <= message.end;
+        call.assumed = false;
+      }
+      return this.end();
     }
     const call = this.#sent.get(message.n);
     if (!call) return;
@@ -98,10 +113,20 @@ export class Connection {
       return;
     }
     this.#sent.delete(message.n);
+    void this.#expire();
     this.#owner.answered(this.token);
     if ("error" in message) call.reject(revived(message.error as Described));
     else call.resolve(message.value);
   };
+
+  /** Aborts when this connection is closed. */
+  get closing(): AbortSignal { return this.#closing.signal; }
+
+  /** The term is over, and all its messages have arrived. */
+  end(): void {
+    this.#ended = true;
+    this.#owner.leave(this);
+  }
 
   /** Whether the acceptance of a call may still be on its way although the term is over. */
   get unsure(): boolean {
@@ -117,6 +142,7 @@ export class Connection {
   /** Ends the connection, and returns the calls that were sent and have no answer. */
   close(): Call[] {
     this.leave();
+    this.#closing.abort();
     for (const line of this.#lines) line.close();
     const left = [...this.#sent.values()];
     this.#sent.clear();

@@ -12,14 +12,14 @@ export type ToAll =
 /** From the calling tab. Its calls are numbered from 1 in each term, and are accepted in that order. */
 export type ToServing =
   | typeof unreadable
-  | { token: number; n: number; method: string; args: unknown[] }
+  | { token: number; n: number; method: string; args: unknown[]; assumed?: true } // assumed: the caller needs no acceptance
   | { token: number; bye: true };                 // the tab calls no more in this term, and hears which calls were accepted
 
 /** From the serving tab. A number says that the call of that number is accepted; it is sent before the function is called. */
 export type ToCalling =
   | typeof unreadable
   | number
-  | { token: number; hello: true }
+  | { token: number; hello: true; locked: boolean } // locked: the page holds the lock of its term
   | { token: number; n: number; value: unknown }
   | { token: number; n: number; error: Described }
   | { token: number; end: number };                // the term is over; calls up to this number were accepted

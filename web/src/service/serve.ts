@@ -5,6 +5,7 @@ import type { Reason } from "../protocol";
 import { Caller } from "./caller";
 import type { Connection } from "./connection";
 import { Candidate, type Start } from "./candidate";
+import { hold, whenOver } from "./ended";
 import { broker, channelLine, type Introduced, type Line, portLine, type ToBroker } from "./lines";
 import type { ToAll, ToCalling, ToServing } from "./protocol";
 import { Term } from "./term";
@@ -49,13 +50,15 @@ export class Server {
     this.#caller = new Caller({
       open: (connection) => this.#open(connection),
       port: (connection) => this.#port(connection),
+      watch: (connection) => whenOver(this.#lock(connection.token), () => connection.end(), connection.closing),
       answered: (token) => { this.token = token; },
       error: (code, why) => this.#error(code, `${this.#title}: ${why}`),
     });
     this.#listen();
     this.#candidate = new Candidate(() => facade.open(folder), start, {
       error: (code, why) => this.#error(code, `${this.#title}: ${why}`),
-      serve: (token, functions, validity, ended) => this.#serve(new Term(token, functions, validity, (method) =>
+      hold: (token, ended, lost) => hold(this.#lock(token), ended, lost),
+      serve: (token, functions, validity, locked, ended) => this.#serve(new Term(token, functions, validity, locked, (method) =>
         this.#error("invalid-argument", `${this.#title} has no function ${JSON.stringify(method)}; it has ${Object.keys(functions).join(", ") || "none"}`)), ended),
       failed: (failure) => this.#failed(failure),
       over: (failure) => this.#end(failure),
@@ -109,6 +112,8 @@ export class Server {
     };
   }
 
+  /** The name of the lock of a term. */
+  #lock(token: number): string { return `${this.#name} ${token}`; }
   #pair(id: string): string { return `${this.#name} ${id}`; }
   #tell(message: ToAll): void { this.#channel?.postMessage(message); }
 

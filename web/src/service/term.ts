@@ -19,6 +19,7 @@ export class Term {
   readonly token: number;
   readonly #functions: Functions;
   readonly #valid: Validity;
+  readonly #locked: boolean; // this page holds the lock of the term
   readonly #refused: (method: string) => unknown;
   readonly #clients = new Map<string, Client>();
   #open = true;
@@ -27,11 +28,12 @@ export class Term {
   #late: (() => void)[] = []; // answers that came while the lease had expired
   #idle: (() => void) | undefined;
 
-  constructor(token: number, functions: Functions, valid: Validity, refused: (method: string) => unknown) {
+  constructor(token: number, functions: Functions, valid: Validity, locked: boolean, refused: (method: string) => unknown) {
     valid.renewed = () => this.#renewed();
     this.token = token;
     this.#functions = functions;
     this.#valid = valid;
+    this.#locked = locked;
     this.#refused = refused;
   }
 
@@ -43,7 +45,7 @@ export class Term {
     const client = this.#clients.get(id) ?? { accepted: 0, early: new Map(), lines: new Set() };
     this.#clients.set(id, client);
     client.lines.add(line);
-    this.#post(line, { token: this.token, hello: true });
+    this.#post(line, { token: this.token, hello: true, locked: this.#locked });
   }
 
   /** Forgets a tab whose end is known. */
@@ -85,10 +87,10 @@ export class Term {
     return n;
   }
 
-  /** The tab dies at any moment, so the calling tab hears of the call's acceptance before its function runs. */
-  #accept({ n, method, args }: Request, line: Line): void {
+  /** The tab dies at any moment, so the calling tab hears of the call's acceptance before its function runs, unless it assumes that. */
+  #accept({ n, method, args, assumed }: Request, line: Line): void {
     const { token } = this;
-    line.post(n); // the shortest message: each call waits for it
+    if (!assumed) line.post(n); // the shortest message: the answer waits for it
     this.#running++;
     void this.#run(method, args).then(
       (value) => this.#answer(line, { token, n, value }),
