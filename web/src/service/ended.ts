@@ -1,8 +1,8 @@
 // The lock of a term. The page of the serving tab holds it as long as the term accepts calls, so a tab that gets it knows that the
 // term is over, however it ended. The lock of the lease says less: it can be taken from a tab that still lives.
 
-/** How much later than the lock the last message of the term may arrive. It came before the lock in each of 165 kills. */
-const arrivalMs = 50;
+/** How much later than the lock the last message of the term may arrive. It came before the lock in each of 265 kills. */
+const arrivalMs = 25;
 
 /**
  * Holds the lock until the signal aborts. Returns whether it is held; it is not where there are no Web Locks. Calls `lost` if another
