@@ -107,3 +107,21 @@ func testPanicInCall(t *testing.T, tab *browser.Tab) {
 	assert.NotContains(t, kinds(told(t, tab)), "readonly-entered")
 	tab.Quiet()
 }
+
+// Browsers report some failures of a worker without a message.
+func TestWorkerFailsWithoutMessage(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, quick), site(t, siteDir)}
+	tab := w.tab(t, "")
+	tab.MustEval(`
+		const workers = [], Real = Worker
+		globalThis.Worker = class extends Real { constructor(...args) { super(...args); workers.push(this) } }
+		await start(`+at("worker", "silent failure")+`)
+		lease = await hf.acquireProjectLock()
+		workers[0].dispatchEvent(new Event('error', {cancelable: true}))`, nil)
+	f := browser.Get[event](tab, "await failure(hf.acquireProjectLock())")
+	assert.Equal(t, "runtime-crashed", f["code"])
+	assert.Equal(t, "runtime-crashed: the Go runtime died (its worker failed and gave no reason); all leases are gone, call openHoldfast again", f["message"])
+	tab.WaitFor("(await locks()).held === 0", browser.Limit)
+	tab.Quiet()
+}

@@ -20,7 +20,7 @@ interface Client {
 export function startWorker(worker: Worker, url: URL | undefined, broken: Promise<string>, wasm: Fetching, died: Died, ended: AbortSignal): Runtime {
   let runs = false;
   worker.addEventListener("message", () => { runs = true; }, { once: true });
-  void broken.then((why) => died(runs ? why : notLoaded(`${url ?? `holdfast-worker.js beside ${wasm.url}`}`,
+  void broken.then((why) => died(runs ? why || "its worker failed and gave no reason" : notLoaded(`${url ?? `holdfast-worker.js beside ${wasm.url}`}`,
     why || "could not be loaded, or worker-src of the content security policy forbids it (a file of another origin needs blob: and that origin)")));
   const module = compile(wasm);
   module.catch(died);
