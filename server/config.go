@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -122,84 +121,6 @@ func DefaultConfig() Config {
 		StopLimit: 5 * time.Second, Drain: 2 * time.Second,
 		Log: slog.New(slog.DiscardHandler),
 	}
-}
-
-// Flags defines a flag for everything that can be set, with the present value as default.
-func (c *Config) Flags(flags *flag.FlagSet) {
-	text := func(p *string, name, usage string) { flags.StringVar(p, name, *p, usage) }
-	list := func(p *[]string, name, usage string) { flags.Var((*listFlag)(p), name, usage) }
-	duration := func(p *time.Duration, name, usage string) { flags.DurationVar(p, name, *p, usage) }
-
-	text(&c.DataDir, "data-dir", "`directory` of the embedded etcd")
-	text(&c.Blobs, "blobs", "`place` of the contents, which servers on one store share: a directory, by default in the data directory, or s3://bucket/prefix?endpoint=https://host&region=name")
-	flags.IntVar(&c.Keep, "keep", c.Keep, "generations of each document that are kept")
-	flags.Int64Var(&c.MaxContent, "max-content", c.MaxContent, "`bytes` that a content may have")
-	flags.Int64Var(&c.Quota, "quota", c.Quota, "`bytes` that the store of locks and names may take (embedded etcd)")
-	list(&c.Etcd, "etcd", "`host:port,…` of an external etcd cluster to use instead")
-	duration(&c.History, "history", "how long clients can resume from an old revision (embedded etcd)")
-	text(&c.Name, "name", "`name` of this member in a cluster of embedded etcds")
-	text(&c.PeerURL, "peer-url", "`URL` where the other members reach this one, as http://10.0.0.1:2380")
-	text(&c.ClientURL, "client-url", "`URL` where new members reach this one to join, as http://10.0.0.1:2379")
-	text(&c.PeerAddr, "peer-addr", "`address` to listen on for --peer-url, as 0.0.0.0:2380, where the URL has a name or its address is not one of this machine")
-	text(&c.ClientAddr, "client-addr", "`address` to listen on for --client-url, as 0.0.0.0:2379")
-	text(&c.EtcdTLS.Cert, "etcd-cert", "`file` of the certificate to show to the external cluster; renewed files count for new connections")
-	text(&c.EtcdTLS.Key, "etcd-key", "`file` of that certificate's key")
-	text(&c.EtcdTLS.CA, "etcd-ca", "`file` of the authorities of the external cluster's certificates")
-	text(&c.EtcdUser, "etcd-user", "`name` of the user of the external cluster, with the password in "+PasswordVariable+" or --etcd-password-file")
-	text(&c.EtcdPassword, "etcd-password-file", "`file` with that password")
-	text(&c.Prefix, "prefix", "`text` before every key in the external cluster, so that several deployments share it")
-	text(&c.PeerTLS.Cert, "peer-cert", "`file` of the certificate that this member shows to the others; renewed files count for new connections")
-	text(&c.PeerTLS.Key, "peer-key", "`file` of that certificate's key")
-	text(&c.PeerTLS.CA, "peer-ca", "`file` of the authority that has signed the certificates of all members, and nothing else")
-	list(&c.Join, "join", "`URL,…`: client URLs of a running cluster to join with an empty data directory; a server ignores its own")
-	text(&c.Replace, "replace", "peer `URL` of a member whose files are lost, whose place this one takes when it joins")
-
-	list(&c.Origins, "origin", "`origin,…`: pages of these origins may use the API too, as https://example.com")
-	list(&c.Hosts, "host", "`name,…` that clients call this server by, besides localhost; * is any")
-	list(&c.TrustedProxies, "trusted-proxy", "`range,…` of proxies whose X-Forwarded-For is believed, as 10.0.0.0/8")
-	text(&c.UserHeader, "user-header", "`name` of the header in which a trusted reverse proxy gives the user's name")
-	text(&c.GroupsHeader, "groups-header", "`name` of the header in which that proxy gives the user's groups, with commas between them")
-	text(&c.APIKeys, "api-keys", "`file` of API keys: a name, sha256:HASH and groups in each line; it is read again when it changes")
-	text(&c.Audit, "audit", "`file` that logs who signs in, is refused, breaks locks and deletes documents as an administrator")
-	text(&c.OIDCIssuer, "oidc-issuer", "`URL` of the OpenID Connect provider whose tokens name users")
-	text(&c.OIDCAudience, "oidc-audience", "`audience` that those tokens are for")
-	text(&c.OIDCSecret, "oidc-secret", "`file` with the client secret for the provider, where it asks for one")
-	text(&c.OIDCName, "oidc-name", "`claim` with the user's name; empty is the subject")
-	text(&c.OIDCGroups, "oidc-groups", "`claim` with the list of the user's groups")
-	text(&c.Policy, "policy", "`file` of rules that say who may do what; it is read again when it changes")
-	flags.BoolVar(&c.SecureCookie, "secure-cookie", c.SecureCookie, "send the cookie over HTTPS only, behind a proxy that ends it")
-
-	duration(&c.LockTTL, "lock-ttl", "how long a document's lock lasts without a heartbeat")
-	duration(&c.Sweep, "sweep", "pause between two sweeps of everything")
-	duration(&c.MaxWait, "max-wait", "the longest wait_ms")
-	duration(&c.Ping, "ping", "pause between two pings on a socket; two missed ones end it")
-	duration(&c.InstanceTTL, "instance-ttl", "how long the waiters of a server that died keep their places")
-	duration(&c.RoomGrace, "room-grace", "how long a participant whose socket closed keeps the place")
-	duration(&c.RoomIdle, "room-idle", "after how long an idle room is closed")
-	duration(&c.RoomScan, "room-scan", "pause between two looks for idle rooms")
-	duration(&c.RoomHeartbeat, "room-heartbeat", "pause between two signs of life of this server")
-	duration(&c.RoomDead, "room-dead", "after how long without one a server is taken for dead")
-
-	flags.Float64Var(&c.Rate, "rate", c.Rate, "requests a second that one session may send; 0 is any number")
-	flags.IntVar(&c.Burst, "burst", c.Burst, "requests that one session may send at once")
-	flags.Float64Var(&c.NewRate, "new-rate", c.NewRate, "new sessions a second from one address; 0 is any number")
-	flags.IntVar(&c.NewBurst, "new-burst", c.NewBurst, "new sessions at once from one address")
-	flags.Float64Var(&c.AddressRate, "address-rate", c.AddressRate, "requests a second from one address; 0 is any number")
-	flags.IntVar(&c.AddressBurst, "address-burst", c.AddressBurst, "requests at once from one address")
-	flags.Float64Var(&c.UserRate, "user-rate", c.UserRate, "requests a second of one signed-in user; 0 is any number")
-	flags.IntVar(&c.UserBurst, "user-burst", c.UserBurst, "requests at once of one signed-in user")
-	flags.IntVar(&c.MaxLocks, "max-locks", c.MaxLocks, "locks that one session may hold; 0 is any number")
-	flags.IntVar(&c.MaxWaiting, "max-waiting", c.MaxWaiting, "requests of one session that may wait; 0 is any number")
-	flags.IntVar(&c.MaxTickets, "max-tickets", c.MaxTickets, "tickets of one session that are remembered; 0 is any number")
-	flags.IntVar(&c.MaxDocuments, "max-documents", c.MaxDocuments, "documents that one user, or one session without a user, may create; 0 is any number")
-	flags.BoolVar(&c.LockAll, "lock-all", c.LockAll, "let anybody lock all documents at once, with the path documents")
-	duration(&c.HeaderLimit, "header-limit", "how long a request's header may take to arrive")
-	duration(&c.ReadLimit, "read-limit", "how long a request may take to arrive")
-	duration(&c.WriteLimit, "write-limit", "maximum time to write a response")
-	flags.BoolVar(&c.AccessLog, "access-log", c.AccessLog, "log each request, with the id that X-Request-Id has in the response")
-	text(&c.Traces, "traces", "`URL` of an OpenTelemetry collector (OTLP over gRPC) that gets a trace of each request, as http://127.0.0.1:4317")
-	duration(&c.Drain, "drain", "how long new connections are taken after SIGTERM, while /readyz fails; at most half of --stop-limit")
-	duration(&c.StopLimit, "stop-limit", "how long a graceful stop may take")
 }
 
 // Users reports whether users can sign in.
