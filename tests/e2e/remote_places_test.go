@@ -13,6 +13,8 @@ const (
 	acquired = `globalThis.leases = {}
 		globalThis.take = async (name, options) => (leases[name] = await hf.acquireProjectLock(options)).token
 		globalThis.give = name => leases[name].release(); null`
+	// waitsOnServer says whether a request for a place of the project waits on the server.
+	waitsOnServer = `(await (await fetch('/api/locks?path=documents/project', {credentials: 'omit'})).json()).waiters.length > 0`
 	// onServerAt is the server's answer about the places of the project, for an anonymous client.
 	onServerAt = `(await (await fetch('/api/locks?path=documents/project', {credentials: 'omit'})).json()).holders
 		.map(h => [h.holder_name, h.mode, h.paths.map(p => p.slice(2).join('/'))].join(' ')).sort()`
@@ -133,7 +135,7 @@ func TestADeadlockBetweenBrowsers(t *testing.T) {
 	take(ann, "own", "{path: ['a']}")
 	take(bob, "own", "{path: ['b']}")
 	ann.MustEval("result = take('other', {path: ['b'], within: leases.own, backoff: {maxRetries: 0}}); null", nil)
-	ann.WaitFor("count('waiting') > 0", browser.Limit)
+	ann.WaitFor(waitsOnServer, browser.Limit) // her event comes before the server has her request
 	bob.MustEval("result = failure(take('other', {path: ['a'], within: leases.own, backoff: {maxRetries: 0}})); null", nil)
 	assert.Equal(t, "deadlock", browser.Get[string](bob, "(await result).code"), "who began last")
 	bob.MustEval("await give('own')", nil)
