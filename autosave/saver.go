@@ -106,8 +106,8 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
 	s.life, s.end = context.WithCancel(context.Background())
 	go s.events.Run()
-	if c.Shown != "" {
-		s.newest, s.lineage = &Generation{ID: c.Shown}, c.Lineage
+	if s.lineage = c.Lineage; c.Shown != "" {
+		s.newest = &Generation{ID: c.Shown}
 	}
 	s.readOnly.Store(true)
 	if c.Dirty {

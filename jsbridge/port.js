@@ -8,6 +8,11 @@
 /** @typedef {(id: number, what: number) => unknown} Tell returns a false value when Go does not know the number */
 /** @typedef {{args: unknown[], resolve: (value: unknown) => void, reject: (reason: unknown) => void}} Call */
 /** @typedef {{abort?: AbortController, release?: () => void, over?: Promise<unknown>}} Asked */
+/**
+ * Locks that the page holds for a request of the program. The names have a NUL between them, and `shared` a bit for each
+ * name. `stolen` resolves if one of the locks was stolen; release resolves when the browser has got all of them back.
+ * @typedef {{names: string, shared: number, stolen: Promise<unknown>, release: () => Promise<unknown>}} Lent
+ */
 
 // The results of a request for a lock and of a function; port_js.go has the same.
 const GRANTED = 0, DENIED = 1, FAILED = 2;
@@ -32,6 +37,8 @@ export class Port {
   #reasons = new Map();
   /** @type {BroadcastChannel[]} */
   #channels = [];
+  /** The locks that no request has taken yet. @type {Map<number, Lent>} */
+  #lent = new Map();
 
   /** @param {Tell} tell calls Go */
   open(tell) {
@@ -105,9 +112,10 @@ export class Port {
    * @param {number} id
    * @param {string} name
    * @param {number} flags
+   * @param {number} [lent] the number of the locks that the page holds for this request
    */
-  lock(id, name, flags) {
-    this.#inTurn(id, (asked) => this.#request(id, asked, name, flags));
+  lock(id, name, flags, lent) {
+    if (!this.#takes(id, name, flags & SHARED, lent)) this.#inTurn(id, (asked) => this.#request(id, asked, name, flags));
   }
 
   /**
@@ -115,9 +123,53 @@ export class Port {
    * @param {number} id
    * @param {string} names with a NUL between them
    * @param {number} shared a bit for each name
+   * @param {number} [lent] see lock
    */
-  lockAll(id, names, shared) {
-    this.#inTurn(id, (asked) => this.#requestAll(id, asked, names.split("\0"), shared));
+  lockAll(id, names, shared, lent) {
+    if (!this.#takes(id, names, shared, lent)) this.#inTurn(id, (asked) => this.#requestAll(id, asked, names.split("\0"), shared));
+  }
+
+  /**
+   * The page holds locks for the program. The request that names their number gets them at once if it asks for just these;
+   * otherwise they are released.
+   * @param {number} number @param {Lent} lent
+   */
+  lend(number, lent) {
+    this.#lent.set(number, lent);
+    void lent.stolen.then(() => this.#lent.delete(number));
+  }
+
+  /** Releases locks that no request has taken. @param {number} number */
+  reclaim(number) {
+    const lent = this.#lent.get(number);
+    this.#lent.delete(number);
+    if (lent) this.#returned(lent);
+  }
+
+  /** Releases lent locks, before every later request. @param {Lent} lent */
+  #returned(lent) {
+    /** @type {Promise<unknown>} */
+    const over = lent.release().then(() => this.#releasing.delete(over));
+    this.#releasing.add(over);
+  }
+
+  /**
+   * Gives the request the locks that the page holds for it. Returns whether there are such locks.
+   * @param {number} id @param {string} names @param {number} shared @param {number} [number]
+   */
+  #takes(id, names, shared, number = 0) {
+    const lent = this.#lent.get(number);
+    if (lent?.names !== names || lent.shared !== shared) {
+      this.reclaim(number);
+      return false;
+    }
+    this.#lent.delete(number);
+    this.#asked.set(id, { release: () => this.#returned(lent) });
+    queueMicrotask(() => this.#asked.has(id) && this.#tell(id, GRANTED)); // not while the program asks
+    void lent.stolen.then((reason) => {
+      if (this.#asked.delete(id)) this.#fail(id, FAILED, reason);
+    });
+    return true;
   }
 
   /**
@@ -283,6 +335,7 @@ export class Port {
   close() {
     this.#tell = () => undefined;
     for (const id of this.#asked.keys()) this.release(id);
+    for (const number of this.#lent.keys()) this.reclaim(number);
     for (const channel of this.#channels) channel.close();
   }
 }

@@ -19,6 +19,17 @@ type WebLocks struct {
 	missing error // the reason why there are no Web Locks
 }
 
+type lentKey struct{}
+
+// Lent returns a context for an acquisition whose locks the page holds already, under this number. The first request of
+// the acquisition gets them at once if it asks for just these; otherwise they are released. 0 stands for none.
+func Lent(ctx context.Context, number int) context.Context {
+	if number == 0 {
+		return ctx
+	}
+	return context.WithValue(ctx, lentKey{}, number)
+}
+
 // NewWebLocks returns the Locker of this page or worker. Without Web Locks, every request fails with
 // ErrWebLockUnsupported and the reason.
 func NewWebLocks() *WebLocks {
@@ -101,7 +112,8 @@ func ask(ctx context.Context, g *webGrant, method, names string, flags int) erro
 	}
 	p := &pending{grant: g, answer: make(chan error, 1)}
 	p.id = g.scope.number(p.told)
-	if _, err := port.Call(method, p.id, names, flags); err != nil {
+	number, _ := ctx.Value(lentKey{}).(int)
+	if _, err := port.Call(method, p.id, names, flags, number); err != nil {
 		return refusal(err)
 	}
 	select {

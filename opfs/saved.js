@@ -42,28 +42,69 @@ export function folderOf(root, server, path) {
 }
 
 /**
- * Returns what was saved last in a folder. Undefined if nothing was saved. Also undefined, or rejected, if Go might load
- * another content: a file is damaged, unknown, or gone.
+ * Returns what was saved last in a folder; null if nothing was saved and Go would load nothing. Undefined, or rejected,
+ * if Go might load another content: a file is damaged, unknown, or gone.
  * @param {string} folder
- * @returns {Promise<Saved | undefined>}
+ * @returns {Promise<Saved | null | undefined>}
  */
 export async function saved(folder) {
-  let root = await navigator.storage.getDirectory();
-  for (const name of folder.split("/")) root = await root.getDirectoryHandle(name);
-  const [index, history] = await Promise.all([root.getDirectoryHandle("index"), root.getDirectoryHandle("history")]);
+  const root = await found(navigator.storage.getDirectory(), folder);
+  const [index, history] = await Promise.all([found(root, "index"), found(root, "history")]);
+  if (!index) return await filled(history) ? undefined : null;
+  if (!history) return undefined;
   const names = await listed(index, /^(\d+)-(\d+)\.json$/);
   names.sort((a, b) => b.first - a.first || b.second - a.second);
   /** @type {number[]} */
   const above = []; // tokens of the empty or damaged indexes above the newest valid one
+  let sure = true; // no index has a byte
   for (const { name, first } of names) {
     const file = await read(index, name);
+    sure &&= file?.length === 0;
     if (!file) continue;
     const generations = parsed(file);
     if (!generations) above.push(first);
     else if (above.length && await rebuilt(history, generations, above)) return undefined;
     else return current(history, generations.at(-1));
   }
+  return !sure || await filled(history) ? undefined : null;
+}
+
+/**
+ * Whether a page has left a draft in a folder, of which Go may make the content.
+ * @param {string} folder
+ */
+export async function drafted(folder) {
+  const drafts = await found(navigator.storage.getDirectory(), `${folder}/drafts`);
+  for await (const _ of entries(drafts)) return true;
+  return false;
+}
+
+/** The names in a folder. @param {FileSystemDirectoryHandle | undefined} folder @returns {AsyncIterable<string>} */
+const entries = (folder) => /** @type {any} */ (folder)?.keys() ?? [];
+
+/**
+ * Returns a folder in another one; undefined if it does not exist.
+ * @param {FileSystemDirectoryHandle | Promise<FileSystemDirectoryHandle> | undefined} folder @param {string} path
+ */
+async function found(folder, path) {
+  let at = await folder;
+  for (const name of path.split("/")) at = await at?.getDirectoryHandle(name).catch(missing);
+  return at;
+}
+
+/** @param {Error} error */
+function missing(error) {
+  if (error.name !== "NotFoundError") throw error;
   return undefined;
+}
+
+/**
+ * Whether a file of a folder has a byte, or may have one: Go makes empty files for the next save in advance.
+ * @param {FileSystemDirectoryHandle | undefined} folder
+ */
+async function filled(folder) {
+  if (folder) for await (const name of entries(folder)) if ((await opened(folder, name))?.size !== 0) return true;
+  return false;
 }
 
 /** @param {FileSystemDirectoryHandle} history @param {Generation | undefined} generation @returns {Promise<Saved | undefined>} */
@@ -98,7 +139,7 @@ async function rebuilt(history, generations, above) {
  */
 async function listed(folder, pattern) {
   const all = [];
-  for await (const name of /** @type {AsyncIterable<string>} */ (/** @type {any} */ (folder).keys())) {
+  for await (const name of entries(folder)) {
     const [, first, second] = pattern.exec(name) ?? [];
     // Go ignores numbers in any other spelling.
     if ([first, second].every((digits) => digits && /^(0|[1-9]\d{0,17})$/.test(digits))) all.push({ name, first: whole(first), second: whole(second) });

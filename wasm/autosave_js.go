@@ -170,11 +170,13 @@ func givenUp(ctx context.Context, err error) error {
 	return err
 }
 
-// locksWithin returns the locks of an AutoSave: within the lease that lock.within names, if any.
+// locksWithin returns the locks of an AutoSave: within the lease that lock.within names, if any. The first acquisition
+// gets the locks that the page holds already.
 func (s *service) locksWithin(r *reader) autosave.Locks {
+	lent := r.whole("lent")
 	v, ok := r.get("lock", safejs.TypeObject, "an object")
 	if !ok {
-		return s.manager
+		return nested{Manager: s.manager, lent: lent}
 	}
 	inner := reader{v: v, prefix: "lock."}
 	id := inner.text("within")
@@ -185,17 +187,18 @@ func (s *service) locksWithin(r *reader) autosave.Locks {
 	if r.err == nil {
 		r.err = inner.err
 	}
-	return nested{s.manager, lease}
+	return nested{s.manager, lease, lent}
 }
 
 // nested are the locks of a manager that are taken within a lease; the zero lease is none.
 type nested struct {
 	*lock.Manager
 	within lock.Lease
+	lent   int
 }
 
 func (n nested) Acquire(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
-	return n.Manager.Acquire(lock.Within(ctx, n.within), opts)
+	return n.Manager.Acquire(jsbridge.Lent(lock.Within(ctx, n.within), n.lent), opts)
 }
 
 // autosave reads the options of initAutoSave.
@@ -207,6 +210,7 @@ func (r *reader) autosave() autosave.Config {
 		Idle:      r.duration("idleMs", 0),
 		Shown:     r.text("shown"),
 		Lineage:   r.text("lineage"),
+		Dirty:     r.flag("dirty"),
 		Limits:    autosave.Limits{MaxGenerations: r.whole("maxGenerations"), MaxBytes: int64(r.whole("maxBytes")), Keep: autosave.Keep(r.choice("keep"))},
 	}
 	if v, ok := r.get("lock", safejs.TypeObject, "an object"); ok {

@@ -76,9 +76,10 @@ func (s *service) acquire(ctx context.Context, arg, _ safejs.Value) (any, error)
 	return s.told(jsbridge.JSON(encodeLease(lease)), nil)
 }
 
-// within returns a context that carries the lease named as within.
+// within returns a context that carries the lease named as within, and the number of locks that the page holds already.
 func (s *service) within(ctx context.Context, arg safejs.Value) (context.Context, error) {
 	r := reader{v: arg}
+	ctx = jsbridge.Lent(ctx, r.whole("lent"))
 	id := r.text("within")
 	if id == "" {
 		return ctx, r.err

@@ -39,13 +39,14 @@ func troubled(t *testing.T) http.Handler {
 		"cut":     serve("application/wasm", wasm[:len(wasm)/2]),
 		"stalled": stall,
 	} {
-		for _, name := range []string{"holdfast-host.js", "holdfast-worker.js", "holdfast-page.js", "holdfast-helper.js"} {
+		for _, name := range []string{"holdfast-host.js", "holdfast-worker.js", "holdfast-page.js", "holdfast-helper.js", "holdfast-early.js"} {
 			whole.HandleFunc("/"+folder+"/"+name, serve("text/javascript", script(name)))
 		}
 		whole.HandleFunc("/"+folder+"/holdfast.wasm", wasmHandler)
 	}
 	for _, folder := range []string{"deaf", "broken", "noworker"} {
 		whole.HandleFunc("/"+folder+"/holdfast-host.js", serve("text/javascript", script("holdfast-host.js")))
+		whole.HandleFunc("/"+folder+"/holdfast-early.js", serve("text/javascript", script("holdfast-early.js")))
 		whole.HandleFunc("/"+folder+"/holdfast.wasm", serve("application/wasm", wasm))
 	}
 	whole.HandleFunc("/deaf/holdfast-worker.js", stall)

@@ -59,6 +59,9 @@ func (n *network) gated(holdfast string) (options string, arrive func()) {
 
 var gates atomic.Int64
 
+// onlyPreview are options of an AutoSave that edits only once the runtime runs.
+const onlyPreview = "{lock: {ttlMs: 30000}}"
+
 // saves saves a text in a page of its own, which ends.
 func (w world) saves(t *testing.T, holdfast, options, text string) {
 	t.Helper()
@@ -73,7 +76,7 @@ func (w world) saves(t *testing.T, holdfast, options, text string) {
 func TestPreviewWhileTheRuntimeLoads(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
-	for _, options := range []string{"{}", "{path: ['a b', 'Ü/x']}"} {
+	for _, options := range []string{onlyPreview, "{...(" + onlyPreview + "), path: ['a b', 'Ü/x']}"} {
 		eachHost(t, func(t *testing.T, host string) {
 			holdfast := named(host, "preview "+host, "Ann")
 			w.saves(t, holdfast, options, "saved last")
@@ -124,7 +127,7 @@ func TestNoPreview(t *testing.T) {
 		{"switched off", "edits({enabled: false}); null", false, nil},
 		{"disposed", "edits(); await autosave.dispose()", true, nil},
 		{"closed", "edits(); await hf.close()", true, nil},
-		{"nobody listens", "globalThis.told = []; globalThis.autosave = await hf.initAutoSave(() => ''); null", false, []string{}},
+		{"nobody listens", "globalThis.told = []; globalThis.autosave = await hf.initAutoSave(() => ''); null", true, []string{}},
 		{"not found", "edits(); null", true, []string{"editable: saved last"}},
 		{"stalled", "edits(); null", true, []string{"editable: saved last"}},
 	} {
@@ -205,7 +208,7 @@ func TestTypedOnThePreview(t *testing.T) {
 		for name, args := range map[string]string{"at once": mark, "later": "() => setTimeout(" + mark + ")", "later, as JSON": "() => setTimeout(" + mark + "), () => JSON.parse(text)"} {
 			later, arrive := n.gated(holdfast)
 			tab := w.earlyTab(t, later)
-			tab.MustEval("globalThis.marked = false; edits({}, "+args+"); null", nil)
+			tab.MustEval("globalThis.marked = false; edits("+onlyPreview+", "+args+"); null", nil)
 			tab.WaitFor("marked", browser.Limit)
 			arrive()
 			tab.WaitFor("!autosave.readOnly && told.length >= 2", browser.Limit)
@@ -216,7 +219,7 @@ func TestTypedOnThePreview(t *testing.T) {
 		}
 		later, arrive := n.gated(holdfast)
 		tab := w.earlyTab(t, later)
-		tab.MustEval("edits({}, () => setTimeout(() => type(' and typed'))); null", nil)
+		tab.MustEval("edits("+onlyPreview+", () => setTimeout(() => type(' and typed'))); null", nil)
 		tab.WaitFor(`text === '{"saved":0} and typed'`, browser.Limit)
 		require.Equal(t, []string{`preview free: {"saved":0}`}, browser.Get[[]string](tab, "told"))
 		arrive()

@@ -24,10 +24,11 @@ type entry struct {
 // entries are the modules of the npm package. The facade is small, and every page loads it. Code that only one host
 // needs is in a module of its own.
 var entries = []entry{
-	{source: "web/src/holdfast.ts", output: "holdfast", external: []string{"./holdfast-host.js", "./holdfast-page.js", "./holdfast-autosave.js", "./holdfast-preview.js", "./holdfast-serve.js"}},
+	{source: "web/src/holdfast.ts", output: "holdfast", external: []string{"./holdfast-host.js", "./holdfast-page.js", "./holdfast-autosave.js", "./holdfast-preview.js", "./holdfast-early.js", "./holdfast-serve.js"}},
 	{source: "web/src/host.ts", output: "holdfast-host"},
 	{source: "web/src/start-autosave.ts", output: "holdfast-autosave"},
 	{source: "web/src/preview.ts", output: "holdfast-preview"},
+	{source: "web/src/early.ts", output: "holdfast-early"},
 	{source: "web/src/worker.ts", output: "holdfast-worker"},
 	{source: "web/src/service/serve.ts", output: "holdfast-serve"},
 	{source: "web/src/service/broker.ts", output: "holdfast-broker"},

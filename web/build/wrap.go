@@ -28,7 +28,7 @@ func wrap(o *api.BuildOptions) {
 var siblings = api.Plugin{
 	Name: "siblings",
 	Setup: func(build api.PluginBuild) {
-		build.OnResolve(api.OnResolveOptions{Filter: `^\./holdfast-(autosave|host|page|preview|serve)\.js$`},
+		build.OnResolve(api.OnResolveOptions{Filter: `^\./holdfast-(autosave|early|host|page|preview|serve)\.js$`},
 			func(args api.OnResolveArgs) (api.OnResolveResult, error) {
 				name := strings.TrimSuffix(strings.TrimPrefix(args.Path, "./holdfast-"), ".js")
 				if source, ok := map[string]string{"autosave": "start-autosave", "serve": "service/serve"}[name]; ok {

@@ -16,7 +16,7 @@ import { type Shot, Shots } from "./shots";
 import { encoded, pause, type Taking } from "./snapshot";
 import { LastState } from "./state";
 import * as twice from "./twice";
-import { consent, merged, type RawState, type Saver, type Told, type ToldEditable, type Wire } from "./wire";
+import { consent, merged, type RawState, type Saver, type Text, type Told, type ToldEditable, type Wire } from "./wire";
 
 const journalMs = 200;
 /** How long typing must pause before text that may not be saved becomes a draft. */
@@ -104,10 +104,11 @@ export class AutoSave implements Saver {
   }
 
   async #begin(signal?: AbortSignal): Promise<void> {
-    const options = { ...this.#options, folder: this.#journal.folder, ...(this.#crashes && { shown: this.#shots.base, lineage: this.#shots.draft }) };
+    const options = { ...this.#options, folder: this.#journal.folder, ...(this.#crashes && this.text()) };
     this.#journal.folder = (await this.#wire.call("autosave", options, signal) as { folder: string }).folder;
   }
 
+  text(): Text { return { shown: this.#shots.base, lineage: this.#shots.draft, dirty: this.#shots.unsaved }; }
   get readOnly(): boolean { return this.#readOnly || this.#loading.busy; }
   get lease(): Contract.ProjectLockLease | undefined { return this.readOnly ? undefined : this.#leases.get(this.#leaseId); }
 
@@ -155,7 +156,6 @@ export class AutoSave implements Saver {
   }
 
   pin(id: string, name: string): Promise<Contract.Generation> { return this.#call("pin", { id, name }) as Promise<Contract.Generation>; }
-
   read(id: string): Promise<Uint8Array> { return this.#call("read", { id }) as Promise<Uint8Array>; }
 
   async restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array> {
@@ -241,6 +241,7 @@ export class AutoSave implements Saver {
       case "lock:readonly-entered":
         return this.#onReadonly?.(Object.freeze({ ...raw, lastError: this.#wire.error(raw["lastError"]) }) as unknown as Contract.ProjectLockEvent);
     }
+    this.#leaseId = raw.leaseId ?? this.#leaseId;
     const generation = raw["generation"] as Contract.Generation | undefined;
     if (raw.type === "autosave:saved" && generation) this.#saved(raw["draft"] as string | undefined, raw["number"] as number, generation);
     this.#set(raw.state as RawState);
@@ -302,7 +303,6 @@ export class AutoSave implements Saver {
     if (bytes && early) this.#shots.hold();
     else if (bytes) this.#replace(base ?? "", bytes);
     else if (base !== undefined && !this.#shots.unsaved) this.#shots.base = base;
-    this.#leaseId = raw.leaseId ?? "";
     this.#readOnly = false;
     const detail = this.#detail(raw) as Contract.AutoSaveEditable;
     this.#soon(() => {

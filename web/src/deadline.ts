@@ -27,7 +27,7 @@ export function inTime<T>(promise: Promise<T>, end: number, method?: Method): Pr
     const reads = ["history", "read", "drafts"].includes(method as string);
     const code = reads ? "read-failed" : "write-failed";
     const reason: Reason = { code, operation: reads ? "read" : "save", retryable: true,
-      message: code + ": the Go runtime has not answered in time; try again, and restart the browser where that lasts" };
+      message: code + ": the Go runtime has not answered in time; try again, or restart the browser" };
     timer = setTimeout(reject, end - performance.now(), reason);
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));

@@ -1,7 +1,7 @@
 // Loads and runs the Go program, in a worker or in the page.
 
 import "wasm_exec";
-import { Port } from "../../jsbridge/port.js";
+import type { Port } from "../../jsbridge/port.js";
 import type { Database } from "../../opfs/database.js";
 import type { Files } from "../../opfs/files.js";
 import type { Journals } from "../../opfs/journal.js";
@@ -35,19 +35,17 @@ export type Open = (config: Config, event: Listener["event"]) => Promise<Exports
  * Prepares the program, which runs from the first Holdfast until the last one is closed. When it dies, its locks are
  * released.
  */
-export async function startGo(module: WebAssembly.Module, tell: Died, { files, tables, writer, journals, database, ended }: Lent): Promise<Open> {
+export async function startGo(module: WebAssembly.Module, tell: Died, port: Port, { files, tables, writer, journals, database, ended }: Lent): Promise<Open> {
   const go = new Go();
-  let port: Port | undefined;
   const died = (why: string): void => {
     if (!stop(go)) return;
-    port?.close();
+    port.close();
     tell(why);
   };
   guard(go, died);
   const instance = await WebAssembly.instantiate(module, go.importObject);
-  port = new Port();
   ended?.throwIfAborted();
-  ended?.addEventListener("abort", () => stop(go) && port?.close()); // in a page nothing else ends it
+  ended?.addEventListener("abort", () => stop(go) && port.close()); // in a page nothing else ends it
 
   const served = new Set<Exports>(); // Holdfasts that do not close
   let turn: Promise<unknown> = Promise.resolve();

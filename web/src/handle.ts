@@ -49,7 +49,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
     this.#retry = undefined;
     this.ready = this.#make().then((saver) => {
       this.#saver = saver;
-      if (this.#marks && !(this.#shown && (this.#fixed ?? taken(this.#take)).text === this.#shown.text)) saver.markDirty();
+      if (this.typed) saver.markDirty();
     });
     this.ready.catch(({ code }: { code?: string }) => { // every call reports it
       if (code !== "load-failed" || this.#leaving) return this.#ended();
@@ -58,6 +58,9 @@ export class Handle extends Listeners implements Contract.AutoSave {
       this.#retryMs = Math.min(2 * this.#retryMs, 30_000);
     });
   }
+
+  /** Whether the page has typed before its AutoSave was ready. An editor may mark the preview that it loads. */
+  get typed(): boolean { return this.#marks > 0 && (this.#fixed ?? taken(this.#take)).text !== this.#shown?.text; }
 
   get readOnly(): boolean { return this.#saver?.readOnly ?? true; }
   get lease(): Contract.ProjectLockLease | undefined { return this.#saver?.lease; }

@@ -7,10 +7,11 @@ import { beforeClose, deadline, inTime, limitOf, loadedWithin } from "./deadline
 import { revived } from "./events";
 import { asError, AutoSaveError, problem, ProjectLockError } from "./errors";
 import { Handle } from "./handle";
+import type { Early } from "./early";
 import { type Entry, Lease, type LeaseFields } from "./lease";
 import { asked, both, Locks, type LockRequest, type Requester } from "./locks";
 import { type Modules, modules } from "./modules";
-import { checked, type Checked, checkOpen, inBrowser, noPage, type Token, uuid } from "./options";
+import { type Acquisition, checked, checkOpen, inBrowser, noPage, type Token, uuid } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent } from "./protocol";
 import { quietly } from "./quietly";
 import { join, preload, type SharedHost, tooSlow } from "./runtime";
@@ -24,8 +25,6 @@ import type { Saver } from "./wire";
 export { AutoSaveError, ProjectLockError };
 
 declare const __VERSION__: string;
-
-type Acquisition = Checked<Contract.AcquireOptions> & { leaseId: string };
 
 /** How long the runtime may take to load. A slow line gets twice as long the next time. */
 let loadLimitMs = 30_000;
@@ -42,6 +41,7 @@ class Holdfast extends Target implements Contract.Holdfast {
   declare readonly locks: Contract.LockManagerLike;
 
   #host: SharedHost | undefined;
+  #write: Host["journal"] | undefined; // writes drafts, also before the runtime runs
   #starting: Promise<SharedHost> | undefined;
   #over: ProjectLockError | undefined; // why no call is possible any more
   #closing: Promise<void> | undefined;
@@ -120,17 +120,19 @@ class Holdfast extends Target implements Contract.Holdfast {
       event: (e) => signal.aborted || this.#dispatch(e),
       died: (...why) => signal.aborted || (this.#host ? this.#died(...why) : failed(why[0])),
       slept: () => this.#sleep(),
+      writes: (journal) => { this.#write = journal; },
     }, signal).then((host) => {
       clearTimeout(limit);
       if (!signal.aborted) resolve(this.#host = host);
     }, failed);
   }
 
+  readonly #loads = (): boolean => !this.#host && !this.#over;
   get #holds(): number { return this.#leases.size + this.#savers.size; }
 
   /** Ends the runtime and releases its locks; it begins anew when the page is shown. */
   #sleep(): void {
-    this.#lose(problem("lease-lost", "the page was put to sleep, and holds nothing meanwhile", "renew"), "lease-lost", ({ signal }) =>
+    this.#lose(problem("lease-lost", "the page was put to sleep, and holds nothing", "renew"), "lease-lost", ({ signal }) =>
       new Promise((begun, failed) => addEventListener("pageshow", () => this.#begin().then(begun, failed), { once: true, signal })));
   }
 
@@ -174,9 +176,9 @@ class Holdfast extends Target implements Contract.Holdfast {
   }
 
   createAutoSave(snapshot: Taking, options?: Contract.AutoSaveOptions): Contract.AutoSave {
-    let previewed: Promise<void> | undefined;
+    let previewed: Promise<Early | undefined> | undefined;
     const make = async (handle: Handle, take: Taking, given: AbortSignal): Promise<Saver> => {
-      previewed ??= this.#modules.preview(handle, options).catch(() => undefined);
+      previewed ??= this.#modules.preview(handle, options, this.#loads, this.#ended.signal).catch(() => undefined);
       const { startAutoSave } = await this.#modules.autosave();
       return startAutoSave(handle, this.#running, given, this, typeof snapshot === "function" ? take : snapshot, options, this.#savers,
         (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError, previewed);
@@ -217,12 +219,9 @@ class Holdfast extends Target implements Contract.Holdfast {
     for (const one of saved) if (one.status === "rejected") throw one.reason;
   }
 
-  /** Calls Go once it runs; settles with an error of Holdfast whatever happens to Go. */
-  #journal: Host["journal"] = (method, ...args) => this.#untilOver(() => {
-    if (this.#host) return this.#host.journal(method, ...args) as Promise<never>;
-    throw problem("aborted", "the runtime does not run");
-  }) as never;
+  #journal: Host["journal"] = (method, ...args) => this.#untilOver(() => this.#write!(method, ...args) as Promise<never>) as never;
 
+  /** Calls Go once it runs; settles with an error of Holdfast whatever happens to Go. */
   #call(method: Method, arg?: unknown, signal?: AbortSignal, callback?: Callback, operation?: Contract.Operation): Promise<unknown> {
     if (this.#over) return Promise.reject(this.#over);
     const answer = this.#host ? this.#host.call(method, arg, signal, callback)
@@ -266,10 +265,17 @@ class Holdfast extends Target implements Contract.Holdfast {
     const entry: Entry = { end: new AbortController(), granted: false, ...(onReadonly && { onReadonly }) };
     this.#leases.set(acquisition.leaseId, entry);
     try {
-      if (!this.#host) acquisition.timeoutMs = await loadedWithin(this.#settling(this.#running), acquisition.timeoutMs, signal);
+      if (this.#loads()) {
+        this.#modules.take(acquisition, this.#loads, entry.end.signal);
+        acquisition.timeoutMs = await loadedWithin(this.#settling(this.#running), acquisition.timeoutMs, signal);
+        acquisition.lent = await acquisition.lent;
+      }
       return await acquire(acquisition, entry, signal);
     } finally {
-      if (!entry.granted) this.#leases.delete(acquisition.leaseId);
+      if (!entry.granted) {
+        this.#leases.delete(acquisition.leaseId);
+        entry.end.abort(); // releases what the page holds
+      }
     }
   }
 

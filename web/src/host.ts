@@ -3,6 +3,7 @@
 import { compile, type Fetching, notLoaded } from "./compile";
 import type { Callback, Died, FromWorker, Host, Listener, Runtime, ToWorker } from "./protocol";
 import { watchHidden } from "./hidden";
+import type { Loan } from "./lend";
 import { watch } from "./watch";
 
 interface Call {
@@ -26,6 +27,7 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
   module.catch(died);
   const calls = new Map<number, Call>();
   const clients = new Map<number, Client>();
+  const loans = new Map<number, Loan>();
   let lastId = 0;
   // The bytes of a call are not needed afterwards, so they need not be copied.
   const post = (message: ToWorker, arg?: unknown): void => {
@@ -40,13 +42,27 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
     return call;
   };
 
+  /** The argument for the worker, which asks for the release of locks that come with it. */
+  const sendable = (arg: unknown): unknown => {
+    const { lent } = { ...(arg as { lent?: Loan }) };
+    if (!lent) return arg;
+    const { number, names, shared, stolen } = lent;
+    lent.given = true;
+    loans.set(number, lent);
+    void stolen.then(() => post({ kind: "lent", number, stolen: true }));
+    return { ...(arg as object), lent: { number, names, shared } };
+  };
+
+  const journal = ((method, ...args) => new Promise<unknown>((resolve, reject) => {
+    ended.throwIfAborted();
+    calls.set(++lastId, { resolve, reject, callback: undefined });
+    post({ kind: "journal", id: lastId, method, args });
+  })) as Host["journal"];
+
   const host = (client: number): Host => ({
-    journal: (method, ...args) => new Promise<unknown>((resolve, reject) => {
-      calls.set(++lastId, { resolve, reject, callback: undefined });
-      post({ kind: "journal", id: lastId, method, args });
-    }) as never,
-    call: (method, arg, signal, callback) => new Promise((resolve, reject) => {
-      const id = ++lastId;
+    journal,
+    call: (method, given, signal, callback) => new Promise((resolve, reject) => {
+      const id = ++lastId, arg = sendable(given);
       post({ kind: "call", client, id, method, arg, aborted: signal?.aborted, callback: callback !== undefined }, arg);
       const abort = (): void => post({ kind: "abort", id });
       const settled = <T>(settle: (value: T) => void) => (value: T) => {
@@ -58,6 +74,9 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
     }),
   });
 
+  ended.addEventListener("abort", () => { // a writer of drafts may be called before Go runs
+    for (const { reject } of calls.values()) reject(ended.reason);
+  });
   watchHidden((hidden) => worker.postMessage({ kind: "hidden", hidden } satisfies ToWorker), ended);
   const watched = watch(worker, () => calls.size > 0, (why) => died(why, true), ended);
   worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
@@ -65,6 +84,8 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
       case "ready": return clients.get(data.client)?.ready();
       case "event": return clients.get(data.client)?.event(data.event);
       case "died": return died(data.why);
+      case "release":
+        return void loans.get(data.number)?.release().then(() => post({ kind: "lent", number: data.number, stolen: false }));
       case "result": return answered(data.id)?.resolve(data.value);
       case "error": return answered(data.id)?.reject(data.reason);
       case "callback": {
@@ -74,6 +95,7 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
     }
   };
   return {
+    journal,
     loaded: async () => {
       await module;
       const pong = new Promise((done) => worker.addEventListener("message", done, { once: true }));

@@ -120,7 +120,7 @@ function read(name: string, options: unknown): { request: LockRequest; signal: A
   if (name.startsWith("-")) throw refuse("names that begin with - are reserved");
   if (request.steal && request.ifAvailable) throw refuse("steal and ifAvailable exclude each other");
   if (request.steal && request.mode !== "exclusive") throw refuse("steal needs the mode exclusive");
-  if (signal && (request.steal || request.ifAvailable)) throw refuse("signal cannot be combined with steal or ifAvailable");
+  if (signal && (request.steal || request.ifAvailable)) throw refuse("signal excludes steal and ifAvailable");
   return { request, signal };
 }
 

@@ -2,27 +2,39 @@
 
 import type * as Contract from "../holdfast";
 import { asError } from "./errors";
+import type { Early } from "./early";
 import type { Handle } from "./handle";
-import type { Opening } from "./options";
+import type { When } from "./lend";
+import type { Acquisition, Opening } from "./options";
 import type { Start } from "./service/candidate";
 import type { Server } from "./service/serve";
 import { loaded } from "./start";
 
 export interface Modules {
   autosave(): Promise<typeof import("./start-autosave")>;
-  /** Shows a page that listens what was saved last, if that can be read. */
-  preview(handle: Handle, options: Contract.AutoSaveOptions | undefined): Promise<void>;
+  /** Shows a page that listens what was saved last, if that can be read. Lets a page edit, if that is certain, while `loads` returns true. */
+  preview(handle: Handle, options: Contract.AutoSaveOptions | undefined, ...when: When): Promise<Early | undefined>;
+  /** Takes the browser's locks for an acquisition that waits for the runtime. */
+  take(acquisition: Acquisition, ...when: When): void;
   serve(root: string, service: EventTarget, name: string, start: Start): Promise<Server>;
 }
 
 /** `open` opens a Holdfast of this browser for another project. */
-export const modules = ({ baseURL, root, server }: Opening, open: (root: string) => Contract.Holdfast): Modules => ({
+export const modules = (opening: Opening, open: (root: string) => Contract.Holdfast): Modules => {
+  const { baseURL, root, server, strategy } = opening;
+  /** Absent with a server, and over a file: then Go alone knows who may write. */
+  const early = async (): Promise<typeof import("./early") | undefined> =>
+    (server || strategy === "file-lock" ? undefined : loaded(baseURL, "early", () => import("./holdfast-early.js"))) as never;
+  return {
   autosave: () => loaded(baseURL, "autosave", () => import("./holdfast-autosave.js")) as ReturnType<Modules["autosave"]>,
-  preview: async (handle, options) => {
+  preview: async (handle, options, loads, ended) => {
     await undefined; // the page adds its listeners
-    if (!handle.hears("autosave:preview") || options?.enabled === false) return;
-    const { preview } = await loaded(baseURL, "preview", () => import("./holdfast-preview.js")) as typeof import("./preview");
-    await preview(handle, root, server, options ?? {});
+    if (options?.enabled === false || !(loads() || handle.hears("autosave:preview"))) return undefined;
+    const reader = loaded(baseURL, "preview", () => import("./holdfast-preview.js")) as Promise<typeof import("./preview")>;
+    const rights = await early();
+    return (await reader).preview(handle, opening, options ?? {}, rights, loads, ended);
   },
+  take: (...asked) => void early().then((module) => module?.take(root, ...asked)).catch(() => undefined),
   serve: async (...args) => (await loaded(baseURL, "serve", () => import("./holdfast-serve.js")) as typeof import("./service/serve")).serve(baseURL, asError, open, ...args),
-});
+};
+};

@@ -3,11 +3,15 @@
 import type { AcquireOptions, OpenOptions } from "../holdfast";
 import { problem, type ProjectLockError } from "./errors";
 import { Lease } from "./lease";
+import type { Loan } from "./lend";
 
 const invalid = (option: string, why: string): Error => problem("invalid-argument", `${option} ${why}`);
 
 /** Options for Go, with the ones that stay in the page. */
 export type Checked<T extends AcquireOptions> = Omit<T, "within"> & { within?: string };
+
+/** An acquisition for Go, with the locks that the page holds for it already. */
+export type Acquisition = Checked<AcquireOptions> & { leaseId: string; lent?: Promise<Loan | undefined> | Loan | undefined };
 
 /** Returns a copy of the options that can be sent to a worker, without signal and functions. */
 export function checked<T extends AcquireOptions>(options: T | undefined): Checked<T> {
@@ -91,7 +95,7 @@ export function uuid(): string {
   return "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx".replace(/x/g, (_, at: number) => (random[at]! % 16).toString(16));
 }
 
-export const noPage = (): ProjectLockError => problem("unsupported", "there is no page here; on a server, open a Holdfast in the code that runs in the browser alone");
+export const noPage = (): ProjectLockError => problem("unsupported", "there is no page here; open a Holdfast in the browser alone");
 
 /** Whether this runs in a page or in a worker of one. */
 export const inBrowser = "document" in globalThis || "WorkerGlobalScope" in globalThis;

@@ -1,18 +1,19 @@
 // Go in the page itself, for pages that cannot afford a worker's latency. The bundle of this module replaces setTimeout
 // by that of page-timers.ts.
 
+import { Port } from "../../jsbridge/port.js";
 import { Database } from "../../opfs/database.js";
 import { compile, type Fetching } from "./compile";
 import { Files } from "../../opfs/files.js";
 import { startGo } from "./go";
 import { watchHidden } from "./hidden";
+import { lending } from "./lending";
 import { pageKey } from "./page-key";
 import { stopTimers, startTimers } from "./page-timers";
-import type { Died, Runtime } from "./protocol";
+import type { Died, Host, Runtime } from "./protocol";
 import { startScript } from "./start-script";
 
 export async function startPage(wasm: Fetching, baseURL: URL | undefined, died: Died, ended: AbortSignal): Promise<Runtime> {
-  const module = await compile(wasm);
   ended.throwIfAborted();
   // Bundlers look for this literal form: they make a file of the worker, which a policy with worker-src 'self' admits.
   // They may inline a mere URL as data.
@@ -20,26 +21,30 @@ export async function startPage(wasm: Fetching, baseURL: URL | undefined, died: 
     if (typeof Worker === "undefined") throw new DOMException("there are no dedicated workers here", "NotSupportedError");
     return startScript("holdfast-helper.js", baseURL && new URL("holdfast-helper.js", baseURL), () => new Worker(new URL("./holdfast-helper.js", import.meta.url)), wasm.url);
   };
-  startTimers(helper);
   // Each program has a worker of its own for files: ending it closes what a dead program had open.
   const files = new Files(helper);
   const { journals } = files;
-  const database = new Database();
+  const database = new Database(), port = new Port();
   watchHidden((hidden) => files.keep(!hidden), ended);
   ended.addEventListener("abort", () => {
-    stopTimers();
     files.close();
     database.close();
   });
-  const open = await startGo(module, died, { files, tables: files, writer: files, journals, database, ended });
+  const opens = (async () => {
+    const module = await compile(wasm);
+    ended.throwIfAborted();
+    startTimers(helper);
+    ended.addEventListener("abort", stopTimers);
+    return startGo(module, died, port, { files, tables: files, writer: files, journals, database, ended });
+  })();
+  opens.catch(died);
+  const journal: Host["journal"] = (method, ...args) => (journals[method] as (...args: unknown[]) => unknown)(...args) as never;
   return {
-    loaded: async () => undefined,
+    journal,
+    loaded: () => opens,
     open: async (...asked) => {
-      const exports = await open(...asked);
-      return {
-        call: (method, ...args) => exports[method](...args),
-        journal: (method, ...args) => (journals[method] as (...args: unknown[]) => unknown)(...args) as never,
-      };
+      const exports = await (await opens)(...asked);
+      return { journal, call: (method, arg, ...rest) => lending(port, arg, (own) => exports[method](own, ...rest)) };
     },
   };
 }

@@ -1,29 +1,52 @@
 // Shows the page what was saved last, while the Go program is loading.
 
-import { folderOf, saved } from "../../opfs/saved.js";
+import { drafted, folderOf, saved } from "../../opfs/saved.js";
 import type * as Contract from "../holdfast";
+import type { Early } from "./early";
 import type { Handle } from "./handle";
+import { namesOf, type When } from "./lend";
+import type { Opening } from "./options";
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
+/** How long the files may take while the page holds the lock. */
+const readMs = 1000;
+
 /**
- * Reads what was saved last in this browser and gives it to the page. Does nothing if nothing is saved, or if Go might
- * load another content.
+ * Reads what was saved last in this browser and gives it to the page. If the page may edit, it holds the lock from now on:
+ * nobody else edits, no draft waits, and Go would load the same content. `rights` takes the lock, if that is possible.
  */
-export async function preview(handle: Handle, root: string, server: string, { path = [] }: Contract.AutoSaveOptions): Promise<void> {
-  const [found, held, databases] = await Promise.all([saved(folderOf(root, server, path)), server ? undefined : isHeld(root, path), indexedDB?.databases()]);
+export async function preview(handle: Handle, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, rights: typeof import("./early") | undefined, ...when: When): Promise<Early | undefined> {
+  const { path = [] } = options;
+  const folder = folderOf(root, server, path);
+  const loan = await rights?.mayEdit(root, options, ...when);
+  const asked = Promise.all([read(folder), loan && leftBehind(folder), loan ? false : server ? undefined : isHeld(root, path)]);
+  const late = new Promise<typeof unsure>((done) => loan && setTimeout(done, readMs, unsure));
+  const [found, waiting, held] = await Promise.race([asked.catch(() => unsure), late]);
+  if (found && handle.hears("autosave:preview")) handle.preview({ base: found.base, text: decoder.decode(found.content) }, Object.freeze({ content: found.content.slice(), ...(held !== undefined && { held }) }));
+  if (loan && found !== undefined && !waiting) return rights!.early(loan, folder, found, ownerName);
+  await loan?.release();
+  return undefined;
+}
+
+const unsure = [undefined, true, undefined] as const;
+
+/** The generation that Go would load: null if there is none, undefined if that is not sure. */
+async function read(folder: string): ReturnType<typeof saved> {
+  const [found, databases] = await Promise.all([saved(folder), indexedDB?.databases()]);
   // A document may have moved to the database while the browser refused files.
-  if (!found || databases?.some(({ name }) => name === "holdfast")) return;
-  const { base, content } = found;
-  handle.preview({ base, text: decoder.decode(content) }, Object.freeze({ content, ...(held !== undefined && { held }) }));
+  return databases?.some(({ name }) => name === "holdfast") ? undefined : found;
+}
+
+/** Whether a page has left text behind: as a draft, or in localStorage, see rescue.ts. */
+async function leftBehind(folder: string): Promise<boolean> {
+  return await drafted(folder) || Object.keys(localStorage).some((key) => key.startsWith(`holdfast:draft:${folder}:`));
 }
 
 /** Whether a lock keeps this page from editing the document now. Undefined if the browser does not know. */
 async function isHeld(root: string, path: readonly string[]): Promise<boolean | undefined> {
   const { held } = await navigator.locks?.query().catch(() => ({ held: undefined })) ?? {};
-  const names = [`holdfast:${root}`]; // of the document, and of all around it: those of Go's lock.Name
-  path.forEach((component, at) => names.push(`${names[at]}${at ? "/" : "//"}${component.replace(/[%/\x00-\x1f\x7f]/g, encoded)}`));
+  const names = namesOf(root, path);
   return held?.some(({ name, mode }) => name === names.at(-1) || (mode === "exclusive" && names.includes(name!)));
 }
 
-const encoded = (character: string): string => `%${character.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase()}`;

@@ -37,6 +37,8 @@ export interface Listener {
   event(event: RawEvent): void;
   /** The instance is dead and sends nothing more. If it did not die by itself, another one may replace it. */
   died: Died;
+  /** The writer of drafts can be called. */
+  writes?(journal: Host["journal"]): void;
   /** The page was put to sleep, and a Holdfast of it held a lock: the instance has ended. */
   slept(): void;
 }
@@ -46,6 +48,8 @@ export type Died = (why: unknown, replace?: boolean) => void;
 
 /** A Go program that runs or loads. It serves each Holdfast of the page separately. */
 export interface Runtime {
+  /** Works before Go runs. */
+  journal: Host["journal"];
   open(config: Config, event: Listener["event"]): Promise<Host>;
   /** Resolves when everything that `open` needs is loaded. */
   loaded(): Promise<unknown>;
@@ -62,6 +66,7 @@ export type ToWorker =
   | { kind: "ping" }
   | { kind: "hidden"; hidden: boolean }          // of the page
   | { kind: "journal"; id: number; method: JournalMethod; args: unknown[] }
+  | { kind: "lent"; number: number; stolen: boolean } // otherwise the locks were released, as Go has asked
   | { kind: "returned"; callback: number; failed: boolean };
 
 /** Worker to page. */
@@ -71,12 +76,13 @@ export type FromWorker =
   | { kind: "died"; why: string }
   | { kind: "ended" } | { kind: "pong" }         // see watch.ts
   | { kind: "file call"; bytes: number }         // see calls.ts
+  | { kind: "release"; number: number }          // locks that the page holds for Go, see lend.ts
   | { kind: "result"; id: number; value: unknown }
   | { kind: "error"; id: number; reason: Reason }
   | { kind: "callback"; id: number; callback: number; value: unknown };
 
 /** Requests of a page to the writer of its drafts. Go takes no part. */
-export type JournalMethod = "write" | "seal" | "saved" | "release" | "merge";
+export type JournalMethod = "bind" | "write" | "seal" | "saved" | "release" | "merge";
 
 /** A Go runtime in any thread, and the writer of drafts beside it. */
 export interface Host {

@@ -49,7 +49,9 @@ export async function join(name: string, start: Start, config: Config, listener:
     if (!shared.users.size) shared.end.abort();
     else if (host && !closing) void host.call("close").catch(() => undefined);
   });
-  host = await (await shared.runtime).open(config, listener.event);
+  const runtime = await shared.runtime;
+  listener.writes?.(runtime.journal);
+  host = await runtime.open(config, listener.event);
   const { call, journal } = host;
   if (ended.aborted) void call("close").catch(() => undefined); // it left meanwhile
   return {

@@ -28,7 +28,7 @@ const named = (value: unknown): string =>
   typeof value !== "object" || value === null ? String(value === null ? value : typeof value) : value.constructor?.name || tag(value);
 
 const refused = (what: string): TypeError => new TypeError(
-  `${what}; return a string, an ArrayBuffer or a view of one, a Blob, or an object that JSON can describe`);
+  `${what}; return a string, an ArrayBuffer or a view of one, a Blob, or an object for JSON`);
 
 /** Lone surrogates have no UTF-8: encoders change them silently. */
 function isWhole(text: string): boolean {

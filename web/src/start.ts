@@ -20,7 +20,7 @@ export const loaded = (baseURL: URL | undefined, name: string, beside: () => Pro
 async function page(baseURL: URL | undefined): Promise<typeof import("./page").startPage> {
   const already = (globalThis as Record<symbol, unknown>)[pageKey];
   if (already) return already as typeof import("./page").startPage;
-  if ("ServiceWorkerGlobalScope" in globalThis) throw problem("unsupported", "a service worker has to import holdfast-page.js beside holdfast.js, with an import declaration");
+  if ("ServiceWorkerGlobalScope" in globalThis) throw problem("unsupported", "a service worker must import holdfast-page.js beside holdfast.js");
   const module = loaded(baseURL, "page", () => import("./holdfast-page.js")) as Promise<typeof import("./page")>;
   return (await module).startPage;
 }
@@ -33,7 +33,7 @@ let cache: RequestCache = "default";
 
 /** Fetches the Wasm. After a failure, the browser's cache may hold the broken file. */
 function fetching(url: string, signal: AbortSignal): Fetching {
-  const response = fetch(url, { credentials: "same-origin", signal, cache });
+  const response = fetch(url, { credentials: "same-origin", signal, cache, priority: "low" });
   response.catch(() => undefined); // compile reports it
   return { url, response, arrived: (whole) => { cache = whole ? "default" : "reload"; } };
 }

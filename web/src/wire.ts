@@ -17,7 +17,7 @@ export interface Wire {
   /** The promise, or an error if the deadline comes first. */
   inTime<T>(promise: Promise<T>, end: number, method?: Method): Promise<T>;
   /** The receivers of events from Go, by the number of their AutoSave. */
-  savers: Map<number, Saver>;
+  savers: Savers;
   /** Tells the listeners of the lock; returns whether none of them prevented the default. */
   tell(event: Contract.ProjectLockEvent): boolean;
   error(reason: unknown): Contract.ProjectLockError | Contract.AutoSaveError;
@@ -26,8 +26,13 @@ export interface Wire {
 /** The methods of an AutoSave that its handle offers to the page. */
 type Shown = "readOnly" | "lease" | "state" | "markDirty" | "flushNow" | "history" | "drafts" | "resolveDraft" | "pin" | "read" | "restore" | "requestEdit";
 
+/** The text that a page shows: the generation on which it was typed, the id of its drafts, and whether it is unsaved. */
+export interface Text { shown: string; lineage: string; dirty: boolean }
+
 /** An AutoSave that has begun. */
-export interface Saver extends Pick<Contract.AutoSave, Shown> { heard(raw: RawEvent): void; leave(end: number): Promise<void> }
+export interface Saver extends Pick<Contract.AutoSave, Shown> { heard(raw: RawEvent): void; leave(end: number): Promise<void>; text(): Text }
+
+export type Savers = Pick<Map<number, Pick<Saver, "heard">>, "delete"> & { set(id: number, saver: any): unknown };
 
 export type RawState = Contract.AutoSaveState & { readOnly?: boolean; lastError?: Reason };
 export type Told = RawEvent & { state?: RawState; ask?: number; error?: Reason; lease?: Contract.ProjectLockLease };
@@ -37,25 +42,24 @@ export type ToldEditable = Told & Contract.AutoSaveEditable & { base?: string };
 const odd = (path: unknown): boolean => path !== undefined
   && !(Array.isArray(path) && path.every((part) => typeof part === "string" && !/\p{Surrogate}/u.test(part)));
 
+/** The error of an AutoSave that cannot begin. */
+export const refusal = (wire: Wire, code: string, why: string): Error => wire.error({ code, operation: "acquire", retryable: false, message: `${code}: ${why}` });
+
 /** Refuses options that no AutoSave can have. Go checks the rest. */
 export function check(wire: Wire, snapshot: unknown, options: Contract.AutoSaveOptions): void {
-  const fault = (what: string): Error =>
-    wire.error({ code: "invalid-argument", operation: "acquire", retryable: false, message: `invalid-argument: ${what}` });
-  if (!globalThis.document) {
-    throw wire.error({ code: "unsupported", operation: "acquire", retryable: false, message: "unsupported: AutoSave saves what a page edits; start it in the page, not in a worker" });
-  }
-  if (typeof snapshot !== "function") throw fault("the snapshot must be a function");
-  if (typeof options !== "object" || options === null) throw fault("options must be an object");
-  if ([options.path, options.lock?.path].some(odd)) throw fault("path must be an array of strings, without lone surrogates");
-  const within: unknown = options.lock?.within;
-  if (within !== undefined && typeof (within as Contract.ProjectLockLease | null)?.leaseId !== "string") throw fault("lock.within must be a lease");
-  const { signal } = options as { signal?: unknown };
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw fault("signal must be an AbortSignal");
-  const { merge, journalMs } = options as { merge?: unknown; journalMs?: unknown };
-  if (merge !== undefined && typeof merge !== "function") throw fault("merge must be a function");
-  if (journalMs !== undefined && !(typeof journalMs === "number" && journalMs >= 0 && journalMs < 2 ** 31)) {
-    throw fault("journalMs must be a number of milliseconds, 0 or more");
-  }
+  if (!globalThis.document) throw refusal(wire, "unsupported", "AutoSave saves what a page edits; start it in the page, not in a worker");
+  const must = (right: boolean, what: string): void => {
+    if (!right) throw refusal(wire, "invalid-argument", what);
+  };
+  must(typeof snapshot === "function", "the snapshot must be a function");
+  must(typeof options === "object" && options !== null, "options must be an object");
+  const { path, lock, signal, merge, journalMs: every = 0 } = options as Record<string, unknown> & Contract.AutoSaveOptions;
+  must(![path, lock?.path].some(odd), "path must be an array of strings, without lone surrogates");
+  const within: unknown = lock?.within;
+  must(within === undefined || typeof (within as Contract.ProjectLockLease | null)?.leaseId === "string", "lock.within must be a lease");
+  must(signal === undefined || signal instanceof AbortSignal, "signal must be an AbortSignal");
+  must(merge === undefined || typeof merge === "function", "merge must be a function");
+  must(typeof every === "number" && every >= 0 && every < 2 ** 31, "journalMs must be a number of milliseconds, 0 or more");
 }
 
 /**

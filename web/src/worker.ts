@@ -1,12 +1,15 @@
 // The worker in which Go runs by default: its timers keep their pace in hidden tabs, and when it ends the browser
 // releases everything it held.
 
+import { Port } from "../../jsbridge/port.js";
 import { Database } from "../../opfs/database.js";
 import { Journals } from "../../opfs/journal.js";
 import { SaveWriter } from "../../opfs/savewriter.js";
 import { Tables } from "../../opfs/tables.js";
 import { watchCalls } from "./calls";
 import { type Open, startGo } from "./go";
+import type { Loan } from "./lend";
+import { lending } from "./lending";
 import type { Callback, Exports, FromWorker, Reason, ToWorker } from "./protocol";
 
 const scope = self as unknown as { postMessage(message: FromWorker, transfer: Transferable[]): void; onmessage: ((e: MessageEvent<ToWorker>) => void) | null };
@@ -19,6 +22,9 @@ let program: Promise<Open> | undefined;
 const clients = new Map<number, Promise<Exports>>();
 const journals = new Journals();
 const tables = new Tables();
+const port = new Port();
+/** The functions that the page's answers call, by the numbers of the locks that it holds for Go. */
+const stolen = new Map<number, (reason: unknown) => void>(), released = new Map<number, (answer: unknown) => void>();
 const aborts = new Map<number, AbortController>();
 const callbacks = new Map<number, { resolve: () => void; reject: (reason: unknown) => void }>();
 let lastCallback = 0;
@@ -34,7 +40,7 @@ scope.onmessage = ({ data }) => {
   switch (data.kind) {
     case "start": {
       const { client, module, config } = data;
-      program ??= startGo(module, (why) => post({ kind: "died", why: String(why) }), { tables, writer: new SaveWriter(), journals, database: new Database() });
+      program ??= startGo(module, (why) => post({ kind: "died", why: String(why) }), port, { tables, writer: new SaveWriter(), journals, database: new Database() });
       const exports = program.then((open) => open(config, (event) => post({ kind: "event", client, event }, event)));
       clients.set(client, exports);
       exports.then(() => post({ kind: "ready", client }), ({ message }: Error) => post({ kind: "died", why: message }));
@@ -48,6 +54,11 @@ scope.onmessage = ({ data }) => {
       break;
     case "ping":
       post({ kind: "pong" });
+      break;
+    case "lent":
+      (data.stolen ? stolen : released).get(data.number)?.(new DOMException("the lock was stolen", "AbortError"));
+      stolen.delete(data.number);
+      released.delete(data.number);
       break;
     case "journal":
       void journal(data);
@@ -69,13 +80,27 @@ async function call({ client, id, method, arg, aborted, callback }: ToWorker & {
   if (aborted !== undefined) aborts.set(id, (controller = new AbortController()));
   if (aborted) controller?.abort(); // before the call: with a later message, Go would already wait
   try {
-    const value = await (await clients.get(client)!)[method](arg, controller?.signal, callback ? inPage(id) : undefined);
+    const exports = await clients.get(client)!;
+    const value = await lending(port, borrowed(arg), (own) => exports[method](own, controller?.signal, callback ? inPage(id) : undefined));
     post({ kind: "result", id, value }, value);
   } catch (reason) {
     post({ kind: "error", id, reason: reason as Reason });
   } finally {
     aborts.delete(id);
   }
+}
+
+/** An argument whose locks, if there are any, can be released and lost. */
+function borrowed(arg: unknown): unknown {
+  const { lent } = { ...(arg as { lent?: Loan }) };
+  return lent ? { ...(arg as object), lent: {
+    ...lent,
+    stolen: new Promise((resolve) => stolen.set(lent.number, resolve)),
+    release: () => new Promise((resolve) => {
+      released.set(lent.number, resolve);
+      post({ kind: "release", number: lent.number });
+    }),
+  } } : arg;
 }
 
 /** Runs a request to the writer of drafts, without Go. */

@@ -1,0 +1,164 @@
+// Stands in for Go while the runtime is loading: the page edits, and Go takes over the lock, the document and the journal.
+
+import type { Saved } from "../../opfs/saved.js";
+import type { Loan } from "./lend";
+import type { Method, RawEvent } from "./protocol";
+import { first } from "./state";
+import type { RawState, Saver, Told, Wire } from "./wire";
+
+export { mayEdit, take } from "./lend";
+
+/** The right to edit before Go runs. */
+export interface Early {
+  /** The connection of an AutoSave that edits at once. */
+  wire(wire: Wire): Wire;
+  /** Gives the right back. */
+  end(): Promise<unknown>;
+}
+
+/** The time until the next attempt to load the runtime, and the longest one, in milliseconds. */
+const retryMs = 1000, mostMs = 30_000;
+
+export const early = (loan: Loan, folder: string, found: Saved | null, ownerName: string): Early => ({
+  wire: (wire) => new StandIn(wire, loan, folder, found, ownerName).wire,
+  end: () => loan.release(),
+});
+
+const state = { ...first, phase: "idle", readOnly: false } as RawState;
+
+/** Answers an AutoSave in the place of Go, until Go has begun. */
+class StandIn {
+  readonly wire: Wire;
+  readonly #go: Wire;
+  readonly #folder: string;
+  readonly #found: Saved | null;
+  #loan: Loan | undefined;
+  #saver!: Saver;
+  #bound!: readonly [id: number, folder: string, ownerId: string, ownerName: string];
+  #promised = true; // the page was told that it may edit, and nothing else since
+  #mute = false; // the page knows already that it is read-only
+  #over = false; // Go answers by itself
+  #marked = false; // since Go was called
+  #leaseId: string | undefined; // for the next event: the page does not get the one that brought it
+  #begun: Promise<void> | undefined; // pending until Go has decided
+  readonly #ended = new AbortController();
+
+  constructor(wire: Wire, loan: Loan, folder: string, found: Saved | null, ownerName: string) {
+    this.#go = wire;
+    this.#loan = loan;
+    this.#folder = folder;
+    this.#found = found;
+    this.wire = {
+      ...wire,
+      call: (...asked) => this.#call(...asked),
+      // The writer of drafts learns from Go where they are; until then, from here. It may be another one after a failed download.
+      journal: ((method, ...args) => {
+        if (!this.#over) (wire.journal("bind", ...this.#bound) as unknown as Promise<void>).catch(() => undefined);
+        return wire.journal(method, ...args);
+      }) as Wire["journal"],
+      savers: {
+        set: (id, saver) => {
+          this.#saver = saver;
+          this.#bound = [id, folder, wire.holdfast.ownerId, ownerName];
+          wire.savers.set(id, { heard: (raw: RawEvent) => this.#heard(raw as Told) });
+        },
+        delete: (id) => {
+          this.#end();
+          return wire.savers.delete(id);
+        },
+      },
+    };
+    // Stolen, or the page is put to sleep: then it begins anew without notice.
+    void loan.stolen.then((error) => {
+      this.#loan = undefined;
+      if (!loan.given) this.#lose("lease-lost", error);
+    });
+  }
+
+  async #call(method: Method, arg: object, signal?: AbortSignal, end?: number): Promise<unknown> {
+    if (this.#over) return this.#go.call(method, arg, signal, end);
+    switch (method) {
+      case "autosave":
+        if (this.#begun) { // the page has slept, or the runtime has died
+          this.#end();
+          return this.#go.call(method, arg, signal, end);
+        }
+        this.#begun = this.#takeOver(arg);
+        this.#saver.heard({ type: "autosave:editable", state, drafts: [], base: this.#found?.base ?? "", ...(this.#found && { content: this.#found.content }) });
+        return { folder: this.#folder };
+      case "mark": return void (this.#marked = true);
+      case "answer": return "ask" in arg && arg.ask !== undefined ? this.#go.call(method, arg) : undefined;
+      case "dispose":
+        if (!this.#loan?.given && !this.#saver.text().dirty) return undefined;
+    }
+    await this.#begun;
+    return this.#go.call(method, arg, signal, end);
+  }
+
+  async #takeOver(options: object): Promise<void> {
+    try {
+      await this.#loaded();
+      if (this.#ended.signal.aborted) return;
+      this.#marked = false;
+      await this.#go.call("autosave", { ...options, ...this.#saver.text(), lent: this.#loan }, this.#ended.signal);
+      if (this.#promised && !this.#over) this.#lose("acquire-failed", undefined); // it has the lock, and cannot read
+    } catch (failure) {
+      this.#lose("runtime-crashed", failure);
+    }
+    this.#over = true;
+  }
+
+  /** Resolves when the runtime runs. A download that fails is repeated. */
+  async #loaded(): Promise<void> {
+    for (let pause = retryMs; !this.#ended.signal.aborted; pause = Math.min(2 * pause, mostMs)) {
+      try {
+        return void await this.#go.call("answer", {}); // nobody has asked: only the runtime counts
+      } catch (failure) {
+        if ((failure as { code?: string }).code !== "load-failed") throw failure;
+        await new Promise((done) => setTimeout(done, pause));
+      }
+    }
+  }
+
+  /** An event of Go. The page does not learn what it knows already. */
+  #heard(raw: Told): void {
+    if (!this.#over && this.#promised) {
+      const { type, content } = raw as Told & { content?: Uint8Array };
+      if (type === "autosave:phase") {
+        if (raw.state?.phase === "error") this.#lose("acquire-failed", raw.state.lastError);
+        else if (raw.state?.readOnly) return;
+      } else if (type === "autosave:editable" && !content) {
+        return this.#adopted(raw);
+      } else if (type === "autosave:editable") this.#lose("acquire-failed", undefined);
+      else if (type === "autosave:readonly") this.#promised = false;
+      else if (raw.state) raw = { ...raw, state: { ...raw.state, phase: "idle", readOnly: false } };
+    } else if (!this.#over && this.#mute && raw.type === "autosave:readonly") return void (this.#mute = false);
+    const { leaseId = this.#leaseId } = raw;
+    this.#leaseId = undefined;
+    this.#saver.heard(leaseId ? { ...raw, leaseId } : raw);
+  }
+
+  /** Go has the lock and found what the page shows. It waits for an answer, and knows the marks up to its beginning. */
+  #adopted({ ask, leaseId }: Told): void {
+    const [saver] = this.#bound, tell = (method: Method, arg: object): unknown => this.#go.call(method, { ...arg, saver }).catch(() => undefined);
+    this.#over = true;
+    this.#leaseId = leaseId;
+    void tell("answer", { ask });
+    if (this.#marked) void tell("mark", { marked: true });
+  }
+
+  /** The page may no longer edit. */
+  #lose(reason: string, error: unknown): void {
+    if (this.#over || !this.#promised) return;
+    this.#promised = false;
+    this.#mute = true;
+    this.#saver.heard({ type: "autosave:readonly", reason, ...(error !== undefined && { error }), state: { ...state, phase: "readonly", readOnly: true } } as unknown as Told);
+  }
+
+  /** The AutoSave has ended, or begins anew. */
+  #end(): void {
+    this.#over = true;
+    this.#ended.abort();
+    if (!this.#loan?.given) void this.#loan?.release();
+  }
+}

@@ -1,0 +1,99 @@
+// Takes locks of the browser for a runtime that is still loading, which gets them when it runs.
+
+import type { Lent } from "../../jsbridge/port.js";
+import type { AutoSaveOptions, LockMode } from "../holdfast";
+import type { Acquisition } from "./options";
+
+/** Whether the runtime is still loading, and the signal that aborts when the Holdfast ends. */
+export type When = [loads: () => boolean, ended: AbortSignal];
+
+/** Locks that the page holds for one call of Go. */
+export interface Loan extends Lent {
+  readonly number: number;
+  given?: boolean; // Go has been called
+}
+
+/** The names of a place and of all around it, the outermost first: those of Go's lock.Name. */
+export function namesOf(root: string, path: readonly string[]): string[] {
+  const names = [`holdfast:${root}`];
+  path.forEach((component, at) => names.push(`${names[at]}${at ? "/" : "//"}${component.replace(/[%/\x00-\x1f\x7f]/g, encoded)}`));
+  return names;
+}
+
+const encoded = (character: string): string => `%${character.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase()}`;
+
+/**
+ * Takes the locks of a place, if nobody holds or awaits them. They are released when `ended` aborts and when the page goes
+ * into the back/forward cache. They are also released when the page is frozen before Go runs: they have no record yet, so
+ * that no other page could take them.
+ */
+export async function lend(root: string, path: readonly string[], mode: LockMode, ended: AbortSignal): Promise<Loan | undefined> {
+  if (ended.aborted || !navigator.locks) return undefined;
+  const names = namesOf(root, path), over = new AbortController(), { signal } = over;
+  const last = names.length - 1;
+  let lose!: (reason: unknown) => void;
+  const stolen = new Promise<unknown>((resolve) => { lose = resolve; });
+  const until = new Promise((done) => signal.addEventListener("abort", done));
+  const held: Promise<unknown>[] = [];
+  const answers = names.map((name, at) => new Promise<boolean>((answer) => {
+    held.push(navigator.locks.request(name, { mode: at < last ? "shared" : mode, ifAvailable: true }, (lock) => {
+      answer(!!lock);
+      return lock && until;
+    }).catch((reason: unknown) => { // refused, or stolen
+      answer(false);
+      lose(reason);
+      over.abort();
+    }));
+  }));
+  const loan: Loan = {
+    number: crypto.getRandomValues(new Uint32Array(1))[0]! + 1, names: names.join("\0"), shared: (mode === "shared" ? 2 << last : 1 << last) - 1, stolen,
+    release: () => {
+      over.abort();
+      return Promise.all(held);
+    },
+  };
+  const leave = (): void => {
+    lose(new DOMException("the page was put to sleep", "AbortError"));
+    over.abort();
+  };
+  ended.addEventListener("abort", () => over.abort(), { signal });
+  addEventListener("pagehide", ({ persisted }) => persisted && leave(), { signal });
+  globalThis.document?.addEventListener("freeze", () => loan.given || leave(), { signal });
+  if ((await Promise.all(answers)).every(Boolean) && !signal.aborted) return loan;
+  await loan.release();
+  return undefined;
+}
+
+/** Whether the page may run Wasm: its content security policy may forbid that. */
+function compiles(): boolean {
+  try {
+    return !!new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
+  } catch {
+    return false;
+  }
+}
+
+/** Takes the lock of an AutoSave, if it is free and the options leave no doubt. */
+export async function mayEdit(root: string, options: AutoSaveOptions, ...[loads, ended]: When): Promise<Loan | undefined> {
+  return loads() && plain(options) && compiles() ? lend(root, options.path ?? [], "exclusive", ended) : undefined;
+}
+
+/** Options that Go accepts, and that leave no doubt about the lock. */
+function plain({ path = [], debounceMs = 500, idleMs = 2000, maxGenerations = 1, maxBytes = 1, keep = "spread", standby = true, lock, enabled = true }: AutoSaveOptions): boolean {
+  const fields = Object.entries({ ...lock }).some(([name, value]) => value !== undefined && name !== "signal" && name !== "onReadonly");
+  return !fields && enabled === true && typeof standby === "boolean" && ["spread", "latest"].includes(keep) && isPath(path)
+    && [debounceMs, idleMs, maxGenerations, maxBytes].every((n) => typeof n === "number" && n > 0 && n < 1e12) && [maxGenerations, maxBytes].every(Number.isInteger)
+    && debounceMs <= idleMs;
+}
+
+const isPath = (path: readonly string[]): boolean => Array.isArray(path) && path.every((part) => typeof part === "string" && part !== "" && !/\p{Surrogate}/u.test(part)) && path.join().length < 300;
+
+/** Options of an acquisition whose locks are those of one place. */
+const known = ["path", "mode", "ttlMs", "heartbeatIntervalMs", "timeoutMs", "ifAvailable", "backoff", "leaseId"];
+
+/** Takes the browser's locks for an acquisition that waits for the runtime, if they are free: see lend. */
+export function take(root: string, acquisition: Acquisition, ...[loads, ended]: When): void {
+  const { path = [], mode = "exclusive" } = acquisition;
+  const one = Object.entries(acquisition).every(([name, value]) => value === undefined || known.includes(name));
+  if (loads() && one && isPath(path) && ["exclusive", "shared"].includes(mode)) acquisition.lent = lend(root, path, mode, ended);
+}
