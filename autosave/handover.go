@@ -32,6 +32,8 @@ func (s *Saver) answer(m Message) {
 		case s.handing != nil && s.handing.round == m.Round: // asked again: the handover is under way
 			s.post(Message{Kind: EditAccepted, Round: m.Round, Detail: s.lease.ID})
 			s.handing.renew(s)
+		case s.role == loading && s.lineage != "" && s.lineage == s.config.Lineage:
+			// The page shows its text already, and may edit before this Saver. The other page asks again when this one edits.
 		case s.handing != nil, s.role == loading:
 			s.post(Message{Kind: EditBusy, Round: m.Round})
 		case s.role == editing, s.verifying():

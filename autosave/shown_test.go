@@ -1,7 +1,9 @@
 package autosave_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -64,5 +66,25 @@ func TestPageLoadsWhatItDoesNotShow(t *testing.T) {
 
 		p := again(w, "a", g.ID, "saved")
 		assert.Equal(t, "later", string(last(p, autosave.EventEditable).Content))
+	})
+}
+
+// A page that edited before its Saver began is asked for the lock while that Saver still loads. It answers when it edits.
+func TestPageThatGoesOnHandsOverOnceItEdits(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		p := w.prepare("a")
+		p.config.Lineage = "its draft"
+		var failing atomic.Bool
+		failing.Store(true)
+		p.store = unlisted{p.store, &failing}
+		require.NoError(t, p.tryOpen())
+		other := w.tab("b")
+		asked := make(chan error, 1)
+		go func() { asked <- other.RequestEdit(t.Context(), autosave.EditOptions{}) }()
+		w.sleep(time.Second)
+		require.Empty(t, asked)
+		failing.Store(false)
+		require.NoError(t, <-asked)
+		assert.False(t, other.ReadOnly())
 	})
 }

@@ -36,6 +36,9 @@
 
 const block = 4096, slots = 3, slotBytes = 1024, textAt = 20;
 const magic = "HFDRAFT1";
+/** The length of the slots. */
+export const headLength = slots * block;
+
 const encoder = new TextEncoder(), decoder = new TextDecoder();
 
 /** An open draft file. */
@@ -150,10 +153,23 @@ function spelled(stored) {
   return bytes;
 }
 
+/**
+ * The newest valid slot of a file, whose content may be damaged.
+ * @param {Uint8Array} head the first bytes of the file
+ */
+export function newest(head) {
+  return [0, 1, 2].flatMap((slot) => parsed(head.slice(slot * block, slot * block + slotBytes), slot) ?? []).sort((a, b) => b.order - a.order)[0];
+}
+
 /** @param {SyncHandle} handle @param {number} slot @returns {Stored | undefined} */
 function parse(handle, slot) {
   const bytes = new Uint8Array(slotBytes);
-  if (handle.read(bytes, { at: slot * block }) !== slotBytes || decoder.decode(bytes.subarray(0, 8)) !== magic) return undefined;
+  return handle.read(bytes, { at: slot * block }) === slotBytes ? parsed(bytes, slot) : undefined;
+}
+
+/** @param {Uint8Array} bytes @param {number} slot @returns {Stored | undefined} */
+function parsed(bytes, slot) {
+  if (bytes.length !== slotBytes || decoder.decode(bytes.subarray(0, 8)) !== magic) return undefined;
   const digits = Array.from(bytes.subarray(8, 16), (byte) => byte.toString(16).padStart(2, "0")).join("");
   if (digits !== sum(bytes.subarray(16))) return undefined;
   const length = new DataView(bytes.buffer).getUint32(16, true);

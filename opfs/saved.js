@@ -69,24 +69,14 @@ export async function saved(folder) {
   return !sure || await filled(history) ? undefined : null;
 }
 
-/**
- * Whether a page has left a draft in a folder, of which Go may make the content.
- * @param {string} folder
- */
-export async function drafted(folder) {
-  const drafts = await found(navigator.storage.getDirectory(), `${folder}/drafts`);
-  for await (const _ of entries(drafts)) return true;
-  return false;
-}
-
 /** The names in a folder. @param {FileSystemDirectoryHandle | undefined} folder @returns {AsyncIterable<string>} */
-const entries = (folder) => /** @type {any} */ (folder)?.keys() ?? [];
+export const entries = (folder) => /** @type {any} */ (folder)?.keys() ?? [];
 
 /**
  * Returns a folder in another one; undefined if it does not exist.
  * @param {FileSystemDirectoryHandle | Promise<FileSystemDirectoryHandle> | undefined} folder @param {string} path
  */
-async function found(folder, path) {
+export async function found(folder, path) {
   let at = await folder;
   for (const name of path.split("/")) at = await at?.getDirectoryHandle(name).catch(missing);
   return at;
@@ -158,7 +148,7 @@ function whole(digits) {
  * Opens a file. Returns undefined if it does not exist any more, or is being written.
  * @param {FileSystemDirectoryHandle} folder @param {string} name
  */
-async function opened(folder, name) {
+export async function opened(folder, name) {
   return folder.getFileHandle(name).then((handle) => handle.getFile()).catch(absent);
 }
 

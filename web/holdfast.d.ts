@@ -303,7 +303,8 @@ export interface AutoSaveReadonly {
   /** Unsaved text of this page. The page offers it to the user, who may use it. */
   readonly unsaved?: Uint8Array;
 }
-/** Detail of `autosave:editable`: this page may write. */
+/** Detail of `autosave:editable`: this page may write. It comes while the Wasm is loading where it is certain that nobody else edits, no draft waits
+ *  and no server takes part; the page holds the lock from then on, and its text is a draft until the runtime saves it. */
 export interface AutoSaveEditable {
   /** The last saved content of any page, which this page loads before the user may type. Absent if the page shows it already, or nothing was ever saved.
    *  Text that is typed before the page gets this event never replaces it: that text becomes a draft, and `flushNow()` and `dispose()` reject with "read-only".
@@ -350,7 +351,7 @@ export interface AutoSave extends EventTarget {
   readonly ready: Promise<void>;
   /** Whether this page may not write. */
   readonly readOnly: boolean;
-  /** While editing; give it as `within` to lock more of the project under it. */
+  /** While editing, once the runtime runs; give it as `within` to lock more of the project under it. */
   readonly lease?: ProjectLockLease;
   /** The same object until something changes, so that it serves useSyncExternalStore together with subscribe. */
   state(): AutoSaveState;

@@ -25,7 +25,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 30, "rounds in which all contenders take turns")
 	flag.StringVar(&o.site, "site", "web/site", "the built site, with the package in it")
 	flag.IntVar(&o.saves, "saves", 5000, "saves after which the memory is looked at")
-	flag.StringVar(&o.only, "only", "", "measure one subject alone: locks, file, ready, places, calls, saves, journal or size")
+	flag.StringVar(&o.only, "only", "", "measure one subject alone: locks, file, ready, visits, places, calls, saves, journal or size")
 	flag.StringVar(&o.before, "before", "", "the built site of an older version, whose save of 1 MiB is measured in turn with this one's")
 	flag.StringVar(&o.update, "update", "", "folder of performance.md and comparison.md, into which the tables are written, each between the marks of its subject")
 	flag.Parse()
@@ -58,7 +58,7 @@ func run(o options) (err error) {
 	open := func() *browser.Tab { return b.Open(p, server.URL("/bench")) }
 	page := open()
 	r := report{Browser: browser.Get[string](page, `navigator.userAgent.match(/(?:Headless)?Chrom[^ ]*/)[0]`), Machine: machine(), Rounds: o.rounds}
-	if err := r.measure(o, subjects(p, o, b, page, open)); err != nil {
+	if err := r.measure(o, subjects(p, o, b, page, open, server.URL)); err != nil {
 		return err
 	}
 	data, err := json.MarshalIndent(r, "", "  ")
@@ -77,7 +77,7 @@ type subject struct {
 	measure func(r *report) error
 }
 
-func subjects(p *program, o options, b *browser.Browser, page *browser.Tab, open func() *browser.Tab) []subject {
+func subjects(p *program, o options, b *browser.Browser, page *browser.Tab, open func() *browser.Tab, url func(path string) string) []subject {
 	never := func(measure func(r *report)) func(*report) error {
 		return func(r *report) error {
 			measure(r)
@@ -96,6 +96,7 @@ func subjects(p *program, o options, b *browser.Browser, page *browser.Tab, open
 		})},
 		{"file", never(func(r *report) { r.fallback(open, o.rounds) })},
 		{"ready", never(func(r *report) { r.loads(open, max(5, o.rounds/2)) })},
+		{"visits", never(func(r *report) { r.visits(open, url, max(5, o.rounds/3)) })},
 		{"places", never(func(r *report) {
 			r.places(page, o.rounds)
 			r.deadlocks(page, open(), max(5, o.rounds/2))

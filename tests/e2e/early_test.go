@@ -93,7 +93,9 @@ func TestNotEditableBeforeTheRuntimeRuns(t *testing.T) {
 		{"draft", "", `
 			let folder = await navigator.storage.getDirectory()
 			for (const name of ['ROOT', 'autosave', 'drafts']) folder = await folder.getDirectoryHandle(name, {create: true})
-			await folder.getFileHandle('x', {create: true})
+			const stream = await (await folder.getFileHandle('x', {create: true})).createWritable()
+			await stream.write('a draft of a newer version')
+			await stream.close()
 			null`, "{}"},
 		{"damaged", "", `
 			let folder = await navigator.storage.getDirectory()
@@ -124,6 +126,28 @@ func TestNotEditableBeforeTheRuntimeRuns(t *testing.T) {
 			tab.Close()
 		})
 	}
+}
+
+// A page that has saved leaves an empty draft behind as its tab is closed. Nothing waits then.
+func TestEditableBesideAnEmptyDraft(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	holdfast := named("worker", "empty draft", "Ann")
+	before := w.earlyTab(t, holdfast)
+	before.MustEval("edits(); null", nil)
+	before.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+	before.MustEval("type('saved'); await new Promise(done => setTimeout(done, 300)); await autosave.flushNow(); null", nil)
+	before.Close()
+	tab := w.earlyTab(t, n.never(holdfast))
+	tab.MustEval(`
+		let folder = await navigator.storage.getDirectory()
+		for (const name of ['empty draft', 'autosave', 'drafts']) folder = await folder.getDirectoryHandle(name)
+		globalThis.files = (await Array.fromAsync(folder.keys())).length
+		edits()
+		null`, nil)
+	assert.Equal(t, 1, browser.Get[int](tab, "files"))
+	tab.WaitFor("told.includes('editable: saved')", browser.Limit)
+	tab.Close()
 }
 
 // Of two pages that start together, one edits early. The other gets its turn when that one leaves.

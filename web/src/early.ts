@@ -35,7 +35,7 @@ class StandIn {
   #loan: Loan | undefined;
   #saver!: Saver;
   #bound!: readonly [id: number, folder: string, ownerId: string, ownerName: string];
-  #promised = true; // the page was told that it may edit, and nothing else since
+  #promised = true; // the last event says that the page may edit
   #mute = false; // the page knows already that it is read-only
   #over = false; // Go answers by itself
   #marked = false; // since Go was called

@@ -1,6 +1,7 @@
 // Shows the page what was saved last, while the Go program is loading.
 
-import { drafted, folderOf, saved } from "../../opfs/saved.js";
+import { drafted } from "../../opfs/leftbehind.js";
+import { folderOf, saved } from "../../opfs/saved.js";
 import type * as Contract from "../holdfast";
 import type { Early } from "./early";
 import type { Handle } from "./handle";
