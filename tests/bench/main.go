@@ -96,7 +96,10 @@ func subjects(p *program, o options, b *browser.Browser, page *browser.Tab, open
 		})},
 		{"file", never(func(r *report) { r.fallback(open, o.rounds) })},
 		{"ready", never(func(r *report) { r.loads(open, max(5, o.rounds/2)) })},
-		{"visits", never(func(r *report) { r.visits(open, url, max(5, o.rounds/3)) })},
+		{"visits", never(func(r *report) {
+			r.Rounds = max(5, o.rounds/3)
+			r.visits(open, url, r.Rounds)
+		})},
 		{"places", never(func(r *report) {
 			r.places(page, o.rounds)
 			r.deadlocks(page, open(), max(5, o.rounds/2))
