@@ -1,0 +1,267 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// quiet ends the tabs of a test. None of them has an error that nobody handled.
+func quiet(t *testing.T, tabs ...*browser.Tab) {
+	t.Helper()
+	for _, tab := range tabs {
+		tab.MustEval("await hf.close().catch(() => {}); null", nil)
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Close()
+	}
+}
+
+// A lock of a place that was stolen before the runtime ran admits nobody: its executor runs after the thief's.
+func TestEarlyStolenPlaceAdmitsNobody(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "early stolen place " + host
+		later, arrive := n.gated(named(host, root, "Ann"))
+		tab, thief := w.earlyTab(t, later), w.earlyTab(t, named(host, root, "Eve"))
+		thief.MustEval("await hf.ready; null", nil)
+		tab.MustEval("globalThis.ran = 0; globalThis.got = hf.withProjectLock(({token}) => { ran = token }, {path: ['a']}); null", nil)
+		tab.WaitFor("(await locks()).held === 2", browser.Limit)
+		thief.MustEval("lease = await hf.acquireProjectLock({path: ['a'], steal: true}); null", nil)
+		arrive()
+		tab.MustEval("await hf.ready; null", nil)
+		tab.WaitFor("globalThis.ran > 0 || (await locks()).pending === 1", browser.Limit)
+		assert.Equal(t, 0, browser.Get[int](tab, "ran"), "the thief still holds it")
+		thief.MustEval("await lease.release(); null", nil)
+		tab.MustEval("await failure(got); null", nil)
+		assert.Greater(t, browser.Get[float64](tab, "ran"), browser.Get[float64](thief, "lease.token"))
+		quiet(t, tab, thief)
+	})
+}
+
+// coarse makes the clock of a page tick every 100 ms, as that of a browser that guards against fingerprinting.
+const coarse = `
+	const Exact = Date, ticked = at => Math.floor(at / 100) * 100
+	globalThis.Date = class extends Exact {
+		constructor(...args) { super(...(args.length ? args : [ticked(Exact.now())])) }
+		static now() { return ticked(Exact.now()) }
+	}
+	null`
+
+// The page holds the lock that it took before the runtime ran until Go has released it: the next token is higher.
+func TestEarlyGrantIsReleasedByGo(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for _, first := range []string{"early", "late"} {
+		t.Run(first, func(t *testing.T) {
+			for round := range 5 {
+				root := fmt.Sprintf("early tokens %s %d", first, round)
+				later, arrive := n.gated(named("page", root, "Ann"))
+				tab, next := w.earlyTab(t, later), w.earlyTab(t, named("page", root, "Ben"))
+				for _, tab := range []*browser.Tab{tab, next} {
+					tab.MustEval(coarse, nil)
+				}
+				next.MustEval("await hf.ready; null", nil)
+				if first == "late" {
+					arrive()
+					tab.MustEval("await hf.ready; null", nil)
+				}
+				tab.MustEval("globalThis.got = hf.acquireProjectLock({path: ['a']}).then(async lease => { await lease.release(); return lease.token }); null", nil)
+				if first == "early" {
+					tab.WaitFor("(await locks()).held === 2", browser.Limit)
+				}
+				next.MustEval("globalThis.got = hf.acquireProjectLock({path: ['a'], timeoutMs: 20_000, backoff: {maxRetries: 0}}).then(({token}) => token); null", nil)
+				if first == "early" {
+					next.WaitFor("(await locks()).pending >= 1", browser.Limit)
+				}
+				if first == "early" {
+					arrive()
+				}
+				assert.Greater(t, browser.Get[float64](next, "await got"), browser.Get[float64](tab, "await got"))
+				quiet(t, tab, next)
+			}
+		})
+	}
+}
+
+// A lock that is stolen while Go gives it back keeps no later request waiting.
+func TestEarlyGrantIsStolenDuringItsRelease(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	root := "early stolen release"
+	later, arrive := n.gated(named("worker", root, "Ann"))
+	tab := w.Open(t, w.URL("/blank"))
+	begin(tab, "")
+	// The page is busy when the worker asks for the release: that message arrives later.
+	tab.MustEval(`
+		globalThis.late = []
+		const {set, get} = Object.getOwnPropertyDescriptor(Worker.prototype, 'onmessage')
+		Object.defineProperty(Worker.prototype, 'onmessage', {get, set(run) {
+			set.call(this, event => event.data.kind === 'release' && globalThis.late ? late.push(() => run.call(this, event)) : run.call(this, event))
+		}})
+		null`, nil)
+	tab.MustEval("await start("+later+"); null", nil)
+	thief := w.earlyTab(t, named("worker", root, "Eve"))
+	thief.MustEval("await hf.ready; null", nil)
+	tab.MustEval(early, nil)
+	tab.MustEval("edits(); null", nil)
+	tab.WaitFor("told.includes('editable')", browser.Limit)
+	arrive()
+	tab.WaitFor("autosave.lease", browser.Limit)
+	tab.MustEval("autosave.dispose(); null", nil)
+	tab.WaitFor("late.length === 1", browser.Limit)
+	thief.MustEval("await navigator.locks.request('holdfast:"+root+"', {steal: true}, () => {}); null", nil)
+	tab.MustEval("await new Promise(done => setTimeout(done, 100)); late.forEach(run => run()); late = undefined; null", nil)
+	f := browser.Get[event](tab, "await failure(hf.acquireProjectLock({timeoutMs: 5000}))")
+	assert.Nil(t, f["code"], "%v", f["message"])
+	quiet(t, tab, thief)
+}
+
+// An AutoSave that is refused leaves no lock behind.
+func TestEarlyRefusedAutoSaveLeavesNoLock(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for _, call := range []string{"hf.createAutoSave('no function')", "hf.createAutoSave(() => '', {journalMs: -1})", "hf.createAutoSave(() => '', {merge: 1})"} {
+		root := "early refused " + strings.NewReplacer("'", "", "{", "", "}", "").Replace(call)
+		later, arrive := n.gated("{root: '" + root + "'}")
+		tab := w.earlyTab(t, later)
+		assert.Equal(t, "invalid-argument", browser.Get[event](tab, "await failure("+call+".ready)")["code"])
+		tab.MustEval("const {mayEdit} = await import('/holdfast-early.js'); await new Promise(done => setTimeout(done, 500)); null", nil)
+		assert.False(t, held(tab, "holdfast:"+root), call)
+		tab.MustEval("edits(); null", nil)
+		tab.WaitFor("told.includes('editable')", 5*time.Second)
+		arrive()
+		quiet(t, tab)
+	}
+}
+
+// The runtime is there before the module that saves. The page is told once that it may edit.
+func TestEarlyRuntimeIsFirst(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "early first " + host
+		w.saves(t, named(host, root, "Ann"), "{}", "saved last")
+		later, arrive := n.gated(named(host, root, "Ann"))
+		gate := make(chan struct{})
+		n.fail("/holdfast-autosave.js", func(w http.ResponseWriter, r *http.Request) {
+			<-gate
+			n.files.ServeHTTP(w, r)
+		})
+		tab := w.earlyTab(t, later)
+		tab.MustEval(`
+			globalThis.told = []
+			globalThis.text = ''
+			globalThis.autosave = hf.createAutoSave(() => text)
+			for (const type of ['editable', 'readonly', 'draft', 'saved']) autosave.addEventListener('autosave:' + type, ({detail}) => {
+				told.push(type)
+				if (detail.content) text = new TextDecoder().decode(detail.content)
+			})
+			null`, nil)
+		tab.WaitFor("(await locks()).held === 1", browser.Limit)
+		arrive()
+		tab.MustEval("await hf.ready; await new Promise(done => setTimeout(done, 300)); null", nil)
+		close(gate)
+		tab.WaitFor("told.length > 0 && autosave.lease", browser.Limit)
+		tab.MustEval("type(' and typed'); await autosave.flushNow(); null", nil)
+		assert.Equal(t, []string{"editable", "saved"}, browser.Get[[]string](tab, "told"))
+		assert.Equal(t, "saved last and typed", browser.Get[string](tab, "await current()"))
+		quiet(t, tab)
+	})
+}
+
+// Modules that cannot be loaded leave no rejection that nobody handles, and a missing one does not hide the preview.
+func TestEarlyModulesAreMissing(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	holdfast := named("worker", "early missing", "Ann")
+	w.saves(t, holdfast, "{}", "saved last")
+	n.fail("/holdfast-early.js", http.NotFound)
+	tab := w.earlyTab(t, n.never(holdfast))
+	tab.MustEval("edits(); null", nil)
+	if err := tab.Wait("told.length > 0", 5*time.Second); err != nil {
+		t.Errorf("no preview: %v", err)
+	}
+	tab.Close()
+	n.fail("/holdfast-early.js", http.NotFound)
+	n.fail("/holdfast-preview.js", http.NotFound)
+	tab = w.earlyTab(t, holdfast)
+	tab.MustEval("edits(); null", nil)
+	tab.WaitFor("told.length > 0", browser.Limit)
+	quiet(t, tab)
+}
+
+// Every place that the page takes is one that Go asks for at once.
+func TestEarlyDeepPlace(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		for _, depth := range []int{29, 30} {
+			root := fmt.Sprintf("early deep %s %d", host, depth)
+			path := "['" + strings.Repeat("a','", depth-1) + "a']"
+			name := "holdfast:" + root + "/" + strings.Repeat("/a", depth)
+			later, arrive := n.gated(named(host, root, "Ann"))
+			tab, other := w.earlyTab(t, later), w.earlyTab(t, named(host, root, "Ben"))
+			tab.MustEval("edits({path: "+path+"}); null", nil)
+			if tab.Wait("told.includes('editable')", 3*time.Second) == nil {
+				assert.True(t, held(tab, name))
+			}
+			early := browser.Get[bool](tab, "told.includes('editable')")
+			other.MustEval(fmt.Sprintf(grabs, name), nil)
+			arrive()
+			if early {
+				tab.WaitFor("autosave.lease || told.includes('readonly')", browser.Limit)
+				assert.Equal(t, []string{"editable"}, browser.Get[[]string](tab, "told"), "depth %d", depth)
+				assert.Equal(t, 0, browser.Get[int](other, "grabbing = false, grabbed"), "depth %d: no moment without the lock", depth)
+			}
+			other.MustEval("grabbing = false; null", nil)
+			quiet(t, tab, other)
+		}
+	})
+}
+
+// A thief comes while the page is too busy to notice. The lease of the page never has a higher token than the thief's
+// while the thief holds the lock.
+func TestEarlyBusyPageIsRobbed(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for _, path := range []string{"[]", "['a']"} {
+		root := "early busy " + fmt.Sprint(len(path))
+		later, arrive := n.gated(named("worker", root, "Ann"))
+		tab := w.Open(t, w.URL("/blank"))
+		begin(tab, "")
+		tab.MustEval(`
+			const busy = ms => { for (const end = Date.now() + ms; Date.now() < end;); }
+			const {postMessage} = Worker.prototype
+			Worker.prototype.postMessage = function(...args) {
+				const lends = args[0].arg?.lent
+				if (lends) busy(3000)
+				postMessage.apply(this, args)
+				if (lends) busy(3000)
+			}
+			null`, nil)
+		tab.MustEval("await start("+later+"); null", nil)
+		thief := w.earlyTab(t, named("worker", root, "Eve"))
+		thief.MustEval("await hf.ready; null", nil)
+		tab.MustEval("globalThis.granted = []; hf.subscribe(({type, lease, at}) => { if (type === 'lock:acquired') granted.push([lease.token, lease.acquiredAt]) }); globalThis.got = hf.acquireProjectLock({path: "+path+"}); null", nil)
+		tab.WaitFor("(await locks()).held > 0", browser.Limit)
+		arrive()
+		time.Sleep(1500 * time.Millisecond) // the page is busy now, before it calls the worker
+		thief.MustEval("lease = await hf.acquireProjectLock({path: "+path+", steal: true}); globalThis.lost = ''; lease.signal.addEventListener('abort', () => { lost = lease.signal.reason?.code }); null", nil)
+		time.Sleep(6 * time.Second)
+		token := browser.Get[float64](thief, "lease.token")
+		assert.Equal(t, "", browser.Get[string](thief, "lost"))
+		for _, one := range browser.Get[[][]float64](tab, "granted") {
+			assert.Less(t, one[0], token, "path %s: a lease was granted while the thief held the lock", path)
+		}
+		thief.MustEval("await lease.release(); null", nil)
+		tab.MustEval("await failure(got); null", nil)
+		quiet(t, tab, thief)
+	}
+}
