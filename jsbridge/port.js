@@ -7,11 +7,12 @@
 
 /** @typedef {(id: number, what: number) => unknown} Tell returns a false value when Go does not know the number */
 /** @typedef {{args: unknown[], resolve: (value: unknown) => void, reject: (reason: unknown) => void}} Call */
-/** @typedef {{abort?: AbortController, release?: () => void, over?: Promise<unknown>}} Asked */
+/** @typedef {{abort?: AbortController, release?: () => void, over?: Promise<unknown>, look?: () => Promise<unknown>}} Asked */
 /**
  * Locks that the page holds for a request of the program. The names have a NUL between them, and `shared` a bit for each
- * name. `stolen` resolves if one of the locks was stolen; release resolves when the browser has got all of them back.
- * @typedef {{names: string, shared: number, stolen: Promise<unknown>, release: () => Promise<unknown>}} Lent
+ * name. `stolen` resolves if one of the locks was stolen; release resolves when the browser has got all of them back; look
+ * resolves after `stolen` if one was stolen before the call.
+ * @typedef {{names: string, shared: number, stolen: Promise<unknown>, release: () => Promise<unknown>, look: () => Promise<unknown>}} Lent
  */
 
 // The results of a request for a lock and of a function; port_js.go has the same.
@@ -164,7 +165,7 @@ export class Port {
       return false;
     }
     this.#lent.delete(number);
-    this.#asked.set(id, { release: () => this.#returned(lent) });
+    this.#asked.set(id, { release: () => this.#returned(lent), look: () => lent.look() });
     queueMicrotask(() => this.#asked.has(id) && this.#tell(id, GRANTED)); // not while the program asks
     void lent.stolen.then((reason) => {
       if (this.#asked.delete(id)) this.#fail(id, FAILED, reason);
@@ -273,6 +274,11 @@ export class Port {
     if (asked.over) this.#releasing.add(asked.over);
     if (asked.release) asked.release();
     else asked.abort?.abort();
+  }
+
+  /** Resolves when the program knows of a theft that came before, of locks that the page holds for it. @param {number} id */
+  look(id) {
+    return this.#asked.get(id)?.look?.();
   }
 
   /** The browser's snapshot of its locks, taken after earlier releases have arrived. */

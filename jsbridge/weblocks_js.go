@@ -113,6 +113,9 @@ func ask(ctx context.Context, g *webGrant, method, names string, flags int) erro
 	p := &pending{grant: g, answer: make(chan error, 1)}
 	p.id = g.scope.number(p.told)
 	number, _ := ctx.Value(lentKey{}).(int)
+	if number != 0 {
+		g.lent = p.id
+	}
 	if _, err := port.Call(method, p.id, names, flags, number); err != nil {
 		return refusal(err)
 	}
@@ -245,6 +248,7 @@ func (p *pending) release() { _, _ = port.Call("release", p.id) }
 type webGrant struct {
 	scope Scope
 	lost  chan struct{}
+	lent  int // the request that the page's locks may have been for; 0: none
 
 	mu    sync.Mutex
 	locks []*pending
@@ -269,6 +273,18 @@ func (g *webGrant) Release(context.Context) error {
 	}
 	g.scope.Release()
 	return nil
+}
+
+// Look implements [lock.LateGrant]: a page that is busy reports late that its locks were stolen.
+func (g *webGrant) Look(ctx context.Context, _ lock.Instant) error {
+	if g.lent == 0 {
+		return nil
+	}
+	promise, err := port.Call("look", g.lent)
+	if err == nil {
+		_, err = Await(ctx, promise)
+	}
+	return err
 }
 
 // Lost implements [lock.Grant].

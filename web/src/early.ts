@@ -3,6 +3,7 @@
 import type { Saved } from "../../opfs/saved.js";
 import type { Loan } from "./lend";
 import type { Method, RawEvent } from "./protocol";
+import { pause } from "./snapshot";
 import { first } from "./state";
 import type { RawState, Saver, Told, Wire } from "./wire";
 
@@ -19,10 +20,17 @@ export interface Early {
 /** The time until the next attempt to load the runtime, and the longest one, in milliseconds. */
 const retryMs = 1000, mostMs = 30_000;
 
-export const early = (loan: Loan, folder: string, found: Saved | null, ownerName: string): Early => ({
-  wire: (wire) => new StandIn(wire, loan, folder, found, ownerName).wire,
-  end: () => loan.release(),
-});
+/** The right is given back if `begun` rejects: the AutoSave is refused, or its module cannot be loaded. */
+export function early(loan: Loan, folder: string, found: Saved | null, ownerName: string, begun: Promise<unknown>): Early {
+  let over = false;
+  const end = (): Promise<unknown> => {
+    over = true;
+    return loan.release();
+  };
+  begun.catch(end);
+  void loan.stolen.then(end);
+  return { wire: (wire) => (over ? wire : new StandIn(wire, loan, folder, found, ownerName).wire), end };
+}
 
 const state = { ...first, phase: "idle", readOnly: false } as RawState;
 
@@ -98,6 +106,8 @@ class StandIn {
   async #takeOver(options: object): Promise<void> {
     try {
       await this.#loaded();
+      await pause();
+      await pause(); // the page gets the content first: see AutoSave
       if (this.#ended.signal.aborted) return;
       this.#marked = false;
       await this.#go.call("autosave", { ...options, ...this.#saver.text(), lent: this.#loan }, this.#ended.signal);

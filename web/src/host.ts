@@ -49,7 +49,7 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
     const { number, names, shared, stolen } = lent;
     lent.given = true;
     loans.set(number, lent);
-    void stolen.then(() => post({ kind: "lent", number, stolen: true }));
+    void stolen.then(() => post({ kind: "lent", number, news: "stolen" }));
     return { ...(arg as object), lent: { number, names, shared } };
   };
 
@@ -76,6 +76,7 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
 
   ended.addEventListener("abort", () => { // a writer of drafts may be called before Go runs
     for (const { reject } of calls.values()) reject(ended.reason);
+    for (const loan of loans.values()) void loan.release(); // nobody else will
   });
   watchHidden((hidden) => worker.postMessage({ kind: "hidden", hidden } satisfies ToWorker), ended);
   const watched = watch(worker, () => calls.size > 0, (why) => died(why, true), ended);
@@ -85,7 +86,9 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
       case "event": return clients.get(data.client)?.event(data.event);
       case "died": return died(data.why);
       case "release":
-        return void loans.get(data.number)?.release().then(() => post({ kind: "lent", number: data.number, stolen: false }));
+        return void loans.get(data.number)?.release().then(() => post({ kind: "lent", number: data.number, news: "released" }));
+      case "look":
+        return void loans.get(data.number)?.look().then(() => post({ kind: "lent", number: data.number, news: "looked" }));
       case "result": return answered(data.id)?.resolve(data.value);
       case "error": return answered(data.id)?.reject(data.reason);
       case "callback": {

@@ -23,11 +23,12 @@ export function namesOf(root: string, path: readonly string[]): string[] {
 const encoded = (character: string): string => `%${character.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase()}`;
 
 /**
- * Takes the locks of a place, if nobody holds or awaits them. They are released when `ended` aborts and when the page goes
+ * Takes the locks of a place, if nobody holds or awaits them. They are released when `ended` aborts, except that Go itself
+ * releases them for a lease that the page gives back, as late as its token demands; and when the page goes
  * into the back/forward cache. They are also released when the page is frozen before Go runs: they have no record yet, so
  * that no other page could take them.
  */
-export async function lend(root: string, path: readonly string[], mode: LockMode, ended: AbortSignal): Promise<Loan | undefined> {
+export async function lend(root: string, path: readonly string[], mode: LockMode, ended: AbortSignal, lease = false): Promise<Loan | undefined> {
   if (ended.aborted || !navigator.locks) return undefined;
   const names = namesOf(root, path), over = new AbortController(), { signal } = over;
   const last = names.length - 1;
@@ -47,6 +48,7 @@ export async function lend(root: string, path: readonly string[], mode: LockMode
   }));
   const loan: Loan = {
     number: crypto.getRandomValues(new Uint32Array(1))[0]! + 1, names: names.join("\0"), shared: (mode === "shared" ? 2 << last : 1 << last) - 1, stolen,
+    look: () => navigator.locks.query(), // the browser's answer comes after the news of a theft
     release: () => {
       over.abort();
       return Promise.all(held);
@@ -56,7 +58,7 @@ export async function lend(root: string, path: readonly string[], mode: LockMode
     lose(new DOMException("the page was put to sleep", "AbortError"));
     over.abort();
   };
-  ended.addEventListener("abort", () => over.abort(), { signal });
+  ended.addEventListener("abort", () => (lease && loan.given && (ended.reason as Error).name === "AbortError") || over.abort(), { signal });
   addEventListener("pagehide", ({ persisted }) => persisted && leave(), { signal });
   globalThis.document?.addEventListener("freeze", () => loan.given || leave(), { signal });
   if ((await Promise.all(answers)).every(Boolean) && !signal.aborted) return loan;
@@ -86,7 +88,7 @@ function plain({ path = [], debounceMs = 500, idleMs = 2000, maxGenerations = 1,
     && debounceMs <= idleMs;
 }
 
-const isPath = (path: readonly string[]): boolean => Array.isArray(path) && path.every((part) => typeof part === "string" && part !== "" && !/\p{Surrogate}/u.test(part)) && path.join().length < 300;
+const isPath = (path: readonly string[]): boolean => Array.isArray(path) && path.every((part) => typeof part === "string" && part !== "" && !/\p{Surrogate}/u.test(part)) && path.join().length < 300 && path.length < 30; // Go asks for at most 30 names at once
 
 /** Options of an acquisition whose locks are those of one place. */
 const known = ["path", "mode", "ttlMs", "heartbeatIntervalMs", "timeoutMs", "ifAvailable", "backoff", "leaseId"];
@@ -95,5 +97,5 @@ const known = ["path", "mode", "ttlMs", "heartbeatIntervalMs", "timeoutMs", "ifA
 export function take(root: string, acquisition: Acquisition, ...[loads, ended]: When): void {
   const { path = [], mode = "exclusive" } = acquisition;
   const one = Object.entries(acquisition).every(([name, value]) => value === undefined || known.includes(name));
-  if (loads() && one && isPath(path) && ["exclusive", "shared"].includes(mode)) acquisition.lent = lend(root, path, mode, ended);
+  if (loads() && one && isPath(path) && ["exclusive", "shared"].includes(mode)) acquisition.lent = lend(root, path, mode, ended, true);
 }

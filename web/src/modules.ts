@@ -30,9 +30,9 @@ export const modules = (opening: Opening, open: (root: string) => Contract.Holdf
   preview: async (handle, options, loads, ended) => {
     await undefined; // the page adds its listeners
     if (options?.enabled === false || !(loads() || handle.hears("autosave:preview"))) return undefined;
-    const reader = loaded(baseURL, "preview", () => import("./holdfast-preview.js")) as Promise<typeof import("./preview")>;
-    const rights = await early();
-    return (await reader).preview(handle, opening, options ?? {}, rights, loads, ended);
+    const rights = early().catch(() => undefined);
+    const reader = await loaded(baseURL, "preview", () => import("./holdfast-preview.js")) as typeof import("./preview");
+    return reader.preview(handle, opening, options ?? {}, await rights, loads, ended);
   },
   take: (...asked) => void early().then((module) => module?.take(root, ...asked)).catch(() => undefined),
   serve: async (...args) => (await loaded(baseURL, "serve", () => import("./holdfast-serve.js")) as typeof import("./service/serve")).serve(baseURL, asError, open, ...args),

@@ -25,7 +25,7 @@ export async function preview(handle: Handle, { root, server, ownerName }: Openi
   const late = new Promise<typeof unsure>((done) => loan && setTimeout(done, readMs, unsure));
   const [found, waiting, held] = await Promise.race([asked.catch(() => unsure), late]);
   if (found && handle.hears("autosave:preview")) handle.preview({ base: found.base, text: decoder.decode(found.content) }, Object.freeze({ content: found.content.slice(), ...(held !== undefined && { held }) }));
-  if (loan && found !== undefined && !waiting) return rights!.early(loan, folder, found, ownerName);
+  if (loan && found !== undefined && !waiting) return rights!.early(loan, folder, found, ownerName, handle.ready);
   await loan?.release();
   return undefined;
 }

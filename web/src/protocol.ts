@@ -66,7 +66,7 @@ export type ToWorker =
   | { kind: "ping" }
   | { kind: "hidden"; hidden: boolean }          // of the page
   | { kind: "journal"; id: number; method: JournalMethod; args: unknown[] }
-  | { kind: "lent"; number: number; stolen: boolean } // otherwise the locks were released, as Go has asked
+  | { kind: "lent"; number: number; news: "stolen" | "released" | "looked" } // of locks that the page holds for Go
   | { kind: "returned"; callback: number; failed: boolean };
 
 /** Worker to page. */
@@ -76,7 +76,7 @@ export type FromWorker =
   | { kind: "died"; why: string }
   | { kind: "ended" } | { kind: "pong" }         // see watch.ts
   | { kind: "file call"; bytes: number }         // see calls.ts
-  | { kind: "release"; number: number }          // locks that the page holds for Go, see lend.ts
+  | { kind: "release" | "look"; number: number } // locks that the page holds for Go, see lend.ts
   | { kind: "result"; id: number; value: unknown }
   | { kind: "error"; id: number; reason: Reason }
   | { kind: "callback"; id: number; callback: number; value: unknown };

@@ -24,7 +24,7 @@ const journals = new Journals();
 const tables = new Tables();
 const port = new Port();
 /** The functions that the page's answers call, by the numbers of the locks that it holds for Go. */
-const stolen = new Map<number, (reason: unknown) => void>(), released = new Map<number, (answer: unknown) => void>();
+const news = new Map<string, (reason: unknown) => void>();
 const aborts = new Map<number, AbortController>();
 const callbacks = new Map<number, { resolve: () => void; reject: (reason: unknown) => void }>();
 let lastCallback = 0;
@@ -56,9 +56,8 @@ scope.onmessage = ({ data }) => {
       post({ kind: "pong" });
       break;
     case "lent":
-      (data.stolen ? stolen : released).get(data.number)?.(new DOMException("the lock was stolen", "AbortError"));
-      stolen.delete(data.number);
-      released.delete(data.number);
+      news.get(data.news + data.number)?.(new DOMException("the lock was stolen", "AbortError"));
+      news.delete(data.news + data.number);
       break;
     case "journal":
       void journal(data);
@@ -93,14 +92,15 @@ async function call({ client, id, method, arg, aborted, callback }: ToWorker & {
 /** An argument whose locks, if there are any, can be released and lost. */
 function borrowed(arg: unknown): unknown {
   const { lent } = { ...(arg as { lent?: Loan }) };
-  return lent ? { ...(arg as object), lent: {
-    ...lent,
-    stolen: new Promise((resolve) => stolen.set(lent.number, resolve)),
-    release: () => new Promise((resolve) => {
-      released.set(lent.number, resolve);
-      post({ kind: "release", number: lent.number });
-    }),
-  } } : arg;
+  if (!lent) return arg;
+  const { number } = lent;
+  const told = (what: string): Promise<unknown> => new Promise((resolve) => news.set(what + number, resolve));
+  const asks = (kind: "release" | "look", what: string) => (): Promise<unknown> => {
+    const answer = told(what);
+    post({ kind, number });
+    return answer;
+  };
+  return { ...(arg as object), lent: { ...lent, stolen: told("stolen"), release: asks("release", "released"), look: asks("look", "looked") } };
 }
 
 /** Runs a request to the writer of drafts, without Go. */
