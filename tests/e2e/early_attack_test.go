@@ -265,3 +265,59 @@ func TestEarlyBusyPageIsRobbed(t *testing.T) {
 		quiet(t, tab, thief)
 	}
 }
+
+// A page whose text was all saved before its tab was closed leaves nothing behind that keeps the next one from editing early.
+func TestEarlyAfterAClosedTab(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		for name, end := range map[string]func(*browser.Tab){"closed": (*browser.Tab).Close, "reloaded": (*browser.Tab).Reload, "crashed": (*browser.Tab).Crash} {
+			t.Run(name, func(t *testing.T) {
+				root := "early again " + host + name
+				tab := w.earlyTab(t, named(host, root, "Ann"))
+				tab.MustEval("edits(); await autosave.ready; null", nil)
+				tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+				tab.MustEval("type('all saved'); await new Promise(done => setTimeout(done, 1000)); await autosave.flushNow(); null", nil)
+				tab.WaitFor("autosave.state().phase === 'idle'", browser.Limit)
+				end(tab)
+				time.Sleep(2 * time.Second)
+				next := w.earlyTab(t, n.never(named(host, root, "Ben")))
+				next.MustEval("edits(); null", nil)
+				if err := next.Wait("told.includes('editable: all saved')", 5*time.Second); err != nil {
+					left := browser.Get[[]string](next, fmt.Sprintf(`await (async () => {
+						let folder = await navigator.storage.getDirectory()
+						for (const name of ['%s', 'autosave', 'drafts']) folder = await folder.getDirectoryHandle(name)
+						const all = Object.keys(localStorage)
+						for await (const name of folder.keys()) all.push(name)
+						return all
+					})()`, root))
+					t.Errorf("%v; left: %v; told %v", err, left, browser.Get[[]string](next, "told"))
+				}
+				next.Close()
+			})
+		}
+	})
+}
+
+// A page that is frozen while its runtime loads hands its journalled text to the next editor.
+func TestEarlyFrozenPageLeavesItsText(t *testing.T) {
+	t.Parallel()
+	b := browser.Start(t, whole)
+	n := &network{files: pages(t, siteDir), faults: map[string]http.HandlerFunc{}, counts: map[string]int{}}
+	w := world{b, browser.Serve(t, n)}
+	eachHost(t, func(t *testing.T, host string) {
+		root := "early frozen text " + host
+		tab := w.typesEarly(t, n.never(named(host, root, "Ann")))
+		tab.MustEval("await new Promise(done => setTimeout(done, 1500)); null", nil)
+		tab.Freeze()
+		next := w.earlyTab(t, named(host, root, "Ben"))
+		next.MustEval("edits(); null", nil)
+		next.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+		if err := next.Wait("text === ' and typed' || told.includes('draft')", 5*time.Second); err != nil {
+			t.Errorf("%v; told %v", err, browser.Get[[]string](next, "told"))
+		}
+		tab.Resume()
+		quiet(t, next)
+		tab.Close()
+	})
+}
