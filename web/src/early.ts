@@ -79,7 +79,9 @@ class StandIn {
     // Stolen, or the page is put to sleep: then it begins anew without notice.
     void loan.stolen.then((error) => {
       this.#loan = undefined;
-      if (!loan.given) this.#lose("lease-lost", error);
+      if (loan.given) return;
+      this.#lose("lease-lost", error);
+      if (this.#bound && !this.#over) void (wire.journal("release", this.#bound[0]) as unknown as Promise<void>).catch(() => undefined); // others read it while this page sleeps
     });
   }
 
