@@ -141,7 +141,7 @@ func TestEarlyRefusedAutoSaveLeavesNoLock(t *testing.T) {
 	}
 }
 
-// The runtime is there before the module that saves. The page is told once that it may edit.
+// The runtime is there before the module that saves. The page gets one event that it may edit.
 func TestEarlyRuntimeIsFirst(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
