@@ -275,7 +275,8 @@ func (g *webGrant) Release(context.Context) error {
 	return nil
 }
 
-// Look implements [lock.LateGrant]: a page that is busy reports late that its locks were stolen.
+// Look implements [lock.Grant]. The browser reports a steal before it answers a later request. A page that is busy reports late that
+// its locks were stolen, so it is asked.
 func (g *webGrant) Look(ctx context.Context, _ lock.Instant) error {
 	if g.lent == 0 {
 		return nil
@@ -289,9 +290,6 @@ func (g *webGrant) Look(ctx context.Context, _ lock.Instant) error {
 
 // Lost implements [lock.Grant].
 func (g *webGrant) Lost() <-chan struct{} { return g.lost }
-
-// Look implements [lock.Grant]. The browser reports a steal before it answers a later request.
-func (g *webGrant) Look(context.Context, lock.Instant) error { return nil }
 
 func (g *webGrant) lose() {
 	g.mu.Lock()
