@@ -59,7 +59,7 @@ function json(value: object): string {
 /** A copy of content that the page may change afterwards. Throws if the copy would not equal the page's content. */
 export function content(snapshot: Contract.Snapshot | Promise<Contract.Snapshot>): Content | Promise<Content> {
   if (typeof snapshot === "string") {
-    if (!isWhole(snapshot)) throw refused("the snapshot has a lone surrogate, half of a character, which cannot be saved");
+    if (!isWhole(snapshot)) throw refused("the snapshot has a lone surrogate, which cannot be saved");
     return snapshot;
   }
   if (typeof snapshot !== "object" || snapshot === null) throw refused(`the snapshot is ${named(snapshot)}`);
