@@ -150,6 +150,25 @@ func TestEditableBesideAnEmptyDraft(t *testing.T) {
 	tab.Close()
 }
 
+// A page that is reloaded edits early, although the worker of the page before may still be ending.
+func TestEditableAfterAReload(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		holdfast := named(host, "reloaded "+host, "Ann")
+		tab := w.earlyTab(t, holdfast)
+		tab.MustEval("edits(); null", nil)
+		tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+		tab.MustEval("type('saved'); await new Promise(done => setTimeout(done, 300)); await autosave.flushNow(); null", nil)
+		tab.Reload()
+		begin(tab, "")
+		tab.MustEval("await start("+n.never(holdfast)+"); null", nil)
+		tab.MustEval(early+"; edits(); null", nil)
+		tab.WaitFor("told.includes('editable: saved')", browser.Limit)
+		tab.Close()
+	})
+}
+
 // Of two pages that start together, one edits early. The other gets its turn when that one leaves.
 func TestTwoPagesStartTogether(t *testing.T) {
 	t.Parallel()

@@ -118,6 +118,8 @@ class StandIn {
       this.#lose("runtime-crashed", failure);
     }
     this.#over = true;
+    // Only now does Go know this AutoSave.
+    if (this.#marked) void this.#go.call("mark", { saver: this.#bound[0], marked: true }).catch(() => undefined);
   }
 
   /** Resolves when the runtime runs. A download that fails is repeated. */
@@ -150,13 +152,11 @@ class StandIn {
     this.#saver.heard(leaseId ? { ...raw, leaseId } : raw);
   }
 
-  /** Go has the lock and found what the page shows. It waits for an answer, and knows the marks up to its beginning. */
+  /** Go has the lock and found what the page shows. It waits for an answer; from now on the page gets its events. */
   #adopted({ ask, leaseId }: Told): void {
-    const [saver] = this.#bound, tell = (method: Method, arg: object): unknown => this.#go.call(method, { ...arg, saver }).catch(() => undefined);
-    this.#over = true;
+    this.#promised = false;
     this.#leaseId = leaseId;
-    void tell("answer", { ask });
-    if (this.#marked) void tell("mark", { marked: true });
+    void this.#go.call("answer", { ask, saver: this.#bound[0] }).catch(() => undefined);
   }
 
   /** The page may no longer edit. */

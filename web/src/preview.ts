@@ -21,16 +21,15 @@ export async function preview(handle: Handle, { root, server, ownerName }: Openi
   const { path = [] } = options;
   const folder = folderOf(root, server, path);
   const loan = await rights?.mayEdit(root, options, ...when);
-  const asked = Promise.all([read(folder), loan && leftBehind(folder), loan ? false : server ? undefined : isHeld(root, path)]);
-  const late = new Promise<typeof unsure>((done) => loan && setTimeout(done, readMs, unsure));
-  const [found, waiting, held] = await Promise.race([asked.catch(() => unsure), late]);
+  const late = new Promise<undefined>((done) => loan && setTimeout(done, readMs));
+  const inTime = <T>(result: Promise<T>): Promise<T | undefined> => Promise.race([result.catch(() => undefined), late]);
+  const left = loan && inTime(leftBehind(folder));
+  const [found, held] = await inTime(Promise.all([read(folder), loan ? false : server ? undefined : isHeld(root, path)])) ?? [];
   if (found && handle.hears("autosave:preview")) handle.preview({ base: found.base, text: decoder.decode(found.content) }, Object.freeze({ content: found.content.slice(), ...(held !== undefined && { held }) }));
-  if (loan && found !== undefined && !waiting) return rights!.early(loan, folder, found, ownerName, handle.ready);
+  if (loan && found !== undefined && await left === false) return rights!.early(loan, folder, found, ownerName, handle.ready);
   await loan?.release();
   return undefined;
 }
-
-const unsure = [undefined, true, undefined] as const;
 
 /** The generation that Go would load: null if there is none, undefined if that is not sure. */
 async function read(folder: string): ReturnType<typeof saved> {
