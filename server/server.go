@@ -87,43 +87,20 @@ func Start(ctx context.Context, c Config, site http.Handler) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) open(ctx, background context.Context, site http.Handler) (err error) {
+// open opens the parts in the order in which they need each other. Close ends what an error leaves open.
+func (s *Server) open(ctx, background context.Context, site http.Handler) error {
 	c := s.config
-	config, err := storeConfig(c)
-	if err != nil {
-		return err
-	}
-	if c.Traces != "" {
-		if s.traces, err = traces.Open(ctx, c.Traces, c.Log); err != nil {
-			return err
-		}
-	}
-	if s.store, err = kv.Open(ctx, config); err != nil {
+	if err := s.openStore(ctx); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	counts := metrics.New(registry)
-	ended := func(string, int64) {}
-	if len(c.Etcd) == 0 {
-		s.names = newNames(s.store, c.History)
-		ended = s.names.note
-	}
-	s.table, err = locks.Open(ctx, s.store, locks.Config{
-		Record: recordLock, Ended: ended, Metrics: counts, Log: c.Log, InstanceTTL: c.InstanceTTL, Alone: s.store.Alone(),
-		MaxHeld: c.MaxLocks, MaxWaiting: c.MaxWaiting, MaxTickets: c.MaxTickets,
-	})
-	if err != nil {
+	if err := s.openTable(ctx, counts); err != nil {
 		return err
 	}
-	bytes, err := blobs.Open(ctx, cmp.Or(c.Blobs, filepath.Join(c.DataDir, "blobs")))
+	contents, err := s.openContents(ctx, counts.Blobs)
 	if err != nil {
-		return err
-	}
-	contents := content.New(content.Config{
-		KV: s.store, Locks: s.table, Blobs: blobs.Counted(bytes, counts.Blobs), Collected: counts.Blobs.Collected.Inc, Keep: c.Keep, MaxDocuments: c.MaxDocuments, Record: recordContent, Forget: forgetDocument,
-	})
-	if err := contents.Bind(ctx); err != nil {
 		return err
 	}
 	if s.hub, err = events.Open(ctx, s.store, state(s.table, contents)); err != nil {
@@ -136,6 +113,72 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 	if err != nil {
 		return err
 	}
+	if err := s.openAPI(ctx, counts, contents, trusted); err != nil {
+		return err
+	}
+	s.wopi = wopi.New(wopi.Config{API: s.api, Locks: s.table, Contents: contents, LockTTL: c.LockTTL, MaxContent: c.MaxContent})
+	s.dav = dav.New(dav.Config{API: s.api, Locks: s.table, Contents: contents, Store: s.store, LockTTL: c.LockTTL, MaxContent: c.MaxContent})
+	if s.rooms, err = rooms.New(roomsConfig(c, s.store, s.api)); err != nil {
+		return err
+	}
+	registerRooms(registry, s.rooms)
+	registerRoom(registry, s.store)
+	s.runBackground(background, contents)
+	s.handler = s.routes(registry, site)
+	if c.AccessLog {
+		s.handler = logged(c.Log, trusted.Address, s.handler)
+	}
+	s.handler = s.traces.Handler(s.handler, "/api/", dav.Prefix, wopi.Prefix)
+	return nil
+}
+
+// openStore opens the store, and before it the traces.
+func (s *Server) openStore(ctx context.Context) error {
+	c := s.config
+	config, err := storeConfig(c)
+	if err != nil {
+		return err
+	}
+	if c.Traces != "" {
+		if s.traces, err = traces.Open(ctx, c.Traces, c.Log); err != nil {
+			return err
+		}
+	}
+	s.store, err = kv.Open(ctx, config)
+	return err
+}
+
+// openTable opens the lock table. It notes the names that are no longer used, unless the store is external.
+func (s *Server) openTable(ctx context.Context, counts *metrics.Metrics) (err error) {
+	c := s.config
+	ended := func(string, int64) {}
+	if len(c.Etcd) == 0 {
+		s.names = newNames(s.store, c.History)
+		ended = s.names.note
+	}
+	s.table, err = locks.Open(ctx, s.store, locks.Config{
+		Record: recordLock, Ended: ended, Metrics: counts, Log: c.Log, InstanceTTL: c.InstanceTTL, Alone: s.store.Alone(),
+		MaxHeld: c.MaxLocks, MaxWaiting: c.MaxWaiting, MaxTickets: c.MaxTickets,
+	})
+	return err
+}
+
+// openContents opens the contents of documents, with the store of their bytes.
+func (s *Server) openContents(ctx context.Context, counts metrics.Blobs) (*content.Store, error) {
+	c := s.config
+	bytes, err := blobs.Open(ctx, cmp.Or(c.Blobs, filepath.Join(c.DataDir, "blobs")))
+	if err != nil {
+		return nil, err
+	}
+	contents := content.New(content.Config{
+		KV: s.store, Locks: s.table, Blobs: blobs.Counted(bytes, counts), Collected: counts.Collected.Inc, Keep: c.Keep, MaxDocuments: c.MaxDocuments, Record: recordContent, Forget: forgetDocument,
+	})
+	return contents, contents.Bind(ctx)
+}
+
+// openAPI opens the API, which knows the sessions and the users.
+func (s *Server) openAPI(ctx context.Context, counts *metrics.Metrics, contents *content.Store, trusted httpapi.Proxies) (err error) {
+	c := s.config
 	who := sessions.Source{Users: s.users(trusted), SecureCookie: c.SecureCookie}
 	if who.Key, err = sessionKey(ctx, s.store); err != nil {
 		return err
@@ -148,27 +191,16 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) (err e
 		Policy: s.policy(who.Users), SignIn: who.Users.Enabled(), Provider: s.provider, Audit: s.audit,
 		MaxContent: c.MaxContent,
 	})
-	if err != nil {
-		return err
-	}
-	s.wopi = wopi.New(wopi.Config{API: s.api, Locks: s.table, Contents: contents, LockTTL: c.LockTTL, MaxContent: c.MaxContent})
-	s.dav = dav.New(dav.Config{API: s.api, Locks: s.table, Contents: contents, Store: s.store, LockTTL: c.LockTTL, MaxContent: c.MaxContent})
-	if s.rooms, err = rooms.New(roomsConfig(c, s.store, s.api)); err != nil {
-		return err
-	}
-	registerRooms(registry, s.rooms)
-	registerRoom(registry, s.store)
-	s.running.Go(func() { sweeper.Run(background, s.table, c.Sweep, c.Log) })
+	return err
+}
+
+// runBackground starts what runs until background ends.
+func (s *Server) runBackground(background context.Context, contents *content.Store) {
+	s.running.Go(func() { sweeper.Run(background, s.table, s.config.Sweep, s.config.Log) })
 	s.running.Go(func() { s.tidy(background, contents) })
 	for _, f := range s.files {
 		s.running.Go(func() { f.Follow(background, func(err error) { s.reloaded(f, err) }) })
 	}
-	s.handler = s.routes(registry, site)
-	if c.AccessLog {
-		s.handler = logged(c.Log, trusted.Address, s.handler)
-	}
-	s.handler = s.traces.Handler(s.handler, "/api/", dav.Prefix, wopi.Prefix)
-	return nil
 }
 
 func storeConfig(c Config) (kv.Config, error) {

@@ -88,28 +88,58 @@ func New(store *kv.Store, table *locks.Table, record func(room string, a Ask, en
 // *[RefusedError], [ErrBusy], the errors of [locks.Table.Acquire], and [ErrTimeout] when the holder does not answer
 // within grace. When ctx ends, the question is withdrawn.
 func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
-	ask := Ask{ID: rand.Text()[:16], By: r.Holder, At: time.Now().UnixMilli()}
-	room, revision := "", int64(0)
-	var held locks.Lease
-	for revision == 0 {
-		var err error
-		if held, _, err = d.table.At(ctx, r.Paths[0]); err != nil {
-			return locks.Lease{}, err
+	q, needed, err := d.pose(ctx, r, grace)
+	if err != nil {
+		return locks.Lease{}, err
+	}
+	if !needed {
+		r.Wait = grace
+		return d.table.Acquire(ctx, r)
+	}
+	lease, cause, err := d.await(ctx, r, q, grace)
+	if err == nil {
+		d.end(ctx, q.room, q.ask, "")
+		return lease, nil
+	}
+	outcome, err := failure(ctx, cause, err)
+	d.end(ctx, q.room, q.ask, outcome)
+	return locks.Lease{}, err
+}
+
+// question is a question in the store.
+type question struct {
+	room     string
+	ask      Ask
+	held     locks.Lease // the requested lock
+	revision int64       // of the question
+}
+
+// pose stores a question to the holder that blocks the request. None is needed if no other client holds the lock.
+func (d *Desk) pose(ctx context.Context, r locks.Request, grace time.Duration) (q question, needed bool, err error) {
+	q.ask = Ask{ID: rand.Text()[:16], By: r.Holder, At: time.Now().UnixMilli()}
+	for q.revision == 0 {
+		if q.held, _, err = d.table.At(ctx, r.Paths[0]); err != nil {
+			return q, false, err
 		}
-		if held.Token == 0 || held.Holder.ID == r.Holder.ID { // no other client holds the lock
-			r.Wait = grace
-			return d.table.Acquire(ctx, r)
+		if q.held.Token == 0 || q.held.Holder.ID == r.Holder.ID {
+			return q, false, nil
 		}
-		room, ask.Token = roomOf(held, r), held.Token
-		if revision, err = d.put(ctx, room, ask, held, grace); err != nil {
-			return locks.Lease{}, err
+		q.room, q.ask.Token = roomOf(q.held, r), q.held.Token
+		if q.revision, err = d.put(ctx, q.room, q.ask, q.held, grace); err != nil {
+			return q, false, err
 		}
 	}
+	return q, true, nil
+}
+
+// await waits at the head of the queue until the holder passes the lock on, or the question ends. cause is errOver
+// unless something else ended the waiting first: the holder's refusal, its silence, or the end of ctx.
+func (d *Desk) await(ctx context.Context, r locks.Request, q question, grace time.Duration) (lease locks.Lease, cause, err error) {
 	asking, end := context.WithCancelCause(ctx)
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
-		d.follow(asking, end, room, ask, revision, grace)
+		d.follow(asking, end, q, grace)
 	}()
 	r.First, r.Wait = true, grace+AcceptLimit
 	announced := false
@@ -118,31 +148,27 @@ func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (l
 			return // the request lost its place in the queue and got it back
 		}
 		announced = true
-		if err := d.announce(asking, room, ask, held); err != nil {
+		if err := d.announce(asking, q); err != nil {
 			end(err)
 		}
 	}
-	lease, err := d.table.Acquire(asking, r)
+	lease, err = d.table.Acquire(asking, r)
 	end(errOver)
 	<-followed
-	cause := context.Cause(asking)
+	return lease, context.Cause(asking), err
+}
+
+// failure returns how a question ended without a lease, and the error for the asker. cause and err are those of await.
+func failure(ctx context.Context, cause, err error) (Outcome, error) {
 	switch {
-	case err == nil:
-		d.end(ctx, room, ask, "")
-		return lease, nil
 	case ctx.Err() != nil:
-		cause = context.Cause(ctx)
-		d.end(ctx, room, ask, Cancelled)
+		return Cancelled, context.Cause(ctx)
 	case errors.As(cause, new(*RefusedError)):
-		d.end(ctx, room, ask, Refused)
+		return Refused, cause
 	case errors.Is(cause, ErrTimeout), errors.Is(err, locks.ErrTimeout):
-		cause = ErrTimeout
-		d.end(ctx, room, ask, TimedOut)
-	default:
-		cause = err
-		d.end(ctx, room, ask, Cancelled)
+		return TimedOut, ErrTimeout
 	}
-	return locks.Lease{}, cause
+	return Cancelled, err
 }
 
 // roomOf returns the document whose holder is asked.
@@ -184,26 +210,26 @@ func (d *Desk) put(ctx context.Context, room string, a Ask, held locks.Lease, gr
 
 // announce records the event of a question, so that the holder receives it. If the lock has ended, it does nothing:
 // no consent is needed.
-func (d *Desk) announce(ctx context.Context, room string, a Ask, held locks.Lease) error {
-	_, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(prefix+room, a.encode()), held.Stands()}, Then: d.record(room, a, "")})
+func (d *Desk) announce(ctx context.Context, q question) error {
+	_, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.room, q.ask.encode()), q.held.Stands()}, Then: d.record(q.room, q.ask, "")})
 	return err
 }
 
 // follow waits for the holder's answer. It ends the asker's waiting on a refusal or without an answer.
-func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, room string, ask Ask, revision int64, grace time.Duration) {
+func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q question, grace time.Duration) {
 	var accepted atomic.Bool
 	silence := time.AfterFunc(grace, func() {
 		// The store decides: an answer that it has may still be on its way to this server.
-		if accepted.Load() || d.remove(ctx, room, ask, TimedOut, Ask.unanswered) {
+		if accepted.Load() || d.remove(ctx, q.room, q.ask, TimedOut, Ask.unanswered) {
 			end(ErrTimeout)
 		}
 	})
 	defer silence.Stop()
-	err := d.store.Watch(ctx, prefix+room, revision, func(changes []kv.Change) error {
+	err := d.store.Watch(ctx, prefix+q.room, q.revision, func(changes []kv.Change) error {
 		for _, c := range changes {
 			a, ok := decode(c.Entry)
 			switch {
-			case c.Key != prefix+room:
+			case c.Key != prefix+q.room:
 			case c.Deleted || !ok:
 				return ErrTimeout
 			case a.Refused:

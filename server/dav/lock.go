@@ -120,17 +120,8 @@ func (h *Handler) lock(c *call) error {
 			return err
 		}
 	}
-	request := locks.Request{Paths: []locks.Path{n.path()}, TTL: timeout(c.r), Note: noteOwn + inner(info.owner)}
-	if n.kind == collection && deep == 0 {
-		request.Paths[0] = n.members()
-	}
-	if info.shared {
-		request.Slots = sharers
-	}
-	if request.Holder, err = httpapi.Holder(c.session, ownerName(info.owner)); err != nil {
-		return err
-	}
-	if err := h.API.MayLock(c.session, &request); err != nil {
+	request, err := h.lockRequest(c, n, info, deep)
+	if err != nil {
 		return err
 	}
 	lease, err := h.acquire(c.r.Context(), request)
@@ -150,6 +141,22 @@ func (h *Handler) lock(c *call) error {
 	c.w.Header().Set("Lock-Token", "<"+tokenOf(lease)+">")
 	h.answerLock(c, n, lease, status)
 	return nil
+}
+
+// lockRequest returns the request for the lock that a program describes, if the program may have it.
+func (h *Handler) lockRequest(c *call, n node, info lockInfo, deep int) (request locks.Request, err error) {
+	request = locks.Request{Paths: []locks.Path{n.path()}, TTL: timeout(c.r), Note: noteOwn + inner(info.owner)}
+	if n.kind == collection && deep == 0 {
+		request.Paths[0] = n.members()
+	}
+	if info.shared {
+		request.Slots = sharers
+	}
+	if request.Holder, err = httpapi.Holder(c.session, ownerName(info.owner)); err != nil {
+		return request, err
+	}
+	err = h.API.MayLock(c.session, &request) // it may change the request
+	return request, err
 }
 
 // mayCreate checks that a program may make a document at the place of the request.

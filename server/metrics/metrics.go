@@ -48,22 +48,8 @@ func New(registry *prometheus.Registry) *Metrics {
 		registry.MustRegister(h)
 		return h
 	}
-	blobTime := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "holdfast", Name: "blob_seconds",
-		Help: "How long one operation of the blob store took; a read until its first bytes.", Buckets: buckets}, []string{"operation"})
-	registry.MustRegister(blobTime)
 	return &Metrics{
-		Blobs: Blobs{
-			Reads:        counter("blob_reads_total", "Contents read from the blob store."),
-			Writes:       counter("blob_writes_total", "Contents written to the blob store."),
-			Deletes:      counter("blob_deletes_total", "Contents deleted from the blob store."),
-			Errors:       counter("blob_errors_total", "Operations of the blob store that failed."),
-			ReadBytes:    counter("blob_read_bytes_total", "Bytes read from the blob store."),
-			WrittenBytes: counter("blob_written_bytes_total", "Bytes written to the blob store."),
-			Collected:    counter("blob_garbage_collected_total", "Contents deleted because nothing names them any more."),
-			ReadTime:     blobTime.WithLabelValues("read"),
-			WriteTime:    blobTime.WithLabelValues("write"),
-			DeleteTime:   blobTime.WithLabelValues("delete"),
-		},
+		Blobs:           newBlobs(registry, counter),
 		Grants:          counter("grants_total", "Locks granted."),
 		Conflicts:       counter("conflicts_total", "Requests refused because somebody else holds."),
 		Renewals:        counter("renewals_total", "Heartbeats that extended a lock."),
@@ -77,5 +63,24 @@ func New(registry *prometheus.Registry) *Metrics {
 		Sockets:         gauge("sockets", "Open WebSockets."),
 		WatchLag:        histogram("watch_lag_seconds", "From a lock's grant until this server's watch told of it."),
 		SweepDelay:      histogram("sweep_delay_seconds", "From a lock's expiry until it was swept."),
+	}
+}
+
+// newBlobs registers the metrics of the blob store. counter registers one counter.
+func newBlobs(registry *prometheus.Registry, counter func(name, help string) prometheus.Counter) Blobs {
+	blobTime := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "holdfast", Name: "blob_seconds",
+		Help: "How long one operation of the blob store took; a read until its first bytes.", Buckets: buckets}, []string{"operation"})
+	registry.MustRegister(blobTime)
+	return Blobs{
+		Reads:        counter("blob_reads_total", "Contents read from the blob store."),
+		Writes:       counter("blob_writes_total", "Contents written to the blob store."),
+		Deletes:      counter("blob_deletes_total", "Contents deleted from the blob store."),
+		Errors:       counter("blob_errors_total", "Operations of the blob store that failed."),
+		ReadBytes:    counter("blob_read_bytes_total", "Bytes read from the blob store."),
+		WrittenBytes: counter("blob_written_bytes_total", "Bytes written to the blob store."),
+		Collected:    counter("blob_garbage_collected_total", "Contents deleted because nothing names them any more."),
+		ReadTime:     blobTime.WithLabelValues("read"),
+		WriteTime:    blobTime.WithLabelValues("write"),
+		DeleteTime:   blobTime.WithLabelValues("delete"),
 	}
 }
