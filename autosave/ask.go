@@ -20,6 +20,7 @@ type ask struct {
 	answers   chan Message       // has room for every possible answer
 	withdrawn chan struct{}      // closed when the page is suspended or closed
 	rivals    map[string]Message // other pages that asked meanwhile, by round
+	refused   bool               // the server has refused this page, which does not wait for its turn
 
 	// Used only by RequestEdit.
 	pages  map[string]promise // the answers of the editors, by lease id; "" for editors that are not known yet
@@ -84,9 +85,33 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 	opts.Grace = cmp.Or(opts.Grace, DefaultGrace)
 	a := &ask{round: lock.NewID(), force: opts.Force, grace: opts.Grace, answers: make(chan Message, 16), withdrawn: make(chan struct{}),
 		rivals: make(map[string]Message), pages: make(map[string]promise)}
-	var verdict chan struct{}
+	verdict, err := s.beginAsk(ctx, a)
+	if verdict == nil {
+		return err
+	}
+	defer s.do(func() {
+		if s.asking == a {
+			s.asking = nil
+		}
+	})
+	if s.config.NoStandby || a.refused {
+		// Nobody would answer if nobody held it.
+		if done, err := s.tryFree(ctx, a); done {
+			return err
+		}
+		defer s.queueRemotely()()
+	}
+	err = s.negotiate(ctx, a, verdict)
+	if err != nil {
+		s.post(Message{Kind: EditCancelled, Round: a.round})
+	}
+	return err
+}
+
+// beginAsk asks the page that edits, as soon as the next holder of a lock that this page gives away is known. It returns
+// the verdict to wait for, or nil if there is none: by an error, or because this page edits.
+func (s *Saver) beginAsk(ctx context.Context, a *ask) (verdict chan struct{}, err error) {
 	var at role
-	refused := false // the server has refused this page, which does not wait for its turn
 	begin := func() {
 		at, verdict = s.role, s.verdict
 		switch {
@@ -95,7 +120,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 			at = ended
 		default:
 			s.asking = a
-			refused = errors.Is(s.lastErr, lock.ErrNotAllowed)
+			a.refused = errors.Is(s.lastErr, lock.ErrNotAllowed)
 			editor := ""
 			if s.holder != nil {
 				editor = s.holder.LeaseID
@@ -103,41 +128,25 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 			s.request(a, editor)
 		}
 	}
-	for at = leaving; at == leaving; { // until the next holder of the lock that this page gives away is known
+	for at = leaving; at == leaving; {
 		if !s.do(begin) {
-			return s.over()
+			return nil, s.over()
 		}
 		if at == leaving {
 			if err := s.await(ctx, verdict); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	switch at {
 	case editing:
-		return nil
+		return nil, nil
 	case suspended:
-		return errSuspended
+		return nil, errSuspended
 	case ended:
-		return &Error{Code: CodeHandoverBusy, Detail: "this page has asked already"}
+		return nil, &Error{Code: CodeHandoverBusy, Detail: "this page has asked already"}
 	}
-	defer s.do(func() {
-		if s.asking == a {
-			s.asking = nil
-		}
-	})
-	if s.config.NoStandby || refused {
-		// Nobody would answer if nobody held it.
-		if done, err := s.tryFree(ctx, a); done {
-			return err
-		}
-		defer s.queueRemotely()()
-	}
-	err := s.negotiate(ctx, a, verdict)
-	if err != nil {
-		s.post(Message{Kind: EditCancelled, Round: a.round})
-	}
-	return err
+	return verdict, nil
 }
 
 var errSuspended = &Error{Code: CodeReadOnly, Detail: "this page is suspended; resume it first"}

@@ -101,15 +101,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	s := &Saver{config: c, events: inorder.New(), began: time.Now().Add(-1), wake: make(chan struct{}, 1),
-		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), verdict: make(chan struct{}),
-		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
-	s.life, s.end = context.WithCancel(context.Background())
-	go s.events.Run()
-	if s.lineage = c.Lineage; c.Shown != "" {
-		s.newest = &Generation{ID: c.Shown}
-	}
-	s.readOnly.Store(true)
+	s := newSaver(c)
 	if c.Dirty {
 		s.MarkDirty()
 	}
@@ -120,10 +112,9 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 		close(s.gone)
 		return s, nil
 	}
-	var deafen func()
 	if c.Channel != nil {
-		var err error
-		if deafen, err = c.Channel.Listen(s.hear); err != nil {
+		deafen, err := c.Channel.Listen(s.hear)
+		if err != nil {
 			s.end()
 			s.timer.Stop()
 			s.events.Close()
@@ -133,6 +124,30 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	}
 	go s.run()
 	s.watch()
+	if err := s.awaitStart(ctx); err != nil {
+		s.discard()
+		return nil, err
+	}
+	return s, nil
+}
+
+// newSaver returns a read-only Saver whose listener is called, and that does nothing else yet.
+func newSaver(c Config) *Saver {
+	s := &Saver{config: c, events: inorder.New(), began: time.Now().Add(-1), wake: make(chan struct{}, 1),
+		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), verdict: make(chan struct{}),
+		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
+	s.life, s.end = context.WithCancel(context.Background())
+	go s.events.Run()
+	if s.lineage = c.Lineage; c.Shown != "" {
+		s.newest = &Generation{ID: c.Shown}
+	}
+	s.readOnly.Store(true)
+	return s
+}
+
+// awaitStart begins, and waits until it is known whether this page edits, at most for startLimit. It fails if ctx ends
+// before, or if the lock does not take the options.
+func (s *Saver) awaitStart(ctx context.Context) error {
 	var verdict chan struct{}
 	s.do(func() { verdict = s.verdict; s.begin() })
 	select {
@@ -140,16 +155,14 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	case <-time.After(startLimit):
 		s.do(s.unanswered)
 	case <-ctx.Done():
-		s.discard()
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	var err error
 	s.do(func() { err = s.lastErr })
 	if errors.Is(err, lock.ErrInvalidArgument) {
-		s.discard()
-		return nil, err
+		return err
 	}
-	return s, nil
+	return nil
 }
 
 // MarkDirty reports a change. It may be called at every keystroke: it neither allocates nor waits.
