@@ -99,14 +99,7 @@ func (c *checker) take(m message, domain string) reply {
 	c.running[m.Client] = fmt.Sprintf("%s at %v", m.What, now.Round(time.Millisecond))
 	switch m.What {
 	case "ask":
-		if c.over {
-			return reply{Stop: true}
-		}
-		c.count["leases asked for"]++
-		if m.Steal {
-			c.count["thefts"]++
-		}
-		c.ledger.ask(now, m.Client, request{Domain: domain, Places: m.Places, Slots: m.Slots, Steal: m.Steal})
+		c.asked(now, m, domain)
 	case "granted":
 		c.count["leases granted, "+kindOf(domain)]++
 		c.ledger.granted(now, m.Client, m.Resource, m.Token, m.Slot, m.Counted || domain == onServer)
@@ -131,10 +124,7 @@ func (c *checker) take(m message, domain string) reply {
 	case "late":
 		c.archive.writtenLate(m.Document, m.Lines)
 	case "wrote late":
-		c.count["late writes "+placeOf(m.Document)+" "+m.Code]++
-		if m.Code == "accepted" {
-			c.violations = append(c.violations, fmt.Sprintf("the server accepted what %s wrote to %s when its time was over", m.Client, m.Document))
-		}
+		c.wroteLate(m)
 	case "read":
 		c.archive.read(m.Document, m.Client, m.Content)
 	case "poll":
@@ -147,6 +137,26 @@ func (c *checker) take(m message, domain string) reply {
 		c.violations = append(c.violations, fmt.Sprintf("%s failed: %s", m.Client, m.Why))
 	}
 	return reply{Stop: c.over}
+}
+
+// asked records a request for a lease. After the end of the run there is none: its client stops instead.
+func (c *checker) asked(now time.Duration, m message, domain string) {
+	if c.over {
+		return
+	}
+	c.count["leases asked for"]++
+	if m.Steal {
+		c.count["thefts"]++
+	}
+	c.ledger.ask(now, m.Client, request{Domain: domain, Places: m.Places, Slots: m.Slots, Steal: m.Steal})
+}
+
+// wroteLate records how a document received what a client wrote after its time. It must not be accepted.
+func (c *checker) wroteLate(m message) {
+	c.count["late writes "+placeOf(m.Document)+" "+m.Code]++
+	if m.Code == "accepted" {
+		c.violations = append(c.violations, fmt.Sprintf("the server accepted what %s wrote to %s when its time was over", m.Client, m.Document))
+	}
 }
 
 // kindOf returns the part of a domain's or document's name that names its kind: "web-lock of machine 0" is a
