@@ -117,6 +117,11 @@ func (o *oracle) heard(sessions []*session, e entry) {
 		o.accuse("a page writes down %q of the session %q, which nobody began", e.What, e.Session)
 		return
 	}
+	o.told(s, e)
+}
+
+// told processes a line of a session.
+func (o *oracle) told(s *session, e entry) {
 	switch e.What {
 	case "began":
 		s.began = true
@@ -130,31 +135,25 @@ func (o *oracle) heard(sessions []*session, e entry) {
 		}
 	case "saved":
 		o.count["saves acknowledged"]++
-		for _, text := range e.Words {
-			if w := s.document.words[text]; w != nil {
-				w.saved, w.owed, w.cached = true, "it was acknowledged", false
-			}
+		for _, w := range s.document.typed(e.Words) {
+			w.saved, w.owed, w.cached = true, "it was acknowledged", false
 		}
 	case "posted":
 		s.posts, s.waits = append(s.posts[max(0, len(s.posts)-2):], posting{e.At, e.Cost}), true
-		for _, text := range e.Words {
-			if w := s.document.words[text]; w != nil {
-				w.posted = e.At
-			}
+		for _, w := range s.document.typed(e.Words) {
+			w.posted = e.At
 		}
 	case "journalled":
 		s.waits = false
-		for _, text := range e.Words {
-			if w := s.document.words[text]; w != nil {
-				w.kept = true
-				o.journals = append(o.journals, time.Duration((e.At-w.typed)*float64(time.Millisecond)))
-			}
+		for _, w := range s.document.typed(e.Words) {
+			w.kept = true
+			o.journals = append(o.journals, time.Duration((e.At-w.typed)*float64(time.Millisecond)))
 		}
 	case "loaded":
 		o.count["loads"]++
 		o.shrunk(s, set(e.Words))
-		for _, text := range e.Replaced {
-			if w := s.document.words[text]; w != nil && w.owed == "" && !s.excused {
+		for _, w := range s.document.typed(e.Replaced) {
+			if w.owed == "" && !s.excused {
 				w.owed = "its page was given another text"
 			}
 		}
@@ -164,6 +163,16 @@ func (o *oracle) heard(sessions []*session, e entry) {
 	case "refused":
 		o.count[e.What+" "+e.Code]++
 	}
+}
+
+// typed returns the words with these texts, without the texts that nobody typed.
+func (d *document) typed(texts []string) (words []*word) {
+	for _, text := range texts {
+		if w := d.words[text]; w != nil {
+			words = append(words, w)
+		}
+	}
+	return words
 }
 
 // shrunk records, for debugging a loss, that an editor begins with less than the former content.
