@@ -13,6 +13,8 @@ type handing struct {
 	round, to string
 	stop      context.CancelFunc
 	offer     *time.Timer // runs while the lock is offered; nil before
+	cancelled bool        // the asking page has withdrawn its request
+	next      func()      // answers a request that came between that and the end of the handover; nil: there is none
 }
 
 // renew repeats the offer of the lock for the same time.
@@ -34,6 +36,8 @@ func (s *Saver) answer(m Message) {
 			s.handing.renew(s)
 		case s.role == loading && s.lineage != "" && s.lineage == s.config.Lineage:
 			// The page shows its text already, and may edit before this Saver. The other page asks again when this one edits.
+		case s.handing != nil && s.handing.cancelled && s.handing.next == nil:
+			s.handing.next = func() { s.answer(m) }
 		case s.handing != nil, s.role == loading:
 			s.post(Message{Kind: EditBusy, Round: m.Round})
 		case s.role == editing, s.verifying():
@@ -48,6 +52,7 @@ func (s *Saver) answer(m Message) {
 			delete(s.asking.rivals, m.Round)
 		}
 		if s.handing != nil && s.handing.round == m.Round {
+			s.handing.cancelled = true
 			s.handing.stop()
 		}
 	case EditAccepted, EditGranted, EditRefused, EditBusy, EditLeft, EditSilent:
@@ -128,6 +133,9 @@ func (s *Saver) handOver(m Message) {
 			}
 			if err != nil {
 				s.post(Message{Kind: EditRefused, Round: h.round, Detail: err.Error()})
+			}
+			if h.next != nil {
+				h.next()
 			}
 		})
 	})
