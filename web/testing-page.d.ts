@@ -7,7 +7,8 @@ export interface PageFaults {
   steal(root?: string): Promise<void>;
   /** Gives back what `steal` took. */
   release(root?: string): void;
-  /** The clocks of the page jump ahead, as in a computer that slept. The page notices at its next heartbeat or call. Default: 120000. */
+  /** The clocks of the page jump ahead, as in a computer that slept. The page notices at its next heartbeat or call.
+   *  A page that edits before the runtime runs has no lease yet, which could expire. Default: 120000. */
   expire(ms?: number): Promise<void>;
   /** So many of the next writes to files or IndexedDB fail. 0 ends this. */
   failWrites(count: number): Promise<void>;
