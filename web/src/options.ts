@@ -95,7 +95,7 @@ export function uuid(): string {
   return "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx".replace(/x/g, (_, at: number) => (random[at]! % 16).toString(16));
 }
 
-export const noPage = (): ProjectLockError => problem("unsupported", "there is no page on a server: open a Holdfast in the browser");
+export const noPage = (): ProjectLockError => problem("unsupported", "there is no page here; on a server, open it in the browser");
 
 /** Whether this runs in a page or in a worker of one. */
 export const inBrowser = "document" in globalThis || "WorkerGlobalScope" in globalThis;
