@@ -65,7 +65,7 @@ class StandIn {
         return wire.journal(method, ...args);
       }) as Wire["journal"],
       savers: {
-        set: (id, saver) => {
+        set: (id, saver: Saver) => {
           this.#saver = saver;
           this.#bound = [id, folder, wire.holdfast.ownerId, ownerName];
           wire.savers.set(id, { heard: (raw: RawEvent) => this.#heard(raw as Told) });

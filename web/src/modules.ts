@@ -26,15 +26,15 @@ export const modules = (opening: Opening, open: (root: string) => Contract.Holdf
   const early = async (): Promise<typeof import("./early") | undefined> =>
     (server || strategy === "file-lock" ? undefined : loaded(baseURL, "early", () => import("./holdfast-early.js"))) as never;
   return {
-  autosave: () => loaded(baseURL, "autosave", () => import("./holdfast-autosave.js")) as ReturnType<Modules["autosave"]>,
-  preview: async (handle, options, loads, ended) => {
-    await undefined; // the page adds its listeners
-    if (options?.enabled === false || !(loads() || handle.hears("autosave:preview"))) return undefined;
-    const rights = early().catch(() => undefined);
-    const reader = await loaded(baseURL, "preview", () => import("./holdfast-preview.js")) as typeof import("./preview");
-    return reader.preview(handle, opening, options ?? {}, await rights, loads, ended);
-  },
-  take: (...asked) => void early().then((module) => module?.take(root, ...asked)).catch(() => undefined),
-  serve: async (...args) => (await loaded(baseURL, "serve", () => import("./holdfast-serve.js")) as typeof import("./service/serve")).serve(baseURL, asError, open, ...args),
-};
+    autosave: () => loaded(baseURL, "autosave", () => import("./holdfast-autosave.js")) as ReturnType<Modules["autosave"]>,
+    preview: async (handle, options, loads, ended) => {
+      await undefined; // the page adds its listeners
+      if (options?.enabled === false || !(loads() || handle.hears("autosave:preview"))) return undefined;
+      const rights = early().catch(() => undefined);
+      const reader = await loaded(baseURL, "preview", () => import("./holdfast-preview.js")) as typeof import("./preview");
+      return reader.preview(handle, opening, options ?? {}, await rights, loads, ended);
+    },
+    take: (...asked) => void early().then((module) => module?.take(root, ...asked)).catch(() => undefined),
+    serve: async (...args) => (await loaded(baseURL, "serve", () => import("./holdfast-serve.js")) as typeof import("./service/serve")).serve(baseURL, asError, open, ...args),
+  };
 };

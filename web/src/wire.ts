@@ -32,7 +32,8 @@ export interface Text { shown: string; lineage: string; dirty: boolean }
 /** An AutoSave that has begun. */
 export interface Saver extends Pick<Contract.AutoSave, Shown> { heard(raw: RawEvent): void; leave(end: number): Promise<void>; text(): Text }
 
-export type Savers = Pick<Map<number, Pick<Saver, "heard">>, "delete"> & { set(id: number, saver: any): unknown };
+/** The receivers of events, by the numbers of their AutoSaves. */
+export interface Savers { set(id: number, saver: Pick<Saver, "heard">): unknown; delete(id: number): boolean }
 
 export type RawState = Contract.AutoSaveState & { readOnly?: boolean; lastError?: Reason };
 export type Told = RawEvent & { state?: RawState; ask?: number; error?: Reason; lease?: Contract.ProjectLockLease };
