@@ -14,15 +14,12 @@ export async function drafted(folder) {
   return false;
 }
 
-/** How often a draft that is open is read again, and after which time in milliseconds: its page may be ending. */
-const tries = 6, tryMs = 40;
-
-/** Whether a draft has text, or may have some. @param {FileSystemDirectoryHandle} drafts @param {string} name */
+/**
+ * Whether a draft has text, or may have some. Rejects if it is open: its page may be ending.
+ * @param {FileSystemDirectoryHandle} drafts @param {string} name
+ */
 async function isFilled(drafts, name) {
-  for (let left = tries; left > 0; left--) {
-    const head = await opened(drafts, name).then((file) => file?.slice(0, headLength).arrayBuffer()).catch(() => undefined);
-    if (head) return head.byteLength > 0 && newest(new Uint8Array(head))?.bytes !== -1;
-    await new Promise((done) => { setTimeout(done, tryMs); });
-  }
-  return true;
+  const file = await opened(drafts, name);
+  const head = new Uint8Array(await /** @type {File} */ (file).slice(0, headLength).arrayBuffer());
+  return head.length > 0 && newest(head)?.bytes !== -1;
 }

@@ -75,9 +75,9 @@ function compiles(): boolean {
   }
 }
 
-/** Takes the lock of an AutoSave, if it is free and the options leave no doubt. */
-export async function mayEdit(root: string, options: AutoSaveOptions, ...[loads, ended]: When): Promise<Loan | undefined> {
-  return loads() && plain(options) && compiles() ? lend(root, options.path ?? [], "exclusive", ended) : undefined;
+/** Takes the lock of an AutoSave, if it is free. Null if the options leave a doubt: then only Go may take it. */
+export async function mayEdit(root: string, options: AutoSaveOptions, ...[loads, ended]: When): Promise<Loan | null | undefined> {
+  return loads() && navigator.locks && plain(options) && compiles() ? lend(root, options.path ?? [], "exclusive", ended) : null;
 }
 
 /** Options that Go accepts, and that leave no doubt about the lock. */

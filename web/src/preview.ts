@@ -8,27 +8,52 @@ import type { Handle } from "./handle";
 import { namesOf, type When } from "./lend";
 import type { Opening } from "./options";
 
+type Rights = typeof import("./early") | undefined;
+
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** How long the files may take while the page holds the lock. */
 const readMs = 1000;
 
+/** The pause before the next try to edit, in milliseconds, at first and at most; and the time between two looks whether Go runs. */
+const againMs = 50, mostMs = 1000, tickMs = 50;
+
 /**
  * Reads what was saved last in this browser and gives it to the page. If the page may edit, it holds the lock from now on:
- * nobody else edits, no draft waits, and Go would load the same content. `rights` takes the lock, if that is possible.
+ * nobody else edits, no draft waits, and Go would load the same content. `rights` takes the lock, if that is possible. The
+ * page before may still be ending, so this tries again while Go is loading.
  */
-export async function preview(handle: Handle, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, rights: typeof import("./early") | undefined, ...when: When): Promise<Early | undefined> {
+export async function preview(handle: Handle, opening: Opening, options: Contract.AutoSaveOptions, rights: Rights, ...when: When): Promise<Early | undefined> {
+  const [loads, ended] = when;
+  let over = false;
+  handle.ready.catch(() => { over = true; });
+  const done = (): boolean => over || !loads() || ended.aborted || handle.typed;
+  for (let again = againMs, shown = false; ; again = Math.min(2 * again, mostMs), shown = true) {
+    const early = await attempt(handle, opening, options, rights, shown, when);
+    if (early !== undefined || done()) return early ?? undefined;
+    const from = performance.now();
+    do {
+      await new Promise((next) => { setTimeout(next, tickMs); });
+      if (done()) return undefined;
+    } while (performance.now() - from < again || await isHeld(opening.root, options.path ?? []));
+  }
+}
+
+/** Tries once. Null means that the page does not edit before Go runs, and undefined that it may be able to later. */
+async function attempt(handle: Handle, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, rights: Rights, shown: boolean, when: When): Promise<Early | null | undefined> {
   const { path = [] } = options;
   const folder = folderOf(root, server, path);
-  const loan = await rights?.mayEdit(root, options, ...when);
+  const loan = rights ? await rights.mayEdit(root, options, ...when) : null;
+  if (shown && !loan) return loan;
   const late = new Promise<undefined>((done) => loan && setTimeout(done, readMs));
   const inTime = <T>(result: Promise<T>): Promise<T | undefined> => Promise.race([result.catch(() => undefined), late]);
   const left = loan && inTime(leftBehind(folder));
   const [found, held] = await inTime(Promise.all([read(folder), loan ? false : server ? undefined : isHeld(root, path)])) ?? [];
-  if (found && handle.hears("autosave:preview")) handle.preview({ base: found.base, text: decoder.decode(found.content) }, Object.freeze({ content: found.content.slice(), ...(held !== undefined && { held }) }));
-  if (loan && found !== undefined && await left === false) return rights!.early(loan, folder, found, ownerName, handle.ready);
-  await loan?.release();
-  return undefined;
+  if (!shown && found && handle.hears("autosave:preview")) handle.preview({ base: found.base, text: decoder.decode(found.content) }, Object.freeze({ content: found.content.slice(), ...(held !== undefined && { held }) }));
+  if (!loan) return loan;
+  if (found !== undefined && await left === false) return rights!.early(loan, folder, found, ownerName, handle.ready);
+  await loan.release();
+  return await left ? null : undefined;
 }
 
 /** The generation that Go would load: null if there is none, undefined if that is not sure. */
