@@ -4,22 +4,24 @@ import { headLength, newest } from "./draftfile.js";
 import { entries, found, opened } from "./saved.js";
 
 /**
- * Whether a folder of a document has a draft, of which Go may make the content. A page that has saved leaves an empty
- * draft behind as it ends.
+ * A draft that may have text, up to a number of its page. Infinity if that is unknown.
+ * @typedef {{ id: string, number: number }} Left
+ */
+
+/**
+ * The drafts of a document's folder that may have text, of which Go may make the content. A page that has saved leaves an empty
+ * draft behind as it ends. Rejects if a draft is open: its page may be ending.
  * @param {string} folder
  */
 export async function drafted(folder) {
+  /** @type {Left[]} */
+  const left = [];
   const drafts = await found(navigator.storage.getDirectory(), `${folder}/drafts`);
-  if (drafts) for await (const name of entries(drafts)) if (await isFilled(drafts, name)) return true;
-  return false;
-}
-
-/**
- * Whether a draft has text, or may have some. Rejects if it is open: its page may be ending.
- * @param {FileSystemDirectoryHandle} drafts @param {string} name
- */
-async function isFilled(drafts, name) {
-  const file = await opened(drafts, name);
-  const head = new Uint8Array(await /** @type {File} */ (file).slice(0, headLength).arrayBuffer());
-  return head.length > 0 && newest(head)?.bytes !== -1;
+  if (drafts) for await (const id of entries(drafts)) {
+    const file = /** @type {File} */ (await opened(drafts, id));
+    const head = new Uint8Array(await file.slice(0, headLength).arrayBuffer());
+    const { bytes = 0, number = Infinity } = newest(head) ?? {};
+    if (head.length > 0 && bytes >= 0) left.push({ id, number });
+  }
+  return left;
 }

@@ -4,10 +4,10 @@
 // load the same content. TestEarlyReader in tests/e2e compares the two.
 
 /**
- * The current generation: its id and its content.
- * @typedef {{ base: string, content: Uint8Array<ArrayBuffer> }} Saved
+ * The current generation: its id, its content, and the draft that it contains up to a number.
+ * @typedef {{ base: string, content: Uint8Array<ArrayBuffer>, draft?: string, number?: number }} Saved
  */
-/** @typedef {{ id: string, savedAt?: number, bytes: number, sha256: string }} Generation */
+/** @typedef {{ id: string, savedAt?: number, bytes: number, sha256: string, draft?: string, number?: number }} Generation */
 
 const encoder = new TextEncoder();
 
@@ -100,10 +100,11 @@ async function filled(folder) {
 /** @param {FileSystemDirectoryHandle} history @param {Generation | undefined} generation @returns {Promise<Saved | undefined>} */
 async function current(history, generation) {
   if (!generation) return undefined;
-  const content = (await read(history, generation.id))?.slice(0, generation.bytes); // a seal may follow
-  if (content?.length !== generation.bytes) return undefined;
+  const { id: base, bytes, sha256, draft, number } = generation;
+  const content = (await read(history, base))?.slice(0, bytes); // a seal may follow
+  if (content?.length !== bytes) return undefined;
   const sum = Array.from(new Uint8Array(await crypto.subtle.digest("SHA-256", content)), (byte) => hex(byte, 2)).join("");
-  return sum === generation.sha256 ? { base: generation.id, content } : undefined;
+  return sum === sha256 ? { base, content, draft, number } : undefined;
 }
 
 /**

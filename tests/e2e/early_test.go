@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
@@ -128,26 +130,60 @@ func TestNotEditableBeforeTheRuntimeRuns(t *testing.T) {
 	}
 }
 
-// A page that has saved leaves an empty draft behind as its tab is closed. Nothing waits then.
-func TestEditableBesideAnEmptyDraft(t *testing.T) {
+// The drafts of a folder: a file, and what it begins with.
+const draftFiles = `
+	globalThis.draftFile = async root => {
+		let folder = await navigator.storage.getDirectory()
+		for (const name of [root, 'autosave', 'drafts']) folder = await folder.getDirectoryHandle(name)
+		const [file, ...others] = await Array.fromAsync(folder.values())
+		return others.length ? undefined : file
+	}
+	globalThis.draftBytes = async root => new Uint8Array(await (await (await draftFile(root)).getFile()).arrayBuffer())
+	globalThis.isEmptyDraft = async root => new TextDecoder().decode(await draftBytes(root)).includes('"bytes":-1')
+	null`
+
+// A page that has saved leaves an empty draft behind as its tab is closed; if it ended right after the save, a draft
+// whose text is saved. Nothing waits then.
+func TestEditableBesideADraftWithoutNews(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
-	holdfast := named("worker", "empty draft", "Ann")
-	before := w.earlyTab(t, holdfast)
-	before.MustEval("edits(); null", nil)
-	before.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
-	before.MustEval("type('saved'); await new Promise(done => setTimeout(done, 300)); await autosave.flushNow(); null", nil)
-	before.Close()
-	tab := w.earlyTab(t, n.never(holdfast))
-	tab.MustEval(`
-		let folder = await navigator.storage.getDirectory()
-		for (const name of ['empty draft', 'autosave', 'drafts']) folder = await folder.getDirectoryHandle(name)
-		globalThis.files = (await Array.fromAsync(folder.keys())).length
-		edits()
-		null`, nil)
-	assert.Equal(t, 1, browser.Get[int](tab, "files"))
-	tab.WaitFor("told.includes('editable: saved')", browser.Limit)
-	tab.Close()
+	for _, c := range []string{"empty", "saved"} {
+		t.Run(c, func(t *testing.T) {
+			root := "draft " + c
+			holdfast := named("worker", root, "Ann")
+			before := w.earlyTab(t, holdfast)
+			before.MustEval(draftFiles, nil)
+			before.MustEval("edits(); null", nil)
+			before.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+			before.MustEval("type('saved'); null", nil)
+			before.WaitFor(fmt.Sprintf("(await draftBytes('%s').catch(() => '')).length > 3 * 4096", root), browser.Limit)
+			filled := browser.Get[[]int](before, fmt.Sprintf("[...await draftBytes('%s')]", root))
+			before.MustEval("await autosave.flushNow(); null", nil)
+			before.WaitFor(fmt.Sprintf("await isEmptyDraft('%s').catch(() => false)", root), browser.Limit)
+			before.Close()
+
+			later, arrive := n.gated(holdfast)
+			tab := w.earlyTab(t, later)
+			tab.MustEval(draftFiles, nil)
+			if c == "saved" {
+				bytes, err := json.Marshal(filled)
+				require.NoError(t, err)
+				tab.MustEval(fmt.Sprintf(`
+					const stream = await (await draftFile('%s')).createWritable()
+					await stream.write(Uint8Array.from(%s))
+					await stream.close()
+					null`, root, bytes), nil)
+			}
+			assert.Equal(t, c == "empty", browser.Get[bool](tab, fmt.Sprintf("await isEmptyDraft('%s')", root)))
+			tab.MustEval("edits(); null", nil)
+			tab.WaitFor("told.includes('editable: saved')", browser.Limit)
+			arrive()
+			tab.WaitFor("autosave.lease", browser.Limit)
+			assert.Empty(t, browser.Get[[]string](tab, "await texts()"))
+			assert.Equal(t, []string{"preview free: saved", "editable: saved"}, browser.Get[[]string](tab, "told"))
+			tab.Close()
+		})
+	}
 }
 
 // The page before may take a while to end. The next page edits once the lock is free, still without Go.

@@ -1,6 +1,6 @@
 // Shows the page what was saved last, while the Go program is loading.
 
-import { drafted } from "../../opfs/leftbehind.js";
+import { drafted, type Left } from "../../opfs/leftbehind.js";
 import { folderOf, saved } from "../../opfs/saved.js";
 import type * as Contract from "../holdfast";
 import type { Early } from "./early";
@@ -51,9 +51,10 @@ async function attempt(handle: Handle, { root, server, ownerName }: Opening, opt
   const [found, held] = await inTime(Promise.all([read(folder), loan ? false : server ? undefined : isHeld(root, path)])) ?? [];
   if (!shown && found && handle.hears("autosave:preview")) handle.preview({ base: found.base, text: decoder.decode(found.content) }, Object.freeze({ content: found.content.slice(), ...(held !== undefined && { held }) }));
   if (!loan) return loan;
-  if (found !== undefined && await left === false) return rights!.early(loan, folder, found, ownerName, handle.ready);
+  const unsaved = (await left)?.some(({ id, number }) => id !== found?.draft || number > (found.number ?? 0)); // Go's reconciler asks the same
+  if (found !== undefined && unsaved === false) return rights!.early(loan, folder, found, ownerName, handle.ready);
   await loan.release();
-  return await left ? null : undefined;
+  return unsaved ? null : undefined;
 }
 
 /** The generation that Go would load: null if there is none, undefined if that is not sure. */
@@ -63,9 +64,10 @@ async function read(folder: string): ReturnType<typeof saved> {
   return databases?.some(({ name }) => name === "holdfast") ? undefined : found;
 }
 
-/** Whether a page has left text behind: as a draft, or in localStorage, see rescue.ts. */
-async function leftBehind(folder: string): Promise<boolean> {
-  return await drafted(folder) || Object.keys(localStorage).some((key) => key.startsWith(`holdfast:draft:${folder}:`));
+/** The texts that pages have left behind: as drafts, or in localStorage, see rescue.ts. */
+async function leftBehind(folder: string): Promise<Left[]> {
+  const kept = Object.keys(localStorage).some((key) => key.startsWith(`holdfast:draft:${folder}:`));
+  return kept ? [{ id: "", number: Infinity }] : drafted(folder);
 }
 
 /** Whether a lock keeps this page from editing the document now. Undefined if the browser does not know. */
