@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/servertest"
 )
 
 const lockInfo = `<?xml version="1.0"?><D:lockinfo xmlns:D="DAV:"><D:lockscope><D:%s/></D:lockscope><D:locktype><D:write/></D:locktype><D:owner>Ann's Writer</D:owner></D:lockinfo>`
@@ -179,7 +180,7 @@ func TestPropertiesAreKept(t *testing.T) {
 // decides which one has seen the latest text, so no change is lost.
 func TestChangesWithoutALockAreNotLost(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := startWith(t, servertest.Unlimited(t)) // the writers ask again and again
 	editor := s.as(t, "editor")
 	s.as(t, "w").status(http.StatusCreated, "PUT /dav/r -")
 	var running sync.WaitGroup

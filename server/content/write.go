@@ -189,11 +189,7 @@ func (w *write) replace(d *description, old kv.Entry, before description) []kv.O
 		d.By = w.By.Maker
 		ops = append(ops, kv.Put(Made(d.By, w.room), nil))
 	}
-	for len(d.Kept) > w.Keep-1 {
-		last := d.Kept[len(d.Kept)-1]
-		d.Kept = d.Kept[:len(d.Kept)-1]
-		ops = append(ops, kv.Delete(blobPrefix+last.Blob), kv.Put(garbagePrefix+last.Blob, nil))
-	}
+	ops = append(ops, w.drop(d)...)
 	if before.Chunks > 0 {
 		ops = append(ops, kv.DeleteUnder(chunkPrefix+w.room+"/"))
 	}

@@ -160,7 +160,7 @@ func (g *right) removeDir(ctx context.Context, p place) error {
 		if err != nil {
 			return err
 		}
-		ops := []kv.Op{kv.Delete(key), kv.Delete(node{place: p, kind: collection}.propsKey())}
+		ops := []kv.Op{kv.Delete(key), kv.Delete(node{place: p, kind: collection}.propsKey()), kv.Delete(movesPrefix + p.id())}
 		if e.Found() {
 			ops = append(ops, kv.Delete(content.Made(string(e.Value), p.id()+"/")))
 		}
@@ -246,12 +246,10 @@ func (g *right) removeAll(ctx context.Context, n node, expected content.Expected
 	return failed, nil
 }
 
-// removeOne removes a document or an empty collection.
+// removeOne removes a document or an empty collection, with the document that the collection also is.
 func (g *right) removeOne(ctx context.Context, n node) []failure {
-	var err error
-	if n.kind == file {
-		err = g.Contents.DeleteUnder(ctx, n.id(), g.content(), nil)
-	} else {
+	err := g.Contents.DeleteUnder(ctx, n.id(), g.content(), nil)
+	if err == nil && n.kind == collection {
 		err = g.removeDir(ctx, n.place)
 	}
 	if err != nil {

@@ -139,10 +139,14 @@ func (h *Handler) mayTransfer(t *transfer) error {
 	return h.API.May(t.session, t.to.path(), policy.Write)
 }
 
-// carryOut copies, and then removes the source of a MOVE. A crash in between leaves both.
+// carryOut copies or moves.
 func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 	ctx := t.r.Context()
-	if t.to.kind == collection || t.to.kind == file && t.from.kind == collection {
+	continued, err := h.continues(t)
+	if err != nil {
+		return nil, err
+	}
+	if !continued && (t.to.kind == collection || t.to.kind == file && t.from.kind == collection) {
 		if failed, err = t.target.removeAll(ctx, t.to, nil); err != nil || len(failed) > 0 {
 			return failed, err
 		}
@@ -155,43 +159,46 @@ func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 		}
 		nodes = append(nodes, below...)
 	}
+	if t.move {
+		return h.moveAll(t, nodes)
+	}
+	return h.eachNode(t, nodes, func(from, to node) error { return h.copyNode(ctx, t.target, from, to) })
+}
+
+// eachNode calls f for each node and its new place. It returns the failures of members; that of a single file is an error.
+func (h *Handler) eachNode(t *transfer, nodes []node, f func(from, to node) error) (failed []failure, err error) {
+	ctx := t.r.Context()
 	for _, n := range nodes {
 		to := n
 		to.place = n.moved(t.from.place, t.to.place)
-		err := h.copyNode(ctx, t.target, n, to)
+		err := errName
+		if to.valid() {
+			err = f(n, to)
+		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		gone := errors.Is(err, content.ErrNotFound) && len(nodes) > 1 // a member that was deleted meanwhile
-		if err != nil && !gone {
+		if t.from.kind == file {
+			return nil, err
+		}
+		if err != nil && !errors.Is(err, content.ErrNotFound) { // otherwise a member that was deleted meanwhile
 			failed = append(failed, failure{to, err})
 		}
 	}
-	if len(failed) > 0 || !t.move {
-		return failed, nil // a MOVE that has not copied everything removes nothing
-	}
-	return t.source.removeAll(ctx, t.from, nil)
+	return failed, nil
 }
 
 // copyNode copies a document or makes a collection, with the properties.
 func (h *Handler) copyNode(ctx context.Context, g *right, from, to node) error {
-	if !to.valid() {
-		return errName
-	}
-	props, err := h.readProps(ctx, []node{from})
-	if err != nil {
-		return err
-	}
-	op, err := storeProps(to, props[0])
+	op, err := h.copyProps(ctx, from, to)
 	if err != nil {
 		return err
 	}
 	if from.kind == collection {
-		if err := g.makeDir(ctx, to.place); err != nil {
+		if err := g.makeCopy(ctx, to, op); err != nil {
 			return err
 		}
-		_, err := g.commit(ctx, kv.Exists(dirPrefix+to.id()), op)
-		return err
+		return h.own(g, from, to, func(from, to node) error { return h.copyNode(ctx, g, from, to) })
 	}
 	data, _, err := h.Contents.Read(ctx, from.id())
 	if err != nil {
@@ -199,4 +206,34 @@ func (h *Handler) copyNode(ctx context.Context, g *right, from, to node) error {
 	}
 	_, err = h.Contents.WriteUnder(ctx, to.id(), g.content(op), content.Save{}, nil, data)
 	return err
+}
+
+// copyProps returns the operation that stores the properties of a node for another one.
+func (h *Handler) copyProps(ctx context.Context, from, to node) (kv.Op, error) {
+	props, err := h.readProps(ctx, []node{from})
+	if err != nil {
+		return kv.Op{}, err
+	}
+	return storeProps(to, props[0])
+}
+
+// makeCopy makes a collection with properties.
+func (g *right) makeCopy(ctx context.Context, to node, props kv.Op) error {
+	if err := g.makeDir(ctx, to.place); err != nil {
+		return err
+	}
+	_, err := g.commit(ctx, kv.Exists(dirPrefix+to.id()), props)
+	return err
+}
+
+// own calls f for the document that a collection also is, if there is one that the session may read.
+func (h *Handler) own(g *right, from, to node, f func(from, to node) error) error {
+	if h.API.May(g.call.session, from.path(), policy.Read) != nil {
+		return nil
+	}
+	from.kind, to.kind = file, file
+	if err := f(from, to); !errors.Is(err, content.ErrNotFound) {
+		return err
+	}
+	return nil
 }
