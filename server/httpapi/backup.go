@@ -22,6 +22,10 @@ func (a *API) streamBackup(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if !a.Policy().MayBelow(s.User, nil, policy.Admin) {
 		return a.refused(s)
 	}
+	w.Header().Set("Content-Type", "application/x-tar")
+	if r.Method == http.MethodHead {
+		return nil
+	}
 	if !a.backups.TryLock() {
 		return errBackup
 	}
@@ -33,7 +37,6 @@ func (a *API) streamBackup(w http.ResponseWriter, r *http.Request, s sessions.Se
 		return err
 	}
 	to := &patient{ResponseWriter: w, control: http.NewResponseController(w), limit: a.WriteLimit}
-	w.Header().Set("Content-Type", "application/x-tar")
 	err := backup.Write(r.Context(), a.Contents, to)
 	if err == nil {
 		return nil
