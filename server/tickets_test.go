@@ -156,6 +156,14 @@ func TestGivingUpByTicket(t *testing.T) {
 		assertError(t, bob.do("POST", c.target, c.body), http.StatusConflict, "given_up")
 		assert.Equal(t, false, bob.do("GET", lockOf("r"), nil).body["is_locked"])
 	}
+	// One ticket for several locks is the mistake of a client. Giving it up leaves none of them.
+	require.Equal(t, http.StatusOK, bob.do("POST", "/api/locks", object{"paths": [][]string{{"one"}}, "mode": "shared", "ticket": "twice"}).status)
+	require.Equal(t, http.StatusOK, bob.do("POST", "/api/locks", object{"paths": [][]string{{"two"}}, "ticket": "twice"}).status)
+	require.Equal(t, http.StatusOK, bob.do("POST", "/api/locks", object{"paths": [][]string{{"three"}}, "ticket": "twice"}).status)
+	assert.Equal(t, http.StatusOK, bob.do("DELETE", "/api/locks?ticket=twice", nil).status)
+	for _, path := range []string{"one", "two", "three"} {
+		assert.Empty(t, bob.do("GET", "/api/locks?path="+path, nil).body["holders"], path)
+	}
 	for _, ticket := range []string{"", "a/b", strings.Repeat("x", 65)} {
 		assertError(t, bob.do("DELETE", "/api/locks?ticket="+url.QueryEscape(ticket), nil), http.StatusBadRequest, "invalid_request")
 	}

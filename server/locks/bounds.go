@@ -51,7 +51,7 @@ func (t *Table) mayForbid(ctx context.Context, own *ticket) error {
 	}
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
-	if t.mirror.asked[askedKey(own.claim)] == nil {
+	if len(t.mirror.asked[askedKey(own.claim)]) == 0 {
 		return ErrTooManyTickets
 	}
 	return nil

@@ -63,7 +63,7 @@ func (t *Table) HolderOf(ctx context.Context, id string) (string, error) {
 func (t *Table) HolderOfTicket(ctx context.Context, name string, owners []string) (string, error) {
 	for _, owner := range owners {
 		t.mirror.mu.Lock()
-		granted := t.mirror.asked[askedKey(claim{Holder: owner, Ticket: name})] != nil
+		granted := len(t.mirror.asked[askedKey(claim{Holder: owner, Ticket: name})]) > 0
 		t.mirror.mu.Unlock()
 		if granted {
 			return owner, nil

@@ -21,7 +21,7 @@ type mirror struct {
 	held      map[string]*held       // by the lease's own name
 	order     byToken                // of held
 	homes     map[string]*held       // by the key of the first claim
-	asked     map[string]*held       // by holder and ticket
+	asked     map[string][]*held     // by holder and ticket
 	granted   map[string]storedLease // by the key of the first claim: this server's grants that its watch has not shown yet
 	beats     map[string]beat        // by key
 	tickets   map[string]*ticket     // by the lease's own name
@@ -64,7 +64,7 @@ func newMirror() *mirror {
 
 func (m *mirror) clear() {
 	m.graph = waitgraph.New()
-	m.held, m.homes, m.asked, m.granted = map[string]*held{}, map[string]*held{}, map[string]*held{}, map[string]storedLease{}
+	m.held, m.homes, m.asked, m.granted = map[string]*held{}, map[string]*held{}, map[string][]*held{}, map[string]storedLease{}
 	m.beats, m.tickets, m.kept = map[string]beat{}, map[string]*ticket{}, map[string]int{}
 	m.touched, m.due, m.order, m.users = nil, nil, byToken{}, map[string]int{}
 }
@@ -215,7 +215,7 @@ func (m *mirror) hold(e kv.Entry, c claim) {
 		delete(m.granted, home)
 	}
 	if c.Ticket != "" {
-		m.asked[askedKey(c)] = h
+		m.asked[askedKey(c)] = append(m.asked[askedKey(c)], h)
 	}
 	m.count(c.User, 1)
 	m.order.add(h)
@@ -270,9 +270,7 @@ func (m *mirror) unset(key string) {
 func (m *mirror) drop(home string, h *held) {
 	delete(m.held, h.Lease)
 	delete(m.homes, home)
-	if m.asked[askedKey(h.claim)] == h {
-		delete(m.asked, askedKey(h.claim))
-	}
+	m.unask(h)
 	m.count(h.User, -1)
 	m.order.remove(h)
 	m.graph.Release(h.Lease)
@@ -315,10 +313,23 @@ func (m *mirror) at(home, holder string) (storedLease, bool) {
 
 // got returns the lease that a ticket's acquisition has already received.
 func (m *mirror) got(own *ticket) *held {
-	if h := m.asked[askedKey(own.claim)]; own.named() && h != nil && own.got(h.claim) {
-		return h
+	for _, h := range m.asked[askedKey(own.claim)] {
+		if own.got(h.claim) {
+			return h
+		}
 	}
 	return nil
+}
+
+// unask removes a lease that has ended from those of its ticket.
+func (m *mirror) unask(h *held) {
+	key := askedKey(h.claim)
+	rest := slices.DeleteFunc(m.asked[key], func(other *held) bool { return other == h })
+	if len(rest) == 0 {
+		delete(m.asked, key)
+	} else {
+		m.asked[key] = rest
+	}
 }
 
 func askedKey(c claim) string { return c.Holder + "/" + c.Ticket }

@@ -78,16 +78,21 @@ func (t *Table) GiveUp(ctx context.Context, holder, name string) error {
 		return err
 	}
 	t.mirror.mu.Lock()
-	h := t.mirror.asked[askedKey(own.claim)]
+	var granted []storedLease // more than one, if the client has used the ticket for several locks
+	for _, h := range t.mirror.asked[askedKey(own.claim)] {
+		granted = append(granted, h.storedLease())
+	}
 	t.mirror.mu.Unlock()
-	if h == nil {
-		return nil
+	for _, s := range granted {
+		ended, err := t.giveBack(ctx, s, nil)
+		if ended {
+			t.config.Metrics.Releases.Inc()
+		}
+		if err != nil {
+			return err
+		}
 	}
-	ended, err := t.giveBack(ctx, h.storedLease(), nil)
-	if ended {
-		t.config.Metrics.Releases.Inc()
-	}
-	return err
+	return nil
 }
 
 // close removes a ticket's place from the queue and makes later requests with it fail. It returns the revision from

@@ -127,9 +127,6 @@ func (t *Table) grantedBefore(ctx context.Context, own *ticket, home string, rev
 	if home == "" || h != nil && !own.got(h.claim) {
 		return errOtherLock
 	}
-	if h != nil {
-		m.asked[askedKey(h.claim)] = h // an exclusive lease with the same ticket may have hidden it
-	}
 	return errGranted
 }
 
