@@ -16,6 +16,7 @@ type machineClock struct {
 	mu    sync.Mutex
 	set   time.Duration // how far the wall clock was set forward
 	slept time.Duration
+	since time.Time // when the machine fell asleep, or zero
 	last  time.Time // when it was set
 	back  bool      // it was set back
 }
@@ -24,9 +25,12 @@ type machineClock struct {
 func (c *machineClock) now() lock.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	passed := c.w.now()
+	passed, slept := c.w.now(), c.slept
+	if !c.since.IsZero() {
+		slept += time.Since(c.since)
+	}
 	wall := passed + c.set + time.Duration(float64(passed)*c.drift)
-	return lock.Instant{Wall: c.w.began.Add(wall).Round(0), Mono: passed - c.slept}
+	return lock.Instant{Wall: c.w.began.Add(wall).Round(0), Mono: passed - slept}
 }
 
 // setWall sets the wall clock forward, or back if d is negative.
@@ -38,11 +42,30 @@ func (c *machineClock) setWall(d time.Duration) {
 	c.back = c.back || d < 0
 }
 
-// sleep records that the machine has slept.
-func (c *machineClock) sleep(d time.Duration) {
+// suspend stops the monotonic clock. It reports whether the machine ran before.
+func (c *machineClock) suspend() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.slept += d
+	if !c.since.IsZero() {
+		return false
+	}
+	c.since = time.Now()
+	return true
+}
+
+// resume lets the monotonic clock go on.
+func (c *machineClock) resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slept += time.Since(c.since)
+	c.since = time.Time{}
+}
+
+// sleeps reports whether the machine sleeps.
+func (c *machineClock) sleeps() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.since.IsZero()
 }
 
 // setSince reports whether the wall clock was set since a moment.

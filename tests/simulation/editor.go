@@ -104,7 +104,7 @@ func (e *editor) saved(g *autosave.Generation) {
 	}
 	e.desk.Saved(e.id, g.Number)
 	if length, ok := e.lengths[g.Number]; ok {
-		e.run.words.acknowledge(e.tab, e.domain, e.text[:length], g.Current)
+		e.run.words.acknowledge(e.tab, e.domain, e.text[:length], g)
 	}
 }
 

@@ -5,6 +5,9 @@ import "time"
 // trouble causes faults, one after the other, until the run calms down.
 func (r *run) trouble() {
 	d := r.w.dice("trouble")
+	if len(r.plan.kinds()) == 0 {
+		return
+	}
 	for r.pause(d.between(r.plan.every/4, 2*r.plan.every)) {
 		at := r.origins[d.n(len(r.origins))]
 		tabs := at.others(nil)
@@ -12,14 +15,11 @@ func (r *run) trouble() {
 			continue
 		}
 		t := tabs[d.n(len(tabs))]
-		fault := pick(d, allFaults...)
-		if !r.plan.faults[fault] {
-			continue
-		}
+		fault := pick(d, r.plan.kinds()...)
 		r.w.count(fault)
 		switch fault {
 		case faultFreeze:
-			r.freeze(t, d.between(10*time.Millisecond, 15*time.Minute))
+			r.freeze(t, r.plan.frozen(d))
 		case faultCrash:
 			r.crash(t)
 		case faultStorage:
@@ -38,7 +38,7 @@ func (r *run) trouble() {
 
 // freeze stops a tab for a while. Most freezes end before the run calms down.
 func (r *run) freeze(t *tab, long time.Duration) {
-	if !t.freeze() {
+	if !t.runs(0) || !t.freeze() {
 		return
 	}
 	r.w.note(t.name, "is frozen for %s", long)
@@ -52,20 +52,28 @@ func (r *run) freeze(t *tab, long time.Duration) {
 	})
 }
 
-// sleep suspends a machine: its tabs stop, and so does its monotonic clock.
+// sleep suspends a machine: the tabs of all its origins stop, and so does its monotonic clock. A machine that sleeps
+// goes on sleeping.
 func (r *run) sleep(at *origin, long time.Duration) {
+	if !at.clock.suspend() {
+		return
+	}
 	var slept []*tab
-	for _, t := range at.others(nil) {
-		if t.freeze() {
-			slept = append(slept, t)
+	for _, o := range r.origins {
+		if o.clock != at.clock {
+			continue
+		}
+		for _, t := range o.others(nil) {
+			if t.freeze() {
+				slept = append(slept, t)
+			}
 		}
 	}
-	r.w.note(at.name, "sleeps for %s", long)
-	began := time.Now()
+	r.w.note(at.browser.name, "sleeps for %s", long)
 	r.faults.Go(func() {
 		r.pause(long)
-		r.w.note(at.name, "wakes")
-		at.clock.sleep(time.Since(began))
+		r.w.note(at.browser.name, "wakes")
+		at.clock.resume()
 		for _, t := range slept {
 			t.thaw()
 			r.checker.woken(t)
@@ -73,12 +81,14 @@ func (r *run) sleep(at *origin, long time.Duration) {
 	})
 }
 
-// crash ends a tab and opens another one a moment later.
+// crash ends a tab and opens another one a moment later, when the machine runs.
 func (r *run) crash(t *tab) {
 	r.w.note(t.name, "crashes")
 	t.crash()
 	r.faults.Go(func() {
 		r.pause(r.w.steps.between(10*time.Millisecond, 10*time.Second))
+		for t.at.clock.sleeps() && r.pause(time.Second) {
+		}
 		if !r.calm() {
 			r.open(t.at)
 		}

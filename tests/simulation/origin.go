@@ -139,15 +139,29 @@ func (o *origin) snapshot() []lock.Info {
 // valid or it has none. It has no record for a place, and for the project if it was frozen while it waited for it.
 // Nobody takes over from such a tab on purpose: see decision 9.
 func (o *origin) keptByFrozen(remote bool) bool {
-	frozen := make(map[string]bool)
-	for _, t := range o.others(nil) {
-		frozen[t.name] = !t.runs(0)
-	}
+	frozen := o.frozen()
 	return slices.ContainsFunc(o.snapshot(), func(i lock.Info) bool {
 		place := i.Name != projectKey || i.Mode == lock.Shared
 		recorded, valid := o.records.has(i.ClientID)
 		return frozen[i.ClientID] && (place || valid || !remote && !recorded)
 	})
+}
+
+// heldByFrozen reports whether a frozen tab holds the project alone.
+func (o *origin) heldByFrozen() bool {
+	frozen := o.frozen()
+	return slices.ContainsFunc(o.snapshot(), func(i lock.Info) bool {
+		return frozen[i.ClientID] && i.Name == projectKey && i.Mode == lock.Exclusive
+	})
+}
+
+// frozen returns the tabs that are frozen.
+func (o *origin) frozen() map[string]bool {
+	frozen := make(map[string]bool)
+	for _, t := range o.others(nil) {
+		frozen[t.name] = !t.runs(0)
+	}
+	return frozen
 }
 
 // expireFiles takes the lock over the file from frozen tabs whose record has expired, as waiters do. It also does so

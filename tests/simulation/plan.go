@@ -25,6 +25,8 @@ type plan struct {
 	bare          bool          // there are no files: leases have no records, and tokens come from the clock
 	keeps, rests  time.Duration // the maximum duration of a lease in a hasty run, and the pause before the next one
 	beat          time.Duration // if not 0, programs begin at its multiples, as if a timer started them
+	quiet         bool          // few kinds of faults, for a long time
+	patient       bool          // acquisitions wait for minutes
 	giveUp        float64       // the share of acquisitions that are abandoned early
 	shortTTL      bool
 	faults        map[string]bool
@@ -54,8 +56,8 @@ var (
 func newPlan(d *dice) plan {
 	p := plan{browsers: 1, origins: 1, tabs: 2 + d.n(3), programs: 1 + d.n(2), lasts: d.between(10*time.Second, 3*time.Minute),
 		wholeOnly: d.chance(0.5), steals: d.chance(0.3), shortTTL: d.chance(0.5), faults: make(map[string]bool),
-		every: d.between(time.Second, time.Minute)}
-	if d.chance(0.5) {
+		every: d.between(2*time.Second, 2*time.Minute)}
+	if p.patient = d.chance(0.4); !p.patient && d.chance(0.5) {
 		p.giveUp = 0.3
 	}
 	if p.hasty = d.chance(0.3); p.hasty {
@@ -73,7 +75,7 @@ func newPlan(d *dice) plan {
 	for _, f := range faults {
 		p.faults[f] = d.chance(0.3)
 	}
-	if !p.hasty && d.chance(0.3) {
+	if p.quiet = !p.hasty && d.chance(0.4); p.quiet {
 		p.quieten(d, faults)
 	}
 	if p.sharing = d.chance(0.2); p.sharing {
@@ -93,12 +95,28 @@ func newPlan(d *dice) plan {
 	return p
 }
 
-// quieten makes a run long, with one or two kinds of faults, so that the next fault does not hide an effect that
-// takes minutes to show.
+// quieten makes a run long, with long freezes, long waits, and one or two kinds of faults, so that the next fault does
+// not hide an effect that takes minutes to show.
 func (p *plan) quieten(d *dice, faults []string) {
 	p.lasts = d.between(3*time.Minute, 15*time.Minute)
+	p.tabs = max(p.tabs, 2)
+	p.patient = d.chance(0.7)
 	clear(p.faults)
-	p.faults[pick(d, faults...)], p.faults[pick(d, faults...)] = true, true
+	p.faults[pick(d, faults...)], p.faults[pick(d, faultFreeze, pick(d, faults...))] = true, true
+}
+
+// frozen draws the duration of a freeze.
+func (p *plan) frozen(d *dice) time.Duration {
+	least := 10 * time.Millisecond
+	if p.quiet || d.chance(0.3) {
+		least = time.Minute
+	}
+	return d.between(least, 15*time.Minute)
+}
+
+// kinds returns the kinds of faults of the run, in a fixed order.
+func (p *plan) kinds() []string {
+	return slices.DeleteFunc(slices.Clone(allFaults), func(f string) bool { return !p.faults[f] })
 }
 
 // hurry makes a run short and crowded.
@@ -125,6 +143,9 @@ func (p *plan) options(d *dice, remote bool) lock.AcquireOptions {
 	}
 	if d.chance(0.2) {
 		o.Backoff = lock.Backoff{}
+	}
+	if p.patient {
+		o.Timeout, o.Backoff = d.between(time.Minute, 10*time.Minute), lock.Backoff{MaxRetries: lock.Unlimited}
 	}
 	switch n := d.n(100); {
 	case n < 10:

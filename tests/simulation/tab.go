@@ -24,6 +24,7 @@ type tab struct {
 	since   time.Time     // of the current freeze, or of the last one's end
 	asleep  time.Duration // in all past freezes
 	freezes int
+	stops   int // how many reasons keep it frozen: it may be frozen while its machine sleeps
 
 	inbox *inbox
 	end   func() // if set, closes what the browser closes with the tab
@@ -67,22 +68,24 @@ func (t *tab) step() error {
 	return t.awake()
 }
 
-// freeze stops the tab until it is resumed. It reports whether the tab ran before.
+// freeze stops the tab until thaw was called as often. It reports whether the tab exists.
 func (t *tab) freeze() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.thawed != nil || t.gone() {
+	if t.gone() {
 		return false
 	}
-	t.thawed, t.since = make(chan struct{}), time.Now()
-	t.freezes++
+	if t.stops++; t.stops == 1 {
+		t.thawed, t.since = make(chan struct{}), time.Now()
+		t.freezes++
+	}
 	return true
 }
 
 func (t *tab) thaw() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.thawed != nil {
+	if t.stops = max(0, t.stops-1); t.stops == 0 && t.thawed != nil {
 		t.asleep += time.Since(t.since)
 		close(t.thawed)
 		t.thawed, t.since = nil, time.Now()
@@ -95,6 +98,7 @@ func (t *tab) crash() {
 	if !t.gone() {
 		close(t.dead)
 	}
+	t.stops = 0
 	t.mu.Unlock()
 	t.thaw()
 	if t.end != nil {

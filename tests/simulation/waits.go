@@ -72,11 +72,17 @@ func (c *checker) lookAtWaiters() {
 }
 
 // justified reports whether a wait is justified: a running program holds the lock or held it a moment ago, the lock
-// has moved on, a holder without a record is frozen, which is not taken over from, or faults keep everybody out.
+// has moved on, a holder without a record is frozen, which is not taken over from, or faults keep everybody out. Nothing
+// that happens on the server or on other machines justifies a wait behind a frozen tab of the same origin.
 func (c *checker) justified(x *waiter) bool {
 	recently := time.Now().Add(-watchEvery)
 	at := x.tab.at
-	if at.disturbedSince(recently, x.remote) || x.remote && at.unreachedSince(recently) || at.stolenSince(recently) || c.moved[at] || x.remote && c.movedThere || at.keptByFrozen(x.remote) {
+	switch {
+	case at.disturbedSince(recently, false), at.stolenSince(recently), c.moved[at], at.keptByFrozen(x.remote):
+		return true
+	case at.heldByFrozen():
+		return false
+	case x.remote && (at.disturbedSince(recently, true) || at.unreachedSince(recently) || c.movedThere):
 		return true
 	}
 	return slices.ContainsFunc(c.beliefs, func(b *belief) bool {

@@ -19,15 +19,16 @@ import (
 type words struct {
 	w *world
 
-	mu    sync.Mutex
-	last  int
-	typed []string          // and journalled
-	acked map[string]string // by domain: the last acknowledged content; every later content contains all its words
-	kept  map[string]bool   // the minimum contents of the history
+	mu     sync.Mutex
+	last   int
+	typed  []string          // and journalled
+	acked  map[string]string // by domain: the last acknowledged content; every later content contains all its words
+	tokens map[string]int64  // of the editors that saved them
+	kept   map[string]bool   // the minimum contents of the history
 }
 
 func newWords(w *world) *words {
-	return &words{w: w, acked: make(map[string]string), kept: make(map[string]bool)}
+	return &words{w: w, acked: make(map[string]string), kept: make(map[string]bool), tokens: make(map[string]int64)}
 }
 
 // next returns a new word.
@@ -66,15 +67,23 @@ func in(text string) map[string]bool {
 	return all
 }
 
-// acknowledge records that a text was saved, as the content or beside it.
-func (s *words) acknowledge(t *tab, domain, text string, current bool) {
+// acknowledge records that a text was saved, as the content or beside it. A tab that was frozen may hear of its save
+// after a later editor has saved; then the later text has to contain its words.
+func (s *words) acknowledge(t *tab, domain, text string, g *autosave.Generation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.w.count("saves")
-	if !current {
+	if !g.Current {
 		maps.Copy(s.kept, in(text))
 		return
 	}
+	if g.Token < s.tokens[domain] {
+		if lost := lacking(s.acked[domain], text); len(lost) > 0 {
+			s.w.found("saved", "a text was saved without %v, which %s had saved before", lost, t.name)
+		}
+		return
+	}
+	s.tokens[domain] = g.Token
 	for _, word := range s.missing(domain, text) {
 		s.w.found("saved", "%s saved a text without %s, which was saved before", t.name, word)
 	}
@@ -83,12 +92,16 @@ func (s *words) acknowledge(t *tab, domain, text string, current bool) {
 
 // missing returns the acknowledged words that are not in a text.
 func (s *words) missing(domain, text string) (lost []string) {
-	before := s.acked[domain]
-	if strings.HasPrefix(text, before) {
+	return lacking(text, s.acked[domain])
+}
+
+// lacking returns the words of an earlier text that are not in a text.
+func lacking(text, earlier string) (lost []string) {
+	if strings.HasPrefix(text, earlier) {
 		return nil
 	}
 	has := in(text)
-	for word := range split(before) {
+	for word := range split(earlier) {
 		if !has[word] {
 			lost = append(lost, word)
 		}
