@@ -206,7 +206,7 @@ simulate: ## simulate tabs, browsers and servers in virtual time, each run from 
 	go run ./tests/simulation/overlay .cache/simulation
 	go test -count=1 -timeout 0 -v $(SIMULATED) -run 'TestSimulation$$' ./tests/simulation -for $(or $(FOR),10m) $(if $(SEED),-seed $(SEED) -runs 1 -verbose)
 
-find-defects: ## check that make simulate finds each of ten defects when its fix is reverted; FOR= is the time limit for each
+find-defects: ## check that make simulate finds each of fourteen planted defects; FOR= is the time limit for each
 	go test -count=1 -timeout 0 -v -run TestFindsDefects ./tests/simulation -find $(or $(FOR),10m)
 
 test-campaign: build ## run the short form of make campaign, always from the same seed

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// editor is a page with AutoSave: it appends words to its text, saves, asks for its turn, sleeps and ends. It also
+// editor is a page with AutoSave: it appends words to its text, saves, asks for its turn, restores and pins former texts,
+// decides about drafts, sleeps and ends. It also
 // does the page's part of AutoSave: it numbers its snapshots and journals them.
 type editor struct {
 	run    *run
@@ -27,6 +28,7 @@ type editor struct {
 	mu       sync.Mutex
 	text     string
 	id, base string // of the lineage
+	other    string // the generation that a restore has made
 	lineages int
 	number   int64 // of changes
 	stored   int64 // the change that a commit or a draft contains
@@ -48,10 +50,10 @@ func (e *editor) renew(base string) {
 }
 
 func (e *editor) config(store autosave.Store) autosave.Config {
-	return autosave.Config{Store: store, Locks: e.m, Clock: e.tab, Channel: &channel[autosave.Message]{e.tab.at.letters, e.tab},
+	c := autosave.Config{Store: store, Locks: e.m, Clock: e.tab, Channel: &channel[autosave.Message]{e.tab.at.letters, e.tab},
 		Drafts: &drafts{e.tab, e.desk}, Listener: e.hear,
-		Limits: autosave.Limits{MaxGenerations: 10_000, Keep: autosave.KeepLatest},
-		Lock:   lock.AcquireOptions{TTL: e.run.plan.ttl, HeartbeatInterval: e.run.plan.ttl / 3},
+		Limits: e.run.plan.history, Debounce: e.run.plan.debounce, Idle: 4 * e.run.plan.debounce,
+		Lock: lock.AcquireOptions{TTL: e.run.plan.ttl, HeartbeatInterval: e.run.plan.ttl / 3},
 		Snapshot: func(context.Context) (autosave.Content, error) {
 			if err := e.tab.step(); err != nil {
 				return nil, err
@@ -60,6 +62,10 @@ func (e *editor) config(store autosave.Store) autosave.Config {
 			defer e.mu.Unlock()
 			return autosave.Numbered{Content: autosave.Bytes(e.text), Draft: e.id, Number: e.number}, nil
 		}}
+	if e.dice.chance(e.run.plan.merges) {
+		c.Merge = e.merge
+	}
+	return c
 }
 
 // open opens AutoSave. It must be called only once.
@@ -95,6 +101,9 @@ func (e *editor) hear(event autosave.Event) {
 
 // saved records an acknowledgement.
 func (e *editor) saved(g *autosave.Generation) {
+	if g.Draft == "" {
+		e.other = g.ID
+	}
 	if g.Draft != e.id {
 		return
 	}
@@ -127,7 +136,7 @@ func (e *editor) begin(event autosave.Event) {
 		return
 	}
 	e.lease = lease.ID
-	e.run.words.begins(e.tab, e.domain, e.text)
+	e.run.words.begins(e.tab, e.domain, e.text, lease.Token)
 	b := &belief{tab: e.tab, domain: e.domain, lease: lease, names: names(lock.AcquireOptions{Mode: lock.Exclusive}, 0), remote: e.remote, recorded: true}
 	e.tab.w.note(e.tab.name, "edits, with token %d, from %q", lease.Token, clipped(e.text))
 	e.run.checker.granted(b)
@@ -169,7 +178,7 @@ func (e *editor) types() {
 // work types and does what users do with a page, until the run calms down or the tab is gone.
 func (e *editor) work() {
 	for e.tab.step() == nil && !e.run.calm() {
-		switch n := e.dice.n(100); {
+		switch n := e.dice.n(110); {
 		case n < 80:
 			e.types()
 		case n < 87:
@@ -184,8 +193,23 @@ func (e *editor) work() {
 		case n < 97:
 			e.leave()
 			return
+		default:
+			e.choose()
 		}
 		e.idle(e.dice.between(time.Millisecond, 4*time.Second))
+	}
+}
+
+// choose does something with the history or the drafts.
+func (e *editor) choose() {
+	switch {
+	case !e.run.plan.chooses:
+	case e.dice.chance(0.3):
+		e.pin()
+	case e.dice.chance(0.3):
+		e.restore()
+	default:
+		e.decide()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -17,6 +18,10 @@ type plan struct {
 	programs      int           // in each tab
 	editors       bool          // each tab has an editor instead of programs
 	ttl           time.Duration // of editors
+	chooses       bool          // editors restore and pin former texts, and decide about drafts
+	merges        float64       // the share of editors that merge texts
+	history       autosave.Limits
+	debounce      time.Duration // the pause in typing before a save
 	lasts         time.Duration
 	wholeOnly     bool          // no program locks places, shares or uses slots
 	sharing       bool          // most leases are shared
@@ -87,12 +92,22 @@ func newPlan(d *dice) plan {
 		editing = 0.1
 	}
 	if p.editors = d.chance(editing); p.editors {
-		p.wholeOnly, p.bare, p.ttl = true, false, pick(d, 5*time.Second, lock.DefaultTTL)
+		p.edit(d)
 	}
 	if p.faults[faultSleep] {
 		p.faults[faultClock] = false // both clocks wrong at once: nothing is guaranteed
 	}
 	return p
+}
+
+// edit draws how editors work.
+func (p *plan) edit(d *dice) {
+	p.wholeOnly, p.bare, p.ttl = true, false, pick(d, 5*time.Second, lock.DefaultTTL)
+	p.chooses, p.merges, p.debounce = d.chance(0.6), pick(d, 0, 0.5, 1), pick(d, autosave.DefaultDebounce, 10*time.Second)
+	p.history = autosave.Limits{MaxGenerations: 10_000, Keep: autosave.KeepLatest}
+	if p.chooses && d.chance(0.4) {
+		p.history = autosave.Limits{MaxGenerations: 2 + d.n(8), Keep: pick(d, autosave.KeepLatest, autosave.KeepSpread)}
+	}
 }
 
 // quieten makes a run long, with long freezes, long waits, and one or two kinds of faults, so that the next fault does

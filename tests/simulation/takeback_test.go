@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each file of testdata reverts the fix of one defect. It contains an explanation, and then changes of files of the
+// Each file of testdata plants one defect, the first ten by reverting its fix. It contains an explanation, and then changes of files of the
 // repository, each with the lines before and after.
 //
 //	=== lock/records.go
@@ -85,14 +85,14 @@ func defects(t *testing.T) []string {
 	return names
 }
 
-// The changes that revert a fix apply to the current code.
+// The changes that plant a defect apply to the current code.
 func TestDefectsApply(t *testing.T) {
 	for _, name := range defects(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) { apply(t, readChanges(t, name)) })
 	}
 }
 
-// The simulation finds each defect after its fix is reverted, from any seed, without a hint.
+// The simulation finds each planted defect, from any seed, without a hint.
 func TestFindsDefects(t *testing.T) {
 	if *findFlag == 0 {
 		t.Skip("it builds the simulation anew for each defect; -find says how long it may look for one")

@@ -25,10 +25,16 @@ type words struct {
 	acked  map[string]string // by domain: the last acknowledged content; every later content contains all its words
 	tokens map[string]int64  // of the editors that saved them
 	kept   map[string]bool   // the minimum contents of the history
+
+	choices       map[string][]*choice // by domain: those whose outcome is not known
+	small, remote bool                 // the history: it is limited, or there is a server
+	gone          map[string]bool      // words that may be missing in the end: a user's choice removed them
+	pins          map[*origin]map[string]pin
 }
 
 func newWords(w *world) *words {
-	return &words{w: w, acked: make(map[string]string), kept: make(map[string]bool), tokens: make(map[string]int64)}
+	return &words{w: w, acked: make(map[string]string), kept: make(map[string]bool), tokens: make(map[string]int64),
+		choices: make(map[string][]*choice), gone: make(map[string]bool), pins: make(map[*origin]map[string]pin)}
 }
 
 // next returns a new word.
@@ -75,6 +81,9 @@ func (s *words) acknowledge(t *tab, domain, text string, g *autosave.Generation)
 	s.w.count("saves")
 	if !g.Current {
 		maps.Copy(s.kept, in(text))
+		if s.small {
+			s.forget(slices.Collect(split(text)))
+		}
 		return
 	}
 	if g.Token < s.tokens[domain] {
@@ -87,11 +96,14 @@ func (s *words) acknowledge(t *tab, domain, text string, g *autosave.Generation)
 	for _, word := range s.missing(domain, text) {
 		s.w.found("saved", "%s saved a text without %s, which was saved before", t.name, word)
 	}
-	s.acked[domain] = text
+	s.accept(domain, text, "")
 }
 
-// missing returns the acknowledged words that are not in a text.
+// missing returns the acknowledged words that are not in a text, unless a user may have chosen it.
 func (s *words) missing(domain, text string) (lost []string) {
+	if s.undecided(domain, text) != nil {
+		return nil
+	}
 	return lacking(text, s.acked[domain])
 }
 
@@ -109,13 +121,16 @@ func lacking(text, earlier string) (lost []string) {
 	return lost
 }
 
-// begins checks the text with which an editor begins.
-func (s *words) begins(t *tab, domain, text string) {
+// begins checks the text with which an editor begins. It decides every choice of earlier editors.
+func (s *words) begins(t *tab, domain, text string, token int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if lost := s.missing(domain, text); len(lost) > 0 {
 		s.w.found("loaded", "%s begins without %v, which was saved before", t.name, lost)
+	} else if c := s.undecided(domain, text); c != nil && s.tokens[domain] < token {
+		s.accept(domain, text, c.shown)
 	}
+	s.choices[domain] = slices.DeleteFunc(s.choices[domain], func(c *choice) bool { return c.token < token })
 }
 
 // settled checks the final state after everything is closed: the content contains all acknowledged words.
@@ -133,7 +148,7 @@ func (s *words) found(all string) {
 	defer s.mu.Unlock()
 	has := in(all)
 	for _, word := range append(s.typed, slices.Sorted(maps.Keys(s.kept))...) {
-		if !has[word] {
+		if !has[word] && !s.gone[word] {
 			s.w.found("lost", "%s is nowhere", word)
 		}
 	}
@@ -143,7 +158,7 @@ func (s *words) found(all string) {
 func (r *run) lookAtTexts() {
 	var all strings.Builder
 	for _, at := range r.origins {
-		texts := at.texts(r.w)
+		texts := r.words.texts(at)
 		all.WriteString(strings.Join(texts, ""))
 		all.WriteString(strings.Join(at.shelf.Texts(), ""))
 		if !r.plan.remote {
@@ -160,17 +175,18 @@ func (r *run) lookAtTexts() {
 	r.words.found(all.String())
 }
 
-// texts returns the generations of an origin, the current one first.
-func (o *origin) texts(w *world) (texts []string) {
+// texts returns the generations of an origin, the current one first, and checks its pins.
+func (s *words) texts(o *origin) (texts []string) {
 	store := autosave.NewLayout(o.disk.Stepped(nil), autosavetest.SHA256)
 	list, err := store.List(context.Background())
 	if err != nil {
-		w.found("saved", "the history of %s cannot be listed: %v", o.name, err)
+		s.w.found("saved", "the history of %s cannot be listed: %v", o.name, err)
 	}
+	s.lookAtPins(o, list)
 	for _, g := range list {
 		text, err := store.Read(context.Background(), g.ID)
 		if err != nil {
-			w.found("saved", "generation %s of %s cannot be read: %v", g.ID, o.name, err)
+			s.w.found("saved", "generation %s of %s cannot be read: %v", g.ID, o.name, err)
 		}
 		texts = append(texts, string(text))
 	}
