@@ -92,7 +92,7 @@ export class Locks implements LockManagerLike {
     const name = `${args[0]}`; // unlike String(), this throws for a symbol
     const callback = args.length > 2 ? args[2] : args[1];
     const { request, signal } = read(name, args.length > 2 ? args[1] : undefined);
-    if (typeof callback !== "function") throw new TypeError("the callback must be a function");
+    if (typeof callback !== "function") throw new TypeError("callback must be a function");
     signal?.throwIfAborted();
     try {
       return await this.#run(request, signal, (granted) => {
@@ -112,14 +112,14 @@ function checkActive(): void {
 
 /** Converts and checks the options as a browser does. */
 function read(name: string, options: unknown): { request: LockRequest; signal: AbortSignal | undefined } {
-  if (options !== undefined && options !== null && typeof options !== "object" && typeof options !== "function") throw new TypeError("the options must be an object");
+  if (options !== undefined && options !== null && typeof options !== "object" && typeof options !== "function") throw new TypeError("options must be an object");
   const { ifAvailable = false, mode = "exclusive", signal, steal = false } = (options ?? {}) as Record<string, unknown>;
   const request = { name, mode: `${mode}`, ifAvailable: Boolean(ifAvailable), steal: Boolean(steal) };
   if (!["exclusive", "shared"].includes(request.mode)) throw new TypeError(`${request.mode} is not a lock mode`);
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw new TypeError("signal must be an AbortSignal");
   if (name.startsWith("-")) throw refuse("names that begin with - are reserved");
-  if (request.steal && request.ifAvailable) throw refuse("steal and ifAvailable exclude each other");
-  if (request.steal && request.mode !== "exclusive") throw refuse("steal needs the mode exclusive");
+  if (request.steal && request.ifAvailable) throw refuse("steal excludes ifAvailable");
+  if (request.steal && request.mode !== "exclusive") throw refuse("steal needs mode exclusive");
   if (signal && (request.steal || request.ifAvailable)) throw refuse("signal excludes steal and ifAvailable");
   return { request, signal };
 }

@@ -22,19 +22,20 @@ export interface Modules {
 /** `open` opens a Holdfast of this browser for another project. */
 export const modules = (opening: Opening, open: (root: string) => Contract.Holdfast): Modules => {
   const { baseURL, root, server, strategy } = opening;
-  /** Absent with a server, and over a file: then Go alone knows who may write. */
+  /** Absent with a server, and over a file: then Go alone knows who may write. Also absent if it cannot be loaded. */
   const early = async (): Promise<typeof import("./early") | undefined> =>
-    (server || strategy === "file-lock" ? undefined : loaded(baseURL, "early", () => import("./holdfast-early.js"))) as never;
+    (server || strategy === "file-lock" ? undefined : loaded(baseURL, "early", () => import("./holdfast-early.js")).catch(() => undefined)) as never;
   return {
     autosave: () => loaded(baseURL, "autosave", () => import("./holdfast-autosave.js")) as ReturnType<Modules["autosave"]>,
     preview: async (handle, options, loads, ended) => {
       await undefined; // the page adds its listeners
       if (options?.enabled === false || !(loads() || handle.hears("autosave:preview"))) return undefined;
-      const rights = early().catch(() => undefined);
+      navigator.storage?.getDirectory().catch(() => undefined); // the first access takes the browser tens of milliseconds
+      const rights = early();
       const reader = await loaded(baseURL, "preview", () => import("./holdfast-preview.js")) as typeof import("./preview");
       return reader.preview(handle, opening, options ?? {}, await rights, loads, ended);
     },
-    take: (...asked) => void early().then((module) => module?.take(root, ...asked)).catch(() => undefined),
+    take: (...asked) => void early().then((module) => module?.take(root, ...asked)),
     serve: async (...args) => (await loaded(baseURL, "serve", () => import("./holdfast-serve.js")) as typeof import("./service/serve")).serve(baseURL, asError, open, ...args),
   };
 };

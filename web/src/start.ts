@@ -41,8 +41,8 @@ function fetching(url: string, signal: AbortSignal): Fetching {
 async function start(places: Places, inPage: boolean, died: Died, ended: AbortSignal): Promise<Runtime> {
   const { baseURL } = places;
   const at = wasmAt(places);
-  const wasm = fetching(at, ended);
-  if (inPage) return (await page(baseURL))(wasm, baseURL, died, ended);
+  // The modules come first: on a slow line, the Wasm would delay them.
+  if (inPage) return (await page(baseURL))(fetching(at, ended), baseURL, died, ended);
   const url = places.workerURL ?? (baseURL && new URL("holdfast-worker.js", baseURL));
   const worker = startScript("holdfast-worker.js", url, () => new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" }), at);
   ended.addEventListener("abort", () => worker.terminate());
@@ -52,11 +52,9 @@ async function start(places: Places, inPage: boolean, died: Died, ended: AbortSi
       done(event.message);
     };
   });
-  // This module, the worker's and the Wasm arrive side by side.
-  const host = loaded(baseURL, "host", () => import("./holdfast-host.js")) as Promise<typeof import("./host")>;
-  const { startWorker } = await host;
+  const { startWorker } = await loaded(baseURL, "host", () => import("./holdfast-host.js")) as typeof import("./host");
   ended.throwIfAborted();
-  return startWorker(worker, url, broken, wasm, died, ended);
+  return startWorker(worker, url, broken, fetching(at, ended), died, ended);
 }
 
 /** The name of the runtime for these options, and a function that starts it. */
