@@ -33,3 +33,106 @@ func TestModulesComeBeforeTheWasm(t *testing.T) {
 		})
 	}
 }
+
+// A worker that dies while the Wasm is loading takes nothing with it: the page learns of it, and its text is kept.
+func TestEarlyWorkerDies(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for name, end := range map[string]func(*browser.Tab){"closed": (*browser.Tab).Close, "crashed": (*browser.Tab).Crash} {
+		t.Run(name, func(t *testing.T) {
+			root := "early worker dies " + name
+			tab := w.typesEarly(t, n.never(named("worker", root, "Ann")))
+			tab.MustEval("autosave.addEventListener('autosave:readonly', ({detail}) => { globalThis.why = detail }); null", nil)
+			tab.WorkerEval("setTimeout(() => self.close()); null", nil)
+			tab.WaitFor("told.includes('readonly')", browser.Limit)
+			assert.True(t, browser.Get[bool](tab, "autosave.readOnly"))
+			assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "why.reason"))
+			assert.Equal(t, " and typed", browser.Get[string](tab, "new TextDecoder().decode(why.unsaved)"))
+			tab.WaitFor("(await locks()).held === 0", browser.Limit)
+			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+			end(tab)
+			w.finds(t, named("worker", root, "Ben"), " and typed")
+		})
+	}
+}
+
+// A worker that dies while Go takes over is replaced. The page learns once that it is read-only, and its text is saved
+// in the end.
+func TestWorkerDiesDuringTheTakeover(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for _, saved := range []string{"", "saved"} {
+		t.Run("saved "+saved, func(t *testing.T) {
+			holdfast := named("worker", "dies in the takeover "+saved, "Ann")
+			if saved != "" {
+				w.saves(t, holdfast, "{}", saved)
+			}
+			gate := make(chan struct{})
+			n.fail("/holdfast.wasm", func(w http.ResponseWriter, r *http.Request) {
+				<-gate
+				n.files.ServeHTTP(w, r)
+			})
+			tab := w.Open(t, w.URL("/blank"))
+			begin(tab, "")
+			tab.MustEval(`
+				globalThis.calls = 0
+				const {postMessage} = Worker.prototype
+				Worker.prototype.postMessage = function(...args) {
+					if (args[0].arg?.lent && ++calls === 1) return // Go gets nothing before its worker dies
+					postMessage.apply(this, args)
+				}
+				null`, nil)
+			tab.MustEval("await start("+holdfast+"); null", nil)
+			tab.MustEval(early, nil)
+			tab.MustEval("edits(); null", nil)
+			tab.WaitFor("told.some(one => one.startsWith('editable')) && !autosave.readOnly", browser.Limit)
+			tab.MustEval("type(' and typed'); told.length = 0; null", nil)
+			close(gate)
+			tab.WaitFor("calls === 1", browser.Limit)
+			tab.MustEval("type('!'); null", nil)
+			tab.WorkerEval("setTimeout(() => self.close()); null", nil)
+			tab.WaitFor("told.includes('readonly')", browser.Limit)
+			tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+			tab.MustEval("await autosave.flushNow(); null", nil)
+			told := browser.Get[[]string](tab, "told.filter(one => one !== 'draft').map(one => one.slice(0, 8))")
+			assert.Equal(t, []string{"readonly", "editable", "saved"}, told)
+			assert.Equal(t, saved+" and typed!", browser.Get[string](tab, "await current()"))
+			assert.Empty(t, browser.Get[[]string](tab, "await texts()"))
+			quiet(t, tab)
+		})
+	}
+}
+
+// An AutoSave that ends before its module has arrived gives the lock back at once.
+func TestEarlyEndBeforeTheModule(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "early end " + host
+		n.fail("/holdfast-autosave.js", stall)
+		tab := w.earlyTab(t, n.never(named(host, root, "Ann")))
+		tab.MustEval("edits(); null", nil)
+		tab.WaitFor("(await locks()).held === 1", browser.Limit)
+		tab.MustEval("autosave.dispose(); null", nil)
+		if err := tab.Wait("(await locks()).held === 0", browser.Limit/4); err != nil {
+			t.Errorf("the lock is still held: %v", err)
+		}
+		tab.Close()
+	})
+}
+
+// React's StrictMode creates each AutoSave twice, and ends the first one at once. The second one finds the lock free.
+func TestEarlyAutoSaveIsMadeTwice(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		holdfast := named(host, "made twice "+host, "Ann")
+		w.saves(t, holdfast, "{}", "saved")
+		tab := w.earlyTab(t, n.never(holdfast))
+		tab.MustEval("hf.createAutoSave(() => '').dispose(); edits(); null", nil)
+		tab.WaitFor("told.includes('editable: saved')", browser.Limit)
+		assert.Equal(t, []string{"preview free: saved", "editable: saved"}, browser.Get[[]string](tab, "told"))
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Close()
+	})
+}

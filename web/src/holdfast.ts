@@ -178,7 +178,7 @@ class Holdfast extends Target implements Contract.Holdfast {
   createAutoSave(snapshot: Taking, options?: Contract.AutoSaveOptions): Contract.AutoSave {
     let previewed: Promise<Early | undefined> | undefined;
     const make = async (handle: Handle, take: Taking, given: AbortSignal): Promise<Saver> => {
-      previewed ??= this.#modules.preview(handle, options, this.#loads, this.#ended.signal).catch(() => undefined);
+      previewed ??= this.#modules.preview(handle, options, this.#loads, AbortSignal.any([given, this.#ended.signal])).catch(() => undefined);
       const { startAutoSave } = await this.#modules.autosave();
       return startAutoSave(handle, this.#running, given, this, typeof snapshot === "function" ? take : snapshot, options, this.#savers,
         (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError, previewed);

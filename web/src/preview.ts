@@ -25,6 +25,7 @@ const againMs = 50, mostMs = 1000, tickMs = 50;
  */
 export async function preview(handle: Handle, opening: Opening, options: Contract.AutoSaveOptions, rights: Rights, ...when: When): Promise<Early | undefined> {
   const [loads, ended] = when;
+  if (ended.aborted) return undefined; // the AutoSave has ended meanwhile
   let over = false;
   handle.ready.catch(() => { over = true; });
   const done = (): boolean => over || !loads() || ended.aborted || handle.typed;
