@@ -27,11 +27,14 @@ import (
 // folder is the content of a document's folder, by "index/…" and "history/…".
 type folder map[string][]byte
 
-// shown is a generation and its content.
+// shown is a generation and its content. It has neither if it is certain that nothing was saved.
 type shown struct {
 	Base    string `json:"base"`
 	Content []byte `json:"content"`
 }
+
+// nothing is what a reader returns that is certain that nothing was saved.
+var nothing = &shown{}
 
 // reads gives a page the reader in JavaScript. `read` returns its result for each of several folders, which are files
 // of the browser, or objects that look like files.
@@ -66,7 +69,7 @@ globalThis.read = async (folders, real) => {
 		else Object.defineProperty(navigator.storage, 'getDirectory', {configurable: true, value: async () => faked(files)})
 		const found = await saved(name).catch(() => undefined)
 		delete navigator.storage.getDirectory
-		all.push(found ? {base: found.base, content: btoa(String.fromCharCode(...found.content))} : null)
+		all.push(found ? {base: found.base, content: btoa(String.fromCharCode(...found.content))} : found === null ? {} : null)
 	}
 	return all
 }
@@ -123,13 +126,16 @@ func filesOf(t *testing.T, d *autosavetest.Disk) folder {
 	return f
 }
 
-// loads returns what Go loads from the folder: a page that may not edit, and one that has just got the lock. It is nil
-// if nothing is saved or the current generation cannot be read.
+// loads returns what Go loads from the folder: a page that may not edit, and one that has just got the lock. It is
+// nothing if Go lists no generation, and nil if the current one cannot be read.
 func (f folder) loads(t *testing.T) (viewer, editor *shown) {
 	t.Helper()
 	current := func(l *autosave.Layout) *shown {
 		all, err := l.List(t.Context())
-		if err != nil || len(all) == 0 || !all[0].Current {
+		if err == nil && len(all) == 0 {
+			return nothing
+		}
+		if err != nil || !all[0].Current {
 			return nil
 		}
 		content, err := l.Read(t.Context(), all[0].ID)
@@ -186,10 +192,10 @@ func TestEarlyReader(t *testing.T) {
 	base := edited(t)
 	index, content := base.newest("index", false), base.newest("history", false)
 	spare, made := base.newest("index", true), base.newest("history", true)
-	const nothing, same = false, true
+	const unsure, same, none = 0, 1, 2
 	cases := []struct {
 		name   string
-		shows  bool
+		shows  int
 		change func(f folder)
 	}{
 		{"whole", same, func(folder) {}},
@@ -198,19 +204,22 @@ func TestEarlyReader(t *testing.T) {
 		{"other files", same, func(f folder) {
 			f["index/note.txt"], f["history/01-2"], f["index/01-2.json"] = []byte("x"), []byte("x"), []byte("x")
 		}},
-		{"empty", nothing, func(f folder) { clear(f) }},
+		{"empty", none, func(f folder) { clear(f) }},
+		{"only files made in advance", none, func(f folder) {
+			maps.DeleteFunc(f, func(_ string, content []byte) bool { return len(content) > 0 })
+		}},
 		{"newest index missing", same, func(f folder) { delete(f, index); delete(f, spare) }},
-		{"no index", nothing, func(f folder) {
+		{"no index", unsure, func(f folder) {
 			maps.DeleteFunc(f, func(path string, _ []byte) bool { return strings.HasPrefix(path, "index/") })
 		}},
-		{"index cut", nothing, func(f folder) { f[index] = f[index][:len(f[index])/2] }},
-		{"index empty", nothing, func(f folder) { f[index] = nil }},
-		{"content cut", nothing, func(f folder) { f[content] = f[content][:3] }},
-		{"content empty", nothing, func(f folder) { f[content] = nil }},
-		{"content missing", nothing, func(f folder) { delete(f, content) }},
-		{"content changed", nothing, func(f folder) { f[content] = append([]byte("T"), f[content][1:]...) }},
-		{"newer content beside an empty index", nothing, func(f folder) { f[made] = f[content] }},
-		{"number too large for JavaScript", nothing, func(f folder) { f["index/900000000000000000-1.json"] = f[index] }},
+		{"index cut", unsure, func(f folder) { f[index] = f[index][:len(f[index])/2] }},
+		{"index empty", unsure, func(f folder) { f[index] = nil }},
+		{"content cut", unsure, func(f folder) { f[content] = f[content][:3] }},
+		{"content empty", unsure, func(f folder) { f[content] = nil }},
+		{"content missing", unsure, func(f folder) { delete(f, content) }},
+		{"content changed", unsure, func(f folder) { f[content] = append([]byte("T"), f[content][1:]...) }},
+		{"newer content beside an empty index", unsure, func(f folder) { f[made] = f[content] }},
+		{"number too large for JavaScript", unsure, func(f folder) { f["index/900000000000000000-1.json"] = f[index] }},
 	}
 	for _, s := range []struct{ before, after string }{
 		{`"format":3`, `"format":4`}, {`"format":3`, `"format":0`}, {`"format":3`, `"format":2`}, {`"format":3`, `"format": 3`},
@@ -220,9 +229,9 @@ func TestEarlyReader(t *testing.T) {
 	} {
 		cases = append(cases, struct {
 			name   string
-			shows  bool
+			shows  int
 			change func(f folder)
-		}{s.before + " as " + s.after, nothing, func(f folder) {
+		}{s.before + " as " + s.after, unsure, func(f folder) {
 			was := string(f[index])
 			f[index] = respelled(f[index], s.before, s.after)
 			require.NotEqual(t, was, string(f[index]))
@@ -236,10 +245,14 @@ func TestEarlyReader(t *testing.T) {
 	}
 	for i, got := range read(t, openReader(t), folders, true) {
 		viewer, editor := folders[i].loads(t)
-		if cases[i].shows {
+		switch cases[i].shows {
+		case same:
 			require.NotNil(t, editor, cases[i].name)
+			assert.NotEqual(t, nothing, editor, cases[i].name)
 			assert.Equal(t, editor, got, cases[i].name)
-		} else {
+		case none:
+			assert.Equal(t, nothing, got, cases[i].name)
+		case unsure:
 			assert.Nil(t, got, cases[i].name)
 		}
 		agrees(t, cases[i].name, got, viewer, editor)
@@ -352,9 +365,9 @@ func TestEarlyReaderShowsOnlyWhatGoLoads(t *testing.T) {
 		switch {
 		case sound[i]:
 			assert.Equal(t, editor, got, "folder %d is sound", i)
-		case got != nil:
+		case got != nil && got.Base != "":
 			showed++
-		case editor != nil:
+		case editor != nil && editor.Base != "":
 			silent++
 		}
 	}
