@@ -2,14 +2,38 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
+// visitors are the pages whose visits are measured. The last part of an address is its page.
+func visitors() []visitor {
+	all := []visitor{
+		{contender: contender{name: "holdfast, worker, with hints"}, address: "worker?hints", wants: true},
+		{contender: contender{name: "holdfast, page, with hints"}, address: "page?hints", wants: true},
+		{contender: contender{name: "holdfast, worker"}, address: "worker", wants: true},
+		{contender: contender{name: "holdfast, page"}, address: "page", wants: true},
+		{contender: contender{name: "IndexedDB without a lock"}, address: "database"},
+	}
+	for _, kind := range slices.Sorted(maps.Keys(packages)) {
+		all = append(all, visitor{contender: contender{name: packages[kind].name, rare: true}, address: kind})
+	}
+	return all
+}
+
+type visitor struct {
+	contender
+	address string
+	wants   bool // has targets
+}
+
 // visits measures first and later visits of a page with an editor: the time from the navigation until the page shows
-// what was saved, until the person may type, and until the first text is saved.
+// what was saved, until the person may type, and until the first text is saved; and how much a first visit transfers.
 func (r *report) visits(open func() *browser.Tab, url func(path string) string, rounds int) {
 	lines := []struct {
 		name string
@@ -19,57 +43,72 @@ func (r *report) visits(open func() *browser.Tab, url func(path string) string, 
 		{"good line", browser.Line{}, map[string]float64{"editable": 150}},
 		{"Fast 3G, processor at a quarter", browser.Fast3G, map[string]float64{"preview": 700, "editable": 1500}},
 	}
-	contenders := []contender{{name: "holdfast, worker"}, {name: "holdfast, page"}, {name: "IndexedDB without a lock"}}
-	kinds := map[string]string{"holdfast, worker": "worker", "holdfast, page": "page", "IndexedDB without a lock": "database"}
 	n := 0
-	visit := func(line browser.Line, c contender, warm bool) map[string]float64 {
+	visit := func(line browser.Line, v visitor, warm bool) map[string]float64 {
 		tab := open()
 		defer tab.Close()
 		n++
 		if warm {
-			tab.Navigate(url(fmt.Sprintf("/visit/%d/%s", n, kinds[c.name])))
-			tab.WaitFor("at.saved", browser.Limit)
+			tab.Navigate(url(fmt.Sprintf("/visit/%d/%s", n, v.address)))
+			tab.WaitFor("at.KB", browser.Limit)
 		}
 		tab.Over(line)
-		tab.Navigate(url(fmt.Sprintf("/visit/%d/%s", n, kinds[c.name])))
-		tab.WaitFor("at.saved", browser.Limit)
+		tab.Navigate(url(fmt.Sprintf("/visit/%d/%s", n, v.address)))
+		tab.WaitFor("at.KB", browser.Limit)
 		return browser.Get[map[string]float64](tab, "at")
 	}
-	for _, l := range lines {
-		for _, c := range contenders {
-			visit(browser.Line{}, c, false) // there is something to preview
+	all := visitors()
+	for i, l := range lines {
+		for _, v := range all {
+			visit(browser.Line{}, v, false) // there is something to preview
 		}
 		for _, cache := range []string{"cold", "warm"} {
 			samples := map[string]map[string][]float64{}
-			for range rounds {
-				for _, c := range contenders {
-					for what, ms := range visit(l.line, c, cache == "warm") {
+			for round := range rounds {
+				for _, v := range all {
+					if v.skips(round) {
+						continue
+					}
+					for what, figure := range visit(l.line, v, cache == "warm") {
 						if samples[what] == nil {
 							samples[what] = map[string][]float64{}
 						}
-						samples[what][c.name] = append(samples[what][c.name], ms)
+						samples[what][v.name] = append(samples[what][v.name], figure)
 					}
 				}
 			}
 			for _, what := range []string{"preview", "editable", "saved"} {
-				limited := make([]contender, 0, len(contenders))
-				for _, c := range contenders {
-					if c.target = l.max[what]; kinds[c.name] == "database" {
-						c.target = 0
+				var measured []contender
+				for _, v := range all {
+					if v.wants {
+						v.target = l.max[what]
 					}
-					if len(samples[what][c.name]) > 0 {
-						limited = append(limited, c)
+					if len(samples[what][v.name]) > 0 {
+						measured = append(measured, v.contender)
 					}
 				}
-				r.addTimes(fmt.Sprintf("%s, %s: %s", l.name, cache, what), limited, samples[what])
+				r.addTimes(fmt.Sprintf("%s, %s: %s", l.name, cache, what), measured, samples[what])
+			}
+			if i > 0 || cache == "warm" {
+				continue
+			}
+			for _, v := range all {
+				values := samples["KB"][v.name]
+				r.Rows = append(r.Rows, row{What: "a first visit transfers", Who: v.name, Unit: "KB", Median: median(values), Values: values})
 			}
 		}
 	}
 }
 
 // visited serves the pages of visits, each below a path of its own, so that the browser's cache does not know it.
-func visited(mux *http.ServeMux, files http.Handler) {
-	const page = `<!doctype html><title>visit</title><link rel=icon href='data:,'><script type=module>globalThis.at = {}; const kind = '%s', now = () => performance.now()
+func visited(mux *http.ServeMux, files, others http.Handler) {
+	const page = `<!doctype html><title>visit</title><link rel=icon href='data:,'>%s<script type=module>
+globalThis.at = {}
+const kind = '%s', now = () => performance.now()
+const counted = () => {
+	at.KB = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+		.reduce((all, {transferSize}) => all + transferSize, 0) / 1024
+}
 %s</script>`
 	const holdfast = `
 import {createHoldfast} from './holdfast.js'
@@ -82,6 +121,7 @@ autosave.addEventListener('autosave:editable', async () => {
 	autosave.markDirty()
 	await autosave.flushNow()
 	at.saved = now()
+	counted()
 })`
 	const database = `
 const asked = indexedDB.open('visit')
@@ -92,22 +132,53 @@ asked.onsuccess = () => {
 		globalThis.text = target.result ?? ''
 		at.editable = now()
 		const put = texts().put('typed ' + at.editable, 'text')
-		put.transaction.oncomplete = () => { at.saved = now() }
+		put.transaction.oncomplete = () => {
+			at.saved = now()
+			counted()
+		}
 	}
 }`
+	const packaged = `
+globalThis.usable = () => {
+	at.editable = now()
+	counted()
+}
+await import('./' + kind + '.js')`
 	mux.HandleFunc("/visit/{n}/{kind}", func(w http.ResponseWriter, q *http.Request) {
-		script := holdfast
-		switch kind := q.PathValue("kind"); {
-		case path.Ext(kind) != "":
+		kind, script, hints := q.PathValue("kind"), holdfast, ""
+		if name, _, file := strings.Cut(kind, "."); file {
 			again := q.Clone(q.Context())
 			again.URL.Path = "/" + kind
 			again.RemoteAddr = "192.0.2.1:1" // other machines get compressed files
-			files.ServeHTTP(w, again)
+			if _, other := packages[name]; other || path.Ext(kind) == ".wasm" && kind != "holdfast.wasm" {
+				others.ServeHTTP(w, again)
+			} else {
+				files.ServeHTTP(w, again)
+			}
 			return
-		case kind == "database":
+		}
+		if q.URL.Query().Has("hints") {
+			hints = hinted(kind)
+		}
+		if kind == "database" {
 			script = database
+		} else if _, other := packages[kind]; other {
+			script = packaged
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = fmt.Fprintf(w, page, q.PathValue("kind"), script)
+		_, _ = fmt.Fprintf(w, page, hints, kind, script)
 	})
+}
+
+// hinted returns the hints for a page with this host that docs/guide.md recommends, without the Wasm: on a slow line it
+// would delay the modules.
+func hinted(host string) string {
+	if host == "worker" {
+		host = "host"
+	}
+	hints := "<link rel=modulepreload href=holdfast.js>"
+	for _, module := range []string{host, "autosave", "preview", "early"} {
+		hints += "<link rel=modulepreload href=holdfast-" + module + ".js>"
+	}
+	return hints
 }

@@ -45,7 +45,11 @@ func serve(p *program, dir string) (*browser.Server, error) {
 	if err := goLocker(mux); err != nil {
 		return nil, err
 	}
-	visited(mux, files)
+	others, err := packaged()
+	if err != nil {
+		return nil, err
+	}
+	visited(mux, files, others)
 	mux.HandleFunc("/cold/{n}/{file}", func(w http.ResponseWriter, r *http.Request) {
 		again := r.Clone(r.Context())
 		again.URL.Path = "/" + path.Base(r.URL.Path)
