@@ -41,6 +41,7 @@ var scenarios = []struct {
 	{"close", testClose},
 	{"asyncDispose", testDispose},
 	{"AutoSave", testAutoSave},
+	{"AutoSave before the Wasm", testEarly},
 	{"AutoSave drafts", testAutoSaveDrafts},
 	{"AutoSave killed", testAutoSaveKilled},
 	{"insecure origin", testInsecure},
