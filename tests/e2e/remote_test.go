@@ -284,3 +284,21 @@ func (c *headerChange) Write(text []byte) (int, error) {
 	c.change(c.Header())
 	return c.ResponseWriter.Write(text)
 }
+
+// A browser without files keeps no drafts, and the server saves all the same. The text at the call of dispose() is
+// saved, although the page empties its editor in the same task.
+func TestDisposeWithoutFilesSavesTheTextOfTheCall(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	tab := browser.Start(t, quick).Open(t, server.URL+"/room.html")
+	tab.MustEval("IDBFactory.prototype.open = StorageManager.prototype.getDirectory = () => { throw new DOMException('planted', 'SecurityError') }; 1", nil)
+	begin(tab, "{host: 'page', server: {url: location.origin}}")
+	tab.MustEval(`
+		globalThis.text = 'first'
+		globalThis.saver = await hf.initAutoSave(() => text, {debounceMs: 60000, idleMs: 60000})
+		saver.markDirty()
+		const ended = saver.dispose()
+		text = ''
+		await ended`, nil)
+	assert.Equal(t, "first", browser.Get[string](tab, "await (await fetch('/api/documents/project/content')).text()"))
+}

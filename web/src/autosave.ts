@@ -173,7 +173,7 @@ export class AutoSave implements Saver {
     if (this.#over.signal.aborted) return Promise.resolve();
     const spared = this.#spare(), { unsaved, loading } = this.#shots;
     // Go may ask an editor for its text although it is saved, and the page may have emptied it by then.
-    return this.#disposing ??= this.#dispose(this.#journal.folder && (unsaved || (!this.#readOnly && !loading)) ? this.#shots.pin() : undefined, spared, end);
+    return this.#disposing ??= this.#dispose((unsaved && this.#journal.folder) || (!this.#readOnly && !loading) ? this.#shots.pin() : undefined, spared, end);
   }
 
   async #dispose(shot: Shot | undefined, spared: boolean, end: number): Promise<void> {
