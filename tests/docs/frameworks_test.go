@@ -39,6 +39,11 @@ func TestFrameworks(t *testing.T) {
 		}
 		if app == "svelte-app.js" {
 			t.Run(app+"/path", func(t *testing.T) { testPath(t, chromium, server, "Turning") })
+			t.Run("hydrated", func(t *testing.T) { testHydrated(t, chromium, server) })
+		}
+		if app == "vue-app.js" {
+			t.Run("slow/editable", func(t *testing.T) { testSlowLoad(t, chromium, server) })
+			t.Run("slow/read", func(t *testing.T) { testSlowRead(t, chromium, server) })
 		}
 		if app == "react-app.jsx" {
 			t.Run("route", func(t *testing.T) { testRoute(t, chromium, server) })

@@ -48,6 +48,8 @@ export class Binding {
   #error: (Error & { code: string }) | undefined;
   #touched = false; // something was marked since a content was loaded
   #ended = false; // the component may show another document
+  #turn = 0; // counts the contents that the component shows or asks for: only the newest one counts
+  #loading: Promise<unknown> | undefined; // pending while the component loads a content
   readonly #load: BindingOptions["load"];
   readonly #changed: () => void;
 
@@ -66,6 +68,7 @@ export class Binding {
     }
     this.autosave.addEventListener("autosave:editable", ({ detail }) => {
       if (detail.content) detail.waitUntil(this.#show(detail.content));
+      if (this.#loading) detail.waitUntil(this.#loading); // a content that arrives later would replace what the user types
     });
     this.autosave.addEventListener("autosave:preview", ({ detail }) => void this.#show(detail.content));
     this.autosave.addEventListener("autosave:readonly", ({ detail }) => {
@@ -105,12 +108,18 @@ export class Binding {
   async #show(content: Uint8Array): Promise<void> {
     if (this.#ended) return;
     this.#touched = false;
-    await this.#load?.(content);
+    this.#turn++;
+    const load = this.#load?.(content);
+    const loading = this.#loading = Promise.allSettled([this.#loading, load]).then(() => {
+      if (this.#loading === loading) this.#loading = undefined;
+    });
+    await load;
   }
 
   /** A page that may not write shows the saved content. */
   async #follow(): Promise<void> {
+    const turn = ++this.#turn;
     const saved = await this.autosave.read("current").catch(() => undefined); // nothing may be saved yet
-    if (saved && this.autosave.readOnly && !this.#touched) await this.#show(saved);
+    if (saved && turn === this.#turn && this.autosave.readOnly && !this.#touched) await this.#show(saved);
   }
 }

@@ -1,4 +1,5 @@
 import { mount, unmount } from "svelte";
+import { openHoldfast } from "holdfast";
 import { autosave } from "holdfast/svelte";
 import Field from "./Field.svelte";
 import Notes from "./Notes.svelte";
@@ -14,12 +15,32 @@ function turning(target) {
   };
 }
 
+/** A field of the server's HTML, in which the user has typed `typed` before this script ran. */
+function hydrated(target) {
+  const field = target.appendChild(document.createElement("textarea"));
+  field.value = globalThis.typed;
+  const { destroy } = autosave(field, { path: ["hydrated"] });
+  return () => {
+    destroy();
+    field.remove();
+  };
+}
+
+/** The texts of the drafts of that field. */
+globalThis.drafts = async () => {
+  const holdfast = await openHoldfast();
+  const saver = await holdfast.initAutoSave(() => "", { path: ["hydrated"] });
+  const texts = await Promise.all((await saver.drafts()).map(async ({ id }) => new TextDecoder().decode(await saver.read(id))));
+  await holdfast.close();
+  return texts;
+};
+
 const mounted = (part) => (target) => {
   const shown = mount(part, { target });
   return () => unmount(shown);
 };
 
-const parts = { Field: mounted(Field), Notes: mounted(Notes), Turning: turning };
+const parts = { Field: mounted(Field), Notes: mounted(Notes), Turning: turning, Hydrated: hydrated };
 let end;
 globalThis.show = (name) => {
   end?.();

@@ -1,0 +1,107 @@
+package docs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// The user types into the HTML of a server before the script arrives. The text becomes the content if there is none,
+// and otherwise a draft.
+func testHydrated(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "hydrated.localhost", 1))
+	shows := func(typed, text string) {
+		t.Helper()
+		tab.MustEval("globalThis.typed = '"+typed+"'; show('Hydrated')", nil)
+		tab.WaitFor(field+".value === '"+text+"' && !"+field+".readOnly", browser.Limit)
+		tab.MustEval("show()", nil)
+	}
+	tab.MustEval("globalThis.typed = 'early'; show('Hydrated')", nil)
+	assert.Equal(t, "early", browser.Get[string](tab, field+".value"))
+	shows("early", "early")
+	shows("", "early")
+	assert.Empty(t, browser.Get[[]string](tab, "await drafts()"))
+	shows("other words", "early")
+	assert.Equal(t, []string{"other words"}, browser.Get[[]string](tab, "await drafts()"))
+	quiet(tab)
+	tab.Close()
+}
+
+// reader opens two tabs with the part Slow. The first one edits and has loaded "one". Nobody has typed there.
+func reader(t *testing.T, chromium *browser.Browser, url string) (tab, other *browser.Tab) {
+	tab, other = chromium.Open(t, url), chromium.Open(t, url)
+	other.MustEval("show('Slow')", nil)
+	edits(other)
+	other.Type("one")
+	other.MustEval("await autosave.flushNow(); show()", nil)
+	tab.MustEval("show('Slow')", nil)
+	tab.WaitFor("!!"+field+" && "+field+".value === 'one' && !"+field+".readOnly", browser.Limit)
+	other.MustEval("show('Slow')", nil)
+	other.WaitFor("!!"+field+" && "+field+".value === 'one'", browser.Limit)
+	return tab, other
+}
+
+// A page follows the saved content, and becomes the editor before its component has loaded that content. It is
+// read-only until then: the content would replace what the user types.
+func testSlowLoad(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab, other := reader(t, chromium, strings.Replace(server.URL("/app"), "localhost", "slow.localhost", 1))
+	tab.MustEval(`
+		globalThis.loaded = new Promise(done => { globalThis.load = done })
+		autosave.addEventListener('autosave:readonly', () => { globalThis.lost = true })
+		autosave.addEventListener('autosave:editable', ({detail}) => { if (globalThis.lost) globalThis.regained = [detail.content === undefined, autosave.readOnly] })
+		const all = Object.getPrototypeOf(autosave), {read} = all
+		all.read = async function (id) {
+			setTimeout(() => { globalThis.reading = true })
+			return read.call(this, id)
+		}`, nil)
+	other.MustEval("await autosave.requestEdit()", nil)
+	tab.WaitFor("globalThis.lost && globalThis.reading", browser.Limit)
+	other.MustEval("show()", nil)
+	tab.WaitFor("!!globalThis.regained", browser.Limit)
+	assert.Equal(t, []bool{true, true}, browser.Get[[]bool](tab, "regained"))
+	tab.MustEval("load(); null", nil)
+	edits(tab)
+	tab.Type("!")
+	assert.Equal(t, "one!", browser.Get[string](tab, field+".value"))
+	for _, one := range []*browser.Tab{tab, other} {
+		one.MustEval("show()", nil)
+		quiet(one)
+		one.Close()
+	}
+}
+
+// A page that lost the lock twice reads the content twice. The first reading ends last, and is not shown.
+func testSlowRead(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab, other := reader(t, chromium, strings.Replace(server.URL("/app"), "localhost", "read.localhost", 1))
+	tab.MustEval(`
+		globalThis.answers = []
+		const all = Object.getPrototypeOf(autosave), {read} = all
+		all.read = async function (id) {
+			const content = await read.call(this, id)
+			await new Promise(done => answers.push(done))
+			return content
+		}`, nil)
+	takes := func(n string) {
+		t.Helper()
+		other.MustEval("await autosave.requestEdit()", nil)
+		tab.WaitFor("answers.length === "+n, browser.Limit)
+	}
+	takes("1")
+	edits(other)
+	other.Type(", two")
+	other.MustEval("await autosave.flushNow(); show()", nil)
+	tab.WaitFor(field+".value === 'one, two' && !"+field+".readOnly", browser.Limit)
+	other.MustEval("show('Slow')", nil)
+	other.WaitFor("!!"+field+" && "+field+".value === 'one, two'", browser.Limit)
+	takes("2")
+	tab.MustEval("answers[1](); await null; answers[0](); await new Promise(done => setTimeout(done))", nil)
+	assert.Equal(t, "one, two", browser.Get[string](tab, field+".value"))
+	for _, one := range []*browser.Tab{tab, other} {
+		one.MustEval("show()", nil)
+		quiet(one)
+		one.Close()
+	}
+}
