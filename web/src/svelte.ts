@@ -1,7 +1,7 @@
 // holdfast/svelte: an action for fields, and stores. Neither needs the package svelte.
 
 import { type BindingOptions, type Given, owning } from "./binding";
-import { keyOf, noText, TextEditor, type TextView } from "./text-editor";
+import { keyOf, TextEditor, type TextView } from "./text-editor";
 
 export type EditorOptions = Omit<BindingOptions, "load"> & Given;
 
@@ -49,15 +49,17 @@ const documentOf = ({ holdfast, open, path }: EditorOptions): unknown[] => [hold
 export function autosave(field: Field, options: EditorOptions = {}): { update(options?: EditorOptions): void; destroy(): void } {
   const editor = new TextEditor();
   editor.shows(...documentOf(options));
-  const forget = editor.subscribe(() => {
+  const typed = (): void => editor.setText(field.value);
+  field.addEventListener("input", typed);
+  let end = begin(editor, options);
+  if (field.value !== field.defaultValue) typed(); // into the HTML of a server, before this script ran
+  const show = (): void => {
     const { text, readOnly } = editor.view;
     if (field.value !== text) field.value = text;
     field.readOnly = readOnly;
-  });
-  const typed = (): void => editor.setText(field.value);
-  field.addEventListener("input", typed);
-  field.readOnly = noText.readOnly;
-  let end = begin(editor, options);
+  };
+  show();
+  const forget = editor.subscribe(show);
   return {
     update(next = {}) {
       if (!editor.shows(...documentOf(next))) return;

@@ -7,6 +7,8 @@ import { Binding, unbound, type View } from "./binding";
 /** The view of a component with a text. */
 export interface TextView extends View { readonly text: string }
 
+const decoder = /* @__PURE__ */ new TextDecoder("utf-8", { ignoreBOM: true });
+
 export const noText: TextView = Object.freeze({ ...unbound, text: "" });
 
 export class TextEditor {
@@ -46,7 +48,7 @@ export class TextEditor {
     let ended = false;
     const binding = new Binding(holdfast, () => this.#view.text, {
       ...options,
-      load: (content) => { if (!ended) this.#become({ text: new TextDecoder().decode(content) }); },
+      load: (content) => { if (!ended) this.#become({ text: decoder.decode(content) }); },
     }, () => { if (!ended) this.#become(binding.view); });
     this.#binding = binding;
     this.#become(binding.view);
