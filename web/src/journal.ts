@@ -124,10 +124,10 @@ export class Journal {
     const { draft, number, base, at, text } = shot;
     if (text === undefined || !this.folder) return false;
     if (this.#kept > number) return true;
-    const { baseText } = this.#shots;
+    const { base: saved, baseText } = this.#shots; // a shot may be older than what was saved last
     const bases: rescue.Basis[] = [this.#stored ?? [], this.#flying].flat().map((one) => ({ number: one.number, text: one.text }));
     // A sealed file may be gone: another page may have adopted it, or the user discarded it.
-    if (!this.#stored || this.#stored === this.sealed) bases.push(base ? { base, text: baseText } : { text: baseText });
+    if (!this.#stored || this.#stored === this.sealed) bases.push(saved ? { base: saved, text: baseText } : { text: baseText });
     const keep = (from: rescue.Basis[]): boolean => rescue.keep(this.folder, { draft, number, base, at, ownerId: this.#ownerId,
       binary: typeof text !== "string", differences: rescue.differences(text, from) });
     if (!(this.#unsure && keep([])) && !keep(bases)) return false;
@@ -170,6 +170,7 @@ export class Journal {
     if (this.#next <= number) { // its write may end only now
       this.#next = number + 1;
       this.#stored = undefined;
+      if (this.#kept) this.#keep(this.#keptShot!); // it may build on the text that is emptied now
     }
     void this.#post("saved", this.#id, draft, number).catch(() => undefined);
   }
