@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// standins contains small files that replace packages of the standard library in the Wasm, as NAME.go.txt.
+// standins contains small files that replace packages of the standard library in the Wasm, as NAME.go.txt with a hyphen for each
+// slash.
 //
 //go:embed standins
 var standins embed.FS
@@ -23,6 +23,7 @@ var replaced = map[string][]string{
 	"fmt":              nil,
 	"internal/godebug": nil,
 	"internal/strconv": {"atoc.go", "atof.go", "atofeisel.go", "ctoa.go", "decimal.go", "deps.go", "ftoa.go", "ftoadbox.go", "ftoafixed.go", "math.go", "pow10tab.go"},
+	"strconv":          {"isprint.go", "quote.go"},
 	"time":             {"format.go", "format_rfc3339.go"},
 }
 
@@ -86,11 +87,12 @@ func overlayStandins(dir string) (string, error) {
 // standIn adds files of pkg to replace. It writes the stand-in into dir. The stand-in replaces the first file, and
 // the others are omitted.
 func standIn(pkg string, files []string, dir string, replace map[string]string) error {
-	small, err := standins.ReadFile("standins/" + path.Base(pkg) + ".go.txt")
+	name := strings.ReplaceAll(pkg, "/", "-") + ".go"
+	small, err := standins.ReadFile("standins/" + name + ".txt")
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(dir, path.Base(pkg)+".go")
+	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file, small, 0o644); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ const speaker = `package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 type stringer struct{}
@@ -40,7 +41,22 @@ func main() {
 	_, _ = fmt.Fprint(&s, " ", "two")
 	println(s.text)
 	println(1.5, -0.0625, 1e300)
+	for _, text := range texts {
+		quoted := strconv.Quote(text)
+		prefix, err := strconv.QuotedPrefix(quoted + " \"more\"")
+		read, err2 := strconv.Unquote(quoted)
+		println(quoted, prefix == quoted && err == nil, read == text && err2 == nil)
+	}
+	read, err := strconv.Unquote("\"\\a\\u200b\\U0001f600\\xff\\t\"") // as the library writes it
+	println(read == "\a\u200b\U0001f600\xff\t", err == nil)
+	for _, bad := range []string{"", "a", "\"", "\"a", "\"a\"b", "\"a\nb\"", "\"\\q\"", "\"\\x1\"", "\"\\u12\"", "\"\\"} {
+		if read, err := strconv.Unquote(bad); err == nil {
+			println("reads", bad, "as", read)
+		}
+	}
 }
+
+var texts = []string{"", "one \"two\" \\", "a\nb\x00c\x7f", "größer 世界 \u200b"}
 `
 
 func TestStandins(t *testing.T) {
@@ -59,5 +75,10 @@ func TestStandins(t *testing.T) {
 		"100% <nil>? %",
 		"one two",
 		"1.500 -0.062 2^63 or more",
+		`"" true true`,
+		`"one \"two\" \\" true true`,
+		`"a\x0ab\x00c\x7f" true true`,
+		"\"größer 世界 \u200b\" true true",
+		"true true",
 	}, strings.Split(strings.TrimSpace(string(out)), "\n"))
 }
