@@ -35,7 +35,7 @@ func (s *Saver) seal(ctx context.Context, cause Cause) (*Draft, error) {
 // it.
 func (s *Saver) sealed(d Draft, text int64) {
 	if s.text == text {
-		s.lineage, s.own, s.ownMarks = d.ID, &d, s.marks.Load()
+		s.lineage, s.own, s.ownMarks = d.ID, &d, s.changes.count()
 	}
 	s.waiting = append([]Draft{d}, slices.DeleteFunc(s.waiting, func(w Draft) bool { return w.ID == d.ID })...)
 	s.emit(Event{Type: EventDraft, Draft: &d})
@@ -142,7 +142,7 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 		})
 	}
 	s.do(func() {
-		if d := s.own; d != nil && s.marks.Load() != s.ownMarks && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
+		if d := s.own; d != nil && s.changes.count() != s.ownMarks && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
 			listed = append([]Draft{*d}, listed...) // typing has reopened its file
 		}
 		if len(s.waiting) != len(listed) {

@@ -153,7 +153,7 @@ func (s *Saver) regain(err error) {
 func (s *Saver) edit(found loaded) {
 	e := Event{Type: EventEditable, LeaseID: s.lease.ID, Drafts: found.waiting}
 	if found.newest == nil && s.newest != nil { // the storage was emptied: only this page has the text
-		s.since.CompareAndSwap(0, s.now())
+		s.changes.keep(s.changes.now())
 	}
 	if found.newest != nil {
 		e.Base = found.newest.ID
@@ -164,7 +164,7 @@ func (s *Saver) edit(found loaded) {
 		s.replaced()
 		e.Content, e.Loaded, e.Unsaved = found.content, found.content != nil, s.unsaved.text
 		s.size = int64(len(found.content))
-	case s.since.Load() == 0: // otherwise the page still shows that text, and saves it now
+	case !s.changes.dirty(): // otherwise the page still shows that text, and saves it now
 		e.Unsaved = s.unsaved.text
 	}
 	s.failures, s.lastErr = 0, nil
@@ -189,7 +189,7 @@ func (s *Saver) edit(found loaded) {
 func (s *Saver) replaced() {
 	s.text++
 	s.lineage, s.own = "", nil
-	s.since.Store(0)
+	s.changes.forget()
 }
 
 // opened is called when the page has loaded its content.
@@ -229,7 +229,7 @@ func (s *Saver) release() {
 
 // readonly makes this page a viewer and notifies it, with the text that it could not save.
 func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
-	l := loss{s.since.Load() != 0 || s.saving(), s.marks.Load(), s.text, s.lossCause(err)}
+	l := loss{s.changes.dirty() || s.saving(), s.changes.count(), s.text, s.lossCause(err)}
 	s.yield(viewing, err)
 	named := make(chan struct{})
 	s.holder, s.unnamed = nil, named
@@ -246,8 +246,8 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 			}
 			s.denied = true
 			s.emit(Event{Type: EventReadonly, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.unsaved.text})
-			if !l.dirty && s.since.Load() != 0 { // the mark was under way as the lock was lost
-				l.dirty, l.marked = true, s.marks.Load()
+			if !l.dirty && s.changes.dirty() { // the mark was under way as the lock was lost
+				l.dirty, l.marked = true, s.changes.count()
 				s.work.Go(func() { s.keepLoss(l) })
 			}
 			s.settle()
@@ -282,7 +282,7 @@ func (s *Saver) yield(r role, err error) {
 		s.writing.stop()
 	}
 	if s.saving() { // it may fail
-		s.since.CompareAndSwap(0, s.writing.since)
+		s.changes.keep(s.writing.since)
 	}
 	s.endHandover()
 	if r == suspended || r == ended {

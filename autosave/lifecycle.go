@@ -56,7 +56,7 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 // flushLast saves unsaved changes, if this page may.
 func (s *Saver) flushLast(ctx context.Context) error {
 	clean := false
-	s.do(func() { clean = s.role != leaving || s.since.Load() == 0 && s.writing == nil })
+	s.do(func() { clean = s.role != leaving || !s.changes.dirty() && s.writing == nil })
 	if clean {
 		return nil
 	}
@@ -77,8 +77,8 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 	l := loss{}
 	if !s.do(func() {
 		// An editor that has saved leaves behind only the text typed after the call.
-		dirty, refusal = failed != nil || s.role != leaving && s.since.Load() != 0, s.refusal()
-		l = loss{dirty, s.marks.Load(), s.text, s.leaveCause(failed)}
+		dirty, refusal = failed != nil || s.role != leaving && s.changes.dirty(), s.refusal()
+		l = loss{dirty, s.changes.count(), s.text, s.leaveCause(failed)}
 	}) || !dirty {
 		return failed
 	}

@@ -52,7 +52,7 @@ func (s *Saver) load(l lock.Lease) {
 				renewal := s.renewLate(ctx, l, began)
 				if !step(func() {
 					// Text typed since the snapshot was taken belongs to it too.
-					again = found.foreign && s.since.Load() != 0 && s.marks.Load() != found.marked && round < reloads
+					again = found.foreign && s.changes.dirty() && s.changes.count() != found.marked && round < reloads
 					if s.loadedOwn(found, text); !again && s.mayGoOn(l, renewal) {
 						s.edit(found)
 					}
@@ -107,9 +107,9 @@ func (s *Saver) find(ctx context.Context, l lock.Lease, h had) (found loaded, er
 	case err != nil:
 		return found, asError(err, CodeReadFailed, "what was saved could not be listed")
 	}
-	found.marked = s.marks.Load()
+	found.marked = s.changes.count()
 	_, saved := current(r.all)
-	dirty := s.since.Load() != 0 || !saved && h.known != nil // after the storage was emptied, only this page has the text
+	dirty := s.changes.dirty() || !saved && h.known != nil // after the storage was emptied, only this page has the text
 	if found.foreign = h.foreign(r.all, dirty); found.foreign {
 		if err := s.keep(ctx, h, dirty, &found); err != nil {
 			return found, err
@@ -230,8 +230,8 @@ func (s *Saver) loadedOwn(found loaded, text int64) {
 		s.unsaved = found.unsaved
 	}
 	if g := found.own; g != nil {
-		if s.marks.Load() == found.marked {
-			s.since.Store(0)
+		if s.changes.count() == found.marked {
+			s.changes.forget()
 		}
 		s.saved(&write{token: s.lease.Token, text: text}, *g)
 	}

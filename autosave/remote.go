@@ -70,7 +70,7 @@ func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step fu
 		return
 	}
 	step(func() {
-		if s.newest == nil && s.marks.Load() == 0 {
+		if s.newest == nil && s.changes.count() == 0 {
 			s.emit(Event{Type: EventPreview, Content: content, Loaded: true, Base: g.ID})
 		}
 	})

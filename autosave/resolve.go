@@ -67,8 +67,8 @@ func (s *Saver) removeDraft(ctx context.Context, d Draft) error {
 func (s *Saver) resolved(id string) {
 	if s.own != nil && s.own.ID == id {
 		s.own = nil
-		if s.role == viewing && s.marks.Load() == s.unsaved.marked {
-			s.since.Store(0)
+		if s.role == viewing && s.changes.count() == s.unsaved.marked {
+			s.changes.forget()
 		}
 	}
 	if u := s.unsaved.draft; u != nil && u.ID == id {

@@ -65,13 +65,13 @@ func (s *Saver) settleRestore(r *restore, err error) {
 
 // restorable reports whether the next write belongs to a restore: everything else is saved.
 func (s *Saver) restorable() bool {
-	return len(s.restores) > 0 && s.role == editing && s.since.Load() == 0 && s.newest != nil
+	return len(s.restores) > 0 && s.role == editing && !s.changes.dirty() && s.newest != nil
 }
 
 // restoreNext commits the content of the oldest restore.
 func (s *Saver) restoreNext() {
 	r := s.restores[0]
-	s.commit(&write{since: s.now(), restores: r}, r.take)
+	s.commit(&write{since: s.changes.now(), restores: r}, r.take)
 }
 
 func (r *restore) take(context.Context) (Content, error) {
@@ -93,9 +93,9 @@ func (s *Saver) restored(w *write) {
 	r := w.restores
 	switch {
 	case !s.loadable(r):
-		s.since.CompareAndSwap(0, w.since)
+		s.changes.keep(w.since)
 		s.settleRestore(r, s.refusal())
-	case s.since.Load() == 0:
+	case !s.changes.dirty():
 		s.settleRestore(r, nil)
 		s.text++
 		s.lineage, s.own = "", nil

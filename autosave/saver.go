@@ -29,17 +29,12 @@ const (
 //
 // One goroutine, run, owns all mutable state. Slow work runs on other goroutines and returns its results through do.
 type Saver struct {
-	config Config
-	events *inorder.Queue // calls of the listener
-	began  time.Time
-	work   sync.WaitGroup
+	config  Config
+	events  *inorder.Queue // calls of the listener
+	changes changes
+	work    sync.WaitGroup
 
-	// Written by MarkDirty, in nanoseconds since began.
-	since atomic.Int64  // first change that no snapshot contains; 0: none
-	last  atomic.Int64  // last change
-	marks atomic.Int64  // number of changes; times are too coarse to distinguish two of them
 	wake  chan struct{} // capacity 1
-
 	inbox chan func()
 	reads chan struct{} // capacity: the calls that may read at once
 	mail  messageQueue
@@ -133,7 +128,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 
 // newSaver returns a read-only Saver whose listener is called, and that does nothing else yet.
 func newSaver(c Config) *Saver {
-	s := &Saver{config: c, events: inorder.New(), began: time.Now().Add(-1), wake: make(chan struct{}, 1),
+	s := &Saver{config: c, events: inorder.New(), changes: changes{began: time.Now().Add(-1)}, wake: make(chan struct{}, 1),
 		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), verdict: make(chan struct{}),
 		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -167,20 +162,10 @@ func (s *Saver) awaitStart(ctx context.Context) error {
 
 // MarkDirty reports a change. It may be called at every keystroke: it neither allocates nor waits.
 func (s *Saver) MarkDirty() {
-	now := s.now()
-	s.last.Store(now)
-	first := s.since.Load() == 0 && s.since.CompareAndSwap(0, now)
-	s.marks.Add(1) // after since: a counted mark is dirty
-	if first {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
+	if s.changes.mark() {
+		s.rouse()
 	}
 }
-
-// now is the time since the beginning, in nanoseconds, and never 0.
-func (s *Saver) now() int64 { return int64(time.Since(s.began)) }
 
 // ReadOnly reports whether this page may not edit.
 func (s *Saver) ReadOnly() bool { return s.readOnly.Load() }
@@ -272,19 +257,17 @@ func (s *Saver) writeNext() {
 
 // due returns the time of the next write.
 func (s *Saver) due() (time.Time, bool) {
-	since := s.since.Load()
 	switch {
 	case s.urgent, len(s.restores) > 0:
 		return time.Now(), true
 	case s.unfenced:
 		return s.retryAt, true
-	case since == 0:
+	case !s.changes.dirty():
 		return time.Time{}, false
 	case s.failures > 0:
 		return s.retryAt, true
 	}
-	last := s.last.Load()
-	return s.began.Add(min(time.Duration(last)+s.config.Debounce, time.Duration(since)+s.config.Idle)), true
+	return s.changes.due(s.config.Debounce, s.config.Idle), true
 }
 
 func (s *Saver) phase() Phase {
@@ -301,7 +284,7 @@ func (s *Saver) phase() Phase {
 		return PhaseReadonly
 	case s.failures > 0:
 		return PhaseError
-	case s.since.Load() != 0 || s.urgent:
+	case s.changes.dirty() || s.urgent:
 		return PhaseDebouncing
 	}
 	return PhaseIdle
@@ -310,7 +293,7 @@ func (s *Saver) phase() Phase {
 func (s *Saver) state() State {
 	state := s.where(State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.lastErr, RetryCount: s.failures,
 		Drafts: len(s.waiting)})
-	dirty := s.since.Load() != 0
+	dirty := s.changes.dirty()
 	switch {
 	case s.role != editing && s.role != leaving && s.unsaved.text != nil:
 		state.PendingBytes = max(1, int64(len(s.unsaved.text)))

@@ -35,14 +35,9 @@ type outcome struct {
 	err        error
 }
 
-// write begins to save the present content. It takes the change marks before the snapshot: a change between the two
-// leads to one write too many, never to one too few.
+// write begins to save the present content. It may do so when nothing is marked, because a failure must be tried again.
 func (s *Saver) write() {
-	marks := s.marks.Load()
-	since := s.since.Swap(0)
-	if since == 0 { // nothing is marked, but a failure must be tried again
-		since = s.now()
-	}
+	since, marks := s.changes.take()
 	s.commit(&write{since: since, marks: marks}, s.config.Snapshot)
 }
 
@@ -187,7 +182,7 @@ func (s *Saver) written(w *write, o outcome) {
 	writes := s.role == editing || s.role == leaving
 	if o.err != nil {
 		if w.token == s.lease.Token {
-			s.since.CompareAndSwap(0, w.since)
+			s.changes.keep(w.since)
 		}
 		s.unrestored(o.err)
 		switch {
@@ -233,11 +228,11 @@ func (s *Saver) saved(w *write, g Generation) {
 // clean corrects the assumption that the changes of w are not saved. The assumption was made when the role changed
 // during the write. A page that has typed since keeps the text that it could not save.
 func (s *Saver) clean(w *write) {
-	if w.token != s.lease.Token || !s.since.CompareAndSwap(w.since, 0) {
+	if w.token != s.lease.Token || !s.changes.forgetKept(w.since) {
 		return
 	}
-	if s.marks.Load() != w.marks {
-		s.since.CompareAndSwap(0, s.now())
+	if s.changes.count() != w.marks {
+		s.changes.keep(s.changes.now())
 	} else {
 		s.unsaved = unsaved{marked: w.marks} // keepLoss may still run
 	}
@@ -317,7 +312,7 @@ func (s *Saver) over() error {
 }
 
 func (s *Saver) queue(as role, result chan outcome) {
-	dirty := s.since.Load() != 0
+	dirty := s.changes.dirty()
 	switch {
 	case s.role != as:
 		result <- outcome{err: s.refusal()}
