@@ -216,7 +216,7 @@ func (l *Layout) with(g *Generation, aside bool) []Generation {
 		return append(superseded(l.top.generations), *g)
 	}
 	g.Current = false
-	return slices.Insert(slices.Clone(l.top.generations), last, *g)
+	return append(slices.Clone(l.top.generations[:last]), *g, l.top.generations[last])
 }
 
 // discard removes the files of a commit whose index was not begun.

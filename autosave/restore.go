@@ -58,7 +58,7 @@ func (s *Saver) makeCurrent(ctx context.Context, r *restore) error {
 // settleRestore answers a restore, unless it has an answer.
 func (s *Saver) settleRestore(r *restore, err error) {
 	if i := slices.Index(s.restores, r); i >= 0 {
-		s.restores = slices.Delete(s.restores, i, i+1)
+		s.restores = append(s.restores[:i:i], s.restores[i+1:]...)
 		r.result <- err
 	}
 }

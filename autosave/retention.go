@@ -105,7 +105,7 @@ func (t *thinning) add(i int, g Generation, newest bool) {
 func (t *thinning) remove(i int) {
 	t.count--
 	t.bytes -= t.left[i].bytes
-	t.left = slices.Delete(t.left, i, i+1)
+	t.left = append(t.left[:i], t.left[i+1:]...)
 }
 
 // first returns the generation to remove first, or -1 if only the newest is left. To make room, the worth of a

@@ -56,7 +56,11 @@ func (l *Layout) orphans(ctx context.Context, base []Generation, wanted func(Gen
 	byTime(orphans)
 	byTime(asides)
 	all := append(superseded(base), orphans...)
-	all = slices.Insert(all, max(0, len(all)-1), asides...)
+	if last := len(all) - 1; last >= 0 {
+		asides = append(asides, all[last])
+		all = all[:last]
+	}
+	all = append(all, asides...)
 	if n := len(all); n > 0 {
 		all[n-1].Current = true
 	}

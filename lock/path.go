@@ -148,13 +148,19 @@ func (o *AcquireOptions) checkTree() *Error {
 // themselves in the mode. Each name comes once, in the global order, in which an ancestor comes before its descendants.
 // Descendants of a place that is locked exclusively are left out: nobody else can hold them.
 func wants(project string, places [][]string, mode Mode) (merged []Want) {
-	// As text: the name, and a mode that sorts exclusive first. Each is inserted in order, because the library's sort
-	// is large.
+	// As text: the name, and a mode that sorts exclusive first. Each is inserted in order, because the library's
+	// functions for this are large.
 	var all []string
 	add := func(place []string, mode Mode) {
 		text := Name(project, place) + "\x00" + string(mode)
-		if at, found := slices.BinarySearch(all, text); !found {
-			all = slices.Insert(all, at, text)
+		at := 0
+		for at < len(all) && all[at] < text {
+			at++
+		}
+		if at == len(all) || all[at] != text {
+			all = append(all, "")
+			copy(all[at+1:], all[at:])
+			all[at] = text
 		}
 	}
 	for _, place := range places {

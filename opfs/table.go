@@ -113,7 +113,14 @@ func (t *table) join(e *entry) {
 			at = i
 		}
 	}
-	t.queue = slices.Insert(t.queue, at, e)
+	t.insert(at, e)
+}
+
+// insert puts e into the queue at the position. It is here because the library's function is large.
+func (t *table) insert(at int, e *entry) {
+	t.queue = append(t.queue, nil)
+	copy(t.queue[at+1:], t.queue[at:])
+	t.queue[at] = e
 }
 
 // steal grants e before all others and takes its names from their holders. These keep their other names until they
@@ -131,7 +138,7 @@ func (t *table) steal(e *entry) (robbed []*entry) {
 	}
 	t.remove(slices.DeleteFunc(slices.Clone(robbed), func(e *entry) bool { return len(e.wants) > 0 })...)
 	e.state = granted
-	t.queue = slices.Insert(t.queue, 0, e)
+	t.insert(0, e)
 	return robbed
 }
 
@@ -150,7 +157,7 @@ func (t *table) restore(client string, before *table) {
 				other.state = waiting
 			}
 		}
-		t.queue = slices.Insert(t.queue, at, e)
+		t.insert(at, e)
 		at++
 	}
 }
@@ -226,7 +233,7 @@ func (t *table) putBack(e *entry) bool {
 	}
 	t.remove(yield...)
 	// A holder came before all waiters.
-	t.queue = slices.Insert(t.queue, 0, e.clone())
+	t.insert(0, e.clone())
 	if e.lease != nil {
 		t.token = max(t.token, e.lease.Token)
 	}

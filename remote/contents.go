@@ -208,7 +208,7 @@ func (c *Contents) known(ctx context.Context, now content, token int64) (autosav
 	}
 	if i := slices.IndexFunc(former, func(own autosave.Generation) bool { return own.SHA256 == g.SHA256 }); i >= 0 {
 		g.ID, g.Name, g.OwnerName = former[i].ID, former[i].Name, former[i].OwnerName
-		former = slices.Delete(former, i, i+1)
+		former = append(former[:i], former[i+1:]...)
 	} else if copied, ok := c.history.keep(ctx, token, g, now.bytes); ok {
 		g.ID = copied.ID
 	}
@@ -236,7 +236,7 @@ func (c *Contents) List(ctx context.Context) ([]autosave.Generation, error) {
 	c.mu.Lock()
 	c.listed = listed{g.ID, now.bytes}
 	c.mu.Unlock()
-	return slices.Insert(former, 0, g), nil
+	return append([]autosave.Generation{g}, former...), nil
 }
 
 // Online implements [autosave.RemoteStore].
