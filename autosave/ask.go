@@ -168,7 +168,7 @@ func (s *Saver) again(a *ask, lease string, timer *time.Timer) {
 
 // tryFree takes the lock if nobody holds it.
 func (s *Saver) tryFree(ctx context.Context, a *ask) (done bool, err error) {
-	if s.whoEdits(ctx, rollCall) != nil {
+	if s.config.whoEdits(ctx, rollCall) != nil {
 		return false, nil
 	}
 	err = s.take(ctx, a, false)
@@ -240,7 +240,7 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 			return false, nil
 		}
 		a.pages[m.Detail] = promise{true, time.Now().Add(handoverLimit / 2)}
-		if len(m.Document) <= len(s.document()) { // otherwise there may be more editors below this document
+		if len(m.Document) <= len(s.config.document()) { // otherwise there may be more editors below this document
 			return true, s.take(ctx, a, true)
 		}
 		return s.takeOffered(ctx, a, timer)
@@ -273,7 +273,7 @@ func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (don
 // editors that were not asked yet, and those whose offer has expired. An editor that nothing is known of was asked: one
 // that has just begun announces itself.
 func (s *Saver) weigh(ctx context.Context, a *ask) (pause time.Duration, offered bool) {
-	editors, again := s.editors(ctx, lateRollCall), false
+	editors, again := s.config.editors(ctx, lateRollCall), false
 	offered = len(editors) > 0
 	for _, h := range editors {
 		p, asked := a.pages[h.LeaseID]

@@ -64,12 +64,6 @@ func (s *Saver) reading(ctx context.Context) (_ context.Context, end func(), err
 	}
 }
 
-// The names of the ports in messages.
-const (
-	theStore  = "the store"
-	theDrafts = "the drafts' storage"
-)
-
 // History returns all generations, the current one first. The error is that of [Store.List].
 func (s *Saver) History(ctx context.Context) ([]Generation, error) {
 	ctx, end, err := s.reading(ctx)
@@ -77,7 +71,7 @@ func (s *Saver) History(ctx context.Context) ([]Generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.list(ctx)
+	return s.config.list(ctx)
 }
 
 // Read returns the content of a generation or the text of a draft; see [Store] and [Drafts].
@@ -88,39 +82,11 @@ func (s *Saver) Read(ctx context.Context, id string) ([]byte, error) {
 		return nil, err
 	}
 	if _, _, generation := parsePair(id); !generation && id != Current && s.config.Drafts != nil {
-		text, err := s.readDraft(ctx, id)
+		text, err := s.config.readDraft(ctx, id)
 		if err != nil {
 			err = asError(err, CodeReadFailed, "the draft could not be read")
 		}
 		return text, err
 	}
 	return readFrom(ctx, theStore, s.config.Store.Read, id)
-}
-
-func (s *Saver) readDraft(ctx context.Context, id string) ([]byte, error) {
-	return readFrom(ctx, theDrafts, s.config.Drafts.Read, id)
-}
-
-func readFrom(ctx context.Context, what string, read func(context.Context, string) ([]byte, error), id string) ([]byte, error) {
-	var found []byte
-	if err := answered(ctx, CodeReadFailed, what, func(ctx context.Context) (err error) { found, err = read(ctx, id); return err }); err != nil {
-		return nil, err
-	}
-	return found, nil
-}
-
-func (s *Saver) list(ctx context.Context) ([]Generation, error) {
-	var all []Generation
-	if err := answered(ctx, CodeReadFailed, theStore, func(ctx context.Context) (err error) { all, err = s.config.Store.List(ctx); return err }); err != nil {
-		return nil, err
-	}
-	return all, nil
-}
-
-func listFrom(ctx context.Context, d Drafts) ([]Draft, error) {
-	var all []Draft
-	if err := answered(ctx, CodeReadFailed, theDrafts, func(ctx context.Context) (err error) { all, err = d.List(ctx); return err }); err != nil {
-		return nil, err
-	}
-	return all, nil
 }

@@ -15,30 +15,25 @@ type unsaved struct {
 	draft  *Draft // the stored draft; nil if the text exists in memory only
 }
 
-// seal stores the unsaved text of the page as a draft. It returns nil if everything is saved, and if there are no
-// Drafts.
-func (s *Saver) seal(ctx context.Context, cause Cause) (*Draft, error) {
-	if s.config.Drafts == nil {
-		return nil, nil
-	}
-	ctx, stop := context.WithTimeout(ctx, answerLimit)
-	defer stop()
-	var d *Draft
-	err := answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) (err error) { d, err = s.config.Drafts.Seal(ctx, cause); return err })
-	if err != nil {
-		return nil, asError(err, CodeWriteFailed, "what this page has could not be stored as a draft")
-	}
-	return d, nil
-}
-
 // sealed records that the page's text was stored as a draft. The number of the text says whether the page still shows
 // it.
 func (s *Saver) sealed(d Draft, text int64) {
 	if s.text == text {
 		s.lineage, s.own, s.ownMarks = d.ID, &d, s.changes.count()
 	}
-	s.waiting = append([]Draft{d}, slices.DeleteFunc(s.waiting, func(w Draft) bool { return w.ID == d.ID })...)
+	s.waiting = append([]Draft{d}, without(s.waiting, func(w Draft) bool { return w.ID == d.ID })...)
 	s.emit(Event{Type: EventDraft, Draft: &d})
+}
+
+// without returns the drafts that are not to be left out.
+func without(drafts []Draft, leaveOut func(Draft) bool) []Draft {
+	rest := []Draft{}
+	for _, d := range drafts {
+		if !leaveOut(d) {
+			rest = append(rest, d)
+		}
+	}
+	return rest
 }
 
 // wait records the drafts that wait for a decision and returns the new ones.
@@ -65,7 +60,7 @@ func (s *Saver) tellDrafts(fresh []Draft, sides []Conflict) {
 // contained forgets the drafts that a generation contains. If this page sealed one of them before it went on, that
 // draft is removed.
 func (s *Saver) contained(g Generation) {
-	s.waiting = slices.DeleteFunc(slices.Clone(s.waiting), g.contains)
+	s.waiting = without(s.waiting, g.contains)
 	if d := s.own; d != nil && g.contains(*d) {
 		s.own = nil
 		s.work.Go(func() {
@@ -78,7 +73,7 @@ func (s *Saver) contained(g Generation) {
 
 // lossCause returns the reason why a page that becomes read-only cannot save.
 func (s *Saver) lossCause(err error) Cause {
-	if s.offline() || s.lease.Strategy == lock.Remote && errors.Is(err, lock.ErrStale) {
+	if s.config.offline() || s.lease.Strategy == lock.Remote && errors.Is(err, lock.ErrStale) {
 		return CauseOffline
 	}
 	return CauseLockLost
@@ -95,7 +90,7 @@ func (s *Saver) leaveCause(failed error) Cause {
 	switch {
 	case failed == nil:
 		return CauseClosed
-	case s.offline():
+	case s.config.offline():
 		return CauseOffline
 	case errors.Is(failed, ErrStaleToken), errors.Is(failed, ErrReadOnly):
 		return CauseLockLost
@@ -136,8 +131,8 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 	if len(listed) > 0 {
 		limited, stop := context.WithTimeout(ctx, answerLimit)
 		defer stop()
-		all, _ := s.list(limited) // if this fails, a draft that is saved already is offered once more
-		listed = slices.DeleteFunc(slices.Clone(listed), func(d Draft) bool {
+		all, _ := s.config.list(limited) // if this fails, a draft that is saved already is offered once more
+		listed = without(listed, func(d Draft) bool {
 			return slices.ContainsFunc(all, func(g Generation) bool { return g.contains(d) })
 		})
 	}

@@ -53,7 +53,7 @@ func (s *Saver) acquire(opts lock.AcquireOptions) {
 			return
 		}
 		if !step(func() { s.load(lease) }) {
-			s.giveBack(lease)
+			giveBack(lease)
 		}
 	})
 }
@@ -85,7 +85,7 @@ func (s *Saver) lineUp(pause time.Duration) {
 			lease, err := s.config.Locks.Acquire(ctx, opts)
 			if err == nil {
 				if !step(func() { s.load(lease) }) {
-					s.giveBack(lease)
+					giveBack(lease)
 				}
 				return
 			}
@@ -99,7 +99,7 @@ func (s *Saver) lineUp(pause time.Duration) {
 }
 
 // giveBack releases a lease that is no longer needed.
-func (s *Saver) giveBack(l lock.Lease) {
+func giveBack(l lock.Lease) {
 	ctx, stop := context.WithTimeout(context.Background(), 2*answerLimit)
 	defer stop()
 	_ = l.Release(ctx)
@@ -142,7 +142,7 @@ func (s *Saver) regain(err error) {
 	lease := s.lease
 	s.yield(starting, err)
 	s.background(func(_ context.Context, step func(func()) bool) {
-		s.giveBack(lease)
+		giveBack(lease)
 		step(s.acquireFree)
 	})
 }
@@ -224,7 +224,7 @@ func (s *Saver) release() {
 		return
 	}
 	lease := s.lease
-	s.work.Go(func() { s.giveBack(lease) })
+	s.work.Go(func() { giveBack(lease) })
 }
 
 // readonly makes this page a viewer and notifies it, with the text that it could not save.
@@ -266,7 +266,7 @@ func (s *Saver) askOn(ctx context.Context, step func(func()) bool) {
 		if !step(func() { answered = s.holder != nil && s.holder.LeaseID != "" }) || answered {
 			return
 		}
-		if h := s.whoEdits(ctx, lateRollCall); h != nil && h.LeaseID != "" {
+		if h := s.config.whoEdits(ctx, lateRollCall); h != nil && h.LeaseID != "" {
 			step(func() { s.named(*h) })
 		}
 	}
@@ -298,7 +298,7 @@ func (s *Saver) gather(ctx context.Context, l loss, named, previewed chan struct
 	limited, stop := context.WithTimeout(ctx, noticeLimit)
 	defer stop()
 	holders := make(chan *lock.Holder, 1)
-	go func() { holders <- s.whoEdits(ctx, rollCall) }()
+	go func() { holders <- s.config.whoEdits(ctx, rollCall) }()
 	kept := make(chan struct{})
 	if l.dirty {
 		s.work.Go(func() { defer close(kept); s.keepLoss(l) })
@@ -338,10 +338,10 @@ func (s *Saver) keepLoss(l loss) {
 	defer stop()
 	taken := make(chan []byte, 1)
 	go func() {
-		text, _ := s.snapshot(ctx) // after an error, the draft contains the last text that the page returned
+		text, _ := s.config.snapshot(ctx) // after an error, the draft contains the last text that the page returned
 		taken <- text
 	}()
-	draft, _ := s.seal(ctx, l.cause) // after an error, the page has its text in memory, and Dispose reports what it cannot store
+	draft, _ := s.config.seal(ctx, l.cause) // after an error, the page has its text in memory, and Dispose reports what it cannot store
 	text := <-taken
 	s.do(func() {
 		if draft != nil {
@@ -351,24 +351,4 @@ func (s *Saver) keepLoss(l loss) {
 			s.unsaved = unsaved{text, l.marked, draft}
 		}
 	})
-}
-
-func (s *Saver) whoEdits(ctx context.Context, limit time.Duration) *lock.Holder {
-	for _, h := range s.editors(ctx, limit) {
-		return &h
-	}
-	return nil
-}
-
-// editors returns the other pages that keep this one from editing, the oldest first.
-func (s *Saver) editors(ctx context.Context, limit time.Duration) (found []lock.Holder) {
-	ctx, stop := context.WithTimeout(ctx, limit)
-	defer stop()
-	holders, _, _ := s.config.Locks.Inspect(ctx)
-	for _, h := range holders {
-		if keepsFromEditing(h, s.document()) && h.OwnerID != s.config.Locks.OwnerID() {
-			found = append(found, h)
-		}
-	}
-	return found
 }

@@ -42,7 +42,7 @@ func (s *Saver) answer(m Message) {
 			s.post(Message{Kind: EditBusy, Round: m.Round})
 		case s.role == editing, s.verifying():
 			s.handOver(m)
-		case m.Document == s.document() && !m.Remote:
+		case m.Document == s.config.document() && !m.Remote:
 			s.letPass()
 		}
 	case EditRival:
@@ -143,7 +143,7 @@ func (s *Saver) handOver(m Message) {
 
 // prepare returns an error if the lock must not be handed over, and nil if it was offered but not taken in time.
 func (s *Saver) prepare(ctx context.Context, h *handing) error {
-	if err := s.veto(ctx, h.to); err != nil {
+	if err := s.config.veto(ctx, h.to); err != nil {
 		return err
 	}
 	if !s.leaveFor(ctx) {
@@ -201,22 +201,4 @@ func (s *Saver) endHandover() (round string) {
 		s.handing = nil
 	}
 	return round
-}
-
-func (s *Saver) veto(ctx context.Context, from string) error {
-	if s.config.OnHandover == nil {
-		return nil
-	}
-	ctx, stop := context.WithTimeout(ctx, vetoLimit)
-	defer stop()
-	said := make(chan error, 1)
-	go func() { said <- s.config.OnHandover(ctx, from) }()
-	select {
-	case err := <-said:
-		if ctx.Err() == nil {
-			return err
-		}
-	case <-ctx.Done():
-	}
-	return nil
 }

@@ -86,7 +86,7 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 	defer stop()
 	var draft *Draft
 	err := answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) (err error) {
-		if draft, err = s.seal(context.WithoutCancel(ctx), l.cause); draft != nil {
+		if draft, err = s.config.seal(context.WithoutCancel(ctx), l.cause); draft != nil {
 			s.do(func() { s.sealed(*draft, l.text) })
 		}
 		return err
@@ -145,7 +145,7 @@ func (s *Saver) verify() {
 	lease := s.lease
 	s.enter(starting)
 	s.background(func(ctx context.Context, step func(func()) bool) {
-		err := s.renew(ctx, lease)
+		err := renew(ctx, lease)
 		step(func() {
 			if s.mayGoOn(lease, err) {
 				s.enter(editing)
@@ -155,7 +155,7 @@ func (s *Saver) verify() {
 	})
 }
 
-func (s *Saver) renew(ctx context.Context, lease lock.Lease) error {
+func renew(ctx context.Context, lease lock.Lease) error {
 	ctx, stop := context.WithTimeout(ctx, answerLimit)
 	defer stop()
 	_, err := lease.Renew(ctx)

@@ -79,15 +79,12 @@ func (s *Saver) hear(m Message) {
 	}
 }
 
-// document is the name of the document.
-func (s *Saver) document() string { return lock.Name("", s.config.Lock.Path) }
-
 // reach is the name of the document or, while this page edits, of the document that it keeps others from editing.
 func (s *Saver) reach() string {
 	if lease := s.held.Load(); lease != nil {
 		return lease.Excludes()
 	}
-	return s.document()
+	return s.config.document()
 }
 
 // rouse wakes the goroutine that owns the state.

@@ -60,7 +60,7 @@ func (r *reconciler) list(ctx context.Context) []Draft {
 		r.trouble = asError(err, CodeReadFailed, "the drafts of this document could not be listed")
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(listed), func(d Draft) bool { return d.ID == r.own })
+	return without(listed, func(d Draft) bool { return d.ID == r.own })
 }
 
 // run decides about the drafts that list has returned. It fails only if this editor has a successor, the storage was
@@ -85,7 +85,7 @@ func (r *reconciler) adoptOne(ctx context.Context, listed []Draft) ([]Draft, err
 		if text, ok := texts[d.ID]; ok && r.continues(d) {
 			committed, err := r.commit(ctx, d, d.ID, text)
 			if committed || err != nil {
-				return slices.Delete(listed, i, i+1), err
+				return append(listed[:i:i], listed[i+1:]...), err
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func (r *reconciler) adoptOne(ctx context.Context, listed []Draft) ([]Draft, err
 		if merged := r.merge(ctx, sides); merged != nil {
 			committed, err := r.commit(ctx, d, d.ID+mergedSuffix, merged)
 			if committed || err != nil {
-				return slices.Delete(listed, i, i+1), err
+				return append(listed[:i:i], listed[i+1:]...), err
 			}
 		}
 		r.conflict = append(r.conflict, sides)

@@ -30,42 +30,42 @@ type RemoteStore interface {
 }
 
 // remoteStore returns the store if it is on another machine, or nil.
-func (s *Saver) remoteStore() RemoteStore {
-	d, _ := s.config.Store.(RemoteStore)
+func (c *Config) remoteStore() RemoteStore {
+	d, _ := c.Store.(RemoteStore)
 	return d
 }
 
 // offline reports whether the document is saved on another machine that does not answer.
-func (s *Saver) offline() bool {
-	d := s.remoteStore()
+func (c *Config) offline() bool {
+	d := c.remoteStore()
 	return d != nil && !d.Online()
 }
 
-// watch notifies the page each time the other machine is lost or found.
-func (s *Saver) watch() {
-	if d := s.remoteStore(); d != nil {
-		context.AfterFunc(s.life, d.Watch(s.rouse))
-	}
-}
-
 // where completes a state.
-func (s *Saver) where(state State) State {
-	state.Storage = cmp.Or(s.config.Storage, StorageOPFS)
-	if d := s.remoteStore(); d != nil {
+func (c *Config) where(state State) State {
+	state.Storage = cmp.Or(c.Storage, StorageOPFS)
+	if d := c.remoteStore(); d != nil {
 		state.Storage, state.Online = StorageServer, d.Online()
 	}
 	return state
 }
 
+// watch notifies the page each time the other machine is lost or found.
+func (s *Saver) watch() {
+	if d := s.config.remoteStore(); d != nil {
+		context.AfterFunc(s.life, d.Watch(s.rouse))
+	}
+}
+
 // preview shows the page the local copy of a document that cannot be loaded. A page that shows a text, or into which
 // something was typed, keeps that text.
 func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step func(func()) bool) {
-	if reason != lock.ReasonAcquireFailed || !s.offline() {
+	if reason != lock.ReasonAcquireFailed || !s.config.offline() {
 		return
 	}
 	ctx, stop := context.WithTimeout(ctx, answerLimit)
 	defer stop()
-	g, content, err := s.remoteStore().Preview(ctx)
+	g, content, err := s.config.remoteStore().Preview(ctx)
 	if err != nil {
 		return
 	}
@@ -79,7 +79,7 @@ func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step fu
 // letPass goes behind another page of this browser that asks for the lock. The first waiting page of this browser also
 // waits at the other machine, and its request carries the question there.
 func (s *Saver) letPass() {
-	if s.role == viewing && s.queued && s.asking == nil && s.remoteStore() != nil {
+	if s.role == viewing && s.queued && s.asking == nil && s.config.remoteStore() != nil {
 		s.stop()
 		s.enter(viewing)
 		s.lineUp(0)
@@ -89,7 +89,7 @@ func (s *Saver) letPass() {
 // queueRemotely makes a page without standby wait while it asks, so that its request can carry the question to another
 // machine.
 func (s *Saver) queueRemotely() (leave func()) {
-	if s.remoteStore() == nil {
+	if s.config.remoteStore() == nil {
 		return func() {}
 	}
 	s.do(func() {

@@ -50,16 +50,12 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	if err != nil {
 		return err
 	}
-	if err := s.removeDraft(ctx, d); err != nil {
+	if err := s.config.removeDraft(ctx, d); err != nil {
 		return asError(err, CodeWriteFailed, "the draft could not be removed")
 	}
 	s.do(func() { s.resolved(id) })
 	s.post(Message{Kind: DraftResolved})
 	return nil
-}
-
-func (s *Saver) removeDraft(ctx context.Context, d Draft) error {
-	return answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) error { return s.config.Drafts.Remove(ctx, d.ID, d.Number) })
 }
 
 // resolved forgets a draft after a decision. A page that still shows the text, with nothing typed since, does not make
@@ -74,7 +70,7 @@ func (s *Saver) resolved(id string) {
 	if u := s.unsaved.draft; u != nil && u.ID == id {
 		s.unsaved = unsaved{marked: s.unsaved.marked}
 	}
-	s.waiting = slices.DeleteFunc(slices.Clone(s.waiting), func(w Draft) bool { return w.ID == id })
+	s.waiting = without(s.waiting, func(w Draft) bool { return w.ID == id })
 	s.tell(Event{Type: EventPhase, State: s.state()})
 }
 
@@ -84,7 +80,7 @@ func (s *Saver) resolveGeneration(ctx context.Context, d Draft) error {
 	if !ok {
 		return s.refusedNow()
 	}
-	text, err := s.readDraft(ctx, d.ID)
+	text, err := s.config.readDraft(ctx, d.ID)
 	if err != nil {
 		return asError(err, CodeReadFailed, "the draft could not be read")
 	}
@@ -112,7 +108,7 @@ func (s *Saver) resolveContent(ctx context.Context, d Draft) error {
 	if _, ok := s.Lease(); !ok {
 		return s.refusedNow()
 	}
-	text, err := s.readDraft(ctx, d.ID)
+	text, err := s.config.readDraft(ctx, d.ID)
 	if err != nil {
 		return asError(err, CodeReadFailed, "the draft could not be read")
 	}

@@ -101,7 +101,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 		s.MarkDirty()
 	}
 	if c.Disabled {
-		s.final = s.where(State{Phase: PhaseDisabled, ReadOnly: true})
+		s.final = s.config.where(State{Phase: PhaseDisabled, ReadOnly: true})
 		s.tell(Event{Type: EventPhase, State: s.final})
 		s.timer.Stop()
 		close(s.gone)
@@ -291,7 +291,7 @@ func (s *Saver) phase() Phase {
 }
 
 func (s *Saver) state() State {
-	state := s.where(State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.lastErr, RetryCount: s.failures,
+	state := s.config.where(State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.lastErr, RetryCount: s.failures,
 		Drafts: len(s.waiting)})
 	dirty := s.changes.dirty()
 	switch {
@@ -311,7 +311,7 @@ func (s *Saver) state() State {
 
 // emitPhase emits the phase, whether this page may edit, and whether the server answers, if one of them has changed.
 func (s *Saver) emitPhase(p Phase) {
-	now := shown{p, s.role != editing, s.offline()}
+	now := shown{p, s.role != editing, s.config.offline()}
 	if s.shown == now {
 		return
 	}

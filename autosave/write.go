@@ -154,23 +154,6 @@ func (s *Saver) shut(w *write, o outcome) {
 
 func (s *Saver) sized(bytes int64) { s.do(func() { s.size = bytes }) }
 
-func snapshot(ctx context.Context, take func(context.Context) (Content, error)) (Content, error) {
-	content, err := take(ctx)
-	if err != nil {
-		return nil, asError(err, CodeSnapshotFailed, "the page could not say what to save")
-	}
-	return content, nil
-}
-
-// snapshot returns the present content of the page, as bytes.
-func (s *Saver) snapshot(ctx context.Context) ([]byte, error) {
-	content, err := snapshot(ctx, s.config.Snapshot)
-	if err != nil {
-		return nil, err
-	}
-	return content.Bytes()
-}
-
 func (s *Saver) progress(w *write, p Phase) {
 	if s.writing == w {
 		w.phase = p

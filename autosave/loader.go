@@ -1,0 +1,176 @@
+package autosave
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// loader fences the editor before this page, and reads what earlier editors have left. It runs beside the goroutine that owns the state
+// of the Saver. So it knows that state as it was when this page got the lock, and returns what it has found.
+type loader struct {
+	*Config
+	changes *changes
+	lease   lock.Lease
+	known   *Generation // the last one that this page has written or loaded
+	lineage string      // of the page's text; "" if that is unknown
+	unsaved unsaved
+}
+
+// loaded is the result of a loader.
+type loaded struct {
+	newest   *Generation // nil if the store has no current one
+	content  []byte      // set if foreign is set
+	foreign  bool        // the page does not show newest: it must load content
+	own      *Generation // made of the text that this page shows, with the changes up to marked
+	trouble  error       // newest cannot be read, and content is of an earlier one; or a draft could not be saved
+	unfenced error       // why the previous editor could not be fenced; nil if it was
+	marked   int64
+	unsaved  unsaved // text of this page that is not part of the content
+	settled  bool    // the drafts could be read
+	waiting  []Draft
+	sides    []Conflict
+}
+
+// renewLate renews the lease if a heartbeat was due since began. A page that slept meanwhile may have lost its lease
+// without knowing.
+func (l *loader) renewLate(ctx context.Context, began lock.Instant) error {
+	if l.Clock.Now().Since(began) < l.lease.HeartbeatInterval {
+		return nil
+	}
+	return renew(ctx, l.lease)
+}
+
+// find fences and reads for load. Drafts of pages that are gone become part of the content, or wait for a decision. If
+// the newest generation is damaged, the newest good one replaces it. A store that can be read but not written, such as
+// a full disk, does not keep the page from editing.
+func (l *loader) find(ctx context.Context) (found loaded, err error) {
+	ctx, stop := context.WithTimeout(ctx, writeLimit)
+	defer stop()
+	if err := l.Store.Fence(ctx, l.lease.Token); err != nil {
+		found.unfenced = asError(err, CodeWriteFailed, "the store could not be opened")
+		if errors.Is(err, ErrStaleToken) {
+			return found, found.unfenced
+		}
+	}
+	r := &reconciler{Config: *l.Config, token: l.lease.Token, owner: l.lease.OwnerName}
+	switch r.all, err = l.Store.List(ctx); {
+	case err != nil && found.unfenced != nil:
+		return found, found.unfenced
+	case err != nil:
+		return found, asError(err, CodeReadFailed, "what was saved could not be listed")
+	}
+	found.marked = l.changes.count()
+	_, saved := current(r.all)
+	dirty := l.changes.dirty() || !saved && l.known != nil // after the storage was emptied, only this page has the text
+	if found.foreign = l.foreign(r.all, dirty); found.foreign {
+		if err := l.keep(ctx, dirty, &found); err != nil {
+			return found, err
+		}
+	} else {
+		r.own = l.lineage
+	}
+	if err := l.reconcile(ctx, r, &found, dirty); err != nil {
+		return found, err
+	}
+	return found, l.open(ctx, r, &found)
+}
+
+// open reads the content that the page must load. If no generation is whole, the page keeps its present text.
+func (l *loader) open(ctx context.Context, r *reconciler, found *loaded) error {
+	found.waiting, found.sides = r.waiting, r.conflict
+	if found.trouble == nil {
+		found.trouble = r.trouble
+	}
+	g, saved := current(r.all)
+	if !saved { // the others are history, which the user may restore
+		return nil
+	}
+	found.newest = &g
+	if !found.foreign {
+		return nil
+	}
+	if err := r.load(ctx); err != nil {
+		return err
+	}
+	if r.present.damage != nil {
+		found.trouble = r.present.damage
+	}
+	found.content, found.foreign = r.present.bytes, r.present.whole
+	return nil
+}
+
+// current returns the current generation, if there is one.
+func current(all []Generation) (Generation, bool) {
+	if len(all) == 0 || !all[0].Current {
+		return Generation{}, false
+	}
+	return all[0], true
+}
+
+// foreign reports whether the page must load the current generation: it is neither the one that the page last wrote or
+// loaded, nor an earlier state of the page's unsaved text.
+func (l *loader) foreign(all []Generation, dirty bool) bool {
+	g, saved := current(all)
+	if !saved || l.known != nil && l.known.ID == g.ID {
+		return false
+	}
+	return !dirty || l.lineage == "" || g.Draft != l.lineage
+}
+
+// keep stores the text that the page is about to lose because it must load another one. A page whose text was stored
+// when it lost the lock may show something else by now.
+func (l *loader) keep(ctx context.Context, dirty bool, found *loaded) (err error) {
+	found.unsaved = l.unsaved
+	if !dirty || found.marked == l.unsaved.marked && (l.unsaved.draft != nil || l.Drafts == nil) {
+		return nil
+	}
+	found.unsaved = unsaved{marked: found.marked}
+	if found.unsaved.draft, err = l.seal(ctx, CauseLockLost); errors.Is(err, ErrSnapshotFailed) {
+		return err
+	}
+	found.trouble = err
+	found.unsaved.text, err = l.snapshot(ctx)
+	return err
+}
+
+// reconcile decides about the drafts. If the page goes on with its own unsaved text, that text is saved before any
+// other draft is read.
+func (l *loader) reconcile(ctx context.Context, r *reconciler, found *loaded, dirty bool) error {
+	listed := r.list(ctx)
+	if errors.Is(r.trouble, ErrIncomplete) {
+		return r.trouble
+	}
+	found.settled = r.trouble == nil && l.Drafts != nil
+	if len(listed) == 0 || found.unfenced != nil {
+		r.waiting = listed
+		return nil //nolint:nilerr // the event that lets the page edit reports it; the drafts wait
+	}
+	if dirty && !found.foreign {
+		g, err := l.Store.Commit(ctx, Commit{Take: l.Snapshot, Token: r.token, SavedAt: l.Clock.Now().Wall,
+			OwnerName: r.owner, Limits: l.Limits})
+		if errors.Is(err, ErrStaleToken) {
+			return err
+		}
+		if err != nil {
+			r.waiting, r.trouble = listed, asError(err, CodeWriteFailed, "what this page has could not be saved; the drafts of other pages wait")
+			return nil
+		}
+		found.own = &g
+		r.all = append([]Generation{g}, superseded(r.all)...)
+	}
+	before, _ := current(r.all)
+	if err := r.run(ctx, listed); err != nil {
+		return err
+	}
+	now, _ := current(r.all)
+	if now.ID == before.ID {
+		return nil
+	}
+	d := found.unsaved.draft
+	if found.foreign = d == nil || d.ID != now.Draft; !found.foreign {
+		found.own = &now // this page's own text became the content
+	}
+	return nil
+}
