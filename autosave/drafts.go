@@ -8,43 +8,11 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// unsaved is the text of this page when it could no longer save.
-type unsaved struct {
-	text   []byte // nil if there is none, or if the page could not return it
-	marked int64  // the number of marks that it includes
-	draft  *Draft // the stored draft; nil if the text exists in memory only
-}
-
 // sealed records that the page's text was stored as a draft. The number of the text says whether the page still shows
 // it.
 func (s *Saver) sealed(d Draft, text int64) {
-	if s.text == text {
-		s.lineage, s.own, s.ownMarks = d.ID, &d, s.changes.count()
-	}
-	s.waiting = append([]Draft{d}, without(s.waiting, func(w Draft) bool { return w.ID == d.ID })...)
+	s.drafts.sealed(d, text, s.changes.count())
 	s.emit(Event{Type: EventDraft, Draft: &d})
-}
-
-// without returns the drafts that are not to be left out.
-func without(drafts []Draft, leaveOut func(Draft) bool) []Draft {
-	rest := []Draft{}
-	for _, d := range drafts {
-		if !leaveOut(d) {
-			rest = append(rest, d)
-		}
-	}
-	return rest
-}
-
-// wait records the drafts that wait for a decision and returns the new ones.
-func (s *Saver) wait(waiting []Draft) (fresh []Draft) {
-	for _, d := range waiting {
-		if !slices.ContainsFunc(s.waiting, func(w Draft) bool { return w.ID == d.ID && w.Number == d.Number }) {
-			fresh = append(fresh, d)
-		}
-	}
-	s.waiting = waiting
-	return fresh
 }
 
 // tellDrafts emits events for drafts that were found, and for conflicts.
@@ -60,9 +28,7 @@ func (s *Saver) tellDrafts(fresh []Draft, sides []Conflict) {
 // contained forgets the drafts that a generation contains. If this page sealed one of them before it went on, that
 // draft is removed.
 func (s *Saver) contained(g Generation) {
-	s.waiting = without(s.waiting, g.contains)
-	if d := s.own; d != nil && g.contains(*d) {
-		s.own = nil
+	if d := s.drafts.contained(g); d != nil {
 		s.work.Go(func() {
 			ctx, stop := context.WithTimeout(s.life, answerLimit)
 			defer stop()
@@ -79,28 +45,9 @@ func (s *Saver) lossCause(err error) Cause {
 	return CauseLockLost
 }
 
-// leaveCause returns the reason why a page that ends leaves a draft behind. A draft that was sealed before keeps its
-// cause.
-func (s *Saver) leaveCause(failed error) Cause {
-	for _, d := range s.waiting {
-		if d.ID == s.lineage && failed == nil {
-			return d.Cause
-		}
-	}
-	switch {
-	case failed == nil:
-		return CauseClosed
-	case s.config.offline():
-		return CauseOffline
-	case errors.Is(failed, ErrStaleToken), errors.Is(failed, ErrReadOnly):
-		return CauseLockLost
-	}
-	return CauseSaveFailed
-}
-
 // recount finds out which drafts still wait for a decision, because another page may have decided about some.
 func (s *Saver) recount() {
-	if len(s.waiting) == 0 {
+	if len(s.drafts.waiting) == 0 {
 		return
 	}
 	s.work.Go(func() {
@@ -137,11 +84,11 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 		})
 	}
 	s.do(func() {
-		if d := s.own; d != nil && s.changes.count() != s.ownMarks && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
+		if d := s.drafts.own; d != nil && s.changes.count() != s.drafts.ownMarks && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
 			listed = append([]Draft{*d}, listed...) // typing has reopened its file
 		}
-		if len(s.waiting) != len(listed) {
-			s.waiting = listed
+		if len(s.drafts.waiting) != len(listed) {
+			s.drafts.waiting = listed
 			s.tell(Event{Type: EventPhase, State: s.state()})
 		}
 	})

@@ -161,14 +161,15 @@ func (s *Saver) edit(found loaded) {
 	s.newest, s.denied = found.newest, false
 	switch {
 	case found.foreign:
-		s.replaced()
-		e.Content, e.Loaded, e.Unsaved = found.content, found.content != nil, s.unsaved.text
+		s.drafts.replaced()
+		s.changes.forget()
+		e.Content, e.Loaded, e.Unsaved = found.content, found.content != nil, s.drafts.unsaved.text
 		s.size = int64(len(found.content))
 	case !s.changes.dirty(): // otherwise the page still shows that text, and saves it now
-		e.Unsaved = s.unsaved.text
+		e.Unsaved = s.drafts.unsaved.text
 	}
 	s.failures, s.lastErr = 0, nil
-	fresh := s.wait(found.waiting)
+	fresh := s.drafts.wait(found.waiting)
 	s.emitPhase(s.phase())
 	e.State = s.state()
 	term := s.term
@@ -182,14 +183,6 @@ func (s *Saver) edit(found loaded) {
 	impatient := time.AfterFunc(answerLimit, open)
 	s.tellThen(e, func() { impatient.Stop(); open() })
 	s.tellDrafts(fresh, found.sides)
-}
-
-// replaced records that the page gets another text. Text that it types from now on is a new lineage, and everything
-// before is saved or a draft.
-func (s *Saver) replaced() {
-	s.text++
-	s.lineage, s.own = "", nil
-	s.changes.forget()
 }
 
 // opened is called when the page has loaded its content.
@@ -229,7 +222,7 @@ func (s *Saver) release() {
 
 // readonly makes this page a viewer and notifies it, with the text that it could not save.
 func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
-	l := loss{s.changes.dirty() || s.saving(), s.changes.count(), s.text, s.lossCause(err)}
+	l := loss{s.changes.dirty() || s.saving(), s.changes.count(), s.drafts.text, s.lossCause(err)}
 	s.yield(viewing, err)
 	named := make(chan struct{})
 	s.holder, s.unnamed = nil, named
@@ -245,7 +238,7 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 				s.holder = holder
 			}
 			s.denied = true
-			s.emit(Event{Type: EventReadonly, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.unsaved.text})
+			s.emit(Event{Type: EventReadonly, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.drafts.unsaved.text})
 			if !l.dirty && s.changes.dirty() { // the mark was under way as the lock was lost
 				l.dirty, l.marked = true, s.changes.count()
 				s.work.Go(func() { s.keepLoss(l) })
@@ -347,8 +340,8 @@ func (s *Saver) keepLoss(l loss) {
 		if draft != nil {
 			s.sealed(*draft, l.text)
 		}
-		if s.role != editing && s.text == l.text && l.marked > s.unsaved.marked && (text != nil || draft != nil) {
-			s.unsaved = unsaved{text, l.marked, draft}
+		if s.role != editing && s.drafts.text == l.text && l.marked > s.drafts.unsaved.marked && (text != nil || draft != nil) {
+			s.drafts.unsaved = unsaved{text, l.marked, draft}
 		}
 	})
 }

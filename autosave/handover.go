@@ -34,7 +34,7 @@ func (s *Saver) answer(m Message) {
 		case s.handing != nil && s.handing.round == m.Round: // asked again: the handover is under way
 			s.post(Message{Kind: EditAccepted, Round: m.Round, Detail: s.lease.ID})
 			s.handing.renew(s)
-		case s.role == loading && s.lineage != "" && s.lineage == s.config.Lineage:
+		case s.role == loading && s.drafts.lineage != "" && s.drafts.lineage == s.config.Lineage:
 			// The page shows its text already, and may edit before this Saver. The other page asks again when this one edits.
 		case s.handing != nil && s.handing.cancelled && s.handing.next == nil:
 			s.handing.next = func() { s.answer(m) }

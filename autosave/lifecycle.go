@@ -78,7 +78,7 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 	if !s.do(func() {
 		// An editor that has saved leaves behind only the text typed after the call.
 		dirty, refusal = failed != nil || s.role != leaving && s.changes.dirty(), s.refusal()
-		l = loss{dirty, s.changes.count(), s.text, s.leaveCause(failed)}
+		l = loss{dirty, s.changes.count(), s.drafts.text, s.drafts.leaveCause(failed, s.config.offline())}
 	}) || !dirty {
 		return failed
 	}

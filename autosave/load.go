@@ -17,8 +17,8 @@ const reloads = 5
 func (s *Saver) load(l lock.Lease) {
 	s.lease, s.leaseDone = l, l.Done()
 	s.enter(loading)
-	in := loader{&s.config, &s.changes, l, s.newest, s.lineage, s.unsaved}
-	text := s.text
+	in := loader{&s.config, &s.changes, l, s.newest, s.drafts.lineage, s.drafts.unsaved}
+	text := s.drafts.text
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		next := s.config.Retry.Delays()
 		for round := 0; ctx.Err() == nil; {
@@ -59,11 +59,11 @@ func (s *Saver) load(l lock.Lease) {
 
 // loadedOwn records that load has stored this page's own text.
 func (s *Saver) loadedOwn(found loaded, text int64) {
-	if d := found.unsaved.draft; d != nil && s.unsaved.draft != d {
+	if d := found.unsaved.draft; d != nil && s.drafts.unsaved.draft != d {
 		s.sealed(*d, text)
 	}
-	if found.unsaved.marked > s.unsaved.marked {
-		s.unsaved = found.unsaved
+	if found.unsaved.marked > s.drafts.unsaved.marked {
+		s.drafts.unsaved = found.unsaved
 	}
 	if g := found.own; g != nil {
 		if s.changes.count() == found.marked {
@@ -71,7 +71,7 @@ func (s *Saver) loadedOwn(found loaded, text int64) {
 		}
 		s.saved(&write{token: s.lease.Token, text: text}, *g)
 	}
-	if d := s.unsaved.draft; d != nil && found.settled && !slices.ContainsFunc(found.waiting, func(w Draft) bool { return w.ID == d.ID }) {
-		s.unsaved = unsaved{marked: s.unsaved.marked} // it was merged, or it is the content
+	if d := s.drafts.unsaved.draft; d != nil && found.settled && !slices.ContainsFunc(found.waiting, func(w Draft) bool { return w.ID == d.ID }) {
+		s.drafts.unsaved = unsaved{marked: s.drafts.unsaved.marked} // it was merged, or it is the content
 	}
 }

@@ -38,7 +38,7 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	}
 	d := listed[i]
 	own := false
-	s.do(func() { own = s.role == editing && s.lineage == id })
+	s.do(func() { own = s.role == editing && s.drafts.lineage == id })
 	switch {
 	case own && as != AsDiscard: // the page shows the draft and newer text, and saves both
 		_, err = s.FlushNow(ctx)
@@ -61,16 +61,9 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 // resolved forgets a draft after a decision. A page that still shows the text, with nothing typed since, does not make
 // a draft of it again.
 func (s *Saver) resolved(id string) {
-	if s.own != nil && s.own.ID == id {
-		s.own = nil
-		if s.role == viewing && s.changes.count() == s.unsaved.marked {
-			s.changes.forget()
-		}
+	if s.drafts.resolved(id) && s.role == viewing && s.changes.count() == s.drafts.unsaved.marked {
+		s.changes.forget()
 	}
-	if u := s.unsaved.draft; u != nil && u.ID == id {
-		s.unsaved = unsaved{marked: s.unsaved.marked}
-	}
-	s.waiting = without(s.waiting, func(w Draft) bool { return w.ID == id })
 	s.tell(Event{Type: EventPhase, State: s.state()})
 }
 
@@ -119,5 +112,5 @@ func (s *Saver) resolveContent(ctx context.Context, d Draft) error {
 // it.
 func (s *Saver) give(text []byte) {
 	s.enter(loading)
-	s.edit(loaded{newest: s.newest, content: text, foreign: true, waiting: s.waiting})
+	s.edit(loaded{newest: s.newest, content: text, foreign: true, waiting: s.drafts.waiting})
 }

@@ -97,8 +97,7 @@ func (s *Saver) restored(w *write) {
 		s.settleRestore(r, s.refusal())
 	case !s.changes.dirty():
 		s.settleRestore(r, nil)
-		s.text++
-		s.lineage, s.own = "", nil
+		s.drafts.replaced()
 		if r.draft != nil {
 			s.give(r.content)
 		}

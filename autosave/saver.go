@@ -71,12 +71,7 @@ type Saver struct {
 	success  time.Time
 	newest   *Generation // the last generation that this page has written or loaded
 	size     int64       // of the last snapshot
-	unsaved  unsaved
-	text     int64   // counts the texts that the page was given
-	lineage  string  // of the present one; "" if it is unknown
-	own      *Draft  // sealed, of the present text, and not saved since
-	ownMarks int64   // number of changes at that time
-	waiting  []Draft // drafts that wait for a decision, as far as this page knows
+	drafts   draftState
 	holder   *lock.Holder
 	unnamed  chan struct{} // closed when the new editor announces itself; nil once the page knows
 	shown    shown
@@ -133,7 +128,7 @@ func newSaver(c Config) *Saver {
 		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
 	s.life, s.end = context.WithCancel(context.Background())
 	go s.events.Run()
-	if s.lineage = c.Lineage; c.Shown != "" {
+	if s.drafts.lineage = c.Lineage; c.Shown != "" {
 		s.newest = &Generation{ID: c.Shown}
 	}
 	s.readOnly.Store(true)
@@ -292,11 +287,11 @@ func (s *Saver) phase() Phase {
 
 func (s *Saver) state() State {
 	state := s.config.where(State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.lastErr, RetryCount: s.failures,
-		Drafts: len(s.waiting)})
+		Drafts: len(s.drafts.waiting)})
 	dirty := s.changes.dirty()
 	switch {
-	case s.role != editing && s.role != leaving && s.unsaved.text != nil:
-		state.PendingBytes = max(1, int64(len(s.unsaved.text)))
+	case s.role != editing && s.role != leaving && s.drafts.unsaved.text != nil:
+		state.PendingBytes = max(1, int64(len(s.drafts.unsaved.text)))
 	case dirty || s.saving():
 		state.PendingBytes = max(1, s.size)
 	}

@@ -68,7 +68,7 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 func (s *Saver) launch(w *write, f func(ctx context.Context, committed func(Generation)) (Generation, error), finish func(*write, outcome)) {
 	s.epoch++
 	s.urgent = false
-	w.epoch, w.token, w.text = s.epoch, s.lease.Token, s.text
+	w.epoch, w.token, w.text = s.epoch, s.lease.Token, s.drafts.text
 	var ctx context.Context
 	ctx, w.stop = context.WithTimeout(s.life, writeLimit)
 	s.writing = w
@@ -185,7 +185,7 @@ func (s *Saver) written(w *write, o outcome) {
 	if writes {
 		s.refusals = 0
 		s.recovered()
-		s.unsaved = unsaved{}
+		s.drafts.unsaved = unsaved{}
 	} else {
 		s.clean(w)
 	}
@@ -201,8 +201,8 @@ func (s *Saver) saved(w *write, g Generation) {
 	if w.token == s.lease.Token {
 		s.newest = &g
 	}
-	if w.text == s.text && w.restores == nil {
-		s.lineage = cmp.Or(g.Draft, s.lineage)
+	if w.text == s.drafts.text && w.restores == nil {
+		s.drafts.lineage = cmp.Or(g.Draft, s.drafts.lineage)
 	}
 	s.contained(g)
 	s.emit(Event{Type: EventSaved, Generation: &g})
@@ -217,7 +217,7 @@ func (s *Saver) clean(w *write) {
 	if s.changes.count() != w.marks {
 		s.changes.keep(s.changes.now())
 	} else {
-		s.unsaved = unsaved{marked: w.marks} // keepLoss may still run
+		s.drafts.unsaved = unsaved{marked: w.marks} // keepLoss may still run
 	}
 }
 

@@ -1,0 +1,103 @@
+package autosave
+
+import (
+	"errors"
+	"slices"
+)
+
+// draftState knows which text the page shows, which part of it is a draft, and which drafts wait for a decision. The goroutine that
+// owns the state of the Saver uses it alone.
+type draftState struct {
+	text     int64  // counts the texts that the page was given
+	lineage  string // of the present one; "" if it is unknown
+	own      *Draft // sealed, of the present text, and not saved since
+	ownMarks int64  // number of changes at that time
+	unsaved  unsaved
+	waiting  []Draft // drafts that wait for a decision, as far as this page knows
+}
+
+// unsaved is the text of this page when it could no longer save.
+type unsaved struct {
+	text   []byte // nil if there is none, or if the page could not return it
+	marked int64  // the number of marks that it includes
+	draft  *Draft // the stored draft; nil if the text exists in memory only
+}
+
+// replaced records that the page gets another text. Text that it types from now on is a new lineage, and everything
+// before is saved or a draft.
+func (d *draftState) replaced() {
+	d.text++
+	d.lineage, d.own = "", nil
+}
+
+// sealed records that a text of the page is a draft now, with that number of changes.
+func (d *draftState) sealed(draft Draft, text, marks int64) {
+	if d.text == text {
+		d.lineage, d.own, d.ownMarks = draft.ID, &draft, marks
+	}
+	d.waiting = append([]Draft{draft}, without(d.waiting, func(w Draft) bool { return w.ID == draft.ID })...)
+}
+
+// contained forgets the drafts that a generation contains. It returns the draft of this page that is to be removed, if this page has
+// sealed it and gone on.
+func (d *draftState) contained(g Generation) (remove *Draft) {
+	d.waiting = without(d.waiting, g.contains)
+	if own := d.own; own != nil && g.contains(*own) {
+		d.own = nil
+		return own
+	}
+	return nil
+}
+
+// resolved forgets a draft after a decision, and reports whether it was the text of this page.
+func (d *draftState) resolved(id string) (own bool) {
+	if own = d.own != nil && d.own.ID == id; own {
+		d.own = nil
+	}
+	if u := d.unsaved.draft; u != nil && u.ID == id {
+		d.unsaved = unsaved{marked: d.unsaved.marked}
+	}
+	d.waiting = without(d.waiting, func(w Draft) bool { return w.ID == id })
+	return own
+}
+
+// wait records the drafts that wait for a decision and returns the new ones.
+func (d *draftState) wait(waiting []Draft) (fresh []Draft) {
+	for _, w := range waiting {
+		if !slices.ContainsFunc(d.waiting, func(known Draft) bool { return known.ID == w.ID && known.Number == w.Number }) {
+			fresh = append(fresh, w)
+		}
+	}
+	d.waiting = waiting
+	return fresh
+}
+
+// leaveCause returns the reason why a page that ends leaves a draft behind. A draft that was sealed before keeps its
+// cause.
+func (d *draftState) leaveCause(failed error, offline bool) Cause {
+	for _, w := range d.waiting {
+		if w.ID == d.lineage && failed == nil {
+			return w.Cause
+		}
+	}
+	switch {
+	case failed == nil:
+		return CauseClosed
+	case offline:
+		return CauseOffline
+	case errors.Is(failed, ErrStaleToken), errors.Is(failed, ErrReadOnly):
+		return CauseLockLost
+	}
+	return CauseSaveFailed
+}
+
+// without returns the drafts that are not to be left out.
+func without(drafts []Draft, leaveOut func(Draft) bool) []Draft {
+	rest := drafts[:0:0]
+	for _, d := range drafts {
+		if !leaveOut(d) {
+			rest = append(rest, d)
+		}
+	}
+	return rest
+}
