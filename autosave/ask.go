@@ -120,7 +120,7 @@ func (s *Saver) beginAsk(ctx context.Context, a *ask) (verdict chan struct{}, er
 			at = ended
 		default:
 			s.asking = a
-			a.refused = errors.Is(s.lastErr, lock.ErrNotAllowed)
+			a.refused = errors.Is(s.retries.lastErr, lock.ErrNotAllowed)
 			editor := ""
 			if s.holder != nil {
 				editor = s.holder.LeaseID
@@ -348,7 +348,7 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 		case caller.Err() == nil:
 			err = late(ctx, CodeReadOnly, theStore)
 		case term != 0 && (s.term == term || s.role == loading && s.term == term+1):
-			s.stepBack(s.lastErr, lateRollCall) // the page that lost the lock is in the queue by then
+			s.stepBack(s.retries.lastErr, lateRollCall) // the page that lost the lock is in the queue by then
 		}
 	})
 	return err

@@ -61,8 +61,8 @@ func (s *Saver) acquire(opts lock.AcquireOptions) {
 // standby waits in the queue until it is this page's turn. It first pauses: for the given time, or longer if the store
 // has repeatedly refused the tokens of this page.
 func (s *Saver) standby(pause time.Duration) {
-	if s.config.NoStandby || errors.Is(s.lastErr, lock.ErrUnsupported) || errors.Is(s.lastErr, lock.ErrWebLockUnsupported) ||
-		errors.Is(s.lastErr, lock.ErrInvalidArgument) || errors.Is(s.lastErr, lock.ErrNotAllowed) {
+	if s.config.NoStandby || errors.Is(s.retries.lastErr, lock.ErrUnsupported) || errors.Is(s.retries.lastErr, lock.ErrWebLockUnsupported) ||
+		errors.Is(s.retries.lastErr, lock.ErrInvalidArgument) || errors.Is(s.retries.lastErr, lock.ErrNotAllowed) {
 		return
 	}
 	s.lineUp(pause)
@@ -164,11 +164,11 @@ func (s *Saver) edit(found loaded) {
 		s.drafts.replaced()
 		s.changes.forget()
 		e.Content, e.Loaded, e.Unsaved = found.content, found.content != nil, s.drafts.unsaved.text
-		s.size = int64(len(found.content))
+		s.saves.size = int64(len(found.content))
 	case !s.changes.dirty(): // otherwise the page still shows that text, and saves it now
 		e.Unsaved = s.drafts.unsaved.text
 	}
-	s.failures, s.lastErr = 0, nil
+	s.retries.recovered()
 	fresh := s.drafts.wait(found.waiting)
 	s.emitPhase(s.phase())
 	e.State = s.state()
@@ -189,9 +189,10 @@ func (s *Saver) edit(found loaded) {
 func (s *Saver) opened(found loaded) {
 	lease := s.lease
 	s.held.Store(&lease)
-	s.next, s.lastErr, s.holder = s.config.Retry.Delays(), found.trouble, nil
+	s.retries.recovered()
+	s.retries.lastErr, s.holder = found.trouble, nil
 	if s.unfenced = found.unfenced != nil; s.unfenced {
-		s.failed(found.unfenced)
+		s.retries.failed(found.unfenced)
 	}
 	s.enter(editing)
 	s.emitPhase(s.phase())
@@ -222,11 +223,11 @@ func (s *Saver) release() {
 
 // readonly makes this page a viewer and notifies it, with the text that it could not save.
 func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
-	l := loss{s.changes.dirty() || s.saving(), s.changes.count(), s.drafts.text, s.lossCause(err)}
+	l := loss{s.changes.dirty() || s.saves.saving(), s.changes.count(), s.drafts.text, s.lossCause(err)}
 	s.yield(viewing, err)
 	named := make(chan struct{})
 	s.holder, s.unnamed = nil, named
-	s.failures, s.next = 0, s.config.Retry.Delays()
+	s.retries.failures, s.retries.next = 0, s.config.Retry.Delays()
 	s.emitPhase(s.phase())
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		previewed := make(chan struct{})
@@ -269,19 +270,19 @@ func (s *Saver) askOn(ctx context.Context, step func(func()) bool) {
 func (s *Saver) yield(r role, err error) {
 	s.stop()
 	s.enter(r)
-	s.leaseDone, s.lastErr = nil, err
+	s.leaseDone, s.retries.lastErr = nil, err
 	s.held.Store(nil)
-	if s.writing != nil {
-		s.writing.stop()
+	if s.saves.writing != nil {
+		s.saves.writing.stop()
 	}
-	if s.saving() { // it may fail
-		s.changes.keep(s.writing.since)
+	if s.saves.saving() { // it may fail
+		s.changes.keep(s.saves.writing.since)
 	}
 	s.endHandover()
 	if r == suspended || r == ended {
 		s.withdraw()
 	}
-	s.refuse(s.refusal())
+	s.saves.refuse(s.refusal())
 }
 
 // gather finds out which page edits, and takes the text that this page could not save. Both have little time, because

@@ -38,7 +38,7 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	err := s.keepLast(ctx, r, s.flushLast(ctx))
 	if !s.do(func() {
 		had, lease = s.leaseDone != nil, s.lease
-		before := s.lastErr
+		before := s.retries.lastErr
 		s.yield(r, before)
 		s.settle()
 	}) {
@@ -56,7 +56,7 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 // flushLast saves unsaved changes, if this page may.
 func (s *Saver) flushLast(ctx context.Context) error {
 	clean := false
-	s.do(func() { clean = s.role != leaving || !s.changes.dirty() && s.writing == nil })
+	s.do(func() { clean = s.role != leaving || !s.changes.dirty() && s.saves.writing == nil })
 	if clean {
 		return nil
 	}

@@ -48,8 +48,8 @@ func (s *Saver) load(l lock.Lease) {
 					s.stepBack(err, 0)
 					return
 				}
-				s.failures++
-				s.lastErr = err
+				s.retries.failures++
+				s.retries.lastErr = err
 				s.settle() // read-only for now; waiting callers get an answer
 			})
 			_ = wait.For(ctx, next())

@@ -42,7 +42,7 @@ func (s *Saver) makeCurrent(ctx context.Context, r *restore) error {
 			r.result <- s.refusal()
 			return
 		}
-		s.restores = append(s.restores, r)
+		s.saves.restores = append(s.saves.restores, r)
 	}) {
 		return s.over()
 	}
@@ -50,27 +50,19 @@ func (s *Saver) makeCurrent(ctx context.Context, r *restore) error {
 	case err := <-r.result:
 		return err
 	case <-ctx.Done():
-		s.do(func() { s.settleRestore(r, late(ctx, CodeWriteFailed, theStore)) })
+		s.do(func() { s.saves.settleRestore(r, late(ctx, CodeWriteFailed, theStore)) })
 		return <-r.result // it may have ended just before
-	}
-}
-
-// settleRestore answers a restore, unless it has an answer.
-func (s *Saver) settleRestore(r *restore, err error) {
-	if i := slices.Index(s.restores, r); i >= 0 {
-		s.restores = append(s.restores[:i:i], s.restores[i+1:]...)
-		r.result <- err
 	}
 }
 
 // restorable reports whether the next write belongs to a restore: everything else is saved.
 func (s *Saver) restorable() bool {
-	return len(s.restores) > 0 && s.role == editing && !s.changes.dirty() && s.newest != nil
+	return len(s.saves.restores) > 0 && s.role == editing && !s.changes.dirty() && s.newest != nil
 }
 
 // restoreNext commits the content of the oldest restore.
 func (s *Saver) restoreNext() {
-	r := s.restores[0]
+	r := s.saves.restores[0]
 	s.commit(&write{since: s.changes.now(), restores: r}, r.take)
 }
 
@@ -84,7 +76,7 @@ func (r *restore) take(context.Context) (Content, error) {
 // loadable reports whether the page loads the restored content once it is current. This is so if the caller still waits, and, for a
 // draft, if the page edits.
 func (s *Saver) loadable(r *restore) bool {
-	return slices.Contains(s.restores, r) && (r.draft == nil || s.role == editing)
+	return slices.Contains(s.saves.restores, r) && (r.draft == nil || s.role == editing)
 }
 
 // restored ends a restore whose content was committed, if the page may load it. Otherwise the page's text is saved
@@ -94,32 +86,14 @@ func (s *Saver) restored(w *write) {
 	switch {
 	case !s.loadable(r):
 		s.changes.keep(w.since)
-		s.settleRestore(r, s.refusal())
+		s.saves.settleRestore(r, s.refusal())
 	case !s.changes.dirty():
-		s.settleRestore(r, nil)
+		s.saves.settleRestore(r, nil)
 		s.drafts.replaced()
 		if r.draft != nil {
 			s.give(r.content)
 		}
 	case s.role != editing:
-		s.settleRestore(r, s.refusal())
-	}
-}
-
-// bound counts the writes of a restore, and ends one that takes too many.
-func (s *Saver) bound() {
-	if len(s.restores) == 0 {
-		return
-	}
-	r := s.restores[0]
-	if r.writes++; r.writes > restoreWrites {
-		s.settleRestore(r, &Error{Code: CodeWriteFailed, Detail: "the text changes all the time; stop typing and restore again"})
-	}
-}
-
-// unrestored answers the restores that cannot go on after a failed write.
-func (s *Saver) unrestored(err error) {
-	for len(s.restores) > 0 {
-		s.settleRestore(s.restores[0], err)
+		s.saves.settleRestore(r, s.refusal())
 	}
 }

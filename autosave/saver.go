@@ -59,23 +59,15 @@ type Saver struct {
 	verdict   chan struct{}      // closed, and replaced, when it is known which page edits
 	stop      context.CancelFunc // ends the waiting or loading of this term
 
-	writing  *write
-	epoch    int64 // snapshots begun
-	waiters  []waiter
-	restores []*restore // the oldest first
-	urgent   bool
-	failures int
-	retryAt  time.Time
-	next     func() time.Duration
-	lastErr  error
-	success  time.Time
-	newest   *Generation // the last generation that this page has written or loaded
-	size     int64       // of the last snapshot
-	drafts   draftState
-	holder   *lock.Holder
-	unnamed  chan struct{} // closed when the new editor announces itself; nil once the page knows
-	shown    shown
-	timer    *time.Timer
+	success time.Time
+	newest  *Generation // the last generation that this page has written or loaded
+	saves   saves
+	retries retries
+	drafts  draftState
+	holder  *lock.Holder
+	unnamed chan struct{} // closed when the new editor announces itself; nil once the page knows
+	shown   shown
+	timer   *time.Timer
 
 	queued  bool // this page waits for the lock
 	handing *handing
@@ -125,7 +117,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 func newSaver(c Config) *Saver {
 	s := &Saver{config: c, events: inorder.New(), changes: changes{began: time.Now().Add(-1)}, wake: make(chan struct{}, 1),
 		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), verdict: make(chan struct{}),
-		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), next: c.Retry.Delays(), stop: func() {}}
+		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), retries: retries{backoff: c.Retry, next: c.Retry.Delays()}, stop: func() {}}
 	s.life, s.end = context.WithCancel(context.Background())
 	go s.events.Run()
 	if s.drafts.lineage = c.Lineage; c.Shown != "" {
@@ -148,7 +140,7 @@ func (s *Saver) awaitStart(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	var err error
-	s.do(func() { err = s.lastErr })
+	s.do(func() { err = s.retries.lastErr })
 	if errors.Is(err, lock.ErrInvalidArgument) {
 		return err
 	}
@@ -225,7 +217,7 @@ func (s *Saver) advance() {
 	if s.role == ended {
 		return
 	}
-	if s.writing == nil && (s.role == editing || s.role == leaving) {
+	if s.saves.writing == nil && (s.role == editing || s.role == leaving) {
 		if at, ok := s.due(); ok {
 			if pause := time.Until(at); pause > 0 {
 				s.timer.Reset(pause)
@@ -239,7 +231,7 @@ func (s *Saver) advance() {
 
 // writeNext begins the write that is due.
 func (s *Saver) writeNext() {
-	s.bound()
+	s.saves.bound()
 	switch {
 	case s.unfenced:
 		s.shutOut()
@@ -253,50 +245,50 @@ func (s *Saver) writeNext() {
 // due returns the time of the next write.
 func (s *Saver) due() (time.Time, bool) {
 	switch {
-	case s.urgent, len(s.restores) > 0:
+	case s.saves.urgent, len(s.saves.restores) > 0:
 		return time.Now(), true
 	case s.unfenced:
-		return s.retryAt, true
+		return s.retries.retryAt, true
 	case !s.changes.dirty():
 		return time.Time{}, false
-	case s.failures > 0:
-		return s.retryAt, true
+	case s.retries.failures > 0:
+		return s.retries.retryAt, true
 	}
 	return s.changes.due(s.config.Debounce, s.config.Idle), true
 }
 
 func (s *Saver) phase() Phase {
 	switch {
-	case s.writing != nil && s.writing.phase != "" && (s.role == editing || s.role == leaving):
-		return s.writing.phase
+	case s.saves.writing != nil && s.saves.writing.phase != "" && (s.role == editing || s.role == leaving):
+		return s.saves.writing.phase
 	case s.role == starting:
 		return PhaseAwaitingLock
-	case s.role == loading && s.failures > 0:
+	case s.role == loading && s.retries.failures > 0:
 		return PhaseError
 	case s.role == loading:
 		return PhaseAwaitingLock
 	case s.role != editing:
 		return PhaseReadonly
-	case s.failures > 0:
+	case s.retries.failures > 0:
 		return PhaseError
-	case s.changes.dirty() || s.urgent:
+	case s.changes.dirty() || s.saves.urgent:
 		return PhaseDebouncing
 	}
 	return PhaseIdle
 }
 
 func (s *Saver) state() State {
-	state := s.config.where(State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.lastErr, RetryCount: s.failures,
+	state := s.config.where(State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.retries.lastErr, RetryCount: s.retries.failures,
 		Drafts: len(s.drafts.waiting)})
 	dirty := s.changes.dirty()
 	switch {
 	case s.role != editing && s.role != leaving && s.drafts.unsaved.text != nil:
 		state.PendingBytes = max(1, int64(len(s.drafts.unsaved.text)))
-	case dirty || s.saving():
-		state.PendingBytes = max(1, s.size)
+	case dirty || s.saves.saving():
+		state.PendingBytes = max(1, s.saves.size)
 	}
-	if s.saving() && dirty {
-		state.QueuedGeneration = s.epoch + 1
+	if s.saves.saving() && dirty {
+		state.QueuedGeneration = s.saves.epoch + 1
 	}
 	if s.role != editing && s.role != leaving {
 		state.Holder = s.holder
@@ -338,9 +330,9 @@ func (s *Saver) enter(r role) {
 // leave begins to give the lock away. A restore that has not begun is refused: the page's own text is handed over.
 func (s *Saver) leave() {
 	s.enter(leaving)
-	for i := len(s.restores) - 1; i >= 0; i-- {
-		if s.writing == nil || s.writing.restores != s.restores[i] {
-			s.settleRestore(s.restores[i], s.refusal())
+	for i := len(s.saves.restores) - 1; i >= 0; i-- {
+		if s.saves.writing == nil || s.saves.writing.restores != s.saves.restores[i] {
+			s.saves.settleRestore(s.saves.restores[i], s.refusal())
 		}
 	}
 }
@@ -351,9 +343,9 @@ func (s *Saver) unanswered() {
 	case s.role != starting && s.role != loading:
 		return
 	case s.role == loading:
-		s.lastErr = &Error{Code: CodeReadFailed, Detail: theStore + " does not answer; this page is read-only until it does"}
+		s.retries.lastErr = &Error{Code: CodeReadFailed, Detail: theStore + " does not answer; this page is read-only until it does"}
 	default:
-		s.lastErr = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Detail: "the lock does not answer; this page is read-only until it does"}
+		s.retries.lastErr = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Detail: "the lock does not answer; this page is read-only until it does"}
 	}
 	s.tell(Event{Type: EventPhase, State: s.state()})
 }

@@ -21,20 +21,6 @@ type write struct {
 	stop     context.CancelFunc
 }
 
-// saving reports whether a commit is in progress.
-func (s *Saver) saving() bool { return s.writing != nil && s.writing.since != 0 }
-
-// waiter waits for the snapshot of an epoch, or a later one, to be durable.
-type waiter struct {
-	epoch  int64
-	result chan outcome
-}
-
-type outcome struct {
-	generation Generation
-	err        error
-}
-
 // write begins to save the present content. It may do so when nothing is marked, because a failure must be tried again.
 func (s *Saver) write() {
 	since, marks := s.changes.take()
@@ -58,7 +44,7 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 	}
 	s.launch(w, func(ctx context.Context, committed func(Generation)) (Generation, error) {
 		return s.config.Store.Commit(ctx, Commit{Take: take, Token: w.token, SavedAt: at, OwnerName: owner, Limits: s.config.Limits,
-			Progress: func(p Phase) { s.do(func() { s.progress(w, p) }) }, Sized: s.sized, Committed: committed})
+			Progress: func(p Phase) { s.do(func() { s.saves.progress(w, p) }) }, Sized: s.sized, Committed: committed})
 	}, s.written)
 	s.emitPhase(s.phase())
 }
@@ -66,16 +52,16 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 // launch makes w the write in progress, runs f for it and calls finish with the outcome: on the owner's goroutine,
 // once, and in time even if f hangs. f may announce success before it returns.
 func (s *Saver) launch(w *write, f func(ctx context.Context, committed func(Generation)) (Generation, error), finish func(*write, outcome)) {
-	s.epoch++
-	s.urgent = false
-	w.epoch, w.token, w.text = s.epoch, s.lease.Token, s.drafts.text
+	s.saves.epoch++
+	s.saves.urgent = false
+	w.epoch, w.token, w.text = s.saves.epoch, s.lease.Token, s.drafts.text
 	var ctx context.Context
 	ctx, w.stop = context.WithTimeout(s.life, writeLimit)
-	s.writing = w
+	s.saves.writing = w
 	end := func(o outcome) {
 		s.do(func() {
-			if s.writing == w {
-				s.writing = nil
+			if s.saves.writing == w {
+				s.saves.writing = nil
 				finish(w, o)
 			}
 		})
@@ -132,33 +118,27 @@ func (s *Saver) shut(w *write, o outcome) {
 		return
 	}
 	if o.err != nil {
-		s.unrestored(o.err)
+		s.saves.unrestored(o.err)
 	}
 	switch {
 	case o.err == nil:
 		s.unfenced = false
-		s.recovered()
-		s.urgent = len(s.waiters) > 0
+		s.retries.recovered()
+		s.saves.urgent = len(s.saves.waiters) > 0
 	case s.role != editing && s.role != leaving:
-		s.resolve(w, o)
+		s.saves.resolve(w, o)
 	case errors.Is(o.err, ErrStaleToken):
 		s.refused(o.err)
 	case errors.Is(o.err, errOvertaken):
-		s.refuse(o.err)
+		s.saves.refuse(o.err)
 		s.load(s.lease)
 	default:
-		s.failed(o.err)
-		s.resolve(w, o)
+		s.retries.failed(o.err)
+		s.saves.resolve(w, o)
 	}
 }
 
-func (s *Saver) sized(bytes int64) { s.do(func() { s.size = bytes }) }
-
-func (s *Saver) progress(w *write, p Phase) {
-	if s.writing == w {
-		w.phase = p
-	}
-}
+func (s *Saver) sized(bytes int64) { s.do(func() { s.saves.size = bytes }) }
 
 // written handles the outcome of a commit.
 func (s *Saver) written(w *write, o outcome) {
@@ -167,7 +147,7 @@ func (s *Saver) written(w *write, o outcome) {
 		if w.token == s.lease.Token {
 			s.changes.keep(w.since)
 		}
-		s.unrestored(o.err)
+		s.saves.unrestored(o.err)
 		switch {
 		case !writes:
 		case errors.Is(o.err, ErrStaleToken):
@@ -175,16 +155,16 @@ func (s *Saver) written(w *write, o outcome) {
 		case errors.Is(o.err, lock.ErrNotAllowed):
 			s.stepBack(o.err, 0)
 		default:
-			s.failed(o.err)
+			s.retries.failed(o.err)
 		}
-		s.resolve(w, o)
+		s.saves.resolve(w, o)
 		return
 	}
 	g := o.generation
 	s.success = s.config.Clock.Now().Wall
 	if writes {
 		s.refusals = 0
-		s.recovered()
+		s.retries.recovered()
 		s.drafts.unsaved = unsaved{}
 	} else {
 		s.clean(w)
@@ -193,7 +173,7 @@ func (s *Saver) written(w *write, o outcome) {
 	if w.restores != nil {
 		s.restored(w)
 	}
-	s.resolve(w, o)
+	s.saves.resolve(w, o)
 }
 
 // saved records a generation of the text that this page shows, unless the page has loaded another one since.
@@ -219,41 +199,6 @@ func (s *Saver) clean(w *write) {
 	} else {
 		s.drafts.unsaved = unsaved{marked: w.marks} // keepLoss may still run
 	}
-}
-
-// resolve answers the callers that waited for this write.
-func (s *Saver) resolve(w *write, o outcome) {
-	var rest []waiter
-	for _, waits := range s.waiters {
-		if waits.epoch <= w.epoch {
-			waits.result <- o
-		} else {
-			rest = append(rest, waits)
-		}
-	}
-	s.waiters = rest
-}
-
-// refuse answers all callers that wait for a save or restore.
-func (s *Saver) refuse(err error) {
-	for _, waits := range s.waiters {
-		waits.result <- outcome{err: err}
-	}
-	for _, r := range s.restores {
-		r.result <- err
-	}
-	s.waiters, s.restores, s.urgent = nil, nil, false
-}
-
-// failed records a failure of the store, after which AutoSave tries again.
-func (s *Saver) failed(err error) {
-	s.failures++
-	s.lastErr = err
-	s.retryAt = time.Now().Add(s.next())
-}
-
-func (s *Saver) recovered() {
-	s.failures, s.lastErr, s.next = 0, nil, s.config.Retry.Delays()
 }
 
 // FlushNow saves now. It returns when the changes before the call are durable, with the generation that contains them.
@@ -299,21 +244,21 @@ func (s *Saver) queue(as role, result chan outcome) {
 	switch {
 	case s.role != as:
 		result <- outcome{err: s.refusal()}
-	case !dirty && !s.saving() && s.newest != nil:
+	case !dirty && !s.saves.saving() && s.newest != nil:
 		result <- outcome{generation: *s.newest}
-	case !dirty && s.saving() && (s.writing.restores == nil || s.loadable(s.writing.restores)): // else the page's text is saved again
-		s.waiters = append(s.waiters, waiter{s.epoch, result})
+	case !dirty && s.saves.saving() && (s.saves.writing.restores == nil || s.loadable(s.saves.writing.restores)): // else the page's text is saved again
+		s.saves.waiters = append(s.saves.waiters, waiter{s.saves.epoch, result})
 	default:
-		s.urgent = true
-		s.waiters = append(s.waiters, waiter{s.epoch + 1, result})
+		s.saves.urgent = true
+		s.saves.waiters = append(s.saves.waiters, waiter{s.saves.epoch + 1, result})
 	}
 }
 
 // refusal returns the reason why this page may not write.
 func (s *Saver) refusal() error {
 	code := CodeReadOnly
-	if errors.Is(s.lastErr, lock.ErrNotAllowed) {
+	if errors.Is(s.retries.lastErr, lock.ErrNotAllowed) {
 		code = lock.CodeNotAllowed
 	}
-	return &Error{Code: code, Detail: "this page may not save now; its changes are kept and offered again", Err: s.lastErr}
+	return &Error{Code: code, Detail: "this page may not save now; its changes are kept and offered again", Err: s.retries.lastErr}
 }
