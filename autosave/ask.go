@@ -52,6 +52,26 @@ func (a *ask) hear(m Message) {
 	}
 }
 
+// weigh returns how much time the editors still have, whether all of them have offered the lock, and whether to ask again: for editors
+// that were not asked yet, or whose offer has expired. An editor that nothing is known of was asked: one that has just begun announces
+// itself.
+func (a *ask) weigh(editors []lock.Holder) (pause time.Duration, offered, again bool) {
+	offered = len(editors) > 0
+	for _, h := range editors {
+		p, asked := a.pages[h.LeaseID]
+		left := time.Until(p.until)
+		if p.granted && left > 0 {
+			continue
+		}
+		if offered = false; (p.granted || !asked) && a.count < asks {
+			left, again = a.grace, true
+			a.pages[h.LeaseID] = promise{until: time.Now().Add(left)}
+		}
+		pause = max(pause, left)
+	}
+	return pause, offered, again
+}
+
 // withdraw ends this page's request for the lock, because the page is suspended or closed.
 func (s *Saver) withdraw() {
 	if s.asking != nil {
@@ -257,7 +277,10 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 // takeOffered takes the lock if all editors have offered it or, by force, have used up their time. It reports whether
 // that ends the request. Otherwise it sets the timer to the end of their time.
 func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (done bool, err error) {
-	pause, offered := s.weigh(ctx, a)
+	pause, offered, again := a.weigh(s.config.editors(ctx, lateRollCall))
+	if again {
+		s.do(func() { s.request(a, "") })
+	}
 	switch {
 	case pause > 0:
 		timer.Reset(pause)
@@ -267,30 +290,6 @@ func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (don
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "the page that edits does not answer; force takes the lock from it"}
 	}
 	return true, s.take(ctx, a, true)
-}
-
-// weigh returns how much time the editors still have, and whether all of them have offered the lock. It asks the
-// editors that were not asked yet, and those whose offer has expired. An editor that nothing is known of was asked: one
-// that has just begun announces itself.
-func (s *Saver) weigh(ctx context.Context, a *ask) (pause time.Duration, offered bool) {
-	editors, again := s.config.editors(ctx, lateRollCall), false
-	offered = len(editors) > 0
-	for _, h := range editors {
-		p, asked := a.pages[h.LeaseID]
-		left := time.Until(p.until)
-		if p.granted && left > 0 {
-			continue
-		}
-		if offered = false; (p.granted || !asked) && a.count < asks {
-			left, again = a.grace, true
-			a.pages[h.LeaseID] = promise{until: time.Now().Add(left)}
-		}
-		pause = max(pause, left)
-	}
-	if again {
-		s.do(func() { s.request(a, "") })
-	}
-	return pause, offered
 }
 
 // outranked reports whether another page is about to take the lock by force as well. The page with the lowest round

@@ -89,7 +89,7 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 		}
 		if len(s.drafts.waiting) != len(listed) {
 			s.drafts.waiting = listed
-			s.tell(Event{Type: EventPhase, State: s.state()})
+			s.events.tell(Event{Type: EventPhase, State: s.state()})
 		}
 	})
 	return listed, nil

@@ -181,7 +181,7 @@ func (s *Saver) edit(found loaded) {
 		})
 	}
 	impatient := time.AfterFunc(answerLimit, open)
-	s.tellThen(e, func() { impatient.Stop(); open() })
+	s.events.tellThen(e, func() { impatient.Stop(); open() })
 	s.tellDrafts(fresh, found.sides)
 }
 

@@ -65,14 +65,28 @@ type State struct {
 	Drafts           int  // number of drafts that wait for a decision, as far as this page knows
 }
 
+// events calls the listener of the page, in order, on a goroutine of its own.
+type events struct {
+	queue    *inorder.Queue
+	listener func(Event)
+	shown    shown
+}
+
+// shown is the state that the listener knows.
+type shown struct {
+	phase    Phase
+	readOnly bool
+	offline  bool
+}
+
 // tell calls the listener with an event after all earlier ones.
-func (s *Saver) tell(e Event) { s.tellThen(e, func() {}) }
+func (e *events) tell(event Event) { e.tellThen(event, func() {}) }
 
 // tellThen calls then after the listener has returned.
-func (s *Saver) tellThen(e Event, then func()) {
-	s.events.Push(func() {
-		if s.config.Listener != nil {
-			inorder.Guard(string(e.Type), func() { s.config.Listener(e) })
+func (e *events) tellThen(event Event, then func()) {
+	e.queue.Push(func() {
+		if e.listener != nil {
+			inorder.Guard(string(event.Type), func() { e.listener(event) })
 		}
 		then()
 	})

@@ -81,7 +81,7 @@ func (s *Saver) named(h lock.Holder) {
 		close(s.unnamed)
 		s.unnamed = nil
 	case !known:
-		s.tell(Event{Type: EventPhase, State: s.state()})
+		s.events.tell(Event{Type: EventPhase, State: s.state()})
 	}
 }
 

@@ -29,7 +29,7 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	var asker string
 	if !s.do(func() {
 		asker = s.endHandover()
-		if s.role == editing || s.role == leaving || s.verifying() {
+		if s.writes() || s.verifying() {
 			s.leave()
 		}
 	}) {
@@ -137,9 +137,6 @@ func (s *Saver) Resume(ctx context.Context) error {
 	return nil
 }
 
-// verifying reports whether this page has a lease that it is verifying.
-func (s *Saver) verifying() bool { return s.role == starting && s.leaseDone != nil }
-
 // verify renews the lease before the page may go on.
 func (s *Saver) verify() {
 	lease := s.lease
@@ -181,7 +178,7 @@ func (s *Saver) finish() <-chan struct{} {
 	s.end()
 	<-s.gone
 	done := make(chan struct{})
-	go func() { s.work.Wait(); s.events.Close(); close(done) }()
+	go func() { s.work.Wait(); s.events.queue.Close(); close(done) }()
 	return done
 }
 
@@ -201,7 +198,7 @@ func (s *Saver) Dispose(ctx context.Context) error {
 	defer stop()
 	err := s.depart(ctx, ended)
 	if errors.Is(err, ErrDisposed) || errors.Is(err, ErrDisabled) {
-		s.events.Close()
+		s.events.queue.Close()
 		return nil
 	}
 	select {

@@ -64,7 +64,7 @@ func (s *Saver) resolved(id string) {
 	if s.drafts.resolved(id) && s.role == viewing && s.changes.count() == s.drafts.unsaved.marked {
 		s.changes.forget()
 	}
-	s.tell(Event{Type: EventPhase, State: s.state()})
+	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }
 
 // resolveGeneration keeps the draft in the history.

@@ -4,24 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/inorder"
 	"github.com/holdfast-dev/holdfast/lock"
-)
-
-// role is the role of this page among the others.
-type role int
-
-const (
-	starting  role = iota // it is not known yet whether this page may write
-	loading               // it has the lock, and reads the last saved content
-	editing               // it may write
-	leaving               // it saves for the last time before it releases the lock
-	viewing               // another page may write
-	suspended             // the page sleeps and does not want the lock
-	ended
 )
 
 // Saver saves the text that a page edits, while it holds the project's lock. Its methods may be called from any
@@ -29,49 +15,38 @@ const (
 //
 // One goroutine, run, owns all mutable state. Slow work runs on other goroutines and returns its results through do.
 type Saver struct {
-	config  Config
-	events  *inorder.Queue // calls of the listener
-	changes changes
-	work    sync.WaitGroup
+	// The state is divided into types by what it is about. Each has the steps that need nothing else. The Saver has the steps that combine
+	// them: a message, the end of a lease or the outcome of a write changes the role of the page, and the role decides about the text.
 
-	wake  chan struct{} // capacity 1
-	inbox chan func()
-	reads chan struct{} // capacity: the calls that may read at once
-	mail  messageQueue
-	gone  chan struct{} // closed when run has ended
-	life  context.Context
-	end   context.CancelFunc
-	final State // read after gone is closed
+	config  Config // not changed after New
+	events  events
+	changes changes // methods for any goroutine
 
-	readOnly atomic.Bool
-	held     atomic.Pointer[lock.Lease]
-
-	// Used by run alone.
-	role      role
-	term      int64 // rises with every change of role: work of an earlier term is void
-	lease     lock.Lease
-	leaseDone <-chan struct{} // nil without a lease
-	after     int64           // the highest token of another owner that the store is known to have seen
-	refusals  int             // leases in a row whose token the store refused
-	patience  func() time.Duration
-	denied    bool               // of autosave:readonly and autosave:editable, the last one was readonly
-	unfenced  bool               // the previous editor could not be fenced: nothing is written before that
-	verdict   chan struct{}      // closed, and replaced, when it is known which page edits
-	stop      context.CancelFunc // ends the waiting or loading of this term
-
-	success time.Time
-	newest  *Generation // the last generation that this page has written or loaded
+	// Used by run alone. Nearly every step depends on the role, so tenure is embedded.
+	tenure
 	saves   saves
 	retries retries
 	drafts  draftState
-	holder  *lock.Holder
-	unnamed chan struct{} // closed when the new editor announces itself; nil once the page knows
-	shown   shown
-	timer   *time.Timer
+	newest  *Generation // the last generation that this page has written or loaded
+	success time.Time   // of the last write
 
-	queued  bool // this page waits for the lock
+	// The other pages; used by run alone.
+	holder  *lock.Holder  // the page that edits, as far as this page knows
+	unnamed chan struct{} // closed when the new editor announces itself; nil once the page knows
 	handing *handing
 	asking  *ask
+
+	// The goroutine run, and the goroutines that work for it.
+	inbox chan func()
+	wake  chan struct{} // capacity 1
+	mail  messageQueue
+	reads chan struct{} // capacity: the calls that may read at once
+	timer *time.Timer
+	work  sync.WaitGroup
+	life  context.Context
+	end   context.CancelFunc
+	gone  chan struct{} // closed when run has ended
+	final State         // read after gone is closed
 }
 
 // New starts AutoSave. It returns once it is known whether this page edits and, if so, the listener was given the last
@@ -89,7 +64,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 	}
 	if c.Disabled {
 		s.final = s.config.where(State{Phase: PhaseDisabled, ReadOnly: true})
-		s.tell(Event{Type: EventPhase, State: s.final})
+		s.events.tell(Event{Type: EventPhase, State: s.final})
 		s.timer.Stop()
 		close(s.gone)
 		return s, nil
@@ -99,7 +74,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 		if err != nil {
 			s.end()
 			s.timer.Stop()
-			s.events.Close()
+			s.events.queue.Close()
 			return nil, err
 		}
 		context.AfterFunc(s.life, deafen)
@@ -115,11 +90,11 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 
 // newSaver returns a read-only Saver whose listener is called, and that does nothing else yet.
 func newSaver(c Config) *Saver {
-	s := &Saver{config: c, events: inorder.New(), changes: changes{began: time.Now().Add(-1)}, wake: make(chan struct{}, 1),
-		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), verdict: make(chan struct{}),
-		shown: shown{phase: PhaseIdle}, timer: time.NewTimer(time.Hour), retries: retries{backoff: c.Retry, next: c.Retry.Delays()}, stop: func() {}}
+	s := &Saver{config: c, events: events{queue: inorder.New(), listener: c.Listener, shown: shown{phase: PhaseIdle}}, changes: changes{began: time.Now().Add(-1)}, wake: make(chan struct{}, 1),
+		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), tenure: tenure{verdict: make(chan struct{}), stop: func() {}},
+		timer: time.NewTimer(time.Hour), retries: retries{backoff: c.Retry, next: c.Retry.Delays()}}
 	s.life, s.end = context.WithCancel(context.Background())
-	go s.events.Run()
+	go s.events.queue.Run()
 	if s.drafts.lineage = c.Lineage; c.Shown != "" {
 		s.newest = &Generation{ID: c.Shown}
 	}
@@ -177,7 +152,7 @@ func (s *Saver) State() State {
 
 // Told returns when the listener has handled all events so far, or with the cause when ctx ends. The listener must not
 // call it.
-func (s *Saver) Told(ctx context.Context) error { return inorder.Flush(ctx, s.events.Mark()) }
+func (s *Saver) Told(ctx context.Context) error { return inorder.Flush(ctx, s.events.queue.Mark()) }
 
 // do runs f on the goroutine that owns the state and waits for it. It reports whether f has run.
 func (s *Saver) do(f func()) bool {
@@ -217,7 +192,7 @@ func (s *Saver) advance() {
 	if s.role == ended {
 		return
 	}
-	if s.saves.writing == nil && (s.role == editing || s.role == leaving) {
+	if s.saves.writing == nil && s.writes() {
 		if at, ok := s.due(); ok {
 			if pause := time.Until(at); pause > 0 {
 				s.timer.Reset(pause)
@@ -259,7 +234,7 @@ func (s *Saver) due() (time.Time, bool) {
 
 func (s *Saver) phase() Phase {
 	switch {
-	case s.saves.writing != nil && s.saves.writing.phase != "" && (s.role == editing || s.role == leaving):
+	case s.saves.writing != nil && s.saves.writing.phase != "" && s.writes():
 		return s.saves.writing.phase
 	case s.role == starting:
 		return PhaseAwaitingLock
@@ -282,7 +257,7 @@ func (s *Saver) state() State {
 		Drafts: len(s.drafts.waiting)})
 	dirty := s.changes.dirty()
 	switch {
-	case s.role != editing && s.role != leaving && s.drafts.unsaved.text != nil:
+	case !s.writes() && s.drafts.unsaved.text != nil:
 		state.PendingBytes = max(1, int64(len(s.drafts.unsaved.text)))
 	case dirty || s.saves.saving():
 		state.PendingBytes = max(1, s.saves.size)
@@ -290,7 +265,7 @@ func (s *Saver) state() State {
 	if s.saves.saving() && dirty {
 		state.QueuedGeneration = s.saves.epoch + 1
 	}
-	if s.role != editing && s.role != leaving {
+	if !s.writes() {
 		state.Holder = s.holder
 	}
 	return state
@@ -299,32 +274,17 @@ func (s *Saver) state() State {
 // emitPhase emits the phase, whether this page may edit, and whether the server answers, if one of them has changed.
 func (s *Saver) emitPhase(p Phase) {
 	now := shown{p, s.role != editing, s.config.offline()}
-	if s.shown == now {
+	if s.events.shown == now {
 		return
 	}
-	s.shown = now
-	s.tell(Event{Type: EventPhase, State: s.state()})
-}
-
-// shown is the state that the listener knows.
-type shown struct {
-	phase    Phase
-	readOnly bool
-	offline  bool
+	s.events.shown = now
+	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }
 
 func (s *Saver) emit(e Event) {
 	s.emitPhase(s.phase())
 	e.State = s.state()
-	s.tell(e)
-}
-
-// enter changes the role. All work of the previous role becomes void.
-func (s *Saver) enter(r role) {
-	s.role = r
-	s.term++
-	s.queued = false
-	s.readOnly.Store(r != editing)
+	s.events.tell(e)
 }
 
 // leave begins to give the lock away. A restore that has not begun is refused: the page's own text is handed over.
@@ -347,11 +307,5 @@ func (s *Saver) unanswered() {
 	default:
 		s.retries.lastErr = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Detail: "the lock does not answer; this page is read-only until it does"}
 	}
-	s.tell(Event{Type: EventPhase, State: s.state()})
-}
-
-// settle notifies the callers that wait until it is known which page edits.
-func (s *Saver) settle() {
-	close(s.verdict)
-	s.verdict = make(chan struct{})
+	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }

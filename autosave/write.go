@@ -125,7 +125,7 @@ func (s *Saver) shut(w *write, o outcome) {
 		s.unfenced = false
 		s.retries.recovered()
 		s.saves.urgent = len(s.saves.waiters) > 0
-	case s.role != editing && s.role != leaving:
+	case !s.writes():
 		s.saves.resolve(w, o)
 	case errors.Is(o.err, ErrStaleToken):
 		s.refused(o.err)
@@ -142,7 +142,7 @@ func (s *Saver) sized(bytes int64) { s.do(func() { s.saves.size = bytes }) }
 
 // written handles the outcome of a commit.
 func (s *Saver) written(w *write, o outcome) {
-	writes := s.role == editing || s.role == leaving
+	writes := s.writes()
 	if o.err != nil {
 		if w.token == s.lease.Token {
 			s.changes.keep(w.since)

@@ -1,0 +1,62 @@
+package autosave
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// role is the role of this page among the others.
+type role int
+
+const (
+	starting  role = iota // it is not known yet whether this page may write
+	loading               // it has the lock, and reads the last saved content
+	editing               // it may write
+	leaving               // it saves for the last time before it releases the lock
+	viewing               // another page may write
+	suspended             // the page sleeps and does not want the lock
+	ended
+)
+
+// tenure knows the role of this page, and the lease under which it has the role. The goroutine that owns the state of the Saver changes
+// it. Other goroutines read the atomic fields alone.
+type tenure struct {
+	role      role
+	term      int64 // rises with every change of role: work of an earlier term is void
+	readOnly  atomic.Bool
+	lease     lock.Lease
+	leaseDone <-chan struct{} // nil without a lease
+	held      atomic.Pointer[lock.Lease]
+	unfenced  bool               // the previous editor could not be fenced: nothing is written before that
+	denied    bool               // of autosave:readonly and autosave:editable, the last one was readonly
+	queued    bool               // this page waits for the lock
+	stop      context.CancelFunc // ends the waiting or loading of this term
+	verdict   chan struct{}      // closed, and replaced, when it is known which page edits
+
+	after    int64 // the highest token of another owner that the store is known to have seen
+	refusals int   // leases in a row whose token the store refused
+	patience func() time.Duration
+}
+
+// enter changes the role. All work of the previous role becomes void.
+func (t *tenure) enter(r role) {
+	t.role = r
+	t.term++
+	t.queued = false
+	t.readOnly.Store(r != editing)
+}
+
+// verifying reports whether this page has a lease that it is verifying.
+func (t *tenure) verifying() bool { return t.role == starting && t.leaseDone != nil }
+
+// writes reports whether this page may write.
+func (t *tenure) writes() bool { return t.role == editing || t.role == leaving }
+
+// settle notifies the callers that wait until it is known which page edits.
+func (t *tenure) settle() {
+	close(t.verdict)
+	t.verdict = make(chan struct{})
+}
