@@ -93,7 +93,7 @@ HELM = go tool -modfile=tools/helm.mod helm
 HELM_VALUES := --set blobs=s3://contents/production --set peerTLS=peers --set hosts={locks.example.com} --set ingress.enabled=true --set ingress.tls=locks \
 	--set policy='anyone * read' --set flags.lock-ttl=1m
 
-check-deploy: build ## check the files in deploy/: alert rules with their tests, the unit of systemd, the proxy, the members of the compose file, the chart; installs Prometheus and HAProxy for that
+check-deploy: build ## check the files in deploy/: alert rules with their tests, the unit of systemd, the proxy, the members of the compose file, the file system of the image, the chart; installs Prometheus and HAProxy for that
 	@tools/need promtool
 	@tools/need haproxy
 	cd deploy && promtool check rules alerts.yaml && promtool test rules alerts_test.yaml
