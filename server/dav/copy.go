@@ -232,8 +232,9 @@ func (h *Handler) own(g *right, from, to node, f func(from, to node) error) erro
 		return nil
 	}
 	from.kind, to.kind = file, file
-	if err := f(from, to); !errors.Is(err, content.ErrNotFound) {
-		return err
+	err := f(from, to)
+	if errors.Is(err, content.ErrNotFound) {
+		return nil
 	}
-	return nil
+	return err
 }

@@ -47,13 +47,14 @@ func (h *Handler) moveAll(t *transfer, nodes []node) (failed []failure, err erro
 	}
 	slices.Reverse(nodes)
 	for _, n := range nodes {
-		if n.kind == collection {
-			if err := t.source.removeDir(ctx, n.place); err != nil {
-				return []failure{{n, err}}, nil
-			}
+		if n.kind != collection {
+			continue
+		}
+		if err := t.source.removeDir(ctx, n.place); err != nil {
+			failed = append(failed, failure{n, err})
 		}
 	}
-	return nil, nil
+	return failed, nil
 }
 
 // beginMove records that the collection of the right moves.
