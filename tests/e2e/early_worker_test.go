@@ -56,6 +56,22 @@ func TestEarlyWorkerDies(t *testing.T) {
 	}
 }
 
+// Text that the journal has not written before its worker dies outlives the page as well.
+func TestEarlyWorkerDiesBeforeTheJournalWrites(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	root := "early worker dies first"
+	tab := w.earlyTab(t, n.never(named("worker", root, "Ann")))
+	tab.MustEval("edits({journalMs: 600_000}); null", nil)
+	tab.WaitFor("told.includes('editable') && !autosave.readOnly", browser.Limit)
+	tab.MustEval("type(' and typed'); null", nil)
+	tab.WorkerEval("setTimeout(() => self.close()); null", nil)
+	tab.WaitFor("told.includes('readonly')", browser.Limit)
+	tab.WaitFor("Object.keys(localStorage).some(key => key.startsWith('holdfast:draft:"+root+"/'))", browser.Limit)
+	tab.Crash()
+	w.finds(t, named("worker", root, "Ben"), " and typed")
+}
+
 // A worker that dies while Go takes over is replaced. The page learns once that it is read-only, and its text is saved
 // in the end.
 func TestWorkerDiesDuringTheTakeover(t *testing.T) {
