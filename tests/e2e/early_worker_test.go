@@ -152,3 +152,37 @@ func TestEarlyAutoSaveIsMadeTwice(t *testing.T) {
 		tab.Close()
 	})
 }
+
+// A page whose AutoSave module could not be loaded at first edits early once it is there, also if the preview comes only
+// then. It gets no event twice.
+func TestEarlyModuleArrivesLate(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		for _, late := range []string{"", "the preview too"} {
+			holdfast := named(host, "module late "+host+late, "Ann")
+			w.saves(t, holdfast, "{}", "saved")
+			gate := make(chan struct{})
+			if late == "" {
+				close(gate)
+			}
+			n.fail("/holdfast-autosave.js", http.NotFound)
+			n.fail("/holdfast-preview.js", func(w http.ResponseWriter, r *http.Request) {
+				<-gate
+				n.files.ServeHTTP(w, r)
+			})
+			n.count("/holdfast-autosave.js")
+			tab := w.earlyTab(t, n.never(holdfast))
+			tab.MustEval("edits(); null", nil)
+			if late != "" {
+				asked := 0
+				eventually(t, func() bool { asked += n.count("/holdfast-autosave.js"); return asked == 2 }, "the module is loaded again")
+				close(gate)
+			}
+			tab.WaitFor("told.includes('editable: saved') && !autosave.readOnly", browser.Limit/3)
+			assert.Equal(t, []string{"preview free: saved", "editable: saved"}, browser.Get[[]string](tab, "told"))
+			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+			tab.Close()
+		}
+	})
+}

@@ -66,11 +66,11 @@ export class Handle extends Listeners implements Contract.AutoSave {
   get lease(): Contract.ProjectLockLease | undefined { return this.#saver?.lease; }
 
   /**
-   * Dispatches `autosave:preview`, unless the page has typed or ends, or its AutoSave has begun. Marks that come with
-   * the event belong to the preview.
+   * Dispatches `autosave:preview` once, unless the page has typed or ends, or its AutoSave has begun. Marks that come
+   * with the event belong to the preview.
    */
   preview(shown: Shown, detail: object): void {
-    if (this.#marks || this.#leaving || this.#begun) return;
+    if (this.#marks || this.#leaving || this.#begun || this.#shown) return;
     this.#shown = shown;
     this.tell("autosave:preview", detail);
     this.#marks = 0;

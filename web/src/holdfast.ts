@@ -7,7 +7,6 @@ import { beforeClose, deadline, inTime, limitOf, loadedWithin } from "./deadline
 import { revived } from "./events";
 import { asError, AutoSaveError, problem, ProjectLockError } from "./errors";
 import { Handle } from "./handle";
-import type { Early } from "./early";
 import { type Entry, Lease, type LeaseFields } from "./lease";
 import { asked, both, Locks, type LockRequest, type Requester } from "./locks";
 import { type Modules, modules } from "./modules";
@@ -176,9 +175,8 @@ class Holdfast extends Target implements Contract.Holdfast {
   }
 
   createAutoSave(snapshot: Taking, options?: Contract.AutoSaveOptions): Contract.AutoSave {
-    let previewed: Promise<Early | undefined> | undefined;
     const make = async (handle: Handle, take: Taking, given: AbortSignal): Promise<Saver> => {
-      previewed ??= this.#modules.preview(handle, options, this.#loads, AbortSignal.any([given, this.#ended.signal])).catch(() => undefined);
+      const previewed = this.#modules.preview(handle, options, this.#loads, AbortSignal.any([given, this.#ended.signal])).catch(() => undefined);
       const { startAutoSave } = await this.#modules.autosave();
       return startAutoSave(handle, this.#running, given, this, typeof snapshot === "function" ? take : snapshot, options, this.#savers,
         (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError, previewed);

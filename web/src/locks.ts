@@ -107,7 +107,7 @@ export class Locks implements LockManagerLike {
 
 /** A frame that was removed from its page runs no workers and no timers, and has no locks. */
 function checkActive(): void {
-  if (globalThis.document && !document.defaultView) throw new DOMException("this document is not in a window any more", "InvalidStateError");
+  if (globalThis.document && !document.defaultView) throw new DOMException("this document has no window", "InvalidStateError");
 }
 
 /** Converts and checks the options as a browser does. */

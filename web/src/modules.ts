@@ -29,11 +29,12 @@ export const modules = (opening: Opening, open: (root: string) => Contract.Holdf
     autosave: () => loaded(baseURL, "autosave", () => import("./holdfast-autosave.js")) as ReturnType<Modules["autosave"]>,
     preview: async (handle, options, loads, ended) => {
       await undefined; // the page adds its listeners
+      const { ready } = handle; // it may begin again while the modules load
       if (options?.enabled === false || !(loads() || handle.hears("autosave:preview"))) return undefined;
       navigator.storage?.getDirectory().catch(() => undefined); // the first access takes the browser tens of milliseconds
       const rights = early();
       const reader = await loaded(baseURL, "preview", () => import("./holdfast-preview.js")) as typeof import("./preview");
-      return reader.preview(handle, opening, options ?? {}, await rights, loads, ended);
+      return reader.preview(handle, ready, opening, options ?? {}, await rights, loads, ended);
     },
     take: (...asked) => void early().then((module) => module?.take(root, ...asked)),
     serve: async (...args) => (await loaded(baseURL, "serve", () => import("./holdfast-serve.js")) as typeof import("./service/serve")).serve(baseURL, asError, open, ...args),

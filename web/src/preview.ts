@@ -20,17 +20,17 @@ const againMs = 50, mostMs = 1000, tickMs = 50;
 
 /**
  * Reads what was saved last in this browser and gives it to the page. If the page may edit, it holds the lock from now on:
- * nobody else edits, no draft waits, and Go would load the same content. `rights` takes the lock, if that is possible. The
- * page before may still be ending, so this tries again while Go is loading.
+ * nobody else edits, no draft waits, and Go would load the same content. It releases the lock if `ready` rejects. `rights`
+ * takes the lock, if that is possible. The page before may still be ending, so this tries again while Go is loading.
  */
-export async function preview(handle: Handle, opening: Opening, options: Contract.AutoSaveOptions, rights: Rights, ...when: When): Promise<Early | undefined> {
+export async function preview(handle: Handle, ready: Promise<void>, opening: Opening, options: Contract.AutoSaveOptions, rights: Rights, ...when: When): Promise<Early | undefined> {
   const [loads, ended] = when;
   if (ended.aborted) return undefined; // the AutoSave has ended meanwhile
   let over = false;
-  handle.ready.catch(() => { over = true; });
+  ready.catch(() => { over = true; });
   const done = (): boolean => over || !loads() || ended.aborted || handle.typed;
   for (let again = againMs, shown = false; ; again = Math.min(2 * again, mostMs), shown = true) {
-    const early = await attempt(handle, opening, options, rights, shown, when);
+    const early = await attempt(handle, ready, opening, options, rights, shown, when);
     if (early !== undefined || done()) return early ?? undefined;
     const from = performance.now();
     do {
@@ -41,7 +41,7 @@ export async function preview(handle: Handle, opening: Opening, options: Contrac
 }
 
 /** Tries once. Null means that the page does not edit before Go runs, and undefined that it may be able to later. */
-async function attempt(handle: Handle, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, rights: Rights, shown: boolean, when: When): Promise<Early | null | undefined> {
+async function attempt(handle: Handle, ready: Promise<void>, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, rights: Rights, shown: boolean, when: When): Promise<Early | null | undefined> {
   const { path = [] } = options;
   const folder = folderOf(root, server, path);
   const loan = rights ? await rights.mayEdit(root, options, ...when) : null;
@@ -53,7 +53,7 @@ async function attempt(handle: Handle, { root, server, ownerName }: Opening, opt
   if (!shown && found && handle.hears("autosave:preview")) handle.preview({ base: found.base, text: decoder.decode(found.content) }, Object.freeze({ content: found.content.slice(), ...(held !== undefined && { held }) }));
   if (!loan) return loan;
   const unsaved = (await left)?.some(({ id, number }) => id !== found?.draft || number > (found.number ?? 0)); // Go's reconciler asks the same
-  if (found !== undefined && unsaved === false) return rights!.early(loan, folder, found, ownerName, handle.ready);
+  if (found !== undefined && unsaved === false) return rights!.early(loan, folder, found, ownerName, ready);
   await loan.release();
   return unsaved ? null : undefined;
 }
