@@ -38,22 +38,18 @@ func TestModulesComeBeforeTheWasm(t *testing.T) {
 func TestEarlyWorkerDies(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
-	for name, end := range map[string]func(*browser.Tab){"closed": (*browser.Tab).Close, "crashed": (*browser.Tab).Crash} {
-		t.Run(name, func(t *testing.T) {
-			root := "early worker dies " + name
-			tab := w.typesEarly(t, n.never(named("worker", root, "Ann")))
-			tab.MustEval("autosave.addEventListener('autosave:readonly', ({detail}) => { globalThis.why = detail }); null", nil)
-			tab.WorkerEval("setTimeout(() => self.close()); null", nil)
-			tab.WaitFor("told.includes('readonly')", browser.Limit)
-			assert.True(t, browser.Get[bool](tab, "autosave.readOnly"))
-			assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "why.reason"))
-			assert.Equal(t, " and typed", browser.Get[string](tab, "new TextDecoder().decode(why.unsaved)"))
-			tab.WaitFor("(await locks()).held === 0", browser.Limit)
-			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
-			end(tab)
-			w.finds(t, named("worker", root, "Ben"), " and typed")
-		})
-	}
+	const root = "early worker dies"
+	tab := w.typesEarly(t, n.never(named("worker", root, "Ann")))
+	tab.MustEval("autosave.addEventListener('autosave:readonly', ({detail}) => { globalThis.why = detail }); null", nil)
+	tab.WorkerEval("setTimeout(() => self.close()); null", nil)
+	tab.WaitFor("told.includes('readonly')", browser.Limit)
+	assert.True(t, browser.Get[bool](tab, "autosave.readOnly"))
+	assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "why.reason"))
+	assert.Equal(t, " and typed", browser.Get[string](tab, "new TextDecoder().decode(why.unsaved)"))
+	tab.WaitFor("(await locks()).held === 0", browser.Limit)
+	assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+	tab.Close()
+	w.finds(t, named("worker", root, "Ben"), " and typed")
 }
 
 // Text that the journal has not written before its worker dies outlives the page as well.
