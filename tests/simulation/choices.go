@@ -65,10 +65,16 @@ func (s *words) discards(text string, as autosave.Resolution) {
 	}
 }
 
-// undecided returns the choice whose text this is, or continues; nil if there is none.
+// undecided returns the choice whose text this is, or continues; nil if there is none. A text that continues a choice
+// has no saved word that the choice lacks, unless an editor has merged it from a draft.
 func (s *words) undecided(domain, text string) *choice {
 	for _, c := range s.choices[domain] {
-		if len(lacking(text, c.text)) == 0 {
+		if len(lacking(text, c.text)) > 0 {
+			continue
+		}
+		chosen, saved := in(c.text), in(s.acked[domain])
+		mixed := func(word string) bool { return saved[word] && !chosen[word] }
+		if s.merging || !slices.ContainsFunc(slices.Collect(split(text)), mixed) {
 			return c
 		}
 	}
@@ -124,6 +130,9 @@ func (e *editor) restore() {
 		if err != nil {
 			return err
 		}
+		e.mu.Lock()
+		loads := e.loads
+		e.mu.Unlock()
 		c := e.run.words.chooses(e.domain, &choice{lease.Token, string(text), e.shows()})
 		got, err := e.saver.Restore(ctx, g.ID)
 		if err != nil {
@@ -135,17 +144,22 @@ func (e *editor) restore() {
 		if err := e.saver.Told(ctx); err != nil || e.tab.awake() != nil {
 			return err
 		}
+		e.load(c.text, loads)
 		e.run.words.chosen(e.domain, c)
 		e.tab.w.note(e.tab.name, "has restored %q", clipped(c.text))
 		e.checkRestored(ctx, lease, c, sleeps)
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if now, ok := e.saver.Lease(); ok && now.ID == lease.ID {
-			e.text = c.text
-			e.renew(e.other)
-		}
 		return nil
 	})
+}
+
+// load shows a restored text, unless the page has loaded a later content since.
+func (e *editor) load(text string, loads int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.loads == loads {
+		e.text = text
+		e.renew(e.other)
+	}
 }
 
 // shows returns the text of the page.

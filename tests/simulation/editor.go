@@ -30,6 +30,7 @@ type editor struct {
 	id, base string // of the lineage
 	other    string // the generation that a restore has made
 	lineages int
+	loads    int   // contents that it was given
 	number   int64 // of changes
 	stored   int64 // the change that a commit or a draft contains
 	lengths  map[int64]int
@@ -126,6 +127,7 @@ func (e *editor) begin(event autosave.Event) {
 			e.mu.Lock()
 		}
 		e.text = string(event.Content)
+		e.loads++
 		e.renew(event.Base)
 	} else if e.number == e.stored {
 		e.base = event.Base

@@ -28,6 +28,7 @@ type words struct {
 
 	choices       map[string][]*choice // by domain: those whose outcome is not known
 	small, remote bool                 // the history: it is limited, or there is a server
+	merging       bool                 // editors merge texts
 	gone          map[string]bool      // words that may be missing in the end: a user's choice removed them
 	pins          map[*origin]map[string]pin
 }
@@ -101,10 +102,11 @@ func (s *words) acknowledge(t *tab, domain, text string, g *autosave.Generation)
 
 // missing returns the acknowledged words that are not in a text, unless a user may have chosen it.
 func (s *words) missing(domain, text string) (lost []string) {
-	if s.undecided(domain, text) != nil {
+	lost = lacking(text, s.acked[domain])
+	if len(lost) > 0 && s.undecided(domain, text) != nil {
 		return nil
 	}
-	return lacking(text, s.acked[domain])
+	return lost
 }
 
 // lacking returns the words of an earlier text that are not in a text.
