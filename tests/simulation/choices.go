@@ -39,10 +39,15 @@ func (s *words) chosen(domain string, c *choice) {
 	s.choices[domain] = slices.DeleteFunc(s.choices[domain], func(other *choice) bool { return other == c })
 }
 
-// accept makes a text the one that every later content continues. The history need not have the words that the content
-// loses if it is small, or if there is a server: then a machine keeps what it can.
+// decided forgets the choices of editors before the one with the token.
+func (s *words) decided(domain string, token int64) {
+	s.choices[domain] = slices.DeleteFunc(s.choices[domain], func(c *choice) bool { return c.token < token })
+}
+
+// accept makes a text the one that every later content continues. If there is a server, the history need not have
+// the words that the content loses: a machine keeps what it can.
 func (s *words) accept(domain, text, shown string) {
-	if s.small || s.remote {
+	if s.remote {
 		s.forget(lacking(text, s.acked[domain]))
 		s.forget(lacking(text, shown))
 	}
@@ -56,13 +61,11 @@ func (s *words) forget(gone []string) {
 	}
 }
 
-// discards records that a user is about to remove a draft, or to move it to the history.
-func (s *words) discards(text string, as autosave.Resolution) {
+// discards records that a user is about to remove a draft.
+func (s *words) discards(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if as == autosave.AsDiscard || as == autosave.AsGeneration && s.small {
-		s.forget(slices.Collect(split(text)))
-	}
+	s.forget(slices.Collect(split(text)))
 }
 
 // undecided returns the choice whose text this is, or continues; nil if there is none. A text that continues a choice
@@ -241,10 +244,12 @@ func (e *editor) decide() {
 		}
 		text, as := string(read), pick(e.dice, autosave.AsContent, autosave.AsContent, autosave.AsGeneration, autosave.AsGeneration, autosave.AsDiscard)
 		var c *choice
-		if as == autosave.AsContent {
+		switch as {
+		case autosave.AsContent:
 			c = e.run.words.chooses(e.domain, &choice{lease.Token, text, e.shows()})
+		case autosave.AsDiscard:
+			e.run.words.discards(text)
 		}
-		e.run.words.discards(text, as)
 		if err = e.saver.ResolveDraft(ctx, d.ID, as); err == nil {
 			err = e.saver.Told(ctx)
 		}

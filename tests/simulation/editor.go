@@ -138,7 +138,7 @@ func (e *editor) begin(event autosave.Event) {
 		return
 	}
 	e.lease = lease.ID
-	e.run.words.begins(e.tab, e.domain, e.text, lease.Token)
+	e.run.words.begins(e.tab, e.domain, e.text, lease.Token, event.Loaded)
 	b := &belief{tab: e.tab, domain: e.domain, lease: lease, names: names(lock.AcquireOptions{Mode: lock.Exclusive}, 0), remote: e.remote, recorded: true}
 	e.tab.w.note(e.tab.name, "edits, with token %d, from %q", lease.Token, clipped(e.text))
 	e.run.checker.granted(b)

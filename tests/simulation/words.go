@@ -82,9 +82,6 @@ func (s *words) acknowledge(t *tab, domain, text string, g *autosave.Generation)
 	s.w.count("saves")
 	if !g.Current {
 		maps.Copy(s.kept, in(text))
-		if s.small {
-			s.forget(slices.Collect(split(text)))
-		}
 		return
 	}
 	if g.Token < s.tokens[domain] {
@@ -98,6 +95,7 @@ func (s *words) acknowledge(t *tab, domain, text string, g *autosave.Generation)
 		s.w.found("saved", "%s saved a text without %s, which was saved before", t.name, word)
 	}
 	s.accept(domain, text, "")
+	s.decided(domain, g.Token)
 }
 
 // missing returns the acknowledged words that are not in a text, unless a user may have chosen it.
@@ -123,16 +121,19 @@ func lacking(text, earlier string) (lost []string) {
 	return lost
 }
 
-// begins checks the text with which an editor begins. It decides every choice of earlier editors.
-func (s *words) begins(t *tab, domain, text string, token int64) {
+// begins checks the text with which an editor begins. A text that was loaded is the content, and decides every choice of
+// earlier editors. Otherwise it is the page's own, and need not be saved yet.
+func (s *words) begins(t *tab, domain, text string, token int64, loaded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if lost := s.missing(domain, text); len(lost) > 0 {
 		s.w.found("loaded", "%s begins without %v, which was saved before", t.name, lost)
-	} else if c := s.undecided(domain, text); c != nil && s.tokens[domain] < token {
+	} else if c := s.undecided(domain, text); c != nil && loaded && s.tokens[domain] < token {
 		s.accept(domain, text, c.shown)
 	}
-	s.choices[domain] = slices.DeleteFunc(s.choices[domain], func(c *choice) bool { return c.token < token })
+	if loaded {
+		s.decided(domain, token)
+	}
 }
 
 // settled checks the final state after everything is closed: the content contains all acknowledged words.
@@ -144,10 +145,14 @@ func (s *words) settled(domain, content string) {
 	}
 }
 
-// found checks that each journalled or saved word is in some text.
+// found checks that each journalled or saved word is in some text. A small history has removed generations, and with
+// them words that no later text contains.
 func (s *words) found(all string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.small {
+		return
+	}
 	has := in(all)
 	for _, word := range append(s.typed, slices.Sorted(maps.Keys(s.kept))...) {
 		if !has[word] && !s.gone[word] {
