@@ -60,8 +60,8 @@ func (r *report) journal(open func() *browser.Tab, host, name string, size, roun
 		more = append(more, max(with-shares[0][i], 0))
 	}
 	what := "share of the main thread while typing"
-	r.addRow(what, host+", "+name+", no journal", "%", shares[0], 0)
-	r.addRow(what, host+", "+name+", the journal's part", "%", more, 5)
+	r.addRow(what, host+", "+name+", no journal", share, shares[0], 0)
+	r.addRow(what, host+", "+name+", the journal's part", share, more, 5)
 	return marks
 }
 

@@ -25,7 +25,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 30, "rounds in which all contenders take turns")
 	flag.StringVar(&o.site, "site", "web/site", "the built site, with the package in it")
 	flag.IntVar(&o.saves, "saves", 5000, "saves after which the memory is looked at")
-	flag.StringVar(&o.only, "only", "", "measure one subject alone: locks, file, ready, visits, places, calls, saves, journal or size")
+	flag.StringVar(&o.only, "only", "", "measure one subject alone: locks, file, ready, visits, places, calls, saves, documents, journal, recipes or size")
 	flag.StringVar(&o.before, "before", "", "the built site of an older version, whose save of 1 MiB is measured in turn with this one's")
 	flag.StringVar(&o.update, "update", "", "folder of performance.md and comparison.md, into which the tables are written, each between the marks of its subject")
 	flag.Parse()
@@ -110,6 +110,11 @@ func subjects(p *program, o options, b *browser.Browser, page *browser.Tab, open
 			r.saves(saving, o.rounds)
 			return r.memory(saving, o.saves)
 		}},
+		{"documents", never(func(r *report) {
+			r.Rounds = max(5, o.rounds/6)
+			r.documents(open, r.Rounds)
+		})},
+		{"recipes", func(r *report) error { return r.recipes(".") }},
 		{"size", never(func(r *report) { r.sizes(o.site) })},
 	}
 }

@@ -4,6 +4,7 @@
 import TabsLock from "browser-tabs-lock";
 import { LockManager as Polyfill } from "navigator.locks/dist/polyfill.js";
 import { autosave } from "./autosave.js";
+import { documents } from "./documents.js";
 import { journal } from "./journal.js";
 import { calls } from "./service.js";
 
@@ -165,6 +166,7 @@ async function lockOf(contender) {
 globalThis.bench = {
   autosave,
   calls,
+  documents,
   journal,
 
   async open(names) {

@@ -16,13 +16,23 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/marked"
 )
 
+// The units of figures that may be zero.
+const (
+	share       = "%"
+	moreKB      = "KB more"
+	moreWorkers = "more workers"
+)
+
+// lines is the unit of a program's length.
+const lines = "lines"
+
 // none marks a round without a measurement.
 const none = -1
 
 type report struct {
 	Browser string
 	Machine string
-	Rounds  int
+	Rounds  int // 0 if the figures do not depend on the machine
 	Rows    []row
 }
 
@@ -41,7 +51,12 @@ func (r row) met() bool {
 	if r.Ratio > 0 {
 		return r.Ratio <= r.Target
 	}
-	return (r.Median > 0 || r.Unit == "%") && r.Median <= r.Target
+	return r.finished() && r.Median <= r.Target
+}
+
+// finished is whether there is a figure.
+func (r row) finished() bool {
+	return r.Median != 0 || r.Unit == share || r.Unit == moreKB || r.Unit == moreWorkers
 }
 
 // add adds the figures of contenders that are compared with raw.
@@ -73,6 +88,7 @@ func (r *report) addTimes(what string, contenders []contender, samples map[strin
 
 // sizes adds the sizes that make build measured, if it measured any.
 func (r *report) sizes(site string) {
+	r.Rounds = 0
 	var known map[string]struct{ Gzip, Brotli float64 }
 	if data, err := os.ReadFile(".cache/sizes.json"); err == nil {
 		_ = json.Unmarshal(data, &known)
@@ -106,7 +122,9 @@ func (r *report) write(path, subject string, rows []row) error {
 // table returns the report for people.
 func (r *report) table(rows []row) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s on %s, load %s after the run; medians of %d rounds:\n\n", r.Browser, r.Machine, load(), r.Rounds)
+	if r.Rounds > 0 {
+		fmt.Fprintf(&out, "%s on %s, load %s after the run; medians of %d rounds:\n\n", r.Browser, r.Machine, load(), r.Rounds)
+	}
 	head, line, ratios := "| | | median | target | |", "|---|---|--:|--:|---|", slices.ContainsFunc(rows, func(row row) bool { return row.Ratio > 0 })
 	if ratios {
 		head, line = "| | | median | ratio | target | |", "|---|---|--:|--:|--:|---|"
@@ -124,14 +142,14 @@ func (r *report) table(rows []row) string {
 
 func (r row) value() string {
 	switch {
-	case r.Unit == "%":
-		return fmt.Sprintf(" %.1f %%", r.Median)
-	case r.Median == 0 && r.What == "size":
+	case r.Unit == share || r.Unit == moreKB:
+		return fmt.Sprintf(" %.1f %s", r.Median, r.Unit)
+	case !r.finished() && r.What == "size":
 		return " not measured"
-	case r.Median == 0:
+	case !r.finished():
 		return " did not finish"
-	case r.Unit == "µs":
-		return fmt.Sprintf(" %.0f µs", r.Median)
+	case r.Unit == "µs" || r.Unit == lines || r.Unit == moreWorkers:
+		return fmt.Sprintf(" %.0f %s", r.Median, r.Unit)
 	case r.Median < 1:
 		return fmt.Sprintf(" %.3f %s", r.Median, r.Unit)
 	}
@@ -157,7 +175,7 @@ func (r row) target() string {
 
 func (r row) mark() string {
 	switch {
-	case r.Target == 0 || r.Median == 0 && r.Unit != "%":
+	case r.Target == 0 || !r.finished():
 		return ""
 	case r.met():
 		return "met"
