@@ -26,7 +26,7 @@ type Options struct {
 	Shell bool
 
 	// Flags are further command line switches, "name" or "name=value", without the dashes. They override the
-	// harness's own switches, except enable-features and disable-features, which are merged.
+	// harness's own switches, except enable-features and disable-features, which are merged. "name=" removes a switch.
 	Flags []string
 }
 
@@ -88,6 +88,8 @@ func (o Options) flags() map[string]any {
 			enabled = append(enabled, value)
 		case name == "disable-features":
 			disabled = append(disabled, value)
+		case valued && value == "":
+			delete(flags, name)
 		case valued:
 			flags[name] = value
 		default:
