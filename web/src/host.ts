@@ -6,6 +6,8 @@ import { watchHidden } from "./hidden";
 import type { Loan } from "./lend";
 import { watch } from "./watch";
 
+export { startForeign } from "./start-script";
+
 interface Call {
   resolve: (value: unknown) => void;
   reject: (reason: unknown) => void;

@@ -5,7 +5,7 @@ import { problem } from "./errors";
 import type { Opening, Places } from "./options";
 import { pageKey } from "./page-key";
 import type { Died, Runtime } from "./protocol";
-import { startScript } from "./start-script";
+import { sameOrigin } from "./start-script";
 
 /** import(), with a comment for bundlers, which cannot follow it: web/build replaces the name, since a minified module has no comments. */
 declare const importWithoutABundlerLooking: (url: string) => Promise<unknown>;
@@ -44,7 +44,18 @@ async function start(places: Places, inPage: boolean, died: Died, ended: AbortSi
   // The modules come first: on a slow line, the Wasm would delay them.
   if (inPage) return (await page(baseURL))(fetching(at, ended), baseURL, died, ended);
   const url = places.workerURL ?? (baseURL && new URL("holdfast-worker.js", baseURL));
-  const worker = startScript("holdfast-worker.js", url, () => new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" }), at);
+  // This module and the worker's arrive side by side.
+  const host = loaded(baseURL, "host", () => import("./holdfast-host.js")) as Promise<typeof import("./host")>;
+  const type = "module";
+  let worker: Worker;
+  try {
+    if (url && !sameOrigin(url)) throw url;
+    worker = url ? new Worker(url, { type }) : new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" });
+  } catch { // the script is of another origin, or the page requires Trusted Types
+    const { startForeign } = await host;
+    ended.throwIfAborted();
+    worker = startForeign("holdfast-worker.js", url, at);
+  }
   ended.addEventListener("abort", () => worker.terminate());
   const broken = new Promise<string>((done) => {
     worker.onerror = (event) => {
@@ -52,7 +63,7 @@ async function start(places: Places, inPage: boolean, died: Died, ended: AbortSi
       done(event.message);
     };
   });
-  const { startWorker } = await loaded(baseURL, "host", () => import("./holdfast-host.js")) as typeof import("./host");
+  const { startWorker } = await host;
   ended.throwIfAborted();
   return startWorker(worker, url, broken, fetching(at, ended), died, ended);
 }

@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// A page that requires Trusted Types allows the policy "holdfast" and no other one.
+func TestTrustedTypes(t *testing.T) {
+	t.Parallel()
+	mux := pages(t, siteDir)
+	mux.HandleFunc("/trusted", blank(func(h http.Header) {
+		h.Set("Content-Security-Policy", h.Get("Content-Security-Policy")+"; require-trusted-types-for 'script'; trusted-types holdfast")
+	}))
+	w := world{browser.Start(t, quick), browser.Serve(t, mux)}
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.Open(t, w.URL("/trusted"))
+		begin(tab, "")
+		assert.Equal(t, "TypeError", browser.Get[string](tab, "(() => { try { new Worker('/holdfast-worker.js') } catch (e) { return e.name } })()"), "the browser enforces the policy")
+		for _, module := range []string{"/holdfast.js", "/holdfast.js?again"} { // another copy makes no second policy
+			tab.MustEval(`{
+				const {createHoldfast} = await import('`+module+`')
+				const hf = createHoldfast(`+at(host, "trusted "+host+module)+`)
+				const autosave = hf.createAutoSave(() => 'text', {debounceMs: 20})
+				await autosave.ready
+				autosave.markDirty()
+				await autosave.flushNow()
+				result = [autosave.state().storage, new TextDecoder().decode(await autosave.read('current'))]
+				const services = hf.serve('sums', () => ({sum: (a, b) => a + b}))
+				result.push(await services.call('sum', 2, 3))
+				await hf.close()
+			} null`, nil)
+			assert.Equal(t, []any{"opfs", "text", 5.0}, browser.Get[[]any](tab, "result"))
+		}
+		eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Quiet("TrustedScriptURL")
+	})
+}
