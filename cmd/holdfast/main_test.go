@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"regexp"
@@ -19,34 +20,58 @@ import (
 
 var site = fstest.MapFS{"index.html": {Data: []byte("the demo")}}
 
-func TestServeAnswersUntilItIsStopped(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
+// served starts a server with a site, and returns its address and a function that stops it.
+func served(t *testing.T, site fs.FS) (address string, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
 	out, stdout := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
 		ended <- run(ctx, []string{"serve", "--drain", "0s", "--addr", "127.0.0.1:0", "--data-dir", t.TempDir()}, site, stdout, io.Discard)
 	}()
-
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	address := regexp.MustCompile(`http://localhost:\d+`).FindString(line)
+	address = regexp.MustCompile(`http://localhost:\d+`).FindString(line)
 	require.NotEmpty(t, address, line)
+	// The requests go to 127.0.0.1, because the machine decides what localhost resolves to.
+	return strings.Replace(address, "localhost", "127.0.0.1", 1), func() {
+		cancel()
+		select {
+		case err := <-ended:
+			assert.NoError(t, err)
+		case <-time.After(defaultOptions().server.StopLimit):
+			assert.Fail(t, "serve did not stop")
+		}
+	}
+}
 
-	// The request goes to 127.0.0.1, because the machine decides what localhost resolves to.
-	response, err := http.Get(strings.Replace(address, "localhost", "127.0.0.1", 1))
+func fetched(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	response, err := http.Get(url)
 	require.NoError(t, err)
-	body, err := io.ReadAll(response.Body)
+	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
-	assert.Equal(t, "the demo", string(body))
+	return response.StatusCode, string(text)
+}
 
+func TestServeAnswersUntilItIsStopped(t *testing.T) {
+	address, stop := served(t, site)
+	_, body := fetched(t, address)
+	assert.Equal(t, "the demo", body)
 	stop()
-	select {
-	case err := <-ended:
-		assert.NoError(t, err)
-	case <-time.After(defaultOptions().server.StopLimit):
-		assert.Fail(t, "serve did not stop")
-	}
+}
+
+// A binary of go install has no site, because the site is built and not in the repository.
+func TestServeWithoutASite(t *testing.T) {
+	address, stop := served(t, fstest.MapFS{".keep": {}})
+	status, body := fetched(t, address)
+	assert.Equal(t, http.StatusNotFound, status)
+	assert.Contains(t, body, `run "make build"`)
+	status, body = fetched(t, address+"/api/openapi.json")
+	assert.Equal(t, http.StatusOK, status)
+	assert.Contains(t, body, `"openapi"`)
+	stop()
 }
 
 func TestServeSaysThatThePortIsTaken(t *testing.T) {
@@ -56,11 +81,6 @@ func TestServeSaysThatThePortIsTaken(t *testing.T) {
 	addr := taken.Addr().String()
 	err = run(t.Context(), []string{"serve", "--addr", addr}, site, io.Discard, io.Discard)
 	assert.ErrorContains(t, err, addr+" is taken by another program")
-}
-
-func TestServeSaysThatTheSiteIsMissing(t *testing.T) {
-	err := run(t.Context(), []string{"serve"}, fstest.MapFS{".keep": {}}, io.Discard, io.Discard)
-	assert.ErrorContains(t, err, `run "make build"`)
 }
 
 func TestWrongUsage(t *testing.T) {

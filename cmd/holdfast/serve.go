@@ -68,14 +68,23 @@ func prepareServe(flags *flag.FlagSet) func(context.Context, call) error {
 	return func(ctx context.Context, use call) error { return serve(ctx, o, use.site, use.stdout, use.stderr) }
 }
 
+// buildSite says how a binary gets the site.
+const buildSite = `in a clone of the project, run "make build", then build holdfast again`
+
+// withoutSite answers instead of the site in a binary that was built without it, as go install does.
+func withoutSite(w http.ResponseWriter, _ *http.Request) {
+	static.SecurityHeaders(w.Header())
+	http.Error(w, "This server has no site, only the API. For a site, "+buildSite+".", http.StatusNotFound)
+}
+
 // serve runs the service with the site until ctx is done, and then stops gracefully. When it is ready, it prints one
-// line with the address to open. It logs to stderr.
+// line with the address to open. It logs to stderr. Without a site it serves the API alone.
 func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer) error {
 	pages, err := static.Handler(site)
-	if errors.Is(err, static.ErrNoIndex) {
-		return errors.New(`the site has not been built: run "make build", then build holdfast again`)
-	}
-	if err != nil {
+	noSite := errors.Is(err, static.ErrNoIndex)
+	if noSite {
+		pages = http.HandlerFunc(withoutSite)
+	} else if err != nil {
 		return err
 	}
 	if err := o.checkAnonymous(); err != nil {
@@ -96,6 +105,9 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 	}
 	defer metrics.close()
 	o.server.Log = o.newLog(stderr)
+	if noSite {
+		o.server.Log.Warn("this binary has no site, only the API: " + buildSite)
+	}
 	service, err := server.Start(ctx, o.server, pages)
 	if err != nil {
 		return err
