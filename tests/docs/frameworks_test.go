@@ -52,6 +52,7 @@ func TestFrameworks(t *testing.T) {
 				t.Run("path/"+part, func(t *testing.T) { testPath(t, chromium, server, part) })
 			}
 			t.Run("late", func(t *testing.T) { testLateContent(t, chromium, server) })
+			t.Run("refreshed", func(t *testing.T) { testRefreshed(t, chromium, server) })
 			t.Run("suspended", func(t *testing.T) { testSuspended(t, chromium, server) })
 		}
 	}
@@ -204,6 +205,25 @@ func testSuspended(t *testing.T, chromium *browser.Browser, server *browser.Serv
 	tab.Close()
 }
 
+// A developer saves the file of a component while its text is unsaved. The next version of the component has the text, and edits.
+func testRefreshed(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "refreshed.localhost", 1))
+	tab.MustEval("show('Refreshed')", nil)
+	edits(tab)
+	tab.Type("typed")
+	tab.MustEval("refresh()", nil)
+	tab.WaitFor(field+".dataset.version === 'second' && "+field+".value === 'typed' && !"+field+".readOnly", browser.Limit)
+	edits(tab)
+	tab.Type(" again")
+	assert.Equal(t, 1, tab.Workers())
+	tab.MustEval("show()", nil)
+	tab.WaitFor("!document.querySelector('#app textarea')", browser.Limit)
+	tab.MustEval("show('Refreshed')", nil)
+	tab.WaitFor(field+"?.value === 'typed again' && !"+field+".readOnly", browser.Limit)
+	quiet(tab)
+	tab.Close()
+}
+
 // edits waits until the user may type, and clicks.
 func edits(tab *browser.Tab) {
 	tab.WaitFor("!!"+field+" && !"+field+".readOnly", browser.Limit)
@@ -222,9 +242,11 @@ func shop(t *testing.T, app string) http.Handler {
 		require.NotEmpty(t, name, "%s does not begin with its name", b.name())
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(b.text), 0o644))
 	}
-	source, err := os.ReadFile(filepath.Join("frameworks", app))
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, app), source, 0o644))
+	for _, name := range []string{app, "refresh.js"} {
+		source, err := os.ReadFile(filepath.Join("frameworks", name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), source, 0o644))
+	}
 	script := assemble(t, filepath.Join(dir, app))
 
 	files, err := static.Handler(os.DirFS("../../web/site"))

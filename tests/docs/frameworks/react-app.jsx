@@ -1,5 +1,6 @@
 // Shows the components of docs/frameworks.md, and some that are harder, under StrictMode.
 
+import { refreshed } from "./refresh.js";
 import { StrictMode, Suspense, use, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { useAutoSave, useEditor, useHoldfast } from "holdfast/react";
@@ -61,6 +62,12 @@ function Turning() {
   return <textarea value={text} readOnly={readOnly} onChange={(event) => setText(event.target.value)} aria-label={page} />;
 }
 
+/** A component whose file is saved while it is shown. */
+const Refreshed = refreshed(["first", "second"].map((version) => () => {
+  const { text, setText, readOnly } = useEditor({ path: ["refreshed"] });
+  return <textarea data-version={version} value={text} readOnly={readOnly} onChange={(event) => setText(event.target.value)} aria-label="Refreshed" />;
+}));
+
 const Waits = ({ promise }) => use(promise);
 const done = Promise.resolve("");
 
@@ -75,7 +82,7 @@ function Suspending() {
   return <Suspense fallback={<p id="fallback">One moment.</p>}><Uncontrolled /><Waits promise={promise} /></Suspense>;
 }
 
-const parts = { Notes, Board, Uncontrolled, Other, Suspending, Pages, Turning, Turned };
+const parts = { Notes, Board, Uncontrolled, Other, Suspending, Pages, Turning, Turned, Refreshed };
 let root;
 globalThis.show = (name) => {
   const Part = parts[name];
