@@ -48,9 +48,9 @@ type FileLocks struct {
 
 	waits chan struct{} // capacity 1: this client begins to wait
 
+	requests requests
+
 	mu        sync.Mutex
-	waiters   map[string]*waiter
-	grants    map[string]*grant
 	questions int64            // number of questions asked so far
 	answers   map[string]int64 // by client: the last question it answered
 
@@ -122,19 +122,13 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 		options.Clock = lock.SystemClock{}
 	}
 	c := &FileLocks{dir: dir, options: options, poke: make(chan struct{}, 1), waits: make(chan struct{}, 1), turn: make(chan struct{}, 1), order: make(chan struct{}, 1),
-		waiters: make(map[string]*waiter), grants: make(map[string]*grant), name: lock.NewID(), answers: make(map[string]int64), hearing: hearing}
+		requests: requests{waiters: make(map[string]*waiter), grants: make(map[string]*grant)}, name: lock.NewID(), answers: make(map[string]int64), hearing: hearing}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	c.notifier = sync.OnceValue(func() *notifier { return newNotifier("holdfast:"+root+":.lock", c.heard) })
 	c.alive.dir = dir.Sub(aliveFolder)
 	c.dead, c.probed = make(map[string]bool), make(map[string]time.Duration)
 	c.unlikely, c.stalled = make(map[string]sighting), make(map[string]time.Duration)
 	return c, nil
-}
-
-// waiter is a pending request.
-type waiter struct {
-	granted chan struct{} // capacity 1
-	failed  chan error    // capacity 1
 }
 
 // Request implements [lock.Locker]. If another client holds a name, the error matches both ErrFallbackConflict and
@@ -147,18 +141,13 @@ func (c *FileLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 		return nil, err
 	}
 	e := &entry{id: lock.NewID(), state: waiting, wants: slices.Clone(r.Wants), asked: r.Asked}
-	w := &waiter{granted: make(chan struct{}, 1), failed: make(chan error, 1)}
 	g := &grant{locks: c, id: e.id, lost: make(chan struct{})}
-	c.mu.Lock()
-	c.waiters[e.id], c.grants[e.id] = w, g
-	c.mu.Unlock()
+	w := c.requests.begin(g)
 	err := c.enqueue(ctx, e, r)
 	if err == nil {
 		err = c.wait(ctx, w)
 	}
-	c.mu.Lock()
-	delete(c.waiters, e.id)
-	c.mu.Unlock()
+	c.requests.answered(e.id)
 	if err != nil {
 		_ = g.Release(context.WithoutCancel(ctx)) // remove the entry from the table, granted or not
 		return nil, err
@@ -169,10 +158,7 @@ func (c *FileLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 // wait returns nil once the request is granted. It gives back a grant that arrives as ctx ends.
 func (c *FileLocks) wait(ctx context.Context, w *waiter) error {
 	if len(w.granted) == 0 {
-		select {
-		case c.waits <- struct{}{}:
-		default:
-		}
+		signal(c.waits)
 	}
 	select {
 	case <-w.granted:
@@ -226,31 +212,20 @@ func invalid(detail string) error {
 
 // heard handles a message of another client. It does not block.
 func (c *FileLocks) heard(words []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	switch {
 	case len(words) == 3 && words[0] == asking:
 		go c.answer(words[1], words[2])
-		return
 	case len(words) == 4 && words[0] == answering && words[1] == c.name:
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.answers[words[3]], _ = strconv.ParseInt(words[2], 10, 64)
-		return
-	}
-	for _, id := range words {
-		if id == everyone || c.waiters[id] != nil || c.grants[id] != nil {
-			c.wake()
-			return
-		}
+	case c.requests.concerned(words):
+		c.wake()
 	}
 }
 
 // wake makes maintain look at the table.
-func (c *FileLocks) wake() {
-	select {
-	case c.poke <- struct{}{}:
-	default:
-	}
-}
+func (c *FileLocks) wake() { signal(c.poke) }
 
 // Close gives back everything that this client holds or waits for, and ends its goroutine. If ctx ends first, other
 // clients notice when this client's worker ends.
@@ -266,49 +241,4 @@ func (c *FileLocks) Close(ctx context.Context) error {
 		return nil
 	}
 	return c.depart(ctx)
-}
-
-// grant is a granted request.
-type grant struct {
-	locks   *FileLocks
-	id      string
-	lost    chan struct{}
-	losing  sync.Once
-	leaving sync.Once
-	err     error
-}
-
-// Lost implements [lock.Grant].
-func (g *grant) Lost() <-chan struct{} { return g.lost }
-
-// Look implements [lock.Grant]. A client that steals writes this into the table; its notification may arrive late.
-func (g *grant) Look(ctx context.Context, since lock.Instant) error {
-	if !g.locks.take(ctx) {
-		return context.Cause(ctx)
-	}
-	seen := g.locks.seen
-	g.locks.give()
-	if seen > since.Mono {
-		return nil
-	}
-	return g.locks.visit(ctx, nothing)
-}
-
-func (g *grant) lose() { g.losing.Do(func() { close(g.lost) }) }
-
-var errNotReleased = &lock.Error{Code: lock.CodeReleaseFailed, Operation: lock.OpRelease, Err: context.DeadlineExceeded,
-	Detail: "the browser's file storage did not answer in time; the lock is free when it answers, or when this page is closed"}
-
-// Release implements [lock.Grant]. If the table cannot be written, the next successful step removes the entry, or other
-// clients remove it once this client has ended.
-func (g *grant) Release(ctx context.Context) error {
-	g.leaving.Do(func() {
-		ctx, stop := context.WithTimeoutCause(ctx, stepLimit, errNotReleased)
-		defer stop()
-		g.locks.mu.Lock()
-		delete(g.locks.grants, g.id)
-		g.locks.mu.Unlock()
-		g.err = g.locks.leave(ctx, g.id)
-	})
-	return g.err
 }

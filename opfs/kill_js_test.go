@@ -279,7 +279,7 @@ func TestFrozenWaiterIsPassed(t *testing.T) {
 		_, err := frozen.Request(ctx, want("x"))
 		woken <- err
 	}()
-	require.Eventually(t, func() bool { frozen.mu.Lock(); defer frozen.mu.Unlock(); return len(frozen.own) == 2 }, prompt, time.Millisecond)
+	require.Eventually(t, func() bool { frozen.turn <- struct{}{}; defer func() { <-frozen.turn }(); return len(frozen.own) == 2 }, prompt, time.Millisecond)
 	frozen.turn <- struct{}{}
 	require.NoError(t, g.Release(t.Context()))
 	begun := time.Now()

@@ -60,7 +60,7 @@ func (c *FileLocks) maintain() {
 		if err == nil || ctx.Err() != nil || errors.Is(err, errFuture) {
 			failed = 0
 		} else if failed++; failed >= failures {
-			c.fail(err)
+			c.requests.fail(err)
 		}
 		stop()
 		timer.Reset(c.pause(pause))
@@ -98,11 +98,8 @@ func (c *FileLocks) sweep(ctx context.Context, last bool) error {
 
 // pause returns how long maintain sleeps.
 func (c *FileLocks) pause(base time.Duration) time.Duration {
-	c.mu.Lock()
-	waiting := len(c.waiters) > 0
-	c.mu.Unlock()
 	switch {
-	case waiting:
+	case c.requests.waiting():
 		return base/2 + rand.N(base/2)
 	case slices.ContainsFunc(c.own, (*entry).bars):
 		return resting
@@ -137,18 +134,6 @@ func (c *FileLocks) depart(ctx context.Context) error {
 	c.own, c.leaving = nil, false
 	c.alive.end(ctx)
 	return err
-}
-
-// fail reports to all waiters that the table cannot be used.
-func (c *FileLocks) fail(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for w := range maps.Values(c.waiters) {
-		select {
-		case w.failed <- err:
-		default:
-		}
-	}
 }
 
 // leave removes the entry of this client that has the id.

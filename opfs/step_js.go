@@ -201,25 +201,7 @@ func (s *session) adopt() {
 			c.own = append(c.own, e.clone())
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, e := range c.own {
-		if w := c.waiters[e.id]; w != nil && e.state == granted {
-			select {
-			case w.granted <- struct{}{}:
-			default:
-			}
-		}
-	}
-	for _, mine := range s.before {
-		g := c.grants[mine.id]
-		if g == nil || mine.state != granted || s.gave[mine.id] {
-			continue
-		}
-		if there := s.t.find(mine.id); there == nil || len(there.wants) < len(mine.wants) {
-			g.lose()
-		}
-	}
+	c.requests.inform(s, c.own)
 }
 
 // read decodes the file's content. A table that may be incomplete is in recovery afterwards.
