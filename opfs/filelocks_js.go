@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -48,11 +47,8 @@ type FileLocks struct {
 
 	waits chan struct{} // capacity 1: this client begins to wait
 
-	requests requests
-
-	mu        sync.Mutex
-	questions int64            // number of questions asked so far
-	answers   map[string]int64 // by client: the last question it answered
+	requests  requests
+	questions questions
 
 	order chan struct{} // capacity 1: the operation that fills it runs; later operations wait in order of arrival
 	turn  chan struct{} // capacity 1: the goroutine that fills it may use the fields below
@@ -61,8 +57,7 @@ type FileLocks struct {
 	image []byte // the last known content of the table's file
 	clientState
 
-	hook    func(step string) // for tests: called between the steps
-	hearing time.Duration     // constant outside tests
+	hook func(step string) // for tests: called between the steps
 }
 
 // clientState is what a client remembers from one step to the next.
@@ -122,7 +117,8 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 		options.Clock = lock.SystemClock{}
 	}
 	c := &FileLocks{dir: dir, options: options, poke: make(chan struct{}, 1), waits: make(chan struct{}, 1), turn: make(chan struct{}, 1), order: make(chan struct{}, 1),
-		requests: requests{waiters: make(map[string]*waiter), grants: make(map[string]*grant)}, name: lock.NewID(), answers: make(map[string]int64), hearing: hearing}
+		requests: requests{waiters: make(map[string]*waiter), grants: make(map[string]*grant)}, name: lock.NewID()}
+	c.questions = questions{name: c.name, hearing: hearing, answers: make(map[string]int64)}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	c.notifier = sync.OnceValue(func() *notifier { return newNotifier("holdfast:"+root+":.lock", c.heard) })
 	c.alive.dir = dir.Sub(aliveFolder)
@@ -216,9 +212,7 @@ func (c *FileLocks) heard(words []string) {
 	case len(words) == 3 && words[0] == asking:
 		go c.answer(words[1], words[2])
 	case len(words) == 4 && words[0] == answering && words[1] == c.name:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.answers[words[3]], _ = strconv.ParseInt(words[2], 10, 64)
+		c.questions.answered(words[3], words[2])
 	case c.requests.concerned(words):
 		c.wake()
 	}

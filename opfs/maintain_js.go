@@ -81,9 +81,7 @@ func (c *FileLocks) sweep(ctx context.Context, last bool) error {
 	absent := func(client string) bool { return !slices.Contains(c.clients, client) }
 	maps.DeleteFunc(c.dead, func(client string, _ bool) bool { return absent(client) })
 	maps.DeleteFunc(c.probed, func(client string, _ time.Duration) bool { return absent(client) })
-	c.mu.Lock()
-	maps.DeleteFunc(c.answers, func(client string, _ int64) bool { return absent(client) })
-	c.mu.Unlock()
+	c.questions.forget(absent)
 	look := suspects{clients: c.clients}
 	if len(c.clients) > 0 && c.clients[0] != c.alive.id && !last {
 		look.clients = c.clients[:1]

@@ -5,28 +5,11 @@ package opfs
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
-)
-
-// The messages about a query. A question names the asking client and its number. The answer also names the answering
-// client: the table now contains everything that the client had begun when it received the question.
-const (
-	asking    = "?"
-	answering = "!"
-)
-
-const (
-	// hearing is how long a query waits for answers. A client that left a question unanswered is not waited for until
-	// it answers again.
-	hearing = 100 * time.Millisecond
-	// doubtful is the time after which a query checks whether the clients that have not answered live.
-	doubtful = 10 * time.Millisecond
 )
 
 // Query implements [lock.Locker]. It leaves out clients that are gone.
@@ -64,11 +47,8 @@ func (c *FileLocks) ask(ctx context.Context) (t *table, number int64, err error)
 		return nil, 0, context.Cause(ctx)
 	}
 	defer exit(c.order)
-	c.mu.Lock()
-	c.questions++
-	number = c.questions
-	c.mu.Unlock()
-	c.notifier().notify([]string{asking, c.name, strconv.FormatInt(number, 10)})
+	number, words := c.questions.next()
+	c.notifier().notify(words)
 	t, err = c.look(ctx)
 	return t, number, err
 }
@@ -90,23 +70,17 @@ func (t *table) snapshot() (s lock.Snapshot) {
 
 // heardOut waits for the answers of the clients in the table. It reports whether there are any.
 func (c *FileLocks) heardOut(ctx context.Context, t *table, number int64) (others bool) {
-	for begun := c.options.Clock.Now().Mono; ; {
-		waited := c.options.Clock.Now().Mono - begun
-		var missing []string
-		c.mu.Lock()
-		for _, e := range t.queue {
-			if e.state == present && e.client != c.alive.id && !c.dead[e.client] {
-				others = true
-				if c.answers[e.client] >= number {
-					continue
-				}
-				missing = append(missing, e.client)
-				if waited > c.hearing {
-					c.answers[e.client] = math.MaxInt64
-				}
-			}
+	var clients []string
+	for _, e := range t.queue {
+		if e.state == present && e.client != c.alive.id {
+			clients = append(clients, e.client)
 		}
-		c.mu.Unlock()
+	}
+	for begun := c.options.Clock.Now().Mono; ; {
+		clients = slices.DeleteFunc(clients, func(client string) bool { return c.dead[client] })
+		others = others || len(clients) > 0
+		waited := c.options.Clock.Now().Mono - begun
+		missing := c.questions.unanswered(number, clients, waited)
 		if waited > doubtful {
 			c.investigate(ctx, suspects{clients: missing})
 		}

@@ -56,7 +56,7 @@ func TestQuerySeesPendingOperationsOfOthers(t *testing.T) {
 	t.Run("request", func(t *testing.T) {
 		root := newRoot()
 		a, holder := newClient(t, root), newClient(t, root)
-		a.hearing = time.Minute
+		a.questions.hearing = time.Minute
 		held := hold(t, holder, "x")
 		b, done := busyClient(t, root)
 		go func() { _, _ = b.Request(t.Context(), want("x")) }()
@@ -68,14 +68,14 @@ func TestQuerySeesPendingOperationsOfOthers(t *testing.T) {
 	t.Run("release", func(t *testing.T) {
 		root := newRoot()
 		a, b, waiter := newClient(t, root), newClient(t, root), newClient(t, root)
-		a.hearing = time.Minute
+		a.questions.hearing = time.Minute
 		held := hold(t, b, "x")
 		go func() { _, _ = waiter.Request(t.Context(), want("x")) }()
 		inLine(t, a, 1)
 		waiter.turn <- struct{}{}
-		a.mu.Lock()
-		a.answers[waiter.alive.id] = math.MaxInt64 // it does not answer, and is not waited for
-		a.mu.Unlock()
+		a.questions.mu.Lock()
+		a.questions.answers[waiter.alive.id] = math.MaxInt64 // it does not answer, and is not waited for
+		a.questions.mu.Unlock()
 		b.turn <- struct{}{}
 		b.hook = func(step string) {
 			if step == "alive" {
@@ -99,18 +99,18 @@ func TestQueryDoesNotWaitForFrozenClient(t *testing.T) {
 	root := newRoot()
 	a := newClient(t, root)
 	b, wake := busyClient(t, root)
-	a.hearing = 50 * time.Millisecond
+	a.questions.hearing = 50 * time.Millisecond
 	_, err := a.QuerySettled(t.Context())
 	require.NoError(t, err)
-	a.hearing = time.Hour
+	a.questions.hearing = time.Hour
 	_, err = a.QuerySettled(t.Context())
 	require.NoError(t, err)
 
 	wake()
 	require.Eventually(t, func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return a.answers[b.alive.id] <= a.questions
+		a.questions.mu.Lock()
+		defer a.questions.mu.Unlock()
+		return a.questions.answers[b.alive.id] <= a.questions.asked
 	}, 5*time.Second, time.Millisecond)
 	b.turn <- struct{}{}
 	seen := querying(t, a)
@@ -122,7 +122,7 @@ func TestQueryDoesNotWaitForFrozenClient(t *testing.T) {
 func TestQueryDoesNotWaitForDeadClient(t *testing.T) {
 	root := newRoot()
 	a := newClient(t, root)
-	a.hearing = time.Hour
+	a.questions.hearing = time.Hour
 	for range 3 {
 		p := startPeer(t, root, safejs.Null())
 		p.tell("request", "x")
