@@ -116,13 +116,13 @@ func TestDamageUnderHolder(t *testing.T) {
 	first := newClient(t, newRoot())
 	_, err := first.Request(t.Context(), want("x"))
 	require.NoError(t, err)
-	for name := range damages(image(t, first.dir)) {
+	for name := range damages(image(t, first.file.dir)) {
 		t.Run(name, func(t *testing.T) {
 			root := newRoot()
 			holder, other := newClient(t, root), newClient(t, root)
 			g, err := holder.Request(t.Context(), want("x"))
 			require.NoError(t, err)
-			damages(image(t, holder.dir))[name](t, holder.dir)
+			damages(image(t, holder.file.dir))[name](t, holder.file.dir)
 
 			_, err = within(300*time.Millisecond, other, "x")
 			assert.ErrorIs(t, err, context.DeadlineExceeded)
@@ -147,7 +147,7 @@ func TestDamageWhileHolderIsFrozen(t *testing.T) {
 	<-time.After(10 * time.Millisecond)
 	frozen.turn <- struct{}{} // it makes no further step
 	defer func() { <-frozen.turn }()
-	put(t, frozen.dir, []byte("garbage"))
+	put(t, frozen.file.dir, []byte("garbage"))
 	begun := time.Now()
 	_, err = try(other, "x")
 	assert.ErrorIs(t, err, lock.ErrFallbackConflict)
@@ -159,7 +159,7 @@ func TestDamageWhileHolderIsFrozen(t *testing.T) {
 
 func TestDamageWithoutClients(t *testing.T) {
 	c := newClient(t, newRoot())
-	put(t, c.dir, []byte("garbage"))
+	put(t, c.file.dir, []byte("garbage"))
 	g, err := try(c, "x")
 	require.NoError(t, err)
 	require.NoError(t, g.Release(t.Context()))
@@ -170,7 +170,7 @@ func TestNewerVersion(t *testing.T) {
 	c.options.TTL = time.Second
 	text := []byte("what a later version writes")
 	head := fmt.Appendf(nil, "%s%d number=8 bytes=%d", magic, version+1, len(text))
-	put(t, c.dir, fmt.Appendf(head, " %s\n%s", checksum(head, text), text))
+	put(t, c.file.dir, fmt.Appendf(head, " %s\n%s", checksum(head, text), text))
 	_, err := try(c, "x")
 	require.ErrorIs(t, err, lock.ErrFallbackConflict)
 	assert.Contains(t, err.Error(), "reload")
@@ -182,7 +182,7 @@ func TestNewerVersion(t *testing.T) {
 
 func TestDirectoryInPlaceOfLockFile(t *testing.T) {
 	c := newClient(t, newRoot())
-	folder := must(c.dir.open(t.Context()))
+	folder := must(c.file.dir.open(t.Context()))
 	must(call(t.Context(), folder, "getDirectoryHandle", lockFile, map[string]any{"create": true}))
 	_, err := try(c, "x")
 	require.ErrorIs(t, err, lock.ErrUnsupported)
@@ -319,12 +319,12 @@ func TestDamageUnderRecord(t *testing.T) {
 	}
 	first := newClient(t, newRoot())
 	claim(t, first)
-	for name := range damages(image(t, first.dir)) {
+	for name := range damages(image(t, first.file.dir)) {
 		t.Run(name, func(t *testing.T) {
 			root := newRoot()
 			holder, other := newClient(t, root), newClient(t, root)
 			r := claim(t, holder)
-			damages(image(t, holder.dir))[name](t, holder.dir)
+			damages(image(t, holder.file.dir))[name](t, holder.file.dir)
 
 			r.ExpiresAt = now.Add(2 * time.Minute)
 			require.NoError(t, holder.Renew(t.Context(), r))

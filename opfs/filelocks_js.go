@@ -35,7 +35,6 @@ type Options struct {
 // It opens no file, channel or goroutine before its first use. Some seconds after the last grant, waiter and record
 // only the channel stays open.
 type FileLocks struct {
-	dir      *Dir
 	name     string // the name of this client in its requests
 	options  Options
 	notifier func() *notifier
@@ -52,9 +51,7 @@ type FileLocks struct {
 
 	order chan struct{} // capacity 1: the operation that fills it runs; later operations wait in order of arrival
 	turn  chan struct{} // capacity 1: the goroutine that fills it may use the fields below
-	file  safejs.Value  // of the table, where opened
-	open  bool
-	image []byte // the last known content of the table's file
+	file  tableFile
 	clientState
 
 	hook func(step string) // for tests: called between the steps
@@ -116,9 +113,10 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 	if options.Clock == nil {
 		options.Clock = lock.SystemClock{}
 	}
-	c := &FileLocks{dir: dir, options: options, poke: make(chan struct{}, 1), waits: make(chan struct{}, 1), turn: make(chan struct{}, 1), order: make(chan struct{}, 1),
-		requests: requests{waiters: make(map[string]*waiter), grants: make(map[string]*grant)}, name: lock.NewID()}
-	c.questions = questions{name: c.name, hearing: hearing, answers: make(map[string]int64)}
+	name := lock.NewID()
+	c := &FileLocks{file: tableFile{dir: dir, client: name, tables: options.Tables}, options: options, poke: make(chan struct{}, 1), waits: make(chan struct{}, 1), turn: make(chan struct{}, 1), order: make(chan struct{}, 1),
+		requests: requests{waiters: make(map[string]*waiter), grants: make(map[string]*grant)}, name: name}
+	c.questions = questions{name: name, hearing: hearing, answers: make(map[string]int64)}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	c.notifier = sync.OnceValue(func() *notifier { return newNotifier("holdfast:"+root+":.lock", c.heard) })
 	c.alive.dir = dir.Sub(aliveFolder)

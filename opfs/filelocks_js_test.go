@@ -97,10 +97,10 @@ func TestNothingOutsideTheRoot(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, g.Release(t.Context()))
 	assert.ElementsMatch(t, append(before, root), list())
-	names, err := c.dir.parent.names(t.Context())
+	names, err := c.file.dir.parent.names(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"project"}, names)
-	names, err = c.dir.names(t.Context())
+	names, err = c.file.dir.names(t.Context())
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{lockFile, aliveFolder}, names)
 }

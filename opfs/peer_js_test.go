@@ -169,7 +169,7 @@ func runPeer(root string) {
 		case "hang": // before the n-th operation of the browser
 			plant(number(words[1]), hang)
 		case "keep open": // hangs with the table open
-			file := must(c.dir.file(ctx, lockFile, true))
+			file := must(c.file.dir.file(ctx, lockFile, true))
 			for _, err := openHandle(ctx, file); err != nil; _, err = openHandle(ctx, file) {
 				must(0, wait.For(ctx, time.Millisecond))
 			}

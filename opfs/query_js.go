@@ -128,12 +128,12 @@ func (c *FileLocks) glance(ctx context.Context) (*table, error) {
 		return nil, context.Cause(ctx)
 	}
 	defer c.give()
-	image, err := c.content(ctx)
+	image, err := c.file.content(ctx)
 	if isNamed(err, notFound) {
 		return &table{}, nil
 	}
 	if err != nil {
-		return nil, c.dir.explain(ctx, c.dir.String()+"/"+lockFile, err)
+		return nil, c.file.explain(ctx, err)
 	}
 	now, _, err := newest(image)
 	if errors.Is(err, errFuture) {

@@ -166,7 +166,7 @@ func (s *session) recover() {
 	switch {
 	case called && !missing:
 	case !s.now.Wall.Before(r.until):
-		s.warning = s.c.dir.String() + "/" + lockFile + " is in use again, although a tab that is open did not say what it holds"
+		s.warning = s.c.file.path() + " is in use again, although a tab that is open did not say what it holds"
 		if called {
 			s.introduce(s.c.present.living)
 		}
@@ -180,7 +180,6 @@ func (s *session) recover() {
 
 // introduce puts clients into the table that said nothing during a recovery. Otherwise each client that begins later
 // would take the table for another one and begin a recovery again.
-// the table for another one, and begin a recovery again.
 func (s *session) introduce(silent []string) {
 	for _, client := range silent {
 		if !s.t.knows(client) {

@@ -121,6 +121,35 @@ func (c *FileLocks) stepLocked(ctx context.Context, change func(*session) error)
 	return suspects{}, err
 }
 
+// transact makes a step: it changes the table while no other client can read or change it. If it returns an error and a
+// session, the error is the answer of change, and the step was made all the same.
+//
+// The step is decided on the content that this client knows. Options.Tables writes it if the file still has that
+// content, and otherwise returns the current content: a compare-and-swap.
+func (c *FileLocks) transact(ctx context.Context, change func(*session) error) (*session, error) {
+	for {
+		s, refused := c.decide(c.file.image, change)
+		c.at("decided")
+		told := s
+		if s == nil {
+			told = &session{} // nothing is written
+		}
+		same, err := c.file.exchange(ctx, true, told)
+		switch {
+		case err != nil && len(told.patches) > 0:
+			return nil, c.unwritten(ctx, err)
+		case err != nil:
+			return nil, c.file.explain(ctx, err)
+		case !same:
+			continue
+		case s == nil:
+			return nil, refused
+		}
+		s.written()
+		return s, refused
+	}
+}
+
 func (c *FileLocks) at(name string) {
 	if c.hook != nil {
 		c.hook(name)
@@ -181,12 +210,11 @@ func (s *session) written() {
 
 func (c *FileLocks) unwritten(ctx context.Context, err error) error {
 	c.doubt = true
-	path := c.dir.String() + "/" + lockFile
 	//nolint:errorlint // whether it is another error, not what it wraps
-	if explained := c.dir.explain(ctx, path, err); explained != err || ctx.Err() != nil {
+	if explained := c.file.explain(ctx, err); explained != err || ctx.Err() != nil {
 		return explained
 	}
-	return unsupported(path+": the file cannot be written", err)
+	return unsupported(c.file.path()+": the file cannot be written", err)
 }
 
 // adopt remembers this client's part of the table, and informs its waiters and holders.
@@ -236,7 +264,7 @@ func (s *session) startOver(why error, unused bool) {
 	s.t.recovery = &recovery{until: s.now.Wall.Add(s.c.options.TTL).Truncate(time.Millisecond)}
 	s.notify = append(s.notify, everyone)
 	if !unused {
-		s.warning = s.c.dir.String() + "/" + lockFile + " was damaged (" + why.Error() +
+		s.warning = s.c.file.path() + " was damaged (" + why.Error() +
 			") and is written anew; nothing is granted until all open tabs have said what they hold"
 	}
 }

@@ -13,39 +13,28 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-// transact makes a step: it changes the table while no other client can read or change it. If it returns an error and a
-// session, the error is the answer of change, and the step was made all the same.
-//
-// The step is decided on the content that this client knows. Options.Tables writes it if the file still has that
-// content, and otherwise returns the current content: a compare-and-swap.
-func (c *FileLocks) transact(ctx context.Context, change func(*session) error) (*session, error) {
-	for {
-		s, refused := c.decide(c.image, change)
-		c.at("decided")
-		told := s
-		if s == nil {
-			told = &session{} // nothing is written
-		}
-		same, err := c.exchange(ctx, true, told)
-		switch {
-		case err != nil && len(told.patches) > 0:
-			return nil, c.unwritten(ctx, err)
-		case err != nil:
-			return nil, c.dir.explain(ctx, c.dir.String()+"/"+lockFile, err)
-		case !same:
-			continue
-		case s == nil:
-			return nil, refused
-		}
-		s.written()
-		return s, refused
-	}
+// tableFile is the file of the table, as one client knows it. One goroutine at a time may use it.
+type tableFile struct {
+	dir    *Dir
+	client string       // the name of this client in its requests
+	tables safejs.Value // Options.Tables
+
+	file  safejs.Value // where opened
+	open  bool
+	image []byte // the last known content
+}
+
+func (f *tableFile) path() string { return f.dir.String() + "/" + lockFile }
+
+// explain adds to an error what is known about the file.
+func (f *tableFile) explain(ctx context.Context, err error) error {
+	return f.dir.explain(ctx, f.path(), err)
 }
 
 // exchange makes a step if the file has the content that this client knows. Afterwards the client knows the file's
 // content.
-func (c *FileLocks) exchange(ctx context.Context, create bool, s *session) (same bool, err error) {
-	expected, err := jsbridge.Uint8Array(c.image)
+func (f *tableFile) exchange(ctx context.Context, create bool, s *session) (same bool, err error) {
+	expected, err := jsbridge.Uint8Array(f.image)
 	if err != nil {
 		return false, err
 	}
@@ -58,18 +47,18 @@ func (c *FileLocks) exchange(ctx context.Context, create bool, s *session) (same
 		writes[i] = map[string]any{"at": p.offset, "data": data}
 	}
 	var other safejs.Value
-	err = c.onTable(ctx, create, func(file safejs.Value) (err error) {
-		other, err = call(ctx, c.options.Tables, "swap", c.name, c.dir.String()+"/"+lockFile, file, expected, writes, s.size, maxImage, s.keep)
+	err = f.use(ctx, create, func(file safejs.Value) (err error) {
+		other, err = call(ctx, f.tables, "swap", f.client, f.path(), file, expected, writes, s.size, maxImage, s.keep)
 		return err
 	})
 	switch {
 	case err != nil:
 		return false, err
 	case other.Type() == safejs.TypeObject:
-		c.image, err = jsbridge.Bytes(other)
+		f.image, err = jsbridge.Bytes(other)
 		return false, err
 	}
-	c.image = applied(c.image, s.patches, s.size)
+	f.image = applied(f.image, s.patches, s.size)
 	return true, nil
 }
 
@@ -89,24 +78,24 @@ func applied(image []byte, patches []patch, size int) []byte {
 }
 
 // content returns the file's content, or a NotFoundError if there is no file.
-func (c *FileLocks) content(ctx context.Context) ([]byte, error) {
-	_, err := c.exchange(ctx, false, &session{size: -1})
-	return c.image, err
+func (f *tableFile) content(ctx context.Context) ([]byte, error) {
+	_, err := f.exchange(ctx, false, &session{size: -1})
+	return f.image, err
 }
 
-// onTable calls use with the file. It repeats the call while another client has the file open, and some times if the
+// use calls do with the file. It repeats the call while another client has the file open, and some times if the
 // browser does not answer.
-func (c *FileLocks) onTable(ctx context.Context, create bool, use func(file safejs.Value) error) error {
+func (f *tableFile) use(ctx context.Context, create bool, do func(file safejs.Value) error) error {
 	silent := 0
 	for pause := shortest; ; pause = longer(pause) {
-		if !c.open {
-			file, err := c.dir.file(ctx, lockFile, create)
+		if !f.open {
+			file, err := f.dir.file(ctx, lockFile, create)
 			if err != nil {
 				return err
 			}
-			c.file, c.open = file, true
+			f.file, f.open = file, true
 		}
-		err := use(c.file)
+		err := do(f.file)
 		if unanswered(err) {
 			silent++
 		}
@@ -118,13 +107,13 @@ func (c *FileLocks) onTable(ctx context.Context, create bool, use func(file safe
 				return err
 			}
 		case isNamed(err, notFound):
-			c.open = false // removed, or replaced by something else
+			f.open = false // removed, or replaced by something else
 			if !create {
 				return err
 			}
 		default:
-			c.open = false
-			return c.dir.explain(ctx, c.dir.String()+"/"+lockFile, err)
+			f.open = false
+			return f.explain(ctx, err)
 		}
 	}
 }

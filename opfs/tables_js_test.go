@@ -33,7 +33,7 @@ func makeStep(t *testing.T, c *FileLocks) {
 func keeper(t *testing.T, root string) *FileLocks {
 	c := newClient(t, root)
 	if !helped() {
-		c.options.Tables = made("tables.js", "new module.Tables(1e9)")
+		c.file.tables = made("tables.js", "new module.Tables(1e9)")
 	}
 	return c
 }
@@ -45,30 +45,30 @@ func TestTableStaysOpen(t *testing.T) {
 	kept := false
 	for end := time.Now().Add(5 * time.Second); !kept && time.Now().Before(end); {
 		makeStep(t, c)
-		kept = tableIsOpen(t, c.dir)
+		kept = tableIsOpen(t, c.file.dir)
 	}
 	assert.True(t, kept)
-	require.Eventually(t, func() bool { return !tableIsOpen(t, c.dir) }, 5*time.Second, 10*time.Millisecond, "it is kept for ever")
+	require.Eventually(t, func() bool { return !tableIsOpen(t, c.file.dir) }, 5*time.Second, 10*time.Millisecond, "it is kept for ever")
 
 	require.NoError(t, c.visit(t.Context(), func(s *session) error {
 		s.changed, s.notify = true, []string{"somebody"}
 		return nil
 	}))
-	assert.False(t, tableIsOpen(t, c.dir))
+	assert.False(t, tableIsOpen(t, c.file.dir))
 }
 
 // A hidden page does not keep the table open, and closes it at once when it becomes hidden.
 func TestHiddenPageClosesTable(t *testing.T) {
 	c := keeper(t, newRoot())
 	makeStep(t, c)
-	require.True(t, tableIsOpen(t, c.dir))
-	must(c.options.Tables.Call("keep", false))
-	assert.False(t, tableIsOpen(t, c.dir))
+	require.True(t, tableIsOpen(t, c.file.dir))
+	must(c.file.tables.Call("keep", false))
+	assert.False(t, tableIsOpen(t, c.file.dir))
 	makeStep(t, c)
-	assert.False(t, tableIsOpen(t, c.dir))
-	must(c.options.Tables.Call("keep", true))
+	assert.False(t, tableIsOpen(t, c.file.dir))
+	must(c.file.tables.Call("keep", true))
 	makeStep(t, c)
-	assert.True(t, tableIsOpen(t, c.dir))
+	assert.True(t, tableIsOpen(t, c.file.dir))
 }
 
 // A client closes the table for each client that asks, also for one in another thread.
@@ -126,7 +126,7 @@ func TestClientThatDecidesAgainIsWaitedFor(t *testing.T) {
 	root := newRoot()
 	c, other := keeper(t, root), newClient(t, root)
 	makeStep(t, other)
-	same, err := c.exchange(t.Context(), true, &session{}) // it does not know the file's content, and does not decide again
+	same, err := c.file.exchange(t.Context(), true, &session{}) // it does not know the file's content, and does not decide again
 	require.NoError(t, err)
 	require.False(t, same)
 	makeStep(t, other)
@@ -136,7 +136,7 @@ func TestClientThatDecidesAgainIsWaitedFor(t *testing.T) {
 func TestClearedTableIsOpenedAgain(t *testing.T) {
 	c := keeper(t, newRoot())
 	makeStep(t, c)
-	c.options.Tables = made("tables.js", "new module.Tables(1e9, 20)")
+	c.file.tables = made("tables.js", "new module.Tables(1e9, 20)")
 	makeStep(t, c)
 	<-time.After(30 * time.Millisecond)
 	opened := counting(t)
