@@ -145,8 +145,8 @@ func TestDamageWhileHolderIsFrozen(t *testing.T) {
 	_, err := frozen.Request(t.Context(), want("x"))
 	require.NoError(t, err)
 	<-time.After(10 * time.Millisecond)
-	frozen.turn <- struct{}{} // it makes no further step
-	defer func() { <-frozen.turn }()
+	frozen.turn.take(context.Background()) // it makes no further step
+	defer frozen.turn.give()
 	put(t, frozen.file.dir, []byte("garbage"))
 	begun := time.Now()
 	_, err = try(other, "x")

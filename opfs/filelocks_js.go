@@ -36,7 +36,7 @@ type Options struct {
 // only the channel stays open.
 type FileLocks struct {
 	name     string // the name of this client in its requests
-	options  Options
+	options  *Options
 	notifier func() *notifier
 
 	life context.Context // ends when Close begins
@@ -49,9 +49,10 @@ type FileLocks struct {
 	requests  requests
 	questions questions
 
-	order chan struct{} // capacity 1: the operation that fills it runs; later operations wait in order of arrival
-	turn  chan struct{} // capacity 1: the goroutine that fills it may use the fields below
-	file  tableFile
+	order    turn // the operation that has it runs; later operations wait in order of arrival
+	turn     turn // the goroutine that has it may use the fields below
+	file     tableFile
+	liveness liveness
 	clientState
 
 	hook func(step string) // for tests: called between the steps
@@ -59,29 +60,17 @@ type FileLocks struct {
 
 // clientState is what a client remembers from one step to the next.
 type clientState struct {
-	alive          alive
-	own            []*entry // this client's entries as the table last had them
-	clients        []string // all clients in the table
-	swept          time.Duration
-	doubt          bool  // the table may have more entries of this client
-	number         int64 // of the last version of the table that this client saw
-	used           time.Duration
-	seen           time.Duration // when this client last saw the table
-	dead           map[string]bool
-	present        presence                 // the living clients, if the last recovery asked for them
-	strangers      []string                 // clients that had a file, but no entry, when this client began
-	strangersFound time.Duration            // when they were first found to live
-	leaving        bool                     // the next step removes this client from the table
-	probed         map[string]time.Duration // when a client was last found alive
-	unlikely       map[string]sighting      // expiries that cannot be right
-	stalled        map[string]time.Duration
-	future         sighting
-}
-
-// presence lists the clients that lived during a recovery.
-type presence struct {
-	until  time.Time // of the recovery
-	living []string
+	own      []*entry // this client's entries as the table last had them
+	clients  []string // all clients in the table
+	swept    time.Duration
+	doubt    bool  // the table may have more entries of this client
+	number   int64 // of the last version of the table that this client saw
+	used     time.Duration
+	seen     time.Duration       // when this client last saw the table
+	leaving  bool                // the next step removes this client from the table
+	unlikely map[string]sighting // expiries that cannot be right
+	stalled  map[string]time.Duration
+	future   sighting
 }
 
 // sighting is an observation that stays valid for a limited time.
@@ -114,13 +103,12 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 		options.Clock = lock.SystemClock{}
 	}
 	name := lock.NewID()
-	c := &FileLocks{file: tableFile{dir: dir, client: name, tables: options.Tables}, options: options, poke: make(chan struct{}, 1), waits: make(chan struct{}, 1), turn: make(chan struct{}, 1), order: make(chan struct{}, 1),
+	c := &FileLocks{file: tableFile{dir: dir, client: name, tables: options.Tables}, options: &options, poke: make(chan struct{}, 1), waits: make(chan struct{}, 1), turn: newTurn(), order: newTurn(),
 		requests: requests{waiters: make(map[string]*waiter), grants: make(map[string]*grant)}, name: name}
 	c.questions = questions{name: name, hearing: hearing, answers: make(map[string]int64)}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	c.notifier = sync.OnceValue(func() *notifier { return newNotifier("holdfast:"+root+":.lock", c.heard) })
-	c.alive.dir = dir.Sub(aliveFolder)
-	c.dead, c.probed = make(map[string]bool), make(map[string]time.Duration)
+	c.liveness = liveness{options: &options, turn: c.turn, alive: alive{dir: dir.Sub(aliveFolder)}, dead: make(map[string]bool), probed: make(map[string]time.Duration)}
 	c.unlikely, c.stalled = make(map[string]sighting), make(map[string]time.Duration)
 	return c, nil
 }
@@ -225,11 +213,11 @@ func (c *FileLocks) Close(ctx context.Context) error {
 	c.end(errClosed)
 	c.work.Wait()
 	defer c.notifier().close()
-	if !c.take(ctx) {
+	if !c.turn.take(ctx) {
 		return context.Cause(ctx)
 	}
-	defer c.give()
-	if c.alive.file == nil {
+	defer c.turn.give()
+	if c.liveness.alive.file == nil {
 		return nil
 	}
 	return c.depart(ctx)

@@ -72,7 +72,7 @@ func TestClose(t *testing.T) {
 		require.NoError(t, g.Release(t.Context()))
 		_, err = try(a, "x")
 		require.ErrorIs(t, err, lock.ErrAborted)
-		names, err := a.alive.dir.names(t.Context())
+		names, err := a.liveness.alive.dir.names(t.Context())
 		require.NoError(t, err)
 		assert.Empty(t, names)
 	}
@@ -116,11 +116,11 @@ func TestLookNoticesSteal(t *testing.T) {
 
 	theft := want("x")
 	theft.Steal = true
-	c.turn <- struct{}{} // its maintain loop cannot look
+	c.turn.take(context.Background()) // its maintain loop cannot look
 	_, err = thief.Request(t.Context(), theft)
 	require.NoError(t, err)
 	assert.False(t, lost(g))
-	<-c.turn
+	c.turn.give()
 	require.NoError(t, g.Look(t.Context(), lock.SystemClock{}.Now()))
 	assert.True(t, lost(g))
 }

@@ -82,9 +82,9 @@ func TestKilledBeforeAnyFileCall(t *testing.T) {
 func ended(t *testing.T, c *FileLocks) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		all, err := c.alive.others(context.Background())
+		all, err := c.liveness.alive.others(context.Background())
 		for _, client := range all {
-			file, missing := c.alive.dir.file(context.Background(), client, false)
+			file, missing := c.liveness.alive.dir.file(context.Background(), client, false)
 			if missing == nil && probe(context.Background(), file) != nil {
 				return false
 			}
@@ -117,7 +117,7 @@ func heirOf(t *testing.T, c *FileLocks) func(*testing.T) {
 func assertOnly(t *testing.T, c *FileLocks) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		others, err := c.alive.others(context.Background())
+		others, err := c.liveness.alive.others(context.Background())
 		table, err2 := c.glance(context.Background())
 		return err == nil && err2 == nil && len(others) == 0 && len(table.queue) <= 1
 	}, 5*time.Second, 50*time.Millisecond, "something of a client that is gone is left")
@@ -279,12 +279,16 @@ func TestFrozenWaiterIsPassed(t *testing.T) {
 		_, err := frozen.Request(ctx, want("x"))
 		woken <- err
 	}()
-	require.Eventually(t, func() bool { frozen.turn <- struct{}{}; defer func() { <-frozen.turn }(); return len(frozen.own) == 2 }, prompt, time.Millisecond)
-	frozen.turn <- struct{}{}
+	require.Eventually(t, func() bool {
+		frozen.turn.take(context.Background())
+		defer frozen.turn.give()
+		return len(frozen.own) == 2
+	}, prompt, time.Millisecond)
+	frozen.turn.take(context.Background())
 	require.NoError(t, g.Release(t.Context()))
 	begun := time.Now()
 	g, err = within(prompt, other, "x")
-	<-frozen.turn
+	frozen.turn.give()
 	require.NoError(t, err)
 	assert.Greater(t, time.Since(begun), patience)
 	select {
@@ -376,7 +380,7 @@ func TestClientRests(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, g.Release(t.Context()))
 	require.Eventually(t, func() bool {
-		names, err := c.alive.dir.names(context.Background())
+		names, err := c.liveness.alive.dir.names(context.Background())
 		return err == nil && len(names) == 0
 	}, 5*time.Second, 50*time.Millisecond)
 	c.work.Wait()

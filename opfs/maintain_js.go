@@ -5,7 +5,6 @@ package opfs
 import (
 	"context"
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -77,18 +76,16 @@ func (c *FileLocks) sweep(ctx context.Context, last bool) error {
 		return nil
 	}
 	c.swept = now
-	// A client that is gone never comes back: what is forgotten here can be found out again.
 	absent := func(client string) bool { return !slices.Contains(c.clients, client) }
-	maps.DeleteFunc(c.dead, func(client string, _ bool) bool { return absent(client) })
-	maps.DeleteFunc(c.probed, func(client string, _ time.Duration) bool { return absent(client) })
+	c.liveness.forget(absent)
 	c.questions.forget(absent)
 	look := suspects{clients: c.clients}
-	if len(c.clients) > 0 && c.clients[0] != c.alive.id && !last {
+	if len(c.clients) > 0 && c.clients[0] != c.liveness.alive.id && !last {
 		look.clients = c.clients[:1]
-	} else if files, err := c.alive.others(ctx); err == nil {
+	} else if files, err := c.liveness.alive.others(ctx); err == nil {
 		look.clients = append(files, c.clients...)
 	}
-	if c.investigate(ctx, look) {
+	if c.liveness.investigate(ctx, look) {
 		return c.revisit(ctx, nothing)
 	}
 	return nil
@@ -109,10 +106,10 @@ func (c *FileLocks) pause(base time.Duration) time.Duration {
 
 // rest closes the liveness file when it is no longer needed.
 func (c *FileLocks) rest(ctx context.Context) bool {
-	if !c.take(ctx) {
+	if !c.turn.take(ctx) {
 		return false
 	}
-	defer c.give()
+	defer c.turn.give()
 	if !c.idle() {
 		return false
 	}
@@ -130,29 +127,29 @@ func (c *FileLocks) depart(ctx context.Context) error {
 	c.own, c.leaving = nil, true
 	_, err := c.stepLocked(ctx, nothing)
 	c.own, c.leaving = nil, false
-	c.alive.end(ctx)
+	c.liveness.alive.end(ctx)
 	return err
 }
 
 // leave removes the entry of this client that has the id.
 func (c *FileLocks) leave(ctx context.Context, id string) error {
-	if !enter(ctx, c.order) {
+	if !c.order.take(ctx) {
 		c.disown(id)
 		return context.Cause(ctx)
 	}
-	defer exit(c.order)
-	if !c.take(ctx) {
+	defer c.order.give()
+	if !c.turn.take(ctx) {
 		c.disown(id)
 		return context.Cause(ctx)
 	}
-	none := c.alive.file == nil || !c.doubt && !slices.ContainsFunc(c.own, func(e *entry) bool { return e.id == id })
-	c.give()
+	none := c.liveness.alive.file == nil || !c.doubt && !slices.ContainsFunc(c.own, func(e *entry) bool { return e.id == id })
+	c.turn.give()
 	if none {
 		return nil
 	}
 	err := c.use(ctx, func(s *session) error {
 		e := s.t.find(id)
-		if e == nil || e.client != c.alive.id {
+		if e == nil || e.client != c.liveness.alive.id {
 			return nil
 		}
 		s.gave[id], s.changed = true, true

@@ -27,7 +27,7 @@ func (c *FileLocks) Query(ctx context.Context) (lock.Snapshot, error) {
 func (c *FileLocks) QuerySettled(ctx context.Context) (lock.Snapshot, error) {
 	t, number, err := c.ask(ctx)
 	if err == nil && c.heardOut(ctx, t, number) {
-		before, me := t, c.alive.id
+		before, me := t, c.liveness.alive.id
 		if t, err = c.look(ctx); err == nil {
 			t.restore(me, before)
 		}
@@ -43,10 +43,10 @@ func (c *FileLocks) QuerySettled(ctx context.Context) (lock.Snapshot, error) {
 
 // ask notifies the other clients and reads the table, in the order of this client's operations.
 func (c *FileLocks) ask(ctx context.Context) (t *table, number int64, err error) {
-	if !enter(ctx, c.order) {
+	if !c.order.take(ctx) {
 		return nil, 0, context.Cause(ctx)
 	}
-	defer exit(c.order)
+	defer c.order.give()
 	number, words := c.questions.next()
 	c.notifier().notify(words)
 	t, err = c.look(ctx)
@@ -72,17 +72,17 @@ func (t *table) snapshot() (s lock.Snapshot) {
 func (c *FileLocks) heardOut(ctx context.Context, t *table, number int64) (others bool) {
 	var clients []string
 	for _, e := range t.queue {
-		if e.state == present && e.client != c.alive.id {
+		if e.state == present && e.client != c.liveness.alive.id {
 			clients = append(clients, e.client)
 		}
 	}
 	for begun := c.options.Clock.Now().Mono; ; {
-		clients = slices.DeleteFunc(clients, func(client string) bool { return c.dead[client] })
+		clients = slices.DeleteFunc(clients, func(client string) bool { return c.liveness.dead[client] })
 		others = others || len(clients) > 0
 		waited := c.options.Clock.Now().Mono - begun
 		missing := c.questions.unanswered(number, clients, waited)
 		if waited > doubtful {
-			c.investigate(ctx, suspects{clients: missing})
+			c.liveness.investigate(ctx, suspects{clients: missing})
 		}
 		if len(missing) == 0 || wait.For(ctx, time.Millisecond) != nil {
 			return others
@@ -92,13 +92,13 @@ func (c *FileLocks) heardOut(ctx context.Context, t *table, number int64) (other
 
 // answer answers another client's question once the operations that this client had begun before it are done.
 func (c *FileLocks) answer(asker, number string) {
-	if !enter(c.life, c.order) {
+	if !c.order.take(c.life) {
 		return
 	}
-	defer exit(c.order)
-	if c.take(c.life) {
-		me, there := c.alive.id, c.alive.file != nil
-		c.give()
+	defer c.order.give()
+	if c.turn.take(c.life) {
+		me, there := c.liveness.alive.id, c.liveness.alive.file != nil
+		c.turn.give()
 		if there {
 			c.notifier().notify([]string{answering, asker, number, me})
 		}
@@ -117,17 +117,17 @@ func (c *FileLocks) look(ctx context.Context) (*table, error) {
 			clients = append(clients, e.client)
 		}
 	}
-	c.investigate(ctx, suspects{clients: clients})
-	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return c.dead[e.client] })
+	c.liveness.investigate(ctx, suspects{clients: clients})
+	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return c.liveness.dead[e.client] })
 	return t, context.Cause(ctx)
 }
 
 // glance reads the table as it is.
 func (c *FileLocks) glance(ctx context.Context) (*table, error) {
-	if !c.take(ctx) {
+	if !c.turn.take(ctx) {
 		return nil, context.Cause(ctx)
 	}
-	defer c.give()
+	defer c.turn.give()
 	image, err := c.file.content(ctx)
 	if isNamed(err, notFound) {
 		return &table{}, nil

@@ -21,13 +21,13 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 		e := s.t.leased(r.LeaseID)
 		if e == nil || e.lease.Token != token { // not yet claimed by this call
 			var replaced []*entry
-			e, replaced = s.t.claim(c.alive.id, id, r, s.now.Wall, stolen)
+			e, replaced = s.t.claim(c.liveness.alive.id, id, r, s.now.Wall, stolen)
 			s.rob(replaced)
 			s.changed = true
 		}
 		token = e.lease.Token
 		for _, other := range s.t.queue {
-			if other.state == recorded && other.lease.Resource == r.Resource && other.client != c.alive.id {
+			if other.state == recorded && other.lease.Resource == r.Resource && other.client != c.liveness.alive.id {
 				earlier = append(earlier, other.client)
 			}
 		}
@@ -43,7 +43,7 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 func (c *FileLocks) tidy(clients []string) {
 	ctx, stop := context.WithTimeout(c.life, stepLimit)
 	defer stop()
-	if wait.For(ctx, fastest) == nil && c.investigate(ctx, suspects{clients: clients}) {
+	if wait.For(ctx, fastest) == nil && c.liveness.investigate(ctx, suspects{clients: clients}) {
 		_ = c.revisit(ctx, nothing)
 	}
 }
@@ -53,7 +53,7 @@ func (c *FileLocks) tidy(clients []string) {
 func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
 	err := c.visit(ctx, func(s *session) error {
 		e := s.t.leased(r.LeaseID)
-		if e == nil || e.client != c.alive.id {
+		if e == nil || e.client != c.liveness.alive.id {
 			return lock.ErrLost
 		}
 		e.lease.ExpiresAt, e.lease.OwnerName = r.ExpiresAt, r.OwnerName
@@ -69,20 +69,20 @@ func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
 
 // Remove implements [lock.Records].
 func (c *FileLocks) Remove(ctx context.Context, r lock.Record) error {
-	if !enter(ctx, c.order) {
+	if !c.order.take(ctx) {
 		return context.Cause(ctx)
 	}
-	defer exit(c.order)
-	if !c.take(ctx) {
+	defer c.order.give()
+	if !c.turn.take(ctx) {
 		return context.Cause(ctx)
 	}
 	known := c.doubt || slices.ContainsFunc(c.own, func(e *entry) bool { return e.lease != nil && e.lease.LeaseID == r.LeaseID })
-	c.give()
+	c.turn.give()
 	if !known { // it was removed with its lock
 		return nil
 	}
 	return c.use(ctx, func(s *session) error {
-		if e := s.t.leased(r.LeaseID); e != nil && e.client == c.alive.id {
+		if e := s.t.leased(r.LeaseID); e != nil && e.client == c.liveness.alive.id {
 			for _, gone := range s.t.unlease(e) {
 				s.gave[gone.id] = true
 			}

@@ -113,11 +113,11 @@ func (g *grant) Lost() <-chan struct{} { return g.lost }
 
 // Look implements [lock.Grant]. A client that steals writes this into the table; its notification may arrive late.
 func (g *grant) Look(ctx context.Context, since lock.Instant) error {
-	if !g.locks.take(ctx) {
+	if !g.locks.turn.take(ctx) {
 		return context.Cause(ctx)
 	}
 	seen := g.locks.seen
-	g.locks.give()
+	g.locks.turn.give()
 	if seen > since.Mono {
 		return nil
 	}

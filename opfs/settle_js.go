@@ -3,22 +3,16 @@
 package opfs
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
 const (
 	// patience is how long the first waiter in line may take before others pass it: it is probably frozen.
 	patience = 2 * time.Second
-	// freshness is how long a client that was found alive counts as alive.
-	freshness = 100 * time.Millisecond
-	// acquaintance is how long a client may live without an entry in the table: it is about to begin, or to end.
-	acquaintance = 200 * time.Millisecond
 	// clockError is the maximum difference between an expiry and the value that this client would write.
 	clockError = time.Second
 	// grace is how long after its expiry a lease is taken over.
@@ -27,7 +21,7 @@ const (
 
 // request puts e into the queue, unless it is there already. The time of asking is known only for requests that wait.
 func (s *session) request(e *entry, r lock.Request) error {
-	e.client = s.c.alive.id
+	e.client = s.me
 	switch {
 	case s.t.find(e.id) != nil:
 	case r.Steal:
@@ -55,7 +49,7 @@ func (s *session) rob(robbed []*entry) {
 // settle grants the requests of this client that nothing blocks.
 func (s *session) settle() {
 	for _, e := range slices.Clone(s.t.queue) {
-		if e.client == s.c.alive.id && e.state == waiting && s.t.find(e.id) != nil {
+		if e.client == s.me && e.state == waiting && s.t.find(e.id) != nil {
 			s.try(e)
 		}
 	}
@@ -152,7 +146,7 @@ func (s *session) recover() {
 	if r == nil {
 		return
 	}
-	if me := s.c.alive.id; !slices.Contains(r.seen, me) {
+	if me := s.me; !slices.Contains(r.seen, me) {
 		r.seen = append(r.seen, me)
 		s.changed = true
 		s.notify = append(s.notify, everyone) // this client may have been the last one missing
@@ -161,14 +155,14 @@ func (s *session) recover() {
 		r.until = s.now.Wall.Add(s.c.options.TTL).Truncate(time.Millisecond)
 		s.changed = true
 	}
-	called := s.c.present.until.Equal(r.until)
-	missing := slices.ContainsFunc(s.c.present.living, func(client string) bool { return !slices.Contains(r.seen, client) })
+	called := s.living.present.until.Equal(r.until)
+	missing := slices.ContainsFunc(s.living.present.living, func(client string) bool { return !slices.Contains(r.seen, client) })
 	switch {
 	case called && !missing:
 	case !s.now.Wall.Before(r.until):
 		s.warning = s.c.file.path() + " is in use again, although a tab that is open did not say what it holds"
 		if called {
-			s.introduce(s.c.present.living)
+			s.introduce(s.living.present.living)
 		}
 	default:
 		s.look.recovery, s.look.called = r.until, called
@@ -187,84 +181,3 @@ func (s *session) introduce(silent []string) {
 		}
 	}
 }
-
-// findLiving finds out for a recovery which clients live. It reports whether that differs from what the last step knew.
-func (c *FileLocks) findLiving(ctx context.Context, look suspects) (news bool) {
-	others, err := c.alive.others(ctx)
-	if err != nil {
-		return false
-	}
-	living := c.alive.living(ctx, others)
-	if !c.take(ctx) {
-		return false
-	}
-	defer c.give()
-	same := look.called && c.present.until.Equal(look.recovery) && slices.Equal(c.present.living, living)
-	c.present = presence{look.recovery, living}
-	return !same
-}
-
-// findStrangers finds out which clients without an entry live, and waits a little for those to add one.
-func (c *FileLocks) findStrangers(ctx context.Context, look suspects) (news bool) {
-	living := c.alive.living(ctx, look.strangers)
-	if !c.take(ctx) {
-		return false
-	}
-	c.strangers = living
-	if c.strangersFound == 0 {
-		c.strangersFound = c.options.Clock.Now().Mono
-	}
-	c.give()
-	return len(living) == 0 || wait.For(ctx, acquaintance/8) == nil
-}
-
-// investigate finds out which suspects live. It reports whether another step may have another result.
-func (c *FileLocks) investigate(ctx context.Context, look suspects) (news bool) {
-	if !look.recovery.IsZero() {
-		return c.findLiving(ctx, look)
-	}
-	if len(look.strangers) > 0 {
-		return c.findStrangers(ctx, look)
-	}
-	for _, client := range look.clients {
-		if c.take(ctx) {
-			last, seen := c.probed[client]
-			now := c.options.Clock.Now().Mono
-			known := client == c.alive.id || c.dead[client] || seen && now-last < freshness
-			c.give()
-			if known {
-				continue
-			}
-			gone := c.alive.gone(ctx, client)
-			if !c.take(ctx) {
-				return false
-			}
-			if gone {
-				c.dead[client] = true
-				delete(c.probed, client)
-				news = true
-			} else {
-				c.probed[client] = now
-			}
-			c.give()
-		}
-	}
-	return news
-}
-
-// take waits for the turn; give ends it.
-func (c *FileLocks) take(ctx context.Context) bool { return enter(ctx, c.turn) }
-
-func (c *FileLocks) give() { exit(c.turn) }
-
-// enter fills a channel of capacity 1. Waiting goroutines are served in order of arrival.
-func enter(ctx context.Context, place chan struct{}) bool {
-	select {
-	case place <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func exit(place chan struct{}) { <-place }

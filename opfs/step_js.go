@@ -25,6 +25,8 @@ func longer(pause time.Duration) time.Duration { return min(pause+pause/16, long
 // content on which it was decided.
 type session struct {
 	c         *FileLocks
+	living    *liveness
+	me        string // the id of this client
 	now       lock.Instant
 	t         *table
 	slot      slot
@@ -36,7 +38,7 @@ type session struct {
 	size      int             // of the file afterwards, if not 0
 	number    int64           // of the version that the writes make
 	keep      bool            // the file may stay open: no other client is about to use it
-	strangers []string        // clientState.strangers after this step
+	strangers []string        // liveness.strangers after this step
 	gave      map[string]bool // own entries removed on purpose
 	notify    []string        // the clients to notify
 	warning   string
@@ -46,21 +48,13 @@ type session struct {
 	refuse   error  // the answer to optional, if it is a refusal
 }
 
-// suspects are the clients that block this one and may be gone.
-type suspects struct {
-	clients   []string
-	recovery  time.Time // if not zero: the recovery that waits for all living clients
-	called    bool      // the living clients were known when the step was decided
-	strangers []string  // clients with a file, but no entry
-}
-
 // visit waits for the operations that this client began before. Then it makes a step, finds out whether the blocking
 // clients live, and makes the step again if one of them does not. change may be called several times.
 func (c *FileLocks) visit(ctx context.Context, change func(*session) error) error {
-	if !enter(ctx, c.order) {
+	if !c.order.take(ctx) {
 		return context.Cause(ctx)
 	}
-	defer exit(c.order)
+	defer c.order.give()
 	return c.use(ctx, change)
 }
 
@@ -74,7 +68,7 @@ func (c *FileLocks) use(ctx context.Context, change func(*session) error) error 
 func (c *FileLocks) revisit(ctx context.Context, change func(*session) error) error {
 	for {
 		look, err := c.step(ctx, change)
-		if ctx.Err() != nil || !c.investigate(ctx, look) {
+		if ctx.Err() != nil || !c.liveness.investigate(ctx, look) {
 			return err
 		}
 	}
@@ -82,26 +76,20 @@ func (c *FileLocks) revisit(ctx context.Context, change func(*session) error) er
 
 // step reads the table, changes it and writes it, while no other client can.
 func (c *FileLocks) step(ctx context.Context, change func(*session) error) (suspects, error) {
-	select {
-	case c.turn <- struct{}{}:
-	case <-ctx.Done():
+	if !c.turn.take(ctx) {
 		return suspects{}, context.Cause(ctx)
 	}
-	defer func() { <-c.turn }()
+	defer c.turn.give()
 	if c.life.Err() != nil {
 		return suspects{}, context.Cause(c.life)
 	}
-	begun, err := c.alive.begin(ctx)
-	if err != nil {
-		return suspects{}, err
-	}
+	begun, err := c.liveness.begin(ctx)
 	if begun {
 		c.notifier()
 		c.work.Go(c.maintain)
-		if c.strangers, err = c.alive.others(ctx); err != nil {
-			return suspects{}, err
-		}
-		c.strangersFound = 0
+	}
+	if err != nil {
+		return suspects{}, err
 	}
 	c.at("alive")
 	return c.stepLocked(ctx, change)
@@ -159,13 +147,13 @@ func (c *FileLocks) at(name string) {
 // decide computes the new table and the writes for it from the file's content. It returns no session if it cannot
 // decide on that content. A decision without a write has no effect, because the content may have been an old one.
 func (c *FileLocks) decide(image []byte, change func(*session) error) (s *session, refused error) {
-	s = &session{c: c, now: c.options.Clock.Now(), before: c.own, gave: make(map[string]bool)}
+	s = &session{c: c, living: &c.liveness, me: c.liveness.alive.id, now: c.options.Clock.Now(), before: c.own, gave: make(map[string]bool)}
 	if err := s.read(image); err != nil {
 		return nil, err
 	}
 	s.compare(s.before)
 	s.bury()
-	s.changed = s.t.agree(c.alive.id, s.before) || s.changed
+	s.changed = s.t.agree(c.liveness.alive.id, s.before) || s.changed
 	s.appear()
 	s.recover()
 	refused = change(s)
@@ -180,7 +168,7 @@ func (c *FileLocks) decide(image []byte, change func(*session) error) (s *sessio
 // compose computes the writes, if the table changed.
 func (s *session) compose() {
 	s.number = s.slot.number
-	s.keep = !s.c.leaving && !slices.ContainsFunc(s.t.queue, func(e *entry) bool { return e.state == waiting && e.client == s.c.alive.id })
+	s.keep = !s.c.leaving && !slices.ContainsFunc(s.t.queue, func(e *entry) bool { return e.state == waiting && e.client == s.me })
 	if !s.changed {
 		return
 	}
@@ -194,7 +182,7 @@ func (s *session) compose() {
 		s.size = last.offset + len(last.data) // the bytes behind it are garbage that every step would read
 	}
 	for _, e := range s.t.next() {
-		if e.client != s.c.alive.id {
+		if e.client != s.me {
 			s.notify = append(s.notify, e.id)
 		}
 	}
@@ -203,7 +191,7 @@ func (s *session) compose() {
 
 // written ends a step whose writes are in the file.
 func (s *session) written() {
-	s.c.number, s.c.doubt, s.c.strangers, s.c.seen = s.number, false, s.strangers, s.now.Mono
+	s.c.number, s.c.doubt, s.living.strangers, s.c.seen = s.number, false, s.strangers, s.now.Mono
 	s.c.at("written")
 	s.adopt()
 }
@@ -225,7 +213,7 @@ func (s *session) adopt() {
 		if e.state == present {
 			c.clients = append(c.clients, e.client)
 		}
-		if e.client == c.alive.id {
+		if e.client == c.liveness.alive.id {
 			c.own = append(c.own, e.clone())
 		}
 	}
@@ -290,14 +278,14 @@ func (c *FileLocks) beforeItsTime(s *session, image []byte) error {
 // compare begins a recovery if the table is whole but lacks what the living clients wrote: somebody replaced the file.
 func (s *session) compare(own []*entry) {
 	c := s.c
-	s.strangers = slices.DeleteFunc(slices.Clone(c.strangers), s.t.knows)
+	s.strangers = slices.DeleteFunc(slices.Clone(c.liveness.strangers), s.t.knows)
 	switch {
 	case s.t.recovery != nil: // the clients report what they hold
 		s.strangers = nil
 	case s.t.lacks(own):
 		s.startOver(errReplaced, false)
 	case len(s.strangers) == 0:
-	case c.strangersFound == 0 || s.now.Mono-c.strangersFound < acquaintance:
+	case c.liveness.strangersFound == 0 || s.now.Mono-c.liveness.strangersFound < acquaintance:
 		s.look.strangers = s.strangers
 	default:
 		s.startOver(errReplaced, false)
@@ -309,7 +297,7 @@ var errReplaced = errors.New("it was replaced")
 
 // appear puts this client into the table, so that others can recognise a table that lacks it.
 func (s *session) appear() {
-	if me := s.c.alive.id; s.t.find(me) == nil && !s.c.leaving {
+	if me := s.me; s.t.find(me) == nil && !s.c.leaving {
 		s.t.queue = append(s.t.queue, &entry{id: me, client: me, state: present})
 		s.changed = true
 	}
@@ -318,7 +306,7 @@ func (s *session) appear() {
 // bury removes the entries of clients that are known to be gone.
 func (s *session) bury() {
 	for _, e := range slices.Clone(s.t.queue) {
-		if s.c.dead[e.client] {
+		if s.living.dead[e.client] {
 			s.t.remove(e)
 			s.changed = true
 		}
