@@ -39,18 +39,28 @@ func isNamed(err error, names ...string) bool {
 	return err != nil && slices.Contains(names, jsbridge.ExceptionName(err))
 }
 
-// refusals maps exceptions of the file system to what they mean for the caller and what the caller can do.
-var refusals = map[string]string{
-	"SecurityError":            "the browser refuses storage here, as it does in private windows, in frames of other sites and where the site's data is blocked; open the page in a normal window and allow it to store data",
-	"NotAllowedError":          "the browser refuses storage here, as it does in private windows, in frames of other sites and where the site's data is blocked; open the page in a normal window and allow it to store data",
-	"UnknownError":             "the browser's storage does not work, as in some private windows; open the page in a normal window",
-	"InvalidStateError":        "the browser's storage does not work in this document; open the page in a normal window",
-	"NotSupportedError":        "there are no sync access handles here, which file locks need: they exist in dedicated workers, which shared workers and service workers cannot start, since Chrome 102, Firefox 111 and Safari 15.2",
-	"NetworkError":             "the helper worker that opens files for a page does not run; is holdfast-helper.js there, and does the content security policy allow it (worker-src)?",
-	noQuota:                    "the storage of this site is full; free some space and try again",
-	typeMismatch:               "there is a folder where the file should be, or a file where a folder should be; remove it",
-	"NotReadableError":         "the file cannot be read; close other programs that have it open",
-	"InvalidModificationError": "there is a folder that is not empty where the file should be; remove it",
+// refusals lists exceptions of the file system with what they mean for the caller and what the caller can do.
+var refusals = []struct{ name, meaning string }{
+	{"SecurityError", "the browser refuses storage here, as it does in private windows, in frames of other sites and where the site's data is blocked; open the page in a normal window and allow it to store data"},
+	{"NotAllowedError", "the browser refuses storage here, as it does in private windows, in frames of other sites and where the site's data is blocked; open the page in a normal window and allow it to store data"},
+	{"UnknownError", "the browser's storage does not work, as in some private windows; open the page in a normal window"},
+	{"InvalidStateError", "the browser's storage does not work in this document; open the page in a normal window"},
+	{"NotSupportedError", "there are no sync access handles here, which file locks need: they exist in dedicated workers, which shared workers and service workers cannot start, since Chrome 102, Firefox 111 and Safari 15.2"},
+	{"NetworkError", "the helper worker that opens files for a page does not run; is holdfast-helper.js there, and does the content security policy allow it (worker-src)?"},
+	{noQuota, "the storage of this site is full; free some space and try again"},
+	{typeMismatch, "there is a folder where the file should be, or a file where a folder should be; remove it"},
+	{"NotReadableError", "the file cannot be read; close other programs that have it open"},
+	{"InvalidModificationError", "there is a folder that is not empty where the file should be; remove it"},
+}
+
+// meaning returns what an exception means, or nothing if it is none of the file system.
+func meaning(name string) string {
+	for _, r := range refusals {
+		if r.name == name {
+			return r.meaning
+		}
+	}
+	return ""
 }
 
 // explain turns an exception on a path into an error that says what can be done. NotFoundError and errors that are no
@@ -64,11 +74,11 @@ func (d *Dir) explain(ctx context.Context, path string, err error) error {
 	if errors.Is(err, errSilent) || unanswered(err) || isNamed(err, invalidState) {
 		return &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Detail: path, Err: err}
 	}
-	detail, known := refusals[jsbridge.ExceptionName(err)]
+	detail := meaning(jsbridge.ExceptionName(err))
 	if errors.Is(err, ErrNoStorage) {
-		detail, known = noStorageHere(), true
+		detail = noStorageHere()
 	}
-	if !known {
+	if detail == "" {
 		return err
 	}
 	if path != "" {

@@ -74,7 +74,7 @@ func openFile(file safejs.Value) (promise safejs.Value, err error) {
 	}
 	method, err := file.Get("createSyncAccessHandle")
 	if err != nil || method.Type() != safejs.TypeFunction {
-		return promise, unsupported(refusals["NotSupportedError"], errNoHandles)
+		return promise, unsupported(meaning("NotSupportedError"), errNoHandles)
 	}
 	return file.Call("createSyncAccessHandle")
 }

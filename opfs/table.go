@@ -69,6 +69,13 @@ func (t *table) find(id string) *entry {
 	return nil
 }
 
+// insert puts e at a place in the queue. slices.Insert does the same, with more code in the Wasm.
+func (t *table) insert(at int, e *entry) {
+	t.queue = append(t.queue, e)
+	copy(t.queue[at+1:], t.queue[at:])
+	t.queue[at] = e
+}
+
 func (t *table) remove(gone ...*entry) {
 	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return slices.Contains(gone, e) })
 }
@@ -114,13 +121,6 @@ func (t *table) join(e *entry) {
 		}
 	}
 	t.insert(at, e)
-}
-
-// insert puts e into the queue at the position. It is here because the library's function is large.
-func (t *table) insert(at int, e *entry) {
-	t.queue = append(t.queue, nil)
-	copy(t.queue[at+1:], t.queue[at:])
-	t.queue[at] = e
 }
 
 // steal grants e before all others and takes its names from their holders. These keep their other names until they
