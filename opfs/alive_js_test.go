@@ -20,7 +20,7 @@ func TestClientThatOpensItsFileAfterTheProbeLives(t *testing.T) {
 	ctx := t.Context()
 	a := newClient(t, lock.NewID())
 	const client = "begins"
-	file, err := a.liveness.alive.dir.file(ctx, client, true)
+	file, err := a.steps.liveness.alive.dir.file(ctx, client, true)
 	require.NoError(t, err)
 	folders := prototype("FileSystemDirectoryHandle")
 	real := must(folders.Get("removeEntry"))
@@ -35,10 +35,10 @@ func TestClientThatOpensItsFileAfterTheProbeLives(t *testing.T) {
 	require.NoError(t, folders.Set("removeEntry", must(patch.Get("remove"))))
 	defer func() { require.NoError(t, folders.Set("removeEntry", real)) }()
 
-	assert.False(t, a.liveness.alive.gone(ctx, client), "it has its file open")
+	assert.False(t, a.steps.liveness.alive.gone(ctx, client), "it has its file open")
 	_, err = must(must(patch.Get("held")).Index(0)).Call("close")
 	require.NoError(t, err)
-	assert.True(t, a.liveness.alive.gone(ctx, client), "it has ended")
+	assert.True(t, a.steps.liveness.alive.gone(ctx, client), "it has ended")
 }
 
 // A client is frozen between the opening of its liveness file and its first entry. Other clients wait for it once, and
@@ -48,9 +48,9 @@ func TestClientWithoutEntryIsWaitedForOnce(t *testing.T) {
 	options := Options{Tables: newTables(), TTL: 2 * time.Second}
 	frozen, err := NewFileLocks(root, options)
 	require.NoError(t, err)
-	_, err = frozen.liveness.alive.begin(ctx)
+	_, err = frozen.steps.liveness.alive.begin(ctx)
 	require.NoError(t, err)
-	defer frozen.liveness.alive.end(context.Background())
+	defer frozen.steps.liveness.alive.end(context.Background())
 
 	var warnings []string
 	options.Warn = func(detail string) { warnings = append(warnings, detail) }
@@ -70,7 +70,7 @@ func TestClientWithoutEntryIsWaitedForOnce(t *testing.T) {
 	}
 	assert.Empty(t, warnings, "the table knows of it now")
 
-	frozen.liveness.alive.end(ctx) // it wakes and ends
+	frozen.steps.liveness.alive.end(ctx) // it wakes and ends
 	use()
 	assert.Empty(t, warnings)
 }

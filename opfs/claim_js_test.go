@@ -24,7 +24,7 @@ func TestKilledHolderDelaysNoClaim(t *testing.T) {
 	p.kill()
 	ended(t, c)
 	steps := 0
-	c.hook = func(step string) {
+	c.steps.hook = func(step string) {
 		if step == "closed" {
 			steps++
 		}
@@ -35,9 +35,9 @@ func TestKilledHolderDelaysNoClaim(t *testing.T) {
 	r.Token, err = c.Claim(t.Context(), r, false)
 	require.NoError(t, err)
 	assert.Equal(t, 1, steps)
-	c.hook = nil
+	c.steps.hook = nil
 	require.Eventually(t, func() bool {
-		table, err := c.glance(context.Background())
+		table, err := c.steps.glance(context.Background())
 		return err == nil && len(table.queue) == 2 // this client and its record
 	}, 5*time.Second, 50*time.Millisecond)
 	require.NoError(t, c.Remove(t.Context(), r))

@@ -116,13 +116,13 @@ func TestDamageUnderHolder(t *testing.T) {
 	first := newClient(t, newRoot())
 	_, err := first.Request(t.Context(), want("x"))
 	require.NoError(t, err)
-	for name := range damages(image(t, first.file.dir)) {
+	for name := range damages(image(t, first.steps.file.dir)) {
 		t.Run(name, func(t *testing.T) {
 			root := newRoot()
 			holder, other := newClient(t, root), newClient(t, root)
 			g, err := holder.Request(t.Context(), want("x"))
 			require.NoError(t, err)
-			damages(image(t, holder.file.dir))[name](t, holder.file.dir)
+			damages(image(t, holder.steps.file.dir))[name](t, holder.steps.file.dir)
 
 			_, err = within(300*time.Millisecond, other, "x")
 			assert.ErrorIs(t, err, context.DeadlineExceeded)
@@ -141,13 +141,13 @@ func TestDamageUnderHolder(t *testing.T) {
 func TestDamageWhileHolderIsFrozen(t *testing.T) {
 	root := newRoot()
 	frozen, other := newClient(t, root), newClient(t, root)
-	other.options.TTL = 2 * time.Second
+	other.steps.options.TTL = 2 * time.Second
 	_, err := frozen.Request(t.Context(), want("x"))
 	require.NoError(t, err)
 	<-time.After(10 * time.Millisecond)
-	frozen.turn.take(context.Background()) // it makes no further step
-	defer frozen.turn.give()
-	put(t, frozen.file.dir, []byte("garbage"))
+	frozen.steps.turn.take(context.Background()) // it makes no further step
+	defer frozen.steps.turn.give()
+	put(t, frozen.steps.file.dir, []byte("garbage"))
 	begun := time.Now()
 	_, err = try(other, "x")
 	assert.ErrorIs(t, err, lock.ErrFallbackConflict)
@@ -159,7 +159,7 @@ func TestDamageWhileHolderIsFrozen(t *testing.T) {
 
 func TestDamageWithoutClients(t *testing.T) {
 	c := newClient(t, newRoot())
-	put(t, c.file.dir, []byte("garbage"))
+	put(t, c.steps.file.dir, []byte("garbage"))
 	g, err := try(c, "x")
 	require.NoError(t, err)
 	require.NoError(t, g.Release(t.Context()))
@@ -167,10 +167,10 @@ func TestDamageWithoutClients(t *testing.T) {
 
 func TestNewerVersion(t *testing.T) {
 	c := newClient(t, newRoot())
-	c.options.TTL = time.Second
+	c.steps.options.TTL = time.Second
 	text := []byte("what a later version writes")
 	head := fmt.Appendf(nil, "%s%d number=8 bytes=%d", magic, version+1, len(text))
-	put(t, c.file.dir, fmt.Appendf(head, " %s\n%s", checksum(head, text), text))
+	put(t, c.steps.file.dir, fmt.Appendf(head, " %s\n%s", checksum(head, text), text))
 	_, err := try(c, "x")
 	require.ErrorIs(t, err, lock.ErrFallbackConflict)
 	assert.Contains(t, err.Error(), "reload")
@@ -182,7 +182,7 @@ func TestNewerVersion(t *testing.T) {
 
 func TestDirectoryInPlaceOfLockFile(t *testing.T) {
 	c := newClient(t, newRoot())
-	folder := must(c.file.dir.open(t.Context()))
+	folder := must(c.steps.file.dir.open(t.Context()))
 	must(call(t.Context(), folder, "getDirectoryHandle", lockFile, map[string]any{"create": true}))
 	_, err := try(c, "x")
 	require.ErrorIs(t, err, lock.ErrUnsupported)
@@ -319,12 +319,12 @@ func TestDamageUnderRecord(t *testing.T) {
 	}
 	first := newClient(t, newRoot())
 	claim(t, first)
-	for name := range damages(image(t, first.file.dir)) {
+	for name := range damages(image(t, first.steps.file.dir)) {
 		t.Run(name, func(t *testing.T) {
 			root := newRoot()
 			holder, other := newClient(t, root), newClient(t, root)
 			r := claim(t, holder)
-			damages(image(t, holder.file.dir))[name](t, holder.file.dir)
+			damages(image(t, holder.steps.file.dir))[name](t, holder.steps.file.dir)
 
 			r.ExpiresAt = now.Add(2 * time.Minute)
 			require.NoError(t, holder.Renew(t.Context(), r))

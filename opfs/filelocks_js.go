@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hack-pad/safejs"
@@ -35,48 +34,10 @@ type Options struct {
 // It opens no file, channel or goroutine before its first use. Some seconds after the last grant, waiter and record
 // only the channel stays open.
 type FileLocks struct {
-	name     string // the name of this client in its requests
-	options  *Options
-	notifier func() *notifier
-
-	life context.Context // ends when Close begins
-	end  context.CancelCauseFunc
-	work sync.WaitGroup // of the goroutine that runs maintain
-	poke chan struct{}  // capacity 1: the table has changed for this client
-
-	waits chan struct{} // capacity 1: this client begins to wait
-
-	requests  requests
-	questions questions
-
-	order    turn // the operation that has it runs; later operations wait in order of arrival
-	turn     turn // the goroutine that has it may use the fields below
-	file     tableFile
-	liveness liveness
-	clientState
-
-	hook func(step string) // for tests: called between the steps
-}
-
-// clientState is what a client remembers from one step to the next.
-type clientState struct {
-	own      []*entry // this client's entries as the table last had them
-	clients  []string // all clients in the table
-	swept    time.Duration
-	doubt    bool  // the table may have more entries of this client
-	number   int64 // of the last version of the table that this client saw
-	used     time.Duration
-	seen     time.Duration       // when this client last saw the table
-	leaving  bool                // the next step removes this client from the table
-	unlikely map[string]sighting // expiries that cannot be right
-	stalled  map[string]time.Duration
-	future   sighting
-}
-
-// sighting is an observation that stays valid for a limited time.
-type sighting struct {
-	what  int64
-	since time.Duration
+	end         context.CancelCauseFunc // of the life of steps
+	steps       steps
+	questions   questions
+	maintenance maintenance
 }
 
 const (
@@ -102,14 +63,24 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 	if options.Clock == nil {
 		options.Clock = lock.SystemClock{}
 	}
-	name := lock.NewID()
-	c := &FileLocks{file: tableFile{dir: dir, client: name, tables: options.Tables}, options: &options, poke: make(chan struct{}, 1), waits: make(chan struct{}, 1), turn: newTurn(), order: newTurn(),
-		requests: requests{waiters: make(map[string]*waiter), grants: make(map[string]*grant)}, name: name}
-	c.questions = questions{name: name, hearing: hearing, answers: make(map[string]int64)}
-	c.life, c.end = context.WithCancelCause(context.Background())
-	c.notifier = sync.OnceValue(func() *notifier { return newNotifier("holdfast:"+root+":.lock", c.heard) })
-	c.liveness = liveness{options: &options, turn: c.turn, alive: alive{dir: dir.Sub(aliveFolder)}, dead: make(map[string]bool), probed: make(map[string]time.Duration)}
-	c.unlikely, c.stalled = make(map[string]sighting), make(map[string]time.Duration)
+	name, oneStep := lock.NewID(), make(turn, 1)
+	c := &FileLocks{
+		steps: steps{
+			options:     &options,
+			requests:    requests{waiters: make(map[string]*waiter), grants: make(map[string]*grant)},
+			order:       make(turn, 1),
+			turn:        oneStep,
+			file:        tableFile{dir: dir, client: name, tables: options.Tables},
+			liveness:    liveness{options: &options, turn: oneStep, alive: alive{dir: dir.Sub(aliveFolder)}, dead: make(map[string]bool), probed: make(map[string]time.Duration)},
+			clientState: clientState{unlikely: make(map[string]sighting), stalled: make(map[string]time.Duration)},
+		},
+		questions:   questions{name: name, hearing: hearing, answers: make(map[string]int64)},
+		maintenance: maintenance{poke: make(chan struct{}, 1), waits: make(chan struct{}, 1)},
+	}
+	c.steps.life, c.end = context.WithCancelCause(context.Background())
+	c.steps.notifier = notifier{name: "holdfast:" + root + ":.lock", heard: c.heard}
+	c.steps.begun = func() { c.maintenance.work.Go(c.maintenance.maintain) }
+	c.maintenance.steps, c.maintenance.questions = &c.steps, &c.questions
 	return c, nil
 }
 
@@ -124,12 +95,12 @@ func (c *FileLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 	}
 	e := &entry{id: lock.NewID(), state: waiting, wants: slices.Clone(r.Wants), asked: r.Asked}
 	g := &grant{locks: c, id: e.id, lost: make(chan struct{})}
-	w := c.requests.begin(g)
+	w := c.steps.requests.begin(g)
 	err := c.enqueue(ctx, e, r)
 	if err == nil {
 		err = c.wait(ctx, w)
 	}
-	c.requests.answered(e.id)
+	c.steps.requests.answered(e.id)
 	if err != nil {
 		_ = g.Release(context.WithoutCancel(ctx)) // remove the entry from the table, granted or not
 		return nil, err
@@ -140,14 +111,14 @@ func (c *FileLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 // wait returns nil once the request is granted. It gives back a grant that arrives as ctx ends.
 func (c *FileLocks) wait(ctx context.Context, w *waiter) error {
 	if len(w.granted) == 0 {
-		signal(c.waits)
+		signal(c.maintenance.waits)
 	}
 	select {
 	case <-w.granted:
 	case err := <-w.failed:
 		return err
-	case <-c.life.Done():
-		return context.Cause(c.life)
+	case <-c.steps.life.Done():
+		return context.Cause(c.steps.life)
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
@@ -159,7 +130,7 @@ func (c *FileLocks) wait(ctx context.Context, w *waiter) error {
 // enqueue puts the request into the table, which may grant it at once.
 func (c *FileLocks) enqueue(ctx context.Context, e *entry, r lock.Request) error {
 	for {
-		err := c.visit(ctx, func(s *session) error { return s.request(e, r) })
+		err := c.steps.visit(ctx, func(s *session) error { return s.request(e, r) })
 		if r.IfAvailable || !errors.Is(err, errFuture) {
 			return err
 		}
@@ -197,28 +168,25 @@ func (c *FileLocks) heard(words []string) {
 	switch {
 	case len(words) == 3 && words[0] == asking:
 		go c.answer(words[1], words[2])
-	case len(words) == 4 && words[0] == answering && words[1] == c.name:
+	case len(words) == 4 && words[0] == answering && words[1] == c.questions.name:
 		c.questions.answered(words[3], words[2])
-	case c.requests.concerned(words):
-		c.wake()
+	case c.steps.requests.concerned(words):
+		c.maintenance.wake()
 	}
 }
-
-// wake makes maintain look at the table.
-func (c *FileLocks) wake() { signal(c.poke) }
 
 // Close gives back everything that this client holds or waits for, and ends its goroutine. If ctx ends first, other
 // clients notice when this client's worker ends.
 func (c *FileLocks) Close(ctx context.Context) error {
 	c.end(errClosed)
-	c.work.Wait()
-	defer c.notifier().close()
-	if !c.turn.take(ctx) {
+	c.maintenance.work.Wait()
+	defer c.steps.notifier.close()
+	if !c.steps.turn.take(ctx) {
 		return context.Cause(ctx)
 	}
-	defer c.turn.give()
-	if c.liveness.alive.file == nil {
+	defer c.steps.turn.give()
+	if c.steps.liveness.alive.file == nil {
 		return nil
 	}
-	return c.depart(ctx)
+	return c.steps.depart(ctx)
 }

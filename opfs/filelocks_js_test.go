@@ -72,7 +72,7 @@ func TestClose(t *testing.T) {
 		require.NoError(t, g.Release(t.Context()))
 		_, err = try(a, "x")
 		require.ErrorIs(t, err, lock.ErrAborted)
-		names, err := a.liveness.alive.dir.names(t.Context())
+		names, err := a.steps.liveness.alive.dir.names(t.Context())
 		require.NoError(t, err)
 		assert.Empty(t, names)
 	}
@@ -97,10 +97,10 @@ func TestNothingOutsideTheRoot(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, g.Release(t.Context()))
 	assert.ElementsMatch(t, append(before, root), list())
-	names, err := c.file.dir.parent.names(t.Context())
+	names, err := c.steps.file.dir.parent.names(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"project"}, names)
-	names, err = c.file.dir.names(t.Context())
+	names, err = c.steps.file.dir.names(t.Context())
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{lockFile, aliveFolder}, names)
 }
@@ -116,11 +116,11 @@ func TestLookNoticesSteal(t *testing.T) {
 
 	theft := want("x")
 	theft.Steal = true
-	c.turn.take(context.Background()) // its maintain loop cannot look
+	c.steps.turn.take(context.Background()) // its maintain loop cannot look
 	_, err = thief.Request(t.Context(), theft)
 	require.NoError(t, err)
 	assert.False(t, lost(g))
-	c.turn.give()
+	c.steps.turn.give()
 	require.NoError(t, g.Look(t.Context(), lock.SystemClock{}.Now()))
 	assert.True(t, lost(g))
 }

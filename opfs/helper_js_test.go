@@ -96,14 +96,14 @@ func TestOvertakenStepIsDecidedAgain(t *testing.T) {
 	withHelper(t)
 	c := newClient(t, root)
 	decided := 0
-	require.NoError(t, c.visit(t.Context(), func(s *session) error {
+	require.NoError(t, c.steps.visit(t.Context(), func(s *session) error {
 		decided++
 		s.changed = true
 		return nil
 	}))
 	assert.GreaterOrEqual(t, decided, 2, "it knew nothing of the file at first")
 	before := decided
-	require.NoError(t, c.visit(t.Context(), func(s *session) error { decided++; return nil }))
+	require.NoError(t, c.steps.visit(t.Context(), func(s *session) error { decided++; return nil }))
 	assert.Equal(t, before+1, decided, "it knows the file now")
 
 	UseHelper(safejs.Value{})
@@ -111,7 +111,7 @@ func TestOvertakenStepIsDecidedAgain(t *testing.T) {
 	require.NoError(t, err)
 	withHelper(t)
 	before = decided
-	require.NoError(t, c.visit(t.Context(), func(s *session) error { decided++; s.changed = true; return nil }))
+	require.NoError(t, c.steps.visit(t.Context(), func(s *session) error { decided++; s.changed = true; return nil }))
 	assert.Equal(t, before+2, decided)
 	UseHelper(safejs.Value{})
 	held, err := direct.Query(t.Context())

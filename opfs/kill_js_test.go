@@ -82,9 +82,9 @@ func TestKilledBeforeAnyFileCall(t *testing.T) {
 func ended(t *testing.T, c *FileLocks) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		all, err := c.liveness.alive.others(context.Background())
+		all, err := c.steps.liveness.alive.others(context.Background())
 		for _, client := range all {
-			file, missing := c.liveness.alive.dir.file(context.Background(), client, false)
+			file, missing := c.steps.liveness.alive.dir.file(context.Background(), client, false)
 			if missing == nil && probe(context.Background(), file) != nil {
 				return false
 			}
@@ -117,8 +117,8 @@ func heirOf(t *testing.T, c *FileLocks) func(*testing.T) {
 func assertOnly(t *testing.T, c *FileLocks) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		others, err := c.liveness.alive.others(context.Background())
-		table, err2 := c.glance(context.Background())
+		others, err := c.steps.liveness.alive.others(context.Background())
+		table, err2 := c.steps.glance(context.Background())
 		return err == nil && err2 == nil && len(others) == 0 && len(table.queue) <= 1
 	}, 5*time.Second, 50*time.Millisecond, "something of a client that is gone is left")
 }
@@ -246,7 +246,7 @@ func TestExpiredLeaseIsTakenOver(t *testing.T) {
 	})
 	t.Run("clock set back", func(t *testing.T) {
 		clock := &setClock{}
-		other.options.Clock = clock
+		other.steps.options.Clock = clock
 		g, _ := hold()
 		clock.back = time.Hour
 		begun := time.Now()
@@ -280,15 +280,15 @@ func TestFrozenWaiterIsPassed(t *testing.T) {
 		woken <- err
 	}()
 	require.Eventually(t, func() bool {
-		frozen.turn.take(context.Background())
-		defer frozen.turn.give()
-		return len(frozen.own) == 2
+		frozen.steps.turn.take(context.Background())
+		defer frozen.steps.turn.give()
+		return len(frozen.steps.own) == 2
 	}, prompt, time.Millisecond)
-	frozen.turn.take(context.Background())
+	frozen.steps.turn.take(context.Background())
 	require.NoError(t, g.Release(t.Context()))
 	begun := time.Now()
 	g, err = within(prompt, other, "x")
-	frozen.turn.give()
+	frozen.steps.turn.give()
 	require.NoError(t, err)
 	assert.Greater(t, time.Since(begun), patience)
 	select {
@@ -380,11 +380,11 @@ func TestClientRests(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, g.Release(t.Context()))
 	require.Eventually(t, func() bool {
-		names, err := c.liveness.alive.dir.names(context.Background())
+		names, err := c.steps.liveness.alive.dir.names(context.Background())
 		return err == nil && len(names) == 0
 	}, 5*time.Second, 50*time.Millisecond)
-	c.work.Wait()
-	table, err := c.glance(t.Context())
+	c.maintenance.work.Wait()
+	table, err := c.steps.glance(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, table.queue)
 	g, err = c.Request(t.Context(), want("x"))

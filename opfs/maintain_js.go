@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -26,32 +27,46 @@ const (
 	failures = 3
 )
 
+// maintenance looks at the table for one client while that client is in it.
+type maintenance struct {
+	steps     *steps
+	questions *questions
+
+	work  sync.WaitGroup // of its goroutine
+	poke  chan struct{}  // capacity 1: the table has changed for this client
+	waits chan struct{}  // capacity 1: this client begins to wait
+	swept time.Duration
+}
+
+// wake makes maintain look at the table.
+func (m *maintenance) wake() { signal(m.poke) }
+
 // maintain looks at the table for this client, until the client has had no entry for some time.
-func (c *FileLocks) maintain() {
+func (m *maintenance) maintain() {
 	timer := time.NewTimer(resting)
 	defer timer.Stop()
 	pause, failed := fastest, 0
 	for {
 		select {
-		case <-c.life.Done():
+		case <-m.steps.life.Done():
 			return
-		case <-c.waits: // the pause becomes shorter
+		case <-m.waits: // the pause becomes shorter
 			pause = fastest
-			timer.Reset(c.pause(pause))
+			timer.Reset(m.pause(pause))
 			continue
-		case <-c.poke:
+		case <-m.poke:
 			pause = fastest
 		case <-timer.C:
 			pause = min(pause*3/2, slowest)
 		}
-		ctx, stop := context.WithTimeout(c.life, stepLimit)
-		err := c.revisit(ctx, nothing)
+		ctx, stop := context.WithTimeout(m.steps.life, stepLimit)
+		err := m.steps.revisit(ctx, nothing)
 		if err == nil {
-			err = c.sweep(ctx, false)
+			err = m.sweep(ctx, false)
 		}
-		if err == nil && c.idle() {
-			_ = c.sweep(ctx, true)
-			if c.rest(ctx) {
+		if err == nil && m.steps.idle() {
+			_ = m.sweep(ctx, true)
+			if m.rest(ctx) {
 				stop()
 				return
 			}
@@ -59,117 +74,58 @@ func (c *FileLocks) maintain() {
 		if err == nil || ctx.Err() != nil || errors.Is(err, errFuture) {
 			failed = 0
 		} else if failed++; failed >= failures {
-			c.requests.fail(err)
+			m.steps.requests.fail(err)
 		}
 		stop()
-		timer.Reset(c.pause(pause))
+		timer.Reset(m.pause(pause))
 	}
 }
 
-func nothing(*session) error { return nil }
-
 // sweep removes clients that ended without blocking anybody. The client that has been there longest does this; the
 // others sweep only after that client.
-func (c *FileLocks) sweep(ctx context.Context, last bool) error {
-	now := c.options.Clock.Now().Mono
-	if !last && now-c.swept < sweeping {
+func (m *maintenance) sweep(ctx context.Context, last bool) error {
+	now := m.steps.options.Clock.Now().Mono
+	if !last && now-m.swept < sweeping {
 		return nil
 	}
-	c.swept = now
-	absent := func(client string) bool { return !slices.Contains(c.clients, client) }
-	c.liveness.forget(absent)
-	c.questions.forget(absent)
-	look := suspects{clients: c.clients}
-	if len(c.clients) > 0 && c.clients[0] != c.liveness.alive.id && !last {
-		look.clients = c.clients[:1]
-	} else if files, err := c.liveness.alive.others(ctx); err == nil {
-		look.clients = append(files, c.clients...)
+	m.swept = now
+	absent := func(client string) bool { return !slices.Contains(m.steps.clients, client) }
+	m.steps.liveness.forget(absent)
+	m.questions.forget(absent)
+	look := suspects{clients: m.steps.clients}
+	if len(m.steps.clients) > 0 && m.steps.clients[0] != m.steps.liveness.alive.id && !last {
+		look.clients = m.steps.clients[:1]
+	} else if files, err := m.steps.liveness.alive.others(ctx); err == nil {
+		look.clients = append(files, m.steps.clients...)
 	}
-	if c.liveness.investigate(ctx, look) {
-		return c.revisit(ctx, nothing)
+	if m.steps.liveness.investigate(ctx, look) {
+		return m.steps.revisit(ctx, nothing)
 	}
 	return nil
 }
 
 // pause returns how long maintain sleeps.
-func (c *FileLocks) pause(base time.Duration) time.Duration {
+func (m *maintenance) pause(base time.Duration) time.Duration {
 	switch {
-	case c.requests.waiting():
+	case m.steps.requests.waiting():
 		return base/2 + rand.N(base/2)
-	case slices.ContainsFunc(c.own, (*entry).bars):
+	case slices.ContainsFunc(m.steps.own, (*entry).bars):
 		return resting
-	case len(c.own) > 1:
+	case len(m.steps.own) > 1:
 		return slumber
 	}
-	return max(shortest, linger-(c.options.Clock.Now().Mono-c.used))
+	return max(shortest, linger-(m.steps.options.Clock.Now().Mono-m.steps.used))
 }
 
 // rest closes the liveness file when it is no longer needed.
-func (c *FileLocks) rest(ctx context.Context) bool {
-	if !c.turn.take(ctx) {
+func (m *maintenance) rest(ctx context.Context) bool {
+	if !m.steps.turn.take(ctx) {
 		return false
 	}
-	defer c.turn.give()
-	if !c.idle() {
+	defer m.steps.turn.give()
+	if !m.steps.idle() {
 		return false
 	}
-	_ = c.depart(ctx) // if this fails, other clients notice that this client is gone
+	_ = m.steps.depart(ctx) // if this fails, other clients notice that this client is gone
 	return true
-}
-
-// idle reports whether this client has had nothing but its presence in the table for some time.
-func (c *FileLocks) idle() bool {
-	return len(c.own) <= 1 && !c.doubt && c.options.Clock.Now().Mono-c.used >= linger
-}
-
-// depart removes everything of this client. The caller has the turn.
-func (c *FileLocks) depart(ctx context.Context) error {
-	c.own, c.leaving = nil, true
-	_, err := c.stepLocked(ctx, nothing)
-	c.own, c.leaving = nil, false
-	c.liveness.alive.end(ctx)
-	return err
-}
-
-// leave removes the entry of this client that has the id.
-func (c *FileLocks) leave(ctx context.Context, id string) error {
-	if !c.order.take(ctx) {
-		c.disown(id)
-		return context.Cause(ctx)
-	}
-	defer c.order.give()
-	if !c.turn.take(ctx) {
-		c.disown(id)
-		return context.Cause(ctx)
-	}
-	none := c.liveness.alive.file == nil || !c.doubt && !slices.ContainsFunc(c.own, func(e *entry) bool { return e.id == id })
-	c.turn.give()
-	if none {
-		return nil
-	}
-	err := c.use(ctx, func(s *session) error {
-		e := s.t.find(id)
-		if e == nil || e.client != c.liveness.alive.id {
-			return nil
-		}
-		s.gave[id], s.changed = true, true
-		delete(c.stalled, id)
-		if e.state == granted {
-			s.t.release(e)
-		} else {
-			s.t.remove(e)
-		}
-		return nil
-	})
-	if err != nil {
-		c.disown(id)
-	}
-	return err
-}
-
-// disown forgets an entry that could not be removed: the next step removes it.
-func (c *FileLocks) disown(id string) {
-	c.own = slices.DeleteFunc(slices.Clone(c.own), func(e *entry) bool { return e.id == id })
-	c.doubt = true
-	c.wake()
 }

@@ -158,7 +158,7 @@ func runPeer(root string) {
 			say(words[0]+"ed", fmt.Sprint(r.Token, " ", err))
 		case "stop at": // hangs at the n-th step of that name
 			n := number(words[2])
-			c.hook = func(step string) {
+			c.steps.hook = func(step string) {
 				if step == words[1] {
 					if n--; n == 0 {
 						say("stopped", step)
@@ -169,7 +169,7 @@ func runPeer(root string) {
 		case "hang": // before the n-th operation of the browser
 			plant(number(words[1]), hang)
 		case "keep open": // hangs with the table open
-			file := must(c.file.dir.file(ctx, lockFile, true))
+			file := must(c.steps.file.dir.file(ctx, lockFile, true))
 			for _, err := openHandle(ctx, file); err != nil; _, err = openHandle(ctx, file) {
 				must(0, wait.For(ctx, time.Millisecond))
 			}

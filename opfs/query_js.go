@@ -4,8 +4,7 @@ package opfs
 
 import (
 	"context"
-	"errors"
-	"slices"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
@@ -14,7 +13,7 @@ import (
 
 // Query implements [lock.Locker]. It leaves out clients that are gone.
 func (c *FileLocks) Query(ctx context.Context) (lock.Snapshot, error) {
-	t, err := c.look(ctx)
+	t, err := c.steps.look(ctx)
 	if err != nil {
 		return lock.Snapshot{}, err
 	}
@@ -27,8 +26,8 @@ func (c *FileLocks) Query(ctx context.Context) (lock.Snapshot, error) {
 func (c *FileLocks) QuerySettled(ctx context.Context) (lock.Snapshot, error) {
 	t, number, err := c.ask(ctx)
 	if err == nil && c.heardOut(ctx, t, number) {
-		before, me := t, c.liveness.alive.id
-		if t, err = c.look(ctx); err == nil {
+		before, me := t, c.steps.liveness.alive.id
+		if t, err = c.steps.look(ctx); err == nil {
 			t.restore(me, before)
 		}
 	}
@@ -43,13 +42,13 @@ func (c *FileLocks) QuerySettled(ctx context.Context) (lock.Snapshot, error) {
 
 // ask notifies the other clients and reads the table, in the order of this client's operations.
 func (c *FileLocks) ask(ctx context.Context) (t *table, number int64, err error) {
-	if !c.order.take(ctx) {
+	if !c.steps.order.take(ctx) {
 		return nil, 0, context.Cause(ctx)
 	}
-	defer c.order.give()
-	number, words := c.questions.next()
-	c.notifier().notify(words)
-	t, err = c.look(ctx)
+	defer c.steps.order.give()
+	number = c.questions.next()
+	c.steps.notifier.notify([]string{asking, c.questions.name, strconv.FormatInt(number, 10)})
+	t, err = c.steps.look(ctx)
 	return t, number, err
 }
 
@@ -70,19 +69,19 @@ func (t *table) snapshot() (s lock.Snapshot) {
 
 // heardOut waits for the answers of the clients in the table. It reports whether there are any.
 func (c *FileLocks) heardOut(ctx context.Context, t *table, number int64) (others bool) {
-	var clients []string
-	for _, e := range t.queue {
-		if e.state == present && e.client != c.liveness.alive.id {
-			clients = append(clients, e.client)
+	for begun := c.steps.options.Clock.Now().Mono; ; {
+		waited := c.steps.options.Clock.Now().Mono - begun
+		var missing []string
+		for _, e := range t.queue {
+			if e.state == present && e.client != c.steps.liveness.alive.id && !c.steps.liveness.dead[e.client] {
+				others = true
+				if c.questions.unanswered(e.client, number, waited) {
+					missing = append(missing, e.client)
+				}
+			}
 		}
-	}
-	for begun := c.options.Clock.Now().Mono; ; {
-		clients = slices.DeleteFunc(clients, func(client string) bool { return c.liveness.dead[client] })
-		others = others || len(clients) > 0
-		waited := c.options.Clock.Now().Mono - begun
-		missing := c.questions.unanswered(number, clients, waited)
 		if waited > doubtful {
-			c.liveness.investigate(ctx, suspects{clients: missing})
+			c.steps.liveness.investigate(ctx, suspects{clients: missing})
 		}
 		if len(missing) == 0 || wait.For(ctx, time.Millisecond) != nil {
 			return others
@@ -92,60 +91,15 @@ func (c *FileLocks) heardOut(ctx context.Context, t *table, number int64) (other
 
 // answer answers another client's question once the operations that this client had begun before it are done.
 func (c *FileLocks) answer(asker, number string) {
-	if !c.order.take(c.life) {
+	if !c.steps.order.take(c.steps.life) {
 		return
 	}
-	defer c.order.give()
-	if c.turn.take(c.life) {
-		me, there := c.liveness.alive.id, c.liveness.alive.file != nil
-		c.turn.give()
+	defer c.steps.order.give()
+	if c.steps.turn.take(c.steps.life) {
+		me, there := c.steps.liveness.alive.id, c.steps.liveness.alive.file != nil
+		c.steps.turn.give()
 		if there {
-			c.notifier().notify([]string{answering, asker, number, me})
+			c.steps.notifier.notify([]string{answering, asker, number, me})
 		}
 	}
-}
-
-// look reads the table without changing it, and leaves out clients that are gone.
-func (c *FileLocks) look(ctx context.Context) (*table, error) {
-	t, err := c.glance(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var clients []string
-	for _, e := range t.queue {
-		if e.state != present && !slices.Contains(clients, e.client) {
-			clients = append(clients, e.client)
-		}
-	}
-	c.liveness.investigate(ctx, suspects{clients: clients})
-	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return c.liveness.dead[e.client] })
-	return t, context.Cause(ctx)
-}
-
-// glance reads the table as it is.
-func (c *FileLocks) glance(ctx context.Context) (*table, error) {
-	if !c.turn.take(ctx) {
-		return nil, context.Cause(ctx)
-	}
-	defer c.turn.give()
-	image, err := c.file.content(ctx)
-	if isNamed(err, notFound) {
-		return &table{}, nil
-	}
-	if err != nil {
-		return nil, c.file.explain(ctx, err)
-	}
-	now, _, err := newest(image)
-	if errors.Is(err, errFuture) {
-		return nil, &lock.Error{Code: lock.CodeFallbackConflict, Err: errFuture, Detail: "reload this page"}
-	}
-	if t, broken := decode(now.text); broken == nil {
-		return t, nil
-	}
-	// The content is lost; what this client knows of itself is not.
-	t := &table{}
-	for _, e := range c.own {
-		t.queue = append(t.queue, e.clone())
-	}
-	return t, nil
 }

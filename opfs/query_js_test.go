@@ -19,8 +19,8 @@ import (
 func busyClient(t *testing.T, root string) (c *FileLocks, done func()) {
 	c = newClient(t, root)
 	free(t, hold(t, c, "before"))
-	c.turn.take(context.Background())
-	return c, c.turn.give
+	c.steps.turn.take(context.Background())
+	return c, c.steps.turn.give
 }
 
 func hold(t *testing.T, c *FileLocks, name string) lock.Grant {
@@ -73,24 +73,22 @@ func TestQuerySeesPendingOperationsOfOthers(t *testing.T) {
 		held := hold(t, b, "x")
 		go func() { _, _ = waiter.Request(t.Context(), want("x")) }()
 		inLine(t, a, 1)
-		waiter.turn.take(context.Background())
-		a.questions.mu.Lock()
-		a.questions.answers[waiter.liveness.alive.id] = math.MaxInt64 // it does not answer, and is not waited for
-		a.questions.mu.Unlock()
-		b.turn.take(context.Background())
-		b.hook = func(step string) {
+		waiter.steps.turn.take(context.Background())
+		a.questions.answers[waiter.steps.liveness.alive.id] = math.MaxInt64 // it does not answer, and is not waited for
+		b.steps.turn.take(context.Background())
+		b.steps.hook = func(step string) {
 			if step == "alive" {
 				time.Sleep(30 * time.Millisecond) // long enough for others to look too early
 			}
 		}
 		go func() { _ = held.Release(t.Context()) }()
 		seen := querying(t, a)
-		b.turn.give()
+		b.steps.turn.give()
 		s := <-seen
-		waiter.turn.give()
+		waiter.steps.turn.give()
 		assert.Empty(t, s.Pending, "its turn has come, though it does not know it")
 		require.Len(t, s.Held, 1)
-		assert.Equal(t, waiter.liveness.alive.id, s.Held[0].ClientID)
+		assert.Equal(t, waiter.steps.liveness.alive.id, s.Held[0].ClientID)
 	})
 }
 
@@ -109,13 +107,11 @@ func TestQueryDoesNotWaitForFrozenClient(t *testing.T) {
 
 	wake()
 	require.Eventually(t, func() bool {
-		a.questions.mu.Lock()
-		defer a.questions.mu.Unlock()
-		return a.questions.answers[b.liveness.alive.id] <= a.questions.asked
+		return a.questions.answers[b.steps.liveness.alive.id] <= a.questions.asked
 	}, 5*time.Second, time.Millisecond)
-	b.turn.take(context.Background())
+	b.steps.turn.take(context.Background())
 	seen := querying(t, a)
-	b.turn.give()
+	b.steps.turn.give()
 	<-seen
 }
 

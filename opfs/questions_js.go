@@ -5,7 +5,6 @@ package opfs
 import (
 	"math"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -24,52 +23,40 @@ const (
 	doubtful = 10 * time.Millisecond
 )
 
-// questions are those that this client asks the others before a settled query.
+// questions are those that this client asks the others before a settled query. It needs no mutex, see requests.
 type questions struct {
 	name    string // of this client in its questions
 	hearing time.Duration
 
-	mu      sync.Mutex
 	asked   int64            // number of questions asked so far
 	answers map[string]int64 // by client: the last question it answered
 }
 
-// next returns the number of a new question, and the message that asks it.
-func (q *questions) next() (number int64, words []string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+// next returns the number of a new question.
+func (q *questions) next() int64 {
 	q.asked++
-	return q.asked, []string{asking, q.name, strconv.FormatInt(q.asked, 10)}
+	return q.asked
 }
 
 // answered takes the answer of a client.
 func (q *questions) answered(client, number string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.answers[client], _ = strconv.ParseInt(number, 10, 64)
 }
 
-// unanswered returns the clients that have not answered a question. Those that had the time to answer are not waited
+// unanswered reports whether a client has not answered a question. A client that had the time to answer is not waited
 // for any more.
-func (q *questions) unanswered(number int64, clients []string, waited time.Duration) (missing []string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, client := range clients {
-		if q.answers[client] >= number {
-			continue
-		}
-		missing = append(missing, client)
-		if waited > q.hearing {
-			q.answers[client] = math.MaxInt64
-		}
+func (q *questions) unanswered(client string, number int64, waited time.Duration) bool {
+	if q.answers[client] >= number {
+		return false
 	}
-	return missing
+	if waited > q.hearing {
+		q.answers[client] = math.MaxInt64
+	}
+	return true
 }
 
 // forget drops the answers of the clients that are gone.
 func (q *questions) forget(gone func(client string) bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	for client := range q.answers {
 		if gone(client) {
 			delete(q.answers, client)

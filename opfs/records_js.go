@@ -5,7 +5,6 @@ package opfs
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
@@ -16,44 +15,44 @@ import (
 func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (token int64, err error) {
 	id := lock.NewID()
 	var earlier []string // clients with a record of the resource
-	err = c.visit(ctx, func(s *session) error {
+	err = c.steps.visit(ctx, func(s *session) error {
 		earlier = nil
 		e := s.t.leased(r.LeaseID)
 		if e == nil || e.lease.Token != token { // not yet claimed by this call
 			var replaced []*entry
-			e, replaced = s.t.claim(c.liveness.alive.id, id, r, s.now.Wall, stolen)
+			e, replaced = s.t.claim(s.me, id, r, s.now.Wall, stolen)
 			s.rob(replaced)
 			s.changed = true
 		}
 		token = e.lease.Token
 		for _, other := range s.t.queue {
-			if other.state == recorded && other.lease.Resource == r.Resource && other.client != c.liveness.alive.id {
+			if other.state == recorded && other.lease.Resource == r.Resource && other.client != s.me {
 				earlier = append(earlier, other.client)
 			}
 		}
 		return nil
 	})
 	if err == nil && len(earlier) > 0 {
-		c.work.Go(func() { c.tidy(earlier) })
+		c.maintenance.work.Go(func() { c.tidy(earlier) })
 	}
 	return token, err
 }
 
 // tidy removes the records of clients that are gone. The lease that was claimed does not wait for this.
 func (c *FileLocks) tidy(clients []string) {
-	ctx, stop := context.WithTimeout(c.life, stepLimit)
+	ctx, stop := context.WithTimeout(c.steps.life, stepLimit)
 	defer stop()
-	if wait.For(ctx, fastest) == nil && c.liveness.investigate(ctx, suspects{clients: clients}) {
-		_ = c.revisit(ctx, nothing)
+	if wait.For(ctx, fastest) == nil && c.steps.liveness.investigate(ctx, suspects{clients: clients}) {
+		_ = c.steps.revisit(ctx, nothing)
 	}
 }
 
 // Renew implements [lock.Records]. It restores a record whose file was deleted or damaged, but not a record that was
 // stolen, replaced or taken over.
 func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
-	err := c.visit(ctx, func(s *session) error {
+	err := c.steps.visit(ctx, func(s *session) error {
 		e := s.t.leased(r.LeaseID)
-		if e == nil || e.client != c.liveness.alive.id {
+		if e == nil || e.client != s.me {
 			return lock.ErrLost
 		}
 		e.lease.ExpiresAt, e.lease.OwnerName = r.ExpiresAt, r.OwnerName
@@ -67,22 +66,11 @@ func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
 		Detail: "the record could not be written; it is tried again until the lease runs out"}
 }
 
-// Remove implements [lock.Records].
+// Remove implements [lock.Records]. There is nothing to do if the record was removed with its lock.
 func (c *FileLocks) Remove(ctx context.Context, r lock.Record) error {
-	if !c.order.take(ctx) {
-		return context.Cause(ctx)
-	}
-	defer c.order.give()
-	if !c.turn.take(ctx) {
-		return context.Cause(ctx)
-	}
-	known := c.doubt || slices.ContainsFunc(c.own, func(e *entry) bool { return e.lease != nil && e.lease.LeaseID == r.LeaseID })
-	c.turn.give()
-	if !known { // it was removed with its lock
-		return nil
-	}
-	return c.use(ctx, func(s *session) error {
-		if e := s.t.leased(r.LeaseID); e != nil && e.client == c.liveness.alive.id {
+	recorded := func(e *entry) bool { return e.lease != nil && e.lease.LeaseID == r.LeaseID }
+	return c.steps.drop(ctx, recorded, func(s *session) error {
+		if e := s.t.leased(r.LeaseID); e != nil && e.client == s.me {
 			for _, gone := range s.t.unlease(e) {
 				s.gave[gone.id] = true
 			}
@@ -94,7 +82,7 @@ func (c *FileLocks) Remove(ctx context.Context, r lock.Record) error {
 
 // Leases returns the records of all resources that living clients hold.
 func (c *FileLocks) Leases(ctx context.Context) ([]lock.Record, error) {
-	t, err := c.look(ctx)
+	t, err := c.steps.look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +98,7 @@ func (c *FileLocks) Leases(ctx context.Context) ([]lock.Record, error) {
 // Read implements [lock.Records]. The record with the highest token counts, because the others belong to holders whose
 // lease was stolen. Records of clients that are gone do not count.
 func (c *FileLocks) Read(ctx context.Context, resource string) (r lock.Record, ok bool, err error) {
-	t, err := c.look(ctx)
+	t, err := c.steps.look(ctx)
 	if err != nil {
 		return lock.Record{}, false, err
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// requests are the open requests of one client and its grants, by the id of their entry in the table.
+// requests are the open requests of one client and its grants, by the id of their entry in the table. It needs no mutex:
+// Go in Wasm runs one goroutine at a time, until that one blocks.
 type requests struct {
-	mu      sync.Mutex
 	waiters map[string]*waiter
 	grants  map[string]*grant
 }
@@ -26,37 +26,27 @@ type waiter struct {
 // begin adds a request whose entry has the id of g.
 func (r *requests) begin(g *grant) *waiter {
 	w := &waiter{granted: make(chan struct{}, 1), failed: make(chan error, 1)}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.waiters[g.id], r.grants[g.id] = w, g
 	return w
 }
 
 // answered ends the waiting of a request.
 func (r *requests) answered(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	delete(r.waiters, id)
 }
 
 // released forgets a grant.
 func (r *requests) released(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	delete(r.grants, id)
 }
 
 // waiting reports whether a request waits.
 func (r *requests) waiting() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	return len(r.waiters) > 0
 }
 
 // concerned reports whether a notification names an entry of this client.
 func (r *requests) concerned(ids []string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, id := range ids {
 		if id == everyone || r.grants[id] != nil { // a waiter has its grant already
 			return true
@@ -68,8 +58,6 @@ func (r *requests) concerned(ids []string) bool {
 // inform reports what a step changed: it grants to the waiters, and ends the grants whose entries were stolen. own are
 // the client's entries after the step.
 func (r *requests) inform(s *session, own []*entry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, e := range own {
 		if w := r.waiters[e.id]; w != nil && e.state == granted {
 			signal(w.granted)
@@ -88,8 +76,6 @@ func (r *requests) inform(s *session, own []*entry) {
 
 // fail reports to all waiters that the table cannot be used.
 func (r *requests) fail(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for w := range maps.Values(r.waiters) {
 		select {
 		case w.failed <- err:
@@ -103,7 +89,7 @@ type grant struct {
 	locks   *FileLocks
 	id      string
 	lost    chan struct{}
-	losing  sync.Once
+	gone    bool // lost is closed
 	leaving sync.Once
 	err     error
 }
@@ -113,18 +99,23 @@ func (g *grant) Lost() <-chan struct{} { return g.lost }
 
 // Look implements [lock.Grant]. A client that steals writes this into the table; its notification may arrive late.
 func (g *grant) Look(ctx context.Context, since lock.Instant) error {
-	if !g.locks.turn.take(ctx) {
+	if !g.locks.steps.turn.take(ctx) {
 		return context.Cause(ctx)
 	}
-	seen := g.locks.seen
-	g.locks.turn.give()
+	seen := g.locks.steps.seen
+	g.locks.steps.turn.give()
 	if seen > since.Mono {
 		return nil
 	}
-	return g.locks.visit(ctx, nothing)
+	return g.locks.steps.visit(ctx, nothing)
 }
 
-func (g *grant) lose() { g.losing.Do(func() { close(g.lost) }) }
+func (g *grant) lose() {
+	if !g.gone {
+		g.gone = true
+		close(g.lost)
+	}
+}
 
 var errNotReleased = &lock.Error{Code: lock.CodeReleaseFailed, Operation: lock.OpRelease, Err: context.DeadlineExceeded,
 	Detail: "the browser's file storage did not answer in time; the lock is free when it answers, or when this page is closed"}
@@ -135,8 +126,10 @@ func (g *grant) Release(ctx context.Context) error {
 	g.leaving.Do(func() {
 		ctx, stop := context.WithTimeoutCause(ctx, stepLimit, errNotReleased)
 		defer stop()
-		g.locks.requests.released(g.id)
-		g.err = g.locks.leave(ctx, g.id)
+		g.locks.steps.requests.released(g.id)
+		if g.err = g.locks.steps.leave(ctx, g.id); g.err != nil {
+			g.locks.maintenance.wake()
+		}
 	})
 	return g.err
 }

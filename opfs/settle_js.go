@@ -74,12 +74,12 @@ func (s *session) try(e *entry) {
 	holders := slices.DeleteFunc(slices.Clone(blockers), func(b *entry) bool { return b.state == waiting })
 	if len(holders) > 0 {
 		blockers = holders
-		delete(s.c.stalled, e.id)
+		delete(s.steps.stalled, e.id)
 	}
 	if len(blockers) == 0 || len(holders) == 0 && s.stalled(e) {
 		e.state = granted
 		s.changed = true
-		delete(s.c.stalled, e.id)
+		delete(s.steps.stalled, e.id)
 		return
 	}
 	for _, b := range blockers {
@@ -89,9 +89,9 @@ func (s *session) try(e *entry) {
 
 // stalled reports whether e has been blocked by waiters alone for too long.
 func (s *session) stalled(e *entry) bool {
-	since, seen := s.c.stalled[e.id]
+	since, seen := s.steps.stalled[e.id]
 	if !seen {
-		s.c.stalled[e.id] = s.now.Mono
+		s.steps.stalled[e.id] = s.now.Mono
 	}
 	return seen && s.now.Mono-since > patience
 }
@@ -101,13 +101,13 @@ func (s *session) stalled(e *entry) bool {
 func (s *session) over(l *lease) bool {
 	left := l.ExpiresAt.Sub(s.now.Wall)
 	if left <= l.ttl+clockError {
-		delete(s.c.unlikely, l.LeaseID)
+		delete(s.steps.unlikely, l.LeaseID)
 		return left < -grace
 	}
-	seen := s.c.unlikely[l.LeaseID]
+	seen := s.steps.unlikely[l.LeaseID]
 	if what := l.ExpiresAt.UnixMilli(); seen.what != what {
 		seen = sighting{what, s.now.Mono}
-		s.c.unlikely[l.LeaseID] = seen
+		s.steps.unlikely[l.LeaseID] = seen
 	}
 	return s.now.Mono-seen.since > l.ttl+grace
 }
@@ -151,8 +151,8 @@ func (s *session) recover() {
 		s.changed = true
 		s.notify = append(s.notify, everyone) // this client may have been the last one missing
 	}
-	if r.until.Sub(s.now.Wall) > s.c.options.TTL+clockError { // the clock was set back
-		r.until = s.now.Wall.Add(s.c.options.TTL).Truncate(time.Millisecond)
+	if r.until.Sub(s.now.Wall) > s.steps.options.TTL+clockError { // the clock was set back
+		r.until = s.now.Wall.Add(s.steps.options.TTL).Truncate(time.Millisecond)
 		s.changed = true
 	}
 	called := s.living.present.until.Equal(r.until)
@@ -160,7 +160,7 @@ func (s *session) recover() {
 	switch {
 	case called && !missing:
 	case !s.now.Wall.Before(r.until):
-		s.warning = s.c.file.path() + " is in use again, although a tab that is open did not say what it holds"
+		s.warning = s.steps.file.path() + " is in use again, although a tab that is open did not say what it holds"
 		if called {
 			s.introduce(s.living.present.living)
 		}

@@ -40,23 +40,23 @@ func TestSpeed(t *testing.T) {
 		require.NoError(t, g.Release(t.Context()))
 	}))
 	t.Log("one step that reads, median:", median(200, func() {
-		require.NoError(t, c.visit(t.Context(), func(s *session) error { return nil }))
+		require.NoError(t, c.steps.visit(t.Context(), func(s *session) error { return nil }))
 	}))
 	t.Log("one step that writes, median:", median(200, func() {
-		require.NoError(t, c.visit(t.Context(), func(s *session) error { s.changed = true; return nil }))
+		require.NoError(t, c.steps.visit(t.Context(), func(s *session) error { s.changed = true; return nil }))
 	}))
 	var phases []string
 	at := time.Now()
-	c.hook = func(step string) {
+	c.steps.hook = func(step string) {
 		phases = append(phases, step+" "+time.Since(at).String())
 		at = time.Now()
 	}
 	for range 3 {
 		at = time.Now()
-		require.NoError(t, c.visit(t.Context(), func(s *session) error { s.changed = true; return nil }))
+		require.NoError(t, c.steps.visit(t.Context(), func(s *session) error { s.changed = true; return nil }))
 	}
 	t.Log(phases)
-	c.hook = nil
+	c.steps.hook = nil
 	t.Log("first use of a client, median:", median(20, func() {
 		c := newClient(t, root)
 		g, err := c.Request(t.Context(), want("a"))

@@ -26,14 +26,14 @@ func tableIsOpen(t *testing.T, dir *Dir) bool {
 
 func makeStep(t *testing.T, c *FileLocks) {
 	t.Helper()
-	require.NoError(t, c.visit(t.Context(), func(s *session) error { s.changed = true; return nil }))
+	require.NoError(t, c.steps.visit(t.Context(), func(s *session) error { s.changed = true; return nil }))
 }
 
 // keeper returns a client that keeps the table open until another one asks.
 func keeper(t *testing.T, root string) *FileLocks {
 	c := newClient(t, root)
 	if !helped() {
-		c.file.tables = made("tables.js", "new module.Tables(1e9)")
+		c.steps.file.tables = made("tables.js", "new module.Tables(1e9)")
 	}
 	return c
 }
@@ -45,30 +45,30 @@ func TestTableStaysOpen(t *testing.T) {
 	kept := false
 	for end := time.Now().Add(5 * time.Second); !kept && time.Now().Before(end); {
 		makeStep(t, c)
-		kept = tableIsOpen(t, c.file.dir)
+		kept = tableIsOpen(t, c.steps.file.dir)
 	}
 	assert.True(t, kept)
-	require.Eventually(t, func() bool { return !tableIsOpen(t, c.file.dir) }, 5*time.Second, 10*time.Millisecond, "it is kept for ever")
+	require.Eventually(t, func() bool { return !tableIsOpen(t, c.steps.file.dir) }, 5*time.Second, 10*time.Millisecond, "it is kept for ever")
 
-	require.NoError(t, c.visit(t.Context(), func(s *session) error {
+	require.NoError(t, c.steps.visit(t.Context(), func(s *session) error {
 		s.changed, s.notify = true, []string{"somebody"}
 		return nil
 	}))
-	assert.False(t, tableIsOpen(t, c.file.dir))
+	assert.False(t, tableIsOpen(t, c.steps.file.dir))
 }
 
 // A hidden page does not keep the table open, and closes it at once when it becomes hidden.
 func TestHiddenPageClosesTable(t *testing.T) {
 	c := keeper(t, newRoot())
 	makeStep(t, c)
-	require.True(t, tableIsOpen(t, c.file.dir))
-	must(c.file.tables.Call("keep", false))
-	assert.False(t, tableIsOpen(t, c.file.dir))
+	require.True(t, tableIsOpen(t, c.steps.file.dir))
+	must(c.steps.file.tables.Call("keep", false))
+	assert.False(t, tableIsOpen(t, c.steps.file.dir))
 	makeStep(t, c)
-	assert.False(t, tableIsOpen(t, c.file.dir))
-	must(c.file.tables.Call("keep", true))
+	assert.False(t, tableIsOpen(t, c.steps.file.dir))
+	must(c.steps.file.tables.Call("keep", true))
 	makeStep(t, c)
-	assert.True(t, tableIsOpen(t, c.file.dir))
+	assert.True(t, tableIsOpen(t, c.steps.file.dir))
 }
 
 // A client closes the table for each client that asks, also for one in another thread.
@@ -103,7 +103,7 @@ func TestBusyClientClosesTableForOthers(t *testing.T) {
 	busy, done := keeper(t, root), make(chan int)
 	go func() {
 		steps := 0
-		for ctx.Err() == nil && busy.visit(ctx, func(s *session) error { s.changed = true; return nil }) == nil {
+		for ctx.Err() == nil && busy.steps.visit(ctx, func(s *session) error { s.changed = true; return nil }) == nil {
 			steps++
 		}
 		done <- steps
@@ -126,7 +126,7 @@ func TestClientThatDecidesAgainIsWaitedFor(t *testing.T) {
 	root := newRoot()
 	c, other := keeper(t, root), newClient(t, root)
 	makeStep(t, other)
-	same, err := c.file.exchange(t.Context(), true, &session{}) // it does not know the file's content, and does not decide again
+	same, err := c.steps.file.exchange(t.Context(), true, &session{}) // it does not know the file's content, and does not decide again
 	require.NoError(t, err)
 	require.False(t, same)
 	makeStep(t, other)
@@ -136,7 +136,7 @@ func TestClientThatDecidesAgainIsWaitedFor(t *testing.T) {
 func TestClearedTableIsOpenedAgain(t *testing.T) {
 	c := keeper(t, newRoot())
 	makeStep(t, c)
-	c.file.tables = made("tables.js", "new module.Tables(1e9, 20)")
+	c.steps.file.tables = made("tables.js", "new module.Tables(1e9, 20)")
 	makeStep(t, c)
 	<-time.After(30 * time.Millisecond)
 	opened := counting(t)

@@ -7,8 +7,6 @@ import "context"
 // turn is held by one goroutine at a time. Its capacity is 1, and waiting goroutines are served in order of arrival.
 type turn chan struct{}
 
-func newTurn() turn { return make(turn, 1) }
-
 // take waits for the turn; give ends it.
 func (t turn) take(ctx context.Context) bool {
 	select {

@@ -3,7 +3,6 @@
 package opfs
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
@@ -24,7 +23,7 @@ func longer(pause time.Duration) time.Duration { return min(pause+pause/16, long
 // session is the table as one step of this client sees and changes it. The step takes effect if the file still has the
 // content on which it was decided.
 type session struct {
-	c         *FileLocks
+	steps     *steps
 	living    *liveness
 	me        string // the id of this client
 	now       lock.Instant
@@ -48,127 +47,10 @@ type session struct {
 	refuse   error  // the answer to optional, if it is a refusal
 }
 
-// visit waits for the operations that this client began before. Then it makes a step, finds out whether the blocking
-// clients live, and makes the step again if one of them does not. change may be called several times.
-func (c *FileLocks) visit(ctx context.Context, change func(*session) error) error {
-	if !c.order.take(ctx) {
-		return context.Cause(ctx)
-	}
-	defer c.order.give()
-	return c.use(ctx, change)
-}
-
-// use is visit for a caller that runs in the order of operations.
-func (c *FileLocks) use(ctx context.Context, change func(*session) error) error {
-	c.used = c.options.Clock.Now().Mono
-	return c.revisit(ctx, change)
-}
-
-// revisit is visit for maintain, which does not count as use and waits for no operation.
-func (c *FileLocks) revisit(ctx context.Context, change func(*session) error) error {
-	for {
-		look, err := c.step(ctx, change)
-		if ctx.Err() != nil || !c.liveness.investigate(ctx, look) {
-			return err
-		}
-	}
-}
-
-// step reads the table, changes it and writes it, while no other client can.
-func (c *FileLocks) step(ctx context.Context, change func(*session) error) (suspects, error) {
-	if !c.turn.take(ctx) {
-		return suspects{}, context.Cause(ctx)
-	}
-	defer c.turn.give()
-	if c.life.Err() != nil {
-		return suspects{}, context.Cause(c.life)
-	}
-	begun, err := c.liveness.begin(ctx)
-	if begun {
-		c.notifier()
-		c.work.Go(c.maintain)
-	}
-	if err != nil {
-		return suspects{}, err
-	}
-	c.at("alive")
-	return c.stepLocked(ctx, change)
-}
-
-// stepLocked is step for a caller that has the turn and an open liveness file.
-func (c *FileLocks) stepLocked(ctx context.Context, change func(*session) error) (suspects, error) {
-	s, err := c.transact(ctx, change)
-	c.at("closed")
-	if s != nil {
-		c.notifier().notify(s.notify)
-		if s.warning != "" && c.options.Warn != nil {
-			c.options.Warn(s.warning)
-		}
-		return s.look, err
-	}
-	return suspects{}, err
-}
-
-// transact makes a step: it changes the table while no other client can read or change it. If it returns an error and a
-// session, the error is the answer of change, and the step was made all the same.
-//
-// The step is decided on the content that this client knows. Options.Tables writes it if the file still has that
-// content, and otherwise returns the current content: a compare-and-swap.
-func (c *FileLocks) transact(ctx context.Context, change func(*session) error) (*session, error) {
-	for {
-		s, refused := c.decide(c.file.image, change)
-		c.at("decided")
-		told := s
-		if s == nil {
-			told = &session{} // nothing is written
-		}
-		same, err := c.file.exchange(ctx, true, told)
-		switch {
-		case err != nil && len(told.patches) > 0:
-			return nil, c.unwritten(ctx, err)
-		case err != nil:
-			return nil, c.file.explain(ctx, err)
-		case !same:
-			continue
-		case s == nil:
-			return nil, refused
-		}
-		s.written()
-		return s, refused
-	}
-}
-
-func (c *FileLocks) at(name string) {
-	if c.hook != nil {
-		c.hook(name)
-	}
-}
-
-// decide computes the new table and the writes for it from the file's content. It returns no session if it cannot
-// decide on that content. A decision without a write has no effect, because the content may have been an old one.
-func (c *FileLocks) decide(image []byte, change func(*session) error) (s *session, refused error) {
-	s = &session{c: c, living: &c.liveness, me: c.liveness.alive.id, now: c.options.Clock.Now(), before: c.own, gave: make(map[string]bool)}
-	if err := s.read(image); err != nil {
-		return nil, err
-	}
-	s.compare(s.before)
-	s.bury()
-	s.changed = s.t.agree(c.liveness.alive.id, s.before) || s.changed
-	s.appear()
-	s.recover()
-	refused = change(s)
-	s.settle()
-	if refused == nil {
-		refused = s.refuse
-	}
-	s.compose()
-	return s, refused
-}
-
 // compose computes the writes, if the table changed.
 func (s *session) compose() {
 	s.number = s.slot.number
-	s.keep = !s.c.leaving && !slices.ContainsFunc(s.t.queue, func(e *entry) bool { return e.state == waiting && e.client == s.me })
+	s.keep = !s.steps.leaving && !slices.ContainsFunc(s.t.queue, func(e *entry) bool { return e.state == waiting && e.client == s.me })
 	if !s.changed {
 		return
 	}
@@ -176,7 +58,7 @@ func (s *session) compose() {
 	s.number++
 	s.patches = following(s.slot, s.all, text)
 	if s.restart {
-		s.number = max(s.slot.number, s.c.number, s.now.Wall.UnixMilli()) + 2
+		s.number = max(s.slot.number, s.steps.number, s.now.Wall.UnixMilli()) + 2
 		s.patches = restarting(s.slot, s.all, s.number, text)
 		last := s.patches[1]
 		s.size = last.offset + len(last.data) // the bytes behind it are garbage that every step would read
@@ -191,23 +73,14 @@ func (s *session) compose() {
 
 // written ends a step whose writes are in the file.
 func (s *session) written() {
-	s.c.number, s.c.doubt, s.living.strangers, s.c.seen = s.number, false, s.strangers, s.now.Mono
-	s.c.at("written")
+	s.steps.number, s.steps.doubt, s.living.strangers, s.steps.seen = s.number, false, s.strangers, s.now.Mono
+	s.steps.at("written")
 	s.adopt()
-}
-
-func (c *FileLocks) unwritten(ctx context.Context, err error) error {
-	c.doubt = true
-	//nolint:errorlint // whether it is another error, not what it wraps
-	if explained := c.file.explain(ctx, err); explained != err || ctx.Err() != nil {
-		return explained
-	}
-	return unsupported(c.file.path()+": the file cannot be written", err)
 }
 
 // adopt remembers this client's part of the table, and informs its waiters and holders.
 func (s *session) adopt() {
-	c := s.c
+	c := s.steps
 	c.own, c.clients = nil, nil
 	for _, e := range s.t.queue {
 		if e.state == present {
@@ -222,11 +95,11 @@ func (s *session) adopt() {
 
 // read decodes the file's content. A table that may be incomplete is in recovery afterwards.
 func (s *session) read(image []byte) error {
-	c := s.c
+	c := s.steps
 	var err error
 	s.slot, s.all, err = newest(image)
 	if errors.Is(err, errFuture) {
-		return c.beforeItsTime(s, image)
+		return s.beforeItsTime(image)
 	}
 	s.t = &table{}
 	if err == nil || errors.Is(err, errTorn) {
@@ -249,16 +122,17 @@ func (s *session) read(image []byte) error {
 func (s *session) startOver(why error, unused bool) {
 	s.restart, s.changed = true, true
 	s.t.token = max(s.t.token, s.now.Wall.UnixMilli())
-	s.t.recovery = &recovery{until: s.now.Wall.Add(s.c.options.TTL).Truncate(time.Millisecond)}
+	s.t.recovery = &recovery{until: s.now.Wall.Add(s.steps.options.TTL).Truncate(time.Millisecond)}
 	s.notify = append(s.notify, everyone)
 	if !unused {
-		s.warning = s.c.file.path() + " was damaged (" + why.Error() +
+		s.warning = s.steps.file.path() + " was damaged (" + why.Error() +
 			") and is written anew; nothing is granted until all open tabs have said what they hold"
 	}
 }
 
 // beforeItsTime refuses a file of a newer version while somebody changes it, and for the TTL after that.
-func (c *FileLocks) beforeItsTime(s *session, image []byte) error {
+func (s *session) beforeItsTime(image []byte) error {
+	c := s.steps
 	mark := int64(len(image)) << 32
 	for _, b := range image {
 		mark = mark*31 + int64(b)
@@ -277,7 +151,7 @@ func (c *FileLocks) beforeItsTime(s *session, image []byte) error {
 
 // compare begins a recovery if the table is whole but lacks what the living clients wrote: somebody replaced the file.
 func (s *session) compare(own []*entry) {
-	c := s.c
+	c := s.steps
 	s.strangers = slices.DeleteFunc(slices.Clone(c.liveness.strangers), s.t.knows)
 	switch {
 	case s.t.recovery != nil: // the clients report what they hold
@@ -297,7 +171,7 @@ var errReplaced = errors.New("it was replaced")
 
 // appear puts this client into the table, so that others can recognise a table that lacks it.
 func (s *session) appear() {
-	if me := s.me; s.t.find(me) == nil && !s.c.leaving {
+	if me := s.me; s.t.find(me) == nil && !s.steps.leaving {
 		s.t.queue = append(s.t.queue, &entry{id: me, client: me, state: present})
 		s.changed = true
 	}

@@ -1,0 +1,283 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// steps reads and changes the table for one client, one step at a time.
+type steps struct {
+	options  *Options
+	life     context.Context // ends when Close begins
+	notifier notifier
+	requests requests
+	begun    func() // called when the client appears in the table
+
+	order    turn // of the running operation; later operations wait in order of arrival
+	turn     turn // of the goroutine that may use the fields below
+	file     tableFile
+	liveness liveness
+	clientState
+
+	hook func(step string) // for tests: called between the steps
+}
+
+// clientState is what a client remembers from one step to the next.
+type clientState struct {
+	own      []*entry            // this client's entries as the table last had them
+	clients  []string            // all clients in the table
+	doubt    bool                // the table may have more entries of this client
+	number   int64               // of the last version of the table that this client saw
+	used     time.Duration       // when an operation last began
+	seen     time.Duration       // when this client last saw the table
+	leaving  bool                // the next step removes this client from the table
+	unlikely map[string]sighting // expiries that cannot be right
+	stalled  map[string]time.Duration
+	future   sighting
+}
+
+// sighting is an observation that stays valid for a limited time.
+type sighting struct {
+	what  int64
+	since time.Duration
+}
+
+// visit waits for the operations that this client began before. Then it makes a step, finds out whether the blocking
+// clients live, and makes the step again if one of them does not. change may be called several times.
+func (c *steps) visit(ctx context.Context, change func(*session) error) error {
+	if !c.order.take(ctx) {
+		return context.Cause(ctx)
+	}
+	defer c.order.give()
+	return c.use(ctx, change)
+}
+
+// use is visit for a caller that runs in the order of operations.
+func (c *steps) use(ctx context.Context, change func(*session) error) error {
+	c.used = c.options.Clock.Now().Mono
+	return c.revisit(ctx, change)
+}
+
+// revisit is visit for maintain, which does not count as use and waits for no operation.
+func (c *steps) revisit(ctx context.Context, change func(*session) error) error {
+	for {
+		look, err := c.step(ctx, change)
+		if ctx.Err() != nil || !c.liveness.investigate(ctx, look) {
+			return err
+		}
+	}
+}
+
+// step reads the table, changes it and writes it, while no other client can.
+func (c *steps) step(ctx context.Context, change func(*session) error) (suspects, error) {
+	if !c.turn.take(ctx) {
+		return suspects{}, context.Cause(ctx)
+	}
+	defer c.turn.give()
+	if c.life.Err() != nil {
+		return suspects{}, context.Cause(c.life)
+	}
+	begun, err := c.liveness.begin(ctx)
+	if begun {
+		c.notifier.listen()
+		c.begun()
+	}
+	if err != nil {
+		return suspects{}, err
+	}
+	c.at("alive")
+	return c.stepLocked(ctx, change)
+}
+
+// stepLocked is step for a caller that has the turn and an open liveness file.
+func (c *steps) stepLocked(ctx context.Context, change func(*session) error) (suspects, error) {
+	s, err := c.transact(ctx, change)
+	c.at("closed")
+	if s != nil {
+		c.notifier.notify(s.notify)
+		if s.warning != "" && c.options.Warn != nil {
+			c.options.Warn(s.warning)
+		}
+		return s.look, err
+	}
+	return suspects{}, err
+}
+
+// transact makes a step: it changes the table while no other client can read or change it. If it returns an error and a
+// session, the error is the answer of change, and the step was made all the same.
+//
+// The step is decided on the content that this client knows. Options.Tables writes it if the file still has that
+// content, and otherwise returns the current content: a compare-and-swap.
+func (c *steps) transact(ctx context.Context, change func(*session) error) (*session, error) {
+	for {
+		s, refused := c.decide(c.file.image, change)
+		c.at("decided")
+		told := s
+		if s == nil {
+			told = &session{} // nothing is written
+		}
+		same, err := c.file.exchange(ctx, true, told)
+		switch {
+		case err != nil && len(told.patches) > 0:
+			return nil, c.unwritten(ctx, err)
+		case err != nil:
+			return nil, c.file.explain(ctx, err)
+		case !same:
+			continue
+		case s == nil:
+			return nil, refused
+		}
+		s.written()
+		return s, refused
+	}
+}
+
+func (c *steps) at(name string) {
+	if c.hook != nil {
+		c.hook(name)
+	}
+}
+
+// decide computes the new table and the writes for it from the file's content. It returns no session if it cannot
+// decide on that content. A decision without a write has no effect, because the content may have been an old one.
+func (c *steps) decide(image []byte, change func(*session) error) (s *session, refused error) {
+	s = &session{steps: c, living: &c.liveness, me: c.liveness.alive.id, now: c.options.Clock.Now(), before: c.own, gave: make(map[string]bool)}
+	if err := s.read(image); err != nil {
+		return nil, err
+	}
+	s.compare(s.before)
+	s.bury()
+	s.changed = s.t.agree(s.me, s.before) || s.changed
+	s.appear()
+	s.recover()
+	refused = change(s)
+	s.settle()
+	if refused == nil {
+		refused = s.refuse
+	}
+	s.compose()
+	return s, refused
+}
+
+// unwritten explains why a step was not written. Nothing says how much of it is in the file.
+func (c *steps) unwritten(ctx context.Context, err error) error {
+	c.doubt = true
+	//nolint:errorlint // whether it is another error, not what it wraps
+	if explained := c.file.explain(ctx, err); explained != err || ctx.Err() != nil {
+		return explained
+	}
+	return unsupported(c.file.path()+": the file cannot be written", err)
+}
+
+// leave removes the entry of this client that has the id.
+func (c *steps) leave(ctx context.Context, id string) error {
+	err := c.drop(ctx, func(e *entry) bool { return e.id == id }, func(s *session) error {
+		e := s.t.find(id)
+		if e == nil || e.client != s.me {
+			return nil
+		}
+		s.gave[id], s.changed = true, true
+		delete(c.stalled, id)
+		if e.state == granted {
+			s.t.release(e)
+		} else {
+			s.t.remove(e)
+		}
+		return nil
+	})
+	if err != nil {
+		c.disown(id)
+	}
+	return err
+}
+
+// drop is visit for a change that removes an entry of this client. It makes no step if no such entry can be in the table.
+func (c *steps) drop(ctx context.Context, dropped func(*entry) bool, change func(*session) error) error {
+	if !c.order.take(ctx) {
+		return context.Cause(ctx)
+	}
+	defer c.order.give()
+	if !c.turn.take(ctx) {
+		return context.Cause(ctx)
+	}
+	none := c.liveness.alive.file == nil || !c.doubt && !slices.ContainsFunc(c.own, dropped)
+	c.turn.give()
+	if none {
+		return nil
+	}
+	return c.use(ctx, change)
+}
+
+// disown forgets an entry that could not be removed: the next step removes it.
+func (c *steps) disown(id string) {
+	c.own = slices.DeleteFunc(slices.Clone(c.own), func(e *entry) bool { return e.id == id })
+	c.doubt = true
+}
+
+// nothing is a step that only looks.
+func nothing(*session) error { return nil }
+
+// look reads the table without changing it, and leaves out clients that are gone.
+func (c *steps) look(ctx context.Context) (*table, error) {
+	t, err := c.glance(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var clients []string
+	for _, e := range t.queue {
+		if e.state != present && !slices.Contains(clients, e.client) {
+			clients = append(clients, e.client)
+		}
+	}
+	c.liveness.investigate(ctx, suspects{clients: clients})
+	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return c.liveness.dead[e.client] })
+	return t, context.Cause(ctx)
+}
+
+// glance reads the table as it is.
+func (c *steps) glance(ctx context.Context) (*table, error) {
+	if !c.turn.take(ctx) {
+		return nil, context.Cause(ctx)
+	}
+	defer c.turn.give()
+	image, err := c.file.content(ctx)
+	if isNamed(err, notFound) {
+		return &table{}, nil
+	}
+	if err != nil {
+		return nil, c.file.explain(ctx, err)
+	}
+	now, _, err := newest(image)
+	if errors.Is(err, errFuture) {
+		return nil, &lock.Error{Code: lock.CodeFallbackConflict, Err: errFuture, Detail: "reload this page"}
+	}
+	if t, broken := decode(now.text); broken == nil {
+		return t, nil
+	}
+	// The content is lost; what this client knows of itself is not.
+	t := &table{}
+	for _, e := range c.own {
+		t.queue = append(t.queue, e.clone())
+	}
+	return t, nil
+}
+
+// idle reports whether this client has had nothing but its presence in the table for some time.
+func (c *steps) idle() bool {
+	return len(c.own) <= 1 && !c.doubt && c.options.Clock.Now().Mono-c.used >= linger
+}
+
+// depart removes everything of this client. The caller has the turn.
+func (c *steps) depart(ctx context.Context) error {
+	c.own, c.leaving = nil, true
+	_, err := c.stepLocked(ctx, nothing)
+	c.own, c.leaving = nil, false
+	c.liveness.alive.end(ctx)
+	return err
+}
