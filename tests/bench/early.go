@@ -32,71 +32,98 @@ type visitor struct {
 	wants   bool // has targets
 }
 
+// speed is a network and processor under which visits are measured, with the target of each measured time.
+type speed struct {
+	name string
+	line browser.Line
+	max  map[string]float64
+}
+
 // visits measures first and later visits of a page with an editor: the time from the navigation until the page shows
 // what was saved, until the person may type, and until the first text is saved; and how much a first visit transfers.
 func (r *report) visits(open func() *browser.Tab, url func(path string) string, rounds int) {
-	lines := []struct {
-		name string
-		line browser.Line
-		max  map[string]float64
-	}{
+	v := &visiting{open: open, url: url, all: visitors()}
+	for i, l := range []speed{
 		{"good line", browser.Line{}, map[string]float64{"editable": 150}},
 		{"Fast 3G, processor at a quarter", browser.Fast3G, map[string]float64{"preview": 700, "editable": 1500}},
-	}
-	n := 0
-	visit := func(line browser.Line, v visitor, warm bool) map[string]float64 {
-		tab := open()
-		defer tab.Close()
-		n++
-		if warm {
-			tab.Navigate(url(fmt.Sprintf("/visit/%d/%s", n, v.address)))
-			tab.WaitFor("at.KB", browser.Limit)
-		}
-		tab.Over(line)
-		tab.Navigate(url(fmt.Sprintf("/visit/%d/%s", n, v.address)))
-		tab.WaitFor("at.KB", browser.Limit)
-		return browser.Get[map[string]float64](tab, "at")
-	}
-	all := visitors()
-	for i, l := range lines {
-		for _, v := range all {
-			visit(browser.Line{}, v, false) // there is something to preview
+	} {
+		for _, one := range v.all {
+			v.visit(browser.Line{}, one, false) // there is something to preview
 		}
 		for _, cache := range []string{"cold", "warm"} {
-			samples := map[string]map[string][]float64{}
-			for round := range rounds {
-				for _, v := range all {
-					if v.skips(round) {
-						continue
-					}
-					for what, figure := range visit(l.line, v, cache == "warm") {
-						if samples[what] == nil {
-							samples[what] = map[string][]float64{}
-						}
-						samples[what][v.name] = append(samples[what][v.name], figure)
-					}
-				}
-			}
-			for _, what := range []string{"preview", "editable", "saved"} {
-				var measured []contender
-				for _, v := range all {
-					if v.wants {
-						v.target = l.max[what]
-					}
-					if len(samples[what][v.name]) > 0 {
-						measured = append(measured, v.contender)
-					}
-				}
-				r.addTimes(fmt.Sprintf("%s, %s: %s", l.name, cache, what), measured, samples[what])
-			}
-			if i > 0 || cache == "warm" {
-				continue
-			}
-			for _, v := range all {
-				values := samples["KB"][v.name]
-				r.Rows = append(r.Rows, row{What: "a first visit transfers", Who: v.name, Unit: "KB", Median: median(values), Values: values})
+			samples := v.samples(l.line, cache == "warm", rounds)
+			r.addVisits(l, cache, v.all, samples)
+			if i == 0 && cache == "cold" {
+				r.addTransfers(v.all, samples["KB"])
 			}
 		}
+	}
+}
+
+// visiting opens the pages of visits, each in a tab of its own.
+type visiting struct {
+	open func() *browser.Tab
+	url  func(path string) string
+	all  []visitor
+	n    int // number of visits so far
+}
+
+// visit returns the figures of one visit: times in milliseconds, and KB. With warm, the browser's cache knows the page.
+func (v *visiting) visit(line browser.Line, by visitor, warm bool) map[string]float64 {
+	tab := v.open()
+	defer tab.Close()
+	v.n++
+	page := v.url(fmt.Sprintf("/visit/%d/%s", v.n, by.address))
+	if warm {
+		tab.Navigate(page)
+		tab.WaitFor("at.KB", browser.Limit)
+	}
+	tab.Over(line)
+	tab.Navigate(page)
+	tab.WaitFor("at.KB", browser.Limit)
+	return browser.Get[map[string]float64](tab, "at")
+}
+
+// samples returns the figures of all rounds, by what was measured and by contender.
+func (v *visiting) samples(line browser.Line, warm bool, rounds int) map[string]map[string][]float64 {
+	samples := map[string]map[string][]float64{}
+	for round := range rounds {
+		for _, one := range v.all {
+			if one.skips(round) {
+				continue
+			}
+			for what, figure := range v.visit(line, one, warm) {
+				if samples[what] == nil {
+					samples[what] = map[string][]float64{}
+				}
+				samples[what][one.name] = append(samples[what][one.name], figure)
+			}
+		}
+	}
+	return samples
+}
+
+// addVisits reports the times. Only Holdfast has targets.
+func (r *report) addVisits(l speed, cache string, all []visitor, samples map[string]map[string][]float64) {
+	for _, what := range []string{"preview", "editable", "saved"} {
+		var measured []contender
+		for _, v := range all {
+			if v.wants {
+				v.target = l.max[what]
+			}
+			if len(samples[what][v.name]) > 0 {
+				measured = append(measured, v.contender)
+			}
+		}
+		r.addTimes(fmt.Sprintf("%s, %s: %s", l.name, cache, what), measured, samples[what])
+	}
+}
+
+// addTransfers reports how much a first visit of each page transfers.
+func (r *report) addTransfers(all []visitor, transferred map[string][]float64) {
+	for _, v := range all {
+		values := transferred[v.name]
+		r.Rows = append(r.Rows, row{What: "a first visit transfers", Who: v.name, Unit: "KB", Median: median(values), Values: values})
 	}
 }
 

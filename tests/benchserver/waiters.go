@@ -33,6 +33,14 @@ type line struct {
 	served int
 }
 
+// crowded is what waiting measures.
+type crowded struct {
+	alone, beside *times          // of a client without the waiters, and beside them
+	busy          time.Duration   // processor time of the server for all waiters
+	took          time.Duration   // from the first release to the last grant
+	passed        []time.Duration // handovers of two clients at a server of their own
+}
+
 // waiting measures the cost that many waiters for one document have for others, and the duration of each handover.
 // The baseline comes from a second server without waiters at the same moments, so that the disk and other programs
 // slow both alike.
@@ -44,23 +52,39 @@ func waiting(t *table, s *server, binary string, waiters int) error {
 	defer quiet.stop()
 	l := &line{s: s, waiters: waiters, many: &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: waiters}, Timeout: longest + time.Minute}}
-	first, err := l.lock("first", "documents/popular", 0)
+	c, err := l.crowd(quiet)
 	if err != nil {
 		return err
 	}
+	l.report(t, c)
+	return nil
+}
+
+// crowd lets all waiters come, measures what others notice of them, and then serves them.
+func (l *line) crowd(quiet *server) (c crowded, err error) {
+	first, err := l.lock("first", "documents/popular", 0)
+	if err != nil {
+		return c, err
+	}
 	var group errgroup.Group
-	for i := range waiters {
+	for i := range l.waiters {
 		time.Sleep(arrival)
 		group.Go(func() error { return l.wait(strconv.Itoa(i)) })
 	}
 	if err := l.standing(); err != nil {
-		return err
+		return c, err
 	}
-	alone, beside, err := bystanders(quiet, s)
-	if err != nil {
-		return err
+	if c.alone, c.beside, err = bystanders(quiet, l.s); err != nil {
+		return c, err
 	}
-	busy, _, err := s.usage()
+	err = l.serve(&c, quiet, first, group.Wait)
+	return c, err
+}
+
+// serve releases the first lock, and returns when every waiter has had its turn. Meanwhile two clients pass a lock on at
+// the quiet server.
+func (l *line) serve(c *crowded, quiet *server, first string, all func() error) error {
+	before, _, err := l.s.usage()
 	if err != nil {
 		return err
 	}
@@ -69,29 +93,30 @@ func waiting(t *table, s *server, binary string, waiters int) error {
 	if err := l.give("first", first); err != nil {
 		return err
 	}
-	if err := group.Wait(); err != nil {
+	if err := all(); err != nil {
 		return err
 	}
-	took := time.Since(begin)
-	passed, err := relay.stop()
-	if err != nil {
+	c.took = time.Since(begin)
+	if c.passed, err = relay.stop(); err != nil {
 		return err
 	}
-	ended, _, err := s.usage()
-	if err != nil {
-		return err
-	}
-	what := fmt.Sprintf("%d wait for one document, ", waiters)
+	after, _, err := l.s.usage()
+	c.busy = after - before
+	return err
+}
+
+// report adds the lines of the table.
+func (l *line) report(t *table, c crowded) {
+	what := fmt.Sprintf("%d wait for one document, ", l.waiters)
 	pair := func(alone, beside []time.Duration) string {
 		return fmt.Sprintf("%.2f ms, %.2f ms", ms(quantile(alone, .99)), ms(quantile(beside, .99)))
 	}
-	t.add(what+"heartbeat of another: p99 without them and beside them", "holdfast", pair(alone.beats, beside.beats), "twice")
-	t.add(what+"acquisition of another: p99 without them and beside them", "holdfast", pair(alone.cycles, beside.cycles), "twice")
+	t.add(what+"heartbeat of another: p99 without them and beside them", "holdfast", pair(c.alone.beats, c.beside.beats), "twice")
+	t.add(what+"acquisition of another: p99 without them and beside them", "holdfast", pair(c.alone.cycles, c.beside.cycles), "twice")
 	t.add(what+"from a release to the next grant: p50, p99", "holdfast", halves(l.gaps), "20 ms")
-	t.add(what+"processor time of the server for each", "holdfast", fmt.Sprintf("%.2f ms", ms(ended-busy)/float64(waiters)), "")
-	t.add("two pass a lock on at the same time at a server of their own: p50, p99", "holdfast", halves(passed), "")
-	t.add(what+"served", "holdfast", fmt.Sprintf("%d in %.1f s", l.served, took.Seconds()), strconv.Itoa(waiters))
-	return nil
+	t.add(what+"processor time of the server for each", "holdfast", fmt.Sprintf("%.2f ms", ms(c.busy)/float64(l.waiters)), "")
+	t.add("two pass a lock on at the same time at a server of their own: p50, p99", "holdfast", halves(c.passed), "")
+	t.add(what+"served", "holdfast", fmt.Sprintf("%d in %.1f s", l.served, c.took.Seconds()), strconv.Itoa(l.waiters))
 }
 
 func halves(times []time.Duration) string {

@@ -30,9 +30,9 @@ type Options struct {
 	Flags []string
 }
 
-// flags returns the command line. With Throttling, no flag changes the speed of a hidden tab.
-func (o Options) flags() map[string]any {
-	flags := map[string]any{
+// alwaysOn returns the switches of every browser.
+func alwaysOn() map[string]any {
+	return map[string]any{
 		"headless":                               "new",
 		"no-first-run":                           true,
 		"no-default-browser-check":               true,
@@ -59,6 +59,11 @@ func (o Options) flags() map[string]any {
 		"use-mock-keychain":                      true,
 		"host-resolver-rules":                    "MAP *.test 127.0.0.1",
 	}
+}
+
+// flags returns the command line. With Throttling, no flag changes the speed of a hidden tab.
+func (o Options) flags() map[string]any {
+	flags := alwaysOn()
 	// Each tab gets its own renderer: pages of one site do not share one. The insecure origin is not upgraded to
 	// https.
 	disabled := []string{"ProcessPerSiteUpToMainFrameThreshold", "Translate", "HttpsUpgrades",
@@ -68,18 +73,17 @@ func (o Options) flags() map[string]any {
 	if o.Shell {
 		flags["js-flags"] = "--liftoff-only"
 	}
-	if o.Throttling {
-		if o.Grace > 0 {
-			// Two features control this. The second applies to pages that have finished loading.
-			n := max(1, int(o.Grace/time.Second))
-			enabled = append(enabled,
-				fmt.Sprintf("IntensiveWakeUpThrottling:grace_period_seconds/%d", n),
-				fmt.Sprintf("QuickIntensiveWakeUpThrottlingAfterLoading:grace_period_seconds_loaded/%d", n))
-		}
-	} else {
+	switch {
+	case !o.Throttling:
 		flags["disable-background-timer-throttling"] = true
 		flags["disable-backgrounding-occluded-windows"] = true
 		flags["disable-renderer-backgrounding"] = true
+	case o.Grace > 0:
+		// Two features control this. The second applies to pages that have finished loading.
+		n := max(1, int(o.Grace/time.Second))
+		enabled = append(enabled,
+			fmt.Sprintf("IntensiveWakeUpThrottling:grace_period_seconds/%d", n),
+			fmt.Sprintf("QuickIntensiveWakeUpThrottlingAfterLoading:grace_period_seconds_loaded/%d", n))
 	}
 	for _, flag := range o.Flags {
 		name, value, valued := strings.Cut(strings.TrimLeft(flag, "-"), "=")

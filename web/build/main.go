@@ -103,7 +103,12 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	version, err := readVersion(root)
+	return build(o)
+}
+
+// build makes the package, the sites and the tarball that the options ask for.
+func build(o options) error {
+	version, err := readVersion(o.root)
 	if err != nil {
 		return err
 	}
