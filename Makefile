@@ -25,8 +25,11 @@ NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consume
 
 .PHONY: help build package docs run check test bench bench-server chaos-server chaos-members test-oidc upgrade check-deploy tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-consumers test-dav test-long test-soak test-simulation test-campaign test-engines race simulate find-defects find-planted soak campaign wpt strangers clean
 
+##@ Build and run
+
+# A line with ##@ begins a group of targets in this list.
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 build: ## make the npm package in dist/ and the site that the server serves; DEBUG=1 keeps the names of functions for a debugger
 	go run ./web/build $(if $(DEBUG),-debug)
@@ -41,70 +44,6 @@ run: build ## build, then serve the demo at http://localhost:8080 (PORT= changes
 	go build -o .cache/holdfast ./cmd/holdfast
 	exec .cache/holdfast serve --addr 127.0.0.1:$(PORT) --data-dir .cache/holdfast-data
 
-check: ## in less than a minute, check what changed since main: format, lint, types, native tests; BASE= names another commit
-	@tools/check
-
-test: ## check everything; installs the programs it needs; MORE= names targets to run beside the end-to-end tests
-	$(MAKE) tools
-	$(MAKE) -j4 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint test-docs test-simulation
-	$(MAKE) -j2 --output-sync=target test-e2e $(MORE)
-
-bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages; BEFORE= names the site of an older build
-	go run ./tests/bench -update docs $(if $(BEFORE),-before $(BEFORE))
-
-bench-server: build ## measure the server beside etcd's own mutex, a Redis lock and Apache's WebDAV; installs Redis and Apache for that
-	@tools/need redis
-	@tools/need apache
-	go build -trimpath -ldflags="-s -w" -o .cache/holdfast ./cmd/holdfast
-	cd tests/benchserver && go run . -update $(CURDIR)/docs/performance.md $(CURDIR)/.cache/holdfast
-	go test -run '^$$' -bench FanOut -benchtime 100x ./server/rooms
-
-chaos-server: build ## the server's long tests: 100,000 operations under faults (OPERATIONS= says otherwise), a start with 1,000,000 locks, 1,000 sockets through kills, 10,000 races, real durations, contents in a real S3 server
-	CHAOS_OPERATIONS=$(or $(OPERATIONS),100000) go test -count=1 -timeout 0 -v -run Linearizable ./tests/chaosserver
-	LOCKS=1000000 go test -count=1 -timeout 30m -v -run StartWithManyLocks ./server/locks
-	KILLS=20 EVENT_SOCKETS=1000 EVENT_KILLS=5 go test -count=1 -timeout 30m -v -run 'Lost|EveryEvent' ./tests/chaosserver
-	go build -o .cache/holdfast ./cmd/holdfast
-	HOLDFAST_BINARY=$(CURDIR)/.cache/holdfast go test -count=1 -v -run SIGTERM ./cmd/holdfast
-	RACES=10000 go test -count=1 -timeout 30m -run 'ParentsAndChildrenRace' ./server/locks
-	go test -count=1 -run Crowd ./server/rooms -crowd 1000
-	FENCING_RUNS=1000 REAL_TIMES=1 go test -count=1 -timeout 30m ./server
-	VERSITYGW=$$(go tool -modfile=tools/versitygw.mod -n versitygw) && export VERSITYGW && \
-	go test -count=1 -v -run 'S3|Bucket' ./server/blobs ./server
-
-chaos-members: build ## three servers behind a proxy: each is killed, cut off and replaced, while clients work; ROUNDS= says how often
-	MEMBER_ROUNDS=$(or $(ROUNDS),1) go test -count=1 -timeout 0 -v -run EveryMember ./tests/members
-
-test-oidc: build ## users of an OpenID Connect provider that others wrote: sign-in, renewal, refusals, new keys
-	OIDC_PROVIDER=$$(go tool -modfile=tools/oidcprovider.mod -n server) && export OIDC_PROVIDER && \
-	go test -count=1 -v -run TestRealProvider ./server
-
-FORMER := .cache/former
-FROM ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD~20)
-
-upgrade: build ## upgrade three servers of the version FROM= (the last tag) to this version, one after the other, while clients work
-	@git rev-parse -q --verify '$(FROM)^{commit}' >/dev/null || { echo 'this clone has no commit $(FROM): fetch it, or name another one with FROM='; exit 1; }
-	rm -rf $(FORMER) && mkdir -p $(FORMER)/source
-	git archive $(FROM) | tar -x -C $(FORMER)/source
-	cp -R web/site web/packed $(FORMER)/source/web/
-	cd $(FORMER)/source && go build -trimpath -o ../holdfast ./cmd/holdfast
-	HOLDFAST_FORMER=$(CURDIR)/$(FORMER)/holdfast go test -count=1 -timeout 0 -v -run Upgrade ./tests/members
-
-HELM = go tool -modfile=tools/helm.mod helm
-HELM_VALUES := --set blobs=s3://contents/production --set peerTLS=peers --set hosts={locks.example.com} --set ingress.enabled=true --set ingress.tls=locks \
-	--set policy='anyone * read' --set flags.lock-ttl=1m
-
-check-deploy: build ## check the files in deploy/: alert rules with their tests, the unit of systemd, the proxy, the members of the compose file, the file system of the image, the chart; installs Prometheus and HAProxy for that
-	@tools/need promtool
-	@tools/need haproxy
-	cd deploy && promtool check rules alerts.yaml && promtool test rules alerts_test.yaml
-	@mkdir -p .cache && sed 's| ssl crt .*||' deploy/haproxy.cfg >.cache/haproxy.cfg && haproxy -c -f .cache/haproxy.cfg
-	$(HELM) lint --strict deploy/helm $(HELM_VALUES) --set apiKeys=keys
-	$(HELM) template holdfast deploy/helm $(HELM_VALUES) --set apiKeys=keys >.cache/chart.yaml
-	$(HELM) template holdfast deploy/helm $(HELM_VALUES) --set oidc.issuer=https://id.example.com --set oidc.audience=holdfast >>.cache/chart.yaml
-	! $(HELM) template holdfast deploy/helm $(HELM_VALUES) >/dev/null 2>&1 # nobody can sign in
-	CHART=$(CURDIR)/.cache/chart.yaml go test -count=1 -run 'TestDeployed|TestChart' ./tests/members ./tests/docs
-	@! command -v systemd-analyze >/dev/null || ! systemd-analyze verify deploy/holdfast.service 2>&1 | grep -v 'is not executable'
-
 tools: ## install Chromium, Node.js, zsh, litmus and a C compiler where they are missing
 	@tools/need chromium
 	@tools/need shell
@@ -112,6 +51,20 @@ tools: ## install Chromium, Node.js, zsh, litmus and a C compiler where they are
 	@tools/need zsh
 	@tools/need cc
 	@tools/need litmus
+
+clean: ## remove the files that the other targets made
+	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules tests/docs/frameworks/node_modules tests/docs/runners/node_modules tests/docs/sqlite/node_modules
+	find web/site web/packed -mindepth 1 ! -name .keep -delete
+
+##@ Check and test
+
+check: ## in less than a minute, check what changed since main: format, lint, types, native tests; BASE= names another commit
+	@tools/check
+
+test: ## check everything; installs the programs it needs; MORE= names targets to run beside the end-to-end tests
+	$(MAKE) tools
+	$(MAKE) -j4 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint test-docs test-simulation
+	$(MAKE) -j2 --output-sync=target test-e2e $(MORE)
 
 # They read the site that the server serves, which must not change meanwhile.
 lint test-native test-docs: | build
@@ -170,16 +123,29 @@ test-package: build ## pack the package twice, and use it as its users do: in a 
 	@tools/need node
 	go test -count=1 ./tests/consumer
 
-test-consumers: build ## test-package, and the package in every stack of docs/stacks.md: installs them all, 1 GB, for up to an hour
-	@tools/need chromium
-	@tools/need node
-	go test -count=1 -timeout 2h -v ./tests/consumer -args -full
-
 test-engines: build ## test the package in Chromium, Firefox and WebKitGTK; installs them where they are missing
 	@tools/need chromium
 	@tools/need firefox
 	@tools/need webkit
 	go test -count=1 -timeout 20m ./tests/engines/...
+
+test-dav: ## test WebDAV: the suite litmus, cadaver, a mounted folder and LibreOffice against the server; installs them
+	@tools/need litmus
+	@tools/need office
+	go test -count=1 -v ./tests/dav -args -full
+
+test-simulation: ## run a short form of make simulate, always from the same seed
+	go test -count=1 -v -run 'TestSimulation$$|TestDefectsApply' ./tests/simulation -for 10s -seed 1
+
+test-soak: build ## run the short form of make soak
+	@tools/need chromium
+	go test -count=1 -v -run 'TestSoak$$' ./tests/soak -seed $(or $(SEED),0)
+
+test-campaign: build ## run the short form of make campaign, always from the same seed
+	@tools/need chromium
+	go test -count=1 -v -run 'TestCampaign$$' ./tests/campaign -seed $(or $(SEED),1)
+
+##@ Long tests
 
 test-long: build $(NPM) ## AutoSave: 200 handovers while typing, 200 takeovers from a frozen tab, 50 tabs closed in each way, every attack on unsaved text 20 times
 	@tools/need chromium
@@ -188,17 +154,18 @@ test-long: build $(NPM) ## AutoSave: 200 handovers while typing, 200 takeovers f
 	go test -count=1 -timeout 3h -v -run TestNothingLost ./tests/engines -args -full
 	go test -count=1 -timeout 1h -v -run TestNothingLostByRecipes ./tests/docs -args -full
 
-test-dav: ## test WebDAV: the suite litmus, cadaver, a mounted folder and LibreOffice against the server; installs them
-	@tools/need litmus
-	@tools/need office
-	go test -count=1 -v ./tests/dav -args -full
-
-test-soak: build ## run the short form of make soak
+test-consumers: build ## test-package, and the package in every stack of docs/stacks.md: installs them all, 1 GB, for up to an hour
 	@tools/need chromium
-	go test -count=1 -v -run 'TestSoak$$' ./tests/soak -seed $(or $(SEED),0)
+	@tools/need node
+	go test -count=1 -timeout 2h -v ./tests/consumer -args -full
 
-test-simulation: ## run a short form of make simulate, always from the same seed
-	go test -count=1 -v -run 'TestSimulation$$|TestDefectsApply' ./tests/simulation -for 10s -seed 1
+race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= change the defaults
+	@tools/need chromium
+	go test -count=1 -timeout 2h -v ./tests/race -grants $(or $(GRANTS),10000) -seed $(or $(SEED),0) -every $(or $(EVERY),4s)
+
+soak: build ## tabs and two servers work under all kinds of faults for 30 minutes, then a report is written; SOAK=, SEED= and PACE= change the defaults
+	@tools/need chromium
+	go test -count=1 -timeout 0 -v -run 'TestSoak$$' ./tests/soak -for $(or $(SOAK),30m) -seed $(or $(SEED),0) -pace $(or $(PACE),2s)
 
 SIMULATED = -tags simulated -overlay .cache/simulation/overlay.json
 
@@ -209,26 +176,14 @@ simulate: ## simulate tabs, browsers and servers in virtual time, each run from 
 find-defects: ## check that make simulate finds each of fourteen planted defects; FOR= is the time limit for each
 	go test -count=1 -timeout 0 -v -run TestFindsDefects ./tests/simulation -find $(or $(FOR),10m)
 
-test-campaign: build ## run the short form of make campaign, always from the same seed
+campaign: build ## end pages, browsers and servers in every way while simulated people type, and look for lost words; FOR=, SEED=, ENDINGS= and GENERATIONS= change the defaults
 	@tools/need chromium
-	go test -count=1 -v -run 'TestCampaign$$' ./tests/campaign -seed $(or $(SEED),1)
+	go test -count=1 -timeout 0 -v -run 'TestCampaign$$' ./tests/campaign -for $(or $(FOR),30m) -seed $(or $(SEED),0) -endings $(or $(ENDINGS),0) -generations $(or $(GENERATIONS),0)
 
 find-planted: build ## check that make soak and make campaign find defects that are planted for them
 	@tools/need chromium
 	go test -count=1 -v -run FindsWhatIsPlanted ./tests/soak
 	go test -count=1 -parallel 3 -v -run FindsWhatIsPlanted ./tests/campaign
-
-campaign: build ## end pages, browsers and servers in every way while simulated people type, and look for lost words; FOR=, SEED=, ENDINGS= and GENERATIONS= change the defaults
-	@tools/need chromium
-	go test -count=1 -timeout 0 -v -run 'TestCampaign$$' ./tests/campaign -for $(or $(FOR),30m) -seed $(or $(SEED),0) -endings $(or $(ENDINGS),0) -generations $(or $(GENERATIONS),0)
-
-race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= change the defaults
-	@tools/need chromium
-	go test -count=1 -timeout 2h -v ./tests/race -grants $(or $(GRANTS),10000) -seed $(or $(SEED),0) -every $(or $(EVERY),4s)
-
-soak: build ## tabs and two servers work under all kinds of faults for 30 minutes, then a report is written; SOAK=, SEED= and PACE= change the defaults
-	@tools/need chromium
-	go test -count=1 -timeout 0 -v -run 'TestSoak$$' ./tests/soak -for $(or $(SOAK),30m) -seed $(or $(SEED),0) -pace $(or $(PACE),2s)
 
 wpt: build ## run the public web-platform-tests for web-locks against holdfast.locks; WPT= names a checkout, ROUNDS= says how often each test runs
 	@tools/need chromium
@@ -243,6 +198,62 @@ strangers: build ## run suites of other projects for navigator.locks, against ho
 	tools/strangers $(or $(DIR),.cache/strangers)
 	go test -count=1 -timeout 0 -v ./tests/strangers -sources $(abspath $(or $(DIR),.cache/strangers)) $(if $(ONLY),-run '$(ONLY)') $(if $(GREP),-grep '$(GREP)')
 
-clean: ## remove the files that the other targets made
-	rm -rf .cache dist web/node_modules tests/bench/node_modules tests/docs/editors/node_modules tests/docs/frameworks/node_modules tests/docs/runners/node_modules tests/docs/sqlite/node_modules
-	find web/site web/packed -mindepth 1 ! -name .keep -delete
+chaos-server: build ## the server's long tests: 100,000 operations under faults (OPERATIONS= says otherwise), a start with 1,000,000 locks, 1,000 sockets through kills, 10,000 races, real durations, contents in a real S3 server
+	CHAOS_OPERATIONS=$(or $(OPERATIONS),100000) go test -count=1 -timeout 0 -v -run Linearizable ./tests/chaosserver
+	LOCKS=1000000 go test -count=1 -timeout 30m -v -run StartWithManyLocks ./server/locks
+	KILLS=20 EVENT_SOCKETS=1000 EVENT_KILLS=5 go test -count=1 -timeout 30m -v -run 'Lost|EveryEvent' ./tests/chaosserver
+	go build -o .cache/holdfast ./cmd/holdfast
+	HOLDFAST_BINARY=$(CURDIR)/.cache/holdfast go test -count=1 -v -run SIGTERM ./cmd/holdfast
+	RACES=10000 go test -count=1 -timeout 30m -run 'ParentsAndChildrenRace' ./server/locks
+	go test -count=1 -run Crowd ./server/rooms -crowd 1000
+	FENCING_RUNS=1000 REAL_TIMES=1 go test -count=1 -timeout 30m ./server
+	VERSITYGW=$$(go tool -modfile=tools/versitygw.mod -n versitygw) && export VERSITYGW && \
+	go test -count=1 -v -run 'S3|Bucket' ./server/blobs ./server
+
+chaos-members: build ## three servers behind a proxy: each is killed, cut off and replaced, while clients work; ROUNDS= says how often
+	MEMBER_ROUNDS=$(or $(ROUNDS),1) go test -count=1 -timeout 0 -v -run EveryMember ./tests/members
+
+test-oidc: build ## users of an OpenID Connect provider that others wrote: sign-in, renewal, refusals, new keys
+	OIDC_PROVIDER=$$(go tool -modfile=tools/oidcprovider.mod -n server) && export OIDC_PROVIDER && \
+	go test -count=1 -v -run TestRealProvider ./server
+
+##@ Measure
+
+bench: tools build tests/bench/node_modules/.package-lock.json ## measure speed against raw Web Locks and other packages; BEFORE= names the site of an older build
+	go run ./tests/bench -update docs $(if $(BEFORE),-before $(BEFORE))
+
+bench-server: build ## measure the server beside etcd's own mutex, a Redis lock and Apache's WebDAV; installs Redis and Apache for that
+	@tools/need redis
+	@tools/need apache
+	go build -trimpath -ldflags="-s -w" -o .cache/holdfast ./cmd/holdfast
+	cd tests/benchserver && go run . -update $(CURDIR)/docs/performance.md $(CURDIR)/.cache/holdfast
+	go test -run '^$$' -bench FanOut -benchtime 100x ./server/rooms
+
+##@ Operate
+
+HELM = go tool -modfile=tools/helm.mod helm
+HELM_VALUES := --set blobs=s3://contents/production --set peerTLS=peers --set hosts={locks.example.com} --set ingress.enabled=true --set ingress.tls=locks \
+	--set policy='anyone * read' --set flags.lock-ttl=1m
+
+check-deploy: build ## check the files in deploy/: alert rules with their tests, the unit of systemd, the proxy, the members of the compose file, the file system of the image, the chart; installs Prometheus and HAProxy for that
+	@tools/need promtool
+	@tools/need haproxy
+	cd deploy && promtool check rules alerts.yaml && promtool test rules alerts_test.yaml
+	@mkdir -p .cache && sed 's| ssl crt .*||' deploy/haproxy.cfg >.cache/haproxy.cfg && haproxy -c -f .cache/haproxy.cfg
+	$(HELM) lint --strict deploy/helm $(HELM_VALUES) --set apiKeys=keys
+	$(HELM) template holdfast deploy/helm $(HELM_VALUES) --set apiKeys=keys >.cache/chart.yaml
+	$(HELM) template holdfast deploy/helm $(HELM_VALUES) --set oidc.issuer=https://id.example.com --set oidc.audience=holdfast >>.cache/chart.yaml
+	! $(HELM) template holdfast deploy/helm $(HELM_VALUES) >/dev/null 2>&1 # nobody can sign in
+	CHART=$(CURDIR)/.cache/chart.yaml go test -count=1 -run 'TestDeployed|TestChart' ./tests/members ./tests/docs
+	@! command -v systemd-analyze >/dev/null || ! systemd-analyze verify deploy/holdfast.service 2>&1 | grep -v 'is not executable'
+
+FORMER := .cache/former
+FROM ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD~20)
+
+upgrade: build ## upgrade three servers of the version FROM= (the last tag) to this version, one after the other, while clients work
+	@git rev-parse -q --verify '$(FROM)^{commit}' >/dev/null || { echo 'this clone has no commit $(FROM): fetch it, or name another one with FROM='; exit 1; }
+	rm -rf $(FORMER) && mkdir -p $(FORMER)/source
+	git archive $(FROM) | tar -x -C $(FORMER)/source
+	cp -R web/site web/packed $(FORMER)/source/web/
+	cd $(FORMER)/source && go build -trimpath -o ../holdfast ./cmd/holdfast
+	HOLDFAST_FORMER=$(CURDIR)/$(FORMER)/holdfast go test -count=1 -timeout 0 -v -run Upgrade ./tests/members
