@@ -2,7 +2,7 @@
 // snapshots, and the state that a page must know without asking.
 
 import type * as Contract from "../holdfast";
-import { Answers } from "./answers";
+import { PageAnswers } from "./page-answers";
 import { notLoaded, notSaved } from "./autosave-error";
 import type { AutoSaveError } from "./errors";
 import type { Shown } from "./handle";
@@ -12,10 +12,10 @@ import { Marks } from "./marks";
 import { watch } from "./page-life";
 import type { Method } from "./protocol";
 import * as rescue from "./rescue";
-import { type Shot, Shots } from "./shots";
+import { type PageSnapshot, PageSnapshots } from "./page-snapshots";
 import { encoded, pause, type Taking } from "./snapshot";
 import { LastState } from "./state";
-import * as twice from "./twice";
+import * as openDocuments from "./open-documents";
 import { consent, merged, type RawState, type Saver, type Text, type Told, type ToldEditable, type Wire } from "./wire";
 
 const journalMs = 200;
@@ -34,13 +34,13 @@ export class AutoSave implements Saver {
   readonly #merge: Contract.AutoSaveOptions["merge"];
   readonly #id = newId();
   readonly #over = new AbortController(); // removes the listeners from the page
-  readonly #shots: Shots;
+  readonly #snapshots: PageSnapshots;
   readonly #journal: Journal;
   readonly #options: object;
   readonly #state = new LastState();
   readonly #marks: Marks;
   readonly #loading: Loading;
-  readonly #answers: Answers;
+  readonly #answers: PageAnswers;
   #readOnly = true; // according to Go
   #leases = new Map<string, Contract.ProjectLockLease>();
   #leaseId = "";
@@ -57,21 +57,21 @@ export class AutoSave implements Saver {
   constructor(wire: Wire, take: Taking, { signal: ended, lock, merge, journalMs: every = journalMs, ...options }: Contract.AutoSaveOptions, shown: Shown | undefined) {
     this.#wire = wire;
     this.#merge = merge;
-    this.#shots = new Shots(take);
-    if (shown) this.#shots.replaced(shown.base, shown.text);
-    this.#journal = new Journal(this.#shots, this.#id, wire.holdfast.ownerId, every, wire.journal);
-    this.#marks = new Marks(this.#shots, () => {
+    this.#snapshots = new PageSnapshots(take);
+    if (shown) this.#snapshots.replaced(shown.base, shown.text);
+    this.#journal = new Journal(this.#snapshots, this.#id, wire.holdfast.ownerId, every, wire.journal);
+    this.#marks = new Marks(this.#snapshots, () => {
       if (this.state() === this.#state.marked) this.#changed();
       this.#journal.mark();
       void this.#call("mark").catch(() => undefined);
       this.#setAsideSoon();
     });
-    this.#loading = new Loading(this.#shots, () => {
-      if (this.#shots.unsaved) this.#marks.again();
+    this.#loading = new Loading(this.#snapshots, () => {
+      if (this.#snapshots.unsaved) this.#marks.again();
       this.#journal.pause(this.#loading.busy || this.#asleep);
       this.#changed();
     });
-    this.#answers = new Answers(this.#id, wire.call, this.#shots, this.#journal, this.#loading, this.#marks);
+    this.#answers = new PageAnswers(this.#id, wire.call, this.#snapshots, this.#journal, this.#loading, this.#marks);
     const { signal, onReadonly, within, ...fields } = { ...lock };
     this.#onReadonly = onReadonly;
     wire.savers.set(this.#id, this);
@@ -93,7 +93,7 @@ export class AutoSave implements Saver {
       throw this.#wire.error(failure);
     }
     this.#crashes = 0;
-    twice.add(this, this.#journal.folder);
+    openDocuments.add(this, this.#journal.folder);
     this.#watch();
     // The page gets this object before the events of its beginning: not in a microtask, and not by a timer, which is slow in a hidden page.
     void pause().then(() => {
@@ -108,32 +108,32 @@ export class AutoSave implements Saver {
     this.#journal.folder = (await this.#wire.call("autosave", options, signal) as { folder: string }).folder;
   }
 
-  text(): Text { return { shown: this.#shots.base, lineage: this.#shots.draft, dirty: this.#shots.unsaved }; }
+  text(): Text { return { shown: this.#snapshots.base, lineage: this.#snapshots.draft, dirty: this.#snapshots.unsaved }; }
   get readOnly(): boolean { return this.#readOnly || this.#loading.busy; }
   get lease(): Contract.ProjectLockLease | undefined { return this.readOnly ? undefined : this.#leases.get(this.#leaseId); }
 
-  state(): Contract.AutoSaveState { return this.#shots.news ? this.#state.marked : this.#state.now; }
+  state(): Contract.AutoSaveState { return this.#snapshots.news ? this.#state.marked : this.#state.now; }
 
   markDirty(): void {
     if (this.#disposing) return;
-    this.#shots.mark();
+    this.#snapshots.mark();
     this.#marks.mark();
   }
 
   flushNow(): Promise<Contract.Generation> {
     const end = this.#wire.deadline();
     const spared = this.#spare();
-    const shot = this.#shots.loading ? undefined : this.#shots.pin(); // an incomplete text is not saved
+    const snapshot = this.#snapshots.loading ? undefined : this.#snapshots.pin(); // an incomplete text is not saved
     const flush = async (): Promise<Contract.Generation> => {
       try {
         await this.#resuming;
         if (spared) throw this.#wire.error(notLoaded);
-        return await this.#call("flush", shot && { number: shot.number }, undefined, end) as Contract.Generation;
+        return await this.#call("flush", snapshot && { number: snapshot.number }, undefined, end) as Contract.Generation;
       } catch (failure) {
-        if (shot && this.#shots.unsaved) this.#journal.keep(shot);
+        if (snapshot && this.#snapshots.unsaved) this.#journal.keep(snapshot);
         throw failure;
       } finally {
-        this.#shots.unpin(shot);
+        this.#snapshots.unpin(snapshot);
       }
     };
     // One after the other: each resolves with the generation that contains the text at its call.
@@ -152,7 +152,7 @@ export class AutoSave implements Saver {
     await this.#call("resolveDraft", { id, as });
     if (as !== "discard" || sealed?.draft !== id) return;
     this.#journal.saved(id, sealed.number);
-    if (this.#readOnly) this.#shots.discarded(sealed); // an editor saves its text anyway
+    if (this.#readOnly) this.#snapshots.discarded(sealed); // an editor saves its text anyway
   }
 
   pin(id: string, name: string): Promise<Contract.Generation> { return this.#call("pin", { id, name }) as Promise<Contract.Generation>; }
@@ -160,7 +160,7 @@ export class AutoSave implements Saver {
 
   async restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array> {
     const restored = await this.#call("restore", { id }) as Uint8Array;
-    const late = this.#restored.moment !== this.#shots.moment;
+    const late = this.#restored.moment !== this.#snapshots.moment;
     this.#replace(this.#restored.id, restored); // text typed meanwhile is a draft
     if (load) await this.#loading.until(Promise.resolve(restored).then(load));
     if (late) this.markDirty(); // Go may have overwritten it with the earlier text
@@ -171,20 +171,20 @@ export class AutoSave implements Saver {
 
   leave(end: number): Promise<void> {
     if (this.#over.signal.aborted) return Promise.resolve();
-    const spared = this.#spare(), { unsaved, loading } = this.#shots;
+    const spared = this.#spare(), { unsaved, loading } = this.#snapshots;
     // Go may ask an editor for its text although it is saved, and the page may have emptied it by then.
-    return this.#disposing ??= this.#dispose((unsaved && this.#journal.folder) || (!this.#readOnly && !loading) ? this.#shots.pin() : undefined, spared, end);
+    return this.#disposing ??= this.#dispose((unsaved && this.#journal.folder) || (!this.#readOnly && !loading) ? this.#snapshots.pin() : undefined, spared, end);
   }
 
-  async #dispose(shot: Shot | undefined, spared: boolean, end: number): Promise<void> {
-    this.#shots.end(shot);
-    twice.forget(this);
+  async #dispose(snapshot: PageSnapshot | undefined, spared: boolean, end: number): Promise<void> {
+    this.#snapshots.end(snapshot);
+    openDocuments.forget(this);
     this.#keep();
     try {
-      await this.#call("dispose", shot && { number: shot.number }, undefined, end - 1000);
-      if (spared || (shot && this.#shots.unsaved)) throw this.#wire.error(spared ? notLoaded : notSaved);
+      await this.#call("dispose", snapshot && { number: snapshot.number }, undefined, end - 1000);
+      if (spared || (snapshot && this.#snapshots.unsaved)) throw this.#wire.error(spared ? notLoaded : notSaved);
     } catch (failure) {
-      if (shot && this.#shots.unsaved) await this.#wire.inTime(this.#journal.seal(shot, "closed"), end - 500).catch(() => undefined); // localStorage keeps it
+      if (snapshot && this.#snapshots.unsaved) await this.#wire.inTime(this.#journal.seal(snapshot, "closed"), end - 500).catch(() => undefined); // localStorage keeps it
       else if ((failure as AutoSaveError).code === "disposed") return; // it had not begun
       throw failure;
     } finally {
@@ -212,9 +212,9 @@ export class AutoSave implements Saver {
 
   /** Makes a draft, which every page sees, of text that was typed in a page that may not write. */
   async #setAside(): Promise<void> {
-    if (!this.#readOnly || this.#asleep || this.#disposing || !this.#shots.unsaved || this.#journal.sealed?.marks === this.#shots.marks) return;
-    const { draft } = this.#shots;
-    await this.#journal.draft(this.#shots.stand(), "lock-lost");
+    if (!this.#readOnly || this.#asleep || this.#disposing || !this.#snapshots.unsaved || this.#journal.sealed?.marks === this.#snapshots.marks) return;
+    const { draft } = this.#snapshots;
+    await this.#journal.draft(this.#snapshots.stand(), "lock-lost");
     const drafts = await this.drafts();
     this.#became({ drafts: drafts.length });
     for (const one of drafts) if (one.id === draft) this.#wire.handle.tell("autosave:draft", Object.freeze(one));
@@ -223,7 +223,7 @@ export class AutoSave implements Saver {
   #end(): void {
     this.#over.abort();
     clearTimeout(this.#aside);
-    twice.forget(this);
+    openDocuments.forget(this);
     this.#marks.stop();
     this.#wire.savers.delete(this.#id);
     this.#readOnly = true;
@@ -264,33 +264,33 @@ export class AutoSave implements Saver {
 
   #saved(draft: string | undefined, number: number, generation: Contract.Generation): void {
     if (draft === undefined) { // a content of another page
-      this.#restored = { id: generation.id, moment: this.#shots.moment };
+      this.#restored = { id: generation.id, moment: this.#snapshots.moment };
       return;
     }
-    this.#shots.saved(draft, number, generation.id);
+    this.#snapshots.saved(draft, number, generation.id);
     this.#journal.saved(draft, number);
   }
 
   /** Replaces the page's text. */
   #replace(base: string, bytes: Uint8Array): void {
     this.#journal.leave("lock-lost");
-    this.#shots.replaced(base, decoder.decode(bytes));
+    this.#snapshots.replaced(base, decoder.decode(bytes));
     this.#marks.news();
   }
 
   /** Shows the content that this machine knows, unless the page shows something else. */
   #preview(raw: Told): void {
-    if (this.#shots.unsaved || this.#shots.base) return;
+    if (this.#snapshots.unsaved || this.#snapshots.base) return;
     if (this.#wire.handle.hears(raw.type)) this.#replace(raw["base"] as string ?? "", raw["content"] as Uint8Array);
     this.#wire.handle.tell(raw.type, this.#detail(raw));
   }
 
   /** Text typed before the editor gets the content is based on nothing: it becomes a draft at once. Returns whether there is such text. */
   #spare(): boolean {
-    if (!this.#shots.tell()) return false;
-    const { unsaved } = this.#shots;
+    if (!this.#snapshots.tell()) return false;
+    const { unsaved } = this.#snapshots;
     if (unsaved) this.#replace("", new Uint8Array());
-    this.#shots.hold();
+    this.#snapshots.hold();
     return unsaved;
   }
 
@@ -298,18 +298,18 @@ export class AutoSave implements Saver {
   #editable(raw: ToldEditable): void {
     const { content: bytes, base } = raw, early = this.#early !== undefined;
     // A page that was read-only may have shown another text in place of its own.
-    const covered = bytes ? undefined : this.#shots.covered;
+    const covered = bytes ? undefined : this.#snapshots.covered;
     if (covered !== undefined) raw = { ...raw, content: encoded(covered).slice() };
-    if (bytes && early) this.#shots.hold();
+    if (bytes && early) this.#snapshots.hold();
     else if (bytes) this.#replace(base ?? "", bytes);
-    else if (base !== undefined && !this.#shots.unsaved) this.#shots.base = base;
+    else if (base !== undefined && !this.#snapshots.unsaved) this.#snapshots.base = base;
     this.#readOnly = false;
     const detail = this.#detail(raw) as Contract.AutoSaveEditable;
     this.#soon(() => {
-      this.#shots.tell();
+      this.#snapshots.tell();
       if (early && bytes) this.#replace(base ?? "", bytes);
       this.#loading.offer(detail, (now, later) => this.#wire.handle.tell(raw.type, now, later));
-      if (this.#shots.unsaved) this.#marks.again();
+      if (this.#snapshots.unsaved) this.#marks.again();
       if (!early) void this.#answers.give(raw, this.#loading.done);
       this.#changed();
     });
@@ -324,7 +324,7 @@ export class AutoSave implements Saver {
       case "autosave:draft": return Object.freeze(draft as object);
       case "autosave:conflict": detail["draft"] = draft;
     }
-    if (type === "autosave:readonly" && this.#shots.unsaved) {
+    if (type === "autosave:readonly" && this.#snapshots.unsaved) {
       const unsaved = this.#unsaved(); // the page may show another text from now on
       detail["unsaved"] ??= unsaved;
       this.#setAsideSoon(); // it may have been marked while Go made the draft
@@ -334,14 +334,14 @@ export class AutoSave implements Saver {
 
   /** Returns the unsaved text, if the page can return it synchronously. */
   #unsaved(): Uint8Array | undefined {
-    const { text } = this.#shots.stand();
+    const { text } = this.#snapshots.stand();
     return text === undefined ? undefined : encoded(text).slice();
   }
 
   #watch(): void {
     watch({
       keep: () => this.#keep(),
-      flush: () => { if (!this.readOnly && this.#shots.unsaved) this.flushNow().catch(() => undefined); },
+      flush: () => { if (!this.readOnly && this.#snapshots.unsaved) this.flushNow().catch(() => undefined); },
       resume: () => { this.#resuming = this.#call("resume").then(() => undefined, () => undefined); },
       suspend: () => void this.#call("suspend").catch(() => undefined),
       sleep: () => this.#sleep({ pendingBytes: 0 }),
@@ -352,7 +352,7 @@ export class AutoSave implements Saver {
   /** Keeps unsaved text synchronously: nothing may run after this. */
   #keep(): void {
     this.#spare();
-    if (this.#shots.unsaved) this.#journal.keep(this.#shots.take());
+    if (this.#snapshots.unsaved) this.#journal.keep(this.#snapshots.take());
   }
 
   /** Applies a change of the state that does not come from Go. */
@@ -389,7 +389,7 @@ export class AutoSave implements Saver {
   async #died(lastError: Error & { code: string }): Promise<void> {
     if (this.#crashes === undefined || this.#disposing) return; // the waiting caller gets the error
     this.#crashes++;
-    const unsaved = this.#shots.unsaved ? this.#unsaved() : undefined;
+    const unsaved = this.#snapshots.unsaved ? this.#unsaved() : undefined;
     this.#keep();
     this.#sleep({ lastError });
     this.#wire.handle.tell("autosave:readonly", Object.freeze({ reason: "runtime-crashed", error: lastError, unsaved }));

@@ -12,7 +12,7 @@ import { asked, both, Locks, type LockRequest, type Requester } from "./locks";
 import { type Modules, modules } from "./modules";
 import { type Acquisition, checked, checkOpen, inBrowser, noPage, type Token, uuid } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent } from "./protocol";
-import { quietly } from "./quietly";
+import { callListener } from "./call-listener";
 import { join, preload, type SharedHost, tooSlow } from "./runtime";
 import type { Taking } from "./snapshot";
 import type { Start } from "./service/candidate";
@@ -324,11 +324,11 @@ class Holdfast extends Target implements Contract.Holdfast {
     this.#tell(event);
     const last = event.type === "lock:released" || event.type === "lock:readonly-entered" || (event.type === "lock:error" && event.operation === "release");
     if (last) this.#leases.delete(id);
-    if (event.type === "lock:readonly-entered") quietly(() => entry?.onReadonly?.(event));
+    if (event.type === "lock:readonly-entered") callListener(() => entry?.onReadonly?.(event));
   }
 
   #tell(event: Contract.ProjectLockEvent): boolean {
-    for (const listener of this.#listeners) quietly(() => listener(event));
+    for (const listener of this.#listeners) callListener(() => listener(event));
     return this.dispatchEvent(new CustomEvent(event.type, { detail: event, cancelable: true }));
   }
 
@@ -363,7 +363,7 @@ class Holdfast extends Target implements Contract.Holdfast {
       type: "lock:readonly-entered", at: Date.now(), ownerId: this.ownerId, resource: this.#resource, reason, lastError, retryable: false,
     } as const);
     this.#tell(event);
-    for (const { onReadonly } of entries) quietly(() => onReadonly?.(event));
+    for (const { onReadonly } of entries) callListener(() => onReadonly?.(event));
   }
 
   #finish(why: ProjectLockError): void {

@@ -5,14 +5,14 @@ import type { Found, Rescue } from "../../opfs/journal.js";
 import { limitMs } from "./loading";
 import type { Host } from "./protocol";
 import * as rescue from "./rescue";
-import { type Shot, Shots } from "./shots";
+import { type PageSnapshot, PageSnapshots } from "./page-snapshots";
 import { encoded } from "./snapshot";
 
 /** Maximum share of the main thread's time for journalling. */
 const share = 0.05;
 
 export class Journal {
-  readonly #shots: Shots;
+  readonly #snapshots: PageSnapshots;
   readonly #id: number;
   readonly #ownerId: string;
   #everyMs: number; // 0: off
@@ -27,16 +27,16 @@ export class Journal {
   #costs: number[] = []; // the main thread's time for each of the last three, in ms
   #busy = false;
   #paused = false;
-  sealed: Shot | undefined; // the last one that became a draft while the page lives
-  #stored: Shot | undefined;  // the last one that the file contains
+  sealed: PageSnapshot | undefined; // the last one that became a draft while the page lives
+  #stored: PageSnapshot | undefined;  // the last one that the file contains
   #next = 0;                  // a lower number is saved, or older than what the file contains
-  #flying: Shot[] = [];       // being written to it, or given up: the last of these may still arrive
+  #flying: PageSnapshot[] = [];       // being written to it, or given up: the last of these may still arrive
   #kept = 0;                  // number of the one in localStorage,
-  #keptShot: Shot | undefined; // which is, or was, this one
+  #keptSnapshot: PageSnapshot | undefined; // which is, or was, this one
   #unsure = false; // the file could not be written: its content, and saved content, may be gone
 
-  constructor(shots: Shots, id: number, ownerId: string, everyMs: number, post: Host["journal"]) {
-    this.#shots = shots;
+  constructor(snapshots: PageSnapshots, id: number, ownerId: string, everyMs: number, post: Host["journal"]) {
+    this.#snapshots = snapshots;
     this.#id = id;
     this.#ownerId = ownerId;
     this.#everyMs = everyMs;
@@ -44,7 +44,7 @@ export class Journal {
   }
 
   /** Whether all marked text is stored, at least as a draft. */
-  get current(): boolean { return !this.#shots.unsaved || (this.#stored?.draft === this.#shots.draft && this.#stored.marks >= this.#shots.marks); }
+  get current(): boolean { return !this.#snapshots.unsaved || (this.#stored?.draft === this.#snapshots.draft && this.#stored.marks >= this.#snapshots.marks); }
 
   /** Text was marked, now or while the last snapshot was being written. */
   mark(begun = performance.now()): void {
@@ -65,24 +65,24 @@ export class Journal {
     if (this.current || this.#paused) return;
     this.#busy = true;
     const begun = performance.now();
-    const shot = this.#shots.take();
-    const storing = this.#store(shot);
+    const snapshot = this.#snapshots.take();
+    const storing = this.#store(snapshot);
     this.#lastAt = performance.now();
     this.#costs = [...this.#costs.slice(-2), this.#lastAt - begun];
     // A promise of the page may never settle: the next snapshot does not wait for it.
-    if (await Promise.race([storing, new Promise((done) => setTimeout(done, limitMs))]) === false && shot.draft === this.#shots.draft) this.#keep(shot); // the file cannot be written
+    if (await Promise.race([storing, new Promise((done) => setTimeout(done, limitMs))]) === false && snapshot.draft === this.#snapshots.draft) this.#keep(snapshot); // the file cannot be written
     this.#busy = false;
     this.mark(this.#lastAt);
   }
 
   /** Writes a snapshot to the file. Returns whether the file contains it. */
-  async #store(shot: Shot): Promise<boolean> {
+  async #store(snapshot: PageSnapshot): Promise<boolean> {
     try {
-      const text = shot.text ?? await shot.ready;
-      if (shot.draft !== this.#shots.draft) return true; // it was sealed meanwhile
-      this.#flying = [...this.#flying, shot].slice(-8);
-      await this.#post("write", this.#id, this.#entry(shot), text);
-      this.#landed(shot);
+      const text = snapshot.text ?? await snapshot.ready;
+      if (snapshot.draft !== this.#snapshots.draft) return true; // it was sealed meanwhile
+      this.#flying = [...this.#flying, snapshot].slice(-8);
+      await this.#post("write", this.#id, this.#entry(snapshot), text);
+      this.#landed(snapshot);
       return true;
     } catch {
       this.#unsure = true;
@@ -90,13 +90,13 @@ export class Journal {
     }
   }
 
-  #landed(shot: Shot): void {
-    if (shot.draft !== this.#shots.draft || shot.number < this.#next) return;
-    this.#stored = shot;
-    this.#next = shot.number;
+  #landed(snapshot: PageSnapshot): void {
+    if (snapshot.draft !== this.#snapshots.draft || snapshot.number < this.#next) return;
+    this.#stored = snapshot;
+    this.#next = snapshot.number;
     this.#unsure = false;
-    this.#flying = this.#flying.filter((one) => one.number > shot.number); // writes end in their order
-    this.#drop(shot.draft, shot.number);
+    this.#flying = this.#flying.filter((one) => one.number > snapshot.number); // writes end in their order
+    this.#drop(snapshot.draft, snapshot.number);
   }
 
   #drop(draft: string, number: number): void {
@@ -105,7 +105,7 @@ export class Journal {
     rescue.drop(this.folder, draft, number);
   }
 
-  #entry({ draft, number, base, at }: Shot, cause = ""): { draft: string; number: number; base: string; at: number; cause: string } {
+  #entry({ draft, number, base, at }: PageSnapshot, cause = ""): { draft: string; number: number; base: string; at: number; cause: string } {
     return { draft, number, base, at, cause };
   }
 
@@ -113,18 +113,18 @@ export class Journal {
    * Stores a snapshot synchronously, as far as possible. Until the file contains it, the next page finds it in
    * localStorage. Returns whether localStorage contains it. A text that was replaced since is a draft already.
    */
-  keep(shot: Shot): boolean {
-    if (shot.draft !== this.#shots.draft) return true;
-    const kept = this.#keep(shot);
-    if (!kept) void this.#store(shot);
+  keep(snapshot: PageSnapshot): boolean {
+    if (snapshot.draft !== this.#snapshots.draft) return true;
+    const kept = this.#keep(snapshot);
+    if (!kept) void this.#store(snapshot);
     return kept;
   }
 
-  #keep(shot: Shot): boolean {
-    const { draft, number, base, at, text } = shot;
+  #keep(snapshot: PageSnapshot): boolean {
+    const { draft, number, base, at, text } = snapshot;
     if (text === undefined || !this.folder) return false;
     if (this.#kept > number) return true;
-    const { base: saved, baseText } = this.#shots; // a shot may be older than what was saved last
+    const { base: saved, baseText } = this.#snapshots; // a snapshot may be older than what was saved last
     const bases: rescue.Basis[] = [this.#stored ?? [], this.#flying].flat().map((one) => ({ number: one.number, text: one.text }));
     // A sealed file may be gone: another page may have adopted it, or the user discarded it.
     if (!this.#stored || this.#stored === this.sealed) bases.push(saved ? { base: saved, text: baseText } : { text: baseText });
@@ -132,35 +132,35 @@ export class Journal {
       binary: typeof text !== "string", differences: rescue.differences(text, from) });
     if (!(this.#unsure && keep([])) && !keep(bases)) return false;
     this.#kept = number;
-    this.#keptShot = shot;
+    this.#keptSnapshot = snapshot;
     return true;
   }
 
   /** Stores a snapshot and lets other pages see it. Resolves with the draft, if the file could be written. */
-  async seal(shot: Shot, cause: string): Promise<Found | undefined> {
-    const content = await shot.ready;
-    const found = await this.#post("seal", this.#id, this.#entry(shot, cause), content).catch((failure: unknown) => {
-      if (shot.draft === this.#shots.draft) {
+  async seal(snapshot: PageSnapshot, cause: string): Promise<Found | undefined> {
+    const content = await snapshot.ready;
+    const found = await this.#post("seal", this.#id, this.#entry(snapshot, cause), content).catch((failure: unknown) => {
+      if (snapshot.draft === this.#snapshots.draft) {
         this.#unsure = true;
         this.#kept = 0; // it was kept as a difference to a snapshot that may be gone
-        this.#keep(shot);
+        this.#keep(snapshot);
       }
       throw failure;
     });
-    this.#landed(shot);
+    this.#landed(snapshot);
     return found;
   }
 
   /** Makes a snapshot a draft: in its file, otherwise in localStorage. Rejects if neither can be written. */
-  async draft(shot: Shot, cause: string): Promise<object | undefined> {
-    const { draft: id, number, base, at } = shot;
-    const bytes = encoded(await shot.ready).length;
-    const kept = this.keep(shot);
-    const found = await this.seal(shot, cause).catch((failure: unknown) => {
+  async draft(snapshot: PageSnapshot, cause: string): Promise<object | undefined> {
+    const { draft: id, number, base, at } = snapshot;
+    const bytes = encoded(await snapshot.ready).length;
+    const kept = this.keep(snapshot);
+    const found = await this.seal(snapshot, cause).catch((failure: unknown) => {
       if (!kept) throw failure;
       return { id, number, base, at, bytes, cause, ownerId: this.#ownerId };
     });
-    this.sealed = shot;
+    this.sealed = snapshot;
     return found;
   }
 
@@ -179,29 +179,29 @@ export class Journal {
   leave(cause: string): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const shot = this.current ? undefined : this.#shots.take(); // otherwise Go has sealed it, or another page has adopted it already
+    const snapshot = this.current ? undefined : this.#snapshots.take(); // otherwise Go has sealed it, or another page has adopted it already
     // An editor may mark the preview that it loads. A journalled text is a draft in any case.
-    if (shot && (this.#stored || this.#flying[0] || this.#kept || shot.text !== this.#shots.baseText)) {
-      this.#keep(shot);
-      const { draft, number } = shot;
-      void this.seal(shot, cause).then(() => rescue.drop(this.folder, draft, number), () => undefined);
+    if (snapshot && (this.#stored || this.#flying[0] || this.#kept || snapshot.text !== this.#snapshots.baseText)) {
+      this.#keep(snapshot);
+      const { draft, number } = snapshot;
+      void this.seal(snapshot, cause).then(() => rescue.drop(this.folder, draft, number), () => undefined);
     } else void this.#post("release", this.#id).catch(() => undefined);
     this.#stored = undefined;
     this.#flying = [];
     this.#kept = 0;
-    this.#keptShot = undefined;
+    this.#keptSnapshot = undefined;
   }
 
   /** Brings the entries of pages that are gone into their files; its own entries only when it wakes. */
   async merge(waking: boolean): Promise<void> {
     const unreadable: Rescue[] = [];
     await Promise.all(rescue.entries(this.folder).map(async (entry) => {
-      if (entry.draft === this.#shots.draft && !waking) return;
+      if (entry.draft === this.#snapshots.draft && !waking) return;
       const became = await this.#post("merge", this.folder, entry);
       if (became === "unreadable") unreadable.push(entry);
       if (became !== "done") return;
       rescue.drop(this.folder, entry.draft, entry.number);
-      if (this.#keptShot?.draft === entry.draft && this.#keptShot.number === entry.number) this.#stored = this.#keptShot;
+      if (this.#keptSnapshot?.draft === entry.draft && this.#keptSnapshot.number === entry.number) this.#stored = this.#keptSnapshot;
     }));
     rescue.bound(this.folder, unreadable);
   }

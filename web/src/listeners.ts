@@ -1,6 +1,6 @@
 // An EventTarget that repeats the last event of a kind for a listener that is added later.
 
-import { quietly } from "./quietly";
+import { callListener } from "./call-listener";
 
 type Listener = EventListenerOrEventListenerObject;
 
@@ -22,7 +22,7 @@ export class Listeners extends EventTarget {
 
   /** Reports that the state has changed. */
   changed(): void {
-    for (const listener of this.#subscribed) quietly(listener);
+    for (const listener of this.#subscribed) callListener(listener);
   }
 
   override addEventListener(type: string, listener: Listener | null, options?: boolean | AddEventListenerOptions): void {
@@ -40,7 +40,7 @@ export class Listeners extends EventTarget {
       if (once) this.removeEventListener(type, listener, options);
       const event = new CustomEvent(type, { detail: last.detail() });
       for (const name of ["target", "currentTarget"]) Object.defineProperty(event, name, { value: this });
-      quietly(() => (typeof listener === "function" ? listener.call(this, event) : listener.handleEvent(event)));
+      callListener(() => (typeof listener === "function" ? listener.call(this, event) : listener.handleEvent(event)));
     });
   }
 

@@ -1,20 +1,20 @@
 // Editors that load a content of AutoSave. Until they have loaded it, the page is read-only and nothing is saved.
 
 import type * as Contract from "../holdfast";
-import type { Shots } from "./shots";
+import type { PageSnapshots } from "./page-snapshots";
 
 /** How long an editor may take to load a content, or to return a snapshot before the next one is taken. */
 export const limitMs = 5000;
 
 export class Loading {
-  readonly #shots: Shots;
+  readonly #snapshots: PageSnapshots;
   readonly #changed: () => void;
   #count = 0;
   #done = Promise.resolve();
 
   /** `changed` is called when an editor begins to load, and when it has loaded. */
-  constructor(shots: Shots, changed: () => void) {
-    this.#shots = shots;
+  constructor(snapshots: PageSnapshots, changed: () => void) {
+    this.#snapshots = snapshots;
     this.#changed = changed;
   }
 
@@ -29,16 +29,16 @@ export class Loading {
    * and makes the detail for a later listener: the content belongs to that one only while nobody has typed since.
    */
   offer(detail: Omit<Contract.AutoSaveEditable, "waitUntil">, tell: (now: object, later: () => object) => void): void {
-    const { draft } = this.#shots;
+    const { draft } = this.#snapshots;
     let late = false;
     const waitUntil = (promise: PromiseLike<unknown>): void => {
-      if (this.#shots.draft !== draft) return; // it loads a text that the page no longer shows
-      const contents = detail.content && !(late && this.#shots.touched) ? 1 : 0;
+      if (this.#snapshots.draft !== draft) return; // it loads a text that the page no longer shows
+      const contents = detail.content && !(late && this.#snapshots.touched) ? 1 : 0;
       void this.until(promise, contents);
     };
     const { content, unsaved, ...rest } = detail;
     tell(Object.freeze({ ...detail, waitUntil }), () => {
-      const shown = this.#shots.draft === draft && !this.#shots.touched;
+      const shown = this.#snapshots.draft === draft && !this.#snapshots.touched;
       return Object.freeze({ ...rest, ...(shown && content && { content }), ...(shown && unsaved && { unsaved }), waitUntil });
     });
     late = true;
@@ -57,7 +57,7 @@ export class Loading {
 
   #add(editors: number, contents: number): void {
     this.#count += editors;
-    this.#shots.loading += contents;
+    this.#snapshots.loading += contents;
     this.#changed();
   }
 }

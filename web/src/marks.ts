@@ -1,19 +1,19 @@
 // Reports changes to Go: the first one at once, and following ones together with the last of them.
 
-import type { Shots } from "./shots";
+import type { PageSnapshots } from "./page-snapshots";
 
 const soonMs = 25;
 
 export class Marks {
-  readonly #shots: Shots;
+  readonly #snapshots: PageSnapshots;
   readonly #tell: () => void;
   #told = 0; // the marks that Go has received
   #armed = false; // Go will be called again
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `tell` calls Go, which receives the marks with any call: see news. */
-  constructor(shots: Shots, tell: () => void) {
-    this.#shots = shots;
+  constructor(snapshots: PageSnapshots, tell: () => void) {
+    this.#snapshots = snapshots;
     this.#tell = tell;
   }
 
@@ -25,16 +25,16 @@ export class Marks {
   }
 
   #due = (): void => {
-    if (this.#shots.marks === this.#told || this.#shots.loading) return void (this.#armed = false);
+    if (this.#snapshots.marks === this.#told || this.#snapshots.loading) return void (this.#armed = false);
     this.#tell();
     this.#timer = setTimeout(this.#due, soonMs);
   };
 
   /** Whether there are marks that Go has not received. Go receives them with this call, or once the content is loaded. */
   news(): boolean {
-    if (this.#shots.loading) return false;
-    const news = this.#shots.marks !== this.#told;
-    this.#told = this.#shots.marks;
+    if (this.#snapshots.loading) return false;
+    const news = this.#snapshots.marks !== this.#told;
+    this.#told = this.#snapshots.marks;
     return news;
   }
 

@@ -1,5 +1,5 @@
 /** Calls a listener. If it throws, nothing changes for the others, and the page's own error handler gets the error. */
-export function quietly(listener: () => void): void {
+export function callListener(listener: () => void): void {
   try {
     listener();
   } catch (error) {

@@ -4,7 +4,7 @@ import { uuid } from "./options";
 import { content, type Content, equal, type Taking } from "./snapshot";
 
 /** The text of the page at one moment. */
-export interface Shot {
+export interface PageSnapshot {
   readonly draft: string;
   readonly number: number;
   readonly marks: number; // number of changes that the page had reported
@@ -18,7 +18,7 @@ export interface Shot {
  * Changes are counted, not flagged: a mark during a snapshot, or after it was pinned, is a new change. A draft id names
  * one text and everything typed into it. A page whose text is replaced takes a new draft id.
  */
-export class Shots {
+export class PageSnapshots {
   readonly #take: Taking;
   draft = uuid();
   /** The generation on which the text was typed, and its content if that is known. */
@@ -34,11 +34,11 @@ export class Shots {
   #number = 0;
   #savedMarks = 0;
   #firstMarks = 0; // number of marks when the text was replaced
-  #served: Shot | undefined; // the last snapshot that Go got
-  #pins: Shot[] = []; // the pinned snapshots that Go will get, in order
-  #stands: Shot | undefined; // the last snapshot that was pinned
-  #given: Shot[] = []; // the snapshots that Go got and has not saved yet
-  #last: Shot | undefined; // the snapshot taken when the page ended its AutoSave
+  #served: PageSnapshot | undefined; // the last snapshot that Go got
+  #pins: PageSnapshot[] = []; // the pinned snapshots that Go will get, in order
+  #stands: PageSnapshot | undefined; // the last snapshot that was pinned
+  #given: PageSnapshot[] = []; // the snapshots that Go got and has not saved yet
+  #last: PageSnapshot | undefined; // the snapshot taken when the page ended its AutoSave
 
   constructor(take: Taking) { this.#take = take; }
 
@@ -54,18 +54,18 @@ export class Shots {
   get touched(): boolean { return this.marks > this.#firstMarks; }
 
   /** Returns the present text of the page. A pinned snapshot stays valid until the next mark. */
-  take(): Shot {
+  take(): PageSnapshot {
     return this.#last ?? (this.#stands?.marks === this.marks ? this.#stands : this.#taken());
   }
 
   /** From now on this snapshot is the page's text, whatever the page shows. */
-  end(last: Shot | undefined): void { this.#last = last; }
+  end(last: PageSnapshot | undefined): void { this.#last = last; }
 
   /**
    * Returns the present text of the page. It stays valid until the next mark, even if the page shows another text
    * without a mark.
    */
-  stand(): Shot { return this.#stands = this.take(); }
+  stand(): PageSnapshot { return this.#stands = this.take(); }
 
   /** The unsaved snapshot that stays valid while the page shows another text. */
   get covered(): Content | undefined {
@@ -82,7 +82,7 @@ export class Shots {
   }
 
   /** Takes a snapshot. If the page throws, `ready` rejects with that error. */
-  #taken(): Shot {
+  #taken(): PageSnapshot {
     const { draft, base, marks } = this;
     let text: Content | Promise<Content>;
     try {
@@ -90,18 +90,18 @@ export class Shots {
     } catch (error) {
       text = Promise.reject(error);
     }
-    const shot: Shot = { draft, number: ++this.#number, marks, base, at: Date.now(), ready: Promise.resolve(text) };
-    if (!(text instanceof Promise)) shot.text = text;
-    shot.ready.then((ready) => { shot.text = ready; }, () => this.#forget(shot));
-    return shot;
+    const snapshot: PageSnapshot = { draft, number: ++this.#number, marks, base, at: Date.now(), ready: Promise.resolve(text) };
+    if (!(text instanceof Promise)) snapshot.text = text;
+    snapshot.ready.then((ready) => { snapshot.text = ready; }, () => this.#forget(snapshot));
+    return snapshot;
   }
 
   get pinned(): boolean { return this.#pins.length > 0; }
 
   /** Takes the next snapshot for Go, unless the last one includes all marks. */
-  pin(): Shot {
-    const shot = this.#stands ?? this.#served;
-    this.#stands = shot?.marks === this.marks ? shot : this.#taken();
+  pin(): PageSnapshot {
+    const snapshot = this.#stands ?? this.#served;
+    this.#stands = snapshot?.marks === this.marks ? snapshot : this.#taken();
     this.#pins.push(this.#stands);
     return this.#stands;
   }
@@ -121,34 +121,34 @@ export class Shots {
   }
 
   /** Forgets the snapshot that was pinned for a call that has ended. */
-  unpin(shot: Shot | undefined): void {
-    const at = this.#pins.findIndex((one) => one === shot); // a snapshot may be pinned for two calls
+  unpin(snapshot: PageSnapshot | undefined): void {
+    const at = this.#pins.findIndex((one) => one === snapshot); // a snapshot may be pinned for two calls
     if (at >= 0) this.#pins.splice(at, 1);
   }
 
   /** The snapshot for Go: the pinned one, otherwise the present text, otherwise the last one again. */
-  serve(): Shot {
-    const shot = this.#pins.shift() ?? (this.#served && !this.news ? this.#served : this.take());
-    if (!this.#given.includes(shot)) this.#given.push(shot);
-    return this.#served = shot;
+  serve(): PageSnapshot {
+    const snapshot = this.#pins.shift() ?? (this.#served && !this.news ? this.#served : this.take());
+    if (!this.#given.includes(snapshot)) this.#given.push(snapshot);
+    return this.#served = snapshot;
   }
 
   /** A generation was made of a snapshot. */
   saved(draft: string, number: number, generation: string): void {
     if (draft !== this.draft) return;
-    const shot = this.#given.find((one) => one.number === number);
+    const snapshot = this.#given.find((one) => one.number === number);
     this.#given = this.#given.filter((one) => one.number > number);
-    if (shot) this.#savedMarks = Math.max(this.#savedMarks, shot.marks);
+    if (snapshot) this.#savedMarks = Math.max(this.#savedMarks, snapshot.marks);
     this.base = generation;
-    this.baseText = shot?.text;
+    this.baseText = snapshot?.text;
   }
 
   /** Records that a snapshot needs no saving, because the user has discarded it. Later changes still need saving. */
-  discarded(shot: Shot): void {
-    if (shot.draft !== this.draft) return;
-    this.#savedMarks = Math.max(this.#savedMarks, shot.marks);
-    if (this.#served === shot) this.#served = undefined;
-    if (this.#stands === shot) this.#stands = undefined;
+  discarded(snapshot: PageSnapshot): void {
+    if (snapshot.draft !== this.draft) return;
+    this.#savedMarks = Math.max(this.#savedMarks, snapshot.marks);
+    if (this.#served === snapshot) this.#served = undefined;
+    if (this.#stands === snapshot) this.#stands = undefined;
   }
 
   /** A value that changes with each mark, and with each snapshot for Go. */
@@ -165,10 +165,10 @@ export class Shots {
     this.#given = [];
   }
 
-  #forget(shot: Shot): void {
-    if (this.#served === shot) this.#served = undefined;
-    if (this.#stands === shot) this.#stands = undefined;
-    this.unpin(shot);
-    this.#given = this.#given.filter((one) => one !== shot);
+  #forget(snapshot: PageSnapshot): void {
+    if (this.#served === snapshot) this.#served = undefined;
+    if (this.#stands === snapshot) this.#stands = undefined;
+    this.unpin(snapshot);
+    this.#given = this.#given.filter((one) => one !== snapshot);
   }
 }
