@@ -151,20 +151,20 @@ func fencingRuns() int {
 	return 40
 }
 
-func lockOf(room string) string    { return "/api/documents/" + room + "/lock" }
-func contentOf(room string) string { return "/api/documents/" + room + "/content" }
+func lockOf(document string) string    { return "/api/documents/" + document + "/lock" }
+func contentOf(document string) string { return "/api/documents/" + document + "/content" }
 
 // lock takes a document's lock and returns its token.
-func (c client) lock(room string) int64 {
+func (c client) lock(document string) int64 {
 	c.t.Helper()
-	a := c.do("POST", lockOf(room), nil)
+	a := c.do("POST", lockOf(document), nil)
 	require.Equal(c.t, http.StatusOK, a.status, string(a.text))
 	return a.token()
 }
 
-func (c client) save(room string, token int64, data string) answer {
+func (c client) save(document string, token int64, data string) answer {
 	c.t.Helper()
-	return c.with("Holdfast-Token", strconv.FormatInt(token, 10)).do("PUT", contentOf(room), data)
+	return c.with("Holdfast-Token", strconv.FormatInt(token, 10)).do("PUT", contentOf(document), data)
 }
 
 func (a answer) token() int64 { n, _ := a.body["token"].(float64); return int64(n) }
@@ -186,9 +186,9 @@ type stream struct {
 	conn *websocket.Conn
 }
 
-func (i *instance) events(t testing.TB, room, query string) stream {
+func (i *instance) events(t testing.TB, document, query string) stream {
 	t.Helper()
-	conn, _, err := websocket.Dial(t.Context(), i.URL+"/api/documents/"+room+"/events"+query, nil)
+	conn, _, err := websocket.Dial(t.Context(), i.URL+"/api/documents/"+document+"/events"+query, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.CloseNow() })
 	return stream{t, conn}

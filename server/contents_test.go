@@ -163,12 +163,12 @@ func TestDocumentsAreListed(t *testing.T) {
 	ann := s.as(t, "ann")
 	var want []string
 	for i := range 25 {
-		room := fmt.Sprintf("a%02d", i)
-		want = append(want, room)
-		token := ann.lock(room)
-		require.Equal(t, http.StatusOK, ann.save(room, token, room).status)
+		document := fmt.Sprintf("a%02d", i)
+		want = append(want, document)
+		token := ann.lock(document)
+		require.Equal(t, http.StatusOK, ann.save(document, token, document).status)
 		if i > 0 {
-			require.Equal(t, http.StatusOK, ann.do("DELETE", lockOf(room), nil).status)
+			require.Equal(t, http.StatusOK, ann.do("DELETE", lockOf(document), nil).status)
 		}
 	}
 	b := ann.lock("b")

@@ -60,9 +60,9 @@ func inTime(t *testing.T, extended time.Time) {
 }
 
 // lockNow takes a document's lock and says when it was asked for.
-func lockNow(c client, room string) (token int64, sent time.Time) {
+func lockNow(c client, document string) (token int64, sent time.Time) {
 	sent = time.Now()
-	return c.lock(room), sent
+	return c.lock(document), sent
 }
 
 // beat extends the lock on "r" that was last extended at a time.

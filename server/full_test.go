@@ -72,14 +72,14 @@ func TestAFullDisk(t *testing.T) {
 	full := ""
 	for i := 0; full == ""; i++ {
 		require.Less(t, i, 60)
-		room := fmt.Sprint("r", i)
-		token := ann.lock(room)
-		a := ann.save(room, token, strings.Repeat(strconv.Itoa(i%10), 8<<20))
+		document := fmt.Sprint("r", i)
+		token := ann.lock(document)
+		a := ann.save(document, token, strings.Repeat(strconv.Itoa(i%10), 8<<20))
 		if a.status != http.StatusOK {
 			assertError(t, a, http.StatusInsufficientStorage, "store_full")
-			full = room
+			full = document
 		}
-		tokens[room] = token
+		tokens[document] = token
 		time.Sleep(50 * time.Millisecond)
 	}
 	require.NotEmpty(t, tokens)
@@ -93,16 +93,16 @@ func TestAFullDisk(t *testing.T) {
 	}
 	require.NoError(t, rest.Close())
 	locksGoOn(ann)
-	for room := range tokens {
-		if room != full {
-			assert.Len(t, ann.do("GET", contentOf(room), nil).text, 8<<20)
+	for document := range tokens {
+		if document != full {
+			assert.Len(t, ann.do("GET", contentOf(document), nil).text, 8<<20)
 		}
 	}
 	require.NoError(t, os.Remove(dir+"/rest"))
-	for room, token := range tokens {
-		if room != full {
+	for document, token := range tokens {
+		if document != full {
 			require.Equal(t, http.StatusOK,
-				ann.with("Holdfast-Token", strconv.FormatInt(token, 10)).do("DELETE", "/api/documents/"+room, nil).status)
+				ann.with("Holdfast-Token", strconv.FormatInt(token, 10)).do("DELETE", "/api/documents/"+document, nil).status)
 		}
 	}
 	require.EventuallyWithT(t, func(t *assert.CollectT) {

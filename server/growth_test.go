@@ -90,9 +90,9 @@ func TestGrowingToThreeNodes(t *testing.T) {
 	ann := s.as(t, "ann").named("Ann")
 	tokens := map[string]int64{}
 	for i := range 20 {
-		room := fmt.Sprint("r", i)
-		tokens[room] = ann.lock(room)
-		require.Equal(t, http.StatusOK, ann.save(room, tokens[room], "text of "+room).status)
+		document := fmt.Sprint("r", i)
+		tokens[document] = ann.lock(document)
+		require.Equal(t, http.StatusOK, ann.save(document, tokens[document], "text of "+document).status)
 	}
 	path := ann.do("POST", "/api/locks", object{"paths": [][]string{{"p", "q"}}, "ttl_ms": 600_000})
 	require.Equal(t, http.StatusOK, path.status)
@@ -115,11 +115,11 @@ func TestGrowingToThreeNodes(t *testing.T) {
 		t.Helper()
 		for _, n := range nodes {
 			bob, ann := n.as(t, "bob"), n.as(t, "ann")
-			for room, token := range tokens {
-				shown := bob.do("GET", lockOf(room), nil)
-				assert.Equal(t, token, shown.token(), room)
+			for document, token := range tokens {
+				shown := bob.do("GET", lockOf(document), nil)
+				assert.Equal(t, token, shown.token(), document)
 				assert.Equal(t, "Ann", shown.body["holder_name"])
-				assert.Equal(t, "text of "+room, string(bob.do("GET", contentOf(room), nil).text))
+				assert.Equal(t, "text of "+document, string(bob.do("GET", contentOf(document), nil).text))
 			}
 			assert.Equal(t, http.StatusConflict, bob.do("POST", lockOf("r0"), nil).status)
 			assert.Equal(t, http.StatusOK, ann.do("PUT", "/api/locks/"+path.body["lease_id"].(string), nil).status)

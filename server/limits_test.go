@@ -226,11 +226,11 @@ func TestDocumentsOfOneSessionHaveABound(t *testing.T) {
 	s := start(t, func(c *server.Config) { c.MaxDocuments = 2 })
 	ann, bob := s.as(t, "ann"), s.as(t, "bob")
 	tokens := map[string]int64{}
-	for _, room := range []string{"a", "b", "c"} {
-		tokens[room] = ann.lock(room)
+	for _, document := range []string{"a", "b", "c"} {
+		tokens[document] = ann.lock(document)
 	}
-	for _, room := range []string{"a", "b", "a"} {
-		require.Equal(t, http.StatusOK, ann.save(room, tokens[room], "text").status)
+	for _, document := range []string{"a", "b", "a"} {
+		require.Equal(t, http.StatusOK, ann.save(document, tokens[document], "text").status)
 	}
 	assertError(t, ann.save("c", tokens["c"], "text"), http.StatusInsufficientStorage, "too_many_documents")
 	assert.Equal(t, http.StatusOK, bob.save("d", bob.lock("d"), "text").status)

@@ -25,7 +25,7 @@ type names struct {
 }
 
 type endedLock struct {
-	room     string
+	document string
 	revision int64
 	at       time.Time
 }
@@ -42,11 +42,11 @@ func newNames(store *kv.Store, history time.Duration) *names {
 }
 
 // note is called when the lock of a document has ended.
-func (n *names) note(room string, revision int64) {
+func (n *names) note(document string, revision int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.ended) < maxEnded {
-		n.ended = append(n.ended, endedLock{room, revision, time.Now()})
+		n.ended = append(n.ended, endedLock{document, revision, time.Now()})
 	}
 }
 
@@ -64,7 +64,7 @@ func (n *names) tidy(ctx context.Context, now time.Time) error {
 	_, err := n.store.Each(ctx, events.Prefix, namesAtOnce, func(entries []kv.Entry) error {
 		var left []endedLock
 		for _, e := range entries {
-			left = append(left, endedLock{room: strings.TrimPrefix(e.Key, events.Prefix), revision: e.Modified})
+			left = append(left, endedLock{document: strings.TrimPrefix(e.Key, events.Prefix), revision: e.Modified})
 		}
 		return n.remove(ctx, left)
 	})
@@ -87,13 +87,13 @@ func (n *names) due(now time.Time) (due []endedLock) {
 func (n *names) remove(ctx context.Context, list []endedLock) error {
 	last := map[string]int64{}
 	for _, l := range list {
-		last[l.room] = max(last[l.room], l.revision)
+		last[l.document] = max(last[l.document], l.revision)
 	}
 	var txns []kv.Txn
-	for room, revision := range last {
+	for document, revision := range last {
 		txns = append(txns, kv.Txn{
-			If:   []kv.Cond{kv.ChangedAt(events.Prefix+room, revision), content.None(room)},
-			Then: []kv.Op{events.Forget(room)},
+			If:   []kv.Cond{kv.ChangedAt(events.Prefix+document, revision), content.None(document)},
+			Then: []kv.Op{events.Forget(document)},
 		})
 	}
 	if len(txns) == 0 {

@@ -25,8 +25,8 @@ func TestUnusedNamesLeaveNothing(t *testing.T) {
 		return s
 	}
 	s := start()
-	lock := func(room string) locks.Lease {
-		l, err := s.table.Acquire(t.Context(), locks.Request{Paths: []locks.Path{locks.Document(room)}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour})
+	lock := func(document string) locks.Lease {
+		l, err := s.table.Acquire(t.Context(), locks.Request{Paths: []locks.Path{locks.Document(document)}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour})
 		require.NoError(t, err)
 		return l
 	}

@@ -76,9 +76,9 @@ func TestFirstVisitInParallelMakesOneOwner(t *testing.T) {
 	s := start(t, nil)
 	for name, late := range map[string]bool{"in order": false, "reordered": true} {
 		t.Run(name, func(t *testing.T) {
-			room, other, place := "r-"+strconv.FormatBool(late), "s-"+strconv.FormatBool(late), [][]string{{"p", name}}
+			document, other, place := "r-"+strconv.FormatBool(late), "s-"+strconv.FormatBool(late), [][]string{{"p", name}}
 			nobody := s.as(t, "")
-			first, second := nobody.do("POST", lockOf(room)+"?ticket=a", nil), nobody.do("POST", lockOf(other), nil)
+			first, second := nobody.do("POST", lockOf(document)+"?ticket=a", nil), nobody.do("POST", lockOf(other), nil)
 			third := nobody.do("POST", "/api/locks", object{"paths": place})
 			cookies := []string{cookieOf(t, first), cookieOf(t, second), cookieOf(t, third)}
 			if late {
@@ -95,10 +95,10 @@ func TestFirstVisitInParallelMakesOneOwner(t *testing.T) {
 			}
 			browser := s.browserWith(t, all...)
 
-			again := browser.do("POST", lockOf(room)+"?ticket=a", nil)
+			again := browser.do("POST", lockOf(document)+"?ticket=a", nil)
 			require.Equal(t, http.StatusOK, again.status, string(again.text))
 			assert.Equal(t, first.token(), again.token(), "its answer was lost")
-			for r, token := range map[string]int64{room: first.token(), other: second.token()} {
+			for r, token := range map[string]int64{document: first.token(), other: second.token()} {
 				assert.Equal(t, http.StatusOK, browser.speaking(token).do("PUT", lockOf(r), nil).status)
 				assert.Equal(t, true, browser.do("GET", lockOf(r), nil).body["is_my_lock"])
 				assert.Equal(t, http.StatusOK, browser.save(r, token, "text").status)
@@ -110,8 +110,8 @@ func TestFirstVisitInParallelMakesOneOwner(t *testing.T) {
 			lease := "/api/locks/" + third.body["lease_id"].(string)
 			assert.Equal(t, http.StatusOK, browser.do("PUT", lease, nil).status)
 			assert.Equal(t, http.StatusOK, browser.do("DELETE", lease, nil).status)
-			assert.Empty(t, browser.do("POST", lockOf(room), nil).header.Get("Set-Cookie"))
-			browser.do("DELETE", lockOf(room), nil)
+			assert.Empty(t, browser.do("POST", lockOf(document), nil).header.Get("Set-Cookie"))
+			browser.do("DELETE", lockOf(document), nil)
 		})
 	}
 }

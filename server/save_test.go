@@ -10,9 +10,9 @@ import (
 )
 
 // saveAs saves as a numbered snapshot of a draft.
-func (c client) saveAs(room string, token int64, save, data string) answer {
+func (c client) saveAs(document string, token int64, save, data string) answer {
 	c.t.Helper()
-	return c.with("Holdfast-Save", save).save(room, token, data)
+	return c.with("Holdfast-Save", save).save(document, token, data)
 }
 
 // A request that the client gave up may reach the server after a later one that the server has acknowledged.

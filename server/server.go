@@ -121,8 +121,8 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) error 
 	if s.rooms, err = rooms.New(roomsConfig(c, s.store, s.api)); err != nil {
 		return err
 	}
-	registerRooms(registry, s.rooms)
-	registerRoom(registry, s.store)
+	registerRoomGauges(registry, s.rooms)
+	registerStoreGauges(registry, s.store)
 	s.runBackground(background, contents)
 	s.handler = s.routes(registry, site)
 	if c.AccessLog {

@@ -2,7 +2,7 @@
 //
 // # In the store
 //
-// asks/<room> is the question to the holder of that document's lock. There is at most one at a time. The holder
+// asks/<document> is the question to the holder of that document's lock. There is at most one at a time. The holder
 // answers by changing the key: accepted, so that it has time to save, or refused. Both the asker and the holder see
 // the key, whichever servers they use.
 //
@@ -72,12 +72,12 @@ const (
 type Desk struct {
 	store  *kv.Store
 	table  *locks.Table
-	record func(room string, a Ask, ended Outcome) []kv.Op
+	record func(document string, a Ask, ended Outcome) []kv.Op
 }
 
 // New returns a desk. record returns the operations that record an event: a new question if ended is empty, otherwise
 // the end of a question. A nil record records nothing.
-func New(store *kv.Store, table *locks.Table, record func(room string, a Ask, ended Outcome) []kv.Op) *Desk {
+func New(store *kv.Store, table *locks.Table, record func(document string, a Ask, ended Outcome) []kv.Op) *Desk {
 	if record == nil {
 		record = func(string, Ask, Outcome) []kv.Op { return nil }
 	}
@@ -98,17 +98,17 @@ func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (l
 	}
 	lease, cause, err := d.await(ctx, r, q, grace)
 	if err == nil {
-		d.end(ctx, q.room, q.ask, "")
+		d.end(ctx, q.document, q.ask, "")
 		return lease, nil
 	}
 	outcome, err := failure(ctx, cause, err)
-	d.end(ctx, q.room, q.ask, outcome)
+	d.end(ctx, q.document, q.ask, outcome)
 	return locks.Lease{}, err
 }
 
 // question is a question in the store.
 type question struct {
-	room     string
+	document string
 	ask      Ask
 	held     locks.Lease // the requested lock
 	revision int64       // of the question
@@ -124,8 +124,8 @@ func (d *Desk) pose(ctx context.Context, r locks.Request, grace time.Duration) (
 		if q.held.Token == 0 || q.held.Holder.ID == r.Holder.ID {
 			return q, false, nil
 		}
-		q.room, q.ask.Token = roomOf(q.held, r), q.held.Token
-		if q.revision, err = d.put(ctx, q.room, q.ask, q.held, grace); err != nil {
+		q.document, q.ask.Token = documentOf(q.held, r), q.held.Token
+		if q.revision, err = d.put(ctx, q.document, q.ask, q.held, grace); err != nil {
 			return q, false, err
 		}
 	}
@@ -171,11 +171,11 @@ func failure(ctx context.Context, cause, err error) (Outcome, error) {
 	return Cancelled, err
 }
 
-// roomOf returns the document whose holder is asked.
-func roomOf(held locks.Lease, r locks.Request) string {
+// documentOf returns the document whose holder is asked.
+func documentOf(held locks.Lease, r locks.Request) string {
 	for _, p := range append(held.Paths, r.Paths...) {
-		if room, ok := p.Room(); ok {
-			return room
+		if document, ok := p.Room(); ok {
+			return document
 		}
 	}
 	return ""
@@ -183,8 +183,8 @@ func roomOf(held locks.Lease, r locks.Request) string {
 
 // put stores a question, unless another one is open for the same lock. It returns the revision of the question, or 0
 // if something changed meanwhile.
-func (d *Desk) put(ctx context.Context, room string, a Ask, held locks.Lease, grace time.Duration) (int64, error) {
-	key := prefix + room
+func (d *Desk) put(ctx context.Context, document string, a Ask, held locks.Lease, grace time.Duration) (int64, error) {
+	key := prefix + document
 	lease, err := d.store.Countdown(ctx, grace+2*AcceptLimit) // in case this server dies
 	if err != nil {
 		return 0, err
@@ -211,7 +211,7 @@ func (d *Desk) put(ctx context.Context, room string, a Ask, held locks.Lease, gr
 // announce records the event of a question, so that the holder receives it. If the lock has ended, it does nothing:
 // no consent is needed.
 func (d *Desk) announce(ctx context.Context, q question) error {
-	_, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.room, q.ask.encode()), q.held.Stands()}, Then: d.record(q.room, q.ask, "")})
+	_, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.document, q.ask.encode()), q.held.Stands()}, Then: d.record(q.document, q.ask, "")})
 	return err
 }
 
@@ -220,16 +220,16 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q questi
 	var accepted atomic.Bool
 	silence := time.AfterFunc(grace, func() {
 		// The store decides: an answer that it has may still be on its way to this server.
-		if accepted.Load() || d.remove(ctx, q.room, q.ask, TimedOut, Ask.unanswered) {
+		if accepted.Load() || d.remove(ctx, q.document, q.ask, TimedOut, Ask.unanswered) {
 			end(ErrTimeout)
 		}
 	})
 	defer silence.Stop()
-	err := d.store.Watch(ctx, prefix+q.room, q.revision, func(changes []kv.Change) error {
+	err := d.store.Watch(ctx, prefix+q.document, q.revision, func(changes []kv.Change) error {
 		for _, c := range changes {
 			a, ok := decode(c.Entry)
 			switch {
-			case c.Key != prefix+q.room:
+			case c.Key != prefix+q.document:
 			case c.Deleted || !ok:
 				return ErrTimeout
 			case a.Refused:
@@ -247,17 +247,17 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q questi
 }
 
 // end removes a question, even after ctx has ended.
-func (d *Desk) end(ctx context.Context, room string, a Ask, outcome Outcome) {
-	d.remove(context.WithoutCancel(ctx), room, a, outcome, func(Ask) bool { return true })
+func (d *Desk) end(ctx context.Context, document string, a Ask, outcome Outcome) {
+	d.remove(context.WithoutCancel(ctx), document, a, outcome, func(Ask) bool { return true })
 }
 
 // remove removes a question if may approves of what the holder answered so far. It reports whether the question is
 // gone, or cannot be looked at.
-func (d *Desk) remove(ctx context.Context, room string, a Ask, outcome Outcome, may func(Ask) bool) bool {
+func (d *Desk) remove(ctx context.Context, document string, a Ask, outcome Outcome, may func(Ask) bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for {
-		e, _, err := d.store.Get(ctx, prefix+room)
+		e, _, err := d.store.Get(ctx, prefix+document)
 		if err != nil {
 			return true // the key ends with its lease, and a question about a former lock counts as closed
 		}
@@ -268,9 +268,9 @@ func (d *Desk) remove(ctx context.Context, room string, a Ask, outcome Outcome, 
 		case !may(now):
 			return false
 		}
-		ops := []kv.Op{kv.Delete(prefix + room)}
+		ops := []kv.Op{kv.Delete(prefix + document)}
 		if outcome != "" {
-			ops = append(ops, d.record(room, a, outcome)...)
+			ops = append(ops, d.record(document, a, outcome)...)
 		}
 		result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Unchanged(e)}, Then: ops})
 		if err != nil || result.Held {

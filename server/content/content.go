@@ -83,8 +83,8 @@ type Config struct {
 	Collected func()
 	// Record returns operations that a write includes in its transaction. Nil adds none. Forget is the same for a
 	// deletion.
-	Record func(room string, saved Info) []kv.Op
-	Forget func(room string) []kv.Op
+	Record func(document string, saved Info) []kv.Op
+	Forget func(document string) []kv.Op
 }
 
 // Store keeps contents.
@@ -105,7 +105,7 @@ func New(c Config) *Store {
 	return &Store{c}
 }
 
-// description is the value of content/<room> and of each generation.
+// description is the value of content/<document> and of each generation.
 type description struct {
 	ETag  string `json:"etag"`
 	Token int64  `json:"token"`
@@ -159,11 +159,11 @@ func etag(data []byte) (tag, digest string) {
 }
 
 // None returns the condition that a document has no content.
-func None(room string) kv.Cond { return kv.Absent(prefix + room) }
+func None(document string) kv.Cond { return kv.Absent(prefix + document) }
 
 // Describe returns the description of a document's content as of a revision, or [ErrNotFound].
-func (s *Store) Describe(ctx context.Context, room string, revision int64) (Info, error) {
-	e, err := s.KV.GetAt(ctx, prefix+room, revision)
+func (s *Store) Describe(ctx context.Context, document string, revision int64) (Info, error) {
+	e, err := s.KV.GetAt(ctx, prefix+document, revision)
 	if err != nil {
 		return Info{}, err
 	}
@@ -174,20 +174,20 @@ func (s *Store) Describe(ctx context.Context, room string, revision int64) (Info
 // Content is a readable generation. [Content.Open] reads its bytes.
 type Content struct {
 	Info
-	d     description
-	store *Store
-	room  string
+	d        description
+	store    *Store
+	document string
 }
 
 // Find returns a document's present content, or the given earlier generation, or [ErrNotFound].
-func (s *Store) Find(ctx context.Context, room, generation string) (Content, error) {
-	e, _, err := s.KV.Get(ctx, prefix+room)
+func (s *Store) Find(ctx context.Context, document, generation string) (Content, error) {
+	e, _, err := s.KV.Get(ctx, prefix+document)
 	if err != nil {
 		return Content{}, err
 	}
 	d, err := decode(e)
 	if err != nil || generation == "" || generation == d.Save {
-		return Content{d.info(), d, s, room}, err
+		return Content{d.info(), d, s, document}, err
 	}
 	for _, k := range d.Kept {
 		if k.Save == generation {
@@ -196,7 +196,7 @@ func (s *Store) Find(ctx context.Context, room, generation string) (Content, err
 				return Content{}, err
 			}
 			d, err := decode(e)
-			return Content{d.info(), d, s, room}, err
+			return Content{d.info(), d, s, document}, err
 		}
 	}
 	return Content{}, ErrNotFound
@@ -205,7 +205,7 @@ func (s *Store) Find(ctx context.Context, room, generation string) (Content, err
 // Open returns the bytes. It fails with [ErrNotFound] if the generation has been dropped meanwhile.
 func (c Content) Open(ctx context.Context) (io.ReadSeekCloser, error) {
 	if c.d.Blob == "" {
-		return c.store.openChunks(ctx, c.room, c.d)
+		return c.store.openChunks(ctx, c.document, c.d)
 	}
 	r, err := c.store.Blobs.Open(ctx, c.d.Blob)
 	if !errors.Is(err, blobs.ErrNotFound) {
@@ -216,15 +216,15 @@ func (c Content) Open(ctx context.Context) (io.ReadSeekCloser, error) {
 		return nil, err
 	}
 	if e.Found() {
-		return nil, fmt.Errorf("the content of %q is damaged: the blob %s is missing", c.room, c.d.Blob)
+		return nil, fmt.Errorf("the content of %q is damaged: the blob %s is missing", c.document, c.d.Blob)
 	}
 	return nil, ErrNotFound
 }
 
 // Read returns a document's present content, or [ErrNotFound].
-func (s *Store) Read(ctx context.Context, room string) ([]byte, Info, error) {
+func (s *Store) Read(ctx context.Context, document string) ([]byte, Info, error) {
 	for {
-		c, err := s.Find(ctx, room, "")
+		c, err := s.Find(ctx, document, "")
 		if err != nil {
 			return nil, Info{}, err
 		}
@@ -241,8 +241,8 @@ func (s *Store) Read(ctx context.Context, room string) ([]byte, Info, error) {
 }
 
 // History returns the kept generations of a document, newest first.
-func (s *Store) History(ctx context.Context, room string) ([]Info, error) {
-	e, _, err := s.KV.Get(ctx, prefix+room)
+func (s *Store) History(ctx context.Context, document string) ([]Info, error) {
+	e, _, err := s.KV.Get(ctx, prefix+document)
 	if err != nil {
 		return nil, err
 	}

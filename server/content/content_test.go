@@ -44,7 +44,7 @@ func (f *faulty) names(t *testing.T) (list []string) {
 }
 
 // opened returns a store, its blobs, and a function that locks a document and returns the token.
-func opened(t *testing.T, keep int) (*Store, *faulty, func(room string) int64) {
+func opened(t *testing.T, keep int) (*Store, *faulty, func(document string) int64) {
 	t.Helper()
 	store := kvtest.Open(t)
 	table, err := locks.Open(t.Context(), store, locks.Config{})
@@ -53,18 +53,18 @@ func opened(t *testing.T, keep int) (*Store, *faulty, func(room string) int64) {
 	files, err := blobs.OpenFiles(t.TempDir())
 	require.NoError(t, err)
 	f := &faulty{Files: files}
-	lock := func(room string) int64 {
+	lock := func(document string) int64 {
 		l, err := table.Acquire(t.Context(), locks.Request{
-			Paths: []locks.Path{locks.Document(room)}, Holder: locks.Holder{ID: "ann"}, TTL: time.Minute, Again: true})
+			Paths: []locks.Path{locks.Document(document)}, Holder: locks.Holder{ID: "ann"}, TTL: time.Minute, Again: true})
 		require.NoError(t, err)
 		return l.Token
 	}
 	return New(Config{KV: store, Locks: table, Blobs: f, Keep: keep}), f, lock
 }
 
-func (s *Store) save(t *testing.T, room string, token int64, text string) (Info, error) {
+func (s *Store) save(t *testing.T, document string, token int64, text string) (Info, error) {
 	t.Helper()
-	return s.Write(t.Context(), room, Writer{Holder: "ann", Maker: "ann"}, token, Save{}, nil, []byte(text))
+	return s.Write(t.Context(), document, Writer{Holder: "ann", Maker: "ann"}, token, Save{}, nil, []byte(text))
 }
 
 // A full blob store refuses the save, and the previous content stays.
@@ -110,15 +110,15 @@ func TestCollectingHarmsNoWriterOfTheSameBytes(t *testing.T) {
 		}
 	})
 	for w := range 4 {
-		room := fmt.Sprint("r", w%4)
-		token := lock(room)
+		document := fmt.Sprint("r", w%4)
+		token := lock(document)
 		writing.Go(func() {
 			for i := range 60 {
 				text := strings.Repeat("same", i%2+1)
-				if _, err := s.save(t, room, token, text); !assert.NoError(t, err) {
+				if _, err := s.save(t, document, token, text); !assert.NoError(t, err) {
 					return
 				}
-				data, _, err := s.Read(context.WithoutCancel(ctx), room)
+				data, _, err := s.Read(context.WithoutCancel(ctx), document)
 				if !assert.NoError(t, err) || !assert.Equal(t, text, string(data)) {
 					return
 				}

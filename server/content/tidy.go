@@ -86,12 +86,12 @@ func savedAt(save string) (time.Time, bool) {
 }
 
 // chunkPrefix is the prefix under which a former version of this server kept contents, in pieces under
-// <room>/<save>/.
+// <document>/<save>/.
 const chunkPrefix = "chunks/"
 
 // openChunks reads a content that a former version saved. The next save moves it into a blob.
-func (s *Store) openChunks(ctx context.Context, room string, d description) (io.ReadSeekCloser, error) {
-	chunks, _, err := s.KV.Range(ctx, chunkPrefix+room+"/"+d.Save+"/")
+func (s *Store) openChunks(ctx context.Context, document string, d description) (io.ReadSeekCloser, error) {
+	chunks, _, err := s.KV.Range(ctx, chunkPrefix+document+"/"+d.Save+"/")
 	if err != nil {
 		return nil, err
 	}
@@ -102,12 +102,12 @@ func (s *Store) openChunks(ctx context.Context, room string, d description) (io.
 	if len(data) == d.Size {
 		return readCloser{bytes.NewReader(data)}, nil
 	}
-	if now, _, err := s.KV.Get(ctx, prefix+room); err == nil {
+	if now, _, err := s.KV.Get(ctx, prefix+document); err == nil {
 		if present, err := decode(now); err != nil || present.Save != d.Save {
 			return nil, errors.Join(ErrNotFound, err) // a later content has replaced it
 		}
 	}
-	return nil, fmt.Errorf("the content of %q is damaged: %d of %d bytes", room, len(data), d.Size)
+	return nil, fmt.Errorf("the content of %q is damaged: %d of %d bytes", document, len(data), d.Size)
 }
 
 type readCloser struct{ io.ReadSeeker }

@@ -32,8 +32,8 @@ type Writer struct {
 // that lock is gone or another one replaced it, with [locks.ErrNotHolder] if it never belonged to the holder, with
 // [ErrStaleSave] if a later save is stored, and with [blobs.ErrFull]. If the same save is already stored, Write
 // changes nothing and returns its description.
-func (s *Store) Write(ctx context.Context, room string, by Writer, token int64, save Save, expected Expected, data []byte) (Info, error) {
-	return s.WriteUnder(ctx, room, s.documentRight(room, by, token), save, expected, data)
+func (s *Store) Write(ctx context.Context, document string, by Writer, token int64, save Save, expected Expected, data []byte) (Info, error) {
+	return s.WriteUnder(ctx, document, s.documentRight(document, by, token), save, expected, data)
 }
 
 // Right is the permission of a lock to change a document.
@@ -47,16 +47,16 @@ type Right struct {
 }
 
 // documentRight is the right of the document's own exclusive lock.
-func (s *Store) documentRight(room string, by Writer, token int64) Right {
+func (s *Store) documentRight(document string, by Writer, token int64) Right {
 	return Right{By: by, Token: token, Fence: func(ctx context.Context) ([]kv.Cond, error) {
-		fence, err := s.Locks.Fence(ctx, locks.Document(room), by.Holder, token)
+		fence, err := s.Locks.Fence(ctx, locks.Document(document), by.Holder, token)
 		return []kv.Cond{fence}, err
 	}}
 }
 
 // WriteUnder is Write under any lock that allows it. Besides the errors of Write it fails with those of the right.
-func (s *Store) WriteUnder(ctx context.Context, room string, right Right, save Save, expected Expected, data []byte) (Info, error) {
-	w := write{Store: s, Right: right, room: room, save: save, expected: expected, data: data}
+func (s *Store) WriteUnder(ctx context.Context, document string, right Right, save Save, expected Expected, data []byte) (Info, error) {
+	w := write{Store: s, Right: right, document: document, save: save, expected: expected, data: data}
 	for {
 		fence, err := right.Fence(ctx)
 		if err != nil {
@@ -76,7 +76,7 @@ func (s *Store) WriteUnder(ctx context.Context, room string, right Right, save S
 type write struct {
 	*Store
 	Right
-	room     string
+	document string
 	save     Save
 	expected Expected
 	data     []byte
@@ -101,7 +101,7 @@ func (w *write) giveUp(err error) error {
 
 // try tries once. It is not done if something other than the lock has changed meanwhile.
 func (w *write) try(ctx context.Context, fence []kv.Cond) (Info, bool, error) {
-	old, _, err := w.KV.Get(ctx, prefix+w.room)
+	old, _, err := w.KV.Get(ctx, prefix+w.document)
 	if err != nil {
 		return Info{}, false, err
 	}
@@ -111,12 +111,12 @@ func (w *write) try(ctx context.Context, fence []kv.Cond) (Info, bool, error) {
 	}
 	tag, digest := etag(w.data)
 	d := description{ETag: tag, By: before.By, Token: w.Token, Size: len(w.data), Draft: w.save.Draft, Number: w.save.Number, Order: w.save.Order}
-	conditions := append(fence, kv.ChangedAt(prefix+w.room, old.Modified))
+	conditions := append(fence, kv.ChangedAt(prefix+w.document, old.Modified))
 	if old.Found() {
 		if stored, err := d.follow(before); stored || err != nil {
 			if err == nil && d.Order > before.Order {
 				before.Order = d.Order // writes that were sent in between are refused from now on
-				result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: []kv.Op{kv.Put(prefix+w.room, before.encode())}})
+				result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: []kv.Op{kv.Put(prefix+w.document, before.encode())}})
 				return before.info(), result.Held, err
 			}
 			return before.info(), stored, err
@@ -134,7 +134,7 @@ func (w *write) try(ctx context.Context, fence []kv.Cond) (Info, bool, error) {
 		return Info{}, false, err
 	}
 	d.Save, d.Blob, d.Saved = w.d.Save, w.d.Blob, w.d.Saved
-	then := slices.Concat(w.Record(w.room, d.info()), w.replace(&d, old, before), w.Also)
+	then := slices.Concat(w.Record(w.document, d.info()), w.replace(&d, old, before), w.Also)
 	w.named = true
 	result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: then})
 	w.named = err != nil
@@ -187,36 +187,36 @@ func (w *write) replace(d *description, old kv.Entry, before description) []kv.O
 	var ops []kv.Op
 	if !old.Found() {
 		d.By = w.By.Maker
-		ops = append(ops, kv.Put(Made(d.By, w.room), nil))
+		ops = append(ops, kv.Put(Made(d.By, w.document), nil))
 	}
 	ops = append(ops, w.drop(d)...)
 	if before.Chunks > 0 {
-		ops = append(ops, kv.DeleteUnder(chunkPrefix+w.room+"/"))
+		ops = append(ops, kv.DeleteUnder(chunkPrefix+w.document+"/"))
 	}
 	generation := *d
 	generation.Kept = nil
-	return append(ops, kv.Put(prefix+w.room, d.encode()), kv.Put(blobPrefix+d.Blob, generation.encode()))
+	return append(ops, kv.Put(prefix+w.document, d.encode()), kv.Put(blobPrefix+d.Blob, generation.encode()))
 }
 
 // Delete removes a document's content and history under the lock with the given token. It fails like Write.
-func (s *Store) Delete(ctx context.Context, room, holder string, token int64, expected Expected) error {
-	return s.DeleteUnder(ctx, room, s.documentRight(room, Writer{Holder: holder}, token), expected)
+func (s *Store) Delete(ctx context.Context, document, holder string, token int64, expected Expected) error {
+	return s.DeleteUnder(ctx, document, s.documentRight(document, Writer{Holder: holder}, token), expected)
 }
 
 // Erase is Delete for an administrator, without a lock. A holder may save again afterwards.
-func (s *Store) Erase(ctx context.Context, room string, expected Expected) error {
+func (s *Store) Erase(ctx context.Context, document string, expected Expected) error {
 	none := func(context.Context) ([]kv.Cond, error) { return nil, nil }
-	return s.DeleteUnder(ctx, room, Right{Fence: none}, expected)
+	return s.DeleteUnder(ctx, document, Right{Fence: none}, expected)
 }
 
 // DeleteUnder is Delete under any lock that allows it.
-func (s *Store) DeleteUnder(ctx context.Context, room string, right Right, expected Expected) error {
+func (s *Store) DeleteUnder(ctx context.Context, document string, right Right, expected Expected) error {
 	for {
 		conditions, err := right.Fence(ctx)
 		if err != nil {
 			return err
 		}
-		old, _, err := s.KV.Get(ctx, prefix+room)
+		old, _, err := s.KV.Get(ctx, prefix+document)
 		if err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func (s *Store) DeleteUnder(ctx context.Context, room string, right Right, expec
 				return err
 			}
 		}
-		ops := []kv.Op{kv.Delete(prefix + room), kv.DeleteUnder(chunkPrefix + room + "/")}
+		ops := []kv.Op{kv.Delete(prefix + document), kv.DeleteUnder(chunkPrefix + document + "/")}
 		if before.Blob != "" {
 			before.Kept = append(before.Kept, kept{before.Save, before.Blob})
 		}
@@ -237,10 +237,10 @@ func (s *Store) DeleteUnder(ctx context.Context, room string, right Right, expec
 			ops = append(ops, kv.Delete(blobPrefix+k.Blob), kv.Put(garbagePrefix+k.Blob, nil))
 		}
 		if before.By != "" {
-			ops = append(ops, kv.Delete(Made(before.By, room)))
+			ops = append(ops, kv.Delete(Made(before.By, document)))
 		}
-		ops = slices.Concat(ops, s.Forget(room), right.Also)
-		result, err := s.KV.Commit(ctx, kv.Txn{If: append(conditions, kv.ChangedAt(prefix+room, old.Modified)), Then: ops})
+		ops = slices.Concat(ops, s.Forget(document), right.Also)
+		result, err := s.KV.Commit(ctx, kv.Txn{If: append(conditions, kv.ChangedAt(prefix+document, old.Modified)), Then: ops})
 		if err != nil || result.Held {
 			return err
 		}
@@ -248,7 +248,7 @@ func (s *Store) DeleteUnder(ctx context.Context, room string, right Right, expec
 }
 
 // Made is the key that counts a document among those that it has made.
-func Made(maker, room string) string { return madePrefix + maker + "/" + room }
+func Made(maker, document string) string { return madePrefix + maker + "/" + document }
 
 // newSave returns a name for a save that contains its time. Later names sort after earlier ones.
 func newSave(now time.Time) string {

@@ -1,7 +1,7 @@
 // Package events reports every change of a document to its listeners, each event exactly once and in order of
 // revisions.
 //
-// The transaction that makes a change also writes its event to the document's key, events/<room>. So an event exists
+// The transaction that makes a change also writes its event to the document's key, events/<document>. So an event exists
 // if and only if the change happened, and the event's revision is that of the change. The key contains only the
 // latest events. The earlier ones are the key's history, which a watch replays from any revision that the store still
 // keeps.
@@ -80,20 +80,20 @@ func (t *Time) UnmarshalJSON(text []byte) error {
 }
 
 // Record returns the operation that adds events to the transaction of their change. A transaction contains at most
-// one such operation per room.
-func Record(room string, list ...Event) kv.Op {
+// one such operation per document.
+func Record(document string, list ...Event) kv.Op {
 	for i := range list {
-		list[i].RoomID = room
+		list[i].RoomID = document
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
 		panic(err) // strings, numbers and times
 	}
-	return kv.Put(prefix+room, text)
+	return kv.Put(prefix+document, text)
 }
 
 // Forget returns the operation that removes a document's events. A client that resumes then gets the present state.
-func Forget(room string) kv.Op { return kv.Delete(prefix + room) }
+func Forget(document string) kv.Op { return kv.Delete(prefix + document) }
 
 // decode reads the events of an entry. An unreadable entry has no events.
 func decode(e kv.Entry) []Event {

@@ -25,7 +25,7 @@ type Hub struct {
 	running sync.WaitGroup
 
 	mu        sync.Mutex
-	listeners map[string]map[*listener]struct{} // by room
+	listeners map[string]map[*listener]struct{} // by document
 	recent    recent
 }
 
@@ -114,32 +114,32 @@ func (h *Hub) cutOff(revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.recent.begin(revision)
-	for room, listeners := range h.listeners {
+	for document, listeners := range h.listeners {
 		for l := range listeners {
-			h.drop(room, l)
+			h.drop(document, l)
 		}
 	}
 }
 
 // listen adds a listener and returns the changes after a revision, if the hub still knows them. No event is missed
 // between the two, and none comes twice.
-func (h *Hub) listen(room string, after int64) (l *listener, past []kv.Entry, known bool) {
+func (h *Hub) listen(document string, after int64) (l *listener, past []kv.Entry, known bool) {
 	l = &listener{make(chan message, queueLength), make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	past, known = h.recent.after(room, after)
-	if h.listeners[room] == nil {
-		h.listeners[room] = map[*listener]struct{}{}
+	past, known = h.recent.after(document, after)
+	if h.listeners[document] == nil {
+		h.listeners[document] = map[*listener]struct{}{}
 	}
-	h.listeners[room][l] = struct{}{}
+	h.listeners[document][l] = struct{}{}
 	return l, past, known
 }
 
-func (h *Hub) leave(room string, l *listener) {
+func (h *Hub) leave(document string, l *listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.listeners[room], l)
-	if len(h.listeners[room]) == 0 {
-		delete(h.listeners, room)
+	delete(h.listeners[document], l)
+	if len(h.listeners[document]) == 0 {
+		delete(h.listeners, document)
 	}
 }

@@ -33,15 +33,15 @@ func (r *recent) add(e kv.Entry) {
 	r.oldest = (r.oldest + 1) % recentLength
 }
 
-// after returns the changes of a room after a revision. known is false if some of them are missing or the revision is
+// after returns the changes of a document after a revision. known is false if some of them are missing or the revision is
 // in the future.
-func (r *recent) after(room string, revision int64) (list []kv.Entry, known bool) {
+func (r *recent) after(document string, revision int64) (list []kv.Entry, known bool) {
 	if revision < r.since || revision > r.last {
 		return nil, false
 	}
 	for i := range r.changes {
 		e := r.changes[(r.oldest+i)%len(r.changes)]
-		if e.Modified > revision && strings.TrimPrefix(e.Key, prefix) == room {
+		if e.Modified > revision && strings.TrimPrefix(e.Key, prefix) == document {
 			list = append(list, e)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 func TestRecentChangesHaveNoGap(t *testing.T) {
 	var r recent
 	r.begin(10)
-	revisions := func(room string, after int64) (list []int64, known bool) {
-		entries, known := r.after(room, after)
+	revisions := func(document string, after int64) (list []int64, known bool) {
+		entries, known := r.after(document, after)
 		for _, e := range entries {
 			list = append(list, e.Modified)
 		}
@@ -30,7 +30,7 @@ func TestRecentChangesHaveNoGap(t *testing.T) {
 	for last < 10+3*recentLength {
 		last += 2
 		r.add(kv.Entry{Key: prefix + "r", Modified: last})
-		r.add(kv.Entry{Key: prefix + "rr", Modified: last}) // of the same revision, in a room whose name begins alike
+		r.add(kv.Entry{Key: prefix + "rr", Modified: last}) // of the same revision, in a document whose name begins alike
 		first := last - recentLength + 2                    // two changes every two revisions
 		for _, after := range []int64{last, last - 1, last - 2, first} {
 			list, known := revisions("r", after)

@@ -10,17 +10,17 @@ import (
 // Now is the revision for [Hub.Stream] to receive only new events.
 const Now int64 = -1
 
-// Stream calls send with every event of a room after a revision, each exactly once and in order, until ctx ends or
+// Stream calls send with every event of a document after a revision, each exactly once and in order, until ctx ends or
 // send fails. If those events are no longer known, or the store has not reached the revision, the first event is a
 // [State], followed by the events after it.
-func (h *Hub) Stream(ctx context.Context, room string, after int64, send func([]byte) error) error {
+func (h *Hub) Stream(ctx context.Context, document string, after int64, send func([]byte) error) error {
 	// The listener starts before the past is read, so no event is missed. The loop below skips events that come
 	// twice.
-	l, past, known := h.listen(room, after)
-	defer h.leave(room, l)
+	l, past, known := h.listen(document, after)
+	defer h.leave(document, l)
 	switch {
 	case after == Now:
-	case known && h.remembered(ctx, room, after):
+	case known && h.remembered(ctx, document, after):
 		for _, e := range past {
 			if err := sendAll(e, send); err != nil {
 				return err
@@ -28,7 +28,7 @@ func (h *Hub) Stream(ctx context.Context, room string, after int64, send func([]
 		}
 	default:
 		var err error
-		if after, err = h.replay(ctx, room, after, send); err != nil {
+		if after, err = h.replay(ctx, document, after, send); err != nil {
 			return err
 		}
 	}
@@ -51,8 +51,8 @@ func (h *Hub) Stream(ctx context.Context, room string, after int64, send func([]
 
 // remembered reports whether the store still has the history after a revision. With this check the client gets the
 // same answer whether or not this server has the events in memory.
-func (h *Hub) remembered(ctx context.Context, room string, revision int64) bool {
-	_, err := h.store.GetAt(ctx, prefix+room, max(revision, 1))
+func (h *Hub) remembered(ctx context.Context, document string, revision int64) bool {
+	_, err := h.store.GetAt(ctx, prefix+document, max(revision, 1))
 	return err == nil
 }
 
@@ -60,19 +60,19 @@ func (h *Hub) remembered(ctx context.Context, room string, revision int64) bool 
 var errCaughtUp = errors.New("caught up")
 
 // replay sends past events and returns the last revision that it covers.
-func (h *Hub) replay(ctx context.Context, room string, after int64, send func([]byte) error) (int64, error) {
-	last, now, err := h.store.Get(ctx, prefix+room)
+func (h *Hub) replay(ctx context.Context, document string, after int64, send func([]byte) error) (int64, error) {
+	last, now, err := h.store.Get(ctx, prefix+document)
 	if err != nil {
 		return 0, err
 	}
 	if after > now {
-		return h.sendState(ctx, room, send) // a revision of another store, or one that was lost
+		return h.sendState(ctx, document, send) // a revision of another store, or one that was lost
 	}
 	if last.Modified <= after {
 		// Nothing came since, unless the key was deleted and that history compacted.
-		_, err := h.store.GetAt(ctx, prefix+room, max(after, 1))
+		_, err := h.store.GetAt(ctx, prefix+document, max(after, 1))
 		if errors.Is(err, kv.ErrCompacted) && !last.Found() {
-			return h.sendState(ctx, room, send)
+			return h.sendState(ctx, document, send)
 		}
 		if errors.Is(err, kv.ErrCompacted) {
 			err = nil
@@ -80,10 +80,10 @@ func (h *Hub) replay(ctx context.Context, room string, after int64, send func([]
 		return after, err
 	}
 	sent := after
-	err = h.store.Watch(ctx, prefix+room, after, func(changes []kv.Change) error {
+	err = h.store.Watch(ctx, prefix+document, after, func(changes []kv.Change) error {
 		for _, c := range changes {
-			if c.Key != prefix+room {
-				continue // a room whose name begins with this room's name
+			if c.Key != prefix+document {
+				continue // a document whose name begins with this document's name
 			}
 			if err := sendAll(c.Entry, send); err != nil {
 				return err
@@ -99,7 +99,7 @@ func (h *Hub) replay(ctx context.Context, room string, after int64, send func([]
 	case errors.Is(err, errCaughtUp):
 		return sent, nil
 	case errors.Is(err, kv.ErrCompacted):
-		return h.sendState(ctx, room, send)
+		return h.sendState(ctx, document, send)
 	}
 	return sent, err
 }
@@ -113,11 +113,11 @@ func sendAll(e kv.Entry, send func([]byte) error) error {
 	return nil
 }
 
-func (h *Hub) sendState(ctx context.Context, room string, send func([]byte) error) (int64, error) {
-	e, err := h.state(ctx, room)
+func (h *Hub) sendState(ctx context.Context, document string, send func([]byte) error) (int64, error) {
+	e, err := h.state(ctx, document)
 	if err != nil {
 		return 0, err
 	}
-	e.Type, e.RoomID = State, room
+	e.Type, e.RoomID = State, document
 	return e.Revision, send(encode(e))
 }

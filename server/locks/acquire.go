@@ -203,20 +203,20 @@ func (t *Table) commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
 // record returns the operations that record the events of all documents among a lease's paths.
 func (t *Table) record(c Change) []kv.Op {
 	var ops []kv.Op
-	for _, room := range c.Lease.documents() {
-		ops = append(ops, t.config.Record(room, c)...)
+	for _, document := range c.Lease.documents() {
+		ops = append(ops, t.config.Record(document, c)...)
 	}
 	return ops
 }
 
 // documents returns the documents whose events include the lease.
-func (l Lease) documents() (rooms []string) {
+func (l Lease) documents() (documents []string) {
 	for _, p := range l.Paths {
-		if room, ok := p.Room(); ok && l.Records(p) {
-			rooms = append(rooms, room)
+		if document, ok := p.Room(); ok && l.Records(p) {
+			documents = append(documents, document)
 		}
 	}
-	return rooms
+	return documents
 }
 
 // Records reports whether the beginning and the end of a lease are events of a document. Only exclusive leases on the

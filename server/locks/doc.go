@@ -3,7 +3,7 @@
 // A lock on a path takes the path itself in the requested mode and shares every ancestor, as in the multiple
 // granularity locking of Gray, Lorie, Putzolu and Traiger (1976). So a lock on "a" excludes others from "a/b", and
 // locks on "a/b" and "a/c" are independent. A request takes all its paths or none. The lock on a document is the
-// exclusive lock on the path documents/{room}.
+// exclusive lock on the path documents/{id}.
 //
 // # Guarantees
 //

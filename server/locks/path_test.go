@@ -25,9 +25,9 @@ func TestDocumentIsAPath(t *testing.T) {
 		"plan~.a~.b~.c~.d~.e~.f~.g~.h~.i~.j~.k~.l~.m~.n~.o": {"documents", "plan~.a~.b~.c~.d~.e~.f~.g~.h~.i~.j~.k~.l~.m~.n~.o"}, // too deep
 	} {
 		assert.Equal(t, path, Document(id), id)
-		room, ok := path.Room()
+		document, ok := path.Room()
 		assert.True(t, ok, id)
-		assert.Equal(t, id, room)
+		assert.Equal(t, id, document)
 	}
 	for _, path := range []Path{{"documents"}, {"leases", "x"}, {"documents", "plan", strings.Repeat("x", 125)}, {"x", "plan", "y"}, {"documents", "plan~.a", "b"}, {"documents", "plan~.a"}} {
 		_, ok := path.Room()

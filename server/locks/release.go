@@ -213,8 +213,8 @@ func (t *Table) end(ctx context.Context, s storedLease, why Change, ops []kv.Op,
 	result, err := t.store.Commit(ctx, kv.Txn{If: conditions, Then: ops})
 	if result.Held {
 		t.mirror.unnote(keys[0], s.token)
-		for _, room := range s.lease(s.token, time.Time{}).documents() {
-			t.config.Ended(room, result.Revision)
+		for _, document := range s.lease(s.token, time.Time{}).documents() {
+			t.config.Ended(document, result.Revision)
 		}
 	}
 	return result.Held, err

@@ -46,9 +46,9 @@ type Store interface {
 type Config struct {
 	// Record returns the operations that record an event of the document in the transaction of its change. Nil
 	// records nothing.
-	Record func(room string, changes ...Change) []kv.Op
+	Record func(document string, changes ...Change) []kv.Op
 	// Ended is called with the revision when the exclusive lease of a document has ended. It may be nil.
-	Ended func(room string, revision int64)
+	Ended func(document string, revision int64)
 	// Metrics and Log may be nil.
 	Metrics *metrics.Metrics
 	Log     *slog.Logger

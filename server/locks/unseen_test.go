@@ -34,22 +34,22 @@ func TestTransferredToAnUnseenWaiter(t *testing.T) {
 	require.NoError(t, err)
 	defer other.Close()
 
-	room := Document("r")
-	held, err := blind.Acquire(t.Context(), Request{Paths: []Path{room}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
+	document := Document("r")
+	held, err := blind.Acquire(t.Context(), Request{Paths: []Path{document}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
 	require.NoError(t, err)
 	granted := make(chan error, 1)
 	go func() {
-		_, err := other.Acquire(t.Context(), Request{Paths: []Path{room}, Holder: Holder{ID: "bob"}, TTL: time.Minute, Wait: 20 * time.Second})
+		_, err := other.Acquire(t.Context(), Request{Paths: []Path{document}, Holder: Holder{ID: "bob"}, TTL: time.Minute, Wait: 20 * time.Second})
 		granted <- err
 	}()
 	require.Eventually(t, func() bool {
-		_, waiters, err := other.Inspect(t.Context(), room)
+		_, waiters, err := other.Inspect(t.Context(), document)
 		return err == nil && len(waiters) == 1
 	}, 30*time.Second, time.Millisecond)
 	require.NoError(t, blind.Release(t.Context(), held.ID, "ann"))
 	require.NoError(t, <-granted)
 	assert.Equal(t, Transferred, reasons[len(reasons)-1])
-	require.NoError(t, other.ReleaseAt(t.Context(), room, "bob", 0))
+	require.NoError(t, other.ReleaseAt(t.Context(), document, "bob", 0))
 }
 
 // The releasing server's view still has the place in the queue from which the lease was granted.

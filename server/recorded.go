@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/asks"
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/dav"
+	"github.com/holdfast-dev/holdfast/server/events"
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+// recordLock makes the events of changes of a document's lock.
+func recordLock(document string, changes ...locks.Change) []kv.Op {
+	var list []events.Event
+	for _, c := range changes {
+		e := events.Event{Type: events.Unlocked, Reason: string(c.Reason), Token: c.Lease.Token,
+			ByID: c.By.ID, ByName: c.By.Name, Why: c.Why}
+		if c.Locked {
+			e = events.Event{
+				Type: events.Locked, HolderID: c.Lease.Holder.ID, HolderName: c.Lease.Holder.Name,
+				LockedAt: events.At(c.Lease.LockedAt), ExpiresAt: events.At(c.Lease.ExpiresAt),
+			}
+		}
+		list = append(list, e)
+	}
+	return []kv.Op{events.Record(document, list...)}
+}
+
+// recordAsk makes the event of a question to a holder.
+func recordAsk(document string, a asks.Ask, ended asks.Outcome) []kv.Op {
+	e := events.Event{Type: events.Asked, Ask: a.ID, Token: a.Token, HolderID: a.By.ID, HolderName: a.By.Name}
+	if ended != "" {
+		e.Type, e.Reason = events.AskEnded, string(ended)
+	} else {
+		e.AskedAt = events.At(time.UnixMilli(a.At))
+	}
+	return []kv.Op{events.Record(document, e)}
+}
+
+// recordContent makes the event of a save.
+func recordContent(document string, saved content.Info) []kv.Op {
+	return []kv.Op{events.Record(document, events.Event{
+		Type: events.Updated, ETag: saved.ETag, Token: saved.Token, SavedAt: events.At(saved.SavedAt),
+	})}
+}
+
+// forgetDocument removes the events and the properties of a document that is deleted.
+func forgetDocument(document string) []kv.Op {
+	return append(dav.Forget(document), events.Forget(document))
+}
+
+// state reads the whole present state of a document.
+func state(table *locks.Table, contents *content.Store) func(context.Context, string) (events.Event, error) {
+	return func(ctx context.Context, document string) (events.Event, error) {
+		lease, revision, err := table.At(ctx, locks.Document(document))
+		if err != nil {
+			return events.Event{}, err
+		}
+		locked := lease.Token != 0
+		e := events.Event{Revision: revision, IsLocked: &locked}
+		if locked {
+			e.HolderID, e.HolderName, e.Token = lease.Holder.ID, lease.Holder.Name, lease.Token
+			e.LockedAt, e.ExpiresAt = events.At(lease.LockedAt), events.At(lease.ExpiresAt)
+		}
+		saved, err := contents.Describe(ctx, document, revision)
+		switch {
+		case err == nil:
+			e.ETag, e.ContentToken, e.SavedAt = saved.ETag, saved.Token, events.At(saved.SavedAt)
+		case !errors.Is(err, content.ErrNotFound):
+			return e, err
+		}
+		return e, nil
+	}
+}
