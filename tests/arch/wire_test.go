@@ -1,0 +1,235 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// wire lists the values that cross between Go and the page. The Go functions that write a value are its source: every
+// other declaration has the same fields.
+var wire = []struct {
+	value  string
+	file   string   // of Go
+	writes []string // the functions that write the value
+	other  []end
+}{
+	{"lease", "wasm/encode_js.go", []string{"encodeLease"}, []end{
+		{file: "web/holdfast.d.ts", begin: "export interface ProjectLockLease {", without: "signal"},
+		{file: "web/src/lease.ts", begin: "export class Lease implements ProjectLockLease {", without: "signal"},
+	}},
+	{"event", "wasm/encode_js.go", []string{"encodeEvent"}, []end{
+		{file: "web/holdfast.d.ts", begin: "interface EventBase {", and: "export type ProjectLockEvent = EventBase & ("},
+	}},
+	{"reason", "wasm/encode_js.go", []string{"reason"}, []end{
+		{file: "web/src/protocol.ts", begin: "export interface Reason {"},
+	}},
+	{"holder", "jsbridge/channel_js.go", []string{"EncodeHolder", "place"}, []end{
+		{file: "web/holdfast.d.ts", begin: "export interface HolderInfo {"},
+	}},
+	{"waiter", "jsbridge/channel_js.go", []string{"EncodeWaiter", "place"}, []end{
+		{file: "web/holdfast.d.ts", begin: "export interface WaiterInfo {", without: "waitsFor"}, // encodeState adds it
+	}},
+	{"state of an AutoSave", "wasm/autosave_encode_js.go", []string{"encodeSaverState"}, []end{
+		{file: "web/holdfast.d.ts", begin: "export interface AutoSaveState {", unsaid: "readOnly"},
+	}},
+	{"generation", "wasm/autosave_encode_js.go", []string{"encodeGeneration"}, []end{
+		{file: "web/holdfast.d.ts", begin: "export interface Generation {"},
+	}},
+	{"draft", "wasm/drafts_js.go", []string{"encodeDraft"}, []end{
+		{file: "web/holdfast.d.ts", begin: "export interface Draft {"},
+	}},
+}
+
+// end is a declaration in TypeScript.
+type end struct {
+	file    string
+	begin   string // the line that opens it
+	and     string // the line that opens its second part, if there is one
+	without string // a field that the page adds
+	unsaid  string // a field that the page keeps for itself
+}
+
+func TestBothEndsOfTheWireHaveTheSameFields(t *testing.T) {
+	for _, w := range wire {
+		written := written(t, w.file, w.writes)
+		for _, e := range w.other {
+			declared := declared(t, read(t, e.file), e)
+			if e.unsaid != "" {
+				declared = slices.Sorted(slices.Values(append(declared, e.unsaid)))
+			}
+			assert.Equal(t, written, declared, "the fields of a %s in %s and in %s", w.value, w.file, e.file)
+		}
+	}
+}
+
+// A field that one end gains, loses or renames is found.
+func TestWireFindsDifferences(t *testing.T) {
+	e := end{begin: "export interface Thing {", without: "mine"}
+	assert.Equal(t, []string{"at", "id", "path"}, declared(t, `
+export interface Other { id: string }
+export interface Thing {
+  readonly id: string; at?: number; // note: not a field
+  /** note: not a field */
+  path: { inner: string }[];
+  mine: boolean;
+  call(argument: string): void;
+  [Symbol.iterator](): void;
+}`, e))
+	file := filepath.Join(t.TempDir(), "a.go")
+	require.NoError(t, os.WriteFile(file, []byte(`package a
+func thing() map[string]any {
+	m := map[string]any{"id": 1, "path": other("no")}
+	m["at"], n = 2, m["no"]
+	return m
+}
+func others() { m["other"] = 1 }`), 0o600))
+	assert.Equal(t, []string{"at", "id", "path"}, writtenIn(t, file, []string{"thing"}))
+}
+
+func read(t *testing.T, file string) string {
+	text, err := os.ReadFile(filepath.Join("..", "..", file))
+	require.NoError(t, err)
+	return string(text)
+}
+
+func written(t *testing.T, file string, functions []string) []string {
+	return writtenIn(t, filepath.Join("..", "..", file), functions)
+}
+
+// writtenIn returns the names that functions give to the fields of a map: as keys of a literal, or by an assignment.
+func writtenIn(t *testing.T, file string, functions []string) []string {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	require.NoError(t, err)
+	names, found := map[string]bool{}, 0
+	for _, d := range parsed.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || !slices.Contains(functions, f.Name.Name) {
+			continue
+		}
+		found++
+		ast.Inspect(f, func(n ast.Node) bool {
+			for _, name := range fieldNames(n) {
+				names[name] = true
+			}
+			return true
+		})
+	}
+	require.Len(t, functions, found, "a function of %v is missing in %s", functions, file)
+	return slices.Sorted(maps.Keys(names))
+}
+
+// fieldNames returns the names of the fields that one node of the syntax tree writes.
+func fieldNames(n ast.Node) (names []string) {
+	add := func(e ast.Expr) {
+		if text, ok := e.(*ast.BasicLit); ok && text.Kind == token.STRING {
+			name, _ := strconv.Unquote(text.Value) // the parser has accepted it
+			names = append(names, name)
+		}
+	}
+	switch n := n.(type) {
+	case *ast.KeyValueExpr:
+		add(n.Key)
+	case *ast.AssignStmt:
+		for _, left := range n.Lhs {
+			if field, ok := left.(*ast.IndexExpr); ok {
+				add(field.Index)
+			}
+		}
+	}
+	return names
+}
+
+var (
+	comments = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+	field    = regexp.MustCompile(`^\s*(?:declare )?(?:readonly )?(\w+)\??:`)
+)
+
+// declared returns the names of the fields of a declaration, without its methods.
+func declared(t *testing.T, text string, e end) []string {
+	names := map[string]bool{}
+	for _, begin := range []string{e.begin, e.and} {
+		_, body, ok := strings.Cut(text, begin)
+		require.True(t, ok, "%q is missing", begin)
+		if begin == "" {
+			continue
+		}
+		for _, one := range members(comments.ReplaceAllString(body, "")) {
+			if m := field.FindStringSubmatch(one); m != nil && m[1] != e.without {
+				names[m[1]] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// members divides the body of a declaration into its members, up to the bracket that ends it. A union has the members
+// of all its objects.
+func members(body string) (list []string) {
+	depth, union := 0, strings.HasPrefix(strings.TrimSpace(body), "|")
+	one := ""
+	for _, c := range body {
+		switch {
+		case strings.ContainsRune("{([", c):
+			if depth++; union && depth == 1 && c == '{' {
+				one = ""
+				continue
+			}
+		case strings.ContainsRune("})]", c):
+			if depth--; depth < 0 {
+				return append(list, one)
+			}
+			if union && depth == 0 || depth == 0 && strings.Contains(one, "(") {
+				list, one = append(list, one), ""
+				continue
+			}
+		case c == ';' && (depth == 0 || union && depth == 1):
+			list, one = append(list, one), ""
+			continue
+		}
+		one += string(c)
+	}
+	return append(list, one)
+}
+
+// The structs of httpapi are the source of the fields in requests: a client sends no other field. The server ignores
+// fields that it does not know, so no test of a request finds a name that is wrong on one side.
+func TestServerReadsEveryFieldThatClientsSend(t *testing.T) {
+	known := named(t, "server/httpapi", regexp.MustCompile("json:\"(\\w+)"))
+	sent := named(t, "remote", regexp.MustCompile(`fields\["(\w+)"\]|any\{"(\w+)":`))
+	assert.Subset(t, known, sent)
+	assert.Greater(t, len(sent), 8, "the expression finds them no longer")
+}
+
+// named returns what the groups of an expression match in the sources of a package.
+func named(t *testing.T, dir string, e *regexp.Regexp) []string {
+	files, err := filepath.Glob(filepath.Join("..", "..", dir, "*.go"))
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range e.FindAllStringSubmatch(string(text), -1) {
+			for _, name := range m[1:] {
+				if name != "" {
+					names[name] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
