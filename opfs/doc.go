@@ -24,6 +24,16 @@
 //   - A table that is missing, torn or unreadable counts as held by others until every living client has reported its
 //     locks, or the TTL has passed.
 //
+// # Parts
+//
+// FileLocks has the methods of lock.Locker and lock.Records. Each of its parts has one concern and a state of its own:
+//
+//   - steps reads and changes the table, one step at a time. A session is the table during one step.
+//   - tableFile is the file: its handle, its last known content, and the compare-and-swap.
+//   - requests are the waiters and grants of this client, liveness is what it knows of the life of the others.
+//   - questions are asked before a settled query.
+//   - maintenance has the goroutine that looks at the table when no operation does.
+//
 // # Limits
 //
 // A client that lives but does not run, as in a frozen tab, cannot notice that its lease was taken over: stores must
