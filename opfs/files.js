@@ -36,9 +36,9 @@ export class Files {
   #own = new Journals();
   /** The pages and the folders whose drafts are in IndexedDB. @type {Set<unknown>} */
   #inDatabase = new Set();
-  #may = true; // files of locks may stay open
+  #may = true; // whether files of locks may stay open
   #bytes = 0; // in requests to write, until all of them are answered
-  #heard = false; // the helper has answered before
+  #heard = false; // whether the helper has answered before
   #patience = new Patience(() => this.#end(new DOMException("the helper worker did not answer in time", "TimeoutError")));
 
   /** @param {() => Worker} start */

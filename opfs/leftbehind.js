@@ -9,8 +9,8 @@ import { entries, found, opened } from "./saved.js";
  */
 
 /**
- * The drafts of a document's folder that may have text, of which Go may make the content. A page that has saved leaves an empty
- * draft behind as it ends. Rejects if a draft is open: its page may be ending.
+ * Returns the drafts in the folder of a document that may have text: Go may make that text the content. A page that has saved
+ * everything leaves an empty draft when it ends. Rejects if a draft is open: its page may be ending.
  * @param {string} folder
  */
 export async function drafted(folder) {

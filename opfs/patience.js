@@ -1,5 +1,5 @@
 // Measures how long a worker has not answered. Only time in which this thread could have received the answer counts: a
-// page that is busy, frozen, throttled or asleep does not blame its worker.
+// page that is busy, frozen, throttled or asleep does not count that time against its worker.
 //
 // This module has no imports, so that Go's own tests can load it.
 
@@ -54,6 +54,6 @@ export class Patience {
 export const callMs = (bytes) => 4000 + bytes / 1000;
 
 /**
- * Maximum time of a call that waits until the disk has written what other programs have left to it.
+ * Maximum time of a call that also waits until the disk has written the data of other programs.
  * @param {number} bytes */
 export const diskMs = (bytes) => callMs(bytes) + 6000;

@@ -56,7 +56,7 @@ export async function saved(folder) {
   names.sort((a, b) => b.first - a.first || b.second - a.second);
   /** @type {number[]} */
   const above = []; // tokens of the empty or damaged indexes above the newest valid one
-  let sure = true; // no index has a byte
+  let sure = true; // no index has content
   for (const { name, first } of names) {
     const file = await read(index, name);
     sure &&= file?.length === 0;
@@ -89,7 +89,7 @@ function missing(error) {
 }
 
 /**
- * Whether a file of a folder has a byte, or may have one: Go makes empty files for the next save in advance.
+ * Whether a file of a folder has content, or may have some: Go makes empty files for the next save in advance.
  * @param {FileSystemDirectoryHandle | undefined} folder
  */
 async function filled(folder) {

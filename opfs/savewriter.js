@@ -183,7 +183,7 @@ export function taken(content) {
 const pause = () => new Promise((done) => { setTimeout(done, 0); });
 
 /**
- * The end of a generation's file: Seal of Go's autosave.
+ * The end of a generation's file, as Seal in Go's package autosave writes it.
  * @param {number} bytes @param {string} sum @param {string} note
  */
 function seal(bytes, sum, note) {

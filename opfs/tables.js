@@ -20,13 +20,13 @@ import { open } from "./savewriter.js";
  */
 
 /** All in milliseconds. */
-const idleMs = 100, // without a step, after which the file is closed: keptMs of web/src/holdfast.ts is longer
-  longestMs = 500, // after which the file is opened anew: somebody may have removed it
-  decideMs = 20, // in which a client that received the content may decide again, before others are let in
-  headMs = 12, // in which the next client may try before others do
-  tryMs = 200, // after which a step fails with the browser's exception; the client tries again
-  repeatMs = 50, // between two requests for the file during one step
-  breatheMs = 4; // of steps without a pause, in which no message is received
+const idleMs = 100, // the file is closed after this time without a step; keptMs of web/src/holdfast.ts is longer
+  longestMs = 500, // the file is opened anew after this time, because somebody may have removed it
+  decideMs = 20, // a client that received the content may decide again within this time, before others open the file
+  headMs = 12, // the next client may try for this time before others do
+  tryMs = 200, // a step fails with the browser's exception after this time; the client tries again
+  repeatMs = 50, // the pause between two requests for the file during one step
+  breatheMs = 4; // steps may follow each other for this time without a pause: a thread receives messages only in a pause
 
 /** The clients in this thread. */
 export class Tables {
@@ -78,7 +78,7 @@ class Table {
   #opened = 0;
   #used = 0;
   #breathed = 0;
-  #deciding = 0; // until when the client that received the content may decide again
+  #deciding = 0; // the time until which the client that received the content may decide again
   /** @type {Promise<unknown>} */
   #last = Promise.resolve(); // of the asynchronous steps
   #slow = 0; // the number of asynchronous steps
@@ -86,7 +86,7 @@ class Table {
   #channel;
   /** @type {string[]} */
   #rung = []; // clients that asked for the file, in this order
-  #others = 0; // until when others go first
+  #others = 0; // the time until which others go first
   #rang = 0; // when this client asked, in its present step
   #asked = false; // this client has asked, and others may let it go first
   #named = false; // a message said that it is this client's turn

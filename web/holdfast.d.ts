@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" />
-// Holdfast: one answer to one question, may this page write? It holds between the tabs
+// Holdfast answers one question: may this page write? The answer holds between the tabs
 // of one browser, and with a Holdfast server between machines.
 //
 // All times are milliseconds; instants are Unix epoch milliseconds. Every promise
@@ -20,9 +20,9 @@ export type LockErrorCode =
   | "web-lock-unsupported" //  acquire, retryable: the fallback takes over at once
   | "acquire-denied"       //  acquire, retryable: held elsewhere; wait and try again
   | "acquire-timeout"      //  acquire, retryable: no answer or not granted within the limit
-  | "fallback-conflict"    //  acquire, retryable: `.lock` carries another live UUID
-  | "lease-stale"          //  renew, final: the TTL passed before a renewal got through
-  | "renew-failed"         //  renew, retryable: a passing write or network failure
+  | "fallback-conflict"    //  acquire, retryable: `.lock` names another living holder
+  | "lease-stale"          //  renew, final: the TTL passed before a renewal succeeded
+  | "renew-failed"         //  renew, retryable: a write or a request failed; the next one may succeed
   | "release-failed"       //  release, final: the record could not be removed
   | "not-allowed"          //  any operation, final: the server does not know the user, or the user may not do this
   // codes of the platform and of other operations
@@ -57,21 +57,21 @@ export interface Backoff {
 
 /** Options are checked before anything happens: an invalid one rejects with "invalid-argument" and its name. */
 export interface AcquireOptions {
-  /** Where in the project's tree to lock; [] or absent is the project itself. Components may hold any text but
-   *  must not be empty; spelled as in a URL, with their slashes, they must fit into 1,024 bytes. A place locked
-   *  exclusively keeps everybody out of what lies below it. */
+  /** The place in the project's tree to lock; [] or absent is the project itself. A component is any text that is not
+   *  empty. All components, encoded as in a URL and with their slashes, have at most 1,024 bytes. An exclusive lock of
+   *  a place excludes all other owners from everything below it. */
   path?: string[];
-  /** Several places at once, all or nothing, always taken in one global order. A caller that takes everything it needs in
-   *  one such call is never part of a deadlock. */
+  /** Several places at once: all are granted, or none. They are always acquired in one global order. A caller that acquires
+   *  everything it needs in one such call is never part of a deadlock. */
   paths?: string[][];
   /** The target's mode; every ancestor is taken shared. Default "exclusive". */
   mode?: LockMode;
   /** How many holders the target admits at once, first come first served. Default 1, at most 256; all callers that lock
    *  the target should set the same number. Not with mode "shared", `steal` or several paths. */
   slots?: number;
-  /** The lease under which this one is taken (the caller holds it while waiting). The locks that its
-   *  chain holds in a sufficient mode count as granted; re-entry and deadlocks can only be detected along such chains.
-   *  Acquisitions without it are independent of each other, in one page too, and simply queue. */
+  /** The lease under which this one is acquired; the caller holds it while it waits. Together with the leases above it,
+   *  it is a chain. Locks that the chain holds in a sufficient mode count as granted. Only along a chain are re-entry
+   *  and deadlocks detected. Acquisitions without it are independent of each other, also in one page, and wait in the queue. */
   within?: ProjectLockLease;
   ttlMs?: number;               // default 25000 for web-lock, 30000 for file-lock and remote
   heartbeatIntervalMs?: number; // default 10000; must be shorter than ttlMs
@@ -171,7 +171,7 @@ export type ProjectLockEvent = EventBase & (
   | { type: "lock:readonly-entered"; reason: ReadonlyReason; lastError: ProjectLockError; retryable: false }
 );
 
-/** The LockManager interface of the Web Locks API, served by whichever strategy is engaged. If the browser has Web Locks, its names are
+/** The LockManager interface of the Web Locks API, served by the strategy that is in use. If the browser has Web Locks, its names are
  *  those of `navigator.locks`, in the whole origin. */
 export interface LockManagerLike {
   request<T>(name: string, callback: (lock: { name: string; mode: LockMode } | null) => T | Promise<T>): Promise<T>;
@@ -220,8 +220,8 @@ export interface AutoSaveOptions {
   enabled?: boolean;       // default true; false: phase "disabled", nothing is ever written
   debounceMs?: number;     // default 500
   idleMs?: number;         // default 2000: the longest a change waits while the person keeps typing
-  /** The rule by which generations are kept. "spread" (default): the newest, then ever wider apart in time, so that the same number
-   *  reaches back weeks. "latest": the newest ones. */
+  /** The rule by which generations are kept. "spread" (default): the newest one, and older ones at growing distances in time, so that the
+   *  same number covers weeks. "latest": the newest ones. */
   keep?: "spread" | "latest";
   maxGenerations?: number; // default 20; pinned ones are not counted
   maxBytes?: number;       // default 52428800, over all generations that are not pinned; with keep "latest" the oldest go first
@@ -303,8 +303,8 @@ export interface AutoSaveReadonly {
   /** Unsaved text of this page. The page offers it to the user, who may use it. */
   readonly unsaved?: Uint8Array;
 }
-/** Detail of `autosave:editable`: this page may write. It comes while the Wasm is loading where it is certain that nobody else edits, no draft waits
- *  and no server takes part; the page holds the lock from then on, and its text is a draft until the runtime saves it. */
+/** Detail of `autosave:editable`: this page may write. It comes while the Wasm is still loading if it is certain that no other page edits,
+ *  no draft waits and no server takes part. The page holds the lock from then on. Its text is a draft until the runtime saves it. */
 export interface AutoSaveEditable {
   /** The last saved content of any page, which this page loads before the user may type. Absent if the page shows it already, or nothing was ever saved.
    *  Text that is typed before the page gets this event never replaces it: that text becomes a draft, and `flushNow()` and `dispose()` reject with "read-only".
@@ -325,8 +325,8 @@ export interface AutoSavePreview {
    *  Absent where the browser does not know: without Web Locks, and with a server. */
   readonly held?: boolean;
 }
-/** The events of an AutoSave. The last `autosave:editable` or `autosave:readonly` comes again, once, to a listener that is
- *  added after it, in a task of its own; without `content` where something was typed since. */
+/** The events of an AutoSave. A listener that is added after the last `autosave:editable` or `autosave:readonly` gets
+ *  that event once, in a task of its own. The event has no `content` if something was typed since. */
 export interface AutoSaveEventMap {
   /** The content that this browser knows, while the runtime is loading or the server cannot be reached. At most once, and
    *  before `autosave:editable`. Only for listeners that are added in the task that creates the AutoSave; not if something was typed before. */
@@ -408,7 +408,7 @@ export interface ServiceTerm {
   readonly token: number;
   /**
    * Aborts when the term ends: the lease is lost or expires, the service or the Holdfast is closed, or the page ends or goes into the
-   * back/forward cache. End then what `start` has begun, at once: the next tab starts the service.
+   * back/forward cache. End at once what `start` has begun, because the next tab starts the service.
    */
   readonly signal: AbortSignal;
 }
@@ -511,8 +511,8 @@ export interface Holdfast extends EventTarget {
   subscribe(listener: (event: ProjectLockEvent) => void): () => void;
   /**
    * Saves the text that the page edits, automatically, under the project's lock. Fulfilled once it is known whether
-   * this page edits: a page that may not is read-only and stands by. Then the events of the beginning come, in a task
-   * of their own: `autosave:editable` with the last saved content, or `autosave:readonly` with the page that edits.
+   * this page edits: a page that may not is read-only and stands by. Then the first event comes, in a task
+   * of its own: `autosave:editable` with the last saved content, or `autosave:readonly` with the page that edits.
    *
    * The snapshot is taken when it is written, not when it was marked. A string is saved as UTF-8, an object as JSON.
    * Rejects with "unsupported" if files cannot be stored (the message says why), "invalid-argument", "aborted",
