@@ -228,7 +228,7 @@ func (g *right) makeCopy(ctx context.Context, to node, props kv.Op) error {
 
 // own calls f for the document that a collection also is, if there is one that the session may read.
 func (h *Handler) own(g *right, from, to node, f func(from, to node) error) error {
-	if h.API.May(g.call.session, from.path(), policy.Read) != nil {
+	if readable := h.API.May(g.call.session, from.path(), policy.Read) == nil; !readable {
 		return nil
 	}
 	from.kind, to.kind = file, file
