@@ -60,7 +60,7 @@ func TestAMovedDocumentKeepsItsHistory(t *testing.T) {
 }
 
 // A document that replaces another one continues its history, as with programs that save to a new file and rename it. Its
-// time is the time of the move, so that a cache of the other one does not take it for older.
+// time is the time of the move. Otherwise a cache of the replaced document could take it for older.
 func TestAMovedDocumentContinuesTheHistoryOfAnother(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Keep = 4 })
@@ -101,7 +101,7 @@ func TestAMovedCollectionKeepsItsHistories(t *testing.T) {
 		assertError(t, ann.do("GET", contentOf(document), nil), http.StatusNotFound, "document_not_found")
 	}
 
-	// Where one name would be too long, nothing moves.
+	// If one name would be too long, nothing moves.
 	long := strings.Repeat("l", 100)
 	ann.status(http.StatusCreated, "PUT /dav/copy/"+long+" long")
 	failed := ann.to("/dav/"+strings.Repeat("x", 30)).do("MOVE", "/dav/copy", nil)

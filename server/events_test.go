@@ -72,7 +72,7 @@ func TestEventsTellEverybodyEverything(t *testing.T) {
 		assert.Equal(t, saved.body["etag"], updated["etag"])
 		assert.Equal(t, saved.body["saved_at"], updated["saved_at"])
 	}
-	assert.Equal(t, "rr", other.next()["room_id"], "another room hears its own alone")
+	assert.Equal(t, "rr", other.next()["room_id"], "the client of another document gets its own events only")
 }
 
 func TestResumingAfterARevision(t *testing.T) {

@@ -18,7 +18,7 @@
 // content exists. The store has only names: content/<document> describes the present generation and lists the kept
 // ones, blobs/<blob> describes the generation of each blob, and made/<maker>/<document> records which session or user
 // saved the document first. Every blob has its own name, even if another blob has the same bytes. So deleting one never
-// harms a writer of the same bytes. A document that moves takes its names along, see [Store.MoveUnder]; its blobs stay as they are.
+// harms a writer of the same bytes. A move writes the names anew, see [Store.MoveUnder], and leaves the blobs as they are.
 //
 // A transaction that drops a generation names its blob under garbage/, and [Store.Tidy] deletes the blobs named
 // there. [Store.Sweep] finds a blob that a crash left without a transaction.

@@ -11,8 +11,8 @@ import (
 )
 
 // MoveUnder gives a document's content and history another name, in one transaction. Both rights must allow it. The
-// operations of both rights belong to the transaction. A document that has the other name continues: its content and
-// history become earlier generations. MoveUnder fails with [ErrNotFound], with [ErrPrecondition] of expected, which checks the
+// operations of both rights belong to the transaction. If a document already has the other name, its content and
+// history become earlier generations of the moved document. MoveUnder fails with [ErrNotFound], with [ErrPrecondition] of expected, which checks the
 // content that moves, and with the errors of the rights.
 func (s *Store) MoveUnder(ctx context.Context, from, to string, source, target Right, expected Expected) error {
 	m := move{Store: s, from: from, to: to, source: source, target: target, expected: expected}
@@ -37,16 +37,16 @@ type document struct {
 	entry kv.Entry
 }
 
-func (s *Store) read(ctx context.Context, room string) (d document, err error) {
-	if d.entry, _, err = s.KV.Get(ctx, prefix+room); err != nil {
+func (s *Store) read(ctx context.Context, id string) (d document, err error) {
+	if d.entry, _, err = s.KV.Get(ctx, prefix+id); err != nil {
 		return d, err
 	}
-	d.entry.Key = prefix + room
+	d.entry.Key = prefix + id
 	d.description, err = decode(d.entry)
 	return d, err
 }
 
-// try tries once. It is not done if a document has changed meanwhile, or first had to change.
+// try tries once. It reports false if a document has changed meanwhile, or if try had to change one first.
 func (m *move) try(ctx context.Context) (done bool, err error) {
 	fence, err := m.fence(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *move) fence(ctx context.Context) ([]kv.Cond, error) {
 	return slices.Concat(source, target), err
 }
 
-// makeBlob saves a content of a former version again, as a blob.
+// makeBlob stores as a blob a content that a former version of the server put into the store.
 func (m *move) makeBlob(ctx context.Context) error {
 	data, info, err := m.Read(ctx, m.from)
 	if err != nil {
@@ -108,8 +108,8 @@ func (m *move) makeBlob(ctx context.Context) error {
 	return err
 }
 
-// trim drops the generations above a limit that is lower than before, so that the transaction of the move has room for all
-// that it drops.
+// trim drops the generations above a limit that is lower than before. Otherwise the transaction of the move could have too many
+// operations.
 func (s *Store) trim(ctx context.Context, fence []kv.Cond, d document) error {
 	ops := s.drop(&d.description)
 	ops = append(ops, kv.Put(d.entry.Key, d.encode()))
@@ -142,7 +142,7 @@ func (m *move) operations(moved, replaced document) []kv.Op {
 			d.Kept = append(d.Kept, kept{replaced.Save, replaced.Blob})
 		}
 		d.Kept = append(d.Kept, replaced.Kept...)
-		slices.SortStableFunc(d.Kept, func(a, b kept) int { return cmp.Compare(b.Save, a.Save) }) // names have their time
+		slices.SortStableFunc(d.Kept, func(a, b kept) int { return cmp.Compare(b.Save, a.Save) }) // a save name begins with its time
 	} else if d.By != "" {
 		ops = append(ops, kv.Put(Made(d.By, m.to), nil))
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // right is the right of a document's lock. before runs after the fence was read and before the transaction.
-func (s *Store) right(room string, token int64, before func()) Right {
-	right := s.documentRight(room, Writer{Holder: "ann", Maker: "ann"}, token)
+func (s *Store) right(name string, token int64, before func()) Right {
+	right := s.documentRight(name, Writer{Holder: "ann", Maker: "ann"}, token)
 	fence := right.Fence
 	right.Fence = func(ctx context.Context) ([]kv.Cond, error) {
 		conditions, err := fence(ctx)
@@ -25,12 +25,12 @@ func (s *Store) right(room string, token int64, before func()) Right {
 	return right
 }
 
-func (s *Store) texts(t *testing.T, room string) (list []string) {
+func (s *Store) texts(t *testing.T, name string) (list []string) {
 	t.Helper()
-	history, err := s.History(t.Context(), room)
+	history, err := s.History(t.Context(), name)
 	require.NoError(t, err)
 	for _, info := range history {
-		c, err := s.Find(t.Context(), room, info.Generation)
+		c, err := s.Find(t.Context(), name, info.Generation)
 		require.NoError(t, err)
 		r, err := c.Open(t.Context())
 		require.NoError(t, err)
@@ -48,8 +48,8 @@ func TestAMoveWithoutOneOfItsLocksChangesNothing(t *testing.T) {
 	for _, lost := range []string{"from", "to"} {
 		s, f, lock := opened(t, 5)
 		tokens := map[string]int64{"from": lock("from"), "to": lock("to")}
-		for _, room := range []string{"from", "to"} {
-			_, err := s.save(t, room, tokens[room], room)
+		for _, name := range []string{"from", "to"} {
+			_, err := s.save(t, name, tokens[name], name)
 			require.NoError(t, err)
 		}
 		nothing := func() {}
@@ -66,7 +66,7 @@ func TestAMoveWithoutOneOfItsLocksChangesNothing(t *testing.T) {
 
 // A save of either document just before the transaction is in the history afterwards.
 func TestASaveDuringAMoveIsKept(t *testing.T) {
-	for _, room := range []string{"from", "to"} {
+	for _, name := range []string{"from", "to"} {
 		s, _, lock := opened(t, 5)
 		from, to := lock("from"), lock("to")
 		_, err := s.save(t, "from", from, "first")
@@ -75,12 +75,12 @@ func TestASaveDuringAMoveIsKept(t *testing.T) {
 		late := func() {
 			if !saved {
 				saved = true
-				_, err := s.save(t, room, map[string]int64{"from": from, "to": to}[room], "late")
+				_, err := s.save(t, name, map[string]int64{"from": from, "to": to}[name], "late")
 				require.NoError(t, err)
 			}
 		}
 		require.NoError(t, s.MoveUnder(t.Context(), "from", "to", s.right("from", from, func() {}), s.right("to", to, late), nil))
-		assert.ElementsMatch(t, []string{"first", "late"}, s.texts(t, "to"), room)
+		assert.ElementsMatch(t, []string{"first", "late"}, s.texts(t, "to"), name)
 		_, _, err = s.Read(t.Context(), "from")
 		require.ErrorIs(t, err, ErrNotFound)
 	}

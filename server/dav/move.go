@@ -27,7 +27,7 @@ func (h *Handler) continues(t *transfer) (bool, error) {
 func (h *Handler) moveAll(t *transfer, nodes []node) (failed []failure, err error) {
 	ctx := t.r.Context()
 	if failed, err = h.eachNode(t, nodes, func(node, node) error { return nil }); err != nil || len(failed) > 0 {
-		return failed, err // a name that cannot be: nothing moves
+		return failed, err // an invalid name: nothing moves
 	}
 	if err := t.source.keepParent(ctx, t.from.place); err != nil {
 		return nil, err
