@@ -52,8 +52,8 @@ func (a *ask) hear(m Message) {
 	}
 }
 
-// weigh returns how much time the editors still have, whether all of them have offered the lock, and whether to ask again: for editors
-// that were not asked yet, or whose offer has expired. An editor that nothing is known of was asked: one that has just begun announces
+// weigh returns how much time the editors still have, whether all of them have offered the lock, and whether to ask again. It asks again
+// for editors that were not asked, or whose offer has expired. An editor whose lease is unknown was asked: a new editor announces
 // itself.
 func (a *ask) weigh(editors []lock.Holder) (pause time.Duration, offered, again bool) {
 	offered = len(editors) > 0

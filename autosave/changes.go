@@ -14,7 +14,7 @@ type changes struct {
 	marks atomic.Int64 // number of changes; times are too coarse to distinguish two of them
 }
 
-// now is the time since the beginning, in nanoseconds, and never 0.
+// now returns the time since began, in nanoseconds. It never returns 0.
 func (c *changes) now() int64 { return int64(time.Since(c.began)) }
 
 // mark records a change, and reports whether it is the first one that no snapshot contains.
@@ -48,7 +48,7 @@ func (c *changes) keep(since int64) { c.since.CompareAndSwap(0, since) }
 // forget makes the page clean, because its text is saved or replaced.
 func (c *changes) forget() { c.since.Store(0) }
 
-// forgetKept undoes keep, if no snapshot was taken since. It reports whether it has.
+// forgetKept undoes keep, if no snapshot was taken since. It reports whether it did.
 func (c *changes) forgetKept(since int64) bool { return c.since.CompareAndSwap(since, 0) }
 
 // due returns the time of the next save: after a pause in typing, but not later than idle after the first change.

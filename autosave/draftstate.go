@@ -9,9 +9,9 @@ import (
 // owns the state of the Saver uses it alone.
 type draftState struct {
 	text     int64  // counts the texts that the page was given
-	lineage  string // of the present one; "" if it is unknown
-	own      *Draft // sealed, of the present text, and not saved since
-	ownMarks int64  // number of changes at that time
+	lineage  string // of the present text; "" if it is unknown
+	own      *Draft // of the present text: sealed, and not saved since
+	ownMarks int64  // number of changes when own was sealed
 	unsaved  unsaved
 	waiting  []Draft // drafts that wait for a decision, as far as this page knows
 }
@@ -91,7 +91,7 @@ func (d *draftState) leaveCause(failed error, offline bool) Cause {
 	return CauseSaveFailed
 }
 
-// without returns the drafts that are not to be left out.
+// without returns the drafts for which leaveOut returns false.
 func without(drafts []Draft, leaveOut func(Draft) bool) []Draft {
 	rest := drafts[:0:0]
 	for _, d := range drafts {

@@ -15,8 +15,8 @@ import (
 //
 // One goroutine, run, owns all mutable state. Slow work runs on other goroutines and returns its results through do.
 type Saver struct {
-	// The state is divided into types by what it is about. Each has the steps that need nothing else. The Saver has the steps that combine
-	// them: a message, the end of a lease or the outcome of a write changes the role of the page, and the role decides about the text.
+	// The state is divided into types by subject. The methods of a type need its own state only. The methods of the Saver combine the
+	// types: a message, the end of a lease or the outcome of a write changes the role of the page, and the role decides about the text.
 
 	config  Config // not changed after New
 	events  events

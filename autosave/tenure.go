@@ -22,7 +22,7 @@ const (
 )
 
 // tenure knows the role of this page, and the lease under which it has the role. The goroutine that owns the state of the Saver changes
-// it. Other goroutines read the atomic fields alone.
+// it. Other goroutines may read only the atomic fields.
 type tenure struct {
 	role      role
 	term      int64 // rises with every change of role: work of an earlier term is void

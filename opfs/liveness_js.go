@@ -14,7 +14,7 @@ import (
 const (
 	// freshness is how long a client that was found alive counts as alive.
 	freshness = 100 * time.Millisecond
-	// acquaintance is how long a client may live without an entry in the table: it is about to begin, or to end.
+	// acquaintance is how long a client may live without an entry in the table: it is beginning or ending.
 	acquaintance = 200 * time.Millisecond
 )
 
@@ -31,7 +31,7 @@ type liveness struct {
 	strangersFound time.Duration            // when they were first found to live
 }
 
-// presence lists the clients that lived during a recovery.
+// presence lists the clients that were alive during a recovery.
 type presence struct {
 	until  time.Time // of the recovery
 	living []string
@@ -45,7 +45,7 @@ type suspects struct {
 	strangers []string  // clients with a file, but no entry
 }
 
-// begin makes this client a living one, unless it is. Clients without an entry are then strangers.
+// begin makes this client a living one, if it is not. Then the clients without an entry are strangers.
 func (l *liveness) begin(ctx context.Context) (begun bool, err error) {
 	if begun, err = l.alive.begin(ctx); begun {
 		l.strangers, err = l.alive.others(ctx)

@@ -23,7 +23,7 @@ const (
 	doubtful = 10 * time.Millisecond
 )
 
-// questions are those that this client asks the others before a settled query. It needs no mutex, see requests.
+// questions are the ones that this client asks other clients before a settled query. It needs no mutex, see requests.
 type questions struct {
 	name    string // of this client in its questions
 	hearing time.Duration
@@ -43,8 +43,8 @@ func (q *questions) answered(client, number string) {
 	q.answers[client], _ = strconv.ParseInt(number, 10, 64)
 }
 
-// unanswered reports whether a client has not answered a question. A client that had the time to answer is not waited
-// for any more.
+// unanswered reports whether a client has not answered a question. A query no longer waits for a client that had
+// time to answer.
 func (q *questions) unanswered(client string, number int64, waited time.Duration) bool {
 	if q.answers[client] >= number {
 		return false

@@ -17,7 +17,7 @@ const (
 )
 
 // longer returns the pause after the next attempt. It reaches the longest after a quarter of a second: another client
-// has a file open for a millisecond or two, and only a frozen one keeps it that long.
+// has a file open for a millisecond or two, and only a frozen client keeps it longer.
 func longer(pause time.Duration) time.Duration { return min(pause+pause/16, longest) }
 
 // session is the table as one step of this client sees and changes it. The step takes effect if the file still has the

@@ -34,7 +34,7 @@ type clientState struct {
 	clients  []string            // all clients in the table
 	doubt    bool                // the table may have more entries of this client
 	number   int64               // of the last version of the table that this client saw
-	used     time.Duration       // when an operation last began
+	used     time.Duration       // when the last operation began
 	seen     time.Duration       // when this client last saw the table
 	leaving  bool                // the next step removes this client from the table
 	unlikely map[string]sighting // expiries that cannot be right
@@ -110,7 +110,7 @@ func (c *steps) stepLocked(ctx context.Context, change func(*session) error) (su
 }
 
 // transact makes a step: it changes the table while no other client can read or change it. If it returns an error and a
-// session, the error is the answer of change, and the step was made all the same.
+// session, change returned the error, and the step was made nevertheless.
 //
 // The step is decided on the content that this client knows. Options.Tables writes it if the file still has that
 // content, and otherwise returns the current content: a compare-and-swap.

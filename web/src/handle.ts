@@ -66,7 +66,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
   get lease(): Contract.ProjectLockLease | undefined { return this.#saver?.lease; }
 
   /**
-   * Dispatches `autosave:preview` once, unless the page has typed or ends, or its AutoSave has begun. Marks that come
+   * Dispatches `autosave:preview` once, unless the user has typed, the page ends, or its AutoSave has begun. Marks that come
    * with the event belong to the preview.
    */
   preview(shown: Shown, detail: object): void {

@@ -21,7 +21,7 @@ const againMs = 50, mostMs = 1000, tickMs = 50;
 /**
  * Reads what was saved last in this browser and gives it to the page. If the page may edit, it holds the lock from now on:
  * nobody else edits, no draft waits, and Go would load the same content. It releases the lock if `ready` rejects. `rights`
- * takes the lock, if that is possible. The page before may still be ending, so this tries again while Go is loading.
+ * takes the lock; without it, the page does not edit. The page before may still be ending, so this tries again while Go is loading.
  */
 export async function preview(handle: Handle, ready: Promise<void>, opening: Opening, options: Contract.AutoSaveOptions, rights: Rights, ...when: When): Promise<Early | undefined> {
   const [loads, ended] = when;
