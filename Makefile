@@ -147,7 +147,7 @@ test-campaign: build ## run the short form of make campaign, always from the sam
 
 ##@ Long tests
 
-test-long: build $(NPM) ## AutoSave: 200 handovers while typing, 200 takeovers from a frozen tab, 50 tabs closed in each way, every attack on unsaved text 20 times
+test-long: build $(NPM) ## test AutoSave for longer: 200 handovers while typing, 200 takeovers from a frozen tab, 50 tabs closed in each way, every attack on unsaved text 20 times
 	@tools/need chromium
 	@tools/need firefox
 	go test -count=1 -timeout 3h -v -run 'TestAutoSave(Handovers|Frozen|TabsLeave)|TestNothingLost' ./tests/e2e -args -full
@@ -159,11 +159,11 @@ test-consumers: build ## test-package, and the package in every stack of docs/st
 	@tools/need node
 	go test -count=1 -timeout 2h -v ./tests/consumer -args -full
 
-race: build ## tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= change the defaults
+race: build ## let tabs and workers race for 10,000 grants over each strategy, in Chromium; GRANTS=, SEED= and EVERY= change the defaults
 	@tools/need chromium
 	go test -count=1 -timeout 2h -v ./tests/race -grants $(or $(GRANTS),10000) -seed $(or $(SEED),0) -every $(or $(EVERY),4s)
 
-soak: build ## tabs and two servers work under all kinds of faults for 30 minutes, then a report is written; SOAK=, SEED= and PACE= change the defaults
+soak: build ## run tabs and two servers under all kinds of faults for 30 minutes, then write a report; SOAK=, SEED= and PACE= change the defaults
 	@tools/need chromium
 	go test -count=1 -timeout 0 -v -run 'TestSoak$$' ./tests/soak -for $(or $(SOAK),30m) -seed $(or $(SEED),0) -pace $(or $(PACE),2s)
 
@@ -198,7 +198,7 @@ strangers: build ## run suites of other projects for navigator.locks, against ho
 	tools/strangers $(or $(DIR),.cache/strangers)
 	go test -count=1 -timeout 0 -v ./tests/strangers -sources $(abspath $(or $(DIR),.cache/strangers)) $(if $(ONLY),-run '$(ONLY)') $(if $(GREP),-grep '$(GREP)')
 
-chaos-server: build ## the server's long tests: 100,000 operations under faults (OPERATIONS= says otherwise), a start with 1,000,000 locks, 1,000 sockets through kills, 10,000 races, real durations, contents in a real S3 server
+chaos-server: build ## run the server's long tests: 100,000 operations under faults (OPERATIONS= changes the number), a start with 1,000,000 locks, 1,000 sockets through kills, 10,000 races, real durations, contents in a real S3 server
 	CHAOS_OPERATIONS=$(or $(OPERATIONS),100000) go test -count=1 -timeout 0 -v -run Linearizable ./tests/chaosserver
 	LOCKS=1000000 go test -count=1 -timeout 30m -v -run StartWithManyLocks ./server/locks
 	KILLS=20 EVENT_SOCKETS=1000 EVENT_KILLS=5 go test -count=1 -timeout 30m -v -run 'Lost|EveryEvent' ./tests/chaosserver
@@ -210,10 +210,10 @@ chaos-server: build ## the server's long tests: 100,000 operations under faults 
 	VERSITYGW=$$(go tool -modfile=tools/versitygw.mod -n versitygw) && export VERSITYGW && \
 	go test -count=1 -v -run 'S3|Bucket' ./server/blobs ./server
 
-chaos-members: build ## three servers behind a proxy: each is killed, cut off and replaced, while clients work; ROUNDS= says how often
+chaos-members: build ## run three servers behind a proxy, and kill, cut off and replace each of them while clients work; ROUNDS= says how often
 	MEMBER_ROUNDS=$(or $(ROUNDS),1) go test -count=1 -timeout 0 -v -run EveryMember ./tests/members
 
-test-oidc: build ## users of an OpenID Connect provider that others wrote: sign-in, renewal, refusals, new keys
+test-oidc: build ## test users with the OpenID Connect provider of another project: sign-in, renewal, refusals, new keys
 	OIDC_PROVIDER=$$(go tool -modfile=tools/oidcprovider.mod -n server) && export OIDC_PROVIDER && \
 	go test -count=1 -v -run TestRealProvider ./server
 
