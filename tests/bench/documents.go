@@ -7,9 +7,10 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A page opens last documents. The memory is measured before the first of them, and after these.
+// A page opens as many documents as last says.
 const tenth, last = 10, 40
 
+// measuredAfter has the numbers of documents after which the memory is measured.
 var measuredAfter = []int{0, 1, 2, tenth, last}
 
 // perDocument is the maximum memory of each document after the first one, in KB.

@@ -54,7 +54,7 @@ func (r row) met() bool {
 	return r.finished() && r.Median <= r.Target
 }
 
-// finished is whether there is a figure.
+// finished reports whether there is a figure.
 func (r row) finished() bool {
 	return r.Median != 0 || r.Unit == share || r.Unit == moreKB || r.Unit == moreWorkers
 }

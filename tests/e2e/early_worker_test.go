@@ -34,7 +34,7 @@ func TestModulesComeBeforeTheWasm(t *testing.T) {
 	}
 }
 
-// A worker that dies while the Wasm is loading takes nothing with it: the page learns of it, and its text is kept.
+// A worker dies while the Wasm is loading: the page learns of it, and its text is kept.
 func TestEarlyWorkerDies(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)

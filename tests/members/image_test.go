@@ -21,7 +21,8 @@ import (
 
 // The file system of the image's last stage, without an engine for containers: the program that the Dockerfile builds runs as the
 // user of the base image, with the settings of the Dockerfile, on a root that is read-only and without capabilities, as
-// deploy/compose.yaml asks. The base image itself cannot be had here, so its user and folders stand in for it. It serves, keeps its data over a restart, and stops in order.
+// deploy/compose.yaml asks. The program serves, keeps its data over a restart, and stops in order.
+// The test has no base image, so it makes the user and the folders of that image itself.
 func TestDeployedImage(t *testing.T) {
 	if os.Getenv("CHART") == "" {
 		t.Skip("make check-deploy runs it")

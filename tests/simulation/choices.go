@@ -45,7 +45,7 @@ func (s *words) decided(domain string, token int64) {
 }
 
 // accept makes a text the one that every later content continues. If there is a server, the history need not have
-// the words that the content loses: a machine keeps what it can.
+// the words that the content loses: the history of one machine may lack them.
 func (s *words) accept(domain, text, shown string) {
 	if s.remote {
 		s.forget(lacking(text, s.acked[domain]))
