@@ -105,3 +105,28 @@ func testSlowRead(t *testing.T, chromium *browser.Browser, server *browser.Serve
 		one.Close()
 	}
 }
+
+// A component is still loading an earlier content when it gets a later one. It ends with the later one.
+func testSlowEarlierLoad(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab, other := reader(t, chromium, strings.Replace(server.URL("/app"), "localhost", "earlier.localhost", 1))
+	tab.MustEval(`
+		globalThis.began = 0
+		globalThis.loaded = {then: done => { began++; globalThis.load = done }}
+		autosave.addEventListener('autosave:editable', ({detail}) => { if (began) globalThis.regained = !!detail.content }); null`, nil)
+	other.MustEval("await autosave.requestEdit()", nil)
+	tab.WaitFor("began === 1", browser.Limit)
+	tab.MustEval("globalThis.loaded = undefined", nil)
+	edits(other)
+	other.Type(", two")
+	other.MustEval("await autosave.flushNow(); show()", nil)
+	tab.WaitFor("globalThis.regained === true", browser.Limit)
+	tab.MustEval("load(); null", nil)
+	edits(tab)
+	tab.Type("!")
+	assert.Equal(t, "one, two!", browser.Get[string](tab, field+".value"))
+	for _, one := range []*browser.Tab{tab, other} {
+		one.MustEval("show()", nil)
+		quiet(one)
+		one.Close()
+	}
+}

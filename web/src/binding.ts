@@ -109,11 +109,18 @@ export class Binding {
     if (this.#ended) return;
     this.#touched = false;
     this.#turn++;
-    const load = this.#load?.(content);
-    const loading = this.#loading = Promise.allSettled([this.#loading, load]).then(() => {
+    const load = async (): Promise<unknown> => this.#load?.(content);
+    const before = this.#loading, shown = load();
+    const settled = shown.then(() => true, () => true);
+    const overtaken = before && Promise.race([settled, before.then(() => false)]);
+    const loading = this.#loading = Promise.all([overtaken, settled, before]).then(([again]) => {
+      // The load of an earlier content has ended after this one: the component may show the earlier content.
+      if (again && this.#loading === loading && !this.#touched && !this.#ended) return load();
+      return undefined;
+    }).catch(() => undefined).then(() => {
       if (this.#loading === loading) this.#loading = undefined;
     });
-    await load;
+    await shown;
   }
 
   /** A page that may not write shows the saved content. */
