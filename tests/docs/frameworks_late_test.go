@@ -23,9 +23,9 @@ func testHydrated(t *testing.T, chromium *browser.Browser, server *browser.Serve
 	assert.Equal(t, "early", browser.Get[string](tab, field+".value"))
 	shows("early", "early")
 	shows("", "early")
-	assert.Empty(t, browser.Get[[]string](tab, "await drafts()"))
+	assert.Empty(t, browser.Get[[]string](tab, "await drafts('hydrated')"))
 	shows("other words", "early")
-	assert.Equal(t, []string{"other words"}, browser.Get[[]string](tab, "await drafts()"))
+	assert.Equal(t, []string{"other words"}, browser.Get[[]string](tab, "await drafts('hydrated')"))
 	quiet(tab)
 	tab.Close()
 }
@@ -124,6 +124,31 @@ func testSlowEarlierLoad(t *testing.T, chromium *browser.Browser, server *browse
 	edits(tab)
 	tab.Type("!")
 	assert.Equal(t, "one, two!", browser.Get[string](tab, field+".value"))
+	for _, one := range []*browser.Tab{tab, other} {
+		one.MustEval("show()", nil)
+		quiet(one)
+		one.Close()
+	}
+}
+
+// The user comes back to a page, and another page has saved meanwhile. The browser does not fill in the text that the
+// page had before: nobody has typed it, so it becomes no draft.
+func testRestored(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	url := strings.Replace(server.URL("/rendered"), "localhost", "restored.localhost", 1)
+	tab, other := chromium.Open(t, url), chromium.Open(t, url)
+	for _, one := range []*browser.Tab{tab, other} {
+		one.MustEval("show('Rendered')", nil)
+		edits(one)
+		one.Type("old")
+		one.MustEval("show()", nil)
+	}
+	tab.MustEval("addEventListener('unload', () => undefined); null", nil) // so that the browser keeps no page
+	tab.Navigate(strings.Replace(server.URL("/app"), "localhost", "restored.localhost", 1))
+	tab.MustEval("globalThis.before = true; setTimeout(() => history.back()); null", nil)
+	tab.WaitFor("!globalThis.before && !!globalThis.show", browser.Limit)
+	tab.MustEval("show('Rendered')", nil)
+	tab.WaitFor(field+".value === 'oldold' && !"+field+".readOnly", browser.Limit)
+	assert.Empty(t, browser.Get[[]string](tab, "await drafts('rendered')"))
 	for _, one := range []*browser.Tab{tab, other} {
 		one.MustEval("show()", nil)
 		quiet(one)

@@ -40,6 +40,7 @@ func TestFrameworks(t *testing.T) {
 		if app == "svelte-app.js" {
 			t.Run(app+"/path", func(t *testing.T) { testPath(t, chromium, server, "Turning") })
 			t.Run("hydrated", func(t *testing.T) { testHydrated(t, chromium, server) })
+			t.Run("restored", func(t *testing.T) { testRestored(t, chromium, server) })
 		}
 		if app == "vue-app.js" {
 			t.Run("slow/editable", func(t *testing.T) { testSlowLoad(t, chromium, server) })
@@ -258,11 +259,13 @@ func shop(t *testing.T, app string) http.Handler {
 		w.Header().Set("Content-Type", "text/javascript")
 		_, _ = w.Write(script)
 	})
-	mux.HandleFunc("/app", func(w http.ResponseWriter, _ *http.Request) {
-		static.SecurityHeaders(w.Header())
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = fmt.Fprint(w, "<!doctype html><html lang=en><title>App</title><link rel=icon href='data:,'><div id=app></div><script type=module src=app.js></script>")
-	})
+	for path, rendered := range map[string]string{"/app": "", "/rendered": "<textarea></textarea>"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			static.SecurityHeaders(w.Header())
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = fmt.Fprintf(w, "<!doctype html><html lang=en><title>App</title><link rel=icon href='data:,'><div id=app>%s</div><script type=module src=app.js></script>", rendered)
+		})
+	}
 	return mux
 }
 

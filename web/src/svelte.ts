@@ -51,6 +51,7 @@ export function autosave(field: Field, options: EditorOptions = {}): { update(op
   editor.shows(...documentOf(options));
   const typed = (): void => editor.setText(field.value);
   field.addEventListener("input", typed);
+  field.autocomplete ||= "off"; // otherwise the browser fills in an old text when the user comes back, as if the user had typed it
   let end = begin(editor, options);
   if (field.value !== field.defaultValue) typed(); // into the HTML of a server, before this script ran
   const show = (): void => {

@@ -26,10 +26,13 @@ function hydrated(target) {
   };
 }
 
-/** The texts of the drafts of that field. */
-globalThis.drafts = async () => {
+/** A field of the server's HTML, which the browser itself has made. */
+const rendered = (target) => autosave(target.querySelector("textarea"), { path: ["rendered"] }).destroy;
+
+/** The texts of the drafts of a document. */
+globalThis.drafts = async (path) => {
   const holdfast = await openHoldfast();
-  const saver = await holdfast.initAutoSave(() => "", { path: ["hydrated"] });
+  const saver = await holdfast.initAutoSave(() => "", { path: [path] });
   const texts = await Promise.all((await saver.drafts()).map(async ({ id }) => new TextDecoder().decode(await saver.read(id))));
   await holdfast.close();
   return texts;
@@ -40,7 +43,7 @@ const mounted = (part) => (target) => {
   return () => unmount(shown);
 };
 
-const parts = { Field: mounted(Field), Notes: mounted(Notes), Turning: turning, Hydrated: hydrated };
+const parts = { Field: mounted(Field), Notes: mounted(Notes), Turning: turning, Hydrated: hydrated, Rendered: rendered };
 let end;
 globalThis.show = (name) => {
   end?.();
