@@ -81,3 +81,21 @@ func TestLastWordsBuildOnTheSavedText(t *testing.T) {
 	tab.MustEval("dispatchEvent(new Event('pagehide')); null", nil)
 	lastWords(t, w, tab, "pinned")
 }
+
+// The last words are a small difference to a draft that is emptied now, but a large one to the saved text, and
+// localStorage is full. They go to the draft.
+func TestLastWordsThatFillTheStorageBecomeADraft(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, noFiles))}
+	tab := w.attacked(t, named("worker", "filled", "Ann"), "{debounceMs: 60000, idleMs: 60000, journalMs: 3000}")
+	tab.MustEval(mutedOnceSaved, nil)
+	tab.MustEval("const pasted = 'another line'.repeat(10_000); write(pasted + 'first'); full(); null", nil)
+	tab.WaitFor("await storesWord('first', '', 'drafts')", browser.Limit)
+	tab.MustEval("write(''); void autosave.flushNow(); write('another line'.repeat(10_000) + 'second'); document.dispatchEvent(new Event('freeze')); null", nil)
+	tab.WaitFor("globalThis.over && !await storesWord('first', '', 'drafts')", browser.Limit)
+	tab.Crash()
+	next := w.attacked(t, named("worker", "filled", "Ben"), endings.Unsaved)
+	next.WaitFor("!autosave.readOnly && text.includes('another linesecond')", browser.Limit)
+	next.MustEval("await hf.close()", nil)
+	next.Quiet()
+}

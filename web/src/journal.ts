@@ -170,7 +170,7 @@ export class Journal {
     if (this.#next <= number) { // its write may end only now
       this.#next = number + 1;
       this.#stored = undefined;
-      if (this.#kept) this.#keep(this.#keptSnapshot!); // it may build on the text that is emptied now
+      if (this.#kept) this.keep(this.#keptSnapshot!); // it may build on the text that is emptied now
     }
     void this.#post("saved", this.#id, draft, number).catch(() => undefined);
   }
