@@ -41,3 +41,31 @@ func TestTrustedTypes(t *testing.T) {
 		tab.Quiet("TrustedScriptURL")
 	})
 }
+
+// A page that requires Trusted Types and does not allow the policy gets an error that names the policy.
+func TestTrustedTypesWithoutThePolicy(t *testing.T) {
+	t.Parallel()
+	mux := pages(t, siteDir)
+	mux.HandleFunc("/trusted", blank(func(h http.Header) {
+		h.Set("Content-Security-Policy", h.Get("Content-Security-Policy")+"; require-trusted-types-for 'script'; trusted-types other")
+	}))
+	w := world{browser.Start(t, quick), browser.Serve(t, mux)}
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.Open(t, w.URL("/trusted"))
+		begin(tab, "")
+		tab.MustEval(`{
+			await start(`+named(host, "no policy "+host, "Ann")+`)
+			const autosave = hf.createAutoSave(() => '')
+			result = await new Promise(done => { // in the page, it may edit before Go finds that the helper cannot start
+				autosave.addEventListener('autosave:readonly', ({detail}) => done(detail.error))
+				autosave.ready.catch(done)
+			})
+		} null`, nil)
+		assert.Equal(t, "unsupported", browser.Get[string](tab, "result.code"))
+		assert.Contains(t, browser.Get[string](tab, "result.message"), `Policy "holdfast" disallowed`)
+		tab.MustEval("await hf.close().catch(() => undefined); null", nil)
+		tab.WaitFor("(await locks()).held === 0", browser.Limit)
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Quiet("TrustedScriptURL", "policy", "Policy", "helper")
+	})
+}
