@@ -114,8 +114,7 @@ export class Journal {
    * localStorage. Returns whether localStorage contains it. A text that was replaced since is a draft already.
    */
   keep(snapshot: PageSnapshot): boolean {
-    if (snapshot.draft !== this.#snapshots.draft) return true;
-    const kept = this.#keep(snapshot);
+    const kept = snapshot.draft !== this.#snapshots.draft || this.#keep(snapshot);
     if (!kept) void this.#store(snapshot);
     return kept;
   }
