@@ -143,14 +143,19 @@ func (h *Handler) makeCollection(c *call) error {
 
 // makeDir makes a collection. It counts among the documents of its maker.
 func (g *right) makeDir(ctx context.Context, p place) error {
-	by := g.API.Writer(g.call.session, p.id())
-	if err := g.Contents.MayMake(ctx, by); err != nil {
+	if err := g.Contents.MayMake(ctx, g.writer(p)); err != nil {
 		return err
 	}
-	key := dirPrefix + p.id()
-	_, err := g.commit(ctx, kv.Absent(key), kv.Put(key, []byte(by.Maker)), kv.Put(content.Made(by.Maker, p.id()+"/"), nil))
+	_, err := g.commit(ctx, kv.Absent(dirPrefix+p.id()), dirOf(p, g.writer(p).Maker)...)
 	return err
 }
+
+// dirOf returns the operations that make a collection for a maker.
+func dirOf(p place, maker string) []kv.Op {
+	return []kv.Op{kv.Put(dirPrefix+p.id(), []byte(maker)), kv.Put(content.Made(maker, p.id()+"/"), nil)}
+}
+
+func (g *right) writer(p place) content.Writer { return g.API.Writer(g.call.session, p.id()) }
 
 // removeDir removes a collection that was made, with its properties. It need not have been made.
 func (g *right) removeDir(ctx context.Context, p place) error {
@@ -267,7 +272,7 @@ func (g *right) removeFile(ctx context.Context, n node, expected content.Expecte
 }
 
 // keepParent makes the collection around a place that is removed. Otherwise one that exists by its members alone would go
-// with the last of them, and programs do not expect that.
+// with the last of them, and programs do not expect that. It checks no limit, because a member goes.
 func (g *right) keepParent(ctx context.Context, p place) error {
 	parent := p.parent()
 	if parent.root() {
@@ -277,7 +282,8 @@ func (g *right) keepParent(ctx context.Context, p place) error {
 	if err != nil || e.Found() {
 		return err
 	}
-	return g.makeDir(ctx, parent)
+	_, err = g.commit(ctx, kv.Absent(dirPrefix+parent.id()), dirOf(parent, g.writer(parent).Maker)...)
+	return err
 }
 
 // answerFailed responds with the list of failures.

@@ -139,9 +139,13 @@ func (h *Handler) mayTransfer(t *transfer) error {
 	return h.API.May(t.session, t.to.path(), policy.Write)
 }
 
-// carryOut copies or moves.
+// carryOut copies or moves. It refuses what it can refuse before it removes a collection at the destination.
 func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 	ctx := t.r.Context()
+	nodes, failed, err := h.leaving(t)
+	if err != nil || len(failed) > 0 {
+		return failed, err
+	}
 	continued, err := h.continues(t)
 	if err != nil {
 		return nil, err
@@ -151,18 +155,29 @@ func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 			return failed, err
 		}
 	}
-	nodes := []node{t.from}
-	if t.from.kind == collection && !t.shallow {
-		below, err := h.members(ctx, t.session, t.from.place, true)
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, below...)
-	}
 	if t.move {
 		return h.moveAll(t, nodes)
 	}
 	return h.eachNode(t, nodes, func(from, to node) error { return h.copyNode(ctx, t.target, from, to) })
+}
+
+// leaving returns the nodes to copy or move, or why that cannot begin.
+func (h *Handler) leaving(t *transfer) (nodes []node, failed []failure, err error) {
+	if h.Store.Room().Full {
+		return nil, nil, kv.ErrFull
+	}
+	nodes = []node{t.from}
+	if t.from.kind == file {
+		err = t.expected()(t.from.info)
+	} else if !t.shallow {
+		var below []node
+		below, err = h.members(t.r.Context(), t.session, t.from.place, true)
+		nodes = append(nodes, below...)
+	}
+	if err == nil && t.move { // where one name cannot be, nothing moves
+		failed, err = h.eachNode(t, nodes, func(node, node) error { return nil })
+	}
+	return nodes, failed, err
 }
 
 // eachNode calls f for each node and its new place. It returns the failures of members; that of a single file is an error.

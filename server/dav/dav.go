@@ -16,7 +16,8 @@
 // # In the store
 //
 // dav/dirs/<id> are the collections that MKCOL has made. dav/props/<id>, for a collection with "/" at the end, are the
-// properties that programs have set. dav/moves/<id> is the destination of a collection whose move has begun.
+// properties that programs have set. dav/moves/<id> is the destination of a collection whose move has begun,
+// until the collection goes.
 package dav
 
 import (

@@ -1,6 +1,7 @@
 package dav
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -9,32 +10,33 @@ import (
 )
 
 // movesPrefix is the prefix of a key for each collection whose move has begun and not ended. Its value is the id of the
-// destination. The end of the collection removes it.
+// destination. One transaction puts this key and makes the destination. The end of the collection removes it.
 const movesPrefix = "dav/moves/"
 
 // continues reports whether a transfer continues a move that did not reach its end. Then the destination has documents of the
-// source, so they must stay.
+// source, so they must stay. A destination that somebody has made later is another one.
 func (h *Handler) continues(t *transfer) (bool, error) {
 	if !t.move || t.from.kind != collection || t.to.kind != collection {
 		return false, nil
 	}
-	e, _, err := h.Store.Get(t.r.Context(), movesPrefix+t.from.id())
-	return string(e.Value) == t.to.id(), err
+	begun, _, err := h.Store.Get(t.r.Context(), movesPrefix+t.from.id())
+	if err != nil || string(begun.Value) != t.to.id() {
+		return false, err
+	}
+	made, _, err := h.Store.Get(t.r.Context(), dirPrefix+t.to.id())
+	return made.Found() && made.Created == begun.Modified, err
 }
 
 // moveAll moves nodes, each document in one transaction, and then removes the collections that are left. A crash in between
 // leaves each document at one of the two places.
 func (h *Handler) moveAll(t *transfer, nodes []node) (failed []failure, err error) {
 	ctx := t.r.Context()
-	if failed, err = h.eachNode(t, nodes, func(node, node) error { return nil }); err != nil || len(failed) > 0 {
-		return failed, err // an invalid name: nothing moves
-	}
 	if err := t.source.keepParent(ctx, t.from.place); err != nil {
 		return nil, err
 	}
 	if t.from.kind == collection {
-		if err := t.source.beginMove(ctx, t.to.place); err != nil {
-			return nil, err
+		if err := t.moveDir(ctx, t.from, t.to); err != nil {
+			return nil, err // without the key, nothing moves
 		}
 	}
 	expected := content.Expected(nil)
@@ -57,15 +59,36 @@ func (h *Handler) moveAll(t *transfer, nodes []node) (failed []failure, err erro
 	return failed, nil
 }
 
-// beginMove records that the collection of the right moves.
-func (g *right) beginMove(ctx context.Context, to place) error {
-	key := movesPrefix + g.place.id()
+// moveDir makes the new collection for the maker of the old one, unless it exists. It checks no limit, because the old one
+// goes. The collection of the request exists until its end, also if it existed by its members alone.
+func (t *transfer) moveDir(ctx context.Context, from, to node) error {
+	store, old := t.source.Store, dirPrefix+from.id()
 	for {
-		e, _, err := g.Store.Get(ctx, key)
+		source, err := t.source.fence(ctx)
 		if err != nil {
 			return err
 		}
-		if held, err := g.commit(ctx, kv.ChangedAt(key, e.Modified), kv.Put(key, []byte(to.id()))); held || err != nil {
+		target, err := t.target.fence(ctx)
+		if err != nil {
+			return err
+		}
+		made, _, err := store.Get(ctx, dirPrefix+to.id())
+		if err != nil || made.Found() {
+			return err
+		}
+		e, _, err := store.Get(ctx, old)
+		if err != nil {
+			return err
+		}
+		ops := dirOf(to.place, cmp.Or(string(e.Value), t.target.writer(to.place).Maker))
+		if slices.Equal(from.place, t.from.place) {
+			ops = append(ops, kv.Put(movesPrefix+from.id(), []byte(to.id())))
+			if !e.Found() {
+				ops = append(ops, kv.Put(old, nil)) // of no maker
+			}
+		}
+		conditions := slices.Concat(source, target, []kv.Cond{kv.Absent(dirPrefix + to.id()), kv.ChangedAt(old, e.Modified)})
+		if result, err := store.Commit(ctx, kv.Txn{If: conditions, Then: ops}); err != nil || result.Held {
 			return err
 		}
 	}
@@ -79,7 +102,10 @@ func (h *Handler) moveNode(t *transfer, from, to node, expected content.Expected
 		return err
 	}
 	if from.kind == collection {
-		if err := t.target.makeCopy(ctx, to, op); err != nil {
+		if err := t.moveDir(ctx, from, to); err != nil {
+			return err
+		}
+		if _, err := t.target.commit(ctx, kv.Exists(dirPrefix+to.id()), op); err != nil {
 			return err
 		}
 		return h.own(t.source, from, to, func(from, to node) error { return h.moveNode(t, from, to, nil) })

@@ -174,8 +174,7 @@ func (h *Handler) changing(c *call, p place, what scope) (*right, node, error) {
 
 // content returns the right for a change of a content.
 func (g *right) content(also ...kv.Op) content.Right {
-	by := g.API.Writer(g.call.session, g.place.id())
-	return content.Right{By: by, Token: g.lease.Token, Fence: g.fence, Also: also}
+	return content.Right{By: g.writer(g.place), Token: g.lease.Token, Fence: g.fence, Also: also}
 }
 
 // commit runs operations under the right and a further condition. It reports whether that condition held.

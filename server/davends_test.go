@@ -1,0 +1,94 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// A copy or move that cannot begin leaves the destination as it is, also where a collection would have to go first.
+func TestARefusedTransferKeepsItsDestination(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	long := strings.Repeat("l", 100)
+	deep := "/dav/" + strings.Repeat("x", 30)
+	ann.status(http.StatusCreated, "PUT /dav/file text", "MKCOL /dav/c", "PUT /dav/c/"+long+" long", "MKCOL "+deep, "PUT "+deep+"/kept text")
+	for _, method := range []string{"COPY", "MOVE"} {
+		stale := ann.to(deep).with("If-Match", `"other"`).do(method, "/dav/file", nil)
+		assert.Equal(t, http.StatusPreconditionFailed, stale.status, method)
+		ann.status(http.StatusOK, "GET "+deep+"/kept", "GET /dav/file")
+	}
+	named := ann.to(deep).do("MOVE", "/dav/c", nil)
+	assert.Equal(t, http.StatusMultiStatus, named.status)
+	assert.Contains(t, string(named.text), long)
+	ann.status(http.StatusOK, "GET "+deep+"/kept", "GET /dav/c/"+long)
+}
+
+// A move makes nothing new, so it does not count: neither for a user with as many documents as one may have, nor for one that
+// moves what others have made.
+func TestAMoveAtTheLimitOfDocuments(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxDocuments = 3 })
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	ann.status(http.StatusCreated, "MKCOL /dav/c", "MKCOL /dav/c/d", "PUT /dav/c/x text")
+	ann.to("/dav/to").status(http.StatusCreated, "MOVE /dav/c")
+	ann.with("Depth", "0").status(http.StatusNotFound, "PROPFIND /dav/c")
+	ann.status(http.StatusInsufficientStorage, "PUT /dav/more no", "MKCOL /dav/more")
+	bob.to("/dav/c").status(http.StatusCreated, "MOVE /dav/to")
+	ann.status(http.StatusInsufficientStorage, "MKCOL /dav/more")
+	bob.status(http.StatusCreated, "MKCOL /dav/1", "MKCOL /dav/2", "MKCOL /dav/3")
+	bob.status(http.StatusNoContent, "DELETE /dav/c")
+	ann.status(http.StatusCreated, "MKCOL /dav/1/1", "MKCOL /dav/1/2", "PUT /dav/1/3 text")
+}
+
+// A collection that nobody has made exists by its members alone. One can move and empty it at the limit, too.
+func TestAMoveOfACollectionByItsMembersAtTheLimit(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxDocuments = 1 })
+	ann := s.as(t, "ann")
+	token := ann.lock("c~.x")
+	require.Equal(t, http.StatusOK, ann.save("c~.x", token, "text").status)
+	ann.do("DELETE", lockOf("c~.x"), nil)
+	ann.to("/dav/to").status(http.StatusCreated, "MOVE /dav/c")
+	assert.Equal(t, []string{"text"}, ann.texts("to~.x"))
+	ann.with("Depth", "0").status(http.StatusNotFound, "PROPFIND /dav/c")
+	ann.status(http.StatusNoContent, "DELETE /dav/to/x")
+	ann.with("Depth", "0").status(http.StatusMultiStatus, "PROPFIND /dav/to")
+}
+
+// After a move that was cut short, another collection has the name of the destination, or of the source. A move between them
+// is a new one, which replaces.
+func TestAMoveToAnotherCollectionOfTheSameNameReplaces(t *testing.T) {
+	t.Parallel()
+	for _, again := range []string{"destination", "source"} {
+		s := start(t, nil)
+		ann := s.as(t, "ann")
+		ann.status(http.StatusCreated, "MKCOL /dav/c", "PUT /dav/c/1 text", "PUT /dav/c/2 text")
+		damaged := kv.Put("dav/props/c~.2", []byte("damaged")) // so the move of this file fails
+		_, err := s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{damaged}})
+		require.NoError(t, err)
+		ann.to("/dav/to").status(http.StatusMultiStatus, "MOVE /dav/c")
+		_, err = s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Delete(damaged.Key())}})
+		require.NoError(t, err)
+		if again == "destination" {
+			ann.to("/dav/kept").status(http.StatusCreated, "MOVE /dav/to")
+			ann.status(http.StatusCreated, "MKCOL /dav/to", "PUT /dav/to/other text")
+		} else {
+			ann.status(http.StatusNoContent, "DELETE /dav/c")
+			ann.status(http.StatusCreated, "MKCOL /dav/c", "PUT /dav/c/2 text", "PUT /dav/to/other text")
+		}
+		ann.to("/dav/to").status(http.StatusNoContent, "MOVE /dav/c")
+		ann.status(http.StatusOK, "GET /dav/to/2")
+		ann.status(http.StatusNotFound, "GET /dav/to/other")
+		moves, err := s.Store().Count(t.Context(), "dav/moves/")
+		require.NoError(t, err)
+		assert.Zero(t, moves, again)
+	}
+}
