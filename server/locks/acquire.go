@@ -143,15 +143,16 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 	now := time.Now()
 	c.Locked = now.UnixMilli()
 	expires := now.Add(c.ttl())
-	then := []kv.Op{kv.Put(c.beatKey(), encodeBeat(expires))}
-	for _, key := range c.keys() {
-		then = append(then, kv.Put(key, c.encode()))
+	keys, text, lease := c.keys(), c.encode(), c.lease(0, expires)
+	then := append(make([]kv.Op, 0, usual), kv.Put(beatOf(keys[0]), encodeBeat(expires)))
+	for _, key := range keys {
+		then = append(then, kv.Put(key, text))
 	}
 	if asked, needed := c.asked(); needed {
-		then = append(then, kv.Put(asked, []byte(c.keys()[0])))
+		then = append(then, kv.Put(asked, []byte(keys[0])))
 	}
 	then = append(then, own.removal()...)
-	then = append(then, t.record(Change{Locked: true, Lease: c.lease(0, expires)})...)
+	then = append(then, t.record(Change{Locked: true, Lease: lease})...)
 	tooMany := &InvalidError{"too many paths at once"}
 	if len(w.conditions) > kv.MaxOps || len(then) > kv.MaxOps {
 		return Lease{}, kv.Result{}, tooMany
@@ -167,12 +168,13 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 		err = t.grantedBefore(ctx, own, readConflicts(result.Reads).home, result.Revision)
 	}
 	if err != nil || !result.Held {
-		t.mirror.own.drop(c.beatKey())
+		t.mirror.own.drop(beatOf(keys[0]))
 		return Lease{}, result, err
 	}
 	t.mirror.note(c, result.Revision)
 	t.config.Metrics.Grants.Inc()
-	return c.lease(result.Revision, expires), result, nil
+	lease.Token = result.Revision
+	return lease, result, nil
 }
 
 // preconditions returns the conditions on which the ticket is granted.

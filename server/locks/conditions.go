@@ -1,6 +1,8 @@
 package locks
 
 import (
+	"slices"
+
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
@@ -8,8 +10,11 @@ import (
 type preconditions struct {
 	conditions []kv.Cond
 	reads      []kv.Op
-	seen       map[string]bool
+	names      []string // of the conditions: an ancestor of several paths counts once
 }
+
+// usual is the capacity for the conditions of a lock on a document.
+const usual = 6
 
 // maxNamed is the maximum number of conflicts that are read and named at each place.
 const maxNamed = 50
@@ -61,13 +66,13 @@ func (w *preconditions) none(prefix string) {
 }
 
 func (w *preconditions) add(name string, condition kv.Cond, read kv.Op) {
-	if w.seen[name] {
-		return // an ancestor of several paths
+	if slices.Contains(w.names, name) {
+		return
 	}
-	if w.seen == nil {
-		w.seen = map[string]bool{}
+	if w.names == nil {
+		w.names, w.conditions, w.reads = make([]string, 0, usual), make([]kv.Cond, 0, usual), make([]kv.Op, 0, usual)
 	}
-	w.seen[name] = true
+	w.names = append(w.names, name)
 	w.conditions = append(w.conditions, condition)
 	w.reads = append(w.reads, read)
 }

@@ -285,7 +285,7 @@ func (m *mirror) note(c claim, token int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.revision < token {
-		home := c.keys()[0]
+		home := c.home()
 		m.granted[home] = storedLease{c, home, token}
 	}
 }

@@ -98,8 +98,11 @@ func (c claim) keys() []string {
 	return list
 }
 
+// home is the first of the keys.
+func (c claim) home() string { return node(claimPrefix, c.Paths[0]) + c.mark() }
+
 // beatKey is the key of the lease's heartbeat.
-func (c claim) beatKey() string { return beatOf(c.keys()[0]) }
+func (c claim) beatKey() string { return beatOf(c.home()) }
 
 func beatOf(home string) string { return beatPrefix + strings.TrimPrefix(home, claimPrefix) }
 
@@ -121,7 +124,7 @@ func decodeClaim(e kv.Entry) (claim, bool) {
 
 // publicID is the lease's id for its holder: the lease's own name and its home.
 func (c claim) publicID() string {
-	home := strings.TrimPrefix(c.keys()[0], claimPrefix)
+	home := strings.TrimPrefix(c.home(), claimPrefix)
 	return c.Lease + "." + base64.RawURLEncoding.EncodeToString([]byte(home))
 }
 

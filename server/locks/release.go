@@ -201,7 +201,7 @@ func (t *Table) end(ctx context.Context, s storedLease, why Change, ops []kv.Op,
 	keys := s.keys()
 	// The condition is on the revision: an absent key would match a token of 0.
 	conditions = append(conditions, kv.CreatedAt(keys[0], s.token))
-	ops = append([]kv.Op{kv.Delete(s.beatKey())}, ops...)
+	ops = append(append(make([]kv.Op, 0, usual), kv.Delete(beatOf(keys[0]))), ops...)
 	for _, key := range keys {
 		ops = append(ops, kv.Delete(key))
 	}
@@ -213,7 +213,7 @@ func (t *Table) end(ctx context.Context, s storedLease, why Change, ops []kv.Op,
 	result, err := t.store.Commit(ctx, kv.Txn{If: conditions, Then: ops})
 	if result.Held {
 		t.mirror.unnote(keys[0], s.token)
-		for _, document := range s.lease(s.token, time.Time{}).documents() {
+		for _, document := range why.Lease.documents() {
 			t.config.Ended(document, result.Revision)
 		}
 	}
