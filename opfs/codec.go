@@ -19,8 +19,8 @@ import (
 //	lease "project/.lock" "lease" "owner" "its name" 1763687000123 1763687000100 1763687030100 30000
 //
 // Numbers are Unix times and spans in milliseconds. The time at which an entry was asked for is in microseconds, and 0
-// if it is not known. want and lease belong to the entry before them. There is exactly one text for each table: decode
-// refuses every other text.
+// if it is not known. want and lease belong to the entry before them. There is exactly one text for each table, apart from
+// the characters that are escaped: decode refuses every other text.
 
 func (t *table) encode() []byte {
 	var b []byte
@@ -76,10 +76,27 @@ func decode(text []byte) (*table, error) {
 			return nil, errors.New("line " + strconv.Itoa(n+1) + " of the table cannot be understood")
 		}
 	}
-	if !bytes.Equal(t.encode(), text) {
+	if !bytes.Equal(t.encode(), requoted(text)) {
 		return nil, errors.New("the table was not written by this version")
 	}
 	return t, nil
+}
+
+// requoted returns a text of a table as encode writes it in this build: another build may escape other characters.
+func requoted(text []byte) (b []byte) {
+	for rest := string(text); ; {
+		at := strings.IndexByte(rest, '"')
+		if at < 0 {
+			return append(b, rest...)
+		}
+		quoted, err := strconv.QuotedPrefix(rest[at:])
+		if err != nil {
+			return nil // encode writes no such text
+		}
+		s, _ := strconv.Unquote(quoted)
+		b = strconv.AppendQuote(append(b, rest[:at]...), s)
+		rest = rest[at+len(quoted):]
+	}
 }
 
 func (t *table) decodeLine(s *scanner) {
