@@ -40,7 +40,7 @@ func TestTableText(t *testing.T) {
 func TestTableTextOfBuildWithOtherEscapes(t *testing.T) {
 	const name = "Zoë\u00a0\u200d\u2028\U0001f469\n\x7f"
 	want := &table{token: 1, queue: []*entry{{id: "1", client: name, state: present}}}
-	for _, quoted := range []string{strconv.Quote(name), strconv.QuoteToASCII(name), "\"Zoë\u00a0\u200d\u2028\U0001f469\\x0a\\x7f\""} {
+	for _, quoted := range []string{`"Zoë\u00a0\u200d\u2028👩\n\x7f"`, strconv.QuoteToASCII(name), "\"Zoë\u00a0\u200d\u2028\U0001f469\\x0a\\x7f\""} {
 		got, err := decode([]byte("token 1\nentry present \"1\" " + quoted + " 0\n"))
 		require.NoError(t, err, quoted)
 		assert.Equal(t, want, got)
