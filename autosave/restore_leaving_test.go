@@ -3,6 +3,7 @@ package autosave_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -66,6 +67,7 @@ func TestRestoredTextIsAnotherText(t *testing.T) {
 		a.renew(first.ID)
 		a.mu.Unlock()
 		a.types("!")
+		synctest.Wait()                         // no operation on the files is under way
 		a.failing("seal", autosavetest.Refused) // otherwise the draft names the text
 		thief := w.thief()
 		w.sleep(time.Second)
@@ -73,6 +75,7 @@ func TestRestoredTextIsAnotherText(t *testing.T) {
 			Token: thief.Token, SavedAt: time.Now()})
 		require.NoError(t, err)
 		require.NoError(t, thief.Release(t.Context()))
+		synctest.Wait()
 		a.files.Before = nil
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		w.sleep(time.Minute)
