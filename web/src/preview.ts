@@ -29,8 +29,9 @@ export async function preview(handle: Handle, ready: Promise<void>, opening: Ope
   let over = false;
   ready.catch(() => { over = true; });
   const done = (): boolean => over || !loads() || ended.aborted || handle.typed;
-  for (let again = againMs, shown = false; ; again = Math.min(2 * again, mostMs), shown = true) {
-    const early = await attempt(handle, ready, opening, options, rights, shown, when);
+  const seen = { read: false };
+  for (let again = againMs; ; again = Math.min(2 * again, mostMs)) {
+    const early = await attempt(handle, ready, opening, options, rights, seen, when);
     if (early !== undefined || done()) return early ?? undefined;
     const from = performance.now();
     do {
@@ -41,16 +42,17 @@ export async function preview(handle: Handle, ready: Promise<void>, opening: Ope
 }
 
 /** Tries once. Null means that the page does not edit before Go runs, and undefined that it may be able to later. */
-async function attempt(handle: Handle, ready: Promise<void>, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, rights: Rights, shown: boolean, when: When): Promise<Early | null | undefined> {
+async function attempt(handle: Handle, ready: Promise<void>, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, rights: Rights, seen: { read: boolean }, when: When): Promise<Early | null | undefined> {
   const { path = [] } = options;
   const folder = folderOf(root, server, path);
   const loan = rights ? await rights.mayEdit(root, options, ...when) : null;
-  if (shown && !loan) return loan;
+  if (seen.read && !loan) return loan;
   const late = new Promise<undefined>((done) => loan && setTimeout(done, readMs));
   const inTime = <T>(result: Promise<T>): Promise<T | undefined> => Promise.race([result.catch(() => undefined), late]);
   const left = loan && inTime(leftBehind(folder));
   const [found, held] = await inTime(Promise.all([read(folder), loan ? false : server ? undefined : isHeld(root, path)])) ?? [];
-  if (!shown && found && handle.hears("autosave:preview")) handle.preview({ base: found.base, text: decoder.decode(found.content) }, Object.freeze({ content: found.content.slice(), ...(held !== undefined && { held }) }));
+  if (!seen.read && found && handle.hears("autosave:preview")) handle.preview({ base: found.base, text: decoder.decode(found.content) }, Object.freeze({ content: found.content.slice(), ...(held !== undefined && { held }) }));
+  seen.read ||= found !== undefined; // the page learns of it once
   if (!loan) return loan;
   const unsaved = (await left)?.some(({ id, number }) => id !== found?.draft || number > (found.number ?? 0)); // Go's reconciler asks the same
   if (found !== undefined && unsaved === false) return rights!.early(loan, folder, found, ownerName, ready);
