@@ -16,7 +16,7 @@ import (
 // lack of memory. There is no other cause for that.
 func back(t *testing.T, tab *browser.Tab) bool {
 	t.Helper()
-	tab.MustEval("history.back(); null", nil)
+	tab.MustEval("setTimeout(() => history.back()); null", nil) // the answer comes before the page goes
 	tab.WaitFor("location.search === '' && document.readyState === 'complete'", browser.Limit)
 	if browser.Get[bool](tab, "globalThis.cached === 1") {
 		return true

@@ -37,7 +37,7 @@ export async function preview(handle: Handle, ready: Promise<void>, opening: Ope
     do {
       await new Promise((next) => { setTimeout(next, tickMs); });
       if (done()) return undefined;
-    } while (performance.now() - from < again || await isHeld(opening.root, options.path ?? []));
+    } while (performance.now() - from < again || (seen.read && await isHeld(opening.root, options.path ?? [])));
   }
 }
 
