@@ -23,41 +23,41 @@ const againMs = 50, mostMs = 1000, tickMs = 50;
  * nobody else edits, no draft waits, and Go would load the same content. It releases the lock if `ready` rejects. `rights`
  * takes the lock; without it, the page does not edit. The page before may still be ending, so this tries again while Go is loading.
  */
-export async function preview(handle: Handle, ready: Promise<void>, opening: Opening, options: Contract.AutoSaveOptions, rights: Rights, ...when: When): Promise<Early | undefined> {
+export async function preview(handle: Handle, ready: Promise<void>, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, rights: Rights, ...when: When): Promise<Early | undefined> {
   const [loads, ended] = when;
   if (ended.aborted) return undefined; // the AutoSave has ended meanwhile
-  let over = false;
+  const { path = [] } = options;
+  const folder = folderOf(root, server, path);
+  let over = false, known = false; // known: the content was read, and the page has learned of it
   ready.catch(() => { over = true; });
   const done = (): boolean => over || !loads() || ended.aborted || handle.typed;
-  const seen = { read: false };
+
+  /** Tries once. Null means that the page does not edit before Go runs, and undefined that it may be able to later. */
+  const attempt = async (): Promise<Early | null | undefined> => {
+    const loan = rights ? await rights.mayEdit(root, options, ...when) : null;
+    if (known && !loan) return loan;
+    const late = new Promise<undefined>((done) => loan && setTimeout(done, readMs));
+    const inTime = <T>(result: Promise<T>): Promise<T | undefined> => Promise.race([result.catch(() => undefined), late]);
+    const left = loan && inTime(leftBehind(folder));
+    const [found, held] = await inTime(Promise.all([read(folder), loan ? false : server ? undefined : isHeld(root, path)])) ?? [];
+    if (!known && found && handle.hears("autosave:preview")) handle.preview({ base: found.base, text: decoder.decode(found.content) }, Object.freeze({ content: found.content.slice(), ...(held !== undefined && { held }) }));
+    known ||= found !== undefined;
+    if (!loan) return loan;
+    const unsaved = (await left)?.some(({ id, number }) => id !== found?.draft || number > (found.number ?? 0)); // Go's reconciler asks the same
+    if (found !== undefined && unsaved === false) return rights!.early(loan, folder, found, ownerName, ready);
+    await loan.release();
+    return unsaved ? null : undefined;
+  };
+
   for (let again = againMs; ; again = Math.min(2 * again, mostMs)) {
-    const early = await attempt(handle, ready, opening, options, rights, seen, when);
+    const early = await attempt();
     if (early !== undefined || done()) return early ?? undefined;
     const from = performance.now();
     do {
       await new Promise((next) => { setTimeout(next, tickMs); });
       if (done()) return undefined;
-    } while (performance.now() - from < again || (seen.read && await isHeld(opening.root, options.path ?? [])));
+    } while (performance.now() - from < again || (known && await isHeld(root, path)));
   }
-}
-
-/** Tries once. Null means that the page does not edit before Go runs, and undefined that it may be able to later. */
-async function attempt(handle: Handle, ready: Promise<void>, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, rights: Rights, seen: { read: boolean }, when: When): Promise<Early | null | undefined> {
-  const { path = [] } = options;
-  const folder = folderOf(root, server, path);
-  const loan = rights ? await rights.mayEdit(root, options, ...when) : null;
-  if (seen.read && !loan) return loan;
-  const late = new Promise<undefined>((done) => loan && setTimeout(done, readMs));
-  const inTime = <T>(result: Promise<T>): Promise<T | undefined> => Promise.race([result.catch(() => undefined), late]);
-  const left = loan && inTime(leftBehind(folder));
-  const [found, held] = await inTime(Promise.all([read(folder), loan ? false : server ? undefined : isHeld(root, path)])) ?? [];
-  if (!seen.read && found && handle.hears("autosave:preview")) handle.preview({ base: found.base, text: decoder.decode(found.content) }, Object.freeze({ content: found.content.slice(), ...(held !== undefined && { held }) }));
-  seen.read ||= found !== undefined; // the page learns of it once
-  if (!loan) return loan;
-  const unsaved = (await left)?.some(({ id, number }) => id !== found?.draft || number > (found.number ?? 0)); // Go's reconciler asks the same
-  if (found !== undefined && unsaved === false) return rights!.early(loan, folder, found, ownerName, ready);
-  await loan.release();
-  return unsaved ? null : undefined;
 }
 
 /** The generation that Go would load: null if there is none, undefined if that is not sure. */

@@ -3,7 +3,16 @@
 import { trusted } from "./trusted";
 
 /** Whether a worker may start from the URL. A sandboxed page has no origin, and no locks either: it fails as it does without this. */
-export const sameOrigin = (url: URL): boolean => [url.origin, "null"].includes(self.origin);
+const sameOrigin = (url: URL): boolean => [url.origin, "null"].includes(self.origin);
+
+/**
+ * Starts a module worker from the URL, or else the one beside this module: bundlers look for `new Worker(new URL(…))` with a literal.
+ * Throws if the script is of another origin, or if the page requires Trusted Types: then startForeign can start it.
+ */
+export function startDirect(url: URL | undefined, beside: () => Worker): Worker {
+  if (url && !sameOrigin(url)) throw url;
+  return url ? new Worker(url, { type: "module" }) : beside();
+}
 
 /**
  * Starts a worker from the URL, or from the folder of the Wasm. A page may not start a worker from another origin, so a worker of the
@@ -15,12 +24,11 @@ export function startForeign(name: string, url: URL | undefined, wasm: string): 
   return new Worker(trusted(script), { type: "module" });
 }
 
-/** Starts a worker from the URL, or else the one beside this module: bundlers look for `new Worker(new URL(…))` with a literal. */
+/** Starts a worker in the one way or the other. */
 export function startScript(name: string, url: URL | undefined, beside: () => Worker, wasm: string): Worker {
-  if (!url) {
-    try {
-      return beside();
-    } catch { /* this module is of another origin, or the page requires Trusted Types */ }
+  try {
+    return startDirect(url, beside);
+  } catch {
+    return startForeign(name, url, wasm);
   }
-  return startForeign(name, url, wasm);
 }

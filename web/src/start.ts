@@ -5,7 +5,7 @@ import { problem } from "./errors";
 import type { Opening, Places } from "./options";
 import { pageKey } from "./page-key";
 import type { Died, Runtime } from "./protocol";
-import { sameOrigin } from "./start-script";
+import { startDirect } from "./start-script";
 
 /** import(), with a comment for bundlers, which cannot follow it: web/build replaces the name, since a minified module has no comments. */
 declare const importWithoutABundlerLooking: (url: string) => Promise<unknown>;
@@ -46,12 +46,10 @@ async function start(places: Places, inPage: boolean, died: Died, ended: AbortSi
   const url = places.workerURL ?? (baseURL && new URL("holdfast-worker.js", baseURL));
   // This module and the worker's arrive side by side.
   const host = loaded(baseURL, "host", () => import("./holdfast-host.js")) as Promise<typeof import("./host")>;
-  const type = "module";
   let worker: Worker;
   try {
-    if (url && !sameOrigin(url)) throw url;
-    worker = url ? new Worker(url, { type }) : new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" });
-  } catch { // the script is of another origin, or the page requires Trusted Types
+    worker = startDirect(url, () => new Worker(new URL("./holdfast-worker.js", import.meta.url), { type: "module" }));
+  } catch {
     const { startForeign } = await host;
     ended.throwIfAborted();
     worker = startForeign("holdfast-worker.js", url, at);
