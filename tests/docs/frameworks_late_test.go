@@ -66,11 +66,7 @@ func testSlowLoad(t *testing.T, chromium *browser.Browser, server *browser.Serve
 	edits(tab)
 	tab.Type("!")
 	assert.Equal(t, "one!", browser.Get[string](tab, field+".value"))
-	for _, one := range []*browser.Tab{tab, other} {
-		one.MustEval("show()", nil)
-		quiet(one)
-		one.Close()
-	}
+	unmountAll(tab, other)
 }
 
 // A page that lost the lock twice reads the content twice. The first reading ends last, and is not shown.
@@ -99,11 +95,7 @@ func testSlowRead(t *testing.T, chromium *browser.Browser, server *browser.Serve
 	takes("2")
 	tab.MustEval("answers[1](); await null; answers[0](); await new Promise(done => setTimeout(done))", nil)
 	assert.Equal(t, "one, two", browser.Get[string](tab, field+".value"))
-	for _, one := range []*browser.Tab{tab, other} {
-		one.MustEval("show()", nil)
-		quiet(one)
-		one.Close()
-	}
+	unmountAll(tab, other)
 }
 
 // A component is still loading an earlier content when it gets a later one. It ends with the later one.
@@ -124,11 +116,7 @@ func testSlowEarlierLoad(t *testing.T, chromium *browser.Browser, server *browse
 	edits(tab)
 	tab.Type("!")
 	assert.Equal(t, "one, two!", browser.Get[string](tab, field+".value"))
-	for _, one := range []*browser.Tab{tab, other} {
-		one.MustEval("show()", nil)
-		quiet(one)
-		one.Close()
-	}
+	unmountAll(tab, other)
 }
 
 // The user comes back to a page, and another page has saved meanwhile. The browser does not fill in the text that the
@@ -149,9 +137,14 @@ func testRestored(t *testing.T, chromium *browser.Browser, server *browser.Serve
 	tab.MustEval("show('Rendered')", nil)
 	tab.WaitFor(field+".value === 'oldold' && !"+field+".readOnly", browser.Limit)
 	assert.Empty(t, browser.Get[[]string](tab, "await drafts('rendered')"))
-	for _, one := range []*browser.Tab{tab, other} {
-		one.MustEval("show()", nil)
-		quiet(one)
-		one.Close()
+	unmountAll(tab, other)
+}
+
+// unmountAll removes the component from each page, which must have been quiet, and closes the page.
+func unmountAll(tabs ...*browser.Tab) {
+	for _, tab := range tabs {
+		tab.MustEval("show()", nil)
+		quiet(tab)
+		tab.Close()
 	}
 }

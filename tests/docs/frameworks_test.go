@@ -166,11 +166,7 @@ func testLateContent(t *testing.T, chromium *browser.Browser, server *browser.Se
 	tab.MustEval("answer(); null", nil)
 	tab.WaitFor("globalThis.answered", browser.Limit)
 	assert.Equal(t, "the second", browser.Get[string](tab, field+".value"))
-	for _, one := range []*browser.Tab{editor, tab} {
-		one.MustEval("show()", nil)
-		quiet(one)
-		one.Close()
-	}
+	unmountAll(editor, tab)
 }
 
 func testBoard(t *testing.T, chromium *browser.Browser, server *browser.Server) {

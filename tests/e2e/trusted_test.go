@@ -9,14 +9,20 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
+// requiringTrustedTypes serves a page at /trusted that requires Trusted Types and allows one policy.
+func requiringTrustedTypes(t *testing.T, policy string) world {
+	t.Helper()
+	mux := pages(t, siteDir)
+	mux.HandleFunc("/trusted", blank(func(h http.Header) {
+		h.Set("Content-Security-Policy", h.Get("Content-Security-Policy")+"; require-trusted-types-for 'script'; trusted-types "+policy)
+	}))
+	return world{browser.Start(t, quick), browser.Serve(t, mux)}
+}
+
 // A page that requires Trusted Types allows the policy "holdfast" and no other one.
 func TestTrustedTypes(t *testing.T) {
 	t.Parallel()
-	mux := pages(t, siteDir)
-	mux.HandleFunc("/trusted", blank(func(h http.Header) {
-		h.Set("Content-Security-Policy", h.Get("Content-Security-Policy")+"; require-trusted-types-for 'script'; trusted-types holdfast")
-	}))
-	w := world{browser.Start(t, quick), browser.Serve(t, mux)}
+	w := requiringTrustedTypes(t, "holdfast")
 	eachHost(t, func(t *testing.T, host string) {
 		tab := w.Open(t, w.URL("/trusted"))
 		begin(tab, "")
@@ -45,11 +51,7 @@ func TestTrustedTypes(t *testing.T) {
 // A page that requires Trusted Types and does not allow the policy gets an error that names the policy.
 func TestTrustedTypesWithoutThePolicy(t *testing.T) {
 	t.Parallel()
-	mux := pages(t, siteDir)
-	mux.HandleFunc("/trusted", blank(func(h http.Header) {
-		h.Set("Content-Security-Policy", h.Get("Content-Security-Policy")+"; require-trusted-types-for 'script'; trusted-types other")
-	}))
-	w := world{browser.Start(t, quick), browser.Serve(t, mux)}
+	w := requiringTrustedTypes(t, "other")
 	eachHost(t, func(t *testing.T, host string) {
 		tab := w.Open(t, w.URL("/trusted"))
 		begin(tab, "")
