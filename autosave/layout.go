@@ -188,6 +188,9 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 			c.progress(PhaseIndex)
 			g.Bytes, g.SHA256 = bytes, sum
 			gone, next.generations = c.Limits.kept(l.with(&g, c.Aside))
+			if slices.ContainsFunc(gone, is(g.ID)) { // so it was committed aside
+				return nil, &Error{Code: CodeQuota, Detail: "the limits of the history leave no room for it"}
+			}
 			encoded = true
 			return encodeIndex(next.generations), nil
 		}})

@@ -58,7 +58,7 @@ type Commit struct {
 	Number    int64
 	OwnerName string
 	// Aside makes the content a generation and leaves the current one current. If nothing is saved yet, the content
-	// becomes the current generation.
+	// becomes the current generation. The commit fails with ErrQuota if the Limits would remove it at once.
 	Aside bool
 	// Progress, if set, is called with the phases writing-current, updating-index and gc as they begin.
 	Progress func(Phase)

@@ -28,4 +28,10 @@ func testAside(h *harness) {
 	h.holds(s, "two", "again", "one")
 	h.save(s, "three", 2)
 	h.holds(h.Open(), "three", "two", "again", "one")
+	c := h.commit("no room", 2)
+	c.Aside, c.Limits.MaxGenerations = true, 1
+	_, err := s.Commit(h.Context(), c)
+	require.ErrorIs(h, err, autosave.ErrQuota, "it would be removed at once")
+	h.holds(h.Open(), "three", "two", "again", "one")
+	h.save(s, "four", 2)
 }

@@ -1,0 +1,36 @@
+package autosave_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+// The history has no room for the draft beside the content. The draft is not given up.
+func TestDraftThatTheLimitsLeaveNoRoomFor(t *testing.T) {
+	for name, limits := range map[string]autosave.Limits{
+		"one generation": {MaxGenerations: 1},
+		"few bytes":      {MaxBytes: int64(len("one, theirs, mine"))},
+		"the latest":     {MaxGenerations: 1, Keep: autosave.KeepLatest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+				w.dispute(shelf)
+				c := w.author("c", shelf)
+				c.config.Limits = limits
+				c.start()
+				files := w.disk.Paths()
+				require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsGeneration), autosave.ErrQuota)
+				assert.Equal(t, []string{"one, mine"}, c.texts())
+				assert.Equal(t, files, w.disk.Paths(), "nothing is left behind")
+				require.NoError(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsContent), "the user may decide otherwise")
+				assert.Equal(t, "one, mine", w.saved())
+			})
+		})
+	}
+}
