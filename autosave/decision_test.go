@@ -34,3 +34,17 @@ func TestDraftThatTheLimitsLeaveNoRoomFor(t *testing.T) {
 		})
 	}
 }
+
+// The storage was emptied while the page had nothing to save. An error about a draft is the first sign of it.
+func TestEmptiedStorageGetsTheTextWhenADraftIsResolved(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.dispute(shelf)
+		c := w.author("c", shelf).start()
+		w.disk.Evict()
+		require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsGeneration), autosave.ErrEvicted)
+		require.NoError(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsGeneration))
+		w.sleep(time.Second)
+		assert.Equal(t, "one, theirs", c.shows())
+		assert.Equal(t, []string{"one, theirs", "one, mine"}, w.generations())
+	})
+}

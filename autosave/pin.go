@@ -99,6 +99,8 @@ func (s *Saver) pin(id, name string, result chan outcome) {
 			case errors.Is(err, ErrStaleToken) && s.term == term:
 				s.release()
 				s.readonly(lock.ReasonLeaseLost, err)
+			default:
+				s.emptied(err)
 			}
 		})
 		result <- outcome{g, err}

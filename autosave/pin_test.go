@@ -99,6 +99,20 @@ func TestPinRefused(t *testing.T) {
 	})
 }
 
+// The storage was emptied while the page had nothing to save. A pin is the first to notice.
+func TestEmptiedStorageGetsTheTextWhenAGenerationIsPinned(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		a.typed("one")
+		w.sleep(time.Second)
+		w.disk.Evict()
+		_, err := a.Pin(t.Context(), autosave.Current, "name")
+		require.ErrorIs(t, err, autosave.ErrEvicted)
+		w.sleep(time.Second)
+		assert.Equal(t, "one", w.saved())
+	})
+}
+
 // A pin and a save at once both happen.
 func TestPinDuringASave(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {

@@ -83,6 +83,7 @@ func (s *Saver) resolveGeneration(ctx context.Context, d Draft) error {
 		return err
 	})
 	if err != nil {
+		s.do(func() { s.emptied(err) })
 		return asError(err, CodeWriteFailed, "the draft could not be kept as a generation")
 	}
 	return nil

@@ -176,6 +176,13 @@ func (s *Saver) written(w *write, o outcome) {
 	s.saves.resolve(w, o)
 }
 
+// emptied makes this page save its text anew if an error says that the storage was emptied.
+func (s *Saver) emptied(err error) {
+	if errors.Is(err, ErrEvicted) && s.writes() {
+		s.changes.keep(s.changes.now())
+	}
+}
+
 // saved records a generation of the text that this page shows, unless the page has loaded another one since.
 func (s *Saver) saved(w *write, g Generation) {
 	if w.token == s.lease.Token {
