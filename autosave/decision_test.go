@@ -48,3 +48,21 @@ func TestEmptiedStorageGetsTheTextWhenADraftIsResolved(t *testing.T) {
 		assert.Equal(t, []string{"one, theirs", "one, mine"}, w.generations())
 	})
 }
+
+// One draft is decided and another one appears: their number is the same.
+func TestOneDraftGoesAndAnotherComes(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.dispute(shelf)
+		c := w.author("c", shelf).start()
+		require.Equal(t, 1, c.State().Drafts)
+		d := w.author("d", shelf).start()
+		d.types("another")
+		d.die()
+		require.NoError(t, shelf.Page().Remove(t.Context(), "a-1", 9), "another page has decided")
+		assert.Equal(t, []string{"another"}, c.texts())
+		require.NoError(t, c.ResolveDraft(t.Context(), "d-1", autosave.AsContent))
+		w.sleep(0)
+		assert.Empty(t, c.waits)
+		assert.Zero(t, c.State().Drafts)
+	})
+}

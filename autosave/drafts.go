@@ -87,8 +87,9 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 		if d := s.drafts.own; d != nil && s.changes.count() != s.drafts.ownMarks && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
 			listed = append([]Draft{*d}, listed...) // typing has reopened its file
 		}
-		if len(s.drafts.waiting) != len(listed) {
-			s.drafts.waiting = listed
+		before := len(s.drafts.waiting)
+		s.drafts.waiting = listed
+		if len(listed) != before {
 			s.events.tell(Event{Type: EventPhase, State: s.state()})
 		}
 	})
