@@ -53,8 +53,9 @@ func (h *history) fence(ctx context.Context, server int64) (local int64, ok bool
 	if err == nil {
 		err = h.store.Fence(ctx, local)
 	}
-	if errors.Is(err, autosave.ErrStaleToken) { // the clock was set back
-		local = h.highest(ctx) + 1
+	var later *autosave.LaterToken
+	if errors.As(err, &later) { // the clock was set back
+		local = later.Token + 1
 		err = h.store.Fence(ctx, local)
 	}
 	if err != nil {
@@ -72,14 +73,6 @@ func (h *history) fenced(server int64) (local int64, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.local, h.server == server
-}
-
-// highest returns the highest token of a generation.
-func (h *history) highest(ctx context.Context) (token int64) {
-	for _, g := range h.list(ctx) {
-		token = max(token, g.Token)
-	}
-	return token
 }
 
 // commit keeps a content that the server has saved; ok is false if that failed.

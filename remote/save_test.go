@@ -210,15 +210,17 @@ func TestServerWhoseTokensBeginAnew(t *testing.T) {
 	})
 }
 
-// A clock that was set back leaves a history whose tokens are ahead of it.
+// A clock that was set back leaves a history whose tokens are ahead of it. An editor may have used the highest token without
+// saving.
 func TestHistoryIsAheadOfTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a := n.machine("A")
 		ahead := autosave.NewLayout(a.disk.Client(), autosavetest.SHA256)
-		_, err := ahead.Commit(context.Background(), autosave.Commit{Content: autosave.Bytes("old"), SavedAt: time.Now(),
-			Token: time.Now().Add(time.Hour).UnixMilli()})
+		later := time.Now().Add(time.Hour).UnixMilli()
+		_, err := ahead.Commit(context.Background(), autosave.Commit{Content: autosave.Bytes("old"), SavedAt: time.Now(), Token: later})
 		require.NoError(t, err)
+		require.NoError(t, ahead.Fence(context.Background(), later+1000))
 		token, release := a.lock(t)
 		defer release()
 		kept := a.save(t, token, "new")
