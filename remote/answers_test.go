@@ -91,6 +91,9 @@ func TestGenerationAsideStaysOnThisMachine(t *testing.T) {
 		assert.False(t, g.Current)
 		assert.Equal(t, "content", a.read(t, autosave.Current))
 		assert.Equal(t, "draft", a.read(t, g.ID))
+		aside.Limits.MaxGenerations = 1
+		_, err = a.store.Commit(context.Background(), aside)
+		require.ErrorIs(t, err, autosave.ErrQuota)
 		a.store = remote.NewContents(a.document, nil, autosavetest.SHA256)
 		_, err = a.store.Commit(context.Background(), aside)
 		require.ErrorIs(t, err, autosave.ErrWriteFailed)

@@ -95,7 +95,7 @@ func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave
 	if !reply.SavedAt.IsZero() {
 		commit.SavedAt = reply.SavedAt
 	}
-	if g, ok := c.history.commit(ctx, commit); ok {
+	if g, err := c.history.commit(ctx, commit); err == nil {
 		return g, nil
 	}
 	return c.generation(ctx, content{bytes, commit.SavedAt, commit.Token, save})
@@ -103,13 +103,9 @@ func (c *Contents) Commit(ctx context.Context, commit autosave.Commit) (autosave
 
 // aside keeps a generation that does not become current: the server has no place for it.
 func (c *Contents) aside(ctx context.Context, commit autosave.Commit) (autosave.Generation, error) {
-	g, ok := c.history.commit(ctx, commit)
-	if !ok {
-		return g, &autosave.Error{Code: autosave.CodeWriteFailed, Operation: autosave.OpSave,
-			Detail: "the history on this machine cannot be written; nothing was kept"}
-	}
+	g, err := c.history.commit(ctx, commit)
 	g.Current = false
-	return g, nil
+	return g, err
 }
 
 // next returns the save of a commit. Each save has a higher order than the earlier ones, so that the server refuses an
@@ -198,8 +194,9 @@ func (c *Contents) generation(ctx context.Context, now content) (autosave.Genera
 }
 
 // known describes the server's content under the id that this machine has for it, if both have the same bytes, and
-// returns the former generations too. An editor that has just begun keeps a copy of content that it does not have: to
-// show it while the server does not answer, and as the base of text that is typed on it. token is that editor's, or 0.
+// returns the former generations too. An editor that has just begun keeps a copy of content that is not the newest
+// here: to show it while the server does not answer, and as the base of text that is typed on it. token is that
+// editor's, or 0.
 func (c *Contents) known(ctx context.Context, now content, token int64) (autosave.Generation, []autosave.Generation, error) {
 	g, err := c.generation(ctx, now)
 	former := c.history.list(ctx)
@@ -209,7 +206,7 @@ func (c *Contents) known(ctx context.Context, now content, token int64) (autosav
 	if i := slices.IndexFunc(former, func(own autosave.Generation) bool { return own.SHA256 == g.SHA256 }); i >= 0 {
 		g.ID, g.Name, g.OwnerName = former[i].ID, former[i].Name, former[i].OwnerName
 		former = append(former[:i], former[i+1:]...)
-	} else if copied, ok := c.history.keep(ctx, token, g, now.bytes); ok {
+	} else if copied, err := c.history.keep(ctx, token, g, now.bytes); err == nil {
 		g.ID = copied.ID
 	}
 	return g, former, nil

@@ -75,12 +75,17 @@ func (h *history) fenced(server int64) (local int64, ok bool) {
 	return h.local, h.server == server
 }
 
-// commit keeps a content that the server has saved; ok is false if that failed.
-func (h *history) commit(ctx context.Context, c autosave.Commit) (g autosave.Generation, ok bool) {
+var errUnwritable = &autosave.Error{Code: autosave.CodeWriteFailed, Operation: autosave.OpSave,
+	Detail: "the history on this machine cannot be written; try again"}
+
+// commit keeps a content that the server has saved.
+func (h *history) commit(ctx context.Context, c autosave.Commit) (autosave.Generation, error) {
 	server, committed, progress := c.Token, c.Committed, c.Progress
-	if c.Token, ok = h.fence(ctx, server); !ok {
-		return g, false
+	local, ok := h.fence(ctx, server)
+	if !ok {
+		return autosave.Generation{}, errUnwritable
 	}
+	c.Token = local
 	if committed != nil {
 		c.Committed = func(g autosave.Generation) {
 			g.Token = server
@@ -101,17 +106,15 @@ func (h *history) commit(ctx context.Context, c autosave.Commit) (g autosave.Gen
 		h.mu.Lock()
 		h.server = 0 // the next commit begins anew
 		h.mu.Unlock()
-		return g, false
 	}
 	g.Token = server
-	return g, true
+	return g, err
 }
 
-// keep copies the content of another page, for the editor that holds the lease with the server's token; ok is false if
-// that failed.
-func (h *history) keep(ctx context.Context, server int64, g autosave.Generation, content []byte) (autosave.Generation, bool) {
+// keep copies the content of another page, for the editor that holds the lease with the server's token.
+func (h *history) keep(ctx context.Context, server int64, g autosave.Generation, content []byte) (autosave.Generation, error) {
 	if _, fenced := h.fenced(server); server == 0 || !fenced {
-		return g, false
+		return g, errUnwritable
 	}
 	return h.commit(ctx, autosave.Commit{Content: autosave.Bytes(content), Token: server, SavedAt: g.SavedAt,
 		Draft: g.Draft, Number: g.Number, OwnerName: g.OwnerName, Limits: unlimited})
@@ -128,8 +131,7 @@ func (h *history) pin(ctx context.Context, server int64, id, name string) (autos
 	}
 	local, ok := h.fence(ctx, server)
 	if !ok {
-		return autosave.Generation{}, &autosave.Error{Code: autosave.CodeWriteFailed, Operation: autosave.OpSave, Resource: id,
-			Detail: "the history on this machine cannot be written; try again"}
+		return autosave.Generation{}, errUnwritable
 	}
 	ctx, stop := context.WithTimeout(ctx, historyLimit)
 	defer stop()
