@@ -203,11 +203,16 @@ func (c *Contents) known(ctx context.Context, now content, token int64) (autosav
 	if err != nil {
 		return g, former, err
 	}
-	if i := slices.IndexFunc(former, func(own autosave.Generation) bool { return own.SHA256 == g.SHA256 }); i >= 0 {
+	i := slices.IndexFunc(former, func(own autosave.Generation) bool { return own.SHA256 == g.SHA256 })
+	if i != 0 { // the newest generation here is another one
+		if copied, err := c.history.keep(ctx, token, g, now.bytes); err == nil {
+			g.ID = copied.ID
+			return g, former, nil
+		}
+	}
+	if i >= 0 {
 		g.ID, g.Name, g.OwnerName = former[i].ID, former[i].Name, former[i].OwnerName
 		former = append(former[:i], former[i+1:]...)
-	} else if copied, err := c.history.keep(ctx, token, g, now.bytes); err == nil {
-		g.ID = copied.ID
 	}
 	return g, former, nil
 }

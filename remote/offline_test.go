@@ -91,6 +91,32 @@ func TestPageOpenedOfflineShowsWhatIsKnown(t *testing.T) {
 	})
 }
 
+// Another machine has restored a text that this machine saved before its newest one. The preview shows what the page showed last.
+func TestPreviewOfATextThatWasRestoredElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a, b := n.machine("A"), n.machine("B")
+		token, release := a.lock(t)
+		old := a.save(t, token, "old")
+		a.save(t, token, "new")
+		a.list(t)
+		release()
+		token, release = b.lock(t)
+		b.save(t, token, "old")
+		release()
+		assert.Equal(t, old.ID, a.list(t)[0].ID, "a reader keeps no copy")
+		_, release = a.lock(t)
+		defer release()
+		listed := a.list(t)
+		assert.Len(t, listed, 3)
+		assert.Equal(t, listed, a.list(t))
+		g, content, err := a.store.Preview(context.Background())
+		require.NoError(t, err)
+		assert.Equal(t, "old", string(content))
+		assert.Equal(t, listed[0].ID, g.ID)
+	})
+}
+
 // A page with its own unsaved text keeps it when it wakes offline.
 func TestPageThatHasTextGetsNoPreview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
