@@ -1,6 +1,9 @@
 package simulation
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // trouble causes faults, one after the other, until the run calms down.
 func (r *run) trouble() {
@@ -8,24 +11,25 @@ func (r *run) trouble() {
 	if len(r.plan.kinds()) == 0 {
 		return
 	}
-	for r.pause(d.between(r.plan.every/4, 2*r.plan.every)) {
+	fault := ""
+	for n := 0; r.pause(r.plan.gap(d, n)); n++ {
 		at := r.origins[d.n(len(r.origins))]
 		tabs := at.others(nil)
 		if len(tabs) == 0 {
 			continue
 		}
 		t := tabs[d.n(len(tabs))]
-		fault := pick(d, r.plan.kinds()...)
+		fault = r.plan.fault(d, fault)
 		r.w.count(fault)
 		switch fault {
 		case faultFreeze:
-			r.freeze(t, r.plan.frozen(d))
+			r.freeze(r.victim(t, d), r.plan.frozen(d))
 		case faultCrash:
 			r.crash(t)
 		case faultStorage:
 			r.failStorage(at, d)
 		case faultClock:
-			by := pick(d, time.Second, -time.Second, 40*time.Second, -40*time.Second, time.Hour, -time.Hour)
+			by := r.plan.step(d)
 			r.w.note(at.name, "sets its clock by %s", by)
 			at.clock.setWall(by)
 		case faultSleep:
@@ -34,6 +38,19 @@ func (r *run) trouble() {
 			r.troubleBetween(at.browser, fault, d)
 		}
 	}
+}
+
+// victim returns the tab to freeze: in a quiet run mostly one of the origin's holders, otherwise t.
+func (r *run) victim(t *tab, d *dice) *tab {
+	if !r.plan.quiet || !d.chance(0.8) {
+		return t
+	}
+	holds := t.at.holders()
+	holding := slices.DeleteFunc(t.at.others(nil), func(other *tab) bool { return !holds[other.name] })
+	if len(holding) == 0 {
+		return t
+	}
+	return pick(d, holding...)
 }
 
 // freeze stops a tab for a while. Most freezes end before the run calms down.

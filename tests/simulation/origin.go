@@ -135,6 +135,15 @@ func (o *origin) snapshot() []lock.Info {
 	return now.Held
 }
 
+// holders returns the names of the tabs that hold a lock.
+func (o *origin) holders() map[string]bool {
+	holds := make(map[string]bool)
+	for _, i := range o.snapshot() {
+		holds[i.ClientID] = true
+	}
+	return holds
+}
+
 // keptByFrozen reports whether a frozen tab holds a name and nobody may take over from it yet, because its record is
 // valid or it has none. It has no record for a place, and for the project if it was frozen while it waited for it.
 // Nobody takes over from such a tab on purpose: see decision 9.
@@ -168,10 +177,7 @@ func (o *origin) frozen() map[string]bool {
 // for a tab without a record that has lost the Web Lock. The real file keeps such a tab's entry until the tab
 // resumes. That needs a thief that uses only Web Locks beside tabs that use a file.
 func (o *origin) expireFiles() {
-	holds := make(map[string]bool)
-	for _, i := range o.snapshot() {
-		holds[i.ClientID] = true
-	}
+	holds := o.holders()
 	for _, t := range o.others(nil) {
 		if recorded, valid := o.records.has(t.name); !t.runs(0) && !valid && (recorded || !holds[t.name]) {
 			o.files.Kill(t.name)

@@ -30,12 +30,12 @@ type plan struct {
 	bare          bool          // there are no files: leases have no records, and tokens come from the clock
 	keeps, rests  time.Duration // the maximum duration of a lease in a hasty run, and the pause before the next one
 	beat          time.Duration // if not 0, programs begin at its multiples, as if a timer started them
-	quiet         bool          // few kinds of faults, for a long time
+	quiet         bool          // few faults, in pairs, for a long time
 	patient       bool          // acquisitions wait for minutes
 	giveUp        float64       // the share of acquisitions that are abandoned early
 	shortTTL      bool
 	faults        map[string]bool
-	every         time.Duration // between two faults
+	every         time.Duration // between two faults, if the run is not quiet
 }
 
 // The kinds of faults.
@@ -110,14 +110,45 @@ func (p *plan) edit(d *dice) {
 	}
 }
 
-// quieten makes a run long, with long freezes, long waits, and one or two kinds of faults, so that the next fault does
-// not hide an effect that takes minutes to show.
+// quieten makes a run long, with long freezes, long waits, and one or two kinds of faults. Faults come in pairs, with
+// minutes between the pairs, so that two faults act together and the next one does not hide an effect that takes
+// minutes to show.
 func (p *plan) quieten(d *dice, faults []string) {
 	p.lasts = d.between(3*time.Minute, 15*time.Minute)
 	p.tabs = max(p.tabs, 2)
-	p.patient = d.chance(0.7)
+	p.patient = d.chance(0.9)
 	clear(p.faults)
-	p.faults[pick(d, faults...)], p.faults[pick(d, faultFreeze, pick(d, faults...))] = true, true
+	some := func() string { return pick(d, faultClock, faultSleep, pick(d, faults...)) }
+	p.faults[some()], p.faults[pick(d, faultFreeze, some())] = true, true
+}
+
+// gap draws the pause before a fault. In a quiet run, a pair begins soon, and later ones after minutes.
+func (p *plan) gap(d *dice, number int) time.Duration {
+	switch {
+	case !p.quiet:
+		return d.between(p.every/4, 2*p.every)
+	case number > 0 && number%2 == 0:
+		return d.between(time.Minute, 9*time.Minute)
+	}
+	return d.between(100*time.Millisecond, 20*time.Second)
+}
+
+// fault draws the kind of a fault. The two faults of a pair differ if they can.
+func (p *plan) fault(d *dice, before string) string {
+	kinds := p.kinds()
+	if p.quiet && len(kinds) > 1 {
+		kinds = slices.DeleteFunc(kinds, func(f string) bool { return f == before })
+	}
+	return pick(d, kinds...)
+}
+
+// step draws by how much a wall clock is set.
+func (p *plan) step(d *dice) time.Duration {
+	by := pick(d, time.Second, 40*time.Second, time.Hour)
+	if p.quiet {
+		by = pick(d, 10*time.Minute, time.Hour)
+	}
+	return pick(d, by, -by)
 }
 
 // frozen draws the duration of a freeze.
