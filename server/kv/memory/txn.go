@@ -71,7 +71,7 @@ func (s *Store) header() *pb.ResponseHeader { return &pb.ResponseHeader{Revision
 func (s *Store) read(r *pb.RangeRequest) *pb.RangeResponse {
 	keys := s.keys
 	if r.Revision > 0 && r.Revision < s.revision {
-		keys = s.at(r.Revision)
+		keys = s.at(r.Revision, r.Key, r.RangeEnd)
 	}
 	found := inRange(keys, r.Key, r.RangeEnd)
 	if r.Limit > 0 && int64(len(found)) > r.Limit {
@@ -90,13 +90,14 @@ func (s *Store) read(r *pb.RangeRequest) *pb.RangeResponse {
 	return response
 }
 
-// at returns the keys as of a revision.
-func (s *Store) at(revision int64) map[string]*mvccpb.KeyValue {
+// at returns the entry of key, or the entries from key to end, as of a revision.
+func (s *Store) at(revision int64, key, end []byte) map[string]*mvccpb.KeyValue {
 	keys := make(map[string]*mvccpb.KeyValue)
 	for _, e := range s.history {
 		switch {
 		case e.Kv.ModRevision > revision:
 			return keys
+		case bytes.Compare(e.Kv.Key, key) < 0, len(end) == 0 && !bytes.Equal(e.Kv.Key, key):
 		case e.Type == clientv3.EventTypeDelete:
 			delete(keys, string(e.Kv.Key))
 		default:
