@@ -32,6 +32,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/metrics"
 	"github.com/holdfast-dev/holdfast/server/policy"
+	"github.com/holdfast-dev/holdfast/server/recorded"
 	"github.com/holdfast-dev/holdfast/server/rooms"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 	"github.com/holdfast-dev/holdfast/server/sweeper"
@@ -103,7 +104,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) error 
 	if err != nil {
 		return err
 	}
-	if s.hub, err = events.Open(ctx, s.store, state(s.table, contents)); err != nil {
+	if s.hub, err = events.Open(ctx, s.store, recorded.State(s.table, contents)); err != nil {
 		return err
 	}
 	if err := s.openFiles(); err != nil {
@@ -157,7 +158,7 @@ func (s *Server) openTable(ctx context.Context, counts *metrics.Metrics) (err er
 		ended = s.names.note
 	}
 	s.table, err = locks.Open(ctx, s.store, locks.Config{
-		Record: recordLock, Ended: ended, Metrics: counts, Log: c.Log, InstanceTTL: c.InstanceTTL, Alone: s.store.Alone(),
+		Record: recorded.Lock, Ended: ended, Metrics: counts, Log: c.Log, InstanceTTL: c.InstanceTTL, Alone: s.store.Alone(),
 		MaxHeld: c.MaxLocks, MaxWaiting: c.MaxWaiting, MaxTickets: c.MaxTickets,
 	})
 	return err
@@ -171,9 +172,14 @@ func (s *Server) openContents(ctx context.Context, counts metrics.Blobs) (*conte
 		return nil, err
 	}
 	contents := content.New(content.Config{
-		KV: s.store, Locks: s.table, Blobs: blobs.Counted(bytes, counts), Collected: counts.Collected.Inc, Keep: c.Keep, MaxDocuments: c.MaxDocuments, Record: recordContent, Forget: forgetDocument,
+		KV: s.store, Locks: s.table, Blobs: blobs.Counted(bytes, counts), Collected: counts.Collected.Inc, Keep: c.Keep, MaxDocuments: c.MaxDocuments, Record: recorded.Content, Forget: forgetDocument,
 	})
 	return contents, contents.Bind(ctx)
+}
+
+// forgetDocument removes the events and the properties of a document that is deleted.
+func forgetDocument(document string) []kv.Op {
+	return append(dav.Forget(document), events.Forget(document))
 }
 
 // openAPI opens the API, which knows the sessions and the users.
@@ -184,7 +190,7 @@ func (s *Server) openAPI(ctx context.Context, counts *metrics.Metrics, contents 
 		return err
 	}
 	s.api, err = httpapi.New(httpapi.Config{
-		Locks: s.table, Asks: asks.New(s.store, s.table, recordAsk), Contents: contents, Events: s.hub, Metrics: counts, Log: c.Log, Sessions: who, Origins: c.Origins,
+		Locks: s.table, Asks: asks.New(s.store, s.table, recorded.Ask), Contents: contents, Events: s.hub, Metrics: counts, Log: c.Log, Sessions: who, Origins: c.Origins,
 		LockTTL: c.LockTTL, MaxWait: c.MaxWait, Ping: c.Ping, MissedPongs: missedPongs, WriteLimit: c.WriteLimit,
 		Rate: c.Rate, Burst: c.Burst, NewRate: c.NewRate, NewBurst: c.NewBurst,
 		AddressRate: c.AddressRate, AddressBurst: c.AddressBurst, UserRate: c.UserRate, UserBurst: c.UserBurst, Address: trusted.Address, LockAll: c.LockAll,

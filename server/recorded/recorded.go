@@ -1,4 +1,5 @@
-package server
+// Package recorded makes the events of changes: of locks, of questions to a holder, and of contents.
+package recorded
 
 import (
 	"context"
@@ -7,14 +8,13 @@ import (
 
 	"github.com/holdfast-dev/holdfast/server/asks"
 	"github.com/holdfast-dev/holdfast/server/content"
-	"github.com/holdfast-dev/holdfast/server/dav"
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
-// recordLock makes the events of changes of a document's lock.
-func recordLock(document string, changes ...locks.Change) []kv.Op {
+// Lock makes the events of changes of a document's lock.
+func Lock(document string, changes ...locks.Change) []kv.Op {
 	var list []events.Event
 	for _, c := range changes {
 		e := events.Event{Type: events.Unlocked, Reason: string(c.Reason), Token: c.Lease.Token,
@@ -30,8 +30,8 @@ func recordLock(document string, changes ...locks.Change) []kv.Op {
 	return []kv.Op{events.Record(document, list...)}
 }
 
-// recordAsk makes the event of a question to a holder.
-func recordAsk(document string, a asks.Ask, ended asks.Outcome) []kv.Op {
+// Ask makes the event of a question to a holder.
+func Ask(document string, a asks.Ask, ended asks.Outcome) []kv.Op {
 	e := events.Event{Type: events.Asked, Ask: a.ID, Token: a.Token, HolderID: a.By.ID, HolderName: a.By.Name}
 	if ended != "" {
 		e.Type, e.Reason = events.AskEnded, string(ended)
@@ -41,20 +41,15 @@ func recordAsk(document string, a asks.Ask, ended asks.Outcome) []kv.Op {
 	return []kv.Op{events.Record(document, e)}
 }
 
-// recordContent makes the event of a save.
-func recordContent(document string, saved content.Info) []kv.Op {
+// Content makes the event of a save.
+func Content(document string, saved content.Info) []kv.Op {
 	return []kv.Op{events.Record(document, events.Event{
 		Type: events.Updated, ETag: saved.ETag, Token: saved.Token, SavedAt: events.At(saved.SavedAt),
 	})}
 }
 
-// forgetDocument removes the events and the properties of a document that is deleted.
-func forgetDocument(document string) []kv.Op {
-	return append(dav.Forget(document), events.Forget(document))
-}
-
-// state reads the whole present state of a document.
-func state(table *locks.Table, contents *content.Store) func(context.Context, string) (events.Event, error) {
+// State reads the whole present state of a document.
+func State(table *locks.Table, contents *content.Store) func(context.Context, string) (events.Event, error) {
 	return func(ctx context.Context, document string) (events.Event, error) {
 		lease, revision, err := table.At(ctx, locks.Document(document))
 		if err != nil {
