@@ -97,6 +97,7 @@ type belief struct {
 	remote   bool
 	recorded bool // its token comes from a record or a server, not from the clock
 	released bool
+	passes   bool // its program passes the lock on to another machine: then the lease ends
 }
 
 // live reports whether the program may now believe in its lease.
@@ -203,30 +204,42 @@ func (c *checker) rising(b *belief) {
 	}
 }
 
-// releases records that a program is about to release its lease.
-func (c *checker) releases(b *belief) {
+// releases records that a program is about to release its lease. It reports whether the lease was passed on before.
+func (c *checker) releases(b *belief) (passed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b.released = true
+	passed, b.released = b.released, true
 	for i, other := range c.beliefs {
 		if other == b {
 			c.beliefs = append(c.beliefs[:i], c.beliefs[i+1:]...)
 			break
 		}
 	}
+	return passed
+}
+
+// passed records that a tab has told the server that a lease of its editor is over, because it passes the lock on.
+func (c *checker) passed(t *tab, token int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range c.beliefs {
+		if b.passes && !b.released && b.tab == t && b.lease.Token == token {
+			b.released = true
+			c.w.count("passed on")
+		}
+	}
 }
 
 // ended records that a lease ended without a release. There must be a reason.
 func (c *checker) ended(b *belief) {
-	err := b.lease.Err()
-	c.releases(b)
+	err, passed := b.lease.Err(), c.releases(b)
 	_, sleeps := b.tab.slept()
 	window := b.since.Add(-slack)
 	if recent := time.Now().Add(-2 * b.lease.TTL); recent.After(window) {
 		window = recent
 	}
 	switch at := b.tab.at; {
-	case b.tab.gone(), sleeps > b.sleeps, at.disturbedSince(window, b.remote):
+	case passed, b.tab.gone(), sleeps > b.sleeps, at.disturbedSince(window, b.remote):
 	case errors.Is(err, lock.ErrLost) && at.stolenSince(b.since.Add(-notice)):
 	default:
 		c.w.found("robbed", "%s lost its lease for no reason: %v", b, err)

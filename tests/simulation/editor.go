@@ -16,14 +16,15 @@ import (
 // decides about drafts, sleeps and ends. It also
 // does the page's part of AutoSave: it numbers its snapshots and journals them.
 type editor struct {
-	run    *run
-	tab    *tab
-	dice   *dice
-	m      *lock.Manager
-	remote bool
-	domain string
-	desk   *autosavetest.PageDrafts
-	saver  *autosave.Saver
+	run     *run
+	tab     *tab
+	dice    *dice
+	m       *lock.Manager
+	remote  bool
+	domain  string
+	desk    *autosavetest.PageDrafts
+	channel autosave.Channel
+	saver   *autosave.Saver
 
 	mu       sync.Mutex
 	text     string
@@ -51,7 +52,7 @@ func (e *editor) renew(base string) {
 }
 
 func (e *editor) config(store autosave.Store) autosave.Config {
-	c := autosave.Config{Store: store, Locks: e.m, Clock: e.tab, Channel: &channel[autosave.Message]{e.tab.at.letters, e.tab},
+	c := autosave.Config{Store: store, Locks: e.m, Clock: e.tab, Channel: e.channel,
 		Drafts: &drafts{e.tab, e.desk}, Listener: e.hear,
 		Limits: e.run.plan.history, Debounce: e.run.plan.debounce, Idle: 4 * e.run.plan.debounce,
 		Lock: lock.AcquireOptions{TTL: e.run.plan.ttl, HeartbeatInterval: e.run.plan.ttl / 3},
@@ -139,7 +140,7 @@ func (e *editor) begin(event autosave.Event) {
 	}
 	e.lease = lease.ID
 	e.run.words.begins(e.tab, e.domain, e.text, lease.Token, event.Loaded)
-	b := &belief{tab: e.tab, domain: e.domain, lease: lease, names: names(lock.AcquireOptions{Mode: lock.Exclusive}, 0), remote: e.remote, recorded: true}
+	b := &belief{tab: e.tab, domain: e.domain, lease: lease, names: names(lock.AcquireOptions{Mode: lock.Exclusive}, 0), remote: e.remote, recorded: true, passes: true}
 	e.tab.w.note(e.tab.name, "edits, with token %d, from %q", lease.Token, clipped(e.text))
 	e.run.checker.granted(b)
 	e.run.side.Go(func() {

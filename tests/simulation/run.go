@@ -97,7 +97,7 @@ func (r *run) open(at *origin) {
 	var document *remote.Document
 	if r.plan.remote {
 		domain = "server"
-		document = remote.NewDocument(remote.Config{Server: &wire{t, at.browser}, URL: serverURL, Document: "project", Name: t.name, Local: backend})
+		document = remote.NewDocument(remote.Config{Server: &wire{r, t, at.browser}, URL: serverURL, Document: "project", Name: t.name, Local: backend})
 		backend = document.Backend()
 	}
 	m, err := lock.NewManager(lock.Config{OwnerID: t.name, OwnerName: t.name, Clock: t,
@@ -123,10 +123,11 @@ func (r *run) open(at *origin) {
 // edit opens an editor in a tab.
 func (r *run) edit(t *tab, m *lock.Manager, document *remote.Document, domain string) {
 	var store autosave.Store = autosave.NewLayout(files(t), autosavetest.SHA256)
+	var letters autosave.Channel = &channel[autosave.Message]{t.at.letters, t}
 	if document != nil {
-		store = remote.NewContents(document, store, autosavetest.SHA256)
+		store, letters = remote.NewContents(document, store, autosavetest.SHA256), remote.NewChannel(document, letters)
 	}
-	e := &editor{run: r, tab: t, dice: r.w.dice(t.name + ".editor"), m: m, remote: document != nil, domain: domain, desk: t.at.shelf.PageDrafts(nil)}
+	e := &editor{run: r, tab: t, dice: r.w.dice(t.name + ".editor"), m: m, remote: document != nil, domain: domain, channel: letters, desk: t.at.shelf.PageDrafts(nil)}
 	t.end = e.desk.End
 	r.programs.Go(func() {
 		if err := e.open(store); err != nil {

@@ -10,11 +10,13 @@ import (
 
 	"github.com/holdfast-dev/holdfast/server/asks"
 	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/httpapi"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/kv/memory"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/metrics"
+	"github.com/holdfast-dev/holdfast/server/recorded"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 	"github.com/holdfast-dev/holdfast/server/sweeper"
 )
@@ -39,6 +41,7 @@ type service struct {
 type instance struct {
 	client  *kv.Store
 	table   *locks.Table
+	hub     *events.Hub
 	handler http.Handler
 	dead    chan struct{} // closed when the process ends
 	stop    context.CancelFunc
@@ -116,13 +119,18 @@ func (s *service) start(i int) {
 func (in *instance) open(s *service) (err error) {
 	log := slog.New(slog.DiscardHandler)
 	counts := metrics.New(nil)
-	in.table, err = locks.Open(context.Background(), in.client, locks.Config{Metrics: counts, Log: log, Alone: len(s.instances) == 1})
+	in.table, err = locks.Open(context.Background(), in.client, locks.Config{Record: recorded.Lock, Metrics: counts, Log: log, Alone: len(s.instances) == 1})
 	if err != nil {
 		return err
 	}
-	desk := asks.New(in.client, in.table, func(string, asks.Ask, asks.Outcome) []kv.Op { return nil })
+	contents := content.New(content.Config{KV: in.client, Locks: in.table, Blobs: s.blobs, Keep: 20, Record: recorded.Content})
+	if in.hub, err = events.Open(context.Background(), in.client, recorded.State(in.table, contents)); err != nil {
+		in.table.Close()
+		return err
+	}
+	desk := asks.New(in.client, in.table, recorded.Ask)
 	in.handler, err = httpapi.New(httpapi.Config{Locks: in.table, Asks: desk, Metrics: counts, Log: log,
-		Contents: content.New(content.Config{KV: in.client, Locks: in.table, Blobs: s.blobs, Keep: 20}),
+		Contents: contents, Events: in.hub,
 		Sessions: sessions.Source{Key: []byte("of this simulation")}, Origins: s.origins, LockTTL: serverTTL, MaxWait: time.Minute,
 		WriteLimit: 30 * time.Second, MaxContent: 1 << 20, LockAll: true})
 	if err != nil {
@@ -150,6 +158,7 @@ func (s *service) kill(i int) {
 func (in *instance) close() {
 	in.stop()
 	in.running.Wait()
+	in.hub.Close()
 	in.table.Close()
 	_ = in.client.Close()
 }

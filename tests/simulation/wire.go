@@ -15,6 +15,7 @@ import (
 
 // wire is a tab's [remote.Server].
 type wire struct {
+	run *run
 	tab *tab
 	b   *browser
 }
@@ -26,6 +27,9 @@ func (s *wire) Send(ctx context.Context, r remote.Request) (remote.Reply, error)
 	}
 	if ctx.Err() != nil {
 		return remote.Reply{}, context.Cause(ctx)
+	}
+	if r.Method == http.MethodDelete && r.Token != 0 {
+		s.run.checker.passed(s.tab, r.Token)
 	}
 	x := s.b.send(s.tab.at.url, r)
 	defer close(x.given)
@@ -45,16 +49,6 @@ func (s *wire) Send(ctx context.Context, r remote.Request) (remote.Reply, error)
 		return remote.Reply{}, context.Cause(ctx)
 	case <-s.tab.dead:
 		return remote.Reply{}, errDead
-	}
-}
-
-// Listen implements [remote.Server]. It delivers no events.
-func (s *wire) Listen(ctx context.Context, _ remote.Request, _ func(remote.Notice)) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.tab.dead:
-		return errDead
 	}
 }
 

@@ -22,7 +22,7 @@ type world struct {
 	counts   map[string]int
 }
 
-// maxTrace is how many of the last steps are kept.
+// maxTrace is how many steps are kept: the last ones, or those around the first finding.
 const maxTrace = 4000
 
 func newWorld(seed uint64) *world {
@@ -46,6 +46,9 @@ func (w *world) note(actor, format string, args ...any) {
 }
 
 func (w *world) write(actor, text string) {
+	if len(w.trace) == maxTrace && len(w.findings) > 0 {
+		return
+	}
 	if len(w.trace) == maxTrace {
 		w.trace = append(w.trace[:0], w.trace[maxTrace/2:]...)
 	}
