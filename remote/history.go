@@ -75,15 +75,18 @@ func (h *history) fenced(server int64) (local int64, ok bool) {
 	return h.local, h.server == server
 }
 
-var errUnwritable = &autosave.Error{Code: autosave.CodeWriteFailed, Operation: autosave.OpSave,
-	Detail: "the history on this machine cannot be written; try again"}
+// unwritable is the error if fence has made no token. The id is that of the generation to change, or "".
+func unwritable(id string) error {
+	return &autosave.Error{Code: autosave.CodeWriteFailed, Operation: autosave.OpSave, Resource: id,
+		Detail: "the history on this machine cannot be written; try again"}
+}
 
 // commit keeps a content that the server has saved.
 func (h *history) commit(ctx context.Context, c autosave.Commit) (autosave.Generation, error) {
 	server, committed, progress := c.Token, c.Committed, c.Progress
 	local, ok := h.fence(ctx, server)
 	if !ok {
-		return autosave.Generation{}, errUnwritable
+		return autosave.Generation{}, unwritable("")
 	}
 	c.Token = local
 	if committed != nil {
@@ -114,7 +117,7 @@ func (h *history) commit(ctx context.Context, c autosave.Commit) (autosave.Gener
 // keep copies the content of another page, for the editor that holds the lease with the server's token.
 func (h *history) keep(ctx context.Context, server int64, g autosave.Generation, content []byte) (autosave.Generation, error) {
 	if _, fenced := h.fenced(server); server == 0 || !fenced {
-		return g, errUnwritable
+		return g, unwritable("")
 	}
 	return h.commit(ctx, autosave.Commit{Content: autosave.Bytes(content), Token: server, SavedAt: g.SavedAt,
 		Draft: g.Draft, Number: g.Number, OwnerName: g.OwnerName, Limits: unlimited})
@@ -131,7 +134,7 @@ func (h *history) pin(ctx context.Context, server int64, id, name string) (autos
 	}
 	local, ok := h.fence(ctx, server)
 	if !ok {
-		return autosave.Generation{}, errUnwritable
+		return autosave.Generation{}, unwritable(id)
 	}
 	ctx, stop := context.WithTimeout(ctx, historyLimit)
 	defer stop()

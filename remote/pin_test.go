@@ -64,3 +64,23 @@ func TestPinWithoutHistory(t *testing.T) {
 		require.ErrorIs(t, err, lock.ErrUnsupported)
 	})
 }
+
+// The storage of this machine refuses everything. The error names the generation that was to be pinned.
+func TestPinThatTheStorageRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		disk := autosavetest.NewDisk()
+		files := disk.Client()
+		files.Fail()
+		m := n.machineWith("A", disk)
+		m.store = remote.NewContents(m.document, autosave.NewLayout(files, autosavetest.SHA256), autosavetest.SHA256)
+		token, release := m.lock(t)
+		defer release()
+		saved := m.save(t, token, "one")
+		_, err := m.store.Pin(context.Background(), token, autosave.Current, "x")
+		var e *autosave.Error
+		require.ErrorAs(t, err, &e)
+		assert.Equal(t, autosave.CodeWriteFailed, e.Code)
+		assert.Equal(t, saved.ID, e.Resource)
+	})
+}
