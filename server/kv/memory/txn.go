@@ -90,14 +90,14 @@ func (s *Store) read(r *pb.RangeRequest) *pb.RangeResponse {
 	return response
 }
 
-// at returns the entry of key, or the entries from key to end, as of a revision.
+// at returns the entries that a range names, as inRange does, as of a revision.
 func (s *Store) at(revision int64, key, end []byte) map[string]*mvccpb.KeyValue {
 	keys := make(map[string]*mvccpb.KeyValue)
 	for _, e := range s.history {
 		switch {
 		case e.Kv.ModRevision > revision:
 			return keys
-		case bytes.Compare(e.Kv.Key, key) < 0, len(end) == 0 && !bytes.Equal(e.Kv.Key, key):
+		case !covers(key, end, e.Kv.Key):
 		case e.Type == clientv3.EventTypeDelete:
 			delete(keys, string(e.Kv.Key))
 		default:
@@ -116,14 +116,21 @@ func inRange(keys map[string]*mvccpb.KeyValue, key, end []byte) (found []*mvccpb
 		}
 		return found
 	}
-	all := bytes.Equal(end, []byte{0})
-	for name, kv := range keys {
-		if name >= string(key) && (all || name < string(end)) {
+	for _, kv := range keys {
+		if covers(key, end, kv.Key) {
 			found = append(found, kv)
 		}
 	}
 	sort.Slice(found, func(i, j int) bool { return bytes.Compare(found[i].Key, found[j].Key) < 0 })
 	return found
+}
+
+// covers reports whether a range from key to end contains a name. A range without an end contains key alone.
+func covers(key, end, name []byte) bool {
+	if len(end) == 0 {
+		return bytes.Equal(name, key)
+	}
+	return bytes.Compare(name, key) >= 0 && (bytes.Equal(end, []byte{0}) || bytes.Compare(name, end) < 0)
 }
 
 // transaction is a transaction in progress. Nothing changes before its commit.

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"context"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -54,7 +53,7 @@ func (s *Store) since(revision int64, key, end []byte) (events []*clientv3.Event
 		first--
 	}
 	for _, e := range s.history[first:] {
-		if bytes.Compare(e.Kv.Key, key) >= 0 && bytes.Compare(e.Kv.Key, end) < 0 {
+		if covers(key, end, e.Kv.Key) {
 			events = append(events, e)
 		}
 	}
