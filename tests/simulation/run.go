@@ -215,10 +215,14 @@ func (r *run) settle(what string, group *sync.WaitGroup) {
 }
 
 // leftovers looks for what nobody has and is still there, a TTL and a second after everything was closed and the last request,
-// which may be a copy that the network made, has arrived.
+// which may be a copy that the network made, has arrived. An instance counts a TTL from when the store delivered the
+// heartbeat, so the TTL begins after the last delivery that was stalled.
 func (r *run) leftovers() {
 	for _, at := range r.origins {
 		r.settle("requests", &at.browser.traffic)
+	}
+	if r.service != nil {
+		r.settle("requests to the store", &r.service.stalled)
 	}
 	time.Sleep(lock.DefaultTTL + time.Second)
 	if r.service != nil {

@@ -35,6 +35,8 @@ type service struct {
 	rate      float64     // of requests to the store that fail
 	stall     time.Duration
 	last      time.Time // the last time when an instance or the store was unhealthy
+
+	stalled sync.WaitGroup // requests to the store, and deliveries from it, that take more than a second
 }
 
 // instance is one process of the server.
@@ -73,6 +75,8 @@ func (s *service) link(dead <-chan struct{}) memory.Link {
 		if long > time.Second {
 			s.ill() // now, because a lease may end while the request waits
 			defer s.ill()
+			s.stalled.Add(1)
+			defer s.stalled.Done()
 		}
 		timer := time.NewTimer(long)
 		defer timer.Stop()
