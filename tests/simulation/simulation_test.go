@@ -30,10 +30,13 @@ var (
 	runsFlag    = flag.Int("runs", 0, "how many runs; 0 is as many as -for allows")
 )
 
+// hangLimit is the maximum real time of a run. The largest ones compute for ten seconds, and longer beside other programs.
+const hangLimit = 5 * time.Minute
+
 // simulate runs one seed in its own bubble. In a run that hangs, virtual time stops because a goroutine waits for a
 // mutex or computes forever.
 func simulate(t *testing.T, seed uint64) (result Result) {
-	defer time.AfterFunc(time.Minute, func() {
+	defer time.AfterFunc(hangLimit, func() {
 		debug.SetTraceback("all")
 		panic(fmt.Sprintf("the run with seed %d hangs", seed))
 	}).Stop()
