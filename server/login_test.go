@@ -74,18 +74,7 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 	}
 	p.SignIn(claims, "hush")
 	// A code of one browser signs no other one in, and none twice.
-	stays := webBrowser(t)
-	stays.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
-		if strings.HasSuffix(r.URL.Path, "/callback") {
-			return http.ErrUseLastResponse
-		}
-		return nil
-	}
-	response, err := stays.Get(s.URL + "/api/session/login")
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	callback := response.Header.Get("Location")
-	require.Contains(t, callback, "code=")
+	stays, callback := signInUntilCallback(t, s.URL)
 	other := webBrowser(t)
 	_, status, _ := browse(t, other, callback)
 	assert.Equal(t, http.StatusUnauthorized, status)
@@ -106,6 +95,46 @@ func with(claims map[string]any, name string, value any) map[string]any {
 		}
 	}
 	return changed
+}
+
+// signInUntilCallback begins a sign-in. It returns the browser, which has not opened the address of its callback yet.
+func signInUntilCallback(t *testing.T, server string) (browser *http.Client, callback string) {
+	t.Helper()
+	browser = webBrowser(t)
+	browser.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		if strings.HasSuffix(r.URL.Path, "/callback") {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	response, err := browser.Get(server + "/api/session/login")
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	callback = response.Header.Get("Location")
+	require.Contains(t, callback, "code=")
+	return browser, callback
+}
+
+// Link previews and proxies send HEAD. Such a request begins no sign-in and uses none up.
+func TestHeadKeepsTheSignIn(t *testing.T) {
+	t.Parallel()
+	p := oidctest.New(t)
+	s := start(t, func(c *server.Config) {
+		c.OIDCIssuer, c.OIDCAudience, c.OIDCSecret = p.Issuer(), "holdfast", writeFile(t, "hush\n")
+	})
+	p.SignIn(map[string]any{"iss": p.Issuer(), "sub": "ann", "aud": "holdfast", "exp": time.Now().Add(time.Hour).Unix()}, "hush")
+	browser, callback := signInUntilCallback(t, s.URL)
+	for _, address := range []string{s.URL + "/api/session/login", callback} {
+		response, err := browser.Head(address)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode, address)
+		assert.Equal(t, "GET", response.Header.Get("Allow"), address)
+		assert.Empty(t, response.Cookies(), address)
+	}
+	browse(t, browser, callback)
+	_, _, text := browse(t, browser, s.URL+"/api/session")
+	assert.Contains(t, text, `"user":"ann"`)
 }
 
 func TestAServerWithoutAProvider(t *testing.T) {

@@ -116,6 +116,8 @@ func New(c Config) (*API, error) {
 		a.calls = append(a.calls, pattern)
 		mux.Handle(pattern, a.guard(f))
 	}
+	mux.HandleFunc("HEAD "+loginPath, refuseHead)
+	mux.HandleFunc("HEAD "+callbackPath, refuseHead)
 	a.calls = append(a.calls, describePattern)
 	mux.HandleFunc(describePattern, serveDescription)
 	a.handler = a.cors(plainErrors(mux))
@@ -149,7 +151,7 @@ func (a *API) routes() map[string]serve {
 		"GET /api/session":                         a.showSession,
 		"POST /api/session":                        a.signIn,
 		"DELETE /api/session":                      a.signOut,
-		"GET /api/session/login":                   a.beginSignIn,
+		"GET " + loginPath:                         a.beginSignIn,
 		"GET " + callbackPath:                      a.endSignIn,
 	}
 }

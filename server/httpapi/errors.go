@@ -37,6 +37,7 @@ func (e *rateError) Error() string { return "Too many requests." }
 var (
 	errOrigin      = &apiError{http.StatusForbidden, "forbidden_origin", "This origin may not use the API; see --origin."}
 	errUnavailable = &apiError{http.StatusServiceUnavailable, "unavailable", "The store does not answer. Try again."}
+	errMethod      = &apiError{http.StatusMethodNotAllowed, "method_not_allowed", "This path has no such method."}
 	errInternal    = &apiError{http.StatusInternalServerError, "internal_error", "Something went wrong in the server."}
 	errUpgrade     = &apiError{http.StatusUpgradeRequired, "upgrade_required", "Events are a WebSocket."}
 	errDocumentID  = &apiError{http.StatusBadRequest, "invalid_request",
@@ -169,7 +170,7 @@ func plainErrors(mux *http.ServeMux) http.Handler {
 		handler.ServeHTTP(probe, r)
 		if probe.status == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", probe.header.Get("Allow"))
-			writeError(w, &apiError{http.StatusMethodNotAllowed, "method_not_allowed", "This path has no such method."})
+			writeError(w, errMethod)
 			return
 		}
 		writeError(w, &apiError{http.StatusNotFound, "not_found", "There is nothing here."})

@@ -8,7 +8,17 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
-const callbackPath = "/api/session/callback"
+const (
+	loginPath    = "/api/session/login"
+	callbackPath = "/api/session/callback"
+)
+
+// refuseHead responds to HEAD at a path whose GET changes the browser's cookies. Link previews and proxies send HEAD, and
+// the pattern of a GET matches it, too.
+func refuseHead(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Allow", http.MethodGet)
+	writeError(w, errMethod)
+}
 
 var errNoProvider = &apiError{http.StatusNotFound, "not_found", "This server has no provider where users sign in; see --oidc-issuer."}
 
