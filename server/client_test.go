@@ -203,6 +203,7 @@ func (s stream) next() event {
 	defer cancel()
 	_, text, err := s.conn.Read(ctx)
 	require.NoError(s.t, err)
+	require.NoError(s.t, openAPI().validate("openapi.json#/components/schemas/Event", text))
 	var e event
 	require.NoError(s.t, json.Unmarshal(text, &e))
 	return e

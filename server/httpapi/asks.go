@@ -47,8 +47,7 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	case errors.As(err, &refused) && refused.Busy:
 		return asks.ErrBusy
 	case errors.As(err, &refused):
-		writeJSON(w, http.StatusConflict, map[string]any{"success": false, "error": "handover_refused",
-			"message": "The holder keeps the lock.", "reason": refused.Reason})
+		writeJSON(w, http.StatusConflict, refusedReply{failure{false, "handover_refused", "The holder keeps the lock."}, refused.Reason})
 		return nil
 	case errors.As(err, new(*locks.DeniedError)):
 		return asks.ErrTimeout
@@ -57,7 +56,7 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	}
 	a.withdrawUnreceived(r, lease)
 	answer := granted(lease, request)
-	answer["lease_id"] = lease.ID
+	answer.LeaseID = lease.ID
 	writeJSON(w, http.StatusOK, answer)
 	return nil
 }
@@ -98,7 +97,7 @@ func (a *API) acceptAsk(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if err := a.Asks.Accept(r.Context(), by); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "Save, then release the lock: it goes to the one who asked."})
+	writeJSON(w, http.StatusOK, done{true, "Save, then release the lock: it goes to the one who asked."})
 	return nil
 }
 
@@ -111,7 +110,7 @@ func (a *API) refuseAsk(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if err := a.Asks.Refuse(r.Context(), by, body.Reason, body.Busy); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "You keep the lock."})
+	writeJSON(w, http.StatusOK, done{true, "You keep the lock."})
 	return nil
 }
 

@@ -66,7 +66,7 @@ func (a *API) breakLock(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if err := a.Locks.Break(ctx, lease, by, body.Reason); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "The lock has ended."})
+	writeJSON(w, http.StatusOK, done{true, "The lock has ended."})
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/server/audit"
 	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/sessions"
@@ -55,7 +56,7 @@ func describe(header http.Header, info content.Info) {
 		header.Set(saveHeader, save)
 	}
 	header.Set("Holdfast-Generation", info.Generation)
-	header.Set("Holdfast-Saved-At", at(info.SavedAt)) // Last-Modified has a resolution of seconds
+	header.Set("Holdfast-Saved-At", events.Time(info.SavedAt).String()) // Last-Modified has a resolution of seconds
 	header.Set("Last-Modified", info.SavedAt.UTC().Format(http.TimeFormat))
 	// The bytes come from another user and must never become a page of this origin.
 	header.Set("Content-Type", "application/octet-stream")
@@ -68,13 +69,11 @@ func (a *API) showHistory(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 	if err != nil {
 		return err
 	}
-	list := make([]map[string]any, len(history))
+	list := make([]generation, len(history))
 	for i, info := range history {
-		list[i] = map[string]any{
-			"generation": info.Generation, "etag": info.ETag, "token": info.Token, "size": info.Size, "saved_at": at(info.SavedAt),
-		}
+		list[i] = generation{info.Generation, info.ETag, info.Token, info.Size, events.Time(info.SavedAt)}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"generations": list})
+	writeJSON(w, http.StatusOK, historyReply{list})
 	return nil
 }
 
@@ -94,7 +93,7 @@ func (a *API) deleteDocument(w http.ResponseWriter, r *http.Request, s sessions.
 		if err := a.Contents.Erase(r.Context(), id, expected(r)); err != nil {
 			return err
 		}
-		writeJSON(w, http.StatusOK, map[string]any{"success": true})
+		writeJSON(w, http.StatusOK, done{Success: true})
 		return nil
 	}
 	owner, err := a.ownerAt(r.Context(), s, id)
@@ -104,7 +103,7 @@ func (a *API) deleteDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	if err := a.Contents.Delete(r.Context(), id, owner, token, expected(r)); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"success": true})
+	writeJSON(w, http.StatusOK, done{Success: true})
 	return nil
 }
 
@@ -125,18 +124,15 @@ func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, s sessions.S
 	if err != nil {
 		return err
 	}
-	list := make([]map[string]any, len(documents))
+	page := documentPage{Documents: make([]documentReply, len(documents))}
 	for i, d := range documents {
-		list[i] = map[string]any{
-			"document": d.Room, "size": d.Size, "saved_at": at(d.SavedAt), "etag": d.ETag,
-			"is_locked": a.Locks.Seen(locks.Document(d.Room), func(paths []locks.Path) bool { return len(a.readable(s, paths)) > 0 }),
-		}
+		page.Documents[i] = documentReply{d.Room, d.Size, events.Time(d.SavedAt), d.ETag,
+			a.Locks.Seen(locks.Document(d.Room), func(paths []locks.Path) bool { return len(a.readable(s, paths)) > 0 })}
 	}
-	body := map[string]any{"documents": list}
 	if int64(len(documents)) == limit {
-		body["next"] = documents[len(documents)-1].Room
+		page.Next = documents[len(documents)-1].Room
 	}
-	writeJSON(w, http.StatusOK, body)
+	writeJSON(w, http.StatusOK, page)
 	return nil
 }
 

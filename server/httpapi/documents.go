@@ -16,8 +16,6 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
-func at(t time.Time) string { return events.Time(t).String() }
-
 func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	var body lockBody
 	if err := readBody(w, r, &body, true); err != nil {
@@ -43,7 +41,7 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	lease, err := a.acquire(w, r, s, request)
 	var denied *locks.DeniedError
 	if errors.As(err, &denied) {
-		writeJSON(w, http.StatusConflict, alreadyLocked(denied))
+		writeJSON(w, http.StatusConflict, lockedAlready(denied))
 		return nil
 	}
 	if err != nil {
@@ -54,14 +52,8 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 }
 
 // granted is the response with a grant.
-func granted(lease locks.Lease, r locks.Request) map[string]any {
-	body := map[string]any{
-		"success": true, "locked_at": at(lease.LockedAt), "expires_at": at(lease.ExpiresAt), "token": lease.Token,
-	}
-	if r.Ticket != "" {
-		body["ticket"] = r.Ticket
-	}
-	return body
+func granted(lease locks.Lease, r locks.Request) grantReply {
+	return grantReply{Success: true, LockedAt: events.Time(lease.LockedAt), ExpiresAt: events.Time(lease.ExpiresAt), Token: lease.Token, Ticket: r.Ticket}
 }
 
 // documentRequest reads the parameters of a request for a document's lock from the query.
@@ -118,25 +110,13 @@ func (a *API) withdrawUnreceived(r *http.Request, lease locks.Lease) {
 	_ = a.Locks.Withdraw(ctx, lease)
 }
 
-func alreadyLocked(denied *locks.DeniedError) map[string]any {
-	body := map[string]any{
-		"success": false, "error": "already_locked", "message": "Others wait for this document and come first.",
-	}
+func lockedAlready(denied *locks.DeniedError) alreadyLocked {
+	reply := alreadyLocked{failure: failure{false, "already_locked", "Others wait for this document and come first."}}
 	if len(denied.Holders) > 0 {
-		for key, value := range public(denied.Holders[0]) {
-			body[key] = value
-		}
-		body["message"] = denied.Holders[0].Holder.Name + " is editing this document."
+		holder := public(denied.Holders[0])
+		reply.publicLease, reply.Message = &holder, holder.HolderName+" is editing this document."
 	}
-	return body
-}
-
-// public is the part of a lease that every client may see.
-func public(l locks.Lease) map[string]any {
-	return map[string]any{
-		"holder_id": l.Holder.ID, "holder_name": l.Holder.Name,
-		"locked_at": at(l.LockedAt), "expires_at": at(l.ExpiresAt),
-	}
+	return reply
 }
 
 func (a *API) renewDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
@@ -152,7 +132,7 @@ func (a *API) renewDocument(w http.ResponseWriter, r *http.Request, s sessions.S
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"success": true, "expires_at": at(lease.ExpiresAt)})
+	writeJSON(w, http.StatusOK, renewal{true, events.Time(lease.ExpiresAt)})
 	return nil
 }
 
@@ -170,7 +150,7 @@ func (a *API) unlockDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	if err := a.Locks.ReleaseAt(ctx, locks.Document(id), owner, token); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "You hold no lock on this document now."})
+	writeJSON(w, http.StatusOK, done{true, "You hold no lock on this document now."})
 	return nil
 }
 
@@ -184,17 +164,15 @@ func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	}
 	// A client that opens the events with ?after= misses nothing in between.
 	w.Header().Set("Holdfast-Revision", strconv.FormatInt(revision, 10))
-	body := map[string]any{"is_locked": false}
-	if lease.Token != 0 {
-		body = public(lease)
-		body["is_locked"] = true
-		body["is_my_lock"] = s.Owns(lease.Holder.ID)
-		body["token"] = lease.Token
-		if !lease.Records(locks.Document(id)) {
-			body["paths"], body["mode"] = a.readable(s, lease.Paths), lease.Mode
-		}
+	if lease.Token == 0 {
+		writeJSON(w, http.StatusOK, noLock{})
+		return nil
 	}
-	writeJSON(w, http.StatusOK, body)
+	reply := documentLock{noLock: noLock{true}, publicLease: public(lease), IsMyLock: s.Owns(lease.Holder.ID), Token: lease.Token}
+	if !lease.Records(locks.Document(id)) {
+		reply.Paths, reply.Mode = a.readable(s, lease.Paths), lease.Mode
+	}
+	writeJSON(w, http.StatusOK, reply)
 	return nil
 }
 
@@ -245,7 +223,7 @@ func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"success": true, "etag": info.ETag, "saved_at": at(info.SavedAt)})
+	writeJSON(w, http.StatusOK, savedReply{true, info.ETag, events.Time(info.SavedAt)})
 	return nil
 }
 

@@ -120,8 +120,8 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	var left *locks.LeftError
 	if errors.As(err, &left) {
-		writeJSON(w, http.StatusConflict, map[string]any{"success": false, "error": "left_behind",
-			"message": "A tab of this browser that is gone holds a lock in the way. Name its token in replace.", "tokens": left.Tokens})
+		writeJSON(w, http.StatusConflict, leftBehind{failure{false, "left_behind",
+			"A tab of this browser that is gone holds a lock in the way. Name its token in replace."}, left.Tokens})
 		return
 	}
 	var limited *rateError
@@ -141,7 +141,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func writeError(w http.ResponseWriter, e *apiError) {
-	writeJSON(w, e.status, map[string]any{"success": false, "error": e.code, "message": e.message})
+	writeJSON(w, e.status, failure{false, e.code, e.message})
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {

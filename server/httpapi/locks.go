@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/sessions"
@@ -43,30 +44,21 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	case err != nil:
 		return err
 	}
-	answer := granted(lease, request)
-	answer["lease_id"], answer["slot"] = lease.ID, lease.Slot
-	writeJSON(w, http.StatusOK, answer)
+	writeJSON(w, http.StatusOK, leaseGrant{granted(lease, request), lease.ID, lease.Slot})
 	return nil
 }
 
-func (a *API) refusal(code, message string, denied *locks.DeniedError, s sessions.Session) map[string]any {
-	return map[string]any{
-		"success": false, "error": code, "message": message, "holders": a.holders(denied.Holders, s),
-	}
+func (a *API) refusal(code, message string, denied *locks.DeniedError, s sessions.Session) deniedReply {
+	return deniedReply{failure{false, code, message}, a.holders(denied.Holders, s)}
 }
 
 // holders describes leases, with the paths that the session may read.
-func (a *API) holders(leases []locks.Lease, s sessions.Session) []map[string]any {
-	list := make([]map[string]any, len(leases))
+func (a *API) holders(leases []locks.Lease, s sessions.Session) []leaseReply {
+	list := make([]leaseReply, len(leases))
 	for i, l := range leases {
-		list[i] = public(l)
-		list[i]["paths"] = a.readable(s, l.Paths)
-		list[i]["mode"] = l.Mode
-		list[i]["slot"] = l.Slot
-		list[i]["token"] = l.Token
-		list[i]["is_mine"] = s.Owns(l.Holder.ID)
+		list[i] = leaseReply{publicLease: public(l), Paths: a.readable(s, l.Paths), Mode: l.Mode, Slot: l.Slot, Token: l.Token, IsMine: s.Owns(l.Holder.ID)}
 		if a.mayBreak(s, l) {
-			list[i]["lease_id"] = l.ID
+			list[i].LeaseID = l.ID
 		}
 	}
 	return list
@@ -84,7 +76,7 @@ func (a *API) renewLease(w http.ResponseWriter, r *http.Request, s sessions.Sess
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"success": true, "expires_at": at(expires)})
+	writeJSON(w, http.StatusOK, renewal{true, events.Time(expires)})
 	return nil
 }
 
@@ -103,7 +95,7 @@ func (a *API) releaseLease(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err := a.Locks.Release(ctx, r.PathValue("leaseId"), owner); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "You do not hold this lock now."})
+	writeJSON(w, http.StatusOK, done{true, "You do not hold this lock now."})
 	return nil
 }
 
@@ -116,7 +108,7 @@ func (a *API) giveUp(w http.ResponseWriter, r *http.Request, s sessions.Session)
 			return err
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"success": true, "message": "This acquisition has ended."})
+	writeJSON(w, http.StatusOK, done{true, "This acquisition has ended."})
 	return nil
 }
 
@@ -137,18 +129,11 @@ func (a *API) showPath(w http.ResponseWriter, r *http.Request, s sessions.Sessio
 	if err != nil {
 		return err
 	}
-	waiters := make([]map[string]any, len(page.Waiters))
+	waiters := make([]waiterReply, len(page.Waiters))
 	for i, v := range page.Waiters {
-		waiters[i] = map[string]any{
-			"holder_id": v.Holder.ID, "holder_name": v.Holder.Name, "paths": a.readable(s, v.Paths), "mode": v.Mode,
-			"since": at(v.Since), "is_mine": v.Holder.ID == s.HolderID,
-		}
+		waiters[i] = waiterReply{v.Holder.ID, v.Holder.Name, a.readable(s, v.Paths), v.Mode, events.Time(v.Since), v.Holder.ID == s.HolderID}
 	}
-	body := map[string]any{"holders": a.holders(page.Holders, s), "waiters": waiters}
-	if page.Next != "" {
-		body["next"] = page.Next
-	}
-	writeJSON(w, http.StatusOK, body)
+	writeJSON(w, http.StatusOK, listing{a.holders(page.Holders, s), waiters, page.Next})
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-dev/holdfast/server/audit"
+	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 	"github.com/holdfast-dev/holdfast/server/users"
 )
@@ -15,15 +16,13 @@ func (a *API) showSession(w http.ResponseWriter, _ *http.Request, s sessions.Ses
 	return nil
 }
 
-func (a *API) describeSession(s sessions.Session) map[string]any {
-	body := map[string]any{"success": true, "has_users": a.SignIn, "takes_bearer": a.Sessions.Users.Bearers(), "has_provider": a.Provider != nil, "signed_in": s.User.SignedIn()}
-	if s.User.SignedIn() {
-		body["user"] = s.Name
+func (a *API) describeSession(s sessions.Session) sessionReply {
+	reply := sessionReply{Success: true, HasUsers: a.SignIn, TakesBearer: a.Sessions.Users.Bearers(), HasProvider: a.Provider != nil,
+		SignedIn: s.User.SignedIn(), EndsAt: events.At(s.UserEnds)}
+	if reply.SignedIn {
+		reply.User = s.Name
 	}
-	if !s.UserEnds.IsZero() {
-		body["ends_at"] = at(s.UserEnds)
-	}
-	return body
+	return reply
 }
 
 // signIn has a browser remember the user whose key or token the request bears.
@@ -46,7 +45,7 @@ func (a *API) signOut(w http.ResponseWriter, r *http.Request, s sessions.Session
 	if s.User.SignedIn() {
 		a.noted(r, s, audit.Entry{Event: audit.SignedOut})
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"success": true})
+	writeJSON(w, http.StatusOK, done{Success: true})
 	return nil
 }
 
