@@ -5,8 +5,6 @@ package jsbridge
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/hack-pad/safejs"
@@ -34,7 +32,7 @@ func (s *Server) Send(ctx context.Context, r remote.Request) (remote.Reply, erro
 			return remote.Reply{}, err
 		}
 	}
-	call, err := port.Call("send", r.Method, s.url+r.Path, headers(r), body)
+	call, err := port.Call("send", r.Method, s.url+r.Path, r.Headers(), body)
 	if err != nil {
 		return remote.Reply{}, err
 	}
@@ -48,34 +46,6 @@ func (s *Server) Send(ctx context.Context, r remote.Request) (remote.Reply, erro
 		return remote.Reply{}, err
 	}
 	return readReply(value)
-}
-
-// headers returns the headers of the server's interface.
-func headers(r remote.Request) map[string]any {
-	h := make(map[string]any)
-	number := func(name string, n int64) {
-		if n != 0 {
-			h[name] = strconv.FormatInt(n, 10)
-		}
-	}
-	number("Holdfast-Token", r.Token)
-	number("Holdfast-Order", r.Save.Order)
-	if r.Bearer != "" {
-		h["Authorization"] = "Bearer " + r.Bearer
-	}
-	if r.Save.Draft != "" {
-		h["Holdfast-Save"] = r.Save.Draft + "/" + strconv.FormatInt(r.Save.Number, 10)
-	}
-	return h
-}
-
-// readSave reads the header Holdfast-Save.
-func readSave(text string) (s remote.Save) {
-	draft, number, _ := strings.Cut(text, "/")
-	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
-		s.Draft, s.Number = draft, n
-	}
-	return s
 }
 
 // readReply decodes the object that port.js makes of a response.
@@ -117,7 +87,7 @@ func readReply(v safejs.Value) (remote.Reply, error) {
 		RetryAfter: time.Duration(number("retryAfter")) * time.Millisecond,
 		Token:      number("token"), LockedAt: instant("lockedAt"), ExpiresAt: instant("expiresAt"), SavedAt: instant("savedAt"),
 		Lease: text("lease"), Slot: int(number("slot")), HolderName: text("holderName"), Mine: own, ETag: text("etag"),
-		Save: readSave(text("save")), Reason: text("reason"), Ticket: text("ticket"), Tokens: tokens,
+		Save: remote.ParseSave(text("save")), Reason: text("reason"), Ticket: text("ticket"), Tokens: tokens,
 	}
 	if body, err := v.Get("body"); err == nil && !body.IsUndefined() {
 		reply.Body, err = Bytes(body)

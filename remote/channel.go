@@ -247,19 +247,13 @@ func (c *Channel) listen(ctx context.Context, t *attendance, after *int64) {
 		}
 		round := fromServer + n.Ask
 		switch n.Type {
-		case noticeAsked:
+		case NoticeAsked:
 			c.mu.Lock()
 			c.asked[round] = t
 			c.mu.Unlock()
 			c.tell(autosave.Message{Kind: autosave.EditRequest, Round: round, From: n.HolderName, Remote: true})
-		case noticeAskEnded:
+		case NoticeAskEnded:
 			c.over(round)
 		}
 	})
 }
-
-// The notices that this package uses.
-const (
-	noticeAsked    = "document.asked"
-	noticeAskEnded = "document.ask_ended"
-)

@@ -55,8 +55,8 @@ func describe(header http.Header, info content.Info) {
 	if save := info.Save.String(); save != "" {
 		header.Set(saveHeader, save)
 	}
-	header.Set("Holdfast-Generation", info.Generation)
-	header.Set("Holdfast-Saved-At", events.Time(info.SavedAt).String()) // Last-Modified has a resolution of seconds
+	header.Set(generationHeader, info.Generation)
+	header.Set(savedAtHeader, events.Time(info.SavedAt).String()) // Last-Modified has a resolution of seconds
 	header.Set("Last-Modified", info.SavedAt.UTC().Format(http.TimeFormat))
 	// The bytes come from another user and must never become a page of this origin.
 	header.Set("Content-Type", "application/octet-stream")

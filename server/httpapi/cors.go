@@ -31,7 +31,7 @@ func (a *API) cors(next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		header.Set("Access-Control-Expose-Headers", "ETag, Retry-After, Holdfast-Revision, Holdfast-Saved-At, "+tokenHeader+", "+saveHeader)
+		header.Set("Access-Control-Expose-Headers", "ETag, Retry-After, "+revisionHeader+", "+savedAtHeader+", "+tokenHeader+", "+saveHeader)
 		next.ServeHTTP(w, r)
 	})
 }

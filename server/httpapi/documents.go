@@ -163,7 +163,7 @@ func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 		return err
 	}
 	// A client that opens the events with ?after= misses nothing in between.
-	w.Header().Set("Holdfast-Revision", strconv.FormatInt(revision, 10))
+	w.Header().Set(revisionHeader, strconv.FormatInt(revision, 10))
 	if lease.Token == 0 {
 		writeJSON(w, http.StatusOK, noLock{})
 		return nil
@@ -175,12 +175,6 @@ func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	writeJSON(w, http.StatusOK, reply)
 	return nil
 }
-
-const (
-	tokenHeader = "Holdfast-Token"
-	saveHeader  = "Holdfast-Save"  // <draft>/<number>: the snapshot of the text that a content is
-	orderHeader = "Holdfast-Order" // counts the writes of content under one token
-)
 
 // ownToken reads the optional token of a heartbeat or release. A request with a token concerns only the lock of its own
 // tab, not a lock that another tab of the same session holds by now.

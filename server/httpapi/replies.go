@@ -5,6 +5,16 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
+// The headers of the API besides those of HTTP and Holdfast-Session.
+const (
+	tokenHeader      = "Holdfast-Token"
+	saveHeader       = "Holdfast-Save"  // <draft>/<number>: the snapshot of the text that a content is
+	orderHeader      = "Holdfast-Order" // counts the writes of content under one token
+	savedAtHeader    = "Holdfast-Saved-At"
+	generationHeader = "Holdfast-Generation"
+	revisionHeader   = "Holdfast-Revision"
+)
+
 // The types of this file are the bodies of all replies in JSON. A field without omitempty is in every reply of its type.
 // A test compares them with the schemas of openapi.json.
 

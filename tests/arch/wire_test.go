@@ -214,16 +214,9 @@ func TestServerReadsEveryFieldThatClientsSend(t *testing.T) {
 
 // named returns what the groups of an expression match in the sources of a package.
 func named(t *testing.T, dir string, e *regexp.Regexp) []string {
-	files, err := filepath.Glob(filepath.Join("..", "..", dir, "*.go"))
-	require.NoError(t, err)
 	names := map[string]bool{}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, m := range e.FindAllStringSubmatch(string(text), -1) {
+	for _, file := range sourcesOf(t, dir) {
+		for _, m := range e.FindAllStringSubmatch(read(t, file), -1) {
 			for _, name := range m[1:] {
 				if name != "" {
 					names[name] = true
@@ -232,4 +225,16 @@ func named(t *testing.T, dir string, e *regexp.Regexp) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+// sourcesOf returns the Go sources of a package without its tests.
+func sourcesOf(t *testing.T, dir string) (files []string) {
+	found, err := filepath.Glob(filepath.Join("..", "..", dir, "*.go"))
+	require.NoError(t, err)
+	for _, file := range found {
+		if !strings.HasSuffix(file, "_test.go") {
+			files = append(files, dir+"/"+filepath.Base(file))
+		}
+	}
+	return files
 }

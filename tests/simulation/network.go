@@ -3,7 +3,6 @@ package simulation
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/remote"
+	"github.com/holdfast-dev/holdfast/tests/remotehttp"
 )
 
 const (
@@ -168,7 +168,8 @@ func (x *exchange) serve(in *instance, net weather) {
 			case <-in.dead:
 				x.back(net, answer{err: errBroken}, nil)
 			default:
-				x.back(net, read(response), response.Cookies())
+				reply, err := remotehttp.ReadReply(response)
+				x.back(net, answer{reply, err}, response.Cookies())
 			}
 			return
 		case <-hears:
@@ -220,17 +221,10 @@ func (b *browser) keep(cookies []*http.Cookie) {
 
 // request returns the request in the form that the server receives.
 func (x *exchange) request(ctx context.Context) *http.Request {
-	var body []byte
-	if x.r.Fields != nil {
-		body, _ = json.Marshal(x.r.Fields) // strings, numbers and lists of them
-	} else if x.r.Body != nil {
-		body = x.r.Body
-	}
+	body, _ := remotehttp.Body(x.r) // its fields are strings, numbers and lists of them
 	r := httptest.NewRequestWithContext(ctx, x.r.Method, serverURL+x.r.Path, bytes.NewReader(body))
 	r.Header.Set("Origin", x.origin)
-	for name, value := range headers(x.r) {
-		r.Header.Set(name, value)
-	}
+	remotehttp.SetHeaders(r.Header, x.r)
 	for _, c := range x.cookies {
 		r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
 	}

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 	"strconv"
 	"strings"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/remote"
-	"github.com/holdfast-dev/holdfast/server/events"
+	"github.com/holdfast-dev/holdfast/tests/remotehttp"
 )
 
 const (
@@ -103,12 +102,12 @@ func (b *browser) carry(ctx context.Context, text []byte, notices chan<- remote.
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	var e events.Event
-	if err := json.Unmarshal(text, &e); err != nil {
+	n, err := remotehttp.ReadNotice(text)
+	if err != nil {
 		return err
 	}
 	select {
-	case notices <- remote.Notice{Type: e.Type, Revision: e.Revision, Token: e.Token, Ask: e.Ask, HolderName: e.HolderName}:
+	case notices <- n:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
