@@ -89,12 +89,12 @@ func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (rem
 	}
 	q := &inquiry{id: strconv.FormatInt(n.token, 10), token: holder.token, by: b.owner()}
 	n.question = q
-	n.notify("document.asked", q)
+	n.notify(remote.NoticeAsked, q)
 	defer func() { n.question = nil; n.change() }()
 	limit := time.Now().Add(time.Duration(grace) * time.Millisecond)
 	for {
 		if reply, answered := n.repeated(whole); answered {
-			n.notify("document.ask_ended", q)
+			n.notify(remote.NoticeAskEnded, q)
 			return reply, nil
 		}
 		switch now := n.now(); {
@@ -103,18 +103,18 @@ func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (rem
 			whole.first = true
 			return b.lock(ctx, whole)
 		case q.refused && q.busy:
-			n.notify("document.ask_ended", q)
+			n.notify(remote.NoticeAskEnded, q)
 			return remote.Reply{Status: 409, Error: "handover_busy"}, nil
 		case q.refused:
-			n.notify("document.ask_ended", q)
+			n.notify(remote.NoticeAskEnded, q)
 			return remote.Reply{Status: 409, Error: "handover_refused", Reason: q.reason}, nil
 		case !time.Now().Before(limit):
-			n.notify("document.ask_ended", q)
+			n.notify(remote.NoticeAskEnded, q)
 			return remote.Reply{Status: 408, Error: "handover_timeout"}, nil
 		}
 		accepted := q.accepted
 		if err := n.pause(ctx, min(time.Until(limit), time.Until(n.now().expires))); err != nil {
-			n.notify("document.ask_ended", q)
+			n.notify(remote.NoticeAskEnded, q)
 			return remote.Reply{}, err
 		}
 		if q.accepted && !accepted {

@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
 func (c client) withToken(token int64) client {
-	return c.with("Holdfast-Token", strconv.FormatInt(token, 10))
+	return c.with(remote.HeaderToken, strconv.FormatInt(token, 10))
 }
 
 // asks sends a question; the answer comes in the channel.
@@ -55,7 +56,7 @@ func TestHolderPassesTheLockOn(t *testing.T) {
 
 	asked := bob.asks(t.Context(), "?ticket=b", map[string]any{"name": "Bob", "grace_ms": 10000})
 	question := heard.next()
-	assert.Equal(t, "document.asked", question["type"])
+	assert.Equal(t, remote.NoticeAsked, question["type"])
 	assert.Equal(t, "Bob", question["holder_name"])
 	assert.EqualValues(t, token, question["token"])
 	assert.NotEmpty(t, question["ask_id"])
@@ -68,10 +69,10 @@ func TestHolderPassesTheLockOn(t *testing.T) {
 	require.Equal(t, http.StatusOK, granted.status, string(granted.text))
 	assert.Greater(t, granted.token(), token)
 	assert.NotEmpty(t, granted.body["locked_at"])
-	assert.Equal(t, "document.updated", heard.next()["type"])
+	assert.Equal(t, remote.NoticeUpdated, heard.next()["type"])
 	ended, begun := heard.next(), heard.next()
-	assert.Equal(t, []any{"document.unlocked", "transferred"}, []any{ended["type"], ended["reason"]})
-	assert.Equal(t, []any{"document.locked", "Bob"}, []any{begun["type"], begun["holder_name"]})
+	assert.Equal(t, []any{remote.NoticeUnlocked, "transferred"}, []any{ended["type"], ended["reason"]})
+	assert.Equal(t, []any{remote.NoticeLocked, "Bob"}, []any{begun["type"], begun["holder_name"]})
 	bob.seesWaiting("documents/r", 1)
 
 	// A client that asks again, because the answer was lost, gets the same lock.
@@ -102,7 +103,7 @@ func TestHolderRefuses(t *testing.T) {
 	assertError(t, ann.do("POST", lockOf("r")+"/accept", nil), http.StatusNotFound, "ask_not_found")
 	heard := s.events(t, "r", "")
 	asked := bob.asks(t.Context(), "?ticket=b", map[string]any{"grace_ms": 20000})
-	heard.nextOf("document.asked")
+	heard.nextOf(remote.NoticeAsked)
 
 	// One question at a time, and the holder alone answers it, for the lock that it has.
 	assertError(t, <-eve.asks(t.Context(), "", nil), http.StatusConflict, "handover_busy")
@@ -113,7 +114,7 @@ func TestHolderRefuses(t *testing.T) {
 	refused := <-asked
 	assertError(t, refused, http.StatusConflict, "handover_refused")
 	assert.Equal(t, "in a call", refused.body["reason"])
-	assert.Equal(t, "refused", heard.nextOf("document.ask_ended")["reason"])
+	assert.Equal(t, "refused", heard.nextOf(remote.NoticeAskEnded)["reason"])
 	assert.EqualValues(t, token, bob.do("GET", lockOf("r"), nil).body["token"])
 	assertNothingAsked(t, s)
 
@@ -131,7 +132,7 @@ func TestHolderRefuses(t *testing.T) {
 	wait(eve, "")
 	ann.seesWaiting("documents/r", 1)
 	asked = bob.asks(t.Context(), "?ticket=c", map[string]any{"grace_ms": 20000})
-	heard.nextOf("document.asked")
+	heard.nextOf(remote.NoticeAsked)
 	require.Equal(t, http.StatusOK, ann.do("POST", refuse, map[string]any{"busy": true}).status)
 	assertError(t, <-asked, http.StatusConflict, "handover_busy")
 	wait(bob, "&ticket=c")
@@ -149,11 +150,11 @@ func TestHolderDoesNotAnswer(t *testing.T) {
 	began := time.Now()
 	assertError(t, <-bob.asks(t.Context(), "", map[string]any{"grace_ms": 300}), http.StatusRequestTimeout, "handover_timeout")
 	assert.WithinRange(t, time.Now(), began.Add(300*time.Millisecond), began.Add(5*time.Second))
-	assert.Equal(t, "timeout", heard.nextOf("document.ask_ended")["reason"])
+	assert.Equal(t, "timeout", heard.nextOf(remote.NoticeAskEnded)["reason"])
 
 	// A holder that has accepted hands over once it releases.
 	asked := bob.asks(t.Context(), "", map[string]any{"grace_ms": 20000})
-	heard.nextOf("document.asked")
+	heard.nextOf(remote.NoticeAsked)
 	require.Equal(t, http.StatusOK, ann.do("POST", lockOf("r")+"/accept", nil).status)
 	ann.do("DELETE", lockOf("r"), nil)
 	assert.Equal(t, http.StatusOK, (<-asked).status)
@@ -169,10 +170,10 @@ func TestAskerThatDisconnectsGetsNothing(t *testing.T) {
 	heard := s.events(t, "r", "")
 	ctx, leave := context.WithCancel(t.Context())
 	asked := bob.asks(ctx, "?ticket=b", nil)
-	heard.nextOf("document.asked")
+	heard.nextOf(remote.NoticeAsked)
 	leave()
 	<-asked
-	assert.Equal(t, "cancelled", heard.nextOf("document.ask_ended")["reason"])
+	assert.Equal(t, "cancelled", heard.nextOf(remote.NoticeAskEnded)["reason"])
 	assertError(t, ann.do("POST", lockOf("r")+"/refuse", nil), http.StatusNotFound, "ask_not_found")
 	ann.do("DELETE", lockOf("r"), nil)
 	assert.Equal(t, http.StatusOK, eve.do("POST", lockOf("r"), nil).status)

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/backup"
 	"github.com/holdfast-dev/holdfast/server/kv"
@@ -60,7 +61,7 @@ func (w *writers) work(ctx context.Context, c client) {
 		if err != nil || !assert.Equal(c.t, http.StatusOK, a.status, string(a.text)) {
 			return
 		}
-		saved, err := c.with("Holdfast-Token", fmt.Sprint(a.token())).try(ctx, "PUT", contentOf(document), textOf(document, number))
+		saved, err := c.with(remote.HeaderToken, fmt.Sprint(a.token())).try(ctx, "PUT", contentOf(document), textOf(document, number))
 		if err != nil || !assert.Equal(c.t, http.StatusOK, saved.status, string(saved.text)) {
 			return
 		}
@@ -207,7 +208,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	for document, token := range w.tokens {
 		assert.Greater(t, revision, token+1_000_000)
 		resumed := again.events(t, document, fmt.Sprint("?after=", token)).next()
-		assert.Equal(t, "document.state", resumed["type"], "what followed is unknown")
+		assert.Equal(t, remote.NoticeState, resumed["type"], "what followed is unknown")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -45,10 +46,10 @@ func TestBreakingALock(t *testing.T) {
 	}
 	require.Equal(t, http.StatusOK, root.do("POST", lockOf("r")+"/break", reason).status)
 	e := events.next()
-	if e["type"] == "document.locked" { // ann's lock, which a slow server noticed after the stream began
+	if e["type"] == remote.NoticeLocked { // ann's lock, which a slow server noticed after the stream began
 		e = events.next()
 	}
-	assert.Equal(t, "document.unlocked", e["type"])
+	assert.Equal(t, remote.NoticeUnlocked, e["type"])
 	assert.Equal(t, "broken", e["reason"])
 	assert.Equal(t, "root", e["by_name"])
 	assert.Equal(t, "she is on holiday", e["why"])
@@ -99,7 +100,7 @@ func TestAuditLog(t *testing.T) {
 		c.Audit = path
 	})
 	root, ann := s.as(t, "root-key"), s.as(t, "ann-key")
-	saved := ann.with("Holdfast-Token", fmt.Sprint(ann.do("POST", lockOf("r"), nil).token())).do("PUT", "/api/documents/r/content", nil)
+	saved := ann.with(remote.HeaderToken, fmt.Sprint(ann.do("POST", lockOf("r"), nil).token())).do("PUT", "/api/documents/r/content", nil)
 	require.Equal(t, http.StatusOK, saved.status)
 	assertError(t, ann.do("POST", lockOf("r")+"/break?holder_name=secret", map[string]any{"reason": "x"}), http.StatusForbidden, "not_allowed")
 	assertError(t, s.as(t, "eve-key").do("GET", lockOf("r"), nil), http.StatusUnauthorized, "unauthenticated")

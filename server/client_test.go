@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/servertest"
 )
@@ -164,7 +165,7 @@ func (c client) lock(document string) int64 {
 
 func (c client) save(document string, token int64, data string) answer {
 	c.t.Helper()
-	return c.with("Holdfast-Token", strconv.FormatInt(token, 10)).do("PUT", contentOf(document), data)
+	return c.with(remote.HeaderToken, strconv.FormatInt(token, 10)).do("PUT", contentOf(document), data)
 }
 
 func (a answer) token() int64 { n, _ := a.body["token"].(float64); return int64(n) }

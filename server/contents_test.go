@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
@@ -67,7 +68,7 @@ func TestADocumentIsDeleted(t *testing.T) {
 		require.Equal(t, http.StatusOK, ann.save("r", token, fmt.Sprint(i)).status)
 	}
 	deleted := func(c client, token int64) answer {
-		return c.with("Holdfast-Token", strconv.FormatInt(token, 10)).do("DELETE", "/api/documents/r", nil)
+		return c.with(remote.HeaderToken, strconv.FormatInt(token, 10)).do("DELETE", "/api/documents/r", nil)
 	}
 	assertError(t, deleted(bob, token), http.StatusForbidden, "not_locked_by_user")
 	assertError(t, deleted(ann, token+1000), http.StatusConflict, "stale_token")
@@ -146,7 +147,7 @@ func TestConditionsOfContents(t *testing.T) {
 	assert.Equal(t, 412, ann.with("If-Match", "*").save("other", other, "x").status)
 	assert.Equal(t, 200, ann.with("If-None-Match", "*").save("other", other, "x").status)
 
-	deletion := ann.with("Holdfast-Token", strconv.FormatInt(other, 10)).with("If-Match", `"x"`)
+	deletion := ann.with(remote.HeaderToken, strconv.FormatInt(other, 10)).with("If-Match", `"x"`)
 	assertError(t, deletion.do("DELETE", "/api/documents/other", nil), http.StatusPreconditionFailed, "precondition_failed")
 
 	for _, path := range s.files(t) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/servertest"
 )
@@ -171,7 +172,7 @@ func TestPropertiesAreKept(t *testing.T) {
 	ann.status(http.StatusInsufficientStorage, "PROPPATCH /dav/c/b "+strings.ReplaceAll(tooLarge, "urn:x", "urn:z"))
 
 	token := ann.lock("c~.a")
-	require.Equal(t, http.StatusOK, ann.with("Holdfast-Token", fmt.Sprint(token)).do("DELETE", "/api/documents/c~.a", nil).status)
+	require.Equal(t, http.StatusOK, ann.with(remote.HeaderToken, fmt.Sprint(token)).do("DELETE", "/api/documents/c~.a", nil).status)
 	require.Equal(t, http.StatusOK, ann.save("c~.a", token, "anew").status)
 	assert.NotContains(t, string(far.do("PROPFIND", "/dav/c/a", nil).text), "color")
 }

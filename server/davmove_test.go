@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
@@ -49,8 +50,8 @@ func TestAMovedDocumentKeepsItsHistory(t *testing.T) {
 	}
 	assert.Contains(t, string(ann.with("Depth", "0").do("PROPFIND", "/dav/c/new", nil).text), "color")
 	assertError(t, ann.do("GET", "/api/documents/plan/history", nil), http.StatusNotFound, "document_not_found")
-	for e := events.next(); e["type"] != "document.updated"; e = events.next() {
-		assert.NotEqual(t, "document.state", e["type"])
+	for e := events.next(); e["type"] != remote.NoticeUpdated; e = events.next() {
+		assert.NotEqual(t, remote.NoticeState, e["type"])
 	}
 
 	ann.status(http.StatusInsufficientStorage, "PUT /dav/more no")

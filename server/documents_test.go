@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
@@ -132,7 +133,7 @@ func TestContent(t *testing.T) {
 	assertError(t, ann.do("GET", contentOf("r"), nil), http.StatusNotFound, "document_not_found")
 	token := ann.lock("r")
 	for _, bad := range []string{"", "x", "0", "-1", "1.5"} {
-		assertError(t, ann.with("Holdfast-Token", bad).do("PUT", contentOf("r"), "x"), http.StatusBadRequest, "invalid_request")
+		assertError(t, ann.with(remote.HeaderToken, bad).do("PUT", contentOf("r"), "x"), http.StatusBadRequest, "invalid_request")
 	}
 	assertError(t, bob.save("r", token, "x"), http.StatusForbidden, "not_locked_by_user")
 	assertError(t, bob.save("r", 1, "x"), http.StatusForbidden, "not_locked_by_user")
@@ -146,7 +147,7 @@ func TestContent(t *testing.T) {
 	read := bob.do("GET", contentOf("r"), nil)
 	assert.Equal(t, "first", string(read.text))
 	assert.Equal(t, saved.body["etag"], read.header.Get("ETag"))
-	assert.Equal(t, token, mustInt(t, read.header.Get("Holdfast-Token")))
+	assert.Equal(t, token, mustInt(t, read.header.Get(remote.HeaderToken)))
 	assert.Contains(t, read.header.Get("Content-Security-Policy"), "sandbox")
 	assert.Equal(t, http.StatusNotModified, bob.with("If-None-Match", read.header.Get("ETag")).do("GET", contentOf("r"), nil).status)
 

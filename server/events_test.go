@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
@@ -62,13 +63,13 @@ func TestEventsTellEverybodyEverything(t *testing.T) {
 			fmt.Sprint("document.locked <nil> ", float64(later)),
 			fmt.Sprint("document.unlocked released ", float64(later)),
 		}, types)
-		locked := list[fmt.Sprint("document.locked", float64(token))]
+		locked := list[fmt.Sprint(remote.NoticeLocked, float64(token))]
 		assert.Equal(t, sessions.HolderID("ann"), locked["holder_id"])
 		assert.Equal(t, "Ann", locked["holder_name"])
 		assert.NotEmpty(t, locked["locked_at"])
 		assert.NotEmpty(t, locked["expires_at"])
 		assert.Equal(t, token, locked.revision())
-		updated := list[fmt.Sprint("document.updated", float64(token))]
+		updated := list[fmt.Sprint(remote.NoticeUpdated, float64(token))]
 		assert.Equal(t, saved.body["etag"], updated["etag"])
 		assert.Equal(t, saved.body["saved_at"], updated["saved_at"])
 	}
@@ -99,7 +100,7 @@ func TestResumingAfterARevision(t *testing.T) {
 	shown := ann.do("GET", lockOf("r"), nil)
 	from := s.events(t, "r", "?after="+shown.header.Get("Holdfast-Revision"))
 	ann.lock("r")
-	assert.Equal(t, "document.locked", from.next()["type"])
+	assert.Equal(t, remote.NoticeLocked, from.next()["type"])
 }
 
 func TestCompactedEventsComeAsTheState(t *testing.T) {
@@ -112,7 +113,7 @@ func TestCompactedEventsComeAsTheState(t *testing.T) {
 	listening := s.events(t, "r", fmt.Sprint("?after=", token))
 	saved := ann.save("r", token, "text")
 	// A server that has not heard of all this before the compaction ends its streams, see TestHubThatMissesACompaction.
-	require.Equal(t, "document.updated", listening.next()["type"])
+	require.Equal(t, remote.NoticeUpdated, listening.next()["type"])
 	_, now, err := s.Store().Get(t.Context(), "any")
 	require.NoError(t, err)
 	require.NoError(t, s.Store().Compact(t.Context(), now))
@@ -120,14 +121,14 @@ func TestCompactedEventsComeAsTheState(t *testing.T) {
 	for _, after := range []int64{0, old, now + 1_000_000} {
 		resumed := s.events(t, "r", fmt.Sprint("?after=", after))
 		state := resumed.next()
-		assert.Equal(t, "document.state", state["type"])
+		assert.Equal(t, remote.NoticeState, state["type"])
 		assert.Equal(t, true, state["is_locked"])
 		assert.Equal(t, "Ann", state["holder_name"])
 		assert.Equal(t, float64(token), state["token"])
 		assert.Equal(t, saved.body["etag"], state["etag"])
 		assert.GreaterOrEqual(t, state.revision(), now)
 		saved = ann.save("r", token, fmt.Sprint("more", after))
-		assert.Equal(t, "document.updated", resumed.next()["type"])
+		assert.Equal(t, remote.NoticeUpdated, resumed.next()["type"])
 	}
 	empty := s.events(t, "never", "?after=0").next()
 	assert.Equal(t, false, empty["is_locked"])
@@ -182,7 +183,7 @@ func follow(t *testing.T, servers []*instance, i int, after int64) (seen []int64
 			}
 			var e event
 			assert.NoError(t, json.Unmarshal(text, &e))
-			if e["type"] == "document.updated" {
+			if e["type"] == remote.NoticeUpdated {
 				return seen
 			}
 			after = e.revision()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
@@ -42,7 +43,7 @@ func assertUnlocked(t *testing.T, s stream, control *instance, sent, answered ti
 		granted <- time.Now()
 	}()
 	e := s.next()
-	for e["type"] != "document.unlocked" {
+	for e["type"] != remote.NoticeUnlocked {
 		e = s.next()
 	}
 	told := time.Now()
@@ -156,7 +157,7 @@ func TestExpiryWhileAllServersAreDown(t *testing.T) {
 	time.Sleep(c.LockTTL)
 	s = startWith(t, c)
 	e := s.events(t, "r", fmt.Sprint("?after=", token)).next() // a token is the revision of its lock
-	assert.Equal(t, "document.unlocked", e["type"])
+	assert.Equal(t, remote.NoticeUnlocked, e["type"])
 	assert.Equal(t, float64(token), e["token"])
 	assert.Greater(t, s.as(t, "bob").lock("r"), token)
 }

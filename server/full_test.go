@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
@@ -102,7 +103,7 @@ func TestAFullDisk(t *testing.T) {
 	for document, token := range tokens {
 		if document != full {
 			require.Equal(t, http.StatusOK,
-				ann.with("Holdfast-Token", strconv.FormatInt(token, 10)).do("DELETE", "/api/documents/"+document, nil).status)
+				ann.with(remote.HeaderToken, strconv.FormatInt(token, 10)).do("DELETE", "/api/documents/"+document, nil).status)
 		}
 	}
 	require.EventuallyWithT(t, func(t *assert.CollectT) {

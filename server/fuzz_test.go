@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -32,7 +33,7 @@ func FuzzBodies(f *testing.F) {
 		}
 		request.URL.Path, request.URL.RawQuery, _ = strings.Cut(path, "?")
 		request.Header.Set("Authorization", "Bearer "+secret)
-		request.Header.Set("Holdfast-Token", token)
+		request.Header.Set(remote.HeaderToken, token)
 		answer := httptest.NewRecorder()
 		s.Handler().ServeHTTP(answer, request)
 		assert.Less(t, answer.Code, 500, answer.Body.String())

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
@@ -237,7 +238,7 @@ func TestDocumentsOfOneSessionHaveABound(t *testing.T) {
 
 	require.Equal(t, http.StatusOK, ann.do("DELETE", lockOf("a"), nil).status)
 	token := strconv.FormatInt(bob.lock("a"), 10)
-	require.Equal(t, http.StatusOK, bob.with("Holdfast-Token", token).do("DELETE", "/api/documents/a", nil).status)
+	require.Equal(t, http.StatusOK, bob.with(remote.HeaderToken, token).do("DELETE", "/api/documents/a", nil).status)
 	assert.Equal(t, http.StatusOK, ann.save("c", tokens["c"], "text").status)
 }
 
@@ -273,7 +274,7 @@ func TestLimitsOfAUser(t *testing.T) {
 	require.Equal(t, http.StatusOK, one.save("a", first, "again").status)
 	assertError(t, other.save("b", other.lock("b"), "text"), http.StatusInsufficientStorage, "too_many_documents")
 	require.Equal(t, http.StatusOK, bob.save("bobs", bob.lock("bobs"), "text").status)
-	deleted := one.with("Holdfast-Token", strconv.FormatInt(first, 10)).do("DELETE", "/api/documents/a", nil)
+	deleted := one.with(remote.HeaderToken, strconv.FormatInt(first, 10)).do("DELETE", "/api/documents/a", nil)
 	require.Equal(t, http.StatusOK, deleted.status)
 	assert.Equal(t, http.StatusOK, other.save("b", other.lock("b"), "text").status)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server/httpapi"
 )
 
@@ -146,7 +147,7 @@ func TestDescribedCallsSucceed(t *testing.T) {
 	ok(ann, "GET", "/api/openapi.json", nil)
 	ok(bob, "GET", lockOf("d"), nil)
 	token := fmt.Sprint(ok(ann, "POST", lockOf("d")+"?ticket=t", map[string]any{"holder_name": "x"}).token())
-	holder := ann.with("Holdfast-Token", token)
+	holder := ann.with(remote.HeaderToken, token)
 	ok(bob, "GET", lockOf("d"), nil)
 	ok(holder, "PUT", lockOf("d"), nil)
 	ok(holder, "PUT", contentOf("d"), "text")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 )
 
@@ -27,7 +28,7 @@ func (i *instance) browserWith(t *testing.T, cookies ...string) client {
 }
 
 func (c client) speaking(token int64) client {
-	return c.with("Holdfast-Token", strconv.FormatInt(token, 10))
+	return c.with(remote.HeaderToken, strconv.FormatInt(token, 10))
 }
 
 // Browsers send one cookie from all origins of a site and from all ports of a host, and each origin has Web Locks of its own.

@@ -10,6 +10,8 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // secretRules hide the document "secret" from everybody but root. Bob may read and lock the rest, Ann may write it too.
@@ -34,7 +36,7 @@ func every(document string) map[string]func(client) answer {
 		if rest != "" {
 			rest = "/" + rest
 		}
-		list[call] = func(c client) answer { return c.with("Holdfast-Token", "7").do(method, path+rest, nil) }
+		list[call] = func(c client) answer { return c.with(remote.HeaderToken, "7").do(method, path+rest, nil) }
 	}
 	list["GET locks"] = func(c client) answer { return c.do("GET", "/api/locks?path=documents/"+document, nil) }
 	list["POST locks"] = func(c client) answer {
@@ -53,7 +55,7 @@ func TestAHiddenDocumentIsLikeNone(t *testing.T) {
 	root := hidden.as(t, "root-key")
 	locked := root.do("POST", lockOf("secret"), nil)
 	require.Equal(t, http.StatusOK, locked.status)
-	saved := root.with("Holdfast-Token", fmt.Sprint(int64(locked.body["token"].(float64)))).do("PUT", "/api/documents/secret/content", nil)
+	saved := root.with(remote.HeaderToken, fmt.Sprint(int64(locked.body["token"].(float64)))).do("PUT", "/api/documents/secret/content", nil)
 	require.Equal(t, http.StatusOK, saved.status, string(saved.text))
 
 	for name, call := range every("secret") {
@@ -82,7 +84,7 @@ func TestListingsLeaveOutWhatIsHidden(t *testing.T) {
 	root, bob := s.as(t, "root-key"), s.as(t, "bob-key")
 	for _, id := range []string{"a", "secret", "z"} {
 		token := root.do("POST", lockOf(id), nil).body["token"].(float64)
-		require.Equal(t, http.StatusOK, root.with("Holdfast-Token", fmt.Sprint(int64(token))).do("PUT", "/api/documents/"+id+"/content", nil).status)
+		require.Equal(t, http.StatusOK, root.with(remote.HeaderToken, fmt.Sprint(int64(token))).do("PUT", "/api/documents/"+id+"/content", nil).status)
 		require.Equal(t, http.StatusOK, root.do("DELETE", lockOf(id), nil).status)
 	}
 	both := root.do("POST", "/api/locks", map[string]any{"paths": [][]string{{"documents", "secret", "x"}, {"place"}}, "ttl_ms": 60000})
@@ -152,7 +154,7 @@ func TestPermissionsOfWritersAndRooms(t *testing.T) {
 	s := startWithUsers(t, secretRules)
 	bob, ann := s.as(t, "bob-key"), s.as(t, "ann-key")
 	token := bob.do("POST", lockOf("r"), nil).body["token"]
-	refused := bob.with("Holdfast-Token", fmt.Sprint(token)).do("PUT", "/api/documents/r/content", nil)
+	refused := bob.with(remote.HeaderToken, fmt.Sprint(token)).do("PUT", "/api/documents/r/content", nil)
 	assertError(t, refused, http.StatusForbidden, "not_allowed")
 
 	enter := func(c client) *visitor {

@@ -7,12 +7,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // saveAs saves as a numbered snapshot of a draft.
 func (c client) saveAs(document string, token int64, save, data string) answer {
 	c.t.Helper()
-	return c.with("Holdfast-Save", save).save(document, token, data)
+	return c.with(remote.HeaderSave, save).save(document, token, data)
 }
 
 // A request that the client gave up may reach the server after a later one that the server has acknowledged.
@@ -26,7 +28,7 @@ func TestStalledSaveOverwritesNoLaterOne(t *testing.T) {
 	assertError(t, stalled, http.StatusConflict, "stale_save")
 	now := ann.do("GET", contentOf("r"), nil)
 	assert.Equal(t, "seven", string(now.text))
-	assert.Equal(t, "draft-1/7", now.header.Get("Holdfast-Save"))
+	assert.Equal(t, "draft-1/7", now.header.Get(remote.HeaderSave))
 
 	// A draft counts for itself, and a token too.
 	require.Equal(t, http.StatusOK, ann.saveAs("r", token, "draft-2/1", "another text").status)
@@ -38,7 +40,7 @@ func TestStalledSaveOverwritesNoLaterOne(t *testing.T) {
 	require.Equal(t, http.StatusOK, ann.save("r", token, "plain").status)
 	now = ann.do("GET", contentOf("r"), nil)
 	assert.Equal(t, "plain", string(now.text))
-	assert.Empty(t, now.header.Get("Holdfast-Save"))
+	assert.Empty(t, now.header.Get(remote.HeaderSave))
 }
 
 // A client repeats a save whose answer it has lost.
@@ -57,7 +59,7 @@ func TestRepeatedSaveChangesNothing(t *testing.T) {
 	require.Equal(t, http.StatusOK, ann.saveAs("r", token, "d/8", "eight").status)
 	updates := 0
 	for e := events.next(); ; e = events.next() {
-		if e["type"] == "document.updated" {
+		if e["type"] == remote.NoticeUpdated {
 			updates++
 			if e["etag"] != saved.body["etag"] {
 				break
@@ -74,7 +76,7 @@ func TestSavesOfOneTokenKeepTheirOrder(t *testing.T) {
 	ann := s.as(t, "ann")
 	token := ann.lock("r")
 	save := func(order int, name, data string) answer {
-		return ann.with("Holdfast-Order", strconv.Itoa(order)).saveAs("r", token, name, data)
+		return ann.with(remote.HeaderOrder, strconv.Itoa(order)).saveAs("r", token, name, data)
 	}
 	require.Equal(t, http.StatusOK, save(2, "new/1", "new").status)
 	assertError(t, save(1, "old/900", "old"), http.StatusConflict, "stale_save")
@@ -98,6 +100,6 @@ func TestMalformedSaveHeaders(t *testing.T) {
 		assertError(t, ann.saveAs("r", token, bad, "x"), http.StatusBadRequest, "invalid_request")
 	}
 	for _, bad := range []string{"0", "-1", "x"} {
-		assertError(t, ann.with("Holdfast-Order", bad).save("r", token, "x"), http.StatusBadRequest, "invalid_request")
+		assertError(t, ann.with(remote.HeaderOrder, bad).save("r", token, "x"), http.StatusBadRequest, "invalid_request")
 	}
 }

@@ -7,13 +7,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // The tabs of one browser are one session. The token tells them apart where they say it.
 func TestTabsOfOneSession(t *testing.T) {
 	s := start(t, nil)
 	browser := s.as(t, "the session of a browser")
-	speaking := func(token int64) client { return browser.with("Holdfast-Token", strconv.FormatInt(token, 10)) }
+	speaking := func(token int64) client { return browser.with(remote.HeaderToken, strconv.FormatInt(token, 10)) }
 
 	dead := browser.lock("r")
 	fresh := browser.do("POST", lockOf("r")+"?fresh=true", nil)
@@ -23,7 +25,7 @@ func TestTabsOfOneSession(t *testing.T) {
 	assertError(t, speaking(dead).do("PUT", lockOf("r"), nil), http.StatusConflict, "stale_token")
 	assertError(t, speaking(dead).do("DELETE", lockOf("r"), nil), http.StatusConflict, "stale_token")
 	assertError(t, browser.save("r", dead, "late"), http.StatusConflict, "stale_token")
-	assertError(t, browser.with("Holdfast-Token", "x").do("PUT", lockOf("r"), nil), http.StatusBadRequest, "invalid_request")
+	assertError(t, browser.with(remote.HeaderToken, "x").do("PUT", lockOf("r"), nil), http.StatusBadRequest, "invalid_request")
 
 	assert.Equal(t, http.StatusOK, speaking(fresh.token()).do("PUT", lockOf("r"), nil).status)
 	assert.Equal(t, http.StatusOK, speaking(fresh.token()).do("DELETE", lockOf("r"), nil).status)

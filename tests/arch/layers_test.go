@@ -47,8 +47,9 @@ var mayImport = map[string][]string{
 	"tests":    {"lock", "autosave", "remote", "jsbridge", "opfs", "server", "client", "internal", "web"},
 }
 
-// testsMayImport lists the rooms that only the tests of a room may import in addition: those of the client run against the server.
-var testsMayImport = map[string][]string{"client": {"server"}}
+// testsMayImport lists the rooms that only the tests of a room may import in addition: those of the client run against the
+// server, and those of the server use the names of its interface that remote declares.
+var testsMayImport = map[string][]string{"client": {"server"}, "server": {"remote"}}
 
 var (
 	pureRooms = []string{"lock", "autosave", "remote"} // compile and run without a browser

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // saves measures saves of 1 MiB, alternating with writing and flushing a file of 1 MiB.
@@ -55,7 +57,7 @@ func (s *server) putAs(secret, room string, token int64, data []byte) error {
 		return err
 	}
 	request.Header.Set("Authorization", "Bearer "+secret)
-	request.Header.Set("Holdfast-Token", strconv.FormatInt(token, 10))
+	request.Header.Set(remote.HeaderToken, strconv.FormatInt(token, 10))
 	response, err := s.client.Do(request)
 	if err != nil {
 		return err

@@ -13,6 +13,8 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 const followed = "followed"
@@ -144,7 +146,7 @@ func (f *follower) hear(t *testing.T, text []byte) bool {
 	}
 	f.after.Store(e.Revision)
 	f.seen = append(f.seen, fmt.Sprint(e.Type, " ", e.Token))
-	return e.Type == "document.unlocked" && e.Token == f.writer.final.Load()
+	return e.Type == remote.NoticeUnlocked && e.Token == f.writer.final.Load()
 }
 
 // writer makes the events. It repeats requests that a dying server left unanswered; that makes no second event.
@@ -175,10 +177,10 @@ func (w *writer) write(ctx context.Context, t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}
-		until("document.locked", func() bool { return w.lock(client, w.addr) })
+		until(remote.NoticeLocked, func() bool { return w.lock(client, w.addr) })
 		w.last.Store(w.token)
 		text := fmt.Sprint("version ", version)
-		until("document.updated", func() bool { return w.saveOnce(client, text) })
+		until(remote.NoticeUpdated, func() bool { return w.saveOnce(client, text) })
 		ended := false
 		select {
 		case <-w.stop:
@@ -186,7 +188,7 @@ func (w *writer) write(ctx context.Context, t *testing.T) {
 			w.final.Store(w.token)
 		case <-time.After(w.pace):
 		}
-		until("document.unlocked", func() bool {
+		until(remote.NoticeUnlocked, func() bool {
 			status, _ := request(client, "DELETE", w.url(w.addr, "lock"), w.token, "")
 			return status == http.StatusOK
 		})

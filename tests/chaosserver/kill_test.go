@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // promise is what the server has acknowledged for one document and one writer.
@@ -106,7 +108,7 @@ func request(client *http.Client, method, url string, token int64, body string) 
 		return 0, nil
 	}
 	r.Header.Set("Authorization", "Bearer writer")
-	r.Header.Set("Holdfast-Token", strconv.FormatInt(token, 10))
+	r.Header.Set(remote.HeaderToken, strconv.FormatInt(token, 10))
 	response, err := client.Do(r)
 	if err != nil {
 		return 0, nil

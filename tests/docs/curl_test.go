@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // curl runs the curl commands of the documentation against a server of the test. A token in a command belongs to some
@@ -87,7 +89,7 @@ func (c *curl) request(args []string) (*http.Request, error) {
 			method = value
 		case "-H":
 			key, text, _ := strings.Cut(value, ": ")
-			if key == "Holdfast-Token" {
+			if key == remote.HeaderToken {
 				text = c.token
 			}
 			header.Set(key, text)

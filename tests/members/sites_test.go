@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/tests/serving"
 )
 
@@ -119,7 +120,7 @@ func (s *sites) hearsOfRelease(site string, lease *client.Lease) {
 	require.NoError(s.t, lease.Release(ctx))
 	_, text, err := conn.Read(ctx)
 	require.NoError(s.t, err)
-	assert.Contains(s.t, string(text), "document.unlocked")
+	assert.Contains(s.t, string(text), remote.NoticeUnlocked)
 }
 
 // refusesOthers checks that no deployment takes requests for a site that is not its own, whatever the proxy does.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // patience is the maximum time of anything, on a machine that does much else.
@@ -148,10 +149,10 @@ func (w *work) heard(text []byte, after *int64) bool {
 		return true
 	}
 	*after = e.Revision
-	if e.Type == "document.updated" {
+	if e.Type == remote.NoticeUpdated {
 		w.seen = append(w.seen, e.ETag)
 	}
-	return e.Type == "document.unlocked"
+	return e.Type == remote.NoticeUnlocked
 }
 
 func pause(ctx context.Context) {
