@@ -22,6 +22,7 @@ const (
 	filePage  = "file lock, page"
 	fileLease = "file lease, worker"
 
+	recordStep = "one step over a record"
 	inSequence = "four raw requests, in sequence"
 	inParallel = "four raw requests, in parallel"
 	slotRaw    = "the raw requests of a slot, in parallel"
@@ -76,16 +77,24 @@ func (r *report) cycles(page *browser.Tab, rounds int) {
 	}))
 }
 
-// places measures a lease on a three-level path and a lease on a slot, beside the equivalent raw requests.
+// places measures leases beside what they cost at the least: a lease on the whole project beside one step over a record,
+// and leases on a path and on a slot beside the equivalent raw requests.
 func (r *report) places(page *browser.Tab, rounds int) {
 	page.WaitFor("globalThis.bench", browser.Limit)
+	whole := []contender{
+		{name: recordStep, times: 20},
+		{name: leasePage, times: 20, target: 2.5},
+		{name: leaseWork, times: 20, target: 2.5},
+	}
 	path := []contender{
 		{name: inSequence, times: 20},
 		{name: inParallel, times: 20},
 		{name: "path, Go Locker in the page", times: 40, target: 1.3},
 		{name: "path, Go Locker in a worker", times: 40, target: 1.3},
-		{name: "path, page", times: 20, target: 1.3},
-		{name: "path, worker", times: 20, target: 1.3},
+		{name: "path, page", times: 20, target: 1.63},
+		{name: "path, worker", times: 20, target: 1.63},
+		{name: "slot, page", times: 20, target: 2},
+		{name: "slot, worker", times: 20, target: 2},
 	}
 	slot := []contender{
 		{name: raw, times: 40},
@@ -93,20 +102,17 @@ func (r *report) places(page *browser.Tab, rounds int) {
 		{name: slotFewest, times: 40},
 		{name: "slot, Go Locker in the page", times: 40, target: 1.5},
 		{name: "slot, Go Locker in a worker", times: 40, target: 1.5},
-		{name: "slot, page", times: 20, target: 1.5},
-		{name: "slot, worker", times: 20, target: 1.5},
 	}
 	measure := func(c contender) (float64, bool) {
 		return browser.Get[float64](page, fmt.Sprintf("bench.cycle(%q, %d)", c.name, c.times)), true
 	}
-	for _, c := range slices.Concat(path, slot) {
+	for _, c := range slices.Concat(whole, path, slot) {
 		for range 3 {
 			measure(c)
 		}
 	}
-	samples := sample(path, rounds, measure)
-	r.addTo(inSequence, "a three-level path, to four raw requests in sequence", path, samples)
-	r.addTo(inParallel, "a three-level path, to four raw requests in parallel", path, samples)
+	r.addTo(recordStep, "a lease on the whole project, to one step over a record", whole, sample(whole, rounds, measure))
+	r.addTo(inSequence, "a lease on a path or slot, to four raw requests in sequence", path, sample(path, rounds, measure))
 	r.add("one of three slots", slot, sample(slot, rounds, measure))
 }
 

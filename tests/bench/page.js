@@ -42,6 +42,12 @@ function rawWorker() {
   });
 }
 
+/** Steps over a record in a file, in a worker that the page asks once for all of them. */
+function recordSteps() {
+  const worker = new Worker("/raw-record.js", { type: "module" });
+  return { cycles: (n) => new Promise((done) => { worker.onmessage = done; worker.postMessage(n); }) };
+}
+
 /** The Go Locker over navigator.locks, locking in a loop of its own: no lease, and no page that is called back. */
 async function goLocker(host, what) {
   const cycle = locker[host] ??= await (host === "page" ? inThisPage() : inAWorker());
@@ -73,6 +79,7 @@ const contenders = {
     const { locks } = await holdfast("worker");
     return (name, body) => locks.request(name, body);
   },
+  "one step over a record": recordSteps,
   "lease, page": () => leases("page"),
   "lease, worker": () => leases("worker"),
   "file lock, worker": () => files("worker"),
