@@ -85,10 +85,19 @@ func defects(t *testing.T) []string {
 	return names
 }
 
-// The changes that plant a defect apply to the current code.
+// The changes that plant a defect apply to the current code, which then still compiles.
 func TestDefectsApply(t *testing.T) {
 	for _, name := range defects(t) {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) { apply(t, readChanges(t, name)) })
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+			files := apply(t, readChanges(t, name))
+			build := exec.Command("go", "build", "-overlay", overlay(t, files))
+			build.Dir = repository
+			for file := range files {
+				build.Args = append(build.Args, "./"+filepath.Dir(file))
+			}
+			out, err := build.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+		})
 	}
 }
 
