@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -100,17 +101,19 @@ func TestBodiesHaveTheDescribedFields(t *testing.T) {
 
 // Every struct of replies.go is compared, and no reply is an untyped map.
 func TestEveryReplyIsCompared(t *testing.T) {
-	parsed, err := parser.ParseDir(token.NewFileSet(), ".", nil, 0)
+	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
 	compared := []string{"publicLease"} // a part of other replies
 	for _, d := range described {
 		compared = append(compared, reflect.TypeOf(d.body).Name())
 	}
 	found := 0
-	for name, file := range parsed["httpapi"].Files {
+	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.MapType:

@@ -46,7 +46,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 		require.NoError(t, err)
 		sources.Write(source)
 	}
-	codes := firsts(`(?:http\.Status\w+, |refusal\(|"error": )"([a-z_]+)"`, sources.String())
+	codes := firsts(`(?:http\.Status\w+, |refusal\(|failure\{false, )"([a-z_]+)"`, sources.String())
 	require.NotEmpty(t, codes)
 	documented := firsts("`([a-z_]+)`(?:, `[a-z_]+`)? \\| \\d{3} ", table)
 	documented = append(documented, firsts("`, `([a-z_]+)` \\| \\d{3} ", table)...)
