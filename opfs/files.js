@@ -31,6 +31,8 @@ export class Files {
   #handles = 0;
   /** @type {Map<number, unknown[]>} the arguments of bind, by page */
   #bound = new Map();
+  /** @type {Map<number, any[]>} the arguments of the last write, by page, unless its text is elsewhere by now */
+  #written = new Map();
   /** @type {Map<string, unknown>} the file of locks that the worker knows, for each client */
   #tables = new Map();
   #own = new Journals();
@@ -138,14 +140,27 @@ export class Files {
       if (this.#inDatabase.has(of)) return /** @type {any} */ (this.#own)[name](...args);
       // This thread waits for other pages: a helper that waited for them would seem to be stuck.
       if (name === "merge") return this.#own.merge(args[0], args[1], () => this.#ask("journal", "mergeNow", ...args));
+      this.#remember(name, args);
       const asked = this.#ask("journal", name, ...args);
-      if (name === "bind") {
-        this.#bound.set(args[0], args);
-        asked.catch(() => undefined); // the next request of this page reports it
-      }
+      if (name === "bind") asked.catch(() => undefined); // the next request of this page reports it
       return asked;
     };
     return /** @type {any} */ (Object.fromEntries(journalMethods.map((name) => [name, asking(name)])));
+  }
+
+  /**
+   * Remembers what a worker that replaces this one must know. A worker can stop in a file that was removed because
+   * somebody cleared the storage. It had stored text there that the page holds for safe.
+   * @param {JournalMethod} name @param {any[]} args
+   */
+  #remember(name, args) {
+    const [of, draft, number] = args;
+    if (name === "bind") this.#bound.set(of, args);
+    else if (name === "write") this.#written.set(of, args);
+    else if (name === "seal" || name === "release") this.#written.delete(of);
+    else if (name === "saved" || name === "remove") {
+      for (const [page, [, entry]] of this.#written) if (entry.draft === draft && entry.number <= number) this.#written.delete(page);
+    }
   }
 
   /** Ends the worker; the browser closes its files. */
@@ -199,6 +214,7 @@ export class Files {
     };
     // A worker that replaces another one knows no page yet; requests wait until it does.
     for (const args of this.#bound.values()) worker.postMessage({ file: 0, do: "journal", args: ["bind", ...args] });
+    for (const args of this.#written.values()) worker.postMessage({ file: 0, do: "journal", args: ["write", ...args] });
     this.#worker = worker;
     this.keep(this.#may);
     return worker;

@@ -193,3 +193,38 @@ func TestConcurrentChecks(t *testing.T) {
 		assert.NoError(t, <-failed)
 	}
 }
+
+// A helper that is replaced may have stored text in a file that was removed. Its successor gets the last text of a page,
+// unless that text was saved, sealed, removed or released.
+func TestReplacedHelperGetsTheLastText(t *testing.T) {
+	for after, want := range map[string]string{
+		`undefined`:                                        "2",
+		`journals.saved(1, "d", 1)`:                        "2",
+		`journals.saved(1, "e", 9)`:                        "2",
+		`journals.saved(1, "d", 2)`:                        "",
+		`journals.remove("f", "d", 2)`:                     "",
+		`journals.seal(1, {draft: "d", number: 3}, "abc")`: "",
+		`journals.release(1)`:                              "",
+	} {
+		t.Run(after, func(t *testing.T) {
+			sent := made("files.js", `(() => {
+				const workers = []
+				const files = new module.Files(() => {
+					const worker = { asks: [], postMessage(ask) { this.asks.push(ask) }, terminate() {} }
+					workers.push(worker)
+					return worker
+				})
+				const quiet = (call) => call?.catch(() => undefined)
+				const { journals } = files
+				quiet(journals.bind(1, "f", "owner", "Ann"))
+				quiet(journals.write(1, { draft: "d", number: 1 }, "a"))
+				quiet(journals.write(1, { draft: "d", number: 2 }, "ab"))
+				quiet(`+after+`)
+				workers[0].onerror({ preventDefault() {} })
+				quiet(files.probe({}))
+				return workers[1].asks.filter(({ args }) => args[0] === "write").map(({ args }) => args[2].number).join()
+			})()`)
+			assert.Equal(t, want, must(sent.String()))
+		})
+	}
+}
