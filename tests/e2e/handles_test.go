@@ -225,7 +225,7 @@ func TestAwaitUsing(t *testing.T) {
 		const {createHoldfast} = await import('/holdfast.js?lacking')
 		const dispose = Symbol.asyncDispose
 		const hf2 = createHoldfast({root: 'using'})
-		const made = hf2.createAutoSave(() => 'x'), taken = await hf2.acquireProjectLock({path: ['elsewhere'], mode: 'shared'})
+		const taken = await hf2.acquireProjectLock({path: ['elsewhere'], mode: 'shared'}), made = hf2.createAutoSave(() => 'x')
 		await made.ready
 		const all = [taken, made, hf2].map(one => typeof one[dispose])
 		await taken[dispose](); await made[dispose](); await hf2[dispose]()`, nil)
