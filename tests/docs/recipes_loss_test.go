@@ -264,6 +264,7 @@ func lockBack(t *testing.T, k table, _ endings.Ending, root, word string) {
 // conflict makes another page save before the draft of a page that lost the lock is found. The user takes the draft.
 func conflict(t *testing.T, k table, end endings.Ending, root, word string) {
 	tab := k.write(t, local(root), "before, ")
+	tab.MustEval("await document.fonts.ready; null", nil) // Excalidraw measures its texts anew then, which changes them
 	tab.MustEval("await autosave.flushNow(); null", nil)
 	k.typed(tab, word)
 	other := k.thief(t, root)
