@@ -16,6 +16,7 @@ const reloads = 5
 // load fences the previous editor and reads the content that it has left. The page may edit once that has succeeded.
 func (s *Saver) load(l lock.Lease) {
 	s.lease, s.leaseDone = l, l.Done()
+	s.saves.writing = nil // the outcome of a write under a former lease says nothing about this one; load finds what it has saved
 	s.enter(loading)
 	in := loader{&s.config, &s.changes, l, s.newest, s.drafts.lineage, s.drafts.unsaved}
 	text := s.drafts.text
@@ -69,7 +70,7 @@ func (s *Saver) loadedOwn(found loaded, text int64) {
 		if s.changes.count() == found.marked {
 			s.changes.forget()
 		}
-		s.saved(&write{token: s.lease.Token, text: text}, *g)
+		s.saved(&write{text: text}, *g)
 	}
 	if d := s.drafts.unsaved.draft; d != nil && found.settled && !slices.ContainsFunc(found.waiting, func(w Draft) bool { return w.ID == d.ID }) {
 		s.drafts.unsaved = unsaved{marked: s.drafts.unsaved.marked} // it was merged, or it is the content

@@ -50,7 +50,8 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 }
 
 // launch makes w the write in progress, runs f for it and calls finish with the outcome: on the owner's goroutine,
-// once, and in time even if f hangs. f may announce success before it returns.
+// once, and in time even if f hangs, unless this page acquires another lease before. f may announce success before it
+// returns.
 func (s *Saver) launch(w *write, f func(ctx context.Context, committed func(Generation)) (Generation, error), finish func(*write, outcome)) {
 	s.saves.epoch++
 	s.saves.urgent = false
@@ -114,7 +115,7 @@ func (s *Saver) shutOut() {
 
 // shut records whether the previous editor is fenced.
 func (s *Saver) shut(w *write, o outcome) {
-	if s.leaseDone == nil || w.token != s.lease.Token { // the lease has ended, and its waiters have an answer
+	if s.leaseDone == nil { // the lease has ended, and its waiters have an answer
 		return
 	}
 	if o.err != nil {
@@ -144,9 +145,7 @@ func (s *Saver) sized(bytes int64) { s.do(func() { s.saves.size = bytes }) }
 func (s *Saver) written(w *write, o outcome) {
 	writes := s.writes()
 	if o.err != nil {
-		if w.token == s.lease.Token {
-			s.changes.keep(w.since)
-		}
+		s.changes.keep(w.since)
 		s.saves.unrestored(o.err)
 		switch {
 		case !writes:
@@ -183,11 +182,9 @@ func (s *Saver) emptied(err error) {
 	}
 }
 
-// saved records a generation of the text that this page shows, unless the page has loaded another one since.
+// saved records a generation that this page has written.
 func (s *Saver) saved(w *write, g Generation) {
-	if w.token == s.lease.Token {
-		s.newest = &g
-	}
+	s.newest = &g
 	if w.text == s.drafts.text && w.restores == nil {
 		s.drafts.lineage = cmp.Or(g.Draft, s.drafts.lineage)
 	}
@@ -198,7 +195,7 @@ func (s *Saver) saved(w *write, g Generation) {
 // clean corrects the assumption that the changes of w are not saved. The assumption was made when the role changed
 // during the write. A page that has typed since keeps the text that it could not save.
 func (s *Saver) clean(w *write) {
-	if w.token != s.lease.Token || !s.changes.forgetKept(w.since) {
+	if !s.changes.forgetKept(w.since) {
 		return
 	}
 	if s.changes.count() != w.marks {
