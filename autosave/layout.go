@@ -92,7 +92,19 @@ func (l *Layout) fence(ctx context.Context, token int64) error {
 	if err != nil {
 		return err
 	}
-	if names, err = l.look(ctx, token); err != nil {
+	if err := l.takeOver(ctx, own); err != nil {
+		_ = l.files.Remove(ctx, FolderIndex, own.String()) // attempts must not pile up; nothing depends on it yet
+		return err
+	}
+	_, err = l.look(ctx, token)
+	l.fenced = err == nil
+	return err
+}
+
+// takeOver writes an index with the generations that earlier editors have left. own is the empty index of this fence.
+func (l *Layout) takeOver(ctx context.Context, own indexName) error {
+	names, err := l.look(ctx, l.token)
+	if err != nil {
 		return err
 	}
 	base, err := l.salvage(ctx, slices.DeleteFunc(names, func(n indexName) bool { return n == own }))
@@ -100,13 +112,9 @@ func (l *Layout) fence(ctx context.Context, token int64) error {
 		return asError(err, CodeWriteFailed, "what was saved before could not be read")
 	}
 	name, err := l.put(ctx, encodeIndex(base))
-	if err != nil {
-		_ = l.files.Remove(ctx, FolderIndex, own.String()) // attempts must not pile up; nothing depends on it yet
-		return err
+	if err == nil {
+		l.top = index{name, base}
 	}
-	l.top = index{name, base}
-	_, err = l.look(ctx, token)
-	l.fenced = err == nil
 	return err
 }
 

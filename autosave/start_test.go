@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -305,5 +306,20 @@ func TestLockLostAsTheEditorBeforeIsShutOut(t *testing.T) {
 		w.sleep(time.Second)
 		assert.True(t, b.ReadOnly())
 		require.ErrorIs(t, b.State().LastErr, lock.ErrLost)
+	})
+}
+
+// Nothing can be read for a long time. The attempts leave no files behind.
+func TestAttemptsToLoadDoNotPileUp(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.savedUnder(1, "saved")
+		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
+		before := w.disk.Paths()
+		a := w.prepare("a")
+		a.failing("read index", autosavetest.Refused)
+		a.open()
+		w.sleep(time.Hour)
+		assert.Positive(t, a.State().RetryCount)
+		assert.Equal(t, before, w.disk.Paths())
 	})
 }
