@@ -143,12 +143,12 @@ func (s *Saver) sized(bytes int64) { s.do(func() { s.saves.size = bytes }) }
 
 // written handles the outcome of a commit.
 func (s *Saver) written(w *write, o outcome) {
-	writes := s.writes()
+	holds := s.leaseDone != nil // it may verify its lease
 	if o.err != nil {
 		s.changes.keep(w.since)
 		s.saves.unrestored(o.err)
 		switch {
-		case !writes:
+		case !holds:
 		case errors.Is(o.err, ErrStaleToken):
 			s.refused(o.err)
 		case errors.Is(o.err, lock.ErrNotAllowed):
@@ -161,7 +161,7 @@ func (s *Saver) written(w *write, o outcome) {
 	}
 	g := o.generation
 	s.success = s.config.Clock.Now().Wall
-	if writes {
+	if holds {
 		s.refusals = 0
 		s.retries.recovered()
 		s.drafts.unsaved = unsaved{}
