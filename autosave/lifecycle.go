@@ -111,7 +111,7 @@ func (s *Saver) Resume(ctx context.Context) error {
 		if !s.do(func() {
 			leaves = s.role == leaving
 			switch s.role {
-			case leaving:
+			case leaving, starting, loading:
 				verdict = s.verdict
 			case suspended:
 				verdict = s.verdict

@@ -1,7 +1,9 @@
 package autosave_test
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -29,4 +31,23 @@ func TestSaveThatSucceedsDuringResumeEndsTheFailure(t *testing.T) {
 		assert.Equal(t, autosave.PhaseIdle, a.State().Phase)
 		require.NoError(t, a.State().LastErr)
 	})
+}
+
+// The browser reports twice that the page wakes, as with pageshow and resume.
+func TestResumeTwice(t *testing.T) {
+	for name, suspends := range map[string]bool{"verifies": false, "acquires": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				a := w.tab("a")
+				if suspends {
+					require.NoError(t, a.Suspend(t.Context()))
+				}
+				time.AfterFunc(time.Second, w.records.Open())
+				go func() { _ = a.Resume(context.Background()) }()
+				synctest.Wait()
+				require.NoError(t, a.Resume(t.Context()))
+				assert.False(t, a.ReadOnly())
+			})
+		})
+	}
 }
