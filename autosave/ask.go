@@ -287,6 +287,11 @@ func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (don
 		return false, nil
 	case offered:
 	case !a.force || a.remote:
+		if s.config.NoStandby && s.config.remoteStore() == nil { // otherwise this page is in the queue
+			if done, err := s.tryFree(ctx, a); done {
+				return true, err
+			}
+		}
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "the page that edits does not answer; force takes the lock from it"}
 	}
 	return true, s.take(ctx, a, true)
@@ -314,8 +319,8 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 	already, withdrawn := false, false
 	if !s.do(func() {
 		withdrawn, already, verdict = s.asking != a, s.role == editing, s.verdict
-		if withdrawn || already || s.role == loading || s.role == leaving {
-			return // its turn came without a handover
+		if withdrawn || already || s.role == loading || s.role == leaving || s.role == starting && (!steal || s.leaseDone != nil) {
+			return // its turn came without a handover, or may come: this page verifies its lease, or tries to acquire the lock already
 		}
 		s.stop()
 		s.enter(starting)

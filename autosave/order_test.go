@@ -51,3 +51,44 @@ func TestResumeTwice(t *testing.T) {
 		})
 	}
 }
+
+// A page without standby wakes, and its user wants to edit before the page has verified its lease.
+func TestRequestToEditDuringResume(t *testing.T) {
+	for name, suspends := range map[string]bool{"verifies": false, "acquires": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				a := w.prepare("a")
+				a.config.NoStandby = true
+				a.open()
+				if suspends {
+					require.NoError(t, a.Suspend(t.Context()))
+				}
+				time.AfterFunc(time.Second, w.records.Open())
+				go func() { _ = a.Resume(context.Background()) }()
+				synctest.Wait()
+				require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+				assert.Equal(t, time.Second, time.Since(w.start))
+				assert.False(t, a.ReadOnly())
+				require.NoError(t, a.Dispose(t.Context()))
+				assert.False(t, w.tab("b").ReadOnly(), "the lock is free")
+			})
+		})
+	}
+}
+
+// The editor crashes while it is asked by a page without standby.
+func TestEditorThatIsAskedCrashes(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.channel.Deafen(true)
+		a.open()
+		b := w.prepare("b")
+		b.config.NoStandby = true
+		b.open()
+		asked := b.asks(t.Context(), autosave.EditOptions{})
+		w.sleep(time.Second)
+		require.NoError(t, a.manager.Close(t.Context()))
+		require.NoError(t, <-asked)
+		assert.False(t, b.ReadOnly())
+	})
+}
