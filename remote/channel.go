@@ -32,8 +32,17 @@ type Channel struct {
 // attendance is the state while a page holds the lock.
 type attendance struct {
 	*term
-	answers chan autosave.Message // of the page, in order
+	answers chan reaction // of the page, in order
 }
+
+// reaction is an answer of the page to a question from the server.
+type reaction struct {
+	autosave.Message
+	at time.Time
+}
+
+// offerLimit is how long the page's offer is valid. It is below the time after which the page edits again.
+const offerLimit = 9 * time.Second
 
 // answersKept is how many answers may wait to be sent; a page has few.
 const answersKept = 16
@@ -78,7 +87,7 @@ func (c *Channel) Post(m autosave.Message) error {
 	if strings.HasPrefix(m.Round, fromServer) {
 		if asked != nil {
 			select {
-			case asked.answers <- m:
+			case asked.answers <- reaction{m, time.Now()}:
 			default:
 			}
 		}
@@ -90,8 +99,8 @@ func (c *Channel) Post(m autosave.Message) error {
 	case autosave.EditCancelled:
 		c.stopAsking(m.Round)
 	case autosave.Edits:
-		if t := c.document.held.of(m.Holder.Token); t != nil {
-			go c.attend(life, &attendance{t, make(chan autosave.Message, answersKept)})
+		if t := c.document.held.of(m.Holder.Token); t != nil { // a page may announce itself again under the same lease
+			t.attending.Do(func() { go c.attend(life, &attendance{t, make(chan reaction, answersKept)}) })
 		}
 	}
 	return c.local.Post(m)
@@ -151,8 +160,8 @@ func (c *Channel) tell(m autosave.Message) {
 func (c *Channel) answerAll(ctx context.Context, a *attendance) {
 	for {
 		select {
-		case m := <-a.answers:
-			c.answer(ctx, a.term, m)
+		case r := <-a.answers:
+			c.answer(ctx, a.term, r)
 		case <-ctx.Done():
 			return
 		}
@@ -160,8 +169,8 @@ func (c *Channel) answerAll(ctx context.Context, a *attendance) {
 }
 
 // answer sends the page's answer to a question that came from the server.
-func (c *Channel) answer(ctx context.Context, t *term, m autosave.Message) {
-	switch m.Kind {
+func (c *Channel) answer(ctx context.Context, t *term, r reaction) {
+	switch m := r.Message; m.Kind {
 	case autosave.EditAccepted:
 		c.reply(ctx, t, m, "accept", map[string]any{})
 	case autosave.EditRefused:
@@ -169,7 +178,7 @@ func (c *Channel) answer(ctx context.Context, t *term, m autosave.Message) {
 	case autosave.EditBusy:
 		c.reply(ctx, t, m, "refuse", map[string]any{"busy": true})
 	case autosave.EditGranted:
-		ctx, stop := context.WithTimeout(ctx, acceptLimit)
+		ctx, stop := context.WithDeadline(ctx, r.at.Add(offerLimit))
 		defer stop()
 		c.document.pass(ctx, t)
 	}

@@ -252,10 +252,19 @@ func (l *client) renew(ctx context.Context, c claim) error {
 // giveBack releases a claim. A server that cannot be reached receives the release with the next request that it
 // answers.
 func (l *client) giveBack(ctx context.Context, c claim) error {
+	err := l.release(ctx, c)
+	if err != nil {
+		l.owe(c.ticket)
+		err = errors.Join(errors.New("the server did not hear of it and keeps the lock until it expires"), err)
+	}
+	return err
+}
+
+// release fails if it is unknown whether the server has released the claim.
+func (l *client) release(ctx context.Context, c claim) error {
 	reply, err := l.send(ctx, Request{Method: "DELETE", Path: c.path, Token: c.token})
 	if passing(reply, err) {
-		l.owe(c.ticket)
-		return errors.Join(errors.New("the server did not hear of it and keeps the lock until it expires"), unanswered(reply, err))
+		return unanswered(reply, err)
 	}
 	return nil
 }

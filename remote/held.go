@@ -21,7 +21,7 @@ type term struct {
 	passed chan struct{} // closed when it was passed on
 	over   chan struct{} // closed when it has ended in any way
 
-	losing, passing, ending, following sync.Once
+	losing, passing, ending, following, attending sync.Once
 }
 
 func (h *held) add(c claim) *term {
@@ -72,9 +72,9 @@ func (t *term) lostWith(local <-chan struct{}) <-chan struct{} {
 }
 
 // pass releases a lock on the server, which passes it on to the client that asked. An answer may be lost, so pass
-// repeats until an answer comes or ctx ends.
+// repeats until an answer comes or ctx ends. Then this page keeps the lock.
 func (l *client) pass(ctx context.Context, t *term) {
-	for l.giveBack(ctx, t.claim) != nil {
+	for l.release(ctx, t.claim) != nil {
 		if wait.For(ctx, time.Second) != nil {
 			return
 		}

@@ -1,0 +1,123 @@
+package remote_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// unreachable is an OnHandover that consents, and loses the server.
+func unreachable(n *internet) func(*autosave.Config) {
+	return func(c *autosave.Config) {
+		c.OnHandover = func(context.Context, string) error {
+			time.Sleep(100 * time.Millisecond) // the server learns that the page accepts
+			n.set(true)
+			return nil
+		}
+	}
+}
+
+// The holder offers the lock, and the server does not answer until the offer has expired. The holder edits on and keeps the lock.
+func TestExpiredOfferPassesNothingOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.home("A").tab(t, "a", unreachable(n))
+		b := n.home("B").tab(t, "b")
+		sleep(time.Second)
+		go func() { _ = b.RequestEdit(context.Background(), autosave.EditOptions{}) }()
+		sleep(time.Second)
+		require.Equal(t, autosave.PhaseReadonly, a.State().Phase)
+		sleep(10 * time.Second)
+		require.False(t, a.State().ReadOnly)
+		n.set(false)
+		sleep(20 * time.Second)
+		assert.False(t, a.State().ReadOnly)
+		assert.Equal(t, "A", n.held())
+		assert.True(t, b.State().ReadOnly)
+	})
+}
+
+// attended is a page that holds a lock on the server, and the messages that its channel passes to it.
+type attended struct {
+	manager *lock.Manager
+	lease   lock.Lease
+	channel *remote.Channel
+	mu      sync.Mutex
+	heard   []autosave.Message
+}
+
+func (h *home) attended(t *testing.T, path ...string) *attended {
+	d := remote.NewDocument(remote.Config{Server: &browser{net: h.n, session: h.session}, URL: "https://locks.example", Document: "project",
+		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client("a")}})
+	a := &attended{manager: machine{document: d}.manager(t)}
+	var err error
+	a.lease, err = a.manager.Acquire(context.Background(), at(path...))
+	require.NoError(t, err)
+	a.channel, err = remote.NewChannel(d, h.air.Join()).At(path)
+	require.NoError(t, err)
+	stop, err := a.channel.Listen(func(m autosave.Message) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.heard = append(a.heard, m)
+	})
+	require.NoError(t, err)
+	t.Cleanup(stop)
+	a.edits(t)
+	return a
+}
+
+func (a *attended) edits(t *testing.T) {
+	require.NoError(t, a.channel.Post(autosave.Message{Kind: autosave.Edits, Holder: lock.Holder{Token: a.lease.Token}}))
+	synctest.Wait()
+}
+
+// asked makes the server ask the holder of the lease, and returns what the page is asked.
+func (a *attended) asked(n *internet) []autosave.Message {
+	n.mu.Lock()
+	n.notify("document.asked", &inquiry{id: "7", token: a.lease.Token, by: "B"})
+	n.mu.Unlock()
+	synctest.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.heard
+}
+
+// The holder offers the lock while the server cannot be reached, and then keeps it. Later requests of the page do not release it.
+func TestLockThatWasNotPassedOnIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.home("A").attended(t, "text")
+		questions := a.asked(n)
+		require.Len(t, questions, 1)
+		n.set(true)
+		require.NoError(t, a.channel.Post(autosave.Message{Kind: autosave.EditGranted, Round: questions[0].Round}))
+		sleep(16 * time.Second)
+		n.set(false)
+		sleep(time.Second)
+		_, err := a.manager.Acquire(context.Background(), at("other"))
+		require.NoError(t, err)
+		sleep(time.Minute)
+		require.NoError(t, a.lease.Err())
+		assert.Len(t, n.places(), 2)
+	})
+}
+
+// A page announces again that it edits, as after a draft became its content. It is asked once by each question.
+func TestPageThatAnnouncesItselfTwiceIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.home("A").attended(t)
+		a.edits(t)
+		assert.Equal(t, 1, n.connections())
+		assert.Len(t, a.asked(n), 1)
+	})
+}
