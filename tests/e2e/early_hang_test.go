@@ -56,6 +56,61 @@ func TestEarlyWhileTheModuleOfTheHostHangs(t *testing.T) {
 	}
 }
 
+// inLocalStorage says whether an entry of the document contains the text.
+func inLocalStorage(root, text string) string {
+	return fmt.Sprintf("Object.entries(localStorage).some(([key, value]) => key.startsWith('holdfast:draft:%s/') && value.includes('%s'))", root, text)
+}
+
+// The script of the worker that writes the journal does not arrive. The text is in localStorage after five seconds,
+// while the page lives. If the script arrives later, its first write has an older text, which replaces nothing.
+func TestEarlyWhileTheWorkerHangs(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for host, script := range map[string]string{"worker": "/holdfast-worker.js", "page": "/holdfast-helper.js"} {
+		for _, arrives := range []string{"never", "late"} {
+			t.Run(host+"/"+arrives, func(t *testing.T) {
+				root := "worker hangs " + host + " " + arrives
+				gate, gone := make(chan struct{}), make(chan struct{})
+				n.fail(script, func(w http.ResponseWriter, r *http.Request) {
+					select {
+					case <-gate:
+						n.files.ServeHTTP(w, r)
+					case <-gone: // Chromium keeps the request of a page that has crashed, and the next one for this URL waits
+						panic(http.ErrAbortHandler)
+					}
+				})
+				tab := w.earlyTab(t, n.never(named(host, root, "Ann")))
+				tab.MustEval(`
+					globalThis.writes = 0
+					const {postMessage} = Worker.prototype
+					Worker.prototype.postMessage = function (message, ...args) {
+						if ((message.method ?? message.args?.[0]) !== 'write' || ++writes === 1) postMessage.call(this, message, ...args)
+					}
+					edits()
+					const wait = ms => new Promise(done => setTimeout(done, ms))
+					globalThis.typesOn = async () => {
+						type('typed')
+						await wait(300) // the journal has the first snapshot
+						type(' on')
+						await wait(4700)
+						return `+inLocalStorage(root, "typed on")+`
+					}
+					null`, nil)
+				tab.WaitFor("told.includes('editable') && !autosave.readOnly", browser.Limit)
+				assert.True(t, browser.Get[bool](tab, "await typesOn()"), "localStorage has the text")
+				assert.Equal(t, 1, browser.Get[int](tab, "writes"), "writes that wait for the script")
+				if arrives == "late" {
+					close(gate)
+					tab.WaitFor("writes === 2", browser.Limit) // the first one has ended
+				}
+				tab.Crash()
+				close(gone)
+				w.finds(t, named(host, root, "Ben"), "typed on")
+			})
+		}
+	}
+}
+
 // A page is put into the back/forward cache in the middle of a try to edit early. Another page edits meanwhile.
 func TestSleepInATryToEditEarly(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import { Handle } from "./handle";
 import { type Entry, Lease, type LeaseFields } from "./lease";
 import { asked, both, Locks, type LockRequest, type Requester } from "./locks";
 import { type Modules, modules } from "./modules";
-import { type Acquisition, checked, checkOpen, inBrowser, noPage, type Token, uuid } from "./options";
+import { type Acquisition, checked, checkOpen, inBrowser, noPage, type Token } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent } from "./protocol";
 import { callListener } from "./call-listener";
 import { join, preload, type SharedHost, tooSlow } from "./runtime";
@@ -19,6 +19,7 @@ import type { Start } from "./service/candidate";
 import { stub } from "./service/stub";
 import { runtime } from "./start";
 import { giveToken } from "./token";
+import { uuid } from "./uuid";
 import type { Saver } from "./wire";
 
 export { AutoSaveError, ProjectLockError };

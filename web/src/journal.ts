@@ -2,7 +2,6 @@
 // for that.
 
 import type { Found, Rescue } from "../../opfs/journal.js";
-import { limitMs } from "./loading";
 import type { Host } from "./protocol";
 import * as rescue from "./rescue";
 import { type PageSnapshot, PageSnapshots } from "./page-snapshots";
@@ -10,6 +9,9 @@ import { encoded } from "./snapshot";
 
 /** Maximum share of the main thread's time for journalling. */
 const share = 0.05;
+
+/** How long a snapshot may take to be in the file before localStorage gets it. */
+const lateMs = 4000;
 
 export class Journal {
   readonly #snapshots: PageSnapshots;
@@ -24,7 +26,7 @@ export class Journal {
   folder = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
   #lastAt = 0; // when the last snapshot was taken
-  #costs: number[] = []; // the main thread's time for each of the last three, in ms
+  #costs = [0]; // the main thread's time for each of the last three, in ms
   #busy = false;
   #paused = false;
   sealed: PageSnapshot | undefined; // the last one that became a draft while the page lives
@@ -33,6 +35,7 @@ export class Journal {
   #flying: PageSnapshot[] = [];       // being written to it, or given up: the last of these may still arrive
   #kept = 0;                  // number of the one in localStorage,
   #keptSnapshot: PageSnapshot | undefined; // which is, or was, this one
+  #late = false; // a write to the file takes too long
   #unsure = false; // the file could not be written: its content, and saved content, may be gone
 
   constructor(snapshots: PageSnapshots, id: number, ownerId: string, everyMs: number, post: Host["journal"]) {
@@ -50,7 +53,7 @@ export class Journal {
   mark(begun = performance.now()): void {
     if (this.#timer !== undefined || this.#busy || this.#paused || !this.#everyMs || !this.folder || this.current) return;
     // Other work on the machine can make one snapshot look expensive, but not three in a row.
-    const due = Math.max(begun + this.#everyMs, this.#lastAt + (this.#costs.length ? Math.min(...this.#costs) / share : 0));
+    const due = Math.max(begun + this.#everyMs, this.#lastAt + Math.min(...this.#costs) / share);
     this.#timer = setTimeout(() => void this.#tick(), due - performance.now());
   }
 
@@ -66,31 +69,35 @@ export class Journal {
     this.#busy = true;
     const begun = performance.now();
     const snapshot = this.#snapshots.take();
-    const storing = this.#store(snapshot);
+    const storing = this.#store(snapshot, this.#late);
     this.#lastAt = performance.now();
     this.#costs = [...this.#costs.slice(-2), this.#lastAt - begun];
-    // A promise of the page may never settle: the next snapshot does not wait for it.
-    if (await Promise.race([storing, new Promise((done) => setTimeout(done, limitMs))]) === false && snapshot.draft === this.#snapshots.draft) this.#keep(snapshot); // the file cannot be written
+    const stored = await Promise.race([storing, new Promise<void>((done) => setTimeout(done, lateMs))]);
+    this.#late ||= stored === undefined && snapshot.text !== undefined; // a promise of the page may never settle
+    if (!stored && snapshot.draft === this.#snapshots.draft) this.#keep(snapshot); // the file cannot be written now
     this.#busy = false;
     this.mark(this.#lastAt);
   }
 
-  /** Writes a snapshot to the file. Returns whether the file contains it. */
-  async #store(snapshot: PageSnapshot): Promise<boolean> {
+  /** Writes a snapshot to the file, unless an earlier write is late. Returns whether the file contains it. */
+  async #store(snapshot: PageSnapshot, late = false): Promise<boolean> {
     try {
       const text = snapshot.text ?? await snapshot.ready;
       if (snapshot.draft !== this.#snapshots.draft) return true; // it was sealed meanwhile
+      if (late) return false;
       this.#flying = [...this.#flying, snapshot].slice(-8);
       await this.#post("write", this.#id, this.#entry(snapshot), text);
       this.#landed(snapshot);
       return true;
     } catch {
+      this.#late = false;
       this.#unsure = true;
       return false; // the page could not return its text, or the file cannot be written
     }
   }
 
   #landed(snapshot: PageSnapshot): void {
+    this.#late = false;
     if (snapshot.draft !== this.#snapshots.draft || snapshot.number < this.#next) return;
     this.#stored = snapshot;
     this.#next = snapshot.number;
@@ -206,9 +213,9 @@ export class Journal {
   }
 
   /** Ends journalling, and releases the file. */
-  async stop(): Promise<void> {
+  stop(): Promise<void> {
     this.#everyMs = 0;
     clearTimeout(this.#timer);
-    await this.#post("release", this.#id).catch(() => undefined);
+    return this.#post("release", this.#id);
   }
 }

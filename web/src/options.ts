@@ -89,12 +89,6 @@ function address(option: string, value: unknown, end = "/"): URL {
   }
 }
 
-/** A random UUID, also where crypto.randomUUID is missing: on pages that are not secure. */
-export function uuid(): string {
-  const random = crypto.getRandomValues(new Uint8Array(36));
-  return "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx".replace(/x/g, (_, at: number) => (random[at]! % 16).toString(16));
-}
-
 export const noPage = (): ProjectLockError => problem("unsupported", "there is no page here; on a server, open it in the browser");
 
 /** Whether this runs in a page or in a worker of one. */

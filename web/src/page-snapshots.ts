@@ -1,7 +1,7 @@
 // The snapshots of a page, numbered, and which of them are saved.
 
-import { uuid } from "./options";
 import { content, type Content, equal, type Taking } from "./snapshot";
+import { uuid } from "./uuid";
 
 /** The text of the page at one moment. */
 export interface PageSnapshot {

@@ -1,6 +1,6 @@
 // The connection of a tab that calls to the tab that serves, for one term.
 
-import { uuid } from "../options";
+import { uuid } from "../uuid";
 import { type Line, portLine } from "./lines";
 import type { ToCalling, ToServing } from "./protocol";
 import { type Described, revived } from "./values";
