@@ -27,7 +27,7 @@ export type LockErrorCode =
   | "not-allowed"          //  any operation, final: the server does not know the user, or the user may not do this
   // codes of the platform and of other operations
   | "call-lost"            //  call, final: the tab that ran the service ended after it had accepted the call, which may have happened
-  | "load-failed"          //  any operation, retryable: the worker or the Wasm could not be fetched; calling again tries again
+  | "load-failed"          //  any operation, retryable: the worker or the Wasm could not be fetched, or the worker ended before Go ran; calling again tries again
   | "lease-lost"           //  renew, final: stolen, handed over, its record was replaced, or the page was put to sleep
   | "deadlock"             //  acquire, retryable: chosen as the victim of a wait cycle
   | "reentrant"            //  acquire, final: this owner holds it already; waiting would never end

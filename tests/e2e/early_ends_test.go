@@ -35,6 +35,15 @@ func (w world) finds(t *testing.T, holdfast, want string) {
 	tab.Close()
 }
 
+// journalled says whether the file of a draft contains the text.
+func journalled(root, text string) string {
+	return fmt.Sprintf(`await (async () => {
+		let folder = await navigator.storage.getDirectory()
+		for (const name of ['%s', 'autosave', 'drafts']) folder = await folder.getDirectoryHandle(name)
+		for await (const file of folder.values()) if ((await (await file.getFile()).text()).includes('%s')) return true
+	})().catch(() => false)`, root, text)
+}
+
 // Text that was typed while the Wasm was loading outlives every end of its page. The next page goes on with it.
 func TestEarlyPageEnds(t *testing.T) {
 	t.Parallel()
@@ -57,11 +66,7 @@ func TestEarlyPageEnds(t *testing.T) {
 					tab := w.typesEarly(t, n.never(holdfast))
 					if name == "crashed" {
 						// The journal writes the file, in a worker that exists before the runtime.
-						tab.WaitFor(fmt.Sprintf(`await (async () => {
-							let folder = await navigator.storage.getDirectory()
-							for (const name of ['%s', 'autosave', 'drafts']) folder = await folder.getDirectoryHandle(name)
-							for await (const file of folder.values()) if ((await (await file.getFile()).text()).includes(' and typed')) return true
-						})().catch(() => false)`, root), browser.Limit)
+						tab.WaitFor(journalled(root, " and typed"), browser.Limit)
 					}
 					end(tab)
 					w.finds(t, named(host, root, "Ben"), saved+" and typed")

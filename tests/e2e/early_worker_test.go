@@ -3,6 +3,7 @@ package e2e
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -34,36 +35,74 @@ func TestModulesComeBeforeTheWasm(t *testing.T) {
 	}
 }
 
-// A worker dies while the Wasm is loading: the page learns of it, and its text is kept.
+// workerDies ends the worker of a page once its script runs.
+func workerDies(t *testing.T, tab *browser.Tab, script string) {
+	t.Helper()
+	eventually(t, func() bool { return tab.Workers() == 1 }, "there is a worker")
+	eventually(t, func() (runs bool) { tab.WorkerEval("self.onmessage !== null", &runs); return runs }, "its script runs")
+	tab.WorkerEval("setTimeout(() => { "+script+" }); null", nil)
+}
+
+// A worker that dies while the Wasm is loading is replaced. The page goes on editing, and another worker has its text.
 func TestEarlyWorkerDies(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
+	for name, script := range map[string]string{"ends": "self.close()", "fails": "throw new Error('no memory')"} {
+		t.Run(name, func(t *testing.T) {
+			root := "early worker " + name
+			gate := make(chan struct{})
+			opens := func(w http.ResponseWriter, r *http.Request) {
+				select {
+				case <-gate:
+					n.files.ServeHTTP(w, r)
+				case <-r.Context().Done():
+				}
+			}
+			n.fail("/holdfast.wasm", opens)
+			tab := w.typesEarly(t, named("worker", root, "Ann"))
+			tab.WaitFor(journalled(root, " and typed"), browser.Limit)
+			n.fail("/holdfast.wasm", opens)
+			began := time.Now()
+			workerDies(t, tab, script)
+			tab.MustEval("type(' on'); null", nil)
+			tab.WaitFor(journalled(root, " and typed on"), browser.Limit)
+			t.Logf("the journal of the next worker has the text after %v", time.Since(began))
+			assert.Equal(t, []string{"editable"}, browser.Get[[]string](tab, "told"))
+			close(gate)
+			tab.WaitFor("told.includes('saved') && autosave.state().phase === 'idle'", browser.Limit)
+			assert.Equal(t, []string{"editable", "saved"}, browser.Get[[]string](tab, "told"))
+			assert.Equal(t, " and typed on", browser.Get[string](tab, "await current()"))
+			assert.Empty(t, browser.Get[[]string](tab, "await texts()"))
+			quiet(t, tab)
+		})
+	}
+}
+
+// A worker that dies a fourth time within a minute, before Go runs, is not replaced. The page is read-only, and its text
+// is kept.
+func TestEarlyWorkerDiesAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
 	const root = "early worker dies"
-	tab := w.typesEarly(t, n.never(named("worker", root, "Ann")))
-	tab.MustEval("autosave.addEventListener('autosave:readonly', ({detail}) => { globalThis.why = detail }); null", nil)
-	tab.WorkerEval("setTimeout(() => self.close()); null", nil)
+	n.fail("/never.wasm", stall)
+	tab := w.earlyTab(t, "{..."+named("worker", root, "Ann")+", wasmURL: '/never.wasm'}")
+	tab.MustEval("edits({journalMs: 600_000}); null", nil)
+	tab.WaitFor("told.includes('editable') && !autosave.readOnly", browser.Limit)
+	tab.MustEval("type(' and typed'); autosave.addEventListener('autosave:readonly', ({detail}) => { globalThis.why = detail }); null", nil)
+	for death := range 4 {
+		assert.False(t, browser.Get[bool](tab, "autosave.readOnly"), "after %d deaths", death)
+		n.fail("/never.wasm", stall)
+		workerDies(t, tab, "self.close()")
+		eventually(t, func() bool { return tab.Workers() == 0 }, "it is dead")
+	}
 	tab.WaitFor("told.includes('readonly')", browser.Limit)
 	assert.True(t, browser.Get[bool](tab, "autosave.readOnly"))
 	assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "why.reason"))
 	assert.Equal(t, " and typed", browser.Get[string](tab, "new TextDecoder().decode(why.unsaved)"))
+	assert.Equal(t, "unsupported", browser.Get[event](tab, "await failure(hf.ready)")["code"])
+	tab.WaitFor(inLocalStorage(root, " and typed"), browser.Limit)
 	tab.WaitFor("(await locks()).held === 0", browser.Limit)
 	assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
-	tab.Close()
-	w.finds(t, named("worker", root, "Ben"), " and typed")
-}
-
-// Text that the journal has not written before its worker dies outlives the page as well.
-func TestEarlyWorkerDiesBeforeTheJournalWrites(t *testing.T) {
-	t.Parallel()
-	n, w := troubledNetwork(t)
-	root := "early worker dies first"
-	tab := w.earlyTab(t, n.never(named("worker", root, "Ann")))
-	tab.MustEval("edits({journalMs: 600_000}); null", nil)
-	tab.WaitFor("told.includes('editable') && !autosave.readOnly", browser.Limit)
-	tab.MustEval("type(' and typed'); null", nil)
-	tab.WorkerEval("setTimeout(() => self.close()); null", nil)
-	tab.WaitFor("told.includes('readonly')", browser.Limit)
-	tab.WaitFor("Object.keys(localStorage).some(key => key.startsWith('holdfast:draft:"+root+"/'))", browser.Limit)
 	tab.Crash()
 	w.finds(t, named("worker", root, "Ben"), " and typed")
 }

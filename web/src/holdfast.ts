@@ -118,7 +118,7 @@ class Holdfast extends Target implements Contract.Holdfast {
     }, { signal });
     this.#start({ // a replaced one may still report events
       event: (e) => signal.aborted || this.#dispatch(e),
-      died: (...why) => signal.aborted || (this.#host ? this.#died(...why) : failed(why[0])),
+      died: (why, replace) => signal.aborted || (this.#host ? this.#died(why, replace) : failed(replace && this.#mayReplace() ? problem("load-failed", `${why}; try again`) : why)),
       slept: () => this.#sleep(),
       writes: (journal) => { this.#write = journal; },
     }, signal).then((host) => {

@@ -21,10 +21,10 @@ interface Client {
 
 /** `broken` resolves with the message of the worker's first error. A script that did not load has none. */
 export function startWorker(worker: Worker, url: URL | undefined, broken: Promise<string>, wasm: Fetching, died: Died, ended: AbortSignal): Runtime {
-  let runs = false;
+  let runs = false, serves = false;
   worker.addEventListener("message", () => { runs = true; }, { once: true });
   void broken.then((why) => died(runs ? why || "its worker failed and gave no reason" : notLoaded(`${url ?? `holdfast-worker.js beside ${wasm.url}`}`,
-    why || "could not be loaded, or worker-src of the content security policy forbids it (a file of another origin needs blob: and that origin)")));
+    why || "could not be loaded, or worker-src of the content security policy forbids it (a file of another origin needs blob: and that origin)"), runs && !serves));
   const module = compile(wasm);
   module.catch(died);
   const calls = new Map<number, Call>();
@@ -84,7 +84,9 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
   const watched = watch(worker, () => calls.size > 0, (why) => died(why, true), ended);
   worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
     switch (data.kind) {
-      case "ready": return clients.get(data.client)?.ready();
+      case "ready":
+        serves = true;
+        return clients.get(data.client)?.ready();
       case "event": return clients.get(data.client)?.event(data.event);
       case "died": return died(data.why);
       case "release":
