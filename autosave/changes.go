@@ -48,8 +48,8 @@ func (c *changes) keep(since int64) { c.since.CompareAndSwap(0, since) }
 // forget makes the page clean, because its text is saved or replaced.
 func (c *changes) forget() { c.since.Store(0) }
 
-// forgetKept undoes keep, if no snapshot was taken since. It reports whether it did.
-func (c *changes) forgetKept(since int64) bool { return c.since.CompareAndSwap(since, 0) }
+// forgetKept undoes keep, if no snapshot was taken since.
+func (c *changes) forgetKept(since int64) { c.since.CompareAndSwap(since, 0) }
 
 // due returns the time of the next save: after a pause in typing, but not later than idle after the first change.
 func (c *changes) due(pause, idle time.Duration) time.Time {

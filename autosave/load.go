@@ -19,23 +19,23 @@ func (s *Saver) load(l lock.Lease) {
 	s.saves.writing = nil // the outcome of a write under a former lease says nothing about this one; load finds what it has saved
 	s.enter(loading)
 	in := loader{&s.config, &s.changes, l, s.newest, s.drafts.lineage, s.drafts.unsaved}
-	text := s.drafts.text
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		next := s.config.Retry.Delays()
 		for round := 0; ctx.Err() == nil; {
 			began := s.config.Clock.Now()
 			found, err := in.find(ctx)
 			if err == nil {
-				again := false
+				var again bool
 				round++
 				renewal := in.renewLate(ctx, began)
-				if !step(func() {
+				step(func() {
 					// Text typed since the snapshot was taken belongs to it too.
-					again = found.foreign && s.changes.dirty() && s.changes.count() != found.marked && round < reloads
-					if s.loadedOwn(found, text); !again && s.mayGoOn(l, renewal) {
+					again = found.foreign && s.changes.count() != found.marked && round < reloads
+					if s.loadedOwn(found); !again && s.mayGoOn(l, renewal) {
 						s.edit(found)
 					}
-				}) || !again {
+				})
+				if !again {
 					return
 				}
 				continue
@@ -59,9 +59,9 @@ func (s *Saver) load(l lock.Lease) {
 }
 
 // loadedOwn records that load has stored this page's own text.
-func (s *Saver) loadedOwn(found loaded, text int64) {
+func (s *Saver) loadedOwn(found loaded) {
 	if d := found.unsaved.draft; d != nil && s.drafts.unsaved.draft != d {
-		s.sealed(*d, text)
+		s.sealed(*d, s.drafts.text)
 	}
 	if found.unsaved.marked > s.drafts.unsaved.marked {
 		s.drafts.unsaved = found.unsaved
@@ -70,7 +70,7 @@ func (s *Saver) loadedOwn(found loaded, text int64) {
 		if s.changes.count() == found.marked {
 			s.changes.forget()
 		}
-		s.saved(&write{text: text}, *g)
+		s.saved(&write{}, *g)
 	}
 	if d := s.drafts.unsaved.draft; d != nil && found.settled && !slices.ContainsFunc(found.waiting, func(w Draft) bool { return w.ID == d.ID }) {
 		s.drafts.unsaved = unsaved{marked: s.drafts.unsaved.marked} // it was merged, or it is the content

@@ -15,7 +15,6 @@ type write struct {
 	since    int64    // when the first change that it contains was made, or before; 0 if it has no content
 	marks    int64    // number of changes before it began
 	token    int64    // of the lease under which it writes
-	text     int64    // the number of the page's text that it contains
 	restores *restore // the restore whose content it is; nil: the page's
 	phase    Phase
 	stop     context.CancelFunc
@@ -46,7 +45,6 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 		return s.config.Store.Commit(ctx, Commit{Take: take, Token: w.token, SavedAt: at, OwnerName: owner, Limits: s.config.Limits,
 			Progress: func(p Phase) { s.do(func() { s.saves.progress(w, p) }) }, Sized: s.sized, Committed: committed})
 	}, s.written)
-	s.emitPhase(s.phase())
 }
 
 // launch makes w the write in progress, runs f for it and calls finish with the outcome: on the owner's goroutine,
@@ -55,7 +53,7 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 func (s *Saver) launch(w *write, f func(ctx context.Context, committed func(Generation)) (Generation, error), finish func(*write, outcome)) {
 	s.saves.epoch++
 	s.saves.urgent = false
-	w.epoch, w.token, w.text = s.saves.epoch, s.lease.Token, s.drafts.text
+	w.epoch, w.token = s.saves.epoch, s.lease.Token
 	var ctx context.Context
 	ctx, w.stop = context.WithTimeout(s.life, writeLimit)
 	s.saves.writing = w
@@ -185,7 +183,7 @@ func (s *Saver) emptied(err error) {
 // saved records a generation that this page has written.
 func (s *Saver) saved(w *write, g Generation) {
 	s.newest = &g
-	if w.text == s.drafts.text && w.restores == nil {
+	if w.restores == nil {
 		s.drafts.lineage = cmp.Or(g.Draft, s.drafts.lineage)
 	}
 	s.contained(g)
@@ -195,9 +193,7 @@ func (s *Saver) saved(w *write, g Generation) {
 // clean corrects the assumption that the changes of w are not saved. The assumption was made when the role changed
 // during the write. A page that has typed since keeps the text that it could not save.
 func (s *Saver) clean(w *write) {
-	if !s.changes.forgetKept(w.since) {
-		return
-	}
+	s.changes.forgetKept(w.since)
 	if s.changes.count() != w.marks {
 		s.changes.keep(s.changes.now())
 	} else {
