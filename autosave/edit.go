@@ -32,7 +32,6 @@ func (s *Saver) background(f func(ctx context.Context, step func(func()) bool)) 
 // begin finds out whether this page may write. It does not wait for another editor.
 func (s *Saver) begin() {
 	s.enter(starting)
-	s.emitPhase(s.phase())
 	s.acquireFree()
 }
 
@@ -48,11 +47,10 @@ func (s *Saver) acquire(opts lock.AcquireOptions) {
 	opts.After = s.after
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		lease, err := s.config.Locks.Acquire(ctx, opts)
-		if err != nil {
+		switch {
+		case err != nil:
 			step(func() { s.readonly(lock.ReasonAcquireFailed, err) })
-			return
-		}
-		if !step(func() { s.load(lease) }) {
+		case !step(func() { s.load(lease) }):
 			giveBack(lease)
 		}
 	})
@@ -159,14 +157,11 @@ func (s *Saver) edit(found loaded) {
 		e.Base = found.newest.ID
 	}
 	s.newest, s.denied = found.newest, false
-	switch {
-	case found.foreign:
+	if found.foreign { // otherwise the page still shows its text, and saves it now
 		s.drafts.replaced()
 		s.changes.forget()
 		e.Content, e.Loaded, e.Unsaved = found.content, found.content != nil, s.drafts.unsaved.text
 		s.saves.size = int64(len(found.content))
-	case !s.changes.dirty(): // otherwise the page still shows that text, and saves it now
-		e.Unsaved = s.drafts.unsaved.text
 	}
 	s.retries.recovered()
 	fresh := s.drafts.wait(found.waiting)
@@ -180,8 +175,8 @@ func (s *Saver) edit(found loaded) {
 			}
 		})
 	}
-	impatient := time.AfterFunc(answerLimit, open)
-	s.events.tellThen(e, func() { impatient.Stop(); open() })
+	time.AfterFunc(answerLimit, open)
+	s.events.tellThen(e, open)
 	s.tellDrafts(fresh, found.sides)
 }
 
@@ -189,7 +184,6 @@ func (s *Saver) edit(found loaded) {
 func (s *Saver) opened(found loaded) {
 	lease := s.lease
 	s.held.Store(&lease)
-	s.retries.recovered()
 	s.retries.lastErr, s.holder = found.trouble, nil
 	if s.unfenced = found.unfenced != nil; s.unfenced {
 		s.retries.failed(found.unfenced)
@@ -212,11 +206,8 @@ func (s *Saver) lost() {
 	s.readonly(reason, err)
 }
 
-// release releases the lease without waiting for the result.
+// release releases the last lease, if it has not ended, without waiting for the result.
 func (s *Saver) release() {
-	if s.leaseDone == nil {
-		return
-	}
 	lease := s.lease
 	s.work.Go(func() { giveBack(lease) })
 }
