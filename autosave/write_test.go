@@ -2,8 +2,10 @@ package autosave_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -77,4 +79,170 @@ func testLateFailure(t *testing.T, w *world, failure error, call func(a *page) e
 	assert.Equal(t, "theirs!", w.saved())
 	now, _ := a.Lease()
 	assert.Equal(t, present.ID, now.ID)
+}
+
+// A store ignores its deadline. The save fails, and the next attempt does not wait for the first.
+func TestStoreThatIgnoresItsDeadline(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		hang := make(chan struct{})
+		defer close(hang)
+		a.store = heedless{a.store, new(atomic.Bool), hang}
+		a.open()
+		a.typed("text")
+		w.sleep(31 * time.Second)
+		require.ErrorIs(t, a.State().LastErr, autosave.ErrWriteFailed)
+		require.ErrorContains(t, a.State().LastErr, "the store did not answer in time")
+		w.sleep(time.Second)
+		assert.Equal(t, "text", w.saved())
+		assert.Equal(t, autosave.PhaseIdle, a.State().Phase)
+	})
+}
+
+// A caller waits until its text is durable, and not until old generations are removed.
+func TestFlushDoesNotWaitForRemovals(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.Limits.MaxGenerations = 1
+		a.open()
+		a.typed("one")
+		_, err := a.FlushNow(t.Context())
+		require.NoError(t, err)
+		w.sleep(time.Second)
+		a.files.Before = func(operation string) {
+			if strings.HasPrefix(operation, "remove history") {
+				time.Sleep(time.Second)
+			}
+		}
+		a.typed("two")
+		before := time.Now()
+		_, err = a.FlushNow(t.Context())
+		require.NoError(t, err)
+		assert.Zero(t, time.Since(before))
+		w.sleep(2 * time.Second)
+		assert.Equal(t, []string{"onetwo"}, w.generations())
+	})
+}
+
+// The size of a snapshot is known even if it cannot be saved, and even if the page numbers its snapshots.
+func TestSizeOfANumberedSnapshot(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.Snapshot = func(context.Context) (autosave.Content, error) {
+			return autosave.Numbered{Content: autosave.Bytes("text"), Draft: "d", Number: 1}, nil
+		}
+		a.open()
+		a.files.Fail()
+		a.typed("text")
+		w.sleep(time.Second)
+		assert.Equal(t, autosave.PhaseError, a.State().Phase)
+		assert.Equal(t, int64(4), a.State().PendingBytes)
+	})
+}
+
+// The server lost its content while it could not fence the editor before. The history of this machine is no content of that editor.
+func TestWipedServerIsNotAPredecessor(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.savedUnder(1, "before")
+		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
+		a := w.prepare("a")
+		disk := &unwritable{Store: wiped{a.store}}
+		disk.full.Store(true)
+		a.store = disk
+		a.open()
+		a.typed("new")
+		disk.full.Store(false)
+		w.sleep(time.Minute)
+		assert.Equal(t, 1, a.count(autosave.EventEditable))
+		assert.Equal(t, "new", w.saved())
+	})
+}
+
+// The editor before saves while it cannot be fenced. The page that fences it cannot list at once what is there, and does not overwrite it.
+func TestPredecessorIsNotOverwrittenUnseen(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.savedUnder(1, "before")
+		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
+		a := w.prepare("a")
+		disk := &unwritable{Store: a.store}
+		disk.full.Store(true)
+		store := &unlistable{Store: disk}
+		a.store = store
+		a.open()
+		w.sleep(time.Millisecond)
+		w.savedUnder(1, "theirs")
+		store.broken.Store(true)
+		disk.full.Store(false)
+		w.sleep(10 * time.Second)
+		require.Greater(t, disk.fences.Load(), int32(1))
+		store.broken.Store(false)
+		w.sleep(time.Minute)
+		assert.Equal(t, "theirs", a.shows())
+		a.typed("!")
+		w.sleep(time.Second)
+		assert.Equal(t, []string{"theirs!", "theirs", "before"}, w.generations())
+	})
+}
+
+// unlistable is a store that sometimes cannot list its generations.
+type unlistable struct {
+	autosave.Store
+	broken atomic.Bool
+}
+
+func (u *unlistable) List(ctx context.Context) ([]autosave.Generation, error) {
+	if u.broken.Load() {
+		return nil, autosave.ErrReadFailed
+	}
+	return u.Store.List(ctx)
+}
+
+// A page could not fence the editor before. Meanwhile a later editor has saved: this page may not edit any more.
+func TestPageThatCannotFenceIsOvertaken(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.NoStandby = true
+		disk := &unwritable{Store: a.store}
+		disk.full.Store(true)
+		a.store = disk
+		a.open()
+		require.False(t, a.ReadOnly())
+		w.savedUnder(7, "theirs")
+		disk.full.Store(false)
+		w.sleep(time.Minute)
+		assert.True(t, a.ReadOnly())
+		require.ErrorIs(t, a.State().LastErr, autosave.ErrStaleToken)
+		assert.False(t, w.tab("b").ReadOnly(), "the lock is free")
+	})
+}
+
+// A page wakes while it tries to fence the editor before for a caller. The caller gets the error at once.
+func TestFlushThatCannotFenceDuringResume(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		disk := &unwritable{Store: a.store}
+		disk.full.Store(true)
+		a.store = slowFence{disk}
+		a.open()
+		a.typed("text")
+		flushed := make(chan error, 1)
+		go func() { _, err := a.FlushNow(context.Background()); flushed <- err }()
+		synctest.Wait()
+		time.AfterFunc(3*time.Second, w.records.Open())
+		go func() { _ = a.Resume(context.Background()) }()
+		before := time.Now()
+		require.ErrorIs(t, <-flushed, autosave.ErrQuota)
+		assert.LessOrEqual(t, time.Since(before), time.Second)
+		disk.full.Store(false)
+		w.sleep(time.Minute)
+		assert.Equal(t, "text", w.saved())
+	})
+}
+
+// slowFence is a store that fences within a second.
+type slowFence struct{ autosave.Store }
+
+func (s slowFence) Fence(ctx context.Context, token int64) error {
+	time.Sleep(time.Second)
+	return s.Store.Fence(ctx, token)
 }
