@@ -18,7 +18,7 @@ type ask struct {
 	force     bool
 	grace     time.Duration
 	answers   chan Message       // has room for every possible answer
-	withdrawn chan struct{}      // closed when the page is suspended or closed
+	withdrawn chan struct{}      // closed when the page is suspended
 	rivals    map[string]Message // other pages that asked meanwhile, by round
 	refused   bool               // the server has refused this page, which does not wait for its turn
 
@@ -35,11 +35,11 @@ type promise struct {
 	until   time.Time // until then its offer is valid, or it has time to answer
 }
 
-// give gives an editor time to answer, unless it has offered the lock.
+// give gives an editor time to answer.
 func (a *ask) give(lease string, limit time.Duration) {
 	a.at = time.Now()
 	for _, id := range []string{lease, ""} {
-		if p, until := a.pages[id], a.at.Add(limit); !p.granted && until.After(p.until) {
+		if until := a.at.Add(limit); until.After(a.pages[id].until) {
 			a.pages[id] = promise{until: until}
 		}
 	}
@@ -72,7 +72,7 @@ func (a *ask) weigh(editors []lock.Holder) (pause time.Duration, offered, again 
 	return pause, offered, again
 }
 
-// withdraw ends this page's request for the lock, because the page is suspended or closed.
+// withdraw ends this page's request for the lock, because the page is suspended.
 func (s *Saver) withdraw() {
 	if s.asking != nil {
 		s.post(Message{Kind: EditCancelled, Round: s.asking.round})
@@ -255,7 +255,6 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 	case EditGranted:
 		if time.Since(a.at) > vetoLimit+2*handoverLimit {
 			// This page slept, and the offer has expired: the other page edits again.
-			delete(a.pages, m.Detail)
 			s.again(a, m.Detail, timer)
 			return false, nil
 		}
@@ -326,7 +325,6 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 		s.enter(starting)
 		term = s.term
 		if !steal {
-			s.emitPhase(s.phase())
 			s.acquireFree()
 			return
 		}

@@ -270,7 +270,7 @@ func (s *Saver) yield(r role, err error) {
 		s.changes.keep(s.saves.writing.since)
 	}
 	s.endHandover()
-	if r == suspended || r == ended {
+	if r == suspended {
 		s.withdraw()
 	}
 	s.saves.refuse(s.refusal())

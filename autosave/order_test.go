@@ -52,21 +52,28 @@ func TestResumeTwice(t *testing.T) {
 	}
 }
 
-// A page without standby wakes, and its user wants to edit before the page has verified its lease.
+// A page wakes, and its user wants to edit before the page has verified its lease.
 func TestRequestToEditDuringResume(t *testing.T) {
-	for name, suspends := range map[string]bool{"verifies": false, "acquires": true} {
+	for name, c := range map[string]struct {
+		suspends, standby bool
+		opts              autosave.EditOptions
+	}{
+		"verifies":         {},
+		"verifies, forced": {standby: true, opts: autosave.EditOptions{Force: true, Grace: 100 * time.Millisecond}},
+		"acquires":         {suspends: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
 				a := w.prepare("a")
-				a.config.NoStandby = true
+				a.config.NoStandby = !c.standby
 				a.open()
-				if suspends {
+				if c.suspends {
 					require.NoError(t, a.Suspend(t.Context()))
 				}
 				time.AfterFunc(time.Second, w.records.Open())
 				go func() { _ = a.Resume(context.Background()) }()
 				synctest.Wait()
-				require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+				require.NoError(t, a.RequestEdit(t.Context(), c.opts))
 				assert.Equal(t, time.Second, time.Since(w.start))
 				assert.False(t, a.ReadOnly())
 				require.NoError(t, a.Dispose(t.Context()))

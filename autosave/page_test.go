@@ -70,6 +70,7 @@ type page struct {
 	store   autosave.Store
 	options lock.Config
 	config  autosave.Config
+	locks   func(autosave.Locks) autosave.Locks // if set, wraps the manager
 
 	mu      sync.Mutex
 	text    string
@@ -119,6 +120,9 @@ func (p *page) openIn(ctx context.Context) error {
 	p.manager, err = lock.NewManager(p.options)
 	require.NoError(p.w, err)
 	p.config.Store, p.config.Locks = p.store, p.manager
+	if p.locks != nil {
+		p.config.Locks = p.locks(p.manager)
+	}
 	p.Saver, err = autosave.New(ctx, p.config)
 	p.w.Cleanup(func() {
 		ctx, stop := context.WithTimeout(context.Background(), time.Hour)
