@@ -35,11 +35,11 @@ type promise struct {
 	until   time.Time // until then its offer is valid, or it has time to answer
 }
 
-// give gives an editor time to answer.
+// give gives an editor time to answer, unless it has offered the lock.
 func (a *ask) give(lease string, limit time.Duration) {
 	a.at = time.Now()
 	for _, id := range []string{lease, ""} {
-		if until := a.at.Add(limit); until.After(a.pages[id].until) {
+		if p, until := a.pages[id], a.at.Add(limit); !p.granted && until.After(p.until) {
 			a.pages[id] = promise{until: until}
 		}
 	}
