@@ -188,7 +188,7 @@ func (s *Saver) again(a *ask, lease string, timer *time.Timer) {
 
 // tryFree takes the lock if nobody holds it.
 func (s *Saver) tryFree(ctx context.Context, a *ask) (done bool, err error) {
-	if s.config.whoEdits(ctx, rollCall) != nil {
+	if s.config.whoEdits(ctx, inspectLimit) != nil {
 		return false, nil
 	}
 	err = s.take(ctx, a, false)
@@ -276,7 +276,7 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 // takeOffered takes the lock if all editors have offered it or, by force, have used up their time. It reports whether
 // that ends the request. Otherwise it sets the timer to the end of their time.
 func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (done bool, err error) {
-	pause, offered, again := a.weigh(s.config.editors(ctx, lateRollCall))
+	pause, offered, again := a.weigh(s.config.editors(ctx, lateInspectLimit))
 	if again {
 		s.do(func() { s.request(a, "") })
 	}
@@ -350,7 +350,7 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 		case caller.Err() == nil:
 			err = late(ctx, CodeReadOnly, theStore)
 		case term != 0 && (s.term == term || s.role == loading && s.term == term+1):
-			s.stepBack(s.retries.lastErr, lateRollCall) // the page that lost the lock is in the queue by then
+			s.stepBack(s.retries.lastErr, lateInspectLimit) // the page that lost the lock is in the queue by then
 		}
 	})
 	return err

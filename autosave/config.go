@@ -17,21 +17,21 @@ const (
 
 // These limits bound everything that the caller does not bound, so that nothing hangs.
 const (
-	callLimit     = 14 * time.Second      // any call, without the time in which it waits for a person
-	startLimit    = 9 * time.Second       // until it is known whether this page edits
-	takeLimit     = 8 * time.Second       // until a page edits that may take the lock
-	writeLimit    = 30 * time.Second      // a snapshot and its commit
-	answerLimit   = 5 * time.Second       // a lock or a store that is asked and need not wait
-	vetoLimit     = 3 * time.Second       // of Config.OnHandover
-	handoverLimit = 10 * time.Second      // saving for a handover; taking a lock that was handed over
-	draftLimit    = 2 * time.Second       // storing a draft, if the call that ends has used up its time,
-	releaseLimit  = time.Second           // and releasing the lock
-	readsAtOnce   = 2                     // calls that read; the others wait, so that saves get their turn
-	rollCall      = 40 * time.Millisecond // for the question which page edits
-	lateRollCall  = time.Second           // for repeating the question,
-	lateRollCalls = 5                     // so many times
-	noticeLimit   = 60 * time.Millisecond // for collecting the details of autosave:readonly
-	standbyLimit  = 10 * 365 * 24 * time.Hour
+	callLimit        = 14 * time.Second      // any call, without the time in which it waits for a person
+	startLimit       = 9 * time.Second       // until it is known whether this page edits
+	takeLimit        = 8 * time.Second       // until a page edits that may take the lock
+	writeLimit       = 30 * time.Second      // a snapshot and its commit
+	answerLimit      = 5 * time.Second       // a lock or a store that is asked and need not wait
+	vetoLimit        = 3 * time.Second       // of Config.OnHandover
+	handoverLimit    = 10 * time.Second      // saving for a handover; taking a lock that was handed over
+	draftLimit       = 2 * time.Second       // storing a draft, if the call that ends has used up its time,
+	releaseLimit     = time.Second           // and releasing the lock
+	readsAtOnce      = 2                     // calls that read; the others wait, so that saves get their turn
+	inspectLimit     = 40 * time.Millisecond // for the question which page edits
+	lateInspectLimit = time.Second           // for repeating the question,
+	inspectRetries   = 5                     // so many times
+	noticeLimit      = 60 * time.Millisecond // for collecting the details of autosave:readonly
+	standbyLimit     = 10 * 365 * 24 * time.Hour
 )
 
 // Locks is the part of a [lock.Manager] that AutoSave uses.

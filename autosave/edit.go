@@ -246,12 +246,12 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 // askOn repeats the question which page edits, if the answer did not arrive in time for autosave:readonly, as on a busy
 // machine.
 func (s *Saver) askOn(ctx context.Context, step func(func()) bool) {
-	for range lateRollCalls {
+	for range inspectRetries {
 		answered := true
 		if !step(func() { answered = s.holder != nil && s.holder.LeaseID != "" }) || answered {
 			return
 		}
-		if h := s.config.whoEdits(ctx, lateRollCall); h != nil && h.LeaseID != "" {
+		if h := s.config.whoEdits(ctx, lateInspectLimit); h != nil && h.LeaseID != "" {
 			step(func() { s.named(*h) })
 		}
 	}
@@ -283,7 +283,7 @@ func (s *Saver) gather(ctx context.Context, l loss, named, previewed chan struct
 	limited, stop := context.WithTimeout(ctx, noticeLimit)
 	defer stop()
 	holders := make(chan *lock.Holder, 1)
-	go func() { holders <- s.config.whoEdits(ctx, rollCall) }()
+	go func() { holders <- s.config.whoEdits(ctx, inspectLimit) }()
 	kept := make(chan struct{})
 	if l.dirty {
 		s.work.Go(func() { defer close(kept); s.keepLoss(l) })

@@ -21,7 +21,7 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 		if e == nil || e.lease.Token != token { // not yet claimed by this call
 			var replaced []*entry
 			e, replaced = s.t.claim(s.me, id, r, s.now.Wall, stolen)
-			s.rob(replaced)
+			s.notifyLost(replaced)
 			s.changed = true
 		}
 		token = e.lease.Token
@@ -72,7 +72,7 @@ func (c *FileLocks) Remove(ctx context.Context, r lock.Record) error {
 	return c.steps.drop(ctx, recorded, func(s *session) error {
 		if e := s.t.leased(r.LeaseID); e != nil && e.client == s.me {
 			for _, gone := range s.t.unlease(e) {
-				s.gave[gone.id] = true
+				s.removed[gone.id] = true
 			}
 			s.changed = true
 		}

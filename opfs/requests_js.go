@@ -65,7 +65,7 @@ func (r *requests) inform(s *session, own []*entry) {
 	}
 	for _, mine := range s.before {
 		g := r.grants[mine.id]
-		if g == nil || mine.state != granted || s.gave[mine.id] {
+		if g == nil || mine.state != granted || s.removed[mine.id] {
 			continue
 		}
 		if there := s.t.find(mine.id); there == nil || len(there.wants) < len(mine.wants) {

@@ -38,7 +38,7 @@ type session struct {
 	number    int64           // of the version that the writes make
 	keep      bool            // the file may stay open: no other client is about to use it
 	strangers []string        // liveness.strangers after this step
-	gave      map[string]bool // own entries removed on purpose
+	removed   map[string]bool // own entries removed on purpose
 	notify    []string        // the clients to notify
 	warning   string
 	look      suspects
@@ -99,7 +99,7 @@ func (s *session) read(image []byte) error {
 	var err error
 	s.slot, s.all, err = newest(image)
 	if errors.Is(err, errFuture) {
-		return s.beforeItsTime(image)
+		return s.refuseNewer(image)
 	}
 	s.t = &table{}
 	if err == nil || errors.Is(err, errTorn) {
@@ -130,8 +130,8 @@ func (s *session) startOver(why error, unused bool) {
 	}
 }
 
-// beforeItsTime refuses a file of a newer version while somebody changes it, and for the TTL after that.
-func (s *session) beforeItsTime(image []byte) error {
+// refuseNewer refuses a file of a newer version while somebody changes it, and for the TTL after that.
+func (s *session) refuseNewer(image []byte) error {
 	c := s.steps
 	mark := int64(len(image)) << 32
 	for _, b := range image {
@@ -169,16 +169,16 @@ func (s *session) compare(own []*entry) {
 
 var errReplaced = errors.New("it was replaced")
 
-// appear puts this client into the table, so that others can recognise a table that lacks it.
-func (s *session) appear() {
+// addPresence puts this client into the table, so that others can recognise a table that lacks it.
+func (s *session) addPresence() {
 	if me := s.me; s.t.find(me) == nil && !s.steps.leaving {
 		s.t.queue = append(s.t.queue, &entry{id: me, client: me, state: present})
 		s.changed = true
 	}
 }
 
-// bury removes the entries of clients that are known to be gone.
-func (s *session) bury() {
+// removeDead removes the entries of clients that are known to be gone.
+func (s *session) removeDead() {
 	for _, e := range slices.Clone(s.t.queue) {
 		if s.living.dead[e.client] {
 			s.t.remove(e)

@@ -26,7 +26,7 @@ func (s *session) request(e *entry, r lock.Request) error {
 	case s.t.find(e.id) != nil:
 	case r.Steal:
 		e.state = waiting
-		s.rob(s.t.steal(e))
+		s.notifyLost(s.t.steal(e))
 		s.changed = true
 	case r.IfAvailable:
 		e.state = waiting
@@ -40,8 +40,8 @@ func (s *session) request(e *entry, r lock.Request) error {
 	return nil
 }
 
-func (s *session) rob(robbed []*entry) {
-	for _, e := range robbed {
+func (s *session) notifyLost(lost []*entry) {
+	for _, e := range lost {
 		s.notify = append(s.notify, e.id)
 	}
 }
@@ -56,7 +56,7 @@ func (s *session) settle() {
 	if e := s.optional; e != nil && e.state == waiting {
 		s.refuse = s.denied(e)
 		s.t.remove(e)
-		s.gave[e.id] = true
+		s.removed[e.id] = true
 	}
 }
 
@@ -66,7 +66,7 @@ func (s *session) try(e *entry) {
 	}
 	if old := expired(s.t.blockers(e), s.over); len(old) > 0 {
 		s.t.remove(old...)
-		s.rob(old)
+		s.notifyLost(old)
 		s.changed = true
 		s.warning = "the lease of " + owner(old[0]) + " on " + strconv.Quote(old[0].lease.Resource) + " had expired and was taken over"
 	}

@@ -147,14 +147,14 @@ func (c *steps) at(name string) {
 // decide computes the new table and the writes for it from the file's content. It returns no session if it cannot
 // decide on that content. A decision without a write has no effect, because the content may have been an old one.
 func (c *steps) decide(image []byte, change func(*session) error) (s *session, refused error) {
-	s = &session{steps: c, living: &c.liveness, me: c.liveness.alive.id, now: c.options.Clock.Now(), before: c.own, gave: make(map[string]bool)}
+	s = &session{steps: c, living: &c.liveness, me: c.liveness.alive.id, now: c.options.Clock.Now(), before: c.own, removed: make(map[string]bool)}
 	if err := s.read(image); err != nil {
 		return nil, err
 	}
 	s.compare(s.before)
-	s.bury()
+	s.removeDead()
 	s.changed = s.t.agree(s.me, s.before) || s.changed
-	s.appear()
+	s.addPresence()
 	s.recover()
 	refused = change(s)
 	s.settle()
@@ -182,7 +182,7 @@ func (c *steps) leave(ctx context.Context, id string) error {
 		if e == nil || e.client != s.me {
 			return nil
 		}
-		s.gave[id], s.changed = true, true
+		s.removed[id], s.changed = true, true
 		delete(c.stalled, id)
 		if e.state == granted {
 			s.t.release(e)

@@ -85,9 +85,9 @@ class Table {
   /** @type {BroadcastChannel | undefined} */
   #channel;
   /** @type {string[]} */
-  #rung = []; // clients that asked for the file, in this order
+  #waiting = []; // clients that asked for the file, in this order
   #others = 0; // the time until which others go first
-  #rang = 0; // when this client asked, in its present step
+  #askedAt = 0; // when this client asked, in its present step
   #asked = false; // this client has asked, and others may let it go first
   #named = false; // a message said that it is this client's turn
   #mine = false; // and the client has not tried since
@@ -145,7 +145,7 @@ class Table {
     // A client that only reads does not begin to keep the file.
     if (patches.length) this.#kept = true;
     if (again) setTimeout(() => this.#yield(), decideMs);
-    else if (!keep || !this.#kept || !this.#channel || !this.#may() || this.#rung.length) this.#pass();
+    else if (!keep || !this.#kept || !this.#channel || !this.#may() || this.#waiting.length) this.#pass();
     return same ? null : content.slice();
   }
 
@@ -189,8 +189,8 @@ class Table {
         setTimeout(turn, pause * (0.5 + Math.random()));
       });
     }
-    if (this.#rang && !this.#named) this.#channel?.postMessage({ next: this.#client });
-    this.#rang = 0;
+    if (this.#askedAt && !this.#named) this.#channel?.postMessage({ next: this.#client });
+    this.#askedAt = 0;
     this.#named = false;
   }
 
@@ -213,8 +213,8 @@ class Table {
     if (this.#channel || typeof BroadcastChannel === "undefined") return;
     this.#channel = new BroadcastChannel(this.#name);
     this.#channel.onmessage = ({ data }) => {
-      this.#rung = this.#rung.filter((id) => id !== data.next);
-      if (data.want && !this.#rung.includes(data.want)) this.#rung.push(data.want);
+      this.#waiting = this.#waiting.filter((id) => id !== data.next);
+      if (data.want && !this.#waiting.includes(data.want)) this.#waiting.push(data.want);
       if (data.next && data.next !== this.#client) {
         this.#letPass();
       } else if (!data.want) {
@@ -231,21 +231,21 @@ class Table {
   #ring() {
     this.#listen();
     const now = performance.now();
-    if (this.#rang && now - this.#rang < repeatMs) return;
-    this.#rang = now;
+    if (this.#askedAt && now - this.#askedAt < repeatMs) return;
+    this.#askedAt = now;
     this.#asked = true;
     this.#channel?.postMessage({ want: this.#client });
   }
 
   /** Closes the file for the clients that have asked, unless this client is about to write. */
   #yield() {
-    if (this.#handle && this.#rung.length && performance.now() >= this.#deciding) this.#pass();
+    if (this.#handle && this.#waiting.length && performance.now() >= this.#deciding) this.#pass();
   }
 
   /** Closes the file and names the next client. */
   #pass() {
     this.close();
-    const next = this.#rung.shift() ?? "";
+    const next = this.#waiting.shift() ?? "";
     if (!next && !this.#asked) return;
     this.#asked = false;
     if (next) this.#letPass();

@@ -111,8 +111,8 @@ func (l *client) cookieless() error {
 		Detail: "the browser does not send the cookie of the server, which tells whose lock it is; allow cookies, and serve the page from the server's own site"}
 }
 
-// owed are the acquisitions whose end the server has not received, each with the time until which it may keep a lease.
-type owed struct {
+// unconfirmed are the acquisitions whose end the server has not received, each with the time until which it may keep a lease.
+type unconfirmed struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
@@ -129,20 +129,20 @@ func (l *client) giveUp(ctx context.Context, ticket string) {
 }
 
 func (l *client) owe(ticket string) {
-	l.owed.mu.Lock()
-	defer l.owed.mu.Unlock()
-	if l.owed.until == nil {
-		l.owed.until = make(map[string]time.Time)
+	l.unconfirmed.mu.Lock()
+	defer l.unconfirmed.mu.Unlock()
+	if l.unconfirmed.until == nil {
+		l.unconfirmed.until = make(map[string]time.Time)
 	}
-	l.owed.until[ticket] = time.Now().Add(giveUpLimit)
+	l.unconfirmed.until[ticket] = time.Now().Add(giveUpLimit)
 }
 
 // settle informs a server that answers again about the acquisitions that have ended meanwhile.
 func (l *client) settle(ctx context.Context) {
-	l.owed.mu.Lock()
-	open := l.owed.until
-	l.owed.until = nil
-	l.owed.mu.Unlock()
+	l.unconfirmed.mu.Lock()
+	open := l.unconfirmed.until
+	l.unconfirmed.until = nil
+	l.unconfirmed.mu.Unlock()
 	for ticket, until := range open {
 		if time.Now().Before(until) {
 			l.giveUp(ctx, ticket)

@@ -11,12 +11,12 @@ import (
 
 // client is the connection to the server for the locks of one resource.
 type client struct {
-	server    *reach
-	resource  string      // the name in leases and messages
-	local     lock.Locker // of this machine
-	questions questions
-	owed      owed
-	held      held
+	server      *reach
+	resource    string      // the name in leases and messages
+	local       lock.Locker // of this machine
+	questions   questions
+	unconfirmed unconfirmed
+	held        held
 }
 
 // claim is a lock that the server has granted.
@@ -40,8 +40,8 @@ const (
 	pauseLimit  = 5 * time.Second // between two requests while the server cannot be reached
 )
 
-// wish describes the lock that an acquisition needs from the server.
-type wish struct {
+// target describes the lock that an acquisition needs from the server.
+type target struct {
 	// request returns the request for the lock that waits that long.
 	request func(long time.Duration, a acquisition) Request
 	// question returns the request that also asks the holder for the document; nil if no holder is asked.
@@ -58,11 +58,11 @@ type wish struct {
 
 // take asks the server until it grants, refuses or, without waiting, denies. If it fails, nothing of the acquisition
 // stays on the server.
-func (l *client) take(ctx context.Context, local lock.Grant, w wish) (Reply, error) {
-	a := &acquisition{ticket: lock.NewID(), local: local, passOn: w.steal}
+func (l *client) take(ctx context.Context, local lock.Grant, t target) (Reply, error) {
+	a := &acquisition{ticket: lock.NewID(), local: local, passOn: t.steal}
 	held, stop := whileHeld(ctx, local)
 	defer stop()
-	reply, err := l.ask(held, w, a)
+	reply, err := l.ask(held, t, a)
 	if err != nil && a.unheard {
 		l.giveUp(ctx, a.ticket)
 	}
@@ -70,18 +70,18 @@ func (l *client) take(ctx context.Context, local lock.Grant, w wish) (Reply, err
 }
 
 // ask is take, without the cleanup after a failed acquisition.
-func (l *client) ask(ctx context.Context, w wish, a *acquisition) (Reply, error) {
+func (l *client) ask(ctx context.Context, t target, a *acquisition) (Reply, error) {
 	backoff := lock.Backoff{MaxDelay: pauseLimit}
 	pauses := backoff.Delays()
 	for {
-		asked, news := l.askedFor(w)
+		asked, news := l.askedFor(t)
 		if asked != nil {
-			if reply, err := l.carry(ctx, asked, w, a); granted(reply, err) {
+			if reply, err := l.carry(ctx, asked, t, a); granted(reply, err) {
 				return reply, nil
 			}
 		}
 		began := time.Now()
-		reply, err := l.await(ctx, news, w, a)
+		reply, err := l.await(ctx, news, t, a)
 		waited := time.Since(began) > time.Second // the request waited on the server
 		if waited {
 			pauses = backoff.Delays()
@@ -95,15 +95,15 @@ func (l *client) ask(ctx context.Context, w wish, a *acquisition) (Reply, error)
 			continue
 		case final(err):
 			return reply, err
-		case passing(reply, err) && w.ifAvailable:
+		case passing(reply, err) && t.ifAvailable:
 			return reply, l.unreachable(reply, err)
 		case passing(reply, err):
-		case reply.Error == "deadlock" && w.nested:
+		case reply.Error == "deadlock" && t.nested:
 			return reply, &lock.Error{Code: lock.CodeDeadlock, Operation: lock.OpAcquire, Resource: l.resource,
 				Detail: "it and others on other machines waited for each other, and it began last; release what you hold"}
 		case reply.Status != statusConflict && reply.Status != statusTimeout:
 			return reply, refused(lock.OpAcquire, reply)
-		case w.ifAvailable:
+		case t.ifAvailable:
 			return reply, l.denied(reply)
 		case waited: // ask again at once
 			continue
@@ -116,36 +116,36 @@ func granted(r Reply, err error) bool { return err == nil && r.Status == statusO
 
 // askedFor returns the question that a request must carry, if there is one, and a channel that is closed when one
 // arrives.
-func (l *client) askedFor(w wish) (*question, <-chan struct{}) {
-	if w.question == nil || w.ifAvailable {
+func (l *client) askedFor(t target) (*question, <-chan struct{}) {
+	if t.question == nil || t.ifAvailable {
 		return nil, nil
 	}
-	return l.questions.take(w.document)
+	return l.questions.take(t.document)
 }
 
 // final reports an error of this side, which no later answer of the server changes.
 func final(err error) bool { return errors.As(err, new(*lock.Error)) }
 
 // carry asks the holder. The page that asked gets the answer, too.
-func (l *client) carry(ctx context.Context, q *question, w wish, a *acquisition) (Reply, error) {
+func (l *client) carry(ctx context.Context, q *question, t target, a *acquisition) (Reply, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(q.ctx, func() { stop(context.Cause(q.ctx)) })()
 	q.begun()
-	reply, err := l.acquire(ctx, q.grace+acceptLimit+answerLimit, a, func() Request { return w.question(q.grace, *a) })
+	reply, err := l.acquire(ctx, q.grace+acceptLimit+answerLimit, a, func() Request { return t.question(q.grace, *a) })
 	q.answer <- answered{reply, err}
 	return reply, err
 }
 
 // await sends a request that waits in the queue, until news arrives.
-func (l *client) await(ctx context.Context, news <-chan struct{}, w wish, a *acquisition) (Reply, error) {
+func (l *client) await(ctx context.Context, news <-chan struct{}, t target, a *acquisition) (Reply, error) {
 	ctx, stop := until(ctx, news)
 	defer stop()
 	long := waitLimit
-	if w.ifAvailable {
+	if t.ifAvailable {
 		long = 0
 	}
-	return l.acquire(ctx, long+answerLimit, a, func() Request { return w.request(long, *a) })
+	return l.acquire(ctx, long+answerLimit, a, func() Request { return t.request(long, *a) })
 }
 
 func (l *client) rest(ctx context.Context, news <-chan struct{}, pause time.Duration) {

@@ -136,7 +136,7 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 	if r.OnLocal != nil {
 		r.OnLocal()
 	}
-	reply, err := d.take(ctx, local, wish{request: d.asking, question: d.question, document: d.c.Document, ifAvailable: r.IfAvailable, steal: r.Steal})
+	reply, err := d.take(ctx, local, target{request: d.asking, question: d.question, document: d.c.Document, ifAvailable: r.IfAvailable, steal: r.Steal})
 	if err != nil {
 		_ = local.Release(context.WithoutCancel(ctx))
 		return nil, err

@@ -11,7 +11,7 @@ import (
 // Lock implements [lock.RemoteLocker]: a place of the project is below its document on the server. Each lease on places
 // is a lease of the server with an id of its own.
 func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, ifAvailable bool) (lock.RemoteGrant, error) {
-	w := wish{ifAvailable: ifAvailable, nested: p.Nested, steal: p.Steal, request: func(wait time.Duration, a acquisition) Request {
+	t := target{ifAvailable: ifAvailable, nested: p.Nested, steal: p.Steal, request: func(wait time.Duration, a acquisition) Request {
 		fields := d.fields()
 		fields["paths"], fields["mode"], fields["slots"] = d.paths(p), string(p.Mode), max(1, p.Slots)
 		fields["wait_ms"], fields["ticket"], fields["replace"] = wait.Milliseconds(), a.ticket, append([]int64{}, a.replace...)
@@ -22,11 +22,11 @@ func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, if
 	}}
 	if len(p.Paths) == 1 && p.Mode == lock.Exclusive && p.Slots < 2 {
 		if id, err := d.ID(p.Paths[0]); err == nil { // it is a document, whose holder can be asked
-			w.document = id
-			w.question = func(grace time.Duration, a acquisition) Request { return d.ask(id, grace, a) }
+			t.document = id
+			t.question = func(grace time.Duration, a acquisition) Request { return d.ask(id, grace, a) }
 		}
 	}
-	reply, err := d.take(ctx, local, w)
+	reply, err := d.take(ctx, local, t)
 	if err != nil {
 		return nil, err
 	}
