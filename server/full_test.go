@@ -39,7 +39,7 @@ func TestAStoreAtItsQuota(t *testing.T) {
 		_, err := s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("big/", i), value)}})
 		require.NoError(t, err)
 	}
-	require.Eventually(t, func() bool { return s.Store().Room().Full }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Store().Space().Full }, 30*time.Second, 10*time.Millisecond)
 	assertError(t, ann.save("r", token, "after"), http.StatusInsufficientStorage, "store_full")
 	assert.Equal(t, "before", string(ann.do("GET", contentOf("r"), nil).text))
 	locksGoOn(ann)
@@ -66,7 +66,7 @@ func TestAFullDisk(t *testing.T) {
 	c.DataDir, c.Keep, c.Sweep = dir+"/d", 1, 100*time.Millisecond
 	c.LockTTL = 10 * time.Minute // no heartbeats are sent here, however long this disk takes to get full
 	s := startWith(t, c)
-	require.Never(t, func() bool { return s.Store().Room().Full }, 1500*time.Millisecond, 100*time.Millisecond,
+	require.Never(t, func() bool { return s.Store().Space().Full }, 1500*time.Millisecond, 100*time.Millisecond,
 		"what the server reserves, it does not lack")
 	ann := s.as(t, "ann")
 	tokens := map[string]int64{}

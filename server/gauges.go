@@ -26,18 +26,18 @@ func registerRoomGauges(registry *prometheus.Registry, r *rooms.Rooms) {
 func registerStoreGauges(registry *prometheus.Registry, store *kv.Store) {
 	for name, metric := range map[string]struct {
 		help  string
-		value func(kv.Room) int64
+		value func(kv.Space) int64
 	}{
-		"store_used_bytes":  {"Bytes of the embedded store that are in use.", func(r kv.Room) int64 { return r.Used }},
-		"store_size_bytes":  {"Bytes of the embedded store's file.", func(r kv.Room) int64 { return r.Size }},
-		"store_quota_bytes": {"Bytes that the embedded store may use.", func(r kv.Room) int64 { return r.Quota }},
-		"disk_free_bytes":   {"Bytes that are free on the data directory's disk; -1 if unknown.", func(r kv.Room) int64 { return r.Free }},
-		"store_full":        {"1 while contents are refused for want of room.", func(r kv.Room) int64 { return count(r.Full) }},
-		"store_nearly_full": {"1 while the store is full or nearly so.", func(r kv.Room) int64 { return count(r.Warn) }},
+		"store_used_bytes":  {"Bytes of the embedded store that are in use.", func(r kv.Space) int64 { return r.Used }},
+		"store_size_bytes":  {"Bytes of the embedded store's file.", func(r kv.Space) int64 { return r.Size }},
+		"store_quota_bytes": {"Bytes that the embedded store may use.", func(r kv.Space) int64 { return r.Quota }},
+		"disk_free_bytes":   {"Bytes that are free on the data directory's disk; -1 if unknown.", func(r kv.Space) int64 { return r.Free }},
+		"store_full":        {"1 while contents are refused for want of space.", func(r kv.Space) int64 { return count(r.Full) }},
+		"store_nearly_full": {"1 while the store is full or nearly so.", func(r kv.Space) int64 { return count(r.Warn) }},
 	} {
 		registry.MustRegister(prometheus.NewGaugeFunc(
 			prometheus.GaugeOpts{Namespace: "holdfast", Name: name, Help: metric.help},
-			func() float64 { return float64(metric.value(store.Room())) }))
+			func() float64 { return float64(metric.value(store.Space())) }))
 	}
 }
 

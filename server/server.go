@@ -364,8 +364,8 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		plain(w, http.StatusServiceUnavailable, "the store does not answer")
 		return
 	}
-	if room := s.store.Room(); room.Warn {
-		plain(w, http.StatusOK, "ready, but "+room.String())
+	if space := s.store.Space(); space.Warn {
+		plain(w, http.StatusOK, "ready, but "+space.String())
 		return
 	}
 	plain(w, http.StatusOK, "ready")

@@ -174,7 +174,7 @@ func failure(ctx context.Context, cause, err error) (Outcome, error) {
 // documentOf returns the document whose holder is asked.
 func documentOf(held locks.Lease, r locks.Request) string {
 	for _, p := range append(held.Paths, r.Paths...) {
-		if document, ok := p.Room(); ok {
+		if document, ok := p.Document(); ok {
 			return document
 		}
 	}
@@ -283,9 +283,9 @@ func (a Ask) unanswered() bool { return !a.Accepted && !a.Refused }
 
 // Answer identifies the holder that answers and the question.
 type Answer struct {
-	Room, Holder string
-	Token        int64  // of the holder's lock; 0 means its current lock
-	Ask          string // the id of the question; "" means the open question
+	Document, Holder string
+	Token            int64  // of the holder's lock; 0 means its current lock
+	Ask              string // the id of the question; "" means the open question
 }
 
 // Accept says that the holder will hand the lock over once it has saved. It fails with [ErrNotAsked] and the errors
@@ -301,11 +301,11 @@ func (d *Desk) Refuse(ctx context.Context, by Answer, reason string, busy bool) 
 
 func (d *Desk) answer(ctx context.Context, by Answer, change func(*Ask)) error {
 	for {
-		fence, token, err := d.table.Own(ctx, locks.Document(by.Room), by.Holder, by.Token)
+		fence, token, err := d.table.Own(ctx, locks.Document(by.Document), by.Holder, by.Token)
 		if err != nil {
 			return err
 		}
-		e, _, err := d.store.Get(ctx, prefix+by.Room)
+		e, _, err := d.store.Get(ctx, prefix+by.Document)
 		if err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func ask(t *testing.T, delay time.Duration) *scene {
 	var err error
 	s.lease, err = s.table.Acquire(t.Context(), request)
 	require.NoError(t, err)
-	s.holder, s.answers = Answer{Room: "r", Holder: "ann"}, New(s.store, s.table, nil)
+	s.holder, s.answers = Answer{Document: "r", Holder: "ann"}, New(s.store, s.table, nil)
 	store, table := member(delay)
 	request.Holder.ID = "bob"
 	go func() {

@@ -274,7 +274,7 @@ func (s *Store) History(ctx context.Context, document string) ([]Info, error) {
 
 // Document is a document with content.
 type Document struct {
-	Room string
+	ID string
 	Info
 }
 

@@ -61,7 +61,7 @@ func (m *move) try(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	if m.KV.Room().Full {
+	if m.KV.Space().Full {
 		return false, kv.ErrFull
 	}
 	if moved.Blob == "" {

@@ -143,7 +143,7 @@ func (w *write) try(ctx context.Context, fence []kv.Cond) (Info, bool, error) {
 
 // mayMake returns an error if the store has no space for contents, or if the maker may not create another document.
 func (w *write) mayMake(ctx context.Context, old kv.Entry) error {
-	if w.KV.Room().Full {
+	if w.KV.Space().Full {
 		return kv.ErrFull
 	}
 	if old.Found() {

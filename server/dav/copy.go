@@ -163,7 +163,7 @@ func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 
 // leaving returns the nodes to copy or move, or why that cannot begin.
 func (h *Handler) leaving(t *transfer) (nodes []node, failed []failure, err error) {
-	if h.Store.Room().Full {
+	if h.Store.Space().Full {
 		return nil, nil, kv.ErrFull
 	}
 	nodes = []node{t.from}

@@ -133,12 +133,12 @@ func (h *Handler) each(ctx context.Context, s sessions.Session, p place, size in
 func (h *Handler) documentsBelow(ctx context.Context, p place, after string, size int64) (list []node, last string, err error) {
 	documents, err := h.Contents.Documents(ctx, p.inside(), after, size)
 	for _, d := range documents {
-		if q, ok := placeOfDocument(d.Room); ok && q.below(p) {
+		if q, ok := placeOfDocument(d.ID); ok && q.below(p) {
 			list = append(list, node{q, file, d.Info})
 		}
 	}
 	if int64(len(documents)) == size {
-		last = documents[size-1].Room
+		last = documents[size-1].ID
 	}
 	return list, last, err
 }

@@ -121,7 +121,7 @@ func (a *API) readAnswer(w http.ResponseWriter, r *http.Request, s sessions.Sess
 	if len(body.Reason) > maxReason {
 		return by, body, invalid("reason has at most 1024 bytes.")
 	}
-	by = asks.Answer{Room: id, Ask: body.Ask}
+	by = asks.Answer{Document: id, Ask: body.Ask}
 	if by.Token, err = ownToken(r); err == nil {
 		by.Holder, err = a.ownerAt(r.Context(), s, id)
 	}

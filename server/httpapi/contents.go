@@ -126,11 +126,11 @@ func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, s sessions.S
 	}
 	page := documentPage{Documents: make([]documentReply, len(documents))}
 	for i, d := range documents {
-		page.Documents[i] = documentReply{d.Room, d.Size, events.Time(d.SavedAt), d.ETag,
-			a.Locks.Seen(locks.Document(d.Room), func(paths []locks.Path) bool { return len(a.readable(s, paths)) > 0 })}
+		page.Documents[i] = documentReply{d.ID, d.Size, events.Time(d.SavedAt), d.ETag,
+			a.Locks.Seen(locks.Document(d.ID), func(paths []locks.Path) bool { return len(a.readable(s, paths)) > 0 })}
 	}
 	if int64(len(documents)) == limit {
-		page.Next = documents[len(documents)-1].Room
+		page.Next = documents[len(documents)-1].ID
 	}
 	writeJSON(w, http.StatusOK, page)
 	return nil
@@ -145,7 +145,7 @@ func (a *API) readableDocuments(ctx context.Context, s sessions.Session, prefix,
 			return nil, err
 		}
 		for _, d := range page {
-			if after = d.Room; rules.May(s.User, locks.Document(d.Room), policy.Read) {
+			if after = d.ID; rules.May(s.User, locks.Document(d.ID), policy.Read) {
 				if list = append(list, d); int64(len(list)) == limit {
 					return list, nil
 				}

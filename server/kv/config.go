@@ -52,7 +52,7 @@ type Config struct {
 	// History is the minimum time for which old revisions can still be read and watched; embedded only. Zero means 5
 	// minutes.
 	History time.Duration
-	// Quota is the maximum size of the embedded store in bytes; zero means 8 GiB. See [Store.Room].
+	// Quota is the maximum size of the embedded store in bytes; zero means 8 GiB. See [Store.Space].
 	Quota int64
 	// Member makes the embedded etcd a member of a cluster. The zero value is a cluster of one, which listens only on
 	// a socket in its data directory.

@@ -38,10 +38,10 @@ type embedded struct {
 	lock    *fileutil.LockedFile
 	alone   bool
 	closing atomic.Bool
-	room    atomic.Pointer[Room]
+	space   atomic.Pointer[Space]
 	applied uint64      // the last log entry that the database contained at the start
 	broken  atomic.Bool // its log cannot continue
-	keeping func()      // stops the keeper of its room
+	keeping func()      // stops the keeper of its space
 	temp    string      // the directory of the socket if the data directory's path is too long for one
 }
 
@@ -51,7 +51,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	e := &embedded{alone: c.Member.PeerURL == ""}
-	e.room.Store(&Room{Quota: c.Quota, Free: -1})
+	e.space.Store(&Space{Quota: c.Quota, Free: -1})
 	if !c.restoring {
 		if err := checkUnmarked(dir); err != nil {
 			return nil, err
@@ -78,7 +78,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	// Calls in the process need a third of the time and of the CPU of gRPC over the socket. The interface is the
 	// same.
 	s := &Store{client: inProcess(e.etcd.Server), embedded: e, endpoint: "unix:" + socket, timeout: c.Timeout}
-	e.keepRoom(s, dir, c)
+	e.keepSpace(s, dir, c)
 	if err := s.announce(ctx, c.Member.PeerURL); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -133,7 +133,7 @@ func checkDatabase(path string) (applied uint64, err error) {
 	return applied, errors.Join(err, db.Close())
 }
 
-func (e *embedded) keepRoom(s *Store, dir string, c Config) {
+func (e *embedded) keepSpace(s *Store, dir string, c Config) {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &keeper{s: s, dir: dir, quota: c.Quota, log: c.Log}
 	done := make(chan struct{})

@@ -75,23 +75,23 @@ func TestDiskFilledByOtherPrograms(t *testing.T) {
 			reserve := filepath.Join(dir, "d", "reserve")
 			require.Eventually(t, func() bool { _, err := os.Stat(reserve); return err == nil }, 30*time.Second, 10*time.Millisecond)
 			fill(t, filepath.Join(dir, "rest"), left)
-			require.Eventually(t, func() bool { _, err := os.Stat(reserve); return s.Room().Full && os.IsNotExist(err) }, 30*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { _, err := os.Stat(reserve); return s.Space().Full && os.IsNotExist(err) }, 30*time.Second, 10*time.Millisecond)
 
 			value := strings.Repeat("x", 4<<10)
 			const puts = 1200 // five segments, 24 snapshots
 			for i := range puts {
 				_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("k", i%7), fmt.Append(nil, i, value))}})
 				require.NoError(t, err, "put %d", i)
-				if i%100 == 99 { // a log of real size does not grow faster than the store measures its room
+				if i%100 == 99 { // a log of real size does not grow faster than the store measures its space
 					require.Eventually(t, func() bool { return tidied(t, s, config.DataDir, segment) }, 30*time.Second, 5*time.Millisecond)
 				}
 				if i%400 == 399 {
 					require.Eventually(t, func() bool {
-						return tidied(t, s, config.DataDir, segment) && s.Room().Used < 1<<20
+						return tidied(t, s, config.DataDir, segment) && s.Space().Used < 1<<20
 					}, 30*time.Second, 10*time.Millisecond, "the history is forgotten")
 				}
 			}
-			assert.True(t, s.Room().Full)
+			assert.True(t, s.Space().Full)
 			check := func(s *kv.Store) {
 				for i := puts - 7; i < puts; i++ {
 					e, _, err := s.Get(t.Context(), fmt.Sprint("k", i%7))
@@ -106,7 +106,7 @@ func TestDiskFilledByOtherPrograms(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, again.Close()) })
 			check(again)
 			require.NoError(t, os.Remove(filepath.Join(dir, "rest")))
-			require.Eventually(t, func() bool { return !again.Room().Full }, 30*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return !again.Space().Full }, 30*time.Second, 10*time.Millisecond)
 			_, err = again.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("later", []byte("x"))}})
 			require.NoError(t, err)
 		})

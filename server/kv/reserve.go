@@ -50,7 +50,7 @@ func reserveSize() int64 { return wal.SegmentSizeBytes + 4<<20 }
 
 // hold keeps the reserve file while there is space beyond diskReserve for it, apart from the next log segment, which etcd
 // allocates a little after a segment begins. It deletes the file when other programs have filled the disk.
-func (k *keeper) hold(r Room) error {
+func (k *keeper) hold(r Space) error {
 	path := filepath.Join(k.dir, reserveName)
 	switch {
 	case r.Free < 0:

@@ -214,7 +214,7 @@ func (t *Table) record(c Change) []kv.Op {
 // documents returns the documents whose events include the lease.
 func (l Lease) documents() (documents []string) {
 	for _, p := range l.Paths {
-		if document, ok := p.Room(); ok && l.Records(p) {
+		if document, ok := p.Document(); ok && l.Records(p) {
 			documents = append(documents, document)
 		}
 	}

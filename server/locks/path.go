@@ -29,8 +29,8 @@ func Document(id string) Path { return append(Path{documents}, document.Path(id)
 // AllDocuments reports whether a path is the parent of all documents.
 func AllDocuments(p Path) bool { return len(p) == 1 && p[0] == documents }
 
-// Room returns the id of the document with this path.
-func (p Path) Room() (string, bool) {
+// Document returns the id of the document with this path.
+func (p Path) Document() (string, bool) {
 	if len(p) == 2 && p[0] == documents {
 		return p[1], slices.Equal(Document(p[1]), p)
 	}

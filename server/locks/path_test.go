@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Document and Room are inverse functions.
+// [Document] and [Path.Document] are inverse functions.
 func TestDocumentIsAPath(t *testing.T) {
 	for id, path := range map[string]Path{
 		"plan":            {"documents", "plan"},
@@ -25,12 +25,12 @@ func TestDocumentIsAPath(t *testing.T) {
 		"plan~.a~.b~.c~.d~.e~.f~.g~.h~.i~.j~.k~.l~.m~.n~.o": {"documents", "plan~.a~.b~.c~.d~.e~.f~.g~.h~.i~.j~.k~.l~.m~.n~.o"}, // too deep
 	} {
 		assert.Equal(t, path, Document(id), id)
-		document, ok := path.Room()
+		document, ok := path.Document()
 		assert.True(t, ok, id)
 		assert.Equal(t, id, document)
 	}
 	for _, path := range []Path{{"documents"}, {"leases", "x"}, {"documents", "plan", strings.Repeat("x", 125)}, {"x", "plan", "y"}, {"documents", "plan~.a", "b"}, {"documents", "plan~.a"}} {
-		_, ok := path.Room()
+		_, ok := path.Document()
 		assert.False(t, ok, path)
 	}
 }

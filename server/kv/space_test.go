@@ -34,12 +34,12 @@ func TestAStoreThatFillsUpAndRecovers(t *testing.T) {
 	}
 	// fill writes until the store has measured that a percentage of its quota is in use. The store measures
 	// periodically.
-	fill := func(share int64) kv.Room {
+	fill := func(share int64) kv.Space {
 		for int64(n)*mib < quota/100*share {
 			require.NoError(t, put())
 		}
-		require.Eventually(t, func() bool { return s.Room().Used >= quota/100*share }, 30*time.Second, 10*time.Millisecond)
-		return s.Room()
+		require.Eventually(t, func() bool { return s.Space().Used >= quota/100*share }, 30*time.Second, 10*time.Millisecond)
+		return s.Space()
 	}
 
 	assert.False(t, fill(70).Warn)
@@ -63,8 +63,8 @@ func TestAStoreThatFillsUpAndRecovers(t *testing.T) {
 	require.NoError(t, err, "deleting is always possible")
 	require.Eventually(t, func() bool {
 		_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("small", []byte("x"))}})
-		return err == nil && !s.Room().Full && s.Room().Size < quota/2
-	}, 2*time.Minute, 100*time.Millisecond, "%v", s.Room()) // a busy machine needs a minute for it
+		return err == nil && !s.Space().Full && s.Space().Size < quota/2
+	}, 2*time.Minute, 100*time.Millisecond, "%v", s.Space()) // a busy machine needs a minute for it
 }
 
 // Opening a data directory whose files were truncated fails with an error that names the directory.

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
-// Room describes the free space of the embedded store. For an external cluster it is unknown.
-type Room struct {
+// Space describes the free space of the embedded store. For an external cluster it is unknown.
+type Space struct {
 	// Used is the number of bytes in use, Size the size of the database file, and Quota the limit of Used.
 	Used, Size, Quota int64
 	// Free is the free space on the disk in bytes, or -1 if unknown.
@@ -25,9 +25,9 @@ type Room struct {
 	Full, Warn bool
 }
 
-// String describes the room in one sentence.
-func (r Room) String() string {
-	state := "has room"
+// String describes the space in one sentence.
+func (r Space) String() string {
+	state := "has space"
 	switch {
 	case r.Full:
 		state = "is full: contents are refused, locks go on"
@@ -38,9 +38,9 @@ func (r Room) String() string {
 }
 
 const (
-	// lookForRoom is the interval at which the embedded store measures its room. A measurement is cheap: it reads a
+	// measureInterval is the interval at which the embedded store measures its space. A measurement is cheap: it reads a
 	// few numbers.
-	lookForRoom = time.Second
+	measureInterval = time.Second
 	// Percentages of the quota: at fullAt the store refuses contents, at warnAt it warns, and below goodAt it accepts
 	// contents again.
 	fullAt, warnAt, goodAt = 95, 80, 90
@@ -54,15 +54,15 @@ func hardQuota(quota int64) int64 {
 	return min(quota+quota/lockShare+8<<20, max(quota, storage.MaxQuotaBytes))
 }
 
-// Room returns the result of the last measurement.
-func (s *Store) Room() Room {
+// Space returns the result of the last measurement.
+func (s *Store) Space() Space {
 	if s.embedded == nil {
-		return Room{Free: -1}
+		return Space{Free: -1}
 	}
-	return *s.embedded.room.Load()
+	return *s.embedded.space.Load()
 }
 
-// keeper measures the room of an embedded store and frees space.
+// keeper measures the space of an embedded store and frees space.
 type keeper struct {
 	s         *Store
 	dir       string
@@ -80,20 +80,20 @@ func (k *keeper) keep(ctx context.Context) {
 		if err := k.look(ctx); err != nil && ctx.Err() == nil {
 			k.log.Warn("the store could not free space; it tries again", "error", err)
 		}
-		if wait.For(ctx, lookForRoom) != nil {
+		if wait.For(ctx, measureInterval) != nil {
 			return
 		}
 	}
 }
 
-// look measures the room, and frees space if there is little.
+// look measures the space, and frees space if there is little.
 func (k *keeper) look(ctx context.Context) error {
-	before := k.s.Room()
+	before := k.s.Space()
 	now := k.measure(before.Full)
 	if k.reserve(now) {
 		now = k.measure(before.Full)
 	}
-	k.s.embedded.room.Store(&now)
+	k.s.embedded.space.Store(&now)
 	switch {
 	case now.Full && !before.Full:
 		k.log.Error("the store is full: contents are refused, locks go on; delete documents, or raise --quota",
@@ -101,15 +101,15 @@ func (k *keeper) look(ctx context.Context) error {
 	case now.Warn && !before.Warn:
 		k.log.Warn("the store is nearly full", "used", now.Used, "quota", now.Quota, "disk_free", now.Free)
 	case before.Full && !now.Full:
-		k.log.Info("the store has room again", "used", now.Used, "quota", now.Quota, "disk_free", now.Free)
+		k.log.Info("the store has space again", "used", now.Used, "quota", now.Quota, "disk_free", now.Free)
 	}
-	return errors.Join(k.hold(now), k.makeRoom(ctx, now))
+	return errors.Join(k.hold(now), k.reclaim(ctx, now))
 }
 
 // reserve allocates disk blocks for the database file and for its growth by locks. On a full disk it allocates none,
 // because the log needs them. etcd's log allocates its own blocks for the current segment and the next one. It reports
 // whether less is free than r says.
-func (k *keeper) reserve(r Room) bool {
+func (k *keeper) reserve(r Space) bool {
 	if r.Size+growth/2 <= k.reserved || r.Free >= 0 && r.Free < diskReserve() {
 		return false
 	}
@@ -121,9 +121,9 @@ func (k *keeper) reserve(r Room) bool {
 	return err == nil
 }
 
-func (k *keeper) measure(wasFull bool) Room {
+func (k *keeper) measure(wasFull bool) Space {
 	backend := k.s.embedded.etcd.Server.Backend()
-	r := Room{Used: backend.SizeInUse(), Size: backend.Size(), Quota: k.quota, Free: freeOn(k.dir)}
+	r := Space{Used: backend.SizeInUse(), Size: backend.Size(), Quota: k.quota, Free: freeOn(k.dir)}
 	full := int64(fullAt)
 	if wasFull {
 		full = goodAt // prevents alternating between full and not full
@@ -142,9 +142,9 @@ func (k *keeper) alarmed() bool {
 	return false
 }
 
-// makeRoom compacts the history when the store is nearly full, returns unused pages of the file to the disk, and
+// reclaim compacts the history when the store is nearly full, returns unused pages of the file to the disk, and
 // clears etcd's alarm, which etcd never clears itself.
-func (k *keeper) makeRoom(ctx context.Context, r Room) error {
+func (k *keeper) reclaim(ctx context.Context, r Space) error {
 	late := time.Since(k.compacted) > 10*time.Second || r.Used > k.used+growth/4
 	if (r.Full || r.Used >= k.quota/100*goodAt) && late {
 		k.compacted, k.used = time.Now(), r.Used
