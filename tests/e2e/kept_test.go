@@ -110,6 +110,8 @@ func TestAFrozenPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 			keeper.WaitFor(fmt.Sprintf("holds.length > %d", 5+7*round), browser.Limit)
 			if round%2 == 0 {
 				keeper.MustEval("stop = true; await ended; null", nil)
+				keeper.Hide()
+				keeper.MustEval("await hf.locks.query(); null", nil) // no step is under way afterwards: see TestFrozenWhileAHandleIsOnItsWay
 				keeper.Freeze()
 				took := browser.Get[float64](other, `await (async () => {
 					const begun = now()

@@ -170,7 +170,10 @@ func TestSequenceOfRefusal(t *testing.T) {
 		for _, r := range refusals {
 			t.Run(r.name, func(t *testing.T) {
 				tab.MustEval("events.length = 0; globalThis.told = []", nil)
-				got := browser.Get[event](tab, fmt.Sprintf("await failure(hf.acquireProjectLock({...%s, onReadonly: e => told.push(plain(e))}))", r.options))
+				got := browser.Get[event](tab, fmt.Sprintf(`await (async () => {
+					const begun = now() // in the page, Go runs inside the call
+					return {...await failure(hf.acquireProjectLock({...%s, onReadonly: e => told.push(plain(e))})), took: now() - begun}
+				})()`, r.options))
 				assert.Equal(t, r.code, got["code"], "%v", got)
 				assert.Equal(t, "ProjectLockError", got["name"])
 				assert.Equal(t, "acquire", got["operation"])
