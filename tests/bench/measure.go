@@ -25,6 +25,7 @@ const (
 	recordStep = "one step over a record"
 	inSequence = "four raw requests, in sequence"
 	inParallel = "four raw requests, in parallel"
+	leastLease = "the locks and the record of a path, in plain JavaScript"
 	slotRaw    = "the raw requests of a slot, in parallel"
 	slotFewest = "the fewest raw requests of a slot, in parallel"
 )
@@ -91,6 +92,7 @@ func (r *report) places(page *browser.Tab, rounds int) {
 		{name: inParallel, times: 20},
 		{name: "path, Go Locker in the page", times: 40, target: 1.3},
 		{name: "path, Go Locker in a worker", times: 40, target: 1.3},
+		{name: leastLease, times: 20},
 		{name: "path, page", times: 20, target: 1.63},
 		{name: "path, worker", times: 20, target: 1.63},
 		{name: "slot, page", times: 20, target: 2},

@@ -48,6 +48,17 @@ function recordSteps() {
   return { cycles: (n) => new Promise((done) => { worker.onmessage = done; worker.postMessage(n); }) };
 }
 
+/** A worker with the least of a lease on a path. */
+function leastLease() {
+  const worker = new Worker("/raw-lease.js", { type: "module" });
+  const ask = (acquire) => new Promise((done) => { worker.onmessage = done; worker.postMessage(acquire); });
+  return async (_, body) => {
+    await ask(true);
+    await body();
+    await ask(false);
+  };
+}
+
 /** The Go Locker over navigator.locks, locking in a loop of its own: no lease, and no page that is called back. */
 async function goLocker(host, what) {
   const cycle = locker[host] ??= await (host === "page" ? inThisPage() : inAWorker());
@@ -87,6 +98,7 @@ const contenders = {
   "file lease, worker": () => leases("worker", "file-lock"),
   "four raw requests, in sequence": () => inSequence,
   "four raw requests, in parallel": () => inParallel,
+  "the locks and the record of a path, in plain JavaScript": leastLease,
   "path, page": () => leases("page", undefined, { path: ["u1", "a1", "r1"] }),
   "path, worker": () => leases("worker", undefined, { path: ["u1", "a1", "r1"] }),
   "slot, page": () => leases("page", undefined, { path: ["pool"], slots: 3 }),

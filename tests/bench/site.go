@@ -26,16 +26,11 @@ func serve(p *program, dir string) (*browser.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	worker, err := script("raw-worker.js")
-	if err != nil {
-		return nil, err
-	}
 	mux := http.NewServeMux()
 	mux.Handle("/", files)
 	mux.Handle("/bench", content("text/html", []byte("<!doctype html><title>bench</title><link rel=icon href='data:,'><script type=module src=/page.js></script>")))
 	mux.Handle("/page.js", content("text/javascript", page))
-	mux.Handle("/raw-worker.js", content("text/javascript", worker))
-	for _, name := range []string{"raw-writer.js", "raw-record.js", "raw-broker.js"} {
+	for _, name := range []string{"raw-worker.js", "raw-writer.js", "raw-record.js", "raw-lease.js", "raw-broker.js"} {
 		text, err := script(name)
 		if err != nil {
 			return nil, err
