@@ -66,8 +66,8 @@ func stillGranted(ctx context.Context, g Grant, since Instant) error {
 }
 
 // promptly is how long a grant and its claim take if nothing delays them. If they take longer, the page may have been
-// frozen.
-const promptly = time.Second
+// frozen. It is shorter than the half second that a holder has to notice that its lock was stolen.
+const promptly = 250 * time.Millisecond
 
 // catchUp waits for a round trip to the Locker if a grant took long. A page that wakes may receive its grant and its
 // token before the message that the lock was stolen while the page was frozen.

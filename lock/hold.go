@@ -36,7 +36,7 @@ func (a *acquisition) newLease(t *target, g *granted) *heldLease {
 	return h
 }
 
-// claim returns the token of a new lease. If there is none, or the grant was stolen meanwhile, it releases the grant.
+// claim returns the token of a new lease. If there is none, or the lease has ended meanwhile, it releases the grant.
 func (h *heldLease) claim(ctx context.Context, stolen bool, since Instant) (token int64, err error) {
 	claimed := make(chan struct{})
 	claim := func(ctx context.Context) (int64, error) {
@@ -55,6 +55,9 @@ func (h *heldLease) claim(ctx context.Context, stolen bool, since Instant) (toke
 	if err == nil {
 		h.m.catchUp(ctx, h.target, since)
 		err = stillGranted(ctx, h.grant, now)
+	}
+	if err == nil && h.m.config.Clock.Now().Since(h.proven) >= h.lease.lasts() {
+		err = errNoAnswer // the page was frozen while it waited for its token or the Locker
 	}
 	if err != nil {
 		h.discard(ctx, claimed)

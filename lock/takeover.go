@@ -206,8 +206,8 @@ func (a *acquisition) guard(ctx context.Context, t *target, queued *pendingReque
 	}
 }
 
-// lastLooks is how often a waiter repeats a last look that took long, before it steals.
-const lastLooks = 5
+// lastLooks is how often a waiter repeats a last look that took longer than lastLook, before it steals.
+const lastLooks, lastLook = 5, time.Second
 
 // foundFrozen looks once more at a holder that was found frozen. A look that took long proves nothing: this page may
 // have been frozen itself since, and the lock may belong to a living successor.
@@ -217,7 +217,7 @@ func (a *acquisition) foundFrozen(ctx context.Context, t *target, s suspect) boo
 		if !a.stillFrozen(ctx, t, s) {
 			return false
 		}
-		if a.m.config.Clock.Now().Since(begun) < promptly {
+		if a.m.config.Clock.Now().Since(begun) < lastLook {
 			return true
 		}
 	}

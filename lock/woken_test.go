@@ -46,27 +46,64 @@ func (plainGrant) Look(context.Context, lock.Instant) error { return nil }
 // A page that was frozen while it waited was granted the lock, and the lock was stolen before it woke. It makes no
 // lease of that grant: its token would be higher than that of the new holder.
 func TestGrantStolenWhileFrozenMakesNoLease(t *testing.T) {
+	for _, frozen := range []time.Duration{300 * time.Millisecond, 6 * time.Second} {
+		virtual(t, func(t *testing.T, w *world) {
+			holder, thief := w.tab("holder"), w.tab("thief")
+			held, b := holder.acquire(lock.AcquireOptions{}), w.backend("a")
+			b.Records = nil // the fake keeps one record; the file keeps those of both
+			stolen := make(chan lock.Lease, 1)
+			b.Locker = &woken{Locker: b.Locker, asleep: func() {
+				theft := lock.AcquireOptions{Steal: true}
+				stolen <- thief.acquire(theft)
+				time.Sleep(frozen)
+			}}
+			waiting := w.join("a", b).begin(t.Context(), patient)
+			w.sleep(0)
+			holder.release(held)
+			now := <-stolen
+			w.sleep(20 * time.Second)
+			require.NoError(t, now.Err())
+			assert.Empty(t, waiting, "two leases")
+			thief.release(now)
+			o := <-waiting
+			require.NoError(t, o.err)
+			assert.Greater(t, o.lease.Token, now.Token)
+			require.NoError(t, o.lease.Release(t.Context()))
+		})
+	}
+}
+
+// sleeper is the Locker of a machine that sleeps while a page waits for the answer to a question.
+type sleeper struct {
+	lock.Locker
+	sleep func()
+	slept sync.Once
+}
+
+func (l *sleeper) Query(ctx context.Context) (lock.Snapshot, error) {
+	l.slept.Do(l.sleep)
+	return l.Locker.Query(ctx)
+}
+
+// A page was granted its lock and its token, and slept past its TTL before it had the lease. It makes no lease of that
+// grant.
+func TestLeaseThatEndsBeforeItBegins(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		holder, thief := w.tab("holder"), w.tab("thief")
-		held, b := holder.acquire(lock.AcquireOptions{}), w.backend("a")
-		b.Records = nil // the fake keeps one record; the file keeps those of both
-		stolen := make(chan lock.Lease, 1)
-		b.Locker = &woken{Locker: b.Locker, asleep: func() {
-			theft := lock.AcquireOptions{Steal: true}
-			stolen <- thief.acquire(theft)
-			time.Sleep(5 * time.Second)
-		}}
-		waiting := w.join("a", b).begin(t.Context(), patient)
-		w.sleep(time.Second)
+		holder, b := w.tab("holder"), w.backend("a")
+		b.Locker = &sleeper{Locker: b.Locker, sleep: func() { w.clock.Sleep(time.Minute) }}
+		held, a := holder.acquire(lock.AcquireOptions{}), w.join("a", b)
+		waiting := a.begin(t.Context(), patient)
+		w.sleep(2 * time.Second)
 		holder.release(held)
-		now := <-stolen
-		w.sleep(20 * time.Second)
-		require.NoError(t, now.Err())
-		assert.Empty(t, waiting, "two leases")
-		thief.release(now)
 		o := <-waiting
 		require.NoError(t, o.err)
-		assert.Greater(t, o.lease.Token, now.Token)
-		require.NoError(t, o.lease.Release(t.Context()))
+		w.sleep(0)
+		require.NoError(t, o.lease.Err())
+		assert.Equal(t, 1, a.count(lock.EventAcquired))
+		record, there := w.records.Present()
+		require.True(t, there)
+		assert.Equal(t, o.lease.Token, record.Token)
+		a.release(o.lease)
+		w.mustBeFree()
 	})
 }
