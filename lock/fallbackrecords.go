@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 // claimLimit is how long a lease waits for its record, but no longer than half its TTL: the lease only needs the token.
@@ -32,8 +34,9 @@ type fallbackRecords struct {
 
 // Claim implements [Records].
 func (s *fallbackRecords) Claim(ctx context.Context, r Record, stolen bool) (int64, error) {
-	limited, stop := context.WithTimeoutCause(ctx, min(claimLimit, r.ExpiresAt.Sub(r.AcquiredAt)/2), errNoAnswer)
-	defer stop()
+	limited, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go s.limit(limited, stop, min(claimLimit, r.ExpiresAt.Sub(r.AcquiredAt)/2)/2)
 	token, err := s.best.Claim(limited, r, stolen)
 	if err == nil {
 		err = s.spare.reach(limited, token-maxLead.Milliseconds())
@@ -51,6 +54,19 @@ func (s *fallbackRecords) Claim(ctx context.Context, r Record, stolen bool) (int
 		return 0, err
 	}
 	return s.spare.Claim(ctx, r, stolen)
+}
+
+// limit ends a claim after two halves of its limit. After a freeze, the first half is over at once, and the claim has the
+// second one to end: the records of a page that was frozen are not unreadable.
+func (s *fallbackRecords) limit(ctx context.Context, end context.CancelCauseFunc, half time.Duration) {
+	for passed := time.Duration(0); passed < 2*half; {
+		begun := s.spare.Clock.Now()
+		if wait.For(ctx, half) != nil {
+			return
+		}
+		passed += min(half, s.spare.Clock.Now().Since(begun))
+	}
+	end(errNoAnswer)
 }
 
 // Renew implements [Records].

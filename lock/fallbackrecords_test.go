@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -121,5 +122,33 @@ func TestGivenUpBeforeTheClockReachesTheToken(t *testing.T) {
 		token, err := records.Claim(t.Context(), lock.Record{AcquiredAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute)}, false)
 		require.NoError(t, err)
 		assert.LessOrEqual(t, token, time.Now().Add(2*time.Millisecond).UnixMilli())
+	})
+}
+
+// thawing is the clock of a page that is frozen until a moment. Before, it reads no clock.
+type thawing struct {
+	lock.SystemClock
+	until chan struct{}
+}
+
+func (c thawing) Now() lock.Instant {
+	<-c.until
+	return c.SystemClock.Now()
+}
+
+// A page is frozen while it claims its record, for longer than it waits for a record. Its token comes from the record all
+// the same: the storage can be read, and the clock may have been set back.
+func TestFreezeIsNoUnreadableRecord(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		clock := thawing{until: make(chan struct{})}
+		best := recordsFunc{Records: w.records, claim: func(ctx context.Context, _ lock.Record) error {
+			<-clock.until
+			return wait.For(ctx, time.Millisecond)
+		}}
+		records := lock.WithFallback(best, &lock.WallTokens{Clock: clock}, func(err error) { t.Errorf("falls back: %v", err) })
+		time.AfterFunc(20*time.Second, func() { close(clock.until) })
+		token, err := records.Claim(t.Context(), lock.Record{AcquiredAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute)}, false)
+		require.NoError(t, err)
+		assert.Equal(t, int64(1), token)
 	})
 }
