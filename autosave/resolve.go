@@ -21,13 +21,15 @@ const (
 // the history leave no room. The draft is removed once that is durable. AsDiscard removes it at once.
 //
 // A page that may not write can discard a draft, because that changes no saved content; the other two fail there with
-// ErrReadOnly. Other errors match ErrNotFound, ErrInvalidArgument or are those of FlushNow.
+// ErrReadOnly. AsContent also fails with it if the page was read-only meanwhile. Other errors match ErrNotFound,
+// ErrInvalidArgument or are those of FlushNow.
 func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) error {
 	if as != AsContent && as != AsGeneration && as != AsDiscard {
 		return &Error{Code: CodeInvalidArgument, Detail: `as must be "content", "generation" or "discard"`}
 	}
 	ctx, stop := bounded(ctx)
 	defer stop()
+	lease := s.tenancy()
 	listed, err := s.Drafts(ctx)
 	if err != nil {
 		return err
@@ -43,7 +45,7 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	case own && as != AsDiscard: // the page shows the draft and newer text, and saves both
 		_, err = s.FlushNow(ctx)
 	case as == AsContent:
-		err = s.resolveContent(ctx, d)
+		err = s.resolveContent(ctx, d, lease)
 	case as == AsGeneration:
 		err = s.resolveGeneration(ctx, d)
 	}
@@ -98,7 +100,7 @@ func (s *Saver) refusedNow() (err error) {
 }
 
 // resolveContent makes the draft the content and gives it to the page.
-func (s *Saver) resolveContent(ctx context.Context, d Draft) error {
+func (s *Saver) resolveContent(ctx context.Context, d Draft, lease string) error {
 	if _, ok := s.Lease(); !ok {
 		return s.refusedNow()
 	}
@@ -106,7 +108,7 @@ func (s *Saver) resolveContent(ctx context.Context, d Draft) error {
 	if err != nil {
 		return asError(err, CodeReadFailed, "the draft could not be read")
 	}
-	return s.makeCurrent(ctx, &restore{content: text, draft: &d})
+	return s.makeCurrent(ctx, &restore{content: text, draft: &d, lease: lease})
 }
 
 // give makes the page load the content, which is the current generation. The page may not write before it has loaded

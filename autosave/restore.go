@@ -14,35 +14,43 @@ const restoreWrites = 10
 type restore struct {
 	content []byte
 	draft   *Draft // the draft whose content it is, which an event gives to the page; nil: a generation's
+	lease   string // under which the user has decided
 	writes  int
 	result  chan error // capacity 1
 }
 
 // Restore makes a generation the current one again and returns its content for the page to load. It saves the text that the page
-// shows until then. It fails with the errors of FlushNow and of [Store]. After an error, or if ctx has ended, the
-// page's own text is saved as the current content.
+// shows until then. It fails with the errors of FlushNow and of [Store], and with ErrReadOnly if this page was read-only
+// meanwhile. After an error, or if ctx has ended, the page's own text is saved as the current content.
 func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
+	lease := s.tenancy()
 	ctx, stop := bounded(ctx)
 	defer stop()
 	content, err := s.Read(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.makeCurrent(ctx, &restore{content: content}); err != nil {
+	if err := s.makeCurrent(ctx, &restore{content: content, lease: lease}); err != nil {
 		return nil, err
 	}
 	return content, nil
 }
 
-// makeCurrent runs a restore and returns when the content is current.
+var errDecideAgain = &Error{Code: CodeReadOnly, Detail: "this page was read-only meanwhile, and another content may be current; look at it, and decide again"}
+
+// makeCurrent runs a restore and returns when the content is current. A decision holds for the content that the user
+// knows: it ends with the lease of the page.
 func (s *Saver) makeCurrent(ctx context.Context, r *restore) error {
 	r.result = make(chan error, 1)
 	if !s.do(func() {
-		if s.role != editing {
+		switch {
+		case s.role != editing:
 			r.result <- s.refusal()
-			return
+		case s.lease.ID != r.lease:
+			r.result <- errDecideAgain
+		default:
+			s.saves.restores = append(s.saves.restores, r)
 		}
-		s.saves.restores = append(s.saves.restores, r)
 	}) {
 		return s.over()
 	}

@@ -1,0 +1,80 @@
+package autosave_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// distant is a store that answers late: something happens before its next answer.
+type distant struct {
+	autosave.Store
+	meanwhile func()
+}
+
+func (s *distant) pass() {
+	if f := s.meanwhile; f != nil {
+		s.meanwhile = nil
+		f()
+	}
+}
+
+func (s *distant) List(ctx context.Context) ([]autosave.Generation, error) {
+	all, err := s.Store.List(ctx)
+	s.pass()
+	return all, err
+}
+
+func (s *distant) Read(ctx context.Context, id string) ([]byte, error) {
+	text, err := s.Store.Read(ctx, id)
+	s.pass()
+	return text, err
+}
+
+// A user decides what the content shall be. Before the store has answered, another page edits, saves and closes, and the
+// first page edits again. The decision does not replace a content that the user did not know.
+func TestDecisionEndsWithTheLease(t *testing.T) {
+	for name, decide := range map[string]func(context.Context, *writer) error{
+		"draft": func(ctx context.Context, c *writer) error { return c.ResolveDraft(ctx, "a-1", autosave.AsContent) },
+		"generation": func(ctx context.Context, c *writer) error {
+			_, err := c.Restore(ctx, autosave.Current)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+				w.dispute(shelf)
+				c := w.author("c", shelf)
+				store := &distant{Store: c.store}
+				c.store = store
+				c.start()
+				store.meanwhile = func() {
+					m := w.manager("thief")
+					lease, err := m.Acquire(w.Context(), lock.AcquireOptions{Steal: true})
+					require.NoError(w, err)
+					_, err = w.disk.Page().Commit(w.Context(), autosave.Commit{Content: autosave.Bytes("one, theirs, later"), Token: lease.Token, SavedAt: time.Now()})
+					require.NoError(w, err)
+					require.NoError(w, lease.Release(w.Context()))
+					time.Sleep(time.Second)
+					assert.False(w, c.ReadOnly())
+					assert.Equal(w, "one, theirs, later", c.shows())
+				}
+				require.ErrorIs(t, decide(t.Context(), c), autosave.ErrReadOnly)
+				assert.Nil(t, store.meanwhile)
+				w.sleep(time.Minute)
+				assert.Equal(t, "one, theirs, later", w.saved())
+				assert.Equal(t, "one, theirs, later", c.shows())
+				assert.Equal(t, []string{"one, mine"}, c.texts(), "the draft waits")
+
+				require.NoError(t, decide(t.Context(), c), "the user knows the content now")
+			})
+		})
+	}
+}
