@@ -14,7 +14,7 @@ import (
 // choice is a text that a user makes the content although it may lack saved words. Until its outcome is known, the
 // content may be this text or the earlier one.
 type choice struct {
-	token int64 // of the editor
+	token int64 // of the editor, when it decides
 	text  string
 	shown string // the text of the editor before
 }
@@ -124,14 +124,14 @@ func (e *editor) restore() {
 		if err != nil {
 			return err
 		}
-		lease, ok := e.saver.Lease()
-		if !ok {
-			return autosave.ErrReadOnly
-		}
 		_, sleeps := e.tab.slept()
 		text, err := e.saver.Read(ctx, g.ID)
 		if err != nil {
 			return err
+		}
+		lease, ok := e.saver.Lease()
+		if !ok {
+			return autosave.ErrReadOnly
 		}
 		e.mu.Lock()
 		loads := e.loads
@@ -234,13 +234,13 @@ func (e *editor) decide() {
 			return err
 		}
 		d := waiting[e.dice.n(len(waiting))]
-		lease, ok := e.saver.Lease()
-		if !ok {
-			return autosave.ErrReadOnly
-		}
 		read, err := e.saver.Read(ctx, d.ID)
 		if err != nil {
 			return err
+		}
+		lease, ok := e.saver.Lease()
+		if !ok {
+			return autosave.ErrReadOnly
 		}
 		text, as := string(read), pick(e.dice, autosave.AsContent, autosave.AsContent, autosave.AsGeneration, autosave.AsGeneration, autosave.AsDiscard)
 		var c *choice
