@@ -121,8 +121,7 @@ export class AutoSave implements Saver {
   }
 
   flushNow(): Promise<Contract.Generation> {
-    const end = this.#wire.deadline();
-    const spared = this.#spare();
+    const end = this.#wire.deadline(), spared = this.#spare();
     const snapshot = this.#snapshots.loading ? undefined : this.#snapshots.pin(); // an incomplete text is not saved
     const flush = async (): Promise<Contract.Generation> => {
       try {
@@ -365,7 +364,7 @@ export class AutoSave implements Saver {
   /** The facade releases everything as the page goes into the back/forward cache. This begins anew when the page comes back. */
   #sleep(part: Partial<Contract.AutoSaveState>): void {
     this.#asleep = this.#readOnly = true;
-    this.#journal.pause(true); // another page adopts its file only if it is closed
+    this.#journal.pause(true, false); // another page adopts its file only if it is closed
     this.#leases.clear();
     this.#became({ phase: "readonly", ...part });
   }
@@ -374,10 +373,11 @@ export class AutoSave implements Saver {
   async #wake(): Promise<void> {
     if (!this.#asleep || this.#waking) return;
     const crashes = this.#crashes;
+    this.#journal.pause(true, true);
     try {
       await (this.#waking = this.#begin());
       this.#asleep = this.#crashes !== crashes;
-      this.#journal.pause(this.#asleep);
+      this.#journal.pause(this.#asleep, this.#asleep);
     } catch (failure) {
       this.#became({ lastError: this.#wire.error(failure) });
     }

@@ -29,6 +29,7 @@ export class Journal {
   #costs = [0]; // the main thread's time for each of the last three, in ms
   #busy = false;
   #paused = false;
+  #alone = false; // nobody answers
   sealed: PageSnapshot | undefined; // the last one that became a draft while the page lives
   #stored: PageSnapshot | undefined;  // the last one that the file contains
   #next = 0;                  // a lower number is saved, or older than what the file contains
@@ -57,9 +58,14 @@ export class Journal {
     this.#timer = setTimeout(() => void this.#tick(), due - performance.now());
   }
 
-  /** While the editor loads a content, the page shows neither the old text nor the new one. */
-  pause(paused: boolean): void {
-    this.#paused = paused;
+  /**
+   * While the editor loads a content, the page shows neither the old text nor the new one. Until Go has begun anew, localStorage alone gets
+   * the text: the worker may have ended, and another page may have adopted the file.
+   */
+  pause(paused: boolean, alone = this.#alone): void {
+    this.#alone = alone;
+    this.#paused = paused && !alone;
+    this.#unsure ||= alone;
     this.mark();
   }
 
@@ -69,7 +75,7 @@ export class Journal {
     this.#busy = true;
     const begun = performance.now();
     const snapshot = this.#snapshots.take();
-    const storing = this.#store(snapshot, this.#late);
+    const storing = this.#store(snapshot, this.#late || this.#alone);
     this.#lastAt = performance.now();
     this.#costs = [...this.#costs.slice(-2), this.#lastAt - begun];
     const stored = await Promise.race([storing, new Promise<void>((done) => setTimeout(done, lateMs))]);
