@@ -10,14 +10,16 @@ import { entries, found, opened } from "./saved.js";
 
 /**
  * Returns the drafts in the folder of a document that may have text: Go may make that text the content. A page that has saved
- * everything leaves an empty draft when it ends. Rejects if a draft is open: its page may be ending.
- * @param {string} folder
+ * everything leaves an empty draft when it ends. Rejects if a draft is open: its page may be ending. The draft of the asking page does not
+ * count.
+ * @param {string} folder @param {string} own
  */
-export async function drafted(folder) {
+export async function drafted(folder, own) {
   /** @type {Left[]} */
   const left = [];
   const drafts = await found(navigator.storage.getDirectory(), `${folder}/drafts`);
   if (drafts) for await (const id of entries(drafts)) {
+    if (id === own) continue;
     const file = /** @type {File} */ (await opened(drafts, id));
     const head = new Uint8Array(await file.slice(0, headLength).arrayBuffer());
     const { bytes = 0, number = Infinity } = newest(head) ?? {};

@@ -4,13 +4,21 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
 // gate makes a page wait for the Wasm until `arrive` is called. Nothing is under way meanwhile: with a download, Chromium mostly
-// discards a page in the back/forward cache. `shut` makes the next Wasm wait, too.
+// discards a page in the back/forward cache. `shut` makes the next Wasm wait, too. `settled` counts the requests for locks that are over.
 const gate = `{
-	const real = fetch
+	const real = fetch, request = navigator.locks.request.bind(navigator.locks)
+	globalThis.settled = 0
+	navigator.locks.request = (...asked) => {
+		const result = request(...asked), over = () => { settled++ }
+		result.then(over, over)
+		return result
+	}
 	let gate
 	globalThis.shut = () => { gate = new Promise(done => { globalThis.arrive = done }) }
 	globalThis.fetch = async (url, ...more) => {
@@ -37,6 +45,194 @@ func (w world) gatedTab(t *testing.T, holdfast string) *browser.Tab {
 	tab.WaitFor("told.some(one => one.startsWith('editable')) && !autosave.readOnly", browser.Limit)
 	tab.MustEval("type(' one'); null", nil)
 	return tab
+}
+
+// rest stops a page, calls a function, and lets the page go on. It reports whether it is the same page.
+type rest func(t *testing.T, w world, tab *browser.Tab, meanwhile func()) bool
+
+var rests = []struct {
+	name string
+	rest rest
+}{
+	{"cached", func(t *testing.T, w world, tab *browser.Tab, meanwhile func()) bool {
+		tab.Navigate(w.URL("/blank?elsewhere"))
+		meanwhile()
+		return back(t, tab)
+	}},
+	{"as if cached", func(_ *testing.T, _ world, tab *browser.Tab, meanwhile func()) bool { // Chromium discards some pages
+		tab.MustEval("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true})); null", nil)
+		meanwhile()
+		tab.MustEval("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true})); null", nil)
+		return true
+	}},
+	{"frozen", func(_ *testing.T, _ world, tab *browser.Tab, meanwhile func()) bool {
+		tab.Freeze()
+		meanwhile()
+		tab.Resume()
+		tab.Show()
+		return true
+	}},
+}
+
+// eachRest runs a test with a page that stops while its Wasm is loading, and goes on before it has arrived.
+func eachRest(t *testing.T, test func(t *testing.T, w world, host, root string, rest rest)) {
+	t.Helper()
+	w := open(t, whole)
+	for i, r := range rests {
+		for _, host := range turns(i, "worker", "page") {
+			t.Run(r.name+"/"+host, func(t *testing.T) { test(t, w, host, host+" "+r.name, r.rest) })
+		}
+	}
+}
+
+// asksAgain reports whether a page that has rested is the same. It has asked for its lock again, and does not edit.
+func (r rest) asksAgain(t *testing.T, w world, tab *browser.Tab, meanwhile func()) bool {
+	t.Helper()
+	before := browser.Get[int](tab, "settled") // one request is the lock that it returns
+	if !r(t, w, tab, meanwhile) {
+		tab.Close()
+		return false
+	}
+	tab.WaitFor(fmt.Sprintf("settled >= %d", before+2), browser.Limit)
+	assert.True(t, browser.Get[bool](tab, "autosave.readOnly"))
+	return true
+}
+
+// A page that returns before its Wasm arrives edits again, under the lock. Its text outlives a crash then, and again.
+func TestEarlyReturnEditsAgain(t *testing.T) {
+	t.Parallel()
+	eachRest(t, func(t *testing.T, w world, host, root string, rest rest) {
+		w.saves(t, named(host, root, "Ann"), "{}", "saved")
+		tab := w.gatedTab(t, named(host, root, "Ann"))
+		for _, word := range []string{" two", " three"} {
+			if !rest(t, w, tab, func() {}) {
+				return
+			}
+			tab.WaitFor("!autosave.readOnly", browser.Limit)
+			assert.True(t, held(tab, "holdfast:"+root))
+			tab.MustEval("type('"+word+"'); null", nil)
+			stored(tab, root, "saved one two")
+		}
+		stored(tab, root, "saved one two three")
+		assert.Equal(t, []string{"preview free: saved", "editable: saved", "readonly", "editable", "readonly", "editable"}, browser.Get[[]string](tab, "told"))
+		assert.Equal(t, "saved one two three", browser.Get[string](tab, "text"))
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Crash()
+		tab.Close()
+		w.finds(t, named(host, root, "Ben"), "saved one two three")
+	})
+}
+
+// The Wasm arrives after the return: Go takes over what the page holds, and saves the text once.
+func TestEarlyReturnThenTheRuntimeArrives(t *testing.T) {
+	t.Parallel()
+	eachRest(t, func(t *testing.T, w world, host, root string, rest rest) {
+		tab := w.gatedTab(t, named(host, root, "Ann"))
+		if !rest(t, w, tab, func() {}) {
+			return
+		}
+		tab.WaitFor("!autosave.readOnly", browser.Limit)
+		viewer := w.earlyTab(t, named(host, root, "Ben"))
+		viewer.MustEval(fmt.Sprintf(grabs, "holdfast:"+root), nil)
+		tab.MustEval("type(' two'); arrive(); null", nil)
+		tab.WaitFor("told.includes('saved') && autosave.state().phase === 'idle' && autosave.lease", browser.Limit)
+		assert.Equal(t, []string{"editable", "readonly", "editable", "saved"}, browser.Get[[]string](tab, "told.filter((one, at) => one !== told[at - 1])"))
+		assert.Equal(t, 0, browser.Get[int](viewer, "grabbing = false, grabbed"), "no moment without the lock")
+		assert.Equal(t, 0, browser.Get[int](tab, "(all => all.length - new Set(all).size)((await autosave.history()).map(({sha256}) => sha256))"), "nothing is saved twice")
+		tab.MustEval("type(' three'); await autosave.flushNow(); null", nil)
+		assert.Equal(t, " one two three", browser.Get[string](tab, "await current()"))
+		assert.Empty(t, browser.Get[[]string](tab, "await texts()"))
+		quiet(t, viewer, tab)
+		w.finds(t, named(host, root, "Ben"), " one two three")
+	})
+}
+
+// Another page edits at the return. The page stays read-only, and its words become a draft, after a crash as well.
+func TestEarlyReturnBesideAnEditor(t *testing.T) {
+	t.Parallel()
+	eachRest(t, func(t *testing.T, w world, host, root string, rest rest) {
+		for _, end := range []string{"crash", "close", "arrive"} {
+			root := root + " " + end
+			tab := w.gatedTab(t, named(host, root, "Ann"))
+			stored(tab, root, " one")
+			var other *browser.Tab
+			if !rest.asksAgain(t, w, tab, func() {
+				other = w.earlyTab(t, named(host, root, "Ben"))
+				other.MustEval("edits(); null", nil)
+				other.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+				other.MustEval("type(' other'); await autosave.flushNow(); null", nil)
+			}) {
+				continue
+			}
+			saved := browser.Get[string](other, "text")
+			tab.MustEval("type(' late'); null", nil)
+			stored(tab, root, " one late")
+			switch end {
+			case "crash":
+				tab.Crash()
+				tab.Close()
+			case "close":
+				tab.Close()
+			default:
+				tab.MustEval("arrive(); null", nil)
+				tab.WaitFor("autosave.state().holder?.ownerName === 'Ben'", browser.Limit)
+				assert.Equal(t, []string{"editable", "readonly"}, browser.Get[[]string](tab, "told.filter(one => one !== 'draft')"))
+			}
+			assert.Equal(t, saved, browser.Get[string](other, "await current()"))
+			quiet(t, other)
+			if end == "arrive" {
+				tab.WaitFor("!autosave.readOnly", browser.Limit)
+			} else {
+				tab = w.earlyTab(t, named(host, root, "Eve"))
+				tab.MustEval("edits(); null", nil)
+				tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+			}
+			tab.WaitFor("text === '"+saved+"'", browser.Limit)
+			assert.Equal(t, []string{" one late"}, browser.Get[[]string](tab, "(await texts()).filter(one => one.includes('late'))"))
+			quiet(t, tab)
+		}
+	})
+}
+
+// Another page has edited, saved and left before the return. The page does not edit on the older text: it gets the saved one from Go,
+// and its words are a draft.
+func TestEarlyReturnAfterAnEditor(t *testing.T) {
+	t.Parallel()
+	eachRest(t, func(t *testing.T, w world, host, root string, rest rest) {
+		for _, end := range []string{"crash", "arrive"} {
+			root := root + " " + end
+			tab := w.gatedTab(t, named(host, root, "Ann"))
+			saved := ""
+			if !rest.asksAgain(t, w, tab, func() {
+				other := w.earlyTab(t, named(host, root, "Ben"))
+				other.MustEval("edits(); null", nil)
+				other.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+				other.MustEval("type(' other'); await autosave.flushNow(); null", nil)
+				saved = browser.Get[string](other, "text")
+				quiet(t, other)
+			}) {
+				continue
+			}
+			eventually(t, func() bool { return !held(tab, "holdfast:"+root) }, "the lock is given back")
+			tab.MustEval("type(' late'); null", nil)
+			stored(tab, root, " one late")
+			if end == "crash" {
+				tab.Crash()
+				tab.Close()
+				tab = w.earlyTab(t, named(host, root, "Eve"))
+				tab.MustEval("edits(); null", nil)
+			} else {
+				tab.MustEval("arrive(); null", nil)
+			}
+			tab.WaitFor("!autosave.readOnly && autosave.lease && text === '"+saved+"'", browser.Limit)
+			if end == "arrive" {
+				assert.Equal(t, []string{"editable", "readonly", "editable: " + saved}, browser.Get[[]string](tab, "told.filter(one => one !== 'draft')"))
+			}
+			assert.Equal(t, []string{" one late"}, browser.Get[[]string](tab, "await texts()"))
+			assert.Equal(t, saved, browser.Get[string](tab, "await current()"))
+			quiet(t, tab)
+		}
+	})
 }
 
 // The next runtime of a page does not arrive, after a return from the cache or the death of the worker. Words that are typed then outlive a

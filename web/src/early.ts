@@ -17,11 +17,20 @@ export interface Early {
   end(): Promise<unknown>;
 }
 
+/** Takes the document's lock, as mayEdit does. Null if the page may not edit before Go runs. */
+export type Take = () => Promise<Loan | null | undefined>;
+
+/**
+ * Reads what was saved last, and whether a text waits that Go may make the content, besides the draft `own`. Each is undefined if it is
+ * not sure. A page that holds the lock waits a second at most.
+ */
+export type Look = (loan: unknown, own?: string) => [found: Promise<Saved | null | undefined>, waits: Promise<boolean | undefined>];
+
 /** The time until the next attempt to load the runtime, and the longest one, in milliseconds. */
 const retryMs = 1000, mostMs = 30_000;
 
-/** The right is given back if `begun` rejects: the AutoSave is refused, or its module cannot be loaded. */
-export function early(loan: Loan, folder: string, found: Saved | null, ownerName: string, begun: Promise<unknown>): Early {
+/** The right is given back if `begun` rejects: the AutoSave is refused, or its module cannot be loaded. `take` and `look` are for its return after a sleep. */
+export function early(loan: Loan, folder: string, found: Saved | null, ownerName: string, begun: Promise<unknown>, take: Take, look: Look): Early {
   let over = false;
   const end = (): Promise<unknown> => {
     over = true;
@@ -29,7 +38,7 @@ export function early(loan: Loan, folder: string, found: Saved | null, ownerName
   };
   begun.catch(end);
   void loan.stolen.then(end);
-  return { wire: (wire) => (over ? wire : new StandIn(wire, loan, folder, found, ownerName).wire), end };
+  return { wire: (wire) => (over ? wire : new StandIn(wire, loan, folder, found, ownerName, take, look).wire), end };
 }
 
 const state = { ...first, phase: "idle", readOnly: false } as RawState;
@@ -40,20 +49,25 @@ class StandIn {
   readonly #go: Wire;
   readonly #folder: string;
   readonly #found: Saved | null;
+  readonly #take: Take;
+  readonly #look: Look;
   #loan: Loan | undefined;
   #saver!: Saver;
   #bound!: readonly [id: number, folder: string, ownerId: string, ownerName: string];
   #promised = true; // the last event says that the page may edit
   #mute = false; // the page knows already that it is read-only
+  #called = false; // Go begins
   #over = false; // Go answers by itself
   #marked = false; // since Go was called
   #leaseId: string | undefined; // for the next event: the page does not get the one that brought it
   #begun: Promise<void> | undefined; // pending until Go has decided
+  #regained = Promise.resolve(); // pending while the page asks for the lock again
   readonly #ended = new AbortController();
 
-  constructor(wire: Wire, loan: Loan, folder: string, found: Saved | null, ownerName: string) {
+  constructor(wire: Wire, loan: Loan, folder: string, found: Saved | null, ownerName: string, take: Take, look: Look) {
     this.#go = wire;
-    this.#loan = loan;
+    this.#take = take;
+    this.#look = look;
     this.#folder = folder;
     this.#found = found;
     this.wire = {
@@ -76,26 +90,55 @@ class StandIn {
         },
       },
     };
-    // Stolen, or the page is put to sleep: then it begins anew without notice.
+    this.#hold(loan);
+  }
+
+  /** The lock may be stolen. It is given back when the page is put to sleep. */
+  #hold(loan: Loan): void {
+    this.#loan = loan;
     void loan.stolen.then((error) => {
       this.#loan = undefined;
-      if (loan.given) return;
+      if (loan.given || this.#over) return;
+      this.#saver.heard({ type: "autosave:seal", cause: "lock-lost" } as RawEvent); // others read it while this page sleeps
       this.#lose("lease-lost", error);
-      if (this.#bound && !this.#over) void (wire.journal("release", this.#bound[0]) as unknown as Promise<void>).catch(() => undefined); // others read it while this page sleeps
     });
+  }
+
+  #goOn(): void { this.#regained = this.#regained.then(() => this.#regain()).catch(() => undefined); }
+
+  /** Asks for the lock as the page goes on after a sleep. It edits again if Go would still load what it shows. */
+  async #regain(): Promise<void> {
+    const loan = this.#loan || this.#called ? undefined : await this.#take();
+    if (!loan) return;
+    const { shown, lineage } = this.#saver.text(), [found, waits] = this.#look(loan, lineage), saved = await found;
+    if (saved === undefined || (saved?.base ?? "") !== shown || await waits !== false || this.#ended.signal.aborted) return void loan.release();
+    this.#hold(loan);
+    this.#promised = true;
+    this.#mute = false;
+    this.#editable(null);
+  }
+
+  #editable(shows: Saved | null): void {
+    this.#saver.heard({ type: "autosave:editable", state, drafts: [], base: this.#found?.base ?? "", ...(shows && { content: shows.content }) });
   }
 
   async #call(method: Method, arg: object, signal?: AbortSignal, end?: number): Promise<unknown> {
     if (this.#over) return this.#go.call(method, arg, signal, end);
     switch (method) {
       case "autosave":
-        if (this.#begun) { // the page has slept, or the runtime has died
+        if (this.#called) { // the runtime has died
           this.#end();
           return this.#go.call(method, arg, signal, end);
         }
-        this.#begun = this.#takeOver(arg);
-        this.#saver.heard({ type: "autosave:editable", state, drafts: [], base: this.#found?.base ?? "", ...(this.#found && { content: this.#found.content }) });
+        if (this.#begun) this.#goOn();
+        else {
+          this.#begun = this.#takeOver(arg);
+          this.#editable(this.#found);
+        }
         return { folder: this.#folder };
+      case "resume":
+        this.#goOn();
+        break;
       case "mark": return void (this.#marked = true);
       case "answer": return "ask" in arg && arg.ask !== undefined ? this.#go.call(method, arg) : undefined;
       case "dispose":
@@ -110,7 +153,9 @@ class StandIn {
       await this.#loaded();
       await pause();
       await pause(); // the page gets the content first: see AutoSave
+      await this.#regained;
       if (this.#ended.signal.aborted) return;
+      this.#called = true;
       this.#marked = false;
       await this.#go.call("autosave", { ...options, ...this.#saver.text(), lent: this.#loan }, this.#ended.signal);
       if (this.#promised && !this.#over) this.#lose("acquire-failed", undefined); // it has the lock, and cannot read
@@ -146,7 +191,10 @@ class StandIn {
       } else if (type === "autosave:editable") this.#lose("acquire-failed", undefined);
       else if (type === "autosave:readonly") this.#promised = false;
       else if (raw.state) raw = { ...raw, state: { ...raw.state, phase: "idle", readOnly: false } };
-    } else if (!this.#over && this.#mute && raw.type === "autosave:readonly") return void (this.#mute = false);
+    } else if (this.#mute && /able|only/.test(raw.type)) {
+      this.#mute = false;
+      if (raw.type === "autosave:readonly") raw = { ...raw, type: "autosave:phase" }; // it has the holder
+    }
     const { leaseId = this.#leaseId } = raw;
     this.#leaseId = undefined;
     this.#saver.heard(leaseId ? { ...raw, leaseId } : raw);

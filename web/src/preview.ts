@@ -3,7 +3,7 @@
 import { drafted, type Left } from "../../opfs/leftbehind.js";
 import { folderOf, saved } from "../../opfs/saved.js";
 import type * as Contract from "../holdfast";
-import type { Early } from "./early";
+import type { Early, Look, Take } from "./early";
 import type { Handle } from "./handle";
 import { namesOf, type When } from "./lend";
 import type { Opening } from "./options";
@@ -32,19 +32,26 @@ export async function preview(handle: Handle, ready: Promise<void>, { root, serv
   ready.catch(() => { over = true; });
   const done = (): boolean => over || !loads() || ended.aborted || handle.typed;
 
-  /** Tries once. Null means that the page does not edit before Go runs, and undefined that it may be able to later. */
-  const attempt = async (): Promise<Early | null | undefined> => {
-    const loan = rights ? await rights.mayEdit(root, options, ...when) : null;
-    if (known && !loan) return loan;
+  const take: Take = async () => (rights ? rights.mayEdit(root, options, ...when) : null);
+
+  const look: Look = (loan, own = "") => {
     const late = new Promise<undefined>((done) => loan && setTimeout(done, readMs));
     const inTime = <T>(result: Promise<T>): Promise<T | undefined> => Promise.race([result.catch(() => undefined), late]);
-    const left = loan && inTime(leftBehind(folder));
-    const [found, held] = await inTime(Promise.all([read(folder), loan ? false : server ? undefined : isHeld(root, path)])) ?? [];
+    const found = inTime(read(folder)), left = loan ? inTime(leftBehind(folder, own)) : undefined;
+    return [found, found.then(async (saved) => (await left)?.some(({ id, number }) => id !== saved?.draft || number > (saved.number ?? 0)))]; // Go's reconciler asks the same
+  };
+
+  /** Tries once. Null means that the page does not edit before Go runs, and undefined that it may be able to later. */
+  const attempt = async (): Promise<Early | null | undefined> => {
+    const loan = await take();
+    if (known && !loan) return loan;
+    const [reads, waits] = look(loan);
+    const [found, held] = await Promise.all([reads, loan ? false : server ? undefined : isHeld(root, path)]);
     if (!known && found && handle.hears("autosave:preview")) handle.preview({ base: found.base, text: decoder.decode(found.content) }, Object.freeze({ content: found.content.slice(), ...(held !== undefined && { held }) }));
     known ||= found !== undefined;
     if (!loan) return loan;
-    const unsaved = (await left)?.some(({ id, number }) => id !== found?.draft || number > (found.number ?? 0)); // Go's reconciler asks the same
-    if (found !== undefined && unsaved === false) return rights!.early(loan, folder, found, ownerName, ready);
+    const unsaved = await waits;
+    if (found !== undefined && unsaved === false) return rights!.early(loan, folder, found, ownerName, ready, take, look);
     await loan.release();
     return unsaved ? null : undefined;
   };
@@ -67,10 +74,11 @@ async function read(folder: string): ReturnType<typeof saved> {
   return databases?.some(({ name }) => name === "holdfast") ? undefined : found;
 }
 
-/** The texts that pages have left behind: as drafts, or in localStorage, see rescue.ts. */
-async function leftBehind(folder: string): Promise<Left[]> {
-  const kept = Object.keys(localStorage).some((key) => key.startsWith(`holdfast:draft:${folder}:`));
-  return kept ? [{ id: "", number: Infinity }] : drafted(folder);
+/** The texts that other pages have left behind: as drafts, or in localStorage, see rescue.ts. */
+async function leftBehind(folder: string, own: string): Promise<Left[]> {
+  const prefix = `holdfast:draft:${folder}:`;
+  const kept = Object.keys(localStorage).some((key) => key.startsWith(prefix) && key !== prefix + own);
+  return kept ? [{ id: "", number: Infinity }] : drafted(folder, own);
 }
 
 /** Whether a lock keeps this page from editing the document now. Undefined if the browser does not know. */
