@@ -191,7 +191,7 @@ class StandIn {
       } else if (type === "autosave:editable") this.#lose("acquire-failed", undefined);
       else if (type === "autosave:readonly") this.#promised = false;
       else if (raw.state) raw = { ...raw, state: { ...raw.state, phase: "idle", readOnly: false } };
-    } else if (this.#mute && /able|only/.test(raw.type)) {
+    } else if (this.#mute && (raw.type === "autosave:editable" || raw.type === "autosave:readonly")) {
       this.#mute = false;
       if (raw.type === "autosave:readonly") raw = { ...raw, type: "autosave:phase" }; // it has the holder
     }
