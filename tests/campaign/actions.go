@@ -35,6 +35,9 @@ var actions = []action{
 	{"localStorage full", 1, (*run).crowd},
 	{"storage full", 1, (*run).fill},
 	{"storage wiped", 1, (*run).wipe},
+	{"at a step", 5, (*run).step},
+	{"two start together", 2, (*run).together},
+	{"worker hangs", 2, (*run).hang},
 }
 
 // draw returns a random action.
@@ -152,7 +155,7 @@ func (r *run) teardown(i int) {
 	r.thaw(p)
 	method := []string{"dispose", "close"}[r.random.IntN(2)]
 	for _, s := range p.sessions {
-		if !s.began {
+		if !s.began && !s.early {
 			r.leave(i, "reloaded")
 			return
 		}
@@ -242,6 +245,9 @@ func (r *run) restart(signal syscall.Signal) {
 	at := clock()
 	r.browser.Restart(r.t, signal)
 	for i := range r.pages {
+		for _, s := range r.pages[i].sessions {
+			s.local = false
+		}
 		r.ended(i, "browser "+signal.String(), true, at)
 	}
 	r.onlyInMemory(at)
@@ -253,13 +259,14 @@ func (r *run) restart(signal syscall.Signal) {
 }
 
 // onlyInMemory drops the claim for words that were only in localStorage when the browser was killed: words that were
-// not journalled before their page ended, and that no page has moved into a file since. Chromium keeps localStorage
+// not journalled before their page ended (before Go runs, or after four seconds without an answer of its worker, a page may
+// journal in localStorage), and that no page has moved into a file since. Chromium keeps localStorage
 // in memory, at first for 5 s. Its limits are 60 commits and 10 MiB per hour, so later, and after a page has filled
 // it, it keeps it for minutes.
 func (r *run) onlyInMemory(at float64) {
 	for s, ended := range r.ends {
 		for _, w := range s.words {
-			if at > ended && !w.saved && !w.home && !w.stored && !w.kept && w.owed != "" && !s.due(w, journal, ended) {
+			if at > ended && !w.saved && !w.home && !w.stored && !w.kept && w.owed != "" && (!s.began || s.waits || !s.due(w, journal, ended)) {
 				w.owed = ""
 				r.oracle.count["words in localStorage alone when the browser ended"]++
 			}

@@ -19,6 +19,7 @@ var (
 	length  = flag.Duration("for", 12*time.Second, "how long pages end before the last look")
 	endings = flag.Int("endings", 0, "stop after so many endings; 0: when the time is over")
 	seed    = flag.Uint64("seed", 0, "of all that is drawn, to have the same actions again; 0 draws one")
+	before  = flag.String("before", "", "folder of an older build of the site, which some pages use beside this one")
 	logFile = flag.String("log", "../../.cache/campaign.log", "file for all that happened")
 	output  = flag.String("report", "../../.cache/campaign.md", "file for the report")
 )
@@ -66,6 +67,11 @@ var plants = map[string]struct {
 		globalThis.planted = {options: {maxGenerations: 1}, older: text => text.slice(text.indexOf('\n', text.length / 10) + 1)}
 	}`, "acknowledged", []string{"reloaded", "handover"}},
 	"an editor is emptied before it is saved at close": {"globalThis.planted = {empties: true}", "torn down", []string{"torn down"}},
+	"a page whose worker hangs stores nothing": {`{
+		const set = globalThis.Storage?.prototype.setItem
+		if (set) Storage.prototype.setItem = function (key, value) { if (!key.startsWith('holdfast:draft:')) set.call(this, key, value) }
+	}`, "its page ended", []string{"worker hangs"}},
+	"Go begins without the words that were typed before": {"globalThis.planted = {forgets: true}", "it was journalled", []string{"reloaded", "two start together"}},
 }
 
 // The oracle finds each planted defect. Each plant has its own browser and server.
@@ -77,7 +83,7 @@ func TestCampaignFindsWhatIsPlanted(t *testing.T) {
 			r.oracle.patience = patience / 4
 			r.only = plant.ends
 			found := func() bool { return strings.Contains(strings.Join(r.oracle.violations, "\n"), plant.found) }
-			for limit := time.Now().Add(2 * time.Minute); !found() && time.Now().Before(limit); {
+			for limit := time.Now().Add(4 * time.Minute); !found() && time.Now().Before(limit); {
 				r.strike(time.Second, 0)
 			}
 			t.Log(r.report())
@@ -96,12 +102,13 @@ func start(t *testing.T, plant, log string) *run {
 	r.log = newRecord(t, log)
 	r.server = serving.Run(t, "--data-dir", t.TempDir(), "--lock-ttl", serverTTL.String(), "--rate", "0", "--new-rate", "0", "--log-level", "error")
 	r.wire = serving.NewWire(t, "tcp", r.server.Address())
-	r.site = newSite(t, r.wire, plant)
+	r.former = *before
+	r.site, r.net = newSite(t, r.wire, plant, r.former)
 	r.browser = browser.Start(t, browser.Options{})
 	r.warden = r.browser.Open(t, r.site.URL("/away"))
 	r.begun = time.Now()
 	for i := range r.pages {
-		r.pages[i] = &opened{tab: r.browser.Open(t, r.home())}
+		r.pages[i] = &opened{tab: r.browser.Open(t, r.home()), leaves: func() {}}
 		r.enter(i)
 	}
 	return r
@@ -134,6 +141,7 @@ func (r *run) finish() {
 		r.poll(i)
 		at := clock()
 		p.tab.Close()
+		p.leaves()
 		r.ended(i, "closed at the end", false, at)
 	}
 	tab := r.browser.Open(r.t, r.home())

@@ -33,7 +33,9 @@ type session struct {
 	controls []control // since the page began, in order
 	posts    []posting // the last three snapshots of the journal, the newest last
 	waits    bool      // waits for the answer to the last one
-	began    bool
+	early    bool      // the page edits before Go runs
+	began    bool      // Go runs
+	local    bool      // what the page writes to localStorage outlives its end
 	ended    string
 	excused  bool // storage refused writes while it ran
 	orderly  bool // the browser had to announce its end to the page
@@ -84,7 +86,7 @@ func (o *oracle) open(id, name string, shared bool) *session {
 		d = &document{name: name, shared: shared, words: map[string]*word{}}
 		o.documents[name] = d
 	}
-	s := &session{id: id, document: d}
+	s := &session{id: id, document: d, local: true}
 	o.sessions[id] = s
 	return s
 }
@@ -125,6 +127,9 @@ func (o *oracle) told(s *session, e entry) {
 	switch e.What {
 	case "began":
 		s.began = true
+	case "early":
+		s.early = true
+		o.count["documents that were edited before the Wasm was there"]++
 	case "announced":
 		s.announced = true
 	case "typed":
@@ -132,6 +137,9 @@ func (o *oracle) told(s *session, e entry) {
 			w := &word{text: text, session: s, typed: e.At}
 			s.words, s.document.words[text] = append(s.words, w), w
 			o.count["words typed"]++
+			if !s.began {
+				o.count["words typed before the Wasm was there"]++
+			}
 		}
 	case "saved":
 		o.count["saves acknowledged"]++
@@ -236,18 +244,26 @@ const (
 	share = 0.05
 	// stuck is the time after which a journal without an answer is at fault, not the machine. In milliseconds.
 	stuck = 10_000
+	// late is the time after which localStorage gets what the journal's worker has not stored. In milliseconds.
+	late = 5000
 )
 
-// due reports whether the journal had its time for a word before an instant: the previous snapshot was answered, and
-// control writes began and finished after the next one was due.
+// due reports whether the journal had its time for a word before an instant: the previous snapshot was answered, or
+// localStorage was due to get the word instead, and control writes began and finished after the next one was due.
 func (s *session) due(w *word, journal time.Duration, at float64) bool {
 	due, n := w.typed+float64(journal.Milliseconds()), 0
 	if last := len(s.posts) - 1; last >= 0 {
 		cheapest := slices.MinFunc(s.posts, func(a, b posting) int { return cmp.Compare(a.cost, b.cost) })
 		due = max(due, s.posts[last].at+cheapest.cost/share)
-		if s.waits && at-s.posts[last].at < stuck {
+		switch {
+		case s.waits && s.local:
+			due = max(due, s.posts[last].at+late)
+		case s.waits && (!s.began || at-s.posts[last].at < stuck):
 			return false
 		}
+	}
+	if !s.began && !s.local {
+		return false // there may be no worker: the page may journal in localStorage
 	}
 	for _, c := range s.controls {
 		if c.began >= due && c.done <= at {

@@ -80,24 +80,31 @@ func TestAbruptEndOwesWhatTheJournalHasAcknowledged(t *testing.T) {
 // A journal that waits for its worker, or that has used much of the page's time, owes nothing yet.
 func TestAbruptEndOwesNothingWhileTheJournalHasNoTime(t *testing.T) {
 	for name, c := range map[string]struct {
-		cost, end float64
-		answered  bool
-		owes      bool
+		cost, control float64
+		answered      bool
+		killed, began bool // the browser, and Go
+		owes          bool
 	}{
-		"in time":       {1, 2000, true, true},
-		"not answered":  {1, 2000, false, false},
-		"never answers": {1, 20_000, false, true},
-		"dear":          {100, 2000, true, false},
+		"in time":                     {1, 1500, true, false, true, true},
+		"not answered":                {1, 1500, false, false, true, false},
+		"localStorage gets it":        {1, 6500, false, false, true, true},
+		"localStorage is gone":        {1, 6500, false, true, true, false},
+		"never answers":               {1, 12_000, false, true, true, true},
+		"dear":                        {100, 1500, true, false, true, false},
+		"in time, before Go":          {1, 1500, true, false, false, true},
+		"answered, gone before Go":    {1, 1500, true, true, false, false},
+		"never answers, gone, before": {1, 12_000, false, true, false, false},
 	} {
 		o, s := typist(1000, 1020)
+		s.began, s.local = c.began, !c.killed
 		o.heard([]*session{s}, entry{What: "posted", Session: "s1", At: 1010, Cost: c.cost, Words: []string{"a"}})
 		if c.answered {
 			o.heard([]*session{s}, entry{What: "journalled", Session: "s1", At: 1012, Words: []string{"a"}})
 		}
 		for range margin {
-			o.heard([]*session{s}, entry{What: "control", Began: 1500, At: 1510})
+			o.heard([]*session{s}, entry{What: "control", Began: c.control, At: c.control + 10})
 		}
-		o.end(s, "crashed", true, c.end)
+		o.end(s, "crashed", true, c.control+500)
 		assert.Equal(t, c.owes, strings.Contains(look(o, s, seen{Drafts: []string{"a"}}), "b; its page ended"), name)
 	}
 }

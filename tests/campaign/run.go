@@ -34,6 +34,7 @@ type run struct {
 	random  *rand.Rand
 	browser *browser.Browser
 	site    *browser.Server
+	net     *network
 	server  *serving.Server
 	wire    *serving.Wire
 	oracle  *oracle
@@ -52,6 +53,9 @@ type run struct {
 	online  time.Time // the time since when it is reachable again
 	undo    []undo
 	only    []string // the allowed actions; nil allows all
+	plan    plan     // of the next page
+	folders int      // of pages with a delivery of their own
+	former  string   // the folder of an older build, which some pages use; "": none
 }
 
 // undo ends a fault that lasts for a while.
@@ -67,11 +71,19 @@ type opened struct {
 	sessions []*session
 	cached   bool // the page is in the back/forward cache, behind another page of its tab
 	frozen   bool
+	stopped  bool   // the page waits at a step, and answers nothing
+	leaves   func() // ends its downloads
 }
 
 func clock() float64 { return float64(time.Now().UnixMicro()) / 1000 }
 
-func (r *run) home() string { return r.site.URL("/campaign") }
+// home is the address of a page.
+func (r *run) home() string {
+	if r.former != "" && r.random.IntN(3) == 0 {
+		return r.site.URL("/campaign?before")
+	}
+	return r.site.URL("/campaign")
+}
 
 // place is the location of a document: a project, and a path in it.
 type place struct {
@@ -98,7 +110,7 @@ func (p place) options() map[string]any {
 
 // places returns the places of a page. They belong to this chapter, so that no document grows forever. All pages of a
 // chapter use the same places, except some pages that use others.
-func (r *run) places() (list []place) {
+func (r *run) places(begins plan) (list []place) {
 	chapter := r.endings / 200
 	kind := chapter
 	if r.random.IntN(5) == 0 {
@@ -115,6 +127,9 @@ func (r *run) places() (list []place) {
 		case 2:
 			p = place{map[string]any{"root": fmt.Sprintf("shared-%d-%d", chapter, n), "server": map[string]any{"url": r.site.URL("")}}, []string{}}
 		}
+		if begins.early {
+			p = place{map[string]any{"root": fmt.Sprintf("early-%d-%d", chapter, begins.variant)}, []string{fmt.Sprint(n)}}
+		}
 		p.open["host"] = host
 		list = append(list, p)
 	}
@@ -124,7 +139,8 @@ func (r *run) places() (list []place) {
 // enter makes the page of a tab open documents and type. The page has been loaded.
 func (r *run) enter(i int) {
 	p := r.pages[i]
-	p.sessions, p.cached, p.frozen = nil, false, false
+	p.sessions, p.cached, p.frozen, p.stopped = nil, false, false, false
+	p.leaves()
 	if err := p.tab.Wait("globalThis.loaded", browser.Limit); err != nil {
 		if !p.tab.Crashed() {
 			r.t.Fatalf("a page of the campaign does not load: %v", err)
@@ -133,7 +149,13 @@ func (r *run) enter(i int) {
 		r.enter(i)
 		return
 	}
-	for _, place := range r.places() {
+	_, _ = p.tab.Renderer() // makes its process known before it is killed
+	begins, folder := r.draws(), ""
+	if begins.early {
+		folder = r.delivers(p, begins)
+	}
+	_ = p.tab.Eval(fmt.Sprintf("globalThis.stopAt = %d; null", begins.stopAt), nil)
+	for _, place := range r.places(begins) {
 		r.born++
 		s := r.oracle.open(fmt.Sprintf("s%d", r.born), place.name(), place.shared())
 		s.excused = r.scarce
@@ -144,8 +166,11 @@ func (r *run) enter(i int) {
 		}
 		open := maps.Clone(place.open)
 		open["ownerName"] = s.id
+		if folder != "" {
+			open["baseURL"] = folder
+		}
 		options["debounceMs"], options["idleMs"], options["journalMs"] = 50+r.random.IntN(2000), 5000, journal.Milliseconds()
-		text, err := json.Marshal(map[string]any{"id": s.id, "open": open, "options": options, "seed": r.random.Uint32(),
+		text, err := json.Marshal(map[string]any{"id": s.id, "open": open, "options": options, "seed": r.random.Uint32(), "at": begins.at,
 			"pace": 30 + r.random.IntN(300), "merges": r.random.IntN(2) == 0, "stubborn": r.random.IntN(6) == 0})
 		if err != nil {
 			r.t.Fatal(err)
@@ -156,13 +181,12 @@ func (r *run) enter(i int) {
 			r.oracle.accuse("a session does not begin: %v", err)
 		}
 	}
-	_, _ = p.tab.Renderer() // makes its process known before it is killed
 }
 
 // poll reads the lines that the page of a tab has recorded.
 func (r *run) poll(i int) {
 	p := r.pages[i]
-	if p == nil || p.cached {
+	if p == nil || p.cached || p.stopped {
 		return
 	}
 	var entries []entry
@@ -179,6 +203,7 @@ func (r *run) poll(i int) {
 func (r *run) ended(i int, how string, abrupt bool, at float64) {
 	r.log.line(at, "page %d with %v ended: %s", i, names(r.pages[i].sessions), how)
 	for _, s := range r.pages[i].sessions {
+		s.local = s.local && !r.crowded
 		r.oracle.end(s, how, abrupt || r.crowded, at)
 		r.ends[s] = at
 		r.endings++
@@ -218,7 +243,7 @@ func (r *run) undoDue(now time.Time) {
 func (r *run) inspectAll(all bool) {
 	done := map[*document]bool{}
 	for _, p := range r.pages {
-		if p == nil || p.cached || p.frozen || p.tab.Crashed() {
+		if p == nil || p.cached || p.frozen || p.stopped || p.tab.Crashed() {
 			continue
 		}
 		for _, s := range p.sessions {

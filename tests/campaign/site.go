@@ -26,23 +26,39 @@ var scripts embed.FS
 const siteDir = "../../web/site"
 
 // newSite serves the package, the pages of the campaign, and the connection to the server. The package's worker
-// scripts begin with plant, which breaks a guarantee if the campaign must prove that it detects that.
-func newSite(t *testing.T, wire *serving.Wire, plant string) *browser.Server {
+// scripts begin with plant, which breaks a guarantee if the campaign must prove that it detects that. Pages of the build
+// in the folder before, if there is one, are below /before/.
+func newSite(t *testing.T, wire *serving.Wire, plant, before string) (*browser.Server, *network) {
 	t.Helper()
 	files := os.DirFS(siteDir)
-	bundle, err := static.Handler(files)
-	require.NoError(t, err, "the package is not built; run make build")
+	n := newNetwork(bundle(t, files, plant))
 	mux := http.NewServeMux()
-	mux.Handle("/", bundle)
+	mux.Handle("/", n.files)
+	mux.Handle("/net/", n)
+	mux.HandleFunc("POST /campaign/step", n.step)
 	mux.Handle("/api/", wire.Proxy())
 	mux.HandleFunc("/campaign", page("<script>"+plant+"</script><script type=module src=/campaign/page.js></script>"))
 	mux.HandleFunc("/away", page(""))
 	mux.HandleFunc("/campaign/", script(scripts, ""))
 	mux.HandleFunc("/soak/", script(soak.Scripts, ""))
+	if before != "" {
+		former := bundle(t, os.DirFS(before), "")
+		mux.Handle("/before/", http.StripPrefix("/before", former))
+	}
+	return browser.Serve(t, mux), n
+}
+
+// bundle serves the files of a build. Its worker scripts begin with plant.
+func bundle(t *testing.T, files fs.FS, plant string) http.Handler {
+	t.Helper()
+	all, err := static.Handler(files)
+	require.NoError(t, err, "the package is not built; run make build")
+	mux := http.NewServeMux()
+	mux.Handle("/", all)
 	for _, name := range []string{"/holdfast-worker.js", "/holdfast-helper.js"} {
 		mux.HandleFunc(name, script(files, plant))
 	}
-	return browser.Serve(t, mux)
+	return mux
 }
 
 func page(content string) http.HandlerFunc {

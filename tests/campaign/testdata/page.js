@@ -1,8 +1,10 @@
 // A page of the campaign: people type numbered words into documents that save themselves. The page writes down what happens;
 // the campaign reads that from outside, and nothing in the page depends on it.
-import { openHoldfast } from "/holdfast.js";
 import { generator, sleep } from "/soak/common.js";
 import { sha256 } from "/soak/late.js";
+
+// A page of an older build is another address.
+const former = location.search === "?before";
 
 const now = () => performance.timeOrigin + performance.now();
 const decoder = new TextDecoder();
@@ -13,10 +15,38 @@ const note = (what, session, more = {}) => log.push({ what, session, at: now(), 
 /** Hands over what was written down since the last time. */
 globalThis.take = () => log.splice(0);
 
+// The steps of a page: each message between the page and its workers, each request for a lock, and each look into the files. The
+// page waits at one of them until the campaign has decided how it ends.
+let steps = 0;
+const step = (name) => {
+  if (++steps !== globalThis.stopAt) return;
+  note("step", "", { code: name });
+  const stop = new XMLHttpRequest();
+  stop.open("POST", "/campaign/step", false);
+  stop.send(JSON.stringify(take()));
+};
+const before = (of, method, name) => {
+  const real = of[method];
+  of[method] = function (...args) {
+    step(name);
+    return real.apply(this, args);
+  };
+};
+before(LockManager.prototype, "request", "lock");
+before(LockManager.prototype, "query", "locks");
+before(StorageManager.prototype, "getDirectory", "files");
+globalThis.Worker = class extends Worker {
+  constructor(...args) {
+    super(...args);
+    this.addEventListener("message", ({ data }) => step(`from the worker: ${data.event?.type ?? data.kind ?? "an answer"}`));
+  }
+};
+
 // A snapshot is journalled once the worker says so. That is heard on the way between the two, in either host.
 const writes = new WeakMap(); // of each worker, by the number of the call: what was posted
 const post = Worker.prototype.postMessage;
 Worker.prototype.postMessage = function (message, ...rest) {
+  if (typeof message === "object") step(`to the worker: ${[message.kind ?? message.do, message.method ?? (message.do === "journal" ? message.args[0] : "")].join(" ")}`);
   const [id, method, text] = message?.kind === "journal" ? [message.id, message.method, message.args[2]]
     : message?.do === "journal" ? [message.file, message.args[0], message.args[3]] : [];
   if (method === "write" || method === "seal") {
@@ -71,13 +101,17 @@ for (const type of ["pagehide", "freeze"]) {
 /** The text of both sides, each word once. */
 const union = (mine, theirs) => [...new Set([...words(theirs), ...words(mine)])].map((word) => `${word}\n`).join("");
 
-/** Documents of one project share a Holdfast. */
-const opened = new Map();
-const holdfastOf = (options) => {
-  const key = JSON.stringify(options);
-  if (!opened.has(key)) opened.set(key, openHoldfast(options));
-  return opened.get(key);
-};
+/** Waits for a promise of the library, again after each download that failed. */
+async function loaded(promise) {
+  for (;;) {
+    try {
+      return await promise();
+    } catch (error) {
+      if (error.code !== "load-failed") throw error;
+      await sleep(300);
+    }
+  }
+}
 
 class Session {
   text = "";
@@ -89,22 +123,35 @@ class Session {
 
   constructor(options) {
     Object.assign(this, options);
+    if (former) delete options.open.baseURL;
     this.random = generator(options.seed);
     sessions.set(options.id, this);
   }
 
   async begin() {
-    this.holdfast = await holdfastOf(this.open);
+    await sleep(this.at - Date.now()); // two pages may start together
+    this.holdfast = createHoldfast(this.open);
     const merge = ({ mine, theirs }) => union(decoder.decode(mine), decoder.decode(theirs));
-    this.saver = await this.holdfast.initAutoSave(() => this.snapshot(), { ...this.options, ...globalThis.planted?.options, ...(this.merges && { merge }) });
+    this.saver = this.holdfast.createAutoSave(() => this.snapshot(), { ...this.options, ...globalThis.planted?.options, ...(this.merges && { merge }) });
+    this.saver.addEventListener("autosave:preview", ({ detail }) => this.preview(detail));
     this.saver.addEventListener("autosave:editable", ({ detail }) => this.editable(detail));
     this.saver.addEventListener("autosave:saved", ({ detail }) => void this.saved(detail));
     this.saver.addEventListener("autosave:readonly", ({ detail }) => note("readonly", this.id, { code: detail.reason }));
     for (const type of ["draft", "conflict"]) {
       this.saver.addEventListener(`autosave:${type}`, ({ detail }) => note(type, this.id, { draft: (detail.draft ?? detail).id }));
     }
-    note("began", this.id);
+    await loaded(() => this.saver.ready);
+    if (!this.saver.lease && !this.saver.readOnly) note("early", this.id);
     void this.type();
+    const first = this.text;
+    await loaded(() => this.holdfast.ready);
+    if (globalThis.planted?.forgets) this.text = first;
+    note("began", this.id);
+  }
+
+  preview({ content }) {
+    this.text = decoder.decode(content);
+    note("preview", this.id, { words: words(this.text) });
   }
 
   snapshot() {
@@ -208,9 +255,10 @@ addEventListener("unhandledrejection", (event) => note("uncaught", "", { why: St
 
 // The control: a timer, a message to a worker, a write to a file, a message back. How long that takes here and now is how long
 // a journal may take beyond its interval.
-const control = new Worker("/campaign/control.js");
+const control = new (Object.getPrototypeOf(Worker))("/campaign/control.js");
 control.onmessage = ({ data: began }) => {
   if (began > 0) log.push({ what: "control", session: "", at: now(), began });
   setTimeout(() => control.postMessage(now()), 50);
 };
+const { createHoldfast } = await import(former ? "/before/holdfast.js" : "/holdfast.js");
 globalThis.loaded = true;
