@@ -226,69 +226,73 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 	})
 }
 
+var errChanged = errors.New("changed my mind")
+
+// acquireErrors has the ways in which an acquisition fails while another owner holds the lock.
+var acquireErrors = []struct {
+	name   string
+	opts   lock.AcquireOptions
+	ctx    func() (context.Context, func())
+	at     time.Duration
+	is     error
+	says   string
+	script string
+}{
+	{name: "timeout", opts: lock.AcquireOptions{Timeout: 500 * time.Millisecond, Backoff: exact},
+		at: 500 * time.Millisecond, is: lock.ErrTimeout, says: "timeoutMs (500)", script: `
+		0s attempt web-lock retry=0
+		0s error acquire acquire-denied retryable
+		0s waiting retry=1 delay=1s
+		500ms error acquire acquire-timeout retryable
+		500ms readonly-entered acquire-failed acquire-timeout retryable`},
+	{name: "no waiting", opts: lock.AcquireOptions{Timeout: lock.NoWait},
+		is: lock.ErrTimeout, says: "timeoutMs is 0", script: `
+		0s attempt web-lock retry=0
+		0s error acquire acquire-timeout retryable
+		0s readonly-entered acquire-failed acquire-timeout retryable`},
+	{name: "if available", opts: lock.AcquireOptions{IfAvailable: true},
+		is: lock.ErrDenied, says: "acquire-denied", script: `
+		0s attempt web-lock retry=0
+		0s error acquire acquire-denied retryable
+		0s readonly-entered acquire-failed acquire-denied retryable`},
+	{name: "abort", opts: lock.AcquireOptions{Backoff: exact}, ctx: cancelled(1200*time.Millisecond, errChanged),
+		at: 1200 * time.Millisecond, is: lock.ErrAborted, says: "changed my mind", script: `
+		0s attempt web-lock retry=0
+		0s error acquire acquire-denied retryable
+		0s waiting retry=1 delay=1s
+		1s attempt web-lock retry=1
+		1s error acquire acquire-denied retryable
+		1s waiting retry=2 delay=1.5s
+		1.2s error acquire aborted
+		1.2s readonly-entered acquire-failed aborted`},
+	{name: "abort for an uncomparable reason", opts: lock.AcquireOptions{Backoff: exact}, ctx: cancelled(0, reasons{errChanged}),
+		is: lock.ErrAborted, says: "reasons", script: `
+		0s attempt web-lock retry=0
+		0s error acquire aborted
+		0s readonly-entered acquire-failed aborted`},
+	{name: "abort because a lease was lost", opts: lock.AcquireOptions{Backoff: exact}, ctx: cancelled(0, lock.ErrLost),
+		is: lock.ErrAborted, says: "lease-lost", script: `
+		0s attempt web-lock retry=0
+		0s error acquire aborted
+		0s readonly-entered acquire-failed aborted`},
+	{name: "the caller's deadline", opts: lock.AcquireOptions{Backoff: exact}, ctx: deadline(300*time.Millisecond, nil),
+		at: 300 * time.Millisecond, is: lock.ErrTimeout, says: "the caller's deadline", script: `
+		0s attempt web-lock retry=0
+		0s error acquire acquire-denied retryable
+		0s waiting retry=1 delay=1s
+		300ms error acquire acquire-timeout retryable
+		300ms readonly-entered acquire-failed acquire-timeout retryable`},
+	{name: "the caller's deadline with a cause", opts: lock.AcquireOptions{Backoff: exact}, ctx: deadline(300*time.Millisecond, errChanged),
+		at: 300 * time.Millisecond, is: lock.ErrTimeout, says: "changed my mind", script: `
+		0s attempt web-lock retry=0
+		0s error acquire acquire-denied retryable
+		0s waiting retry=1 delay=1s
+		300ms error acquire acquire-timeout retryable
+		300ms readonly-entered acquire-failed acquire-timeout retryable`},
+}
+
 func TestAcquireErrors(t *testing.T) {
-	changed := errors.New("changed my mind")
-	for _, c := range []struct {
-		name   string
-		opts   lock.AcquireOptions
-		ctx    func() (context.Context, func())
-		at     time.Duration
-		is     error
-		says   string
-		script string
-	}{
-		{name: "timeout", opts: lock.AcquireOptions{Timeout: 500 * time.Millisecond, Backoff: exact},
-			at: 500 * time.Millisecond, is: lock.ErrTimeout, says: "timeoutMs (500)", script: `
-			0s attempt web-lock retry=0
-			0s error acquire acquire-denied retryable
-			0s waiting retry=1 delay=1s
-			500ms error acquire acquire-timeout retryable
-			500ms readonly-entered acquire-failed acquire-timeout retryable`},
-		{name: "no waiting", opts: lock.AcquireOptions{Timeout: lock.NoWait},
-			is: lock.ErrTimeout, says: "timeoutMs is 0", script: `
-			0s attempt web-lock retry=0
-			0s error acquire acquire-timeout retryable
-			0s readonly-entered acquire-failed acquire-timeout retryable`},
-		{name: "if available", opts: lock.AcquireOptions{IfAvailable: true},
-			is: lock.ErrDenied, says: "acquire-denied", script: `
-			0s attempt web-lock retry=0
-			0s error acquire acquire-denied retryable
-			0s readonly-entered acquire-failed acquire-denied retryable`},
-		{name: "abort", opts: lock.AcquireOptions{Backoff: exact}, ctx: cancelled(1200*time.Millisecond, changed),
-			at: 1200 * time.Millisecond, is: lock.ErrAborted, says: "changed my mind", script: `
-			0s attempt web-lock retry=0
-			0s error acquire acquire-denied retryable
-			0s waiting retry=1 delay=1s
-			1s attempt web-lock retry=1
-			1s error acquire acquire-denied retryable
-			1s waiting retry=2 delay=1.5s
-			1.2s error acquire aborted
-			1.2s readonly-entered acquire-failed aborted`},
-		{name: "abort for an uncomparable reason", opts: lock.AcquireOptions{Backoff: exact}, ctx: cancelled(0, reasons{changed}),
-			is: lock.ErrAborted, says: "reasons", script: `
-			0s attempt web-lock retry=0
-			0s error acquire aborted
-			0s readonly-entered acquire-failed aborted`},
-		{name: "abort because a lease was lost", opts: lock.AcquireOptions{Backoff: exact}, ctx: cancelled(0, lock.ErrLost),
-			is: lock.ErrAborted, says: "lease-lost", script: `
-			0s attempt web-lock retry=0
-			0s error acquire aborted
-			0s readonly-entered acquire-failed aborted`},
-		{name: "the caller's deadline", opts: lock.AcquireOptions{Backoff: exact}, ctx: deadline(300*time.Millisecond, nil),
-			at: 300 * time.Millisecond, is: lock.ErrTimeout, says: "the caller's deadline", script: `
-			0s attempt web-lock retry=0
-			0s error acquire acquire-denied retryable
-			0s waiting retry=1 delay=1s
-			300ms error acquire acquire-timeout retryable
-			300ms readonly-entered acquire-failed acquire-timeout retryable`},
-		{name: "the caller's deadline with a cause", opts: lock.AcquireOptions{Backoff: exact}, ctx: deadline(300*time.Millisecond, changed),
-			at: 300 * time.Millisecond, is: lock.ErrTimeout, says: "changed my mind", script: `
-			0s attempt web-lock retry=0
-			0s error acquire acquire-denied retryable
-			0s waiting retry=1 delay=1s
-			300ms error acquire acquire-timeout retryable
-			300ms readonly-entered acquire-failed acquire-timeout retryable`},
-	} {
+	for _, c := range acquireErrors {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
 				a, b := w.tab("a"), w.tab("b")

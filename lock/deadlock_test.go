@@ -196,37 +196,7 @@ func TestNoVictimWithoutCycle(t *testing.T) {
 				owners = append(owners, o)
 				working.Go(func() {
 					for range 3 {
-						ctx, held := t.Context(), []lock.Lease{}
-						for place := range 4 { // in ascending order only
-							if random.IntN(2) == 0 {
-								continue
-							}
-							opts := lock.AcquireOptions{Path: []string{fmt.Sprint(place)}, Backoff: lock.Backoff{MaxRetries: lock.Unlimited},
-								Timeout: time.Duration(1+random.IntN(60)) * time.Millisecond * time.Duration(1+9*random.IntN(2))}
-							switch random.IntN(4) {
-							case 0:
-								opts.Mode = lock.Shared
-							case 1:
-								opts.Slots = 2
-							}
-							if opts.Slots == 0 && random.IntN(3) == 0 && place < 3 {
-								opts.Path, opts.Paths = nil, [][]string{{fmt.Sprint(place + 1), "x"}, {fmt.Sprint(place)}}
-							}
-							lease, err := o.Acquire(ctx, opts)
-							if errors.Is(err, lock.ErrReentrant) {
-								continue
-							}
-							if err != nil {
-								assert.ErrorIs(t, err, lock.ErrTimeout, "seed %d", seed)
-								break
-							}
-							held = append(held, lease)
-							ctx = lock.Within(ctx, lease)
-							time.Sleep(time.Duration(random.IntN(40)) * time.Millisecond)
-						}
-						for _, l := range slices.Backward(held) {
-							o.release(l)
-						}
+						o.takesInOrder(random, seed)
 					}
 				})
 			}
@@ -238,6 +208,46 @@ func TestNoVictimWithoutCycle(t *testing.T) {
 		})
 	}
 	assert.Greater(t, waited, runs, "there was nothing to be a victim of")
+}
+
+// takesInOrder takes some of four places, each within the one before, and then releases them.
+func (o *owner) takesInOrder(random *rand.Rand, seed int) {
+	ctx, held := o.w.Context(), []lock.Lease{}
+	for place := range 4 { // in ascending order only
+		if random.IntN(2) == 0 {
+			continue
+		}
+		lease, err := o.Acquire(ctx, optionsAt(random, place))
+		if errors.Is(err, lock.ErrReentrant) {
+			continue
+		}
+		if err != nil {
+			assert.ErrorIs(o.w, err, lock.ErrTimeout, "seed %d", seed)
+			break
+		}
+		held = append(held, lease)
+		ctx = lock.Within(ctx, lease)
+		time.Sleep(time.Duration(random.IntN(40)) * time.Millisecond)
+	}
+	for _, l := range slices.Backward(held) {
+		o.release(l)
+	}
+}
+
+// optionsAt returns options for a place: exclusive, shared, one of two slots, or together with a place below the next one.
+func optionsAt(random *rand.Rand, place int) lock.AcquireOptions {
+	opts := lock.AcquireOptions{Path: []string{fmt.Sprint(place)}, Backoff: lock.Backoff{MaxRetries: lock.Unlimited},
+		Timeout: time.Duration(1+random.IntN(60)) * time.Millisecond * time.Duration(1+9*random.IntN(2))}
+	switch random.IntN(4) {
+	case 0:
+		opts.Mode = lock.Shared
+	case 1:
+		opts.Slots = 2
+	}
+	if opts.Slots == 0 && random.IntN(3) == 0 && place < 3 {
+		opts.Path, opts.Paths = nil, [][]string{{fmt.Sprint(place + 1), "x"}, {fmt.Sprint(place)}}
+	}
+	return opts
 }
 
 func (w *world) talkingOver(id string, c lock.Channel) *owner {

@@ -47,28 +47,37 @@ func TestFallbackRecords(t *testing.T) {
 				if c.told != nil {
 					assert.ErrorIs(t, warned[0], c.told)
 				}
-				w.sleep(time.Minute)
-				require.NoError(t, lease.Err(), "it is renewed without a record")
-				_, there := w.records.Present()
-				assert.False(t, there)
-				a.release(lease)
-				w.mustBeFree()
-
+				livesWithoutRecord(t, a, lease)
 				broken = false
-				lease = a.acquire(lock.AcquireOptions{})
-				record, there := w.records.Present()
-				require.True(t, there)
-				assert.Equal(t, lease.ID, record.LeaseID)
-				w.sleep(time.Minute)
-				record, _ = w.records.Present()
-				assert.True(t, record.ExpiresAt.After(time.Now()))
-				a.release(lease)
-				_, there = w.records.Present()
-				assert.False(t, there)
+				acquiresWithRecord(t, a)
 				assert.Len(t, warned, 1)
 			})
 		})
 	}
+}
+
+func livesWithoutRecord(t *testing.T, a *owner, lease lock.Lease) {
+	t.Helper()
+	a.w.sleep(time.Minute)
+	require.NoError(t, lease.Err(), "it is renewed without a record")
+	_, there := a.w.records.Present()
+	assert.False(t, there)
+	a.release(lease)
+	a.w.mustBeFree()
+}
+
+func acquiresWithRecord(t *testing.T, a *owner) {
+	t.Helper()
+	lease := a.acquire(lock.AcquireOptions{})
+	record, there := a.w.records.Present()
+	require.True(t, there)
+	assert.Equal(t, lease.ID, record.LeaseID)
+	a.w.sleep(time.Minute)
+	record, _ = a.w.records.Present()
+	assert.True(t, record.ExpiresAt.After(time.Now()))
+	a.release(lease)
+	_, there = a.w.records.Present()
+	assert.False(t, there)
 }
 
 // ahead are Records whose tokens are ahead of the clock, as after many grants in one millisecond, and which then fail.

@@ -93,24 +93,26 @@ func (m *model) outcome(o lock.AcquireOptions, within *lock.Lease) error {
 	return nil
 }
 
+var somePath = rapid.Custom(func(t *rapid.T) []string {
+	return [][]string{{"u1"}, {"u2"}, {"u1", "a1"}, {"u1", "a2"}, {"u1", "a1", "r1"}, {"u1", "a1", "r2"}, {}}[rapid.IntRange(0, 6).Draw(t, "place")]
+})
+
+var someOptions = rapid.Custom(func(t *rapid.T) lock.AcquireOptions {
+	o := lock.AcquireOptions{IfAvailable: true}
+	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	case 0:
+		o.Paths = rapid.SliceOfN(somePath, 1, 3).Draw(t, "paths")
+	case 1:
+		o.Path, o.Slots = somePath.Draw(t, "path"), 2
+	case 2:
+		o.Path, o.Mode = somePath.Draw(t, "path"), lock.Shared
+	default:
+		o.Path = somePath.Draw(t, "path")
+	}
+	return o
+})
+
 func TestModel(t *testing.T) {
-	path := rapid.Custom(func(t *rapid.T) []string {
-		return [][]string{{"u1"}, {"u2"}, {"u1", "a1"}, {"u1", "a2"}, {"u1", "a1", "r1"}, {"u1", "a1", "r2"}, {}}[rapid.IntRange(0, 6).Draw(t, "place")]
-	})
-	options := rapid.Custom(func(t *rapid.T) lock.AcquireOptions {
-		o := lock.AcquireOptions{IfAvailable: true}
-		switch rapid.IntRange(0, 5).Draw(t, "kind") {
-		case 0:
-			o.Paths = rapid.SliceOfN(path, 1, 3).Draw(t, "paths")
-		case 1:
-			o.Path, o.Slots = path.Draw(t, "path"), 2
-		case 2:
-			o.Path, o.Mode = path.Draw(t, "path"), lock.Shared
-		default:
-			o.Path = path.Draw(t, "path")
-		}
-		return o
-	})
 	// Not in virtual time, which rapid does not run in; nothing here waits.
 	space := locktest.NewSpace()
 	owners := []*lock.Manager{tab(space, "a"), tab(space, "b"), tab(space, "c")}
@@ -131,7 +133,7 @@ func TestModel(t *testing.T) {
 				}
 				continue
 			}
-			o, who, ctx := options.Draw(rt, "options"), rapid.SampledFrom(owners).Draw(rt, "owner"), t.Context()
+			o, who, ctx := someOptions.Draw(rt, "options"), rapid.SampledFrom(owners).Draw(rt, "owner"), t.Context()
 			var within *lock.Lease
 			if len(m.held) > 0 && rapid.Bool().Draw(rt, "nested") {
 				h := rapid.SampledFrom(m.held).Draw(rt, "within")

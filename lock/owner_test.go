@@ -176,10 +176,7 @@ func (o *owner) line(e lock.Event) string {
 		add("%s", e.Reason)
 	}
 	if e.Err != nil {
-		assert.Equal(o.w, e.Resource, e.Err.Resource, e.Type)
-		if e.Operation != "" {
-			assert.Equal(o.w, e.Operation, e.Err.Operation, e.Type)
-		}
+		o.belongs(e)
 		add("%s", e.Err.Code)
 		if e.Err.Retryable() {
 			add("%s", "retryable")
@@ -213,6 +210,15 @@ func (o *owner) line(e lock.Event) string {
 		add("from=%s", e.From)
 	}
 	return strings.Join(words, " ")
+}
+
+// belongs checks that the error of an event is of the event's resource and operation.
+func (o *owner) belongs(e lock.Event) {
+	o.w.Helper()
+	assert.Equal(o.w, e.Resource, e.Err.Resource, e.Type)
+	if e.Operation != "" {
+		assert.Equal(o.w, e.Operation, e.Err.Operation, e.Type)
+	}
 }
 
 func (o *owner) spell(e lock.Event) string {

@@ -12,21 +12,25 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
+const instant = 300 * time.Millisecond
+
+// endsOfWait has the ways in which a wait ends after this time.
+var endsOfWait = map[string]struct {
+	opts lock.AcquireOptions
+	ctx  func() (context.Context, func())
+	is   error
+}{
+	"abort":    {ctx: cancelled(instant, context.Canceled), is: lock.ErrAborted},
+	"deadline": {ctx: deadline(instant, nil), is: lock.ErrTimeout},
+	"timeout":  {opts: lock.AcquireOptions{Timeout: instant}, is: lock.ErrTimeout},
+	"retries":  {opts: lock.AcquireOptions{Backoff: lock.Backoff{InitialDelay: instant, Jitter: lock.NoJitter, MaxRetries: 1}}, is: lock.ErrTimeout},
+	"close":    {is: lock.ErrAborted},
+}
+
 // In each round the holder releases at the very instant at which the waiter gives up. Either may win, but a grant must
 // never be left without an owner.
 func TestGrantRacesEndOfWait(t *testing.T) {
-	const instant = 300 * time.Millisecond
-	for name, end := range map[string]struct {
-		opts lock.AcquireOptions
-		ctx  func() (context.Context, func())
-		is   error
-	}{
-		"abort":    {ctx: cancelled(instant, context.Canceled), is: lock.ErrAborted},
-		"deadline": {ctx: deadline(instant, nil), is: lock.ErrTimeout},
-		"timeout":  {opts: lock.AcquireOptions{Timeout: instant}, is: lock.ErrTimeout},
-		"retries":  {opts: lock.AcquireOptions{Backoff: lock.Backoff{InitialDelay: instant, Jitter: lock.NoJitter, MaxRetries: 1}}, is: lock.ErrTimeout},
-		"close":    {is: lock.ErrAborted},
-	} {
+	for name, end := range endsOfWait {
 		t.Run(name, func(t *testing.T) {
 			granted, ended := 0, 0
 			for round := range 200 {

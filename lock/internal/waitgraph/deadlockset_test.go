@@ -17,32 +17,36 @@ var names = &Search[string]{
 	Exclusive: func(name string) string { return name },
 }
 
+// someWaiters returns up to six waiters, and up to six locks that they hold. At most one waiter holds a lock.
+func someWaiters(t *rapid.T) []*Waiter[string] {
+	locks := make([]string, rapid.IntRange(1, 6).Draw(t, "locks"))
+	for i := range locks {
+		locks[i] = fmt.Sprint(i)
+	}
+	all := make([]*Waiter[string], rapid.IntRange(1, 6).Draw(t, "waiters"))
+	for i := range all {
+		all[i] = &Waiter[string]{}
+		all[i].ID, all[i].Since = fmt.Sprint(i), time.UnixMilli(int64(rapid.IntRange(0, 3).Draw(t, "since")))
+	}
+	for _, name := range locks {
+		if holder := rapid.IntRange(-1, len(all)-1).Draw(t, "holder"); holder >= 0 {
+			all[holder].Holds = append(all[holder].Holds, name)
+		}
+	}
+	for i := range all {
+		all[i].Awaits = rapid.SliceOfNDistinct(rapid.SampledFrom(locks), 1, 3, rapid.ID[string]).Draw(t, "awaits")
+	}
+	return all
+}
+
 // Random states of waiters, each of which waits for one name or for one of several. If the waiters that cannot go on
 // are removed, ending the youngest of each deadlock set, and no other, frees all the rest. If all can go on, none is
 // ended.
 func TestDeadlockSets(t *testing.T) {
 	knots, withSlots, free := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		locks := make([]string, rapid.IntRange(1, 6).Draw(t, "locks"))
-		for i := range locks {
-			locks[i] = fmt.Sprint(i)
-		}
-		all := make([]*Waiter[string], rapid.IntRange(1, 6).Draw(t, "waiters"))
-		for i := range all {
-			all[i] = &Waiter[string]{}
-			all[i].ID, all[i].Since = fmt.Sprint(i), time.UnixMilli(int64(rapid.IntRange(0, 3).Draw(t, "since")))
-		}
-		slots := false
-		for _, name := range locks { // one waiter holds it, or none
-			if holder := rapid.IntRange(-1, len(all)-1).Draw(t, "holder"); holder >= 0 {
-				all[holder].Holds = append(all[holder].Holds, name)
-			}
-		}
-		for i := range all {
-			awaited := rapid.SliceOfNDistinct(rapid.SampledFrom(locks), 1, 3, rapid.ID[string]).Draw(t, "awaits")
-			slots = slots || len(awaited) > 1
-			all[i].Awaits = awaited
-		}
+		all := someWaiters(t)
+		slots := slices.ContainsFunc(all, func(w *Waiter[string]) bool { return len(w.Awaits) > 1 })
 		for first := true; ; first = false {
 			all = deadlocked(all)
 			var victims []string
