@@ -53,6 +53,18 @@ func (i *ice) pass() {
 	}
 }
 
+// operation is one operation of the disk.
+func (i *ice) operation() {
+	i.mu.Lock()
+	i.ops++
+	now := i.ops == i.at
+	i.mu.Unlock()
+	if now {
+		i.freeze()
+	}
+	i.pass()
+}
+
 // A page is frozen at any operation of a commit, or between two; another one takes the
 // lock by force, edits and saves; the first one thaws. Nothing stale may be committed
 // over what the successor has, and what the first one could not save it is offered.
@@ -62,38 +74,22 @@ func TestFreezeForcedTakeoverResume(t *testing.T) {
 		virtual(t, func(t *testing.T, w *world) {
 			random := rand.New(rand.NewPCG(1, uint64(round)))
 			a := w.prepare("a")
-			cold := &ice{at: random.IntN(14)}
-			a.files.Before = func(string) {
-				cold.mu.Lock()
-				cold.ops++
-				now := cold.ops == cold.at
-				cold.mu.Unlock()
-				if now {
-					cold.freeze()
-				}
-				cold.pass()
-			}
-			cold.at += 9 // after it was opened and has begun to save
-			locker := w.space.Client("a")
-			a.options.Backends[0].Locker = &frozenLocker{Locker: locker, ice: cold}
+			cold := &ice{at: 9 + random.IntN(14)} // after it was opened and has begun to save
+			a.files.Before = func(string) { cold.operation() }
+			a.options.Backends[0].Locker = &frozenLocker{Locker: w.space.Client("a"), ice: cold}
 			a.open()
 			b := w.tab("b")
 
-			var typedByA []string
+			all := ""
 			for n := range 8 {
 				s := fmt.Sprintf("a%d,", n)
-				typedByA = append(typedByA, s)
+				all += s
 				a.typed(s)
 				w.sleep(time.Duration(random.IntN(700)) * time.Millisecond)
 			}
 			cold.freeze()
 			a.channel.Deafen(true)
-			require.NoError(t, b.RequestEdit(t.Context(), force))
-			require.NoError(t, b.Told(t.Context()))
-			loaded := b.shows()
-			b.typed("b1,")
-			_, err := b.FlushNow(t.Context())
-			require.NoError(t, err)
+			loaded := takeOverAndSave(t, b)
 
 			a.channel.Deafen(false)
 			cold.melt()
@@ -101,7 +97,7 @@ func TestFreezeForcedTakeoverResume(t *testing.T) {
 			if random.IntN(2) == 0 {
 				a.MarkDirty()
 			}
-			_, err = a.FlushNow(t.Context())
+			_, err := a.FlushNow(t.Context())
 			require.ErrorIs(t, err, autosave.ErrReadOnly)
 			b.typed("b2,")
 			w.sleep(5 * time.Second)
@@ -109,7 +105,6 @@ func TestFreezeForcedTakeoverResume(t *testing.T) {
 			require.Equal(t, loaded+"b1,b2,", w.saved(), "the frozen page wrote over its successor")
 			require.Equal(t, loaded+"b1,b2,", b.shows())
 			require.True(t, a.ReadOnly())
-			all := strings.Join(typedByA, "")
 			if loaded != all {
 				refused++
 				require.Contains(t, a.offered(), all, "a keystroke of the frozen page is lost")
@@ -121,6 +116,18 @@ func TestFreezeForcedTakeoverResume(t *testing.T) {
 	}
 	assert.Greater(t, refused, 20, "hardly ever was anything at stake")
 	t.Logf("in %d of 200 runs something was unsaved", refused)
+}
+
+// takeOverAndSave takes the lock by force, and saves an edit. It returns the text that the page loaded before the edit.
+func takeOverAndSave(t *testing.T, b *page) (loaded string) {
+	t.Helper()
+	require.NoError(t, b.RequestEdit(t.Context(), force))
+	require.NoError(t, b.Told(t.Context()))
+	loaded = b.shows()
+	b.typed("b1,")
+	_, err := b.FlushNow(t.Context())
+	require.NoError(t, err)
+	return loaded
 }
 
 // frozenLocker tells of a theft when the ice has gone.
@@ -160,6 +167,30 @@ func (f *frozenGrant) Release(ctx context.Context) error {
 	return f.Grant.Release(ctx)
 }
 
+// typeUntil types a number every three milliseconds in the first page that may be typed in. It returns how many it typed.
+func typeUntil(stop <-chan struct{}, pages []*page) (typed int) {
+	for {
+		select {
+		case <-stop:
+			return typed
+		case <-time.After(3 * time.Millisecond):
+		}
+		for _, p := range pages {
+			p.mu.Lock()
+			// A page lets nobody type once it knows that it is read-only, which it
+			// may learn in the middle of a word.
+			if !p.ReadOnly() {
+				p.text += fmt.Sprintf("%d.", typed)
+				typed++
+				p.mu.Unlock()
+				p.MarkDirty()
+				break
+			}
+			p.mu.Unlock()
+		}
+	}
+}
+
 // Two pages hand the lock back and forth while a person types in whichever may be typed
 // in. Every letter is in the end.
 func TestHandoversWhileTyping(t *testing.T) {
@@ -169,28 +200,7 @@ func TestHandoversWhileTyping(t *testing.T) {
 		stop := make(chan struct{})
 		typed := 0
 		var typing sync.WaitGroup
-		typing.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(3 * time.Millisecond):
-				}
-				for _, p := range pages {
-					p.mu.Lock()
-					// A page lets nobody type once it knows that it is read-only, which it
-					// may learn in the middle of a word.
-					if !p.ReadOnly() {
-						p.text += fmt.Sprintf("%d.", typed)
-						typed++
-						p.mu.Unlock()
-						p.MarkDirty()
-						break
-					}
-					p.mu.Unlock()
-				}
-			}
-		})
+		typing.Go(func() { typed = typeUntil(stop, pages) })
 		for n := range 200 {
 			asker := pages[(n+1)%2]
 			require.NoError(t, asker.RequestEdit(t.Context(), autosave.EditOptions{}), "handover %d", n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,21 @@ func TestEditorFrozenAtAnyOperation(t *testing.T) {
 	}
 }
 
+// fenceAndCommit commits three contents with the token 2, until one is refused because of a successor.
+func fenceAndCommit(t *testing.T, old *autosave.Layout, acknowledged *[]string) {
+	if old.Fence(t.Context(), 2) != nil {
+		return
+	}
+	for n := range 3 {
+		content := fmt.Sprint("old ", n)
+		if _, err := old.Commit(t.Context(), commit(content, 2)); err != nil {
+			assert.ErrorIs(t, err, autosave.ErrStaleToken)
+			return
+		}
+		*acknowledged = append(*acknowledged, content)
+	}
+}
+
 func frozenAt(t *testing.T, at, successes int) (reached bool) {
 	disk := autosavetest.NewDisk()
 	first := disk.Page()
@@ -56,21 +72,8 @@ func frozenAt(t *testing.T, at, successes int) (reached bool) {
 	}
 	old := autosave.NewLayout(files, autosavetest.SHA256)
 	acknowledged := []string{}
-	finished := make(chan struct{})
-	go func() {
-		defer close(finished)
-		if old.Fence(t.Context(), 2) != nil {
-			return
-		}
-		for n := range 3 {
-			content := fmt.Sprint("old ", n)
-			if _, err := old.Commit(t.Context(), commit(content, 2)); err != nil {
-				assert.ErrorIs(t, err, autosave.ErrStaleToken)
-				return
-			}
-			acknowledged = append(acknowledged, content)
-		}
-	}()
+	var committing sync.WaitGroup
+	committing.Go(func() { fenceAndCommit(t, old, &acknowledged) })
 	synctest.Wait()
 	select {
 	case <-frozen:
@@ -86,7 +89,7 @@ func frozenAt(t *testing.T, at, successes int) (reached bool) {
 		require.NoError(t, err)
 	}
 	close(thaw)
-	<-finished
+	committing.Wait()
 	// Content that was acknowledged only after the thaw must have been seen by the fence.
 	if len(acknowledged) > 0 {
 		last := acknowledged[len(acknowledged)-1]
@@ -98,13 +101,19 @@ func frozenAt(t *testing.T, at, successes int) (reached bool) {
 	} else {
 		require.Equal(t, fmt.Sprint("new ", successes-1), after[0])
 	}
+	commitsLast(t, disk, successor)
+	return reached
+}
+
+// commitsLast checks that the next commit of the successor is the latest of three generations, and leaves no other files.
+func commitsLast(t *testing.T, disk *autosavetest.Disk, successor autosavetest.Page) {
+	t.Helper()
 	_, err := successor.Commit(t.Context(), commit("last", 3))
 	require.NoError(t, err)
-	after = contents(t, disk.Page())
+	after := contents(t, disk.Page())
 	require.Equal(t, "last", after[0])
 	require.Len(t, after, 3)
 	assert.LessOrEqual(t, len(disk.Paths()), 3+3+2, "leftovers: %v", disk.Paths())
-	return reached
 }
 
 // contents reads all generations; each must be there.

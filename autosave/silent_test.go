@@ -55,28 +55,32 @@ func inTime(t *testing.T, call func() error) error {
 	}
 }
 
+var background = context.Background()
+
+// silentCalls has the calls that need the store or the drafts, and the codes with which they fail.
+var silentCalls = map[string]struct {
+	call   func(a *writer, id string) error
+	code   error // where the store is silent
+	drafts error // where the drafts are
+}{
+	"FlushNow": {call: func(a *writer, _ string) error { _, err := a.FlushNow(background); return err }, code: autosave.ErrWriteFailed},
+	"History":  {call: func(a *writer, _ string) error { _, err := a.History(background); return err }, code: autosave.ErrReadFailed},
+	"Read": {call: func(a *writer, _ string) error { _, err := a.Read(background, autosave.Current); return err },
+		code: autosave.ErrReadFailed},
+	"Read of a draft": {call: func(a *writer, _ string) error { _, err := a.Read(background, "other-1"); return err },
+		code: autosave.ErrNotFound, drafts: autosave.ErrReadFailed},
+	"Drafts": {call: func(a *writer, _ string) error { _, err := a.Drafts(background); return err }, drafts: autosave.ErrReadFailed},
+	"ResolveDraft": {call: func(a *writer, _ string) error { return a.ResolveDraft(background, "other-1", autosave.AsDiscard) },
+		code: autosave.ErrNotFound, drafts: autosave.ErrReadFailed},
+	"Restore": {call: func(a *writer, id string) error { _, err := a.Restore(background, id); return err }, code: autosave.ErrReadFailed},
+	"Pin":     {call: func(a *writer, id string) error { _, err := a.Pin(background, id, "name"); return err }, code: autosave.ErrWriteFailed},
+	"Suspend": {call: func(a *writer, _ string) error { return a.Suspend(background) }, code: autosave.ErrWriteFailed},
+	"Dispose": {call: func(a *writer, _ string) error { return a.Dispose(background) }, code: autosave.ErrWriteFailed},
+}
+
 // No call waits longer than its limit for a store or for drafts that never answer. It fails with its code, and says what is silent.
 func TestSilentStorageHoldsNoCall(t *testing.T) {
-	ctx := context.Background()
-	for name, c := range map[string]struct {
-		call   func(a *writer, id string) error
-		code   error // where the store is silent
-		drafts error // where the drafts are
-	}{
-		"FlushNow": {call: func(a *writer, _ string) error { _, err := a.FlushNow(ctx); return err }, code: autosave.ErrWriteFailed},
-		"History":  {call: func(a *writer, _ string) error { _, err := a.History(ctx); return err }, code: autosave.ErrReadFailed},
-		"Read": {call: func(a *writer, _ string) error { _, err := a.Read(ctx, autosave.Current); return err },
-			code: autosave.ErrReadFailed},
-		"Read of a draft": {call: func(a *writer, _ string) error { _, err := a.Read(ctx, "other-1"); return err },
-			code: autosave.ErrNotFound, drafts: autosave.ErrReadFailed},
-		"Drafts": {call: func(a *writer, _ string) error { _, err := a.Drafts(ctx); return err }, drafts: autosave.ErrReadFailed},
-		"ResolveDraft": {call: func(a *writer, _ string) error { return a.ResolveDraft(ctx, "other-1", autosave.AsDiscard) },
-			code: autosave.ErrNotFound, drafts: autosave.ErrReadFailed},
-		"Restore": {call: func(a *writer, id string) error { _, err := a.Restore(ctx, id); return err }, code: autosave.ErrReadFailed},
-		"Pin":     {call: func(a *writer, id string) error { _, err := a.Pin(ctx, id, "name"); return err }, code: autosave.ErrWriteFailed},
-		"Suspend": {call: func(a *writer, _ string) error { return a.Suspend(ctx) }, code: autosave.ErrWriteFailed},
-		"Dispose": {call: func(a *writer, _ string) error { return a.Dispose(ctx) }, code: autosave.ErrWriteFailed},
-	} {
+	for name, c := range silentCalls {
 		for what, silent := range map[string]struct {
 			operations []string
 			code       error
