@@ -46,6 +46,19 @@ func vetoing(err error) func(*autosave.Config) {
 	}
 }
 
+// savingOnce changes a page so that it gives its text to one save, and to no later one.
+func savingOnce(c *autosave.Config) {
+	text := c.Snapshot
+	broken := false
+	c.Snapshot = func(ctx context.Context) (autosave.Content, error) {
+		if broken {
+			return nil, errors.New("no text")
+		}
+		broken = true
+		return text(ctx)
+	}
+}
+
 func TestRequestReachesAnotherMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
@@ -89,7 +102,7 @@ func TestHolderOnAnotherMachineKeepsTheLock(t *testing.T) {
 	}{
 		"refuses":        {vetoing(errors.New("in a call")), autosave.ErrHandoverRefused},
 		"does not hear":  {func(c *autosave.Config) { c.Channel = nil }, autosave.ErrHandoverNoAnswer},
-		"cannot save it": {nil, autosave.ErrHandoverRefused},
+		"cannot save it": {savingOnce, autosave.ErrHandoverRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -99,19 +112,6 @@ func TestHolderOnAnotherMachineKeepsTheLock(t *testing.T) {
 					Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client("a")}})
 				m := machine{document: d, store: remote.NewContents(d, nil, autosavetest.SHA256), disk: h.disk}
 				join := func(c *autosave.Config) { c.Channel = remote.NewChannel(d, h.air.Join()) }
-				if c.change == nil {
-					c.change = func(c *autosave.Config) {
-						text := c.Snapshot
-						broken := false
-						c.Snapshot = func(ctx context.Context) (autosave.Content, error) {
-							if broken {
-								return nil, errors.New("no text")
-							}
-							broken = true
-							return text(ctx)
-						}
-					}
-				}
 				a := m.writer(t, "a", join, c.change)
 				a.type_("x")
 				sleep(time.Second)

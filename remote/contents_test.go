@@ -250,6 +250,38 @@ func (n *internet) writer(t *testing.T, session string) *writer {
 	return n.machine(session).writer(t, session)
 }
 
+// listen follows the events of the Saver, as a page does.
+func (w *writer) listen(e autosave.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state = e.State
+	if e.Type != autosave.EventPhase {
+		w.types = append(w.types, e.Type)
+	}
+	if e.Type == autosave.EventPreview {
+		w.text = string(e.Content)
+	}
+	if e.Type == autosave.EventEditable && e.Loaded {
+		w.text = string(e.Content)
+		w.draft++
+	}
+	if e.Type == autosave.EventEditable {
+		w.base = e.Base
+	}
+	if e.Type == autosave.EventSaved {
+		w.base, w.clean = e.Generation.ID, e.Generation.Number
+		if w.desk != nil {
+			w.desk.Saved(e.Generation.Draft, e.Generation.Number)
+		}
+	}
+	if e.Type == autosave.EventConflict {
+		w.conflicts = append(w.conflicts, *e.Conflict)
+	}
+	if e.Type == autosave.EventReadonly {
+		w.readonly = append(w.readonly, e.Reason)
+	}
+}
+
 func (m machine) writer(t *testing.T, session string, change ...func(*autosave.Config)) *writer {
 	manager, err := lock.NewManager(lock.Config{OwnerID: session, Backends: []lock.Backend{m.document.Backend()}})
 	require.NoError(t, err)
@@ -269,36 +301,7 @@ func (m machine) writer(t *testing.T, session string, change ...func(*autosave.C
 			w.snapshot++
 			return autosave.Numbered{Content: autosave.Bytes(w.text), Draft: w.describe().ID, Number: w.snapshot}, nil
 		},
-		Listener: func(e autosave.Event) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.state = e.State
-			if e.Type != autosave.EventPhase {
-				w.types = append(w.types, e.Type)
-			}
-			if e.Type == autosave.EventPreview {
-				w.text = string(e.Content)
-			}
-			if e.Type == autosave.EventEditable && e.Loaded {
-				w.text = string(e.Content)
-				w.draft++
-			}
-			if e.Type == autosave.EventEditable {
-				w.base = e.Base
-			}
-			if e.Type == autosave.EventSaved {
-				w.base, w.clean = e.Generation.ID, e.Generation.Number
-				if w.desk != nil {
-					w.desk.Saved(e.Generation.Draft, e.Generation.Number)
-				}
-			}
-			if e.Type == autosave.EventConflict {
-				w.conflicts = append(w.conflicts, *e.Conflict)
-			}
-			if e.Type == autosave.EventReadonly {
-				w.readonly = append(w.readonly, e.Reason)
-			}
-		}}
+		Listener: w.listen}
 	if w.desk != nil {
 		config.Drafts = w.desk
 	}

@@ -198,27 +198,8 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 	case down:
 		return remote.Reply{}, errOffline
 	}
-	type result struct {
-		reply remote.Reply
-		err   error
-	}
 	done := make(chan result, 1)
-	go func() {
-		var got result
-		served := ctx
-		if delay != nil && delay(r) {
-			served = context.WithoutCancel(ctx)
-		}
-		if got.err = context.Cause(served); got.err == nil {
-			n.mu.Lock()
-			got.reply, got.err = as.serve(served, r)
-			n.mu.Unlock()
-		}
-		if answer != nil && got.err == nil {
-			got.err = answer(r)
-		}
-		done <- got
-	}()
+	go func() { done <- as.answered(ctx, r, delay, answer) }()
 	select {
 	case got := <-done:
 		if got.err != nil {
@@ -236,6 +217,27 @@ func (b *browser) Send(ctx context.Context, r remote.Request) (remote.Reply, err
 	case <-ctx.Done():
 		return remote.Reply{}, context.Cause(ctx)
 	}
+}
+
+type result struct {
+	reply remote.Reply
+	err   error
+}
+
+// answered has the server answer a request. A delayed request arrives even after its caller has given up, and an answer may be lost.
+func (b *browser) answered(ctx context.Context, r remote.Request, delay func(remote.Request) bool, answer func(remote.Request) error) (got result) {
+	if delay != nil && delay(r) {
+		ctx = context.WithoutCancel(ctx)
+	}
+	if got.err = context.Cause(ctx); got.err == nil {
+		b.net.mu.Lock()
+		got.reply, got.err = b.serve(ctx, r)
+		b.net.mu.Unlock()
+	}
+	if answer != nil && got.err == nil {
+		got.err = answer(r)
+	}
+	return got
 }
 
 // serve carries out a request. It is called with the mutex held, and returns with it held.
