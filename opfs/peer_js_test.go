@@ -119,8 +119,8 @@ func (p *peer) kill() { _, _ = p.worker.Call("terminate") }
 
 // runPeer is the peer's side: commands are words between bars.
 func runPeer(root string) {
-	c := must(NewFileLocks(strings.TrimPrefix(root, inDatabase), Options{Tables: newTables()}))
-	grants := make(map[string]lock.Grant)
+	s := &peerSide{root: root, locks: must(NewFileLocks(strings.TrimPrefix(root, inDatabase), Options{Tables: newTables()})),
+		grants: make(map[string]lock.Grant)}
 	commands := make(chan []string, 100)
 	var scope jsbridge.Scope
 	must(safejs.Global().Call("addEventListener", "message", must(scope.Func(func(args []safejs.Value) any {
@@ -128,67 +128,93 @@ func runPeer(root string) {
 		return nil
 	}))))
 	say("ready")
-	ctx := context.Background()
 	for words := range commands {
-		switch words[0] {
-		case "request":
-			g, err := c.Request(ctx, want(words[1]))
-			if err != nil {
-				say("failed", err.Error())
-				continue
+		s.do(words)
+	}
+}
+
+// peerSide is what a peer works with.
+type peerSide struct {
+	root   string
+	locks  *FileLocks
+	grants map[string]lock.Grant
+}
+
+func (s *peerSide) do(words []string) {
+	switch words[0] {
+	case "request":
+		s.request(words[1])
+	case "release":
+		if err := s.grants[words[1]].Release(context.Background()); err != nil {
+			say("failed", err.Error())
+		}
+		say("released", words[1])
+	case "claim", "renew":
+		s.record(words[0], words[1], must(time.ParseDuration(words[2])))
+	case "stop at": // hangs at the n-th step of that name
+		s.stopAt(words[1], number(words[2]))
+	case "hang": // before the n-th operation of the browser
+		plant(number(words[1]), hang)
+	case "keep open": // hangs with the table open
+		s.keepOpen()
+	case "save": // stops before the n-th operation
+		saveUntil(s.root, number(words[1]))
+	case "save over": // stops before the n-th operation of the browser
+		store := autosave.NewLayout(newPlace(s.root), SHA256)
+		plant(number(words[1]), hang)
+		say("at", "the end", fmt.Sprint(takeOver(store)))
+	case "save on":
+		saveOn(s.root)
+	case "journal":
+		journalAndWait(s.root)
+	case "churn":
+		churn(s.locks, words[1], number(words[2]), number(words[3]))
+	}
+}
+
+func (s *peerSide) request(resource string) {
+	g, err := s.locks.Request(context.Background(), want(resource))
+	if err != nil {
+		say("failed", err.Error())
+		return
+	}
+	s.grants[resource] = g
+	say("granted", resource)
+	go func() { <-g.Lost(); say("lost", resource) }()
+}
+
+// record claims or renews a record.
+func (s *peerSide) record(command, resource string, ttl time.Duration) {
+	now := time.Now()
+	r := lock.Record{Resource: resource, LeaseID: "lease of " + s.root, OwnerID: "peer", AcquiredAt: now, ExpiresAt: now.Add(ttl)}
+	var err error
+	if command == "claim" {
+		r.Token, err = s.locks.Claim(context.Background(), r, false)
+	} else {
+		err = s.locks.Renew(context.Background(), r)
+	}
+	say(command+"ed", fmt.Sprint(r.Token, " ", err))
+}
+
+func (s *peerSide) stopAt(name string, n int) {
+	s.locks.steps.hook = func(step string) {
+		if step == name {
+			if n--; n == 0 {
+				say("stopped", step)
+				select {}
 			}
-			grants[words[1]] = g
-			say("granted", words[1])
-			go func() { <-g.Lost(); say("lost", words[1]) }()
-		case "release":
-			if err := grants[words[1]].Release(ctx); err != nil {
-				say("failed", err.Error())
-			}
-			say("released", words[1])
-		case "claim", "renew":
-			now := time.Now()
-			ttl := must(time.ParseDuration(words[2]))
-			r := lock.Record{Resource: words[1], LeaseID: "lease of " + root, OwnerID: "peer", AcquiredAt: now, ExpiresAt: now.Add(ttl)}
-			var err error
-			if words[0] == "claim" {
-				r.Token, err = c.Claim(ctx, r, false)
-			} else {
-				err = c.Renew(ctx, r)
-			}
-			say(words[0]+"ed", fmt.Sprint(r.Token, " ", err))
-		case "stop at": // hangs at the n-th step of that name
-			n := number(words[2])
-			c.steps.hook = func(step string) {
-				if step == words[1] {
-					if n--; n == 0 {
-						say("stopped", step)
-						select {}
-					}
-				}
-			}
-		case "hang": // before the n-th operation of the browser
-			plant(number(words[1]), hang)
-		case "keep open": // hangs with the table open
-			file := must(c.steps.file.dir.file(ctx, lockFile, true))
-			for _, err := openHandle(ctx, file); err != nil; _, err = openHandle(ctx, file) {
-				must(0, wait.For(ctx, time.Millisecond))
-			}
-			say("stopped")
-			select {}
-		case "save": // stops before the n-th operation
-			saveUntil(root, number(words[1]))
-		case "save over": // stops before the n-th operation of the browser
-			store := autosave.NewLayout(newPlace(root), SHA256)
-			plant(number(words[1]), hang)
-			say("at", "the end", fmt.Sprint(takeOver(store)))
-		case "save on":
-			saveOn(root)
-		case "journal":
-			journalAndWait(root)
-		case "churn":
-			churn(c, words[1], number(words[2]), number(words[3]))
 		}
 	}
+}
+
+func (s *peerSide) keepOpen() {
+	ctx := context.Background()
+	file := must(s.locks.steps.file.dir.file(ctx, lockFile, true))
+	for _, err := openHandle(ctx, file); err != nil; _, err = openHandle(ctx, file) {
+		must(0, wait.For(ctx, time.Millisecond))
+	}
+	say("stopped")
+	select {}
 }
 
 func number(word string) int { return must(strconv.Atoi(word)) }
