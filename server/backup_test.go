@@ -186,17 +186,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	again := restored(t, archive, change)
 	ann := again.as(t, "ann-key")
 	for document, number := range before {
-		read := ann.do("GET", contentOf(document), nil)
-		require.Equal(t, http.StatusOK, read.status, "%s: %s", document, read.text)
-		var name string
-		var got int
-		_, err := fmt.Sscan(string(read.text[:50]), &name, &got)
-		require.NoError(t, err)
-		assert.Equal(t, textOf(document, got), string(read.text))
-		assert.GreaterOrEqual(t, got, number, document)
-		for _, generation := range generations(ann.do("GET", "/api/documents/"+document+"/history", nil)) {
-			assert.Equal(t, http.StatusOK, ann.do("GET", contentOf(document)+"?generation="+generation, nil).status, document)
-		}
+		assertRestored(t, ann, document, number)
 		bob := again.as(t, "root-key")
 		granted := bob.do("POST", lockOf(document)+"?wait_ms=20000", nil)
 		require.Equal(t, http.StatusOK, granted.status, string(granted.text))
@@ -209,6 +199,22 @@ func TestBackupUnderLoad(t *testing.T) {
 		assert.Greater(t, revision, token+1_000_000)
 		resumed := again.events(t, document, fmt.Sprint("?after=", token)).next()
 		assert.Equal(t, remote.NoticeState, resumed["type"], "what followed is unknown")
+	}
+}
+
+// assertRestored checks that a document has the save with this number or a later one, and that each of its generations can be read.
+func assertRestored(t *testing.T, ann client, document string, number int) {
+	t.Helper()
+	read := ann.do("GET", contentOf(document), nil)
+	require.Equal(t, http.StatusOK, read.status, "%s: %s", document, read.text)
+	var name string
+	var got int
+	_, err := fmt.Sscan(string(read.text[:50]), &name, &got)
+	require.NoError(t, err)
+	assert.Equal(t, textOf(document, got), string(read.text))
+	assert.GreaterOrEqual(t, got, number, document)
+	for _, generation := range generations(ann.do("GET", "/api/documents/"+document+"/history", nil)) {
+		assert.Equal(t, http.StatusOK, ann.do("GET", contentOf(document)+"?generation="+generation, nil).status, document)
 	}
 }
 

@@ -87,75 +87,97 @@ func TestADocumentIsDeleted(t *testing.T) {
 	}
 }
 
+// conditions is a document that one user has saved.
+type conditions struct {
+	ann                client
+	token              int64
+	etag, past, future string
+}
+
+func (c conditions) read(name, value string) answer {
+	return c.ann.with(name, value).do("GET", contentOf("r"), nil)
+}
+
 // The conditions and ranges of RFC 9110.
 func TestConditionsOfContents(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	ann := s.as(t, "ann")
-	token := ann.lock("r")
-	saved := ann.save("r", token, "0123456789")
-	etag := saved.body["etag"].(string)
-	read := func(name, value string) answer { return ann.with(name, value).do("GET", contentOf("r"), nil) }
-	for value, status := range map[string]int{
-		etag: 304, "W/" + etag: 304, `"x", ` + etag: 304, `"a,b" ,W/"c",,` + etag: 304, "*": 304, `"x"`: 200, "": 200,
-		`"x`: 200, "x, " + etag: 200,
-	} {
-		assert.Equal(t, status, read("If-None-Match", value).status, value)
-	}
-	for value, status := range map[string]int{
-		etag: 200, "*": 200, `"x", ` + etag: 200, `W/"y", ` + etag: 200, `"x"`: 412, "W/" + etag: 412, `"` + etag: 412,
-	} {
-		assert.Equal(t, status, read("If-Match", value).status, value)
-	}
-	lines := ann.with("If-Match", `"x"`)
-	lines.header.Add("If-Match", etag)
-	assert.Equal(t, 200, lines.do("GET", contentOf("r"), nil).status, "two lines are one list")
-	assert.Equal(t, 412, ann.with("If-Match", `"x"`).with("If-None-Match", etag).do("GET", contentOf("r"), nil).status)
-	past, future := time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
-	assert.Equal(t, 304, read("If-Modified-Since", future).status)
-	assert.Equal(t, 200, read("If-Modified-Since", past).status)
-	assert.Equal(t, 412, read("If-Unmodified-Since", past).status)
-	assert.Equal(t, 200, ann.with("If-Match", etag).with("If-Unmodified-Since", past).do("GET", contentOf("r"), nil).status)
-	assert.Equal(t, 200, ann.with("If-None-Match", `"x"`).with("If-Modified-Since", future).do("GET", contentOf("r"), nil).status)
-	head := ann.do("HEAD", contentOf("r"), nil)
-	assert.Equal(t, []string{"10", etag, "bytes"}, []string{head.header.Get("Content-Length"), head.header.Get("ETag"), head.header.Get("Accept-Ranges")})
-	part := read("Range", "bytes=2-4")
-	assert.Equal(t, 206, part.status)
-	assert.Equal(t, "234", string(part.text))
-	assert.Equal(t, "bytes 2-4/10", part.header.Get("Content-Range"))
-	assert.Equal(t, "89", string(read("Range", "bytes=-2").text))
-	outside := read("Range", "bytes=20-")
-	assertError(t, outside, http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable")
-	assert.Equal(t, []string{"bytes */10", ""}, []string{outside.header.Get("Content-Range"), outside.header.Get("ETag")})
-	assert.Equal(t, 200, ann.with("Range", "bytes=2-4").with("If-Range", `"x"`).do("GET", contentOf("r"), nil).status)
-
-	assert.Equal(t, 206, ann.with("Range", "bytes=2-4").with("If-Range", etag).do("GET", contentOf("r"), nil).status)
-	assert.Equal(t, 206, ann.with("Range", "bytes=2-4").with("If-Match", etag).do("GET", contentOf("r"), nil).status)
-	several := read("Range", "bytes=0-1,5-6")
-	assert.Equal(t, 206, several.status)
-	assert.Contains(t, several.header.Get("Content-Type"), "multipart/byteranges")
-
-	write := func(name, value string) answer { return ann.with(name, value).save("r", token, "0123456789") }
-	assert.Equal(t, 200, write("If-Match", `"x", `+etag).status)
-	assertError(t, write("If-Match", `"x"`), http.StatusPreconditionFailed, "precondition_failed")
-	assert.Equal(t, 200, write("If-Match", "W/"+etag+", "+etag).status)
-	assert.Equal(t, 412, write("If-Unmodified-Since", past).status)
-	assert.Equal(t, 200, write("If-None-Match", `"x"`).status)
-	assertError(t, write("If-Match", "W/"+etag), http.StatusPreconditionFailed, "precondition_failed")
-	assertError(t, write("If-None-Match", "*"), http.StatusPreconditionFailed, "precondition_failed")
-	other := ann.lock("other")
-	assert.Equal(t, 412, ann.with("If-Match", "*").save("other", other, "x").status)
-	assert.Equal(t, 200, ann.with("If-None-Match", "*").save("other", other, "x").status)
-
-	deletion := ann.with(remote.HeaderToken, strconv.FormatInt(other, 10)).with("If-Match", `"x"`)
-	assertError(t, deletion.do("DELETE", "/api/documents/other", nil), http.StatusPreconditionFailed, "precondition_failed")
+	at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
+	c := conditions{ann: ann, token: ann.lock("r"), past: at(-time.Hour), future: at(time.Hour)}
+	c.etag = ann.save("r", c.token, "0123456789").body["etag"].(string)
+	c.checkReads(t)
+	c.checkRanges(t)
+	c.checkWrites(t)
 
 	for _, path := range s.files(t) {
 		require.NoError(t, os.Remove(path))
 	}
 	assert.Equal(t, 200, ann.do("HEAD", contentOf("r"), nil).status, "the bytes are not read")
-	assert.Equal(t, 304, read("If-None-Match", etag).status, "the bytes are not read")
-	assertError(t, read("If-None-Match", ""), http.StatusInternalServerError, "internal_error")
+	assert.Equal(t, 304, c.read("If-None-Match", c.etag).status, "the bytes are not read")
+	assertError(t, c.read("If-None-Match", ""), http.StatusInternalServerError, "internal_error")
+}
+
+func (c conditions) checkReads(t *testing.T) {
+	t.Helper()
+	for value, status := range map[string]int{
+		c.etag: 304, "W/" + c.etag: 304, `"x", ` + c.etag: 304, `"a,b" ,W/"c",,` + c.etag: 304, "*": 304, `"x"`: 200, "": 200,
+		`"x`: 200, "x, " + c.etag: 200,
+	} {
+		assert.Equal(t, status, c.read("If-None-Match", value).status, value)
+	}
+	for value, status := range map[string]int{
+		c.etag: 200, "*": 200, `"x", ` + c.etag: 200, `W/"y", ` + c.etag: 200, `"x"`: 412, "W/" + c.etag: 412, `"` + c.etag: 412,
+	} {
+		assert.Equal(t, status, c.read("If-Match", value).status, value)
+	}
+	lines := c.ann.with("If-Match", `"x"`)
+	lines.header.Add("If-Match", c.etag)
+	assert.Equal(t, 200, lines.do("GET", contentOf("r"), nil).status, "two lines are one list")
+	assert.Equal(t, 412, c.ann.with("If-Match", `"x"`).with("If-None-Match", c.etag).do("GET", contentOf("r"), nil).status)
+	assert.Equal(t, 304, c.read("If-Modified-Since", c.future).status)
+	assert.Equal(t, 200, c.read("If-Modified-Since", c.past).status)
+	assert.Equal(t, 412, c.read("If-Unmodified-Since", c.past).status)
+	assert.Equal(t, 200, c.ann.with("If-Match", c.etag).with("If-Unmodified-Since", c.past).do("GET", contentOf("r"), nil).status)
+	assert.Equal(t, 200, c.ann.with("If-None-Match", `"x"`).with("If-Modified-Since", c.future).do("GET", contentOf("r"), nil).status)
+}
+
+func (c conditions) checkRanges(t *testing.T) {
+	t.Helper()
+	head := c.ann.do("HEAD", contentOf("r"), nil)
+	assert.Equal(t, []string{"10", c.etag, "bytes"}, []string{head.header.Get("Content-Length"), head.header.Get("ETag"), head.header.Get("Accept-Ranges")})
+	part := c.read("Range", "bytes=2-4")
+	assert.Equal(t, 206, part.status)
+	assert.Equal(t, "234", string(part.text))
+	assert.Equal(t, "bytes 2-4/10", part.header.Get("Content-Range"))
+	assert.Equal(t, "89", string(c.read("Range", "bytes=-2").text))
+	outside := c.read("Range", "bytes=20-")
+	assertError(t, outside, http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable")
+	assert.Equal(t, []string{"bytes */10", ""}, []string{outside.header.Get("Content-Range"), outside.header.Get("ETag")})
+	assert.Equal(t, 200, c.ann.with("Range", "bytes=2-4").with("If-Range", `"x"`).do("GET", contentOf("r"), nil).status)
+	assert.Equal(t, 206, c.ann.with("Range", "bytes=2-4").with("If-Range", c.etag).do("GET", contentOf("r"), nil).status)
+	assert.Equal(t, 206, c.ann.with("Range", "bytes=2-4").with("If-Match", c.etag).do("GET", contentOf("r"), nil).status)
+	several := c.read("Range", "bytes=0-1,5-6")
+	assert.Equal(t, 206, several.status)
+	assert.Contains(t, several.header.Get("Content-Type"), "multipart/byteranges")
+}
+
+func (c conditions) checkWrites(t *testing.T) {
+	t.Helper()
+	write := func(name, value string) answer { return c.ann.with(name, value).save("r", c.token, "0123456789") }
+	assert.Equal(t, 200, write("If-Match", `"x", `+c.etag).status)
+	assertError(t, write("If-Match", `"x"`), http.StatusPreconditionFailed, "precondition_failed")
+	assert.Equal(t, 200, write("If-Match", "W/"+c.etag+", "+c.etag).status)
+	assert.Equal(t, 412, write("If-Unmodified-Since", c.past).status)
+	assert.Equal(t, 200, write("If-None-Match", `"x"`).status)
+	assertError(t, write("If-Match", "W/"+c.etag), http.StatusPreconditionFailed, "precondition_failed")
+	assertError(t, write("If-None-Match", "*"), http.StatusPreconditionFailed, "precondition_failed")
+	other := c.ann.lock("other")
+	assert.Equal(t, 412, c.ann.with("If-Match", "*").save("other", other, "x").status)
+	assert.Equal(t, 200, c.ann.with("If-None-Match", "*").save("other", other, "x").status)
+
+	deletion := c.ann.with(remote.HeaderToken, strconv.FormatInt(other, 10)).with("If-Match", `"x"`)
+	assertError(t, deletion.do("DELETE", "/api/documents/other", nil), http.StatusPreconditionFailed, "precondition_failed")
 }
 
 func TestDocumentsAreListed(t *testing.T) {

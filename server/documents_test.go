@@ -64,7 +64,16 @@ func TestDocumentLocks(t *testing.T) {
 	assert.Equal(t, taken.body["locked_at"], again.body["locked_at"])
 	assert.False(t, again.time(t, "expires_at").Before(beat.time(t, "expires_at")))
 
-	for who, mine := range map[string]bool{ann.secret: true, bob.secret: false} {
+	assertShown(t, s, taken, again)
+	assert.Equal(t, http.StatusOK, ann.do("DELETE", lockOf("r"), nil).status)
+	assert.Equal(t, map[string]any{"is_locked": false}, bob.do("GET", lockOf("r"), nil).body)
+	assert.Greater(t, bob.lock("r"), taken.token(), "a later grant has a higher token")
+}
+
+// assertShown checks the lock as Ann and Bob see it, after it was taken and then renewed.
+func assertShown(t *testing.T, s *instance, taken, again answer) {
+	t.Helper()
+	for who, mine := range map[string]bool{"secret of ann": true, "secret of bob": false} {
 		shown := s.as(t, who).do("GET", lockOf("r"), nil)
 		assert.Equal(t, map[string]any{
 			"is_locked": true, "is_my_lock": mine, "holder_id": sessions.HolderID("secret of ann"), "holder_name": "Ann",
@@ -72,10 +81,6 @@ func TestDocumentLocks(t *testing.T) {
 		}, shown.body)
 		assert.NotContains(t, string(shown.text), "secret")
 	}
-
-	assert.Equal(t, http.StatusOK, ann.do("DELETE", lockOf("r"), nil).status)
-	assert.Equal(t, map[string]any{"is_locked": false}, bob.do("GET", lockOf("r"), nil).body)
-	assert.Greater(t, bob.lock("r"), taken.token(), "a later grant has a higher token")
 }
 
 func TestRoomIDs(t *testing.T) {

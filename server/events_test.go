@@ -45,35 +45,41 @@ func TestEventsTellEverybodyEverything(t *testing.T) {
 	ann.lock("rr")
 
 	for _, s := range []stream{near, far} {
-		var types []string
-		last := int64(0)
-		list := map[string]event{}
-		for range 5 {
-			e := s.next()
-			assert.Equal(t, "r", e["room_id"])
-			assert.Greater(t, e.revision(), last)
-			last = e.revision()
-			types = append(types, fmt.Sprint(e["type"], " ", e["reason"], " ", e["token"]))
-			list[fmt.Sprint(e["type"], e["token"])] = e
-		}
-		assert.Equal(t, []string{
-			fmt.Sprint("document.locked <nil> ", float64(token)),
-			fmt.Sprint("document.updated <nil> ", float64(token)),
-			fmt.Sprint("document.unlocked transferred ", float64(token)),
-			fmt.Sprint("document.locked <nil> ", float64(later)),
-			fmt.Sprint("document.unlocked released ", float64(later)),
-		}, types)
-		locked := list[fmt.Sprint(remote.NoticeLocked, float64(token))]
-		assert.Equal(t, sessions.HolderID("ann"), locked["holder_id"])
-		assert.Equal(t, "Ann", locked["holder_name"])
-		assert.NotEmpty(t, locked["locked_at"])
-		assert.NotEmpty(t, locked["expires_at"])
-		assert.Equal(t, token, locked.revision())
-		updated := list[fmt.Sprint(remote.NoticeUpdated, float64(token))]
-		assert.Equal(t, saved.body["etag"], updated["etag"])
-		assert.Equal(t, saved.body["saved_at"], updated["saved_at"])
+		assertTold(t, s, token, later, saved)
 	}
 	assert.Equal(t, "rr", other.next()["room_id"], "the client of another document gets its own events only")
+}
+
+// assertTold checks the events of the document r: Ann's lock, her save, and the handover to Bob, who then releases.
+func assertTold(t *testing.T, s stream, token, later int64, saved answer) {
+	t.Helper()
+	var types []string
+	last := int64(0)
+	list := map[string]event{}
+	for range 5 {
+		e := s.next()
+		assert.Equal(t, "r", e["room_id"])
+		assert.Greater(t, e.revision(), last)
+		last = e.revision()
+		types = append(types, fmt.Sprint(e["type"], " ", e["reason"], " ", e["token"]))
+		list[fmt.Sprint(e["type"], e["token"])] = e
+	}
+	assert.Equal(t, []string{
+		fmt.Sprint("document.locked <nil> ", float64(token)),
+		fmt.Sprint("document.updated <nil> ", float64(token)),
+		fmt.Sprint("document.unlocked transferred ", float64(token)),
+		fmt.Sprint("document.locked <nil> ", float64(later)),
+		fmt.Sprint("document.unlocked released ", float64(later)),
+	}, types)
+	locked := list[fmt.Sprint(remote.NoticeLocked, float64(token))]
+	assert.Equal(t, sessions.HolderID("ann"), locked["holder_id"])
+	assert.Equal(t, "Ann", locked["holder_name"])
+	assert.NotEmpty(t, locked["locked_at"])
+	assert.NotEmpty(t, locked["expires_at"])
+	assert.Equal(t, token, locked.revision())
+	updated := list[fmt.Sprint(remote.NoticeUpdated, float64(token))]
+	assert.Equal(t, saved.body["etag"], updated["etag"])
+	assert.Equal(t, saved.body["saved_at"], updated["saved_at"])
 }
 
 func TestResumingAfterARevision(t *testing.T) {

@@ -69,20 +69,7 @@ func TestAFullDisk(t *testing.T) {
 	require.Never(t, func() bool { return s.Store().Space().Full }, 1500*time.Millisecond, 100*time.Millisecond,
 		"what the server reserves, it does not lack")
 	ann := s.as(t, "ann")
-	tokens := map[string]int64{}
-	full := ""
-	for i := 0; full == ""; i++ {
-		require.Less(t, i, 60)
-		document := fmt.Sprint("r", i)
-		token := ann.lock(document)
-		a := ann.save(document, token, strings.Repeat(strconv.Itoa(i%10), 8<<20))
-		if a.status != http.StatusOK {
-			assertError(t, a, http.StatusInsufficientStorage, "store_full")
-			full = document
-		}
-		tokens[document] = token
-		time.Sleep(50 * time.Millisecond)
-	}
+	tokens, full := saveUntilFull(t, ann)
 	require.NotEmpty(t, tokens)
 	locksGoOn(ann)
 
@@ -110,4 +97,23 @@ func TestAFullDisk(t *testing.T) {
 		a := ann.save(full, tokens[full], "room")
 		assert.Equal(t, http.StatusOK, a.status, "%s", a.text)
 	}, 30*time.Second, 100*time.Millisecond)
+}
+
+// saveUntilFull saves documents until one is refused. It returns the tokens of all, and the refused document.
+func saveUntilFull(t *testing.T, ann client) (tokens map[string]int64, full string) {
+	t.Helper()
+	tokens = map[string]int64{}
+	for i := 0; full == ""; i++ {
+		require.Less(t, i, 60)
+		document := fmt.Sprint("r", i)
+		token := ann.lock(document)
+		a := ann.save(document, token, strings.Repeat(strconv.Itoa(i%10), 8<<20))
+		if a.status != http.StatusOK {
+			assertError(t, a, http.StatusInsufficientStorage, "store_full")
+			full = document
+		}
+		tokens[document] = token
+		time.Sleep(50 * time.Millisecond)
+	}
+	return tokens, full
 }

@@ -111,21 +111,7 @@ func TestGrowingToThreeNodes(t *testing.T) {
 		c.DataDir, c.Blobs, c.PeerURL, c.Join = kvtest.Dir(t), alone.Blobs, kvtest.FreeURL(t), []string{grown.ClientURL}
 		nodes = append(nodes, startWith(t, c))
 	}
-	check := func(nodes []*instance) {
-		t.Helper()
-		for _, n := range nodes {
-			bob, ann := n.as(t, "bob"), n.as(t, "ann")
-			for document, token := range tokens {
-				shown := bob.do("GET", lockOf(document), nil)
-				assert.Equal(t, token, shown.token(), document)
-				assert.Equal(t, "Ann", shown.body["holder_name"])
-				assert.Equal(t, "text of "+document, string(bob.do("GET", contentOf(document), nil).text))
-			}
-			assert.Equal(t, http.StatusConflict, bob.do("POST", lockOf("r0"), nil).status)
-			assert.Equal(t, http.StatusOK, ann.do("PUT", "/api/locks/"+path.body["lease_id"].(string), nil).status)
-		}
-	}
-	check(nodes)
+	assertKept(t, nodes, tokens, path)
 	people.comeBack(t, nodes[0], nodes[1])
 
 	// The first node goes, and with it perhaps the leader: the others carry on, and expiry is on time.
@@ -138,10 +124,26 @@ func TestGrowingToThreeNodes(t *testing.T) {
 	people.ann.conn.CloseRead(t.Context()) // so that her socket answers the goodbye
 	nodes[0].Stop(t)
 	assertUnlocked(t, events, control, sent, answered)
-	check(nodes[1:])
+	assertKept(t, nodes[1:], tokens, path)
 	people.comeBack(t, nodes[2], nodes[1])
 	people.open(t)
 	for _, token := range tokens {
 		assert.Greater(t, nodes[1].as(t, "eve").lock("new"), token)
+	}
+}
+
+// assertKept checks that every node shows Ann's documents and their locks, and that her lease of a path lives.
+func assertKept(t *testing.T, nodes []*instance, tokens map[string]int64, path answer) {
+	t.Helper()
+	for _, n := range nodes {
+		bob, ann := n.as(t, "bob"), n.as(t, "ann")
+		for document, token := range tokens {
+			shown := bob.do("GET", lockOf(document), nil)
+			assert.Equal(t, token, shown.token(), document)
+			assert.Equal(t, "Ann", shown.body["holder_name"])
+			assert.Equal(t, "text of "+document, string(bob.do("GET", contentOf(document), nil).text))
+		}
+		assert.Equal(t, http.StatusConflict, bob.do("POST", lockOf("r0"), nil).status)
+		assert.Equal(t, http.StatusOK, ann.do("PUT", "/api/locks/"+path.body["lease_id"].(string), nil).status)
 	}
 }

@@ -130,80 +130,95 @@ func (d *description) validate(schema string, text []byte) error {
 	return nil
 }
 
+// describedCalls makes calls that must succeed, and notes the names of their operations.
+type describedCalls struct {
+	t    *testing.T
+	seen map[string]bool
+}
+
+func (d describedCalls) note(method, path string) {
+	name, _, _ := openAPI().operation(method, path)
+	d.seen[name] = true
+}
+
+func (d describedCalls) ok(c client, method, path string, body any) answer {
+	d.t.Helper()
+	a := c.do(method, path, body)
+	require.Less(d.t, a.status, 300, string(a.text))
+	d.note(method, path)
+	return a
+}
+
 // Each call answers with a success that is described. All tests of this package hold all other answers against the description, too.
 func TestDescribedCallsSucceed(t *testing.T) {
 	t.Parallel()
 	s := startWithUsers(t, "user:root * admin\nsigned-in * read lock write\n")
 	ann, bob, root := s.as(t, "ann-key"), s.as(t, "bob-key"), s.as(t, "root-key")
-	seen := map[string]bool{"streamEvents": true, "beginSignIn": true, "endSignIn": true} // these redirect, and a WebSocket: see the tests of events
-	ok := func(c client, method, path string, body any) answer {
-		t.Helper()
-		a := c.do(method, path, body)
-		require.Less(t, a.status, 300, string(a.text))
-		name, _, _ := openAPI().operation(method, path)
-		seen[name] = true
-		return a
+	d := describedCalls{t, map[string]bool{"streamEvents": true, "beginSignIn": true, "endSignIn": true}} // these redirect, and a WebSocket: see the tests of events
+	d.ok(ann, "GET", "/api/openapi.json", nil)
+	d.callDocument(ann, bob, root)
+	d.callPaths(ann, root)
+	for _, method := range []string{"GET", "POST", "DELETE"} {
+		d.ok(ann, method, "/api/session", nil)
 	}
-	ok(ann, "GET", "/api/openapi.json", nil)
-	ok(bob, "GET", lockOf("d"), nil)
-	token := fmt.Sprint(ok(ann, "POST", lockOf("d")+"?ticket=t", map[string]any{"holder_name": "x"}).token())
-	holder := ann.with(remote.HeaderToken, token)
-	ok(bob, "GET", lockOf("d"), nil)
-	ok(holder, "PUT", lockOf("d"), nil)
-	ok(holder, "PUT", contentOf("d"), "text")
-	ok(bob, "GET", contentOf("d"), nil)
-	ok(bob, "GET", "/api/documents/d/history", nil)
-	ok(bob, "GET", "/api/documents?limit=1", nil)
-
-	asked := make(chan answer)
-	for _, answered := range []string{"refuse", "accept"} {
-		events := make(chan answer, 1)
-		go func() {
-			a, _ := bob.try(t.Context(), "POST", lockOf("d")+"/ask", map[string]any{"grace_ms": 20_000})
-			asked <- a
-		}()
-		require.Eventually(t, func() bool { // until the question has arrived
-			a, err := holder.try(t.Context(), "POST", lockOf("d")+"/"+answered, map[string]any{})
-			if err == nil && a.status == http.StatusOK {
-				events <- a
-				return true
-			}
-			return false
-		}, 20*time.Second, 5*time.Millisecond)
-		<-events
-		name, _, _ := openAPI().operation("POST", lockOf("d")+"/"+answered)
-		seen[name] = true
-		if answered == "refuse" {
-			assertError(t, <-asked, http.StatusConflict, "handover_refused")
-		}
-	}
-	ok(holder, "DELETE", lockOf("d"), nil)
-	granted := <-asked
-	require.Equal(t, http.StatusOK, granted.status, string(granted.text))
-	seen["askForLock"] = true
-	ok(root, "POST", lockOf("d")+"/break", map[string]any{"reason": "maintenance"})
-	ok(root, "GET", "/api/backup", nil)
-	ok(root, "DELETE", "/api/documents/d", nil)
-
-	place := map[string]any{"paths": [][]string{{"a", "b c"}}, "slots": 2, "ttl_ms": 5000, "wait_ms": 0, "ticket": "u", "replace": []int64{}}
-	lease, _ := ok(ann, "POST", "/api/locks", place).body["lease_id"].(string)
-	ok(ann, "PUT", "/api/locks/"+lease, nil)
-	ok(root, "GET", "/api/locks?path=a/b%2520c", nil)
-	ok(root, "POST", "/api/locks/"+lease+"/break", map[string]any{"reason": "maintenance"})
-	ok(ann, "DELETE", "/api/locks/"+lease, nil)
-	ok(ann, "DELETE", "/api/locks?ticket=u", nil)
-
-	ok(ann, "GET", "/api/session", nil)
-	ok(ann, "POST", "/api/session", nil)
-	ok(ann, "DELETE", "/api/session", nil)
-
 	for _, item := range openAPI().paths {
 		for method, op := range item.(map[string]any) {
 			if method != "parameters" {
-				assert.Contains(t, seen, op.(map[string]any)["operationId"])
+				assert.Contains(t, d.seen, op.(map[string]any)["operationId"])
 			}
 		}
 	}
+}
+
+func (d describedCalls) callDocument(ann, bob, root client) {
+	d.t.Helper()
+	d.ok(bob, "GET", lockOf("d"), nil)
+	token := fmt.Sprint(d.ok(ann, "POST", lockOf("d")+"?ticket=t", map[string]any{"holder_name": "x"}).token())
+	holder := ann.with(remote.HeaderToken, token)
+	d.ok(bob, "GET", lockOf("d"), nil)
+	d.ok(holder, "PUT", lockOf("d"), nil)
+	d.ok(holder, "PUT", contentOf("d"), "text")
+	d.ok(bob, "GET", contentOf("d"), nil)
+	d.ok(bob, "GET", "/api/documents/d/history", nil)
+	d.ok(bob, "GET", "/api/documents?limit=1", nil)
+
+	assertError(d.t, <-d.ask(bob, holder, "refuse"), http.StatusConflict, "handover_refused")
+	asked := d.ask(bob, holder, "accept")
+	d.ok(holder, "DELETE", lockOf("d"), nil)
+	granted := <-asked
+	require.Equal(d.t, http.StatusOK, granted.status, string(granted.text))
+	d.seen["askForLock"] = true
+	d.ok(root, "POST", lockOf("d")+"/break", map[string]any{"reason": "maintenance"})
+	d.ok(root, "GET", "/api/backup", nil)
+	d.ok(root, "DELETE", "/api/documents/d", nil)
+}
+
+// ask has bob ask for the lock, and the holder reply. The answer to bob comes through the channel.
+func (d describedCalls) ask(bob, holder client, reply string) <-chan answer {
+	d.t.Helper()
+	asked := make(chan answer, 1)
+	go func() {
+		a, _ := bob.try(d.t.Context(), "POST", lockOf("d")+"/ask", map[string]any{"grace_ms": 20_000})
+		asked <- a
+	}()
+	path := lockOf("d") + "/" + reply
+	require.Eventually(d.t, func() bool { // until the question has arrived
+		a, err := holder.try(d.t.Context(), "POST", path, map[string]any{})
+		return err == nil && a.status == http.StatusOK
+	}, 20*time.Second, 5*time.Millisecond)
+	d.note("POST", path)
+	return asked
+}
+
+func (d describedCalls) callPaths(ann, root client) {
+	d.t.Helper()
+	place := map[string]any{"paths": [][]string{{"a", "b c"}}, "slots": 2, "ttl_ms": 5000, "wait_ms": 0, "ticket": "u", "replace": []int64{}}
+	lease, _ := d.ok(ann, "POST", "/api/locks", place).body["lease_id"].(string)
+	d.ok(ann, "PUT", "/api/locks/"+lease, nil)
+	d.ok(root, "GET", "/api/locks?path=a/b%2520c", nil)
+	d.ok(root, "POST", "/api/locks/"+lease+"/break", map[string]any{"reason": "maintenance"})
+	d.ok(ann, "DELETE", "/api/locks/"+lease, nil)
+	d.ok(ann, "DELETE", "/api/locks?ticket=u", nil)
 }
 
 // A field or a code that is not described is found.

@@ -48,29 +48,33 @@ func TestAFreshLockWaitsItsTurn(t *testing.T) {
 	assert.Equal(t, http.StatusOK, (<-waiting).status)
 }
 
+type paths = [][]string
+
+// freshRequests has a lease that a tab left behind, and the request of a later tab.
+var freshRequests = []struct {
+	name       string
+	old, fresh object
+	replaced   bool
+}{
+	{"the same place", object{"paths": paths{{"a"}}}, object{"paths": paths{{"a"}}}, true},
+	{"below it", object{"paths": paths{{"a", "b"}}}, object{"paths": paths{{"a"}}}, true},
+	{"above it", object{"paths": paths{{"a"}}}, object{"paths": paths{{"a", "b"}}}, true},
+	{"shared", object{"paths": paths{{"a"}}, "mode": "shared"}, object{"paths": paths{{"a"}}}, true},
+	{"now shared", object{"paths": paths{{"a"}}}, object{"paths": paths{{"a", "b"}}, "mode": "shared"}, true},
+	{"a slot, now the whole", object{"paths": paths{{"a"}}, "slots": 2}, object{"paths": paths{{"a"}}}, true},
+	{"the whole, now a slot", object{"paths": paths{{"a"}}}, object{"paths": paths{{"a"}}, "slots": 2}, true},
+	{"one of several", object{"paths": paths{{"a"}, {"b"}}}, object{"paths": paths{{"b"}, {"c"}}}, true},
+	{"a document", object{"paths": paths{{"documents", "r"}}}, object{"paths": paths{{"documents", "r", "a"}}}, true},
+	{"below a slot", object{"paths": paths{{"a"}}, "slots": 2}, object{"paths": paths{{"a", "b"}}}, false},
+	{"a slot above it", object{"paths": paths{{"a", "b"}}}, object{"paths": paths{{"a"}}, "slots": 2}, false},
+	{"a slot, now shared", object{"paths": paths{{"a"}}, "slots": 2}, object{"paths": paths{{"a"}}, "mode": "shared"}, false},
+}
+
 // A fresh request ends the blocking leases that another tab of the session left behind, and no others.
 func TestFreshRequestEndsOnlyBlockingLeases(t *testing.T) {
 	s := start(t, nil)
 	browser, other := s.as(t, "the session of a browser"), s.as(t, "another session")
-	type paths = [][]string
-	for _, c := range []struct {
-		name       string
-		old, fresh object
-		replaced   bool
-	}{
-		{"the same place", object{"paths": paths{{"a"}}}, object{"paths": paths{{"a"}}}, true},
-		{"below it", object{"paths": paths{{"a", "b"}}}, object{"paths": paths{{"a"}}}, true},
-		{"above it", object{"paths": paths{{"a"}}}, object{"paths": paths{{"a", "b"}}}, true},
-		{"shared", object{"paths": paths{{"a"}}, "mode": "shared"}, object{"paths": paths{{"a"}}}, true},
-		{"now shared", object{"paths": paths{{"a"}}}, object{"paths": paths{{"a", "b"}}, "mode": "shared"}, true},
-		{"a slot, now the whole", object{"paths": paths{{"a"}}, "slots": 2}, object{"paths": paths{{"a"}}}, true},
-		{"the whole, now a slot", object{"paths": paths{{"a"}}}, object{"paths": paths{{"a"}}, "slots": 2}, true},
-		{"one of several", object{"paths": paths{{"a"}, {"b"}}}, object{"paths": paths{{"b"}, {"c"}}}, true},
-		{"a document", object{"paths": paths{{"documents", "r"}}}, object{"paths": paths{{"documents", "r", "a"}}}, true},
-		{"below a slot", object{"paths": paths{{"a"}}, "slots": 2}, object{"paths": paths{{"a", "b"}}}, false},
-		{"a slot above it", object{"paths": paths{{"a", "b"}}}, object{"paths": paths{{"a"}}, "slots": 2}, false},
-		{"a slot, now shared", object{"paths": paths{{"a"}}, "slots": 2}, object{"paths": paths{{"a"}}, "mode": "shared"}, false},
-	} {
+	for _, c := range freshRequests {
 		t.Run(c.name, func(t *testing.T) {
 			old := browser.do("POST", "/api/locks", c.old)
 			require.Equal(t, http.StatusOK, old.status, string(old.text))

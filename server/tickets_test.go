@@ -13,32 +13,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// ticketed has requests with and without a ticket.
+var ticketed = map[string]struct {
+	path             string
+	target, ticketed string
+	body, withTicket object
+}{
+	"document": {path: "documents/r", target: lockOf("r") + "?wait_ms=20000", ticketed: lockOf("r") + "?wait_ms=20000&ticket=t-1",
+		body: object{}, withTicket: object{}},
+	"path": {path: "a/b", target: "/api/locks", ticketed: "/api/locks",
+		body: object{"paths": [][]string{{"a", "b"}}, "wait_ms": 20000}, withTicket: object{"paths": [][]string{{"a", "b"}}, "wait_ms": 20000, "ticket": "t-2"}},
+}
+
 // A ticket keeps a place in line for a client whose connection breaks, on documents and on paths, and on another server too.
 func TestATicketKeepsAPlaceInLine(t *testing.T) {
 	t.Parallel()
 	first := start(t, nil)
 	second := first.another(t, nil)
-	place := [][]string{{"a", "b"}}
-	for name, c := range map[string]struct {
-		path             string
-		target, ticketed string
-		body, withTicket object
-	}{
-		"document": {path: "documents/r", target: lockOf("r") + "?wait_ms=20000", ticketed: lockOf("r") + "?wait_ms=20000&ticket=t-1",
-			body: object{}, withTicket: object{}},
-		"path": {path: "a/b", target: "/api/locks", ticketed: "/api/locks",
-			body: object{"paths": place, "wait_ms": 20000}, withTicket: object{"paths": place, "wait_ms": 20000, "ticket": "t-2"}},
-	} {
+	for name, c := range ticketed {
 		t.Run(name, func(t *testing.T) {
 			ann, bob, eve := first.as(t, "ann"), first.as(t, "bob"), first.as(t, "eve")
-			release := func(as client, held answer) {
-				require.Equal(t, http.StatusOK, held.status, string(held.text))
-				target := lockOf("r")
-				if id, ok := held.body["lease_id"].(string); ok {
-					target = "/api/locks/" + id
-				}
-				require.Equal(t, http.StatusOK, as.do("DELETE", target, nil).status)
-			}
 			held := ann.do("POST", c.target, c.body)
 
 			connected, cut := context.WithCancel(t.Context())
@@ -68,17 +62,28 @@ func TestATicketKeepsAPlaceInLine(t *testing.T) {
 			go wait(second.as(t, "bob"), c.ticketed, c.withTicket)
 			ann.seesWaiting(c.path, 2)
 
-			release(ann, held)
+			ann.releases(t, held)
 			for _, who := range []client{bob, eve} {
 				next := <-turns
 				assert.Equal(t, who.secret, next.who)
-				release(who, next.answer)
+				who.releases(t, next.answer)
 			}
 		})
 	}
 	ann := first.as(t, "ann")
 	assertError(t, ann.do("POST", lockOf("x")+"?ticket=a/b", nil), http.StatusBadRequest, "invalid_request")
 	assertError(t, ann.do("POST", "/api/locks", object{"paths": [][]string{{"x"}}, "ticket": "a/b"}), http.StatusBadRequest, "invalid_request")
+}
+
+// releases ends a lease of a path, or the lock of the document r.
+func (c client) releases(t *testing.T, held answer) {
+	t.Helper()
+	require.Equal(t, http.StatusOK, held.status, string(held.text))
+	target := lockOf("r")
+	if id, ok := held.body["lease_id"].(string); ok {
+		target = "/api/locks/" + id
+	}
+	require.Equal(t, http.StatusOK, c.do("DELETE", target, nil).status)
 }
 
 // A request that the network has delayed arrives after its successor. The waiter gets an error, and loses nothing.

@@ -8,6 +8,27 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
+// raise reads the counter, decides, and commits if nothing changed meanwhile. Otherwise it starts again.
+func raise(ctx context.Context, store *kv.Store) error {
+	for {
+		old, _, err := store.Get(ctx, "counter")
+		if err != nil {
+			return err
+		}
+		unchanged := kv.Absent("counter")
+		if old.Found() {
+			unchanged = kv.Unchanged(old)
+		}
+		done, err := store.Commit(ctx, kv.Txn{
+			If:   []kv.Cond{unchanged},
+			Then: []kv.Op{kv.Put("counter", append(old.Value, '|'))},
+		})
+		if err != nil || done.Held {
+			return err
+		}
+	}
+}
+
 // A counter that several processes may raise: read, decide, commit if nothing changed meanwhile, else start again.
 func Example() {
 	ctx := context.Background()
@@ -22,27 +43,8 @@ func Example() {
 	}
 	defer func() { _ = store.Close() }()
 
-	raise := func() error {
-		for {
-			old, _, err := store.Get(ctx, "counter")
-			if err != nil {
-				return err
-			}
-			unchanged := kv.Absent("counter")
-			if old.Found() {
-				unchanged = kv.Unchanged(old)
-			}
-			done, err := store.Commit(ctx, kv.Txn{
-				If:   []kv.Cond{unchanged},
-				Then: []kv.Op{kv.Put("counter", append(old.Value, '|'))},
-			})
-			if err != nil || done.Held {
-				return err
-			}
-		}
-	}
 	for range 3 {
-		if err := raise(); err != nil {
+		if err := raise(ctx, store); err != nil {
 			panic(err)
 		}
 	}

@@ -26,37 +26,20 @@ func TestGivingUpEndsAnAcquisitionInEveryState(t *testing.T) {
 		"slots":     {Paths: []locks.Path{at("p")}, Slots: 2},
 	} {
 		r.Holder, r.TTL = bob, long
-		nobody := func() {
-			leases, waiters, err := table.Inspect(t.Context(), at("p"))
-			require.NoError(t, err)
-			require.Empty(t, leases)
-			require.Empty(t, waiters)
-		}
 		t.Run("granted "+name, func(t *testing.T) {
 			r.Ticket = "granted-" + name
 			_, err := table.Acquire(t.Context(), r)
 			require.NoError(t, err)
 			require.NoError(t, other.GiveUp(t.Context(), bob.ID, r.Ticket), "by another server")
-			nobody()
+			assertNobody(t, table)
 			_, err = table.Acquire(t.Context(), r)
 			require.ErrorIs(t, err, locks.ErrGivenUp, "a copy of the request arrives late")
 			require.NoError(t, other.GiveUp(t.Context(), bob.ID, r.Ticket), "twice")
 		})
 		t.Run("waiting "+name, func(t *testing.T) {
 			r.Ticket = "waiting-" + name
-			held, err := table.Acquire(t.Context(), want(ann, at("p")))
-			require.NoError(t, err)
-			outcomes := make(chan outcome, 2)
-			queue(t, table, outcomes, r, 1)
-			queue(t, table, outcomes, want(eve, at("p")), 2)
-			require.NoError(t, other.GiveUp(t.Context(), bob.ID, r.Ticket))
-			require.ErrorIs(t, (<-outcomes).err, locks.ErrGivenUp)
-			require.NoError(t, table.Release(t.Context(), held.ID, ann.ID))
-			next := <-outcomes
-			require.NoError(t, next.err)
-			require.Equal(t, eve.Name, next.who)
-			require.NoError(t, table.Release(t.Context(), next.lease.ID, eve.ID))
-			nobody()
+			givesUpWaiting(t, table, other, r)
+			assertNobody(t, table)
 		})
 		t.Run("under way "+name, func(t *testing.T) {
 			r.Ticket = "early-" + name
@@ -66,7 +49,7 @@ func TestGivingUpEndsAnAcquisitionInEveryState(t *testing.T) {
 				require.ErrorIs(t, err, locks.ErrGivenUp)
 			}
 			r.Wait = 0
-			nobody()
+			assertNobody(t, table)
 		})
 		t.Run("released "+name, func(t *testing.T) {
 			r.Ticket = "released-" + name
@@ -75,12 +58,37 @@ func TestGivingUpEndsAnAcquisitionInEveryState(t *testing.T) {
 			require.NoError(t, table.Release(t.Context(), lease.ID, bob.ID))
 			_, err = other.Acquire(t.Context(), r)
 			require.ErrorIs(t, err, locks.ErrGivenUp, "a copy of the request arrives late")
-			nobody()
+			assertNobody(t, table)
 		})
 	}
 	var wrong *locks.InvalidError
 	assert.ErrorAs(t, table.GiveUp(t.Context(), bob.ID, ""), &wrong)
 	assert.ErrorAs(t, table.GiveUp(t.Context(), bob.ID, "a/b"), &wrong)
+}
+
+// givesUpWaiting ends a request that waits behind Ann, and before Eve. Eve gets the lock, and releases it.
+func givesUpWaiting(t *testing.T, table, other *locks.Table, r locks.Request) {
+	t.Helper()
+	held, err := table.Acquire(t.Context(), want(ann, at("p")))
+	require.NoError(t, err)
+	outcomes := make(chan outcome, 2)
+	queue(t, table, outcomes, r, 1)
+	queue(t, table, outcomes, want(eve, at("p")), 2)
+	require.NoError(t, other.GiveUp(t.Context(), bob.ID, r.Ticket))
+	require.ErrorIs(t, (<-outcomes).err, locks.ErrGivenUp)
+	require.NoError(t, table.Release(t.Context(), held.ID, ann.ID))
+	next := <-outcomes
+	require.NoError(t, next.err)
+	require.Equal(t, eve.Name, next.who)
+	require.NoError(t, table.Release(t.Context(), next.lease.ID, eve.ID))
+}
+
+func assertNobody(t *testing.T, table *locks.Table) {
+	t.Helper()
+	leases, waiters, err := table.Inspect(t.Context(), at("p"))
+	require.NoError(t, err)
+	require.Empty(t, leases)
+	require.Empty(t, waiters)
 }
 
 // The request and its withdrawal arrive at the same moment, at two servers, in either order.

@@ -2,7 +2,6 @@ package locks_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +32,21 @@ func pages(t *testing.T, table *locks.Table, p locks.Path, size int) (tokens []i
 	}
 }
 
+// waitInLine has 70 holders wait for places or for the place above them. It returns their names in order of arrival.
+func waitInLine(t *testing.T, table *locks.Table) (line []string) {
+	t.Helper()
+	for i := range 70 {
+		r := locks.Request{Paths: []locks.Path{at("a", fmt.Sprint(200-i%3))}, Holder: who(fmt.Sprintf("w%d", i)), TTL: long, Wait: time.Minute}
+		if i%5 == 0 {
+			r.Paths = []locks.Path{at("a")}
+		}
+		line = append(line, r.Holder.Name)
+		go func() { _, _ = table.Acquire(t.Context(), r) }()
+		require.Eventually(t, func() bool { return table.Waiting() == i+1 }, 10*time.Second, time.Millisecond)
+	}
+	return line
+}
+
 // A listing has all holders and all waiters in order of arrival, for every page size and on each server.
 func TestListingsAreComplete(t *testing.T) {
 	store := kvtest.Open(t)
@@ -59,17 +73,7 @@ func TestListingsAreComplete(t *testing.T) {
 	for range 3 {
 		hold(at("a", "shared"), locks.Shared)
 	}
-	var line []string
-	var waiting sync.WaitGroup
-	for i := range 70 {
-		r := locks.Request{Paths: []locks.Path{at("a", fmt.Sprint(200-i%3))}, Holder: who(fmt.Sprintf("w%d", i)), TTL: long, Wait: time.Minute}
-		if i%5 == 0 {
-			r.Paths = []locks.Path{at("a")}
-		}
-		line = append(line, r.Holder.Name)
-		waiting.Go(func() { _, _ = table.Acquire(t.Context(), r) })
-		require.Eventually(t, func() bool { return table.Waiting() == i+1 }, 10*time.Second, time.Millisecond)
-	}
+	line := waitInLine(t, table)
 	for i, size := range []int{1, 7, 130, 133, 134, 1000} {
 		for _, server := range []*locks.Table{table, other} {
 			tokens, waiters := pages(t, server, at("a"), size)

@@ -21,22 +21,6 @@ func opened(t *testing.T) *Table {
 // A lease ends at the time that its holder received, however late this server's watch shows it.
 func TestALateWatchAddsNoTime(t *testing.T) {
 	table := opened(t)
-	behind := func(change func()) { // the watch shows it 200 ms later
-		table.mirror.mu.Lock()
-		change()
-		time.Sleep(200 * time.Millisecond)
-		table.mirror.mu.Unlock()
-	}
-	seen := func(expires time.Time) func() bool {
-		return func() bool {
-			table.mirror.mu.Lock()
-			defer table.mirror.mu.Unlock()
-			for _, h := range table.mirror.held {
-				return h.expires.UnixMilli() == expires.UnixMilli()
-			}
-			return false
-		}
-	}
 	due := func(at time.Time) []Due {
 		list, _ := table.Due(at)
 		return list
@@ -48,7 +32,7 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 		err   error
 	)
 	granted := make(chan struct{})
-	behind(func() {
+	table.behind(func() {
 		go func() { // the server notes its own grant in the same view
 			defer close(granted)
 			lease, _, err = table.grab(t.Context(), c)
@@ -60,18 +44,18 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 	})
 	<-granted
 	require.NoError(t, err)
-	require.Eventually(t, seen(lease.ExpiresAt), 5*time.Second, time.Millisecond)
+	require.Eventually(t, table.sees(lease.ExpiresAt), 5*time.Second, time.Millisecond)
 	assert.Empty(t, due(lease.ExpiresAt.Add(-time.Nanosecond)), "never earlier")
 	assert.Len(t, due(lease.ExpiresAt), 1)
 
 	expires := time.Now().Add(time.Minute)
-	behind(func() {
+	table.behind(func() {
 		table.mirror.own.make(c.claim, expires)
 		held, err := table.beat(t.Context(), storedLease{c.claim, c.keys()[0], lease.Token}, expires)
 		require.NoError(t, err)
 		require.True(t, held)
 	})
-	require.Eventually(t, seen(expires), 5*time.Second, time.Millisecond)
+	require.Eventually(t, table.sees(expires), 5*time.Second, time.Millisecond)
 	assert.Empty(t, due(expires.Add(-time.Nanosecond)))
 	assert.Len(t, due(expires), 1)
 
@@ -81,6 +65,26 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 		defer table.mirror.own.mu.Unlock()
 		return len(table.mirror.own.until) == 0
 	}, 30*time.Second, time.Millisecond)
+}
+
+// behind has the watch show the change 200 ms later.
+func (t *Table) behind(change func()) {
+	t.mirror.mu.Lock()
+	change()
+	time.Sleep(200 * time.Millisecond)
+	t.mirror.mu.Unlock()
+}
+
+// sees returns a function that reports whether the watch has shown the only lease with this time of expiry.
+func (t *Table) sees(expires time.Time) func() bool {
+	return func() bool {
+		t.mirror.mu.Lock()
+		defer t.mirror.mu.Unlock()
+		for _, h := range t.mirror.held {
+			return h.expires.UnixMilli() == expires.UnixMilli()
+		}
+		return false
+	}
 }
 
 // A lease that expires before the watch has shown it is refused too.

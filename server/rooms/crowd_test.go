@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
 // crowd is small by default; -crowd=1000 runs the long form.
@@ -92,22 +94,7 @@ func TestACrowdLosesNothing(t *testing.T) {
 // receives each state once and in order.
 func TestACrowdComesBack(t *testing.T) {
 	a, b, store := pair(t, Config{Grace: time.Minute, StoreLimit: time.Minute})
-	former := enterAll(t, a)
-	id := former[0].room
-	before := must(decodeRoom([]byte(keys(t, store, roomPrefix)[id])))(t)
-	everyone(former, func(_ int, c *client) { _ = c.conn.CloseNow() })
-
-	clients := make([]*client, *crowd)
-	for i := range clients {
-		clients[i] = connect(t, b)
-	}
-	everyone(clients, func(i int, c *client) {
-		c.room = id
-		c.send("enterTheRoom", map[string]any{"roomId": id, "userName": fmt.Sprint(i), "previousToken": former[i].token})
-		c.skip(func(text string) bool { return present(text) == *crowd })
-	})
-	after := must(decodeRoom([]byte(keys(t, store, roomPrefix)[id])))(t)
-	require.True(t, before.looksLike(after), "the same participants")
+	clients := allBack(t, enterAll(t, a), b, store)
 
 	// The first participants may have received states with some of the later ones. By now all those states have been
 	// read.
@@ -117,7 +104,7 @@ func TestACrowdComesBack(t *testing.T) {
 	for round := range rounds {
 		clients[0].answer(fmt.Sprint("round ", round))
 	}
-	clients[0].send("clearAnswer", map[string]any{"roomId": id})
+	clients[0].send("clearAnswer", map[string]any{"roomId": clients[0].room})
 	var mu sync.Mutex
 	told := map[string]int{} // how many participants received each of these revisions
 	everyone(clients, func(i int, c *client) {
@@ -148,4 +135,25 @@ func TestACrowdComesBack(t *testing.T) {
 		require.Len(t, strings.Fields(revisions), rounds+1, "of each of them")
 	}
 	everyone(clients[:10], func(_ int, c *client) { c.quiet("told twice") })
+}
+
+// allBack cuts off a crowd, and returns its new connections to another server once they have the same participants there.
+func allBack(t *testing.T, former []*client, to *instance, store *kv.Store) []*client {
+	t.Helper()
+	id := former[0].room
+	before := must(decodeRoom([]byte(keys(t, store, roomPrefix)[id])))(t)
+	everyone(former, func(_ int, c *client) { _ = c.conn.CloseNow() })
+
+	clients := make([]*client, *crowd)
+	for i := range clients {
+		clients[i] = connect(t, to)
+	}
+	everyone(clients, func(i int, c *client) {
+		c.room = id
+		c.send("enterTheRoom", map[string]any{"roomId": id, "userName": fmt.Sprint(i), "previousToken": former[i].token})
+		c.skip(func(text string) bool { return present(text) == *crowd })
+	})
+	after := must(decodeRoom([]byte(keys(t, store, roomPrefix)[id])))(t)
+	require.True(t, before.looksLike(after), "the same participants")
+	return clients
 }

@@ -16,13 +16,14 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// One socket stays open through every error of the protocol's table.
-func TestErrorsLeaveTheSocketOpen(t *testing.T) {
-	a := start(t, Config{Store: kvtest.Open(t)})
-	ann, ben := connect(t, a), connect(t, a)
-	id := ben.create("Ben")
-	ben.info()
+type wrongRequest struct {
+	what, kind string
+	fields     map[string]any
+	code       string
+}
 
+// wrongRequests has a request for every error of the protocol's table. The room is of a participant with the token.
+func wrongRequests(id, token string) []wrongRequest {
 	entering := map[string]any{"roomId": id, "userName": "Ann"}
 	with := func(fields map[string]any, name string, value any) map[string]any {
 		changed := map[string]any{name: value}
@@ -33,30 +34,35 @@ func TestErrorsLeaveTheSocketOpen(t *testing.T) {
 		}
 		return changed
 	}
-	for _, row := range []struct {
-		what, kind string
-		fields     map[string]any
-		code       string
-	}{
+	return []wrongRequest{
 		{"an unknown type", "dance", nil, "unknown_type"},
 		{"what the server says", "connected", nil, "unknown_type"},
 		{"a room without a name", "createRoom", nil, "invalid_request"},
-		{"a room for another", "createRoom", map[string]any{"userName": "Ann", "userToken": ben.token}, "foreign_token"},
+		{"a room for another", "createRoom", map[string]any{"userName": "Ann", "userToken": token}, "foreign_token"},
 		{"a token nobody has", "createRoom", map[string]any{"userName": "Ann", "userToken": theirs}, "foreign_token"},
 		{"asking for nothing", "isExistTheRoom", nil, "invalid_request"},
 		{"entering no room", "enterTheRoom", with(entering, "roomId", "gone"), "room_not_found"},
 		{"entering another key", "enterTheRoom", with(entering, "roomId", "../"+id), "invalid_request"},
 		{"entering with a long name", "enterTheRoom", with(entering, "userName", strings.Repeat("n", 25)), "invalid_request"},
-		{"entering as another", "enterTheRoom", with(entering, "userToken", ben.token), "foreign_token"},
+		{"entering as another", "enterTheRoom", with(entering, "userToken", token), "foreign_token"},
 		{"answering before entering", "answer", map[string]any{"roomId": id, "answer": "x"}, "not_in_room"},
-		{"answering for another", "answer", map[string]any{"roomId": id, "answer": "x", "userToken": ben.token}, "foreign_token"},
+		{"answering for another", "answer", map[string]any{"roomId": id, "answer": "x", "userToken": token}, "foreign_token"},
 		{"answering nowhere", "answer", map[string]any{"roomId": "gone", "answer": "x"}, "room_not_found"},
 		{"a long answer", "answer", map[string]any{"roomId": id, "answer": strings.Repeat("x", 257)}, "invalid_request"},
 		{"no answer", "answer", map[string]any{"roomId": id}, "invalid_request"},
 		{"clearing before entering", "clearAnswer", map[string]any{"roomId": id}, "not_in_room"},
 		{"clearing everybody's before entering", "clearAnswer", map[string]any{"roomId": id, "everyone": true}, "not_in_room"},
-		{"clearing for another", "clearAnswer", map[string]any{"roomId": id, "userToken": ben.token}, "foreign_token"},
-	} {
+		{"clearing for another", "clearAnswer", map[string]any{"roomId": id, "userToken": token}, "foreign_token"},
+	}
+}
+
+// One socket stays open through every error of the protocol's table.
+func TestErrorsLeaveTheSocketOpen(t *testing.T) {
+	a := start(t, Config{Store: kvtest.Open(t)})
+	ann, ben := connect(t, a), connect(t, a)
+	id := ben.create("Ben")
+	ben.info()
+	for _, row := range wrongRequests(id, ben.token) {
 		ann.send(row.kind, row.fields)
 		t.Log(row.what)
 		ann.refused(row.code)

@@ -12,110 +12,141 @@ import (
 	"pgregory.net/rapid"
 )
 
+type person struct {
+	token, name, answer string
+	number              int
+}
+
+// roomModel is a room beside a plain list of participants and answers.
+type roomModel struct {
+	r              room
+	people         []person
+	joined, issued int
+}
+
+var somebodysName = rapid.StringMatching(`[a-z"\\<é猫]{1,4}`)
+
+func (m *roomModel) issue() string { m.issued++; return fmt.Sprintf("token-%d", m.issued) }
+
+// some returns the index of a participant.
+func (m *roomModel) some(t *rapid.T) int {
+	if len(m.people) == 0 {
+		t.Skip("nobody is there")
+	}
+	return rapid.IntRange(0, len(m.people)-1).Draw(t, "who")
+}
+
 // For every order of operations, the room agrees with a plain list of participants and answers, and each
 // participant's message agrees with both.
 func TestRoomAgreesWithItsModel(t *testing.T) {
-	type person struct {
-		token, name, answer string
-		number              int
-	}
 	rapid.Check(t, func(t *rapid.T) {
-		r := room{ID: "r"}
-		model := []person{}
-		joined, issued := 0, 0
-		issue := func() string { issued++; return fmt.Sprintf("token-%d", issued) }
-		some := func(t *rapid.T) int {
-			if len(model) == 0 {
-				t.Skip("nobody is there")
-			}
-			return rapid.IntRange(0, len(model)-1).Draw(t, "who")
-		}
-		names := rapid.StringMatching(`[a-z"\\<é猫]{1,4}`)
+		m := &roomModel{r: room{ID: "r"}, people: []person{}}
 		t.Repeat(map[string]func(*rapid.T){
-			"enter": func(t *rapid.T) {
-				p := person{token: issue(), name: names.Draw(t, "name"), number: joined}
-				joined++
-				model = append(model, p)
-				r = must(r.enter(p.token, p.name, "s"))(t)
-			},
-			"enter again": func(t *rapid.T) {
-				p := &model[some(t)]
-				p.name = names.Draw(t, "name")
-				r = must(r.enter(p.token, p.name, "s"))(t)
-			},
-			"answer": func(t *rapid.T) {
-				p := &model[some(t)]
-				p.answer = rapid.SampledFrom([]string{"", "x1", "x2"}).Draw(t, "answer")
-				r = must(r.answer(p.token, p.answer))(t)
-			},
-			"clear all": func(t *rapid.T) {
-				token := model[some(t)].token
-				for i := range model {
-					model[i].answer = ""
-				}
-				r = must(r.clearAll(token))(t)
-			},
-			"leave": func(t *rapid.T) {
-				i := some(t)
-				r = r.leave(model[i].token)
-				model = slices.Delete(model, i, i+1)
-			},
-			"resume": func(t *rapid.T) {
-				p := &model[some(t)]
-				former := p.token
-				p.token, p.name = issue(), names.Draw(t, "name")
-				r = must(r.resume(former, p.token, p.name, "s"))(t)
-			},
-			"a stranger": func(t *rapid.T) {
-				before := must(r.encode())(t)
-				for _, try := range []func() (room, error){
-					func() (room, error) { return r.answer("stranger", "x") },
-					func() (room, error) { return r.clearAll("stranger") },
-					func() (room, error) { return r.resume("stranger", issue(), "x", "") },
-				} {
-					_, err := try()
-					require.ErrorIs(t, err, errNotInRoom)
-				}
-				r = r.leave("stranger")
-				require.Equal(t, before, must(r.encode())(t))
-			},
-			"": func(t *rapid.T) {
-				there := []person{}
-				for _, p := range r.Participants {
-					there = append(there, person{p.Token, p.Name, p.Answer, p.Number})
-				}
-				require.Equal(t, model, there)
-				open := len(model) > 0 && !slices.ContainsFunc(model, func(p person) bool { return p.answer == "" })
-				require.Equal(t, open, r.IsOpen)
-
-				stored := must(r.encode())(t)
-				again := must(decodeRoom(stored))(t)
-				require.True(t, r.looksLike(again))
-
-				view := newView(r, 7)
-				for i, me := range model {
-					told := hear(t, view, me.token)
-					require.Equal(t, int64(7), told.Revision)
-					require.Equal(t, open, told.Room.IsOpen)
-					require.Len(t, told.Room.Participants, len(model))
-					for j, p := range told.Room.Participants {
-						require.Equal(t, i == j, p.IsMe)
-						require.Equal(t, model[j].name, p.Name)
-						require.Equal(t, model[j].number, p.Number)
-						if open || i == j {
-							require.Equal(t, model[j].answer, p.Answer)
-							require.False(t, p.HidesAnswer)
-						} else {
-							require.Empty(t, p.Answer)
-							require.Equal(t, model[j].answer != "", p.HidesAnswer)
-						}
-					}
-				}
-				_, ok := view.appendMessage(nil, "stranger")
-				require.False(t, ok)
-			},
+			"enter":       m.enter,
+			"enter again": m.enterAgain,
+			"answer":      m.answer,
+			"clear all":   m.clearAll,
+			"leave":       m.leave,
+			"resume":      m.resume,
+			"a stranger":  m.refuseStranger,
+			"":            m.check,
 		})
 	})
+}
+
+func (m *roomModel) enter(t *rapid.T) {
+	p := person{token: m.issue(), name: somebodysName.Draw(t, "name"), number: m.joined}
+	m.joined++
+	m.people = append(m.people, p)
+	m.r = must(m.r.enter(p.token, p.name, "s"))(t)
+}
+
+func (m *roomModel) enterAgain(t *rapid.T) {
+	p := &m.people[m.some(t)]
+	p.name = somebodysName.Draw(t, "name")
+	m.r = must(m.r.enter(p.token, p.name, "s"))(t)
+}
+
+func (m *roomModel) answer(t *rapid.T) {
+	p := &m.people[m.some(t)]
+	p.answer = rapid.SampledFrom([]string{"", "x1", "x2"}).Draw(t, "answer")
+	m.r = must(m.r.answer(p.token, p.answer))(t)
+}
+
+func (m *roomModel) clearAll(t *rapid.T) {
+	token := m.people[m.some(t)].token
+	for i := range m.people {
+		m.people[i].answer = ""
+	}
+	m.r = must(m.r.clearAll(token))(t)
+}
+
+func (m *roomModel) leave(t *rapid.T) {
+	i := m.some(t)
+	m.r = m.r.leave(m.people[i].token)
+	m.people = slices.Delete(m.people, i, i+1)
+}
+
+func (m *roomModel) resume(t *rapid.T) {
+	p := &m.people[m.some(t)]
+	former := p.token
+	p.token, p.name = m.issue(), somebodysName.Draw(t, "name")
+	m.r = must(m.r.resume(former, p.token, p.name, "s"))(t)
+}
+
+func (m *roomModel) refuseStranger(t *rapid.T) {
+	before := must(m.r.encode())(t)
+	for _, try := range []func() (room, error){
+		func() (room, error) { return m.r.answer("stranger", "x") },
+		func() (room, error) { return m.r.clearAll("stranger") },
+		func() (room, error) { return m.r.resume("stranger", m.issue(), "x", "") },
+	} {
+		_, err := try()
+		require.ErrorIs(t, err, errNotInRoom)
+	}
+	m.r = m.r.leave("stranger")
+	require.Equal(t, before, must(m.r.encode())(t))
+}
+
+func (m *roomModel) check(t *rapid.T) {
+	there := []person{}
+	for _, p := range m.r.Participants {
+		there = append(there, person{p.Token, p.Name, p.Answer, p.Number})
+	}
+	require.Equal(t, m.people, there)
+	open := len(m.people) > 0 && !slices.ContainsFunc(m.people, func(p person) bool { return p.answer == "" })
+	require.Equal(t, open, m.r.IsOpen)
+
+	stored := must(m.r.encode())(t)
+	again := must(decodeRoom(stored))(t)
+	require.True(t, m.r.looksLike(again))
+
+	view := newView(m.r, 7)
+	for i, me := range m.people {
+		m.checkMessage(t, hear(t, view, me.token), i)
+	}
+	_, ok := view.appendMessage(nil, "stranger")
+	require.False(t, ok)
+}
+
+// checkMessage checks the message to the i-th participant.
+func (m *roomModel) checkMessage(t *rapid.T, told roomInfo, i int) {
+	open := m.r.IsOpen
+	require.Equal(t, int64(7), told.Revision)
+	require.Equal(t, open, told.Room.IsOpen)
+	require.Len(t, told.Room.Participants, len(m.people))
+	for j, p := range told.Room.Participants {
+		require.Equal(t, i == j, p.IsMe)
+		require.Equal(t, m.people[j].name, p.Name)
+		require.Equal(t, m.people[j].number, p.Number)
+		if open || i == j {
+			require.Equal(t, m.people[j].answer, p.Answer)
+			require.False(t, p.HidesAnswer)
+		} else {
+			require.Empty(t, p.Answer)
+			require.Equal(t, m.people[j].answer != "", p.HidesAnswer)
+		}
+	}
 }
 
 // roomInfo is a client's view of a room.
