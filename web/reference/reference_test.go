@@ -20,8 +20,7 @@ func TestTheReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-func TestDeclarations(t *testing.T) {
-	page, err := declared(`/// <reference lib="dom" />
+const declarations = `/// <reference lib="dom" />
 // A package.
 
 /** What went wrong. */
@@ -44,9 +43,9 @@ export interface Options extends Base {
   ): void;
 }
 export type Mode = "a" | "b";
-`)
-	require.NoError(t, err)
-	assert.Equal(t, `<!-- Made by make docs from web/holdfast.d.ts. Change that instead. -->
+`
+
+const declarationsPage = `<!-- Made by make docs from web/holdfast.d.ts. Change that instead. -->
 
 # Reference of the JavaScript package
 
@@ -60,8 +59,8 @@ What went wrong.
 
 | Code | |
 |---|---|
-| `+"`\"denied\"`"+` | try again |
-| `+"`\"lost\"`"+` | final |
+| ` + "`\"denied\"`" + ` | try again |
+| ` + "`\"lost\"`" + ` | final |
 
 ## Opening
 
@@ -70,18 +69,23 @@ What went wrong.
 How to open.
 Wrong ones are refused.
 
-`+"`interface Options extends Base`"+`
+` + "`interface Options extends Base`" + `
 
-- `+"`url?: string | URL`"+`
+- ` + "`url?: string | URL`" + `
   Where.
-- `+"`ms?: number`"+`
+- ` + "`ms?: number`" + `
   default 5
-- `+"`on( listener: (event: { type: string }) => void, ): void`"+`
+- ` + "`on( listener: (event: { type: string }) => void, ): void`" + `
 
 ### Mode
 
-`+"```ts\nexport type Mode = \"a\" | \"b\";\n```"+`
-`, page)
+` + "```ts\nexport type Mode = \"a\" | \"b\";\n```" + `
+`
+
+func TestDeclarations(t *testing.T) {
+	page, err := declared(declarations)
+	require.NoError(t, err)
+	assert.Equal(t, declarationsPage, page)
 }
 
 func TestTextWithoutDeclaration(t *testing.T) {
