@@ -138,6 +138,36 @@ func TestAutoSaveState(t *testing.T) {
 	})
 }
 
+// snapshots has values that a page may return as its snapshot, and their bytes.
+var snapshots = map[string]struct{ value, want string }{
+	"buffer":        {"bytes.buffer", "[0,1,2,255,4,5,6,7]"},
+	"view":          {"bytes.subarray(2, 4)", "[2,255]"},
+	"words":         {"new Uint16Array(bytes.buffer, 2, 1)", "[2,255]"},
+	"data view":     {"new DataView(bytes.buffer, 1, 2)", "[1,2]"},
+	"blob":          {"new Blob([bytes])", "[0,1,2,255,4,5,6,7]"},
+	"promise":       {"Promise.resolve(bytes.buffer)", "[0,1,2,255,4,5,6,7]"},
+	"object":        {"({then: 1})", "[123,34,116,104,101,110,34,58,49,125]"},
+	"lone in JSON":  {`({a: '\ud800'})`, "[123,34,97,34,58,34,92,117,100,56,48,48,34,125]"},
+	"empty object":  {"({})", "[123,125]"},
+	"mark of a BOM": {`'\ufeff'`, "[239,187,191]"},
+}
+
+// badSnapshots has values that are refused, and a word of the message.
+var badSnapshots = map[string]string{
+	"new Map([[1, 2]])":            "Map",
+	"new Set([1])":                 "Set",
+	"({a: [{b: new Map()}]})":      "Map",
+	"/x/":                          "RegExp",
+	"new (class Secret { #a })":    "Secret",
+	"new Error('x')":               "Error",
+	"undefined":                    "undefined",
+	"null":                         "null",
+	"42":                           "number",
+	"() => () => 1":                "function",
+	`'half \ud83d'`:                "surrogate",
+	"() => { throw Error('why') }": "why",
+}
+
 // A snapshot is saved unchanged, or refused.
 func TestAutoSaveSnapshots(t *testing.T) {
 	t.Parallel()
@@ -155,34 +185,10 @@ func TestAutoSaveSnapshots(t *testing.T) {
 			return autosave.read('current')
 		}
 		null`, nil)
-	for name, c := range map[string]struct{ value, want string }{
-		"buffer":        {"bytes.buffer", "[0,1,2,255,4,5,6,7]"},
-		"view":          {"bytes.subarray(2, 4)", "[2,255]"},
-		"words":         {"new Uint16Array(bytes.buffer, 2, 1)", "[2,255]"},
-		"data view":     {"new DataView(bytes.buffer, 1, 2)", "[1,2]"},
-		"blob":          {"new Blob([bytes])", "[0,1,2,255,4,5,6,7]"},
-		"promise":       {"Promise.resolve(bytes.buffer)", "[0,1,2,255,4,5,6,7]"},
-		"object":        {"({then: 1})", "[123,34,116,104,101,110,34,58,49,125]"},
-		"lone in JSON":  {`({a: '\ud800'})`, "[123,34,97,34,58,34,92,117,100,56,48,48,34,125]"},
-		"empty object":  {"({})", "[123,125]"},
-		"mark of a BOM": {`'\ufeff'`, "[239,187,191]"},
-	} {
+	for name, c := range snapshots {
 		assert.Equal(t, c.want, browser.Get[string](tab, "JSON.stringify([...await save("+c.value+")])"), name)
 	}
-	for value, named := range map[string]string{
-		"new Map([[1, 2]])":            "Map",
-		"new Set([1])":                 "Set",
-		"({a: [{b: new Map()}]})":      "Map",
-		"/x/":                          "RegExp",
-		"new (class Secret { #a })":    "Secret",
-		"new Error('x')":               "Error",
-		"undefined":                    "undefined",
-		"null":                         "null",
-		"42":                           "number",
-		"() => () => 1":                "function",
-		`'half \ud83d'`:                "surrogate",
-		"() => { throw Error('why') }": "why",
-	} {
+	for value, named := range badSnapshots {
 		f := browser.Get[event](tab, "await failure(save("+value+"))")
 		assert.Equal(t, "snapshot-failed", f["code"], value)
 		assert.Contains(t, f["message"], named, value)

@@ -57,18 +57,7 @@ func TestBackForwardCache(t *testing.T) {
 				if !back(t, ann) {
 					return
 				}
-				assert.Equal(t, "lease-lost", browser.Get[string](ann, "lease.signal.reason.code"))
-				assert.Equal(t, []string{"lease-lost"}, browser.Get[[]string](ann, "readonly"))
-				assert.Equal(t, []string{"lease-lost"}, browser.Get[[]string](ann, "waits"))
-				assert.Equal(t, 1, browser.Get[int](ann, "count('readonly-entered')"))
-				assert.Equal(t, "lease-lost", browser.Get[event](ann, "await failure(hf.renewProjectLock(lease))")["code"])
-				ann.MustEval("await lease.release()", nil)
-				assert.False(t, browser.Get[bool](ben, "lease.signal.aborted"))
-				assert.Equal(t, "acquire-denied", browser.Get[event](ann, "await failure(hf.acquireProjectLock({..."+lock+", ifAvailable: true}))")["code"])
-				ann.MustEval("globalThis.next = hf.acquireProjectLock("+lock+").then(l => lease = l); null", nil)
-				ben.MustEval("await lease.release()", nil)
-				ann.MustEval("await next; await lease.release()", nil)
-				assert.Empty(t, browser.Get[[]string](ann, "waits.slice(1)"))
+				assertLostInCache(t, ann, ben, lock)
 
 				// A page without a lease comes back unchanged.
 				ann.Navigate(w.URL("/blank?elsewhere"))
@@ -81,6 +70,23 @@ func TestBackForwardCache(t *testing.T) {
 			})
 		})
 	}
+}
+
+// assertLostInCache checks that Ann's page has lost its lease to Ben's while it was in the cache, and that it can wait and acquire again.
+func assertLostInCache(t *testing.T, ann, ben *browser.Tab, lock string) {
+	t.Helper()
+	assert.Equal(t, "lease-lost", browser.Get[string](ann, "lease.signal.reason.code"))
+	assert.Equal(t, []string{"lease-lost"}, browser.Get[[]string](ann, "readonly"))
+	assert.Equal(t, []string{"lease-lost"}, browser.Get[[]string](ann, "waits"))
+	assert.Equal(t, 1, browser.Get[int](ann, "count('readonly-entered')"))
+	assert.Equal(t, "lease-lost", browser.Get[event](ann, "await failure(hf.renewProjectLock(lease))")["code"])
+	ann.MustEval("await lease.release()", nil)
+	assert.False(t, browser.Get[bool](ben, "lease.signal.aborted"))
+	assert.Equal(t, "acquire-denied", browser.Get[event](ann, "await failure(hf.acquireProjectLock({..."+lock+", ifAvailable: true}))")["code"])
+	ann.MustEval("globalThis.next = hf.acquireProjectLock("+lock+").then(l => lease = l); null", nil)
+	ben.MustEval("await lease.release()", nil)
+	ann.MustEval("await next; await lease.release()", nil)
+	assert.Empty(t, browser.Get[[]string](ann, "waits.slice(1)"))
 }
 
 // A page that is closed while it returns from the cache, or in the cache, ends without an error of its own and leaves

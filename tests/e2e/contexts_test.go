@@ -13,6 +13,24 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
+type brokenContext struct {
+	name, host, url, before string
+	words                   string
+}
+
+// brokenContexts has pages in which Web Locks cannot work, and words of the message.
+func brokenContexts(w world) []brokenContext {
+	return []brokenContext{
+		{"insecure", "worker", w.InsecureURL("/blank"), "", "https"},
+		{"insecure", "page", w.InsecureURL("/blank"), "", "https"},
+		{"no Web Locks, no fallback", "page", w.URL("/blank"), "delete Navigator.prototype.locks", "no Web Locks; Chrome"},
+		{"Web Locks null, no fallback", "page", w.URL("/blank"), "Object.defineProperty(navigator, 'locks', {value: null})", "no Web Locks; Chrome"},
+		{"no WebAssembly", "page", w.URL("/blank"), "delete globalThis.WebAssembly", "WebAssembly is missing"},
+		{"sandboxed", "page", w.URL("/sandbox"), "", "sandboxed frames"},
+		{"sandboxed", "worker", w.URL("/sandbox"), "", "cannot be accessed from origin"},
+	}
+}
+
 // If Web Locks cannot work, each call fails with a message that tells the user what to do.
 func TestContexts(t *testing.T) {
 	t.Parallel()
@@ -23,19 +41,7 @@ func TestContexts(t *testing.T) {
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 		mux.ServeHTTP(w, r)
 	}))}
-	contexts := []struct {
-		name, host, url, before string
-		words                   string
-	}{
-		{"insecure", "worker", w.InsecureURL("/blank"), "", "https"},
-		{"insecure", "page", w.InsecureURL("/blank"), "", "https"},
-		{"no Web Locks, no fallback", "page", w.URL("/blank"), "delete Navigator.prototype.locks", "no Web Locks; Chrome"},
-		{"Web Locks null, no fallback", "page", w.URL("/blank"), "Object.defineProperty(navigator, 'locks', {value: null})", "no Web Locks; Chrome"},
-		{"no WebAssembly", "page", w.URL("/blank"), "delete globalThis.WebAssembly", "WebAssembly is missing"},
-		{"sandboxed", "page", w.URL("/sandbox"), "", "sandboxed frames"},
-		{"sandboxed", "worker", w.URL("/sandbox"), "", "cannot be accessed from origin"},
-	}
-	for _, c := range contexts {
+	for _, c := range brokenContexts(w) {
 		t.Run(c.name+"/"+c.host, func(t *testing.T) {
 			tab := w.Open(t, c.url)
 			begin(tab, "")

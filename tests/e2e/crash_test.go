@@ -33,7 +33,8 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-func testCrash(t *testing.T, tab, other *browser.Tab, crash string) {
+// makePending begins calls of every kind in the tab, and has the other tab wait for its locks.
+func makePending(tab, other *browser.Tab) {
 	tab.MustEval(`
 		globalThis.reasons = []
 		const onReadonly = e => reasons.push(e.reason)
@@ -54,6 +55,10 @@ func testCrash(t *testing.T, tab, other *browser.Tab, crash string) {
 		hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => lease = l),
 		new Promise(done => navigator.locks.request('held', done))]).then(() => got = now()); 1`, nil)
 	tab.WaitFor("(await locks()).pending === 6", browser.Limit)
+}
+
+func testCrash(t *testing.T, tab, other *browser.Tab, crash string) {
+	makePending(tab, other)
 
 	// While the page is busy, the worker renews the lease once more. The page receives that event later.
 	tab.MustEval(fmt.Sprintf("events.length = 0; globalThis.begun = now(); while (now() < begun + 150); pending.push(failure(hf.acquireProjectLock({mode: 'fault:%s'}))); 1", crash), nil)
@@ -71,15 +76,7 @@ func testCrash(t *testing.T, tab, other *browser.Tab, crash string) {
 	t.Logf("died after %.0f ms; free after further %.0f ms", browser.Get[float64](tab, "died - begun"), latency)
 	assert.Less(t, latency, browser.Prompt)
 
-	events := told(t, tab)
-	for len(events) > 0 && (events[0].kind() == "renewed" || events[0].kind() == "renew-scheduled" || events[0]["warning"] == "heartbeat-delayed") { // from before the death
-		events = events[1:]
-	}
-	require.Equal(t, []string{"readonly-entered"}, kinds(events))
-	assert.Equal(t, "runtime-crashed", events[0]["reason"])
-	assert.Equal(t, "runtime-crashed", events[0].code())
-	assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "lease.signal.reason.code"))
-	assert.Equal(t, []string{"runtime-crashed", "runtime-crashed"}, browser.Get[[]string](tab, "reasons"), "once for each that asked")
+	assertReadonlyOnce(t, tab)
 
 	// The dead runtime still answers, and late calls do no harm.
 	tab.MustEval("stop.abort()", nil)
@@ -91,6 +88,20 @@ func testCrash(t *testing.T, tab, other *browser.Tab, crash string) {
 	other.MustEval("await lease.release()", nil)
 	free(other)
 	eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+}
+
+// assertReadonlyOnce checks that the tab got one event of the crash, and that each lease and call ended because of it.
+func assertReadonlyOnce(t *testing.T, tab *browser.Tab) {
+	t.Helper()
+	events := told(t, tab)
+	for len(events) > 0 && (events[0].kind() == "renewed" || events[0].kind() == "renew-scheduled" || events[0]["warning"] == "heartbeat-delayed") { // from before the death
+		events = events[1:]
+	}
+	require.Equal(t, []string{"readonly-entered"}, kinds(events))
+	assert.Equal(t, "runtime-crashed", events[0]["reason"])
+	assert.Equal(t, "runtime-crashed", events[0].code())
+	assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "lease.signal.reason.code"))
+	assert.Equal(t, []string{"runtime-crashed", "runtime-crashed"}, browser.Get[[]string](tab, "reasons"), "once for each that asked")
 }
 
 // A panic inside one call rejects only that call.

@@ -192,51 +192,7 @@ func TestEarlyReader(t *testing.T) {
 	base := edited(t)
 	index, content := base.newest("index", false), base.newest("history", false)
 	spare, made := base.newest("index", true), base.newest("history", true)
-	const unsure, same, none = 0, 1, 2
-	cases := []struct {
-		name   string
-		shows  int
-		change func(f folder)
-	}{
-		{"whole", same, func(folder) {}},
-		{"no files made in advance", same, func(f folder) { delete(f, spare); delete(f, made) }},
-		{"content without a seal", same, func(f folder) { f[content] = []byte("text 12") }},
-		{"other files", same, func(f folder) {
-			f["index/note.txt"], f["history/01-2"], f["index/01-2.json"] = []byte("x"), []byte("x"), []byte("x")
-		}},
-		{"empty", none, func(f folder) { clear(f) }},
-		{"only files made in advance", none, func(f folder) {
-			maps.DeleteFunc(f, func(_ string, content []byte) bool { return len(content) > 0 })
-		}},
-		{"newest index missing", same, func(f folder) { delete(f, index); delete(f, spare) }},
-		{"no index", unsure, func(f folder) {
-			maps.DeleteFunc(f, func(path string, _ []byte) bool { return strings.HasPrefix(path, "index/") })
-		}},
-		{"index cut", unsure, func(f folder) { f[index] = f[index][:len(f[index])/2] }},
-		{"index empty", unsure, func(f folder) { f[index] = nil }},
-		{"content cut", unsure, func(f folder) { f[content] = f[content][:3] }},
-		{"content empty", unsure, func(f folder) { f[content] = nil }},
-		{"content missing", unsure, func(f folder) { delete(f, content) }},
-		{"content changed", unsure, func(f folder) { f[content] = append([]byte("T"), f[content][1:]...) }},
-		{"newer content beside an empty index", unsure, func(f folder) { f[made] = f[content] }},
-		{"number too large for JavaScript", unsure, func(f folder) { f["index/900000000000000000-1.json"] = f[index] }},
-	}
-	for _, s := range []struct{ before, after string }{
-		{`"format":3`, `"format":4`}, {`"format":3`, `"format":0`}, {`"format":3`, `"format":2`}, {`"format":3`, `"format": 3`},
-		{`"number":1`, `"number":01`}, {`"number":1`, `"number":0`}, {`"draft":"d-ü"`, `"draft":""`}, {`d-ü`, "d-\xff"}, {`d-ü`, `d-\u00fc`}, {`d-ü`, "d\t"}, {`d-ü`, `\u0044`},
-		{`"sha256":"`, `"sha256":"A`}, {`,"bytes"`, `,"Bytes"`}, {`"generations":[`, `"generations":[,`}, {`{"id"`, ` {"id"`}, {`\u000a`, `\u000A`}, {`\"quoted`, `\u0022quoted`},
-		{`"savedAt":1700000000000`, `"savedAt":1700000000000000000000`}, {`{"format"`, "\ufeff{\"format\""},
-	} {
-		cases = append(cases, struct {
-			name   string
-			shows  int
-			change func(f folder)
-		}{s.before + " as " + s.after, unsure, func(f folder) {
-			was := string(f[index])
-			f[index] = respelled(f[index], s.before, s.after)
-			require.NotEqual(t, was, string(f[index]))
-		}})
-	}
+	cases := append(changedFolders(index, spare, content, made), respelledIndexes(t, index)...)
 	var folders []folder
 	for _, c := range cases {
 		f := maps.Clone(base)

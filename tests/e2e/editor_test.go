@@ -44,92 +44,127 @@ func accessible(t *testing.T, tab *browser.Tab, what string) {
 	tab.Scheme("")
 }
 
+// editors are the tabs of three users.
+type editors struct{ ann, ben, cleo *browser.Tab }
+
 // There are three tabs: one writes and two read along. The text and the turn go from tab to tab, using only what a
 // user can press and read.
 func TestEditor(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)
-	ann, ben, cleo := editorTab(t, w, "Ann"), editorTab(t, w, "Ben"), editorTab(t, w, "Cleo")
-	assert.Equal(t, "You write.", browser.Get[string](ann, "$('answer').textContent"))
-	assert.Equal(t, "Ann writes.", browser.Get[string](ben, "$('answer').textContent"))
-	assert.True(t, browser.Get[bool](ben, "$('text').readOnly"))
-	cleo.WaitFor("people().join() === 'Ann,Ben,Cleo' && /second in line/.test($('explain').textContent)", browser.Limit)
+	e := editors{editorTab(t, w, "Ann"), editorTab(t, w, "Ben"), editorTab(t, w, "Cleo")}
+	assert.Equal(t, "You write.", browser.Get[string](e.ann, "$('answer').textContent"))
+	assert.Equal(t, "Ann writes.", browser.Get[string](e.ben, "$('answer').textContent"))
+	assert.True(t, browser.Get[bool](e.ben, "$('text').readOnly"))
+	e.cleo.WaitFor("people().join() === 'Ann,Ben,Cleo' && /second in line/.test($('explain').textContent)", browser.Limit)
 
-	ann.MustEval("write('The quick brown fox.')", nil)
-	ann.WaitFor("/^(typing|saving)$/.test($('phase').textContent)", browser.Limit)
-	ann.WaitFor("$('phase').textContent === 'saved' && shown() === 1", browser.Limit)
-	for _, tab := range []*browser.Tab{ben, cleo} {
+	e.write(t)
+	e.handOver(t)
+	e.refuse()
+	e.restore(t)
+	e.hang(t)
+	e.decide(t)
+	e.closeWriter(t)
+	for _, tab := range []*browser.Tab{e.ann, e.cleo} {
+		tab.Quiet()
+	}
+}
+
+// Ann writes, and the others read along.
+func (e editors) write(t *testing.T) {
+	t.Helper()
+	e.ann.MustEval("write('The quick brown fox.')", nil)
+	e.ann.WaitFor("/^(typing|saving)$/.test($('phase').textContent)", browser.Limit)
+	e.ann.WaitFor("$('phase').textContent === 'saved' && shown() === 1", browser.Limit)
+	for _, tab := range []*browser.Tab{e.ben, e.cleo} {
 		tab.WaitFor("$('text').value === 'The quick brown fox.' && shown() === 1", browser.Limit)
 	}
-	editorShots(t, map[string]*browser.Tab{"writing": ann, "reading": cleo})
-	accessible(t, ann, "writing")
-	accessible(t, ben, "reading")
+	editorShots(t, map[string]*browser.Tab{"writing": e.ann, "reading": e.cleo})
+	accessible(t, e.ann, "writing")
+	accessible(t, e.ben, "reading")
+}
 
-	ben.MustEval("$('ask').focus()", nil) // as a keyboard user
-	press(ben, "ask")
-	ben.WaitFor("kind() === 'holding' && document.activeElement === $('text')", browser.Limit)
-	assert.Equal(t, 0, browser.Get[int](ben, "$('text').value.length - $('text').selectionStart"), "typing goes on behind the loaded text")
-	ann.WaitFor("$('answer').textContent === 'Ben writes.' && /Ben writes/.test($('announce').textContent)", browser.Limit)
-	ben.MustEval("$('text').value = 'The slow brown fox.'; write(' It sleeps.')", nil)
-	press(ben, "flush")
-	cleo.WaitFor("$('text').value.endsWith('sleeps.') && shown() === 2", browser.Limit)
+// Ben asks for the turn with the keyboard, and writes.
+func (e editors) handOver(t *testing.T) {
+	t.Helper()
+	e.ben.MustEval("$('ask').focus()", nil) // as a keyboard user
+	press(e.ben, "ask")
+	e.ben.WaitFor("kind() === 'holding' && document.activeElement === $('text')", browser.Limit)
+	assert.Equal(t, 0, browser.Get[int](e.ben, "$('text').value.length - $('text').selectionStart"), "typing goes on behind the loaded text")
+	e.ann.WaitFor("$('answer').textContent === 'Ben writes.' && /Ben writes/.test($('announce').textContent)", browser.Limit)
+	e.ben.MustEval("$('text').value = 'The slow brown fox.'; write(' It sleeps.')", nil)
+	press(e.ben, "flush")
+	e.cleo.WaitFor("$('text').value.endsWith('sleeps.') && shown() === 2", browser.Limit)
+}
 
-	// The writer may refuse.
-	ben.MustEval("$('keep').click()", nil)
-	press(ann, "ask")
-	ann.WaitFor("/refused: its user wants to keep writing/.test($('outcome').textContent)", browser.Limit)
-	ben.MustEval("$('keep').click()", nil)
+// The writer may refuse.
+func (e editors) refuse() {
+	e.ben.MustEval("$('keep').click()", nil)
+	press(e.ann, "ask")
+	e.ann.WaitFor("/refused: its user wants to keep writing/.test($('outcome').textContent)", browser.Limit)
+	e.ben.MustEval("$('keep').click()", nil)
+}
 
-	// Show a difference, and go back to it.
-	ben.MustEval("$('history').lastElementChild.querySelector('button').click()", nil)
-	ben.WaitFor("$('compare-diff').querySelector('ins')?.textContent.includes('quick') && $('compare-diff').querySelector('del')?.textContent.includes('slow')", browser.Limit)
-	editorShots(t, map[string]*browser.Tab{"difference": ben})
-	accessible(t, ben, "difference")
-	press(ben, "restore")
-	ben.WaitFor("$('text').value === 'The quick brown fox.' && shown() === 3", browser.Limit)
-	cleo.WaitFor("$('text').value === 'The quick brown fox.'", browser.Limit)
+// Ben shows a difference, and goes back to it.
+func (e editors) restore(t *testing.T) {
+	t.Helper()
+	e.ben.MustEval("$('history').lastElementChild.querySelector('button').click()", nil)
+	e.ben.WaitFor("$('compare-diff').querySelector('ins')?.textContent.includes('quick') && $('compare-diff').querySelector('del')?.textContent.includes('slow')", browser.Limit)
+	editorShots(t, map[string]*browser.Tab{"difference": e.ben})
+	accessible(t, e.ben, "difference")
+	press(e.ben, "restore")
+	e.ben.WaitFor("$('text').value === 'The quick brown fox.' && shown() === 3", browser.Limit)
+	e.cleo.WaitFor("$('text').value === 'The quick brown fox.'", browser.Limit)
+}
 
-	// A hanging tab loses its lock, and keeps its unsaved text.
-	for _, tab := range []*browser.Tab{ann, ben, cleo} { // found beforehand, because typed text is saved half a second later
+// A hanging tab loses its lock, and keeps its unsaved text.
+func (e editors) hang(t *testing.T) {
+	t.Helper()
+	for _, tab := range []*browser.Tab{e.ann, e.ben, e.cleo} { // found beforehand, because typed text is saved half a second later
 		_, err := tab.Renderer()
 		require.NoError(t, err)
 	}
-	ben.WorkerEval(`{ // the text must not be saved before the process is suspended, however slow the machine is
+	e.ben.WorkerEval(`{ // the text must not be saved before the process is suspended, however slow the machine is
 		const real = SubtleCrypto.prototype.digest, awake = new Promise(wake => { globalThis.wake = wake })
 		SubtleCrypto.prototype.digest = async function (...args) { await awake; return real.apply(this, args) } }`, nil)
-	ben.MustEval("write(' Unsaved words.')", nil)
-	ben.Suspend()
-	press(cleo, "force")
-	cleo.WaitFor("kind() === 'holding'", browser.Limit)
-	cleo.MustEval("write(' Hers.')", nil)
-	press(cleo, "flush")
-	cleo.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
-	ben.Continue()
-	ben.WorkerEval("wake()", nil)
-	ben.WaitFor("kind() === 'held' && !$('decide').hidden && $('decide-mine').textContent.includes('Unsaved words.') && $('decide-theirs').textContent.includes('Hers.')", browser.Limit)
-	assert.Equal(t, "The quick brown fox.", browser.Get[string](ben, "$('decide-base').textContent"))
-	editorShots(t, map[string]*browser.Tab{"deciding": ben})
-	accessible(t, ben, "deciding")
-	assert.True(t, browser.Get[bool](ben, "$('decide-use').disabled"), "another tab writes")
-	press(ben, "ask")
-	ben.WaitFor("kind() === 'holding' && !$('decide-use').disabled", browser.Limit)
-	cleo.WaitFor("!$('decide').hidden", browser.Limit)
-	decideByKeyboard(t, ben)
-	if err := ben.Wait("$('decide').hidden && $('text').value === 'The quick brown fox. Hers.\\nThe quick brown fox. Unsaved words.'", browser.Limit); err != nil {
-		t.Fatal(err, browser.Get[[]any](ben, "[$('decide').hidden, $('text').value, $('decide-result').textContent, $('answer').textContent, kind(), $('outcome').textContent]"))
-	}
-	press(ben, "flush")
-	cleo.WaitFor("$('decide').hidden", browser.Limit) // it sees the decision of another tab
+	e.ben.MustEval("write(' Unsaved words.')", nil)
+	e.ben.Suspend()
+	press(e.cleo, "force")
+	e.cleo.WaitFor("kind() === 'holding'", browser.Limit)
+	e.cleo.MustEval("write(' Hers.')", nil)
+	press(e.cleo, "flush")
+	e.cleo.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
+	e.ben.Continue()
+	e.ben.WorkerEval("wake()", nil)
+}
 
-	// The next tab in the queue continues when the tab is closed.
-	ben.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
-	ben.MustEval("write(' Last words.')", nil)
-	ben.Close()
-	ann.WaitFor("kind() === 'holding' && $('text').value.endsWith('Unsaved words. Last words.')", browser.Limit)
-	assert.True(t, browser.Get[bool](ann, "$('outcome').hidden"), "a draft that is saved meanwhile is no failure")
-	for _, tab := range []*browser.Tab{ann, cleo} {
-		tab.Quiet()
+// Ben decides between his unsaved text and that of Cleo, and the other tabs see it.
+func (e editors) decide(t *testing.T) {
+	t.Helper()
+	e.ben.WaitFor("kind() === 'held' && !$('decide').hidden && $('decide-mine').textContent.includes('Unsaved words.') && $('decide-theirs').textContent.includes('Hers.')", browser.Limit)
+	assert.Equal(t, "The quick brown fox.", browser.Get[string](e.ben, "$('decide-base').textContent"))
+	editorShots(t, map[string]*browser.Tab{"deciding": e.ben})
+	accessible(t, e.ben, "deciding")
+	assert.True(t, browser.Get[bool](e.ben, "$('decide-use').disabled"), "another tab writes")
+	press(e.ben, "ask")
+	e.ben.WaitFor("kind() === 'holding' && !$('decide-use').disabled", browser.Limit)
+	e.cleo.WaitFor("!$('decide').hidden", browser.Limit)
+	decideByKeyboard(t, e.ben)
+	if err := e.ben.Wait("$('decide').hidden && $('text').value === 'The quick brown fox. Hers.\\nThe quick brown fox. Unsaved words.'", browser.Limit); err != nil {
+		t.Fatal(err, browser.Get[[]any](e.ben, "[$('decide').hidden, $('text').value, $('decide-result').textContent, $('answer').textContent, kind(), $('outcome').textContent]"))
 	}
+	press(e.ben, "flush")
+	e.cleo.WaitFor("$('decide').hidden", browser.Limit) // it sees the decision of another tab
+}
+
+// The next tab in the queue continues when the tab is closed.
+func (e editors) closeWriter(t *testing.T) {
+	t.Helper()
+	e.ben.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
+	e.ben.MustEval("write(' Last words.')", nil)
+	e.ben.Close()
+	e.ann.WaitFor("kind() === 'holding' && $('text').value.endsWith('Unsaved words. Last words.')", browser.Limit)
+	assert.True(t, browser.Get[bool](e.ann, "$('outcome').hidden"), "a draft that is saved meanwhile is no failure")
 }
 
 // decideByKeyboard moves through the choices with the arrow keys, back to both texts together, and decides.

@@ -74,6 +74,27 @@ var treeOfLocks = porcupine.Model{
 // clockError is the maximum difference between the clocks of two tabs.
 const clockError = 1.0 // ms
 
+// randomWork is a script with a seed: it acquires and releases random places, and notes the time of each step.
+const randomWork = `globalThis.steps = []; globalThis.done = ''
+		let seed = %d
+		const random = n => { seed = (seed * 1103515245 + 12345) %% 2147483648; return Math.floor(seed / 65536) %% n }
+		const places = [['u1'], ['u1', 'a1'], ['u1', 'a2'], ['u1', 'a1', 'r1'], ['u1', 'a1', 'r2']]
+		const work = async () => {
+			for (let i = 0; i < 30; i++) {
+				const path = places[random(places.length)], kind = random(4)
+				const shared = kind === 0, slots = kind === 1 ? 2 : 0
+				const step = {path: path.join('/'), shared, slots, asked: now()}
+				const lease = await hf.acquireProjectLock({path, mode: shared ? 'shared' : 'exclusive', ...(slots && {slots}), ` + patient + `})
+				step.got = now()
+				await new Promise(done => setTimeout(done, random(5)))
+				step.gave = now()
+				await lease.release()
+				step.settled = now()
+				steps.push(step)
+			}
+		}
+		work().then(() => { done = 'yes' }, e => { done = e.message }); null`
+
 // The random operations of tabs on places can be ordered so that every lease was valid, and each step is between its
 // call and its answer.
 func TestHistoriesAreLinearizable(t *testing.T) {
@@ -85,25 +106,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 			tabs = append(tabs, w.tab(t, options(fmt.Sprint("tab ", i))))
 		}
 		for i, tab := range tabs {
-			tab.MustEval(fmt.Sprintf(`globalThis.steps = []; globalThis.done = ''
-				let seed = %d
-				const random = n => { seed = (seed * 1103515245 + 12345) %% 2147483648; return Math.floor(seed / 65536) %% n }
-				const places = [['u1'], ['u1', 'a1'], ['u1', 'a2'], ['u1', 'a1', 'r1'], ['u1', 'a1', 'r2']]
-				const work = async () => {
-					for (let i = 0; i < 30; i++) {
-						const path = places[random(places.length)], kind = random(4)
-						const shared = kind === 0, slots = kind === 1 ? 2 : 0
-						const step = {path: path.join('/'), shared, slots, asked: now()}
-						const lease = await hf.acquireProjectLock({path, mode: shared ? 'shared' : 'exclusive', ...(slots && {slots}), `+patient+`})
-						step.got = now()
-						await new Promise(done => setTimeout(done, random(5)))
-						step.gave = now()
-						await lease.release()
-						step.settled = now()
-						steps.push(step)
-					}
-				}
-				work().then(() => { done = 'yes' }, e => { done = e.message }); null`, 7+i), nil)
+			tab.MustEval(fmt.Sprintf(randomWork, 7+i), nil)
 		}
 		var operations []porcupine.Operation
 		overlaps := 0
@@ -126,24 +129,28 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 		}
 		t.Logf("%d operations, %d leases were waited for", len(operations), overlaps)
 		assert.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(treeOfLocks, operations, 30*time.Second))
-
-		// The check can fail: it finds one lease too many while another one was surely held, and one slot too many
-		// for a moment.
-		for _, want := range []taking{{lease: "wrong"}, {lease: "wrong", shared: true, slots: 1}} {
-			i := 0
-			for i < len(operations) && !heldAlong(operations[i], operations[i+1], want.slots) {
-				i += 2
-			}
-			require.Less(t, i, len(operations), "nobody held anything for long enough")
-			want.path = operations[i].Input.(taking).path
-			ended := want
-			ended.ends = true
-			at := operations[i].Return
-			bad := append(slices.Clone(operations), porcupine.Operation{ClientId: 9, Input: want, Call: at + 1, Return: at + 40},
-				porcupine.Operation{ClientId: 9, Input: ended, Call: at + 41, Return: at + 80})
-			assert.Equal(t, porcupine.Illegal, porcupine.CheckOperationsTimeout(treeOfLocks, bad, 30*time.Second))
-		}
+		assertFindsTooMany(t, operations)
 	})
+}
+
+// assertFindsTooMany checks that the check can fail: it finds one lease too many while another one was surely held, and
+// one slot too many for a moment.
+func assertFindsTooMany(t *testing.T, operations []porcupine.Operation) {
+	t.Helper()
+	for _, want := range []taking{{lease: "wrong"}, {lease: "wrong", shared: true, slots: 1}} {
+		i := 0
+		for i < len(operations) && !heldAlong(operations[i], operations[i+1], want.slots) {
+			i += 2
+		}
+		require.Less(t, i, len(operations), "nobody held anything for long enough")
+		want.path = operations[i].Input.(taking).path
+		ended := want
+		ended.ends = true
+		at := operations[i].Return
+		bad := append(slices.Clone(operations), porcupine.Operation{ClientId: 9, Input: want, Call: at + 1, Return: at + 40},
+			porcupine.Operation{ClientId: 9, Input: ended, Call: at + 41, Return: at + 80})
+		assert.Equal(t, porcupine.Illegal, porcupine.CheckOperationsTimeout(treeOfLocks, bad, 30*time.Second))
+	}
 }
 
 // heldAlong reports whether a lease, with slots if slots > 0, was held for a while.

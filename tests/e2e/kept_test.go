@@ -80,23 +80,25 @@ func TestACachedPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 	})
 }
 
+// busy acquires and releases a lock until stop is set, and notes the times.
+const busy = `
+	globalThis.holds ??= []
+	globalThis.stop = false
+	globalThis.ended = (async () => {
+		while (!stop) await hf.locks.request('x', async () => {
+			const hold = {from: now()}
+			holds.push(hold)
+			await new Promise(done => setTimeout(done, 5))
+			hold.to = now()
+		})
+	})()
+	null`
+
 // A page that is frozen after its steps does not keep the others out. One whose process is suspended in the middle of
 // them keeps the others out for as long as it sleeps. When they wake, neither overwrites what others did nor fails.
 func TestAFrozenPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 	t.Parallel()
 	w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks))}
-	const busy = `
-		globalThis.holds ??= []
-		globalThis.stop = false
-		globalThis.ended = (async () => {
-			while (!stop) await hf.locks.request('x', async () => {
-				const hold = {from: now()}
-				holds.push(hold)
-				await new Promise(done => setTimeout(done, 5))
-				hold.to = now()
-			})
-		})()
-		null`
 	eachHostAtOnce(t, func(t *testing.T, host string) {
 		options := filesAt(host, "frozen-"+host, "")
 		var tabs [2]*browser.Tab
@@ -109,19 +111,7 @@ func TestAFrozenPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 			keeper.MustEval(busy, nil)
 			keeper.WaitFor(fmt.Sprintf("holds.length > %d", 5+7*round), browser.Limit)
 			if round%2 == 0 {
-				keeper.MustEval("stop = true; await ended; null", nil)
-				keeper.Hide()
-				keeper.MustEval("await hf.locks.query(); null", nil) // no step is under way afterwards: see TestFrozenWhileAHandleIsOnItsWay
-				keeper.Freeze()
-				took := browser.Get[float64](other, `await (async () => {
-					const begun = now()
-					await hf.locks.request('y', {signal: AbortSignal.timeout(10_000)}, () => {})
-					return now() - begun
-				})()`)
-				t.Logf("beside a frozen page, another one waits %.1f ms", took)
-				keeper.Resume()
-				keeper.Show()
-				keeper.MustEval(busy, nil)
+				freezesBetweenSteps(t, keeper, other)
 			} else {
 				keeper.Suspend()
 				other.MustEval("globalThis.got = hf.locks.request('y', () => true); null", nil)
@@ -133,17 +123,41 @@ func TestAFrozenPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 			other.MustEval(busy+"; await new Promise(done => setTimeout(done, 100)); stop = true; await ended; null", nil)
 			keeper.MustEval("stop = true; await ended; null", nil)
 		}
-		type hold struct{ From, To float64 }
-		var holds []hold
-		for _, tab := range tabs {
-			holds = append(holds, browser.Get[[]hold](tab, "holds")...)
-			tab.MustEval("await hf.close()", nil)
-			tab.Quiet()
-		}
-		slices.SortFunc(holds, func(a, b hold) int { return cmp.Compare(a.From, b.From) })
-		for i := 1; i < len(holds); i++ {
-			// The clocks of two pages differ by less than a millisecond; a lock is held for five.
-			assert.Greater(t, holds[i].From, holds[i-1].To-1, "two pages held the lock at the same time")
-		}
+		assertOneAtATime(t, tabs[:])
 	})
+}
+
+// freezesBetweenSteps freezes the keeper after its steps while the other page acquires a lock. Then the keeper goes on.
+func freezesBetweenSteps(t *testing.T, keeper, other *browser.Tab) {
+	t.Helper()
+	keeper.MustEval("stop = true; await ended; null", nil)
+	keeper.Hide()
+	keeper.MustEval("await hf.locks.query(); null", nil) // no step is under way afterwards: see TestFrozenWhileAHandleIsOnItsWay
+	keeper.Freeze()
+	took := browser.Get[float64](other, `await (async () => {
+		const begun = now()
+		await hf.locks.request('y', {signal: AbortSignal.timeout(10_000)}, () => {})
+		return now() - begun
+	})()`)
+	t.Logf("beside a frozen page, another one waits %.1f ms", took)
+	keeper.Resume()
+	keeper.Show()
+	keeper.MustEval(busy, nil)
+}
+
+// assertOneAtATime checks that no two pages held the lock at the same time, and closes them.
+func assertOneAtATime(t *testing.T, tabs []*browser.Tab) {
+	t.Helper()
+	type hold struct{ From, To float64 }
+	var holds []hold
+	for _, tab := range tabs {
+		holds = append(holds, browser.Get[[]hold](tab, "holds")...)
+		tab.MustEval("await hf.close()", nil)
+		tab.Quiet()
+	}
+	slices.SortFunc(holds, func(a, b hold) int { return cmp.Compare(a.From, b.From) })
+	for i := 1; i < len(holds); i++ {
+		// The clocks of two pages differ by less than a millisecond; a lock is held for five.
+		assert.Greater(t, holds[i].From, holds[i-1].To-1, "two pages held the lock at the same time")
+	}
 }

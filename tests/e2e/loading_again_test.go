@@ -104,16 +104,7 @@ func TestLoadingAgain(t *testing.T) {
 			t.Run(c.name+"/"+host, func(t *testing.T) {
 				n.fail(c.path, c.fault)
 				tab := w.Open(t, w.URL("/blank"))
-				begin(tab, "")
-				tab.MustEval(`
-					const real = setTimeout
-					globalThis.setTimeout = (run, ms, ...args) => real(run, ms === 30_000 ? 1000 : ms, ...args) // the limit of a download
-					const {createHoldfast} = await import('/holdfast.js')
-					hf = createHoldfast({host: '`+host+`'})
-					const failures = Promise.all([failure(hf.acquireProjectLock()), failure(hf.inspect()), failure(hf.ready)])
-					let held = true
-					hf.locks.request('browser', () => new Promise(() => {})).catch(() => { held = false })
-					null`, nil)
+				callWhileLoading(tab, host)
 				failures := browser.Get[[]event](tab, "await failures")
 				for _, f := range failures {
 					assert.Equal(t, "load-failed", f["code"], "%v", f)
@@ -131,6 +122,20 @@ func TestLoadingAgain(t *testing.T) {
 			})
 		}
 	}
+}
+
+// callWhileLoading makes three calls that need the download, and a request of a lock of the browser.
+func callWhileLoading(tab *browser.Tab, host string) {
+	begin(tab, "")
+	tab.MustEval(`
+		const real = setTimeout
+		globalThis.setTimeout = (run, ms, ...args) => real(run, ms === 30_000 ? 1000 : ms, ...args) // the limit of a download
+		const {createHoldfast} = await import('/holdfast.js')
+		hf = createHoldfast({host: '`+host+`'})
+		const failures = Promise.all([failure(hf.acquireProjectLock()), failure(hf.inspect()), failure(hf.ready)])
+		let held = true
+		hf.locks.request('browser', () => new Promise(() => {})).catch(() => { held = false })
+		null`, nil)
 }
 
 // A worker's script that does not arrive blocks the next request for it for 20 s: Chromium waits for its cache. The

@@ -14,6 +14,29 @@ import (
 // grantsAtATime is the number of grants in one call on a tab, because a call has a time limit.
 const grantsAtATime = 50
 
+// endedWaits is a script that waits many times: with options, a call, and a statement that ends the wait. Messages to
+// itself measure the time towards the end, because timers are too coarse.
+const endedWaits = `await (async () => {
+	const channel = new BroadcastChannel('race')
+	for (let i = 0; i < %d; i++) {
+		const held = new Promise(done => { channel.onmessage = ({data}) => data === 'held' && done() })
+		const stop = new AbortController(), options = %s
+		const outcome = (%s).catch(e => e.code)
+		channel.postMessage('queued')
+		const until = now() + delay
+		if (delay > 8) await new Promise(done => setTimeout(done, delay - 6))
+		while (now() < until) await new Promise(done => { const c = new MessageChannel; c.port1.onmessage = done; c.port2.postMessage(0) })
+		%s
+		const code = await outcome
+		outcomes[code] = (outcomes[code] ?? 0) + 1
+		// The steps grow: a busy machine needs fifty milliseconds or more to hand over.
+		delay = Math.max(0, code === 'granted' ? delay - Math.max(0.7, delay / 20) : delay + Math.max(0.7, delay / 10))
+		await held
+	}
+	channel.close()
+	return outcomes
+})()`
+
 // A grant that comes at the same moment as an abort or a timeout is released: after many rounds nothing is held or
 // pending, and each round had either the lease or the error, never both. In each round one tab releases while the
 // wait of another ends. The end comes a little later after it won, and a little earlier after it lost, so that it
@@ -46,27 +69,7 @@ func TestGrantAtTheEnd(t *testing.T) {
 				call = "hf.withProjectLock(() => 'granted', options)"
 			}
 			waiter.MustEval("globalThis.delay = 5; globalThis.outcomes = {}", nil)
-			// Messages to itself measure the time towards the end, because timers are too coarse.
-			some := fmt.Sprintf(`await (async () => {
-				const channel = new BroadcastChannel('race')
-				for (let i = 0; i < %d; i++) {
-					const held = new Promise(done => { channel.onmessage = ({data}) => data === 'held' && done() })
-					const stop = new AbortController(), options = %s
-					const outcome = (%s).catch(e => e.code)
-					channel.postMessage('queued')
-					const until = now() + delay
-					if (delay > 8) await new Promise(done => setTimeout(done, delay - 6))
-					while (now() < until) await new Promise(done => { const c = new MessageChannel; c.port1.onmessage = done; c.port2.postMessage(0) })
-					%s
-					const code = await outcome
-					outcomes[code] = (outcomes[code] ?? 0) + 1
-					// The steps grow: a busy machine needs fifty milliseconds or more to hand over.
-					delay = Math.max(0, code === 'granted' ? delay - Math.max(0.7, delay / 20) : delay + Math.max(0.7, delay / 10))
-					await held
-				}
-				channel.close()
-				return outcomes
-			})()`, grantsAtATime, way.options, call, way.end)
+			some := fmt.Sprintf(endedWaits, grantsAtATime, way.options, call, way.end)
 			var outcome map[string]int
 			for range way.rounds / grantsAtATime {
 				outcome = browser.Get[map[string]int](waiter, some)
@@ -86,6 +89,18 @@ func TestGrantAtTheEnd(t *testing.T) {
 	})
 }
 
+const takeTurns = `
+	const grants = []
+	const turns = async n => {
+		for (let i = 0; i < n; i++) {
+			const options = i % 5 === 4 ? {steal: true} : {backoff: {maxRetries: 0}}
+			await hf.withProjectLock(l => { grants.push(l.token) }, options).catch(e => {
+				if (!['lease-lost', 'acquire-denied'].includes(e.code)) throw e // stolen before or during the request
+			})
+		}
+		return grants.length
+	}`
+
 // Tokens rise with every grant, including stolen ones, whichever tab gets it.
 func TestTokensRise(t *testing.T) {
 	t.Parallel()
@@ -93,17 +108,7 @@ func TestTokensRise(t *testing.T) {
 	var tabs []*browser.Tab
 	for _, host := range []string{"worker", "page"} {
 		tab := w.tab(t, at(host, "tokens"))
-		tab.MustEval(`
-			const grants = []
-			const turns = async n => {
-				for (let i = 0; i < n; i++) {
-					const options = i % 5 === 4 ? {steal: true} : {backoff: {maxRetries: 0}}
-					await hf.withProjectLock(l => { grants.push(l.token) }, options).catch(e => {
-						if (!['lease-lost', 'acquire-denied'].includes(e.code)) throw e // stolen before or during the request
-					})
-				}
-				return grants.length
-			}`, nil)
+		tab.MustEval(takeTurns, nil)
 		tabs = append(tabs, tab)
 	}
 	// Both tabs at once: the tokens that one tab sees rise, and no token is seen twice.
@@ -124,7 +129,12 @@ func TestTokensRise(t *testing.T) {
 	assert.Len(t, slices.Compact(slices.Clone(tokens)), len(tokens), "no token comes twice")
 	free(tabs[0])
 
-	// One tab after the other, so that the order across tabs is known.
+	assertRiseInTurn(t, tabs)
+}
+
+// assertRiseInTurn has one tab acquire after the other, so that the order across tabs is known.
+func assertRiseInTurn(t *testing.T, tabs []*browser.Tab) {
+	t.Helper()
 	last := int64(0)
 	for i := range 30 {
 		tab := tabs[i%2]

@@ -43,17 +43,21 @@ func shows(tab *browser.Tab, hands ...string) {
 	tab.WaitFor(fmt.Sprintf("hands().join('|') === %q", strings.Join(hands, "|")), browser.Limit)
 }
 
+func opensFromTheDemo(t *testing.T, chromium *browser.Browser, s server) {
+	t.Helper()
+	demo := chromium.Open(t, s.URL+"/")
+	demo.MustEval("document.querySelector('.pages a[href=\"/room.html\"]').click(); null", nil)
+	demo.WaitFor("location.pathname === '/room.html'", browser.Limit)
+	demo.Close()
+}
+
 // Two profiles meet in a room, answer, and see each other's answer when both have answered. They reload and leave,
 // and the room is gone.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	browsers := profiles(t, 2)
-	demo := browsers[0].Open(t, s.URL+"/")
-	demo.MustEval("document.querySelector('.pages a[href=\"/room.html\"]').click(); null", nil)
-	demo.WaitFor("location.pathname === '/room.html'", browser.Limit)
-	demo.Close()
-
+	opensFromTheDemo(t, browsers[0], s)
 	ann := roomTab(t, browsers[0], s, "")
 	assert.Equal(t, "Start a room.", browser.Get[string](ann, "title()"))
 	screenshots(t, map[string]*browser.Tab{"room-lobby": ann})
@@ -94,21 +98,25 @@ func TestRoom(t *testing.T) {
 	say(ann, "six")
 	shows(ben, "Ann: has answered", "Ben: is thinking")
 
-	// Ben leaves, and all remaining participants have answered.
+	bothLeave(ann, ben, s.URL+"/room.html"+link)
+	for _, tab := range []*browser.Tab{ann, ben} {
+		tab.Quiet()
+	}
+}
+
+// bothLeave has Ben leave, so that all remaining participants have answered, and then Ann. The room is gone.
+func bothLeave(ann, ben *browser.Tab, room string) {
 	ben.MustEval("$('leave').click(); null", nil)
 	shows(ann, "Ann: six")
 	ben.WaitFor("title() === 'Start a room.' && !$('enter').disabled", browser.Limit)
 	ann.MustEval("$('leave').click(); null", nil)
 	ben.WaitFor("(await new Promise(done => setTimeout(done, 2500)), true)", browser.Limit)
-	ben.Navigate(s.URL + "/room.html" + link)
+	ben.Navigate(room)
 	ben.Reload()
 	lookAround(ben)
 	ben.WaitFor("!$('enter').disabled", browser.Limit)
 	ben.MustEval("type('name', 'Ben'); $('enter').click(); null", nil)
 	ben.WaitFor("title() === 'This room is gone.' && $('enter').textContent === 'Create a room'", browser.Limit)
-	for _, tab := range []*browser.Tab{ann, ben} {
-		tab.Quiet()
-	}
 }
 
 // Two tabs of one browser are two participants. When their server stops or dies, both pages reconnect on their own to

@@ -39,12 +39,8 @@ func TestSleepPastTTL(t *testing.T) {
 						globalThis.reasons = []
 						lease = await hf.acquireProjectLock({heartbeatIntervalMs: 500, ttlMs: 3000, onReadonly: e => reasons.push(e.reason)})`, nil)
 					holder.WaitFor("count('renewed') >= 2", browser.Limit)
-					wait := func() {
-						other.MustEval("result = hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => lease = l); 1", nil)
-						other.WaitFor("(await locks()).pending === 1", browser.Limit)
-					}
 					if !steal {
-						wait()
+						waits(other)
 					}
 
 					sleep.stop(holder)
@@ -53,7 +49,7 @@ func TestSleepPastTTL(t *testing.T) {
 						// A worker continues for a moment after its page was frozen. A sleeping page answers nobody.
 						other.WaitFor("(await hf.inspect()).held.every(h => h.leaseId === undefined)", browser.Limit)
 						other.MustEval("const mine = await hf.acquireProjectLock({steal: true})", nil)
-						wait()
+						waits(other)
 					}
 					other.WaitFor(fmt.Sprintf("now() > %f + 3300", asleep), browser.Limit)
 					if steal {
@@ -75,6 +71,11 @@ func TestSleepPastTTL(t *testing.T) {
 			}
 		}
 	})
+}
+
+func waits(tab *browser.Tab) {
+	tab.MustEval("result = hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => lease = l); 1", nil)
+	tab.WaitFor("(await locks()).pending === 1", browser.Limit)
 }
 
 // assertStale asserts how a lease ended that expired at an instant of the page's clock.

@@ -96,32 +96,7 @@ func TestTree(t *testing.T) {
 		a.WaitFor("types().includes('warning') && (await hf.locks.query()).pending.length > 0", browser.Limit)
 		b.MustEval("result = hf.acquireProjectLock({path: ['u1', 'a1'], "+patient+"}); null", nil)
 		b.WaitFor("types().includes('waiting')", browser.Limit)
-		type info struct {
-			OwnerID, OwnerName, Mode, LeaseID, Within string
-			Token, Since                              int64
-			Paths                                     [][]string
-			WaitsFor                                  []string
-		}
-		owners := []string{browser.Get[string](a, "hf.ownerId"), browser.Get[string](b, "hf.ownerId")}
-		for _, tab := range []*browser.Tab{a, b} {
-			held := browser.Get[[]info](tab, "(await hf.inspect()).held")
-			if assert.Len(t, held, 1) {
-				assert.Equal(t, owners[0], held[0].OwnerID)
-				assert.Equal(t, "Ann", held[0].OwnerName)
-				assert.Equal(t, browser.Get[int64](a, "lease.token"), held[0].Token)
-				assert.Equal(t, [][]string{{"u1", "a1", "r1"}}, held[0].Paths)
-				assert.NotZero(t, held[0].Since)
-			}
-			pending := browser.Get[[]info](tab, "(await hf.inspect()).pending")
-			if assert.Len(t, pending, 2) {
-				assert.Equal(t, owners[0], pending[0].OwnerID)
-				assert.Equal(t, owners[1], pending[1].OwnerID)
-				assert.Equal(t, []string{owners[0]}, pending[0].WaitsFor)
-				assert.Contains(t, pending[1].WaitsFor, owners[0])
-				assert.Equal(t, "exclusive", pending[1].Mode)
-				assert.NotZero(t, pending[1].Since)
-			}
-		}
+		assertInspected(t, a, b)
 		a.MustEval("await lease.release(); lease = await result", nil)
 		assert.Equal(t, "self-wait", browser.Get[string](a, "events.filter(e => e.type === 'lock:warning' && e.warning === 'self-wait').map(e => e.warning).join()"))
 		a.MustEval("await lease.release()", nil)
@@ -130,6 +105,37 @@ func TestTree(t *testing.T) {
 		a.Quiet()
 		b.Quiet()
 	})
+}
+
+// assertInspected checks that both tabs show the lease of a, and both waiters in order.
+func assertInspected(t *testing.T, a, b *browser.Tab) {
+	t.Helper()
+	type info struct {
+		OwnerID, OwnerName, Mode, LeaseID, Within string
+		Token, Since                              int64
+		Paths                                     [][]string
+		WaitsFor                                  []string
+	}
+	owners := []string{browser.Get[string](a, "hf.ownerId"), browser.Get[string](b, "hf.ownerId")}
+	for _, tab := range []*browser.Tab{a, b} {
+		held := browser.Get[[]info](tab, "(await hf.inspect()).held")
+		if assert.Len(t, held, 1) {
+			assert.Equal(t, owners[0], held[0].OwnerID)
+			assert.Equal(t, "Ann", held[0].OwnerName)
+			assert.Equal(t, browser.Get[int64](a, "lease.token"), held[0].Token)
+			assert.Equal(t, [][]string{{"u1", "a1", "r1"}}, held[0].Paths)
+			assert.NotZero(t, held[0].Since)
+		}
+		pending := browser.Get[[]info](tab, "(await hf.inspect()).pending")
+		if assert.Len(t, pending, 2) {
+			assert.Equal(t, owners[0], pending[0].OwnerID)
+			assert.Equal(t, owners[1], pending[1].OwnerID)
+			assert.Equal(t, []string{owners[0]}, pending[0].WaitsFor)
+			assert.Contains(t, pending[1].WaitsFor, owners[0])
+			assert.Equal(t, "exclusive", pending[1].Mode)
+			assert.NotZero(t, pending[1].Since)
+		}
+	}
 }
 
 // The slot of a crashed tab goes to the first tab in the queue.

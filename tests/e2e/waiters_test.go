@@ -36,11 +36,7 @@ func TestWaitersInOrder(t *testing.T) {
 				holder.MustEval("lease = await hf.acquireProjectLock({ttlMs: 60000})", nil)
 				turn := append(append([]*browser.Tab{}, waiters[i%3:]...), waiters[:i%3]...)
 				for n, tab := range turn {
-					// Retries would take ten minutes: only the queue can be as fast as this.
-					tab.MustEval(`globalThis.got = 0; events.length = 0; globalThis.stop = new AbortController
-						result = hf.acquireProjectLock({signal: stop.signal, backoff: {initialDelayMs: 600000, maxDelayMs: 600000, maxRetries: 0}})
-							.then(l => { got = now(); lease = l }); result.catch(() => {}); 1`, nil)
-					holder.WaitFor("(await locks()).pending === "+string(rune('1'+n)), browser.Limit)
+					waitInQueue(holder, tab, n)
 				}
 				_, err := holder.Renderer() // known before the clock starts
 				require.NoError(t, err)
@@ -55,18 +51,31 @@ func TestWaitersInOrder(t *testing.T) {
 					assert.Equal(t, []string{"attempt", "error", "waiting"}, browser.Get[[]string](tab, "types()"))
 				}
 				assert.Equal(t, 2, browser.Get[int](turn[0], "(await locks()).pending"))
-
-				// They come next, in the order of their requests.
-				turn[0].MustEval("await lease.release()", nil)
-				turn[1].WaitFor("got", browser.Limit)
-				assert.Zero(t, browser.Get[float64](turn[2], "got"))
-				turn[2].MustEval("stop.abort(); await result.catch(() => {})", nil)
-				turn[1].MustEval("await lease.release()", nil)
-				free(turn[0])
+				assertTheyFollow(t, turn)
 			})
 		}
 	}
 	for _, tab := range waiters {
 		tab.Quiet()
 	}
+}
+
+// waitInQueue has the tab wait behind the holder and n other tabs.
+func waitInQueue(holder, tab *browser.Tab, n int) {
+	// Retries would take ten minutes: only the queue can be as fast as this.
+	tab.MustEval(`globalThis.got = 0; events.length = 0; globalThis.stop = new AbortController
+		result = hf.acquireProjectLock({signal: stop.signal, backoff: {initialDelayMs: 600000, maxDelayMs: 600000, maxRetries: 0}})
+			.then(l => { got = now(); lease = l }); result.catch(() => {}); 1`, nil)
+	holder.WaitFor("(await locks()).pending === "+string(rune('1'+n)), browser.Limit)
+}
+
+// assertTheyFollow checks that the other waiters come next, in the order of their requests.
+func assertTheyFollow(t *testing.T, turn []*browser.Tab) {
+	t.Helper()
+	turn[0].MustEval("await lease.release()", nil)
+	turn[1].WaitFor("got", browser.Limit)
+	assert.Zero(t, browser.Get[float64](turn[2], "got"))
+	turn[2].MustEval("stop.abort(); await result.catch(() => {})", nil)
+	turn[1].MustEval("await lease.release()", nil)
+	free(turn[0])
 }

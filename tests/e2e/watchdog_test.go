@@ -37,18 +37,7 @@ func TestDeadOrStuckWorkerIsReplaced(t *testing.T) {
 			t.Run(strategy+"/"+way, func(t *testing.T) {
 				options := fmt.Sprintf("{strategy: %q, root: %q}", strategy, strategy+way)
 				tab, other := w.tab(t, options), w.tab(t, options)
-				tab.MustEval(`
-					globalThis.got = 0
-					lease = await hf.acquireProjectLock({path: ['mine']})
-					globalThis.pending = [
-						hf.locks.request('held', () => new Promise(() => {})),
-						hf.acquireProjectLock({path: ['mine'], `+patient+`}),
-						hf.withProjectLock(() => new Promise(() => {}), {path: ['other']}),
-					].map(failure)
-					null`, nil)
-				tab.WaitFor("types().includes('waiting')", browser.Limit)
-				other.MustEval("globalThis.got = 0; result = hf.acquireProjectLock({path: ['mine'], "+patient+"}).then(l => { lease = l; got = now() }); null", nil)
-				other.WaitFor("types().includes('waiting')", browser.Limit)
+				makesCallsPending(tab, other)
 				tab.MustEval("events.length = 0; globalThis.begun = now(); null", nil)
 				tab.WorkerEval(ways[way], nil)
 				switch way {
@@ -80,6 +69,22 @@ func TestDeadOrStuckWorkerIsReplaced(t *testing.T) {
 			})
 		}
 	}
+}
+
+// makesCallsPending begins calls of every kind in the tab. The other tab waits for its lease.
+func makesCallsPending(tab, other *browser.Tab) {
+	tab.MustEval(`
+		globalThis.got = 0
+		lease = await hf.acquireProjectLock({path: ['mine']})
+		globalThis.pending = [
+			hf.locks.request('held', () => new Promise(() => {})),
+			hf.acquireProjectLock({path: ['mine'], `+patient+`}),
+			hf.withProjectLock(() => new Promise(() => {}), {path: ['other']}),
+		].map(failure)
+		null`, nil)
+	tab.WaitFor("types().includes('waiting')", browser.Limit)
+	other.MustEval("globalThis.got = 0; result = hf.acquireProjectLock({path: ['mine'], "+patient+"}).then(l => { lease = l; got = now() }); null", nil)
+	other.WaitFor("types().includes('waiting')", browser.Limit)
 }
 
 // A worker that computes, a blocked page and a suspended process are not dead, however long that lasts.
