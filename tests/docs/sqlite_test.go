@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -50,14 +51,7 @@ func TestDatabaseInSeveralTabs(t *testing.T) {
 	}
 	tabs := []*browser.Tab{open(), open(), open()}
 	for range 3 {
-		i := 0
-		for ; !browser.Get[bool](tabs[i], "database.serving"); i++ {
-			require.Less(t, i+1, len(tabs), "no tab serves")
-		}
-		pid, err := tabs[i].Renderer()
-		require.NoError(t, err)
-		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-		tabs = append(append([]*browser.Tab{}, tabs[:i]...), tabs[i+1:]...)
+		tabs = killServing(t, tabs)
 		for _, tab := range tabs {
 			tab.MustEval("const before"+fmt.Sprint(opened)+" = Object.keys(outcomes).length; 1", nil)
 			tab.WaitFor("Object.keys(outcomes).length > before"+fmt.Sprint(opened)+" + 5", browser.Limit)
@@ -91,6 +85,19 @@ func TestDatabaseInSeveralTabs(t *testing.T) {
 		tab.Quiet()
 		tab.Close()
 	}
+}
+
+// killServing kills the process of the tab that serves, and returns the other tabs.
+func killServing(t *testing.T, tabs []*browser.Tab) []*browser.Tab {
+	t.Helper()
+	i := 0
+	for ; !browser.Get[bool](tabs[i], "database.serving"); i++ {
+		require.Less(t, i+1, len(tabs), "no tab serves")
+	}
+	pid, err := tabs[i].Renderer()
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	return slices.Delete(slices.Clone(tabs), i, i+1)
 }
 
 // rows are the ids of the rows that pages report.
