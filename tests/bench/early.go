@@ -127,9 +127,8 @@ func (r *report) addTransfers(all []visitor, transferred map[string][]float64) {
 	}
 }
 
-// visited serves the pages of visits, each below a path of its own, so that the browser's cache does not know it.
-func visited(mux *http.ServeMux, files, others http.Handler) {
-	const page = `<!doctype html><title>visit</title><link rel=icon href='data:,'>%s<script type=module>
+// visitPage is the page of a visit, with hints, a kind and the script of that kind.
+const visitPage = `<!doctype html><title>visit</title><link rel=icon href='data:,'>%s<script type=module>
 globalThis.at = {}
 const kind = '%s', now = () => performance.now()
 const counted = () => {
@@ -137,7 +136,8 @@ const counted = () => {
 		.reduce((all, {transferSize}) => all + transferSize, 0) / 1024
 }
 %s</script>`
-	const holdfast = `
+
+const holdfastScript = `
 import {createHoldfast} from './holdfast.js'
 let text = ''
 const autosave = createHoldfast({host: kind, root: 'visit ' + kind}).createAutoSave(() => text)
@@ -150,7 +150,8 @@ autosave.addEventListener('autosave:editable', async () => {
 	at.saved = now()
 	counted()
 })`
-	const database = `
+
+const databaseScript = `
 const asked = indexedDB.open('visit')
 asked.onupgradeneeded = () => asked.result.createObjectStore('texts')
 asked.onsuccess = () => {
@@ -165,14 +166,18 @@ asked.onsuccess = () => {
 		}
 	}
 }`
-	const packaged = `
+
+const packageScript = `
 globalThis.usable = () => {
 	at.editable = now()
 	counted()
 }
 await import('./' + kind + '.js')`
+
+// visited serves the pages of visits, each below a path of its own, so that the browser's cache does not know it.
+func visited(mux *http.ServeMux, files, others http.Handler) {
 	mux.HandleFunc("/visit/{n}/{kind}", func(w http.ResponseWriter, q *http.Request) {
-		kind, script, hints := q.PathValue("kind"), holdfast, ""
+		kind, script, hints := q.PathValue("kind"), holdfastScript, ""
 		if name, _, file := strings.Cut(kind, "."); file {
 			again := q.Clone(q.Context())
 			again.URL.Path = "/" + kind
@@ -188,12 +193,12 @@ await import('./' + kind + '.js')`
 			hints = hinted(kind)
 		}
 		if kind == "database" {
-			script = database
+			script = databaseScript
 		} else if _, other := packages[kind]; other {
-			script = packaged
+			script = packageScript
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = fmt.Fprintf(w, page, hints, kind, script)
+		_, _ = fmt.Fprintf(w, visitPage, hints, kind, script)
 	})
 }
 
