@@ -1,6 +1,6 @@
 // Package arch checks the structure of the repository: it fails when a package imports a package that it must not
-// import, when a file grows too long, or when a file names the machine on which it was written. Rules are functions
-// over data. planted_test.go shows for each rule that it can fail.
+// import, when a file or a function grows too long, or when a file names the machine on which it was written. Rules are
+// functions over data. planted_test.go shows for each rule that it can fail.
 package arch
 
 import (
@@ -106,6 +106,7 @@ func TestSources(t *testing.T) {
 		if !assert.NoError(t, err) {
 			continue
 		}
+		assert.Empty(t, longFunctions(p))
 		assert.Empty(t, straysFuncOf(p))
 		assert.Empty(t, unmarkedJS(p))
 	}

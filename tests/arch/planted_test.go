@@ -153,6 +153,17 @@ func goSource(t *testing.T, path, text string) parsed {
 	return p
 }
 
+func TestPlantedLongFunctions(t *testing.T) {
+	for _, head := range []string{"func f() {", "func (m *model) f() {", "// Not counted.\n// Not counted.\nfunc TestF(t *testing.T) {"} {
+		for _, path := range []string{"lock/a.go", "lock/a_test.go", "opfs/a_js_test.go"} {
+			text := func(lines int) string { return "package a\n\n" + head + strings.Repeat("\n\tx()", lines) + "\n}\n" }
+			assert.Empty(t, longFunctions(goSource(t, path, text(maxFunctionLines))), head)
+			assert.NotEmpty(t, longFunctions(goSource(t, path, text(maxFunctionLines+1))), head)
+		}
+	}
+	assert.Empty(t, longFunctions(goSource(t, "lock/a.go", "package a\n\nvar table = []int{"+strings.Repeat("\n\t1,", 100)+"\n}\n")))
+}
+
 func TestPlantedFuncOf(t *testing.T) {
 	for _, text := range []string{
 		"package a\nimport \"syscall/js\"\nvar f = js.FuncOf(nil)",

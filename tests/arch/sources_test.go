@@ -46,6 +46,24 @@ func tooLong(files []source) []string {
 	return found
 }
 
+const maxFunctionLines = 50
+
+// longFunctions finds functions with more than maxFunctionLines lines between their first line and their last one.
+func longFunctions(p parsed) []string {
+	var found []string
+	for _, decl := range p.file.Decls {
+		f, ok := decl.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		first, last := p.set.Position(f.Pos()).Line, p.set.Position(f.End()).Line
+		if lines := last - first - 1; lines > maxFunctionLines {
+			found = append(found, fmt.Sprintf("%s:%d: %s has %d lines, more than %d", p.path, first, f.Name.Name, lines, maxFunctionLines))
+		}
+	}
+	return found
+}
+
 // numbersOrDates matches calls of functions whose stand-ins in the Wasm give rough answers or fail.
 var numbersOrDates = regexp.MustCompile(`\bstrconv\.(?:Append|Format|Parse)(?:Float|Complex)\(|\.(?:Append)?Format\(|\btime\.Parse`)
 
