@@ -134,28 +134,27 @@ func TestGivenUpBeforeTheClockReachesTheToken(t *testing.T) {
 	})
 }
 
-// thawing is the clock of a page that is frozen until a moment. Before, it reads no clock.
-type thawing struct {
-	lock.SystemClock
-	until chan struct{}
-}
+// nap is the clock of a page that is frozen for a while. It reads no clock meanwhile.
+type nap struct{ from, to time.Time }
 
-func (c thawing) Now() lock.Instant {
-	<-c.until
-	return c.SystemClock.Now()
+func (c nap) Now() lock.Instant {
+	if now := time.Now(); now.After(c.from) && now.Before(c.to) {
+		time.Sleep(c.to.Sub(now))
+	}
+	return lock.SystemClock{}.Now()
 }
 
 // A page is frozen while it claims its record, for longer than it waits for a record. Its token comes from the record all
 // the same: the storage can be read, and the clock may have been set back.
 func TestFreezeIsNoUnreadableRecord(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		clock := thawing{until: make(chan struct{})}
+		clock := nap{w.start, w.start.Add(20 * time.Second)}
 		best := recordsFunc{Records: w.records, claim: func(ctx context.Context, _ lock.Record) error {
-			<-clock.until
+			time.Sleep(time.Millisecond)
+			clock.Now()
 			return wait.For(ctx, time.Millisecond)
 		}}
 		records := lock.WithFallback(best, &lock.WallTokens{Clock: clock}, func(err error) { t.Errorf("falls back: %v", err) })
-		time.AfterFunc(20*time.Second, func() { close(clock.until) })
 		token, err := records.Claim(t.Context(), lock.Record{AcquiredAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute)}, false)
 		require.NoError(t, err)
 		assert.Equal(t, int64(1), token)

@@ -110,7 +110,7 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict), t.backend.Local != nil:
 		s.dark = false // no records here, or those of a newer version, or the holder waits for a server
 	case !s.dark:
-		s.dark, s.since = true, begun.Mono
+		s.dark, s.since = true, max(begun.Mono, now.Mono-readLimit) // not the time for which this page was frozen
 	}
 	left := s.left(now)
 	switch {

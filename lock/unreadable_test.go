@@ -222,6 +222,37 @@ func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 	})
 }
 
+// napping are the records of a page that is frozen while it reads.
+type napping struct {
+	lock.Records
+	clock nap
+}
+
+func (r napping) Read(ctx context.Context, resource string) (lock.Record, bool, error) {
+	time.Sleep(time.Millisecond)
+	r.clock.Now()
+	return r.Records.Read(ctx, resource)
+}
+
+// A waiter is frozen while it reads a record, and cannot read it when it wakes. The holder may have renewed the record
+// just before.
+func TestFreezeOfAWaiterIsNoUnreadableRecord(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		silent := w.tab("silent").acquire(lock.AcquireOptions{})
+		b, clock := w.backend("a"), nap{w.start, w.start.Add(time.Minute)}
+		b.Records = lock.WithFallback(napping{w.records, clock}, &lock.WallTokens{Clock: clock}, nil)
+		m, err := lock.NewManager(lock.Config{Clock: clock, Backends: []lock.Backend{b}, Channel: locktest.NewNetwork().Join()})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, m.Close(t.Context())) }()
+		granted := make(chan error, 1)
+		go func() { _, err := m.Acquire(t.Context(), patient); granted <- err }()
+		w.sleep(time.Minute - time.Second)
+		defer w.records.Open()()
+		require.NoError(t, <-granted)
+		require.ErrorIs(t, silent.Err(), lock.ErrStale, "nobody stole it")
+	})
+}
+
 // A waiter that is about to take over keeps its place in the queue, and gets the lock when its turn comes.
 func TestHolderThatWakesDuringTakeoverServesQueue(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
