@@ -144,7 +144,6 @@ func TestDamageWhileHolderIsFrozen(t *testing.T) {
 	other.steps.options.TTL = 2 * time.Second
 	_, err := frozen.Request(t.Context(), want("x"))
 	require.NoError(t, err)
-	<-time.After(10 * time.Millisecond)
 	frozen.steps.turn.take(context.Background()) // it makes no further step
 	defer frozen.steps.turn.give()
 	put(t, frozen.steps.file.dir, []byte("garbage"))
