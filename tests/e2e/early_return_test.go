@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -194,6 +195,18 @@ func TestEarlyReturnBesideAnEditor(t *testing.T) {
 	})
 }
 
+// editsAndLeaves edits and saves a text in a page of its own, which ends. It returns the text.
+func (w world) editsAndLeaves(t *testing.T, holdfast string) string {
+	t.Helper()
+	tab := w.earlyTab(t, holdfast)
+	tab.MustEval("edits(); null", nil)
+	tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+	tab.MustEval("type(' other'); await autosave.flushNow(); null", nil)
+	saved := browser.Get[string](tab, "text")
+	quiet(t, tab)
+	return saved
+}
+
 // Another page has edited, saved and left before the return. The page does not edit on the older text: it gets the saved one from Go,
 // and its words are a draft.
 func TestEarlyReturnAfterAnEditor(t *testing.T) {
@@ -202,15 +215,9 @@ func TestEarlyReturnAfterAnEditor(t *testing.T) {
 		for _, end := range []string{"crash", "arrive"} {
 			root := root + " " + end
 			tab := w.gatedTab(t, named(host, root, "Ann"))
+			stored(tab, root, " one")
 			saved := ""
-			if !rest.asksAgain(t, w, tab, func() {
-				other := w.earlyTab(t, named(host, root, "Ben"))
-				other.MustEval("edits(); null", nil)
-				other.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
-				other.MustEval("type(' other'); await autosave.flushNow(); null", nil)
-				saved = browser.Get[string](other, "text")
-				quiet(t, other)
-			}) {
+			if !rest.asksAgain(t, w, tab, func() { saved = w.editsAndLeaves(t, named(host, root, "Ben")) }) {
 				continue
 			}
 			eventually(t, func() bool { return !held(tab, "holdfast:"+root) }, "the lock is given back")
@@ -231,6 +238,36 @@ func TestEarlyReturnAfterAnEditor(t *testing.T) {
 			assert.Equal(t, []string{" one late"}, browser.Get[[]string](tab, "await texts()"))
 			assert.Equal(t, saved, browser.Get[string](tab, "await current()"))
 			quiet(t, tab)
+		}
+	})
+}
+
+// A page ends as soon as it has returned. localStorage gets the difference to a text that can still be read: the next editor has adopted
+// and removed the draft.
+func TestEarlyReturnEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		for name, as := range map[string]struct{ stop, goOn string }{
+			"cached": {"dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))", "dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))"},
+			// No timer of a frozen page fires. The one that makes a draft of the text would close its file, too.
+			"frozen": {"const timeout = setTimeout; globalThis.setTimeout = (run, ms, ...args) => ms === 500 ? 0 : timeout(run, ms, ...args); document.dispatchEvent(new Event('freeze'))", "document.dispatchEvent(new Event('resume'))"},
+		} {
+			root := "at once " + name + host
+			tab := w.gatedTab(t, named(host, root, "Ann"))
+			long := strings.Repeat(" long", 5000)
+			tab.MustEval("type('"+long+"'); null", nil)
+			stored(tab, root, " one"+long)
+			tab.MustEval(as.stop+"; null", nil)
+			saved := w.editsAndLeaves(t, named(host, root, "Ben"))
+			assert.Equal(t, " one"+long+" other", saved)
+			tab.MustEval(as.goOn+"; type(' late'); setTimeout(() => location.replace('/blank?left')); null", nil)
+			tab.WaitFor("location.search === '?left'", browser.Limit)
+			next := w.earlyTab(t, named(host, root, "Eve"))
+			next.MustEval("edits(); null", nil)
+			next.WaitFor("!autosave.readOnly && autosave.lease && text === '"+saved+"'", browser.Limit)
+			assert.Equal(t, []string{" one" + long + " late"}, browser.Get[[]string](next, "await texts()"))
+			quiet(t, next)
 		}
 	})
 }
