@@ -225,3 +225,12 @@ func TestWorkerEval(t *testing.T) {
 	assert.Equal(t, 7, mark)
 	assert.Equal(t, "undefined", browser.Get[string](tab, "typeof mark"))
 }
+
+func TestEachWorkerEval(t *testing.T) {
+	tab := openLab(t, browser.Options{}).tab(t, "employer")
+	tab.MustEval("globalThis.first = worker; await employ(); globalThis.heard = []; [first, worker].forEach(w => { w.onmessage = e => heard.push(e.data) }); null", nil)
+	tab.EachWorkerEval("postMessage('hello')")
+	tab.WaitFor("heard.join() === 'hello,hello'", browser.Limit)
+	tab.MustEval("setTimeout(() => { first.terminate(); worker.terminate() }, 100); null", nil)
+	tab.EachWorkerEval("await new Promise(() => {})") // workers that end need not answer
+}

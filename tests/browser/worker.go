@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/runtime"
@@ -18,11 +20,29 @@ func (tab *Tab) WorkerEval(js string, out any) {
 	tab.must("eval in the worker", tab.workerEval(js, out))
 }
 
+// EachWorkerEval runs a script in each dedicated worker that the page has now, and returns when all of them have run it or
+// have ended.
+func (tab *Tab) EachWorkerEval(js string) {
+	tab.t.Helper()
+	tab.mu.Lock()
+	workers := slices.Collect(maps.Values(tab.workers))
+	tab.mu.Unlock()
+	for _, w := range workers {
+		if err := tab.evalIn(w, js, nil); !errors.Is(err, errWorkerEnded) {
+			tab.must("eval in each worker", err)
+		}
+	}
+}
+
 func (tab *Tab) workerEval(js string, out any) error {
 	w, err := tab.onlyWorker()
 	if err != nil {
 		return err
 	}
+	return tab.evalIn(w, js, out)
+}
+
+func (tab *Tab) evalIn(w *worker, js string, out any) error {
 	return tab.onWorker(w, func(ctx context.Context) error {
 		value, thrown, err := runtime.Evaluate(js).WithReplMode(true).WithReturnByValue(true).Do(ctx)
 		switch {
@@ -37,17 +57,23 @@ func (tab *Tab) workerEval(js string, out any) error {
 	})
 }
 
-// onWorker runs an action on a worker as soon as the worker is reachable.
+var errWorkerEnded = errors.New("the worker has ended")
+
+// onWorker runs an action on a worker as soon as the worker is reachable. Chromium does not answer for a worker that has ended.
 func (tab *Tab) onWorker(w *worker, action func(context.Context) error) error {
 	return tab.do(func(ctx context.Context) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer context.AfterFunc(w.ctx, func() { cancel(errWorkerEnded) })()
 		select {
 		case <-w.attached:
-		case <-w.ctx.Done():
-			return errors.New("the worker has ended")
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		return action(cdp.WithExecutor(ctx, chromedp.FromContext(w.ctx).Target))
+		err := action(cdp.WithExecutor(ctx, chromedp.FromContext(w.ctx).Target))
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return err
 	})
 }
 
