@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
@@ -100,6 +101,12 @@ func TestEarlyGrantIsStolenDuringItsRelease(t *testing.T) {
 	begin(tab, "")
 	// The page is busy when the worker asks for the release: that message arrives later.
 	tab.MustEval(`
+		const {request} = LockManager.prototype
+		LockManager.prototype.request = function (...args) {
+			const ended = request.apply(this, args)
+			ended.catch(({message}) => { globalThis.robbed = /steal/.test(message) })
+			return ended
+		}
 		globalThis.late = []
 		const {set, get} = Object.getOwnPropertyDescriptor(Worker.prototype, 'onmessage')
 		Object.defineProperty(Worker.prototype, 'onmessage', {get, set(run) {
@@ -117,7 +124,8 @@ func TestEarlyGrantIsStolenDuringItsRelease(t *testing.T) {
 	tab.MustEval("autosave.dispose(); null", nil)
 	tab.WaitFor("late.length === 1", browser.Limit)
 	thief.MustEval("await navigator.locks.request('holdfast:"+root+"', {steal: true}, () => {}); null", nil)
-	tab.MustEval("await new Promise(done => setTimeout(done, 100)); late.forEach(run => run()); late = undefined; null", nil)
+	tab.WaitFor("globalThis.robbed", browser.Limit)
+	tab.MustEval("late.forEach(run => run()); late = undefined; null", nil)
 	f := browser.Get[event](tab, "await failure(hf.acquireProjectLock({timeoutMs: 5000}))")
 	assert.Nil(t, f["code"], "%v", f["message"])
 	quiet(t, tab, thief)
@@ -236,14 +244,25 @@ func TestEarlyBusyPageIsRobbed(t *testing.T) {
 		later, arrive := n.gated(named("worker", root, "Ann"))
 		tab := w.Open(t, w.URL("/blank"))
 		begin(tab, "")
+		busy, stolen := make(chan struct{}), make(chan struct{})
+		n.fail("/busy", func(_ http.ResponseWriter, r *http.Request) {
+			close(busy)
+			select {
+			case <-stolen:
+			case <-r.Context().Done():
+			}
+		})
 		tab.MustEval(`
-			const busy = ms => { for (const end = Date.now() + ms; Date.now() < end;); }
+			globalThis.busied = false
 			const {postMessage} = Worker.prototype
 			Worker.prototype.postMessage = function(...args) {
-				const lends = args[0].arg?.lent
-				if (lends) busy(3000)
+				if (!args[0].arg?.lent) return postMessage.apply(this, args)
+				const asked = new XMLHttpRequest()
+				asked.open('GET', '/busy', false) // the page is busy until the thief has the lock
+				asked.send()
 				postMessage.apply(this, args)
-				if (lends) busy(3000)
+				for (const end = Date.now() + 3000; Date.now() < end;);
+				busied = true
 			}
 			null`, nil)
 		tab.MustEval("await start("+later+"); null", nil)
@@ -252,9 +271,15 @@ func TestEarlyBusyPageIsRobbed(t *testing.T) {
 		tab.MustEval("globalThis.granted = []; hf.subscribe(({type, lease, at}) => { if (type === 'lock:acquired') granted.push([lease.token, lease.acquiredAt]) }); globalThis.got = hf.acquireProjectLock({path: "+path+"}); null", nil)
 		tab.WaitFor("(await locks()).held > 0", browser.Limit)
 		arrive()
-		time.Sleep(1500 * time.Millisecond) // the page is busy now, before it calls the worker
+		select {
+		case <-busy:
+		case <-time.After(browser.Limit):
+			require.Fail(t, "the page does not lend its lock")
+		}
 		thief.MustEval("lease = await hf.acquireProjectLock({path: "+path+", steal: true}); globalThis.lost = ''; lease.signal.addEventListener('abort', () => { lost = lease.signal.reason?.code }); null", nil)
-		time.Sleep(6 * time.Second)
+		close(stolen)
+		tab.WaitFor("busied", browser.Limit)
+		tab.MustEval("await hf.inspect(); null", nil) // the worker has handled the loan, and its events are here
 		token := browser.Get[float64](thief, "lease.token")
 		assert.Equal(t, "", browser.Get[string](thief, "lost"))
 		for _, one := range browser.Get[[][]float64](tab, "granted") {
@@ -274,13 +299,14 @@ func TestEarlyAfterAClosedTab(t *testing.T) {
 		for name, end := range map[string]func(*browser.Tab){"closed": (*browser.Tab).Close, "reloaded": (*browser.Tab).Reload, "crashed": (*browser.Tab).Crash} {
 			t.Run(name, func(t *testing.T) {
 				root := "early again " + host + name
+				probe := w.Open(t, w.URL("/blank"))
 				tab := w.earlyTab(t, named(host, root, "Ann"))
 				tab.MustEval("edits(); await autosave.ready; null", nil)
 				tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
 				tab.MustEval("type('all saved'); await new Promise(done => setTimeout(done, 1000)); await autosave.flushNow(); null", nil)
 				tab.WaitFor("autosave.state().phase === 'idle'", browser.Limit)
 				end(tab)
-				time.Sleep(2 * time.Second)
+				eventually(t, func() bool { return !held(probe, "holdfast:"+root) }, "the lock of the page before")
 				next := w.earlyTab(t, n.never(named(host, root, "Ben")))
 				next.MustEval("edits(); null", nil)
 				if err := next.Wait("told.includes('editable: all saved')", 5*time.Second); err != nil {
@@ -294,6 +320,7 @@ func TestEarlyAfterAClosedTab(t *testing.T) {
 					t.Errorf("%v; left: %v; told %v", err, left, browser.Get[[]string](next, "told"))
 				}
 				next.Close()
+				probe.Close()
 			})
 		}
 	})
@@ -310,7 +337,7 @@ func TestEarlyFrozenPageLeavesItsText(t *testing.T) {
 		for name, end := range map[string]func(*browser.Tab){"goes on": (*browser.Tab).Resume, "ends": (*browser.Tab).Close} {
 			root := "early frozen text " + name + " " + host
 			tab := w.typesEarly(t, n.never(named(host, root, "Ann")))
-			tab.MustEval("await new Promise(done => setTimeout(done, 1500)); null", nil)
+			tab.WaitFor(journalled(root, " and typed"), browser.Limit)
 			tab.Freeze()
 			next := w.earlyTab(t, named(host, root, "Ben"))
 			next.MustEval("edits(); null", nil)

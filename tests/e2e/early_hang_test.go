@@ -89,10 +89,11 @@ func TestEarlyWhileTheWorkerHangs(t *testing.T) {
 					edits()
 					const wait = ms => new Promise(done => setTimeout(done, ms))
 					globalThis.typesOn = async () => {
+						const due = now() + 5000
 						type('typed')
-						await wait(300) // the journal has the first snapshot
+						while (writes === 0) await wait(5) // until the journal has the first snapshot
 						type(' on')
-						await wait(4700)
+						await wait(due - now())
 						return `+inLocalStorage(root, "typed on")+`
 					}
 					null`, nil)

@@ -120,7 +120,10 @@ func TestAFrozenPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 			}
 			before := browser.Get[int](keeper, "holds.length")
 			keeper.WaitFor(fmt.Sprintf("holds.length > %d", before+5), browser.Limit)
-			other.MustEval(busy+"; await new Promise(done => setTimeout(done, 100)); stop = true; await ended; null", nil)
+			before = browser.Get[int](other, "globalThis.holds?.length ?? 0")
+			other.MustEval(busy, nil)
+			other.WaitFor(fmt.Sprintf("holds.length > %d", before+3), browser.Limit)
+			other.MustEval("stop = true; await ended; null", nil)
 			keeper.MustEval("stop = true; await ended; null", nil)
 		}
 		assertOneAtATime(t, tabs[:])

@@ -159,21 +159,28 @@ func TestReleaseThatIsNotAnsweredSaysSo(t *testing.T) {
 	t.Parallel()
 	const stuck = withoutWebLocks + `
 		const create = globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle
-		let still = false
-		new BroadcastChannel('storage').onmessage = ({data}) => { still = data }
-		if (create) FileSystemFileHandle.prototype.createSyncAccessHandle = function () { return still ? new Promise(() => {}) : create.call(this) }
+		globalThis.opened = 0
+		if (create) FileSystemFileHandle.prototype.createSyncAccessHandle = async function () {
+			if (globalThis.still) return new Promise(() => {})
+			if (this.name !== '.lock') return create.call(this)
+			opened++
+			const handle = await create.call(this).catch(e => { opened--; throw e }), {close} = handle
+			handle.close = () => { opened--; close.call(handle) }
+			return handle
+		}
 	`
 	w := world{browser.Start(t, quick), browser.Serve(t, served(t, "{"+stuck+"}"))}
 	eachHost(t, func(t *testing.T, host string) {
 		tab := w.tab(t, "")
 		tab.MustEval(withoutWebLocks+"await start("+filesAt(host, "stuck "+host, "")+")", nil)
-		failed := browser.Get[event](tab, `await failure(new Promise((resolve, reject) => {
-			const storage = new BroadcastChannel('storage')
-			hf.locks.request('stuck', async () => {
-				storage.postMessage(true)
-				await new Promise(done => setTimeout(done, 300)) // the message gets no answer
-			}).then(resolve, reject)
-		}))`)
+		tab.MustEval(`
+			globalThis.inside = false
+			globalThis.released = failure(hf.locks.request('stuck', () => { inside = true; return new Promise(done => { globalThis.leave = done }) }))
+			null`, nil)
+		tab.WaitFor("inside", browser.Limit)
+		// A worker that has the file open needs no answer.
+		tab.EachWorkerEval("while (opened > 0) await new Promise(done => setTimeout(done, 5)); globalThis.still = true")
+		failed := browser.Get[event](tab, "leave(), await released")
 		assert.Equal(t, "release-failed", failed["code"])
 		assert.Contains(t, failed["message"], "did not answer in time")
 	})

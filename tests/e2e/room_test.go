@@ -104,13 +104,26 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// waitUntilGone asks the server for a room until it is gone: its participants keep their places for two seconds.
+const waitUntilGone = `await new Promise(done => {
+	const socket = new WebSocket(location.origin.replace('http', 'ws') + '/ws')
+	const ask = () => socket.send(JSON.stringify({type: 'isExistTheRoom', roomId: '%s'}))
+	socket.onopen = ask
+	socket.onmessage = ({data}) => {
+		const {type, isExistTheRoom} = JSON.parse(data)
+		if (type !== 'isExistTheRoomResult') return
+		if (isExistTheRoom) setTimeout(ask, 50)
+		else done(socket.close())
+	}
+})`
+
 // bothLeave has Ben leave, so that all remaining participants have answered, and then Ann. The room is gone.
 func bothLeave(ann, ben *browser.Tab, room string) {
 	ben.MustEval("$('leave').click(); null", nil)
 	shows(ann, "Ann: six")
 	ben.WaitFor("title() === 'Start a room.' && !$('enter').disabled", browser.Limit)
 	ann.MustEval("$('leave').click(); null", nil)
-	ben.WaitFor("(await new Promise(done => setTimeout(done, 2500)), true)", browser.Limit)
+	ben.MustEval(fmt.Sprintf(waitUntilGone, room[strings.Index(room, "#")+1:]), nil)
 	ben.Navigate(room)
 	ben.Reload()
 	lookAround(ben)

@@ -19,8 +19,7 @@ import (
 // gagged makes the file storage answer no call while it is silent, as Chromium does after the data of a site was
 // cleared while a file was being opened. Calls of that time are never answered.
 const gagged = `{
-	let silent = %t
-	new BroadcastChannel('silent').onmessage = ({data}) => { silent = data }
+	globalThis.silent ??= %t
 	const gag = (prototype, ...names) => names.forEach(name => {
 		const real = prototype?.[name]
 		if (real) prototype[name] = function (...args) { return silent ? new Promise(() => {}) : real.apply(this, args) }
@@ -63,7 +62,9 @@ func silenced(t *testing.T) *silence {
 // set makes the storage silent, or makes it answer again, in running and in new contexts.
 func (s *silence) set(tab *browser.Tab, silent bool) {
 	s.silent.Store(silent)
-	tab.MustEval(fmt.Sprintf("{ const all = new BroadcastChannel('silent'); all.postMessage(%t) }; await new Promise(done => setTimeout(done, 100))", silent), nil)
+	script := fmt.Sprintf("globalThis.silent = %t; null", silent)
+	tab.MustEval(script, nil)
+	tab.EachWorkerEval(script)
 }
 
 // callMs is the maximum duration of a call: the 15 s that docs/guarantees.md promises, plus the delay of a busy

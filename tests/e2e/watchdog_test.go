@@ -156,23 +156,20 @@ func TestWorkerThatDiesAgainAndAgainIsGivenUp(t *testing.T) {
 	tab.Quiet()
 }
 
-// faulty makes the workers of a page obey a channel.
-const faulty = `new BroadcastChannel('fault').onmessage = ({data}) => {
-	if (data === 'end') close()
-	else FileSystemSyncAccessHandle.prototype[data] = () => { for (;;); }
-};`
+// helperFaults are the ways in which the worker with the files of a page stops answering.
+var helperFaults = map[string]string{"end": ways["ended"], "write": ways["stuck in write"], "flush": ways["stuck in flush"]}
 
 // In a page, the worker that has its files open is replaced when it is dead or stuck. Nothing hangs, and typed text
 // is saved.
 func TestDeadOrStuckHelperIsReplaced(t *testing.T) {
 	t.Parallel()
-	w := world{browser.Start(t, quick), browser.Serve(t, served(t, "if (!globalThis.document) {"+faulty+"}"))}
+	w := open(t, quick)
 	for i, fault := range []string{"end", "write", "flush"} {
 		for _, strategy := range turns(i, "web-lock", "file-lock") {
 			t.Run(strategy+"/"+fault, func(t *testing.T) {
 				tab := w.editor(t, fmt.Sprintf("{strategy: %q, host: 'page', root: %q}", strategy, strategy+fault), "{debounceMs: 20}")
 				tab.MustEval("type('before'); await autosave.flushNow()", nil)
-				tab.MustEval(fmt.Sprintf("new BroadcastChannel('fault').postMessage(%q); await new Promise(done => setTimeout(done, 100))", fault), nil)
+				tab.EachWorkerEval(helperFaults[fault])
 				tab.MustEval("globalThis.begun = now(); type(', after'); null", nil)
 				tab.WaitFor("heard('saved').some(e => e.bytes === 13)", 3*browser.Limit)
 				t.Logf("saved %.0f ms later", browser.Get[float64](tab, "now() - begun"))
