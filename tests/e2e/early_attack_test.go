@@ -234,6 +234,21 @@ func TestEarlyDeepPlace(t *testing.T) {
 	})
 }
 
+// busyLoan keeps the page busy from the moment at which it lends its lock: until the server answers, and for three seconds more.
+const busyLoan = `
+	globalThis.busied = false
+	const {postMessage} = Worker.prototype
+	Worker.prototype.postMessage = function(...args) {
+		if (!args[0].arg?.lent) return postMessage.apply(this, args)
+		const asked = new XMLHttpRequest()
+		asked.open('GET', '/busy', false) // the page is busy until the thief has the lock
+		asked.send()
+		postMessage.apply(this, args)
+		for (const end = Date.now() + 3000; Date.now() < end;);
+		busied = true
+	}
+	null`
+
 // A thief comes while the page is too busy to notice. The lease of the page never has a higher token than the thief's
 // while the thief holds the lock.
 func TestEarlyBusyPageIsRobbed(t *testing.T) {
@@ -252,19 +267,7 @@ func TestEarlyBusyPageIsRobbed(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		})
-		tab.MustEval(`
-			globalThis.busied = false
-			const {postMessage} = Worker.prototype
-			Worker.prototype.postMessage = function(...args) {
-				if (!args[0].arg?.lent) return postMessage.apply(this, args)
-				const asked = new XMLHttpRequest()
-				asked.open('GET', '/busy', false) // the page is busy until the thief has the lock
-				asked.send()
-				postMessage.apply(this, args)
-				for (const end = Date.now() + 3000; Date.now() < end;);
-				busied = true
-			}
-			null`, nil)
+		tab.MustEval(busyLoan, nil)
 		tab.MustEval("await start("+later+"); null", nil)
 		thief := w.earlyTab(t, named("worker", root, "Eve"))
 		thief.MustEval("await hf.ready; null", nil)
