@@ -234,14 +234,14 @@ func TestEarlyDeepPlace(t *testing.T) {
 	})
 }
 
-// busyLoan keeps the page busy from the moment at which it lends its lock: until the server answers, and for three seconds more.
-const busyLoan = `
+// busyWhileLending keeps a page busy while it lends a lock to its worker: until the server answers, and for three seconds afterwards.
+const busyWhileLending = `
 	globalThis.busied = false
 	const {postMessage} = Worker.prototype
 	Worker.prototype.postMessage = function(...args) {
 		if (!args[0].arg?.lent) return postMessage.apply(this, args)
 		const asked = new XMLHttpRequest()
-		asked.open('GET', '/busy', false) // the page is busy until the thief has the lock
+		asked.open('GET', '/busy', false)
 		asked.send()
 		postMessage.apply(this, args)
 		for (const end = Date.now() + 3000; Date.now() < end;);
@@ -267,7 +267,7 @@ func TestEarlyBusyPageIsRobbed(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		})
-		tab.MustEval(busyLoan, nil)
+		tab.MustEval(busyWhileLending, nil)
 		tab.MustEval("await start("+later+"); null", nil)
 		thief := w.earlyTab(t, named("worker", root, "Eve"))
 		thief.MustEval("await hf.ready; null", nil)
