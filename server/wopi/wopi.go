@@ -123,23 +123,34 @@ const (
 	timeFormat = "2006-01-02T15:04:05.0000000Z"
 )
 
-// fileInfo is the reply of CheckFileInfo, saved that of PutFile. Their fields are named as in the protocol.
-type (
-	fileInfo struct {
-		BaseFileName, OwnerId, Version, UserId, UserFriendlyName, LastModifiedTime string
-		Size                                                                       int
-		IsAnonymousUser, UserCanWrite, ReadOnly, UserCanNotWriteRelative           bool
-		SupportsUpdate, SupportsLocks, SupportsGetLock, SupportsExtendedLockLength bool
-	}
-	saved struct{ LastModifiedTime string }
-)
+// fileInfo is the reply of CheckFileInfo.
+type fileInfo struct {
+	BaseFileName               string
+	OwnerID                    string `json:"OwnerId"`
+	Size                       int
+	Version                    string
+	UserID                     string `json:"UserId"`
+	UserFriendlyName           string
+	IsAnonymousUser            bool
+	LastModifiedTime           string
+	UserCanWrite               bool
+	ReadOnly                   bool
+	UserCanNotWriteRelative    bool
+	SupportsUpdate             bool
+	SupportsLocks              bool
+	SupportsGetLock            bool
+	SupportsExtendedLockLength bool
+}
+
+// saved is the reply of PutFile.
+type saved struct{ LastModifiedTime string }
 
 func (h *Handler) checkFileInfo(c *call) error {
 	path := document.Path(c.id)
 	mayWrite := h.API.May(c.session, locks.Document(c.id), policy.Write) == nil
 	httpapi.WriteJSON(c.w, http.StatusOK, fileInfo{
-		BaseFileName: path[len(path)-1], OwnerId: "holdfast", Size: c.info.Size, Version: c.info.Generation,
-		UserId: hex.EncodeToString([]byte(c.session.HolderID)), UserFriendlyName: c.session.Name, IsAnonymousUser: !c.session.User.SignedIn(),
+		BaseFileName: path[len(path)-1], OwnerID: "holdfast", Size: c.info.Size, Version: c.info.Generation,
+		UserID: hex.EncodeToString([]byte(c.session.HolderID)), UserFriendlyName: c.session.Name, IsAnonymousUser: !c.session.User.SignedIn(),
 		LastModifiedTime: c.info.SavedAt.UTC().Format(timeFormat),
 		UserCanWrite:     mayWrite, ReadOnly: !mayWrite, UserCanNotWriteRelative: true,
 		SupportsUpdate: true, SupportsLocks: true, SupportsGetLock: true, SupportsExtendedLockLength: true,
