@@ -311,6 +311,9 @@ func TestTypedBeforeTheNextRuntimeRuns(t *testing.T) {
 					tab.MustEval("type('"+word+"'); null", nil)
 					stored(tab, root, word)
 				}
+				tab.MustEval("const set = Storage.prototype.setItem; globalThis.writes = 0; Storage.prototype.setItem = function (...asked) { writes++; set.apply(this, asked) }; null", nil)
+				tab.MustEval("await new Promise(done => setTimeout(done, 600)); null", nil)
+				assert.Zero(t, browser.Get[int](tab, "writes"), "nothing was typed")
 				tab.Crash()
 				tab.Close()
 				w.finds(t, named(host, root, "Ben"), " one two three")

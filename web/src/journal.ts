@@ -52,7 +52,7 @@ export class Journal {
 
   /** Text was marked, now or while the last snapshot was being written. */
   mark(begun = performance.now()): void {
-    if (this.#timer !== undefined || this.#busy || this.#paused || !this.#everyMs || !this.folder || this.current) return;
+    if (this.#timer !== undefined || this.#busy || this.#paused || !this.#everyMs || !this.folder || this.current || (this.#alone && this.#keptSnapshot?.marks === this.#snapshots.marks)) return;
     // Other work on the machine can make one snapshot look expensive, but not three in a row.
     const due = Math.max(begun + this.#everyMs, this.#lastAt + Math.min(...this.#costs) / share);
     this.#timer = setTimeout(() => void this.#tick(), due - performance.now());
