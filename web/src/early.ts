@@ -106,12 +106,23 @@ class StandIn {
 
   #goOn(): void { this.#regained = this.#regained.then(() => this.#regain()).catch(() => undefined); }
 
-  /** Asks for the lock as the page goes on after a sleep. It edits again if Go would still load what it shows. */
+  /** Asks for the lock as the page goes on after a sleep, until Go runs. It edits again if Go would still load what it shows. */
   async #regain(): Promise<void> {
-    const loan = this.#loan || this.#called ? undefined : await this.#take();
-    if (!loan) return;
-    const { shown, lineage } = this.#saver.text(), [found, waits] = this.#look(loan, lineage), saved = await found;
-    if (saved === undefined || (saved?.base ?? "") !== shown || await waits !== false || this.#ended.signal.aborted) return void loan.release();
+    for (let again = 50; !this.#loan && !this.#called && !this.#ended.signal.aborted; again = Math.min(2 * again, retryMs)) {
+      const loan = await this.#take();
+      if (loan === null) return;
+      if (loan) {
+        const { shown, lineage } = this.#saver.text(), [found, waits] = this.#look(loan, lineage), saved = await found, unsaved = await waits;
+        const same = saved === undefined ? undefined : (saved?.base ?? "") === shown;
+        if (same && unsaved === false && !this.#ended.signal.aborted) return this.#goesOn(loan);
+        await loan.release();
+        if (same === false || unsaved) return;
+      }
+      await new Promise((done) => setTimeout(done, again));
+    }
+  }
+
+  #goesOn(loan: Loan): void {
     this.#hold(loan);
     this.#promised = true;
     this.#mute = false;
