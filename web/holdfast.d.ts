@@ -369,7 +369,7 @@ export interface AutoSave extends EventTarget {
   /** Drafts of this document, the newest first. */
   drafts(): Promise<Draft[]>;
   /** "content": the saved content becomes a generation and the draft becomes the content. "generation": the draft is kept in the
-   *  history. "discard": it is removed. */
+   *  history. "discard": it is removed. "content" rejects with "read-only" if this page lost the lock during the call: another content may be saved. */
   resolveDraft(id: string, as: "content" | "generation" | "discard"): Promise<void>;
   /** The content of a generation or a draft, verified. Rejects with "data-corrupted", "not-found", "read-failed". */
   read(id: "current" | string): Promise<Uint8Array>;
@@ -380,7 +380,8 @@ export interface AutoSave extends EventTarget {
   pin(id: "current" | string, name: string): Promise<Generation>;
   /**
    * Backs up the present content, then makes generation `id` current and returns it. An editor that loads it asynchronously does
-   * so in `load`: until that settles, at most five seconds, the page is read-only and nothing is saved.
+   * so in `load`: until that settles, at most five seconds, the page is read-only and nothing is saved. Rejects with "read-only" if
+   * this page lost the lock during the call.
    */
   restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array>;
   /**
