@@ -63,9 +63,7 @@ func TestDraftWaitsWhileThePredecessorIsNotShutOut(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.crashed(shelf)
 		b := w.author("b", shelf)
-		disk := &unwritable{Store: b.store}
-		disk.full.Store(true)
-		b.store = disk
+		disk := b.unwritable()
 		b.start()
 		assert.False(t, b.ReadOnly())
 		assert.Equal(t, "saved", b.shows())

@@ -214,9 +214,7 @@ func TestLoadedTextIsNotSavedForAnEarlierFlush(t *testing.T) {
 		w.savedUnder(1, "before")
 		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
 		b := w.prepare("b")
-		disk := &unwritable{Store: b.store}
-		disk.full.Store(true)
-		b.store = disk
+		disk := b.unwritable()
 		b.open()
 		require.False(t, b.ReadOnly())
 		w.sleep(time.Millisecond)

@@ -315,9 +315,7 @@ func TestRestoreOnAFullDisk(t *testing.T) {
 		w.savedUnder(1, "before")
 		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
 		b := w.prepare("b")
-		disk := &unwritable{Store: b.store}
-		disk.full.Store(true)
-		b.store = disk
+		disk := b.unwritable()
 		b.open()
 		all, err := b.History(t.Context())
 		require.NoError(t, err)
@@ -337,9 +335,7 @@ func TestLockLostWhileShuttingOut(t *testing.T) {
 		w.savedUnder(1, "before")
 		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
 		b := w.prepare("b")
-		disk := &unwritable{Store: b.store}
-		disk.full.Store(true)
-		b.store = disk
+		disk := b.unwritable()
 		b.files.Before = func(string) {
 			if !disk.full.Load() {
 				time.Sleep(time.Second)

@@ -82,6 +82,14 @@ func (s *unwritable) Fence(ctx context.Context, token int64) error {
 	return s.Store.Fence(ctx, token)
 }
 
+// unwritable replaces the page's store with one whose disk is full.
+func (p *page) unwritable() *unwritable {
+	disk := &unwritable{Store: p.store}
+	disk.full.Store(true)
+	p.store = disk
+	return disk
+}
+
 // An editor that nobody could shut out saves before there is room again. Its text is loaded, and the page's is offered.
 func TestPredecessorSavesWhileItCannotBeShutOut(t *testing.T) {
 	for name, before := range map[string]string{"a text": "before", "an empty document": ""} {
@@ -92,9 +100,7 @@ func TestPredecessorSavesWhileItCannotBeShutOut(t *testing.T) {
 					w.savedUnder(1, before)
 				}
 				b := w.prepare("b")
-				disk := &unwritable{Store: b.store}
-				disk.full.Store(true)
-				b.store = disk
+				disk := b.unwritable()
 				b.open()
 				require.False(t, b.ReadOnly())
 				b.typed(", mine")
@@ -262,9 +268,7 @@ func TestNewThatIsAbortedGivesBackALateLock(t *testing.T) {
 func TestFullDiskAtTheStartOfADocument(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
-		disk := &unwritable{Store: a.store}
-		disk.full.Store(true)
-		a.store = disk
+		disk := a.unwritable()
 		a.open()
 		require.False(t, a.ReadOnly())
 		a.typed("first")

@@ -146,9 +146,8 @@ func TestWipedServerIsNotAPredecessor(t *testing.T) {
 		w.savedUnder(1, "before")
 		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
 		a := w.prepare("a")
-		disk := &unwritable{Store: wiped{a.store}}
-		disk.full.Store(true)
-		a.store = disk
+		a.store = wiped{a.store}
+		disk := a.unwritable()
 		a.open()
 		a.typed("new")
 		disk.full.Store(false)
@@ -164,8 +163,7 @@ func TestPredecessorIsNotOverwrittenUnseen(t *testing.T) {
 		w.savedUnder(1, "before")
 		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
 		a := w.prepare("a")
-		disk := &unwritable{Store: a.store}
-		disk.full.Store(true)
+		disk := a.unwritable()
 		store := &unlistable{Store: disk}
 		a.store = store
 		a.open()
@@ -202,9 +200,7 @@ func TestPageThatCannotFenceIsOvertaken(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.config.NoStandby = true
-		disk := &unwritable{Store: a.store}
-		disk.full.Store(true)
-		a.store = disk
+		disk := a.unwritable()
 		a.open()
 		require.False(t, a.ReadOnly())
 		w.savedUnder(7, "theirs")
@@ -220,8 +216,7 @@ func TestPageThatCannotFenceIsOvertaken(t *testing.T) {
 func TestFlushThatCannotFenceDuringResume(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
-		disk := &unwritable{Store: a.store}
-		disk.full.Store(true)
+		disk := a.unwritable()
 		a.store = slowFence{disk}
 		a.open()
 		a.typed("text")
