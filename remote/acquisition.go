@@ -124,11 +124,12 @@ const giveUpLimit = 30 * time.Second
 // to. A server that cannot be reached receives this with the next request that it answers.
 func (l *client) giveUp(ctx context.Context, ticket string) {
 	if !l.withdraw(context.WithoutCancel(ctx), ticket) {
-		l.owe(ticket)
+		l.endLater(ticket)
 	}
 }
 
-func (l *client) owe(ticket string) {
+// endLater ends an acquisition with the next request that the server answers.
+func (l *client) endLater(ticket string) {
 	l.unconfirmed.mu.Lock()
 	defer l.unconfirmed.mu.Unlock()
 	if l.unconfirmed.until == nil {

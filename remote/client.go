@@ -254,7 +254,7 @@ func (l *client) renew(ctx context.Context, c claim) error {
 func (l *client) giveBack(ctx context.Context, c claim) error {
 	err := l.release(ctx, c)
 	if err != nil {
-		l.owe(c.ticket)
+		l.endLater(c.ticket)
 		err = errors.Join(errors.New("the server did not hear of it and keeps the lock until it expires"), err)
 	}
 	return err
