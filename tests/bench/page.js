@@ -3,6 +3,7 @@
 
 import TabsLock from "browser-tabs-lock";
 import { LockManager as Polyfill } from "navigator.locks/dist/polyfill.js";
+import { atOnce } from "./at-once.js";
 import { autosave } from "./autosave.js";
 import { documents } from "./documents.js";
 import { journal } from "./journal.js";
@@ -142,19 +143,6 @@ const slotRequests = (_, body) => atOnce(["s", "s/pool", "s/pool/0"], body);
 
 /** The fewest locks that any slot needs: its place, which another client may want as a whole, and a name of its own. */
 const fewestRequests = (_, body) => atOnce(["s", "s/0"], body);
-
-/** Asks for all names at once, the last one exclusively and the others shared. */
-async function atOnce(names, body) {
-  let release;
-  const over = new Promise((done) => { release = done; });
-  const ended = [];
-  await Promise.all(names.map((name, i) => new Promise((granted) => {
-    ended.push(navigator.locks.request(name, { mode: i < names.length - 1 ? "shared" : "exclusive" }, () => { granted(); return over; }));
-  })));
-  await body();
-  release();
-  await Promise.all(ended);
-}
 
 /** A project lease: events, a token and a heartbeat on top of the lock. */
 async function leases(host, strategy, options) {
