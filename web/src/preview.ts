@@ -7,6 +7,7 @@ import type { Early, Look, Take } from "./early";
 import type { Handle } from "./handle";
 import { namesOf, type When } from "./lend";
 import type { Opening } from "./options";
+import { prefixOf } from "./rescue";
 
 type Rights = typeof import("./early") | undefined;
 
@@ -76,7 +77,7 @@ async function read(folder: string): ReturnType<typeof saved> {
 
 /** The texts that other pages have left behind: as drafts, or in localStorage, see rescue.ts. */
 async function leftBehind(folder: string, own: string): Promise<Left[]> {
-  const prefix = `holdfast:draft:${folder}:`;
+  const prefix = prefixOf(folder);
   const kept = Object.keys(localStorage).some((key) => key.startsWith(prefix) && key !== prefix + own);
   return kept ? [{ id: "", number: Infinity }] : drafted(folder, own);
 }

@@ -12,7 +12,7 @@ export interface Basis { number?: number; base?: string; text: Content | undefin
 const whole = 16_384;
 
 /** Space that is reserved for an entry, in case the page fills the storage. */
-const reserveKey = "holdfast:reserve", reserve = " ".repeat(32_768);
+const reserveKey = "holdfast:reserve", reserve = /* @__PURE__ */ " ".repeat(32_768); // pure: the preview does not need it
 
 /**
  * No engine gives a site more space than this, in UTF-16 units. A futile attempt would cost a page that ends tens of
@@ -20,7 +20,8 @@ const reserveKey = "holdfast:reserve", reserve = " ".repeat(32_768);
  */
 const most = 5 << 20;
 
-const prefixOf = (folder: string): string => `holdfast:draft:${folder}:`;
+/** The keys of the entries of a document begin with this. */
+export const prefixOf = (folder: string): string => `holdfast:draft:${folder}:`;
 
 /** Keeps an entry; returns whether that was possible. */
 export function keep(folder: string, rescue: Rescue): boolean {
