@@ -10,8 +10,8 @@ import (
 // goes on.
 type Witness struct {
 	mu         sync.Mutex
-	began      map[string]bool  // the contenders that asked for the lock; whether they steal
-	inside     map[string]*stay // by contender
+	asked      map[string]*turn // the contenders between Begin and Enter
+	inside     map[string]*turn // and those between Enter and Leave
 	ended      map[string]bool
 	last       int64 // the highest token that entered,
 	robbery    int64 // and the highest token of a steal
@@ -19,16 +19,17 @@ type Witness struct {
 	violations []string
 }
 
-// stay is one contender between Enter and Leave.
-type stay struct {
+// turn is what one contender does from Begin to Leave.
+type turn struct {
+	steal bool
 	token int64
-	// robbed: the lock may have been stolen by a contender that ended before it reported this.
+	// robbed: the lock may have been stolen by a contender that failed or ended, and thus never entered.
 	robbed bool
 }
 
 // NewWitness returns a witness that has seen nothing.
 func NewWitness() *Witness {
-	return &Witness{began: make(map[string]bool), inside: make(map[string]*stay), ended: make(map[string]bool)}
+	return &Witness{asked: make(map[string]*turn), inside: make(map[string]*turn), ended: make(map[string]bool)}
 }
 
 // Begin is called before the contender asks for the lock.
@@ -36,42 +37,59 @@ func (w *Witness) Begin(id string, steal bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.ended[id] {
-		w.began[id] = steal
+		w.asked[id] = &turn{steal: steal}
 	}
 }
 
 // Enter is called by a contender that was granted the lock, before it does anything else. It reports whether the
-// contender may go on. It may not if a contender that stole the lock reported first, just as a store that checks tokens
-// would refuse it.
+// contender may go on. It may not if another contender has stolen the lock and was there first, just as a store that
+// checks tokens would refuse it.
 func (w *Witness) Enter(id string, token int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	steal, asked := w.began[id]
 	if w.ended[id] {
 		return false
 	}
-	delete(w.began, id)
-	w.entries++
-	switch {
-	case !asked:
+	entering, asked := w.asked[id]
+	if !asked {
 		w.violate("%s was granted the lock and had not asked for it", id)
+		entering = &turn{}
+	}
+	delete(w.asked, id)
+	w.entries++
+	underWay := w.stealing()
+	switch {
 	case token <= w.robbery:
 		return false
-	case token <= w.last:
+	case token > w.last:
+	case entering.robbed || underWay:
+		return false
+	default:
 		w.violate("%s has token %d, after one with %d", id, token, w.last)
 	}
-	for other, s := range w.inside {
-		if !steal && !s.robbed {
-			w.violate("double holder: %s entered (token %d) while %s is inside (token %d)", id, token, other, s.token)
+	for other, in := range w.inside {
+		if !entering.steal && !in.robbed && !underWay {
+			w.violate("double holder: %s entered (token %d) while %s is inside (token %d)", id, token, other, in.token)
 		}
 		delete(w.inside, other) // it was stolen from, or is counted once
 	}
 	w.last = max(w.last, token)
-	if steal {
+	if entering.steal {
 		w.robbery = w.last
 	}
-	w.inside[id] = &stay{token: token}
+	entering.token = token
+	w.inside[id] = entering
 	return true
+}
+
+// stealing reports whether a contender has asked to steal the lock and has not reported yet how that went.
+func (w *Witness) stealing() bool {
+	for _, other := range w.asked {
+		if other.steal {
+			return true
+		}
+	}
+	return false
 }
 
 // Leave is called before the contender releases the lock.
@@ -97,14 +115,17 @@ func (w *Witness) End(id string) {
 	w.ended[id] = true
 }
 
-// fail forgets the request of a contender. A contender that steals may have had the lock all the same.
+// fail forgets the request of a contender. A contender that steals may have had the lock all the same, and may have
+// taken it from one that was granted it and has not reported that yet.
 func (w *Witness) fail(id string) {
-	if w.began[id] {
-		for _, s := range w.inside {
-			s.robbed = true
+	if failed, asked := w.asked[id]; asked && failed.steal {
+		for _, turns := range []map[string]*turn{w.asked, w.inside} {
+			for _, other := range turns {
+				other.robbed = true
+			}
 		}
 	}
-	delete(w.began, id)
+	delete(w.asked, id)
 }
 
 // Forgotten is called for a contender that waits and is never granted the lock.
