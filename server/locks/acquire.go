@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -382,6 +383,8 @@ func (t *Table) name(claims []storedLease) []Lease {
 		}
 		list[i] = s.lease(s.token, expires)
 	}
-	slices.SortFunc(list, func(a, b Lease) int { return int(a.Token - b.Token) })
+	slices.SortFunc(list, func(a, b Lease) int {
+		return cmp.Or(cmp.Compare(a.Token, b.Token), strings.Compare(a.name(), b.name()))
+	})
 	return list[:min(len(list), maxNamed)]
 }

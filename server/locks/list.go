@@ -96,11 +96,11 @@ func (t *Table) readAll(ctx context.Context, p Path) (list Listing, whole bool, 
 // page returns at most limit entries of a listing after a position.
 func (l Listing) page(from cursor, limit int) (page Listing) {
 	for _, h := range l.Holders {
-		if from.waiting || h.Token <= from.place {
+		if from.waiting || !from.before(h.Token, h.name()) {
 			continue
 		}
 		if len(page.Holders) == limit {
-			page.Next = cursor{place: page.Holders[limit-1].Token}.String()
+			page.Next = cursorBetween(page.Holders[limit-1], h).String()
 			return page
 		}
 		page.Holders = append(page.Holders, h)
@@ -121,7 +121,8 @@ func (l Listing) page(from cursor, limit int) (page Listing) {
 	return page
 }
 
-// cursor is a position in a listing: after a lease with this token, or after a waiting request.
+// cursor is a position in a listing: after a lease or after a waiting request. A lease is named by its token and its
+// own name, since leases may share a token. Without a name, the position is after all leases with the token.
 type cursor struct {
 	waiting bool
 	place   int64
@@ -130,24 +131,41 @@ type cursor struct {
 
 func cursorAfter(w Waiter) cursor { return cursor{true, w.place, w.lease} }
 
+// cursorBetween returns the position between two successive leases. It has a name only if it needs one: servers of
+// former versions do not know names.
+func cursorBetween(last, next Lease) cursor {
+	if last.Token == next.Token {
+		return cursor{place: last.Token, lease: last.name()}
+	}
+	return cursor{place: last.Token}
+}
+
+// before reports whether a lease comes after the position.
+func (c cursor) before(token int64, lease string) bool {
+	return c.place < token || c.place == token && c.lease != "" && c.lease < lease
+}
+
 func (c cursor) compare(w Waiter) int {
 	return cmp.Or(cmp.Compare(c.place, w.place), strings.Compare(c.lease, w.lease))
 }
 
 func (c cursor) String() string {
-	if !c.waiting {
-		return fmt.Sprint("h", c.place)
+	switch {
+	case c.waiting:
+		return fmt.Sprint("w", c.place, ".", c.lease)
+	case c.lease != "":
+		return fmt.Sprint("h", c.place, ".", c.lease)
 	}
-	return fmt.Sprint("w", c.place, ".", c.lease)
+	return fmt.Sprint("h", c.place)
 }
 
 func parseCursor(text string) (c cursor, err error) {
 	if text == "" {
 		return cursor{}, nil
 	}
-	digits, lease, waiting := strings.Cut(text[1:], ".")
+	digits, lease, _ := strings.Cut(text[1:], ".")
 	place, err := strconv.ParseInt(digits, 10, 64)
-	c = cursor{waiting, place, lease}
+	c = cursor{text[0] == 'w', place, lease}
 	if err != nil || place < 0 || c.String() != text {
 		return c, &InvalidError{"after must be the next of the previous page"}
 	}
@@ -173,7 +191,7 @@ func (t *Table) listSeen(ctx context.Context, p Path, from cursor, limit int) (l
 	}
 	want := claim{Paths: []Path{p}, Mode: Exclusive}.want()
 	if !from.waiting {
-		list.Holders = t.heldAfter(want, from.place, limit)
+		list.Holders = t.heldAfter(want, from, limit)
 	}
 	if len(list.Holders) <= limit {
 		list.Waiters = t.waitingAfter(want, from, limit)
@@ -184,29 +202,29 @@ func (t *Table) listSeen(ctx context.Context, p Path, from cursor, limit int) (l
 // few is how many leases are collected and sorted, or looked at, while the mirror is locked. Tests change it.
 var few = 5000
 
-// heldAfter returns the leases that conflict with a want and have a greater token, in the order of tokens. It returns
-// at most one more than limit.
-func (t *Table) heldAfter(w waitgraph.Want, token int64, limit int) []Lease {
+// heldAfter returns the leases that conflict with a want after a position, in order. It returns at most one more than
+// limit.
+func (t *Table) heldAfter(w waitgraph.Want, from cursor, limit int) []Lease {
 	m := t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []*held
 	collected := 0
 	all := m.graph.Holders(w, func(c *waitgraph.Claim) bool {
-		if h := m.held[c.ID]; h.token > token {
+		if h := m.held[c.ID]; from.before(h.token, h.Lease) {
 			found = append(found, h)
 		}
 		collected++
 		return collected < few
 	})
 	if all {
-		slices.SortFunc(found, func(a, b *held) int { return cmp.Compare(a.token, b.token) })
+		slices.SortFunc(found, (*held).compare)
 		return present(found, limit)
 	}
 	// With so many conflicting leases, a scan of all leases in order soon finds a page.
 	found = found[:0]
 	for {
-		step, last := m.order.after(token, few)
+		step, last := m.order.after(from, few)
 		for _, h := range step {
 			if m.graph.Conflicts(w, h.Lease) {
 				found = append(found, h)
@@ -216,7 +234,7 @@ func (t *Table) heldAfter(w waitgraph.Want, token int64, limit int) []Lease {
 		if len(list) > limit || len(step) == 0 {
 			return list
 		}
-		token = last
+		from = last
 		m.mu.Unlock() // let other goroutines continue
 		m.mu.Lock()
 	}

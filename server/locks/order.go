@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"strings"
 )
 
-// byToken contains the leases in the order of their tokens. Adding, removing and finding are cheap for any number of
+// byToken contains the leases in the order of their tokens, and those with the same token in the order of their names.
+// Adding, removing and finding are cheap for any number of
 // leases: a removed lease leaves a gap until half of the list are gaps.
 type byToken struct {
 	list    []*held
@@ -16,13 +18,17 @@ type byToken struct {
 
 func (o *byToken) loaded() {
 	o.loading = false
-	slices.SortFunc(o.list, func(a, b *held) int { return cmp.Compare(a.token, b.token) })
+	slices.SortFunc(o.list, (*held).compare)
+}
+
+func (h *held) compare(other *held) int {
+	return cmp.Or(cmp.Compare(h.token, other.token), strings.Compare(h.Lease, other.Lease))
 }
 
 // add inserts a lease, which nearly always has the greatest token.
 func (o *byToken) add(h *held) {
 	o.list = append(o.list, h)
-	for i := len(o.list) - 1; !o.loading && i > 0 && o.list[i-1].token > h.token; i-- {
+	for i := len(o.list) - 1; !o.loading && i > 0 && o.list[i-1].compare(h) > 0; i-- {
 		o.list[i-1], o.list[i] = o.list[i], o.list[i-1]
 	}
 }
@@ -41,9 +47,9 @@ func (o *byToken) remove(h *held) {
 	o.list, o.gaps = kept, 0
 }
 
-// after returns leases with greater tokens from the next n list entries, and the last token that it looked at.
-func (o *byToken) after(token int64, n int) (found []*held, last int64) {
-	first := sort.Search(len(o.list), func(i int) bool { return o.list[i].token > token })
+// after returns leases after a position, from the next n list entries. It returns the position after these entries.
+func (o *byToken) after(from cursor, n int) (found []*held, last cursor) {
+	first := sort.Search(len(o.list), func(i int) bool { return from.before(o.list[i].token, o.list[i].Lease) })
 	for first < len(o.list) && len(found) == 0 {
 		end := min(first+n, len(o.list))
 		for _, h := range o.list[first:end] {
@@ -51,7 +57,7 @@ func (o *byToken) after(token int64, n int) (found []*held, last int64) {
 				found = append(found, h)
 			}
 		}
-		first, last = end, o.list[end-1].token
+		first, last = end, cursor{place: o.list[end-1].token, lease: o.list[end-1].Lease}
 	}
 	return found, last
 }

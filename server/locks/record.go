@@ -135,6 +135,12 @@ func parseID(id string) (lease, home string, ok bool) {
 	return lease, claimPrefix + string(decoded), ok && err == nil && len(decoded) > 0
 }
 
+// name is the lease's own name.
+func (l Lease) name() string {
+	name, _, _ := strings.Cut(l.ID, ".")
+	return name
+}
+
 func (c claim) lease(token int64, expires time.Time) Lease {
 	return Lease{
 		ID: c.publicID(), Holder: Holder{c.Holder, c.Name}, Paths: c.Paths, Mode: c.Mode, Slots: c.Slots, Slot: c.Slot,

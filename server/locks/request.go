@@ -85,7 +85,8 @@ type Lease struct {
 	Mode   Mode
 	// Slots is the number of holders that the target admits at once, and Slot is the number of this one, from 0.
 	Slots, Slot int
-	// Token is greater than that of every earlier grant.
+	// Token is greater than that of every earlier grant. Leases that do not exclude each other, of different holders,
+	// may share a token.
 	Token    int64
 	LockedAt time.Time
 	// ExpiresAt is when the lease ends without another extension.
