@@ -14,6 +14,8 @@
 // has no locks. Callers read, decide, commit under the condition that the entries read are unchanged ([Unchanged],
 // [Absent]), and start again when the condition fails.
 //
+// Transactions that wait at the same moment and are independent share a revision, unless they have the same [Txn.Apart].
+//
 // A transaction must not change the same key twice. It holds at most [MaxOps] conditions or operations and
 // [MaxRequest] bytes.
 //

@@ -2,7 +2,9 @@ package kv
 
 import (
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
@@ -12,4 +14,20 @@ func SetSizes(t *testing.T, segment, grow int64, snapshots uint64) {
 	formerSegment, formerGrowth, formerSnapshots := wal.SegmentSizeBytes, growth, snapshotCount
 	wal.SegmentSizeBytes, growth, snapshotCount = segment, grow, snapshots
 	t.Cleanup(func() { wal.SegmentSizeBytes, growth, snapshotCount = formerSegment, formerGrowth, formerSnapshots })
+}
+
+// Hold makes the transactions of a store wait. The returned function lets them go once a number of them waits.
+func Hold(s *Store) func(t *testing.T, waiting int) {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	s.queue.patience = time.Minute
+	flight := s.queue.begin()
+	return func(t *testing.T, waiting int) {
+		require.Eventually(t, func() bool {
+			s.queue.mu.Lock()
+			defer s.queue.mu.Unlock()
+			return len(s.queue.waiting) == waiting
+		}, defaultTimeout, time.Millisecond)
+		s.landed(flight)
+	}
 }

@@ -27,6 +27,7 @@ type Store struct {
 	timeout  time.Duration
 	shared   bool                                  // with a prefix, in a cluster that others use too
 	dial     func(endpoint string) (*Store, error) // opens one member of an external cluster
+	queue    queue                                 // of transactions
 	close    sync.Once
 	closeErr error
 }

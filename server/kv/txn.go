@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-dev/holdfast/server/traces"
@@ -101,6 +102,8 @@ type Txn struct {
 	If   []Cond
 	Then []Op
 	Else []Op
+	// Apart, if it is not empty, is a name. Transactions with the same name never share a revision.
+	Apart string
 }
 
 // Result is the result of a transaction.
@@ -114,23 +117,16 @@ type Result struct {
 	Reads [][]Entry
 }
 
-// Commit runs a transaction. After an error its outcome is unknown; see the package documentation.
+// Commit runs a transaction. After an error its outcome is unknown; see the package documentation. Transactions of
+// several callers that wait at the same moment may share one etcd transaction and its revision, if none of them reads or
+// changes what another one changes. Each one has its own conditions and its own result.
 func (s *Store) Commit(ctx context.Context, txn Txn) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	ctx, done := traces.Step(ctx, "etcd transaction")
-	response, err := s.client.Txn(ctx).If(compares(txn.If)...).Then(bare(txn.Then)...).Else(bare(txn.Else)...).Commit()
+	result, err := s.commit(ctx, txn)
 	done(err)
-	if err != nil {
-		return Result{}, plainError(err)
-	}
-	result := Result{Held: response.Succeeded, Revision: response.Header.Revision}
-	for _, r := range response.Responses {
-		if r := r.GetResponseRange(); r != nil {
-			result.Reads = append(result.Reads, entries(r.Kvs))
-		}
-	}
-	return result, nil
+	return result, err
 }
 
 // CommitEach runs independent transactions at one revision, for little more than the cost of one. It reports for each
@@ -138,33 +134,24 @@ func (s *Store) Commit(ctx context.Context, txn Txn) (Result, error) {
 func (s *Store) CommitEach(ctx context.Context, txns []Txn) ([]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	ops := make([]clientv3.Op, len(txns))
-	for i, txn := range txns {
-		ops[i] = clientv3.OpTxn(compares(txn.If), bare(txn.Then), bare(txn.Else))
-	}
-	response, err := s.client.Txn(ctx).Then(ops...).Commit()
+	results, err := s.together(ctx, txns)
 	if err != nil {
-		return nil, plainError(err)
+		return nil, err
 	}
 	held := make([]bool, len(txns))
-	for i, r := range response.Responses {
-		held[i] = r.GetResponseTxn().GetSucceeded()
+	for i, r := range results {
+		held[i] = r.Held
 	}
 	return held, nil
 }
 
-func compares(list []Cond) []clientv3.Cmp {
-	conditions := make([]clientv3.Cmp, len(list))
-	for i, c := range list {
-		conditions[i] = c.cmp
+// resultOf makes the result of a transaction from etcd's responses to the list that ran.
+func resultOf(held bool, revision int64, responses []*pb.ResponseOp) Result {
+	result := Result{Held: held, Revision: revision}
+	for _, r := range responses {
+		if r := r.GetResponseRange(); r != nil {
+			result.Reads = append(result.Reads, entries(r.Kvs))
+		}
 	}
-	return conditions
-}
-
-func bare(ops []Op) []clientv3.Op {
-	list := make([]clientv3.Op, len(ops))
-	for i, o := range ops {
-		list[i] = o.op
-	}
-	return list
+	return result
 }

@@ -159,7 +159,7 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 		return Lease{}, kv.Result{}, tooMany
 	}
 	t.mirror.own.make(c, expires)
-	result, err := t.commit(ctx, kv.Txn{If: w.conditions, Then: then, Else: w.reads})
+	result, err := t.commit(ctx, kv.Txn{If: w.conditions, Then: then, Else: w.reads, Apart: holderApart + c.Holder})
 	switch {
 	case errors.Is(err, kv.ErrTooLarge):
 		err = tooMany

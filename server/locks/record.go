@@ -25,6 +25,10 @@ const (
 	slotMark      = exclusiveMark + "#"
 )
 
+// Grants on independent places may share a revision, and so a token. The grants of one holder do not, so that a browser
+// never has two leases with one token. The places of two tickets never share a revision, so the queue has one order.
+const holderApart, lineApart = "holder/", "line"
+
 // claim is the value of every claim key of a lease. While a request waits, it is also part of its ticket.
 type claim struct {
 	Lease  string `json:"lease"`

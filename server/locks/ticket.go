@@ -177,7 +177,7 @@ func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error
 		for _, key := range own.waitKeys() {
 			puts = append(puts, kv.PutBound(key, own.text, instance))
 		}
-		result, err := t.commit(ctx, kv.Txn{If: conditions, Then: puts, Else: reads})
+		result, err := t.commit(ctx, kv.Txn{If: conditions, Then: puts, Else: reads, Apart: lineApart})
 		switch {
 		case err != nil:
 			t.stubs.drop(stubs)

@@ -1,0 +1,200 @@
+package kv
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// patience, unless a test sets another one, is the maximum time for which transactions wait for the answer to earlier ones. A request that hangs must
+// not hold up the others.
+const patience = 20 * time.Millisecond
+
+// part is a transaction that may share an etcd transaction with others.
+type part struct {
+	Txn
+	answer chan answer // has room for one
+}
+
+type answer struct {
+	Result
+	err error
+}
+
+// queue makes transactions wait while others are in flight, so that they share the next etcd transaction. A
+// transaction that nothing is in flight before goes at once, alone.
+type queue struct {
+	mu       sync.Mutex
+	inFlight int // the number of the flight whose end the queue waits for, 0 for none
+	last     int // the number of the last flight
+	waiting  []*part
+	late     *time.Timer // ends the wait while there are waiting parts
+	patience time.Duration
+}
+
+// enter begins a flight and returns its number, or puts the part into the queue and returns 0. The queue calls
+// landed with the number of a flight that is late.
+func (q *queue) enter(p *part, landed func(flight int)) (flight int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.inFlight == 0 {
+		return q.begin()
+	}
+	if q.waiting = append(q.waiting, p); len(q.waiting) == 1 {
+		flight := q.inFlight
+		q.late = time.AfterFunc(cmp.Or(q.patience, patience), func() { landed(flight) })
+	}
+	return 0
+}
+
+func (q *queue) begin() int {
+	q.last++
+	q.inFlight = q.last
+	return q.inFlight
+}
+
+// next ends the wait for a flight, and begins the next one with the returned parts. It returns 0 if nobody waits for
+// that flight.
+func (q *queue) next(flight int) (parts []*part, number int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.inFlight != flight {
+		return nil, 0 // it was late, so another one has begun
+	}
+	q.inFlight = 0
+	if q.late != nil {
+		q.late.Stop()
+		q.late = nil
+	}
+	if len(q.waiting) == 0 {
+		return nil, 0
+	}
+	parts, q.waiting = q.waiting, nil
+	return parts, q.begin()
+}
+
+// leave removes a part that has not been sent yet.
+func (q *queue) leave(p *part) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = slices.DeleteFunc(q.waiting, func(other *part) bool { return other == p })
+}
+
+// commit runs a transaction, together with others that wait at the same moment.
+func (s *Store) commit(ctx context.Context, txn Txn) (Result, error) {
+	if !txn.combines() {
+		return s.send(ctx, txn)
+	}
+	p := &part{txn, make(chan answer, 1)}
+	if flight := s.queue.enter(p, s.landed); flight != 0 {
+		defer s.landed(flight)
+		return s.send(ctx, txn)
+	}
+	select {
+	case a := <-p.answer:
+		return a.Result, a.err
+	case <-ctx.Done():
+		s.queue.leave(p)
+		return Result{}, plainError(ctx.Err())
+	}
+}
+
+// landed begins the next flight after one that has ended or is late.
+func (s *Store) landed(flight int) {
+	if parts, next := s.queue.next(flight); next != 0 {
+		go s.fly(parts, next)
+	}
+}
+
+// fly sends parts, and ends when all of them have their answers. Their callers may have stopped waiting.
+func (s *Store) fly(parts []*part, flight int) {
+	defer s.landed(flight)
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	defer cancel()
+	var sending sync.WaitGroup
+	batches := divide(parts)
+	for _, batch := range batches[1:] {
+		sending.Go(func() { s.answer(ctx, batch) })
+	}
+	s.answer(ctx, batches[0])
+	sending.Wait()
+}
+
+// answer sends parts as one etcd transaction. If etcd refuses it, one of them may be the reason, so each one then goes
+// alone.
+func (s *Store) answer(ctx context.Context, parts []*part) {
+	if len(parts) == 1 {
+		result, err := s.send(ctx, parts[0].Txn)
+		parts[0].answer <- answer{result, err}
+		return
+	}
+	txns := make([]Txn, len(parts))
+	for i, p := range parts {
+		txns[i] = p.Txn
+	}
+	results, err := s.together(ctx, txns)
+	if refused(err) {
+		var sending sync.WaitGroup
+		for _, p := range parts {
+			sending.Go(func() { s.answer(ctx, []*part{p}) })
+		}
+		sending.Wait()
+		return
+	}
+	for i, p := range parts {
+		if err != nil {
+			p.answer <- answer{err: err}
+		} else {
+			p.answer <- answer{Result: results[i]}
+		}
+	}
+}
+
+// refused reports whether etcd rejected a transaction because of its contents, before it changed anything.
+func refused(err error) bool {
+	var known rpctypes.EtcdError
+	code := status.Code(err)
+	if errors.As(err, &known) {
+		code = known.Code()
+	}
+	switch code {
+	case codes.NotFound, codes.InvalidArgument, codes.PermissionDenied, codes.ResourceExhausted:
+		return true
+	}
+	return false
+}
+
+// send runs one transaction.
+func (s *Store) send(ctx context.Context, txn Txn) (Result, error) {
+	response, err := s.client.Txn(ctx).If(compares(txn.If)...).Then(bare(txn.Then)...).Else(bare(txn.Else)...).Commit()
+	if err != nil {
+		return Result{}, plainError(err)
+	}
+	return resultOf(response.Succeeded, response.Header.Revision, response.Responses), nil
+}
+
+// together runs independent transactions as one, each with its own conditions.
+func (s *Store) together(ctx context.Context, txns []Txn) ([]Result, error) {
+	ops := make([]clientv3.Op, len(txns))
+	for i, txn := range txns {
+		ops[i] = clientv3.OpTxn(compares(txn.If), bare(txn.Then), bare(txn.Else))
+	}
+	response, err := s.client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return nil, plainError(err)
+	}
+	results := make([]Result, len(txns))
+	for i, r := range response.Responses {
+		own := r.GetResponseTxn()
+		results[i] = resultOf(own.GetSucceeded(), response.Header.Revision, own.GetResponses())
+	}
+	return results, nil
+}

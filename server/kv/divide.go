@@ -1,0 +1,158 @@
+package kv
+
+import (
+	"bytes"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// maxShared is the maximum size in bytes of a transaction that shares an etcd transaction with others. A larger one
+	// would delay them.
+	maxShared = 64 << 10
+	// perKey is the size that a condition or an operation adds to a request, apart from its keys and its value.
+	perKey = 32
+)
+
+// combines reports whether a transaction may share an etcd transaction. One that only reads does not: alone it needs
+// no entry in the log of the cluster. One that deletes a range does not, because its keys are unknown.
+func (t Txn) combines() bool {
+	changes := false
+	for _, list := range [2][]Op{t.Then, t.Else} {
+		for _, o := range list {
+			if o.op.IsDelete() && len(o.op.RangeBytes()) > 0 {
+				return false
+			}
+			changes = changes || !o.op.IsGet()
+		}
+	}
+	return changes && t.size() <= maxShared
+}
+
+// size is a little more than the size of the transaction's request in bytes.
+func (t Txn) size() (n int) {
+	for _, c := range t.If {
+		compared := c.cmp.GetCompare()
+		n += perKey + len(compared.Key) + len(compared.RangeEnd) + len(compared.GetValue())
+	}
+	for _, list := range [2][]Op{t.Then, t.Else} {
+		for _, o := range list {
+			n += perKey + len(o.op.KeyBytes()) + len(o.op.RangeBytes()) + len(o.op.ValueBytes())
+		}
+	}
+	return n
+}
+
+// width is the number of entries of the longest of the transaction's lists.
+func (t Txn) width() int { return max(len(t.If), len(t.Then), len(t.Else)) }
+
+// divide groups parts into transactions that etcd accepts. A part that depends on another one goes alone.
+func divide(parts []*part) (batches [][]*part) {
+	for len(parts) > 0 {
+		n, width, size := 0, 0, 0
+		for _, p := range parts {
+			// For etcd, a list of transactions is as long as the list itself and the longest list inside it.
+			width, size = max(width, p.width()), size+perKey+p.size()
+			if n > 0 && (n+1+width > MaxOps || size > MaxRequest) {
+				break
+			}
+			n++
+		}
+		together, alone := independent(parts[:n])
+		batches = append(batches, together)
+		for _, p := range alone {
+			batches = append(batches, []*part{p})
+		}
+		parts = parts[n:]
+	}
+	return batches
+}
+
+// span is a key, or the keys from first to end, that a part reads or writes.
+type span struct {
+	first, end []byte
+	part       int
+}
+
+// independent separates the parts of which no two write the same key and none reads a key that another one writes. The
+// first part is always among them.
+func independent(parts []*part) (together, alone []*part) {
+	var reads, writes []span
+	for i, p := range parts {
+		if p.Apart != "" {
+			writes = append(writes, span{first: []byte("\x00" + p.Apart), part: i}) // no key begins like this
+		}
+		for _, c := range p.If {
+			compared := c.cmp.GetCompare()
+			reads = append(reads, span{compared.Key, compared.RangeEnd, i})
+		}
+		for _, list := range [2][]Op{p.Then, p.Else} {
+			reads, writes = footprint(list, i, reads, writes)
+		}
+	}
+	slices.SortFunc(writes, func(a, b span) int {
+		if order := bytes.Compare(a.first, b.first); order != 0 {
+			return order
+		}
+		return a.part - b.part
+	})
+	dependent := make([]bool, len(parts))
+	for i := 1; i < len(writes); i++ {
+		if writes[i].part != writes[i-1].part && bytes.Equal(writes[i].first, writes[i-1].first) {
+			dependent[writes[i].part] = true
+		}
+	}
+	for _, r := range reads {
+		r.mark(writes, dependent)
+	}
+	for i, p := range parts {
+		if dependent[i] {
+			alone = append(alone, p)
+		} else {
+			together = append(together, p)
+		}
+	}
+	return together, alone
+}
+
+func footprint(ops []Op, part int, reads, writes []span) (r, w []span) {
+	for _, o := range ops {
+		s := span{o.op.KeyBytes(), o.op.RangeBytes(), part}
+		if o.op.IsGet() {
+			reads = append(reads, s)
+		} else {
+			writes = append(writes, s)
+		}
+	}
+	return reads, writes
+}
+
+// mark marks the later part of each pair of which one reads what the other one writes. The writes are sorted.
+func (s span) mark(writes []span, dependent []bool) {
+	from, _ := slices.BinarySearchFunc(writes, s.first, func(w span, key []byte) int { return bytes.Compare(w.first, key) })
+	for _, w := range writes[from:] {
+		switch {
+		case len(s.end) == 0 && !bytes.Equal(w.first, s.first), len(s.end) > 0 && bytes.Compare(w.first, s.end) >= 0:
+			return
+		case w.part != s.part:
+			dependent[max(w.part, s.part)] = true
+		}
+	}
+}
+
+func bare(ops []Op) []clientv3.Op {
+	list := make([]clientv3.Op, len(ops))
+	for i, o := range ops {
+		list[i] = o.op
+	}
+	return list
+}
+
+func compares(list []Cond) []clientv3.Cmp {
+	conditions := make([]clientv3.Cmp, len(list))
+	for i, c := range list {
+		conditions[i] = c.cmp
+	}
+	return conditions
+}
