@@ -14,12 +14,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// patience, unless a test sets another one, is the maximum time for which transactions wait for the answer to earlier ones. A request that hangs must
-// not hold up the others.
+// patience, unless a test sets another one, is the maximum time for which transactions wait for the answer to earlier
+// ones. A request that hangs must not hold up the others.
 const patience = 20 * time.Millisecond
 
 // part is a transaction that may share an etcd transaction with others.
 type part struct {
+	ctx context.Context // of the caller
 	Txn
 	answer chan answer // has room for one
 }
@@ -93,7 +94,7 @@ func (s *Store) commit(ctx context.Context, txn Txn) (Result, error) {
 	if !txn.combines() {
 		return s.send(ctx, txn)
 	}
-	p := &part{txn, make(chan answer, 1)}
+	p := &part{ctx, txn, make(chan answer, 1)}
 	if flight := s.queue.enter(p, s.landed); flight != 0 {
 		defer s.landed(flight)
 		return s.send(ctx, txn)
@@ -114,28 +115,28 @@ func (s *Store) landed(flight int) {
 	}
 }
 
-// fly sends parts, and ends when all of them have their answers. Their callers may have stopped waiting.
+// fly sends parts, and ends when all of them have their answers.
 func (s *Store) fly(parts []*part, flight int) {
 	defer s.landed(flight)
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
-	defer cancel()
 	var sending sync.WaitGroup
 	batches := divide(parts)
 	for _, batch := range batches[1:] {
-		sending.Go(func() { s.answer(ctx, batch) })
+		sending.Go(func() { s.answer(batch) })
 	}
-	s.answer(ctx, batches[0])
+	s.answer(batches[0])
 	sending.Wait()
 }
 
-// answer sends parts as one etcd transaction. If etcd refuses it, one of them may be the reason, so each one then goes
-// alone.
-func (s *Store) answer(ctx context.Context, parts []*part) {
+// answer sends parts as one etcd transaction, even if some of the callers stop waiting. If etcd refuses it, one of them
+// may be the reason, so each one then goes alone, if its caller still waits.
+func (s *Store) answer(parts []*part) {
 	if len(parts) == 1 {
-		result, err := s.send(ctx, parts[0].Txn)
+		result, err := s.send(parts[0].ctx, parts[0].Txn)
 		parts[0].answer <- answer{result, err}
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	defer cancel()
 	txns := make([]Txn, len(parts))
 	for i, p := range parts {
 		txns[i] = p.Txn
@@ -144,7 +145,7 @@ func (s *Store) answer(ctx context.Context, parts []*part) {
 	if refused(err) {
 		var sending sync.WaitGroup
 		for _, p := range parts {
-			sending.Go(func() { s.answer(ctx, []*part{p}) })
+			sending.Go(func() { s.answer([]*part{p}) })
 		}
 		sending.Wait()
 		return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/kv/memory"
@@ -21,6 +22,7 @@ type slowLink struct {
 	mu       sync.Mutex
 	requests int
 	after    error         // of the requests from now on
+	refuses  error         // of the next request
 	hangs    chan struct{} // the next request waits for it
 }
 
@@ -41,8 +43,8 @@ func (s *slowLink) carry(ctx context.Context, request string) (before, after err
 	}
 	s.mu.Lock()
 	s.requests++
-	after, hangs := s.after, s.hangs
-	s.hangs = nil
+	before, after, hangs := s.refuses, s.after, s.hangs
+	s.refuses, s.hangs = nil, nil
 	s.mu.Unlock()
 	if hangs != nil {
 		<-hangs
@@ -51,7 +53,7 @@ func (s *slowLink) carry(ctx context.Context, request string) (before, after err
 	case <-ctx.Done():
 	case <-time.After(5 * time.Millisecond):
 	}
-	return nil, after
+	return before, after
 }
 
 func (s *slowLink) sent() int {
@@ -141,6 +143,14 @@ func TestDependentTransactionsShareNothing(t *testing.T) {
 	}
 }
 
+// A transaction that reads all keys depends on every other one.
+func TestReadingAllKeysSharesNothing(t *testing.T) {
+	overSlowLink(t, func(t *testing.T, s *slowLink) {
+		outcomes := s.together(t, putting("a"), kv.Txn{Then: []kv.Op{kv.ReadUnder(""), kv.Put("b", nil)}})()
+		assert.NotEqual(t, outcomes[0].Revision, outcomes[1].Revision)
+	})
+}
+
 // Transactions are independent if the ranges that one reads end before the key that the other one changes.
 func TestNeighboursShareARequest(t *testing.T) {
 	overSlowLink(t, func(t *testing.T, s *slowLink) {
@@ -195,6 +205,51 @@ func TestACallerGivesUp(t *testing.T) {
 	}
 }
 
+// After a refusal, nothing is sent for a caller that gave up meanwhile.
+func TestACallerGivesUpBeforeARefusal(t *testing.T) {
+	overSlowLink(t, func(t *testing.T, s *slowLink) {
+		ctx, cancel := context.WithCancel(t.Context())
+		outcomes := s.together(t, putting("a"))
+		s.mu.Lock()
+		s.refuses = rpctypes.ErrGRPCDuplicateKey
+		s.mu.Unlock()
+		var given sync.WaitGroup
+		given.Go(func() {
+			_, err := s.Commit(ctx, putting("b"))
+			assert.ErrorIs(t, err, context.Canceled)
+		})
+		time.Sleep(7 * time.Millisecond)
+		assert.Equal(t, 2, s.sent(), "the shared request is in flight")
+		cancel()
+		given.Wait()
+		require.NoError(t, outcomes()[0].err)
+		keys, err := s.Keys(t.Context(), "")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"a", "first"}, keys)
+	})
+}
+
+// Close ends the transactions that wait, even behind a request that hangs.
+func TestCloseEndsWaitingTransactions(t *testing.T) {
+	overSlowLink(t, func(t *testing.T, s *slowLink) {
+		s.hangs = make(chan struct{})
+		hangs := s.hangs
+		var committing sync.WaitGroup
+		for i := range 3 {
+			committing.Go(func() {
+				_, err := s.Commit(t.Context(), putting(fmt.Sprint(i)))
+				assert.Error(t, err)
+				if i == 2 {
+					close(hangs)
+				}
+			})
+			synctest.Wait()
+		}
+		require.NoError(t, s.Close())
+		committing.Wait()
+	})
+}
+
 // A request that hangs holds up the transactions after it for a moment only, and those that come later not at all.
 func TestAHangingRequestHoldsUpNothing(t *testing.T) {
 	overSlowLink(t, func(t *testing.T, s *slowLink) {
@@ -219,8 +274,11 @@ func TestARefusedTransactionAffectsNoOther(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *kv.Store) {
 		waiting := kv.Hold(s)
 		var committing sync.WaitGroup
+		ended, err := s.Countdown(t.Context(), time.Minute)
+		require.NoError(t, err)
+		require.NoError(t, ended.Close(t.Context()))
 		errs := make([]error, 4)
-		for i, op := range []kv.Op{kv.Put("a", nil), kv.PutKept("missing", nil), kv.Put("b", nil), kv.PutBound("c", nil, &kv.Lease{})} {
+		for i, op := range []kv.Op{kv.Put("a", nil), kv.PutKept("missing", nil), kv.Put("b", nil), kv.PutBound("c", nil, ended)} {
 			committing.Go(func() { _, errs[i] = s.Commit(t.Context(), kv.Txn{Then: []kv.Op{op}}) })
 		}
 		waiting(t, 4)
@@ -228,9 +286,10 @@ func TestARefusedTransactionAffectsNoOther(t *testing.T) {
 		assert.NoError(t, errs[0])
 		assert.Error(t, errs[1])
 		assert.NoError(t, errs[2])
+		assert.Error(t, errs[3])
 		keys, err := s.Keys(t.Context(), "")
 		require.NoError(t, err)
-		assert.Equal(t, []string{"a", "b", "c"}, keys)
+		assert.Equal(t, []string{"a", "b"}, keys)
 	})
 }
 

@@ -132,13 +132,21 @@ func footprint(ops []Op, part int, reads, writes []span) (r, w []span) {
 func (s span) mark(writes []span, dependent []bool) {
 	from, _ := slices.BinarySearchFunc(writes, s.first, func(w span, key []byte) int { return bytes.Compare(w.first, key) })
 	for _, w := range writes[from:] {
-		switch {
-		case len(s.end) == 0 && !bytes.Equal(w.first, s.first), len(s.end) > 0 && bytes.Compare(w.first, s.end) >= 0:
+		if !s.contains(w.first) {
 			return
-		case w.part != s.part:
+		}
+		if w.part != s.part {
 			dependent[max(w.part, s.part)] = true
 		}
 	}
+}
+
+// contains reports whether the span contains a key that is not before its first one. An end of one zero byte means no end.
+func (s span) contains(key []byte) bool {
+	if len(s.end) == 0 {
+		return bytes.Equal(key, s.first)
+	}
+	return string(s.end) == "\x00" || bytes.Compare(key, s.end) < 0
 }
 
 func bare(ops []Op) []clientv3.Op {

@@ -16,18 +16,19 @@ func SetSizes(t *testing.T, segment, grow int64, snapshots uint64) {
 	t.Cleanup(func() { wal.SegmentSizeBytes, growth, snapshotCount = formerSegment, formerGrowth, formerSnapshots })
 }
 
-// Hold makes the transactions of a store wait. The returned function lets them go once a number of them waits.
+// Hold makes the transactions of a store wait. The returned function lets them go once a number of them waits. Nothing
+// is late before that, however slow the machine is.
 func Hold(s *Store) func(t *testing.T, waiting int) {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
-	s.queue.patience = time.Minute
+	s.queue.patience, s.timeout = time.Minute, time.Minute
 	flight := s.queue.begin()
 	return func(t *testing.T, waiting int) {
 		require.Eventually(t, func() bool {
 			s.queue.mu.Lock()
 			defer s.queue.mu.Unlock()
 			return len(s.queue.waiting) == waiting
-		}, defaultTimeout, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 		s.landed(flight)
 	}
 }
