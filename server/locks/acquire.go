@@ -165,8 +165,8 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 		err = tooMany
 	case err == nil && readConflicts(result.Reads).gone:
 		err = ErrGivenUp
-	case err == nil && readConflicts(result.Reads).granted:
-		err = t.grantedBefore(ctx, own, readConflicts(result.Reads).home, result.Revision)
+	case err == nil && readConflicts(result.Reads).granted > 0:
+		err = t.grantedBefore(ctx, own, readConflicts(result.Reads))
 	}
 	if err != nil || !result.Held {
 		t.mirror.own.drop(beatOf(keys[0]))
@@ -235,7 +235,7 @@ type found struct {
 	waited  bool
 	stub    []byte
 	gone    bool   // the acquisition has been given up
-	granted bool   // a request with the same ticket has its lease
+	granted int64  // the revision at which a request with the same ticket got its lease; 0 for none
 	home    string // the first key of that lease
 	// confirm holds while the store matches this server's view. It is nil for an answer of the store.
 	confirm []kv.Cond
@@ -267,7 +267,7 @@ func readConflicts(reads [][]kv.Entry) found {
 				f.gone = true
 				continue
 			case strings.HasPrefix(e.Key, askedPrefix):
-				f.granted, f.home = true, string(e.Value)
+				f.granted, f.home = e.Modified, string(e.Value)
 				continue
 			}
 			other, ok := decodeClaim(e)

@@ -116,15 +116,15 @@ func leaseOf(key string) string {
 
 // grantedBefore returns [errGranted] when this server's view has the lease with the ticket, or has seen its end. It
 // fails with *[InvalidError] if that lease is for another place: asking again would never end.
-func (t *Table) grantedBefore(ctx context.Context, own *ticket, home string, revision int64) error {
-	if err := t.hear(ctx, revision); err != nil {
+func (t *Table) grantedBefore(ctx context.Context, own *ticket, f found) error {
+	if err := t.hear(ctx, f.granted); err != nil {
 		return err
 	}
 	m := t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := m.homes[home]
-	if home == "" || h != nil && !own.got(h.claim) {
+	h := m.homes[f.home]
+	if f.home == "" || h != nil && !own.got(h.claim) {
 		return errOtherLock
 	}
 	return errGranted

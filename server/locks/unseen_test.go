@@ -286,3 +286,27 @@ func TestOneTicketGetsOneLease(t *testing.T) {
 		})
 	}
 }
+
+// A request with the ticket of a grant is refused at the revision of some other change, which this server's view of the
+// locks never shows. The request waits for the grant only.
+func TestTheTicketOfAGrantWaitsForNoOtherChange(t *testing.T) {
+	table, store, _ := opensFaulty(t)
+	r := Request{Paths: []Path{{"a"}}, Mode: Shared, Holder: Holder{ID: "ann"}, TTL: time.Minute, Ticket: "x"}
+	var first Lease
+	store.set(func(f *faulty) {
+		f.before = func(txn kv.Txn) error {
+			if !grants(txn) {
+				return nil
+			}
+			store.set(func(f *faulty) { f.before = nil })
+			var err error
+			if first, err = table.Acquire(t.Context(), r); err == nil {
+				_, err = store.Store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("rooms/r", nil)}})
+			}
+			return err
+		}
+	})
+	second, err := table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	assert.Equal(t, first.Token, second.Token)
+}
