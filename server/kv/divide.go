@@ -78,7 +78,11 @@ type span struct {
 // independent separates the parts of which no two write the same key and none reads a key that another one writes. The
 // first part is always among them.
 func independent(parts []*part) (together, alone []*part) {
-	var reads, writes []span
+	n := 0
+	for _, p := range parts {
+		n += len(p.If) + len(p.Then) + len(p.Else) + 1
+	}
+	reads, writes := make([]span, 0, n), make([]span, 0, n)
 	for i, p := range parts {
 		if p.Apart != "" {
 			writes = append(writes, span{first: []byte("\x00" + p.Apart), part: i}) // no key begins like this

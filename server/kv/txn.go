@@ -12,32 +12,40 @@ import (
 // Cond is a condition of a transaction.
 type Cond struct{ cmp clientv3.Cmp }
 
-// Absent holds if the key does not exist.
-func Absent(key string) Cond {
-	return Cond{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
+// created compares the revision that created a key, with 0 for a key that does not exist. It fills etcd's comparison in
+// place, since each of the client's functions would copy it by reflection.
+func created(key string, result pb.Compare_CompareResult, revision int64) (c Cond) {
+	compared := c.cmp.GetCompare()
+	compared.Key, compared.Target, compared.Result = []byte(key), pb.Compare_CREATE, result
+	compared.TargetUnion = &pb.Compare_CreateRevision{CreateRevision: revision}
+	return c
 }
+
+// Absent holds if the key does not exist.
+func Absent(key string) Cond { return created(key, pb.Compare_EQUAL, 0) }
 
 // Exists holds if the key exists.
-func Exists(key string) Cond {
-	return Cond{clientv3.Compare(clientv3.CreateRevision(key), ">", 0)}
-}
+func Exists(key string) Cond { return created(key, pb.Compare_GREATER, 0) }
 
 // NoneUnder holds if no key begins with prefix.
-func NoneUnder(prefix string) Cond {
-	return Cond{clientv3.Compare(clientv3.CreateRevision(prefix), "=", 0).WithPrefix()}
-}
+func NoneUnder(prefix string) Cond { return NoneBetween(prefix, clientv3.GetPrefixRangeEnd(prefix)) }
 
 // NoneBetween holds if no key exists from first, inclusive, to end, exclusive.
 func NoneBetween(first, end string) Cond {
-	return Cond{clientv3.Compare(clientv3.CreateRevision(first), "=", 0).WithRange(end)}
+	c := Absent(first)
+	c.cmp.GetCompare().RangeEnd = []byte(end)
+	return c
 }
 
 // Unchanged holds if the entry has not changed since it was read. For a key that did not exist, use [Absent].
 func Unchanged(e Entry) Cond { return ChangedAt(e.Key, e.Modified) }
 
 // ChangedAt holds if revision is the last one that changed the key. Revision 0 holds for a key that does not exist.
-func ChangedAt(key string, revision int64) Cond {
-	return Cond{clientv3.Compare(clientv3.ModRevision(key), "=", revision)}
+func ChangedAt(key string, revision int64) (c Cond) {
+	compared := c.cmp.GetCompare()
+	compared.Key, compared.Target = []byte(key), pb.Compare_MOD
+	compared.TargetUnion = &pb.Compare_ModRevision{ModRevision: revision}
+	return c
 }
 
 // CreatedAt holds if the key exists and revision created it. It never holds for 0.
@@ -45,12 +53,15 @@ func CreatedAt(key string, revision int64) Cond {
 	if revision == 0 {
 		revision = -1 // 0 would hold for an absent key
 	}
-	return Cond{clientv3.Compare(clientv3.CreateRevision(key), "=", revision)}
+	return created(key, pb.Compare_EQUAL, revision)
 }
 
 // Holds holds if the key exists and has this value.
-func Holds(key string, value []byte) Cond {
-	return Cond{clientv3.Compare(clientv3.Value(key), "=", string(value))}
+func Holds(key string, value []byte) (c Cond) {
+	compared := c.cmp.GetCompare()
+	compared.Key, compared.Target = []byte(key), pb.Compare_VALUE
+	compared.TargetUnion = &pb.Compare_Value{Value: value}
+	return c
 }
 
 // Op is an operation of a transaction.

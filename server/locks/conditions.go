@@ -35,26 +35,41 @@ func (w *preconditions) clear(c claim) {
 		default:
 			w.none(at)
 		}
-		w.noneAbove(claimPrefix, p)
+		for _, above := range p.ancestors() {
+			w.none(node(claimPrefix, above) + exclusiveMark)
+		}
 	}
 }
 
 // first requires that no conflicting request waits. It is for a request that is not in the queue itself.
 func (w *preconditions) first(c claim) {
+	for _, prefix := range c.waits() {
+		w.none(prefix)
+	}
+}
+
+// unwanted returns the conditions that no conflicting request waits.
+func (c claim) unwanted() (conditions []kv.Cond) {
+	for _, prefix := range c.waits() {
+		conditions = append(conditions, kv.NoneUnder(prefix))
+	}
+	return conditions
+}
+
+// waits returns the prefixes of the keys of requests that conflict with the claim.
+func (c claim) waits() (prefixes []string) {
 	for _, p := range c.Paths {
 		at := node(waitPrefix, p)
 		if c.Mode == Shared {
 			at += exclusiveMark
 		}
-		w.none(at)
-		w.noneAbove(waitPrefix, p)
+		prefixes = append(prefixes, at)
+		for _, above := range p.ancestors() {
+			prefixes = append(prefixes, node(waitPrefix, above)+exclusiveMark)
+		}
 	}
-}
-
-func (w *preconditions) noneAbove(under string, p Path) {
-	for _, above := range p.ancestors() {
-		w.none(node(under, above) + exclusiveMark)
-	}
+	slices.Sort(prefixes)
+	return slices.Compact(prefixes)
 }
 
 func (w *preconditions) between(first, end string) {

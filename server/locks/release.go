@@ -187,9 +187,7 @@ func unlessEnded(err error) error {
 // may lag, so the transaction for Released confirms that nobody waits. Both also run the further operations.
 func (t *Table) giveBack(ctx context.Context, s storedLease, ops []kv.Op, conditions ...kv.Cond) (bool, error) {
 	if !t.wanted(s) {
-		var w preconditions
-		w.first(s.claim)
-		if ended, err := t.end(ctx, s, Change{Reason: Released}, ops, append(w.conditions, conditions...)...); ended || err != nil {
+		if ended, err := t.end(ctx, s, Change{Reason: Released}, ops, append(s.unwanted(), conditions...)...); ended || err != nil {
 			return ended, err
 		}
 	}
