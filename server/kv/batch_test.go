@@ -324,7 +324,7 @@ func TestSharedRequestsHaveLimits(t *testing.T) {
 // Counters that many goroutines increase by compare-and-swap lose no increase, whatever shares a request.
 func TestSharedRequestsLoseNothing(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *kv.Store) {
-		const counters, goroutines, each = 5, 20, 20
+		const counters, goroutines, each = 5, 20, 10
 		var counting sync.WaitGroup
 		for g := range goroutines {
 			counting.Go(func() {
