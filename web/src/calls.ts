@@ -5,7 +5,7 @@
 const much = 1 << 20;
 
 /** Microtasks in which an answer of Go reaches the page: then no further message needs to say that the call has returned. */
-const answerTurns = 12;
+export const answerTurns = 12;
 
 interface Sync { [method: string]: (...args: unknown[]) => unknown }
 

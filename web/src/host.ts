@@ -82,8 +82,9 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
   });
   watchHidden((hidden) => worker.postMessage({ kind: "hidden", hidden } satisfies ToWorker), ended);
   const watched = watch(worker, () => calls.size > 0, (why) => died(why, true), ended);
-  worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+  const heard = (data: FromWorker): void => {
     switch (data.kind) {
+      case "several": return data.messages.forEach(heard);
       case "ready":
         serves = true;
         return clients.get(data.client)?.ready();
@@ -101,6 +102,7 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
       }
     }
   };
+  worker.onmessage = ({ data }: MessageEvent<FromWorker>) => heard(data);
   return {
     journal,
     loaded: async () => {

@@ -73,6 +73,7 @@ export type ToWorker =
 export type FromWorker =
   | { kind: "ready"; client: number }
   | { kind: "event"; client: number; event: RawEvent }
+  | { kind: "several"; messages: FromWorker[] }  // events, and the message after them
   | { kind: "died"; why: string }
   | { kind: "ended" } | { kind: "pong" }         // see watch.ts
   | { kind: "file call"; bytes: number }         // see calls.ts

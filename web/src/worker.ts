@@ -6,16 +6,33 @@ import { Database } from "../../opfs/database.js";
 import { Journals } from "../../opfs/journal.js";
 import { SaveWriter } from "../../opfs/savewriter.js";
 import { Tables } from "../../opfs/tables.js";
-import { watchCalls } from "./calls";
+import { answerTurns, watchCalls } from "./calls";
 import { type Open, startGo } from "./go";
 import type { Loan } from "./lend";
 import { lending } from "./lending";
-import type { Callback, Exports, FromWorker, Reason, ToWorker } from "./protocol";
+import type { Callback, Exports, FromWorker, RawEvent, Reason, ToWorker } from "./protocol";
 
 const scope = self as unknown as { postMessage(message: FromWorker, transfer: Transferable[]): void; onmessage: ((e: MessageEvent<ToWorker>) => void) | null };
+/** Messages that the page gets together, because each one wakes it: events wait for the answer that Go gives with them. */
+let waiting: FromWorker[] = [], buffers: ArrayBuffer[] = [];
+const send = (): void => {
+  const messages = waiting, moved = buffers;
+  waiting = [];
+  buffers = [];
+  if (messages.length) scope.postMessage(messages.length > 1 ? { kind: "several", messages } : messages[0]!, moved);
+};
+const sendLater = (turns: number): void => turns ? queueMicrotask(() => sendLater(turns - 1)) : send();
+const add = (message: FromWorker, value: unknown): number => {
+  buffers.push(...buffersOf(value));
+  return waiting.push(message);
+};
 const post = (message: FromWorker, value?: unknown): void => {
-  scope.postMessage(message, buffersOf(value));
+  add(message, value);
+  send();
   returned();
+};
+const tell = (client: number, event: RawEvent): void => {
+  if (add({ kind: "event", client, event }, event) === 1) sendLater(answerTurns);
 };
 
 let program: Promise<Open> | undefined;
@@ -29,10 +46,14 @@ const aborts = new Map<number, AbortController>();
 const callbacks = new Map<number, { resolve: () => void; reject: (reason: unknown) => void }>();
 let lastCallback = 0;
 
-const returned = watchCalls((bytes) => scope.postMessage({ kind: "file call", bytes }, []), () => post({ kind: "pong" }));
+const returned = watchCalls((bytes) => {
+  send();
+  scope.postMessage({ kind: "file call", bytes }, []);
+}, () => post({ kind: "pong" }));
 const end = self.close.bind(self);
 self.close = () => {
-  post({ kind: "ended" });
+  send();
+  scope.postMessage({ kind: "ended" }, []);
   end();
 };
 
@@ -41,7 +62,7 @@ scope.onmessage = ({ data }) => {
     case "start": {
       const { client, module, config } = data;
       program ??= startGo(module, (why) => post({ kind: "died", why: String(why) }), port, { tables, writer: new SaveWriter(), journals, database: new Database() });
-      const exports = program.then((open) => open(config, (event) => post({ kind: "event", client, event }, event)));
+      const exports = program.then((open) => open(config, (event) => tell(client, event)));
       clients.set(client, exports);
       exports.then(() => post({ kind: "ready", client }), ({ message }: Error) => post({ kind: "died", why: message }));
       break;
