@@ -110,7 +110,8 @@ func TestEarlyGrantIsStolenDuringItsRelease(t *testing.T) {
 		globalThis.late = []
 		const {set, get} = Object.getOwnPropertyDescriptor(Worker.prototype, 'onmessage')
 		Object.defineProperty(Worker.prototype, 'onmessage', {get, set(run) {
-			set.call(this, event => event.data.kind === 'release' && globalThis.late ? late.push(() => run.call(this, event)) : run.call(this, event))
+			const releases = ({messages, kind}) => messages ? messages.some(releases) : kind === 'release'
+			set.call(this, event => releases(event.data) && globalThis.late ? late.push(() => run.call(this, event)) : run.call(this, event))
 		}})
 		null`, nil)
 	tab.MustEval("await start("+later+"); null", nil)

@@ -38,7 +38,9 @@ before(StorageManager.prototype, "getDirectory", "files");
 globalThis.Worker = class extends Worker {
   constructor(...args) {
     super(...args);
-    this.addEventListener("message", ({ data }) => step(`from the worker: ${data.event?.type ?? data.kind ?? "an answer"}`));
+    this.addEventListener("message", ({ data }) => {
+      for (const { event, kind } of data.messages ?? [data]) step(`from the worker: ${event?.type ?? kind ?? "an answer"}`);
+    });
   }
 };
 
