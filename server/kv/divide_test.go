@@ -13,7 +13,7 @@ func TestBatchesAreWithinTheLimits(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 200 {
+	for range 40 {
 		longest, largest := 1+r.IntN(MaxOps), 1+r.IntN(maxShared)
 		var parts []*part
 		seen := map[*part]int{}

@@ -67,6 +67,7 @@ func TestDiskFilledByOtherPrograms(t *testing.T) {
 	kv.SetSizes(t, segment, 6<<20, 50)
 	for _, left := range []int64{0, 4 << 10, 64 << 10, 512 << 10, segment} {
 		t.Run(fmt.Sprint(left), func(t *testing.T) {
+			t.Parallel()
 			dir := small(t, 64)
 			config := kv.Config{DataDir: filepath.Join(dir, "d")}
 			s, err := kv.Open(t.Context(), config)
