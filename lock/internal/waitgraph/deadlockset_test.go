@@ -75,9 +75,11 @@ func TestDeadlockSets(t *testing.T) {
 			all = slices.DeleteFunc(all, func(s *Waiter[string]) bool { return slices.Contains(victims, s.ID) })
 		}
 	})
-	assert.Greater(t, withSlots, 5)
-	assert.Greater(t, knots, 10)
-	assert.Greater(t, free, 10)
+	if !testing.Short() { // which draws a fifth of the graphs
+		assert.Greater(t, withSlots, 5)
+		assert.Greater(t, knots, 10)
+		assert.Greater(t, free, 10)
+	}
 }
 
 // deadlocked removes the waiters that can get what they wait for, one at a time, and returns the rest.
