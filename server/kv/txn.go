@@ -141,7 +141,8 @@ func (s *Store) Commit(ctx context.Context, txn Txn) (Result, error) {
 }
 
 // CommitEach runs independent transactions at one revision, for little more than the cost of one. It reports for each
-// whether its conditions held. No two of them may change the same key. It does not return the results of their reads.
+// whether its conditions held. No two of them may change the same key. Their number and the length of their longest list
+// together are at most [MaxOps]. It does not return the results of their reads.
 func (s *Store) CommitEach(ctx context.Context, txns []Txn) ([]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

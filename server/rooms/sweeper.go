@@ -132,10 +132,13 @@ func (w *sweeper) bury(ctx context.Context, d deadPeer, now time.Time) error {
 	return err
 }
 
+// removeBatch is how many entries one transaction removes, under at most two conditions each. Etcd counts these too.
+const removeBatch = kv.MaxOps - 2
+
 // remove deletes the entries that have not changed since they were read, under the further conditions. It returns the
 // deleted ones.
 func (w *sweeper) remove(ctx context.Context, gone []kv.Entry, conditions ...kv.Cond) (removed []kv.Entry, err error) {
-	for batch := range slices.Chunk(gone, kv.MaxOps) {
+	for batch := range slices.Chunk(gone, removeBatch) {
 		var txns []kv.Txn
 		for _, e := range batch {
 			txns = append(txns, kv.Txn{If: append([]kv.Cond{kv.Unchanged(e)}, conditions...), Then: []kv.Op{kv.Delete(e.Key)}})

@@ -167,3 +167,21 @@ func TestRoomThatChangesAgainIsNotClosed(t *testing.T) {
 	assert.Len(t, keys(t, store, roomPrefix), 1)
 	ann.quiet("it is still there")
 }
+
+// More registrations than one transaction holds are removed: those of a dead instance, and those of the own instance
+// without a socket.
+func TestManyRegistrationsAreRemoved(t *testing.T) {
+	store := kvtest.Open(t)
+	a := start(t, Config{Store: store, Heartbeat: 20 * time.Millisecond, Dead: 200 * time.Millisecond, Grace: 50 * time.Millisecond})
+	for range 4 {
+		var registrations []kv.Op
+		for range kv.MaxOps / 2 {
+			registrations = append(registrations, kv.Put(socketPrefix+newToken(), []byte("dead")),
+				kv.Put(socketPrefix+newToken(), []byte(a.config.Instance)))
+		}
+		must(store.Commit(t.Context(), kv.Txn{Then: registrations}))(t)
+	}
+	must(store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(instancePrefix+"dead", encodeTime(time.Now()))}}))(t)
+	eventually(t, "all registrations are gone", func() bool { return len(keys(t, store, socketPrefix)) == 0 })
+	eventually(t, "the sign of life is gone", func() bool { return keys(t, store, instancePrefix)["dead"] == "" })
+}
