@@ -145,7 +145,7 @@ func (s *Store) answer(parts []*part) {
 	if refused(err) {
 		var sending sync.WaitGroup
 		for _, p := range parts {
-			sending.Go(func() { s.answer([]*part{p}) })
+			sending.Go(func() { s.again(p, err) })
 		}
 		sending.Wait()
 		return
@@ -159,7 +159,24 @@ func (s *Store) answer(parts []*part) {
 	}
 }
 
-// refused reports whether etcd rejected a transaction because of its contents, before it changed anything.
+// again sends a part alone after the refusal of the shared transaction. A store without space is an exception: etcd
+// carries out the first transaction that exceeds its quota, and then refuses it. So a part that puts something is not
+// sent again, and the outcome of any other one is known only if its conditions still hold.
+func (s *Store) again(p *part, refusal error) {
+	full := errors.Is(refusal, ErrFull)
+	if full && p.puts() {
+		p.answer <- answer{err: refusal}
+		return
+	}
+	result, err := s.send(p.ctx, p.Txn)
+	if err == nil && full && !result.Held {
+		result, err = Result{}, refusal
+	}
+	p.answer <- answer{result, err}
+}
+
+// refused reports whether etcd rejected a transaction because of its contents or its size. Unless the store is full, it
+// has changed nothing.
 func refused(err error) bool {
 	var known rpctypes.EtcdError
 	code := status.Code(err)

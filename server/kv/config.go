@@ -27,7 +27,8 @@ var (
 	ErrUnavailable = errors.New("the store is unavailable")
 	// ErrTooLarge means that a transaction exceeds [MaxOps] or [MaxRequest].
 	ErrTooLarge = errors.New("the transaction is too large")
-	// ErrFull means that the store has no space left. Nothing was written.
+	// ErrFull means that the store has no space left. The outcome of a transaction is unknown, as after any error: etcd
+	// carries out the first one that exceeds its quota.
 	ErrFull = errors.New("the store is full")
 	// ErrInUse means that another process has the data directory open.
 	ErrInUse = errors.New("the data directory is in use")

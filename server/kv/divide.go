@@ -30,6 +30,11 @@ func (t Txn) combines() bool {
 	return changes && t.size() <= maxShared
 }
 
+// puts reports whether the transaction may set a key.
+func (t Txn) puts() bool {
+	return slices.ContainsFunc(t.Then, Op.Puts) || slices.ContainsFunc(t.Else, Op.Puts)
+}
+
 // size is a little more than the size of the transaction's request in bytes.
 func (t Txn) size() (n int) {
 	for _, c := range t.If {
