@@ -22,6 +22,7 @@ const patience = 20 * time.Millisecond
 type part struct {
 	ctx context.Context // of the caller
 	Txn
+	limit  time.Time   // the caller waits no longer
 	answer chan answer // has room for one
 }
 
@@ -89,12 +90,12 @@ func (q *queue) leave(p *part) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(other *part) bool { return other == p })
 }
 
-// commit runs a transaction, together with others that wait at the same moment.
-func (s *Store) commit(ctx context.Context, txn Txn) (Result, error) {
+// commit runs a transaction until a limit, together with others that wait at the same moment.
+func (s *Store) commit(ctx context.Context, txn Txn, limit time.Time) (Result, error) {
 	if !txn.combines() {
 		return s.send(ctx, txn)
 	}
-	p := &part{ctx, txn, make(chan answer, 1)}
+	p := &part{ctx, txn, limit, make(chan answer, 1)}
 	if flight := s.queue.enter(p, s.landed); flight != 0 {
 		defer s.landed(flight)
 		return s.send(ctx, txn)
@@ -127,15 +128,16 @@ func (s *Store) fly(parts []*part, flight int) {
 	sending.Wait()
 }
 
-// answer sends parts as one etcd transaction, even if some of the callers stop waiting. If etcd refuses it, one of them
-// may be the reason, so each one then goes alone, if its caller still waits.
+// answer sends parts as one etcd transaction, even if some of the callers stop waiting. It ends with the limit of the
+// first one, whose next steps could otherwise come before its transaction. If etcd refuses it, one of them may be the
+// reason, so each one then goes alone, if its caller still waits.
 func (s *Store) answer(parts []*part) {
 	if len(parts) == 1 {
 		result, err := s.send(parts[0].ctx, parts[0].Txn)
 		parts[0].answer <- answer{result, err}
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	ctx, cancel := context.WithDeadline(context.Background(), parts[0].limit)
 	defer cancel()
 	txns := make([]Txn, len(parts))
 	for i, p := range parts {

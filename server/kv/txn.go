@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -132,10 +133,11 @@ type Result struct {
 // several callers that wait at the same moment may share one etcd transaction and its revision, if none of them reads or
 // changes what another one changes. Each one has its own conditions and its own result.
 func (s *Store) Commit(ctx context.Context, txn Txn) (Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	limit := time.Now().Add(s.timeout)
+	ctx, cancel := context.WithDeadline(ctx, limit)
 	defer cancel()
 	ctx, done := traces.Step(ctx, "etcd transaction")
-	result, err := s.commit(ctx, txn)
+	result, err := s.commit(ctx, txn, limit)
 	done(err)
 	return result, err
 }

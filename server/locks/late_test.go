@@ -1,0 +1,90 @@
+package locks_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/memory"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+// hanging is a store in memory on whose link single transactions hang.
+type hanging struct {
+	*kv.Store
+	mu   sync.Mutex
+	next chan struct{} // the next transaction waits for it
+}
+
+func openHanging(t *testing.T) (*locks.Table, *hanging) {
+	t.Helper()
+	m, s := memory.New(), &hanging{}
+	s.Store = m.Client(func(_ context.Context, request string) (before, after error) {
+		if request != "txn" {
+			return nil, nil
+		}
+		if wait := s.hang(nil); wait != nil {
+			<-wait
+		}
+		return nil, nil
+	})
+	table, err := locks.Open(t.Context(), s, locks.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { table.Close(); assert.NoError(t, s.Close()); m.Close() })
+	return table, s
+}
+
+// hang makes the next transaction wait for a channel, and returns the former one.
+func (s *hanging) hang(next chan struct{}) (former chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	former, s.next = s.next, next
+	return former
+}
+
+// A request's place in the queue is on its way, together with another change, when the request gives up. The place must
+// not come after the request has left: nobody would remove it.
+func TestNoPlaceComesAfterItsRequestHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, store := openHanging(t)
+		held, err := table.Acquire(t.Context(), want(ann, at("a")))
+		require.NoError(t, err)
+		synctest.Wait() // the table sees it
+		var running sync.WaitGroup
+		change := func(key string) {
+			running.Go(func() { _, _ = store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(key, nil)}}) })
+			synctest.Wait()
+		}
+		earlier, shared := make(chan struct{}), make(chan struct{})
+		store.hang(earlier)
+		change("x")
+		store.hang(shared)
+		begun := time.Now()
+		running.Go(func() {
+			r := want(bob, at("a"))
+			r.Wait = time.Hour
+			_, err := table.Acquire(t.Context(), r)
+			assert.ErrorIs(t, err, kv.ErrUnavailable)
+		})
+		synctest.Wait()
+		change("y")
+		time.Sleep(30 * time.Millisecond) // bob's place and y are on their way
+		close(earlier)
+		time.Sleep(time.Second)
+		change("z") // so that nothing waits any longer for them
+		time.Sleep(time.Until(begun.Add(5*time.Second + 10*time.Millisecond)))
+		close(shared)
+		running.Wait()
+		time.Sleep(time.Second)
+		assert.Zero(t, table.Waiting())
+		require.NoError(t, table.Release(t.Context(), held.ID, ann.ID))
+		_, err = table.Acquire(t.Context(), want(eve, at("a")))
+		require.NoError(t, err)
+	})
+}
