@@ -124,8 +124,8 @@ func (t *Table) grantedBefore(ctx context.Context, own *ticket, f found) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := m.homes[f.home]
-	if f.home == "" || h != nil && !own.got(h.claim) {
-		return errOtherLock
+	if f.home == "" || h != nil && h.token == f.granted && !own.got(h.claim) {
+		return errOtherLock // a later lease may have the slot of one that has ended
 	}
 	return errGranted
 }

@@ -310,3 +310,28 @@ func TestTheTicketOfAGrantWaitsForNoOtherChange(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, first.Token, second.Token)
 }
+
+// The view of a server shows at once that a ticket's lease has ended and that another owner has the same slot. The
+// ticket is not for another lock because of that.
+func TestTheSlotOfATicketHasAnotherOwner(t *testing.T) {
+	table := opened(t)
+	r, err := Request{Paths: []Path{{"a"}}, Slots: 2, Holder: Holder{ID: "ann"}, TTL: time.Minute, Ticket: "x"}.normal()
+	require.NoError(t, err)
+	first, err := table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	own := newTicket(r, time.Now())
+	refused, err := table.store.Commit(t.Context(), kv.Txn{If: own.preconditions().conditions, Else: own.preconditions().reads})
+	require.NoError(t, err)
+	require.False(t, refused.Held)
+	require.NoError(t, table.Release(t.Context(), first.ID, "ann"))
+	require.NoError(t, table.hearAll(t.Context()))
+	bob := r
+	bob.Holder.ID, bob.Ticket = "bob", ""
+	second, err := table.Acquire(t.Context(), bob)
+	require.NoError(t, err)
+	require.Equal(t, first.Slot, second.Slot)
+	require.NoError(t, table.hear(t.Context(), second.Token))
+	require.ErrorIs(t, table.grantedBefore(t.Context(), own, readConflicts(refused.Reads)), errGranted)
+	_, err = table.Acquire(t.Context(), r)
+	require.ErrorIs(t, err, ErrGivenUp)
+}
