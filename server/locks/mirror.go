@@ -1,8 +1,10 @@
 package locks
 
 import (
+	"cmp"
 	"container/heap"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -92,18 +94,35 @@ func (l *loading) add(entries []kv.Entry, now time.Time) {
 			l.set(e, now, false)
 		}
 	}
-	l.touched = l.touched[:0] // without tickets there are no cycles
 }
 
-// take replaces the mirror's contents with what was read. Tickets are added in the order in which they joined, so
-// that the same tickets close deadlocks on every server.
-func (m *mirror) take(l *loading, revision int64, now time.Time) {
+// replay adds the leases and the tickets to the graph in the order of their revisions, so that the same tickets close
+// deadlocks on every server.
+func (l *loading) replay(now time.Time) {
 	l.order.loaded()
-	slices.SortStableFunc(l.waiting, func(a, b kv.Entry) int { return int(a.Modified - b.Modified) })
-	for _, e := range l.waiting {
-		l.set(e, now, false)
+	slices.SortStableFunc(l.waiting, func(a, b kv.Entry) int { return cmp.Compare(a.Modified, b.Modified) })
+	leases, waiting := l.order.list, l.waiting
+	for len(leases)+len(waiting) > 0 {
+		next := int64(math.MaxInt64)
+		if len(leases) > 0 {
+			next = leases[0].token
+		}
+		if len(waiting) > 0 {
+			next = min(next, waiting[0].Modified)
+		}
+		for ; len(leases) > 0 && leases[0].token == next; leases = leases[1:] {
+			l.connect(leases[0])
+		}
+		for ; len(waiting) > 0 && waiting[0].Modified == next; waiting = waiting[1:] {
+			l.set(waiting[0], now, false)
+		}
 		l.check()
 	}
+}
+
+// take replaces the mirror's contents with what was read.
+func (m *mirror) take(l *loading, revision int64, now time.Time) {
+	l.replay(now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.revision, m.graph, m.order, m.due = revision, l.graph, l.order, l.due
@@ -133,9 +152,11 @@ func (m *mirror) apply(changes []kv.Change, now time.Time) {
 	m.tell()
 }
 
-// check looks for cycles through the owners with a new edge.
+// check looks for cycles through the owners with a new edge. Changes that share a revision have no order, so the names of
+// the owners order them.
 func (m *mirror) check() {
-	for _, holder := range m.touched {
+	slices.Sort(m.touched)
+	for _, holder := range slices.Compact(m.touched) {
 		effects := m.graph.Check(holder)
 		for _, t := range append(effects.Doomed, effects.Look...) {
 			m.notifiers.notify(ticketEvent(t.ID))
@@ -219,11 +240,18 @@ func (m *mirror) hold(e kv.Entry, c claim) {
 	}
 	m.count(c.User, 1)
 	m.order.add(h)
-	m.graph.Hold(&waitgraph.Claim{Want: c.want(), Slot: c.Slot})
-	m.touched = append(m.touched, c.Holder)
+	if !m.order.loading {
+		m.connect(h)
+	}
 	if b, ok := m.beats[beatOf(home)]; ok {
 		m.renewed(h, b)
 	}
+}
+
+// connect adds the edges of a lease.
+func (m *mirror) connect(h *held) {
+	m.graph.Hold(&waitgraph.Claim{Want: h.want(), Slot: h.Slot})
+	m.touched = append(m.touched, h.Holder)
 }
 
 // renewed sets the deadline. For this server's own heartbeat the TTL counts from the time at which it was made. For a
