@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -81,6 +82,25 @@ func TestAnswersAsEtcd(t *testing.T) {
 			outcome[i], now[i] = text+fmt.Sprintf(" past %q", shifted(past, first[i])), result.Revision
 		}
 		require.Equal(t, outcome[1], outcome[0])
+	}
+}
+
+// As many transactions go in one, and as long ones, as in etcd.
+func TestLimitsAsEtcd(t *testing.T) {
+	_, fake := open(t)
+	etcd := kvtest.Open(t)
+	for _, size := range [][2]int{{kv.MaxOps - 1, 1}, {kv.MaxOps, 1}, {kv.MaxOps - 2, 2}, {kv.MaxOps - 1, 2}} {
+		txns := make([]kv.Txn, size[0])
+		for i := range txns {
+			for range size[1] {
+				txns[i].If = append(txns[i].If, kv.Absent("none"))
+			}
+			txns[i].Then = []kv.Op{kv.Put(fmt.Sprint(i), nil)}
+		}
+		_, inMemory := fake.CommitEach(t.Context(), txns)
+		_, inEtcd := etcd.CommitEach(t.Context(), txns)
+		assert.Equal(t, size[0]+size[1] > kv.MaxOps, errors.Is(inEtcd, kv.ErrTooLarge))
+		assert.Equal(t, inEtcd, inMemory)
 	}
 }
 

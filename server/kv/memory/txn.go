@@ -12,6 +12,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
 var _ pb.KVClient = (*connection)(nil)
@@ -33,16 +35,30 @@ func (c *connection) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.Ca
 
 // Txn implements [pb.KVClient].
 func (c *connection) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption) (response *pb.TxnResponse, err error) {
+	var refusal error
 	err = c.call(ctx, "txn", func() {
+		if !fits(r, kv.MaxOps) {
+			refusal = rpctypes.ErrGRPCTooManyOps
+			return
+		}
 		t := &transaction{s: c.store, revision: c.store.revision + 1}
 		response = t.run(r)
 		t.commit()
 		response.Header = c.store.header()
 	})
-	if err != nil {
+	if err = cmp.Or(err, refusal); err != nil {
 		return nil, err
 	}
 	return response, nil
+}
+
+// fits reports whether no list of a transaction is longer than a limit. For the lists of a transaction inside it, the
+// limit is what remains.
+func fits(r *pb.TxnRequest, limit int) bool {
+	limit -= max(len(r.Compare), len(r.Success), len(r.Failure))
+	return limit >= 0 && !slices.ContainsFunc(slices.Concat(r.Success, r.Failure), func(op *pb.RequestOp) bool {
+		return op.GetRequestTxn() != nil && !fits(op.GetRequestTxn(), limit)
+	})
 }
 
 // Put implements [pb.KVClient].
