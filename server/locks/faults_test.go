@@ -98,27 +98,32 @@ func grants(txn kv.Txn) bool {
 	return false
 }
 
-// The answer to a grant is lost, and then the wait is over. The caller must not receive an error that says that it
-// has no lock.
+// The answer to a grant is lost, or a store that has just become full refuses the grant although it has made it, and then
+// the wait is over. The caller must not receive an error that says that it has no lock.
 func TestUnknownGrantIsNoTimeout(t *testing.T) {
-	table, store, _ := opensFaulty(t)
-	p := Path{"a"}
-	held, err := table.Acquire(t.Context(), Request{Paths: []Path{p}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
-	require.NoError(t, err)
-	const patience = 2 * time.Second // bob is granted in it, however slow the machine is
-	store.set(func(f *faulty) {
-		f.after = func(txn kv.Txn) error {
-			if !grants(txn) {
-				return nil
-			}
-			time.Sleep(patience)
-			return kv.ErrUnavailable
-		}
-	})
-	time.AfterFunc(patience/20, func() { assert.NoError(t, table.Release(context.Background(), held.ID, "ann")) })
-	_, err = table.Acquire(t.Context(), Request{Paths: []Path{p}, Holder: Holder{ID: "bob"}, TTL: time.Minute, Wait: patience})
-	require.ErrorIs(t, err, kv.ErrUnavailable)
-	require.NotErrorIs(t, err, ErrTimeout)
+	for name, unknown := range map[string]error{"lost": kv.ErrUnavailable, "full": kv.ErrFull} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			table, store, _ := opensFaulty(t)
+			p := Path{"a"}
+			held, err := table.Acquire(t.Context(), Request{Paths: []Path{p}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
+			require.NoError(t, err)
+			const patience = 2 * time.Second // bob is granted in it, however slow the machine is
+			store.set(func(f *faulty) {
+				f.after = func(txn kv.Txn) error {
+					if !grants(txn) {
+						return nil
+					}
+					time.Sleep(patience)
+					return unknown
+				}
+			})
+			time.AfterFunc(patience/20, func() { assert.NoError(t, table.Release(context.Background(), held.ID, "ann")) })
+			_, err = table.Acquire(t.Context(), Request{Paths: []Path{p}, Holder: Holder{ID: "bob"}, TTL: time.Minute, Wait: patience})
+			require.ErrorIs(t, err, unknown)
+			require.NotErrorIs(t, err, ErrTimeout)
+		})
+	}
 }
 
 // A store that does not answer does not count as a rejection. The metric counts refused tokens.

@@ -41,7 +41,7 @@ func (t *Table) line(ctx context.Context, r Request, own *ticket) (lease Lease, 
 		switch {
 		case errors.Is(err, errLeftLine):
 			continue
-		case errors.Is(err, kv.ErrUnavailable):
+		case errors.Is(err, kv.ErrUnavailable), errors.Is(err, kv.ErrFull):
 			return Lease{}, err // the grant may have been made, so the answer must not deny it
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
 			t.config.Metrics.Conflicts.Inc()
