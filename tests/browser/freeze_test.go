@@ -12,14 +12,13 @@ import (
 // Frozen and suspended tabs behave alike to others: no timer of the page or worker runs, a lock is granted to them
 // although their callbacks do not run, and their locks can be stolen at once.
 func TestFrozenTab(t *testing.T) {
-	ways := []struct {
+	for _, way := range []struct {
 		name      string
 		stop, run func(*browser.Tab)
 	}{
 		{"freeze", (*browser.Tab).Freeze, (*browser.Tab).Resume},
 		{"suspend", (*browser.Tab).Suspend, (*browser.Tab).Continue},
-	}
-	for _, way := range ways {
+	} {
 		t.Run(way.name, func(t *testing.T) {
 			l := openLab(t, browser.Options{})
 			observer, tab := l.tab(t, "observer"), l.tab(t, "tab")
