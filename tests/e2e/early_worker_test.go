@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -112,9 +113,13 @@ func TestEarlyWorkerDiesAgainAndAgain(t *testing.T) {
 func TestWorkerDiesDuringTheTakeover(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
-	for _, saved := range []string{"", "saved"} {
-		t.Run("saved "+saved, func(t *testing.T) {
-			holdfast := named("worker", "dies in the takeover "+saved, "Ann")
+	for _, c := range []struct{ saved, call string }{
+		{"", "args[0].arg?.lent"}, {"saved", "args[0].arg?.lent"},
+		{"", "args[0].method === 'answer'"}, {"saved", "args[0].method === 'answer'"}, // the page asks only whether Go runs
+	} {
+		saved := c.saved
+		t.Run(c.call+" saved "+saved, func(t *testing.T) {
+			holdfast := named("worker", fmt.Sprintf("dies in the takeover %d%s", len(c.call), saved), "Ann")
 			if saved != "" {
 				w.saves(t, holdfast, "{}", saved)
 			}
@@ -129,7 +134,7 @@ func TestWorkerDiesDuringTheTakeover(t *testing.T) {
 				globalThis.calls = 0
 				const {postMessage} = Worker.prototype
 				Worker.prototype.postMessage = function(...args) {
-					if (args[0].arg?.lent && ++calls === 1) return // Go gets nothing before its worker dies
+					if (`+c.call+` && ++calls === 1) return // Go gets nothing before its worker dies
 					postMessage.apply(this, args)
 				}
 				null`, nil)

@@ -29,8 +29,11 @@ export type Look = (loan: unknown, own?: string) => [found: Promise<Saved | null
 /** The time until the next attempt to load the runtime, and the longest one, in milliseconds. */
 const retryMs = 1000, mostMs = 30_000;
 
-/** The right is given back if `begun` rejects: the AutoSave is refused, or its module cannot be loaded. `take` and `look` are for its return after a sleep. */
-export function early(loan: Loan, folder: string, found: Saved | null, ownerName: string, begun: Promise<unknown>, take: Take, look: Look): Early {
+/**
+ * The right is given back if `begun` rejects: the AutoSave is refused, or its module cannot be loaded. `take` and `look` are for its return
+ * after a sleep. All locks are released if `ended` aborts: then the runtime has ended, and Go alone knows who edits.
+ */
+export function early(loan: Loan, folder: string, found: Saved | null, ownerName: string, begun: Promise<unknown>, take: Take, look: Look, ended: AbortSignal): Early {
   let over = false;
   const end = (): Promise<unknown> => {
     over = true;
@@ -38,7 +41,7 @@ export function early(loan: Loan, folder: string, found: Saved | null, ownerName
   };
   begun.catch(end);
   void loan.stolen.then(end);
-  return { wire: (wire) => (over ? wire : new StandIn(wire, loan, folder, found, ownerName, take, look).wire), end };
+  return { wire: (wire) => (over || ended.aborted ? wire : new StandIn(wire, loan, folder, found, ownerName, take, look, ended).wire), end };
 }
 
 const state = { ...first, phase: "idle", readOnly: false } as RawState;
@@ -63,8 +66,10 @@ class StandIn {
   #begun: Promise<void> | undefined; // pending until Go has decided
   #regained = Promise.resolve(); // pending while the page asks for the lock again
   readonly #ended = new AbortController();
+  readonly #stop: AbortSignal; // the AutoSave or the runtime has ended
 
-  constructor(wire: Wire, loan: Loan, folder: string, found: Saved | null, ownerName: string, take: Take, look: Look) {
+  constructor(wire: Wire, loan: Loan, folder: string, found: Saved | null, ownerName: string, take: Take, look: Look, ended: AbortSignal) {
+    this.#stop = AbortSignal.any([ended, this.#ended.signal]);
     this.#go = wire;
     this.#take = take;
     this.#look = look;
@@ -108,25 +113,23 @@ class StandIn {
 
   /** Asks for the lock as the page goes on after a sleep, until Go runs. It edits again if Go would still load what it shows. */
   async #regain(): Promise<void> {
-    for (let again = 50; !this.#loan && !this.#called && !this.#ended.signal.aborted; again = Math.min(2 * again, retryMs)) {
+    for (let again = 50; !this.#loan && !this.#called && !this.#stop.aborted; again = Math.min(2 * again, retryMs)) {
       const loan = await this.#take();
       if (loan === null) return;
       if (loan) {
         const { shown, lineage } = this.#saver.text(), [found, waits] = this.#look(loan, lineage), saved = await found, unsaved = await waits;
         const same = saved === undefined ? undefined : (saved?.base ?? "") === shown;
-        if (same && unsaved === false && !this.#ended.signal.aborted) return this.#goesOn(loan);
+        if (same && unsaved === false && !this.#stop.aborted) {
+          this.#hold(loan);
+          this.#promised = true;
+          this.#mute = false;
+          return this.#editable(null);
+        }
         await loan.release();
         if (same === false || unsaved) return;
       }
       await new Promise((done) => setTimeout(done, again));
     }
-  }
-
-  #goesOn(loan: Loan): void {
-    this.#hold(loan);
-    this.#promised = true;
-    this.#mute = false;
-    this.#editable(null);
   }
 
   #editable(shows: Saved | null): void {
@@ -137,7 +140,7 @@ class StandIn {
     if (this.#over) return this.#go.call(method, arg, signal, end);
     switch (method) {
       case "autosave":
-        if (this.#called) { // the runtime has died
+        if (this.#called || this.#stop.aborted) { // the runtime has died, or the page has slept
           this.#end();
           return this.#go.call(method, arg, signal, end);
         }
@@ -165,10 +168,10 @@ class StandIn {
       await pause();
       await pause(); // the page gets the content first: see AutoSave
       await this.#regained;
-      if (this.#ended.signal.aborted) return;
+      if (this.#stop.aborted) return;
       this.#called = true;
       this.#marked = false;
-      await this.#go.call("autosave", { ...options, ...this.#saver.text(), lent: this.#loan }, this.#ended.signal);
+      await this.#go.call("autosave", { ...options, ...this.#saver.text(), lent: this.#loan }, this.#stop);
       if (this.#promised && !this.#over) this.#lose("acquire-failed", undefined); // it has the lock, and cannot read
     } catch (failure) {
       this.#lose("runtime-crashed", failure);
@@ -180,7 +183,7 @@ class StandIn {
 
   /** Resolves when the runtime runs. A download that fails is repeated. */
   async #loaded(): Promise<void> {
-    for (let pause = retryMs; !this.#ended.signal.aborted; pause = Math.min(2 * pause, mostMs)) {
+    for (let pause = retryMs; !this.#stop.aborted; pause = Math.min(2 * pause, mostMs)) {
       try {
         return void await this.#go.call("answer", {}); // nobody has asked: only the runtime counts
       } catch (failure) {

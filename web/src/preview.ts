@@ -52,7 +52,7 @@ export async function preview(handle: Handle, ready: Promise<void>, { root, serv
     known ||= found !== undefined;
     if (!loan) return loan;
     const unsaved = await waits;
-    if (found !== undefined && unsaved === false) return rights!.early(loan, folder, found, ownerName, ready, take, look);
+    if (found !== undefined && unsaved === false) return rights!.early(loan, folder, found, ownerName, ready, take, look, ended);
     await loan.release();
     return unsaved ? null : undefined;
   };

@@ -1,0 +1,59 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// slowLook makes the reads of a page that returns wait until `go` is called, however long that takes. `looks` counts them.
+const slowLook = `{
+	const real = setTimeout, wait = new Promise(done => { globalThis.go = done })
+	globalThis.setTimeout = (run, ms, ...args) => real(run, ms === 1000 ? 60_000 : ms, ...args)
+	globalThis.looks = 0
+	indexedDB.databases = () => { looks++; return wait.then(() => []) }
+}
+null`
+
+// The steps of a page that is put to sleep and goes on, one task each.
+const (
+	asHidden  = "dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true})); null"
+	asShown   = "dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true})); null"
+	asFrozen  = "document.dispatchEvent(new Event('freeze')); null"
+	asResumed = "document.dispatchEvent(new Event('resume')); null"
+)
+
+// A page returns before Go runs, and is cached again after Go has begun to run, but before it was called. Another page edits meanwhile. The
+// lock that the page gave back is not the one that Go takes over.
+func TestEarlyReturnIsCachedBeforeTheTakeover(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "cached before the takeover " + host
+		tab := w.gatedTab(t, named(host, root, "Ann"))
+		stored(tab, root, " one")
+		tab.MustEval(asHidden, nil)
+		tab.WaitFor("told.includes('readonly')", browser.Limit)
+		tab.MustEval(slowLook, nil)
+		tab.MustEval(asShown, nil)
+		tab.WaitFor("looks === 1 && (await navigator.locks.query()).held.some(({name}) => name === 'holdfast:"+root+"')", browser.Limit)
+		tab.MustEval("arrive(); await hf.ready; await hf.inspect(); await new Promise(done => setTimeout(done, 100)); null", nil)
+		tab.MustEval(asHidden, nil)
+		saved := w.editsAndLeaves(t, named(host, root, "Ben"))
+		other := w.earlyTab(t, named(host, root, "Eve"))
+		other.MustEval("edits(); null", nil)
+		other.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+		tab.MustEval(asShown, nil)
+		tab.MustEval("go(); await hf.ready; await hf.inspect(); await new Promise(done => setTimeout(done, 500)); null", nil)
+		assert.True(t, browser.Get[bool](tab, "autosave.readOnly"), "the other page edits")
+		assert.Equal(t, []string{"editable", "readonly"}, browser.Get[[]string](tab, "told.slice(0, 3)"))
+		other.MustEval("type('!'); await autosave.flushNow(); null", nil)
+		quiet(t, other)
+		tab.WaitFor(fmt.Sprintf("!autosave.readOnly && autosave.lease && text === '%s!'", saved), browser.Limit)
+		assert.Equal(t, saved+"!", browser.Get[string](tab, "await current()"))
+		quiet(t, tab)
+	})
+}
