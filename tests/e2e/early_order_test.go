@@ -57,3 +57,31 @@ func TestEarlyReturnIsCachedBeforeTheTakeover(t *testing.T) {
 		quiet(t, tab)
 	})
 }
+
+// A page is frozen again while it looks whether it may edit. It never edits without the lock.
+func TestEarlyReturnIsFrozenWhileItLooks(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "frozen while it looks " + host
+		tab, other := w.gatedTab(t, named(host, root, "Ann")), w.earlyTab(t, named(host, root, "Ben"))
+		stored(tab, root, " one")
+		tab.MustEval(asFrozen, nil)
+		tab.WaitFor("told.includes('readonly')", browser.Limit)
+		tab.MustEval(slowLook, nil)
+		tab.MustEval(asResumed, nil)
+		tab.WaitFor("looks === 1 && (await navigator.locks.query()).held.some(({name}) => name === 'holdfast:"+root+"')", browser.Limit)
+		tab.MustEval(asFrozen, nil)
+		other.MustEval("globalThis.leaves = undefined; navigator.locks.request('holdfast:"+root+"', () => new Promise(done => { leaves = done })); null", nil)
+		other.WaitFor("leaves", browser.Limit)
+		tab.MustEval("go(); await new Promise(done => setTimeout(done, 300)); null", nil)
+		assert.Equal(t, []string{"editable", "readonly"}, browser.Get[[]string](tab, "told"))
+		tab.MustEval(asResumed, nil)
+		other.MustEval("leaves(); null", nil)
+		tab.WaitFor("!autosave.readOnly", browser.Limit)
+		assert.Equal(t, []string{"editable", "readonly", "editable"}, browser.Get[[]string](tab, "told"))
+		tab.MustEval("arrive(); null", nil)
+		tab.WaitFor("told.includes('saved') && autosave.lease", browser.Limit)
+		quiet(t, tab, other)
+	})
+}

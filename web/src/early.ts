@@ -117,14 +117,15 @@ class StandIn {
       const loan = await this.#take();
       if (loan === null) return;
       if (loan) {
+        this.#hold(loan); // it may be lost while the page looks
         const { shown, lineage } = this.#saver.text(), [found, waits] = this.#look(loan, lineage), saved = await found, unsaved = await waits;
         const same = saved === undefined ? undefined : (saved?.base ?? "") === shown;
-        if (same && unsaved === false && !this.#stop.aborted) {
-          this.#hold(loan);
+        if (this.#loan && same && unsaved === false && !this.#stop.aborted) {
           this.#promised = true;
           this.#mute = false;
           return this.#editable(null);
         }
+        this.#loan = undefined;
         await loan.release();
         if (same === false || unsaved) return;
       }
