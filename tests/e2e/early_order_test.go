@@ -85,3 +85,27 @@ func TestEarlyReturnIsFrozenWhileItLooks(t *testing.T) {
 		quiet(t, tab, other)
 	})
 }
+
+// A page enters the cache twice before its next runtime runs. Words that are typed after the second return outlive a crash.
+func TestTypedAfterTheSecondReturn(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "second return " + host
+		tab := w.gatedTab(t, named(host, root, "Ann"))
+		tab.MustEval("arrive(); null", nil)
+		tab.WaitFor("told.includes('saved') && autosave.lease", browser.Limit)
+		tab.MustEval("shut(); null", nil)
+		for _, word := range []string{" two", " three"} {
+			tab.MustEval(asHidden, nil)
+			tab.MustEval(asShown, nil)
+			tab.MustEval("type('"+word+"'); null", nil)
+			if err := tab.Wait(inLocalStorage(root, word), browser.Limit/4); err != nil {
+				t.Errorf("%s is lost by a crash: %v", word, err)
+			}
+		}
+		tab.Crash()
+		tab.Close()
+		w.finds(t, named(host, root, "Ben"), " one two three")
+	})
+}

@@ -137,9 +137,7 @@ export class AutoSave implements Saver {
     };
     // One after the other: each resolves with the generation that contains the text at its call.
     const flushing = this.#flushing ? this.#flushing.then(flush) : flush();
-    const over = this.#flushing = flushing.then(() => undefined, () => undefined).then(() => {
-      if (this.#flushing === over) this.#flushing = undefined;
-    });
+    const over = this.#flushing = flushing.catch(() => undefined).then(() => { if (this.#flushing === over) this.#flushing = undefined; });
     return flushing;
   }
 
@@ -371,9 +369,10 @@ export class AutoSave implements Saver {
 
   /** The page is shown, perhaps after another sleep before it was awake: earlier calls have failed, or still wait for the runtime. */
   async #wake(): Promise<void> {
-    if (!this.#asleep || this.#waking) return;
-    const crashes = this.#crashes;
+    if (!this.#asleep) return;
     this.#journal.pause(true, true);
+    if (this.#waking) return;
+    const crashes = this.#crashes;
     try {
       await (this.#waking = this.#begin());
       this.#asleep = this.#crashes !== crashes;
