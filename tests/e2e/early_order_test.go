@@ -109,3 +109,28 @@ func TestTypedAfterTheSecondReturn(t *testing.T) {
 		w.finds(t, named(host, root, "Ben"), " one two three")
 	})
 }
+
+// Text that a page typed before it got its lock back became a draft for a moment. The page edits and saves it: nobody is offered that draft.
+func TestEarlyReturnOffersNoDraftOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "no draft of its own " + host
+		tab, other := w.gatedTab(t, named(host, root, "Ann")), w.earlyTab(t, named(host, root, "Ben"))
+		stored(tab, root, " one")
+		tab.MustEval(asFrozen, nil)
+		other.MustEval("globalThis.leaves = undefined; navigator.locks.request('holdfast:"+root+"', () => new Promise(done => { leaves = done })); null", nil)
+		other.WaitFor("leaves", browser.Limit)
+		tab.MustEval(asResumed, nil)
+		tab.MustEval("type(' two'); await new Promise(done => setTimeout(done, 1500)); null", nil) // after half a second it is a draft
+		assert.Equal(t, []string{"editable", "readonly"}, browser.Get[[]string](tab, "told"))
+		other.MustEval("leaves(); null", nil)
+		tab.WaitFor("!autosave.readOnly", browser.Limit)
+		tab.MustEval("arrive(); null", nil)
+		tab.WaitFor("told.includes('saved') && autosave.state().phase === 'idle'", browser.Limit)
+		assert.Equal(t, []string{"editable", "readonly", "editable", "saved"}, browser.Get[[]string](tab, "told.filter((one, at) => one !== told[at - 1])"))
+		assert.Equal(t, " one two", browser.Get[string](tab, "await current()"))
+		assert.Empty(t, browser.Get[[]string](tab, "await texts()"))
+		quiet(t, tab, other)
+	})
+}

@@ -207,14 +207,12 @@ export class AutoSave implements Saver {
     if (this.#readOnly) this.#aside = setTimeout(() => void this.#setAside().catch(() => undefined), asideMs); // the journal or localStorage contains it
   }
 
-  /** Makes a draft, which every page sees, of text that was typed in a page that may not write. */
+  /** Makes a draft, which every page sees, of text that was typed in a page that may not write, unless the page edits by then. */
   async #setAside(): Promise<void> {
     if (!this.#readOnly || this.#asleep || this.#disposing || !this.#snapshots.unsaved || this.#journal.sealed?.marks === this.#snapshots.marks) return;
     const { draft } = this.#snapshots;
     await this.#journal.draft(this.#snapshots.stand(), "lock-lost");
-    const drafts = await this.drafts();
-    this.#became({ drafts: drafts.length });
-    for (const one of drafts) if (one.id === draft) this.#wire.handle.tell("autosave:draft", Object.freeze(one));
+    for (const one of await this.drafts()) if (one.id === draft && this.#readOnly) this.#wire.handle.tell("autosave:draft", Object.freeze(one));
   }
 
   #end(): void {
