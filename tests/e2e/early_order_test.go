@@ -134,3 +134,31 @@ func TestEarlyReturnOffersNoDraftOfItsOwn(t *testing.T) {
 		quiet(t, tab, other)
 	})
 }
+
+// The download of a page that returns from the cache fails once. The page loads again by itself, and edits.
+func TestDownloadFailsAfterTheReturn(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "fails after the return " + host
+		tab := w.gatedTab(t, named(host, root, "Ann"))
+		tab.MustEval("arrive(); null", nil)
+		tab.WaitFor("told.includes('saved') && autosave.lease", browser.Limit)
+		tab.MustEval(asHidden, nil)
+		tab.MustEval(`{
+			const real = fetch
+			globalThis.fails = 1
+			globalThis.fetch = async (url, ...more) => {
+				if (String(url).endsWith('.wasm') && fails-- > 0) throw new TypeError('offline')
+				return real(url, ...more)
+			}
+		} null`, nil)
+		tab.MustEval(asShown, nil)
+		tab.MustEval("type(' two'); null", nil)
+		tab.WaitFor("autosave.state().lastError?.code === 'load-failed' || fails < 0", browser.Limit)
+		if err := tab.Wait("!autosave.readOnly && autosave.lease && text === ' one two'", browser.Limit/2); err != nil {
+			t.Errorf("the page does not edit: %v", err)
+		}
+		quiet(t, tab)
+	})
+}

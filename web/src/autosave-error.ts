@@ -8,4 +8,4 @@ const readOnly = (why: string): Reason => ({ code: "read-only", operation: "save
 export const notSaved = readOnly("ends with text that it may not save now; it is kept as a draft");
 
 /** The error of a text that was typed before the page loaded the content. */
-export const notLoaded = readOnly("has text that was typed before it had the content; it is kept as a draft. Load the content, then save");
+export const notLoaded = readOnly("has text that was typed before it had the content; it is kept as a draft. Load the content");

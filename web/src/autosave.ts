@@ -18,9 +18,8 @@ import { LastState } from "./state";
 import * as openDocuments from "./open-documents";
 import { consent, merged, type RawState, type Saver, type Text, type Told, type ToldEditable, type Wire } from "./wire";
 
-const journalMs = 200;
-/** How long typing must pause before text that may not be saved becomes a draft. */
-const asideMs = 500;
+/** The default of journalMs; how long typing must pause before text that may not be saved becomes a draft; and until the next try to begin. */
+const journalMs = 200, asideMs = 500, againMs = 5000;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
@@ -49,7 +48,7 @@ export class AutoSave implements Saver {
   #asleep = false; // from pagehide until it begins anew
   #waking: Promise<void> | undefined; // pending while it begins anew
   #flushing: Promise<unknown> | undefined;
-  #resuming: Promise<void> | undefined; // pending while Go verifies the lease of a page that was frozen
+  #resuming: Promise<unknown> | undefined; // pending while Go verifies the lease of a page that was frozen
   #restored = { id: "", moment: "" }; // the generation that a restore made of another content, and when
   #disposing: Promise<void> | undefined;
   #aside: ReturnType<typeof setTimeout> | undefined;
@@ -97,9 +96,9 @@ export class AutoSave implements Saver {
     this.#watch();
     // The page gets this object before the events of its beginning: not in a microtask, and not by a timer, which is slow in a hidden page.
     void pause().then(() => {
-      const early = this.#disposing ? [] : this.#early ?? [];
+      const early = this.#early;
       this.#early = undefined;
-      for (const tell of early) tell();
+      if (!this.#disposing) early?.forEach((tell) => tell());
     });
   }
 
@@ -222,6 +221,7 @@ export class AutoSave implements Saver {
     this.#marks.stop();
     this.#wire.savers.delete(this.#id);
     this.#readOnly = true;
+    this.#asleep = false;
   }
 
   heard(raw: Told): void {
@@ -337,7 +337,7 @@ export class AutoSave implements Saver {
     watch({
       keep: () => this.#keep(),
       flush: () => { if (!this.readOnly && this.#snapshots.unsaved) this.flushNow().catch(() => undefined); },
-      resume: () => { this.#resuming = this.#call("resume").then(() => undefined, () => undefined); },
+      resume: () => { this.#resuming = this.#call("resume").catch(() => undefined); },
       suspend: () => void this.#call("suspend").catch(() => undefined),
       sleep: () => this.#sleep({ pendingBytes: 0 }),
       wake: () => void this.#wake(),
@@ -372,14 +372,16 @@ export class AutoSave implements Saver {
     if (this.#waking) return;
     const crashes = this.#crashes;
     try {
-      await (this.#waking = this.#begin());
+      await (this.#waking = this.#begin().finally(() => { this.#waking = undefined; }));
       this.#asleep = this.#crashes !== crashes;
-      this.#journal.pause(this.#asleep, this.#asleep);
+      this.#journal.pause(false, false);
     } catch (failure) {
-      this.#became({ lastError: this.#wire.error(failure) });
+      const lastError = this.#wire.error(failure);
+      this.#became({ lastError });
+      if (lastError.retryable) await new Promise((done) => setTimeout(done, againMs)); // a download has failed, for example
+      else if (this.#crashes === crashes) return;
     }
-    this.#waking = undefined;
-    if (this.#crashes !== crashes) await this.#wake(); // the runtime has died meanwhile
+    await this.#wake(); // unless it is awake: the runtime may have died meanwhile
   }
 
   /** The runtime has died. The unsaved text is offered to the page and kept. If another runtime takes its place, this begins anew. */

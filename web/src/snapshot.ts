@@ -32,8 +32,7 @@ const refused = (what: string): TypeError => new TypeError(
 
 /** Lone surrogates have no UTF-8: encoders change them silently. */
 function isWhole(text: string): boolean {
-  const { isWellFormed } = text as { isWellFormed?: () => boolean };
-  return isWellFormed ? isWellFormed.call(text) : !/\p{Surrogate}/u.test(text);
+  return (text as { isWellFormed?: () => boolean }).isWellFormed?.() ?? !/\p{Surrogate}/u.test(text);
 }
 
 /** Types whose content JSON leaves out. */

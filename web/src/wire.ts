@@ -60,7 +60,7 @@ export function check(wire: Wire, snapshot: unknown, options: Contract.AutoSaveO
   must(within === undefined || typeof (within as Contract.ProjectLockLease | null)?.leaseId === "string", "lock.within must be a lease");
   must(signal === undefined || signal instanceof AbortSignal, "signal must be an AbortSignal");
   must(merge === undefined || typeof merge === "function", "merge must be a function");
-  must(typeof every === "number" && every >= 0 && every < 2 ** 31, "journalMs must be a number of milliseconds, 0 or more");
+  must(typeof every === "number" && every >= 0 && every < 2 ** 31, "journalMs must be 0 or more");
 }
 
 /**
