@@ -162,3 +162,26 @@ func TestDownloadFailsAfterTheReturn(t *testing.T) {
 		quiet(t, tab)
 	})
 }
+
+// A page is cached while its AutoSave begins. It begins anew when the page returns.
+func TestCachedWhileItBegins(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	root := "cached while it begins"
+	tab := w.earlyTab(t, named("worker", root, "Ann"))
+	tab.MustEval(`{
+		const {postMessage} = Worker.prototype
+		globalThis.calls = 0
+		Worker.prototype.postMessage = function (...args) {
+			if (args[0].method !== 'autosave' || ++calls > 1) postMessage.apply(this, args)
+		}
+	}
+	await hf.ready; edits(`+onlyPreview+`); null`, nil)
+	tab.WaitFor("calls === 1", browser.Limit)
+	tab.MustEval(asHidden, nil)
+	tab.MustEval(asShown, nil)
+	if err := tab.Wait("!autosave.readOnly && autosave.lease", browser.Limit/4); err != nil {
+		t.Errorf("the page never edits: %v, ready: %v", err, browser.Get[event](tab, "await failure(autosave.ready)"))
+	}
+	quiet(t, tab)
+}

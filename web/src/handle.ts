@@ -43,7 +43,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
     signal?.addEventListener("abort", abort);
   }
 
-  /** Begins, and begins again after a failed download. */
+  /** Begins, and begins again after a failed download, or if the page slept meanwhile ("lease-lost"). */
   #begin(): void {
     clearTimeout(this.#retry);
     this.#retry = undefined;
@@ -52,7 +52,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
       if (this.typed) saver.markDirty();
     });
     this.ready.catch(({ code }: { code?: string }) => { // every call reports it
-      if (code !== "load-failed" || this.#leaving) return this.#ended();
+      if (!/load-f|e-lost/.test(code!) || this.#leaving) return this.#ended();
       this.#fixed = undefined; // the calls that were to save that text have failed
       this.#retry = setTimeout(() => this.#begin(), this.#retryMs);
       this.#retryMs = Math.min(2 * this.#retryMs, 30_000);
