@@ -185,3 +185,31 @@ func TestCachedWhileItBegins(t *testing.T) {
 	}
 	quiet(t, tab)
 }
+
+// The page's function that learns of a lost lock throws. The page is read-only at once nevertheless, and gets its turn again.
+func TestReadonlyFunctionThrows(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "onReadonly throws " + host
+		tab, thief := w.earlyTab(t, named(host, root, "Ann")), w.earlyTab(t, named(host, root, "Eve"))
+		tab.MustEval(`
+			globalThis.expected = true
+			globalThis.after = []
+			edits({lock: {onReadonly() {
+				setTimeout(() => after.push(autosave.readOnly))
+				throw new Error('bad onReadonly')
+			}}})
+			null`, nil)
+		tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+		tab.MustEval("type('mine'); await autosave.flushNow(); null", nil)
+		thief.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+		tab.WaitFor("told.includes('readonly')", browser.Limit)
+		assert.Equal(t, []bool{true}, browser.Get[[]bool](tab, "after"), "it is read-only in the task after")
+		thief.MustEval("await lease.release(); null", nil)
+		tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+		assert.Equal(t, []string{"bad onReadonly"}, browser.Get[[]string](tab, "uncaught.map(one => one.replace('Uncaught Error: ', ''))"))
+		tab.MustEval("uncaught.length = 0; null", nil)
+		quiet(t, tab, thief)
+	})
+}

@@ -7,6 +7,7 @@ import type { Files } from "../../opfs/files.js";
 import type { Journals } from "../../opfs/journal.js";
 import type { SaveWriter } from "../../opfs/savewriter.js";
 import type { Tables } from "../../opfs/tables.js";
+import { callListener } from "./call-listener";
 import { withNames } from "./names";
 import type { Config, Died, Exports, Listener, RawEvent } from "./protocol";
 
@@ -49,7 +50,8 @@ export async function startGo(module: WebAssembly.Module, tell: Died, port: Port
 
   const served = new Set<Exports>(); // Holdfasts that do not close
   let turn: Promise<unknown> = Promise.resolve();
-  const open: Open = (config, event) => new Promise((resolve, reject) => {
+  const open: Open = (config, listener) => new Promise((resolve, reject) => {
+    const event = (one: RawEvent): void => callListener(() => listener(one)); // in a page, a function of the page may throw
     const ready = (exports: Exports): void => {
       const own = withNames(exports);
       served.add(own);

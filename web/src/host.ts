@@ -1,5 +1,6 @@
 // The connection of the facade to the worker in which Go runs. Only a page with the worker host loads this module.
 
+import { callListener } from "./call-listener";
 import { compile, type Fetching, notLoaded } from "./compile";
 import type { Callback, Died, FromWorker, Host, Listener, Runtime, ToWorker } from "./protocol";
 import { watchHidden } from "./hidden";
@@ -84,7 +85,7 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
   const watched = watch(worker, () => calls.size > 0, (why) => died(why, true), ended);
   const heard = (data: FromWorker): void => {
     switch (data.kind) {
-      case "several": return data.messages.forEach(heard);
+      case "several": return data.messages.forEach((one) => callListener(() => heard(one))); // a function of the page may throw
       case "ready":
         serves = true;
         return clients.get(data.client)?.ready();
