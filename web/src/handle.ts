@@ -52,7 +52,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
       if (this.typed) saver.markDirty();
     });
     this.ready.catch(({ code }: { code?: string }) => { // every call reports it
-      if (!/load-f|e-lost/.test(code!) || this.#leaving) return this.#ended();
+      if (!["load-failed", "lease-lost"].includes(code!) || this.#leaving) return this.#ended();
       this.#fixed = undefined; // the calls that were to save that text have failed
       this.#retry = setTimeout(() => this.#begin(), this.#retryMs);
       this.#retryMs = Math.min(2 * this.#retryMs, 30_000);
