@@ -20,6 +20,14 @@ func (tab *Tab) WorkerEval(js string, out any) {
 	tab.must("eval in the worker", tab.workerEval(js, out))
 }
 
+// EndWorker runs a script, as WorkerEval does, that may end the worker before it answers.
+func (tab *Tab) EndWorker(js string) {
+	tab.t.Helper()
+	if err := tab.workerEval(js, nil); !errors.Is(err, errWorkerEnded) {
+		tab.must("end the worker", err)
+	}
+}
+
 // EachWorkerEval runs a script in each dedicated worker that the page has now, and returns when all of them have run it or
 // have ended.
 func (tab *Tab) EachWorkerEval(js string) {

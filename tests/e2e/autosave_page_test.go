@@ -209,7 +209,7 @@ func TestAutoSaveGoesOnWithAnotherWorker(t *testing.T) {
 	w := open(t, quick)
 	tab := w.editor(t, named("worker", "another worker", "Ann"), "{debounceMs: 60000, idleMs: 60000}")
 	tab.MustEval("type('before'); await autosave.flushNow(); type(', after'); null", nil)
-	tab.WorkerEval("setTimeout(() => self.close()); null", nil)
+	tab.EndWorker("self.close()")
 	tab.WaitFor("heard('readonly').some(e => e.reason === 'runtime-crashed' && e.unsaved === 'before, after')", browser.Limit)
 	tab.WaitFor("!autosave.readOnly && heard('editable').length === 2", browser.Limit)
 	assert.Equal(t, "before, after", browser.Get[string](tab, "text"))

@@ -41,7 +41,7 @@ func workerDies(t *testing.T, tab *browser.Tab, script string) {
 	t.Helper()
 	eventually(t, func() bool { return tab.Workers() == 1 }, "there is a worker")
 	eventually(t, func() (runs bool) { tab.WorkerEval("self.onmessage !== null", &runs); return runs }, "its script runs")
-	tab.WorkerEval("setTimeout(() => { "+script+" }); null", nil)
+	tab.EndWorker("setTimeout(() => { " + script + " }); null")
 }
 
 // A worker that dies while the Wasm is loading is replaced. The page goes on editing, and another worker has its text.
@@ -146,7 +146,7 @@ func TestWorkerDiesDuringTheTakeover(t *testing.T) {
 			close(gate)
 			tab.WaitFor("calls === 1", browser.Limit)
 			tab.MustEval("type('!'); null", nil)
-			tab.WorkerEval("setTimeout(() => self.close()); null", nil)
+			tab.EndWorker("self.close()")
 			tab.WaitFor("told.includes('readonly')", browser.Limit)
 			tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
 			tab.MustEval("await autosave.flushNow(); null", nil)

@@ -18,7 +18,7 @@ const noticed = 15_000.0
 
 // ways are the ways in which a worker stops answering. After the first two, calls of the file storage never return.
 var ways = map[string]string{
-	"ended":          "setTimeout(() => self.close()); null",
+	"ended":          "self.close()",
 	"stuck in write": "FileSystemSyncAccessHandle.prototype.write = () => { for (;;); }; null",
 	"stuck in flush": "FileSystemSyncAccessHandle.prototype.flush = () => { for (;;); }; null",
 	"stuck in read":  "FileSystemSyncAccessHandle.prototype.read = () => { for (;;); }; null",
@@ -39,7 +39,7 @@ func TestDeadOrStuckWorkerIsReplaced(t *testing.T) {
 				tab, other := w.tab(t, options), w.tab(t, options)
 				makesCallsPending(tab, other)
 				tab.MustEval("events.length = 0; globalThis.begun = now(); null", nil)
-				tab.WorkerEval(ways[way], nil)
+				tab.EndWorker(ways[way])
 				switch way {
 				case "stuck in write":
 					tab.MustEval("pending.push(failure(hf.acquireProjectLock({mode: 'shared'}))); null", nil)
@@ -146,7 +146,7 @@ func TestWorkerThatDiesAgainAndAgainIsGivenUp(t *testing.T) {
 	tab := w.tab(t, "{root: 'again and again'}")
 	for i := range 4 {
 		tab.MustEval("lease = await hf.acquireProjectLock({mode: 'shared'}); null", nil)
-		tab.WorkerEval("setTimeout(() => self.close()); null", nil)
+		tab.EndWorker("self.close()")
 		tab.WaitFor(fmt.Sprintf("count('readonly-entered') === %d", i+1), browser.Limit)
 	}
 	failed := browser.Get[event](tab, "await failure(hf.acquireProjectLock())")
@@ -191,7 +191,7 @@ func TestAutoSaveOutlivesItsWorker(t *testing.T) {
 			t.Run(strategy+"/"+way, func(t *testing.T) {
 				tab := w.editor(t, fmt.Sprintf("{strategy: %q, root: %q}", strategy, "goes on "+strategy+way), "{debounceMs: 20}")
 				tab.MustEval("type('one'); await autosave.flushNow(); told.length = 0; null", nil)
-				tab.WorkerEval(ways[way], nil)
+				tab.EndWorker(ways[way])
 				tab.MustEval("globalThis.begun = now(); type(' two'); result = failure(autosave.flushNow()); null", nil)
 				tab.WaitFor("heard('readonly').length > 0", browser.Limit)
 				assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "heard('readonly')[0].reason"))
