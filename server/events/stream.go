@@ -68,16 +68,11 @@ func (h *Hub) replay(ctx context.Context, document string, after int64, send fun
 	if after > now {
 		return h.sendState(ctx, document, send) // a revision of another store, or one that was lost
 	}
+	if !last.Found() {
+		return h.absent(ctx, document, after, now, send)
+	}
 	if last.Modified <= after {
-		// Nothing came since, unless the key was deleted and that history compacted.
-		_, err := h.store.GetAt(ctx, prefix+document, max(after, 1))
-		if errors.Is(err, kv.ErrCompacted) && !last.Found() {
-			return h.sendState(ctx, document, send)
-		}
-		if errors.Is(err, kv.ErrCompacted) {
-			err = nil
-		}
-		return after, err
+		return after, nil
 	}
 	sent := after
 	err = h.store.Watch(ctx, prefix+document, after, func(changes []kv.Change) error {
@@ -102,6 +97,23 @@ func (h *Hub) replay(ctx context.Context, document string, after int64, send fun
 		return h.sendState(ctx, document, send)
 	}
 	return sent, err
+}
+
+// absent sends the present state of a document that has no events at revision now, if the client may have missed some:
+// those of a document that was deleted, or whose history is compacted.
+func (h *Hub) absent(ctx context.Context, document string, after, now int64, send func([]byte) error) (int64, error) {
+	former, err := h.store.GetAt(ctx, prefix+document, max(after, 1))
+	switch {
+	case errors.Is(err, kv.ErrCompacted) || err == nil && former.Found():
+		return h.sendState(ctx, document, send)
+	case err != nil:
+		return 0, err
+	}
+	state, err := h.state(ctx, document)
+	if err != nil || state.Token <= after || state.Token > now {
+		return after, err
+	}
+	return h.sendState(ctx, document, send) // it was locked and then deleted, and the lock stays
 }
 
 func sendAll(e kv.Entry, send func([]byte) error) error {

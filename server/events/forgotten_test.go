@@ -1,0 +1,49 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/memory"
+)
+
+// A document is deleted, and its lock stays. A client that resumes at a server that has just started gets the present
+// state, whether or not the document had events before.
+func TestResumeAfterADeletion(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		m := memory.New()
+		defer m.Close()
+		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		defer func() { assert.NoError(t, store.Close()) }()
+		commit := func(op kv.Op) int64 {
+			result, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{op}})
+			require.NoError(t, err)
+			return result.Revision
+		}
+		before := commit(kv.Put("other", nil))
+		if known {
+			before = commit(Record("r", Event{Type: Unlocked}))
+		}
+		locked := commit(Record("r", Event{Type: Locked, HolderID: "ann"}))
+		now := commit(Forget("r"))
+
+		h, err := Open(t.Context(), store, func(context.Context, string) (Event, error) {
+			return Event{Revision: now, HolderID: "ann", Token: locked}, nil
+		})
+		require.NoError(t, err)
+		defer h.Close()
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+		defer stop()
+		heard := errors.New("heard")
+		var text string
+		err = h.Stream(ctx, "r", before, func(message []byte) error { text = string(message); return heard })
+		require.ErrorIs(t, err, heard, "known before: %v", known)
+		assert.Contains(t, text, State)
+	}
+}
