@@ -67,6 +67,9 @@ func (s *Store) WriteUnder(ctx context.Context, document string, right Right, sa
 			return Info{}, w.giveUp(err)
 		}
 		if done {
+			if info.Generation != w.d.Save {
+				_ = w.giveUp(nil) // the same save came twice at once, and the other one is stored
+			}
 			return info, nil
 		}
 	}
