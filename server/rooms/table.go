@@ -207,12 +207,12 @@ func (t *table) close(ctx context.Context, id string, updated kv.Entry) error {
 		return err
 	}
 	// The remaining keys of a large room follow. They mean nothing without the room, but a participant may have
-	// entered another room meanwhile.
+	// entered another room meanwhile, or made this one again.
 	for rest := range slices.Chunk(r.Participants[len(now):], closeBatch) {
 		var each []kv.Txn
 		for _, p := range rest {
 			key := memberPrefix + p.Token
-			each = append(each, kv.Txn{If: []kv.Cond{kv.Holds(key, []byte(id))}, Then: []kv.Op{kv.Delete(key)}})
+			each = append(each, kv.Txn{If: []kv.Cond{kv.Holds(key, []byte(id)), kv.Absent(roomPrefix + id)}, Then: []kv.Op{kv.Delete(key)}})
 		}
 		if _, err := t.store.CommitEach(ctx, each); err != nil {
 			return err
