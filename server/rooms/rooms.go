@@ -122,6 +122,7 @@ func (r *Rooms) open(s *socket) error {
 		r.mu.Lock()
 		delete(r.sockets, s.token)
 		r.mu.Unlock()
+		r.sweeper.seen.stray(s.token) // the store may have made the change
 	}
 	return err
 }
