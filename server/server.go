@@ -288,12 +288,13 @@ func (s *Server) Close() error {
 	return err
 }
 
-// tidy deletes the bytes of contents that were given up, and once, well after the start, those that a crash left. It removes the
-// events of names that are no longer used.
+// tidy deletes the bytes of contents that were given up. After the start, it deletes those that a crash left, and again when
+// those of the last crash are old enough. It removes the events of names that are no longer used.
 func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 	ticker := time.NewTicker(s.config.Sweep)
 	defer ticker.Stop()
-	for swept := false; ; {
+	begun := time.Now()
+	for sweeps := []time.Duration{0, content.OrphanAge}; ; {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -305,9 +306,10 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 			}
 		}
 		err := contents.Tidy(ctx)
-		if err == nil && !swept {
-			err = contents.Sweep(ctx, time.Now())
-			swept = err == nil
+		if err == nil && len(sweeps) > 0 && time.Since(begun) >= sweeps[0] {
+			if err = contents.Sweep(ctx, time.Now()); err == nil {
+				sweeps = sweeps[1:]
+			}
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, content.ErrHeld) {
 			s.config.Log.Warn("contents that are not needed could not be deleted; it is tried again", "error", err)

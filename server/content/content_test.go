@@ -146,7 +146,7 @@ func TestBlobsLeftByACrashAreSwept(t *testing.T) {
 	require.NoError(t, f.Put(t.Context(), foreign, []byte("x")))
 	require.NoError(t, s.Sweep(t.Context(), time.Now()))
 	assert.Len(t, f.names(t), 5, "it may be on its way")
-	require.NoError(t, s.Sweep(t.Context(), time.Now().Add(orphanAge+time.Minute)))
+	require.NoError(t, s.Sweep(t.Context(), time.Now().Add(OrphanAge+time.Minute)))
 	names := f.names(t)
 	assert.Len(t, names, 4)
 	assert.NotContains(t, names, left)

@@ -104,7 +104,7 @@ func TestAMoveOfTheLongestHistories(t *testing.T) {
 		assert.Len(t, texts, keep)
 		assert.Equal(t, fmt.Sprint("from", MaxKeep-1), texts[0])
 		require.NoError(t, s.Tidy(t.Context()))
-		require.NoError(t, s.Sweep(t.Context(), time.Now().Add(orphanAge+time.Minute)))
+		require.NoError(t, s.Sweep(t.Context(), time.Now().Add(OrphanAge+time.Minute)))
 		assert.Len(t, f.names(t), keep)
 		made, err := s.KV.Count(t.Context(), Made("ann", ""))
 		require.NoError(t, err)

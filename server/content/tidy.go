@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// orphanAge is the minimum age of a blob without a transaction that counts as left by a crash: much longer than
+	// OrphanAge is the minimum age of a blob without a transaction that counts as left by a crash: much longer than
 	// any request can take.
-	orphanAge = time.Hour
+	OrphanAge = time.Hour
 	// page is the number of names per read.
 	page = 500
 )
@@ -49,13 +49,13 @@ func (s *Store) Tidy(ctx context.Context) error {
 	}
 }
 
-// Sweep deletes the blobs that a crash left without a transaction. It looks at every blob, so it runs only after a
-// start. While a backup runs it fails with [ErrHeld].
+// Sweep deletes the blobs that a crash left without a transaction, if they are of [OrphanAge]. It looks at every blob, so
+// it runs only after a start and OrphanAge later. While a backup runs it fails with [ErrHeld].
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.Blobs.Each(ctx, func(name string) error {
 		digest, save, _ := strings.Cut(name, "-")
 		saved, ok := savedAt(save)
-		if !ok || len(digest) != 64 || now.Sub(saved) < orphanAge {
+		if !ok || len(digest) != 64 || now.Sub(saved) < OrphanAge {
 			return nil // a foreign blob, or too young
 		}
 		named, err := s.named(ctx, name)

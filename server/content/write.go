@@ -14,7 +14,7 @@ import (
 )
 
 // commitWithin limits the time from a blob's name, which contains its time, to the transaction that names the blob.
-// It is much less than orphanAge, so Sweep never deletes a blob that waits for its transaction.
+// It is much less than OrphanAge, so Sweep never deletes a blob that waits for its transaction.
 const commitWithin = time.Minute
 
 // Expected checks the content that the writer is about to replace. It returns [ErrPrecondition] for an unexpected

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/blobs"
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/kv/memory"
+)
+
+// A server crashes between a blob and its transaction, and starts again at once. The blob does not stay, although it is too
+// young at the start.
+func TestTheBlobOfACrashGoesAfterAQuickRestart(t *testing.T) {
+	files, err := blobs.OpenFiles(t.TempDir())
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New()
+		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		defer func() { assert.NoError(t, store.Close()); m.Close() }()
+		sum := sha256.Sum256([]byte("text"))
+		saved := time.Now().Add(-10 * time.Second).UnixMilli()
+		require.NoError(t, files.Put(t.Context(), hex.EncodeToString(sum[:])+"-"+strconv.FormatInt(saved, 36)+"-ABCDEFGHIJ", []byte("text")))
+
+		s := &Server{config: Config{Sweep: time.Minute, Log: slog.New(slog.DiscardHandler)}}
+		ctx, stop := context.WithCancel(t.Context())
+		s.running.Go(func() { s.tidy(ctx, content.New(content.Config{KV: store, Blobs: files})) })
+		time.Sleep(2 * time.Hour)
+		stop()
+		s.running.Wait()
+		require.NoError(t, files.Each(t.Context(), func(name string) error { t.Error(name, "is left"); return nil }))
+	})
+}
