@@ -86,7 +86,7 @@ func (c conditions) date(name string) (time.Time, bool) {
 func expected(r *http.Request) content.Expected {
 	c := conditions{r.Header}
 	none := r.Header.Values("If-None-Match")
-	if len(none) == 0 && r.Header.Get("If-Match") == "" && r.Header.Get("If-Unmodified-Since") == "" {
+	if len(none) == 0 && len(r.Header.Values("If-Match")) == 0 && r.Header.Get("If-Unmodified-Since") == "" {
 		return nil
 	}
 	return func(before content.Info) error {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/server/content"
 )
 
 // Reading a list of tags always ends, and a single tag is found.
@@ -23,4 +25,14 @@ func FuzzTags(f *testing.F) {
 		}
 		_ = conditions{http.Header{"If-Match": {text}}}
 	})
+}
+
+// A header without a tag is a condition that never holds, and so does not allow a write of any content.
+func TestAnEmptyIfMatchNeverHolds(t *testing.T) {
+	for _, lines := range [][]string{{""}, {"", `"other"`}} {
+		condition := expected(&http.Request{Header: http.Header{"If-Match": lines}})
+		if condition == nil || condition(content.Info{ETag: `"now"`}) == nil {
+			t.Errorf("If-Match %q allows a write", lines)
+		}
+	}
 }
