@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/server/content"
 )
@@ -34,5 +36,20 @@ func TestAnEmptyIfMatchNeverHolds(t *testing.T) {
 		if condition == nil || condition(content.Info{ETag: `"now"`}) == nil {
 			t.Errorf("If-Match %q allows a write", lines)
 		}
+	}
+}
+
+// A content has changed twice within the second of its Last-Modified. The date does not show that it is still the same one.
+func TestIfRangeWithADateGetsTheWholeContent(t *testing.T) {
+	saved := time.Now()
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("Range", "bytes=2-")
+	r.Header.Set("If-Range", saved.UTC().Format(http.TimeFormat))
+	w := httptest.NewRecorder()
+	if err := serveRange(w, r, saved, strings.NewReader("text")); err != nil {
+		t.Fatal(err)
+	}
+	if w.Code != http.StatusOK || w.Body.String() != "text" {
+		t.Error(w.Code, w.Body)
 	}
 }

@@ -10,12 +10,13 @@ var errRange = &apiError{http.StatusRequestedRangeNotSatisfiable, "range_not_sat
 
 // serveRange responds with bytes, or with the part that the request names.
 func serveRange(w http.ResponseWriter, r *http.Request, modified time.Time, data io.ReadSeeker) error {
-	if r.Header.Get("Range") == "" {
-		http.ServeContent(w, unconditional(r), "", modified, data)
+	plain := unconditional(r)
+	if plain.Header.Get("Range") == "" {
+		http.ServeContent(w, plain, "", modified, data)
 		return nil
 	}
 	ranged := &rangeWriter{ResponseWriter: w}
-	http.ServeContent(ranged, unconditional(r), "", modified, data)
+	http.ServeContent(ranged, plain, "", modified, data)
 	if !ranged.refused {
 		return nil
 	}
