@@ -193,15 +193,18 @@ func (d *Desk) put(ctx context.Context, document string, a Ask, held locks.Lease
 	if err != nil {
 		return 0, err
 	}
-	free := kv.Absent(key)
+	free, ops := kv.Absent(key), []kv.Op{kv.PutBound(key, a.encode(), lease)}
 	if old.Found() {
-		if before, ok := decode(old); ok && before.Token == a.Token && !before.Refused {
+		before, ok := decode(old)
+		if ok && before.Token == a.Token && !before.Refused {
 			return 0, ErrBusy
+		}
+		if ok && before.Refused { // its asker finds it gone
+			ops = append(ops, d.record(document, before, Refused)...)
 		}
 		free = kv.Unchanged(old)
 	}
-	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{free, held.Stands()},
-		Then: []kv.Op{kv.PutBound(key, a.encode(), lease)}})
+	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{free, held.Stands()}, Then: ops})
 	if err != nil || !result.Held {
 		return 0, err
 	}

@@ -24,6 +24,7 @@ type scene struct {
 	answers *Desk
 	lease   locks.Lease
 	outcome chan error
+	ended   *ends
 }
 
 // ask has the lock of a document held, and asked for.
@@ -43,7 +44,7 @@ func ask(t *testing.T, delay time.Duration) *scene {
 		t.Cleanup(table.Close)
 		return store, table
 	}
-	s := &scene{outcome: make(chan error, 1)}
+	s := &scene{outcome: make(chan error, 1), ended: &ends{list: map[string]Outcome{}}}
 	s.store, s.table = member(0)
 	request := locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour}
 	var err error
@@ -53,7 +54,7 @@ func ask(t *testing.T, delay time.Duration) *scene {
 	store, table := member(delay)
 	request.Holder.ID = "bob"
 	go func() {
-		_, err := New(store, table, nil).Ask(t.Context(), request, grace)
+		_, err := New(store, table, s.ended.record).Ask(t.Context(), request, grace)
 		s.outcome <- err
 	}()
 	synctest.Wait()
