@@ -171,9 +171,13 @@ func failure(ctx context.Context, cause, err error) (Outcome, error) {
 	return Cancelled, err
 }
 
-// documentOf returns the document whose holder is asked.
+// documentOf returns the document whose holder is asked: the requested one, or the one of another lock that is in the way.
 func documentOf(held locks.Lease, r locks.Request) string {
-	for _, p := range append(held.Paths, r.Paths...) {
+	paths := append(held.Paths, r.Paths...)
+	if held.Records(r.Paths[0]) {
+		paths = r.Paths
+	}
+	for _, p := range paths {
 		if document, ok := p.Document(); ok {
 			return document
 		}

@@ -1,0 +1,38 @@
+package asks
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv/memory"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+// A holder has two documents under one lock. A question about the second one is a question there, and is answered there.
+func TestAQuestionAboutOneOfSeveralDocuments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New()
+		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		t.Cleanup(func() { _ = store.Close() })
+		table, err := locks.Open(t.Context(), store, locks.Config{})
+		require.NoError(t, err)
+		t.Cleanup(table.Close)
+		desk := New(store, table, nil)
+		held, err := table.Acquire(t.Context(), locks.Request{
+			Paths: []locks.Path{locks.Document("a"), locks.Document("b")}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour})
+		require.NoError(t, err)
+		outcome := make(chan error, 1)
+		go func() {
+			_, err := desk.Ask(t.Context(), locks.Request{Paths: []locks.Path{locks.Document("b")}, Holder: locks.Holder{ID: "bob"}, TTL: time.Hour}, grace)
+			outcome <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, desk.Accept(t.Context(), Answer{Document: "b", Holder: "ann"}))
+		require.NoError(t, table.Release(t.Context(), held.ID, "ann"))
+		require.NoError(t, <-outcome)
+	})
+}
