@@ -143,6 +143,9 @@ func (h *Handler) makeCollection(c *call) error {
 
 // makeDir makes a collection. It counts among the documents of its maker.
 func (g *right) makeDir(ctx context.Context, p place) error {
+	if g.Store.Space().Full {
+		return kv.ErrFull
+	}
 	if err := g.Contents.MayMake(ctx, g.writer(p)); err != nil {
 		return err
 	}

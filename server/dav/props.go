@@ -177,6 +177,9 @@ func (h *Handler) patchUnder(ctx context.Context, g *right, n node, updates []up
 		if err != nil {
 			return err
 		}
+		if op.Puts() && h.Store.Space().Full {
+			return kv.ErrFull
+		}
 		if held, err := g.commit(ctx, kv.ChangedAt(n.propsKey(), e.Modified), op); held || err != nil {
 			return err
 		}
