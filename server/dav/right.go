@@ -177,13 +177,17 @@ func (g *right) content(also ...kv.Op) content.Right {
 	return content.Right{By: g.writer(g.place), Token: g.lease.Token, Fence: g.fence, Also: also}
 }
 
-// commit runs operations under the right and a further condition. It reports whether that condition held.
+// commit runs operations under the right and a further condition. It reports whether that condition held. If the right has
+// ended just before, that is an error.
 func (g *right) commit(ctx context.Context, condition kv.Cond, ops ...kv.Op) (bool, error) {
 	fence, err := g.fence(ctx)
 	if err != nil {
 		return false, err
 	}
 	result, err := g.Store.Commit(ctx, kv.Txn{If: append(fence, condition), Then: ops})
+	if err == nil && !result.Held {
+		_, err = g.fence(ctx)
+	}
 	return result.Held, err
 }
 
