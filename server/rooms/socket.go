@@ -134,6 +134,10 @@ func (s *socket) writeOne(ctx context.Context, message outgoing) error {
 	if message.state == nil {
 		return s.conn.Write(ctx, websocket.MessageText, message.data)
 	}
+	if id := message.state.room.ID; !s.mayDo(id, false) && !s.mayDo(id, true) {
+		_ = s.conn.Close(websocket.StatusPolicyViolation, errNotAllowed.message)
+		return errNotAllowed
+	}
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
 	data, in := message.state.appendMessage((*buffer)[:0], s.token)
