@@ -8,9 +8,12 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// sealed records that the page's text was stored as a draft. The number of the text says whether the page still shows
-// it.
-func (s *Saver) sealed(d Draft, text int64) {
+// sealed records that the page's text was stored as a draft, unless the content contains it by now. The number of the
+// text says whether the page still shows it.
+func (s *Saver) sealed(d Draft, text int64, content *Generation) {
+	if content != nil && content.contains(d) {
+		return
+	}
 	s.drafts.sealed(d, text, s.changes.count())
 	s.emit(Event{Type: EventDraft, Draft: &d})
 }

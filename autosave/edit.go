@@ -330,7 +330,7 @@ func (s *Saver) keepLoss(l loss) {
 	text := <-taken
 	s.do(func() {
 		if draft != nil {
-			s.sealed(*draft, l.text)
+			s.sealed(*draft, l.text, s.newest)
 		}
 		if s.role != editing && s.drafts.text == l.text && l.marked > s.drafts.unsaved.marked && (text != nil || draft != nil) {
 			s.drafts.unsaved = unsaved{text, l.marked, draft}

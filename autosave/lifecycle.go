@@ -87,7 +87,7 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 	var draft *Draft
 	err := answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) (err error) {
 		if draft, err = s.config.seal(context.WithoutCancel(ctx), l.cause); draft != nil {
-			s.do(func() { s.sealed(*draft, l.text) })
+			s.do(func() { s.sealed(*draft, l.text, s.newest) })
 		}
 		return err
 	})

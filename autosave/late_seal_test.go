@@ -1,0 +1,41 @@
+package autosave_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+// lateSeal is a storage of drafts whose answer to Seal takes three seconds, after which the draft was stored long before.
+type lateSeal struct{ autosave.Drafts }
+
+func (l lateSeal) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Draft, error) {
+	d, err := l.Drafts.Seal(ctx, cause)
+	time.Sleep(3 * time.Second)
+	return d, err
+}
+
+// A page loses the lock, gets it back and saves its text before it hears that the text is a draft. The draft is saved by then.
+func TestDraftThatWasSavedBeforeItWasTold(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf)
+		a.config.NoStandby, a.config.Drafts = true, lateSeal{a.desk}
+		a.start()
+		a.types("one")
+		w.sleep(time.Second)
+		w.robbed(a, ", mine")
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		w.sleep(time.Second)
+		require.Equal(t, "one, mine", w.saved())
+		w.sleep(time.Minute)
+		assert.Empty(t, a.heard(), "a draft is offered that is saved")
+		assert.Zero(t, a.State().Drafts)
+		assert.Empty(t, storedDraft(t, shelf))
+	})
+}
