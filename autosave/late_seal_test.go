@@ -39,3 +39,25 @@ func TestDraftThatWasSavedBeforeItWasTold(t *testing.T) {
 		assert.Empty(t, storedDraft(t, shelf))
 	})
 }
+
+// What a page has typed in vain is merged before it edits again: the page does not hear of the draft that existed meanwhile.
+func TestDraftThatWasMergedBeforeItWasTold(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf)
+		a.config.NoStandby = true
+		a.config.Merge = func(_ context.Context, sides autosave.Conflict) (autosave.Content, error) {
+			return autosave.Bytes(string(sides.Theirs) + "+" + string(sides.Mine)), nil
+		}
+		a.start()
+		a.types("one")
+		w.sleep(time.Second)
+		w.robbed(a, ", mine")
+		require.Len(t, a.heard(), 1)
+		a.types(", more")
+		w.overwritten("theirs")
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		require.Equal(t, "theirs+one, mine, more", a.shows())
+		assert.Len(t, a.heard(), 1, "a draft is offered that is merged")
+		assert.Zero(t, a.State().Drafts)
+	})
+}

@@ -61,7 +61,7 @@ func (s *Saver) load(l lock.Lease) {
 // loadedOwn records that load has stored this page's own text.
 func (s *Saver) loadedOwn(found loaded) {
 	if d := found.unsaved.draft; d != nil && s.drafts.unsaved.draft != d {
-		s.sealed(*d, s.drafts.text, s.newest)
+		s.sealed(*d, s.drafts.text, found.newest)
 	}
 	if found.unsaved.marked > s.drafts.unsaved.marked {
 		s.drafts.unsaved = found.unsaved
