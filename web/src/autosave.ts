@@ -3,7 +3,7 @@
 
 import type * as Contract from "../holdfast";
 import { PageAnswers } from "./page-answers";
-import { notLoaded, notSaved } from "./autosave-error";
+import { notSaved } from "./autosave-error";
 import type { AutoSaveError } from "./errors";
 import type { Shown } from "./handle";
 import { Journal } from "./journal";
@@ -125,8 +125,9 @@ export class AutoSave implements Saver {
     const flush = async (): Promise<Contract.Generation> => {
       try {
         await this.#resuming;
-        if (spared) throw this.#wire.error(notLoaded);
-        return await this.#call("flush", snapshot && { number: snapshot.number }, undefined, end) as Contract.Generation;
+        const saved = spared || await this.#call("flush", undefined, undefined, end);
+        if (spared || snapshot?.left) throw this.#wire.error(notSaved);
+        return saved as Contract.Generation;
       } catch (failure) {
         if (snapshot && this.#snapshots.unsaved) this.#journal.keep(snapshot);
         throw failure;
@@ -177,8 +178,8 @@ export class AutoSave implements Saver {
     openDocuments.forget(this);
     this.#keep();
     try {
-      await this.#call("dispose", snapshot && { number: snapshot.number }, undefined, end - 1000);
-      if (spared || (snapshot && this.#snapshots.unsaved)) throw this.#wire.error(spared ? notLoaded : notSaved);
+      await this.#call("dispose", undefined, undefined, end - 1000);
+      if (spared || (snapshot && (snapshot.left || this.#snapshots.unsaved))) throw this.#wire.error(notSaved);
     } catch (failure) {
       if (snapshot && this.#snapshots.unsaved) await this.#wire.inTime(this.#journal.seal(snapshot, "closed"), end - 500).catch(() => undefined); // localStorage keeps it
       else if ((failure as AutoSaveError).code === "disposed") return; // it had not begun

@@ -12,6 +12,7 @@ export interface PageSnapshot {
   readonly at: number;
   text?: Content; // absent until the page has returned it
   readonly ready: Promise<Content>;
+  left?: boolean; // the page got another text before Go got this one, which is a draft only
 }
 
 /**
@@ -130,6 +131,7 @@ export class PageSnapshots {
   serve(): PageSnapshot {
     const snapshot = this.#pins.shift() ?? (this.#served && !this.news ? this.#served : this.take());
     if (!this.#given.includes(snapshot)) this.#given.push(snapshot);
+    snapshot.left = false;
     return this.#served = snapshot;
   }
 
@@ -156,6 +158,7 @@ export class PageSnapshots {
 
   /** From now on the page shows another text. */
   replaced(base: string, text: Content | undefined): void {
+    for (const one of this.#pins) one.left = one.marks > this.#savedMarks;
     this.draft = uuid();
     this.base = base;
     this.baseText = text;

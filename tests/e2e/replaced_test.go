@@ -1,0 +1,52 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// A page is busy while a generation is restored. Then the user types and saves, and only after that the page gets the generation. The text
+// is a draft, so flushNow() does not say that it is saved.
+func TestFlushOfATextThatARestoreReplaces(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	ann := w.editor(t, named("worker", "replaced by a restore", "Ann"), "")
+	ann.MustEval(`
+		type('one'); const first = await autosave.flushNow()
+		type(' two'); await autosave.flushNow()
+		const restored = autosave.restore(first.id).then(content => { text = decode(content) })
+		for (const until = now() + 1000; now() < until;);
+		type(' three')
+		globalThis.flushed = await failure(autosave.flushNow())
+		await restored`, nil)
+	got := browser.Get[map[string]any](ann, "flushed")
+	assert.Equal(t, "read-only", got["code"], "%v", got)
+	ann.WaitFor("autosave.state().phase === 'idle'", browser.Limit)
+	assert.Equal(t, "one", browser.Get[string](ann, "current()"))
+	assert.Equal(t, []string{"one two three"}, browser.Get[[]string](ann, "Promise.all((await autosave.drafts()).map(({id}) => autosave.read(id).then(decode)))"))
+}
+
+// A page that has typed in vain ends as it is given another text. Its own text is a draft, and dispose() says so.
+func TestDisposeOfATextThatAnotherReplaces(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "replaced as it ends " + host
+		ann := w.editor(t, named(host, root, "Ann"), "")
+		ann.MustEval("type('theirs'); await autosave.flushNow(); null", nil)
+		ben := w.editor(t, named(host, root, "Ben"), "")
+		ben.MustEval("type('mine'); null", nil)
+		ben.WaitFor("(await autosave.drafts()).length === 1", browser.Limit)
+		ben.MustEval("autosave.addEventListener('autosave:draft', () => { globalThis.ended ??= failure(autosave.dispose()) }); null", nil)
+		ann.MustEval("await autosave.dispose(); null", nil)
+		ben.WaitFor("globalThis.ended", browser.Limit)
+		got := browser.Get[map[string]any](ben, "await ended")
+		assert.Equal(t, "read-only", got["code"], "%v", got)
+		cleo := w.editor(t, named(host, root, "Cleo"), "")
+		assert.Equal(t, "theirs", browser.Get[string](cleo, "current()"))
+		assert.Equal(t, []string{"mine"}, browser.Get[[]string](cleo, "Promise.all((await autosave.drafts()).map(({id}) => autosave.read(id).then(decode)))"))
+	})
+}
