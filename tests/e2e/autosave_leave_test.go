@@ -101,3 +101,19 @@ func TestAutoSaveDiscardedInTheCache(t *testing.T) {
 	ben.WaitFor("!autosave.readOnly && text === 'written before'", browser.Limit)
 	assert.False(t, back(t, ann))
 }
+
+// A page saves, types and ends, without waiting for the save: what it has typed since is saved too.
+func TestDisposeDuringFlush(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "ends while it saves " + host
+		ann := w.editor(t, named(host, root, "Ann"), "")
+		ann.MustEval("type('one'); failure(autosave.flushNow()); type(' two'); globalThis.ended = await failure(autosave.dispose())", nil)
+		assert.NotContains(t, browser.Get[map[string]any](ann, "ended"), "code")
+		ben := w.editor(t, named(host, root, "Ben"), "")
+		assert.Equal(t, "one two", browser.Get[string](ben, "current()"))
+		history := browser.Get[[]map[string]any](ben, "autosave.history()")
+		assert.Len(t, history, 1, "no draft was made a generation")
+	})
+}

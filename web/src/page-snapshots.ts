@@ -59,8 +59,11 @@ export class PageSnapshots {
     return this.#last ?? (this.#stands?.marks === this.marks ? this.#stands : this.#taken());
   }
 
-  /** From now on this snapshot is the page's text, whatever the page shows. */
-  end(last: PageSnapshot | undefined): void { this.#last = last; }
+  /** From now on this snapshot is the page's text, whatever the page shows. Go gets no earlier one: it may ask only once more. */
+  end(last: PageSnapshot | undefined): void {
+    this.#last = last;
+    if (last) this.#pins = [last];
+  }
 
   /**
    * Returns the present text of the page. It stays valid until the next mark, even if the page shows another text
