@@ -40,7 +40,8 @@ func TestDraftThatWasSavedBeforeItWasTold(t *testing.T) {
 	})
 }
 
-// What a page has typed in vain is merged before it edits again: the page does not hear of the draft that existed meanwhile.
+// Text that a read-only page has typed is merged before the page edits again. The page does not hear of the draft that
+// existed meanwhile.
 func TestDraftThatWasMergedBeforeItWasTold(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf)
