@@ -144,9 +144,14 @@ func (a *acquisition) granted(ctx context.Context, t *target) (*granted, error) 
 	a.attempt(t)
 	r := a.arbitration(t)
 	r.ifAvailable = !a.steal
+	waited := func() {}
+	if a.steal && t.whole { // it may wait too, for another machine
+		waited = a.waits(ctx, r)
+	}
 	first := a.m.request(ctx, r.request)
 	defer first.abandon()
 	grant, err := first.wait(ctx)
+	waited()
 	if err == nil || !denied(err) || a.opts.IfAvailable {
 		return grant, err
 	}
@@ -231,7 +236,7 @@ func (a *acquisition) await(ctx context.Context, t *target, queued *pendingReque
 
 // arbitration returns a request for the target, which waits and steals only if the acquisition may steal now.
 func (a *acquisition) arbitration(t *target) *arbitration {
-	return &arbitration{target: t, steal: a.steal, run: a.m.work.Go}
+	return &arbitration{target: t, steal: a.steal, run: a.m.work.Go, onLocal: func() { a.m.holdsLocal(a, true) }}
 }
 
 func (a *acquisition) emit(t *target, e Event) { a.m.emit(t.resource, a.opts.LeaseID, e) }
