@@ -23,7 +23,7 @@ type woken struct {
 
 func (l *woken) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
 	g, err := l.Locker.Request(ctx, r)
-	if err != nil || r.IfAvailable || l.grant != nil {
+	if err != nil || r.IfAvailable || l.grant != nil || r.Wants[0].Mode == lock.Shared {
 		return g, err
 	}
 	l.asleep()
@@ -69,6 +69,44 @@ func TestGrantStolenWhileFrozenMakesNoLease(t *testing.T) {
 			require.NoError(t, o.err)
 			assert.Greater(t, o.lease.Token, now.Token)
 			require.NoError(t, o.lease.Release(t.Context()))
+		})
+	}
+}
+
+// unhurried is a Locker whose answers to questions take a moment.
+type unhurried struct{ lock.Locker }
+
+func (l unhurried) Query(ctx context.Context) (lock.Snapshot, error) {
+	time.Sleep(20 * time.Millisecond)
+	return l.Locker.Query(ctx)
+}
+
+// The time limit of a page that was frozen while it waited ends as the page wakes, before the page knows that its grant
+// was stolen. It makes no lease of that grant either.
+func TestGrantStolenWhileFrozenMakesNoLeaseAtTheTimeLimit(t *testing.T) {
+	for name, path := range map[string][]string{"project": nil, "place": {"x"}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				holder, thief := w.tab("holder"), w.tab("thief")
+				held, b := holder.acquire(lock.AcquireOptions{Path: path}), w.backend("a")
+				b.Records = nil
+				stolen := make(chan lock.Lease, 1)
+				b.Locker = unhurried{&woken{Locker: b.Locker, asleep: func() {
+					stolen <- thief.acquire(lock.AcquireOptions{Path: path, Steal: true})
+					time.Sleep(time.Second)
+				}}}
+				a := w.join("a", b)
+				waiting := a.begin(t.Context(), lock.AcquireOptions{Path: path, Timeout: 1010 * time.Millisecond, Backoff: patient.Backoff})
+				w.sleep(0)
+				holder.release(held)
+				now := <-stolen
+				require.ErrorIs(t, (<-waiting).err, lock.ErrTimeout)
+				assert.Zero(t, a.count(lock.EventAcquired), "two leases")
+				require.NoError(t, now.Err())
+				thief.release(now)
+				w.sleep(time.Second)
+				w.mustBeFree()
+			})
 		})
 	}
 }
