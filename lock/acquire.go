@@ -21,6 +21,7 @@ type acquisition struct {
 	degraded bool                 // fallback-degraded was sent
 	warned   bool                 // self-wait was sent
 	turn     Grant                // the guard lock for a takeover, while this acquisition holds it
+	robbing  func()               // ends a wait that began with a steal; or nil
 	steal    bool                 // the next request steals
 	fallback bool                 // this backend is not the first one
 }
@@ -144,17 +145,17 @@ func (a *acquisition) granted(ctx context.Context, t *target) (*granted, error) 
 	a.attempt(t)
 	r := a.arbitration(t)
 	r.ifAvailable = !a.steal
-	waited := func() {}
-	if a.steal && t.whole { // it may wait too, for another machine
-		waited = a.waits(ctx, r)
+	if a.steal && t.whole { // others may take it for a frozen one while it waits for another machine or claims
+		a.robbing = a.waits(ctx, r)
 	}
 	first := a.m.request(ctx, r.request)
 	defer first.abandon()
 	grant, err := first.wait(ctx)
-	waited()
 	if err == nil || !denied(err) || a.opts.IfAvailable {
+		a.m.holdsLocal(a, err == nil)
 		return grant, err
 	}
+	a.endTakeOver()
 	if a.opts.Timeout == NoWait {
 		return nil, noWait(err)
 	}

@@ -262,6 +262,10 @@ func among(all, others []string) bool {
 
 // endTakeOver lets the next waiter look, now that the record belongs to this acquisition.
 func (a *acquisition) endTakeOver() {
+	if a.robbing != nil {
+		a.robbing()
+		a.robbing = nil
+	}
 	if a.turn != nil {
 		a.m.giveBack(a.turn)
 		a.turn = nil

@@ -246,3 +246,27 @@ func TestWaiterThatFreezesAfterItsLookStealsNothing(t *testing.T) {
 		require.NoError(t, (<-waiting).err)
 	})
 }
+
+// A client takes the lock by force from a frozen holder. While its record is being written, the file still has the expired
+// record of that holder. Those who wait steal nothing from the client: it lives.
+func TestThiefIsNotTakenOverDuringItsClaim(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.frozen(25 * time.Second)
+		air := locktest.NewNetwork()
+		waiting := w.talking("a", air.Join()).begin(t.Context(), patient)
+		b := w.backend("thief")
+		b.Records = recordsFunc{Records: w.records, claim: func(context.Context, lock.Record) error { time.Sleep(3 * time.Second); return nil }}
+		thief := w.configured("thief", lock.Config{Backends: []lock.Backend{b}, Channel: air.Join()})
+		w.sleep(24 * time.Second)
+		got := <-thief.begin(t.Context(), lock.AcquireOptions{Steal: true})
+		require.NoError(t, got.err)
+		assert.Equal(t, 27*time.Second, got.at)
+		w.sleep(time.Minute)
+		assert.NoError(t, got.lease.Err())
+		assert.Empty(t, waiting)
+		thief.release(got.lease)
+		next := <-waiting
+		require.NoError(t, next.err)
+		require.NoError(t, next.lease.Release(t.Context()))
+	})
+}
