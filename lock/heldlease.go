@@ -124,7 +124,8 @@ func (h *heldLease) beat() error {
 	return nil
 }
 
-// write renews the record. It returns early if the Records hang, the lease is lost or its owner releases it.
+// write renews the record. It returns early if the Records hang, the lease or the one around it ends, or its owner
+// releases it.
 func (h *heldLease) write(l Lease, limit time.Duration) (interrupted bool, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -136,6 +137,7 @@ func (h *heldLease) write(l Lease, limit time.Duration) (interrupted bool, err e
 	case err := <-written:
 		return false, err
 	case <-h.grant.Lost():
+	case <-h.enclosed():
 	case <-h.leaving:
 	case <-h.m.life.Done():
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/lock/locktest"
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // Locks that the outer lease already holds exclusively are not requested again: they would conflict with the outer
@@ -69,6 +70,31 @@ func TestPlaceWithinLeaseThatDoesNotCoverIt(t *testing.T) {
 		sleep(0)
 		require.ErrorIs(t, inner.Err(), lock.ErrLost)
 		assert.Len(t, n.places(), 2, "a nested lease ends with the outer one")
+	})
+}
+
+// A nested lease ends with the outer one, even while its heartbeat waits for the server: another machine has the place then.
+func TestPlaceWithinLeaseThatEndsDuringAHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
+		outer := a.acquire(at("x"))
+		inner := a.within(outer, at("x", "y"))
+		n.mu.Lock()
+		n.delay = func(r remote.Request) bool {
+			if r.Method == "PUT" {
+				time.Sleep(4 * time.Second)
+			}
+			return false
+		}
+		n.mu.Unlock()
+		go func() { _, _ = inner.Renew(context.Background()) }()
+		sleep(time.Second)
+		a.release(outer)
+		sleep(0)
+		require.ErrorIs(t, inner.Err(), lock.ErrLost)
+		b.release(b.acquire(at("x")))
+		sleep(time.Minute)
 	})
 }
 
