@@ -31,7 +31,7 @@ func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, if
 		return nil, err
 	}
 	c := reply.claim("/api/locks/" + reply.Lease)
-	return &place{d.client, c, reply.Slot, d.held.add(c)}, nil
+	return &place{d.client, local, c, reply.Slot, d.held.add(c)}, nil
 }
 
 // paths returns the paths of a place on the server.
@@ -49,6 +49,7 @@ func (d *Document) paths(p *lock.Place) (paths [][]string) {
 // place is a [lock.RemoteGrant]: a lease of the server on places.
 type place struct {
 	*client
+	local lock.Grant // on this machine
 	claim claim
 	slot  int
 	held  *term
@@ -63,10 +64,11 @@ func (p *place) Lost() <-chan struct{} { return p.held.lost }
 // Look implements [lock.Grant]. There is nothing to look at: the next renewal reports a loss.
 func (p *place) Look(context.Context, lock.Instant) error { return nil }
 
-// Release releases the lease. No other lease has its id, so the request can be repeated.
+// Release releases the lease, unless it was stolen here: then the thief takes it over on the server, before the waiters of
+// other machines. No other lease has its id, so the request can be repeated.
 func (p *place) Release(ctx context.Context) error {
 	p.client.held.remove(p.held)
-	if wait.Closed(p.held.passed) {
+	if wait.Closed(p.held.passed) || wait.Closed(p.local.Lost()) {
 		return nil
 	}
 	return p.giveBack(ctx, p.claim)

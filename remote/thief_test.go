@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/lock/locktest"
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // A tab that has stolen the lock of this machine, by force or from a frozen tab, lives while it waits for another
@@ -36,6 +37,31 @@ func TestThiefThatWaitsForServerIsNotTakenOver(t *testing.T) {
 				other.release(far)
 				require.NoError(t, <-first, "the first in line gets the lock first")
 				assert.Empty(t, second)
+			})
+		})
+	}
+}
+
+// A place that is stolen from a living tab passes to the thief on the server, too, before the other machines that wait
+// for it.
+func TestStolenPlacePassesToTheThief(t *testing.T) {
+	for name, opts := range map[string]lock.AcquireOptions{"document": {}, "place": at("x")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, space := newInternet(), locktest.NewSpace()
+				n.delay = func(remote.Request) bool { time.Sleep(10 * time.Millisecond); return false }
+				victim, thief, other := open(t, n, space, "A", "a"), open(t, n, space, "A", "b"), open(t, n, locktest.NewSpace(), "B", "other")
+				robbed := victim.acquire(opts)
+				waiting := other.begin(context.Background(), waits(opts))
+				sleep(time.Second)
+				theft := waits(opts)
+				theft.Steal, theft.Timeout = true, time.Minute
+				lease, err := thief.Acquire(context.Background(), theft)
+				require.NoError(t, err)
+				require.ErrorIs(t, robbed.Err(), lock.ErrLost)
+				assert.Empty(t, waiting, "it waits behind the thief")
+				thief.release(lease)
+				require.NoError(t, <-waiting)
 			})
 		})
 	}
