@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
+	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -71,7 +72,7 @@ func (a *alive) gone(ctx context.Context, client string) bool {
 	if err == nil {
 		if err = probe(ctx, file); err == nil {
 			err = a.dir.remove(ctx, client)
-			return !busy(err) // opened in between
+			return err == nil || !busy(err) && jsbridge.ExceptionName(err) != "" // not opened in between, as far as is known
 		}
 	}
 	return isNamed(err, notFound)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hack-pad/safejs"
 
+	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -39,6 +40,31 @@ func TestClientThatOpensItsFileAfterTheProbeLives(t *testing.T) {
 	_, err = must(must(patch.Get("held")).Index(0)).Call("close")
 	require.NoError(t, err)
 	assert.True(t, a.steps.liveness.alive.gone(ctx, client), "it has ended")
+}
+
+// The same, if the other one gives up waiting for the removal.
+func TestClientThatOpensItsFileAfterAProbeThatIsGivenUpLives(t *testing.T) {
+	a := newClient(t, lock.NewID())
+	file, err := a.steps.liveness.alive.dir.file(t.Context(), "begins", true)
+	require.NoError(t, err)
+	folders := prototype("FileSystemDirectoryHandle")
+	real := must(folders.Get("removeEntry"))
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	var scope jsbridge.Scope
+	defer scope.Release()
+	stop, err := scope.Func(func([]safejs.Value) any { giveUp(); return nil })
+	require.NoError(t, err)
+	patch := must(safejs.Global().Call("eval", `((file, real, stop) => async function (name) {
+		this.own = await file.createSyncAccessHandle()
+		stop()
+		await new Promise(done => setTimeout(done, 100))
+		return real.call(this, name)
+	})`))
+	require.NoError(t, folders.Set("removeEntry", must(patch.Invoke(file, real, stop))))
+	defer func() { require.NoError(t, folders.Set("removeEntry", real)) }()
+
+	assert.False(t, a.steps.liveness.alive.gone(ctx, "begins"), "it has its file open")
 }
 
 // A client is frozen between the opening of its liveness file and its first entry. Other clients wait for it once, and
