@@ -181,3 +181,24 @@ func TestIfAvailableWhileTheRuntimeLoads(t *testing.T) {
 	assert.Equal(t, "granted", browser.Get[string](tab, "await result"))
 	tab.Quiet()
 }
+
+// A request whose promise rejects, because the page is put to sleep before the browser answers, runs no callback later.
+func TestRequestOfAPageThatSleepsRunsNoCallback(t *testing.T) {
+	t.Parallel()
+	tab := open(t, quick).tab(t, "{}")
+	assert.Equal(t, []any{"AbortError", false, "AbortError", false}, browser.Get[[]any](tab, `await (async () => {
+		const said = []
+		for (const options of [{ifAvailable: true}, {steal: true}]) {
+			await hf.inspect()
+			let ran = false
+			const answer = hf.locks.request('sleeps', options, () => { ran = true }).catch(({name}) => name)
+			dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))
+			said.push(await answer)
+			await navigator.locks.query()
+			await new Promise(done => setTimeout(done, 100))
+			said.push(ran)
+			dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))
+		}
+		return said
+	})()`))
+}

@@ -245,7 +245,8 @@ class Holdfast extends Target implements Contract.Holdfast {
   #direct({ name, ...options }: LockRequest, signal: AbortSignal | undefined, run: (lock: unknown) => unknown): Promise<unknown> {
     const ended = this.#ended.signal;
     const waiting = options.ifAvailable || options.steal ? options : { ...options, signal: signal ? AbortSignal.any([signal, ended]) : ended };
-    return this.#untilOver(() => navigator.locks.request(name, waiting as LockOptions, (lock) => this.#untilOver(async () => run(lock))));
+    // After the end, the caller's promise has rejected.
+    return this.#untilOver(() => navigator.locks.request(name, waiting as LockOptions, (lock) => this.#untilOver(async () => ended.aborted || run(lock))));
   }
 
   /** The result of call, or the end of this Holdfast if that comes first. */
