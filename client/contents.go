@@ -103,7 +103,7 @@ func (c *Client) Put(ctx context.Context, f Fence, id string, data []byte, o Put
 }
 
 // Delete removes the content of a document, its history and its events; the lock stays. An administrator may leave the fence empty. It
-// fails like [Client.Put], and with [ErrNotFound] if there is no content.
+// fails like [Client.Put]. A document without content is no error.
 func (c *Client) Delete(ctx context.Context, f Fence, id string, o PutOptions) error {
 	path, err := documentPath("delete", id, "")
 	if err != nil {
