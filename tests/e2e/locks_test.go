@@ -25,6 +25,10 @@ const compare = async locks => {
   await note('returns what the callback returns', () => request('n', () => 42))
   await note('awaits what the callback returns', () => request('n', async () => 'later'))
   await note('passes on what the callback throws', () => request('n', () => { throw new RangeError('x') }))
+  await note('passes on an error of Holdfast', async () => {
+    const lost = await hf.renewProjectLock(await hf.withProjectLock(lease => lease)).catch(error => error)
+    return await request('n', () => { throw lost }).catch(error => error === lost) + lost.code
+  })
   await note('passes on what is no error', () => request('n', () => Promise.reject('bare')))
   await note('gives name and mode', () => request('n', {mode: 'shared'}, lock => lock.name + ' ' + lock.mode))
   await note('converts the name', () => request(7, lock => lock.name))

@@ -88,19 +88,21 @@ export class Locks implements LockManagerLike {
 
   async request<T>(...args: unknown[]): Promise<T> {
     checkActive();
-    if (args.length < 2) throw new TypeError("request needs a name and a callback");
     const name = `${args[0]}`; // unlike String(), this throws for a symbol
     const callback = args.length > 2 ? args[2] : args[1];
     const { request, signal } = read(name, args.length > 2 ? args[1] : undefined);
     if (typeof callback !== "function") throw new TypeError("callback must be a function");
     signal?.throwIfAborted();
+    let own = false; // the failure is the callback's
     try {
       return await this.#run(request, signal, (granted) => {
         signal?.throwIfAborted(); // the abort came before the grant arrived: the lock is released
-        return (callback as Callback)(granted ? { name, mode: request.mode as LockMode } : null);
+        const result = attempt(() => (callback as Callback)(granted ? { name, mode: request.mode as LockMode } : null));
+        result.catch(() => { own = true; });
+        return result;
       }) as T;
     } catch (failure) {
-      throw exception(failure, signal);
+      throw own ? failure : exception(failure, signal);
     }
   }
 }
