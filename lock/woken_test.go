@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,23 +18,24 @@ import (
 type woken struct {
 	lock.Locker
 	asleep func() // lasts as long as the freeze
-	grant  *lateGrant
+	grant  atomic.Pointer[lateGrant]
 	told   sync.Once
 }
 
 func (l *woken) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
 	g, err := l.Locker.Request(ctx, r)
-	if err != nil || r.IfAvailable || l.grant != nil || r.Wants[0].Mode == lock.Shared {
+	if err != nil || r.IfAvailable || l.grant.Load() != nil || r.Wants[0].Mode == lock.Shared {
 		return g, err
 	}
 	l.asleep()
-	l.grant = &lateGrant{g, make(chan struct{})}
-	return plainGrant{l.grant}, nil
+	late := &lateGrant{g, make(chan struct{})}
+	l.grant.Store(late)
+	return plainGrant{late}, nil
 }
 
 func (l *woken) Query(ctx context.Context) (lock.Snapshot, error) {
-	if l.grant != nil {
-		l.told.Do(func() { _ = l.grant.Look(ctx, lock.Instant{}) })
+	if late := l.grant.Load(); late != nil {
+		l.told.Do(func() { _ = late.Look(ctx, lock.Instant{}) })
 	}
 	return l.Locker.Query(ctx)
 }
