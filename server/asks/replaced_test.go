@@ -44,7 +44,7 @@ func TestARefusedQuestionThatIsReplacedEnds(t *testing.T) {
 		}()
 		assert.ErrorAs(t, <-s.outcome, new(*RefusedError))
 		stop()
-		<-cleo
+		require.ErrorIs(t, <-cleo, context.Canceled)
 		assert.Equal(t, map[string]Outcome{"bob": Refused, "cleo": Cancelled}, s.ended.list)
 	})
 }
