@@ -178,8 +178,8 @@ class StandIn {
       this.#lose("runtime-crashed", failure);
     }
     this.#over = true;
-    // Only now does Go know this AutoSave.
-    if (this.#marked) void this.#go.call("mark", { saver: this.#bound[0], marked: true }).catch(() => undefined);
+    // Only now does Go know this AutoSave. Marks of a text that another one has replaced do not count.
+    if (this.#marked && this.#saver.text().dirty) void this.#go.call("mark", { saver: this.#bound[0], marked: true }).catch(() => undefined);
   }
 
   /** Resolves when the runtime runs. A download that fails is repeated. */
