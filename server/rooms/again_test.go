@@ -2,7 +2,6 @@ package rooms
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -15,15 +14,7 @@ import (
 func TestARoomThatIsMadeAgainWhileItIsClosed(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store})
-	r := room{ID: "large"}
-	for range 300 {
-		token := newToken()
-		r = must(r.enter(token, "Ann", ""))(t)
-		must(store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(memberPrefix+token, []byte(r.ID))}}))(t)
-	}
-	updated := encodeTime(time.Now().Add(-time.Hour))
-	must(store.Commit(t.Context(), kv.Txn{Then: []kv.Op{
-		kv.Put(roomPrefix+r.ID, must(r.encode())(t)), kv.Put(updatePrefix+r.ID, updated)}}))(t)
+	r := large(t, store)
 	last := r.Participants[len(r.Participants)-1]
 	store.after(func(txn kv.Txn) {
 		if len(txn.Then) < closeBatch {

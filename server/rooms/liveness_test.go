@@ -178,15 +178,8 @@ func TestUnreadableRoomHarmsNobodyElse(t *testing.T) {
 func TestClosingALargeRoomKeepsThoseWhoLeftIt(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store})
-	r := room{ID: "large"}
-	var last string
-	for range 300 {
-		last = newToken()
-		r = must(r.enter(last, "Ann", ""))(t)
-		must(store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(memberPrefix+last, []byte(r.ID))}}))(t)
-	}
-	must(store.Commit(t.Context(), kv.Txn{Then: []kv.Op{
-		kv.Put(roomPrefix+r.ID, must(r.encode())(t)), kv.Put(updatePrefix+r.ID, encodeTime(time.Now().Add(-time.Hour)))}}))(t)
+	r := large(t, store)
+	last := r.Participants[len(r.Participants)-1].Token
 	var once sync.Once
 	store.after(func(txn kv.Txn) {
 		if slices.ContainsFunc(txn.Then, func(op kv.Op) bool { return op.Key() == roomPrefix+r.ID }) {

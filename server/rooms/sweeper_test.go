@@ -134,10 +134,9 @@ func closeIdle(t *testing.T, a *instance) {
 	require.NoError(t, a.sweeper.closeIdle(t.Context()))
 }
 
-// A room of maximum size is closed completely, although one transaction does not hold it.
-func TestALargeRoomIsClosedWhole(t *testing.T) {
-	store := kvtest.Open(t)
-	a := start(t, Config{Store: store})
+// large stores a room of maximum size that nobody has changed for an hour.
+func large(t *testing.T, store Store) room {
+	t.Helper()
 	r := room{ID: "large"}
 	for range 300 {
 		token := newToken()
@@ -146,6 +145,14 @@ func TestALargeRoomIsClosedWhole(t *testing.T) {
 	}
 	must(store.Commit(t.Context(), kv.Txn{Then: []kv.Op{
 		kv.Put(roomPrefix+r.ID, must(r.encode())(t)), kv.Put(updatePrefix+r.ID, encodeTime(time.Now().Add(-time.Hour)))}}))(t)
+	return r
+}
+
+// A room of maximum size is closed completely, although one transaction does not hold it.
+func TestALargeRoomIsClosedWhole(t *testing.T) {
+	store := kvtest.Open(t)
+	a := start(t, Config{Store: store})
+	large(t, store)
 	closeIdle(t, a)
 	for _, prefix := range []string{roomPrefix, updatePrefix, memberPrefix} {
 		assert.Empty(t, keys(t, store, prefix), prefix)

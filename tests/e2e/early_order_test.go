@@ -26,6 +26,21 @@ const (
 	asResumed = "document.dispatchEvent(new Event('resume')); null"
 )
 
+// looksAgain puts an editor to sleep and lets it go on. It has its lock again, and does not get the answer to whether it may edit.
+func looksAgain(tab *browser.Tab, root, sleeps, goesOn string) {
+	tab.MustEval(sleeps, nil)
+	tab.WaitFor("told.includes('readonly')", browser.Limit)
+	tab.MustEval(slowLook, nil)
+	tab.MustEval(goesOn, nil)
+	tab.WaitFor("looks === 1 && (await navigator.locks.query()).held.some(({name}) => name === 'holdfast:"+root+"')", browser.Limit)
+}
+
+// holds makes a page hold the lock of a project until `leaves` is called.
+func holds(tab *browser.Tab, root string) {
+	tab.MustEval("globalThis.leaves = undefined; navigator.locks.request('holdfast:"+root+"', () => new Promise(done => { leaves = done })); null", nil)
+	tab.WaitFor("leaves", browser.Limit)
+}
+
 // A page returns before Go runs, and is cached again after Go has begun to run, but before it was called. Another page edits meanwhile. The
 // lock that the page gave back is not the one that Go takes over.
 func TestEarlyReturnIsCachedBeforeTheTakeover(t *testing.T) {
@@ -35,11 +50,7 @@ func TestEarlyReturnIsCachedBeforeTheTakeover(t *testing.T) {
 		root := "cached before the takeover " + host
 		tab := w.gatedTab(t, named(host, root, "Ann"))
 		stored(tab, root, " one")
-		tab.MustEval(asHidden, nil)
-		tab.WaitFor("told.includes('readonly')", browser.Limit)
-		tab.MustEval(slowLook, nil)
-		tab.MustEval(asShown, nil)
-		tab.WaitFor("looks === 1 && (await navigator.locks.query()).held.some(({name}) => name === 'holdfast:"+root+"')", browser.Limit)
+		looksAgain(tab, root, asHidden, asShown)
 		tab.MustEval("arrive(); await hf.ready; await hf.inspect(); await new Promise(done => setTimeout(done, 100)); null", nil)
 		tab.MustEval(asHidden, nil)
 		saved := w.editsAndLeaves(t, named(host, root, "Ben"))
@@ -66,14 +77,9 @@ func TestEarlyReturnIsFrozenWhileItLooks(t *testing.T) {
 		root := "frozen while it looks " + host
 		tab, other := w.gatedTab(t, named(host, root, "Ann")), w.earlyTab(t, named(host, root, "Ben"))
 		stored(tab, root, " one")
+		looksAgain(tab, root, asFrozen, asResumed)
 		tab.MustEval(asFrozen, nil)
-		tab.WaitFor("told.includes('readonly')", browser.Limit)
-		tab.MustEval(slowLook, nil)
-		tab.MustEval(asResumed, nil)
-		tab.WaitFor("looks === 1 && (await navigator.locks.query()).held.some(({name}) => name === 'holdfast:"+root+"')", browser.Limit)
-		tab.MustEval(asFrozen, nil)
-		other.MustEval("globalThis.leaves = undefined; navigator.locks.request('holdfast:"+root+"', () => new Promise(done => { leaves = done })); null", nil)
-		other.WaitFor("leaves", browser.Limit)
+		holds(other, root)
 		tab.MustEval("go(); await new Promise(done => setTimeout(done, 300)); null", nil)
 		assert.Equal(t, []string{"editable", "readonly"}, browser.Get[[]string](tab, "told"))
 		tab.MustEval(asResumed, nil)
@@ -119,8 +125,7 @@ func TestEarlyReturnOffersNoDraftOfItsOwn(t *testing.T) {
 		tab, other := w.gatedTab(t, named(host, root, "Ann")), w.earlyTab(t, named(host, root, "Ben"))
 		stored(tab, root, " one")
 		tab.MustEval(asFrozen, nil)
-		other.MustEval("globalThis.leaves = undefined; navigator.locks.request('holdfast:"+root+"', () => new Promise(done => { leaves = done })); null", nil)
-		other.WaitFor("leaves", browser.Limit)
+		holds(other, root)
 		tab.MustEval(asResumed, nil)
 		tab.MustEval("type(' two'); await new Promise(done => setTimeout(done, 1500)); null", nil) // after half a second it is a draft
 		assert.Equal(t, []string{"editable", "readonly"}, browser.Get[[]string](tab, "told"))
