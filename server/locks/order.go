@@ -8,8 +8,8 @@ import (
 )
 
 // byToken contains the leases in the order of their tokens, and those with the same token in the order of their names.
-// Adding, removing and finding are cheap for any number of
-// leases: a removed lease leaves a gap until half of the list are gaps.
+// Adding, removing and finding are cheap for any number of leases: a removed lease leaves a gap until half of the list
+// are gaps.
 type byToken struct {
 	list    []*held
 	gaps    int

@@ -31,6 +31,11 @@ const post = (message: FromWorker, value?: unknown): void => {
   send();
   returned();
 };
+/** watch.ts looks for these messages, so they go alone. */
+const sendAlone = (message: FromWorker): void => {
+  send();
+  scope.postMessage(message, []);
+};
 const tell = (client: number, event: RawEvent): void => {
   if (add({ kind: "event", client, event }, event) === 1) sendLater(answerTurns);
 };
@@ -46,14 +51,10 @@ const aborts = new Map<number, AbortController>();
 const callbacks = new Map<number, { resolve: () => void; reject: (reason: unknown) => void }>();
 let lastCallback = 0;
 
-const returned = watchCalls((bytes) => {
-  send();
-  scope.postMessage({ kind: "file call", bytes }, []);
-}, () => post({ kind: "pong" }));
+const returned = watchCalls((bytes) => sendAlone({ kind: "file call", bytes }), () => post({ kind: "pong" }));
 const end = self.close.bind(self);
 self.close = () => {
-  send();
-  scope.postMessage({ kind: "ended" }, []);
+  sendAlone({ kind: "ended" });
   end();
 };
 
