@@ -76,7 +76,7 @@ func decode(text []byte) (*table, error) {
 			return nil, errors.New("line " + strconv.Itoa(n+1) + " of the table cannot be understood")
 		}
 	}
-	if !bytes.Equal(t.encode(), requoted(text)) {
+	if again := t.encode(); !bytes.Equal(again, text) && !bytes.Equal(again, requoted(text)) {
 		return nil, errors.New("the table was not written by this version")
 	}
 	return t, nil

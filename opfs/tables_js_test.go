@@ -4,12 +4,15 @@ package opfs
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
 // tableIsOpen reports whether somebody has the table open.
@@ -151,4 +154,28 @@ func counting(t *testing.T) func() int {
 	require.NoError(t, counter.Set("n", 0))
 	replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", "return function () { argument.n++; return before.call(this) }", counter)
 	return func() int { return must(must(counter.Get("n")).Int()) }
+}
+
+// A client whose steps follow each other makes two of them each time that it has the table, although another one waits.
+func TestTwoStepsThatFollowEachOther(t *testing.T) {
+	const pairs = 20
+	root := newRoot()
+	names := must(jsbridge.Broadcast(root + "/" + lockFile)) // the channel on which clients name the next one
+	heard := must(must(safejs.Global().Get("Array")).New())
+	must(must(must(safejs.Global().Get("Function")).New("channel", "heard", "channel.onmessage = ({ data }) => data.next && heard.push(data)")).Invoke(names, heard))
+	defer func() { must(names.Call("close")) }()
+	var both sync.WaitGroup
+	for range 2 {
+		c := newClient(t, root)
+		c.steps.file.tables = made("tables.js", "new module.Tables(1e9, 1e9, 1e3)")
+		both.Go(func() {
+			for range 2 * pairs {
+				makeStep(t, c)
+			}
+		})
+	}
+	both.Wait()
+	passes := must(heard.Length())
+	t.Log("the table went to the other client", passes, "times")
+	assert.LessOrEqual(t, passes, 2*pairs+5)
 }
