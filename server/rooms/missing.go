@@ -41,6 +41,18 @@ func (p *presence) alive(id string, now time.Time) {
 	}
 }
 
+// restart counts every instance as alive and every orphan as new.
+func (p *presence) restart(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, i := range p.peers {
+		i.since = now
+	}
+	for token := range p.orphans {
+		p.orphans[token] = now
+	}
+}
+
 // orphaned records that the sockets of an instance have been gone since a past moment.
 func (p *presence) orphaned(id string, sockets []kv.Entry, since time.Time) {
 	p.mu.Lock()

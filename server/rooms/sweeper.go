@@ -16,6 +16,7 @@ import (
 type sweeper struct {
 	rooms *Rooms
 	seen  *presence
+	away  bool // the last sign of life failed
 }
 
 func newSweeper(r *Rooms) *sweeper {
@@ -40,14 +41,24 @@ func (w *sweeper) heartbeats(ctx context.Context) {
 	every(ctx, w.rooms.config.Heartbeat, func() {
 		ctx, cancel := context.WithTimeout(ctx, w.rooms.config.StoreLimit)
 		defer cancel()
-		err := w.beat(ctx)
-		if err == nil {
-			err = w.look(ctx, time.Now())
-		}
-		if err != nil && ctx.Err() == nil {
+		if err := w.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			w.rooms.config.Log.Warn("the store could not be swept", "error", err)
 		}
 	})
+}
+
+// sweep renews the sign of life and looks for remains. While the store refuses this instance's sign, it may refuse the signs of
+// all instances, and sockets cannot come back. So the others get their time anew when the store accepts the sign again.
+func (w *sweeper) sweep(ctx context.Context, now time.Time) error {
+	if err := w.beat(ctx); err != nil {
+		w.away = true
+		return err
+	}
+	if w.away {
+		w.seen.restart(now)
+		w.away = false
+	}
+	return w.look(ctx, now)
 }
 
 // every calls f now and at each interval, until ctx ends.
