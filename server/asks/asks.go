@@ -27,6 +27,13 @@ const prefix = "asks/"
 // AcceptLimit is how long a holder that accepted may take to save and release.
 const AcceptLimit = 15 * time.Second
 
+const (
+	// askTTL is how long a question outlives the server of its asker.
+	askTTL = 10 * time.Second
+	// endLimit limits the time to remove a question.
+	endLimit = 5 * time.Second
+)
+
 var (
 	// ErrBusy means that another client has already asked.
 	ErrBusy = errors.New("somebody else has asked for this lock already")
@@ -88,7 +95,7 @@ func New(store *kv.Store, table *locks.Table, record func(document string, a Ask
 // *[RefusedError], [ErrBusy], the errors of [locks.Table.Acquire], and [ErrTimeout] when the holder does not answer
 // within grace. When ctx ends, the question is withdrawn.
 func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
-	q, needed, err := d.pose(ctx, r, grace)
+	q, needed, err := d.pose(ctx, r)
 	if err != nil {
 		return locks.Lease{}, err
 	}
@@ -96,6 +103,7 @@ func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (l
 		r.Wait = grace
 		return d.table.Acquire(ctx, r)
 	}
+	defer release(ctx, q.lease)
 	lease, cause, err := d.await(ctx, r, q, grace)
 	if err == nil {
 		d.end(ctx, q.document, q.ask, "")
@@ -112,10 +120,11 @@ type question struct {
 	ask      Ask
 	held     locks.Lease // the requested lock
 	revision int64       // of the question
+	lease    *kv.Lease   // of the key
 }
 
 // pose stores a question to the holder that blocks the request. None is needed if no other client holds the lock.
-func (d *Desk) pose(ctx context.Context, r locks.Request, grace time.Duration) (q question, needed bool, err error) {
+func (d *Desk) pose(ctx context.Context, r locks.Request) (q question, needed bool, err error) {
 	q.ask = Ask{ID: rand.Text()[:16], By: r.Holder, At: time.Now().UnixMilli()}
 	for q.revision == 0 {
 		if q.held, _, err = d.table.At(ctx, r.Paths[0]); err != nil {
@@ -125,7 +134,7 @@ func (d *Desk) pose(ctx context.Context, r locks.Request, grace time.Duration) (
 			return q, false, nil
 		}
 		q.document, q.ask.Token = documentOf(q.held, r), q.held.Token
-		if q.revision, err = d.put(ctx, q.document, q.ask, q.held, grace); err != nil {
+		if err = d.put(ctx, &q); err != nil {
 			return q, false, err
 		}
 	}
@@ -185,34 +194,44 @@ func documentOf(held locks.Lease, r locks.Request) string {
 	return ""
 }
 
-// put stores a question, unless another one is open for the same lock. It returns the revision of the question, or 0
-// if something changed meanwhile.
-func (d *Desk) put(ctx context.Context, document string, a Ask, held locks.Lease, grace time.Duration) (int64, error) {
-	key := prefix + document
-	lease, err := d.store.Countdown(ctx, grace+2*AcceptLimit) // in case this server dies
-	if err != nil {
-		return 0, err
-	}
+// put stores a question and sets its revision, unless another one is open for the same lock. The revision stays 0 if something
+// changed meanwhile. The question ends with its lease in case this server dies.
+func (d *Desk) put(ctx context.Context, q *question) error {
+	key := prefix + q.document
 	old, _, err := d.store.Get(ctx, key)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	free, ops := kv.Absent(key), []kv.Op{kv.PutBound(key, a.encode(), lease)}
+	free, ops := kv.Absent(key), []kv.Op(nil)
 	if old.Found() {
 		before, ok := decode(old)
-		if ok && before.Token == a.Token && !before.Refused {
-			return 0, ErrBusy
+		if ok && before.Token == q.ask.Token && !before.Refused {
+			return ErrBusy
 		}
 		if ok && before.Refused { // its asker finds it gone
-			ops = append(ops, d.record(document, before, Refused)...)
+			ops = d.record(q.document, before, Refused)
 		}
 		free = kv.Unchanged(old)
 	}
-	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{free, held.Stands()}, Then: ops})
-	if err != nil || !result.Held {
-		return 0, err
+	lease, err := d.store.Lease(ctx, askTTL)
+	if err != nil {
+		return err
 	}
-	return result.Revision, nil
+	ops = append(ops, kv.PutBound(key, q.ask.encode(), lease))
+	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{free, q.held.Stands()}, Then: ops})
+	if err != nil || !result.Held {
+		release(ctx, lease)
+		return err
+	}
+	q.revision, q.lease = result.Revision, lease
+	return nil
+}
+
+// release ends the lease of a question, even after ctx has ended. If that fails, the lease ends by itself.
+func release(ctx context.Context, lease *kv.Lease) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
+	defer cancel()
+	_ = lease.Close(ctx)
 }
 
 // announce records the event of a question, so that the holder receives it. If the lock has ended, it does nothing:
@@ -261,7 +280,7 @@ func (d *Desk) end(ctx context.Context, document string, a Ask, outcome Outcome)
 // remove removes a question if may approves of what the holder answered so far. It reports whether the question is
 // gone, or cannot be looked at.
 func (d *Desk) remove(ctx context.Context, document string, a Ask, outcome Outcome, may func(Ask) bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, endLimit)
 	defer cancel()
 	for {
 		e, _, err := d.store.Get(ctx, prefix+document)

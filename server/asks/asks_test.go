@@ -19,6 +19,7 @@ const grace = time.Second
 // A question and its holder. The asker's server hears of changes in the store after a delay.
 type scene struct {
 	store   *kv.Store
+	asker   *kv.Store // of the asker's server
 	table   *locks.Table
 	holder  Answer
 	answers *Desk
@@ -52,6 +53,7 @@ func ask(t *testing.T, delay time.Duration) *scene {
 	require.NoError(t, err)
 	s.holder, s.answers = Answer{Document: "r", Holder: "ann"}, New(s.store, s.table, nil)
 	store, table := member(delay)
+	s.asker = store
 	request.Holder.ID = "bob"
 	go func() {
 		_, err := New(store, table, s.ended.record).Ask(t.Context(), request, grace)

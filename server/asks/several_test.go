@@ -36,3 +36,27 @@ func TestAQuestionAboutOneOfSeveralDocuments(t *testing.T) {
 		require.NoError(t, <-outcome)
 	})
 }
+
+// The server of an asker dies while the question is open. Others may ask the holder soon.
+func TestTheServerOfAnAskerDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := ask(t, 0)
+		require.NoError(t, s.asker.Close())
+		require.Error(t, <-s.outcome)
+		time.Sleep(askTTL + time.Second)
+		request := locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: "cleo"}, TTL: time.Hour}
+		_, err := New(s.store, s.table, nil).Ask(t.Context(), request, grace)
+		require.ErrorIs(t, err, ErrTimeout, "the holder is asked, and does not answer")
+	})
+}
+
+// A question that waits for longer than its lease stays open.
+func TestALongQuestionStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := ask(t, 0)
+		require.NoError(t, s.answers.Accept(t.Context(), s.holder))
+		time.Sleep(AcceptLimit - time.Millisecond)
+		require.NoError(t, s.table.Release(t.Context(), s.lease.ID, "ann"))
+		require.NoError(t, <-s.outcome)
+	})
+}
