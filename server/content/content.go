@@ -161,6 +161,9 @@ func etag(data []byte) (tag, digest string) {
 // None returns the condition that a document has no content.
 func None(document string) kv.Cond { return kv.Absent(prefix + document) }
 
+// Some returns the condition that a document has content.
+func Some(document string) kv.Cond { return kv.Exists(prefix + document) }
+
 // Describe returns the description of a document's content as of a revision, or [ErrNotFound].
 func (s *Store) Describe(ctx context.Context, document string, revision int64) (Info, error) {
 	e, err := s.KV.GetAt(ctx, prefix+document, revision)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/httpapi"
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
@@ -163,8 +164,20 @@ func (h *Handler) patch(c *call) error {
 	return nil
 }
 
+// patchUnder changes the properties under the right. A file must still exist, because an administrator may delete it without a
+// lock, and its properties with it.
 func (h *Handler) patchUnder(ctx context.Context, g *right, n node, updates []update) error {
 	for {
+		conditions, err := g.fence(ctx)
+		if err != nil {
+			return err
+		}
+		if n.kind == file {
+			if _, err := h.Contents.Find(ctx, n.id(), ""); err != nil {
+				return err
+			}
+			conditions = append(conditions, content.Some(n.id()))
+		}
 		e, _, err := h.Store.Get(ctx, n.propsKey())
 		if err != nil {
 			return err
@@ -180,7 +193,8 @@ func (h *Handler) patchUnder(ctx context.Context, g *right, n node, updates []up
 		if op.Puts() && h.Store.Space().Full {
 			return kv.ErrFull
 		}
-		if held, err := g.commit(ctx, kv.ChangedAt(n.propsKey(), e.Modified), op); held || err != nil {
+		conditions = append(conditions, kv.ChangedAt(n.propsKey(), e.Modified))
+		if result, err := h.Store.Commit(ctx, kv.Txn{If: conditions, Then: []kv.Op{op}}); err != nil || result.Held {
 			return err
 		}
 	}
