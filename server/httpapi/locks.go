@@ -137,29 +137,9 @@ func (a *API) showPath(w http.ResponseWriter, r *http.Request, s sessions.Sessio
 	return nil
 }
 
-// listLocks lists the locks and requests of which the session may read a path. It continues until the page is full, so
-// that the length of a page reveals nothing about other locks.
-func (a *API) listLocks(ctx context.Context, s sessions.Session, path locks.Path, after string, limit int) (page locks.Listing, err error) {
-	for {
-		next, err := a.Locks.List(ctx, path, after, limit-len(page.Holders)-len(page.Waiters))
-		if err != nil {
-			return page, err
-		}
-		for _, l := range next.Holders {
-			if len(a.readable(s, l.Paths)) > 0 {
-				page.Holders = append(page.Holders, l)
-			}
-		}
-		for _, v := range next.Waiters {
-			if len(a.readable(s, v.Paths)) > 0 {
-				page.Waiters = append(page.Waiters, v)
-			}
-		}
-		after, page.Next = next.Next, next.Next
-		if after == "" || len(page.Holders)+len(page.Waiters) == limit {
-			return page, nil
-		}
-	}
+// listLocks lists a page of the locks and requests of which the session may read a path.
+func (a *API) listLocks(ctx context.Context, s sessions.Session, path locks.Path, after string, limit int) (locks.Listing, error) {
+	return a.Locks.ListVisible(ctx, path, after, limit, func(paths []locks.Path) bool { return len(a.readable(s, paths)) > 0 })
 }
 
 // queryPath splits a path at its slashes; a slash inside a component is escaped as %2F.

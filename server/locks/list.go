@@ -39,6 +39,11 @@ const MaxPage = 1000
 // path itself, above it and below it. after is the Next of the previous page, or empty for the first page. A page
 // shows one moment, at or after the call. An entry that exists during all pages is on one of them.
 func (t *Table) List(ctx context.Context, p Path, after string, limit int) (Listing, error) {
+	return t.ListVisible(ctx, p, after, limit, func([]Path) bool { return true })
+}
+
+// ListVisible is List for a reader that may see only some leases and requests, by their paths. visible must not call the table.
+func (t *Table) ListVisible(ctx context.Context, p Path, after string, limit int, visible func([]Path) bool) (Listing, error) {
 	if err := p.check(); err != nil {
 		return Listing{}, err
 	}
@@ -49,11 +54,13 @@ func (t *Table) List(ctx context.Context, p Path, after string, limit int) (List
 	limit = max(1, min(limit, MaxPage))
 	list, whole, err := t.readAll(ctx, p)
 	if err == nil && !whole {
-		list, err = t.listSeen(ctx, p, from, limit)
+		list, err = t.listSeen(ctx, p, from, limit, visible)
 	}
 	if err != nil {
 		return Listing{}, err
 	}
+	list.Holders = slices.DeleteFunc(list.Holders, func(l Lease) bool { return !visible(l.Paths) })
+	list.Waiters = slices.DeleteFunc(list.Waiters, func(w Waiter) bool { return !visible(w.Paths) })
 	return list.page(from, limit), nil
 }
 
@@ -185,16 +192,16 @@ func (t *Table) hearAll(ctx context.Context) error {
 }
 
 // listSeen lists this server's view after it has caught up with the store. It returns at least the page.
-func (t *Table) listSeen(ctx context.Context, p Path, from cursor, limit int) (list Listing, err error) {
+func (t *Table) listSeen(ctx context.Context, p Path, from cursor, limit int, visible func([]Path) bool) (list Listing, err error) {
 	if err := t.hearAll(ctx); err != nil {
 		return list, err
 	}
 	want := claim{Paths: []Path{p}, Mode: Exclusive}.want()
 	if !from.waiting {
-		list.Holders = t.heldAfter(want, from, limit)
+		list.Holders = t.heldAfter(want, from, limit, visible)
 	}
 	if len(list.Holders) <= limit {
-		list.Waiters = t.waitingAfter(want, from, limit)
+		list.Waiters = t.waitingAfter(want, from, limit, visible)
 	}
 	return list, nil
 }
@@ -202,16 +209,16 @@ func (t *Table) listSeen(ctx context.Context, p Path, from cursor, limit int) (l
 // few is how many leases are collected and sorted, or looked at, while the mirror is locked. Tests change it.
 var few = 5000
 
-// heldAfter returns the leases that conflict with a want after a position, in order. It returns at most one more than
+// heldAfter returns the visible leases that conflict with a want after a position, in order. It returns at most one more than
 // limit.
-func (t *Table) heldAfter(w waitgraph.Want, from cursor, limit int) []Lease {
+func (t *Table) heldAfter(w waitgraph.Want, from cursor, limit int, visible func([]Path) bool) []Lease {
 	m := t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []*held
 	collected := 0
 	all := m.graph.Holders(w, func(c *waitgraph.Claim) bool {
-		if h := m.held[c.ID]; from.before(h.token, h.Lease) {
+		if h := m.held[c.ID]; from.before(h.token, h.Lease) && visible(h.Paths) {
 			found = append(found, h)
 		}
 		collected++
@@ -226,7 +233,7 @@ func (t *Table) heldAfter(w waitgraph.Want, from cursor, limit int) []Lease {
 	for {
 		step, last := m.order.after(from, few)
 		for _, h := range step {
-			if m.graph.Conflicts(w, h.Lease) {
+			if m.graph.Conflicts(w, h.Lease) && visible(h.Paths) {
 				found = append(found, h)
 			}
 		}
@@ -258,14 +265,15 @@ func present(found []*held, limit int) (list []Lease) {
 	return list
 }
 
-// waitingAfter returns the requests that conflict with a want after a position, in order. It returns at most one more
+// waitingAfter returns the visible requests that conflict with a want after a position, in order. It returns at most one more
 // than limit.
-func (t *Table) waitingAfter(w waitgraph.Want, from cursor, limit int) (list []Waiter) {
+func (t *Table) waitingAfter(w waitgraph.Want, from cursor, limit int, visible func([]Path) bool) (list []Waiter) {
 	m := t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, ticket := range m.graph.Waiting(w, from.place, limit+1, func(lease string) bool {
-		return from.compare(m.tickets[lease].waiter()) < 0
+		ticket := m.tickets[lease]
+		return from.compare(ticket.waiter()) < 0 && visible(ticket.Paths)
 	}) {
 		list = append(list, m.tickets[ticket.ID].waiter())
 	}
