@@ -3,9 +3,11 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/server/audit"
 	"github.com/holdfast-dev/holdfast/server/content"
@@ -115,46 +117,59 @@ func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, s sessions.S
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"prefix", "after"} {
-		if text := query.Get(name); text != "" && !roomPattern.MatchString(text) {
+	prefix, after := query.Get("prefix"), query.Get("after")
+	if sealed, ok := strings.CutPrefix(after, sealedMark); ok {
+		if after, ok = a.Sessions.Unseal(sealed); !ok {
+			return errDocumentID
+		}
+		after = strings.TrimRight(after, " ")
+	}
+	for _, text := range []string{prefix, after} {
+		if text != "" && !roomPattern.MatchString(text) {
 			return errDocumentID
 		}
 	}
-	documents, err := a.readableDocuments(r.Context(), s, query.Get("prefix"), query.Get("after"), limit)
+	documents, next, err := a.readableDocuments(r.Context(), s, prefix, after, limit)
 	if err != nil {
 		return err
 	}
-	page := documentPage{Documents: make([]documentReply, len(documents))}
+	page := documentPage{Documents: make([]documentReply, len(documents)), Next: next}
 	for i, d := range documents {
 		page.Documents[i] = documentReply{d.ID, d.Size, events.Time(d.SavedAt), d.ETag,
 			a.Locks.Seen(locks.Document(d.ID), func(paths []locks.Path) bool { return len(a.readable(s, paths)) > 0 })}
-	}
-	if int64(len(documents)) == limit {
-		page.Next = documents[len(documents)-1].ID
 	}
 	writeJSON(w, http.StatusOK, page)
 	return nil
 }
 
-// readableDocuments lists the documents that the session may read. It continues until the page is full.
-func (a *API) readableDocuments(ctx context.Context, s sessions.Session, prefix, after string, limit int64) (list []content.Document, err error) {
+// maxLooked is the number of documents after which a request ends its page, even if the session may read none of them. Tests
+// change it.
+var maxLooked int64 = 10_000
+
+// sealedMark begins a sealed position. No id begins so.
+const sealedMark = "!"
+
+// readableDocuments lists the documents that the session may read. next is the position after them, "" at the end. It is sealed
+// if it is that of a document which the session may not know.
+func (a *API) readableDocuments(ctx context.Context, s sessions.Session, prefix, after string, limit int64) (list []content.Document, next string, err error) {
 	rules := a.Policy()
-	for {
-		page, err := a.Contents.Documents(ctx, prefix, after, limit)
+	for looked, size := int64(0), limit; looked < maxLooked; looked, size = looked+size, maxPage {
+		page, err := a.Contents.Documents(ctx, prefix, after, size)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		for _, d := range page {
 			if after = d.ID; rules.May(s.User, locks.Document(d.ID), policy.Read) {
 				if list = append(list, d); int64(len(list)) == limit {
-					return list, nil
+					return list, d.ID, nil
 				}
 			}
 		}
-		if int64(len(page)) < limit {
-			return list, nil
+		if int64(len(page)) < size {
+			return list, "", nil
 		}
 	}
+	return list, sealedMark + a.Sessions.Seal(fmt.Sprintf("%-128s", after)), nil // its length does not tell that of the id
 }
 
 func pageSize(text string) (int64, error) {

@@ -125,6 +125,24 @@ func (s Source) sealed(r *http.Request, name string, content any) bool {
 	return err == nil && json.Unmarshal(text, content) == nil
 }
 
+// sealedText separates the texts of Seal from cookies, which have names.
+const sealedText = "text"
+
+// Seal encrypts a text, so that only servers of this store can read it.
+func (s Source) Seal(text string) string {
+	return base64.RawURLEncoding.EncodeToString(s.sealer().Seal(nil, nil, []byte(text), []byte(sealedText)))
+}
+
+// Unseal returns a text that Seal has encrypted.
+func (s Source) Unseal(sealed string) (string, bool) {
+	data, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil {
+		return "", false
+	}
+	text, err := s.sealer().Open(nil, nil, data, []byte(sealedText))
+	return string(text), err == nil
+}
+
 func (s Source) sealer() cipher.AEAD {
 	block, err := aes.NewCipher(s.derived("key"))
 	if err == nil {

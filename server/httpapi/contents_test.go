@@ -1,0 +1,64 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/policy"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+// A user may read few of many documents. Each request looks at a limited number of them, and the pages together have all that the
+// user may read. No answer names another document.
+func TestAListOfDocumentsForAUserWhoMayReadLittle(t *testing.T) {
+	defer func(looked int64) { maxLooked = looked }(maxLooked)
+	maxLooked = 50
+	store, reads := counting(t, "range")
+	for i := range 2500 {
+		id := fmt.Sprintf("%04d-hidden", i)
+		if i%1100 == 0 {
+			id = fmt.Sprintf("%04d-visible", i)
+		}
+		_, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("content/"+id, []byte("{}"))}})
+		require.NoError(t, err)
+	}
+	rules, err := policy.Parse([]byte("anyone documents/0000-visible read\nanyone documents/1100-visible read\nanyone documents/2200-visible read\n"))
+	require.NoError(t, err)
+	other, _ := counting(t, "")
+	table, err := locks.Open(t.Context(), other, locks.Config{})
+	require.NoError(t, err)
+	t.Cleanup(table.Close)
+	a, err := New(Config{Locks: table, Contents: content.New(content.Config{KV: store}), Policy: func() *policy.Policy { return rules }})
+	require.NoError(t, err)
+
+	var names []string
+	pages, next := 0, ""
+	for begun := false; next != "" || !begun; begun, pages = true, pages+1 {
+		reads.Store(0)
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/documents?limit=2&after="+next, nil)
+		require.NoError(t, a.listDocuments(w, r, sessions.Session{}))
+		assert.LessOrEqual(t, reads.Load(), int64(2))
+		var page documentPage
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &page))
+		for _, d := range page.Documents {
+			names = append(names, d.Document)
+		}
+		assert.NotContains(t, w.Body.String(), "hidden")
+		next = page.Next
+		require.Less(t, pages, 10)
+	}
+	assert.Equal(t, []string{"0000-visible", "1100-visible", "2200-visible"}, names)
+	assert.Greater(t, pages, 2)
+
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/documents?after=!invented", nil)
+	assert.ErrorIs(t, a.listDocuments(httptest.NewRecorder(), r, sessions.Session{}), errDocumentID)
+}
