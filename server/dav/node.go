@@ -39,6 +39,9 @@ const (
 	maxMembers = 20_000
 )
 
+// maxHidden is the maximum number of names that one request passes over because the session may not read them. Tests change it.
+var maxHidden = 20_000
+
 var (
 	errMissing  = httpapi.Refusal(http.StatusNotFound, "document_not_found", "There is nothing here.")
 	errNoParent = httpapi.Refusal(http.StatusConflict, "no_collection", "The collection for it does not exist.")
@@ -98,6 +101,10 @@ var errStop = errors.New("the caller has seen enough")
 // each visits the documents below a place and the collections that were made there, as far as the session may read them.
 // visit returns a text to continue after, or "" for the next name. Each reads size names at once.
 func (h *Handler) each(ctx context.Context, s sessions.Session, p place, size int64, visit func(node) (string, error)) error {
+	if !h.API.MayReadSomewhere(s, p.path()) {
+		return nil
+	}
+	hidden := 0
 	for _, list := range []func(after string) ([]node, string, error){
 		func(after string) ([]node, string, error) { return h.madeBelow(ctx, p, after, size) },
 		func(after string) ([]node, string, error) { return h.documentsBelow(ctx, p, after, size) },
@@ -108,7 +115,11 @@ func (h *Handler) each(ctx context.Context, s sessions.Session, p place, size in
 				return err
 			}
 			for _, n := range nodes {
-				if n.id() <= after || h.API.May(s, n.path(), policy.Read) != nil {
+				if n.id() <= after {
+					continue
+				}
+				if h.API.May(s, n.path(), policy.Read) != nil {
+					hidden++
 					continue
 				}
 				skip, err := visit(n)
@@ -123,7 +134,10 @@ func (h *Handler) each(ctx context.Context, s sessions.Session, p place, size in
 			if last == "" {
 				break
 			}
-			after = max(after, last)
+			after, size = max(after, last), page
+			if hidden > maxHidden {
+				return errTooMany
+			}
 		}
 	}
 	return nil

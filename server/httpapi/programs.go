@@ -32,6 +32,11 @@ func (a *API) MayBelow(s sessions.Session, p locks.Path, what policy.Permission)
 	return nil
 }
 
+// MayReadSomewhere reports whether a session may read at a path or at a place below it. If it reports false, that is exact.
+func (a *API) MayReadSomewhere(s sessions.Session, p locks.Path) bool {
+	return a.Policy().MaySomewhere(s.User, p, policy.Read)
+}
+
 // MayLock checks that a session may lock the paths of a request with everything below them. It shortens the TTL to the
 // longest that the policy allows.
 func (a *API) MayLock(s sessions.Session, r *locks.Request) error { return a.mayLockWithin(s, r) }

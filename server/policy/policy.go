@@ -166,3 +166,20 @@ func (p *Policy) MayBelow(u users.User, path []string, what Permission) bool {
 	}
 	return false
 }
+
+// MaySomewhere reports whether a user may do something at a path or at a place below it. If it reports false, that is exact.
+func (p *Policy) MaySomewhere(u users.User, path []string, what Permission) bool {
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if !r.Path.agrees(path) || !r.Subject.matches(u) {
+			continue
+		}
+		if r.May&what == what {
+			return true
+		}
+		if len(r.Path) <= len(path) || r.Path.covers(everywhere) {
+			return false // it decides everything that the earlier rules left open
+		}
+	}
+	return false
+}

@@ -87,23 +87,27 @@ func reference(rules []string, u users.User, path, what string) bool {
 	return false
 }
 
+// paths returns all paths of one to three of the names.
+func paths(names ...string) (list []string) {
+	for _, a := range names {
+		list = append(list, a)
+		for _, b := range names {
+			list = append(list, a+"/"+b)
+			for _, c := range names {
+				list = append(list, a+"/"+b+"/"+c)
+			}
+		}
+	}
+	return list
+}
+
 // Random policies and requests decide as the reference does. The reference tries each path below, in a world whose
 // components are the ones that rules name and one that no rule names.
 func TestRandomPoliciesAgreeWithReference(t *testing.T) {
 	const seed = 19
 	random := rand.New(rand.NewPCG(seed, seed))
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
-	names := []string{"x", "xa", "xab", "y", "other"}
-	var world []string
-	for _, a := range names {
-		world = append(world, a)
-		for _, b := range names {
-			world = append(world, a+"/"+b)
-			for _, c := range names {
-				world = append(world, a+"/"+b+"/"+c)
-			}
-		}
-	}
+	world := paths("x", "xa", "xab", "y", "other")
 	who := []users.User{{}, {Name: "ann"}, {Name: "bob", Groups: []string{"g"}}}
 	allowed, below := 0, 0
 	for range 3000 {
@@ -122,12 +126,14 @@ func TestRandomPoliciesAgreeWithReference(t *testing.T) {
 			parts := strings.Split(path, "/")
 			want := reference(rules, u, path, "lock")
 			require.Equal(t, want, p.May(u, parts, Lock), "%v %s in\n%s", u, path, strings.Join(rules, "\n"))
-			everywhere := true
+			everywhere, somewhere := true, false
 			for _, place := range world {
 				if place == path || strings.HasPrefix(place, path+"/") {
-					everywhere = everywhere && reference(rules, u, place, "lock")
+					may := reference(rules, u, place, "lock")
+					everywhere, somewhere = everywhere && may, somewhere || may
 				}
 			}
+			require.False(t, somewhere && !p.MaySomewhere(u, parts, Lock), "%v at or below %s in\n%s", u, path, strings.Join(rules, "\n"))
 			require.Equal(t, everywhere, p.MayBelow(u, parts, Lock), "%v at and below %s in\n%s", u, path, strings.Join(rules, "\n"))
 			if want {
 				allowed++
@@ -148,6 +154,15 @@ func TestMayBelow(t *testing.T) {
 	assert.True(t, p.MayBelow(users.User{}, []string{"a", "open"}, Lock))
 	assert.True(t, p.MayBelow(users.User{}, []string{"b"}, Lock), "the rule that forbids never decides")
 	assert.False(t, p.MayBelow(users.User{}, []string{"c"}, Lock))
+}
+
+// A user that may do nothing at a place and below it is known without a look at the places below.
+func TestMaySomewhere(t *testing.T) {
+	p := parse(t, "anyone a/secret\nanyone a/*/x lock\nanyone b read\nanyone * read\nanyone b/x lock")
+	assert.True(t, p.MaySomewhere(users.User{}, []string{"a"}, Lock))
+	assert.False(t, p.MaySomewhere(users.User{}, []string{"a", "secret"}, Lock))
+	assert.False(t, p.MaySomewhere(users.User{}, []string{"b"}, Lock), "an earlier rule decides")
+	assert.False(t, p.MaySomewhere(users.User{}, []string{"c"}, Lock))
 }
 
 // The root is above every path.
