@@ -54,6 +54,7 @@ func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 func describe(header http.Header, info content.Info) {
 	header.Set("ETag", info.ETag)
 	header.Set(tokenHeader, strconv.FormatInt(info.Token, 10))
+	header.Del(saveHeader) // that of a content which was replaced meanwhile
 	if save := info.Save.String(); save != "" {
 		header.Set(saveHeader, save)
 	}

@@ -1,14 +1,18 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
@@ -61,4 +65,48 @@ func TestAListOfDocumentsForAUserWhoMayReadLittle(t *testing.T) {
 
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/documents?after=!invented", nil)
 	assert.ErrorIs(t, a.listDocuments(httptest.NewRecorder(), r, sessions.Session{}), errDocumentID)
+}
+
+// replacing runs a function before the first blob is opened.
+type replacing struct {
+	blobs.Blobs
+	before func()
+}
+
+func (r *replacing) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
+	before := r.before
+	r.before = func() {}
+	before()
+	return r.Blobs.Open(ctx, name)
+}
+
+// A content is replaced and its bytes are deleted while a request reads it. The answer describes the new content alone.
+func TestAReplacedContentLeavesNoHeaders(t *testing.T) {
+	store, _ := counting(t, "")
+	table, err := locks.Open(t.Context(), store, locks.Config{})
+	require.NoError(t, err)
+	t.Cleanup(table.Close)
+	files, err := blobs.OpenFiles(t.TempDir())
+	require.NoError(t, err)
+	opening := &replacing{Blobs: files, before: func() {}}
+	contents := content.New(content.Config{KV: store, Locks: table, Blobs: opening, Keep: 1})
+	a, err := New(Config{Locks: table, Contents: contents})
+	require.NoError(t, err)
+	lease, err := table.Acquire(t.Context(), locks.Request{Paths: []locks.Path{locks.Document("d")}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour})
+	require.NoError(t, err)
+	write := func(save content.Save, text string) {
+		_, err := contents.Write(t.Context(), "d", content.Writer{Holder: "ann", Maker: "ann"}, lease.Token, save, nil, []byte(text))
+		require.NoError(t, err)
+	}
+	write(content.Save{Draft: "draft", Number: 7}, "seven")
+	opening.before = func() {
+		write(content.Save{}, "later, by a program without drafts")
+		require.NoError(t, contents.Tidy(t.Context()))
+	}
+
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/documents/d/content", nil)
+	require.NoError(t, a.readContent(w, r, sessions.Session{}, "d"))
+	assert.Equal(t, "later, by a program without drafts", w.Body.String())
+	assert.Empty(t, w.Header().Get(saveHeader))
 }
