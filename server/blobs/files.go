@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/disk"
 )
@@ -23,11 +24,16 @@ type Files struct {
 
 var _ Blobs = (*Files)(nil)
 
-// partial is the prefix of files that are being written.
-const partial = "tmp-"
+const (
+	// partial is the prefix of files that are being written.
+	partial = "tmp-"
+	// partialAge is the age after which such a file was left by a crash. Another server that has mounted the directory may
+	// be writing a younger one.
+	partialAge = time.Hour
+)
 
-// OpenFiles returns the blobs of a directory. It creates the directory if needed and removes half-written files of a
-// crash.
+// OpenFiles returns the blobs of a directory. It creates the directory if needed and removes files that a crash
+// left half-written an hour ago.
 func OpenFiles(dir string) (*Files, error) {
 	for i := range 256 {
 		if err := os.MkdirAll(filepath.Join(dir, fmt.Sprintf("%02x", i)), 0o700); err != nil {
@@ -42,6 +48,9 @@ func OpenFiles(dir string) (*Files, error) {
 		return nil, err
 	}
 	for _, path := range leftovers {
+		if info, err := os.Stat(path); err != nil || time.Since(info.ModTime()) < partialAge {
+			continue
+		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("a half-written content cannot be removed: %w", err)
 		}

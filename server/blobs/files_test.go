@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,7 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// A half-written file after a crash is not a blob. The next start removes it.
+// A half-written file after a crash is not a blob. A start an hour later removes it.
 func TestHalfWrittenFilesAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	f, err := blobs.OpenFiles(dir)
@@ -31,9 +32,29 @@ func TestHalfWrittenFilesAreRemoved(t *testing.T) {
 	left := filepath.Join(dir, "ab", "tmp-123")
 	require.NoError(t, os.WriteFile(left, []byte("half"), 0o600))
 	require.NoError(t, f.Each(t.Context(), func(name string) error { assert.Fail(t, name); return nil }))
+	past := time.Now().Add(-2 * time.Hour)
+	require.NoError(t, os.Chtimes(left, past, past))
 	_, err = blobs.OpenFiles(dir)
 	require.NoError(t, err)
 	assert.NoFileExists(t, left)
+}
+
+// A server starts while another server, which has mounted the same directory, writes a blob. The blob is stored.
+func TestAnotherServerStartsDuringAWrite(t *testing.T) {
+	dir := t.TempDir()
+	f, err := blobs.OpenFiles(dir)
+	require.NoError(t, err)
+	f.SetFault(func(step string) error {
+		if step == "rename" {
+			_, err := blobs.OpenFiles(dir)
+			return err
+		}
+		return nil
+	})
+	require.NoError(t, f.Put(t.Context(), "ab-first", []byte("first")))
+	r, err := f.Open(t.Context(), "ab-first")
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
 }
 
 // The disk is full at each step of a write. The write fails with ErrFull and leaves nothing behind, and the next one
