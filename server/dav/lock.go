@@ -138,6 +138,7 @@ func (h *Handler) lock(c *call) error {
 		}
 		status, n.kind = http.StatusCreated, file
 	}
+	h.API.WithdrawUnreceived(c.r, lease) // otherwise it would block everybody for its long TTL
 	c.w.Header().Set("Lock-Token", "<"+tokenOf(lease)+">")
 	h.answerLock(c, n, lease, status)
 	return nil

@@ -73,6 +73,9 @@ func (a *API) Release(r *http.Request, l locks.Lease) error {
 	return a.Locks.Release(ctx, l.ID, l.Holder.ID)
 }
 
+// WithdrawUnreceived releases a lease that was granted after the client had gone.
+func (a *API) WithdrawUnreceived(r *http.Request, l locks.Lease) { a.withdrawUnreceived(r, l) }
+
 // Status is the HTTP status that an error has as a response.
 func Status(err error) int {
 	if known := translate(err); known != nil {
