@@ -98,13 +98,15 @@ func (f *feed) dismiss(m *member, why *refusal) {
 	}
 }
 
-// move records whether a socket is moving to another room.
-func (f *feed) move(s *socket, moving bool) {
+// move records whether a socket is moving to another room. It reports false if the socket is no member.
+func (f *feed) move(s *socket, moving bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m := f.members[s.token]; m != nil {
+	m := f.members[s.token]
+	if m != nil {
 		m.moving = moving
 	}
+	return m != nil
 }
 
 // tell sends a state to a member, unless the state precedes its entry or the member has received it already.

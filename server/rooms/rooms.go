@@ -178,15 +178,13 @@ func (r *Rooms) carryOut(ctx context.Context, s *socket, m message) error {
 func (r *Rooms) move(s *socket, enter func() (id string, revision int64, err error)) error {
 	s.entered = true // also after an error: the store may have made the change
 	former := s.feed
-	if former != nil {
-		former.move(s, true)
-	}
+	inside := former != nil && former.move(s, true)
 	id, revision, err := enter()
 	switch {
 	case err == nil:
 		r.follow(s, id, revision)
-	case former != nil:
-		former.move(s, false)
+	case inside && !former.move(s, false):
+		s.tell(errRemoved.encoded()) // the store has made the change, and the former room was silent about it
 	}
 	return err
 }
