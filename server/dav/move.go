@@ -3,6 +3,7 @@ package dav
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/server/content"
@@ -96,19 +97,56 @@ func (t *transfer) moveDir(ctx context.Context, from, to node) error {
 
 // moveNode moves a document, or makes the collection at its new place, with the properties.
 func (h *Handler) moveNode(t *transfer, from, to node, expected content.Expected) error {
+	if from.kind != collection {
+		return h.moveFile(t, from, to, expected)
+	}
 	ctx := t.r.Context()
 	op, err := h.copyProps(ctx, from, to)
 	if err != nil {
 		return err
 	}
-	if from.kind == collection {
-		if err := t.moveDir(ctx, from, to); err != nil {
-			return err
-		}
-		if _, err := t.target.commit(ctx, kv.Exists(dirPrefix+to.id()), op); err != nil {
-			return err
-		}
-		return h.own(t.source, from, to, func(from, to node) error { return h.moveNode(t, from, to, nil) })
+	if err := t.moveDir(ctx, from, to); err != nil {
+		return err
 	}
-	return h.Contents.MoveUnder(ctx, from.id(), to.id(), t.source.content(), t.target.content(op), expected)
+	if _, err := t.target.commit(ctx, kv.Exists(dirPrefix+to.id()), op); err != nil {
+		return err
+	}
+	return h.own(t.source, from, to, func(from, to node) error { return h.moveNode(t, from, to, nil) })
+}
+
+var errPropsChanged = errors.New("the properties have changed since they were read")
+
+// moveFile moves a document with its properties. Another request under the same lock may change them meanwhile.
+func (h *Handler) moveFile(t *transfer, from, to node, expected content.Expected) error {
+	ctx, key := t.r.Context(), from.propsKey()
+	for {
+		read, _, err := h.Store.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		props, err := decodeProps(read)
+		if err != nil {
+			return err
+		}
+		op, err := storeProps(to, props)
+		if err != nil {
+			return err
+		}
+		source := t.source.content()
+		source.Fence = func(ctx context.Context) ([]kv.Cond, error) {
+			now, _, err := h.Store.Get(ctx, key)
+			if err == nil && now.Modified != read.Modified {
+				err = errPropsChanged
+			}
+			if err != nil {
+				return nil, err
+			}
+			fence, err := t.source.fence(ctx)
+			return append(fence, kv.ChangedAt(key, read.Modified)), err
+		}
+		err = h.Contents.MoveUnder(ctx, from.id(), to.id(), source, t.target.content(op), expected)
+		if !errors.Is(err, errPropsChanged) {
+			return err
+		}
+	}
 }
