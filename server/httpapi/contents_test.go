@@ -110,3 +110,21 @@ func TestAReplacedContentLeavesNoHeaders(t *testing.T) {
 	assert.Equal(t, "later, by a program without drafts", w.Body.String())
 	assert.Empty(t, w.Header().Get(saveHeader))
 }
+
+// The blobs do not answer. The page of another origin may read the error, which describes no content.
+func TestAnUnreadableContentKeepsTheHeadersOfCORS(t *testing.T) {
+	store, _ := counting(t, "")
+	files, err := blobs.OpenFiles(t.TempDir())
+	require.NoError(t, err)
+	ctx, leave := context.WithCancel(t.Context())
+	a, err := New(Config{Contents: content.New(content.Config{KV: store, Blobs: &replacing{files, leave}})})
+	require.NoError(t, err)
+	_, err = store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("content/d", []byte(`{"etag": "x", "blob": "00-x"}`))}})
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	w.Header().Set("Access-Control-Allow-Origin", "https://other.example")
+	require.Error(t, a.readContent(w, httptest.NewRequestWithContext(ctx, "GET", "/api/documents/d/content", nil), sessions.Session{}, "d"))
+	assert.Equal(t, "https://other.example", w.Header().Get("Access-Control-Allow-Origin"))
+	assert.Empty(t, w.Header().Get("ETag"))
+	assert.Empty(t, w.Header().Get("Content-Disposition"))
+}

@@ -106,12 +106,11 @@ func translate(err error) *apiError {
 // RequestHeader has the id of a request in the response, if the server logs requests.
 const RequestHeader = "X-Request-Id"
 
-// clearHeader removes the description of a response that is not sent.
+// clearHeader removes the description of a content that is not sent. The headers for every response stay, as those of CORS.
 func clearHeader(h http.Header) {
-	id := h.Get(RequestHeader)
-	clear(h)
-	if id != "" {
-		h.Set(RequestHeader, id)
+	for _, name := range []string{"ETag", tokenHeader, saveHeader, generationHeader, savedAtHeader, "Last-Modified", "Content-Type",
+		"Content-Disposition", "Content-Security-Policy", "Accept-Ranges", "Content-Range", "Content-Length"} {
+		h.Del(name)
 	}
 }
 

@@ -23,8 +23,7 @@ func serveRange(w http.ResponseWriter, r *http.Request, modified time.Time, data
 	size := w.Header().Get("Content-Range")
 	clearHeader(w.Header())
 	w.Header().Set("Content-Range", size)
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store") // which the standard library has removed
 	return errRange
 }
 
