@@ -145,7 +145,7 @@ func (a *acquisition) granted(ctx context.Context, t *target) (*granted, error) 
 	a.attempt(t)
 	r := a.arbitration(t)
 	r.ifAvailable = !a.steal
-	if a.steal && t.whole { // others may take it for a frozen one while it waits for another machine or claims
+	if a.steal { // it may wait for another machine or for an ancestor; others may take it for a frozen one meanwhile
 		a.robbing = a.waits(ctx, r)
 	}
 	first := a.m.request(ctx, r.request)

@@ -142,6 +142,7 @@ func (r *arbitration) takeInTurn(ctx context.Context, wants []Want) (parts []Gra
 func (r *arbitration) stealAll(ctx context.Context) (*granted, error) {
 	taken, parts := make([]Want, 0, len(r.wants)), make([]Grant, 0, len(r.wants))
 	for _, w := range r.wants {
+		r.progress(taken, w)
 		g, mode, err := r.stealOne(ctx, w)
 		if err != nil {
 			_ = freeAll(context.WithoutCancel(ctx), parts)
@@ -149,6 +150,7 @@ func (r *arbitration) stealAll(ctx context.Context) (*granted, error) {
 		}
 		taken, parts = append(taken, Want{w.Name, mode}), append(parts, g)
 	}
+	r.progress(taken)
 	return &granted{grant: newBundle(parts...), wants: taken}, nil
 }
 

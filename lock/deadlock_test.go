@@ -108,6 +108,31 @@ func TestCycleThroughQueue(t *testing.T) {
 	})
 }
 
+// A steal of a place waits for its ancestors behind an exclusive request for one of them, so it can close a cycle too.
+func TestCycleThroughStealOfPlace(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		air := locktest.NewNetwork()
+		a, b, c := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join())
+		outer := a.acquire(shared(place("q")))
+		reader := c.acquire(shared(place("r")))
+		writer := b.begin(t.Context(), place("r"))
+		w.sleep(time.Millisecond)
+		nested := c.begin(lock.Within(t.Context(), reader), place("q"))
+		w.sleep(time.Millisecond)
+		theft := place("r", "below")
+		theft.Steal = true
+		began := time.Since(w.start)
+		thief := <-a.begin(lock.Within(t.Context(), outer), theft)
+		require.ErrorIs(t, thief.err, lock.ErrDeadlock, "the one that began last")
+		assert.Less(t, thief.at-began, time.Second)
+		a.release(outer)
+		c.release((<-nested).lease)
+		c.release(reader)
+		b.release((<-writer).lease)
+		w.mustBeFree()
+	})
+}
+
 // A cycle with an acquisition that takes several places at once and has got some of them.
 func TestCycleWithPartialAcquisition(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
