@@ -125,7 +125,8 @@ func TestAbandonedAcquisitionIsGivenUp(t *testing.T) {
 	})
 }
 
-// The lease is lost when its TTL has passed since the latest renewal that was answered was sent. Until then the client tries.
+// The lease is lost a little before its TTL has passed since the latest renewal that was answered was sent: the server's clock may be
+// faster by a thousandth. Until then the client tries.
 func TestLeaseIsLostBeforeTheServerMayGrantIt(t *testing.T) {
 	for name, silence := range map[string]func() (int, any, error){
 		"cut":             func() (int, any, error) { return 0, nil, errCut },
@@ -155,7 +156,8 @@ func TestLeaseIsLostBeforeTheServerMayGrantIt(t *testing.T) {
 				l, err := c.Acquire(t.Context(), client.Request{Document: "plan"})
 				require.NoError(t, err)
 				<-l.Lost()
-				assert.Equal(t, fakeTTL, time.Since(last))
+				assert.Less(t, time.Since(last), fakeTTL-fakeTTL/1000, "a faster server may grant it to another client now")
+				assert.Greater(t, time.Since(last), fakeTTL-fakeTTL/100)
 				assert.ErrorIs(t, l.Err(), client.ErrLost)
 				assert.Greater(t, renewals, 4, "it has tried again")
 				assert.ErrorIs(t, l.Release(t.Context()), client.ErrLost)

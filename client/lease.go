@@ -66,8 +66,9 @@ func (l *Lease) Err() error {
 	return l.err
 }
 
-// left returns how long the lease lasts without a further renewal.
-func (l *Lease) left() time.Duration { return l.ttl - clock.Now().Since(l.renewed) }
+// left returns how long the holder relies on the lease without a further renewal. The clock of a server may run a little faster than
+// the holder's, by up to a thousandth while both are adjusted. So the holder is the first to stop.
+func (l *Lease) left() time.Duration { return l.ttl - l.ttl/500 - clock.Now().Since(l.renewed) }
 
 func (l *Lease) lookAtClocks() {
 	if l.err == nil && l.left() <= 0 {
