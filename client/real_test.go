@@ -323,7 +323,10 @@ func TestLeaseAfterALongWaitIsHeld(t *testing.T) {
 		assert.NoError(t, err)
 		got <- l
 	}()
-	time.Sleep(ttl + time.Second)
+	require.Eventually(t, func() bool {
+		all, err := ann.Locks(t.Context(), client.DocumentPath("plan")...)
+		return err == nil && len(all.Waiters) == 1 && time.Since(all.Waiters[0].Since) > ttl
+	}, time.Minute, 50*time.Millisecond)
 	release(t, first)
 	second := <-got
 	require.NoError(t, second.Err())

@@ -69,7 +69,7 @@ func TestAFullDisk(t *testing.T) {
 	require.Never(t, func() bool { return s.Store().Space().Full }, 1500*time.Millisecond, 100*time.Millisecond,
 		"what the server reserves, it does not lack")
 	ann := s.as(t, "ann")
-	tokens, full := saveUntilFull(t, ann)
+	tokens, full := saveUntilFull(t, s, ann)
 	require.NotEmpty(t, tokens)
 	locksGoOn(ann)
 
@@ -99,21 +99,26 @@ func TestAFullDisk(t *testing.T) {
 	}, 30*time.Second, 100*time.Millisecond)
 }
 
-// saveUntilFull saves documents until one is refused. It returns the tokens of all, and the refused document.
-func saveUntilFull(t *testing.T, ann client) (tokens map[string]int64, full string) {
+// saveUntilFull saves documents until one is refused. It returns the tokens of all, and the refused document. The server measures the
+// disk once a second, so after some documents the next one waits until the server has measured them.
+func saveUntilFull(t *testing.T, s *instance, ann client) (tokens map[string]int64, full string) {
 	t.Helper()
+	const size, unmeasured = 8 << 20, 4
 	tokens = map[string]int64{}
+	free := s.Store().Space().Free
 	for i := 0; full == ""; i++ {
 		require.Less(t, i, 60)
 		document := fmt.Sprint("r", i)
 		token := ann.lock(document)
-		a := ann.save(document, token, strings.Repeat(strconv.Itoa(i%10), 8<<20))
+		a := ann.save(document, token, strings.Repeat(strconv.Itoa(i%10), size))
 		if a.status != http.StatusOK {
 			assertError(t, a, http.StatusInsufficientStorage, "store_full")
 			full = document
 		}
 		tokens[document] = token
-		time.Sleep(50 * time.Millisecond)
+		if free -= size; i%unmeasured == 0 {
+			require.Eventually(t, func() bool { now := s.Store().Space(); return now.Full || now.Free <= free }, 30*time.Second, 10*time.Millisecond)
+		}
 	}
 	return tokens, full
 }
