@@ -69,10 +69,10 @@ func stillGranted(ctx context.Context, g Grant, since Instant) error {
 // frozen. It is shorter than the half second that a holder has to notice that its lock was stolen.
 const promptly = 250 * time.Millisecond
 
-// catchUp waits for a round trip to the Locker if a grant took long. A page that wakes may receive its grant and its
-// token before the message that the lock was stolen while the page was frozen.
-func (m *Manager) catchUp(ctx context.Context, t *target, since Instant) {
-	if m.config.Clock.Now().Since(since) >= promptly {
+// catchUp waits for a round trip to the Locker if a grant took long, or depends on older grants. A page that wakes may
+// receive its grant and its token before the message that the lock was stolen while the page was frozen.
+func (m *Manager) catchUp(ctx context.Context, t *target, since Instant, nested bool) {
+	if nested || m.config.Clock.Now().Since(since) >= promptly {
 		_, _ = bounded(ctx, answerLimit, t.nearest().Query) // the answer arrives after that message
 	}
 }

@@ -31,11 +31,11 @@ type heldLease struct {
 	leaveOpts ReleaseOptions // read after leaving is closed
 	leaveErr  error          // read after gone is closed
 
-	mu    sync.Mutex
-	lease Lease // the present snapshot, written by maintain
+	mu     sync.Mutex
+	lease  Lease   // the present snapshot, and
+	proven Instant // the last moment at which the lease was certainly held: both written by maintain
 
 	// Used by maintain alone.
-	proven    Instant // the last moment at which the lease was certainly held
 	scheduled Instant // when the next heartbeat was scheduled, and
 	pause     time.Duration
 	delays    func() time.Duration
@@ -118,7 +118,9 @@ func (h *heldLease) beat() error {
 	case err != nil:
 		return h.retry(err)
 	}
+	h.mu.Lock()
 	h.proven = now
+	h.mu.Unlock()
 	h.delays = h.opts.Backoff.Delays()
 	h.tell(EventRenewed, lease)
 	return nil
@@ -171,9 +173,11 @@ func (h *heldLease) schedule(l Lease, now Instant, pause time.Duration) Lease {
 // lapse returns the reason why the lease has ended although its owner did not release it, or nil. Expiry is checked
 // first: a holder that slept past its TTL was rightly replaced.
 func (h *heldLease) lapse() *Error {
-	lease := h.snapshot()
+	h.mu.Lock()
+	lease, proven := h.lease, h.proven
+	h.mu.Unlock()
 	e := &Error{Operation: OpRenew, Resource: lease.Resource}
-	if age := h.m.config.Clock.Now().Since(h.proven); age >= lease.lasts() {
+	if age := h.m.config.Clock.Now().Since(proven); age >= lease.lasts() {
 		e.Code = CodeStale
 		e.Detail = "not renewed for " + age.Round(time.Millisecond).String() + ", and ttlMs is " + millis(lease.TTL) + "; acquire it again before writing"
 		return e

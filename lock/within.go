@@ -75,6 +75,28 @@ func (h *heldLease) enclosed() <-chan struct{} {
 	return h.within.life.Done()
 }
 
+// stillWithin fails if a lease around this one has ended before this one had its token. That token may be higher than the
+// one of the next holder, so it must never become a lease. Another machine may have ended a lease that stands for a place
+// of this one on the server. Only a renewal shows that.
+func (h *heldLease) stillWithin(ctx context.Context, now Instant) error {
+	covered := h.target.backend.Remote != nil && len(h.target.remote.Paths) < len(h.target.places)
+	for o := h.within; o != nil; o = o.within {
+		err := stillGranted(ctx, o.grant, now)
+		if err == nil && (covered || o.lapse() != nil) {
+			if _, failed := o.renew(ctx); o.life.Err() != nil {
+				<-ctx.Done() // it ends with the lease around it
+				return context.Cause(ctx)
+			} else if failed != nil {
+				err = errNoAnswer
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // named reports whether a name is among wants.
 func named(wants []Want, name string) bool {
 	for _, w := range wants {

@@ -147,3 +147,41 @@ func TestLeaseThatEndsBeforeItBegins(t *testing.T) {
 		w.mustBeFree()
 	})
 }
+
+// A page sleeps past the TTL of its lease, and acquires a nested one as it wakes. It gets no token, which would be higher than
+// that of the next holder.
+func TestNoLeaseWithinOneThatSleptPastItsTTL(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		outer := a.acquire(place("x"))
+		w.clock.Sleep(time.Minute)
+		_, err := a.Acquire(lock.Within(t.Context(), outer), place("x", "y"))
+		require.ErrorIs(t, err, lock.ErrAborted)
+		require.ErrorIs(t, outer.Err(), lock.ErrStale)
+		w.sleep(0)
+		w.mustBeFree()
+	})
+}
+
+// A page was frozen while its lease was stolen, and acquires a nested one as it wakes, before it knows. It gets no token.
+func TestNoLeaseWithinOneThatWasStolenWhileFrozen(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		b, thief := w.backend("a"), w.tab("thief")
+		b.Locker = &woken{Locker: b.Locker, asleep: func() {}}
+		a := w.join("a", b)
+		first := thief.acquire(place("x"))
+		waiting := a.begin(t.Context(), place("x"))
+		thief.release(first)
+		outer := (<-waiting).lease
+		now := thief.acquire(lock.AcquireOptions{Path: []string{"x"}, Steal: true})
+		require.NoError(t, outer.Err(), "it does not know")
+		_, err := a.Acquire(lock.Within(t.Context(), outer), place("x"))
+		require.ErrorIs(t, err, lock.ErrReentrant)
+		_, err = a.Acquire(lock.Within(t.Context(), outer), shared(place()))
+		require.ErrorIs(t, err, lock.ErrAborted)
+		require.ErrorIs(t, outer.Err(), lock.ErrLost)
+		require.NoError(t, now.Err())
+		thief.release(now)
+		w.mustBeFree()
+	})
+}

@@ -2,6 +2,8 @@ package remote_test
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -197,5 +199,58 @@ func TestServerExcludesSameRequestsAsTabs(t *testing.T) {
 			}
 		}
 		assert.Empty(t, n.places())
+	})
+}
+
+// The server has ended the outer lease, and another machine has the place, before a heartbeat shows it. A nested acquisition then gets
+// no token, which would be higher than that of the new holder.
+func TestPlaceWithinLeaseThatTheServerHasEnded(t *testing.T) {
+	for name, inner := range map[string]lock.AcquireOptions{"below it": at("x", "y"), "and another one": {Paths: [][]string{{"x", "y"}, {"z"}}}} {
+		for _, deep := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, deep), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := newInternet()
+					a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
+					outer := a.acquire(at("x"))
+					around := outer
+					if deep {
+						around = a.within(outer, at("x", "w"))
+					}
+					n.mu.Lock()
+					n.remove(n.byName(strconv.FormatInt(outer.Token, 10)))
+					n.mu.Unlock()
+					later := b.acquire(at("x"))
+					_, err := a.Acquire(lock.Within(context.Background(), around), inner)
+					require.Error(t, err)
+					require.ErrorIs(t, outer.Err(), lock.ErrLost)
+					require.NoError(t, later.Err())
+					sleep(time.Second)
+					assert.Equal(t, []string{"B exclusive documents/project/x"}, n.places())
+				})
+			})
+		}
+	}
+}
+
+// The network fails after the nested lease has its token, while the outer one is renewed. The acquisition goes on.
+func TestPlaceWithinLeaseThatCannotBeRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := open(t, n, locktest.NewSpace(), "A", "a")
+		outer := a.acquire(at("x"))
+		renewals := 0
+		n.answer = func(r remote.Request) error {
+			if r.Method != "PUT" {
+				return nil
+			}
+			if renewals++; renewals == 2 {
+				return errOffline
+			}
+			return nil
+		}
+		a.release(a.within(outer, waits(at("x", "y"))))
+		require.NoError(t, outer.Err())
+		assert.Greater(t, renewals, 3, "of both leases, again")
+		assert.Len(t, n.places(), 1)
 	})
 }
