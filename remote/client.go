@@ -263,7 +263,7 @@ func (l *client) giveBack(ctx context.Context, c claim) error {
 // release fails if it is unknown whether the server has released the claim.
 func (l *client) release(ctx context.Context, c claim) error {
 	reply, err := l.send(ctx, Request{Method: "DELETE", Path: c.path, Token: c.token})
-	if passing(reply, err) {
+	if passing(reply, err) || notAllowed(reply) {
 		return unanswered(reply, err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
@@ -78,6 +79,26 @@ func TestRefusedRenewalEndsTheLease(t *testing.T) {
 		<-lease.Done()
 		assert.ErrorIs(t, lease.Err(), lock.ErrNotAllowed)
 	})
+}
+
+// The server refuses the token of the user when a page releases its lease, and so keeps the lock. The page gets to know that.
+// When the server knows the user again, the next request ends the lock.
+func TestRefusedReleaseIsNoRelease(t *testing.T) {
+	for target, opts := range targets {
+		t.Run(target, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				a := open(t, n, locktest.NewSpace(), "A", "a")
+				lease := a.acquire(opts)
+				n.refuseAll(unknownUser)
+				require.ErrorIs(t, lease.Release(t.Context()), lock.ErrReleaseFailed)
+				n.refuseAll(remote.Reply{})
+				assert.Len(t, n.places(), 1)
+				a.release(a.acquire(at("elsewhere")))
+				assert.Empty(t, n.places())
+			})
+		})
+	}
 }
 
 // The server refuses a page that edits, for good. The page becomes read-only, keeps its words as a draft and asks no more.
