@@ -129,7 +129,8 @@ func (m *mirror) take(l *loading, revision int64, now time.Time) {
 	m.users = l.users
 	m.held, m.homes, m.asked, m.beats, m.tickets, m.kept = l.held, l.homes, l.asked, l.beats, l.tickets, l.kept
 	maps.DeleteFunc(m.granted, func(_ string, s storedLease) bool { return s.token <= revision })
-	m.notifiers.notifyAll()
+	m.notifiers.happened()
+	m.notifiers.reached(revision)
 	m.tell()
 }
 

@@ -69,13 +69,11 @@ func (r notifiers) reached(revision int64) {
 	}
 }
 
-func (r notifiers) notifyAll() {
+// happened notifies the notifiers of all events.
+func (r notifiers) happened() {
 	for _, all := range r.events {
 		for b := range all {
 			b.notify()
 		}
-	}
-	for b := range r.after {
-		b.notify()
 	}
 }

@@ -1,0 +1,45 @@
+package locks
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+// This server reads the table again, because the store's history no longer has what its watch missed. Meanwhile another server grants
+// an acquisition, and this server gives it up. The view that was read before the grant does not end the wait for the grant.
+func TestGivingUpWhileTheTableIsReadAgain(t *testing.T) {
+	store := kvtest.Open(t)
+	table, err := Open(t.Context(), store, Config{})
+	require.NoError(t, err)
+	defer table.Close()
+	table.stop()
+	table.running.Wait() // its watch
+	other, err := Open(t.Context(), kvtest.Again(t, store), Config{})
+	require.NoError(t, err)
+	defer other.Close()
+
+	early := table.mirror.load()
+	revision, err := store.Each(t.Context(), prefix, readPage, func(entries []kv.Entry) error { early.add(entries, time.Now()); return nil })
+	require.NoError(t, err)
+	lease, err := other.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Minute, Ticket: "x"})
+	require.NoError(t, err)
+	gaveUp := make(chan error, 1)
+	go func() { gaveUp <- table.GiveUp(t.Context(), "ann", "x") }()
+	require.Eventually(t, func() bool {
+		table.mirror.mu.Lock()
+		defer table.mirror.mu.Unlock()
+		return len(table.mirror.notifiers.after) == 1
+	}, 30*time.Second, time.Millisecond)
+	table.mirror.take(early, revision, time.Now())
+	_, err = table.read(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, <-gaveUp)
+	_, err = other.Renew(t.Context(), lease.ID, "ann")
+	assert.ErrorIs(t, err, ErrNotFound, "the lease has ended")
+}
