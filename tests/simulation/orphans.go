@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"strings"
 	"time"
 )
 
@@ -22,23 +23,23 @@ func (c *checker) lookForOrphans(origins []*origin) {
 			return
 		}
 	}
-	has := make(map[int64]bool)
+	has := make(map[int64]int)
 	for _, b := range c.beliefs {
-		has[b.lease.Token] = true
+		has[b.lease.Token]++
 	}
 	claims := c.service.claims()
 	for token := range c.orphans {
-		if claims[token] == "" || has[token] {
+		if len(claims[token]) <= has[token] {
 			delete(c.orphans, token)
 		}
 	}
-	for token, claim := range claims {
+	for token, leases := range claims {
 		switch {
-		case has[token]:
+		case len(leases) <= has[token]:
 		case c.orphans[token].IsZero():
 			c.orphans[token] = time.Now()
 		case time.Since(c.orphans[token]) > orphanLimit:
-			c.w.found("orphan", "the server keeps a lease with token %d that nobody has: %s", token, claim)
+			c.w.found("orphan", "the server keeps a lease with token %d that nobody has: %s", token, strings.Join(leases, ", or "))
 			c.orphans[token] = time.Now().Add(time.Hour)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -218,15 +219,17 @@ func (s *service) illSince(t time.Time) bool {
 	return s.last.After(t)
 }
 
-// claims returns the server's leases by their tokens.
-func (s *service) claims() map[int64]string {
+// claims returns the server's leases by their tokens: leases of several holders may share one.
+func (s *service) claims() map[int64][]string {
 	found, _, err := s.look.Range(context.Background(), "locks/claim/")
 	if err != nil {
 		s.w.found("simulation", "the store cannot be read: %v", err)
 	}
-	all := make(map[int64]string)
+	all := make(map[int64][]string)
 	for _, e := range found {
-		all[e.Created] = e.Key + " " + string(e.Value)
+		if lease := string(e.Value); !slices.Contains(all[e.Created], lease) { // its key of another path
+			all[e.Created] = append(all[e.Created], lease)
+		}
 	}
 	return all
 }

@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
 // A lease may run out while its heartbeat waits for the store. That is no robbery, so the checker has to know already.
@@ -34,5 +38,24 @@ func TestAServiceIsIllWhileItsStoreStalls(t *testing.T) {
 				return
 			}
 		}
+	})
+}
+
+// Two leases of different holders have the same token, and a program has one of them. The checker misses nothing.
+func TestAnOrphanMayShareATokenWithALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1)
+		c := newChecker(w)
+		c.service = newService(w, 1, nil)
+		defer c.service.close()
+		result, err := c.service.look.Commit(t.Context(), kv.Txn{Then: []kv.Op{
+			kv.Put("locks/claim/a/!x", []byte(`{"lease":"a"}`)), kv.Put("locks/claim/b/!x", []byte(`{"lease":"b"}`)), kv.Put("locks/claim/c/!x", []byte(`{"lease":"b"}`))}})
+		require.NoError(t, err)
+		c.beliefs = []*belief{{lease: lock.Lease{Token: result.Revision}}}
+		for range 2 {
+			c.lookForOrphans(nil)
+			time.Sleep(orphanLimit + time.Second)
+		}
+		assert.Len(t, w.findings, 1)
 	})
 }
