@@ -186,7 +186,7 @@ func TestSavingDuringServerErrors(t *testing.T) {
 		_, err = a.store.Commit(context.Background(), commit)
 		require.ErrorIs(t, err, autosave.ErrQuota)
 
-		a.disk.SetCapacity(0)
+		a.disk.SetCapacity(1)
 		assert.True(t, a.save(t, token, "saved, though no history can be kept").Current)
 		assert.Len(t, a.list(t), 1)
 	})

@@ -145,7 +145,7 @@ func TestDamagedCopyOnThisMachine(t *testing.T) {
 // A page edits and saves on the server, whatever the storage of this machine does.
 func TestStorageOfThisMachineFails(t *testing.T) {
 	for name, fail := range map[string]func(*autosavetest.Disk) autosave.Files{
-		"full":    func(d *autosavetest.Disk) autosave.Files { d.SetCapacity(0); return d.Client() },
+		"full":    func(d *autosavetest.Disk) autosave.Files { d.SetCapacity(1); return d.Client() },
 		"refuses": func(d *autosavetest.Disk) autosave.Files { c := d.Client(); c.Fail(); return c },
 		"silent":  func(d *autosavetest.Disk) autosave.Files { return silentFiles{d.Client()} },
 	} {

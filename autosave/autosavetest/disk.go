@@ -120,7 +120,7 @@ func (d disk) write(path string, content []byte, made bool) error {
 		panic(path + " is written twice")
 	}
 	if d.capacity != 0 && d.used()+len(content) > d.capacity {
-		content = content[:min(len(content), d.capacity-d.used())]
+		content = content[:max(0, min(len(content), d.capacity-d.used()))]
 		err = &autosave.Error{Code: autosave.CodeQuota, Detail: "the disk is full"}
 	}
 	d.files[path] = slices.Clone(content)
