@@ -69,7 +69,7 @@ func (s *Saver) flushLast(ctx context.Context) error {
 // keepLast stores the unsaved text of this page as a draft. failed is the error of an attempt to save it, if there was
 // one. It returns the reason why the page leaves a draft behind.
 func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
-	if errors.Is(failed, ErrDisposed) || s.config.Drafts == nil {
+	if errors.Is(failed, ErrDisposed) {
 		return failed
 	}
 	var dirty bool
@@ -94,7 +94,7 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 	switch {
 	case failed != nil:
 		return errors.Join(failed, err)
-	case r == suspended || err == nil && draft == nil:
+	case r == suspended || err == nil && draft == nil && s.config.Drafts != nil:
 		return err // the page still has its text, or everything is saved
 	}
 	return errors.Join(refusal, err)

@@ -162,3 +162,16 @@ func TestNewWithoutItsChannel(t *testing.T) {
 		assert.False(t, w.tab("b").ReadOnly())
 	})
 }
+
+// A page that may not write, and that has no storage for drafts, ends with unsaved text: the caller gets an error. A page that sleeps still
+// has its text.
+func TestViewerWithoutDraftsReportsWhatItLoses(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.tab("a")
+		b, c := w.tab("b"), w.tab("c")
+		b.typed("words")
+		require.NoError(t, b.Suspend(t.Context()))
+		require.ErrorIs(t, b.Dispose(t.Context()), autosave.ErrReadOnly)
+		require.NoError(t, c.Dispose(t.Context()), "nothing was typed")
+	})
+}
