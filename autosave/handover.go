@@ -149,8 +149,10 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	if !s.leaveFor(ctx) {
 		return nil
 	}
-	if err := s.flushLast(ctx); err != nil {
-		return err
+	for range 2 { // the user may have typed after the page returned its text
+		if err := s.flushLast(ctx); err != nil {
+			return err
+		}
 	}
 	var taken <-chan struct{}
 	s.do(func() {

@@ -79,6 +79,33 @@ func TestVetoIsBounded(t *testing.T) {
 	})
 }
 
+// A page has returned its text for the last save before the handover as the text of a later key arrives. The next editor begins with that
+// key too.
+func TestHandoverSavesWhatWasTypedAfterTheSnapshot(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		take, late := a.config.Snapshot, make(chan string, 1)
+		a.config.Snapshot = func(ctx context.Context) (autosave.Content, error) {
+			content, err := take(ctx)
+			select {
+			case text := <-late:
+				a.typed(text)
+			default:
+			}
+			return content, err
+		}
+		a.open()
+		b := w.tab("b")
+		a.typed("older")
+		late <- ", newer"
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, "older, newer", b.shows())
+		w.sleep(time.Second)
+		assert.Empty(t, a.offered())
+		assert.Zero(t, a.State().PendingBytes)
+	})
+}
+
 // A page that cannot save does not hand over, because its text would be lost.
 func TestHolderThatCannotSaveRefuses(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
