@@ -105,13 +105,22 @@ func (h *history) commit(ctx context.Context, c autosave.Commit) (autosave.Gener
 	ctx, stop := context.WithTimeout(ctx, historyLimit)
 	defer stop()
 	g, err := h.store.Commit(ctx, c)
+	g.Token = server
+	return g, h.failed(err, "")
+}
+
+// failed makes the next commit fence anew after an error. A later token excludes no editor: an earlier page of this machine may have
+// fenced as it woke.
+func (h *history) failed(err error, id string) error {
 	if err != nil {
 		h.mu.Lock()
-		h.server = 0 // the next commit begins anew
+		h.server = 0
 		h.mu.Unlock()
 	}
-	g.Token = server
-	return g, err
+	if errors.Is(err, autosave.ErrStaleToken) {
+		err = unwritable(id)
+	}
+	return err
 }
 
 // keep copies the content of another page, for the editor that holds the lease with the server's token.
@@ -138,7 +147,8 @@ func (h *history) pin(ctx context.Context, server int64, id, name string) (autos
 	}
 	ctx, stop := context.WithTimeout(ctx, historyLimit)
 	defer stop()
-	return h.store.Pin(ctx, local, id, name)
+	g, err := h.store.Pin(ctx, local, id, name)
+	return g, h.failed(err, id)
 }
 
 // list returns the kept generations, the newest first and none of them current; nothing if they cannot be read.

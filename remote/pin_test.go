@@ -84,3 +84,22 @@ func TestPinThatTheStorageRefuses(t *testing.T) {
 		assert.Equal(t, saved.ID, e.Resource)
 	})
 }
+
+// A former editor of this browser was frozen as it began. It wakes after its successor has saved, and fences the history of this machine. The
+// successor still holds the lock on the server: its history begins anew, and no error says that another page edits.
+func TestPinAfterAFormerEditorWoke(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		m := n.machine("A")
+		token, release := m.lock(t)
+		defer release()
+		saved := m.save(t, token, "one")
+		former := remote.NewContents(m.document, autosave.NewLayout(m.disk.Client(), autosavetest.SHA256), autosavetest.SHA256)
+		require.NoError(t, former.Fence(context.Background(), token-1))
+		_, err := m.store.Pin(context.Background(), token, saved.ID, "x")
+		require.ErrorIs(t, err, autosave.ErrWriteFailed)
+		pinned, err := m.store.Pin(context.Background(), token, saved.ID, "x")
+		require.NoError(t, err)
+		assert.Equal(t, "x", pinned.Name)
+	})
+}
