@@ -113,7 +113,7 @@ func current(all []Generation) (Generation, bool) {
 // loaded, nor an earlier state of the page's unsaved text.
 func (l *loader) foreign(all []Generation, dirty bool) bool {
 	g, saved := current(all)
-	if !saved || l.known != nil && l.known.ID == g.ID {
+	if !saved || l.known != nil && g.isBase(l.known.ID) {
 		return false
 	}
 	return !dirty || l.lineage == "" || g.Draft != l.lineage

@@ -156,7 +156,7 @@ func (r *reconciler) read(ctx context.Context, d Draft) ([]byte, error) {
 // continues reports whether the draft was typed on the current generation.
 func (r *reconciler) continues(d Draft) bool {
 	g, saved := current(r.all)
-	return !saved || d.Base == g.ID || g.Draft == d.ID
+	return !saved || g.isBase(d.Base) || g.Draft == d.ID
 }
 
 // commit saves the text for the draft, then removes the draft. If the store cannot save, the draft stays.

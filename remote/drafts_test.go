@@ -138,3 +138,43 @@ func TestServerThatWasWiped(t *testing.T) {
 		assert.Equal(t, "kept", string(n.content))
 	})
 }
+
+// A machine cannot keep the content that it loads. When the page comes back after it was cut off, the machine keeps a copy, under another
+// ID. Nobody has saved, so the page goes on; a new page adopts the draft.
+func TestContentThatIsKeptLater(t *testing.T) {
+	for name, dies := range map[string]bool{"the page comes back": false, "a new page comes": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				other := n.writer(t, "B")
+				other.type_("theirs")
+				sleep(time.Second)
+				require.NoError(t, other.Dispose(context.Background()))
+				m := n.journalling("A")
+				m.disk.SetCapacity(1)
+				w := m.writer(t, "A")
+				sleep(time.Second)
+				require.Equal(t, "theirs", w.now())
+				n.set(true)
+				w.type_(", mine")
+				sleep(40 * time.Second)
+				require.True(t, w.State().ReadOnly)
+				m.disk.SetCapacity(1 << 20)
+				if dies {
+					_ = w.Dispose(context.Background())
+				}
+				n.set(false)
+				if dies {
+					next := n.machineWith("A", m.disk)
+					next.shelf = m.shelf
+					w = next.writer(t, "next")
+				}
+				sleep(time.Minute)
+				require.False(t, w.State().ReadOnly)
+				assert.Empty(t, w.conflicts)
+				assert.Equal(t, "theirs, mine", w.now())
+				assert.Equal(t, "theirs, mine", string(n.content))
+			})
+		})
+	}
+}
