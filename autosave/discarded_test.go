@@ -2,6 +2,7 @@ package autosave_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,4 +31,38 @@ func TestDraftDiscardedBySuspendedPageStaysDiscarded(t *testing.T) {
 		assert.Empty(t, storedDraft(t, shelf))
 		assert.Zero(t, a.State().Drafts)
 	})
+}
+
+// A page that may not write makes a draft of its text by itself, without the Saver, and the user discards the draft. The page is not
+// offered that text again, when it wakes or when it becomes the editor.
+func TestDraftOfAViewerStaysDiscarded(t *testing.T) {
+	for name, wakes := range map[string]bool{"it becomes the editor": false, "it wakes": true} {
+		t.Run(name, func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+				a, b := w.author("a", shelf).start(), w.author("b", shelf).start()
+				b.types("mine")
+				_, err := b.desk.Seal(t.Context(), autosave.CauseLockLost)
+				require.NoError(t, err)
+				require.NoError(t, b.ResolveDraft(t.Context(), "b-1", autosave.AsDiscard))
+				b.mu.Lock()
+				b.stored = b.number // the page's part forgets a discarded draft too
+				b.mu.Unlock()
+				a.types("theirs")
+				w.sleep(time.Second)
+				if wakes {
+					require.NoError(t, b.Suspend(t.Context()))
+					require.NoError(t, b.Resume(t.Context()))
+					w.sleep(time.Second)
+					require.True(t, b.ReadOnly())
+					require.Empty(t, b.offered())
+				}
+				require.NoError(t, a.Dispose(t.Context()))
+				w.sleep(time.Second)
+				require.False(t, b.ReadOnly())
+				assert.Equal(t, "theirs", b.shows())
+				assert.Empty(t, b.offered())
+				assert.Empty(t, storedDraft(t, shelf))
+			})
+		})
+	}
 }

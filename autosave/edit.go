@@ -326,13 +326,13 @@ func (s *Saver) keepLoss(l loss) {
 		text, _ := s.config.snapshot(ctx) // after an error, the draft contains the last text that the page returned
 		taken <- text
 	}()
-	draft, _ := s.config.seal(ctx, l.cause) // after an error, the page has its text in memory, and Dispose reports what it cannot store
+	draft, err := s.config.seal(ctx, l.cause) // after an error, the page has its text in memory, and Dispose reports what it cannot store
 	text := <-taken
 	s.do(func() {
 		if draft != nil {
 			s.sealed(*draft, l.text, s.newest)
 		}
-		if s.role != editing && s.drafts.text == l.text && l.marked > s.drafts.unsaved.marked && (text != nil || draft != nil) {
+		if s.role != editing && s.drafts.text == l.text && l.marked > s.drafts.unsaved.marked && (draft != nil || text != nil && (err != nil || s.config.Drafts == nil)) { // otherwise the user has discarded it
 			s.drafts.unsaved = unsaved{text, l.marked, draft}
 		}
 	})

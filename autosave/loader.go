@@ -130,6 +130,9 @@ func (l *loader) keep(ctx context.Context, dirty bool, found *loaded) (err error
 	if found.unsaved.draft, err = l.seal(ctx, CauseLockLost); errors.Is(err, ErrSnapshotFailed) {
 		return err
 	}
+	if err == nil && found.unsaved.draft == nil && l.Drafts != nil {
+		return nil // the user has discarded it
+	}
 	found.trouble = err
 	found.unsaved.text, err = l.snapshot(ctx)
 	return err
