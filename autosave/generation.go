@@ -23,12 +23,12 @@ type Generation struct {
 	Name      string // of a pinned generation; empty if it is not pinned
 }
 
-// Origin returns the ID that the current generation of a [RemoteStore] has while this machine keeps no copy. A draft may name it as its
+// savedAs returns the ID that the current generation of a [RemoteStore] has while this machine keeps no copy. A draft may name it as its
 // base.
-func (g Generation) Origin() string { return generationID(g.SavedAt.UnixMilli(), g.Token) }
+func (g Generation) savedAs() string { return generationID(g.SavedAt.UnixMilli(), g.Token) }
 
 // isBase reports whether text that was typed on the generation with this ID was typed on g.
-func (g Generation) isBase(id string) bool { return g.ID == id || g.Origin() == id }
+func (g Generation) isBase(id string) bool { return g.ID == id || g.savedAs() == id }
 
 // describe stores the commit's description of its content in the generation, in the form in which the index returns it.
 func (g *Generation) describe(c Commit) {

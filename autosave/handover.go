@@ -149,10 +149,8 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	if !s.leaveFor(ctx) {
 		return nil
 	}
-	for range 2 { // the user may have typed after the page returned its text
-		if err := s.flushLast(ctx); err != nil {
-			return err
-		}
+	if err := s.flushLast(ctx); err != nil {
+		return err
 	}
 	var taken <-chan struct{}
 	s.do(func() {

@@ -53,16 +53,19 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	return err
 }
 
-// flushLast saves unsaved changes, if this page may.
-func (s *Saver) flushLast(ctx context.Context) error {
-	clean := false
-	s.do(func() { clean = s.role != leaving || !s.changes.dirty() && s.saves.writing == nil })
-	if clean {
-		return nil
-	}
+// flushLast saves unsaved changes, if this page may. The page may return an older text, which flushNow() has pinned, and the user may type
+// while the page returns its text. Then flushLast saves again.
+func (s *Saver) flushLast(ctx context.Context) (err error) {
 	ctx, stop := before(ctx, handoverLimit, draftLimit+releaseLimit)
 	defer stop()
-	_, err := s.flush(ctx, leaving)
+	for range reloads {
+		clean := false
+		s.do(func() { clean = s.role != leaving || !s.changes.dirty() && s.saves.writing == nil })
+		if clean || err != nil {
+			break
+		}
+		_, err = s.flush(ctx, leaving)
+	}
 	return err
 }
 

@@ -112,13 +112,14 @@ func (h *history) commit(ctx context.Context, c autosave.Commit) (autosave.Gener
 // failed makes the next commit fence anew after an error. A later token excludes no editor: an earlier page of this machine may have
 // fenced as it woke.
 func (h *history) failed(err error, id string) error {
-	if err != nil {
-		h.mu.Lock()
-		h.server = 0
-		h.mu.Unlock()
+	if err == nil {
+		return nil
 	}
+	h.mu.Lock()
+	h.server = 0
+	h.mu.Unlock()
 	if errors.Is(err, autosave.ErrStaleToken) {
-		err = unwritable(id)
+		return unwritable(id)
 	}
 	return err
 }

@@ -41,6 +41,7 @@ export class Marks {
   /** Calls Go again, because Go has not got the text of all marks that it has received. */
   again(): void {
     this.#told = -1;
+    this.#armed = false; // at once: Go may hand over once it has saved
     this.mark();
   }
 
