@@ -233,3 +233,30 @@ func TestAwaitUsing(t *testing.T) {
 	assert.True(t, browser.Get[bool](tab, "taken.signal.aborted && await hf2.ready.then(() => hf2.inspect()).catch(e => e.code === 'aborted')"))
 	tab.Quiet()
 }
+
+// flushes are calls of flushNow before an AutoSave is ready. The last text of each is "two".
+var flushes = map[string]string{
+	"two flushes":            "text = 'one'; made.markDirty(); made.flushNow(); text = 'two'; made.markDirty(); const end = made.flushNow(); text = 'emptied'; await end",
+	"typed as it is ready":   "made.ready.then(() => { text = 'two'; made.markDirty() }); text = 'one'; made.markDirty(); await made.flushNow(); await made.flushNow()",
+	"flushed as it is ready": "let end; made.ready.then(() => { text = 'two'; made.markDirty(); end = made.flushNow() }); text = 'one'; made.markDirty(); await made.flushNow(); await end",
+	"flushed after its end":  "text = 'two'; made.markDirty(); const end = made.dispose(); text = 'emptied'; made.flushNow().catch(() => {}); await end",
+}
+
+// Each call saves the text of its moment, in whatever order the calls and the beginning of the AutoSave come.
+func TestFlushesBeforeReady(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		for name, steps := range flushes {
+			t.Run(name, func(t *testing.T) {
+				root := "flushes " + host + " " + name
+				tab := creating(t, w, host, root)
+				tab.MustEval("const made = create(); "+steps+"; await hf.close()", nil)
+				assert.Equal(t, []any{"two", 0.0}, browser.Get[[]any](tab, "await saved('"+root+"')"))
+				assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+				tab.Quiet()
+				tab.Spare()
+			})
+		}
+	})
+}

@@ -15,7 +15,7 @@ export interface Shown { base: string; text: string }
 export class Handle extends Listeners implements Contract.AutoSave {
   ready!: Promise<void>; // of the last time that it began
   #saver: Saver | undefined; // once it is ready
-  #marks = 0; // before that
+  #marks = 0;
   #begun = false; // no preview comes any more
   #shown: Shown | undefined;
   readonly #take: Taking;
@@ -85,18 +85,19 @@ export class Handle extends Listeners implements Contract.AutoSave {
   state(): Contract.AutoSaveState { return this.#saver?.state() ?? first; }
 
   markDirty(): void {
-    if (this.#saver) this.#saver.markDirty();
-    else if (!this.#leaving) this.#marks++;
+    if (!this.#leaving) this.#marks++;
+    this.#saver?.markDirty();
   }
 
   flushNow(): Promise<Contract.Generation> {
     const marks = this.#marks;
-    if (!this.#saver) this.#fixed = taken(this.#take); // the page's present text
+    const fixed = this.#leaving ? undefined : this.#fixed = this.#saver ? undefined : taken(this.#take); // the page's present text
     return this.#do((saver) => {
       const flushing = saver.flushNow();
-      if (!this.#fixed || this.#leaving) return flushing;
-      this.#fixed = undefined;
-      if (this.#marks > marks) saver.markDirty(); // the page's text has changed since
+      if (this.#fixed === fixed) { // otherwise a later call has fixed another text
+        this.#fixed = undefined;
+        if (this.#marks > marks) saver.markDirty(); // the page's text has changed since
+      }
       return flushing;
     });
   }
@@ -118,7 +119,6 @@ export class Handle extends Listeners implements Contract.AutoSave {
   }
 
   async #leave(end: number): Promise<void> {
-    const aborted = this.#given.signal;
     if (!this.#marks) this.#given.abort();
     else {
       this.#fixed = taken(this.#take); // the page's present text
@@ -127,7 +127,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
     try {
       await inTime(this.ready, end);
     } catch (failure) {
-      if (aborted.aborted) return; // nothing was typed
+      if (this.#given.signal.aborted) return; // nothing was typed
       this.#given.abort();
       throw failure;
     }
