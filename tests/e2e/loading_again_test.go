@@ -278,3 +278,28 @@ func TestTextTypedAfterFailedFlushIsSaved(t *testing.T) {
 		tab.Close()
 	})
 }
+
+// An AutoSave that initAutoSave did not return never begins by itself: the next one edits.
+func TestFailedInitLeavesNothing(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		n.fail("/holdfast-autosave.js", http.NotFound)
+		tab := w.Open(t, w.URL("/blank"))
+		begin(tab, "")
+		tab.MustEval(`
+			const real = setTimeout
+			globalThis.setTimeout = (run, ms, ...args) => real(run, ms === 1000 ? 0 : ms, ...args) // the next attempt of an AutoSave
+			await start(`+named(host, "init again "+host, "Ann")+`)
+			result = await failure(hf.initAutoSave(() => 'first'))
+			await hf.ready
+			await new Promise(done => real(done, 500))
+			globalThis.second = await hf.initAutoSave(() => 'second')
+			null`, nil)
+		assert.Equal(t, "load-failed", browser.Get[event](tab, "result")["code"])
+		assert.False(t, browser.Get[bool](tab, "second.readOnly"))
+		tab.MustEval("await second.dispose(); null", nil)
+		assert.Equal(t, 0, browser.Get[int](tab, "(await hf.inspect()).held.length"))
+		quiet(t, tab)
+	})
+}

@@ -171,7 +171,7 @@ class Holdfast extends Target implements Contract.Holdfast {
 
   async initAutoSave(snapshot: Taking, options?: Contract.AutoSaveOptions): Promise<Contract.AutoSave> {
     const autosave = this.createAutoSave(snapshot, options);
-    await autosave.ready;
+    await autosave.ready.catch((failure: unknown) => { void autosave.dispose(); throw failure; }); // otherwise it would begin again by itself
     return autosave;
   }
 
