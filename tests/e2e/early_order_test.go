@@ -218,3 +218,32 @@ func TestReadonlyFunctionThrows(t *testing.T) {
 		quiet(t, tab, thief)
 	})
 }
+
+// A page whose early lock is gone ends its AutoSave while Go begins. Go ends too, and gives its lock back.
+func TestEarlyEndDuringTheTakeover(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "ends in the takeover " + host
+		later, arrive := n.gated(named(host, root, "Ann"))
+		tab := w.earlyTab(t, later)
+		tab.MustEval("edits(); null", nil)
+		tab.WaitFor("told.includes('editable')", browser.Limit)
+		tab.MustEval(asFrozen, nil)
+		tab.WaitFor("told.includes('readonly')", browser.Limit)
+		// The writer of drafts is slow, so Go has begun before the page has ended.
+		tab.MustEval(`{
+			const {postMessage} = Worker.prototype
+			Worker.prototype.postMessage = function (...args) {
+				const released = (args[0].method ?? args[0].args?.[0]) === 'release'
+				setTimeout(() => postMessage.apply(this, args), released ? 1000 : 0)
+			}
+			autosave.addEventListener('autosave:editable', () => { globalThis.ended ??= autosave.dispose().then(() => 'ended') })
+		} null`, nil)
+		arrive()
+		tab.WaitFor("await globalThis.ended === 'ended'", browser.Limit)
+		assert.Equal(t, 0, browser.Get[int](tab, "(await hf.inspect()).held.length"))
+		assert.False(t, held(tab, "holdfast:"+root))
+		quiet(t, tab)
+	})
+}

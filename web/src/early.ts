@@ -157,7 +157,7 @@ class StandIn {
       case "mark": return void (this.#marked = true);
       case "answer": return "ask" in arg && arg.ask !== undefined ? this.#go.call(method, arg) : undefined;
       case "dispose":
-        if (!this.#loan?.given && !this.#saver.text().dirty) return undefined;
+        if (!this.#called && !this.#saver.text().dirty) return void this.#ended.abort(); // Go is not called any more
     }
     await this.#begun;
     return this.#go.call(method, arg, signal, end);
