@@ -247,3 +247,21 @@ func TestEarlyEndDuringTheTakeover(t *testing.T) {
 		quiet(t, tab)
 	})
 }
+
+// A page calls dispose while it asks for its lock again. It does not learn afterwards that it may edit, and its text is saved.
+func TestNotEditableAfterDispose(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "editable after dispose " + host
+		tab := w.gatedTab(t, named(host, root, "Ann"))
+		stored(tab, root, " one")
+		looksAgain(tab, root, asFrozen, asResumed)
+		tab.MustEval("globalThis.ended = autosave.dispose(); go(); await new Promise(done => setTimeout(done, 300)); null", nil)
+		assert.Equal(t, []string{"editable", "readonly"}, browser.Get[[]string](tab, "told"))
+		tab.MustEval("arrive(); await ended; null", nil)
+		assert.Equal(t, []string{"editable", "readonly", "saved"}, browser.Get[[]string](tab, "told"))
+		quiet(t, tab)
+		w.finds(t, named(host, root, "Ben"), " one")
+	})
+}

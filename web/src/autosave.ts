@@ -304,7 +304,7 @@ export class AutoSave implements Saver {
     this.#soon(() => {
       this.#snapshots.tell();
       if (early && bytes) this.#replace(base ?? "", bytes);
-      this.#loading.offer(detail, (now, later) => this.#wire.handle.tell(raw.type, now, later));
+      if (!this.#disposing) this.#loading.offer(detail, (now, later) => this.#wire.handle.tell(raw.type, now, later));
       if (this.#snapshots.unsaved) this.#marks.again();
       if (!early) void this.#answers.give(raw, this.#loading.done);
       this.#changed();
