@@ -265,3 +265,26 @@ func TestNotEditableAfterDispose(t *testing.T) {
 		w.finds(t, named(host, root, "Ben"), " one")
 	})
 }
+
+// A page is cached while Go takes over. Its sleep is the reason, not a crash.
+func TestCachedDuringTheTakeover(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := w.gatedTab(t, named("worker", "cached in the takeover", "Ann"))
+	tab.MustEval(`{
+		const {postMessage} = Worker.prototype
+		globalThis.calls = 0
+		globalThis.reasons = []
+		autosave.addEventListener('autosave:readonly', ({detail}) => reasons.push([detail.reason, detail.error.code]))
+		Worker.prototype.postMessage = function (...args) {
+			if (args[0].method !== 'autosave' || ++calls > 1) postMessage.apply(this, args)
+		}
+	}
+	arrive(); null`, nil)
+	tab.WaitFor("calls === 1", browser.Limit)
+	tab.MustEval(asHidden, nil)
+	tab.MustEval(asShown, nil)
+	tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+	assert.Equal(t, [][]string{{"lease-lost", "lease-lost"}}, browser.Get[[][]string](tab, "reasons"))
+	quiet(t, tab)
+}

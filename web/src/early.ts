@@ -175,7 +175,7 @@ class StandIn {
       await this.#go.call("autosave", { ...options, ...this.#saver.text(), lent: this.#loan }, this.#stop);
       if (this.#promised && !this.#over) this.#lose("acquire-failed", undefined); // it has the lock, and cannot read
     } catch (failure) {
-      this.#lose("runtime-crashed", failure);
+      this.#lose((failure as { code?: string }).code === "lease-lost" ? "lease-lost" : "runtime-crashed", failure); // the page sleeps, or Go has died
     }
     this.#over = true;
     // Only now does Go know this AutoSave. Marks of a text that another one has replaced do not count.
