@@ -147,3 +147,37 @@ func TestSleepInATryToEditEarly(t *testing.T) {
 		other.Close()
 	})
 }
+
+// A page edits early, and waits for its next attempt to load the runtime. A call of the page loads it meanwhile, and the runtime can never
+// run. The page has no lock then, and learns it.
+func TestEarlyRuntimeFailsForGood(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "fails for good " + host
+		tab := w.Open(t, w.URL("/blank"))
+		begin(tab, "")
+		tab.MustEval(`{
+			const real = setTimeout, {fetch} = globalThis
+			globalThis.setTimeout = (run, ms, ...args) => real(run, ms === 1000 ? 600_000 : ms, ...args) // the next attempt
+			const answers = [() => new Promise((_, fail) => { globalThis.fail = fail }), () => new Response(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0))]
+			globalThis.fetch = async (url, ...more) => String(url).endsWith('.wasm') ? answers.shift()() : fetch(url, ...more)
+		}`+early, nil)
+		tab.MustEval("await start("+named(host, root, "Ann")+"); edits(); null", nil)
+		tab.WaitFor("told.includes('editable') && !autosave.readOnly && globalThis.fail", browser.Limit)
+		tab.MustEval("fail(new TypeError('offline')); result = await failure(hf.ready); null", nil)
+		assert.Equal(t, "load-failed", browser.Get[event](tab, "result")["code"])
+		tab.MustEval("type('typed'); autosave.addEventListener('autosave:readonly', ({detail}) => { globalThis.why = detail }); null", nil)
+		assert.Equal(t, "unsupported", browser.Get[event](tab, "await failure(hf.inspect())")["code"])
+		assert.False(t, held(tab, "holdfast:"+root))
+		if err := tab.Wait("globalThis.why && autosave.readOnly", browser.Limit/6); err != nil {
+			t.Errorf("the page edits without a lock: %v", err)
+		} else {
+			assert.Equal(t, []string{"runtime-crashed", "unsupported", "typed"}, browser.Get[[]string](tab, "[why.reason, why.error.code, new TextDecoder().decode(why.unsaved)]"))
+		}
+		tab.WaitFor(inLocalStorage(root, "typed"), browser.Limit)
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Crash()
+		w.finds(t, named(host, root, "Ben"), "typed")
+	})
+}

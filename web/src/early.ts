@@ -182,14 +182,17 @@ class StandIn {
     if (this.#marked && this.#saver.text().dirty) void this.#go.call("mark", { saver: this.#bound[0], marked: true }).catch(() => undefined);
   }
 
-  /** Resolves when the runtime runs. A download that fails is repeated. */
+  /** Resolves when the runtime runs. A download that fails is repeated. Rejects if no runtime comes. */
   async #loaded(): Promise<void> {
-    for (let pause = retryMs; !this.#stop.aborted; pause = Math.min(2 * pause, mostMs)) {
+    for (let pause = retryMs; !this.#ended.signal.aborted; pause = Math.min(2 * pause, mostMs)) {
       try {
         return void await this.#go.call("answer", {}); // nobody has asked: only the runtime counts
       } catch (failure) {
         if ((failure as { code?: string }).code !== "load-failed") throw failure;
-        await new Promise((done) => setTimeout(done, pause));
+        await new Promise((done) => {
+          setTimeout(done, pause);
+          this.#stop.addEventListener("abort", done); // another call may have tried for the last time
+        });
       }
     }
   }
