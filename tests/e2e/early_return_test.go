@@ -322,3 +322,33 @@ func TestTypedBeforeTheNextRuntimeRuns(t *testing.T) {
 		}
 	})
 }
+
+// A page returns from the cache and ends its AutoSave, and the next runtime takes longer than the end may take. The runtime begins no AutoSave
+// then: nobody would end it, or give its lock back.
+func TestEndsBeforeTheNextRuntimeRuns(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "ends before the next runtime " + host
+		tab := w.gatedTab(t, named(host, root, "Ann"))
+		tab.MustEval("arrive(); null", nil)
+		tab.WaitFor("told.includes('saved') && autosave.lease", browser.Limit)
+		tab.MustEval("shut(); null", nil)
+		tab.MustEval(asHidden, nil)
+		tab.MustEval(asShown, nil)
+		tab.MustEval(`
+			const real = setTimeout
+			globalThis.setTimeout = (run, ms, ...args) => real(run, ms > 10_000 && ms < 20_000 ? 100 : ms, ...args) // the limit of the end
+			result = await failure(autosave.dispose())
+			globalThis.setTimeout = real
+			arrive()
+			await hf.ready
+			await hf.inspect()
+			await new Promise(done => setTimeout(done, 500))
+			null`, nil)
+		assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
+		assert.False(t, held(tab, "holdfast:"+root))
+		w.finds(t, named(host, root, "Ben"), " one")
+		quiet(t, tab)
+	})
+}

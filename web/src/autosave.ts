@@ -373,7 +373,7 @@ export class AutoSave implements Saver {
     if (this.#waking) return;
     const crashes = this.#crashes;
     try {
-      await (this.#waking = this.#begin().finally(() => { this.#waking = undefined; }));
+      await (this.#waking = this.#begin(this.#over.signal).finally(() => { this.#waking = undefined; }));
       this.#asleep = this.#crashes !== crashes;
       this.#journal.pause(false, false);
     } catch (failure) {
