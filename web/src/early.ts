@@ -5,7 +5,7 @@ import type { Loan } from "./lend";
 import type { Method, RawEvent } from "./protocol";
 import { pause } from "./snapshot";
 import { first } from "./state";
-import type { RawState, Saver, Told, Wire } from "./wire";
+import { type RawState, refusal, type Saver, type Told, type Wire } from "./wire";
 
 export { mayEdit, take } from "./lend";
 
@@ -159,8 +159,19 @@ class StandIn {
       case "dispose":
         if (!this.#called && !this.#saver.text().dirty) return void this.#ended.abort(); // Go is not called any more
     }
-    await this.#begun;
+    await this.#decided(signal);
     return this.#go.call(method, arg, signal, end);
+  }
+
+  /** Resolves when Go has decided, and rejects if the caller gives up. */
+  async #decided(signal: AbortSignal | undefined): Promise<void> {
+    const settled = new AbortController(); // no listener stays on the caller's signal
+    await new Promise<void>((done, fail) => {
+      const abort = (): void => fail(refusal(this.#go, "aborted", "the caller gave up while the runtime loaded"));
+      if (signal?.aborted) abort();
+      signal?.addEventListener("abort", abort, { signal: settled.signal });
+      void this.#begun!.then(done);
+    }).finally(() => settled.abort());
   }
 
   async #takeOver(options: object): Promise<void> {
