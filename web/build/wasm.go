@@ -23,6 +23,7 @@ var replaced = map[string][]string{
 	"fmt":              nil,
 	"internal/godebug": nil,
 	"internal/strconv": {"atoc.go", "atof.go", "atofeisel.go", "ctoa.go", "decimal.go", "deps.go", "ftoa.go", "ftoadbox.go", "ftoafixed.go", "math.go", "pow10tab.go"},
+	"runtime":          {"mcheckmark.go"},
 	"strconv":          {"isprint.go", "quote.go"},
 	"time":             {"format.go", "format_rfc3339.go"},
 }
