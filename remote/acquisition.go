@@ -117,25 +117,25 @@ type unconfirmed struct {
 	until map[string]time.Time
 }
 
-// giveUpLimit is how long a server keeps a lease that nobody renews.
+// giveUpLimit is how long a server keeps a lease that nobody renews, if its grant did not say that.
 const giveUpLimit = 30 * time.Second
 
 // giveUp ends an acquisition on the server. The server may have granted it without this page knowing, or may be about
-// to. A server that cannot be reached receives this with the next request that it answers.
-func (l *client) giveUp(ctx context.Context, ticket string) {
+// to. A server that cannot be reached receives this with the next request that it answers within limit.
+func (l *client) giveUp(ctx context.Context, ticket string, limit time.Duration) {
 	if !l.withdraw(context.WithoutCancel(ctx), ticket) {
-		l.endLater(ticket)
+		l.endLater(ticket, limit)
 	}
 }
 
-// endLater ends an acquisition with the next request that the server answers.
-func (l *client) endLater(ticket string) {
+// endLater ends an acquisition with the next request that the server answers within limit.
+func (l *client) endLater(ticket string, limit time.Duration) {
 	l.unconfirmed.mu.Lock()
 	defer l.unconfirmed.mu.Unlock()
 	if l.unconfirmed.until == nil {
 		l.unconfirmed.until = make(map[string]time.Time)
 	}
-	l.unconfirmed.until[ticket] = time.Now().Add(giveUpLimit)
+	l.unconfirmed.until[ticket] = time.Now().Add(limit)
 }
 
 // settle informs a server that answers again about the acquisitions that have ended meanwhile.
@@ -145,8 +145,8 @@ func (l *client) settle(ctx context.Context) {
 	l.unconfirmed.until = nil
 	l.unconfirmed.mu.Unlock()
 	for ticket, until := range open {
-		if time.Now().Before(until) {
-			l.giveUp(ctx, ticket)
+		if left := time.Until(until); left > 0 {
+			l.giveUp(ctx, ticket, left)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (l *client) take(ctx context.Context, local lock.Grant, t target) (Reply, e
 	defer stop()
 	reply, err := l.ask(held, t, a)
 	if err != nil && a.unheard {
-		l.giveUp(ctx, a.ticket)
+		l.giveUp(ctx, a.ticket, giveUpLimit)
 	}
 	return reply, err
 }
@@ -254,7 +254,7 @@ func (l *client) renew(ctx context.Context, c claim) error {
 func (l *client) giveBack(ctx context.Context, c claim) error {
 	err := l.release(ctx, c)
 	if err != nil {
-		l.endLater(c.ticket)
+		l.endLater(c.ticket, c.ttl)
 		err = errors.Join(errors.New("the server did not hear of it and keeps the lock until it expires"), err)
 	}
 	return err

@@ -248,6 +248,33 @@ func TestReleaseWhileServerIsUnreachable(t *testing.T) {
 	}
 }
 
+// A server whose locks last longer than usual keeps the lock longer, so the release is due for longer, also if the connection fails
+// again during the request that would bring it.
+func TestReleaseAfterALongTimeUnreachable(t *testing.T) {
+	for target, opts := range targets {
+		t.Run(target, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				n.ttl = 10 * time.Minute
+				a := open(t, n, locktest.NewSpace(), "A", "a")
+				lease := a.acquire(opts)
+				n.set(true)
+				require.ErrorIs(t, lease.Release(t.Context()), lock.ErrReleaseFailed)
+				sleep(time.Minute)
+				n.set(false)
+				n.answer = func(remote.Request) error { n.set(true); return nil }
+				_, err := a.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"elsewhere"}, IfAvailable: true})
+				require.ErrorIs(t, err, lock.ErrTimeout)
+				sleep(time.Minute)
+				n.answer = nil
+				n.set(false)
+				a.release(a.acquire(at("elsewhere")))
+				assert.Empty(t, n.places())
+			})
+		})
+	}
+}
+
 // Browsers send one cookie from two origins of a site. Each origin has its own locks between its tabs.
 func TestOriginsOfOneBrowserExcludeEachOther(t *testing.T) {
 	for target, opts := range targets {
