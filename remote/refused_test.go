@@ -101,6 +101,34 @@ func TestRefusedReleaseIsNoRelease(t *testing.T) {
 	}
 }
 
+// The server grants a lock, but the answer is lost, and the server refuses the token of the user when the page gives the acquisition
+// up. When the server knows the user again, the next request ends the lock.
+func TestRefusedGiveUpIsRepeated(t *testing.T) {
+	for target, opts := range targets {
+		t.Run(target, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				a := open(t, n, locktest.NewSpace(), "A", "a")
+				n.answer = func(r remote.Request) error {
+					if r.Method != "POST" {
+						return nil
+					}
+					n.refuseAll(unknownUser)
+					return errOffline
+				}
+				opts.IfAvailable = true
+				_, err := a.Acquire(t.Context(), opts)
+				require.ErrorIs(t, err, lock.ErrTimeout)
+				n.answer = nil
+				n.refuseAll(remote.Reply{})
+				assert.Len(t, n.places(), 1)
+				a.release(a.acquire(at("elsewhere")))
+				assert.Empty(t, n.places())
+			})
+		})
+	}
+}
+
 // The server refuses a page that edits, for good. The page becomes read-only, keeps its words as a draft and asks no more.
 func TestRefusedPageIsReadOnlyAndKeepsItsWords(t *testing.T) {
 	for name, refuse := range map[string]func(*internet){
